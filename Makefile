@@ -1,0 +1,44 @@
+# The verbs of this repository. `make` alone lists them.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check unit format lock clean
+
+help: ## List the verbs
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+
+demo: $(STAMP) ## The main job, locally: from nothing to a JobSet served and cleaned up
+	@$(BIN)/python -m infra.local demo
+
+test: check $(STAMP) ## The whole gate: format, lint, types, layers, every test
+	$(BIN)/pytest
+
+unit: $(STAMP) ## The tests that need no process and no port
+	$(BIN)/pytest -m "not emulators"
+
+check: $(STAMP) ## Format, lint, types and layers
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+format: $(STAMP) ## Put the sources in order
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+lock: $(STAMP) ## Resolve the dependencies anew (needs uv)
+	uv pip compile -q --universal --generate-hashes --no-header --python-version 3.11 pyproject.toml -o functions/requirements.txt
+	uv pip compile -q --universal --generate-hashes --no-header --python-version 3.11 pyproject.toml --extra relay -o relay/requirements.txt
+	uv pip compile -q --universal --generate-hashes --no-header --python-version 3.11 pyproject.toml --extra relay --extra dev -o tests/requirements.txt
+
+clean: ## Remove what the other verbs made
+	rm -rf $(VENV) .local .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+$(STAMP): tests/requirements.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.11")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r tests/requirements.txt
+	@touch $@

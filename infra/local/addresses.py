@@ -1,0 +1,60 @@
+"""Where everything of one local stack is, and the environment that says so to its programs."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Addresses:
+    """Host:port of `pubsub`, `firestore` and `gke`; URLs of `kubernetes`, `buttons` and each of `functions`."""
+
+    project: str
+    location: str
+    cluster_id: str
+    pubsub: str
+    firestore: str
+    gke: str
+    kubernetes: str
+    buttons: str
+    functions: Mapping[str, str]
+    kubeconfig: Path
+
+    @property
+    def cluster_path(self) -> str:
+        return f"projects/{self.project}/locations/{self.location}/clusters/{self.cluster_id}"
+
+    def topic_path(self, topic: str) -> str:
+        return f"projects/{self.project}/topics/{topic}"
+
+    def endpoint(self, function: str, topic: str) -> str:
+        """Where messages of a topic are pushed; functions-framework takes the topic's name from the path."""
+        return f"{self.functions[function]}/{self.topic_path(topic)}"
+
+    def environment(self) -> dict[str, str]:
+        """Return what Google's clients and the provisioner read."""
+        return {
+            "CLUSTER": self.cluster_id,
+            "FIRESTORE_EMULATOR_HOST": self.firestore,
+            "GKE_EMULATOR_HOST": self.gke,
+            "GOOGLE_CLOUD_PROJECT": self.project,
+            "KUBECONFIG": str(self.kubeconfig),
+            "PUBSUB_EMULATOR_HOST": self.pubsub,
+        }
+
+
+def kubeconfig(server: str, name: str) -> dict[str, object]:
+    """Return a client configuration for a plaintext API server that asks nobody who they are."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": name, "cluster": {"server": server}}],
+        "users": [{"name": name, "user": {}}],
+        "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
+        "current-context": name,
+    }
+
+
+def port_of(address: str) -> int:
+    """Return the port at the end of host:port or of a URL without a path."""
+    return int(address.rpartition(":")[2])

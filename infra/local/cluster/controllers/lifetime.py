@@ -1,0 +1,18 @@
+"""How long finished Jobs and JobSets are kept: ttlSecondsAfterFinished (pure)."""
+
+from datetime import datetime, timedelta
+
+from infra.local.cluster.controllers.conditions import is_true, since
+from infra.local.cluster.objects import Object
+
+
+def has_ended(obj: Object, kinds: tuple[str, ...]) -> bool:
+    """Tell whether one of these conditions, each of which is final, is true."""
+    return any(is_true(obj, kind) for kind in kinds)
+
+
+def expiry(obj: Object, kinds: tuple[str, ...]) -> datetime | None:
+    """When a finished object is to be deleted; None if never."""
+    seconds = obj["spec"].get("ttlSecondsAfterFinished")
+    end = next((since(obj, kind) for kind in kinds if is_true(obj, kind)), None)
+    return None if seconds is None or end is None else end + timedelta(seconds=seconds)

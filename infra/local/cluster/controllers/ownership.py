@@ -1,0 +1,20 @@
+"""Owner references: which controller an object belongs to (metav1.OwnerReference; pure)."""
+
+from infra.local.cluster.objects import Object
+
+
+def controlled_by(owner: Object) -> Object:
+    """Write the reference to the controller that makes an object."""
+    return {
+        "apiVersion": owner["apiVersion"],
+        "kind": owner["kind"],
+        "name": owner["metadata"]["name"],
+        "uid": owner["metadata"]["uid"],
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+def controller_uid(obj: Object) -> str | None:
+    references = obj["metadata"].get("ownerReferences") or ()
+    return next((reference["uid"] for reference in references if reference.get("controller")), None)

@@ -1,0 +1,84 @@
+"""What a kubelet writes into the status of a pod whose containers start or end (pure)."""
+
+from datetime import datetime
+from hashlib import sha256
+
+from infra.local.cluster.controllers.conditions import Condition, of, with_condition
+from infra.local.cluster.objects import Object, timestamp
+
+
+def started(pod: Object, node: Object, now: datetime) -> Object:
+    """Say that all containers run and are ready."""
+    address = _address(pod)
+    running = {"running": {"startedAt": timestamp(now)}}
+    status: Object = pod["status"] | {
+        "phase": "Running",
+        "startTime": timestamp(now),
+        "podIP": address,
+        "podIPs": [{"ip": address}],
+        "containerStatuses": [
+            _container_status(container, running, ready=True) for container in pod["spec"]["containers"]
+        ],
+        "conditions": _with_all(pod, ("Initialized", "ContainersReady", "Ready"), now),
+    }
+    host = [a["address"] for a in node.get("status", {}).get("addresses") or () if a["type"] == "InternalIP"]
+    return status | ({"hostIP": host[0], "hostIPs": [{"ip": host[0]}]} if host else {})
+
+
+def ended(pod: Object, now: datetime, exit_code: int) -> Object:
+    """Say that all containers, if any ran, ended with this code."""
+    succeeded = exit_code == 0
+    reason = "PodCompleted" if succeeded else "PodFailed"
+    conditions = of(pod)
+    for kind in ("ContainersReady", "Ready"):
+        conditions = with_condition(conditions, Condition(type=kind, status=False, reason=reason), now)
+    status: Object = pod["status"] | {
+        "phase": "Succeeded" if succeeded else "Failed",
+        "conditions": conditions,
+        "containerStatuses": [
+            known | {"ready": False, "started": False, "state": _terminated(known, now, exit_code)}
+            for known in pod["status"].get("containerStatuses") or ()
+        ],
+    }
+    return status
+
+
+def rejected(pod: Object, reason: str, message: str) -> Object:
+    """Say that the kubelet does not start this pod."""
+    status: Object = pod["status"] | {"phase": "Failed", "reason": reason, "message": message}
+    return status
+
+
+def _with_all(pod: Object, kinds: tuple[str, ...], now: datetime) -> list[Object]:
+    conditions = of(pod)
+    for kind in kinds:
+        conditions = with_condition(conditions, Condition(type=kind), now)
+    return conditions
+
+
+def _container_status(container: Object, state: Object, *, ready: bool) -> Object:
+    return {
+        "name": container["name"],
+        "image": container.get("image", ""),
+        "imageID": "",
+        "ready": ready,
+        "started": ready,
+        "restartCount": 0,
+        "state": state,
+    }
+
+
+def _terminated(known: Object, now: datetime, exit_code: int) -> Object:
+    began = known["state"].get("running", {}).get("startedAt")
+    end: Object = {
+        "exitCode": exit_code,
+        "reason": "Completed" if exit_code == 0 else "Error",
+        "finishedAt": timestamp(now),
+    }
+    return {"terminated": end | ({"startedAt": began} if began else {})}
+
+
+def _address(pod: Object) -> str:
+    """Make up an address in 10.0.0.0/8 that stays the same for the pod."""
+    digest = sha256(pod["metadata"]["uid"].encode()).digest()
+    return ".".join(str(part) for part in (10, *digest[:3]))

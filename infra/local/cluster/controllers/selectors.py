@@ -1,0 +1,66 @@
+"""Which labels a selector picks (pure): node selectors and label selectors share their operators.
+
+Sources: k8s.io/api/core/v1 NodeSelectorRequirement, metav1.LabelSelectorRequirement. An unknown operator is a
+ValueError: the API server does not let it in.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from infra.local.cluster.objects import Object
+
+Labels = Mapping[str, str]
+
+
+def meets(labels: Labels, requirement: Mapping[str, Any]) -> bool:
+    """Judge one of matchExpressions. A missing key satisfies NotIn and DoesNotExist alone."""
+    value = labels.get(requirement["key"])
+    values = requirement.get("values") or ()
+    match requirement["operator"]:
+        case "In":
+            return value in values
+        case "NotIn":
+            return value not in values
+        case "Exists":
+            return value is not None
+        case "DoesNotExist":
+            return value is None
+        case "Gt":
+            return _integer(value, values, larger=True)
+        case "Lt":
+            return _integer(value, values, larger=False)
+        case unknown:
+            raise ValueError(f"no selector operator: {unknown}")
+
+
+def _integer(value: str | None, values: Any, *, larger: bool) -> bool:
+    try:
+        found, bound = int(value or ""), int(values[0])
+    except ValueError:
+        return False
+    return found > bound if larger else found < bound
+
+
+def label_selector_picks(selector: Mapping[str, Any] | None, labels: Labels) -> bool:
+    """Judge a metav1.LabelSelector: null picks nothing, an empty one everything."""
+    if selector is None:
+        return False
+    exact = (selector.get("matchLabels") or {}).items()
+    return all(labels.get(key) == value for key, value in exact) and all(
+        meets(labels, requirement) for requirement in selector.get("matchExpressions") or ()
+    )
+
+
+def node_selector_picks(selector: Mapping[str, Any], node: Object) -> bool:
+    """Judge a v1.NodeSelector: its terms are alternatives, and an empty term picks nothing."""
+    return any(_term_picks(term, node) for term in selector["nodeSelectorTerms"])
+
+
+def _term_picks(term: Mapping[str, Any], node: Object) -> bool:
+    expressions, fields = term.get("matchExpressions") or (), term.get("matchFields") or ()
+    labels = node["metadata"].get("labels") or {}
+    names = {"metadata.name": node["metadata"]["name"]}  # the only field there is
+    return bool(expressions or fields) and (
+        all(meets(labels, requirement) for requirement in expressions)
+        and all(meets(names, requirement) for requirement in fields)
+    )

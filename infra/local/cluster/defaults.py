@@ -1,0 +1,157 @@
+"""What the API server fills in when a field is left out (pure; written into the object).
+
+Facts: pkg/apis/core/v1/defaults.go, pkg/apis/batch/v1/defaults.go, JobSet's CRD and mutating webhook
+(pkg/webhooks/jobset_webhook.go). Volumes get no defaults here: nothing local mounts them.
+"""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+_PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
+_PROBE = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3}
+_POD_SPEC = {
+    "dnsPolicy": "ClusterFirst",
+    "schedulerName": "default-scheduler",
+    "terminationGracePeriodSeconds": 30,
+    "enableServiceLinks": True,
+}
+_HEADLESS_SERVICE = {
+    "type": "ClusterIP",
+    "sessionAffinity": "None",
+    "internalTrafficPolicy": "Cluster",
+    "ipFamilies": ["IPv4"],
+    "ipFamilyPolicy": "SingleStack",
+}
+
+
+def _fill(target: dict[str, Any], defaults: Mapping[str, Any]) -> None:
+    for key, value in defaults.items():
+        target.setdefault(key, value)
+
+
+def containers(spec: dict[str, Any]) -> list[dict[str, Any]]:
+    """All containers of a pod spec, init containers first."""
+    return [*spec.get("initContainers", []), *spec.get("containers", [])]
+
+
+def _container(container: dict[str, Any]) -> None:
+    image = container.get("image", "")
+    moving = "@" not in image and (":" not in image.rpartition("/")[2] or image.endswith(":latest"))
+    _fill(
+        container,
+        {
+            "imagePullPolicy": "Always" if moving else "IfNotPresent",
+            "terminationMessagePath": "/dev/termination-log",
+            "terminationMessagePolicy": "File",
+            "resources": {},
+        },
+    )
+    for port in container.get("ports", []):
+        port.setdefault("protocol", "TCP")
+    for probe in _PROBES:
+        if probe in container:
+            _fill(container[probe], _PROBE)
+
+
+def _pod_spec(spec: dict[str, Any]) -> None:
+    _fill(spec, _POD_SPEC | {"restartPolicy": "Always", "securityContext": {}})
+    for container in containers(spec):
+        _container(container)
+
+
+def _pod(pod: dict[str, Any]) -> None:
+    spec = pod.setdefault("spec", {})
+    _pod_spec(spec)
+    # Of pods alone, not of templates: requests default to the limits (SetDefaults_Pod).
+    for container in containers(spec):
+        resources = container["resources"]
+        if resources.get("limits"):
+            resources["requests"] = resources["limits"] | resources.get("requests", {})
+
+
+def _job(job: dict[str, Any]) -> None:
+    spec = job.setdefault("spec", {})
+    if "completions" not in spec and "parallelism" not in spec:
+        spec["completions"] = 1
+    _fill(
+        spec,
+        {
+            "parallelism": 1,
+            "completionMode": "NonIndexed",
+            "backoffLimit": 2**31 - 1 if "backoffLimitPerIndex" in spec else 6,
+            "suspend": False,
+            "manualSelector": False,
+            "podReplacementPolicy": "Failed" if "podFailurePolicy" in spec else "TerminatingOrFailed",
+        },
+    )
+    template = spec.setdefault("template", {})
+    template.setdefault("metadata", {})
+    _pod_spec(template.setdefault("spec", {}))
+
+
+def _jobset(jobset: dict[str, Any]) -> None:
+    spec = jobset.setdefault("spec", {})
+    _fill(
+        spec,
+        {
+            "successPolicy": {"operator": "All"},
+            "startupPolicy": {"startupPolicyOrder": "AnyOrder"},
+        },
+    )
+    _fill(spec.setdefault("network", {}), {"enableDNSHostnames": True, "publishNotReadyAddresses": True})
+    for replicated in spec.get("replicatedJobs", []):
+        _fill(replicated, {"groupName": "default", "replicas": 1})
+        job = replicated["template"].setdefault("spec", {})
+        job.setdefault("completionMode", "Indexed")
+        pod = job.setdefault("template", {}).setdefault("spec", {})
+        pod.setdefault("restartPolicy", "OnFailure")
+        for container in containers(pod):
+            for port in container.get("ports", []):
+                port.setdefault("protocol", "TCP")
+    failure_policy = spec.get("failurePolicy")
+    if failure_policy is not None:
+        failure_policy.setdefault("restartStrategy", "Recreate")
+        for index, rule in enumerate(failure_policy.get("rules", [])):
+            rule["name"] = rule.get("name") or f"failurePolicyRule{index}"
+
+
+def _service(service: dict[str, Any]) -> None:
+    spec = service.setdefault("spec", {})
+    _fill(spec, _HEADLESS_SERVICE)
+    if "clusterIP" in spec:
+        spec.setdefault("clusterIPs", [spec["clusterIP"]])
+    for port in spec.get("ports", []):
+        _fill(port, {"protocol": "TCP", "targetPort": port["port"]})
+
+
+def _namespace(namespace: dict[str, Any]) -> None:
+    metadata = namespace["metadata"]
+    if metadata.get("name"):
+        labels = metadata.get("labels", {})
+        metadata["labels"] = labels | {"kubernetes.io/metadata.name": metadata["name"]}
+    namespace.setdefault("spec", {"finalizers": ["kubernetes"]})
+
+
+def _node(node: dict[str, Any]) -> None:
+    node.setdefault("spec", {})
+
+
+def _event(event: dict[str, Any]) -> None:
+    _fill(event, {"source": {}, "reportingComponent": "", "reportingInstance": ""})
+    for unset in ("firstTimestamp", "lastTimestamp", "eventTime"):
+        event.setdefault(unset, None)
+
+
+DEFAULTS: Mapping[str, Callable[[dict[str, Any]], None]] = MappingProxyType(
+    {
+        "namespaces": _namespace,
+        "nodes": _node,
+        "pods": _pod,
+        "services": _service,
+        "events": _event,
+        "jobs": _job,
+        "jobsets": _jobset,
+    }
+)
+"""By plural name of the resource."""

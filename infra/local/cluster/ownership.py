@@ -1,0 +1,56 @@
+"""Who owns whom: the index the garbage collector needs, by the owner's UID."""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+FOREGROUND = "foregroundDeletion"
+"""metav1.FinalizerDeleteDependents"""
+
+
+class Key(NamedTuple):
+    """Where an object lives; `namespace` is empty for cluster-scoped ones."""
+
+    plural: str
+    namespace: str
+    name: str
+
+
+class Ownership:
+    def __init__(self) -> None:
+        self._dependents: dict[str, dict[Key, None]] = {}
+        self._owners: dict[Key, tuple[str, ...]] = {}
+
+    def note(self, key: Key, obj: dict[str, Any]) -> None:
+        """Remember the owner references `obj` has now."""
+        self.forget(key)
+        uids = tuple(reference["uid"] for reference in references(obj))
+        if uids:
+            self._owners[key] = uids
+        for uid in uids:
+            self._dependents.setdefault(uid, {})[key] = None
+
+    def forget(self, key: Key) -> None:
+        for uid in self._owners.pop(key, ()):
+            dependents = self._dependents[uid]
+            del dependents[key]
+            if not dependents:
+                del self._dependents[uid]
+
+    def dependents(self, uid: str) -> list[Key]:
+        return list(self._dependents.get(uid, ()))
+
+
+def references(obj: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield from obj["metadata"].get("ownerReferences") or ()
+
+
+def blocks(obj: dict[str, Any], owner_uid: str) -> bool:
+    """Whether a foreground deletion of the owner waits for this dependent."""
+    return any(r["uid"] == owner_uid and r.get("blockOwnerDeletion", False) for r in references(obj))
+
+
+def without_owner(obj: dict[str, Any], owner_uid: str) -> dict[str, Any]:
+    """Make a copy that `owner_uid` no longer owns."""
+    kept = [r for r in references(obj) if r["uid"] != owner_uid]
+    metadata = {k: v for k, v in obj["metadata"].items() if k != "ownerReferences"}
+    return obj | {"metadata": metadata | ({"ownerReferences": kept} if kept else {})}

@@ -1,0 +1,85 @@
+"""The closed table of resources that the local API server serves."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resource:
+    """A resource as discovery shows it.
+
+    `has_status`: the status is written through its own subresource only.
+    `has_generation`: metadata.generation counts changes of the spec (core kinds before Pod never had it).
+    `custom`: defined by a CRD; these refuse strategic merge patches and updates without resourceVersion.
+    `returns_deleted`: DELETE answers the object itself (`Store.ReturnDeletedObject`), else a Status.
+    """
+
+    group: str
+    version: str
+    plural: str
+    kind: str
+    namespaced: bool
+    has_status: bool
+    has_generation: bool = False
+    custom: bool = False
+    returns_deleted: bool = False
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def singular(self) -> str:
+        return self.kind.lower()
+
+
+def _core(  # one row of the table below
+    plural: str, kind: str, *, namespaced: bool = True, has_status: bool = True, short: str = ""
+) -> Resource:
+    return Resource(
+        group="",
+        version="v1",
+        plural=plural,
+        kind=kind,
+        namespaced=namespaced,
+        has_status=has_status,
+        has_generation=plural == "pods",
+        returns_deleted=plural in ("pods", "services"),
+        short_names=(short,),
+        categories=("all",) if plural in ("pods", "services") else (),
+    )
+
+
+_TABLE = (
+    _core("namespaces", "Namespace", namespaced=False, short="ns"),
+    _core("nodes", "Node", namespaced=False, short="no"),
+    _core("pods", "Pod", short="po"),
+    _core("services", "Service", short="svc"),
+    _core("events", "Event", has_status=False, short="ev"),
+    Resource(
+        group="batch",
+        version="v1",
+        plural="jobs",
+        kind="Job",
+        namespaced=True,
+        has_status=True,
+        has_generation=True,
+        categories=("all",),
+    ),
+    Resource(
+        group="jobset.x-k8s.io",
+        version="v1alpha2",
+        plural="jobsets",
+        kind="JobSet",
+        namespaced=True,
+        has_status=True,
+        has_generation=True,
+        custom=True,
+    ),
+)
+
+RESOURCES: Mapping[str, Resource] = MappingProxyType({resource.plural: resource for resource in _TABLE})
+"""By plural name, which is unique here."""

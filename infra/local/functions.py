@@ -1,0 +1,26 @@
+"""The Cloud Functions, each served by functions-framework in a process of its own, as when deployed."""
+
+import sys
+from pathlib import Path
+
+from infra.local.addresses import Addresses, port_of
+from infra.local.processes import Listens, Program
+
+
+def function(target: str, root: Path, addresses: Addresses) -> Program:
+    """Serve one function of `functions/main.py` below the root folder, at the address kept for it."""
+    port = port_of(addresses.functions[target])
+    return Program(
+        name=f"function-{target}",
+        command=(
+            *(sys.executable, "-m", "functions_framework"),
+            *("--source", str(root / "functions" / "main.py")),
+            *("--target", target),
+            *("--signature-type", "cloudevent"),
+            *("--host", "127.0.0.1"),
+            *("--port", str(port)),
+        ),
+        ready=Listens(port),
+        folder=root,
+        environment=addresses.environment() | {"PYTHONPATH": str(root), "PYTHONUNBUFFERED": "1"},
+    )

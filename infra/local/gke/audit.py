@@ -1,0 +1,75 @@
+"""The audit log of node pool operations, and the log sink's filter. Pure.
+
+Shapes: real entries in [khi]. An operation that ends writes an entry with `operation.last`, success or not;
+its `protoPayload.status` is {} or {code, message}, its severity NOTICE or ERROR.
+"""
+
+import hashlib
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from google.cloud.container_v1 import Operation as Wire
+
+from infra.local.gke.paths import parse_cluster, timestamp
+from infra.local.gke.state import Operation
+
+Entry = dict[str, Any]
+"""A google.logging.v2.LogEntry as a sink writes it: JSON, camelCase."""
+
+_METHODS = {Wire.Type.CREATE_NODE_POOL: "CreateNodePool", Wire.Type.DELETE_NODE_POOL: "DeleteNodePool"}
+_SERVICE = "container.googleapis.com"
+_METHOD = re.compile(r"ClusterManager\.(Create|Delete)NodePool$")
+
+
+def started_entry(operation: Operation) -> Entry | None:
+    """None for operations no caller of the node pool methods asked for."""
+    return _entry(operation, operation.started, {"first": True}, {})
+
+
+def ended_entry(operation: Operation) -> Entry | None:
+    error = operation.error
+    status = {"code": error.code, "message": error.message} if error else {}
+    return _entry(operation, operation.ended or operation.due, {"last": True}, status)
+
+
+def _entry(operation: Operation, at: float, edge: Mapping[str, bool], status: Mapping[str, Any]) -> Entry | None:
+    cluster = parse_cluster(operation.cluster)
+    if operation.kind not in _METHODS or cluster is None:
+        return None
+    return {
+        "insertId": hashlib.sha256(f"{operation.name}{sorted(edge)}".encode()).hexdigest()[:16],
+        "logName": f"projects/{cluster.project}/logs/cloudaudit.googleapis.com%2Factivity",
+        "protoPayload": {
+            "@type": "type.googleapis.com/google.cloud.audit.AuditLog",
+            "serviceName": _SERVICE,
+            "methodName": f"google.container.v1.ClusterManager.{_METHODS[operation.kind]}",
+            "resourceName": operation.target,
+            "status": dict(status),
+        },
+        "resource": {
+            "type": "gke_nodepool",
+            "labels": {
+                "project_id": cluster.project,
+                "location": cluster.location,
+                "cluster_name": cluster.name,
+                "nodepool_name": operation.target.rpartition("/")[2],
+            },
+        },
+        "operation": {"id": operation.name, "producer": _SERVICE, **edge},
+        "timestamp": timestamp(at),
+        "receiveTimestamp": timestamp(at),
+        "severity": "ERROR" if status else "NOTICE",
+    }
+
+
+def passes_sink(entry: Mapping[str, Any], pools: str = "") -> bool:
+    """The sink's filter as Cloud Logging would apply it (facts C.2); `pools`: prefix of the pools' names."""
+    payload, resource = entry.get("protoPayload", {}), entry.get("resource", {})
+    return (
+        resource.get("type") == "gke_nodepool"
+        and payload.get("serviceName") == _SERVICE
+        and _METHOD.search(payload.get("methodName", "")) is not None
+        and entry.get("operation", {}).get("last") is True
+        and str(resource.get("labels", {}).get("nodepool_name", "")).startswith(pools)
+    )

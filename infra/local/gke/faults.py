@@ -1,0 +1,134 @@
+"""Trouble ordered at a button, and the words GKE has for it."""
+
+import re
+from collections.abc import Collection
+from dataclasses import replace
+from types import MappingProxyType
+
+from google.cloud.container_v1 import NodePool, StatusCondition
+from google.rpc import code_pb2
+
+from infra.local.gke.paths import parse_cluster
+from infra.local.gke.rules import Refusal
+from infra.local.gke.state import Failure, Fault, Kind, Pool, State
+
+AT_ONCE = frozenset({Kind.PERMISSION, Kind.UNAVAILABLE, Kind.INTERNAL, Kind.RESERVATION})
+LATER = frozenset({Kind.STOCKOUT, Kind.QUOTA, Kind.NEVER_JOINS, Kind.SLOW})
+ANSWER = frozenset({Kind.LOST_ANSWER})
+
+_WORDS = MappingProxyType(
+    {
+        # 'Required "container.clusters.get" permission(s) for "projects/P/locations/L/clusters/C".' is GKE's
+        Kind.PERMISSION: (
+            code_pb2.PERMISSION_DENIED,
+            'Required "{permission}" permission(s) for "{cluster}".',
+        ),
+        Kind.UNAVAILABLE: (code_pb2.UNAVAILABLE, "The service is currently unavailable."),
+        Kind.INTERNAL: (code_pb2.INTERNAL, "Internal error encountered."),
+        # GoogleCloudPlatform/gsutil#1000: GKE itself looks into the reservation, and refuses with 429
+        Kind.RESERVATION: (
+            code_pb2.RESOURCE_EXHAUSTED,
+            "Reservation does not have enough resources for the request: specific reservation is insufficient "
+            'for node pool "{pool}".',
+        ),
+        Kind.LOST_ANSWER: (code_pb2.UNAVAILABLE, "The service is currently unavailable."),
+    }
+)
+
+
+def take(
+    state: State, kinds: Collection[Kind], method: str, pool: str, zones: tuple[str, ...]
+) -> tuple[State, Fault | None]:
+    """The first fault of these kinds that is meant for this call, and the state with one fewer of it."""
+    for index, fault in enumerate(state.faults):
+        if fault.kind in kinds and _meant(fault, method, pool, zones):
+            rest = (*state.faults[:index], *_worn(fault), *state.faults[index + 1 :])
+            return replace(state, faults=rest), fault
+    return state, None
+
+
+def _meant(fault: Fault, method: str, pool: str, zones: tuple[str, ...]) -> bool:
+    return (
+        fault.method in {"*", method}
+        and (fault.zone is None or fault.zone in zones)
+        and re.fullmatch(fault.pools, pool) is not None
+    )
+
+
+def _worn(fault: Fault) -> tuple[Fault, ...]:
+    if fault.times is None:
+        return (fault,)
+    return (replace(fault, times=fault.times - 1),) if fault.times > 1 else ()
+
+
+def refused(fault: Fault, method: str, cluster: str, pool: str) -> Refusal:
+    code, words = _WORDS[fault.kind]
+    permission = f"container.clusters.{'get' if method.startswith(('Get', 'List')) else 'update'}"
+    message = words.format(permission=permission, cluster=cluster, pool=pool)
+    return Refusal(code=code, message=message, rule=f"fault-{fault.kind.value}")
+
+
+def stockout(pool: Pool, instance: str, seconds: float) -> Failure:
+    """Words: akka/akka-core#32992. Code: RESOURCE_EXHAUSTED as for quota; `unverified` for stockouts."""
+    project = _project(pool)
+    reason = (
+        f"Instance '{instance}' creation failed: The zone 'projects/{project}/zones/{pool.zones[0]}' does not have "
+        "enough resources available to fulfill the request. '(resource type:compute)'."
+    )
+    message = f"Google Compute Engine: {_not_all_running(pool, seconds)} [GCE_STOCKOUT]: {reason}"
+    return Failure(
+        code=code_pb2.RESOURCE_EXHAUSTED,
+        message=message,
+        detail=message,
+        condition=StatusCondition.Code.GCE_STOCKOUT,
+        pool_status=NodePool.Status.ERROR,
+    )
+
+
+def quota(pool: Pool, instance: str, seconds: float) -> Failure:
+    """Words and code: kubernetes-sigs/sig-storage-local-static-provisioner#526.
+
+    There the bracket stands in `detail` only; Operation.error.message is the bare sentence.
+    """
+    region = pool.zones[0].rpartition("-")[0]
+    reason = (
+        f"Instance '{instance}' creation failed: Quota 'TPU_CHIPS' exceeded.  Limit: 0.0 in region {region}."
+    )
+    detail = (
+        f"Insufficient quota to satisfy the request: {_not_all_running(pool, seconds)} "
+        f"[GCE_QUOTA_EXCEEDED]: {reason}"
+    )
+    return Failure(
+        code=code_pb2.RESOURCE_EXHAUSTED,
+        message=reason,
+        detail=detail,
+        condition=StatusCondition.Code.GCE_QUOTA_EXCEEDED,
+        pool_status=NodePool.Status.ERROR,
+    )
+
+
+def not_registered(pool: Pool, registered: int) -> Failure:
+    """GKE's words; the code is ours. RUNNING_WITH_ERROR as in tf#10823."""
+    message = (
+        f"All cluster resources were brought up, but: only {registered} nodes out of {pool.size} have registered; "
+        "cluster may be unhealthy."
+    )
+    return Failure(
+        code=code_pb2.INTERNAL,
+        message=message,
+        detail=message,
+        condition=StatusCondition.Code.UNKNOWN,
+        pool_status=NodePool.Status.RUNNING_WITH_ERROR,
+    )
+
+
+def _not_all_running(pool: Pool, seconds: float) -> str:
+    return (
+        f"Not all instances running in IGM after {seconds:.9f}s. Expected {pool.size}, running 0, "
+        f"transitioning {pool.size}. Current errors:"
+    )
+
+
+def _project(pool: Pool) -> str:
+    path = parse_cluster(pool.cluster)
+    return path.project if path else ""

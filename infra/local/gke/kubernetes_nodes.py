@@ -1,0 +1,95 @@
+"""Node objects through the Kubernetes API, with the official client."""
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any, Self
+
+from kubernetes import client, config
+from kubernetes.client.exceptions import ApiException
+from urllib3.exceptions import HTTPError
+
+from infra.local.gke.hosts import Manifest
+from infra.local.gke.nodes import NodesUnavailableError
+
+_NOT_FOUND = 404
+_CONFLICT = 409
+_TIMEOUT = (2.0, 5.0)
+"""Connect and read, seconds."""
+
+
+class KubernetesNodes:
+    """Implements `nodes.Nodes`."""
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+        self._core = client.CoreV1Api(connection)
+
+    @classmethod
+    def at(cls, url: str) -> Self:
+        """A plain-http API server without authentication."""
+        return cls(client.ApiClient(client.Configuration(host=url)))
+
+    @classmethod
+    def from_kubeconfig(cls, path: str) -> Self:
+        return cls(config.new_client_from_config(config_file=path))
+
+    def close(self) -> None:
+        self._connection.close()
+        self._connection.rest_client.pool_manager.clear()
+
+    def register(self, node: Manifest) -> None:
+        with _temporary():
+            try:
+                self._core.create_node(client.V1Node.from_dict(node), _request_timeout=_TIMEOUT)
+            except ApiException as error:
+                if error.status != _CONFLICT:
+                    raise
+                self._patch(node)
+
+    def update(self, node: Manifest) -> None:
+        with _temporary():
+            try:
+                self._patch(node)
+            except ApiException as error:
+                if error.status != _NOT_FOUND:
+                    raise
+                self._core.create_node(client.V1Node.from_dict(node), _request_timeout=_TIMEOUT)
+
+    def remove(self, name: str) -> None:
+        with _temporary():
+            for pod in self._pods_on(name):
+                with _gone_already():
+                    self._core.delete_namespaced_pod(
+                        pod.metadata.name, pod.metadata.namespace, grace_period_seconds=0, _request_timeout=_TIMEOUT
+                    )
+            with _gone_already():
+                self._core.delete_node(name, _request_timeout=_TIMEOUT)
+
+    def _patch(self, node: Manifest) -> None:
+        name = node["metadata"]["name"]
+        self._core.patch_node(
+            name, {"metadata": node["metadata"], "spec": node["spec"]}, _request_timeout=_TIMEOUT
+        )
+        self._core.patch_node_status(name, {"status": node["status"]}, _request_timeout=_TIMEOUT)
+
+    def _pods_on(self, name: str) -> list[Any]:
+        selector = f"spec.nodeName={name}"
+        found = self._core.list_pod_for_all_namespaces(field_selector=selector, _request_timeout=_TIMEOUT)
+        return [pod for pod in found.items if pod.spec.node_name == name]
+
+
+@contextlib.contextmanager
+def _temporary() -> Iterator[None]:
+    try:
+        yield
+    except (ApiException, HTTPError) as error:
+        raise NodesUnavailableError(f"{type(error).__name__}: {error}") from error
+
+
+@contextlib.contextmanager
+def _gone_already() -> Iterator[None]:
+    try:
+        yield
+    except ApiException as error:
+        if error.status != _NOT_FOUND:
+            raise

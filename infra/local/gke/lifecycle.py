@@ -1,0 +1,183 @@
+"""What an accepted request starts, and what passing time makes of it. Pure; times in seconds since 1970."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from google.cloud.container_v1 import NodePool
+from google.cloud.container_v1 import Operation as Wire
+
+from infra.local.gke import faults
+from infra.local.gke.paths import instance_names, instance_stem, operation_name
+from infra.local.gke.rules import Ask
+from infra.local.gke.state import Failure, Fault, Host, Kind, Operation, Pool, State
+
+_Status = NodePool.Status
+_Type = Wire.Type
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """When something happens, and the random part of the names it makes."""
+
+    now: float
+    token: str
+
+
+def begin_create(ask: Ask, fault: Fault | None, moment: Moment) -> tuple[State, Operation]:
+    """The pool is there at once, PROVISIONING; its VMs come later, all or none (facts 0.6)."""
+    state, pace, machine = ask.state, ask.state.pace, ask.machine
+    name = ask.cluster.path.name
+    pool = Pool(
+        path=ask.pool_path,
+        cluster=ask.cluster_path,
+        spec=NodePool(ask.spec),
+        machine=machine,
+        topology=ask.topology or machine.single_host,
+        zones=ask.zones,
+        stem=instance_stem(name, ask.name, moment.token),
+        status=_Status.PROVISIONING,
+    )
+    slower = fault.seconds if fault and fault.kind is Kind.SLOW else 0.0
+    hosts = _new_hosts(pool, moment.now + pace.create + slower + pace.join)
+    plan, takes = _plan(state, fault, pool, hosts[0])
+    operation = Operation(
+        name=operation_name(moment.now, moment.token),
+        kind=_Type.CREATE_NODE_POOL,
+        cluster=pool.cluster,
+        target=pool.path,
+        started=moment.now,
+        due=moment.now + takes + slower,
+        plan=plan,
+    )
+    if fault and fault.kind is Kind.NEVER_JOINS:
+        hosts = tuple(replace(host, boots=None) for host in hosts)
+    state = state.with_pool(pool).with_operation(operation)
+    return (state if plan else state.with_hosts(*hosts)), operation
+
+
+def _plan(state: State, fault: Fault | None, pool: Pool, first: Host) -> tuple[Failure | None, float]:
+    """How the create ends, decided beforehand, and the seconds it takes to get there."""
+    match fault.kind if fault else None:
+        case Kind.STOCKOUT:
+            return faults.stockout(pool, first.name, state.pace.stockout), state.pace.stockout
+        case Kind.QUOTA:
+            return faults.quota(pool, first.name, state.pace.quota), state.pace.quota
+        case _:
+            return None, state.pace.create
+
+
+def _new_hosts(pool: Pool, boots: float) -> tuple[Host, ...]:
+    names = instance_names(pool.stem, pool.size)
+    return tuple(
+        Host(name=name, pool=pool.path, zone=pool.zones[index % len(pool.zones)], boots=boots)
+        for index, name in enumerate(names)
+    )
+
+
+def begin_delete(ask: Ask, fault: Fault | None, moment: Moment) -> tuple[State, Operation]:
+    """The pool is unusable from here on [py-gke Operation.Type.DELETE_NODE_POOL]: its Nodes are cordoned."""
+    state = ask.state
+    slower = fault.seconds if fault and fault.kind is Kind.SLOW else 0.0
+    due = moment.now + state.pace.delete + slower
+    state, operation = _begin(state, _Type.DELETE_NODE_POOL, ask.pool_path, due, moment)
+    hosts = (replace(host, cordoned=True) for host in state.hosts_of(ask.pool_path))
+    return state.with_pool(replace(state.pools[ask.pool_path], status=_Status.STOPPING)).with_hosts(*hosts), operation
+
+
+def begin_repair(state: State, pool: str, moment: Moment) -> tuple[State, Operation]:
+    """One broken VM of a slice makes GKE recreate the whole set [doc:concepts/tpus]; RECONCILING meanwhile."""
+    boots = moment.now + state.pace.repair
+    state, operation = _begin(state, _Type.AUTO_REPAIR_NODES, pool, boots, moment)
+    state = made_anew(state, pool, boots + state.pace.join)
+    return state.with_pool(replace(state.pools[pool], status=_Status.RECONCILING)), operation
+
+
+def begin_on_cluster(state: State, cluster: str, kind: Wire.Type, due: float, moment: Moment) -> State:
+    """A cluster-level operation of GKE's or a person's, which excludes node pool operations (facts 0.4)."""
+    return _begin(state, kind, cluster, due, moment)[0]
+
+
+def made_anew(state: State, pool: str, boots: float) -> State:
+    """Other VMs under the same names, as a managed instance group makes after a preemption."""
+    hosts = (replace(host, life=host.life + 1, boots=boots, broken=False) for host in state.hosts_of(pool))
+    return state.with_hosts(*hosts)
+
+
+def _begin(state: State, kind: Wire.Type, target: str, due: float, moment: Moment) -> tuple[State, Operation]:
+    operation = Operation(
+        name=operation_name(moment.now, moment.token),
+        kind=kind,
+        cluster=target.partition("/nodePools/")[0],
+        target=target,
+        started=moment.now,
+        due=due,
+    )
+    return state.with_operation(operation), operation
+
+
+def advance(state: State, now: float) -> tuple[State, tuple[Operation, ...]]:
+    """The state at `now`, and the operations that ended on the way to it."""
+    ended: list[Operation] = []
+    for operation in tuple(state.operations.values()):
+        if operation.ended is not None or now < operation.due:
+            continue
+        state = _finish(state, operation, now)
+        after = state.operations[operation.name]
+        if after.ended is not None:
+            ended.append(after)
+    return state, tuple(ended)
+
+
+def _finish(state: State, operation: Operation, now: float) -> State:
+    match operation.kind:
+        case _Type.CREATE_NODE_POOL | _Type.AUTO_REPAIR_NODES:
+            return _finish_joining(state, operation, now)
+        case _Type.DELETE_NODE_POOL:
+            return _finish_delete(state, operation, now)
+        case _:
+            return _ended(state, operation, now)
+
+
+def _finish_joining(state: State, operation: Operation, now: float) -> State:
+    """Done when every host's Node is registered: Ready, and chips to offer, come after that."""
+    pool = state.pools[operation.target]
+    hosts = state.hosts_of(pool.path)
+    joined = [host for host in hosts if (host.name, host.life) in state.nodes]
+    failure = operation.plan
+    if failure is None and len(joined) < len(hosts):
+        if now < operation.due + state.pace.join_limit:
+            return state
+        failure = faults.not_registered(pool, len(joined))
+    status = failure.pool_status if failure else _Status.RUNNING
+    return _ended(state.with_pool(replace(pool, status=status, failure=failure)), operation, now, failure)
+
+
+def _finish_delete(state: State, operation: Operation, now: float) -> State:
+    """The VMs go first; the pool goes when their Nodes are gone, or nobody can be asked any more."""
+    names = {host.name for host in state.hosts_of(operation.target)}
+    standing = any(name in names for name, _ in state.nodes)
+    if standing and now < operation.due + state.pace.join_limit:
+        return state.with_hosts(*(replace(host, leaving=True) for host in state.hosts_of(operation.target)))
+    return _ended(state.without_pool(operation.target), operation, now)
+
+
+def _ended(state: State, operation: Operation, now: float, error: Failure | None = None) -> State:
+    return state.with_operation(replace(operation, ended=now, error=error))
+
+
+def next_change(state: State, now: float) -> float:
+    """When time alone will next change something; infinity: never."""
+    return min((at for at in _milestones(state) if at > now), default=math.inf)
+
+
+def _milestones(state: State) -> Iterator[float]:
+    for operation in state.operations.values():
+        if operation.ended is None:
+            yield operation.due
+            yield operation.due + state.pace.join_limit
+    for host in state.hosts.values():
+        if host.boots is not None:
+            yield host.boots
+            yield host.boots + state.pace.ready
+            yield host.boots + state.pace.ready + state.pace.chips

@@ -1,0 +1,149 @@
+"""The TPU machine types and topologies GKE accepts.
+
+Sources: [CA] is GKE's published cluster autoscaler (machinetypes/deprecated_tpu_config.go and the machine
+families' disk types, reserved.go for what is allocatable); [xpk] system_characteristics.py for sizes.
+Left out, and answered with UNIMPLEMENTED: v3, v4i and v7 machines (v7 needs a GCE workload policy).
+"""
+
+import math
+import re
+from dataclasses import dataclass
+
+COVERED_FAMILIES = ("ct4p-", "ct5l-", "ct5lp-", "ct5p-", "ct6e-")
+
+_TOPOLOGY = re.compile(r"[1-9]\d{0,3}(x[1-9]\d{0,3}){1,2}")
+_FLAT = frozenset({(2, 4), (4, 4), (4, 8), (8, 8), (8, 16), (16, 16)})
+_BELOW_A_CUBE = frozenset({(2, 2, 2), (2, 2, 4), (2, 4, 4)})
+_CUBE_EDGE = 4
+
+PD = ("pd-balanced", "pd-ssd")
+PD_AND_HYPERDISK = ("pd-standard", "pd-balanced", "pd-ssd", "hyperdisk-balanced")
+HYPERDISK = ("hyperdisk-balanced",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """One row of [CA]'s table.
+
+    `chips` per VM; `cpu_milli` and `memory_gib` are what a Node offers to pods; `disks` are the boot disk
+    types, the default first; `largest` is the chips of the largest slice, 0 where only single hosts exist.
+    """
+
+    name: str
+    accelerator: str
+    chips: int
+    vcpus: int
+    ram_gib: int
+    cpu_milli: int
+    memory_gib: int
+    single_host: str
+    disks: tuple[str, ...]
+    largest: int = 0
+
+
+def _v5e(name: str, accelerator: str, largest: int = 0) -> Machine:
+    chips = int(name[-2])
+    vcpus, ram, cpu, memory, topology = {
+        1: (24, 48, 23_870, 42, "1x1"),
+        4: (112, 192, 111_650, 178, "2x2"),
+        8: (224, 384, 223_370, 363, "2x4"),
+    }[chips]
+    return Machine(
+        name=name,
+        accelerator=accelerator,
+        chips=chips,
+        vcpus=vcpus,
+        ram_gib=ram,
+        cpu_milli=cpu,
+        memory_gib=memory,
+        single_host=topology,
+        disks=PD,
+        largest=largest,
+    )
+
+
+def _v6e(name: str, allocatable: tuple[int, int], largest: int = 0) -> Machine:
+    chips = int(name[-2])
+    return Machine(
+        name=name,
+        accelerator="tpu-v6e-slice",
+        chips=chips,
+        vcpus=44 if chips == 1 else 180,
+        ram_gib={1: 176, 4: 720, 8: 1_440}[chips],
+        cpu_milli=allocatable[0],
+        memory_gib=allocatable[1],
+        single_host={1: "1x1", 4: "2x2", 8: "2x4"}[chips],
+        disks=HYPERDISK,
+        largest=largest,
+    )
+
+
+MACHINES: dict[str, Machine] = {
+    machine.name: machine
+    for machine in (
+        Machine(
+            name="ct4p-hightpu-4t",
+            accelerator="tpu-v4-podslice",
+            chips=4,
+            vcpus=240,
+            ram_gib=407,
+            cpu_milli=239_330,
+            memory_gib=385,
+            single_host="2x2x1",
+            disks=PD_AND_HYPERDISK,
+            largest=64 * 64,
+        ),
+        _v5e("ct5l-hightpu-1t", "tpu-v5-lite-device"),
+        _v5e("ct5l-hightpu-4t", "tpu-v5-lite-device"),
+        _v5e("ct5l-hightpu-8t", "tpu-v5-lite-device"),
+        _v5e("ct5lp-hightpu-1t", "tpu-v5-lite-podslice"),
+        _v5e("ct5lp-hightpu-4t", "tpu-v5-lite-podslice", largest=256),
+        _v5e("ct5lp-hightpu-8t", "tpu-v5-lite-podslice"),
+        Machine(
+            name="ct5p-hightpu-4t",
+            accelerator="tpu-v5p-slice",
+            chips=4,
+            vcpus=208,
+            ram_gib=448,
+            cpu_milli=207_410,
+            memory_gib=425,
+            single_host="2x2x1",
+            disks=PD,
+            largest=140 * 64,
+        ),
+        _v6e("ct6e-standard-1t", (43_820, 162)),
+        _v6e("ct6e-standard-4t", (179_480, 687), largest=256),
+        _v6e("ct6e-standard-8t", (179_480, 1_381)),
+    )
+}
+
+
+def dimensions(topology: str) -> tuple[int, ...] | None:
+    """`4x4x8` as (4, 4, 8); None when it is no topology at all."""
+    if _TOPOLOGY.fullmatch(topology) is None:
+        return None
+    return tuple(int(edge) for edge in topology.split("x"))
+
+
+def is_single_host(machine: Machine, topology: str) -> bool:
+    """[CA IsMultiHostTpuPodslice]: as many chips as one VM has."""
+    edges = dimensions(topology)
+    return edges is not None and math.prod(edges) == machine.chips
+
+
+def is_multi_host(machine: Machine, topology: str) -> bool:
+    """Whether GKE makes this slice of several such VMs [CA, xpk, kray]: sorted, known, not too large."""
+    edges = dimensions(topology)
+    if edges is None or len(edges) != len(machine.single_host.split("x")):
+        return False
+    if math.prod(edges) > machine.largest:
+        return False
+    if len(edges) == 2:  # v5e and v6e are flat
+        return edges in _FLAT
+    cubes = all(edge % _CUBE_EDGE == 0 for edge in edges)
+    return edges in _BELOW_A_CUBE or (cubes and list(edges) == sorted(edges))
+
+
+def host_count(machine: Machine, topology: str) -> int:
+    """[CA NumNodesFromTopology]: VMs of a slice."""
+    return math.prod(dimensions(topology) or (0,)) // machine.chips

@@ -1,0 +1,85 @@
+"""Keeps the cluster's Node objects as the hosts are: the port, one that only remembers, and the keeper."""
+
+import logging
+from collections.abc import Mapping
+from typing import Protocol
+
+from infra.local.gke.hosts import Appearance, Manifest, node
+from infra.local.gke.state import State
+
+_log = logging.getLogger(__name__)
+
+
+class NodesUnavailableError(Exception):
+    """The API server did not take it. Temporary: it is tried again."""
+
+
+class Nodes(Protocol):
+    """Node objects of one cluster. Each method is safe to repeat and raises NodesUnavailableError."""
+
+    def register(self, node: Manifest) -> None:
+        """Create the Node, or make one of that name like it."""
+
+    def update(self, node: Manifest) -> None:
+        """Make spec and status of the Node as given; register it if it is gone."""
+
+    def remove(self, name: str) -> None:
+        """Delete the pods bound to the Node, then the Node; neither need exist."""
+
+
+class RememberedNodes:
+    """For a control plane without a cluster: Nodes by name, in memory."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[str, Manifest] = {}
+
+    def register(self, node: Manifest) -> None:
+        self.nodes[node["metadata"]["name"]] = node
+
+    def update(self, node: Manifest) -> None:
+        self.register(node)
+
+    def remove(self, name: str) -> None:
+        self.nodes.pop(name, None)
+
+
+class NodeKeeper:
+    """Knows what the API server was told last, and tells it only what changed. For one thread."""
+
+    def __init__(self, nodes: Nodes) -> None:
+        self._nodes = nodes
+        self._told: dict[str, Appearance] = {}
+
+    @property
+    def standing(self) -> frozenset[tuple[str, int]]:
+        """Name and life of the hosts whose Node stands in the API."""
+        return frozenset((name, seen.life) for name, seen in self._told.items())
+
+    def follow(self, state: State, wanted: Mapping[str, Appearance]) -> bool:
+        """Makes the API as wanted; False if some of it must be tried again."""
+        try:
+            for name in [name for name, seen in self._told.items() if not _same_vm(seen, wanted.get(name))]:
+                self._nodes.remove(name)
+                del self._told[name]
+            for name, seen in wanted.items():
+                self._tell(state, name, seen)
+        except NodesUnavailableError as error:
+            _log.warning("nodes are behind: %s", error)
+            return False
+        return True
+
+    def _tell(self, state: State, name: str, seen: Appearance) -> None:
+        told = self._told.get(name)
+        if told == seen:
+            return
+        host = state.hosts[name]
+        manifest = node(host, state.pools[host.pool], seen)
+        if told is None:
+            self._nodes.register(manifest)
+        else:
+            self._nodes.update(manifest)
+        self._told[name] = seen
+
+
+def _same_vm(told: Appearance, wanted: Appearance | None) -> bool:
+    return wanted is not None and wanted.life == told.life

@@ -1,0 +1,102 @@
+"""Names and links as GKE writes them."""
+
+import hashlib
+import re
+import string
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+_CLUSTER = re.compile(r"projects/([^/]+)/locations/([^/]+)/clusters/([^/]+)")
+_POOL = re.compile(r"(projects/[^/]+/locations/[^/]+/clusters/[^/]+)/nodePools/([^/]+)")
+_OPERATION = re.compile(r"(projects/[^/]+/locations/[^/]+)/operations/([^/]+)")
+_LOCATION = re.compile(r"projects/([^/]+)/locations/([^/]+)")
+_ALPHABET = string.digits + string.ascii_lowercase
+_SUFFIXES = len(_ALPHABET) ** 4
+_SHARED_BY_CLUSTER_AND_POOL = 32
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterPath:
+    project: str
+    location: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"projects/{self.project}/locations/{self.location}/clusters/{self.name}"
+
+    @property
+    def region(self) -> str:
+        """`us-central2` for the regional `us-central2` and for the zonal `us-central2-b`."""
+        return self.location[:-2] if re.fullmatch(r".+-[a-z]", self.location) else self.location
+
+
+def parse_cluster(path: str) -> ClusterPath | None:
+    found = _CLUSTER.fullmatch(path)
+    return ClusterPath(*found.groups()) if found else None
+
+
+def parse_pool(path: str) -> tuple[str, str] | None:
+    """Cluster path and pool name."""
+    found = _POOL.fullmatch(path)
+    return (found[1], found[2]) if found else None
+
+
+def parse_operation(path: str) -> tuple[str, str] | None:
+    """`projects/P/locations/L` and operation name."""
+    found = _OPERATION.fullmatch(path)
+    return (found[1], found[2]) if found else None
+
+
+def parse_location(path: str) -> tuple[str, str] | None:
+    """Project and location; the location may be `-`, for all [py-gke ListOperationsRequest.parent]."""
+    found = _LOCATION.fullmatch(path)
+    return (found[1], found[2]) if found else None
+
+
+def pool_path(cluster: str, name: str) -> str:
+    return f"{cluster}/nodePools/{name}"
+
+
+def link(path: str, project_number: int) -> str:
+    """GKE's links carry the project's number, not its id (gcloud output in kubeflow/pipelines#673)."""
+    _, _, rest = path.split("/", 2)
+    return f"https://container.googleapis.com/v1/projects/{project_number}/{rest}"
+
+
+def group_link(project: str, zone: str, stem: str) -> str:
+    """A managed instance group, as in NodePool.instance_group_urls (tf#10366)."""
+    return f"https://www.googleapis.com/compute/v1/projects/{project}/zones/{zone}/instanceGroupManagers/{stem}-grp"
+
+
+def operation_name(now: float, token: str) -> str:
+    """`operation-<epoch ms of start>-<uuid>` [khi]."""
+    return f"operation-{int(now * 1000)}-{token}"
+
+
+def timestamp(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def instance_stem(cluster: str, pool: str, token: str) -> str:
+    """`gke-akka-multi-node-3479-default-pool-97da88a9` (akka/akka-core#32992).
+
+    Cluster and pool share 32 characters [ctk]; who gives way is ours: the cluster, down to 8, then the pool.
+    """
+    kept = cluster[: max(8, _SHARED_BY_CLUSTER_AND_POOL - len(pool))]
+    rest = pool[: _SHARED_BY_CLUSTER_AND_POOL - len(kept)]
+    digest = hashlib.sha256(f"{cluster}/{pool}/{token}".encode()).hexdigest()[:8]
+    return f"gke-{kept.rstrip('-')}-{rest.rstrip('-')}-{digest}"
+
+
+def instance_names(stem: str, count: int) -> tuple[str, ...]:
+    """`STEM-8gmv`, ...: different for each index, since 7919 shares no divisor with 36 ** 4."""
+    seed = int(hashlib.sha256(stem.encode()).hexdigest(), 16)
+    return tuple(f"{stem}-{_base36((seed + index * 7919) % _SUFFIXES)}" for index in range(count))
+
+
+def _base36(number: int) -> str:
+    digits = ""
+    for _ in range(4):
+        number, digit = divmod(number, len(_ALPHABET))
+        digits = _ALPHABET[digit] + digits
+    return digits

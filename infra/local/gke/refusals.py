@@ -1,0 +1,112 @@
+"""Every refusal of the four node pool methods, in the order in which the rows are asked.
+
+The order among kinds is partly known: a second create while the first runs is answered with 400, not 409
+[peer node_pool_controller's comment on concurrent reconciles]. That the request is read before the cluster
+is looked at, and the limit asked last, is ours.
+"""
+
+from collections.abc import Mapping
+
+from google.rpc import code_pb2
+
+from infra.local.gke.config_rules import CONFIG_RULES
+from infra.local.gke.rules import BUSY, Ask, Refusal, Rule, first_refusal
+from infra.local.gke.shape_rules import SHAPE_RULES
+from infra.local.gke.state import CLUSTER_KINDS
+
+
+def _cluster_unknown(ask: Ask) -> str | None:
+    return None if ask.cluster_path in ask.state.clusters else f"Not found: {ask.cluster_path}."
+
+
+def _pool_unknown(ask: Ask) -> str | None:
+    return None if ask.pool_path in ask.state.pools else f"Not found: {ask.pool_path}."
+
+
+def _cluster_busy(ask: Ask) -> str | None:
+    busy = [op for op in ask.state.running(ask.cluster_path) if op.kind in CLUSTER_KINDS]
+    return f"Cluster is running incompatible operation {busy[0].name}." if busy else None
+
+
+def _pool_busy(ask: Ask) -> str | None:
+    busy = ask.state.running_on(ask.pool_path)
+    return f"Cluster is running incompatible operation {busy.name}." if busy else None
+
+
+def _pool_exists(ask: Ask) -> str | None:
+    return f"Already exists: {ask.pool_path}." if ask.pool_path in ask.state.pools else None
+
+
+def _too_many_operations(ask: Ask) -> str | None:
+    limit = ask.cluster.concurrent_operations
+    if len(ask.state.running(ask.cluster_path)) < limit:
+        return None
+    return (
+        f'Too many operations: cluster "{ask.cluster.path.name}" hits the concurrent operations quota {limit}, '
+        "please try again later."
+    )
+
+
+CLUSTER_UNKNOWN = Rule(
+    name="cluster-unknown",
+    code=code_pb2.NOT_FOUND,
+    fact="[mm]",
+    words="tf#5229",
+    check=_cluster_unknown,
+)
+POOL_UNKNOWN = Rule(
+    name="pool-unknown",
+    code=code_pb2.NOT_FOUND,
+    fact="[mm]",
+    words="tf#5229, by analogy with the cluster's",
+    check=_pool_unknown,
+)
+CLUSTER_BUSY = Rule(
+    name="cluster-busy",
+    code=BUSY,
+    fact="[mm, tf#3650, doc:troubleshooting/concurrent-operations] one cluster-level operation at a time",
+    words="[doc:troubleshooting/concurrent-operations]",
+    check=_cluster_busy,
+)
+POOL_BUSY = Rule(
+    name="pool-busy",
+    code=BUSY,
+    fact="[mm, tf#10366, doc:troubleshooting/concurrent-operations] one operation per node pool",
+    words="[doc:troubleshooting/concurrent-operations, peer]",
+    check=_pool_busy,
+)
+POOL_EXISTS = Rule(
+    name="pool-exists",
+    code=code_pb2.ALREADY_EXISTS,
+    fact="[tf#6287, tf#10823, mm] a failed create's pool counts",
+    words="terraform-google-modules/terraform-google-kubernetes-engine#367",
+    check=_pool_exists,
+)
+TOO_MANY_OPERATIONS = Rule(
+    name="too-many-operations",
+    code=code_pb2.RESOURCE_EXHAUSTED,
+    fact="[tf#15205, tf#15579] 5 in 2023; 9 used by GKE's own autoscaler [CA flags]",
+    words="tf#15205",
+    check=_too_many_operations,
+)
+
+RULES: Mapping[str, tuple[Rule, ...]] = {
+    "CreateNodePool": (
+        CLUSTER_UNKNOWN,
+        *SHAPE_RULES,
+        *CONFIG_RULES,
+        CLUSTER_BUSY,
+        POOL_BUSY,
+        POOL_EXISTS,
+        TOO_MANY_OPERATIONS,
+    ),
+    "DeleteNodePool": (CLUSTER_UNKNOWN, POOL_UNKNOWN, CLUSTER_BUSY, POOL_BUSY, TOO_MANY_OPERATIONS),
+    "GetNodePool": (CLUSTER_UNKNOWN, POOL_UNKNOWN),
+    "ListNodePools": (CLUSTER_UNKNOWN,),
+    "GetCluster": (CLUSTER_UNKNOWN,),
+}
+
+
+def refusal(method: str, ask: Ask) -> Refusal | None:
+    """What GKE would answer instead of doing it; None: it does it."""
+    return first_refusal(ask, RULES[method])

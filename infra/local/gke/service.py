@@ -1,0 +1,174 @@
+"""One call of google.container.v1.ClusterManager: state and request in, state and answer out. Pure."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from google.cloud import container_v1 as gke
+from google.rpc import code_pb2
+
+from infra.local.gke import faults, lifecycle
+from infra.local.gke.lifecycle import Moment
+from infra.local.gke.messages import cluster_message, operation_message, pool_message
+from infra.local.gke.paths import parse_cluster, parse_location, parse_operation, parse_pool
+from infra.local.gke.refusals import refusal
+from infra.local.gke.rules import Ask, Refusal
+from infra.local.gke.state import Operation, State
+
+Message = Any
+"""One of Google's request or response messages."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """`started` is the operation the call began, also when its answer was lost."""
+
+    state: State
+    answer: Message | Refusal
+    cluster: str = ""
+    pool: str = ""
+    started: Operation | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    request: Any
+    response: Any
+    respond: Callable[[State, Any, Moment], Outcome]
+
+
+def _create(state: State, request: gke.CreateNodePoolRequest, moment: Moment) -> Outcome:
+    if parse_cluster(request.parent) is None:
+        return _malformed(state, "parent", request.parent)
+    ask = Ask(state=state, cluster_path=request.parent, name=request.node_pool.name, spec=request.node_pool)
+    return _change("CreateNodePool", ask, moment)
+
+
+def _delete(state: State, request: gke.DeleteNodePoolRequest, moment: Moment) -> Outcome:
+    ask = _pool_ask(state, request.name)
+    return _change("DeleteNodePool", ask, moment) if ask else _malformed(state, "name", request.name)
+
+
+def _change(method: str, ask: Ask, moment: Moment) -> Outcome:
+    """Permissions and outages come before any rule; how the work will go is decided once it is accepted."""
+    pool, zones = ask.name, _zones(ask)
+    state, fault = faults.take(ask.state, faults.AT_ONCE, method, pool, zones)
+    if fault is not None:
+        no: Refusal | None = faults.refused(fault, method, ask.cluster_path, pool)
+    else:
+        no = refusal(method, ask)
+    if no is not None:
+        return Outcome(state=state, answer=no, cluster=ask.cluster_path, pool=pool)
+    state, later = faults.take(state, faults.LATER, method, pool, zones)
+    state, lost = faults.take(state, faults.ANSWER, method, pool, zones)
+    ask = Ask(state=state, cluster_path=ask.cluster_path, name=pool, spec=ask.spec)
+    begin = lifecycle.begin_create if method == "CreateNodePool" else lifecycle.begin_delete
+    state, operation = begin(ask, later, moment)
+    answer: Message = operation_message(state, operation, moment.now)
+    if lost is not None:
+        answer = faults.refused(lost, method, ask.cluster_path, pool)
+    return Outcome(state=state, answer=answer, cluster=ask.cluster_path, pool=pool, started=operation)
+
+
+def _get_pool(state: State, request: gke.GetNodePoolRequest, _: Moment) -> Outcome:
+    ask = _pool_ask(state, request.name)
+    if ask is None:
+        return _malformed(state, "name", request.name)
+    return _read("GetNodePool", ask, lambda now: pool_message(now, now.pools[ask.pool_path]))
+
+
+def _list_pools(state: State, request: gke.ListNodePoolsRequest, _: Moment) -> Outcome:
+    if parse_cluster(request.parent) is None:
+        return _malformed(state, "parent", request.parent)
+    ask = Ask(state=state, cluster_path=request.parent, spec=gke.NodePool())
+    return _read("ListNodePools", ask, lambda now: _pools(now, request.parent))
+
+
+def _pools(state: State, cluster: str) -> gke.ListNodePoolsResponse:
+    pools = [pool_message(state, pool) for pool in state.pools.values() if pool.cluster == cluster]
+    return gke.ListNodePoolsResponse(node_pools=pools)
+
+
+def _get_cluster(state: State, request: gke.GetClusterRequest, _: Moment) -> Outcome:
+    if parse_cluster(request.name) is None:
+        return _malformed(state, "name", request.name)
+    ask = Ask(state=state, cluster_path=request.name, spec=gke.NodePool())
+    return _read("GetCluster", ask, lambda now: cluster_message(now, now.clusters[request.name]))
+
+
+def _read(method: str, ask: Ask, look: Callable[[State], Message]) -> Outcome:
+    state, fault = faults.take(ask.state, faults.AT_ONCE, method, ask.name, _zones(ask))
+    no = faults.refused(fault, method, ask.cluster_path, ask.name) if fault else refusal(method, ask)
+    return Outcome(state=state, answer=no or look(state), cluster=ask.cluster_path, pool=ask.name)
+
+
+def _get_operation(state: State, request: gke.GetOperationRequest, moment: Moment) -> Outcome:
+    parsed = parse_operation(request.name)
+    if parsed is None:
+        return _malformed(state, "name", request.name)
+    state, fault = faults.take(state, faults.AT_ONCE, "GetOperation", "", ())
+    if fault is not None:
+        return Outcome(state=state, answer=faults.refused(fault, "GetOperation", request.name, ""))
+    location, name = parsed
+    operation = state.operations.get(name)
+    if operation is None or operation.cluster.partition("/clusters/")[0] != location:
+        message = f"Not found: {request.name}."
+        return Outcome(state=state, answer=Refusal(code=code_pb2.NOT_FOUND, message=message, rule="operation-unknown"))
+    return Outcome(
+        state=state,
+        answer=operation_message(state, operation, moment.now),
+        cluster=operation.cluster,
+        pool=operation.target.rpartition("/nodePools/")[2],
+    )
+
+
+def _list_operations(state: State, request: gke.ListOperationsRequest, moment: Moment) -> Outcome:
+    parsed = parse_location(request.parent)
+    if parsed is None:
+        return _malformed(state, "parent", request.parent)
+    state, fault = faults.take(state, faults.AT_ONCE, "ListOperations", "", ())
+    if fault is not None:
+        return Outcome(state=state, answer=faults.refused(fault, "ListOperations", request.parent, ""))
+    project, location = parsed
+    paths = {key: cluster.path for key, cluster in state.clusters.items()}
+    operations = [
+        operation_message(state, operation, moment.now)
+        for operation in state.operations.values()
+        if paths[operation.cluster].project == project and location in {"-", paths[operation.cluster].location}
+    ]
+    return Outcome(state=state, answer=gke.ListOperationsResponse(operations=operations))
+
+
+def _pool_ask(state: State, path: str) -> Ask | None:
+    parsed = parse_pool(path)
+    return Ask(state=state, cluster_path=parsed[0], name=parsed[1], spec=gke.NodePool()) if parsed else None
+
+
+def _zones(ask: Ask) -> tuple[str, ...]:
+    """Where the pool is or would be; nowhere in an unknown cluster."""
+    if ask.cluster_path not in ask.state.clusters:
+        return ()
+    pool = ask.state.pools.get(ask.pool_path)
+    return pool.zones if pool else ask.zones
+
+
+def _malformed(state: State, field: str, value: str) -> Outcome:
+    """The deprecated project_id, zone, cluster_id and node_pool_id are accepted by GKE, and not here."""
+    if value:
+        message, code = f'Invalid value for field "{field}": "{value}".', code_pb2.INVALID_ARGUMENT
+    else:
+        message = f'Requests without "{field}", by deprecated fields, are not implemented by the local GKE.'
+        code = code_pb2.UNIMPLEMENTED
+    return Outcome(state=state, answer=Refusal(code=code, message=message, rule="malformed-path"))
+
+
+METHODS: Mapping[str, Method] = {
+    "CreateNodePool": Method(gke.CreateNodePoolRequest, gke.Operation, _create),
+    "DeleteNodePool": Method(gke.DeleteNodePoolRequest, gke.Operation, _delete),
+    "GetNodePool": Method(gke.GetNodePoolRequest, gke.NodePool, _get_pool),
+    "ListNodePools": Method(gke.ListNodePoolsRequest, gke.ListNodePoolsResponse, _list_pools),
+    "GetCluster": Method(gke.GetClusterRequest, gke.Cluster, _get_cluster),
+    "GetOperation": Method(gke.GetOperationRequest, gke.Operation, _get_operation),
+    "ListOperations": Method(gke.ListOperationsRequest, gke.ListOperationsResponse, _list_operations),
+}
+"""The methods covered; the others of the service answer UNIMPLEMENTED."""

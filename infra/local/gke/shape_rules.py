@@ -1,0 +1,224 @@
+"""Refusals of CreateNodePool for the pool's name, machines, topology, zones and size, in table order."""
+
+import re
+
+from google.cloud.container_v1 import NodePool
+
+from infra.local.gke.machines import COVERED_FAMILIES, MACHINES, dimensions, host_count, is_multi_host, is_single_host
+from infra.local.gke.rules import INVALID, NOT_COVERED, OURS, Ask, Rule
+
+_NAME = r"(?:[a-z](?:[-a-z0-9]{0,38}[a-z0-9])?)"
+_NODES_PER_ZONE = 1_000
+_COMPACT = NodePool.PlacementPolicy.Type.COMPACT
+
+
+def _name(ask: Ask) -> str | None:
+    if re.fullmatch(_NAME, ask.name):
+        return None
+    return (
+        f'Invalid value for field "node_pool.name": "{ask.name}". Must be a match of regex \'{_NAME}\' '
+        "(only lowercase alphanumerics and '-' allowed, must start with a letter and end with an "
+        "alphanumeric, and must be no longer than 40 characters)."
+    )
+
+
+def _region(ask: Ask) -> str | None:
+    region = ask.cluster.path.region
+    stray = [zone for zone in ask.zones if not re.fullmatch(rf"{re.escape(region)}-[a-z]+", zone)]
+    return f'Node pool location "{stray[0]}" is not a zone of region "{region}".' if stray else None
+
+
+def _zone(ask: Ask) -> str | None:
+    unknown = [zone for zone in ask.zones if zone not in ask.cluster.zones]
+    return f'Node pool location "{unknown[0]}" does not exist.' if unknown else None
+
+
+def _zone_twice(ask: Ask) -> str | None:
+    return "Node pool locations must be unique." if len(set(ask.zones)) < len(ask.zones) else None
+
+
+def _machine_not_covered(ask: Ask) -> str | None:
+    kind = ask.spec.config.machine_type
+    if kind.startswith(COVERED_FAMILIES):
+        return None
+    return f'Machine type "{kind}" is not implemented by the local GKE, only {", ".join(MACHINES)}.'
+
+
+def _machine_unknown(ask: Ask) -> str | None:
+    kind = ask.spec.config.machine_type
+    return None if kind in MACHINES else f'Invalid machine type "{kind}" in zone "{ask.zones[0]}": GCE_NOT_FOUND'
+
+
+def _policy_name(ask: Ask) -> str | None:
+    named = bool(ask.spec.placement_policy.policy_name)
+    return "Placement by policy_name is not implemented by the local GKE." if named else None
+
+
+def _topology_malformed(ask: Ask) -> str | None:
+    if not ask.topology or dimensions(ask.topology) is not None:
+        return None
+    return f'Invalid TPU topology "{ask.topology}": must be of the form AxB or AxBxC.'
+
+
+def _topology_single_host(ask: Ask) -> str | None:
+    if not is_single_host(ask.machine, ask.topology):
+        return None
+    return (
+        "TPU topology can't be specified with single-host TPU slice pool; please remove the tpu_topology from the "
+        "node pool creation request if the node pool is intented to run with single-host TPU slice nodes."
+    )
+
+
+def _topology_illegal(ask: Ask) -> str | None:
+    if not ask.topology or is_multi_host(ask.machine, ask.topology):
+        return None
+    return f'TPU topology "{ask.topology}" is not supported for machine type "{ask.machine.name}".'
+
+
+def _compact_alone(ask: Ask) -> str | None:
+    alone = ask.spec.placement_policy.type_ == _COMPACT and not ask.topology
+    return "Placement policy of type COMPACT requires tpu_topology for TPU machine types." if alone else None
+
+
+def _topology_not_compact(ask: Ask) -> str | None:
+    missing = bool(ask.topology) and ask.spec.placement_policy.type_ != _COMPACT
+    return "tpu_topology requires a placement policy of type COMPACT." if missing else None
+
+
+def _one_zone(ask: Ask) -> str | None:
+    if not ask.topology or len(ask.zones) == 1:
+        return None
+    return f"Multi-host TPU node pool must have exactly one location, got {len(ask.zones)}."
+
+
+def _empty(ask: Ask) -> str | None:
+    return None if ask.spec.initial_node_count > 0 else "Pools of no nodes are not implemented by the local GKE."
+
+
+def _size(ask: Ask) -> str | None:
+    count = ask.spec.initial_node_count
+    if not ask.topology or count == host_count(ask.machine, ask.topology):
+        return None
+    return f"Initial node count {count} is not a valid size of TPU pod slice with topology {ask.topology}"
+
+
+def _largest_size(ask: Ask) -> str | None:
+    scaling = ask.spec.autoscaling
+    if not ask.topology or not scaling.enabled:
+        return None
+    if scaling.max_node_count == host_count(ask.machine, ask.topology):
+        return None
+    most = scaling.max_node_count
+    return f"Maximum node count {most} is not a valid size of TPU pod slice with topology {ask.topology}"
+
+
+def _too_many(ask: Ask) -> str | None:
+    count = ask.spec.initial_node_count
+    if count <= _NODES_PER_ZONE:
+        return None
+    return f"Node pool size {count} exceeds the limit of {_NODES_PER_ZONE} nodes per zone."
+
+
+SHAPE_RULES = (
+    Rule(
+        name="pool-name",
+        code=INVALID,
+        fact="[CA placement.go, mm] at most 40 characters",
+        words="pulumi/pulumi-gcp#1510",
+        check=_name,
+    ),
+    Rule(
+        name="zone-of-another-region",
+        code=INVALID,
+        fact="[py-gke NodePool.locations]",
+        words=OURS,
+        check=_region,
+    ),
+    Rule(name="zone-unknown", code=INVALID, fact="[py-gke NodePool.locations]", words=OURS, check=_zone),
+    Rule(name="zone-twice", code=INVALID, fact="[py-gke NodePool.locations]", words=OURS, check=_zone_twice),
+    Rule(
+        name="machine-type-not-covered",
+        code=NOT_COVERED,
+        fact="a limit of the local GKE",
+        words=OURS,
+        check=_machine_not_covered,
+    ),
+    Rule(
+        name="machine-type-unknown",
+        code=INVALID,
+        fact="[CA deprecated_machine_types_config.go]",
+        words="keras-team/kinetic#305",
+        check=_machine_unknown,
+    ),
+    Rule(
+        name="policy-name-not-covered",
+        code=NOT_COVERED,
+        fact="a limit of the local GKE",
+        words=OURS,
+        check=_policy_name,
+    ),
+    Rule(
+        name="topology-malformed",
+        code=INVALID,
+        fact="[CA InvalidTpuTopology]",
+        words=OURS,
+        check=_topology_malformed,
+    ),
+    Rule(
+        name="topology-on-a-single-host",
+        code=INVALID,
+        fact="[xpk, CA] single hosts take no topology",
+        words="AI-Hypercomputer/xpk#825",
+        check=_topology_single_host,
+    ),
+    Rule(
+        name="topology-illegal-for-the-machine",
+        code=INVALID,
+        fact="[CA InvalidTpuTopology, kray, xpk] sorted and known",
+        words=OURS,
+        check=_topology_illegal,
+    ),
+    Rule(
+        name="compact-without-topology",
+        code=INVALID,
+        fact="[xpk, CA] single hosts take no placement policy",
+        words=OURS,
+        check=_compact_alone,
+    ),
+    Rule(
+        name="topology-without-compact",
+        code=INVALID,
+        fact="[CA autoscaling_gke_client_v1beta1.go, peer, xpk] COMPACT and tpu_topology",
+        words=OURS,
+        check=_topology_not_compact,
+    ),
+    Rule(
+        name="multi-host-in-several-zones",
+        code=INVALID,
+        fact="[CA gkeclient/fake/client.go validateNodePool]",
+        words=OURS,
+        check=_one_zone,
+    ),
+    Rule(name="empty-not-covered", code=NOT_COVERED, fact="a limit of the local GKE", words=OURS, check=_empty),
+    Rule(
+        name="size-is-not-the-slice",
+        code=INVALID,
+        fact="[doc:concepts/tpus, CA] size 0 or N only",
+        words="ours, after vllm-project/ci-infra#545",
+        check=_size,
+    ),
+    Rule(
+        name="largest-size-is-not-the-slice",
+        code=INVALID,
+        fact="[CA] autoscaling maximum is the slice",
+        words="vllm-project/ci-infra#545",
+        check=_largest_size,
+    ),
+    Rule(
+        name="too-many-nodes-in-a-zone",
+        code=INVALID,
+        fact="[doc:quotas] 1,000 nodes per pool and zone",
+        words=OURS,
+        check=_too_many,
+    ),
+)

@@ -1,0 +1,181 @@
+"""What the control plane knows: frozen values, so that every decision is a pure function of them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import Self
+
+from google.cloud.container_v1 import NodePool, StatusCondition
+from google.cloud.container_v1 import Operation as Wire
+
+from infra.local.gke.machines import Machine
+from infra.local.gke.paths import ClusterPath
+
+CLUSTER_KINDS = frozenset({Wire.Type.UPGRADE_MASTER, Wire.Type.UPDATE_CLUSTER, Wire.Type.REPAIR_CLUSTER})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """How long things take, in seconds: minutes of the real GKE in a few seconds of a demo.
+
+    A create is `create` until the VMs run, `join` until their Nodes are registered, `ready` until those
+    are Ready, `chips` until they offer google.com/tpu. `stockout` stands for some 35 min, `quota` for less
+    than one (facts 0.1). `join_limit`: how long a create waits for Nodes, and a delete for their end.
+    """
+
+    pending: float = 0.2
+    create: float = 4.0
+    join: float = 1.0
+    ready: float = 1.0
+    chips: float = 0.5
+    delete: float = 2.0
+    repair: float = 4.0
+    stockout: float = 6.0
+    quota: float = 1.0
+    join_limit: float = 60.0
+    log: float = 0.2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    """`id` is GKE's own, another one for a cluster made anew under the same name [py-gke Cluster.id]."""
+
+    path: ClusterPath
+    id: str
+    zones: tuple[str, ...]
+    release_channel: str | None = "REGULAR"
+    version: str = "1.34.1-gke.3084001"
+    concurrent_operations: int = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """How an operation fails: `message` in Operation.error, `detail` beside it, and what the pool becomes."""
+
+    code: int
+    message: str
+    detail: str
+    condition: StatusCondition.Code
+    pool_status: NodePool.Status
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pool:
+    """`spec` is the request's NodePool as accepted, never changed afterwards. `stem` begins its VMs' names."""
+
+    path: str
+    cluster: str
+    spec: NodePool
+    machine: Machine
+    topology: str
+    zones: tuple[str, ...]
+    stem: str
+    status: NodePool.Status
+    failure: Failure | None = None
+
+    @property
+    def name(self) -> str:
+        return self.spec.name
+
+    @property
+    def size(self) -> int:
+        """VMs in all zones."""
+        return self.spec.initial_node_count * len(self.zones)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """`target` is a pool's or a cluster's path. `due`: when its own work is over, before any waiting for Nodes."""
+
+    name: str
+    kind: Wire.Type
+    cluster: str
+    target: str
+    started: float
+    due: float
+    plan: Failure | None = None
+    ended: float | None = None
+    error: Failure | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Host:
+    """A VM. `boots`: when its Node registers; None: never. `life` counts how often the VM was made anew."""
+
+    name: str
+    pool: str
+    zone: str
+    boots: float | None
+    life: int = 1
+    broken: bool = False
+    cordoned: bool = False
+    leaving: bool = False
+
+
+class Kind(Enum):
+    """What can be ordered at the button; see `faults`."""
+
+    STOCKOUT = "stockout"
+    QUOTA = "quota"
+    NEVER_JOINS = "never_joins"
+    SLOW = "slow"
+    PERMISSION = "permission"
+    UNAVAILABLE = "unavailable"
+    INTERNAL = "internal"
+    RESERVATION = "reservation"
+    LOST_ANSWER = "lost_answer"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """Trouble for the next `times` calls of `method` (`*`: any) on pools that match; None: until cleared.
+
+    `seconds` is how much longer a SLOW operation takes.
+    """
+
+    kind: Kind
+    method: str = "CreateNodePool"
+    zone: str | None = None
+    pools: str = ".*"
+    times: int | None = 1
+    seconds: float = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """`nodes`: name and life of every host whose Node stands in the Kubernetes API, as last seen there."""
+
+    clusters: Mapping[str, Cluster]
+    pace: Pace = field(default_factory=Pace)
+    project_number: int = 123_456_789_012
+    pools: Mapping[str, Pool] = field(default_factory=dict)
+    operations: Mapping[str, Operation] = field(default_factory=dict)
+    hosts: Mapping[str, Host] = field(default_factory=dict)
+    nodes: frozenset[tuple[str, int]] = frozenset()
+    faults: tuple[Fault, ...] = ()
+
+    def with_pool(self, pool: Pool) -> Self:
+        return replace(self, pools={**self.pools, pool.path: pool})
+
+    def without_pool(self, path: str) -> Self:
+        return replace(
+            self,
+            pools={key: pool for key, pool in self.pools.items() if key != path},
+            hosts={name: host for name, host in self.hosts.items() if host.pool != path},
+        )
+
+    def with_operation(self, operation: Operation) -> Self:
+        return replace(self, operations={**self.operations, operation.name: operation})
+
+    def with_hosts(self, *hosts: Host) -> Self:
+        return replace(self, hosts={**self.hosts, **{host.name: host for host in hosts}})
+
+    def hosts_of(self, pool: str) -> tuple[Host, ...]:
+        return tuple(host for host in self.hosts.values() if host.pool == pool)
+
+    def running(self, cluster: str) -> tuple[Operation, ...]:
+        """The cluster's operations that have not ended, oldest first."""
+        return tuple(op for op in self.operations.values() if op.ended is None and op.cluster == cluster)
+
+    def running_on(self, target: str) -> Operation | None:
+        return next((op for op in self.operations.values() if op.ended is None and op.target == target), None)

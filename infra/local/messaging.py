@@ -1,0 +1,122 @@
+"""The topics and subscriptions of infra/messaging.yaml, read as values and made on the Pub/Sub emulator."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import grpc
+import yaml
+from google import pubsub_v1
+from google.pubsub_v1.services.publisher.transports import PublisherGrpcTransport
+from google.pubsub_v1.services.subscriber.transports import SubscriberGrpcTransport
+
+from infra.local.addresses import Addresses
+
+TABLE = Path(__file__).parents[1] / "messaging.yaml"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subscription:
+    """One row; without a function it is pulled. The two dead letter values come together or not at all."""
+
+    name: str
+    topic: str
+    ack_deadline_seconds: int
+    minimum_backoff_seconds: int
+    maximum_backoff_seconds: int
+    function: str | None = None
+    max_delivery_attempts: int | None = None
+    dead_letter_topic: str | None = None
+
+    def __post_init__(self) -> None:
+        if (self.max_delivery_attempts is None) != (self.dead_letter_topic is None):
+            raise ValueError(f"{self.name}: max_delivery_attempts and dead_letter_topic go together")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schedule:
+    """A message published again and again; `cron` is Cloud Scheduler's."""
+
+    name: str
+    topic: str
+    cron: str
+    data: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Messaging:
+    """The whole table. Names may hold `{cluster}` until `of_cluster` fills it in."""
+
+    topics: tuple[str, ...]
+    subscriptions: tuple[Subscription, ...]
+    schedules: tuple[Schedule, ...]
+
+    def __post_init__(self) -> None:
+        used = {each.topic for each in self.subscriptions} | {each.topic for each in self.schedules}
+        used |= {each.dead_letter_topic for each in self.subscriptions if each.dead_letter_topic}
+        if unknown := used - set(self.topics):
+            raise ValueError(f"no such topics: {sorted(unknown)}")
+
+    @property
+    def functions(self) -> tuple[str, ...]:
+        return tuple(sorted({each.function for each in self.subscriptions if each.function}))
+
+    def of_cluster(self, cluster_id: str) -> "Messaging":
+        def filled(text: str) -> str:
+            return text.replace("{cluster}", cluster_id)
+
+        return replace(
+            self,
+            topics=tuple(map(filled, self.topics)),
+            subscriptions=tuple(
+                replace(each, name=filled(each.name), topic=filled(each.topic)) for each in self.subscriptions
+            ),
+        )
+
+
+def parsed(text: str) -> Messaging:
+    """Raise TypeError for unknown or absent columns, ValueError for rows that do not fit together."""
+    table: Mapping[str, Any] = yaml.safe_load(text)
+    return Messaging(
+        topics=tuple(table["topics"]),
+        subscriptions=tuple(Subscription(name=name, **row) for name, row in table["subscriptions"].items()),
+        schedules=tuple(Schedule(name=name, **row) for name, row in table["schedules"].items()),
+    )
+
+
+def read() -> Messaging:
+    return parsed(TABLE.read_text())
+
+
+def create(messaging: Messaging, addresses: Addresses) -> None:
+    """Make all of it on the emulator; an error of google.api_core if any of it exists already."""
+    with grpc.insecure_channel(addresses.pubsub) as channel:
+        publisher = pubsub_v1.PublisherClient(transport=PublisherGrpcTransport(channel=channel))
+        for topic in messaging.topics:
+            publisher.create_topic(name=addresses.topic_path(topic))
+        subscriber = pubsub_v1.SubscriberClient(transport=SubscriberGrpcTransport(channel=channel))
+        for each in messaging.subscriptions:
+            subscriber.create_subscription(request=_request(each, addresses))
+
+
+def _request(row: Subscription, addresses: Addresses) -> pubsub_v1.types.Subscription:
+    request = pubsub_v1.types.Subscription(
+        name=f"projects/{addresses.project}/subscriptions/{row.name}",
+        topic=addresses.topic_path(row.topic),
+        ack_deadline_seconds=row.ack_deadline_seconds,
+        expiration_policy=pubsub_v1.types.ExpirationPolicy(),  # without a ttl: never
+        retry_policy=pubsub_v1.types.RetryPolicy(
+            minimum_backoff=timedelta(seconds=row.minimum_backoff_seconds),
+            maximum_backoff=timedelta(seconds=row.maximum_backoff_seconds),
+        ),
+    )
+    if row.function:
+        request.push_config.push_endpoint = addresses.endpoint(row.function, row.topic)
+    if row.dead_letter_topic:
+        request.dead_letter_policy = pubsub_v1.types.DeadLetterPolicy(
+            dead_letter_topic=addresses.topic_path(row.dead_letter_topic),
+            max_delivery_attempts=row.max_delivery_attempts,
+        )
+    return request

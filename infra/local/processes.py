@@ -1,0 +1,224 @@
+"""Programs started as our children: known to be ready, ended when we end.
+
+`setpriv --pdeathsig` asks the kernel to end a child when the thread that started it dies, whatever kills it
+(prctl(2), PR_SET_PDEATHSIG). Hence only the main thread starts programs; they still come up side by side,
+since starting does not wait.
+"""
+
+import os
+import re
+import select
+import signal
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import psutil
+
+from infra.local.interrupts import uninterrupted
+
+LOOK_AGAIN_SECONDS = 0.03
+LINES_OF_LOG = 15
+
+# A child sees no credentials, proxies or endpoints of the person who starts it.
+INHERITED = ("HOME", "LANG", "PATH", "TMPDIR", "USER")
+
+
+@dataclass(frozen=True, slots=True)
+class Listens:
+    """Ready when the program itself, not another one, listens on this TCP port."""
+
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class Says:
+    """Ready when a whole line of its output matches this regular expression."""
+
+    line: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """What to start. `hopeless` matches output after which it will never be ready although it runs on."""
+
+    name: str
+    command: tuple[str, ...]
+    ready: Listens | Says
+    folder: Path
+    environment: Mapping[str, str] = field(default_factory=dict)
+    hopeless: str | None = None
+    patience_seconds: float = 30
+
+
+class ProgramFailed(Exception):
+    """A program died or was not ready in time. The text ends with the tail of its log."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Child:
+    """A started program. The pid descriptor tells its end without collecting it, so the pid stays its own."""
+
+    program: Program
+    process: subprocess.Popen[bytes]
+    descriptor: int
+    log: Path
+
+    def ended(self, within: float = 0) -> bool:
+        """Wait up to `within` seconds for its end."""
+        poll = select.poll()
+        poll.register(self.descriptor, select.POLLIN)
+        return bool(poll.poll(within * 1000))
+
+    def output(self) -> str:
+        return self.log.read_text(errors="replace")
+
+    def is_ready(self) -> bool:
+        match self.program.ready:
+            case Listens(port):
+                return port in _listening_ports(self.process.pid)
+            case Says(line):
+                return _whole_line(line, self.output()) is not None
+
+    def failure(self) -> str | None:
+        """Why it will never be ready, as far as can be known now."""
+        if self.ended():
+            return "ended"
+        if self.program.hopeless and (found := re.search(self.program.hopeless, self.output())):
+            return f"said {found.group()!r}"
+        return None
+
+    def explain(self, why: str) -> ProgramFailed:
+        tail = "\n".join(self.output().splitlines()[-LINES_OF_LOG:])
+        return ProgramFailed(f"{self.program.name} {why}; the end of {self.log}:\n{tail}")
+
+    def ask_to_end(self) -> None:
+        signal.pidfd_send_signal(self.descriptor, signal.SIGTERM)
+
+    def collect(self, grace_seconds: float) -> None:
+        """After the grace period SIGKILL, for whatever it started itself too."""
+        self.ended(within=grace_seconds)
+        # Not yet collected, so the group still bears its number and no other does.
+        os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        os.close(self.descriptor)
+
+
+@dataclass(slots=True, kw_only=True)
+class Processes:
+    """Starts programs; on leaving the `with` block ends them in reverse order.
+
+    What is started together is ended together. `environment` is the caller's; of it a child sees INHERITED only, and its program's own variables.
+    """
+
+    setpriv: Path
+    logs: Path
+    environment: Mapping[str, str]
+    grace_seconds: float = 5
+    clock: Callable[[], float] = time.monotonic
+    _batches: list[list[Child]] = field(default_factory=list)
+
+    def start(self, *programs: Program) -> tuple[Child, ...]:
+        """Start without waiting."""
+        if threading.current_thread() is not threading.main_thread():
+            raise RuntimeError("programs would end together with the thread that starts them")
+        self.logs.mkdir(parents=True, exist_ok=True)
+        batch: list[Child] = []
+        self._batches.append(batch)
+        for each in programs:
+            self._start(each, batch)
+        return tuple(batch)
+
+    def _start(self, program: Program, batch: list[Child]) -> None:
+        log = self.logs / f"{program.name}.log"
+        with uninterrupted(), log.open("wb") as output:
+            process = subprocess.Popen(
+                [self.setpriv, "--pdeathsig", "TERM", *program.command],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                cwd=program.folder,
+                env=_inherited(self.environment) | dict(program.environment),
+                start_new_session=True,
+            )
+            batch.append(
+                Child(program=program, process=process, descriptor=os.pidfd_open(process.pid), log=log)
+            )
+
+    def wait_until_ready(self, *children: Child) -> None:
+        """Raise ProgramFailed with the first that dies, gives up or is not ready in time."""
+        started = self.clock()
+        waiting = list(children)
+        while waiting:
+            child = waiting[0]
+            if child.is_ready():
+                waiting.remove(child)
+                continue
+            for each in waiting:
+                if why := each.failure():
+                    raise each.explain(why)
+            if self.clock() - started > child.program.patience_seconds:
+                raise child.explain(f"was not ready within {child.program.patience_seconds:.0f} s")
+            child.ended(within=LOOK_AGAIN_SECONDS)
+
+    def check(self) -> None:
+        """Raise ProgramFailed if one of them has ended since it was started."""
+        for each in self.children():
+            if each.ended():
+                raise each.explain("ended")
+
+    def children(self) -> list[Child]:
+        return [each for batch in self._batches for each in batch]
+
+    def stop(self) -> None:
+        with uninterrupted():
+            while self._batches:
+                batch = self._batches.pop()
+                for each in batch:
+                    each.ask_to_end()
+                for each in batch:
+                    each.collect(self.grace_seconds)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+
+def free_ports(count: int) -> tuple[int, ...]:
+    """Ports of 127.0.0.1 nobody listens on, all different: each is held until the last is known."""
+    held = [socket.socket() for _ in range(count)]
+    try:
+        for each in held:
+            each.bind(("127.0.0.1", 0))
+        return tuple(each.getsockname()[1] for each in held)
+    finally:
+        for each in held:
+            each.close()
+
+
+def _inherited(environment: Mapping[str, str]) -> dict[str, str]:
+    return {name: environment[name] for name in INHERITED if name in environment}
+
+
+def _whole_line(pattern: str, output: str) -> re.Match[str] | None:
+    """Only lines that have ended: the last may still be half written."""
+    complete = output[: output.rfind("\n") + 1]
+    return re.search(rf"^(?:{pattern})$", complete, re.MULTILINE)
+
+
+def _listening_ports(pid: int) -> set[int]:
+    try:
+        connections = psutil.Process(pid).net_connections(kind="tcp")
+    except psutil.Error:
+        return set()
+    return {each.laddr.port for each in connections if each.status == psutil.CONN_LISTEN}

@@ -1,0 +1,53 @@
+"""The stand-in for Cloud Scheduler: publishes a schedule's message, at our pace instead of its cron's."""
+
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import grpc
+from google import pubsub_v1
+from google.api_core.exceptions import GoogleAPICallError
+from google.pubsub_v1.services.publisher.transports import PublisherGrpcTransport
+
+from infra.local.addresses import Addresses
+from infra.local.messaging import Schedule
+
+logger = logging.getLogger(__name__)
+
+
+@contextmanager
+def scheduled(schedule: Schedule, addresses: Addresses, interval_seconds: float) -> Iterator[None]:
+    """Publish at each interval until the block is left. A failure is logged, and the next tick tried."""
+    with grpc.insecure_channel(addresses.pubsub) as channel:
+        publisher = pubsub_v1.PublisherClient(transport=PublisherGrpcTransport(channel=channel))
+
+        def tick() -> None:
+            publisher.publish(
+                topic=addresses.topic_path(schedule.topic),
+                messages=[pubsub_v1.types.PubsubMessage(data=schedule.data.encode())],
+            )
+
+        with repeated(tick, interval_seconds):
+            yield
+
+
+@contextmanager
+def repeated(tick: Callable[[], None], interval_seconds: float) -> Iterator[None]:
+    """Call `tick` in a thread, the first time after one interval."""
+    over = threading.Event()
+
+    def run() -> None:
+        while not over.wait(interval_seconds):
+            try:
+                tick()
+            except GoogleAPICallError as error:
+                logger.warning("A scheduled message was not published: %s", error)
+
+    thread = threading.Thread(target=run, name="scheduler", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()

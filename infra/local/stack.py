@@ -1,0 +1,129 @@
+"""The whole provisioner on one machine: emulators, local cluster and GKE, functions, relay and schedule."""
+
+import json
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from infra.local import emulators, messaging, prerequisites
+from infra.local.addresses import Addresses, kubeconfig, port_of
+from infra.local.functions import function
+from infra.local.interrupts import orderly_end
+from infra.local.processes import Processes, Program, Says, free_ports
+from infra.local.scheduler import scheduled
+
+REPOSITORY = Path(__file__).parents[2]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What to run: `root` holds functions/, relay/ and infra/; logs and kubeconfig go below `state`."""
+
+    root: Path = REPOSITORY
+    state: Path = REPOSITORY / ".local"
+    project: str = "demo-project"
+    location: str = "us-central2"
+    cluster_id: str = "demo"
+    sweep_seconds: float = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """A running stack."""
+
+    addresses: Addresses
+    processes: Processes
+
+
+@contextmanager
+def running(plan: Plan, seed: Callable[[Addresses], None]) -> Iterator[Stack]:
+    """Start everything; end everything when the block is left, also by Ctrl-C or SIGTERM at any moment.
+
+    `seed` writes what must be known before the relay speaks: the cluster's settings.
+    Raises PrerequisitesMissing or ProgramFailed, both with a text for a person.
+    """
+    tools = prerequisites.require(prerequisites.find(os.environ))
+    plan.state.mkdir(parents=True, exist_ok=True)
+    table = messaging.read().of_cluster(plan.cluster_id)
+    with (
+        orderly_end(),
+        tempfile.TemporaryDirectory(prefix="tpu-slices-") as scratch,
+        Processes(setpriv=tools.setpriv, logs=plan.state / "logs", environment=os.environ) as processes,
+        ExitStack() as schedules,
+    ):
+        addresses = allotted(plan, table.functions)
+        addresses.kubeconfig.write_text(json.dumps(kubeconfig(addresses.kubernetes, plan.cluster_id)))
+        pubsub, firestore = processes.start(
+            emulators.pubsub(tools, port_of(addresses.pubsub), Path(scratch)),
+            emulators.firestore(tools, port_of(addresses.firestore), Path(scratch)),
+        )
+        (cluster,) = processes.start(local_cluster(plan, addresses))
+        functions = processes.start(*(function(each, plan.root, addresses) for each in table.functions))
+        processes.wait_until_ready(cluster)
+        (gke,) = processes.start(local_gke(plan, addresses))
+        processes.wait_until_ready(pubsub)
+        messaging.create(table, addresses)
+        processes.wait_until_ready(firestore)
+        seed(addresses)
+        (relay,) = processes.start(local_relay(plan, addresses))
+        processes.wait_until_ready(gke, relay, *functions)
+        for each in table.schedules:
+            schedules.enter_context(scheduled(each, addresses, plan.sweep_seconds))
+        yield Stack(addresses, processes)
+
+
+def allotted(plan: Plan, functions: tuple[str, ...]) -> Addresses:
+    """Give each part an address that is free now, so that none waits to learn where the others are."""
+    pubsub, firestore, gke, kubernetes, buttons, *rest = free_ports(5 + len(functions))
+    return Addresses(
+        project=plan.project,
+        location=plan.location,
+        cluster_id=plan.cluster_id,
+        pubsub=f"127.0.0.1:{pubsub}",
+        firestore=f"127.0.0.1:{firestore}",
+        gke=f"127.0.0.1:{gke}",
+        kubernetes=f"http://127.0.0.1:{kubernetes}",
+        buttons=f"http://127.0.0.1:{buttons}",
+        functions={name: f"http://127.0.0.1:{port}" for name, port in zip(functions, rest, strict=True)},
+        kubeconfig=plan.state / "kubeconfig",
+    )
+
+
+def local_cluster(plan: Plan, addresses: Addresses) -> Program:
+    """Start the Kubernetes API of the local cluster."""
+    arguments = ("infra.local.cluster", "--port", str(port_of(addresses.kubernetes)))
+    return _module("cluster", arguments, f"listening on {addresses.kubernetes}", plan, addresses)
+
+
+def local_gke(plan: Plan, addresses: Addresses) -> Program:
+    """Start the node pool API, whose pools become nodes of the local cluster."""
+    arguments = (
+        "infra.local.gke",
+        *("--port", str(port_of(addresses.gke))),
+        *("--buttons-port", str(port_of(addresses.buttons))),
+        *("--cluster", addresses.cluster_path),
+        *("--kubernetes", addresses.kubernetes),
+        *("--operations-topic", addresses.topic_path("cloud-operations")),
+    )
+    said = f"listening on {addresses.gke} buttons {addresses.buttons}"
+    return _module("gke", arguments, said, plan, addresses)
+
+
+def local_relay(plan: Plan, addresses: Addresses) -> Program:
+    """Start the relay itself, ready when its watches are in place."""
+    return _module("relay", ("relay",), "ready", plan, addresses)
+
+
+def _module(name: str, arguments: tuple[str, ...], said: str, plan: Plan, addresses: Addresses) -> Program:
+    return Program(
+        name=name,
+        command=(sys.executable, "-m", *arguments),
+        ready=Says(re.escape(said)),
+        folder=plan.root,
+        environment=addresses.environment() | {"PYTHONPATH": str(plan.root), "PYTHONUNBUFFERED": "1"},
+    )

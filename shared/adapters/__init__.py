@@ -1,0 +1,1 @@
+"""The only place where vendors are imported: each adapter makes calls and translates, and decides nothing."""

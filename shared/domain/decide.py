@@ -1,0 +1,242 @@
+"""The heart: what is remembered and done about one slice, from what is wanted and what is seen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import assert_never
+
+from shared.domain.clusters import ClusterSettings, Limits
+from shared.domain.decisions import Action, CreatePool, DeletePool, Reason
+from shared.domain.leaving import follow, moved_on
+from shared.domain.observations import (
+    Absent,
+    Broken,
+    Busy,
+    Creating,
+    Deleting,
+    Failure,
+    FailureKind,
+    Foreign,
+    Observation,
+    Running,
+    Sight,
+    Unreadable,
+)
+from shared.domain.patience import due, failed
+from shared.domain.records import Phase, SliceRecord
+from shared.domain.slices import LAST_ATTEMPT, same_request
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The record to save, and what to do once it is saved. Equal records and no actions: nothing to do."""
+
+    record: SliceRecord
+    actions: tuple[Action, ...]
+    reason: Reason
+    sentence: str
+
+    @property
+    def creates(self) -> bool:
+        return any(isinstance(action, CreatePool) for action in self.actions)
+
+
+def decide(record: SliceRecord, seen: Sight, now: datetime, settings: ClusterSettings) -> Decision:
+    """Decide about a slice; pure, so it can be asked at any time (`slices explain`).
+
+    | seen, by wanted   | PRESENT                                               | ABSENT                        |
+    |-------------------|-------------------------------------------------------|-------------------------------|
+    | Absent            | want fresh and a slot: create; QUEUED, WAITING, ...   | GONE once no order can arrive |
+    | Creating          | wait while its operation runs                         | delete until GKE accepts      |
+    | Running           | READY when every host is usable                       | delete                        |
+    | - another's on it | that pool is theirs now; go on with the next attempt  | keep until they end           |
+    | - other request   | rebuild if changed while suspended and unoccupied,    | delete                        |
+    |                   | else SPEC_DRIFTED                                     |                               |
+    | Busy              | wait                                                  | delete until GKE accepts      |
+    | Broken            | unoccupied: delete, next attempt by kind of failure   | delete                        |
+    | Deleting          | go on with the next attempt                           | wait                          |
+    | Foreign           | BLOCKED                                               | as Absent; never touched      |
+    | Unreadable        | change nothing                                        | change nothing                |
+
+    Earlier attempts (`seen.leaving`) follow the ABSENT column, whatever is wanted. A record on hold changes nothing.
+    """
+    if record.hold:
+        return _keep(record, now, settings, Reason.HELD, "A person holds this slice: nothing is created or deleted.")
+    record, deletes = follow(record, seen.leaving, now, settings.limits)
+    decision = _decide_current(record, seen.current, now, settings)
+    after = decision.record if decision.record.creating else replace(decision.record, slot=None)
+    after = replace(after, due_at=due(after, now, settings.limits))
+    return replace(decision, record=after, actions=(*deletes, *decision.actions))
+
+
+def _decide_current(record: SliceRecord, seen: Observation, now: datetime, settings: ClusterSettings) -> Decision:
+    match seen:
+        case Absent():
+            return _absent(record, now, settings)
+        case Creating():
+            return _creating(record, seen, now, settings)
+        case Running():
+            return _running(record, seen, now, settings)
+        case Busy():
+            return _busy(record, seen, now, settings)
+        case Broken():
+            return _broken(record, seen.failure, now, settings)
+        case Deleting():
+            return _absent(moved_on(record), now, settings)
+        case Foreign():
+            return _foreign(record, seen, now, settings)
+        case Unreadable():
+            return _keep(record, now, settings, Reason.POOL_UNREADABLE, seen.message)
+        case _:
+            assert_never(seen)
+
+
+def _become(record: SliceRecord, now: datetime, to: tuple[Phase, Reason], sentence: str, *actions: Action) -> Decision:
+    phase, reason = to
+    return Decision(record.turned(now, phase, reason, sentence), actions, reason, sentence)
+
+
+def _keep(record: SliceRecord, now: datetime, settings: ClusterSettings, reason: Reason, sentence: str) -> Decision:
+    again = None if record.due_at is None else now + settings.limits.look_again
+    return Decision(replace(record, due_at=again), (), reason, sentence)
+
+
+def _absent(record: SliceRecord, now: datetime, settings: ClusterSettings) -> Decision:
+    if not record.wanted:
+        return _let_go(record, now, settings.limits)
+    if record.verdict is not None:
+        return _become(record, now, (Phase.REFUSED, record.verdict.reason), record.verdict.sentence)
+    if record.blocked_under == settings.version:
+        return Decision(record, (), record.reason, record.sentence)
+    if record.retry_at is not None and now < record.retry_at:
+        return Decision(record, (), record.reason, record.sentence)
+    if record.wanted_at is None or now - record.wanted_at > settings.limits.want_ttl:
+        sentence = "Waiting for the relay to confirm that the leader pod still wants this slice."
+        return _become(record, now, (Phase.QUEUED, Reason.WANT_STALE), sentence)
+    if record.attempt > LAST_ATTEMPT:
+        sentence = f"{LAST_ATTEMPT} attempts failed; delete and re-create the JobSet to start afresh."
+        return _become(record, now, (Phase.BLOCKED, Reason.ATTEMPTS_EXHAUSTED), sentence)
+    if record.slot is None:
+        sentence = "The cluster runs as many node pool operations as it takes: waiting for one to end."
+        return _become(record, now, (Phase.QUEUED, Reason.OPERATION_LIMIT), sentence)
+    return _create(record, now, settings)
+
+
+def _create(record: SliceRecord, now: datetime, settings: ClusterSettings) -> Decision:
+    ordered = replace(
+        record,
+        ordered_at=now,
+        creating=True,
+        operation=None,
+        retry_at=None,
+        blocked_under=None,
+        expire_at=None,
+        pinned=record.pinned or settings.pools,
+    )
+    spec = record.spec
+    what = f"{spec.hosts} x {spec.machine_type} in {spec.zone}" if spec else "hosts"
+    sentence = f"Creating node pool {record.pool}: {what}."
+    action = CreatePool(record.attempt)
+    return _become(ordered, now, (Phase.PROVISIONING, Reason.CREATION_STARTED), sentence, action)
+
+
+def _let_go(record: SliceRecord, now: datetime, limits: Limits) -> Decision:
+    """Nothing is seen of a slice that nobody wants: it is gone once nothing of it can turn up any more."""
+    record = replace(record, creating=False, operation=None, retry_at=None, failures=0, blocked_under=None)
+    if record.leaving:
+        if all(left.occupant is not None for left in record.leaving):
+            sentence = "Another live JobSet runs on these hosts: they stay until it ends."
+            return _become(record, now, (Phase.RELEASING, Reason.OCCUPIED), sentence)
+        sentence = f"Deleting: {record.desire_because or 'no longer wanted'}."
+        return _become(record, now, (Phase.RELEASING, Reason.DELETION_STARTED), sentence)
+    if record.ordered_at is not None and now < record.ordered_at + 2 * limits.act_window:
+        sentence = "A creation was ordered moments ago: making sure that it does not arrive late."
+        return _become(record, now, (Phase.RELEASING, Reason.CREATE_MAY_BE_UNDER_WAY), sentence)
+    record = replace(record, expire_at=record.expire_at or now + limits.gone_ttl)
+    if record.attempt == 1 and record.ordered_at is None:
+        sentence = f"Nothing was made: {record.desire_because or 'no longer wanted'}."
+        return _become(record, now, (Phase.GONE, Reason.NEVER_MADE), sentence)
+    sentence = f"Released: {record.desire_because or 'no longer wanted'}."
+    return _become(record, now, (Phase.GONE, Reason.RELEASED), sentence)
+
+
+def _creating(record: SliceRecord, seen: Creating, now: datetime, settings: ClusterSettings) -> Decision:
+    if not record.wanted:
+        return _release(record, now, settings)
+    patience = settings.limits.create_patience
+    if not seen.operation_runs and record.ordered_at is not None and now - record.ordered_at > patience:
+        lost = Failure(FailureKind.UNKNOWN, "no operation runs for it any more, and it is still not created.")
+        return _broken(record, lost, now, settings)
+    spec = record.spec
+    what = f"{spec.hosts} hosts ({spec.chips} chips) in {spec.zone}" if spec else "its hosts"
+    sentence = f"GKE is creating {what}; a stockout may take it half an hour to find out."
+    underway = replace(record, creating=True)
+    return _become(underway, now, (Phase.PROVISIONING, Reason.CREATING), sentence)
+
+
+def _running(record: SliceRecord, seen: Running, now: datetime, settings: ClusterSettings) -> Decision:
+    if record.foreign_occupant is not None:
+        return _absent(moved_on(record, occupant=record.foreign_occupant), now, settings)
+    if not record.wanted:
+        return _release(record, now, settings)
+    record = replace(record, creating=False)
+    if record.spec is None:
+        sentence = "Found without a record; kept, because its JobSet lives."
+        return _become(record, now, (Phase.READY, Reason.ADOPTED), sentence)
+    drifted = not same_request(seen.fingerprint, record.spec)
+    if drifted and record.respecified and record.occupant is None:
+        return _release(record, now, settings)
+    if record.hosts_usable < record.spec.hosts:
+        lost = record.phase is Phase.READY or record.reason is Reason.HOSTS_LOST
+        reason = Reason.HOSTS_LOST if lost else Reason.HOSTS_JOINING
+        sentence = f"{record.hosts_usable} of {record.spec.hosts} hosts are ready and offer their chips."
+        return _become(record, now, (Phase.PROVISIONING, reason), sentence)
+    return _ready(record, now, settings.limits, drifted=drifted)
+
+
+def _ready(record: SliceRecord, now: datetime, limits: Limits, *, drifted: bool) -> Decision:
+    hosts = record.spec.hosts if record.spec else record.hosts_usable
+    served = replace(record, failures=0, retry_at=None)
+    if drifted:
+        sentence = "Serves, though the JobSet asks for something else since; it is not rebuilt under a running Job."
+        return _become(served, now, (Phase.READY, Reason.SPEC_DRIFTED), sentence)
+    settled = record.phase is Phase.READY and record.wanted_at and record.wanted_at > record.since + limits.look_again
+    if settled and record.occupant is None:
+        sentence = "Ready, and yet the leader pod cannot be scheduled: see its own events. No other slice is bought."
+        return _become(served, now, (Phase.READY, Reason.LEADER_STILL_WAITING), sentence)
+    return _become(served, now, (Phase.READY, Reason.READY), f"All {hosts} hosts are ready and offer their chips.")
+
+
+def _busy(record: SliceRecord, seen: Busy, now: datetime, settings: ClusterSettings) -> Decision:
+    if record.foreign_occupant is not None:
+        return _absent(moved_on(record, occupant=record.foreign_occupant), now, settings)
+    if not record.wanted:
+        return _release(record, now, settings)
+    sentence = f"GKE works on the node pool: {seen.message}"
+    return _become(replace(record, creating=False), now, (Phase.PROVISIONING, Reason.POOL_BUSY), sentence)
+
+
+def _broken(record: SliceRecord, failure: Failure, now: datetime, settings: ClusterSettings) -> Decision:
+    if record.foreign_occupant is not None:
+        return _absent(moved_on(record, occupant=record.foreign_occupant), now, settings)
+    if not record.wanted:
+        return _release(record, now, settings)
+    if record.occupant is not None:
+        sentence = f"The node pool is broken, and its Job still runs: leaving it to repair. {failure.message}"
+        return _become(replace(record, creating=False), now, (Phase.PROVISIONING, Reason.POOL_BROKEN), sentence)
+    after = failed(moved_on(record, ordered_at=now), failure, now, settings)
+    return Decision(after, (DeletePool(record.attempt),), after.reason, after.sentence)
+
+
+def _foreign(record: SliceRecord, seen: Foreign, now: datetime, settings: ClusterSettings) -> Decision:
+    if not record.wanted:
+        return _let_go(replace(record, ordered_at=None), now, settings.limits)
+    sentence = f"A node pool named {record.pool} exists that is not ours: {seen.message} Rename or delete it."
+    return _become(replace(record, creating=False), now, (Phase.BLOCKED, Reason.FOREIGN_POOL), sentence)
+
+
+def _release(record: SliceRecord, now: datetime, settings: ClusterSettings) -> Decision:
+    """Order the deletion of the current attempt, and go on without it."""
+    onward = _absent(moved_on(record, ordered_at=now), now, settings)
+    return replace(onward, actions=(DeletePool(record.attempt), *onward.actions))

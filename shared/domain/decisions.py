@@ -1,0 +1,66 @@
+"""What can be decided, and the closed list of reasons why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Reason(StrEnum):
+    """Why a slice is in its phase. Log event, metric label, Event reason (see `event_of`) and test id at once."""
+
+    # QUEUED
+    WANTED = "Wanted"  # just heard of
+    OPERATION_LIMIT = "OperationLimit"  # the cluster takes no more operations now
+    WANT_STALE = "WantStale"  # nobody confirmed lately that it is still wanted
+    # PROVISIONING
+    CREATION_STARTED = "CreationStarted"
+    CREATING = "Creating"
+    HOSTS_JOINING = "HostsJoining"
+    HOSTS_LOST = "HostsLost"  # it was ready before
+    POOL_BUSY = "PoolBusy"  # repair or upgrade by GKE
+    POOL_BROKEN = "PoolBroken"  # occupied, so repair has its time
+    # READY
+    READY = "Ready"
+    SPEC_DRIFTED = "SpecDrifted"  # serves, though made for an earlier version of the request
+    LEADER_STILL_WAITING = "LeaderStillWaiting"  # ready, and yet the leader is not scheduled
+    ADOPTED = "Adopted"  # found without a record, kept because its JobSet lives
+    # WAITING
+    STOCKOUT = "Stockout"
+    QUOTA_EXCEEDED = "QuotaExceeded"
+    RESERVATION_UNAVAILABLE = "ReservationUnavailable"
+    NO_IP_SPACE = "NoIpSpace"
+    TOO_MANY_OPERATIONS = "TooManyOperations"
+    CLUSTER_BUSY = "ClusterBusy"
+    CREATION_FAILED = "CreationFailed"
+    # REFUSED
+    IMPOSSIBLE_SHAPE = "ImpossibleShape"
+    DOES_NOT_FIT = "DoesNotFit"
+    # BLOCKED
+    CONFIGURATION = "Configuration"
+    FOREIGN_POOL = "ForeignPool"
+    ATTEMPTS_EXHAUSTED = "AttemptsExhausted"
+    HELD = "Held"
+    # RELEASING
+    DELETION_STARTED = "DeletionStarted"
+    OCCUPIED = "Occupied"  # another live Job is on it
+    CREATE_MAY_BE_UNDER_WAY = "CreateMayBeUnderWay"  # an order may still arrive: look again before letting go
+    DELETION_REFUSED = "DeletionRefused"  # asked again until GKE takes it
+    # GONE
+    RELEASED = "Released"
+    NEVER_MADE = "NeverMade"  # nothing was bought for it
+    # no phase: nothing could be decided
+    POOL_UNREADABLE = "PoolUnreadable"
+
+
+@dataclass(frozen=True, slots=True)
+class CreatePool:
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeletePool:
+    attempt: int
+
+
+Action = CreatePool | DeletePool

@@ -1,0 +1,211 @@
+"""From what is reported to what is wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from shared.domain.clusters import ClusterSettings
+from shared.domain.facts import (
+    Answer,
+    HostsChanged,
+    JobSetChanged,
+    JobSetRef,
+    JobSetState,
+    LeaderBound,
+    Occupant,
+    SlicesWanted,
+    WaitingLeader,
+)
+from shared.domain.fit import spec_for
+from shared.domain.jobsets import JobSetRecord
+from shared.domain.records import Desire, SliceRecord, Verdict
+from shared.domain.slices import ClusterId, JobRef, JobSetUid, SliceId, SliceSpec, slice_id
+
+TOMBSTONE_TTL = timedelta(days=40)
+"""How long an ended JobSet is remembered: longer than Pub/Sub can keep a message (31 days)."""
+
+_BECAUSE: Mapping[JobSetState, str] = {
+    JobSetState.ACTIVE: "the JobSet wants it",
+    JobSetState.SUSPENDED: "the JobSet is suspended",
+    JobSetState.COMPLETED: "the JobSet completed",
+    JobSetState.FAILED: "the JobSet failed",
+    JobSetState.DELETED: "the JobSet was deleted",
+    JobSetState.MISSING: "the JobSet is gone",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """What a fact changes: the JobSet's record, the slices' records that are new or asked for differently."""
+
+    jobset: JobSetRecord
+    slices: Mapping[SliceId, SliceRecord]
+
+
+def job_of(cluster: ClusterId, jobset: JobSetRef, leader: WaitingLeader) -> JobRef:
+    return JobRef(
+        cluster=cluster,
+        namespace=jobset.namespace,
+        jobset=jobset.name,
+        uid=jobset.uid,
+        replicated_job=leader.replicated_job,
+        index=leader.job_index,
+    )
+
+
+def legitimate(fact: SlicesWanted) -> tuple[WaitingLeader, ...]:
+    """Give the leaders that the JobSet's own template asks for: a forged pod can only ask for what its JobSet asks."""
+    replicas = {request.replicated_job: request.replicas for request in fact.requests}
+    return tuple(leader for leader in fact.waiting if 0 <= leader.job_index < replicas.get(leader.replicated_job, 0))
+
+
+def wanted(
+    fact: SlicesWanted,
+    known: JobSetRecord | None,
+    slices: Mapping[SliceId, SliceRecord],
+    now: datetime,
+    settings: ClusterSettings,
+) -> Demand | None:
+    """Say what waiting leaders change; None when the fact is late news.
+
+    | known JobSet                              | outcome                                                |
+    |-------------------------------------------|--------------------------------------------------------|
+    | none                                      | remembered, its slices wanted                          |
+    | ended                                     | late news: an end is final for a UID                   |
+    | at a later generation                     | late news                                              |
+    | suspended, at this generation             | late news: its pods are on their way out               |
+    | suspended, at an earlier generation       | resumed; a slice asked for differently is respecified  |
+    | active                                    | the wants are confirmed                                |
+    """
+    jobset = fact.jobset
+    if known is not None and _is_late(jobset, known, JobSetState.ACTIVE):
+        return None
+    resumed = known is not None and known.state is JobSetState.SUSPENDED
+    specs = {request.replicated_job: spec_for(request, settings) for request in fact.requests}
+    updates: dict[SliceId, SliceRecord] = {}
+    wants: dict[SliceId, datetime | None] = dict(known.wants) if known else {}
+    for leader in legitimate(fact):
+        job = job_of(settings.cluster, jobset, leader)
+        id_ = slice_id(job)
+        wants[id_] = now
+        spec = specs[leader.replicated_job]
+        if id_ not in slices:
+            updates[id_] = _asking(_new_slice(job, now), spec)
+        elif _asks_otherwise(slices[id_], spec):
+            updates[id_] = replace(_asking(slices[id_], spec), respecified=resumed, due_at=now)
+    record = _remember(jobset, known, JobSetState.ACTIVE, now, settings.cluster)
+    return Demand(replace(record, wants=wants), updates)
+
+
+def changed(
+    fact: JobSetChanged | Answer, known: JobSetRecord | None, now: datetime, cluster: ClusterId
+) -> JobSetRecord | None:
+    """Say what a JobSet's new state changes; None when it is late news, or nothing that we ever served."""
+    if known is None:
+        if not fact.state.ended:
+            return None
+        return _remember(fact.jobset, None, fact.state, now, cluster)
+    if _is_late(fact.jobset, known, fact.state):
+        return None
+    return _remember(fact.jobset, known, fact.state, now, cluster)
+
+
+def counted(fact: HostsChanged, record: SliceRecord, now: datetime) -> SliceRecord | None:
+    """Take in a count of hosts; None when it is of another attempt or older than what is known."""
+    if fact.attempt != record.attempt or fact.sequence < record.hosts_sequence:
+        return None
+    if (fact.usable, fact.joined) == (record.hosts_usable, record.hosts_joined):
+        return None
+    return replace(record, hosts_usable=fact.usable, hosts_joined=fact.joined, hosts_sequence=fact.sequence, due_at=now)
+
+
+def bound(fact: LeaderBound, record: SliceRecord, now: datetime) -> SliceRecord | None:
+    """Take in that a leader came to, or left, the hosts of an attempt; None when nothing changes.
+
+    A leaving counts only for the very pod that is known to be there: the next one may have come before the news.
+    """
+    if fact.attempt == record.attempt:
+        occupant = _occupied(record.occupant, fact)
+        return None if occupant == record.occupant else replace(record, occupant=occupant, due_at=now)
+    leaving = tuple(
+        replace(left, occupant=_occupied(left.occupant, fact)) if left.attempt == fact.attempt else left
+        for left in record.leaving
+    )
+    return None if leaving == record.leaving else replace(record, leaving=leaving, due_at=now)
+
+
+def standing(record: SliceRecord, jobsets: Mapping[JobSetUid, JobSetRecord]) -> SliceRecord:
+    """Give the record as the JobSets stand now: its desire, its last want, and occupants only where they live.
+
+    A JobSet that we know nothing of lives: silence does not delete.
+    """
+    own = jobsets.get(record.job.uid)
+    leaving = tuple(replace(left, occupant=_living(left.occupant, jobsets)) for left in record.leaving)
+    record = replace(record, leaving=leaving, occupant=_living(record.occupant, jobsets))
+    if record.release_requested:
+        return replace(record, desire=Desire.ABSENT, desire_because="a person asked for its release")
+    if own is None:
+        return record
+    desire = Desire.PRESENT if own.state is JobSetState.ACTIVE else Desire.ABSENT
+    return replace(record, desire=desire, desire_because=_BECAUSE[own.state], wanted_at=own.wants.get(record.id))
+
+
+def _is_late(jobset: JobSetRef, known: JobSetRecord, state: JobSetState) -> bool:
+    if known.state.ended:
+        return True
+    if state.ended:
+        return False
+    if jobset.generation == known.generation:
+        return known.state is JobSetState.SUSPENDED and state is JobSetState.ACTIVE
+    return jobset.generation < known.generation
+
+
+def _remember(
+    jobset: JobSetRef, known: JobSetRecord | None, state: JobSetState, now: datetime, cluster: ClusterId
+) -> JobSetRecord:
+    same = known is not None and known.state is state
+    return JobSetRecord(
+        cluster=cluster,
+        uid=jobset.uid,
+        namespace=jobset.namespace,
+        name=jobset.name,
+        state=state,
+        generation=jobset.generation if known is None else max(jobset.generation, known.generation),
+        resource_version=jobset.resource_version,
+        wants=known.wants if known else {},
+        state_since=known.state_since if known is not None and same else now,
+        seen_at=now,
+        due_at=now,
+        expire_at=now + TOMBSTONE_TTL if state.ended else None,
+    )
+
+
+def _new_slice(job: JobRef, now: datetime) -> SliceRecord:
+    return SliceRecord(id=slice_id(job), job=job, spec=None, since=now, created_at=now, due_at=now)
+
+
+def _asking(record: SliceRecord, spec: SliceSpec | Verdict) -> SliceRecord:
+    if isinstance(spec, Verdict):
+        return replace(record, verdict=spec)
+    return replace(record, spec=spec, verdict=None)
+
+
+def _asks_otherwise(record: SliceRecord, spec: SliceSpec | Verdict) -> bool:
+    if isinstance(spec, Verdict):
+        return record.verdict != spec
+    return record.verdict is not None or record.spec is None or record.spec.fingerprint != spec.fingerprint
+
+
+def _occupied(present: Occupant | None, fact: LeaderBound) -> Occupant | None:
+    if fact.bound:
+        return fact.occupant
+    return None if present is not None and present.pod_uid == fact.occupant.pod_uid else present
+
+
+def _living(occupant: Occupant | None, jobsets: Mapping[JobSetUid, JobSetRecord]) -> Occupant | None:
+    if occupant is None:
+        return None
+    jobset = jobsets.get(occupant.jobset_uid)
+    return occupant if jobset is None or jobset.state is JobSetState.ACTIVE else None

@@ -1,0 +1,32 @@
+"""What an action's outcome makes of the record that ordered it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+
+from shared.domain.clusters import ClusterSettings
+from shared.domain.decisions import Action, CreatePool, DeletePool, Reason
+from shared.domain.observations import FailureKind, Outcome, Refused, Started
+from shared.domain.patience import due, failed
+from shared.domain.records import SliceRecord
+
+
+def acted(
+    record: SliceRecord, action: Action, outcome: Outcome, now: datetime, settings: ClusterSettings
+) -> SliceRecord:
+    """Give the record after an action's outcome is known; losing it is harmless, the next look finds the same."""
+    match action, outcome:
+        case CreatePool(), Started(operation):
+            record = replace(record, operation=operation)
+        case CreatePool(), Refused(failure):
+            record = failed(record, failure, now, settings)
+        case DeletePool(attempt), Refused(failure) if failure.kind not in {
+            FailureKind.BUSY,
+            FailureKind.RATE,
+        }:
+            sentence = f"GKE refused to delete attempt {attempt}: {failure.message}"
+            record = record.turned(now, record.phase, Reason.DELETION_REFUSED, sentence)
+        case _:
+            return record
+    return replace(record, due_at=due(record, now, settings.limits))

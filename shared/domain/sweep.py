@@ -1,0 +1,161 @@
+"""What the audit finds when it lays the three books side by side: JobSets, records, pools."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from shared.domain.facts import JobSetState, Question
+from shared.domain.jobsets import JobSetRecord
+from shared.domain.observations import PoolSeen
+from shared.domain.records import Leaving, Phase, SliceRecord
+from shared.domain.slices import ClusterId, JobSetUid, SliceId
+
+AUDIT_EVERY = timedelta(minutes=15)
+SILENT_AFTER = timedelta(minutes=3)
+"""A relay that was not heard for this long is not believed by its silence: nothing follows from it."""
+LIST_IS_NEWS = timedelta(minutes=5)
+"""How long a list of live JobSets may be compared with."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterWatch:
+    """The document `watches/{cluster}`: when the relay was last heard, what it saw, when the books were compared."""
+
+    cluster: ClusterId
+    heard_at: datetime
+    count: int = 0
+    digest: str = ""
+    uids: tuple[JobSetUid, ...] | None = None
+    uids_at: datetime | None = None
+    audited_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Findings:
+    """What the audit would change. Nothing here deletes: due slices are decided anew, with their own evidence."""
+
+    adopted: tuple[SliceRecord, ...] = ()
+    """Records for pools that have none."""
+    guardians: tuple[JobSetRecord, ...] = ()
+    """JobSet records for adopted slices whose JobSet is not known: live until the relay says otherwise."""
+    mended: tuple[tuple[SliceRecord, SliceRecord], ...] = ()
+    """Records before and after: to be looked at again, with pools they did not know of."""
+    left_out: int = 0
+    """Orphans beyond what one audit takes on: more at once is a sign of something else, and a person should look."""
+
+
+def digest_of(uids: Iterable[JobSetUid]) -> str:
+    """Sum up a set of JobSets: equal digests mean equal sets."""
+    return hashlib.sha256("\n".join(sorted(uids)).encode()).hexdigest()[:16]
+
+
+def suspicions(live: Sequence[JobSetRecord], watch: ClusterWatch | None, now: datetime) -> tuple[Question, ...]:
+    """Say what to ask the relay. From silence follow questions, never deletions.
+
+    | last heartbeat                     | questions                                       |
+    |------------------------------------|-------------------------------------------------|
+    | none, or longer ago than 3 minutes | none: a dead relay proves nothing               |
+    | same digest as our live JobSets    | none                                            |
+    | another digest, no fresh list      | which TPU JobSets live?                         |
+    | fresh list                         | for each of ours that it lacks: does this live? |
+    """
+    if watch is None or now - watch.heard_at > SILENT_AFTER:
+        return ()
+    if watch.digest == digest_of(record.uid for record in live):
+        return ()
+    if watch.uids is None or watch.uids_at is None or now - watch.uids_at > LIST_IS_NEWS:
+        return (Question(),)
+    listed = set(watch.uids)
+    return tuple(
+        Question(namespace=record.namespace, name=record.name, uid=record.uid)
+        for record in live
+        if record.uid not in listed and record.seen_at < watch.uids_at
+    )
+
+
+def audit(
+    jobsets: Mapping[JobSetUid, JobSetRecord],
+    slices: Mapping[SliceId, SliceRecord],
+    pools: Sequence[PoolSeen],
+    now: datetime,
+) -> Findings:
+    """Compare records, JobSets and pools pairwise.
+
+    | found                                             | done                                             |
+    |---------------------------------------------------|--------------------------------------------------|
+    | a pool without a record (orphan)                  | adopted: a record, and a JobSet record to ask by |
+    | a pool of an attempt that its record knows not    | added to the attempts that are gone after        |
+    | a READY record without its pool                   | looked at again                                  |
+    | a settled record that contradicts its JobSet      | looked at again                                  |
+    """
+    ready = sum(record.phase is Phase.READY for record in slices.values())
+    most = max(10, ready // 5)
+    orphans = [pool for pool in pools if pool.slice_id not in slices]
+    adopted = {pool.slice_id: _adopt(pool, now) for pool in sorted(orphans, key=lambda p: p.attempt)[:most]}
+    guardians = {
+        record.job.uid: _guardian(record, adopted.values(), now)
+        for record in adopted.values()
+        if record.job.uid not in jobsets
+    }
+    by_slice: dict[SliceId, list[PoolSeen]] = {}
+    for pool in pools:
+        by_slice.setdefault(pool.slice_id, []).append(pool)
+    mended = (
+        (record, _mend(record, by_slice.get(id_, ()), jobsets.get(record.job.uid), now))
+        for id_, record in slices.items()
+    )
+    return Findings(
+        adopted=tuple(adopted.values()),
+        guardians=tuple(guardians.values()),
+        mended=tuple((before, after) for before, after in mended if after is not before),
+        left_out=max(0, len(orphans) - most),
+    )
+
+
+def _adopt(pool: PoolSeen, now: datetime) -> SliceRecord:
+    return SliceRecord(
+        id=pool.slice_id,
+        job=pool.job,
+        spec=None,
+        since=now,
+        attempt=pool.attempt,
+        ordered_at=now,
+        created_at=now,
+        due_at=now,
+    )
+
+
+def _guardian(record: SliceRecord, adopted: Iterable[SliceRecord], now: datetime) -> JobSetRecord:
+    job = record.job
+    return JobSetRecord(
+        cluster=job.cluster,
+        uid=job.uid,
+        namespace=job.namespace,
+        name=job.jobset,
+        state=JobSetState.ACTIVE,
+        generation=0,
+        resource_version="",
+        wants={other.id: None for other in adopted if other.job.uid == job.uid},
+        state_since=now,
+        seen_at=now,
+    )
+
+
+def _mend(record: SliceRecord, pools: Iterable[PoolSeen], jobset: JobSetRecord | None, now: datetime) -> SliceRecord:
+    known = {record.attempt, *(left.attempt for left in record.leaving)}
+    strays = tuple(Leaving(attempt=pool.attempt) for pool in pools if pool.attempt not in known)
+    seen = {pool.attempt for pool in pools}
+    vanished = record.phase is Phase.READY and record.attempt not in seen
+    contradicts = (
+        jobset is not None
+        and record.due_at is None
+        and record.phase is Phase.READY
+        and jobset.state is not JobSetState.ACTIVE
+    )
+    revived = record.phase is Phase.GONE and record.attempt in seen
+    if strays or vanished or contradicts or revived:
+        return replace(record, leaving=(*record.leaving, *strays), due_at=now)
+    return record

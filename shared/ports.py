@@ -1,0 +1,188 @@
+"""What the flows need from the outside, as contracts; each is fulfilled by an adapter and by a fake with memory."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Generic, NewType, Protocol, TypeVar
+
+from shared.domain.clusters import ClusterSettings, PoolSettings
+from shared.domain.facts import Question
+from shared.domain.governor import Governor, Slot
+from shared.domain.jobsets import JobSetRecord
+from shared.domain.observations import Observation, Outcome, PoolSeen
+from shared.domain.records import SliceRecord, Transition
+from shared.domain.slices import ClusterId, JobRef, JobSetUid, SliceId, SliceSpec
+from shared.domain.sweep import ClusterWatch
+
+Record = JobSetRecord | SliceRecord | Slot | Governor | ClusterWatch
+R_co = TypeVar("R_co", bound=Record, covariant=True)
+Revision = NewType("Revision", str)  # opaque; another one after every write of the record
+
+
+class Temporary(Exception):
+    """Nothing is wrong with the message: let it come back."""
+
+
+class Permanent(Exception):
+    """The message can never be served: it is recorded, told, and acknowledged."""
+
+
+class StaleRecord(Temporary):
+    """Somebody else wrote a record since it was read: look again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stored(Generic[R_co]):
+    """A record as it was read, and which edition of it."""
+
+    value: R_co
+    revision: Revision
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One guarded write. No `before`: the record must not exist yet. No `after`: it is deleted."""
+
+    before: Stored[Record] | None
+    after: Record | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rejection:
+    """A message that could not be served, kept for people in `rejected/{message id}`."""
+
+    message: str
+    """The message's id."""
+    source: str
+    """Topic or function it came in by."""
+    at: datetime
+    why: str
+    body: str
+    """The beginning of its data, as text."""
+
+
+class SliceStore(Protocol):
+    """The records. Reads see the latest write; every method raises Temporary where the store cannot be reached."""
+
+    def settings(self, cluster: ClusterId) -> ClusterSettings | None:
+        """Read the settings people wrote; None: an unknown cluster. Permanent: they cannot be understood."""
+
+    def clusters(self) -> tuple[ClusterId, ...]:
+        """Name every cluster that has settings."""
+
+    def jobsets(self, cluster: ClusterId, uids: Collection[JobSetUid]) -> Mapping[JobSetUid, Stored[JobSetRecord]]:
+        """Read these JobSets in one call; the unknown are left out."""
+
+    def slices(self, cluster: ClusterId, ids: Collection[SliceId]) -> Mapping[SliceId, Stored[SliceRecord]]:
+        """Read these slices in one call; the unknown are left out."""
+
+    def due_slices(self, now: datetime, most: int) -> tuple[SliceRecord, ...]:
+        """Read the slices of all clusters with `due_at` at or before now, the longest due first."""
+
+    def due_jobsets(self, now: datetime, most: int) -> tuple[JobSetRecord, ...]:
+        """Read the JobSets of all clusters with `due_at` at or before now, the longest due first."""
+
+    def queued_slices(self, cluster: ClusterId, most: int) -> tuple[SliceRecord, ...]:
+        """Read the slices in phase QUEUED, those that wait longest first."""
+
+    def live_jobsets(self, cluster: ClusterId) -> Iterator[Stored[JobSetRecord]]:
+        """Read every JobSet that is not ended, in pages."""
+
+    def kept_slices(self, cluster: ClusterId) -> Iterator[Stored[SliceRecord]]:
+        """Read every slice that is not GONE, in pages."""
+
+    def slots(self, cluster: ClusterId) -> tuple[Stored[Slot], ...]:
+        """Read the slots that are taken, by rising number."""
+
+    def governor(self, cluster: ClusterId) -> Stored[Governor] | None: ...
+
+    def watch(self, cluster: ClusterId) -> Stored[ClusterWatch] | None: ...
+
+    def commit(self, *changes: Change) -> None:
+        """Write all or nothing. StaleRecord: one was written, made or deleted since it was read.
+
+        A person's fields of a slice (`hold`, `release_requested`, `note`) are written like all others: whoever
+        edits them changes the revision.
+        """
+
+    def reject(self, rejection: Rejection) -> None:
+        """Keep a message that could not be served; doing so twice is harmless."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolOrder:
+    """One attempt's pool: everything the backend needs to find it, prove that it is ours, or make it."""
+
+    cluster_path: str
+    """`projects/P/locations/L/clusters/C`."""
+    cluster_gke_id: str | None
+    """GKE's own id of the cluster, where it is checked."""
+    slice_id: SliceId
+    attempt: int
+    job: JobRef
+    spec: SliceSpec | None
+    """None: a pool that was found without a record can be looked at and deleted, not made."""
+    settings: PoolSettings
+    operation: str | None = None
+    """The operation that was noted for it."""
+
+
+class Backend(Protocol):
+    """A place slices live. Nothing here waits for an operation to end; every call ends within a minute."""
+
+    def look(self, order: PoolOrder) -> Observation:
+        """Say what is there under the order's pool name.
+
+        Absent only where the cluster was read and is the one on record; a pool without our owner label, slice id
+        and JobSet UID is Foreign; whatever keeps us from seeing is Unreadable, never an exception.
+        """
+
+    def create(self, order: PoolOrder) -> Outcome:
+        """Order the pool. A name that is taken is Refused(NAME_TAKEN): look whose it is. Temporary: unknown outcome."""
+
+    def delete(self, order: PoolOrder) -> Outcome:
+        """Order the deletion of a pool that is proven ours; looks first. Nothing there, or not ours: Started(None).
+
+        Idempotent: callers order it again until `look` says Absent. Temporary: unknown outcome.
+        """
+
+    def inventory(self, cluster: ClusterSettings) -> tuple[PoolSeen, ...]:
+        """List every pool that carries our labels. Temporary where the list cannot be had: never a part of it."""
+
+    def ended_operations(self, cluster: ClusterSettings) -> frozenset[str]:
+        """Name the operations of the cluster that are over, in one call. Temporary where they cannot be had."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SliceUpdate:
+    """What is told to the cluster about a slice: becomes a Kubernetes Event."""
+
+    job: JobRef
+    slice_id: SliceId
+    pool: str
+    turn: int
+    """Which of the slice's transitions it is: with the slice id, the Event's name."""
+    transition: Transition
+
+
+class Bus(Protocol):
+    """Messages out. Returns once they are taken; Temporary where they are not."""
+
+    def nudge(self, cluster: ClusterId, slices: Collection[SliceId]) -> None:
+        """Say: look at these slices."""
+
+    def tell(self, cluster: ClusterId, updates: Collection[SliceUpdate]) -> None:
+        """Tell the cluster's relay what became of slices."""
+
+    def ask(self, cluster: ClusterId, questions: Collection[Question]) -> None:
+        """Ask the cluster's relay to look at JobSets."""
+
+
+class Clock(Protocol):
+    def now(self) -> datetime:
+        """Give the time, in UTC."""
+
+    def pause(self, seconds: float) -> None:
+        """Let a short time pass."""

@@ -1,0 +1,55 @@
+"""The Pub/Sub and Firestore emulators, started once per session, when the first test asks for them.
+
+A test that asks bears the marks `emulators` and `enable_socket`, and takes `project_id` for its own: projects do
+not see each other, so nothing is ever cleaned.
+"""
+
+import os
+import uuid
+from collections.abc import Iterator
+
+import pytest
+
+from infra.local import emulators
+from infra.local.prerequisites import PrerequisitesMissing, Tools, find, require
+from infra.local.processes import Processes, free_ports
+
+
+@pytest.fixture(scope="session")
+def tools() -> Tools:
+    """What the local stack needs; a test that needs it fails where it is missing, it is never skipped."""
+    try:
+        return require(find(os.environ))
+    except PrerequisitesMissing as problem:
+        pytest.fail(str(problem), pytrace=False)
+
+
+@pytest.fixture(scope="session")
+def emulator_processes(tools: Tools, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Processes]:
+    logs = tmp_path_factory.mktemp("emulator-logs")
+    with Processes(setpriv=tools.setpriv, logs=logs, environment=os.environ) as processes:
+        yield processes
+
+
+@pytest.fixture(scope="session")
+def pubsub_emulator(tools: Tools, emulator_processes: Processes, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """host:port, the value of PUBSUB_EMULATOR_HOST."""
+    (port,) = free_ports(1)
+    folder = tmp_path_factory.mktemp("pubsub")
+    emulator_processes.wait_until_ready(*emulator_processes.start(emulators.pubsub(tools, port, folder)))
+    return f"127.0.0.1:{port}"
+
+
+@pytest.fixture(scope="session")
+def firestore_emulator(tools: Tools, emulator_processes: Processes, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """host:port, the value of FIRESTORE_EMULATOR_HOST."""
+    (port,) = free_ports(1)
+    folder = tmp_path_factory.mktemp("firestore")
+    emulator_processes.wait_until_ready(*emulator_processes.start(emulators.firestore(tools, port, folder)))
+    return f"127.0.0.1:{port}"
+
+
+@pytest.fixture
+def project_id() -> str:
+    """A project no other test uses."""
+    return f"test-{uuid.uuid4().hex[:16]}"

@@ -1,0 +1,15 @@
+"""A sample GKE: listens once the cluster answers, and serves nothing."""
+
+import argparse
+import signal
+import socket
+from urllib.request import urlopen
+
+parser = argparse.ArgumentParser()
+for each in ("port", "buttons-port", "cluster", "kubernetes", "operations-topic"):
+    parser.add_argument(f"--{each}", required=True)
+asked = parser.parse_args()
+urlopen(asked.kubernetes).close()
+listening = [socket.create_server(("127.0.0.1", int(port))) for port in (asked.port, asked.buttons_port)]
+print(f"listening on 127.0.0.1:{asked.port} buttons http://127.0.0.1:{asked.buttons_port}")
+signal.pause()

@@ -1,0 +1,11 @@
+"""A sample relay: ready if the settings were written before it was started."""
+
+import os
+import signal
+
+from google.cloud import firestore
+
+if not firestore.Client().document("clusters", os.environ["CLUSTER"]).get().exists:
+    raise SystemExit("no settings")
+print("ready")
+signal.pause()

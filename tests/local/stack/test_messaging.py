@@ -1,0 +1,112 @@
+from pathlib import Path
+
+import grpc
+import pytest
+from google import pubsub_v1
+from google.pubsub_v1.services.subscriber.transports import SubscriberGrpcTransport
+
+from infra.local import messaging
+from infra.local.addresses import Addresses
+from infra.local.messaging import Messaging, Subscription
+
+TABLE = messaging.read().of_cluster("demo")
+
+A_ROW = """
+    topic: nudges
+    ack_deadline_seconds: 60
+    minimum_backoff_seconds: 1
+    maximum_backoff_seconds: 60
+"""
+
+
+def a_table(row: str) -> Messaging:
+    return messaging.parsed(f"topics: [nudges]\nsubscriptions:\n  some:{row}\nschedules: {{}}\n")
+
+
+def addresses(pubsub: str, project: str) -> Addresses:
+    return Addresses(
+        project=project,
+        location="us-central2",
+        cluster_id="demo",
+        pubsub=pubsub,
+        firestore="unused",
+        gke="unused",
+        kubernetes="unused",
+        buttons="unused",
+        functions={name: f"http://127.0.0.1:1/{name}" for name in TABLE.functions},
+        kubeconfig=Path("unused"),
+    )
+
+
+def test_the_cluster_is_filled_in_everywhere() -> None:
+    names = {*TABLE.topics, *(each.name for each in TABLE.subscriptions), *(each.topic for each in TABLE.subscriptions)}
+    assert "facts-demo" in names
+    assert not [name for name in names if "{" in name]
+
+
+def test_every_topic_is_read_by_someone() -> None:
+    assert {each.topic for each in TABLE.subscriptions} == set(TABLE.topics)
+
+
+def test_each_function_has_its_topics() -> None:
+    assert {(each.function, each.topic) for each in TABLE.subscriptions if each.function} == {
+        ("receive", "facts-demo"),
+        ("reconcile", "nudges"),
+        ("reconcile", "cloud-operations"),
+        ("sweep", "sweep-ticks"),
+    }
+
+
+@pytest.mark.parametrize("row", TABLE.subscriptions, ids=lambda each: each.name)
+def test_a_row_keeps_within_what_pubsub_accepts(row: Subscription) -> None:
+    """google.pubsub.v1 Subscription, RetryPolicy and DeadLetterPolicy; 60 s is the longest act of a function."""
+    assert 60 <= row.ack_deadline_seconds <= 600
+    assert 0 <= row.minimum_backoff_seconds <= row.maximum_backoff_seconds <= 600
+    assert row.max_delivery_attempts is None or 5 <= row.max_delivery_attempts <= 100
+
+
+def test_nothing_is_given_up_silently() -> None:
+    assert {each.topic for each in TABLE.subscriptions if not each.dead_letter_topic} == {"dead-letters"}
+
+
+def test_a_schedule_carries_data() -> None:
+    """functions-framework answers 400 to a message without data."""
+    assert all(each.data for each in TABLE.schedules)
+
+
+@pytest.mark.parametrize(
+    ("row", "error"),
+    [
+        (A_ROW + "    colour: blue\n", "colour"),
+        (A_ROW.replace("nudges", "winks"), "winks"),
+        (A_ROW + "    max_delivery_attempts: 5\n", "go together"),
+        (A_ROW.replace("    ack_deadline_seconds: 60\n", ""), "ack_deadline_seconds"),
+    ],
+    ids=["unknown column", "unknown topic", "half a dead letter policy", "absent column"],
+)
+def test_a_wrong_table_is_refused(row: str, error: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=error):
+        a_table(row)
+
+
+@pytest.mark.emulators
+@pytest.mark.enable_socket
+def test_the_emulator_holds_the_table_as_written(pubsub_emulator: str, project_id: str) -> None:
+    here = addresses(pubsub_emulator, project_id)
+    messaging.create(TABLE, here)
+    with grpc.insecure_channel(pubsub_emulator) as channel:
+        client = pubsub_v1.SubscriberClient(transport=SubscriberGrpcTransport(channel=channel))
+        held = {each.name: each for each in client.list_subscriptions(project=f"projects/{project_id}")}
+    assert len(held) == len(TABLE.subscriptions)
+    for row in TABLE.subscriptions:
+        made = held[f"projects/{project_id}/subscriptions/{row.name}"]
+        assert made.topic == f"projects/{project_id}/topics/{row.topic}"
+        assert made.ack_deadline_seconds == row.ack_deadline_seconds
+        assert made.retry_policy.minimum_backoff.seconds == row.minimum_backoff_seconds
+        assert made.retry_policy.maximum_backoff.seconds == row.maximum_backoff_seconds
+        assert made.dead_letter_policy.max_delivery_attempts == (row.max_delivery_attempts or 0)
+        assert made.push_config.push_endpoint == (
+            f"http://127.0.0.1:1/{row.function}/projects/{project_id}/topics/{row.topic}" if row.function else ""
+        )
+        assert "expiration_policy" in made
+        assert not made.expiration_policy.ttl
