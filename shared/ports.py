@@ -18,7 +18,7 @@ from shared.domain.sweep import ClusterWatch
 
 Record = JobSetRecord | SliceRecord | Slot | Governor | ClusterWatch
 R_co = TypeVar("R_co", bound=Record, covariant=True)
-Revision = NewType("Revision", str)  # opaque; another one after every write of the record
+Revision = NewType("Revision", str)  # opaque; another one after every change of the record
 
 
 class Temporary(Exception):
@@ -64,7 +64,11 @@ class Rejection:
 
 
 class SliceStore(Protocol):
-    """The records. Reads see the latest write; every method raises Temporary where the store cannot be reached."""
+    """The records. Reads see the latest write; every method raises Temporary where the store cannot be reached.
+
+    A record that cannot be read (a newer schema, a slip of a person's hand) is Permanent where it is asked for by name;
+    lists leave it out and say so in the log, so that it does not hide the others.
+    """
 
     def settings(self, cluster: ClusterId) -> ClusterSettings | None:
         """Read the settings people wrote; None: an unknown cluster. Permanent: they cannot be understood."""
@@ -100,8 +104,10 @@ class SliceStore(Protocol):
 
     def watch(self, cluster: ClusterId) -> Stored[ClusterWatch] | None: ...
 
-    def commit(self, *changes: Change) -> None:
-        """Write all or nothing. StaleRecord: one was written, made or deleted since it was read.
+    def commit(self, *changes: Change) -> tuple[Revision, ...]:
+        """Write all or nothing; give the new revision of each (of a deleted one: the empty string).
+
+        StaleRecord: one of them was written, made or deleted since it was read.
 
         A person's fields of a slice (`hold`, `release_requested`, `note`) are written like all others: whoever
         edits them changes the revision.
@@ -184,5 +190,21 @@ class Clock(Protocol):
     def now(self) -> datetime:
         """Give the time, in UTC."""
 
-    def pause(self, seconds: float) -> None:
-        """Let a short time pass."""
+    def pause(self, at_most: float) -> None:
+        """Let a random time pass, `at_most` so many seconds: two who met once should not meet again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Desk:
+    """What it takes to write down what is wanted, as the flows get it from `wiring`."""
+
+    store: SliceStore
+    bus: Bus
+    clock: Clock
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ports(Desk):
+    """And what it takes to bring it about."""
+
+    backend: Backend

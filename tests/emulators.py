@@ -11,17 +11,17 @@ from collections.abc import Iterator
 import pytest
 
 from infra.local import emulators
-from infra.local.prerequisites import PrerequisitesMissing, Tools, find, require
+from infra.local.prerequisites import Tools, explained, find, missing, require
 from infra.local.processes import Processes, free_ports
 
 
 @pytest.fixture(scope="session")
 def tools() -> Tools:
     """What the local stack needs; a test that needs it fails where it is missing, it is never skipped."""
-    try:
-        return require(find(os.environ))
-    except PrerequisitesMissing as problem:
-        pytest.fail(str(problem), pytrace=False)
+    found = find(os.environ)
+    if lacking := missing(found):
+        pytest.fail(explained(lacking), pytrace=False)
+    return require(found)
 
 
 @pytest.fixture(scope="session")

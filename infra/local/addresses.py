@@ -43,18 +43,6 @@ class Addresses:
         }
 
 
-def kubeconfig(server: str, name: str) -> dict[str, object]:
-    """Return a client configuration for a plaintext API server that asks nobody who they are."""
-    return {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [{"name": name, "cluster": {"server": server}}],
-        "users": [{"name": name, "user": {}}],
-        "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
-        "current-context": name,
-    }
-
-
 def port_of(address: str) -> int:
     """Return the port at the end of host:port or of a URL without a path."""
     return int(address.rpartition(":")[2])

@@ -26,6 +26,9 @@ from infra.local.interrupts import uninterrupted
 LOOK_AGAIN_SECONDS = 0.03
 LINES_OF_LOG = 15
 
+# A parent that dies before prctl(2) is called sends no signal any more: then the program is not even begun.
+UNLESS_ORPHANED = ("sh", "-c", '[ "$PPID" = "$0" ] && exec "$@"')
+
 # A child sees no credentials, proxies or endpoints of the person who starts it.
 INHERITED = ("HOME", "LANG", "PATH", "TMPDIR", "USER")
 
@@ -114,7 +117,8 @@ class Child:
 class Processes:
     """Starts programs; on leaving the `with` block ends them in reverse order.
 
-    What is started together is ended together. `environment` is the caller's; of it a child sees INHERITED only, and its program's own variables.
+    What is started together is ended together. `environment` is the caller's: of it a child sees
+    INHERITED only, and its program's own variables.
     """
 
     setpriv: Path
@@ -139,7 +143,7 @@ class Processes:
         log = self.logs / f"{program.name}.log"
         with uninterrupted(), log.open("wb") as output:
             process = subprocess.Popen(
-                [self.setpriv, "--pdeathsig", "TERM", *program.command],
+                [self.setpriv, "--pdeathsig", "TERM", *UNLESS_ORPHANED, str(os.getpid()), *program.command],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -147,9 +151,7 @@ class Processes:
                 env=_inherited(self.environment) | dict(program.environment),
                 start_new_session=True,
             )
-            batch.append(
-                Child(program=program, process=process, descriptor=os.pidfd_open(process.pid), log=log)
-            )
+            batch.append(Child(program=program, process=process, descriptor=os.pidfd_open(process.pid), log=log))
 
     def wait_until_ready(self, *children: Child) -> None:
         """Raise ProgramFailed with the first that dies, gives up or is not ready in time."""

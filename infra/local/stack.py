@@ -1,6 +1,5 @@
 """The whole provisioner on one machine: emulators, local cluster and GKE, functions, relay and schedule."""
 
-import json
 import os
 import re
 import sys
@@ -11,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from infra.local import emulators, messaging, prerequisites
-from infra.local.addresses import Addresses, kubeconfig, port_of
+from infra.local.addresses import Addresses, port_of
 from infra.local.functions import function
 from infra.local.interrupts import orderly_end
 from infra.local.processes import Processes, Program, Says, free_ports
@@ -22,7 +21,10 @@ REPOSITORY = Path(__file__).parents[2]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What to run: `root` holds functions/, relay/ and infra/; logs and kubeconfig go below `state`."""
+    """What to run: `root` holds functions/, relay/ and infra/; logs and kubeconfig go below `state`.
+
+    `gke_arguments` are further ones of `python -m infra.local.gke`, its pace for example.
+    """
 
     root: Path = REPOSITORY
     state: Path = REPOSITORY / ".local"
@@ -30,6 +32,7 @@ class Plan:
     location: str = "us-central2"
     cluster_id: str = "demo"
     sweep_seconds: float = 5
+    gke_arguments: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +60,6 @@ def running(plan: Plan, seed: Callable[[Addresses], None]) -> Iterator[Stack]:
         ExitStack() as schedules,
     ):
         addresses = allotted(plan, table.functions)
-        addresses.kubeconfig.write_text(json.dumps(kubeconfig(addresses.kubernetes, plan.cluster_id)))
         pubsub, firestore = processes.start(
             emulators.pubsub(tools, port_of(addresses.pubsub), Path(scratch)),
             emulators.firestore(tools, port_of(addresses.firestore), Path(scratch)),
@@ -95,8 +97,12 @@ def allotted(plan: Plan, functions: tuple[str, ...]) -> Addresses:
 
 
 def local_cluster(plan: Plan, addresses: Addresses) -> Program:
-    """Start the Kubernetes API of the local cluster."""
-    arguments = ("infra.local.cluster", "--port", str(port_of(addresses.kubernetes)))
+    """Start the Kubernetes API of the local cluster, which also writes the kubeconfig."""
+    arguments = (
+        "infra.local.cluster",
+        *("--port", str(port_of(addresses.kubernetes))),
+        *("--kubeconfig", str(addresses.kubeconfig)),
+    )
     return _module("cluster", arguments, f"listening on {addresses.kubernetes}", plan, addresses)
 
 
@@ -109,6 +115,7 @@ def local_gke(plan: Plan, addresses: Addresses) -> Program:
         *("--cluster", addresses.cluster_path),
         *("--kubernetes", addresses.kubernetes),
         *("--operations-topic", addresses.topic_path("cloud-operations")),
+        *plan.gke_arguments,
     )
     said = f"listening on {addresses.gke} buttons {addresses.buttons}"
     return _module("gke", arguments, said, plan, addresses)

@@ -72,6 +72,8 @@ def decide(record: SliceRecord, seen: Sight, now: datetime, settings: ClusterSet
 
 def _decide_current(record: SliceRecord, seen: Observation, now: datetime, settings: ClusterSettings) -> Decision:
     match seen:
+        case Creating() | Running() | Busy() | Broken() if record.foreign_occupant is not None:
+            return _absent(moved_on(record, occupant=record.foreign_occupant), now, settings)
         case Absent():
             return _absent(record, now, settings)
         case Creating():
@@ -176,8 +178,6 @@ def _creating(record: SliceRecord, seen: Creating, now: datetime, settings: Clus
 
 
 def _running(record: SliceRecord, seen: Running, now: datetime, settings: ClusterSettings) -> Decision:
-    if record.foreign_occupant is not None:
-        return _absent(moved_on(record, occupant=record.foreign_occupant), now, settings)
     if not record.wanted:
         return _release(record, now, settings)
     record = replace(record, creating=False)
@@ -209,8 +209,6 @@ def _ready(record: SliceRecord, now: datetime, limits: Limits, *, drifted: bool)
 
 
 def _busy(record: SliceRecord, seen: Busy, now: datetime, settings: ClusterSettings) -> Decision:
-    if record.foreign_occupant is not None:
-        return _absent(moved_on(record, occupant=record.foreign_occupant), now, settings)
     if not record.wanted:
         return _release(record, now, settings)
     sentence = f"GKE works on the node pool: {seen.message}"
@@ -218,8 +216,6 @@ def _busy(record: SliceRecord, seen: Busy, now: datetime, settings: ClusterSetti
 
 
 def _broken(record: SliceRecord, failure: Failure, now: datetime, settings: ClusterSettings) -> Decision:
-    if record.foreign_occupant is not None:
-        return _absent(moved_on(record, occupant=record.foreign_occupant), now, settings)
     if not record.wanted:
         return _release(record, now, settings)
     if record.occupant is not None:

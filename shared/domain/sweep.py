@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from shared.domain.facts import JobSetState, Question
+from shared.domain.facts import Heartbeat, JobSetState, Question
 from shared.domain.jobsets import JobSetRecord
 from shared.domain.observations import PoolSeen
 from shared.domain.records import Leaving, Phase, SliceRecord
@@ -22,15 +22,16 @@ LIST_IS_NEWS = timedelta(minutes=5)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterWatch:
-    """The document `watches/{cluster}`: when the relay was last heard, what it saw, when the books were compared."""
+    """The document `watches/{cluster}`: when the relay was last heard, what it saw, when the books are compared."""
 
     cluster: ClusterId
-    heard_at: datetime
+    heard_at: datetime | None = None
     count: int = 0
     digest: str = ""
     uids: tuple[JobSetUid, ...] | None = None
     uids_at: datetime | None = None
-    audited_at: datetime | None = None
+    audit_due_at: datetime | None = None
+    """When the books are compared next; None: at the next sweep."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +63,7 @@ def suspicions(live: Sequence[JobSetRecord], watch: ClusterWatch | None, now: da
     | another digest, no fresh list      | which TPU JobSets live?                         |
     | fresh list                         | for each of ours that it lacks: does this live? |
     """
-    if watch is None or now - watch.heard_at > SILENT_AFTER:
+    if watch is None or watch.heard_at is None or now - watch.heard_at > SILENT_AFTER:
         return ()
     if watch.digest == digest_of(record.uid for record in live):
         return ()
@@ -113,6 +114,14 @@ def audit(
         mended=tuple((before, after) for before, after in mended if after is not before),
         left_out=max(0, len(orphans) - most),
     )
+
+
+def heard(watch: ClusterWatch | None, beat: Heartbeat, cluster: ClusterId, now: datetime) -> ClusterWatch:
+    """Take in a heartbeat; one that brings the list of live JobSets makes the audit due."""
+    watch = replace(watch or ClusterWatch(cluster=cluster), heard_at=now, count=beat.count, digest=beat.digest)
+    if beat.uids is None:
+        return watch
+    return replace(watch, uids=beat.uids, uids_at=now, audit_due_at=None)
 
 
 def _adopt(pool: PoolSeen, now: datetime) -> SliceRecord:

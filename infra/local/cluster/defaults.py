@@ -91,7 +91,23 @@ def _job(job: dict[str, Any]) -> None:
 
 
 def _jobset(jobset: dict[str, Any]) -> None:
+    """Fill in what the CRD's schema defaults, on every write."""
     spec = jobset.setdefault("spec", {})
+    for replicated in spec.get("replicatedJobs", []):
+        _fill(replicated, {"groupName": "default", "replicas": 1})
+        for container in containers(_jobset_pod(replicated)):
+            for port in container.get("ports", []):
+                port.setdefault("protocol", "TCP")
+    if "failurePolicy" in spec:
+        spec["failurePolicy"].setdefault("restartStrategy", "Recreate")
+
+
+def _new_jobset(jobset: dict[str, Any]) -> None:
+    """Fill in what JobSet's mutating webhook defaults, since 0.8.2 on creation alone.
+
+    An update that leaves out what was defaulted in replicatedJobs is therefore refused as a change.
+    """
+    spec = jobset["spec"]
     _fill(
         spec,
         {
@@ -101,19 +117,16 @@ def _jobset(jobset: dict[str, Any]) -> None:
     )
     _fill(spec.setdefault("network", {}), {"enableDNSHostnames": True, "publishNotReadyAddresses": True})
     for replicated in spec.get("replicatedJobs", []):
-        _fill(replicated, {"groupName": "default", "replicas": 1})
-        job = replicated["template"].setdefault("spec", {})
+        job = replicated.setdefault("template", {}).setdefault("spec", {})
         job.setdefault("completionMode", "Indexed")
-        pod = job.setdefault("template", {}).setdefault("spec", {})
-        pod.setdefault("restartPolicy", "OnFailure")
-        for container in containers(pod):
-            for port in container.get("ports", []):
-                port.setdefault("protocol", "TCP")
-    failure_policy = spec.get("failurePolicy")
-    if failure_policy is not None:
-        failure_policy.setdefault("restartStrategy", "Recreate")
-        for index, rule in enumerate(failure_policy.get("rules", [])):
-            rule["name"] = rule.get("name") or f"failurePolicyRule{index}"
+        job.setdefault("template", {}).setdefault("spec", {}).setdefault("restartPolicy", "OnFailure")
+    for index, rule in enumerate(spec.get("failurePolicy", {}).get("rules", [])):
+        rule["name"] = rule.get("name") or f"failurePolicyRule{index}"
+
+
+def _jobset_pod(replicated: dict[str, Any]) -> dict[str, Any]:
+    pod: dict[str, Any] = replicated.get("template", {}).get("spec", {}).get("template", {}).get("spec", {})
+    return pod
 
 
 def _service(service: dict[str, Any]) -> None:
@@ -155,3 +168,6 @@ DEFAULTS: Mapping[str, Callable[[dict[str, Any]], None]] = MappingProxyType(
     }
 )
 """By plural name of the resource."""
+
+CREATION_DEFAULTS: Mapping[str, Callable[[dict[str, Any]], None]] = MappingProxyType({"jobsets": _new_jobset})
+"""What is filled in on creation alone, after the defaults."""

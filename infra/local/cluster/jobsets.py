@@ -198,11 +198,12 @@ def _coordinator_errors(jobset: dict[str, Any]) -> Iterator[FieldError]:
 def update_errors(old: dict[str, Any], new: dict[str, Any]) -> list[FieldError]:
     """Say what a change of a JobSet's spec must not touch and does."""
     before, after = old["spec"], new["spec"]
-    found = []
-    for policy in _IMMUTABLE_POLICIES:
-        # The CRD's transition rules see a field only while it is in both.
-        if policy in before and policy in after and before[policy] != after[policy]:
-            found.append(invalid_value(f"spec.{policy}", "object", "Value is immutable"))
+    # The CRD's transition rules see a field only while it is in both.
+    found = [
+        invalid_value(f"spec.{policy}", "object", "Value is immutable")
+        for policy in _IMMUTABLE_POLICIES
+        if policy in before and policy in after and before[policy] != after[policy]
+    ]
     suspended = before.get("suspend", False) or after.get("suspend", False)
     normal: Callable[[dict[str, Any]], Any] = _without_mutable if suspended else lambda job: job
     jobs_before, jobs_after = (spec.get("replicatedJobs", []) for spec in (before, after))
@@ -218,9 +219,10 @@ def update_errors(old: dict[str, Any], new: dict[str, Any]) -> list[FieldError]:
 
 def _without_mutable(replicated: dict[str, Any]) -> dict[str, Any]:
     """Copy a replicatedJob without what Kueue may change while the JobSet is suspended."""
-    template = replicated["template"]["spec"]["template"]
+    job = replicated["template"].get("spec", {})
+    template = job.get("template", {})
     metadata = {k: v for k, v in template.get("metadata", {}).items() if k not in _MUTABLE_POD_METADATA}
-    spec = {k: v for k, v in template["spec"].items() if k not in _MUTABLE_POD_SPEC}
+    spec = {k: v for k, v in template.get("spec", {}).items() if k not in _MUTABLE_POD_SPEC}
     bare = {k: v for k, v in template.items() if k != "metadata"} | {"spec": spec}
-    job = replicated["template"]["spec"] | {"template": bare | ({"metadata": metadata} if metadata else {})}
-    return replicated | {"template": replicated["template"] | {"spec": job}}
+    fixed = job | {"template": bare | ({"metadata": metadata} if metadata else {})}
+    return replicated | {"template": replicated["template"] | {"spec": fixed}}

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from infra.local.cluster import errors, jobsets, validation
-from infra.local.cluster.defaults import DEFAULTS
+from infra.local.cluster.defaults import CREATION_DEFAULTS, DEFAULTS
 from infra.local.cluster.errors import FieldError
 from infra.local.cluster.resources import Resource
 
@@ -52,6 +52,8 @@ def for_create(resource: Resource, new: dict[str, Any]) -> dict[str, Any]:
         new.pop("status", None)
     new |= {"apiVersion": resource.api_version, "kind": resource.kind}
     DEFAULTS[resource.plural](new)
+    if resource.plural in CREATION_DEFAULTS:
+        CREATION_DEFAULTS[resource.plural](new)
     if resource.plural == "pods":
         new["status"]["qosClass"] = _quality_of_service(new["spec"])
     return new

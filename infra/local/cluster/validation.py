@@ -26,7 +26,7 @@ _NAME_RULES: Mapping[str, Callable[[str], list[str]]] = {
     "services": is_dns_1035_label,
 }
 _TOLERATION_EFFECTS = ("", "NoSchedule", "PreferNoSchedule", "NoExecute")
-_POD_UPDATE = (
+POD_UPDATE = (
     "Forbidden: pod updates may not change fields other than `spec.containers[*].image`,"
     "`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` "
     "(only additions to existing tolerations),`spec.terminationGracePeriodSeconds` "
@@ -225,7 +225,7 @@ def pod_update_errors(old: dict[str, Any], new: dict[str, Any]) -> Iterator[Fiel
             "Forbidden: only deletion is allowed, but found new scheduling gates",
         )
     if _fixed(before, before) != _fixed(after, before):
-        yield FieldError("spec", "FieldValueForbidden", _POD_UPDATE)
+        yield FieldError("spec", "FieldValueForbidden", POD_UPDATE)
 
 
 def _fixed(spec: dict[str, Any], old: dict[str, Any]) -> dict[str, Any]:

@@ -1,9 +1,9 @@
 """A stand-in for GKE's control plane: google.container.v1.ClusterManager over plaintext gRPC.
 
 Here live the node pools, their operations, the VMs they are made of, and the refusals GKE would answer
-with, each naming the fact it rests on (tags as in the project's collection of facts on Google's APIs).
-It is the other side of the wire: nothing of the provisioner may be imported here, its catalogue least of
-all, or a mistake made once would agree with itself. What is not covered answers UNIMPLEMENTED.
+with, each naming the fact it rests on. It is the other side of the wire: nothing of the provisioner may be
+imported here, its catalogue least of all, or a mistake made once would agree with itself. What is not
+covered answers UNIMPLEMENTED.
 
     machines            the TPU machine types and topologies GKE accepts
     state, paths        what the control plane knows, frozen; names as GKE writes them
@@ -15,4 +15,10 @@ all, or a mistake made once would agree with itself. What is not covered answers
     service             one call: request in, answer or refusal out
     control_plane       the only mutable thing: state under one lock, and a thread that lets time pass
     server, buttons     gRPC for the client library, HTTP for people and demos
+
+Where a fact is from: [py-gke] google-cloud-container's types and their documentation; [CA] GoogleCloudPlatform/
+cluster-autoscaler, which GKE itself runs; [doc:...] a page of cloud.google.com; [khi] GoogleCloudPlatform/khi,
+real audit logs; [tf#N] hashicorp/terraform-provider-google; [mm] GoogleCloudPlatform/magic-modules; [xpk]
+AI-Hypercomputer/xpk; [ctk] GoogleCloudPlatform/cluster-toolkit; [kray] KubeRay's TPU validation; [peer]
+ai-on-gke/tpu-provisioner; owner/repository#N: a thread with GKE's own words in it.
 """

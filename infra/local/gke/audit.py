@@ -64,7 +64,10 @@ def _entry(operation: Operation, at: float, edge: Mapping[str, bool], status: Ma
 
 
 def passes_sink(entry: Mapping[str, Any], pools: str = "") -> bool:
-    """The sink's filter as Cloud Logging would apply it (facts C.2); `pools`: prefix of the pools' names."""
+    """Apply the sink's filter as Cloud Logging would [doc:logging configure_export_v2].
+
+    `pools`: prefix of the pools' names, empty for all.
+    """
     payload, resource = entry.get("protoPayload", {}), entry.get("resource", {})
     return (
         resource.get("type") == "gke_nodepool"

@@ -5,7 +5,8 @@ from collections.abc import Iterable
 
 from google.cloud.container_v1 import NodeTaint, ReservationAffinity
 
-from infra.local.gke.rules import INVALID, NOT_COVERED, OURS, Ask, Rule
+from infra.local.gke.codes import Code
+from infra.local.gke.rules import OURS, Ask, Rule
 
 _PREFIX = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _WORD = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
@@ -71,7 +72,7 @@ def _within(domain: str, domains: tuple[str, ...]) -> bool:
 
 
 def _label_reserved(ask: Ask) -> str | None:
-    """The kubelet's own rule: a namespace that is, or is below, kubernetes.io or k8s.io."""
+    """Refuse as the kubelet does: a namespace that is, or is below, kubernetes.io or k8s.io."""
     namespaces = {key: key.rpartition("/")[0] for key in ask.spec.config.labels}
     return _first(
         f"Applying kubernetes label is not allowed: {key}."
@@ -109,8 +110,7 @@ def _taints(ask: Ask) -> str | None:
     return _first(
         f'Invalid node taint "{taint.key}={taint.value}": not a valid Kubernetes taint.'
         for taint in ask.spec.config.taints
-        if not (_is_key(taint.key) and _is_value(taint.value))
-        or taint.effect == NodeTaint.Effect.EFFECT_UNSPECIFIED
+        if not (_is_key(taint.key) and _is_value(taint.value)) or taint.effect == NodeTaint.Effect.EFFECT_UNSPECIFIED
     )
 
 
@@ -176,9 +176,7 @@ def _reservation_key(ask: Ask) -> str | None:
         return "Reservation key and values require SPECIFIC_RESERVATION." if stray else None
     if affinity.key != _RESERVATION_KEY or not affinity.values:
         return f'SPECIFIC_RESERVATION requires the key "{_RESERVATION_KEY}" and a value.'
-    return _first(
-        f'Invalid reservation "{value}".' for value in affinity.values if not _RESERVATION.fullmatch(value)
-    )
+    return _first(f'Invalid reservation "{value}".' for value in affinity.values if not _RESERVATION.fullmatch(value))
 
 
 def _max_pods(ask: Ask) -> str | None:
@@ -210,93 +208,117 @@ def _flex_start(ask: Ask) -> str | None:
 
 
 CONFIG_RULES = (
-    Rule(name="label-syntax", code=INVALID, fact="[py-gke NodeConfig.labels]", words=OURS, check=_label_syntax),
+    Rule(
+        name="label-syntax",
+        code=Code.INVALID_ARGUMENT,
+        fact="[py-gke NodeConfig.labels]",
+        words=OURS,
+        check=_label_syntax,
+    ),
     Rule(
         name="label-of-kubernetes",
-        code=INVALID,
+        code=Code.INVALID_ARGUMENT,
         fact="[tf#6003] and the kubelet's --node-labels",
         words="tf#6003",
         check=_label_reserved,
     ),
     Rule(
         name="label-set-by-gke",
-        code=INVALID,
+        code=Code.INVALID_ARGUMENT,
         fact="[CA gke/labels/system_labels.go] which labels GKE sets",
         words="hashicorp/terraform-provider-google#19677",
         check=_label_of_gke,
     ),
     Rule(
         name="labels-too-long",
-        code=INVALID,
+        code=Code.INVALID_ARGUMENT,
         fact="[py-gke NodeConfig.labels] 1,024 characters",
         words=OURS,
         check=_labels_long,
     ),
     Rule(
         name="resource-label-syntax",
-        code=INVALID,
+        code=Code.INVALID_ARGUMENT,
         fact="[doc:compute/labeling-resources]",
         words="ours, after Compute Engine's in oap-project/cloudtik#14",
         check=_resource_labels,
     ),
-    Rule(name="taint-syntax", code=INVALID, fact="[py-gke NodeTaint]", words=OURS, check=_taints),
-    Rule(name="taint-twice", code=INVALID, fact="Kubernetes Node.spec.taints", words=OURS, check=_taint_twice),
-    Rule(name="metadata-too-large", code=INVALID, fact="[py-gke NodeConfig.metadata]", words=OURS, check=_metadata),
+    Rule(name="taint-syntax", code=Code.INVALID_ARGUMENT, fact="[py-gke NodeTaint]", words=OURS, check=_taints),
+    Rule(
+        name="taint-twice",
+        code=Code.INVALID_ARGUMENT,
+        fact="Kubernetes Node.spec.taints",
+        words=OURS,
+        check=_taint_twice,
+    ),
+    Rule(
+        name="metadata-too-large",
+        code=Code.INVALID_ARGUMENT,
+        fact="[py-gke NodeConfig.metadata]",
+        words=OURS,
+        check=_metadata,
+    ),
     Rule(
         name="auto-upgrade-in-a-release-channel",
-        code=INVALID,
+        code=Code.INVALID_ARGUMENT,
         fact="[doc:release-channels]",
         words="terraform-google-modules/terraform-google-kubernetes-engine#682",
         check=_release_channel,
     ),
     Rule(
         name="disk-type-of-another-family",
-        code=INVALID,
+        code=Code.INVALID_ARGUMENT,
         fact="[CA machine families]",
         words="ours, after Compute Engine's in DataBiosphere/dsub#301",
         check=_disk_type,
     ),
-    Rule(name="disk-too-small", code=INVALID, fact="[py-gke NodeConfig.disk_size_gb]", words=OURS, check=_disk_size),
+    Rule(
+        name="disk-too-small",
+        code=Code.INVALID_ARGUMENT,
+        fact="[py-gke NodeConfig.disk_size_gb]",
+        words=OURS,
+        check=_disk_size,
+    ),
     Rule(
         name="service-account-format",
-        code=INVALID,
+        code=Code.INVALID_ARGUMENT,
         fact="[py-gke NodeConfig.service_account]",
         words="midl-dev/tezos-on-gke#45",
         check=_service_account,
     ),
     Rule(
         name="spot-and-preemptible",
-        code=INVALID,
+        code=Code.INVALID_ARGUMENT,
         fact="[py-gke NodeConfig.spot]",
         words=OURS,
         check=_spot_and_preemptible,
     ),
     Rule(
         name="spot-with-reservation",
-        code=INVALID,
+        code=Code.INVALID_ARGUMENT,
         fact="GoogleCloudPlatform/cluster-toolkit#5062",
         words=OURS,
         check=_spot_with_reservation,
     ),
     Rule(
         name="reservation-affinity",
-        code=INVALID,
+        code=Code.INVALID_ARGUMENT,
         fact="[py-gke ReservationAffinity, ctk]",
         words=OURS,
         check=_reservation_key,
     ),
-    Rule(name="max-pods", code=INVALID, fact="[doc:quotas]", words=OURS, check=_max_pods),
-    Rule(name="networks", code=INVALID, fact="[ctk, xpk]", words=OURS, check=_networks),
+    Rule(name="max-pods", code=Code.INVALID_ARGUMENT, fact="[doc:quotas]", words=OURS, check=_max_pods),
+    Rule(name="networks", code=Code.INVALID_ARGUMENT, fact="[ctk, xpk]", words=OURS, check=_networks),
     Rule(
         name="queued-with-reservation",
-        code=INVALID,
+        code=Code.INVALID_ARGUMENT,
         fact="[doc:concepts/dws]",
         words="tf#18341",
         check=_queued,
     ),
     Rule(
         name="flex-start-not-covered",
-        code=NOT_COVERED,
+        code=Code.UNIMPLEMENTED,
         fact="a limit of the local GKE",
         words=OURS,
         check=_flex_start,

@@ -1,26 +1,23 @@
 """The only mutable thing: state under one lock, and the thread that lets time pass."""
 
-import logging
 import threading
 import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from google.rpc import code_pb2
-
 from infra.local.gke.audit import Entry, ended_entry, passes_sink, started_entry
+from infra.local.gke.codes import Code
 from infra.local.gke.hosts import appearances
 from infra.local.gke.lifecycle import Moment, advance, next_change
 from infra.local.gke.nodes import NodeKeeper, Nodes
 from infra.local.gke.rules import Refusal
-from infra.local.gke.service import METHODS, Message
-from infra.local.gke.state import Operation, State
+from infra.local.gke.service import METHODS, Message, Outcome
+from infra.local.gke.state import State
 
 Clock = Callable[[], float]
 """Seconds since 1970."""
 
-_log = logging.getLogger(__name__)
 _CALLS_KEPT = 100_000
 _LONGEST_WAIT = 5.0
 _RETRY = 0.25
@@ -59,6 +56,7 @@ class ControlPlane:
         self._entries: deque[tuple[float, Entry]] = deque()
         self._calls: deque[Call] = deque(maxlen=_CALLS_KEPT)
         self._changed = threading.Condition()
+        self._news = False
         self._stopping = False
         self._thread = threading.Thread(target=self._let_time_pass, name="gke-time", daemon=True)
 
@@ -73,45 +71,31 @@ class ControlPlane:
             self._thread.join()
 
     def answer(self, method: str, request: Message) -> Message | Refusal:
-        """The response, or the refusal to send in its place."""
+        """Respond, or say which refusal to send instead."""
         came_in = time.monotonic()
         with self._changed:
-            moment = self._moment()
-            self._advance(moment.now)
+            moment = self._advanced()
             outcome = METHODS[method].respond(self._state, request, moment)
             self._state = outcome.state
             if outcome.started is not None:
                 self._record(started_entry(outcome.started), moment.now)
-            code, text = _verdict(outcome.answer)
-            self._calls.append(
-                Call(
-                    method=method,
-                    cluster=outcome.cluster,
-                    pool=outcome.pool,
-                    monotonic=came_in,
-                    at=moment.now,
-                    code=code,
-                    message=text,
-                )
-            )
-            self._changed.notify_all()
+            self._calls.append(_call(method, outcome, came_in, moment.now))
+            self._tell()
             return outcome.answer
 
     def change(self, button: Callable[[State, Moment], State]) -> State:
-        """What a button does; whatever it raises leaves the state as it was."""
+        """Press a button; whatever it raises leaves the state as it was."""
         with self._changed:
-            moment = self._moment()
-            self._advance(moment.now)
+            moment = self._advanced()
             self._state = button(self._state, moment)
-            self._changed.notify_all()
+            self._tell()
             return self._state
 
     def look(self) -> tuple[State, float]:
-        """The state now, and when that is."""
+        """Look at the state as it is now, and when that is."""
         with self._changed:
-            now = self._outside.clock()
-            self._advance(now)
-            return self._state, now
+            moment = self._advanced()
+            return self._state, moment.now
 
     def calls(self) -> tuple[Call, ...]:
         with self._changed:
@@ -122,19 +106,18 @@ class ControlPlane:
         state, now = self.look()
         settled = self._keeper.follow(state, appearances(state, now))
         with self._changed:
-            before = self._state
+            moved = self._state.nodes != self._keeper.standing
             self._state = replace(self._state, nodes=self._keeper.standing)
             self._advance(now)
-            changed = self._state != before if settled else False
             due = [entry for at, entry in self._entries if at <= now]
             self._entries = deque((at, entry) for at, entry in self._entries if at > now)
-            wait = 0.0 if changed else self._wait(now, settled=settled)
+            wait = 0.0 if moved else self._until_more(now, _LONGEST_WAIT if settled else _RETRY)
         self._publish(due)
         return wait
 
-    def _wait(self, now: float, *, settled: bool) -> float:
+    def _until_more(self, now: float, longest: float) -> float:
         due = min([next_change(self._state, now), *(at for at, _ in self._entries)])
-        return max(0.0, min(due - now, _LONGEST_WAIT if settled else _RETRY))
+        return max(0.0, min(due - now, longest))
 
     def _publish(self, entries: list[Entry]) -> None:
         for entry in entries:
@@ -143,10 +126,19 @@ class ControlPlane:
 
     def _let_time_pass(self) -> None:
         while not self._stopping:
+            self._news = False
             wait = self.tick()
             with self._changed:
-                if not self._stopping:
-                    self._changed.wait(wait)
+                self._changed.wait_for(lambda: self._stopping or self._news, timeout=wait)
+
+    def _tell(self) -> None:
+        self._news = True
+        self._changed.notify_all()
+
+    def _advanced(self) -> Moment:
+        moment = Moment(self._outside.clock(), self._outside.token())
+        self._advance(moment.now)
+        return moment
 
     def _advance(self, now: float) -> None:
         self._state, ended = advance(self._state, now)
@@ -157,11 +149,16 @@ class ControlPlane:
         if entry is not None:
             self._entries.append((now + self._state.pace.log, entry))
 
-    def _moment(self) -> Moment:
-        return Moment(self._outside.clock(), self._outside.token())
 
-
-def _verdict(answer: Message | Refusal) -> tuple[str, str]:
-    if isinstance(answer, Refusal):
-        return code_pb2.Code.Name(code_pb2.Code.ValueType(answer.code)), answer.message
-    return "OK", ""
+def _call(method: str, outcome: Outcome, came_in: float, at: float) -> Call:
+    refused = outcome.answer if isinstance(outcome.answer, Refusal) else None
+    code = refused.code if refused else Code.OK
+    return Call(
+        method=method,
+        cluster=outcome.cluster,
+        pool=outcome.pool,
+        monotonic=came_in,
+        at=at,
+        code=code.name,
+        message=refused.message if refused else "",
+    )

@@ -6,8 +6,8 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from google.cloud.container_v1 import NodePool, StatusCondition
-from google.rpc import code_pb2
 
+from infra.local.gke.codes import Code
 from infra.local.gke.paths import parse_cluster
 from infra.local.gke.rules import Refusal
 from infra.local.gke.state import Failure, Fault, Kind, Pool, State
@@ -20,18 +20,17 @@ _WORDS = MappingProxyType(
     {
         # 'Required "container.clusters.get" permission(s) for "projects/P/locations/L/clusters/C".' is GKE's
         Kind.PERMISSION: (
-            code_pb2.PERMISSION_DENIED,
+            Code.PERMISSION_DENIED,
             'Required "{permission}" permission(s) for "{cluster}".',
         ),
-        Kind.UNAVAILABLE: (code_pb2.UNAVAILABLE, "The service is currently unavailable."),
-        Kind.INTERNAL: (code_pb2.INTERNAL, "Internal error encountered."),
+        Kind.UNAVAILABLE: (Code.UNAVAILABLE, "The service is currently unavailable."),
+        Kind.INTERNAL: (Code.INTERNAL, "Internal error encountered."),
         # GoogleCloudPlatform/gsutil#1000: GKE itself looks into the reservation, and refuses with 429
         Kind.RESERVATION: (
-            code_pb2.RESOURCE_EXHAUSTED,
-            "Reservation does not have enough resources for the request: specific reservation is insufficient "
-            'for node pool "{pool}".',
+            Code.RESOURCE_EXHAUSTED,
+            'Reservation does not have enough resources for the request: insufficient for node pool "{pool}".',
         ),
-        Kind.LOST_ANSWER: (code_pb2.UNAVAILABLE, "The service is currently unavailable."),
+        Kind.LOST_ANSWER: (Code.UNAVAILABLE, "The service is currently unavailable."),
     }
 )
 
@@ -39,7 +38,7 @@ _WORDS = MappingProxyType(
 def take(
     state: State, kinds: Collection[Kind], method: str, pool: str, zones: tuple[str, ...]
 ) -> tuple[State, Fault | None]:
-    """The first fault of these kinds that is meant for this call, and the state with one fewer of it."""
+    """Find the first fault of these kinds meant for this call; the state has one fewer of it."""
     for index, fault in enumerate(state.faults):
         if fault.kind in kinds and _meant(fault, method, pool, zones):
             rest = (*state.faults[:index], *_worn(fault), *state.faults[index + 1 :])
@@ -77,7 +76,7 @@ def stockout(pool: Pool, instance: str, seconds: float) -> Failure:
     )
     message = f"Google Compute Engine: {_not_all_running(pool, seconds)} [GCE_STOCKOUT]: {reason}"
     return Failure(
-        code=code_pb2.RESOURCE_EXHAUSTED,
+        code=Code.RESOURCE_EXHAUSTED,
         message=message,
         detail=message,
         condition=StatusCondition.Code.GCE_STOCKOUT,
@@ -91,15 +90,12 @@ def quota(pool: Pool, instance: str, seconds: float) -> Failure:
     There the bracket stands in `detail` only; Operation.error.message is the bare sentence.
     """
     region = pool.zones[0].rpartition("-")[0]
-    reason = (
-        f"Instance '{instance}' creation failed: Quota 'TPU_CHIPS' exceeded.  Limit: 0.0 in region {region}."
-    )
+    reason = f"Instance '{instance}' creation failed: Quota 'TPU_CHIPS' exceeded.  Limit: 0.0 in region {region}."
     detail = (
-        f"Insufficient quota to satisfy the request: {_not_all_running(pool, seconds)} "
-        f"[GCE_QUOTA_EXCEEDED]: {reason}"
+        f"Insufficient quota to satisfy the request: {_not_all_running(pool, seconds)} [GCE_QUOTA_EXCEEDED]: {reason}"
     )
     return Failure(
-        code=code_pb2.RESOURCE_EXHAUSTED,
+        code=Code.RESOURCE_EXHAUSTED,
         message=reason,
         detail=detail,
         condition=StatusCondition.Code.GCE_QUOTA_EXCEEDED,
@@ -114,7 +110,7 @@ def not_registered(pool: Pool, registered: int) -> Failure:
         "cluster may be unhealthy."
     )
     return Failure(
-        code=code_pb2.INTERNAL,
+        code=Code.INTERNAL,
         message=message,
         detail=message,
         condition=StatusCondition.Code.UNKNOWN,

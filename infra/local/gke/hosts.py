@@ -30,7 +30,7 @@ class Appearance:
 
 
 def appearances(state: State, now: float) -> Mapping[str, Appearance]:
-    """The hosts whose Nodes should stand in the API at `now`, by name."""
+    """Find the hosts whose Nodes should stand in the API at `now`, by name."""
     return {
         host.name: _appearance(host, state, now)
         for host in state.hosts.values()
@@ -50,7 +50,7 @@ def _appearance(host: Host, state: State, now: float) -> Appearance:
 
 
 def node(host: Host, pool: Pool, seen: Appearance) -> Manifest:
-    """The Node as GKE's kubelet registers it (labels: facts A.3; allocatable: facts A.4)."""
+    """Write the Node as GKE's kubelet registers it [CA gke/labels/system_labels.go, reserved.go]."""
     return {
         "apiVersion": "v1",
         "kind": "Node",
@@ -64,7 +64,7 @@ def spec(host: Host, pool: Pool, seen: Appearance) -> Manifest:
     project = path.project if (path := parse_cluster(pool.cluster)) else ""
     return {
         "providerID": f"gce://{project}/{host.zone}/{host.name}",
-        "unschedulable": seen.cordoned,
+        **({"unschedulable": True} if seen.cordoned else {}),
         "taints": _taints(pool, seen),
     }
 
@@ -122,17 +122,14 @@ def _labels(host: Host, pool: Pool) -> dict[str, str]:
 
 
 def _taints(pool: Pool, seen: Appearance) -> list[dict[str, str]]:
-    """The pool's, GKE's for TPUs [CA, xpk, docs], and those of Kubernetes' node lifecycle controller."""
+    """Join the pool's, GKE's for TPUs [CA, xpk, docs], and those of Kubernetes' node lifecycle controller."""
     own = [
-        {"key": taint.key, "value": taint.value, "effect": _EFFECTS[taint.effect]}
-        for taint in pool.spec.config.taints
+        {"key": taint.key, "value": taint.value, "effect": _EFFECTS[taint.effect]} for taint in pool.spec.config.taints
     ]
     tpu = {"key": "google.com/tpu", "value": "present", "effect": "NoSchedule"}
     taints = [*own, *([] if tpu in own else [tpu])]
     if not seen.ready:
-        taints += [
-            {"key": "node.kubernetes.io/not-ready", "effect": effect} for effect in ("NoSchedule", "NoExecute")
-        ]
+        taints += [{"key": "node.kubernetes.io/not-ready", "effect": effect} for effect in ("NoSchedule", "NoExecute")]
     if seen.cordoned:
         taints.append({"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"})
     return taints

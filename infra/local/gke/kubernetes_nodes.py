@@ -26,12 +26,15 @@ class KubernetesNodes:
 
     @classmethod
     def at(cls, url: str) -> Self:
-        """A plain-http API server without authentication."""
+        """Connect to a plain-http API server without authentication."""
         return cls(client.ApiClient(client.Configuration(host=url)))
 
     @classmethod
     def from_kubeconfig(cls, path: str) -> Self:
-        return cls(config.new_client_from_config(config_file=path))
+        loaded = client.Configuration()
+        load: Any = config.load_kube_config
+        load(config_file=path, client_configuration=loaded)
+        return cls(client.ApiClient(loaded))
 
     def close(self) -> None:
         self._connection.close()
@@ -40,7 +43,7 @@ class KubernetesNodes:
     def register(self, node: Manifest) -> None:
         with _temporary():
             try:
-                self._core.create_node(client.V1Node.from_dict(node), _request_timeout=_TIMEOUT)
+                self._create(node)
             except ApiException as error:
                 if error.status != _CONFLICT:
                     raise
@@ -53,7 +56,7 @@ class KubernetesNodes:
             except ApiException as error:
                 if error.status != _NOT_FOUND:
                     raise
-                self._core.create_node(client.V1Node.from_dict(node), _request_timeout=_TIMEOUT)
+                self._create(node)
 
     def remove(self, name: str) -> None:
         with _temporary():
@@ -65,17 +68,18 @@ class KubernetesNodes:
             with _gone_already():
                 self._core.delete_node(name, _request_timeout=_TIMEOUT)
 
+    def _create(self, node: Manifest) -> None:
+        self._core.create_node(client.V1Node.model_validate(node), _request_timeout=_TIMEOUT)
+
     def _patch(self, node: Manifest) -> None:
         name = node["metadata"]["name"]
-        self._core.patch_node(
-            name, {"metadata": node["metadata"], "spec": node["spec"]}, _request_timeout=_TIMEOUT
-        )
+        self._core.patch_node(name, {"metadata": node["metadata"], "spec": node["spec"]}, _request_timeout=_TIMEOUT)
         self._core.patch_node_status(name, {"status": node["status"]}, _request_timeout=_TIMEOUT)
 
     def _pods_on(self, name: str) -> list[Any]:
         selector = f"spec.nodeName={name}"
         found = self._core.list_pod_for_all_namespaces(field_selector=selector, _request_timeout=_TIMEOUT)
-        return [pod for pod in found.items if pod.spec.node_name == name]
+        return [pod for pod in found.items if pod.spec and pod.spec.node_name == name]
 
 
 @contextlib.contextmanager

@@ -25,7 +25,7 @@ class Moment:
 
 
 def begin_create(ask: Ask, fault: Fault | None, moment: Moment) -> tuple[State, Operation]:
-    """The pool is there at once, PROVISIONING; its VMs come later, all or none (facts 0.6)."""
+    """Make the pool, there at once and PROVISIONING; its VMs come later, all or none [doc:concepts/tpus]."""
     state, pace, machine = ask.state, ask.state.pace, ask.machine
     name = ask.cluster.path.name
     pool = Pool(
@@ -76,7 +76,7 @@ def _new_hosts(pool: Pool, boots: float) -> tuple[Host, ...]:
 
 
 def begin_delete(ask: Ask, fault: Fault | None, moment: Moment) -> tuple[State, Operation]:
-    """The pool is unusable from here on [py-gke Operation.Type.DELETE_NODE_POOL]: its Nodes are cordoned."""
+    """Cordon the Nodes: the pool is unusable from here on [py-gke Operation.Type.DELETE_NODE_POOL]."""
     state = ask.state
     slower = fault.seconds if fault and fault.kind is Kind.SLOW else 0.0
     due = moment.now + state.pace.delete + slower
@@ -86,25 +86,25 @@ def begin_delete(ask: Ask, fault: Fault | None, moment: Moment) -> tuple[State, 
 
 
 def begin_repair(state: State, pool: str, moment: Moment) -> tuple[State, Operation]:
-    """One broken VM of a slice makes GKE recreate the whole set [doc:concepts/tpus]; RECONCILING meanwhile."""
+    """Recreate all VMs, as GKE does for one broken VM of a slice [doc:concepts/tpus]; RECONCILING meanwhile."""
     boots = moment.now + state.pace.repair
     state, operation = _begin(state, _Type.AUTO_REPAIR_NODES, pool, boots, moment)
     state = made_anew(state, pool, boots + state.pace.join)
     return state.with_pool(replace(state.pools[pool], status=_Status.RECONCILING)), operation
 
 
-def begin_on_cluster(state: State, cluster: str, kind: Wire.Type, due: float, moment: Moment) -> State:
-    """A cluster-level operation of GKE's or a person's, which excludes node pool operations (facts 0.4)."""
+def begin_on_cluster(state: State, cluster: str, kind: int, due: float, moment: Moment) -> State:
+    """Begin one of CLUSTER_KINDS, GKE's own or a person's."""
     return _begin(state, kind, cluster, due, moment)[0]
 
 
 def made_anew(state: State, pool: str, boots: float) -> State:
-    """Other VMs under the same names, as a managed instance group makes after a preemption."""
+    """Put other VMs under the same names, as a managed instance group does after a preemption."""
     hosts = (replace(host, life=host.life + 1, boots=boots, broken=False) for host in state.hosts_of(pool))
     return state.with_hosts(*hosts)
 
 
-def _begin(state: State, kind: Wire.Type, target: str, due: float, moment: Moment) -> tuple[State, Operation]:
+def _begin(state: State, kind: int, target: str, due: float, moment: Moment) -> tuple[State, Operation]:
     operation = Operation(
         name=operation_name(moment.now, moment.token),
         kind=kind,
@@ -117,7 +117,7 @@ def _begin(state: State, kind: Wire.Type, target: str, due: float, moment: Momen
 
 
 def advance(state: State, now: float) -> tuple[State, tuple[Operation, ...]]:
-    """The state at `now`, and the operations that ended on the way to it."""
+    """Bring the state to `now`; also the operations that ended on the way."""
     ended: list[Operation] = []
     for operation in tuple(state.operations.values()):
         if operation.ended is not None or now < operation.due:
@@ -140,7 +140,7 @@ def _finish(state: State, operation: Operation, now: float) -> State:
 
 
 def _finish_joining(state: State, operation: Operation, now: float) -> State:
-    """Done when every host's Node is registered: Ready, and chips to offer, come after that."""
+    """End it when every host's Node is registered: Ready, and chips to offer, come after that."""
     pool = state.pools[operation.target]
     hosts = state.hosts_of(pool.path)
     joined = [host for host in hosts if (host.name, host.life) in state.nodes]
@@ -154,7 +154,7 @@ def _finish_joining(state: State, operation: Operation, now: float) -> State:
 
 
 def _finish_delete(state: State, operation: Operation, now: float) -> State:
-    """The VMs go first; the pool goes when their Nodes are gone, or nobody can be asked any more."""
+    """Let the VMs go first, and the pool when their Nodes are gone or nobody can be asked any more."""
     names = {host.name for host in state.hosts_of(operation.target)}
     standing = any(name in names for name, _ in state.nodes)
     if standing and now < operation.due + state.pace.join_limit:
@@ -167,7 +167,7 @@ def _ended(state: State, operation: Operation, now: float, error: Failure | None
 
 
 def next_change(state: State, now: float) -> float:
-    """When time alone will next change something; infinity: never."""
+    """Say when time alone will next change something; infinity: never."""
     return min((at for at in _milestones(state) if at > now), default=math.inf)
 
 

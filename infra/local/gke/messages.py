@@ -3,7 +3,6 @@
 from google.cloud import container_v1
 from google.cloud.container_v1 import NodePool, NodeTaint, ReleaseChannel, StatusCondition
 from google.cloud.container_v1 import Operation as Wire
-from google.rpc import code_pb2, status_pb2
 
 from infra.local.gke.paths import group_link, link, timestamp
 from infra.local.gke.state import Cluster, Failure, Operation, Pool, State
@@ -15,14 +14,13 @@ _SCOPES = ("https://www.googleapis.com/auth/cloud-platform",)
 def cluster_message(state: State, cluster: Cluster) -> container_v1.Cluster:
     path = cluster.path
     pools = [pool_message(state, pool) for pool in state.pools.values() if pool.cluster == str(path)]
-    channel = ReleaseChannel.Channel[cluster.release_channel or "UNSPECIFIED"]
     return container_v1.Cluster(
         name=path.name,
         id=cluster.id,
         self_link=link(str(path), state.project_number),
         location=path.location,
         locations=cluster.zones,
-        release_channel=ReleaseChannel(channel=channel),
+        release_channel=ReleaseChannel({"channel": cluster.release_channel or "UNSPECIFIED"}),
         current_master_version=cluster.version,
         initial_cluster_version=cluster.version,
         status=container_v1.Cluster.Status.RUNNING,
@@ -32,13 +30,13 @@ def cluster_message(state: State, cluster: Cluster) -> container_v1.Cluster:
 
 
 def pool_message(state: State, pool: Pool) -> NodePool:
-    """The request with GKE's defaults filled in; GKE shows its own TPU taint too [mm effective_taints]."""
+    """Show the request with GKE's defaults filled in, its own TPU taint among them [mm effective_taints]."""
     cluster = state.clusters[pool.cluster]
     message = NodePool(pool.spec)
     message.self_link = link(pool.path, state.project_number)
     message.version = cluster.version
-    message.status = pool.status
-    message.locations = pool.zones
+    message.status = NodePool.Status(pool.status)
+    message.locations = list(pool.zones)
     message.instance_group_urls = [group_link(cluster.path.project, zone, pool.stem) for zone in pool.zones]
     if "management" not in pool.spec and cluster.release_channel is not None:
         message.management = container_v1.NodeManagement(auto_upgrade=True, auto_repair=True)
@@ -64,7 +62,7 @@ def _fill_config(message: NodePool, pool: Pool) -> None:
 
 
 def operation_message(state: State, operation: Operation, now: float) -> Wire:
-    """DONE says that it ended, `error` how (facts 0.2)."""
+    """DONE says that it ended, `error` how [py-gke Operation.error]."""
     path = state.clusters[operation.cluster].path
     name = f"projects/{path.project}/locations/{path.location}/operations/{operation.name}"
     message = Wire(
@@ -84,7 +82,7 @@ def operation_message(state: State, operation: Operation, now: float) -> Wire:
     return message
 
 
-def _status(state: State, operation: Operation, now: float) -> Wire.Status:
+def _status(state: State, operation: Operation, now: float) -> int:
     if operation.ended is not None:
         return Wire.Status.DONE
     return Wire.Status.RUNNING if now >= operation.started + state.pace.pending else Wire.Status.PENDING
@@ -92,12 +90,12 @@ def _status(state: State, operation: Operation, now: float) -> Wire.Status:
 
 def _fill_error(message: Wire, failure: Failure) -> None:
     """As shown in kubernetes-sigs/sig-storage-local-static-provisioner#526, with node pool conditions."""
-    message.error = status_pb2.Status(code=failure.code, message=failure.message)
+    message.error.code = failure.code
+    message.error.message = failure.message
     message.detail = failure.detail
     message.status_message = failure.detail
     message.nodepool_conditions = [_condition(failure, failure.message)]
 
 
 def _condition(failure: Failure, text: str) -> StatusCondition:
-    canonical = code_pb2.Code.Name(code_pb2.Code.ValueType(failure.code))
-    return StatusCondition(code=failure.condition, message=text, canonical_code=canonical)
+    return StatusCondition(code=failure.condition, message=text, canonical_code=int(failure.code))

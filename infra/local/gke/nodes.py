@@ -56,7 +56,7 @@ class NodeKeeper:
         return frozenset((name, seen.life) for name, seen in self._told.items())
 
     def follow(self, state: State, wanted: Mapping[str, Appearance]) -> bool:
-        """Makes the API as wanted; False if some of it must be tried again."""
+        """Make the API as wanted; False if some of it must be tried again."""
         try:
             for name in [name for name, seen in self._told.items() if not _same_vm(seen, wanted.get(name))]:
                 self._nodes.remove(name)

@@ -64,7 +64,7 @@ def link(path: str, project_number: int) -> str:
 
 
 def group_link(project: str, zone: str, stem: str) -> str:
-    """A managed instance group, as in NodePool.instance_group_urls (tf#10366)."""
+    """Link a managed instance group, as in NodePool.instance_group_urls (tf#10366)."""
     return f"https://www.googleapis.com/compute/v1/projects/{project}/zones/{zone}/instanceGroupManagers/{stem}-grp"
 
 

@@ -1,16 +1,15 @@
 """Every refusal of the four node pool methods, in the order in which the rows are asked.
 
 The order among kinds is partly known: a second create while the first runs is answered with 400, not 409
-[peer node_pool_controller's comment on concurrent reconciles]. That the request is read before the cluster
+[peer, its comment on concurrent reconciles]. That the request is read before the cluster
 is looked at, and the limit asked last, is ours.
 """
 
 from collections.abc import Mapping
 
-from google.rpc import code_pb2
-
+from infra.local.gke.codes import Code
 from infra.local.gke.config_rules import CONFIG_RULES
-from infra.local.gke.rules import BUSY, Ask, Refusal, Rule, first_refusal
+from infra.local.gke.rules import Ask, Refusal, Rule, first_refusal
 from infra.local.gke.shape_rules import SHAPE_RULES
 from infra.local.gke.state import CLUSTER_KINDS
 
@@ -24,7 +23,7 @@ def _pool_unknown(ask: Ask) -> str | None:
 
 
 def _cluster_busy(ask: Ask) -> str | None:
-    busy = [op for op in ask.state.running(ask.cluster_path) if op.kind in CLUSTER_KINDS]
+    busy = [op for op in ask.state.running(ask.cluster_path) if op.kind in CLUSTER_KINDS.values()]
     return f"Cluster is running incompatible operation {busy[0].name}." if busy else None
 
 
@@ -49,42 +48,42 @@ def _too_many_operations(ask: Ask) -> str | None:
 
 CLUSTER_UNKNOWN = Rule(
     name="cluster-unknown",
-    code=code_pb2.NOT_FOUND,
+    code=Code.NOT_FOUND,
     fact="[mm]",
     words="tf#5229",
     check=_cluster_unknown,
 )
 POOL_UNKNOWN = Rule(
     name="pool-unknown",
-    code=code_pb2.NOT_FOUND,
+    code=Code.NOT_FOUND,
     fact="[mm]",
     words="tf#5229, by analogy with the cluster's",
     check=_pool_unknown,
 )
 CLUSTER_BUSY = Rule(
     name="cluster-busy",
-    code=BUSY,
+    code=Code.FAILED_PRECONDITION,
     fact="[mm, tf#3650, doc:troubleshooting/concurrent-operations] one cluster-level operation at a time",
     words="[doc:troubleshooting/concurrent-operations]",
     check=_cluster_busy,
 )
 POOL_BUSY = Rule(
     name="pool-busy",
-    code=BUSY,
+    code=Code.FAILED_PRECONDITION,
     fact="[mm, tf#10366, doc:troubleshooting/concurrent-operations] one operation per node pool",
     words="[doc:troubleshooting/concurrent-operations, peer]",
     check=_pool_busy,
 )
 POOL_EXISTS = Rule(
     name="pool-exists",
-    code=code_pb2.ALREADY_EXISTS,
+    code=Code.ALREADY_EXISTS,
     fact="[tf#6287, tf#10823, mm] a failed create's pool counts",
     words="terraform-google-modules/terraform-google-kubernetes-engine#367",
     check=_pool_exists,
 )
 TOO_MANY_OPERATIONS = Rule(
     name="too-many-operations",
-    code=code_pb2.RESOURCE_EXHAUSTED,
+    code=Code.RESOURCE_EXHAUSTED,
     fact="[tf#15205, tf#15579] 5 in 2023; 9 used by GKE's own autoscaler [CA flags]",
     words="tf#15205",
     check=_too_many_operations,
@@ -108,5 +107,5 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
 
 
 def refusal(method: str, ask: Ask) -> Refusal | None:
-    """What GKE would answer instead of doing it; None: it does it."""
+    """Say what GKE would answer instead of doing it; None: it does it."""
     return first_refusal(ask, RULES[method])

@@ -4,15 +4,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from google.cloud.container_v1 import NodePool
-from google.rpc import code_pb2
 
+from infra.local.gke.codes import Code
 from infra.local.gke.machines import MACHINES, Machine
 from infra.local.gke.paths import pool_path
 from infra.local.gke.state import Cluster, State
-
-INVALID = code_pb2.INVALID_ARGUMENT
-BUSY = code_pb2.FAILED_PRECONDITION
-NOT_COVERED = code_pb2.UNIMPLEMENTED
 
 OURS = "ours"
 """GKE's wording was not seen anywhere: a plausible one, which no client should match on."""
@@ -20,9 +16,9 @@ OURS = "ours"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """`code` is a google.rpc.Code; `rule` names the row that refused."""
+    """`rule` names the row that refused."""
 
-    code: int
+    code: Code
     message: str
     rule: str
 
@@ -68,7 +64,7 @@ class Rule:
     """
 
     name: str
-    code: int
+    code: Code
     fact: str
     words: str
     check: Callable[[Ask], str | None]

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from google.cloud import container_v1 as gke
-from google.rpc import code_pb2
 
 from infra.local.gke import faults, lifecycle
+from infra.local.gke.codes import Code
 from infra.local.gke.lifecycle import Moment
 from infra.local.gke.messages import cluster_message, operation_message, pool_message
 from infra.local.gke.paths import parse_cluster, parse_location, parse_operation, parse_pool
@@ -113,7 +113,7 @@ def _get_operation(state: State, request: gke.GetOperationRequest, moment: Momen
     operation = state.operations.get(name)
     if operation is None or operation.cluster.partition("/clusters/")[0] != location:
         message = f"Not found: {request.name}."
-        return Outcome(state=state, answer=Refusal(code=code_pb2.NOT_FOUND, message=message, rule="operation-unknown"))
+        return Outcome(state=state, answer=Refusal(code=Code.NOT_FOUND, message=message, rule="operation-unknown"))
     return Outcome(
         state=state,
         answer=operation_message(state, operation, moment.now),
@@ -153,12 +153,12 @@ def _zones(ask: Ask) -> tuple[str, ...]:
 
 
 def _malformed(state: State, field: str, value: str) -> Outcome:
-    """The deprecated project_id, zone, cluster_id and node_pool_id are accepted by GKE, and not here."""
+    """Refuse what is no path; the deprecated project_id, zone, ... are accepted by GKE, and not here."""
     if value:
-        message, code = f'Invalid value for field "{field}": "{value}".', code_pb2.INVALID_ARGUMENT
+        message, code = f'Invalid value for field "{field}": "{value}".', Code.INVALID_ARGUMENT
     else:
         message = f'Requests without "{field}", by deprecated fields, are not implemented by the local GKE.'
-        code = code_pb2.UNIMPLEMENTED
+        code = Code.UNIMPLEMENTED
     return Outcome(state=state, answer=Refusal(code=code, message=message, rule="malformed-path"))
 
 

@@ -4,8 +4,9 @@ import re
 
 from google.cloud.container_v1 import NodePool
 
+from infra.local.gke.codes import Code
 from infra.local.gke.machines import COVERED_FAMILIES, MACHINES, dimensions, host_count, is_multi_host, is_single_host
-from infra.local.gke.rules import INVALID, NOT_COVERED, OURS, Ask, Rule
+from infra.local.gke.rules import OURS, Ask, Rule
 
 _NAME = r"(?:[a-z](?:[-a-z0-9]{0,38}[a-z0-9])?)"
 _NODES_PER_ZONE = 1_000
@@ -122,101 +123,103 @@ def _too_many(ask: Ask) -> str | None:
 SHAPE_RULES = (
     Rule(
         name="pool-name",
-        code=INVALID,
+        code=Code.INVALID_ARGUMENT,
         fact="[CA placement.go, mm] at most 40 characters",
         words="pulumi/pulumi-gcp#1510",
         check=_name,
     ),
     Rule(
         name="zone-of-another-region",
-        code=INVALID,
+        code=Code.INVALID_ARGUMENT,
         fact="[py-gke NodePool.locations]",
         words=OURS,
         check=_region,
     ),
-    Rule(name="zone-unknown", code=INVALID, fact="[py-gke NodePool.locations]", words=OURS, check=_zone),
-    Rule(name="zone-twice", code=INVALID, fact="[py-gke NodePool.locations]", words=OURS, check=_zone_twice),
+    Rule(name="zone-unknown", code=Code.INVALID_ARGUMENT, fact="[py-gke NodePool.locations]", words=OURS, check=_zone),
+    Rule(
+        name="zone-twice", code=Code.INVALID_ARGUMENT, fact="[py-gke NodePool.locations]", words=OURS, check=_zone_twice
+    ),
     Rule(
         name="machine-type-not-covered",
-        code=NOT_COVERED,
+        code=Code.UNIMPLEMENTED,
         fact="a limit of the local GKE",
         words=OURS,
         check=_machine_not_covered,
     ),
     Rule(
         name="machine-type-unknown",
-        code=INVALID,
+        code=Code.INVALID_ARGUMENT,
         fact="[CA deprecated_machine_types_config.go]",
         words="keras-team/kinetic#305",
         check=_machine_unknown,
     ),
     Rule(
         name="policy-name-not-covered",
-        code=NOT_COVERED,
+        code=Code.UNIMPLEMENTED,
         fact="a limit of the local GKE",
         words=OURS,
         check=_policy_name,
     ),
     Rule(
         name="topology-malformed",
-        code=INVALID,
+        code=Code.INVALID_ARGUMENT,
         fact="[CA InvalidTpuTopology]",
         words=OURS,
         check=_topology_malformed,
     ),
     Rule(
         name="topology-on-a-single-host",
-        code=INVALID,
+        code=Code.INVALID_ARGUMENT,
         fact="[xpk, CA] single hosts take no topology",
         words="AI-Hypercomputer/xpk#825",
         check=_topology_single_host,
     ),
     Rule(
         name="topology-illegal-for-the-machine",
-        code=INVALID,
+        code=Code.INVALID_ARGUMENT,
         fact="[CA InvalidTpuTopology, kray, xpk] sorted and known",
         words=OURS,
         check=_topology_illegal,
     ),
     Rule(
         name="compact-without-topology",
-        code=INVALID,
+        code=Code.INVALID_ARGUMENT,
         fact="[xpk, CA] single hosts take no placement policy",
         words=OURS,
         check=_compact_alone,
     ),
     Rule(
         name="topology-without-compact",
-        code=INVALID,
+        code=Code.INVALID_ARGUMENT,
         fact="[CA autoscaling_gke_client_v1beta1.go, peer, xpk] COMPACT and tpu_topology",
         words=OURS,
         check=_topology_not_compact,
     ),
     Rule(
         name="multi-host-in-several-zones",
-        code=INVALID,
+        code=Code.INVALID_ARGUMENT,
         fact="[CA gkeclient/fake/client.go validateNodePool]",
         words=OURS,
         check=_one_zone,
     ),
-    Rule(name="empty-not-covered", code=NOT_COVERED, fact="a limit of the local GKE", words=OURS, check=_empty),
+    Rule(name="empty-not-covered", code=Code.UNIMPLEMENTED, fact="a limit of the local GKE", words=OURS, check=_empty),
     Rule(
         name="size-is-not-the-slice",
-        code=INVALID,
+        code=Code.INVALID_ARGUMENT,
         fact="[doc:concepts/tpus, CA] size 0 or N only",
         words="ours, after vllm-project/ci-infra#545",
         check=_size,
     ),
     Rule(
         name="largest-size-is-not-the-slice",
-        code=INVALID,
+        code=Code.INVALID_ARGUMENT,
         fact="[CA] autoscaling maximum is the slice",
         words="vllm-project/ci-infra#545",
         check=_largest_size,
     ),
     Rule(
         name="too-many-nodes-in-a-zone",
-        code=INVALID,
+        code=Code.INVALID_ARGUMENT,
         fact="[doc:quotas] 1,000 nodes per pool and zone",
         words=OURS,
         check=_too_many,

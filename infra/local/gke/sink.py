@@ -5,7 +5,7 @@ import logging
 from typing import Any
 
 from google.api_core.exceptions import GoogleAPICallError
-from google.cloud import pubsub_v1
+from google.cloud.pubsub_v1 import PublisherClient
 
 from infra.local.gke.audit import Entry
 
@@ -18,10 +18,10 @@ class PubSubSink:
 
     def __init__(self, topic: str, publisher: Any = None) -> None:
         self._topic = topic
-        self._publisher = publisher or pubsub_v1.PublisherClient()
+        self._publisher = publisher or PublisherClient()
 
     def __call__(self, entry: Entry) -> None:
-        """Waits for the topic to have it; what it refuses is lost, as with a sink that has no permission."""
+        """Wait for the topic to have it; what it refuses is lost, as with a sink that has no permission."""
         data = json.dumps(entry).encode()
         attributes = {"logging.googleapis.com/timestamp": entry["timestamp"]}
         try:

@@ -5,13 +5,19 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Self
 
-from google.cloud.container_v1 import NodePool, StatusCondition
+from google.cloud.container_v1 import NodePool
 from google.cloud.container_v1 import Operation as Wire
 
+from infra.local.gke.codes import Code
 from infra.local.gke.machines import Machine
 from infra.local.gke.paths import ClusterPath
 
-CLUSTER_KINDS = frozenset({Wire.Type.UPGRADE_MASTER, Wire.Type.UPDATE_CLUSTER, Wire.Type.REPAIR_CLUSTER})
+CLUSTER_KINDS = {
+    "UPGRADE_MASTER": Wire.Type.UPGRADE_MASTER,
+    "UPDATE_CLUSTER": Wire.Type.UPDATE_CLUSTER,
+    "REPAIR_CLUSTER": Wire.Type.REPAIR_CLUSTER,
+}
+"""Cluster-level operations, which exclude those on node pools [doc:troubleshooting/concurrent-operations]."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,8 +25,8 @@ class Pace:
     """How long things take, in seconds: minutes of the real GKE in a few seconds of a demo.
 
     A create is `create` until the VMs run, `join` until their Nodes are registered, `ready` until those
-    are Ready, `chips` until they offer google.com/tpu. `stockout` stands for some 35 min, `quota` for less
-    than one (facts 0.1). `join_limit`: how long a create waits for Nodes, and a delete for their end.
+    are Ready, `chips` until they offer google.com/tpu. `stockout` stands for some 35 min (akka/akka-core#32992),
+    `quota` for less than one. `join_limit`: how long a create waits for Nodes, and a delete for their end.
     """
 
     pending: float = 0.2
@@ -50,18 +56,24 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """How an operation fails: `message` in Operation.error, `detail` beside it, and what the pool becomes."""
+    """How an operation fails: `message` in Operation.error, `detail` beside it, what the pool becomes.
 
-    code: int
+    `condition` is a StatusCondition.Code, `pool_status` a NodePool.Status.
+    """
+
+    code: Code
     message: str
     detail: str
-    condition: StatusCondition.Code
-    pool_status: NodePool.Status
+    condition: int
+    pool_status: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pool:
-    """`spec` is the request's NodePool as accepted, never changed afterwards. `stem` begins its VMs' names."""
+    """`spec` is the request's NodePool as accepted, never changed afterwards. `stem` begins its VMs' names.
+
+    `status` is a NodePool.Status.
+    """
 
     path: str
     cluster: str
@@ -70,7 +82,7 @@ class Pool:
     topology: str
     zones: tuple[str, ...]
     stem: str
-    status: NodePool.Status
+    status: int
     failure: Failure | None = None
 
     @property
@@ -85,10 +97,13 @@ class Pool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """`target` is a pool's or a cluster's path. `due`: when its own work is over, before any waiting for Nodes."""
+    """`kind` is Google's Operation.Type, `target` a pool's or a cluster's path.
+
+    `due`: when its own work is over, before any waiting for Nodes.
+    """
 
     name: str
-    kind: Wire.Type
+    kind: int
     cluster: str
     target: str
     started: float
@@ -174,7 +189,7 @@ class State:
         return tuple(host for host in self.hosts.values() if host.pool == pool)
 
     def running(self, cluster: str) -> tuple[Operation, ...]:
-        """The cluster's operations that have not ended, oldest first."""
+        """List the cluster's operations that have not ended, oldest first."""
         return tuple(op for op in self.operations.values() if op.ended is None and op.cluster == cluster)
 
     def running_on(self, target: str) -> Operation | None:

@@ -8,30 +8,34 @@ from infra.local.interrupts import orderly_end, uninterrupted
 
 def test_ctrl_c_waits_for_the_end_of_the_step() -> None:
     steps = []
-    with pytest.raises(KeyboardInterrupt):  # noqa: PT012 -- what runs before it is raised is the point
+
+    def interrupted() -> None:
         with uninterrupted():
             signal.raise_signal(signal.SIGINT)
             steps.append("finished")
         steps.append("went on")
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
     assert steps == ["finished"]
 
 
-def test_a_request_to_end_unwinds() -> None:
-    unwound = []
-    with pytest.raises(SystemExit) as ended, orderly_end():
-        try:
-            signal.raise_signal(signal.SIGTERM)
-        finally:
-            unwound.append("finally")
-    assert (ended.value.code, unwound) == (143, ["finally"])
-
-
-def test_a_request_to_end_waits_for_the_end_of_the_step_too() -> None:
+def test_a_request_to_end_waits_for_the_end_of_the_step_and_then_unwinds() -> None:
     steps = []
-    with pytest.raises(SystemExit), orderly_end(), uninterrupted():
-        signal.raise_signal(signal.SIGTERM)
-        steps.append("finished")
-    assert steps == ["finished"]
+
+    def ended() -> None:
+        with orderly_end():
+            try:
+                with uninterrupted():
+                    signal.raise_signal(signal.SIGTERM)
+                    steps.append("finished")
+                steps.append("went on")
+            finally:
+                steps.append("unwound")
+
+    with pytest.raises(SystemExit) as end:
+        ended()
+    assert (end.value.code, steps) == (143, ["finished", "unwound"])
 
 
 def test_handlers_are_as_before_afterwards() -> None:

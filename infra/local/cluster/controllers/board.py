@@ -10,11 +10,11 @@ from infra.local.cluster.objects import Object
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Board:
-    """Nodes by name; by node name the pods that hold its resources, and what these hold together."""
+    """Nodes by name; by node name the pods that hold its resources, and what they leave of them."""
 
     nodes: Mapping[str, Object]
     pods: Mapping[str, tuple[Object, ...]]
-    used: Mapping[str, Amounts]
+    free: Mapping[str, Amounts]
 
     @classmethod
     def of(cls, nodes: Iterable[Object], pods: Iterable[Object]) -> Self:
@@ -24,8 +24,8 @@ class Board:
         for pod in pods:
             if not finished(pod) and pod["spec"].get("nodeName") in placed:
                 placed[pod["spec"]["nodeName"]].append(pod)
-        used = {name: total(requested(pod["spec"]) for pod in there) for name, there in placed.items()}
-        return cls(nodes=known, pods={name: tuple(there) for name, there in placed.items()}, used=used)
+        free = {name: _left(_offered(node), map(_asked, placed[name])) for name, node in known.items()}
+        return cls(nodes=known, pods={name: tuple(there) for name, there in placed.items()}, free=free)
 
     def with_pod(self, pod: Object) -> Self:
         """Add a pod that was bound just now."""
@@ -33,17 +33,13 @@ class Board:
         return type(self)(
             nodes=self.nodes,
             pods={**self.pods, name: (*self.pods[name], pod)},
-            used={**self.used, name: total([self.used[name], requested(pod["spec"])])},
+            free={**self.free, name: _left(self.free[name], [_asked(pod)])},
         )
 
     def lacks(self, node_name: str, wanted: Amounts) -> str | None:
         """Name the first resource of which too little is left on the node."""
-        offered = amounts(self.nodes[node_name].get("status", {}).get("allocatable"))
-        taken = self.used[node_name]
-        return next(
-            (name for name in sorted(wanted) if wanted[name] > offered.get(name, 0) - taken.get(name, 0)),
-            None,
-        )
+        free = self.free[node_name]
+        return next((name for name in sorted(wanted) if wanted[name] > free.get(name, 0)), None)
 
     def neighbours(self) -> Iterator[tuple[Object, Object]]:
         """Every placed pod with its node."""
@@ -54,3 +50,16 @@ class Board:
 
 def finished(pod: Object) -> bool:
     return pod.get("status", {}).get("phase") in ("Succeeded", "Failed")
+
+
+def _offered(node: Object) -> Amounts:
+    return amounts(node.get("status", {}).get("allocatable"))
+
+
+def _asked(pod: Object) -> Amounts:
+    return requested(pod["spec"])
+
+
+def _left(offered: Amounts, taken: Iterable[Amounts]) -> Amounts:
+    used = total(taken)
+    return {name: amount - used.get(name, 0) for name, amount in offered.items()}

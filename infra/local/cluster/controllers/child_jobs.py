@@ -4,13 +4,14 @@ Source: sigs.k8s.io/jobset pkg/controllers/jobset_controller.go (constructJob, l
 resumeJob, getChildJobs). A JobSet comes with its defaults filled in.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import sha1
 from typing import Any, Self
 
 from infra.local.cluster.controllers import keys
 from infra.local.cluster.controllers.conditions import is_true
+from infra.local.cluster.controllers.lifetime import suspended
 from infra.local.cluster.controllers.ownership import controlled_by
 from infra.local.cluster.objects import Object
 
@@ -88,10 +89,6 @@ def child_job(jobset: Object, replicated: Object, index: int) -> Object:
     }
 
 
-def suspended(jobset: Object) -> bool:
-    return bool(jobset["spec"].get("suspend", False))
-
-
 def labels_of(jobset: Object, replicated: Object, index: int) -> dict[str, str]:
     """Labels, which are also annotations, of one child Job and its pods."""
     metadata, spec = jobset["metadata"], jobset["spec"]
@@ -139,7 +136,7 @@ def _placement(jobset: Object, template: Object) -> dict[str, str]:
     return marks
 
 
-def _marked(template: Object, labels: Mapping[str, str], annotations: Mapping[str, str]) -> Object:
+def _marked(template: Object, labels: dict[str, str], annotations: dict[str, str]) -> Object:
     metadata = template.get("metadata") or {}
     marks = {
         "labels": (metadata.get("labels") or {}) | labels,
@@ -181,9 +178,6 @@ def _merged(old: Object, new: Object, key: str) -> list[Object]:
     return [*first, *(item for item in second if item not in first)]
 
 
-def with_suspension(job: Object) -> Object:
+def stopped(job: Object) -> Object:
+    """Suspend a Job."""
     return job | {"spec": job["spec"] | {"suspend": True}}
-
-
-def is_suspended(job: Object) -> bool:
-    return bool(job["spec"].get("suspend", False))

@@ -6,8 +6,8 @@ from datetime import datetime
 
 from infra.local.cluster.controllers import events, lifetime
 from infra.local.cluster.controllers.conditions import of
-from infra.local.cluster.controllers.job_pods import Pods, is_tracked, new_pod, released
 from infra.local.cluster.controllers.job_plan import FINAL, Plan, not_covered, plan
+from infra.local.cluster.controllers.job_pods import Pods, is_tracked, new_pod, released
 from infra.local.cluster.controllers.ownership import controller_uid
 from infra.local.cluster.controllers.pace import Pace
 from infra.local.cluster.controllers.rounds import each

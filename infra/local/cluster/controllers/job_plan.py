@@ -14,10 +14,9 @@ from infra.local.cluster.controllers.job_pods import (
     compact,
     index_of,
     indexes,
-    suspended,
     waits_for_the_end,
 )
-from infra.local.cluster.controllers.lifetime import has_ended
+from infra.local.cluster.controllers.lifetime import has_ended, suspended
 from infra.local.cluster.controllers.rounds import soonest
 from infra.local.cluster.objects import Object, timestamp
 

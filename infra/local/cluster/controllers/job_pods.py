@@ -18,6 +18,7 @@ from infra.local.cluster.controllers.keys import (
     LEGACY_JOB_NAME,
     LEGACY_JOB_UID,
 )
+from infra.local.cluster.controllers.lifetime import suspended
 from infra.local.cluster.controllers.ownership import controlled_by
 from infra.local.cluster.objects import Object
 
@@ -61,13 +62,9 @@ class Pods:
         return (*self.succeeded, *self.failed, *self.dropped)
 
 
-def suspended(job: Object) -> bool:
-    return bool(job["spec"].get("suspend", False))
-
-
 def waits_for_the_end(job: Object) -> bool:
     """Tell whether a pod is replaced only after it ended (podReplacementPolicy), not once it is deleted."""
-    return job["spec"].get("podReplacementPolicy") == "Failed"
+    return bool(job["spec"].get("podReplacementPolicy") == "Failed")
 
 
 def _deleted(pod: Object) -> bool:
@@ -75,7 +72,7 @@ def _deleted(pod: Object) -> bool:
 
 
 def _has_ended(job: Object, pod: Object) -> bool:
-    """A deleted pod counts as ended; with podReplacementPolicy Failed only if no kubelet has it."""
+    """Count a deleted pod as ended; with podReplacementPolicy Failed only if no kubelet has it."""
     if finished(pod):
         return True
     held = waits_for_the_end(job) and not suspended(job) and pod["spec"].get("nodeName")

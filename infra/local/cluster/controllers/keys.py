@@ -4,7 +4,6 @@ Sources: sigs.k8s.io/jobset api/jobset/v1alpha2/jobset_types.go and pkg/constant
 k8s.io/api/batch/v1/types.go and core/v1/well_known_taints.go. The last two are ours.
 """
 
-JOBSET_API_VERSION = "jobset.x-k8s.io/v1alpha2"
 JOBSET_CONTROLLER = "jobset.sigs.k8s.io/jobset-controller"
 
 JOBSET_NAME = "jobset.sigs.k8s.io/jobset-name"
@@ -35,7 +34,6 @@ JOB_TRACKING = "batch.kubernetes.io/job-tracking"
 
 NOT_READY = "node.kubernetes.io/not-ready"
 UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
-HOSTNAME = "kubernetes.io/hostname"
 
 RUN_SECONDS = "local.kubelet/run-seconds"
 FAIL_UNTIL_RESTART = "local.kubelet/fail-until-restart"

@@ -1,9 +1,13 @@
-"""How long finished Jobs and JobSets are kept: ttlSecondsAfterFinished (pure)."""
+"""How far a Job or a JobSet has come: suspended, ended, expired (pure)."""
 
 from datetime import datetime, timedelta
 
 from infra.local.cluster.controllers.conditions import is_true, since
 from infra.local.cluster.objects import Object
+
+
+def suspended(obj: Object) -> bool:
+    return bool(obj["spec"].get("suspend", False))
 
 
 def has_ended(obj: Object, kinds: tuple[str, ...]) -> bool:
@@ -12,7 +16,7 @@ def has_ended(obj: Object, kinds: tuple[str, ...]) -> bool:
 
 
 def expiry(obj: Object, kinds: tuple[str, ...]) -> datetime | None:
-    """When a finished object is to be deleted; None if never."""
+    """When a finished object is to be deleted (ttlSecondsAfterFinished); None if never."""
     seconds = obj["spec"].get("ttlSecondsAfterFinished")
     end = next((since(obj, kind) for kind in kinds if is_true(obj, kind)), None)
     return None if seconds is None or end is None else end + timedelta(seconds=seconds)

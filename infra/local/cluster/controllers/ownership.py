@@ -1,6 +1,7 @@
 """Owner references: which controller an object belongs to (metav1.OwnerReference; pure)."""
 
 from infra.local.cluster.objects import Object
+from infra.local.cluster.ownership import references
 
 
 def controlled_by(owner: Object) -> Object:
@@ -16,5 +17,4 @@ def controlled_by(owner: Object) -> Object:
 
 
 def controller_uid(obj: Object) -> str | None:
-    references = obj["metadata"].get("ownerReferences") or ()
-    return next((reference["uid"] for reference in references if reference.get("controller")), None)
+    return next((reference["uid"] for reference in references(obj) if reference.get("controller")), None)

@@ -2,10 +2,14 @@
 
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
+from functools import lru_cache
+from math import ceil
 from typing import Any
 
-Amounts = Mapping[str, Fraction]
-"""Resource name → amount: cpu in cores, memory in bytes, chips and pods in pieces."""
+Amounts = Mapping[str, int]
+"""Resource name → amount in billionths, the smallest a quantity can say: cores, bytes, chips, pods."""
+
+ONE = 10**9
 
 _SUFFIXES = {
     "n": Fraction(1, 10**9),
@@ -26,35 +30,36 @@ _SUFFIXES = {
 }
 
 
-def quantity(text: str | int | float) -> Fraction:
-    """Read "4", "500m", "16Gi", "1e3". ValueError for anything else."""
+@lru_cache(maxsize=1024)
+def quantity(text: str | float) -> int:
+    """Read "4", "500m", "16Gi", "1e3" as billionths, rounded up. ValueError for anything else."""
     written = str(text)
     suffix = next((end for end in (written[-2:], written[-1:]) if end in _SUFFIXES), "")
-    return Fraction(written.removesuffix(suffix)) * _SUFFIXES.get(suffix, Fraction(1))
+    return ceil(Fraction(written.removesuffix(suffix)) * _SUFFIXES.get(suffix, Fraction(1)) * ONE)
 
 
-def amounts(listed: Mapping[str, Any] | None) -> dict[str, Fraction]:
+def amounts(listed: Mapping[str, Any] | None) -> dict[str, int]:
     """Read a ResourceList."""
     return {name: quantity(text) for name, text in (listed or {}).items()}
 
 
-def total(parts: Iterable[Amounts]) -> dict[str, Fraction]:
-    summed: dict[str, Fraction] = {}
+def total(parts: Iterable[Amounts]) -> dict[str, int]:
+    summed: dict[str, int] = {}
     for part in parts:
         for name, amount in part.items():
-            summed[name] = summed.get(name, Fraction()) + amount
+            summed[name] = summed.get(name, 0) + amount
     return summed
 
 
-def largest(parts: Iterable[Amounts]) -> dict[str, Fraction]:
-    most: dict[str, Fraction] = {}
+def largest(parts: Iterable[Amounts]) -> dict[str, int]:
+    most: dict[str, int] = {}
     for part in parts:
         for name, amount in part.items():
-            most[name] = max(most.get(name, Fraction()), amount)
+            most[name] = max(most.get(name, 0), amount)
     return most
 
 
-def requested(spec: Mapping[str, Any]) -> dict[str, Fraction]:
+def requested(spec: Mapping[str, Any]) -> dict[str, int]:
     """Sum what a pod's containers ask for at once; init containers run before them, one after the other.
 
     A limit without a request is a request (the API server defaults it). One pod takes one place of "pods".
@@ -62,9 +67,9 @@ def requested(spec: Mapping[str, Any]) -> dict[str, Fraction]:
     running = total(map(_of_container, spec.get("containers", ())))
     starting = largest(map(_of_container, spec.get("initContainers") or ()))
     together = total([largest([running, starting]), amounts(spec.get("overhead"))])
-    return together | {"pods": Fraction(1)}
+    return together | {"pods": ONE}
 
 
-def _of_container(container: Mapping[str, Any]) -> dict[str, Fraction]:
+def _of_container(container: Mapping[str, Any]) -> dict[str, int]:
     resources = container.get("resources") or {}
     return amounts(resources.get("limits")) | amounts(resources.get("requests"))

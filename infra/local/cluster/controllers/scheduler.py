@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from infra.local.cluster.controllers import events
 from infra.local.cluster.controllers.board import Board, finished
 from infra.local.cluster.controllers.conditions import Condition, find, moment, of, with_condition
-from infra.local.cluster.controllers.fit import not_covered, preemption_helps, why_not
+from infra.local.cluster.controllers.fit import Fit, not_covered, preemption_helps
 from infra.local.cluster.controllers.pace import Pace
 from infra.local.cluster.controllers.rounds import each
 from infra.local.cluster.objects import Object, Objects, timestamp
@@ -40,9 +40,9 @@ def choose(pod: Object, board: Board) -> tuple[str | None, Condition]:
         return None, _waiting("SchedulingGated", message)
     if uncovered := not_covered(pod):
         return None, _waiting("SchedulerError", f"not implemented by the local scheduler: {', '.join(uncovered)}")
-    reasons = []
+    fit, reasons = Fit(pod, board), []
     for name in sorted(board.nodes):
-        reason = why_not(pod, board.nodes[name], board)
+        reason = fit.why_not(board.nodes[name])
         if reason is None:
             return name, Condition(type="PodScheduled")
         reasons.append(reason)
@@ -89,9 +89,7 @@ def _bind(objects: Objects, pod: Object, node_name: str, now: datetime) -> Objec
     return objects.update("pods", scheduled, status=True)
 
 
-def _explain(
-    objects: Objects, pod: Object, verdict: Condition, now: datetime, backoff: timedelta
-) -> datetime | None:
+def _explain(objects: Objects, pod: Object, verdict: Condition, now: datetime, backoff: timedelta) -> datetime | None:
     """Write why the pod waits, unless it says so already or was written to less than the back-off ago."""
     said = find(of(pod), "PodScheduled")
     if said and (said.get("reason"), said.get("message")) == (verdict.reason, verdict.message):

@@ -2,10 +2,11 @@
 
 import os
 import signal
+import sys
 
 from google.cloud import firestore
 
 if not firestore.Client().document("clusters", os.environ["CLUSTER"]).get().exists:
     raise SystemExit("no settings")
-print("ready")
+sys.stdout.write("ready\n")
 signal.pause()

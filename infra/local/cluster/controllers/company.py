@@ -1,0 +1,95 @@
+"""Affinity and anti-affinity between pods: which domains of the cluster they open or close to one (pure).
+
+Source: k8s.io/kubernetes pkg/scheduler/framework/plugins/interpodaffinity. Worked out once per pod, so that
+each node costs only a look at its labels.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+from infra.local.cluster.controllers.board import Board
+from infra.local.cluster.controllers.selectors import Labels, label_selector_picks
+from infra.local.cluster.objects import Object
+
+NO_COMPANY = "node(s) didn't match pod affinity rules"
+UNWANTED_COMPANY = "node(s) didn't match pod anti-affinity rules"
+UNWELCOME = "node(s) didn't satisfy existing pods anti-affinity rules"
+
+_Term = Mapping[str, Any]
+_Domain = tuple[str, str]
+"""A node label, key and value, that nodes share."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Company:
+    """`keys`: labels a node must have. `near`: domains it must be in, unless the pod is the first of its kind.
+
+    `far`: domains the pod stays out of; `closed`: domains that pods already there keep it out of.
+    """
+
+    keys: frozenset[str]
+    near: frozenset[_Domain]
+    first: bool
+    far: frozenset[_Domain]
+    closed: frozenset[_Domain]
+
+    @classmethod
+    def of(cls, pod: Object, placed: Board) -> Self:
+        """Compare the pod with all that are placed."""
+        wanted, hated = terms(pod, "podAffinity"), terms(pod, "podAntiAffinity")
+        others = list(placed.neighbours())
+        companions = [node for other, node in others if wanted and _all_pick(wanted, pod, other)]
+        return cls(
+            keys=frozenset(term["topologyKey"] for term in wanted),
+            near=frozenset(domain for node in companions for domain in _domains(wanted, node)),
+            first=not companions and _all_pick(wanted, pod, pod),
+            far=frozenset(_picked(pod, hated, others)),
+            closed=frozenset(_closed(pod, others)),
+        )
+
+    def why_not(self, labels: Labels) -> str | None:
+        """Judge a node by its labels."""
+        domains = labels.items()
+        for key in self.keys:
+            if key not in labels or not (self.first or (key, labels[key]) in self.near):
+                return NO_COMPANY
+        if not self.far.isdisjoint(domains):
+            return UNWANTED_COMPANY
+        return None if self.closed.isdisjoint(domains) else UNWELCOME
+
+
+def terms(pod: Object, kind: str) -> list[_Term]:
+    """List the required terms of "podAffinity" or "podAntiAffinity"."""
+    affinity = (pod["spec"].get("affinity") or {}).get(kind) or {}
+    return affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or []
+
+
+def _picked(pod: Object, hated: list[_Term], others: Iterable[tuple[Object, Object]]) -> Iterator[_Domain]:
+    for other, node in others:
+        yield from _domains((term for term in hated if _picks(pod, term, other)), node)
+
+
+def _closed(pod: Object, others: Iterable[tuple[Object, Object]]) -> Iterator[_Domain]:
+    for other, node in others:
+        yield from _domains((t for t in terms(other, "podAntiAffinity") if _picks(other, t, pod)), node)
+
+
+def _domains(of_terms: Iterable[_Term], node: Object) -> Iterator[_Domain]:
+    labels = node["metadata"].get("labels") or {}
+    for term in of_terms:
+        if term["topologyKey"] in labels:
+            yield term["topologyKey"], labels[term["topologyKey"]]
+
+
+def _all_pick(wanted: Iterable[_Term], owner: Object, other: Object) -> bool:
+    return all(_picks(owner, term, other) for term in wanted)
+
+
+def _picks(owner: Object, term: _Term, other: Object) -> bool:
+    """v1.PodAffinityTerm: an empty namespaceSelector is every namespace, none at all is the owner's own."""
+    if term.get("namespaceSelector") is None:
+        namespaces = term.get("namespaces") or (owner["metadata"]["namespace"],)
+        if other["metadata"]["namespace"] not in namespaces:
+            return False
+    return label_selector_picks(term.get("labelSelector"), other["metadata"].get("labels") or {})

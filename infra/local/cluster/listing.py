@@ -1,0 +1,116 @@
+"""Lists: pages of one consistent snapshot, as objects or as a Table."""
+
+import base64
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from infra.local.cluster import errors
+from infra.local.cluster.objects import Objects
+from infra.local.cluster.selectors import Predicate
+from infra.local.cluster.tables import table
+from infra.local.cluster.targets import Target
+
+_SNAPSHOTS = 64
+_TABLE = ("as=Table", "v=v1", "g=meta.k8s.io")
+
+
+@dataclass(frozen=True, slots=True)
+class _Rest:
+    """What a page left over, and the version all pages are of."""
+
+    items: Sequence[dict[str, Any]]
+    version: int
+
+
+class Lists:
+    """Answers lists. The remainders of the last pages are kept, so that the pages of one list agree."""
+
+    def __init__(self, objects: Objects) -> None:
+        self._objects = objects
+        self._rests: OrderedDict[str, _Rest] = OrderedDict()
+        self._count = 0
+
+    def page(self, target: Target, matches: Predicate, params: Mapping[str, str]) -> dict[str, Any]:
+        """Make a List of the items. ApiError 410 for a continue token that is forgotten."""
+        rest = self._resume(params["continue"]) if params.get("continue") else self._start(target, params)
+        limit = _count(params, "limit")
+        items = [obj for obj in rest.items if matches(obj)]
+        metadata: dict[str, Any] = {"resourceVersion": str(rest.version)}
+        if limit and len(items) > limit:
+            metadata["continue"] = self._remember(_Rest(items[limit:], rest.version))
+            metadata["remainingItemCount"] = len(items) - limit
+            items = items[:limit]
+        resource = target.resource
+        return {
+            "kind": f"{resource.kind}List",
+            "apiVersion": resource.api_version,
+            "metadata": metadata,
+            "items": items,
+        }
+
+    def _start(self, target: Target, params: Mapping[str, str]) -> _Rest:
+        wanted = _count(params, "resourceVersion")
+        if params.get("resourceVersionMatch") == "Exact" and wanted != self._objects.version:
+            raise errors.not_implemented("lists of an exact past resourceVersion")
+        require_known(self._objects, wanted)
+        return _Rest(self._objects.stored(target.resource.plural, target.namespace), self._objects.version)
+
+    def _resume(self, token: str) -> _Rest:
+        if token not in self._rests:
+            raise errors.expired(
+                "The provided continue parameter is too old to display a consistent list result. "
+                "You must start a new list without the continue parameter."
+            )
+        return self._rests[token]
+
+    def _remember(self, rest: _Rest) -> str:
+        self._count += 1
+        token = base64.urlsafe_b64encode(f"{rest.version}/{self._count}".encode()).decode()
+        self._rests[token] = rest
+        while len(self._rests) > _SNAPSHOTS:
+            self._rests.popitem(last=False)
+        return token
+
+
+def require_known(objects: Objects, version: int) -> None:
+    """Refuse a resourceVersion of the future: ApiError 504, as the watch cache does."""
+    if version > objects.version:
+        message = f"Too large resource version: {version}, current: {objects.version}"
+        details = {"causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]}
+        raise errors.ApiError(504, "Timeout", message, details | {"retryAfterSeconds": 1})
+
+
+def _count(params: Mapping[str, str], name: str) -> int:
+    text = params.get(name, "") or "0"
+    if not text.isdigit():
+        raise errors.bad_request(f'strconv.ParseUint: parsing "{text}": invalid syntax ({name})')
+    return int(text)
+
+
+def wants_table(accept: str) -> bool:
+    """Whether the client would rather have a Table. ApiError 406 when it reads nothing we can write."""
+    for option in accept.split(","):
+        kind, *parameters = (part.strip() for part in option.split(";"))
+        if kind not in ("application/json", "application/*", "*/*"):
+            continue
+        if all(parameter in parameters for parameter in _TABLE):
+            return True
+        if not any(parameter.startswith("as=") for parameter in parameters):
+            return False
+    if not accept:
+        return False
+    message = (
+        "only the following media types are accepted: application/json, application/json;as=Table;g=meta.k8s.io;v=v1"
+    )
+    raise errors.ApiError(406, "NotAcceptable", message)
+
+
+def as_table(target: Target, listed: dict[str, Any], now: datetime, params: Mapping[str, str]) -> dict[str, Any]:
+    """Turn a List, or a single object, into a Table."""
+    items = listed.get("items", [listed])
+    shown = table(target.resource, items, now, params.get("includeObject", "Metadata"))
+    kept = ("resourceVersion", "continue", "remainingItemCount")
+    return shown | {"metadata": {k: v for k, v in listed["metadata"].items() if k in kept}}

@@ -1,0 +1,108 @@
+"""`python -m infra.local.gke`: serves until SIGTERM; says on one line where."""
+
+import argparse
+import os
+import signal
+import threading
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+
+from infra.local.gke.audit import Entry
+from infra.local.gke.buttons import ButtonServer
+from infra.local.gke.control_plane import ControlPlane, Outside
+from infra.local.gke.kubernetes_nodes import KubernetesNodes
+from infra.local.gke.nodes import Nodes, RememberedNodes
+from infra.local.gke.paths import parse_cluster
+from infra.local.gke.server import Server
+from infra.local.gke.sink import PubSubSink
+from infra.local.gke.state import Cluster, Pace, State
+
+_PACES = ("create", "join", "ready", "chips", "delete", "repair", "stockout", "quota", "log")
+
+
+def _arguments() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m infra.local.gke", description="A local GKE control plane.")
+    parser.add_argument("--port", type=int, default=0, help="of the gRPC API; 0: any free one")
+    parser.add_argument("--buttons-port", type=int, default=0, help="of the HTTP buttons; 0: any free one")
+    parser.add_argument(
+        "--cluster",
+        action="append",
+        required=True,
+        metavar="projects/P/locations/L/clusters/C",
+        help="may be given several times; Nodes of all of them go to the one Kubernetes API",
+    )
+    parser.add_argument("--zones", help="comma-separated; default: LOCATION-b, or the location if it is a zone")
+    parser.add_argument("--release-channel", choices=["RAPID", "REGULAR", "STABLE", "none"], default="REGULAR")
+    parser.add_argument("--version", default="1.34.1-gke.3084001")
+    parser.add_argument("--concurrent-operations", type=int, default=5, help="per cluster; 429 beyond")
+    parser.add_argument("--kubernetes", metavar="URL", help="plain-http API server; else KUBECONFIG, else no Nodes")
+    parser.add_argument("--operations-topic", metavar="projects/P/topics/T", help="of the log sink; else none")
+    defaults = Pace()
+    for name in _PACES:
+        parser.add_argument(f"--{name}-seconds", type=float, default=getattr(defaults, name))
+    return parser
+
+
+def _cluster(path: str, arguments: argparse.Namespace) -> Cluster:
+    parsed = parse_cluster(path)
+    if parsed is None:
+        raise SystemExit(f"not a cluster's path: {path}")
+    zonal = parsed.region != parsed.location
+    zones = arguments.zones.split(",") if arguments.zones else [parsed.location if zonal else f"{parsed.location}-b"]
+    return Cluster(
+        path=parsed,
+        id=uuid.uuid4().hex * 2,
+        zones=tuple(zones),
+        release_channel=None if arguments.release_channel == "none" else arguments.release_channel,
+        version=arguments.version,
+        concurrent_operations=arguments.concurrent_operations,
+    )
+
+
+def _nodes(url: str | None, environment: Mapping[str, str], closing: ExitStack) -> Nodes:
+    if url is None and not environment.get("KUBECONFIG"):
+        return RememberedNodes()
+    found = KubernetesNodes.at(url) if url else KubernetesNodes.from_kubeconfig(environment["KUBECONFIG"])
+    closing.callback(found.close)
+    return found
+
+
+def _sink(topic: str | None, closing: ExitStack) -> Callable[[Entry], None] | None:
+    if topic is None:
+        return None
+    sink = PubSubSink(topic)
+    closing.callback(sink.close)
+    return sink
+
+
+def main() -> None:
+    arguments = _arguments().parse_args()
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    state = State(
+        clusters={path: _cluster(path, arguments) for path in arguments.cluster},
+        pace=Pace(**{name: getattr(arguments, f"{name}_seconds") for name in _PACES}),
+    )
+    with ExitStack() as closing:
+        outside = Outside(
+            clock=time.time,  # noqa: TID251 - this is the door through which time comes in
+            token=lambda: str(uuid.uuid4()),
+            nodes=_nodes(arguments.kubernetes, os.environ, closing),
+            publish=_sink(arguments.operations_topic, closing),
+        )
+        plane = ControlPlane(state, outside)
+        plane.start()
+        closing.callback(plane.stop)
+        server = Server(plane, outside.token, arguments.port)
+        closing.callback(server.stop)
+        buttons = ButtonServer(plane, arguments.buttons_port)
+        closing.callback(buttons.stop)
+        print(f"listening on 127.0.0.1:{server.port} buttons {buttons.url}", flush=True)
+        stop.wait()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,248 @@
+"""Buttons for people and demos: HTTP and JSON on a port of its own.
+
+GET  /pools /hosts /operations /faults /calls
+POST /faults      {"kind": "stockout", "method": "CreateNodePool", "zone": null, "pools": ".*", "times": 1}
+DELETE /faults    forget them all
+POST /operations  {"cluster": PATH, "kind": "UPGRADE_MASTER", "seconds": 10}: excludes node pool operations
+POST /hosts/break {"pool": NAME, "host": NAME or null}: NotReady, one host (the first, if not named)
+POST /hosts/heal  {"pool": NAME}: Ready again
+POST /hosts/repair {"pool": NAME}: GKE recreates all hosts of the pool; RECONCILING meanwhile
+POST /hosts/preempt {"pool": NAME}: the VMs are gone, others come later
+"""
+
+import json
+import re
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, replace
+from enum import Enum
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from google.cloud.container_v1 import NodePool
+from google.cloud.container_v1 import Operation as Wire
+
+from infra.local.gke import lifecycle
+from infra.local.gke.control_plane import ControlPlane
+from infra.local.gke.hosts import appearances
+from infra.local.gke.lifecycle import Moment
+from infra.local.gke.state import CLUSTER_KINDS, Fault, Kind, Pool, State
+
+Body = Mapping[str, Any]
+Reply = dict[str, Any]
+Button = Callable[[ControlPlane, Body], Reply]
+
+
+class UnknownThingError(Exception):
+    """A button was pressed for something that is not there, or in no state for it. Text for a person."""
+
+
+def _pools(plane: ControlPlane, _: Body) -> Reply:
+    state, _now = plane.look()
+    return {"pools": [_pool(state, pool) for pool in state.pools.values()]}
+
+
+def _pool(state: State, pool: Pool) -> Reply:
+    return {
+        "name": pool.name,
+        "cluster": pool.cluster,
+        "status": NodePool.Status(pool.status).name,
+        "machine_type": pool.machine.name,
+        "topology": pool.topology,
+        "zones": pool.zones,
+        "size": pool.size,
+        "hosts": [host.name for host in state.hosts_of(pool.path)],
+        "problem": pool.failure.detail if pool.failure else "",
+    }
+
+
+def _hosts(plane: ControlPlane, _: Body) -> Reply:
+    state, now = plane.look()
+    seen = appearances(state, now)
+    return {
+        "hosts": [
+            {**asdict(host), "shows": asdict(seen[host.name]) if host.name in seen else None}
+            for host in state.hosts.values()
+        ]
+    }
+
+
+def _operations(plane: ControlPlane, _: Body) -> Reply:
+    state, _now = plane.look()
+    return {
+        "operations": [
+            {
+                "name": operation.name,
+                "type": Wire.Type(operation.kind).name,
+                "target": operation.target,
+                "started": operation.started,
+                "ended": operation.ended,
+                "error": operation.error.message if operation.error else "",
+            }
+            for operation in state.operations.values()
+        ]
+    }
+
+
+def _faults(plane: ControlPlane, _: Body) -> Reply:
+    return {"faults": [asdict(fault) for fault in plane.look()[0].faults]}
+
+
+def _calls(plane: ControlPlane, _: Body) -> Reply:
+    return {"calls": [asdict(call) for call in plane.calls()]}
+
+
+def _order_fault(plane: ControlPlane, body: Body) -> Reply:
+    try:
+        fault = _fault(body)
+    except (KeyError, TypeError, ValueError, re.error) as error:
+        kinds = ", ".join(kind.value for kind in Kind)
+        raise UnknownThingError(f"not a fault ({error!r}); kinds: {kinds}") from error
+    plane.change(lambda state, _: replace(state, faults=(*state.faults, fault)))
+    return _faults(plane, {})
+
+
+def _fault(body: Body) -> Fault:
+    times, seconds = body.get("times", 1), body.get("seconds", 10)
+    read = {
+        "kind": Kind(body["kind"]),
+        "times": None if times is None else int(times),
+        "seconds": float(seconds),
+        "pools": re.compile(body.get("pools", ".*")).pattern,
+    }
+    return Fault(**{**body, **read})
+
+
+def _forget_faults(plane: ControlPlane, _: Body) -> Reply:
+    plane.change(lambda state, _: replace(state, faults=()))
+    return _faults(plane, {})
+
+
+def _operate_cluster(plane: ControlPlane, body: Body) -> Reply:
+    kind = CLUSTER_KINDS.get(body.get("kind", "UPGRADE_MASTER"))
+    cluster, seconds = str(body.get("cluster", "")), float(body.get("seconds", 10))
+    if kind is None:
+        raise UnknownThingError(f"kinds of operations on a cluster: {', '.join(CLUSTER_KINDS)}")
+
+    def begin(state: State, moment: Moment) -> State:
+        if cluster not in state.clusters:
+            raise UnknownThingError(f"no such cluster: {cluster}")
+        return lifecycle.begin_on_cluster(state, cluster, kind, moment.now + seconds, moment)
+
+    plane.change(begin)
+    return _operations(plane, {})
+
+
+def _on_pool(press: Callable[[State, Pool, Body, Moment], State]) -> Button:
+    def button(plane: ControlPlane, body: Body) -> Reply:
+        def change(state: State, moment: Moment) -> State:
+            return press(state, _named(state, str(body.get("pool", ""))), body, moment)
+
+        plane.change(change)
+        return _hosts(plane, {})
+
+    return button
+
+
+def _named(state: State, name: str) -> Pool:
+    found = next((pool for pool in state.pools.values() if pool.name == name), None)
+    if found is None:
+        raise UnknownThingError(f"no such pool: {name}")
+    if busy := state.running_on(found.path):
+        raise UnknownThingError(f"{name} is under {busy.name}")
+    return found
+
+
+def _break(state: State, pool: Pool, body: Body, _: Moment) -> State:
+    hosts = state.hosts_of(pool.path)
+    wanted = body.get("host") or (hosts[0].name if hosts else "")
+    host = next((host for host in hosts if host.name == wanted), None)
+    if host is None:
+        raise UnknownThingError(f"no such host: {wanted}")
+    return state.with_hosts(replace(host, broken=True))
+
+
+def _heal(state: State, pool: Pool, _body: Body, _: Moment) -> State:
+    return state.with_hosts(*(replace(host, broken=False) for host in state.hosts_of(pool.path)))
+
+
+def _repair(state: State, pool: Pool, _: Body, moment: Moment) -> State:
+    return lifecycle.begin_repair(state, pool.path, moment)[0]
+
+
+def _preempt(state: State, pool: Pool, _: Body, moment: Moment) -> State:
+    return lifecycle.made_anew(state, pool.path, moment.now + state.pace.repair + state.pace.join)
+
+
+BUTTONS: Mapping[tuple[str, str], Button] = {
+    ("GET", "/pools"): _pools,
+    ("GET", "/hosts"): _hosts,
+    ("GET", "/operations"): _operations,
+    ("GET", "/faults"): _faults,
+    ("GET", "/calls"): _calls,
+    ("POST", "/faults"): _order_fault,
+    ("DELETE", "/faults"): _forget_faults,
+    ("POST", "/operations"): _operate_cluster,
+    ("POST", "/hosts/break"): _on_pool(_break),
+    ("POST", "/hosts/heal"): _on_pool(_heal),
+    ("POST", "/hosts/repair"): _on_pool(_repair),
+    ("POST", "/hosts/preempt"): _on_pool(_preempt),
+}
+
+
+def press(plane: ControlPlane, method: str, path: str, body: bytes) -> tuple[int, Reply]:
+    """HTTP status and JSON."""
+    button = BUTTONS.get((method, path))
+    if button is None:
+        return 404, {"error": f"no such button: {method} {path}", "buttons": [" ".join(key) for key in BUTTONS]}
+    try:
+        asked = json.loads(body or b"{}")
+        if not isinstance(asked, dict):
+            return 400, {"error": "the body must be a JSON object"}
+        return 200, button(plane, asked)
+    except (UnknownThingError, KeyError, ValueError) as error:
+        return 400, {"error": str(error)}
+
+
+class ButtonServer:
+    """Listens from its construction on; `url` has the port it got."""
+
+    def __init__(self, plane: ControlPlane, port: int = 0) -> None:
+        self._server = ThreadingHTTPServer(("127.0.0.1", port), _handler(plane))
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), name="gke-buttons")
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+def _handler(plane: ControlPlane) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        wbufsize = -1  # headers and body in one segment: two wait for a delayed ACK
+        timeout = 5
+
+        def _press(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            status, reply = press(plane, self.command, self.path, body)
+            data = json.dumps(reply, default=_jsonable).encode()
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        do_GET = do_POST = do_DELETE = _press  # noqa: N815 - BaseHTTPRequestHandler names them so
+
+        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class names it so
+            """Keep quiet: the control plane keeps the calls, and buttons pressed need no log."""
+
+    return Handler
+
+
+def _jsonable(value: object) -> object:
+    if isinstance(value, Enum):
+        return value.value
+    raise TypeError(f"no JSON for {type(value).__name__}")

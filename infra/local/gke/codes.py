@@ -1,0 +1,16 @@
+"""google.rpc.Code, the few that GKE answers with."""
+
+from enum import IntEnum
+
+
+class Code(IntEnum):
+    OK = 0
+    INVALID_ARGUMENT = 3
+    NOT_FOUND = 5
+    ALREADY_EXISTS = 6
+    PERMISSION_DENIED = 7
+    RESOURCE_EXHAUSTED = 8
+    FAILED_PRECONDITION = 9
+    UNIMPLEMENTED = 12
+    INTERNAL = 13
+    UNAVAILABLE = 14

@@ -1,0 +1,78 @@
+"""google.container.v1.ClusterManager over plaintext gRPC, on the loopback interface."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import grpc
+from google.rpc import (  # type: ignore[import-untyped]  # googleapis-common-protos ships no py.typed
+    error_details_pb2,
+    status_pb2,
+)
+from grpc_status import rpc_status
+
+from infra.local.gke.codes import Code
+from infra.local.gke.control_plane import ControlPlane
+from infra.local.gke.rules import Refusal
+from infra.local.gke.service import METHODS
+
+_SERVICE = "/google.container.v1.ClusterManager/"
+_THREADS = 16
+_GRACE = 0.5
+
+
+class ClusterManagerHandlers:
+    """A grpc.GenericRpcHandler: the methods covered, and a clear UNIMPLEMENTED for the service's others."""
+
+    def __init__(self, plane: ControlPlane, token: Callable[[], str]) -> None:
+        self._plane = plane
+        self._token = token
+
+    def service(self, details: Any) -> Any:
+        """None for other services, as gRPC's protocol of handlers has it."""
+        path: str = details.method
+        if not path.startswith(_SERVICE):
+            return None
+        name = path.removeprefix(_SERVICE)
+        if name not in METHODS:
+            return grpc.unary_unary_rpc_method_handler(self._behaviour(name))
+        method = METHODS[name]
+        return grpc.unary_unary_rpc_method_handler(
+            self._behaviour(name), method.request.deserialize, method.response.serialize
+        )
+
+    def _behaviour(self, name: str) -> Callable[[Any, Any], Any]:
+        def respond(request: Any, context: Any) -> Any:
+            answer = self._plane.answer(name, request) if name in METHODS else _not_covered(name)
+            if isinstance(answer, Refusal):
+                context.abort_with_status(rpc_status.to_status(self._status(answer)))
+            return answer
+
+        return respond
+
+    def _status(self, refusal: Refusal) -> Any:
+        """With RequestInfo, the one detail GKE was seen to send (tf#15205)."""
+        status = status_pb2.Status(code=refusal.code, message=refusal.message)
+        request_id = f"0x{self._token().replace('-', '')[:16]}"
+        status.details.add().Pack(error_details_pb2.RequestInfo(request_id=request_id))
+        return status
+
+
+def _not_covered(name: str) -> Refusal:
+    message = f"ClusterManager.{name} is not implemented by the local GKE."
+    return Refusal(code=Code.UNIMPLEMENTED, message=message, rule="method-not-covered")
+
+
+class Server:
+    """Listens from its construction on; `port` is the one it got."""
+
+    def __init__(self, plane: ControlPlane, token: Callable[[], str], port: int = 0) -> None:
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="gke-call")
+        self._server = grpc.server(self._threads, options=[("grpc.so_reuseport", 0)])
+        self._server.add_generic_rpc_handlers((ClusterManagerHandlers(plane, token),))
+        self.port: int = self._server.add_insecure_port(f"127.0.0.1:{port}")
+        self._server.start()
+
+    def stop(self) -> None:
+        self._server.stop(_GRACE).wait()
+        self._threads.shutdown()

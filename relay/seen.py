@@ -1,0 +1,95 @@
+"""What the relay keeps of the objects it watches: a few fields of each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+from shared.domain.facts import JobSetRef, JobSetState, SliceRequest, WaitingLeader
+from shared.domain.slices import JobSetUid, SliceId
+
+
+class Kind(StrEnum):
+    """What is watched."""
+
+    JOBSETS = "jobsets"
+    LEADERS = "leaders"
+    HOSTS = "hosts"
+
+
+class JobSetName(NamedTuple):
+    namespace: str
+    name: str
+
+
+class PoolKey(NamedTuple):
+    """One attempt's pool."""
+
+    slice_id: SliceId
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobSet:
+    """A JobSet of which at least one replicatedJob asks for TPU chips."""
+
+    ref: JobSetRef
+    state: JobSetState
+    requests: tuple[SliceRequest, ...]
+    served: bool
+    """It is run by the JobSet controller and did not opt out."""
+
+    @property
+    def identity(self) -> str:
+        return self.ref.uid
+
+    @property
+    def name(self) -> JobSetName:
+        return JobSetName(self.ref.namespace, self.ref.name)
+
+    @property
+    def slices(self) -> int:
+        return sum(request.replicas for request in self.requests)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leader:
+    """A pod with completion index 0 of a Job of a JobSet."""
+
+    pod: str
+    pod_uid: str
+    jobset: JobSetName
+    jobset_uid: JobSetUid | None
+    """As the JobSet controller labelled it; versions that do not leave it out."""
+    job: str
+    place: WaitingLeader
+    waiting: bool
+    """It cannot be scheduled for want of a slice that we might make."""
+    node: str | None
+    """The node that it is bound to; None once it has ended."""
+
+    @property
+    def identity(self) -> str:
+        return self.pod_uid
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Host:
+    """A node of one of our pools."""
+
+    node: str
+    pool: PoolKey
+    jobset_uid: JobSetUid | None
+    """Whom the pool was made for."""
+    expected: int | None
+    """How many hosts its slice has, where the node's labels say so."""
+    usable: bool
+    """Ready, offering all its chips, and here to stay."""
+
+    @property
+    def identity(self) -> str:
+        return self.node
+
+
+Seen = JobSet | Leader | Host

@@ -1,0 +1,223 @@
+"""The port `SliceStore` on Firestore.
+
+Every write is guarded by the update time of what was read. There are no read-write transactions: their locks make
+others wait for 2 seconds, and 60 where a client dies (measured on the emulator).
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from datetime import datetime
+from typing import Any, TypeVar
+
+import structlog
+from google.api_core.exceptions import (
+    AlreadyExists,
+    FailedPrecondition,
+    GoogleAPIError,
+    InvalidArgument,
+    NotFound,
+    ServiceUnavailable,
+)
+from google.api_core.retry import Retry, if_exception_type
+from google.cloud.firestore import Client, DocumentReference, DocumentSnapshot, FieldFilter
+from google.cloud.firestore_v1.query import Query as Asked
+from google.cloud.firestore_v1.types import WriteResult
+
+from shared.adapters.firestore_queries import (
+    CLUSTERS,
+    DUE_JOBSETS,
+    DUE_SLICES,
+    KEPT_SLICES,
+    LIVE_JOBSETS,
+    QUEUED_SLICES,
+    SLOTS,
+    Query,
+)
+from shared.domain.clusters import ClusterSettings
+from shared.domain.facts import JobSetState
+from shared.domain.governor import Governor, Slot
+from shared.domain.jobsets import JobSetRecord
+from shared.domain.records import Phase, SliceRecord
+from shared.domain.slices import ClusterId, JobSetUid, SliceId
+from shared.domain.sweep import ClusterWatch
+from shared.ports import Change, Permanent, Record, Rejection, Revision, StaleRecord, Stored, Temporary
+from shared.wire.cluster_settings import decode_settings, settings_key
+from shared.wire.documents import Key, decode, encode, encode_rejection, key, place_of, rejection_key
+
+R = TypeVar("R", bound=Record)
+Name = TypeVar("Name", bound=str)
+Snapshot = DocumentSnapshot[DocumentReference]
+
+_LIVE = tuple(state.value for state in JobSetState if not state.ended)
+_KEPT = tuple(phase.value for phase in Phase if phase is not Phase.GONE)
+
+log = structlog.get_logger()
+
+
+class FirestoreStore:
+    """Firestore in native mode; `timeout` is in seconds and bounds each call, retries included."""
+
+    def __init__(self, client: Client, *, timeout: float = 10.0, page: int = 300) -> None:
+        self._client = client
+        self._page = page
+        self._bounded: dict[str, Any] = {
+            "timeout": timeout,
+            "retry": Retry(if_exception_type(ServiceUnavailable), initial=0.1, maximum=1.0, timeout=timeout),
+        }
+
+    def settings(self, cluster: ClusterId) -> ClusterSettings | None:
+        found = self._get([settings_key(cluster)])
+        return next((decode_settings(cluster, _fields(it), _revision(it)) for it in found.values()), None)
+
+    def clusters(self) -> tuple[ClusterId, ...]:
+        return tuple(ClusterId(it.id) for it in self._ask(self._asked(CLUSTERS).select([])))
+
+    def jobsets(self, cluster: ClusterId, uids: Collection[JobSetUid]) -> Mapping[JobSetUid, Stored[JobSetRecord]]:
+        return self._named(JobSetRecord, cluster, uids)
+
+    def slices(self, cluster: ClusterId, ids: Collection[SliceId]) -> Mapping[SliceId, Stored[SliceRecord]]:
+        return self._named(SliceRecord, cluster, ids)
+
+    def due_slices(self, now: datetime, most: int) -> tuple[SliceRecord, ...]:
+        return self._first(SliceRecord, most, DUE_SLICES, now)
+
+    def due_jobsets(self, now: datetime, most: int) -> tuple[JobSetRecord, ...]:
+        return self._first(JobSetRecord, most, DUE_JOBSETS, now)
+
+    def queued_slices(self, cluster: ClusterId, most: int) -> tuple[SliceRecord, ...]:
+        return self._first(SliceRecord, most, QUEUED_SLICES, cluster, Phase.QUEUED.value)
+
+    def live_jobsets(self, cluster: ClusterId) -> Iterator[Stored[JobSetRecord]]:
+        return self._every(JobSetRecord, LIVE_JOBSETS, cluster, _LIVE)
+
+    def kept_slices(self, cluster: ClusterId) -> Iterator[Stored[SliceRecord]]:
+        return self._every(SliceRecord, KEPT_SLICES, cluster, _KEPT)
+
+    def slots(self, cluster: ClusterId) -> tuple[Stored[Slot], ...]:
+        return tuple(self._every(Slot, SLOTS, cluster))
+
+    def governor(self, cluster: ClusterId) -> Stored[Governor] | None:
+        return self._one(Governor, cluster)
+
+    def watch(self, cluster: ClusterId) -> Stored[ClusterWatch] | None:
+        return self._one(ClusterWatch, cluster)
+
+    def commit(self, *changes: Change) -> tuple[Revision, ...]:
+        batch = self._client.batch()
+        for change in changes:
+            reference = self._reference(place_of(change))
+            match change:
+                case Change(None, after) if after:
+                    batch.create(reference, encode(after))
+                case Change(before, None) if before:
+                    batch.delete(reference, option=self._unchanged(before))
+                case Change(before, after) if before and after:
+                    # Each field is replaced as a whole, so that what left a map is gone; a stranger's field stays.
+                    batch.update(reference, encode(after), option=self._unchanged(before))
+        with _told_apart():
+            try:
+                results = batch.commit(**self._bounded)
+            except (AlreadyExists, FailedPrecondition, NotFound) as stale:
+                raise StaleRecord(stale.message) from stale
+        return tuple(
+            _revision(result) if change.after else Revision("") for change, result in zip(changes, results, strict=True)
+        )
+
+    def reject(self, rejection: Rejection) -> None:
+        with _told_apart():
+            self._reference(rejection_key(rejection)).set(encode_rejection(rejection), **self._bounded)
+
+    def _reference(self, place: Key) -> DocumentReference:
+        return self._client.document(place.collection, place.id)
+
+    def _unchanged(self, before: Stored[Record]) -> Any:
+        return self._client.write_option(last_update_time=datetime.fromisoformat(before.revision))
+
+    def _get(self, places: Iterable[Key]) -> dict[str, Snapshot]:
+        """Read documents of one collection in one call, by their ids; those that are not there are left out."""
+        references = [self._reference(place) for place in places]
+        if not references:
+            return {}
+        with _told_apart():
+            return {it.id: it for it in self._client.get_all(references, **self._bounded) if it.exists}
+
+    def _one(self, kind: type[R], cluster: ClusterId) -> Stored[R] | None:
+        found = self._get([key(kind, cluster)])
+        return next((_stored(kind, it) for it in found.values()), None)
+
+    def _named(self, kind: type[R], cluster: ClusterId, names: Collection[Name]) -> dict[Name, Stored[R]]:
+        places = {name: key(kind, cluster, name) for name in names}
+        found = self._get(places.values())
+        return {name: _stored(kind, found[place.id]) for name, place in places.items() if place.id in found}
+
+    def _first(self, kind: type[R], most: int, query: Query, *values: object) -> tuple[R, ...]:
+        found = self._ask(self._asked(query, *values).limit(most))
+        return tuple(stored.value for stored in _readable(kind, found))
+
+    def _every(self, kind: type[R], query: Query, *values: object) -> Iterator[Stored[R]]:
+        """Read page by page: a stream that is consumed slowly would be cut off by its timeout."""
+        page = asked = self._asked(query, *values).limit(self._page)
+        while found := self._ask(page):
+            yield from _readable(kind, found)
+            page = asked.start_after(found[-1])
+
+    def _asked(self, query: Query, *values: object) -> Asked:
+        asked = self._client.collection(query.collection).order_by(query.order)
+        for (field, operator), value in zip(query.where, values, strict=True):
+            asked = asked.where(filter=FieldFilter(field, operator, value))
+        return asked
+
+    def _ask(self, asked: Asked) -> list[Snapshot]:
+        with _told_apart():
+            return list(asked.stream(**self._bounded))
+
+
+@contextlib.contextmanager
+def _told_apart() -> Iterator[None]:
+    """Tell what can never be stored (Permanent) from all else that Firestore answers (Temporary).
+
+    A permission that is missing and a database or an index that is not there yet are put right by people, and the
+    message is not to blame.
+    """
+    try:
+        yield
+    except InvalidArgument as refused:
+        raise Permanent(f"Firestore: {refused.message}") from refused
+    except GoogleAPIError as error:
+        raise Temporary(f"Firestore: {error}") from error
+
+
+def _readable(kind: type[R], found: Iterable[Snapshot]) -> Iterator[Stored[R]]:
+    for snapshot in found:
+        try:
+            yield _stored(kind, snapshot)
+        except Permanent as problem:
+            log.error("DocumentUnreadable", document=snapshot.reference.path, problem=str(problem))  # noqa: TRY400 - no crash of ours
+
+
+def _stored(kind: type[R], snapshot: Snapshot) -> Stored[R]:
+    return Stored(decode(kind, _fields(snapshot)), _revision(snapshot))
+
+
+def _revision(written: Snapshot | WriteResult) -> Revision:
+    """Give the update time, which Firestore keeps in microseconds (google.firestore.v1 Precondition.update_time)."""
+    return Revision(written.update_time.isoformat())
+
+
+def _fields(snapshot: Snapshot) -> dict[str, Any]:
+    return {name: _plain(value) for name, value in (snapshot.to_dict() or {}).items()}
+
+
+def _plain(value: Any) -> Any:
+    """Give times as the standard library's: the client's carry nanoseconds that nobody wrote."""
+    match value:
+        case dict():
+            return {name: _plain(member) for name, member in value.items()}
+        case list():
+            return [_plain(member) for member in value]
+        case datetime():
+            return datetime.combine(value.date(), value.timetz())
+        case _:
+            return value

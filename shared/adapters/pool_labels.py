@@ -1,0 +1,99 @@
+"""The labels that our node pools, and so their nodes, carry: whose slice it is, and the proof that it is ours.
+
+Those named `tpu-provisioner-*` and the owner label are TPU Provisioner's (ai-on-gke/tpu-provisioner@6789e2a,
+internal/cloud/common.go): what selects by them goes on working. GKE takes at most 1,024 characters of labels per
+pool (google.container.v1 NodeConfig.labels); ours need about 600, and 900 with the longest names there are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+
+from shared.domain.observations import PoolSeen
+from shared.domain.slices import ClusterId, JobRef, JobSetUid, SliceId, pool_name, slice_id
+from shared.ports import PoolOrder
+
+OWNER_LABEL = "google.com/nodepool-manager"
+OWNER = "tpu-provisioner"
+PARENT_KIND_LABEL = "google.com/tpu-provisioner-parent-kind"
+PARENT_NAME_LABEL = "google.com/tpu-provisioner-parent-name"
+PARENT_NAMESPACE_LABEL = "google.com/tpu-provisioner-parent-namespace"
+JOBSET_LABEL = "google.com/tpu-provisioner-jobset-name"
+NAMESPACE_LABEL = "google.com/tpu-provisioner-jobset-namespace"
+HASH_LABEL = "google.com/tpu-provisioner-nodepool-hash"
+
+SLICE_ID_LABEL = "google.com/tpu-slice-id"
+JOBSET_UID_LABEL = "google.com/tpu-slice-jobset-uid"
+ATTEMPT_LABEL = "google.com/tpu-slice-attempt"
+FINGERPRINT_LABEL = "google.com/tpu-slice-fingerprint"
+REPLICATED_JOB_LABEL = "google.com/tpu-slice-replicated-job"
+JOB_INDEX_LABEL = "google.com/tpu-slice-job-index"
+
+_LONGEST = 63  # of a Kubernetes label's value
+_DIGEST = 13  # characters that keep shortened values apart
+
+
+def labels_of(order: PoolOrder, fingerprint: str) -> dict[str, str]:
+    """Give every label that is ours; no tenant's label may replace one of these."""
+    job = order.job
+    return {
+        OWNER_LABEL: OWNER,
+        PARENT_KIND_LABEL: "job",
+        PARENT_NAME_LABEL: label_value(job.job_name),
+        PARENT_NAMESPACE_LABEL: label_value(job.namespace),
+        JOBSET_LABEL: label_value(job.jobset),
+        NAMESPACE_LABEL: label_value(job.namespace),
+        HASH_LABEL: fingerprint,
+        SLICE_ID_LABEL: order.slice_id,
+        JOBSET_UID_LABEL: label_value(job.uid),
+        ATTEMPT_LABEL: str(order.attempt),
+        FINGERPRINT_LABEL: fingerprint,
+        REPLICATED_JOB_LABEL: label_value(job.replicated_job),
+        JOB_INDEX_LABEL: str(job.index),
+    }
+
+
+def label_value(text: str) -> str:
+    """Shorten a Kubernetes name to a label's 63 characters; names that differ stay different."""
+    if len(text) <= _LONGEST:
+        return text
+    digest = hashlib.sha256(text.encode()).hexdigest()[:_DIGEST]
+    return f"{text[: _LONGEST - _DIGEST - 1].rstrip('-._')}-{digest}"
+
+
+def missing_proof(labels: Mapping[str, str], order: PoolOrder) -> str | None:
+    """Say which label keeps a pool from being ours; None: owner, slice id and JobSet UID agree."""
+    proof = {OWNER_LABEL: OWNER, SLICE_ID_LABEL: order.slice_id, JOBSET_UID_LABEL: label_value(order.job.uid)}
+    for key, value in proof.items():
+        if key not in labels:
+            return f"it has no label {key}."
+        if labels[key] != value:
+            return f'its label {key} is "{labels[key]}", not "{value}".'
+    return None
+
+
+def pool_seen(name: str, labels: Mapping[str, str], cluster: ClusterId) -> PoolSeen | None:
+    """Read whose a pool is off its labels; None: not made by us for this cluster, so none of our business.
+
+    A slice id covers cluster, UID, replicated job and index, so labels that were copied, edited or written under
+    another cluster's name do not agree with it. A JobSet's name may be shortened: its beginning is what the id shows.
+    """
+    if labels.get(OWNER_LABEL) != OWNER or SLICE_ID_LABEL not in labels:
+        return None
+    try:
+        job = JobRef(
+            cluster=cluster,
+            namespace=labels[NAMESPACE_LABEL],
+            jobset=labels[JOBSET_LABEL],
+            uid=JobSetUid(labels[JOBSET_UID_LABEL]),
+            replicated_job=labels[REPLICATED_JOB_LABEL],
+            index=int(labels[JOB_INDEX_LABEL]),
+        )
+        attempt = int(labels[ATTEMPT_LABEL])
+        expected = pool_name(slice_id(job), attempt)
+    except (KeyError, ValueError):
+        return None
+    if (name, labels[SLICE_ID_LABEL]) != (expected, slice_id(job)):
+        return None
+    return PoolSeen(name=name, slice_id=SliceId(labels[SLICE_ID_LABEL]), attempt=attempt, job=job)

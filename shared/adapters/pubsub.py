@@ -1,0 +1,95 @@
+"""The bus on Google Cloud Pub/Sub. Its client (google.cloud.pubsub_v1) ships no types: they are given here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from concurrent import futures
+from typing import Protocol
+
+from google.cloud.pubsub_v1 import PublisherClient, SubscriberClient, types
+
+from shared.domain.facts import Question
+from shared.domain.slices import ClusterId, SliceId
+from shared.ports import SliceUpdate, Temporary
+from shared.wire.messages import Message, encode_nudges, encode_question, encode_update
+
+NUDGES = "nudges"
+SLICE_UPDATES = "slice-updates"
+PATIENCE = 20.0
+"""Seconds within which everything that is said must be taken."""
+
+
+class Publisher(Protocol):
+    """As `google.cloud.pubsub_v1.PublisherClient`; the future holds the message's id."""
+
+    def publish(self, topic: str, data: bytes, **attributes: str) -> futures.Future[str]: ...
+
+
+class Pull(Protocol):
+    """As `google.cloud.pubsub_v1.subscriber.futures.StreamingPullFuture`: ends by `cancel`, or with an error."""
+
+    def result(self, timeout: float | None = None) -> object: ...
+
+    def cancel(self) -> object: ...
+
+
+class Delivery(Protocol):
+    """As `google.cloud.pubsub_v1.subscriber.message.Message`."""
+
+    message_id: str
+    data: bytes
+    attributes: Mapping[str, str]
+
+    def ack(self) -> None: ...
+
+    def nack(self) -> None: ...
+
+
+class PubSubBus:
+    """The Bus, on topics of one project."""
+
+    def __init__(self, publisher: Publisher, project: str, patience: float = PATIENCE) -> None:
+        self._publisher = publisher
+        self._project = project
+        self._patience = patience
+
+    def nudge(self, cluster: ClusterId, slices: Collection[SliceId]) -> None:
+        self._say(NUDGES, encode_nudges(cluster, slices))
+
+    def tell(self, cluster: ClusterId, updates: Collection[SliceUpdate]) -> None:
+        self._say(SLICE_UPDATES, (encode_update(cluster, update) for update in updates))
+
+    def ask(self, cluster: ClusterId, questions: Collection[Question]) -> None:
+        self._say(SLICE_UPDATES, (encode_question(cluster, question) for question in questions))
+
+    def _say(self, topic: str, messages: Iterable[Message]) -> None:
+        publish(self._publisher, f"projects/{self._project}/topics/{topic}", messages, self._patience)
+
+
+def connect_publisher() -> Publisher:
+    """Open the client; PUBSUB_EMULATOR_HOST leads it elsewhere."""
+    client: Publisher = PublisherClient()
+    return client
+
+
+def publish(publisher: Publisher, topic: str, messages: Iterable[Message], patience: float) -> None:
+    """Publish to `projects/P/topics/T`, together, and wait until all are taken; Temporary where one is not.
+
+    The client itself tries again what may be tried again. What was taken before an error is said twice when the
+    caller comes back: messages are nudges or facts.
+    """
+    taken = [publisher.publish(topic, message.data, **message.attributes) for message in messages]
+    done, late = futures.wait(taken, timeout=patience)
+    for outcome in done:
+        if (error := outcome.exception()) is not None:
+            raise Temporary(f"{topic}: not published: {error}") from error
+    if late:
+        raise Temporary(f"{topic}: {len(late)} of {len(taken)} messages were not taken within {patience:g} s")
+
+
+def pull(subscription: str, at_once: int, handle: Callable[[Delivery], None]) -> Pull:
+    """Have `handle` called, in threads, with every message of `projects/P/subscriptions/S`; it acks or nacks each."""
+    flow = types.FlowControl(max_messages=at_once)
+    client = SubscriberClient()
+    opened: Pull = client.subscribe(subscription, callback=handle, flow_control=flow)
+    return opened

@@ -1,0 +1,175 @@
+"""One slice, once: look, decide, remember, act, note. Never waits for an operation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from shared.domain.clusters import ClusterSettings
+from shared.domain.decide import Decision, decide
+from shared.domain.decisions import Action, CreatePool, Reason
+from shared.domain.demand import standing
+from shared.domain.governor import cell_of, narrowed, ran_out
+from shared.domain.observations import Absent, FailureKind, Outcome, Refused, Sight
+from shared.domain.outcomes import acted
+from shared.domain.patience import due
+from shared.domain.records import Phase, SliceRecord
+from shared.domain.slices import LAST_ATTEMPT, ClusterId, PoolName, SliceId, pool_name
+from shared.flows import slots
+from shared.flows.again import again
+from shared.ports import Change, Permanent, PoolOrder, Ports, SliceUpdate, StaleRecord, Stored
+
+
+@dataclass(frozen=True, slots=True)
+class Reconciled:
+    """What happened to a slice, for the log: one decision, one line."""
+
+    before: SliceRecord
+    decision: Decision
+    after: SliceRecord
+
+
+def reconcile(cluster: ClusterId, slice_: SliceId, ports: Ports) -> Reconciled | None:
+    """Bring one slice nearer to what is wanted; None: no such slice, or it is gone for good.
+
+    Permanent: the cluster is not known. Temporary: let the nudge come back.
+    """
+    settings = ports.store.settings(cluster)
+    if settings is None:
+        raise Permanent(f'no settings for cluster "{cluster}": write clusters/{cluster}')
+    return again(lambda: _once(slice_, settings, ports), ports.clock)
+
+
+def explain(cluster: ClusterId, slice_: SliceId, ports: Ports) -> Decision | None:
+    """Say what `reconcile` would decide now, without doing any of it."""
+    settings = ports.store.settings(cluster)
+    stored = ports.store.slices(cluster, [slice_]).get(slice_)
+    if settings is None or stored is None:
+        return None
+    record = _stand(stored.value, settings, ports)
+    return decide(record, _look(record, settings, ports), ports.clock.now(), settings)
+
+
+def _once(slice_: SliceId, settings: ClusterSettings, ports: Ports) -> Reconciled | None:
+    stored = ports.store.slices(settings.cluster, [slice_]).get(slice_)
+    if stored is None:
+        return None
+    record = _stand(stored.value, settings, ports)
+    if record.phase is Phase.GONE and not record.wanted and record.due_at is None:
+        return None
+    decision = _decide(record, settings, ports)
+    remembered = _remember(stored, decision, ports)
+    after = _act(remembered.value, decision, settings, ports)
+    after = _tell(after, settings, ports)
+    if after != remembered.value:
+        ports.store.commit(Change(remembered, after))
+    _settle_with_governor((stored.value, decision.record, after), settings, ports)
+    return Reconciled(stored.value, decision, after)
+
+
+def _stand(record: SliceRecord, settings: ClusterSettings, ports: Ports) -> SliceRecord:
+    occupants = [record.occupant, *(left.occupant for left in record.leaving)]
+    uids = {record.job.uid, *(occupant.jobset_uid for occupant in occupants if occupant)}
+    jobsets = ports.store.jobsets(settings.cluster, uids)
+    return standing(record, {uid: stored.value for uid, stored in jobsets.items()})
+
+
+def _look(record: SliceRecord, settings: ClusterSettings, ports: Ports) -> Sight:
+    """Look at every pool that may exist. An attempt whose creation was never ordered has none."""
+    current = Absent() if record.ordered_at is None else ports.backend.look(_order(record, record.attempt, settings))
+    leaving = {left.attempt: ports.backend.look(_order(record, left.attempt, settings)) for left in record.leaving}
+    return Sight(current, leaving)
+
+
+def _decide(record: SliceRecord, settings: ClusterSettings, ports: Ports) -> Decision:
+    """Decide; where only a slot is missing to create, try to take one and decide again with it."""
+    seen = _look(record, settings, ports)
+    decision = decide(record, seen, ports.clock.now(), settings)
+    if decision.reason is not Reason.OPERATION_LIMIT:
+        return decision
+    slot = slots.take(decision.record, settings, ports)
+    if slot is None:
+        return decision
+    return decide(replace(record, slot=slot), seen, ports.clock.now(), settings)
+
+
+def _remember(stored: Stored[SliceRecord], decision: Decision, ports: Ports) -> Stored[SliceRecord]:
+    if decision.record == stored.value:
+        return stored
+    (revision,) = ports.store.commit(Change(stored, decision.record))
+    return Stored(decision.record, revision)
+
+
+def _act(record: SliceRecord, decision: Decision, settings: ClusterSettings, ports: Ports) -> SliceRecord:
+    """Act on what was just remembered; too long after it, look again instead."""
+    deadline = ports.clock.now() + settings.limits.act_window
+    for action in decision.actions:
+        if ports.clock.now() > deadline:
+            raise StaleRecord(f"the decision about {record.id} is too old to act on")
+        outcome = _perform(action, record, settings, ports)
+        record = acted(record, action, outcome, ports.clock.now(), settings)
+    return record
+
+
+def _perform(action: Action, record: SliceRecord, settings: ClusterSettings, ports: Ports) -> Outcome:
+    order = _order(record, action.attempt, settings)
+    if not isinstance(action, CreatePool):
+        return ports.backend.delete(order)
+    outcome = ports.backend.create(order)
+    if isinstance(outcome, Refused) and outcome.failure.kind is FailureKind.RATE:
+        slots.change_governor(narrowed, settings.cluster, ports)
+    return outcome
+
+
+def _tell(record: SliceRecord, settings: ClusterSettings, ports: Ports) -> SliceRecord:
+    """Tell the user what turned since it was last told; noted afterwards, so that it is never lost."""
+    if not record.untold:
+        return record
+    first = record.turns - len(record.untold) + 1
+    updates = [
+        SliceUpdate(
+            job=record.job,
+            slice_id=record.id,
+            pool=_told_pool(record),
+            turn=first + offset,
+            transition=transition,
+        )
+        for offset, transition in enumerate(record.untold)
+    ]
+    ports.bus.tell(settings.cluster, updates)
+    told = replace(record, told=record.turns)
+    return replace(told, due_at=due(told, ports.clock.now(), settings.limits))
+
+
+def _told_pool(record: SliceRecord) -> PoolName:
+    """Name the pool that a transition is about: the one that is leaving, where there is no other."""
+    attempt = record.leaving[-1].attempt if record.leaving and record.ordered_at is None else record.attempt
+    return pool_name(record.id, min(attempt, LAST_ATTEMPT))
+
+
+def _settle_with_governor(
+    course: tuple[SliceRecord, SliceRecord, SliceRecord], settings: ClusterSettings, ports: Ports
+) -> None:
+    """Give back the slot of a creation that is over, and remember where capacity ran out."""
+    before, decided, after = course
+    if after.reason is Reason.STOCKOUT and after.turns > before.turns and after.spec is not None:
+        cell = cell_of(after.spec)
+        slots.change_governor(lambda governor, now: ran_out(governor, cell, now), settings.cluster, ports)
+    held = before.slot if decided.slot is None else decided.slot
+    if held is None or after.slot is not None:
+        return
+    for slot in ports.store.slots(settings.cluster):
+        if slot.value.slice_id == after.id:
+            slots.free(slot, settings, ports)
+
+
+def _order(record: SliceRecord, attempt: int, settings: ClusterSettings) -> PoolOrder:
+    return PoolOrder(
+        cluster_path=settings.path,
+        cluster_gke_id=settings.gke_id,
+        slice_id=record.id,
+        attempt=attempt,
+        job=record.job,
+        spec=record.spec,
+        settings=record.pinned or settings.pools,
+        operation=record.operation if attempt == record.attempt else None,
+    )

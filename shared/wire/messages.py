@@ -1,0 +1,130 @@
+"""Facts, nudges, updates and questions as Pub/Sub messages: JSON data, and attributes that people filter by."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from shared.domain.facts import (
+    Answer,
+    Fact,
+    Heartbeat,
+    HostsChanged,
+    JobSetChanged,
+    LeaderBound,
+    Question,
+    SlicesWanted,
+)
+from shared.domain.slices import ClusterId, SliceId
+from shared.ports import Permanent, SliceUpdate
+from shared.wire.faults import first_fault
+
+VERSION = "1"
+MOST_BYTES = 1_000_000
+"""Pub/Sub takes 10 MB; nothing that we say comes near a tenth of it."""
+SLICES_PER_NUDGE = 25
+"""So many looks fit well into one delivery of a nudge, and a fault of one slice brings back few others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What is published: `data` is never empty (functions-framework refuses a message without)."""
+
+    data: bytes
+    attributes: Mapping[str, str]
+    """`kind`, `version`, and `cluster`, `jobset` (namespace/name) or `slice` where there is one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Nudge:
+    """Look at these slices."""
+
+    cluster: ClusterId
+    slices: tuple[SliceId, ...]
+
+
+_FACTS: Mapping[str, TypeAdapter[Any]] = {
+    kind.__name__: TypeAdapter(kind)
+    for kind in (SlicesWanted, JobSetChanged, HostsChanged, LeaderBound, Heartbeat, Answer)
+}
+_NUDGES: Mapping[str, TypeAdapter[Any]] = {Nudge.__name__: TypeAdapter(Nudge)}
+_FOR_THE_RELAY: Mapping[str, TypeAdapter[Any]] = {kind.__name__: TypeAdapter(kind) for kind in (SliceUpdate, Question)}
+_ALL = {**_FACTS, **_NUDGES, **_FOR_THE_RELAY}
+
+
+def encode_fact(fact: Fact) -> Message:
+    return _encode(fact, **_about(fact))
+
+
+def decode_fact(data: bytes, attributes: Mapping[str, str]) -> Fact:
+    """Read a message of a `facts-{cluster}` topic; Permanent says which field is wrong, and how."""
+    fact: Fact = _decode(data, attributes, _FACTS)
+    return fact
+
+
+def encode_nudges(cluster: ClusterId, slices: Collection[SliceId]) -> Iterator[Message]:
+    """Give as many messages as it takes, SLICES_PER_NUDGE slices in each."""
+    remaining = iter(slices)
+    while chunk := tuple(itertools.islice(remaining, SLICES_PER_NUDGE)):
+        yield _encode(Nudge(cluster, chunk), cluster=cluster)
+
+
+def decode_nudge(data: bytes, attributes: Mapping[str, str]) -> Nudge:
+    """Read a message of the topic `nudges`; Permanent as `decode_fact`."""
+    nudge: Nudge = _decode(data, attributes, _NUDGES)
+    return nudge
+
+
+def encode_update(cluster: ClusterId, update: SliceUpdate) -> Message:
+    job = update.job
+    return _encode(update, cluster=cluster, jobset=f"{job.namespace}/{job.jobset}", slice=update.slice_id)
+
+
+def encode_question(cluster: ClusterId, question: Question) -> Message:
+    if question.name is None:
+        return _encode(question, cluster=cluster)
+    return _encode(question, cluster=cluster, jobset=f"{question.namespace}/{question.name}")
+
+
+def decode_for_relay(data: bytes, attributes: Mapping[str, str]) -> SliceUpdate | Question:
+    """Read a message of the topic `slice-updates`; Permanent as `decode_fact`."""
+    said: SliceUpdate | Question = _decode(data, attributes, _FOR_THE_RELAY)
+    return said
+
+
+def _about(fact: Fact) -> Mapping[str, str]:
+    match fact:
+        case SlicesWanted() | JobSetChanged() | Answer():
+            return {"jobset": f"{fact.jobset.namespace}/{fact.jobset.name}"}
+        case HostsChanged():
+            return {"slice": fact.slice_id}
+        case LeaderBound():
+            return {"slice": fact.slice_id, "jobset": f"{fact.occupant.namespace}/{fact.occupant.jobset}"}
+        case Heartbeat():
+            return {}
+
+
+def _encode(value: Fact | Nudge | SliceUpdate | Question, **about: str) -> Message:
+    kind = type(value).__name__
+    data = _ALL[kind].dump_json(value)
+    if len(data) > MOST_BYTES:
+        raise ValueError(f"{kind} takes {len(data)} bytes: a message has at most {MOST_BYTES}")
+    return Message(data, {"kind": kind, "version": VERSION, **about})
+
+
+def _decode(data: bytes, attributes: Mapping[str, str], kinds: Mapping[str, TypeAdapter[Any]]) -> Any:
+    adapter = kinds.get(kind := attributes.get("kind", ""))
+    if adapter is None:
+        raise Permanent(f'attribute kind: "{kind}" is not one of {", ".join(kinds)}')
+    if (version := attributes.get("version", "")) != VERSION:
+        raise Permanent(f'attribute version: "{version}" is not understood here, only "{VERSION}"')
+    if len(data) > MOST_BYTES:
+        raise Permanent(f"data: {len(data)} bytes are more than the {MOST_BYTES} that a message may have")
+    try:
+        return adapter.validate_json(data, strict=True)
+    except ValidationError as invalid:
+        raise Permanent(f"{kind}: {first_fault(invalid)}") from invalid

@@ -1,0 +1,220 @@
+"""What Google says, and what we make of it: one row per text that was seen or is documented."""
+
+from __future__ import annotations
+
+import pytest
+from google.api_core import exceptions as google
+
+from shared.adapters.cloud_errors import failure, refusal, shortened
+from shared.domain.observations import Failure, FailureKind
+from shared.ports import Temporary
+
+POOL = "projects/demo-project/locations/us-central2/clusters/demo/nodePools/tpu-llama-slice-0-oahqlz77blgqd-1"
+INSTANCE = "Instance 'gke-demo-tpu-llama-97da88a9-8gmv' creation failed:"
+NOT_ALL = "Not all instances running in IGM after 35m0.2s. Expected 4, running 0, transitioning 4. Current errors:"
+
+REFUSALS: list[tuple[type[google.GoogleAPICallError], str, FailureKind]] = [
+    (google.AlreadyExists, f"Already exists: {POOL}.", FailureKind.NAME_TAKEN),
+    (google.Conflict, f"Already exists: {POOL}.", FailureKind.NAME_TAKEN),
+    (
+        google.ResourceExhausted,
+        'Too many operations: cluster "demo" hits the concurrent operations quota 5, please try again later.',
+        FailureKind.RATE,
+    ),
+    (
+        google.ResourceExhausted,
+        "Quota exceeded for quota metric 'Cluster requests' and limit 'Cluster requests per minute' of service "
+        "'container.googleapis.com' for consumer 'project_number:123456789012'.",
+        FailureKind.RATE,
+    ),
+    (google.TooManyRequests, "Slow down.", FailureKind.RATE),
+    (
+        google.Forbidden,
+        "Insufficient regional quota to satisfy request: resource 'TPU_V5E': request requires '16.0' and is short '16'.",
+        FailureKind.QUOTA,
+    ),
+    (google.ResourceExhausted, "Insufficient quota to satisfy the request.", FailureKind.QUOTA),
+    (google.BadRequest, "Cluster byte size limit reached.", FailureKind.QUOTA),
+    (
+        google.FailedPrecondition,
+        "Cluster is running incompatible operation operation-1596064640049-1b03e177.",
+        FailureKind.BUSY,
+    ),
+    (
+        google.BadRequest,
+        "Operation operation-1596064640049-1b03e177 is currently upgrading cluster demo. Please wait and try again.",
+        FailureKind.BUSY,
+    ),
+    (google.FailedPrecondition, "Please try again later.", FailureKind.BUSY),
+    (google.Aborted, "Concurrent change.", FailureKind.BUSY),
+    (
+        google.InvalidArgument,
+        "Cannot find pod range with enough available IPs for nodepool.",
+        FailureKind.IP_SPACE,
+    ),
+    (
+        google.InvalidArgument,
+        'The network "default" does not have available private IP space in 10.0.0.0/8 to reserve a /22 block.',
+        FailureKind.IP_SPACE,
+    ),
+    (
+        google.ResourceExhausted,
+        'Reservation does not have enough resources for the request: insufficient for node pool "tpu".',
+        FailureKind.RESERVATION,
+    ),
+    (
+        google.InvalidArgument,
+        "TPU topology can't be specified with single-host TPU slice pool; please remove the tpu_topology.",
+        FailureKind.IMPOSSIBLE,
+    ),
+    (
+        google.InvalidArgument,
+        "Initial node count 3 is not a valid size of TPU pod slice with topology 4x4",
+        FailureKind.IMPOSSIBLE,
+    ),
+    (
+        google.InvalidArgument,
+        "Auto_upgrade cannot be false when release_channel REGULAR is set.",
+        FailureKind.CONFIGURATION,
+    ),
+    (
+        google.NotFound,
+        "Not found: projects/demo-project/regions/us-central2/subnetworks/tpu.",
+        FailureKind.CONFIGURATION,
+    ),
+    (
+        google.PermissionDenied,
+        'Required "container.clusters.update" permission(s) for "projects/demo-project".',
+        FailureKind.CONFIGURATION,
+    ),
+    (google.MethodNotImplemented, "Pools of no nodes are not implemented.", FailureKind.CONFIGURATION),
+]
+
+FAILURES: list[tuple[int, str, FailureKind]] = [
+    (
+        8,
+        f"Google Compute Engine: {NOT_ALL} [GCE_STOCKOUT]: {INSTANCE} The zone 'projects/demo-project/zones/"
+        "us-central2-b' does not have enough resources available to fulfill the request. '(resource type:compute)'.",
+        FailureKind.STOCKOUT,
+    ),
+    (0, "Atomic resize failed with [GCE_STOCKOUT].", FailureKind.STOCKOUT),
+    (0, "ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS", FailureKind.STOCKOUT),
+    (0, "The zone does not have enough resources available to fulfill the request.", FailureKind.STOCKOUT),
+    (0, "Zone does not currently have sufficient capacity for the requested resources.", FailureKind.STOCKOUT),
+    (0, "Atomic resize failed with [IP_SPACE_EXHAUSTED_WITH_DETAILS].", FailureKind.IP_SPACE),
+    (8, f"{INSTANCE} Quota 'TPU_CHIPS' exceeded.  Limit: 0.0 in region us-central2.", FailureKind.QUOTA),
+    (8, f"Insufficient quota to satisfy the request: {NOT_ALL} [GCE_QUOTA_EXCEEDED]", FailureKind.QUOTA),
+    (0, "Specified reservation hall-7 does not exist.", FailureKind.RESERVATION),
+    (0, "Specified reservations hall-7 and hall-8 do not exist.", FailureKind.RESERVATION),
+    (0, "The reservation hall-7 does not have available resources for the request.", FailureKind.RESERVATION),
+    (0, "No available resources in specified reservations.", FailureKind.RESERVATION),
+    (0, "To be consumed it requires reservation to be in READY state.", FailureKind.RESERVATION),
+    (0, "There is no automatic reservation matching the VM.", FailureKind.RESERVATION),
+    (0, "All automatic reservations in the zone are fully consumed.", FailureKind.RESERVATION),
+    (9, "CONDITION_NOT_MET: Unsupported TPU configuration.", FailureKind.IMPOSSIBLE),
+    (7, "The caller may not act as this service account.", FailureKind.CONFIGURATION),
+    (0, "PERMISSIONS_ERROR", FailureKind.CONFIGURATION),
+    (9, "Constraint constraints/compute.vmExternalIpAccess violated for project 1.", FailureKind.CONFIGURATION),
+    (8, "Something ran out.", FailureKind.QUOTA),
+    (13, "only 2 nodes out of 4 have registered; cluster may be unhealthy.", FailureKind.UNKNOWN),
+    (1, "Cancelled.", FailureKind.UNKNOWN),
+]
+
+UNKNOWN_OUTCOMES: list[google.GoogleAPIError] = [
+    google.ServiceUnavailable("The service is currently unavailable."),
+    google.InternalServerError("Internal error encountered."),
+    google.GatewayTimeout("Deadline exceeded."),
+    google.DeadlineExceeded("Deadline Exceeded"),
+    google.BadGateway("GCE_STOCKOUT"),
+    google.Unknown("Stream removed"),
+    google.Cancelled("Cancelled."),
+    google.Unauthenticated("Request had invalid authentication credentials."),
+    google.RetryError("Timeout of 8.0s exceeded", None),
+]
+
+
+@pytest.mark.parametrize(("error", "text", "kind"), REFUSALS, ids=lambda value: str(value)[:40])
+def test_a_refusal_is_classed_and_told_in_googles_words(
+    error: type[google.GoogleAPICallError], text: str, kind: FailureKind
+) -> None:
+    assert refusal(error(text)) == Failure(kind, text)
+
+
+@pytest.mark.parametrize(("code", "text", "kind"), FAILURES, ids=lambda value: str(value)[:40])
+def test_a_failed_operation_is_classed_by_its_error(code: int, text: str, kind: FailureKind) -> None:
+    assert failure(code, [text]).kind is kind
+
+
+@pytest.mark.parametrize("error", UNKNOWN_OUTCOMES, ids=lambda error: type(error).__name__)
+def test_an_outcome_that_is_not_known_is_temporary_whatever_the_text(error: google.GoogleAPIError) -> None:
+    verdict = refusal(error)
+    assert isinstance(verdict, Temporary)
+    assert str(verdict).startswith(type(error).__name__)
+
+
+@pytest.mark.parametrize(
+    ("condition", "kind"),
+    [
+        ("GCE_STOCKOUT", FailureKind.STOCKOUT),
+        ("GCE_QUOTA_EXCEEDED", FailureKind.QUOTA),
+        ("GKE_SERVICE_ACCOUNT_DELETED", FailureKind.CONFIGURATION),
+        ("NODE_SERVICE_ACCOUNT_MISSING_PERMISSIONS", FailureKind.CONFIGURATION),
+        ("CLOUD_KMS_KEY_ERROR", FailureKind.CONFIGURATION),
+        ("CLOUD_KMS_KEY_DESTROYED", FailureKind.CONFIGURATION),
+        ("SET_BY_OPERATOR", FailureKind.UNKNOWN),
+    ],
+)
+def test_a_condition_classes_a_failure_whose_words_say_nothing(condition: str, kind: FailureKind) -> None:
+    assert failure(0, ["It did not work."], ["CA_EXPIRING", condition]) == Failure(kind, "It did not work.")
+
+
+def test_words_say_more_than_conditions() -> None:
+    text = "No available resources in specified reservations."
+    assert failure(8, [text], ["GCE_STOCKOUT"]).kind is FailureKind.RESERVATION
+
+
+def test_the_class_may_stand_in_a_text_that_is_not_shown() -> None:
+    detail = f"Insufficient quota to satisfy the request: {NOT_ALL} [GCE_QUOTA_EXCEEDED]"
+    assert failure(0, ["", "It did not work.", detail]) == Failure(FailureKind.QUOTA, "It did not work.")
+
+
+def test_a_failure_without_a_word_says_so() -> None:
+    assert failure(0, [""]) == Failure(FailureKind.UNKNOWN, "GKE gives no reason.")
+
+
+@pytest.mark.parametrize(
+    "jobset", ["gce-stockout", "quota-exceeded", "tpu-topology", "too-many-operations", "permissions-error"]
+)
+def test_a_tenants_names_are_not_taken_for_reasons(jobset: str) -> None:
+    verdict = refusal(google.InvalidArgument(f"Invalid value for node pool tpu-{jobset}-0-oahqlz77blgqd-1."))
+    assert isinstance(verdict, Failure)
+    assert verdict.kind is FailureKind.CONFIGURATION
+
+
+def test_a_message_is_one_line_of_at_most_300_characters() -> None:
+    assert shortened("first\n  second\tthird ") == "first second third"
+    long = shortened("word " * 100)
+    assert len(long) <= 300
+    assert long.endswith("…")
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        "ya29.a0AfH6SMBx-12_3",
+        "eyJhbGciOi.eyJpc3MiOi.c2lnbmF0dXJl",
+        "Bearer c29tZS10b2tlbg==",
+        "https://container.googleapis.com/v1/projects?access_token=c29tZS10b2tlbg==",
+        "AIzaSyA1234567890abcdefghijklmnopqrstuv",
+    ],
+)
+def test_credentials_are_left_out(secret: str) -> None:
+    told = shortened(f"Request failed: {secret} was not accepted.")
+    assert "[redacted]" in told
+    assert secret not in told
+    assert "c29tZS10b2tlbg" not in told
+    assert told.endswith(" was not accepted.")
+
+
+def test_credentials_are_left_out_before_the_text_is_cut() -> None:
+    assert "ya29" not in shortened(f"{'x' * 290} ya29.{'a' * 100}")

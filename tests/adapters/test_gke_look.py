@@ -1,0 +1,329 @@
+"""What GKE's answers mean, where the local GKE does not show them: recorded messages, a client that plays them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+import pytest
+from google.api_core import exceptions as google
+from google.cloud import container_v1 as gke
+from google.rpc import status_pb2  # type: ignore[import-untyped]  # googleapis-common-protos ships no py.typed
+
+from shared.adapters.gke import GkeBackend
+from shared.adapters.pool_labels import labels_of
+from shared.domain.clusters import PoolSettings
+from shared.domain.observations import (
+    Absent,
+    Broken,
+    Busy,
+    Creating,
+    Deleting,
+    Failure,
+    FailureKind,
+    Foreign,
+    Observation,
+    Refused,
+    Running,
+    Started,
+    Unreadable,
+)
+from shared.domain.slices import pool_name, slice_id
+from shared.ports import PoolOrder, Temporary
+from tests.builders import a_job, a_spec, settings
+
+PATH = settings().path
+ORDER = PoolOrder(
+    cluster_path=PATH,
+    cluster_gke_id=None,
+    slice_id=slice_id(a_job()),
+    attempt=1,
+    job=a_job(),
+    spec=a_spec(),
+    settings=PoolSettings(),
+)
+NOTED = replace(ORDER, operation="operation-1")
+POOL = pool_name(ORDER.slice_id, 1)
+LINK = f"https://container.googleapis.com/v1/projects/123456789012/zones/us-central2-b/clusters/demo/nodePools/{POOL}"
+STOCKOUT = "Google Compute Engine: [GCE_STOCKOUT]"
+
+Status = gke.NodePool.Status
+Ends = gke.Operation.Status
+Answer = Any
+"""One of Google's messages, or an exception to raise."""
+
+
+@dataclass
+class Recording:
+    """Plays one answer per method, and keeps what was asked; a method without an answer fails the test."""
+
+    answers: Mapping[str, Answer]
+    asked: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+
+    def __getattr__(self, method: str) -> Any:
+        def answer(**arguments: Any) -> Any:
+            self.asked.append((method, arguments))
+            found = self.answers[method]
+            if isinstance(found, Exception):
+                raise found
+            return found
+
+        return answer
+
+    @property
+    def methods(self) -> list[str]:
+        return [method for method, _ in self.asked]
+
+
+def backend(recording: Recording) -> GkeBackend:
+    return GkeBackend(cast("gke.ClusterManagerClient", recording))
+
+
+def a_pool(status: Status, **changes: Any) -> gke.NodePool:
+    config = gke.NodeConfig(labels=labels_of(ORDER, "v1-abc"))
+    return gke.NodePool(**{"name": POOL, "status": status, "config": config, **changes})
+
+
+def a_creation(status: Ends = Ends.DONE, **changes: Any) -> gke.Operation:
+    fields = {
+        "name": "operation-1",
+        "operation_type": gke.Operation.Type.CREATE_NODE_POOL,
+        "status": status,
+        "target_link": LINK,
+        **changes,
+    }
+    return gke.Operation(**fields)
+
+
+def failed(**changes: Any) -> gke.Operation:
+    return a_creation(error=status_pb2.Status(code=8, message=STOCKOUT), **changes)
+
+
+def listed(*operations: gke.Operation) -> gke.ListOperationsResponse:
+    return gke.ListOperationsResponse(operations=operations)
+
+
+def look(order: PoolOrder = ORDER, **answers: Answer) -> Observation:
+    return backend(Recording(answers)).look(order)
+
+
+@pytest.mark.parametrize(
+    ("pool", "seen"),
+    [
+        (a_pool(Status.RUNNING), Running("v1-abc")),
+        (a_pool(Status.STOPPING), Deleting()),
+        (a_pool(Status.RECONCILING), Busy("a repair, an upgrade or a change of size.")),
+        (a_pool(Status.RECONCILING, status_message="Upgrading."), Busy("Upgrading.")),
+    ],
+    ids=["running", "stopping", "reconciling", "reconciling-with-a-message"],
+)
+def test_a_status_alone_says_what_is_there(pool: gke.NodePool, seen: Observation) -> None:
+    assert look(get_node_pool=pool) == seen
+
+
+def test_a_status_that_is_not_known_is_unreadable() -> None:
+    assert isinstance(look(get_node_pool=a_pool(Status.STATUS_UNSPECIFIED)), Unreadable)
+    assert isinstance(look(get_node_pool=a_pool(cast("Status", 99))), Unreadable)
+
+
+@pytest.mark.parametrize("status", list(Status), ids=lambda status: status.name)
+def test_whose_a_pool_is_comes_before_its_status(status: Status) -> None:
+    bare = a_pool(status, config=gke.NodeConfig(labels={"google.com/nodepool-manager": "tpu-provisioner"}))
+    assert look(get_node_pool=bare) == Foreign("it has no label google.com/tpu-slice-id.")
+
+
+@pytest.mark.parametrize(
+    ("operation", "seen"),
+    [
+        (a_creation(Ends.PENDING), Creating()),
+        (a_creation(Ends.RUNNING), Creating()),
+        (a_creation(Ends.ABORTING), Creating()),
+        (a_creation(Ends.DONE), Creating(operation_runs=False)),
+        (failed(), Broken(Failure(FailureKind.STOCKOUT, STOCKOUT))),
+        (google.NotFound("operation"), Creating(operation_runs=False)),
+    ],
+    ids=["pending", "running", "aborting", "cancelled", "failed", "forgotten"],
+)
+def test_a_pool_in_creation_is_as_its_operation_is(operation: Answer, seen: Observation) -> None:
+    assert look(NOTED, get_node_pool=a_pool(Status.PROVISIONING), get_operation=operation) == seen
+
+
+def test_progress_of_a_running_operation_is_no_failure() -> None:
+    running = a_creation(Ends.RUNNING, detail="Creating instances.", status_message="Creating instances.")
+    assert look(NOTED, get_node_pool=a_pool(Status.PROVISIONING), get_operation=running) == Creating()
+
+
+@pytest.mark.parametrize(
+    ("others", "seen"),
+    [
+        ((), Creating(operation_runs=False)),
+        ((a_creation(Ends.RUNNING),), Creating()),
+        ((failed(),), Broken(Failure(FailureKind.STOCKOUT, STOCKOUT))),
+        ((failed(target_link=f"{LINK}0"),), Creating(operation_runs=False)),
+        ((failed(target_link=LINK.replace("/demo/", "/other-demo/")),), Creating(operation_runs=False)),
+        ((failed(operation_type=gke.Operation.Type.AUTO_REPAIR_NODES),), Creating(operation_runs=False)),
+    ],
+    ids=["none", "running", "failed", "of-another-pool", "of-another-cluster", "of-another-type"],
+)
+def test_an_operation_that_was_not_noted_is_found_by_the_pools_name(
+    others: Sequence[gke.Operation], seen: Observation
+) -> None:
+    answers = {"get_node_pool": a_pool(Status.PROVISIONING), "list_operations": listed(*others)}
+    assert look(**answers) == seen
+
+
+@pytest.mark.parametrize("status", [Status.ERROR, Status.RUNNING_WITH_ERROR], ids=lambda status: status.name)
+def test_a_broken_pool_is_explained_by_the_operation_that_made_it(status: Status) -> None:
+    pool = a_pool(status, status_message="Something else.")
+    expected = Broken(Failure(FailureKind.STOCKOUT, STOCKOUT))
+    assert look(NOTED, get_node_pool=pool, get_operation=failed()) == expected
+    assert look(ORDER, get_node_pool=pool, list_operations=listed(failed())) == expected
+
+
+def test_a_quota_named_only_beside_the_error_is_a_quota() -> None:
+    operation = a_creation(
+        error=status_pb2.Status(code=8, message="Instance 'gke-demo-1' creation failed."),
+        detail="Insufficient quota to satisfy the request: [GCE_QUOTA_EXCEEDED]",
+    )
+    seen = look(NOTED, get_node_pool=a_pool(Status.ERROR), get_operation=operation)
+    assert seen == Broken(Failure(FailureKind.QUOTA, "Instance 'gke-demo-1' creation failed."))
+
+
+def test_an_error_told_by_the_deprecated_field_alone_is_an_error() -> None:
+    seen = look(NOTED, get_node_pool=a_pool(Status.ERROR), get_operation=a_creation(status_message=STOCKOUT))
+    assert seen == Broken(Failure(FailureKind.STOCKOUT, STOCKOUT))
+
+
+@pytest.mark.parametrize("creation", [a_creation(), google.NotFound("operation")], ids=["ended-well", "forgotten"])
+def test_a_pool_that_broke_later_is_explained_by_its_conditions(creation: Answer) -> None:
+    condition = gke.StatusCondition(code=gke.StatusCondition.Code.GCE_STOCKOUT, message="Repair failed.")
+    pool = a_pool(Status.RUNNING_WITH_ERROR, conditions=[condition], status_message="An old text.")
+    seen = look(NOTED, get_node_pool=pool, get_operation=creation)
+    assert seen == Broken(Failure(FailureKind.STOCKOUT, "Repair failed."))
+
+
+def test_a_broken_pool_without_any_word_is_broken_all_the_same() -> None:
+    seen = look(get_node_pool=a_pool(Status.ERROR), list_operations=listed())
+    assert seen == Broken(Failure(FailureKind.UNKNOWN, "GKE gives no reason."))
+
+
+def test_a_cluster_that_is_not_there_says_nothing_about_a_pool() -> None:
+    seen = look(get_node_pool=google.NotFound("pool"), get_cluster=google.NotFound("cluster"))
+    assert seen == Unreadable(f"{PATH} does not exist.")
+
+
+@pytest.mark.parametrize(
+    ("on_record", "seen"),
+    [
+        (None, Absent()),
+        ("id-1", Absent()),
+        ("id-0", Unreadable(f"{PATH} is another cluster than the one on record: its id is id-1.")),
+    ],
+)
+def test_a_pool_is_absent_only_from_the_cluster_on_record(on_record: str | None, seen: Observation) -> None:
+    order = replace(ORDER, cluster_gke_id=on_record)
+    assert look(order, get_node_pool=google.NotFound("pool"), get_cluster=gke.Cluster(id="id-1")) == seen
+
+
+@pytest.mark.parametrize("method", ["get_node_pool", "get_cluster", "get_operation"])
+@pytest.mark.parametrize(
+    "error",
+    [google.PermissionDenied("No."), google.ServiceUnavailable("No."), google.RetryError("No.", None)],
+    ids=repr,
+)
+def test_each_reading_that_fails_makes_the_whole_unreadable(method: str, error: Exception) -> None:
+    answers = {"get_node_pool": google.NotFound("pool"), "get_cluster": gke.Cluster(), "get_operation": a_creation()}
+    seen = look(NOTED, **{**answers, method: error})
+    assert isinstance(seen, Unreadable)
+    assert "No." in seen.message
+
+
+def test_operations_are_listed_only_for_pools_in_trouble_whose_operation_was_not_noted() -> None:
+    healthy = Recording({"get_node_pool": a_pool(Status.RUNNING)})
+    backend(healthy).look(ORDER)
+    assert healthy.methods == ["get_node_pool"]
+    noted = Recording({"get_node_pool": a_pool(Status.ERROR), "get_operation": failed()})
+    backend(noted).look(NOTED)
+    assert noted.methods == ["get_node_pool", "get_operation"]
+
+
+def test_a_deletion_looks_whose_the_pool_is_before_it_touches_it() -> None:
+    stranger = Recording({"get_node_pool": a_pool(Status.RUNNING, config=gke.NodeConfig())})
+    assert backend(stranger).delete(ORDER) == Started(None)
+    assert stranger.methods == ["get_node_pool"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "outcome"),
+    [
+        (gke.Operation(name="operation-2"), Started("operation-2")),
+        (google.NotFound("gone meanwhile"), Started(None)),
+        (google.FailedPrecondition("wait"), Refused(Failure(FailureKind.BUSY, "wait"))),
+        (google.PermissionDenied("no"), Refused(Failure(FailureKind.CONFIGURATION, "no"))),
+    ],
+    ids=["taken", "gone", "busy", "forbidden"],
+)
+def test_a_deletion_ends_in_what_gke_says(answer: Answer, outcome: object) -> None:
+    recording = Recording({"get_node_pool": a_pool(Status.ERROR), "delete_node_pool": answer})
+    assert backend(recording).delete(ORDER) == outcome
+
+
+def test_busy_says_nothing_about_the_name_where_no_pool_has_it() -> None:
+    busy = google.FailedPrecondition("Cluster is running incompatible operation operation-9.")
+    recording = Recording({"create_node_pool": busy, "get_node_pool": google.NotFound("pool")})
+    assert backend(recording).create(ORDER) == Refused(Failure(FailureKind.BUSY, busy.message))
+    blind = Recording({"create_node_pool": busy, "get_node_pool": google.ServiceUnavailable("no")})
+    assert backend(blind).create(ORDER) == Refused(Failure(FailureKind.BUSY, busy.message))
+
+
+@pytest.mark.parametrize("error", [google.InternalServerError("?"), google.DeadlineExceeded("?")], ids=repr)
+def test_a_change_whose_outcome_is_unknown_is_temporary(error: Exception) -> None:
+    answers = {"get_node_pool": a_pool(Status.ERROR), "create_node_pool": error, "delete_node_pool": error}
+    with pytest.raises(Temporary):
+        backend(Recording(answers)).create(ORDER)
+    with pytest.raises(Temporary):
+        backend(Recording(answers)).delete(ORDER)
+
+
+def test_the_inventory_leaves_pools_of_others_alone() -> None:
+    theirs = gke.NodeConfig(labels={"google.com/nodepool-manager": "tpu-provisioner"})
+    pools = [a_pool(Status.ERROR), a_pool(Status.RUNNING, name="theirs", config=theirs), gke.NodePool(name="plain")]
+    recording = Recording({"list_node_pools": gke.ListNodePoolsResponse(node_pools=pools)})
+    assert [pool.name for pool in backend(recording).inventory(settings())] == [POOL]
+
+
+def test_ended_operations_are_those_of_this_cluster_that_are_done() -> None:
+    cluster_link = LINK.partition("/nodePools/")[0]
+    operations = listed(
+        failed(name="failed"),
+        a_creation(Ends.RUNNING, name="running"),
+        a_creation(Ends.ABORTING, name="aborting"),
+        a_creation(name="of-the-cluster-itself", target_link=cluster_link),
+        a_creation(name="of-another-cluster", target_link=f"{cluster_link}-2"),
+    )
+    recording = Recording({"list_operations": operations})
+    assert backend(recording).ended_operations(settings()) == {"failed", "of-the-cluster-itself"}
+    assert recording.asked[0][1]["parent"] == "projects/demo-project/locations/us-central2"
+
+
+GONE = {"get_node_pool": google.NotFound("pool"), "get_cluster": gke.Cluster(), "get_operation": a_creation()}
+BROKEN = {"get_node_pool": a_pool(Status.ERROR), "list_operations": listed()}
+BUSY = {"create_node_pool": google.FailedPrecondition("busy"), "get_node_pool": a_pool(Status.PROVISIONING)}
+TAKEN = {"get_node_pool": a_pool(Status.ERROR), "delete_node_pool": gke.Operation(name="operation-2")}
+
+
+@pytest.mark.parametrize(
+    ("verb", "answers"),
+    [("look", GONE), ("look", BROKEN), ("create", BUSY), ("delete", TAKEN)],
+    ids=["look-gone", "look-broken", "create", "delete"],
+)
+def test_every_call_ends_within_a_minute_and_changes_are_never_repeated(verb: str, answers: dict[str, Answer]) -> None:
+    recording = Recording(answers)
+    getattr(backend(recording), verb)(NOTED if verb == "look" and answers is GONE else ORDER)
+    longest = 0.0
+    for method, arguments in recording.asked:
+        changes = method.startswith(("create", "delete"))
+        assert (arguments["retry"] is None) is changes
+        longest += arguments["timeout"] if changes else 2 * arguments["timeout"]
+    assert longest <= 60

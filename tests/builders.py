@@ -1,0 +1,137 @@
+"""Honest examples of domain values; a test overrides what it is about."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from shared.domain.clusters import ClusterSettings
+from shared.domain.facts import JobSetRef, JobSetState, Occupant, SliceRequest, SlicesWanted, WaitingLeader
+from shared.domain.fit import spec_for
+from shared.domain.governor import Slot, cell_of
+from shared.domain.jobsets import JobSetRecord
+from shared.domain.records import SliceRecord
+from shared.domain.slices import ClusterId, JobRef, JobSetUid, SliceId, SliceSpec, slice_id
+
+NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+CLUSTER = ClusterId("demo")
+MINUTE = timedelta(minutes=1)
+
+
+def settings(**changes: Any) -> ClusterSettings:
+    fields = {
+        "cluster": CLUSTER,
+        "version": "settings-1",
+        "path": "projects/demo-project/locations/us-central2/clusters/demo",
+        "zone": "us-central2-b",
+    }
+    return ClusterSettings(**{**fields, **changes})
+
+
+def a_request(**changes: Any) -> SliceRequest:
+    selector = {
+        "cloud.google.com/gke-tpu-accelerator": "tpu-v5-lite-podslice",
+        "cloud.google.com/gke-tpu-topology": "4x4",
+    }
+    fields: dict[str, Any] = {
+        "replicated_job": "slice",
+        "replicas": 4,
+        "accelerator": selector["cloud.google.com/gke-tpu-accelerator"],
+        "topology": selector["cloud.google.com/gke-tpu-topology"],
+        "chips_per_pod": 4,
+        "node_selector": tuple(selector.items()),
+    }
+    return SliceRequest(**{**fields, **changes})
+
+
+def a_spec(**changes: Any) -> SliceSpec:
+    spec = spec_for(a_request(), settings())
+    assert isinstance(spec, SliceSpec)
+    return replace(spec, **changes)
+
+
+def a_job(**changes: Any) -> JobRef:
+    fields: dict[str, Any] = {
+        "cluster": CLUSTER,
+        "namespace": "research",
+        "jobset": "llama",
+        "uid": JobSetUid("uid-llama"),
+        "replicated_job": "slice",
+        "index": 0,
+    }
+    return JobRef(**{**fields, **changes})
+
+
+def a_jobset_ref(**changes: Any) -> JobSetRef:
+    fields: dict[str, Any] = {
+        "namespace": "research",
+        "name": "llama",
+        "uid": JobSetUid("uid-llama"),
+        "generation": 1,
+        "resource_version": "100",
+    }
+    return JobSetRef(**{**fields, **changes})
+
+
+def leaders_wait(*indexes: int, **changes: Any) -> SlicesWanted:
+    fields: dict[str, Any] = {
+        "jobset": a_jobset_ref(),
+        "requests": (a_request(),),
+        "waiting": tuple(WaitingLeader(replicated_job="slice", job_index=index) for index in indexes or (0,)),
+    }
+    return SlicesWanted(**{**fields, **changes})
+
+
+def an_occupant(jobset: str = "llama", **changes: Any) -> Occupant:
+    fields: dict[str, Any] = {
+        "namespace": "research",
+        "jobset": jobset,
+        "jobset_uid": JobSetUid(f"uid-{jobset}"),
+        "job": f"{jobset}-slice-0",
+        "pod_uid": f"pod-{jobset}-0",
+    }
+    return Occupant(**{**fields, **changes})
+
+
+def a_jobset(**changes: Any) -> JobSetRecord:
+    fields: dict[str, Any] = {
+        "cluster": CLUSTER,
+        "uid": JobSetUid("uid-llama"),
+        "namespace": "research",
+        "name": "llama",
+        "state": JobSetState.ACTIVE,
+        "generation": 1,
+        "resource_version": "100",
+        "wants": {slice_id(a_job()): NOW},
+        "state_since": NOW,
+        "seen_at": NOW,
+    }
+    return JobSetRecord(**{**fields, **changes})
+
+
+def a_record(**changes: Any) -> SliceRecord:
+    """Give a slice that is wanted, and nothing done about it yet."""
+    job = changes.pop("job", a_job())
+    fields: dict[str, Any] = {
+        "id": slice_id(job),
+        "job": job,
+        "spec": a_spec(),
+        "since": NOW,
+        "wanted_at": NOW,
+        "created_at": NOW,
+        "due_at": NOW,
+    }
+    return SliceRecord(**{**fields, **changes})
+
+
+def a_slot(number: int = 0, **changes: Any) -> Slot:
+    fields: dict[str, Any] = {
+        "cluster": CLUSTER,
+        "number": number,
+        "slice_id": SliceId(f"tpu-other-{number}-aaaaaaaaaaaaa"),
+        "attempt": 1,
+        "cell": cell_of(a_spec()),
+        "taken_at": NOW,
+    }
+    return Slot(**{**fields, **changes})

@@ -1,0 +1,101 @@
+"""Both stores, each with a console as a person has it: past the port."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import pytest
+from google.cloud.firestore import Client
+
+from shared.adapters.firestore import FirestoreStore
+from shared.domain.governor import Cell, Governor, Slot
+from shared.domain.jobsets import JobSetRecord
+from shared.domain.records import SliceRecord
+from shared.domain.slices import ClusterId, SliceId
+from shared.ports import Change, Record, SliceStore, Stored
+from shared.wire.documents import Fields, Key, key_of
+from tests.builders import CLUSTER, NOW, a_job, a_record
+from tests.fakes.store import FakeStore
+
+ELSEWHERE = ClusterId("elsewhere")
+REAL = [pytest.mark.emulators, pytest.mark.enable_socket]
+
+
+class Console(Protocol):
+    """What a person sees and edits, past the port."""
+
+    def put_document(self, place: Key, fields: Fields) -> None: ...
+
+    def document(self, place: Key) -> Fields | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class FirestoreConsole:
+    client: Client
+
+    def put_document(self, place: Key, fields: Fields) -> None:
+        self.client.document(place.collection, place.id).set(fields)
+
+    def document(self, place: Key) -> Fields | None:
+        return self.client.document(place.collection, place.id).get().to_dict()
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    store: SliceStore
+    console: Console
+
+    def create(self, *records: Record) -> None:
+        self.store.commit(*(Change(None, record) for record in records))
+
+    def edit(self, record: Record, **fields: Any) -> None:
+        """Change fields of a record's document, as a person would."""
+        place = key_of(record)
+        self.console.put_document(place, {**(self.console.document(place) or {}), **fields})
+
+    def jobset(self, record: JobSetRecord) -> Stored[JobSetRecord]:
+        return self.store.jobsets(record.cluster, [record.uid])[record.uid]
+
+    def slice(self, record: SliceRecord) -> Stored[SliceRecord]:
+        return self.store.slices(record.job.cluster, [record.id])[record.id]
+
+
+@pytest.fixture
+def client(firestore_emulator: str, project_id: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Client]:
+    monkeypatch.setenv("FIRESTORE_EMULATOR_HOST", firestore_emulator)
+    client = Client(project=project_id)
+    yield client
+    client.close()
+
+
+@pytest.fixture(params=["fake", pytest.param("firestore", marks=REAL)])
+def bench(request: pytest.FixtureRequest) -> Bench:
+    if request.param == "fake":
+        fake = FakeStore()
+        return Bench(fake, fake)
+    client = request.getfixturevalue("client")
+    return Bench(FirestoreStore(client, page=2), FirestoreConsole(client))
+
+
+def a_slot(number: int = 0, **changes: Any) -> Slot:
+    fields: dict[str, Any] = {
+        "cluster": CLUSTER,
+        "number": number,
+        "slice_id": SliceId(f"slice-{number}"),
+        "attempt": 1,
+        "cell": Cell("us-central2-b/tpu-v4-podslice/ON_DEMAND"),
+        "taken_at": NOW,
+    }
+    return Slot(**{**fields, **changes})
+
+
+def a_governor(**changes: Any) -> Governor:
+    return Governor(**{"cluster": CLUSTER, "changed_at": NOW, "shortages": {}, **changes})
+
+
+def slices(count: int, **changes: Any) -> list[SliceRecord]:
+    """Give slices of Jobs 0, 1, … in the order of their documents' names."""
+    records = [a_record(job=a_job(index=index), **changes) for index in range(count)]
+    return sorted(records, key=lambda record: record.id)

@@ -1,0 +1,283 @@
+"""What every `Backend` keeps: the fake of the journeys, and GKE as the local one shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from shared.domain.observations import (
+    Absent,
+    Broken,
+    Busy,
+    Creating,
+    Deleting,
+    FailureKind,
+    Foreign,
+    Outcome,
+    PoolSeen,
+    Refused,
+    Running,
+    Started,
+    Unreadable,
+)
+from shared.domain.slices import JobSetUid, PoolName, pool_name, slice_id
+from shared.ports import PoolOrder, Temporary
+from tests.builders import a_job, a_spec
+from tests.contracts.backends import LIMIT, InMemory, Place, local_gke
+
+NEEDS_A_PORT = [pytest.mark.emulators, pytest.mark.enable_socket]
+
+
+@pytest.fixture(params=["memory", pytest.param("gke", marks=NEEDS_A_PORT)])
+def place(request: pytest.FixtureRequest) -> Iterator[Place]:
+    if request.param == "memory":
+        yield InMemory()
+    else:
+        with local_gke() as found:
+            yield found
+
+
+def an_order(place: Place, **changes: Any) -> PoolOrder:
+    job = changes.pop("job", a_job())
+    fields: dict[str, Any] = {
+        "cluster_path": place.cluster.path,
+        "cluster_gke_id": place.gke_id,
+        "slice_id": slice_id(job),
+        "attempt": 1,
+        "job": job,
+        "spec": a_spec(),
+        "settings": place.cluster.pools,
+    }
+    return PoolOrder(**{**fields, **changes})
+
+
+def name_of(order: PoolOrder) -> PoolName:
+    return pool_name(order.slice_id, order.attempt)
+
+
+def started(outcome: Outcome) -> str:
+    """Give the operation of an order that was taken."""
+    assert isinstance(outcome, Started), outcome
+    assert outcome.operation is not None
+    return outcome.operation
+
+
+def refused(outcome: Outcome) -> FailureKind:
+    assert isinstance(outcome, Refused), outcome
+    return outcome.failure.kind
+
+
+def made(place: Place, order: PoolOrder) -> PoolOrder:
+    """Create an order's pool to the end; the order as it is known afterwards."""
+    operation = started(place.backend.create(order))
+    place.finish(name_of(order))
+    return replace(order, operation=operation)
+
+
+def test_a_pool_that_nobody_made_is_absent(place: Place) -> None:
+    assert place.backend.look(an_order(place)) == Absent()
+
+
+def test_a_pool_is_being_created_and_then_runs_with_its_fingerprint(place: Place) -> None:
+    order = an_order(place)
+    noted = replace(order, operation=started(place.backend.create(order)))
+    assert place.backend.look(noted) == Creating()
+    place.finish(name_of(order))
+    assert place.backend.look(noted) == Running(a_spec().fingerprint)
+
+
+def test_a_running_creation_is_found_although_its_operation_was_not_noted(place: Place) -> None:
+    order = an_order(place)
+    place.backend.create(order)
+    assert place.backend.look(order) == Creating(operation_runs=True)
+
+
+def test_a_name_that_is_taken_is_refused_during_the_creation_and_after_it(place: Place) -> None:
+    order = an_order(place)
+    place.backend.create(order)
+    assert refused(place.backend.create(order)) is FailureKind.NAME_TAKEN
+    place.finish(name_of(order))
+    assert refused(place.backend.create(order)) is FailureKind.NAME_TAKEN
+
+
+@pytest.mark.parametrize("noted", [True, False], ids=["noted", "not-noted"])
+def test_a_stockout_leaves_a_broken_pool_behind(place: Place, noted: bool) -> None:
+    order = an_order(place)
+    place.run_out(name_of(order))
+    after = made(place, order)
+    seen = place.backend.look(after if noted else order)
+    assert isinstance(seen, Broken)
+    assert seen.failure.kind is FailureKind.STOCKOUT
+    assert "GCE_STOCKOUT" in seen.failure.message
+
+
+def test_a_failed_creation_is_remembered_by_its_operation_when_its_pool_is_gone(place: Place) -> None:
+    order = an_order(place)
+    place.run_out(name_of(order))
+    after = made(place, order)
+    place.vanish(name_of(order))
+    seen = place.backend.look(after)
+    assert isinstance(seen, Broken)
+    assert seen.failure.kind is FailureKind.STOCKOUT
+    assert place.backend.look(order) == Absent()
+
+
+def test_a_pool_that_does_not_show_yet_is_created_while_its_operation_runs(place: Place) -> None:
+    order = an_order(place)
+    noted = replace(order, operation=started(place.backend.create(order)))
+    place.vanish(name_of(order))
+    assert place.backend.look(noted) == Creating()
+
+
+def test_a_pool_that_was_made_and_taken_away_is_absent(place: Place) -> None:
+    order = made(place, an_order(place))
+    place.vanish(name_of(order))
+    assert place.backend.look(order) == Absent()
+
+
+def test_an_operation_that_is_not_known_any_more_says_nothing(place: Place) -> None:
+    order = an_order(place, operation="operation-forgotten")
+    assert place.backend.look(order) == Absent()
+    place.backend.create(order)
+    place.finish(name_of(order))
+    assert place.backend.look(order) == Running(a_spec().fingerprint)
+
+
+def test_a_pool_is_not_deleted_while_it_is_created(place: Place) -> None:
+    order = an_order(place)
+    place.backend.create(order)
+    assert refused(place.backend.delete(order)) is FailureKind.BUSY
+    assert place.backend.look(order) == Creating()
+
+
+def test_a_deletion_can_be_ordered_again_until_the_pool_is_absent(place: Place) -> None:
+    order = made(place, an_order(place))
+    started(place.backend.delete(order))
+    assert place.backend.look(order) == Deleting()
+    assert place.backend.delete(order) == Started(None)
+    place.finish(name_of(order))
+    assert place.backend.look(order) == Absent()
+    assert place.backend.delete(order) == Started(None)
+
+
+def test_a_broken_pool_is_deleted(place: Place) -> None:
+    order = an_order(place)
+    place.run_out(name_of(order))
+    made(place, order)
+    started(place.backend.delete(order))
+    place.finish(name_of(order))
+    assert place.backend.look(order) == Absent()
+
+
+def test_somebody_elses_pool_is_foreign_and_left_alone(place: Place) -> None:
+    order = an_order(place)
+    place.squat(name_of(order))
+    assert isinstance(place.backend.look(order), Foreign)
+    assert place.backend.delete(order) == Started(None)
+    assert isinstance(place.backend.look(order), Foreign)
+    assert refused(place.backend.create(order)) is FailureKind.NAME_TAKEN
+    assert place.backend.inventory(place.cluster) == ()
+
+
+def test_a_pool_of_another_jobset_is_foreign_even_under_the_same_slice_id(place: Place) -> None:
+    order = made(place, an_order(place))
+    other = replace(order, job=replace(order.job, uid=JobSetUid("uid-of-its-successor")))
+    assert isinstance(place.backend.look(other), Foreign)
+    assert place.backend.delete(other) == Started(None)
+    assert place.backend.look(order) == Running(a_spec().fingerprint)
+
+
+def test_names_too_long_for_labels_do_not_hide_whose_a_pool_is(place: Place) -> None:
+    job = a_job(jobset=f"{'very-long' * 8}.name", namespace="n" * 63, uid=JobSetUid("u" * 80))
+    order = made(place, an_order(place, job=job))
+    assert place.backend.look(order) == Running(a_spec().fingerprint)
+    started(place.backend.delete(order))
+
+
+def test_another_cluster_under_the_same_name_is_not_believed(place: Place) -> None:
+    order = an_order(place, cluster_gke_id="the-cluster-that-was-here-before")
+    assert isinstance(place.backend.look(order), Unreadable)
+
+
+def test_a_cluster_whose_id_is_not_on_record_is_not_checked(place: Place) -> None:
+    assert place.backend.look(an_order(place, cluster_gke_id=None)) == Absent()
+
+
+def test_whatever_keeps_from_seeing_is_unreadable(place: Place) -> None:
+    place.break_down()
+    assert isinstance(place.backend.look(an_order(place)), Unreadable)
+
+
+def test_what_cannot_be_asked_or_ordered_now_is_temporary(place: Place) -> None:
+    order = an_order(place)
+    place.break_down()
+    with pytest.raises(Temporary):
+        place.backend.create(order)
+    with pytest.raises(Temporary):
+        place.backend.delete(order)
+    with pytest.raises(Temporary):
+        place.backend.inventory(place.cluster)
+    with pytest.raises(Temporary):
+        place.backend.ended_operations(place.cluster)
+
+
+def test_a_creation_whose_answer_is_lost_has_an_unknown_outcome_and_is_found_by_looking(place: Place) -> None:
+    order = an_order(place)
+    place.lose_next_answer()
+    with pytest.raises(Temporary):
+        place.backend.create(order)
+    assert place.backend.look(order) == Creating()
+
+
+def test_a_cluster_takes_only_so_many_operations_at_once(place: Place) -> None:
+    orders = [an_order(place, job=a_job(index=index)) for index in range(LIMIT + 1)]
+    for order in orders[:-1]:
+        started(place.backend.create(order))
+    assert refused(place.backend.create(orders[-1])) is FailureKind.RATE
+    assert place.backend.look(orders[-1]) == Absent()
+    place.finish(name_of(orders[0]))
+    started(place.backend.create(orders[-1]))
+
+
+def test_an_order_without_a_spec_is_not_made_but_looked_at_and_deleted(place: Place) -> None:
+    order = an_order(place)
+    found = replace(order, spec=None)
+    assert refused(place.backend.create(found)) is FailureKind.CONFIGURATION
+    made(place, order)
+    assert place.backend.look(found) == Running(a_spec().fingerprint)
+    started(place.backend.delete(found))
+
+
+def test_a_repair_is_waited_for(place: Place) -> None:
+    order = made(place, an_order(place))
+    place.repair(name_of(order))
+    assert isinstance(place.backend.look(order), Busy)
+    assert refused(place.backend.delete(order)) is FailureKind.BUSY
+    place.finish(name_of(order))
+    assert place.backend.look(order) == Running(a_spec().fingerprint)
+
+
+def test_the_inventory_names_pools_in_every_state_with_attempt_and_job(place: Place) -> None:
+    running = made(place, an_order(place, job=a_job(index=0)))
+    broken = an_order(place, job=a_job(index=1), attempt=7)
+    place.run_out(name_of(broken))
+    made(place, broken)
+    leaving = made(place, an_order(place, job=a_job(index=2, jobset="gemma")))
+    place.backend.delete(leaving)
+    creating = an_order(place, job=a_job(index=3))
+    place.backend.create(creating)
+    orders = (running, broken, leaving, creating)
+    assert set(place.backend.inventory(place.cluster)) == {
+        PoolSeen(name=name_of(order), slice_id=order.slice_id, attempt=order.attempt, job=order.job) for order in orders
+    }
+
+
+def test_an_operation_is_over_when_it_ended_well_or_badly(place: Place) -> None:
+    good, bad, running = (an_order(place, job=a_job(index=index)) for index in range(3))
+    place.run_out(name_of(bad))
+    ended = {made(place, order).operation for order in (good, bad)}
+    started(place.backend.create(running))
+    assert place.backend.ended_operations(place.cluster) == ended

@@ -1,0 +1,227 @@
+"""How every SliceStore writes: the fake, and the real one on the Firestore emulator."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from google.cloud.firestore import Client
+
+from shared.adapters.firestore import FirestoreStore
+from shared.domain.facts import JobSetState
+from shared.domain.governor import Cell, Governor, Slot
+from shared.domain.jobsets import JobSetRecord
+from shared.domain.records import Phase, SliceRecord
+from shared.domain.slices import JobSetUid, SliceId, slice_id
+from shared.domain.sweep import ClusterWatch
+from shared.ports import Change, Permanent, Record, Rejection, SliceStore, StaleRecord, Stored, Temporary
+from shared.wire.cluster_settings import encode_settings, settings_key
+from shared.wire.documents import encode, key_of, rejection_key
+from tests.builders import CLUSTER, MINUTE, NOW, a_job, a_jobset, a_record, settings
+from tests.contracts.stores import ELSEWHERE, REAL, Bench, a_governor, a_slot, slices
+
+EVERY_KIND = [
+    a_record(pinned=settings().pools),
+    a_jobset(),
+    a_slot(),
+    a_governor(shortages={Cell("us-central2-b/tpu-v4-podslice/projects/example.com:p/reservations/r`1"): NOW}),
+    ClusterWatch(cluster=CLUSTER, heard_at=NOW, uids=(JobSetUid("a"), JobSetUid("b"))),
+]
+
+
+def read(store: SliceStore, record: Record) -> Stored[Any] | None:
+    match record:
+        case SliceRecord():
+            return store.slices(CLUSTER, [record.id]).get(record.id)
+        case JobSetRecord():
+            return store.jobsets(CLUSTER, [record.uid]).get(record.uid)
+        case Slot():
+            return next(iter(store.slots(CLUSTER)), None)
+        case Governor():
+            return store.governor(CLUSTER)
+        case ClusterWatch():
+            return store.watch(CLUSTER)
+
+
+@pytest.mark.parametrize("record", EVERY_KIND, ids=lambda record: type(record).__name__)
+def test_every_kind_of_record_is_created_read_and_deleted(bench: Bench, record: Record) -> None:
+    assert read(bench.store, record) is None
+
+    bench.create(record)
+    stored = read(bench.store, record)
+    assert stored is not None
+    assert stored.value == record
+
+    bench.store.commit(Change(stored, None))
+    assert read(bench.store, record) is None
+
+
+def test_many_are_read_in_one_call_and_the_unknown_are_left_out(bench: Bench) -> None:
+    known, other, foreign = a_record(), a_record(job=a_job(index=1)), a_record(job=a_job(cluster=ELSEWHERE))
+    bench.create(known, other, foreign)
+
+    found = bench.store.slices(CLUSTER, [known.id, other.id, foreign.id, SliceId("unknown")])
+
+    assert {id_: stored.value for id_, stored in found.items()} == {known.id: known, other.id: other}
+    assert bench.store.slices(CLUSTER, []) == {}
+    assert bench.store.jobsets(CLUSTER, [JobSetUid("unknown")]) == {}
+
+
+def test_what_exists_is_not_created_again(bench: Bench) -> None:
+    bench.create(a_record())
+
+    with pytest.raises(StaleRecord):
+        bench.create(a_record(note="second"))
+
+    assert bench.slice(a_record()).value == a_record()
+
+
+def test_a_write_on_an_older_reading_is_refused(bench: Bench) -> None:
+    bench.create(a_record())
+    first = bench.slice(a_record())
+    bench.store.commit(Change(first, a_record(attempt=2)))
+
+    with pytest.raises(StaleRecord):
+        bench.store.commit(Change(first, a_record(attempt=3)))
+    with pytest.raises(StaleRecord):
+        bench.store.commit(Change(first, None))
+
+    assert bench.slice(a_record()).value.attempt == 2
+
+
+def test_what_was_deleted_meanwhile_is_neither_written_nor_deleted_again(bench: Bench) -> None:
+    bench.create(a_slot())
+    (read_before,) = bench.store.slots(CLUSTER)
+    bench.store.commit(Change(read_before, None))
+
+    with pytest.raises(StaleRecord):
+        bench.store.commit(Change(read_before, a_slot(attempt=2)))
+    with pytest.raises(StaleRecord):
+        bench.store.commit(Change(read_before, None))
+
+    assert bench.store.slots(CLUSTER) == ()
+
+
+def test_what_was_deleted_and_made_anew_is_another_edition(bench: Bench) -> None:
+    bench.create(a_slot())
+    (earlier,) = bench.store.slots(CLUSTER)
+    bench.store.commit(Change(earlier, None))
+    bench.create(a_slot())
+
+    with pytest.raises(StaleRecord):
+        bench.store.commit(Change(earlier, None))
+
+
+def test_the_revision_that_a_commit_gives_allows_the_next_write(bench: Bench) -> None:
+    made, _ = bench.store.commit(Change(None, a_record()), Change(None, a_slot()))
+    written = a_record(attempt=2)
+    (changed,) = bench.store.commit(Change(Stored(a_record(), made), written))
+    (unchanged,) = bench.store.commit(Change(Stored(written, changed), written))
+
+    assert bench.slice(written) == Stored(written, unchanged)
+    assert bench.store.commit(Change(Stored(written, unchanged), None)) == ("",)
+
+
+def test_one_stale_change_keeps_a_whole_commit_from_happening(bench: Bench) -> None:
+    bench.create(a_record(), a_jobset())
+    stale = bench.slice(a_record())
+    bench.edit(a_record(), hold=True)
+
+    with pytest.raises(StaleRecord):
+        bench.store.commit(
+            Change(None, a_slot()),
+            Change(bench.jobset(a_jobset()), a_jobset(generation=2)),
+            Change(stale, a_record(attempt=2)),
+        )
+
+    assert bench.store.slots(CLUSTER) == ()
+    assert bench.jobset(a_jobset()).value.generation == 1
+
+
+def test_a_commit_of_nothing_does_nothing(bench: Bench) -> None:
+    assert bench.store.commit() == ()
+
+
+def test_a_change_of_two_documents_or_none_is_a_mistake(bench: Bench) -> None:
+    bench.create(a_record())
+
+    with pytest.raises(ValueError, match="one document"):
+        bench.store.commit(Change(bench.slice(a_record()), a_record(job=a_job(index=1))))
+    with pytest.raises(ValueError, match="one document"):
+        bench.store.commit(Change(None, None))
+
+
+def test_what_left_a_map_is_gone_from_the_document(bench: Bench) -> None:
+    mine, other = slice_id(a_job()), slice_id(a_job(index=1))
+    bench.create(a_jobset(wants={mine: NOW, other: None}))
+    bench.store.commit(Change(bench.jobset(a_jobset()), a_jobset(wants={other: NOW})))
+    assert bench.jobset(a_jobset()).value.wants == {other: NOW}
+
+    bench.store.commit(Change(bench.jobset(a_jobset()), a_jobset(wants={})))
+    assert bench.jobset(a_jobset()).value.wants == {}
+
+
+def test_a_field_that_only_a_person_knows_is_kept_and_never_read(bench: Bench) -> None:
+    bench.create(a_record())
+    bench.edit(a_record(), ticket="see #42")
+    bench.store.commit(Change(bench.slice(a_record()), a_record(attempt=2)))
+
+    assert bench.slice(a_record()).value == a_record(attempt=2)
+    assert (bench.console.document(key_of(a_record())) or {})["ticket"] == "see #42"
+
+
+def test_what_a_person_edits_is_read_and_is_another_edition(bench: Bench) -> None:
+    bench.create(a_record())
+    before = bench.slice(a_record())
+    bench.edit(a_record(), hold=True, note="waiting for the vendor")
+
+    assert bench.slice(a_record()).value == a_record(hold=True, note="waiting for the vendor")
+    with pytest.raises(StaleRecord):
+        bench.store.commit(Change(before, a_record(attempt=2)))
+
+
+def in_threads(count: int, act: Callable[[int], int]) -> list[int]:
+    start = threading.Barrier(count)
+
+    def one(number: int) -> int:
+        start.wait(timeout=5)
+        return act(number)
+
+    with ThreadPoolExecutor(count) as pool:
+        return list(pool.map(one, range(count)))
+
+
+def test_of_eight_that_create_the_same_one_wins(bench: Bench) -> None:
+    def take(number: int) -> int:
+        try:
+            bench.create(a_slot(slice_id=SliceId(f"slice-{number}")))
+        except StaleRecord:
+            return 0
+        return 1
+
+    assert sum(in_threads(8, take)) == 1
+
+
+def test_eight_that_read_and_write_the_same_lose_nothing(bench: Bench) -> None:
+    bench.create(a_governor(width=0))
+
+    def count_up(_: int) -> int:
+        before = bench.store.governor(CLUSTER)
+        assert before is not None
+        try:
+            bench.store.commit(Change(before, replace(before.value, width=before.value.width + 1)))
+        except Temporary:
+            return count_up(_)
+        return 1
+
+    in_threads(8, lambda number: sum(count_up(number) for _ in range(4)))
+
+    after = bench.store.governor(CLUSTER)
+    assert after is not None
+    assert after.value.width == 32
+
+

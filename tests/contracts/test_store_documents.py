@@ -1,0 +1,102 @@
+"""What people and Firestore see of every SliceStore: the fake, and the real one on the Firestore emulator."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from google.cloud.firestore import Client
+
+from shared.adapters.firestore import FirestoreStore
+from shared.domain.facts import JobSetState
+from shared.domain.governor import Cell, Governor, Slot
+from shared.domain.jobsets import JobSetRecord
+from shared.domain.records import Phase, SliceRecord
+from shared.domain.slices import JobSetUid, SliceId, slice_id
+from shared.domain.sweep import ClusterWatch
+from shared.ports import Change, Permanent, Record, Rejection, SliceStore, StaleRecord, Stored, Temporary
+from shared.wire.cluster_settings import encode_settings, settings_key
+from shared.wire.documents import encode, key_of, rejection_key
+from tests.builders import CLUSTER, MINUTE, NOW, a_job, a_jobset, a_record, settings
+from tests.contracts.stores import ELSEWHERE, REAL, Bench, a_governor, a_slot, slices
+
+def test_settings_are_what_people_wrote_and_every_edition_has_another_version(bench: Bench) -> None:
+    assert bench.store.settings(CLUSTER) is None
+    assert bench.store.clusters() == ()
+
+    bench.console.put_document(settings_key(CLUSTER), encode_settings(settings()))
+    bench.console.put_document(settings_key(ELSEWHERE), {"path": "elsewhere"})
+    first = bench.store.settings(CLUSTER)
+    bench.console.put_document(settings_key(CLUSTER), encode_settings(settings(zone="us-east5-a")))
+    second = bench.store.settings(CLUSTER)
+
+    assert first is not None
+    assert second is not None
+    assert first == settings(version=first.version)
+    assert second == settings(version=second.version, zone="us-east5-a")
+    assert first.version != second.version
+    assert bench.store.clusters() == (CLUSTER, ELSEWHERE)
+    with pytest.raises(Permanent, match="path cannot be 'elsewhere'"):
+        bench.store.settings(ELSEWHERE)
+
+
+def test_a_rejected_message_is_kept_once(bench: Bench) -> None:
+    rejection = Rejection(message="projects/p:1", source="facts-demo", at=NOW, why="no kind", body="{}")
+    bench.store.reject(rejection)
+    bench.store.reject(replace(rejection, why="still no kind"))
+
+    document = bench.console.document(rejection_key(rejection))
+    assert document is not None
+    assert document["why"] == "still no kind"
+    assert document["expire_at"] > NOW
+
+
+def test_documents_hold_native_times_and_maps(bench: Bench) -> None:
+    bench.create(a_record(), a_jobset())
+
+    document = bench.console.document(key_of(a_record())) or {}
+    wants = (bench.console.document(key_of(a_jobset())) or {})["wants"]
+
+    assert document == encode(a_record())
+    assert isinstance(document["due_at"], datetime)
+    assert isinstance(document["spec"], dict)
+    assert all(isinstance(at, datetime) for at in wants.values())
+
+
+@pytest.mark.emulators
+@pytest.mark.enable_socket
+def test_times_are_read_as_the_standard_librarys(client: Client) -> None:
+    store = FirestoreStore(client)
+    store.commit(Change(None, a_jobset()))
+    jobset = store.jobsets(CLUSTER, [a_jobset().uid])[a_jobset().uid].value
+
+    assert type(jobset.seen_at) is datetime
+    assert [type(at) for at in jobset.wants.values()] == [datetime]
+
+
+@pytest.mark.emulators
+@pytest.mark.enable_socket
+def test_a_record_too_large_to_store_is_permanent(client: Client) -> None:
+    with pytest.raises(Permanent, match="Firestore"):
+        FirestoreStore(client).commit(Change(None, a_record(note="x" * 1_100_000)))
+
+
+@pytest.mark.enable_socket
+def test_a_firestore_that_cannot_be_reached_is_temporary_within_the_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FIRESTORE_EMULATOR_HOST", "127.0.0.1:1")
+    client = Client(project="nobody")
+    store = FirestoreStore(client, timeout=0.3)
+
+    for call in (
+        lambda: store.settings(CLUSTER),
+        lambda: store.due_slices(NOW, 1),
+        lambda: next(store.live_jobsets(CLUSTER)),
+        lambda: store.commit(Change(None, a_record())),
+    ):
+        with pytest.raises(Temporary, match="Firestore"):
+            call()
+    client.close()

@@ -1,0 +1,102 @@
+"""What every SliceStore finds: the fake, and the real one on the Firestore emulator."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from google.cloud.firestore import Client
+
+from shared.adapters.firestore import FirestoreStore
+from shared.domain.facts import JobSetState
+from shared.domain.governor import Cell, Governor, Slot
+from shared.domain.jobsets import JobSetRecord
+from shared.domain.records import Phase, SliceRecord
+from shared.domain.slices import JobSetUid, SliceId, slice_id
+from shared.domain.sweep import ClusterWatch
+from shared.ports import Change, Permanent, Record, Rejection, SliceStore, StaleRecord, Stored, Temporary
+from shared.wire.cluster_settings import encode_settings, settings_key
+from shared.wire.documents import encode, key_of, rejection_key
+from tests.builders import CLUSTER, MINUTE, NOW, a_job, a_jobset, a_record, settings
+from tests.contracts.stores import ELSEWHERE, REAL, Bench, a_governor, a_slot, slices
+
+def test_due_slices_of_all_clusters_come_longest_due_first(bench: Bench) -> None:
+    late, later, settled, future = slices(4)
+    elsewhere = a_record(job=a_job(cluster=ELSEWHERE), due_at=NOW - 3 * MINUTE)
+    bench.create(
+        replace(late, due_at=NOW - 2 * MINUTE),
+        replace(later, due_at=NOW),
+        replace(settled, due_at=None),
+        replace(future, due_at=NOW + timedelta(microseconds=1)),
+        elsewhere,
+    )
+
+    assert [record.id for record in bench.store.due_slices(NOW, 10)] == [elsewhere.id, late.id, later.id]
+    assert [record.id for record in bench.store.due_slices(NOW, 2)] == [elsewhere.id, late.id]
+
+
+def test_due_jobsets_come_longest_due_first(bench: Bench) -> None:
+    due_at = {"b": NOW, "a": NOW - MINUTE, "settled": None, "future": NOW + MINUTE}
+    bench.create(*(a_jobset(uid=JobSetUid(uid), due_at=at) for uid, at in due_at.items()))
+
+    assert [record.uid for record in bench.store.due_jobsets(NOW, 10)] == ["a", "b"]
+    assert [record.uid for record in bench.store.due_jobsets(NOW, 1)] == ["a"]
+
+
+def test_queued_slices_of_a_cluster_come_in_the_order_of_their_waiting(bench: Bench) -> None:
+    one, two, three, other = slices(4)
+    bench.create(
+        replace(one, since=NOW),
+        replace(two, since=NOW),
+        replace(three, since=NOW - MINUTE),
+        replace(other, phase=Phase.WAITING),
+        a_record(job=a_job(cluster=ELSEWHERE)),
+    )
+
+    assert [record.id for record in bench.store.queued_slices(CLUSTER, 10)] == [three.id, one.id, two.id]
+    assert [record.id for record in bench.store.queued_slices(CLUSTER, 1)] == [three.id]
+
+
+def test_live_jobsets_are_those_that_have_not_ended_page_by_page(bench: Bench) -> None:
+    records = [a_jobset(uid=JobSetUid(state.value), state=state) for state in JobSetState]
+    many = [a_jobset(uid=JobSetUid(f"many-{number}")) for number in range(3)]
+    bench.create(*records, *many, a_jobset(cluster=ELSEWHERE))
+
+    live = list(bench.store.live_jobsets(CLUSTER))
+
+    assert [stored.value.uid for stored in live] == ["ACTIVE", "SUSPENDED", "many-0", "many-1", "many-2"]
+    bench.store.commit(*(Change(stored, None) for stored in live))
+    assert list(bench.store.live_jobsets(CLUSTER)) == []
+
+
+def test_kept_slices_are_those_in_any_phase_but_gone(bench: Bench) -> None:
+    phases = dict(zip(slices(len(Phase)), Phase, strict=True))
+    bench.create(*(replace(record, phase=phase) for record, phase in phases.items()))
+    bench.create(a_record(job=a_job(cluster=ELSEWHERE)))
+
+    kept = [stored.value.id for stored in bench.store.kept_slices(CLUSTER)]
+
+    assert kept == [record.id for record, phase in phases.items() if phase is not Phase.GONE]
+
+
+def test_slots_come_by_rising_number(bench: Bench) -> None:
+    bench.create(*(a_slot(number) for number in (10, 2, 0)), a_slot(1, cluster=ELSEWHERE))
+
+    assert [stored.value.number for stored in bench.store.slots(CLUSTER)] == [0, 2, 10]
+
+
+def test_a_record_that_cannot_be_read_does_not_hide_the_others(bench: Bench) -> None:
+    spoilt, sound = slices(2)
+    bench.create(spoilt, sound)
+    bench.edit(spoilt, schema=99)
+
+    assert bench.store.due_slices(NOW, 10) == (sound,)
+    assert [stored.value for stored in bench.store.kept_slices(CLUSTER)] == [sound]
+    with pytest.raises(Permanent, match="schema: 99"):
+        bench.slice(spoilt)
+
+

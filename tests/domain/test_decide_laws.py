@@ -1,0 +1,189 @@
+"""Laws of `decide`: true of every record in every world."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shared.domain.decide import decide
+from shared.domain.decisions import Action, CreatePool, DeletePool, Reason
+from shared.domain.observations import (
+    Absent,
+    Broken,
+    Busy,
+    Creating,
+    Deleting,
+    Failure,
+    FailureKind,
+    Foreign,
+    Observation,
+    Running,
+    Sight,
+    Started,
+    Unreadable,
+)
+from shared.domain.outcomes import acted
+from shared.domain.records import Desire, Leaving, Phase, SliceRecord
+from tests.builders import MINUTE, NOW, a_record, a_spec, an_occupant, settings
+
+SETTLED = {Phase.READY, Phase.REFUSED, Phase.GONE}
+moments = st.integers(-120, 5).map(lambda minutes: NOW + minutes * MINUTE)
+maybe_moments = st.none() | moments
+occupants = st.sampled_from([None, an_occupant(), an_occupant("other")])
+leaving = st.lists(
+    st.builds(Leaving, attempt=st.integers(1, 3), ordered_at=maybe_moments, occupant=occupants),
+    max_size=2,
+    unique_by=lambda left: left.attempt,
+).map(tuple)
+failures = st.builds(Failure, st.sampled_from(FailureKind), st.just("why"))
+observations: st.SearchStrategy[Observation] = st.one_of(
+    st.just(Absent()),
+    st.builds(Creating, st.booleans()),
+    st.sampled_from([Running(a_spec().fingerprint), Running("v1-other"), Running(None)]),
+    st.just(Busy("repair")),
+    st.builds(Broken, failures),
+    st.just(Deleting()),
+    st.just(Foreign("not ours")),
+    st.just(Unreadable("503")),
+)
+
+
+@st.composite
+def records(draw: st.DrawFn) -> SliceRecord:
+    return a_record(
+        desire=draw(st.sampled_from(Desire)),
+        wanted_at=draw(maybe_moments),
+        phase=draw(st.sampled_from(Phase)),
+        reason=draw(st.sampled_from(Reason)),
+        attempt=draw(st.integers(4, 6)),
+        ordered_at=draw(maybe_moments),
+        creating=draw(st.booleans()),
+        slot=draw(st.none() | st.integers(0, 4)),
+        leaving=draw(leaving),
+        failures=draw(st.integers(0, 40)),
+        retry_at=draw(maybe_moments),
+        hosts_usable=draw(st.integers(0, 4)),
+        occupant=draw(occupants),
+        respecified=draw(st.booleans()),
+        spec=draw(st.sampled_from([None, a_spec()])),
+    )
+
+
+@st.composite
+def sights(draw: st.DrawFn, record: SliceRecord) -> Sight:
+    return Sight(draw(observations), {left.attempt: draw(observations) for left in record.leaving})
+
+
+@given(st.data(), records())
+def test_a_record_that_is_not_settled_is_looked_at_again(data: st.DataObject, record: SliceRecord) -> None:
+    sight = data.draw(sights(record))
+    after = decide(replace(record, due_at=NOW), sight, NOW, settings()).record
+    assert after.due_at is not None or (after.phase in SETTLED and not after.leaving and after.told == after.turns)
+
+
+@given(st.data(), records())
+def test_what_cannot_be_seen_is_neither_bought_nor_deleted(data: st.DataObject, record: SliceRecord) -> None:
+    sight = replace(data.draw(sights(record)), current=Unreadable("503"))
+    decision = decide(record, sight, NOW, settings())
+    assert not decision.creates
+    assert DeletePool(record.attempt) not in decision.actions
+    assert decision.record.phase is record.phase
+
+
+@given(st.data(), records())
+def test_nothing_is_deleted_under_another_live_job_nor_what_is_not_ours(
+    data: st.DataObject, record: SliceRecord
+) -> None:
+    sight = data.draw(sights(record))
+    decision = decide(record, sight, NOW, settings())
+    deleted = {action.attempt for action in decision.actions if isinstance(action, DeletePool)}
+    occupied = {left.attempt for left in record.leaving if left.occupant is not None}
+    if record.foreign_occupant is not None:
+        occupied.add(record.attempt)
+    foreign = {attempt for attempt, seen in sight.leaving.items() if isinstance(seen, Foreign)}
+    if isinstance(sight.current, Foreign):
+        foreign.add(record.attempt)
+    assert not deleted & (occupied | foreign)
+    assert deleted <= {record.attempt, *(left.attempt for left in record.leaving)}
+
+
+@given(st.data(), records())
+def test_a_create_needs_a_desire_a_fresh_want_a_slot_and_an_unused_name(
+    data: st.DataObject, record: SliceRecord
+) -> None:
+    sight = data.draw(sights(record))
+    decision = decide(record, sight, NOW, settings())
+    creates = [action.attempt for action in decision.actions if isinstance(action, CreatePool)]
+    assert len(creates) <= 1
+    if creates:
+        assert record.wanted
+        assert record.slot is not None
+        assert record.wanted_at is not None
+        assert NOW - record.wanted_at <= settings().limits.want_ttl
+        assert creates == [decision.record.attempt]
+        assert creates[0] not in {left.attempt for left in decision.record.leaving}
+
+
+@given(st.data(), records())
+def test_deciding_twice_is_deciding_the_same(data: st.DataObject, record: SliceRecord) -> None:
+    sight = data.draw(sights(record))
+    assert decide(record, sight, NOW, settings()) == decide(record, sight, NOW, settings())
+
+
+@dataclass
+class World:
+    """The smallest world that answers orders: pools by attempt, created and deleted at once."""
+
+    pools: dict[int, Observation] = field(default_factory=dict)
+
+    def sight(self, record: SliceRecord) -> Sight:
+        return Sight(
+            self.pools.get(record.attempt, Absent()),
+            {left.attempt: self.pools.get(left.attempt, Absent()) for left in record.leaving},
+        )
+
+    def work_ends(self) -> None:
+        for attempt, seen in self.pools.items():
+            if isinstance(seen, Busy | Creating) and seen != Creating(operation_runs=False):
+                self.pools[attempt] = Running(a_spec().fingerprint)
+
+    def perform(self, action: Action) -> None:
+        if isinstance(action, CreatePool):
+            self.pools[action.attempt] = Running(a_spec().fingerprint)
+        else:
+            self.pools.pop(action.attempt, None)
+
+
+@given(st.data(), records())
+def test_repeated_looks_reach_what_is_wanted_and_stay_there(data: st.DataObject, record: SliceRecord) -> None:
+    """Where nobody else is on the hosts, wants are renewed and the world obeys."""
+    record = replace(record, occupant=None, spec=a_spec(), failures=0)
+    record = replace(record, leaving=tuple(replace(left, occupant=None) for left in record.leaving))
+    seen = data.draw(observations.filter(lambda seen: not isinstance(seen, Foreign | Unreadable | Deleting)))
+    if record.ordered_at is None:
+        seen = Absent()
+    world = World({record.attempt: seen, **{left.attempt: data.draw(st.just(Running())) for left in record.leaving}})
+    now = NOW
+    for _ in range(30):
+        now += timedelta(minutes=16)
+        world.work_ends()
+        record = _tick(replace(record, wanted_at=now, slot=0, hosts_usable=4), world, now)
+    present = {attempt for attempt, seen in world.pools.items() if not isinstance(seen, Absent)}
+    if record.wanted and record.phase not in {Phase.REFUSED, Phase.BLOCKED}:
+        assert record.phase is Phase.READY
+        assert present == {record.attempt}
+    else:
+        assert present == set()
+    assert _tick(replace(record, wanted_at=now, slot=None), world, now).phase is record.phase
+
+
+def _tick(record: SliceRecord, world: World, now: datetime) -> SliceRecord:
+    decision = decide(record, world.sight(record), now, settings())
+    after = decision.record
+    for action in decision.actions:
+        world.perform(action)
+        after = acted(after, action, Started("operation"), now, settings())
+    return replace(after, told=after.turns)

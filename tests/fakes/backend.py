@@ -1,0 +1,254 @@
+"""GKE in memory, behind the `Backend` port: pools, operations, and buttons for what happens to them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from shared.domain.clusters import ClusterSettings
+from shared.domain.observations import (
+    Absent,
+    Broken,
+    Busy,
+    Creating,
+    Deleting,
+    Failure,
+    FailureKind,
+    Foreign,
+    Observation,
+    Outcome,
+    PoolSeen,
+    Refused,
+    Running,
+    Started,
+    Unreadable,
+)
+from shared.domain.slices import PoolName, pool_name
+from shared.ports import Clock, PoolOrder, Temporary
+
+
+class Verb(StrEnum):
+    CREATE = "CREATE"
+    DELETE = "DELETE"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One order that reached the backend; `outcome` is None where the caller did not learn it."""
+
+    at: datetime
+    verb: Verb
+    pool: PoolName
+    outcome: Outcome | None
+
+
+@dataclass(slots=True, kw_only=True)
+class FakeOperation:
+    name: str
+    pool: PoolName
+    cluster_path: str
+    done: bool = False
+    failure: Failure | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class FakePool:
+    """`order` made it and is the proof of whose it is; None: somebody else's pool under one of our names."""
+
+    name: PoolName
+    order: PoolOrder | None
+    seen: Observation
+    operation: FakeOperation | None = None
+    """The operation that runs on it."""
+
+
+class FakeBackend:
+    """Nothing happens by itself: a test ends operations with `finish` or `fail`, and looks at `calls`."""
+
+    def __init__(self, clock: Clock, *, cluster_gke_id: str | None = None, operation_limit: int = 5) -> None:
+        self.pools: dict[PoolName, FakePool] = {}
+        self.operations: dict[str, FakeOperation] = {}
+        self.calls: list[Call] = []
+        self.cluster_gke_id = cluster_gke_id
+        self.operation_limit = operation_limit
+        self._clock = clock
+        self._hidden = False
+        self._answer_lost = False
+        self._refusals: list[Failure] = []
+
+    # the port
+
+    def look(self, order: PoolOrder) -> Observation:
+        if self._hidden:
+            return Unreadable("The service is currently unavailable.")
+        pool = self.pools.get(_name(order))
+        if pool is None:
+            return self._nothing(order)
+        if not _is_ours(pool, order):
+            return Foreign("its labels do not name this slice.")
+        if isinstance(pool.seen, Creating):
+            return Creating(operation_runs=pool.operation is not None)
+        return pool.seen
+
+    def create(self, order: PoolOrder) -> Outcome:
+        return self._answered(Verb.CREATE, order, None if self._hidden else self._create(order))
+
+    def delete(self, order: PoolOrder) -> Outcome:
+        return self._answered(Verb.DELETE, order, None if self._hidden else self._delete(order))
+
+    def inventory(self, cluster: ClusterSettings) -> tuple[PoolSeen, ...]:
+        self._refuse_hidden()
+        orders = [pool.order for pool in self.pools.values() if pool.order is not None]
+        return tuple(
+            PoolSeen(name=_name(order), slice_id=order.slice_id, attempt=order.attempt, job=order.job)
+            for order in orders
+            if order.cluster_path == cluster.path and order.job.cluster == cluster.cluster
+        )
+
+    def ended_operations(self, cluster: ClusterSettings) -> frozenset[str]:
+        self._refuse_hidden()
+        operations = self.operations.values()
+        return frozenset(op.name for op in operations if op.done and op.cluster_path == cluster.path)
+
+    # the buttons
+
+    def finish(self, pool: PoolName) -> None:
+        """End the operation that runs on a pool: it is created, deleted or repaired."""
+        self._end(pool, None)
+        found = self.pools[pool]
+        if isinstance(found.seen, Deleting):
+            del self.pools[pool]
+        else:
+            found.seen = Running(_fingerprint(found))
+
+    def fail(self, pool: PoolName, failure: Failure) -> None:
+        """End the operation that runs on a pool with an error; as with GKE, the pool stays behind."""
+        self._end(pool, failure)
+        self.pools[pool].seen = Broken(failure)
+
+    def forget_operation(self, pool: PoolName) -> None:
+        """Let the operation end, and the pool stay as if it still ran."""
+        self._end(pool, None)
+
+    def repair(self, pool: PoolName) -> None:
+        """Start GKE's own work on a pool."""
+        found = self.pools[pool]
+        found.operation = self._begin(found.name, _path(found))
+        found.seen = Busy("auto-repair recreates its nodes.")
+
+    def wreck(self, pool: PoolName, failure: Failure) -> None:
+        """Break a pool that ran."""
+        self.pools[pool].seen = Broken(failure)
+
+    def vanish(self, pool: PoolName) -> None:
+        """Remove a pool as a person would, behind our back; its operations stay as they are."""
+        del self.pools[pool]
+
+    def steal(self, pool: PoolName) -> None:
+        """Put somebody else's pool under a name of ours, in place of what was there."""
+        self.pools[pool] = FakePool(name=pool, order=None, seen=Running())
+
+    def hide(self) -> None:
+        """Let GKE be out of reach."""
+        self._hidden = True
+
+    def show(self) -> None:
+        self._hidden = False
+
+    def refuse_next_create(self, failure: Failure) -> None:
+        """Refuse one creation more."""
+        self._refusals.append(failure)
+
+    def lose_next_answer(self) -> None:
+        """Take the next order and let its answer be lost on the way."""
+        self._answer_lost = True
+
+    def ordered(self, verb: Verb) -> list[PoolName]:
+        """Name the pools of the orders that were taken up, oldest first."""
+        return [call.pool for call in self.calls if call.verb is verb and call.outcome != Started(None)]
+
+    # inside
+
+    def _nothing(self, order: PoolOrder) -> Observation:
+        if order.cluster_gke_id is not None and order.cluster_gke_id != self.cluster_gke_id:
+            return Unreadable(f"cluster {order.cluster_path} is another one than the one on record.")
+        operation = self.operations.get(order.operation or "")
+        if operation is None:
+            return Absent()
+        if not operation.done:
+            return Creating()
+        return Absent() if operation.failure is None else Broken(operation.failure)
+
+    def _create(self, order: PoolOrder) -> Outcome:
+        name = _name(order)
+        if self._refusals:
+            return Refused(self._refusals.pop(0))
+        if order.spec is None:
+            return Refused(Failure(FailureKind.CONFIGURATION, "what to make is not known."))
+        if name in self.pools:
+            return Refused(Failure(FailureKind.NAME_TAKEN, f"Already exists: {name}."))
+        if self._full():
+            return Refused(Failure(FailureKind.RATE, "Too many operations."))
+        operation = self._begin(name, order.cluster_path)
+        self.pools[name] = FakePool(name=name, order=order, seen=Creating(), operation=operation)
+        return Started(operation.name)
+
+    def _delete(self, order: PoolOrder) -> Outcome:
+        pool = self.pools.get(_name(order))
+        if pool is None or not _is_ours(pool, order) or isinstance(pool.seen, Deleting):
+            return Started(None)
+        if pool.operation is not None:
+            return Refused(
+                Failure(FailureKind.BUSY, f"Cluster is running incompatible operation {pool.operation.name}.")
+            )
+        if self._full():
+            return Refused(Failure(FailureKind.RATE, "Too many operations."))
+        pool.operation = self._begin(pool.name, order.cluster_path)
+        pool.seen = Deleting()
+        return Started(pool.operation.name)
+
+    def _answered(self, verb: Verb, order: PoolOrder, outcome: Outcome | None) -> Outcome:
+        """Log the order; an answer that does not arrive is Temporary."""
+        if self._answer_lost:
+            self._answer_lost, outcome = False, None
+        self.calls.append(Call(at=self._clock.now(), verb=verb, pool=_name(order), outcome=outcome))
+        if outcome is None:
+            raise Temporary("The service is currently unavailable.")
+        return outcome
+
+    def _refuse_hidden(self) -> None:
+        if self._hidden:
+            raise Temporary("The service is currently unavailable.")
+
+    def _full(self) -> bool:
+        return sum(not operation.done for operation in self.operations.values()) >= self.operation_limit
+
+    def _begin(self, pool: PoolName, cluster_path: str) -> FakeOperation:
+        operation = FakeOperation(name=f"operation-{len(self.operations) + 1}", pool=pool, cluster_path=cluster_path)
+        self.operations[operation.name] = operation
+        return operation
+
+    def _end(self, pool: PoolName, failure: Failure | None) -> None:
+        operation = self.pools[pool].operation
+        if operation is None:
+            raise AssertionError(f"no operation runs on {pool}")
+        operation.done, operation.failure = True, failure
+        self.pools[pool].operation = None
+
+
+def _name(order: PoolOrder) -> PoolName:
+    return pool_name(order.slice_id, order.attempt)
+
+
+def _is_ours(pool: FakePool, order: PoolOrder) -> bool:
+    made = pool.order
+    return made is not None and (made.slice_id, made.job.uid) == (order.slice_id, order.job.uid)
+
+
+def _fingerprint(pool: FakePool) -> str | None:
+    return pool.order.spec.fingerprint if pool.order is not None and pool.order.spec is not None else None
+
+
+def _path(pool: FakePool) -> str:
+    return pool.order.cluster_path if pool.order is not None else ""

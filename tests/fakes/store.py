@@ -1,0 +1,219 @@
+"""The records in memory, with the contract of the real ones and a memory of what was asked.
+
+Values are kept as documents: what the wire cannot say does not come back.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, TypeVar
+
+from shared.domain.clusters import ClusterSettings
+from shared.domain.governor import Governor, Slot
+from shared.domain.jobsets import JobSetRecord
+from shared.domain.records import Phase, SliceRecord
+from shared.domain.slices import ClusterId, JobSetUid, SliceId
+from shared.domain.sweep import ClusterWatch
+from shared.ports import Change, Permanent, Record, Rejection, Revision, StaleRecord, Stored, Temporary
+from shared.wire.cluster_settings import decode_settings, encode_settings, settings_key
+from shared.wire.documents import COLLECTIONS, Fields, Key, decode, encode, encode_rejection, key, key_of, place_of, rejection_key
+
+R = TypeVar("R", bound=Record)
+Due = TypeVar("Due", SliceRecord, JobSetRecord)
+
+
+@dataclass(frozen=True, slots=True)
+class _Document:
+    fields: Fields
+    revision: Revision
+
+
+@dataclass(slots=True)
+class FakeStore:
+    """The port `SliceStore`. Buttons: `unavailable`, `fail_next`, `lose_next_answer`, `meanwhile`."""
+
+    commits: list[tuple[Change, ...]] = field(default_factory=list)
+    """Every commit that was written, oldest first."""
+    rejections: dict[str, Rejection] = field(default_factory=dict)
+    unreadable: dict[str, str] = field(default_factory=dict)
+    """Documents that were left out of a list, and why."""
+    unavailable: bool = False
+    """While set, every call is Temporary."""
+    _documents: dict[Key, _Document] = field(default_factory=dict)
+    _failures: deque[Exception] = field(default_factory=deque)
+    _meanwhile: deque[Callable[[], object]] = field(default_factory=deque)
+    _lost_answers: int = 0
+    _revisions: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+    _lock: threading.RLock = field(default_factory=threading.RLock)
+
+    # What the port promises
+
+    def settings(self, cluster: ClusterId) -> ClusterSettings | None:
+        self._answer()
+        document = self._documents.get(settings_key(cluster))
+        return decode_settings(cluster, document.fields, document.revision) if document else None
+
+    def clusters(self) -> tuple[ClusterId, ...]:
+        self._answer()
+        return tuple(sorted(ClusterId(known.id) for known in self._documents if known.collection == "clusters"))
+
+    def jobsets(self, cluster: ClusterId, uids: Collection[JobSetUid]) -> Mapping[JobSetUid, Stored[JobSetRecord]]:
+        self._answer()
+        found = ((uid, self._read(JobSetRecord, key(JobSetRecord, cluster, uid))) for uid in uids)
+        return {uid: stored for uid, stored in found if stored}
+
+    def slices(self, cluster: ClusterId, ids: Collection[SliceId]) -> Mapping[SliceId, Stored[SliceRecord]]:
+        self._answer()
+        found = ((id_, self._read(SliceRecord, key(SliceRecord, cluster, id_))) for id_ in ids)
+        return {id_: stored for id_, stored in found if stored}
+
+    def due_slices(self, now: datetime, most: int) -> tuple[SliceRecord, ...]:
+        self._answer()
+        return _longest_due((stored.value for stored in self._all(SliceRecord)), now, most)
+
+    def due_jobsets(self, now: datetime, most: int) -> tuple[JobSetRecord, ...]:
+        self._answer()
+        return _longest_due((stored.value for stored in self._all(JobSetRecord)), now, most)
+
+    def queued_slices(self, cluster: ClusterId, most: int) -> tuple[SliceRecord, ...]:
+        self._answer()
+        queued = [record for record in self.slice_records(cluster) if record.phase is Phase.QUEUED]
+        return tuple(sorted(queued, key=lambda record: (record.since, record.id)))[:most]
+
+    def live_jobsets(self, cluster: ClusterId) -> Iterator[Stored[JobSetRecord]]:
+        self._answer()
+        every = tuple(self._all(JobSetRecord))
+        return (stored for stored in every if stored.value.cluster == cluster and stored.value.live)
+
+    def kept_slices(self, cluster: ClusterId) -> Iterator[Stored[SliceRecord]]:
+        self._answer()
+        every = tuple(self._all(SliceRecord))
+        return (
+            stored for stored in every if stored.value.job.cluster == cluster and stored.value.phase is not Phase.GONE
+        )
+
+    def slots(self, cluster: ClusterId) -> tuple[Stored[Slot], ...]:
+        self._answer()
+        taken = [stored for stored in self._all(Slot) if stored.value.cluster == cluster]
+        return tuple(sorted(taken, key=lambda stored: stored.value.number))
+
+    def governor(self, cluster: ClusterId) -> Stored[Governor] | None:
+        self._answer()
+        return self._read(Governor, key(Governor, cluster))
+
+    def watch(self, cluster: ClusterId) -> Stored[ClusterWatch] | None:
+        self._answer()
+        return self._read(ClusterWatch, key(ClusterWatch, cluster))
+
+    def commit(self, *changes: Change) -> tuple[Revision, ...]:
+        if self._meanwhile:
+            self._meanwhile.popleft()()
+        self._answer()
+        with self._lock:
+            documents = dict(self._documents)
+            revisions = tuple(self._apply(change, documents) for change in changes)
+            self._documents = documents
+            self.commits.append(changes)
+        if self._lost_answers:
+            self._lost_answers -= 1
+            raise Temporary("the answer to a commit was lost")
+        return revisions
+
+    def reject(self, rejection: Rejection) -> None:
+        self._answer()
+        self.rejections[rejection.message] = rejection
+        self.put_document(rejection_key(rejection), encode_rejection(rejection))
+
+    # Buttons
+
+    def fail_next(self, *errors: Exception) -> None:
+        """Let the next calls raise these, one each, without any effect."""
+        self._failures.extend(errors)
+
+    def lose_next_answer(self) -> None:
+        """Let the next commit be written, and its caller not learn it."""
+        self._lost_answers += 1
+
+    def meanwhile(self, *acts: Callable[[], object]) -> None:
+        """Let somebody else do this right before the next commits, one each."""
+        self._meanwhile.extend(acts)
+
+    # What people and other worlds do
+
+    def put(self, *records: Record) -> None:
+        """Have these records, whatever there was; no commit is remembered."""
+        for record in records:
+            self.put_document(key_of(record), encode(record))
+
+    def put_settings(self, settings: ClusterSettings) -> None:
+        """Write a cluster's settings as a person would: their version is a new one, whatever it says."""
+        self.put_document(settings_key(settings.cluster), encode_settings(settings))
+
+    def edit_slice(self, cluster: ClusterId, id_: SliceId, **fields: Any) -> None:
+        """Change fields of a slice's document in the console: `hold`, `release_requested`, `note`."""
+        place = key(SliceRecord, cluster, id_)
+        with self._lock:
+            self.put_document(place, {**self._documents[place].fields, **fields})
+
+    def put_document(self, place: Key, fields: Fields) -> None:
+        with self._lock:
+            self._documents = {**self._documents, place: _Document(fields, self._next_revision())}
+
+    # What a test looks at
+
+    def document(self, place: Key) -> Fields | None:
+        found = self._documents.get(place)
+        return found.fields if found else None
+
+    def slice_records(self, cluster: ClusterId) -> tuple[SliceRecord, ...]:
+        """Give every slice of a cluster, GONE ones too, by id."""
+        return tuple(stored.value for stored in self._all(SliceRecord) if stored.value.job.cluster == cluster)
+
+    def jobset_records(self, cluster: ClusterId) -> tuple[JobSetRecord, ...]:
+        """Give every JobSet of a cluster, tombstones too, by UID."""
+        return tuple(stored.value for stored in self._all(JobSetRecord) if stored.value.cluster == cluster)
+
+    def _answer(self) -> None:
+        if self.unavailable:
+            raise Temporary("the store is unavailable")
+        if self._failures:
+            raise self._failures.popleft()
+
+    def _read(self, kind: type[R], place: Key) -> Stored[R] | None:
+        document = self._documents.get(place)
+        return Stored(decode(kind, document.fields), document.revision) if document else None
+
+    def _all(self, kind: type[R]) -> Iterator[Stored[R]]:
+        for place, document in sorted(self._documents.items(), key=lambda item: item[0].id):
+            if place.collection == COLLECTIONS[kind]:
+                try:
+                    yield Stored(decode(kind, document.fields), document.revision)
+                except Permanent as problem:
+                    self.unreadable[str(place)] = str(problem)
+
+    def _apply(self, change: Change, documents: dict[Key, _Document]) -> Revision:
+        place = place_of(change)
+        there = documents.get(place)
+        if (there and there.revision) != (change.before and change.before.revision):
+            raise StaleRecord(f"{place} was written since it was read")
+        if change.after is None:
+            del documents[place]
+            return Revision("")
+        strangers = there.fields if there else {}
+        fields = {**strangers, **encode(change.after)}
+        if there is None or fields != there.fields:  # as Firestore: what changes nothing is no new edition
+            documents[place] = _Document(fields, self._next_revision())
+        return documents[place].revision
+
+    def _next_revision(self) -> Revision:
+        return Revision(f"edition-{next(self._revisions)}")
+
+
+def _longest_due(records: Iterable[Due], now: datetime, most: int) -> tuple[Due, ...]:
+    due = [(record.due_at, str(key_of(record)), record) for record in records if record.due_at and record.due_at <= now]
+    return tuple(record for *_, record in sorted(due, key=lambda item: item[:2])[:most])

@@ -1,0 +1,135 @@
+"""What a researcher sees when nothing, or the usual, goes wrong."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shared.domain.decisions import Reason
+from shared.domain.facts import JobSetState
+from shared.domain.observations import Failure, FailureKind
+from shared.domain.records import Phase
+from tests.builders import CLUSTER, a_request, leaders_wait
+from tests.fakes.backend import Verb
+from tests.world import LiveJobSet, World
+
+
+def reasons(world: World, jobset: LiveJobSet, index: int = 0) -> list[Reason]:
+    return [transition.reason for transition in world.record(jobset, index).transitions]
+
+
+def test_a_slice_goes_from_wanted_to_ready_to_gone_and_says_so() -> None:
+    world = World()
+    jobset = world.jobset_appears()
+    world.settle(minutes=10, until=lambda: jobset.bound == {0})
+    world.settle(minutes=2)
+    world.ends(jobset)
+    world.settle(minutes=5)
+    assert reasons(world, jobset) == [
+        Reason.CREATION_STARTED,
+        Reason.HOSTS_JOINING,
+        Reason.READY,
+        Reason.DELETION_STARTED,
+        Reason.RELEASED,
+    ]
+    assert [update.transition.reason for update in world.bus.updates] == reasons(world, jobset)
+    assert world.record(jobset).sentence == "Released: the JobSet completed."
+
+
+def test_a_suspended_jobset_gives_its_slice_back_and_a_resumed_one_gets_another() -> None:
+    world = World()
+    jobset = world.jobset_appears()
+    world.settle(minutes=10, until=lambda: jobset.bound == {0})
+    world.suspends(jobset)
+    world.settle(minutes=5)
+    assert (world.pools, world.record(jobset).phase) == ([], Phase.GONE)
+    world.resumes(jobset)
+    world.settle(minutes=10, until=lambda: jobset.bound == {0})
+    world.settle(minutes=2)
+    assert world.record(jobset).phase is Phase.READY
+    assert world.pools == [world.record(jobset).pool]
+    assert world.record(jobset).attempt == 2
+
+
+def test_a_jobset_that_restarts_keeps_its_slice() -> None:
+    world = World()
+    jobset = world.jobset_appears()
+    world.settle(minutes=10, until=lambda: jobset.bound == {0})
+    world.settle(minutes=2)
+    jobset.bound.clear()
+    world.cluster_lives()
+    world.settle(minutes=10)
+    assert world.record(jobset).phase is Phase.READY
+    assert len(world.backend.calls) == 1
+
+
+def test_a_stockout_is_waited_out_and_the_next_attempt_made_without_anybody() -> None:
+    world = World()
+    jobset = world.jobset_appears()
+    world.cluster_lives()
+    world.deliver()
+    world.backend.fail(world.record(jobset).pool, Failure(FailureKind.STOCKOUT, "[GCE_STOCKOUT] none left."))
+    world.settle(minutes=10, until=lambda: jobset.bound == {0})
+    world.settle(minutes=2)
+    assert Reason.STOCKOUT in reasons(world, jobset)
+    assert world.record(jobset).phase is Phase.READY
+    assert world.pools == [world.record(jobset).pool]
+
+
+def test_more_slices_than_gke_takes_operations_queue_and_all_are_served() -> None:
+    world = World()
+    jobset = world.jobset_appears(slices=12)
+    world.cluster_lives()
+    world.deliver()
+    phases = sorted(record.phase for record in world.records.values())
+    assert phases == [Phase.PROVISIONING] * 5 + [Phase.QUEUED] * 7
+    world.settle(minutes=30, until=lambda: len(jobset.bound) == 12)
+    world.settle(minutes=2)
+    assert {record.phase for record in world.records.values()} == {Phase.READY}
+    assert world.store.slots(CLUSTER) == ()
+    refused = [call for call in world.backend.calls if "RATE" in repr(call.outcome)]
+    assert refused == []
+
+
+def test_an_impossible_request_is_refused_with_the_reason_and_costs_nothing() -> None:
+    world = World()
+    request = a_request(accelerator="tpu-v5p-slice", topology="3x5x7")
+    world.publish(leaders_wait(0, requests=(request,)))
+    world.deliver()
+    (record,) = world.records.values()
+    assert (record.phase, record.due_at) == (Phase.REFUSED, None)
+    assert "3x5x7" in record.sentence
+    assert [update.transition.reason for update in world.bus.updates] == [Reason.IMPOSSIBLE_SHAPE]
+    assert world.backend.calls == []
+
+
+@pytest.mark.parametrize("state", [JobSetState.COMPLETED, JobSetState.FAILED, JobSetState.DELETED])
+def test_whatever_its_end_a_jobset_leaves_nothing_behind(state: JobSetState) -> None:
+    world = World()
+    jobset = world.jobset_appears(slices=3)
+    world.settle(minutes=10, until=lambda: len(jobset.bound) == 3)
+    world.ends(jobset, state)
+    world.settle(minutes=10)
+    assert world.pools == []
+    assert {record.phase for record in world.records.values()} == {Phase.GONE}
+
+
+@given(seed=st.integers(0, 10_000))
+def test_messages_may_come_late_twice_and_in_any_order(seed: int) -> None:
+    chance = random.Random(seed)
+    world = World()
+    jobset = world.jobset_appears(slices=2)
+    for _ in range(12):
+        world.cluster_lives()
+        world.shuffle_messages(chance)
+        world.settle(minutes=1)
+    world.ends(jobset)
+    world.shuffle_messages(chance)
+    world.settle(minutes=20)
+    assert world.pools == []
+    assert {record.phase for record in world.records.values()} == {Phase.GONE}
+    taken = world.backend.ordered(Verb.CREATE)
+    assert len(taken) == len(set(taken))

@@ -1,0 +1,53 @@
+"""Whatever side effect is the last of a process, redelivery and the sweep bring about the same right world."""
+
+from __future__ import annotations
+
+import pytest
+
+from shared.domain.observations import Creating, Failure, FailureKind
+from shared.domain.records import Phase
+from tests.world import Fuse, World
+
+STOCKOUT = Failure(FailureKind.STOCKOUT, "[GCE_STOCKOUT] us-central2-b has not enough resources")
+
+
+def live_through_a_jobset(fuse: Fuse) -> World:
+    """Two slices, of which the first meets a stockout; both serve; the JobSet completes; nothing is left."""
+    world = World(fuse)
+    jobset = world.jobset_appears(slices=2)
+    world.cluster_lives()
+    world.deliver()
+    if isinstance(getattr(world.backend.pools.get(world.record(jobset).pool), "seen", None), Creating):
+        world.backend.fail(world.record(jobset).pool, STOCKOUT)
+    world.settle(minutes=30, until=lambda: len(jobset.bound) == 2)
+    assert len(jobset.bound) == 2, "both leaders come to their hosts"
+    world.settle(minutes=3)
+    world.ends(jobset)
+    world.settle(minutes=40)
+    return world
+
+
+def test_without_a_crash_everything_is_served_and_nothing_is_left() -> None:
+    world = live_through_a_jobset(Fuse())
+    assert_right(world)
+    creates = [call for call in world.backend.calls if call.verb == "CREATE"]
+    assert len(creates) == 3, "one per slice, and one more after the stockout"
+
+
+def assert_right(world: World) -> None:
+    assert world.pools == []
+    assert {record.phase for record in world.records.values()} == {Phase.GONE}
+    assert all(record.due_at is None and record.told == record.turns for record in world.records.values())
+    assert world.store.slots(next(iter(world.records.values())).job.cluster) == ()
+
+
+SIDE_EFFECTS = live_through_a_jobset(count := Fuse()) and count.burnt
+
+
+@pytest.mark.parametrize("last", range(1, SIDE_EFFECTS + 1))
+def test_killed_after_any_side_effect_the_world_ends_the_same(last: int) -> None:
+    world = live_through_a_jobset(Fuse(blows_after=last))
+    assert world.crashes == 1
+    assert_right(world)
+    names = [call.pool for call in world.backend.calls if call.verb == "CREATE" and "Started" in repr(call.outcome)]
+    assert len(names) == len(set(names)) == 3, "no pool is bought twice"

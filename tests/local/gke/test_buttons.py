@@ -1,0 +1,214 @@
+"""Trouble and repairs, by the buttons a person has."""
+
+import json
+from typing import Any
+
+import pytest
+from google.cloud import container_v1 as gke
+
+from infra.local.gke.buttons import press
+from infra.local.gke.codes import Code
+from tests.local.gke.world import DEMO, World, a_pool, pool_path
+
+Status = gke.NodePool.Status
+
+
+def _press(world: World, button: str, **body: Any) -> dict[str, Any]:
+    method, path = button.split()
+    status, reply = press(world.plane, method, path, json.dumps(body).encode())
+    assert status == 200, reply
+    return reply
+
+
+def _refused(world: World, button: str, **body: Any) -> tuple[int, str]:
+    method, path = button.split()
+    status, reply = press(world.plane, method, path, json.dumps(body).encode())
+    return status, reply["error"]
+
+
+def _running() -> World:
+    world = World()
+    world.create()
+    world.after(10)
+    return world
+
+
+@pytest.mark.parametrize(
+    ("kind", "code", "text"),
+    [
+        ("permission", Code.PERMISSION_DENIED, f'Required "container.clusters.update" permission(s) for "{DEMO}".'),
+        ("unavailable", Code.UNAVAILABLE, "The service is currently unavailable."),
+        ("internal", Code.INTERNAL, "Internal error encountered."),
+        ("reservation", Code.RESOURCE_EXHAUSTED, "Reservation does not have enough resources for the request"),
+    ],
+)
+def test_a_fault_refuses_one_call_and_is_then_used_up(kind: str, code: Code, text: str) -> None:
+    world = World()
+    _press(world, "POST /faults", kind=kind)
+    refused = world.create_refused()
+    assert (refused.code, refused.message[: len(text)]) == (code, text)
+    world.create()
+
+
+def test_a_fault_of_several_times_is_counted_down() -> None:
+    world = World()
+    _press(world, "POST /faults", kind="unavailable", times=2)
+    world.create_refused()
+    assert _press(world, "GET /faults")["faults"][0]["times"] == 1
+    world.create_refused()
+    world.create()
+
+
+def test_a_fault_without_end_is_there_until_it_is_forgotten() -> None:
+    world = World()
+    _press(world, "POST /faults", kind="unavailable", times=None)
+    for _ in range(3):
+        world.create_refused()
+    _press(world, "DELETE /faults")
+    world.create()
+
+
+@pytest.mark.parametrize(
+    "other", [{"pools": "other-.*"}, {"zone": "us-central2-a"}, {"method": "DeleteNodePool"}], ids=str
+)
+def test_a_fault_for_others_is_not_met(other: dict[str, str]) -> None:
+    world = World()
+    _press(world, "POST /faults", kind="unavailable", **other)
+    world.create()
+
+
+def test_reads_meet_faults_meant_for_any_method() -> None:
+    world = _running()
+    _press(world, "POST /faults", kind="permission", method="*", times=3)
+    read = gke.GetNodePoolRequest(name=pool_path())
+    assert '"container.clusters.get"' in world.refused("GetNodePool", read).message
+    location = "projects/demo-project/locations/us-central2"
+    assert world.refused("ListOperations", gke.ListOperationsRequest(parent=location)).code == Code.PERMISSION_DENIED
+    missing = gke.GetOperationRequest(name=f"{location}/operations/operation-1")
+    assert world.refused("GetOperation", missing).code == Code.PERMISSION_DENIED
+
+
+def test_an_answer_may_be_lost_although_the_call_was_taken() -> None:
+    world = World()
+    _press(world, "POST /faults", kind="lost_answer")
+    assert world.create_refused().code == Code.UNAVAILABLE
+    assert world.pool().status == Status.PROVISIONING
+
+
+def test_a_refused_create_does_not_use_up_a_stockout() -> None:
+    world = World()
+    _press(world, "POST /faults", kind="stockout")
+    world.create_refused(a_pool(initial_node_count=1))
+    assert len(_press(world, "GET /faults")["faults"]) == 1
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"kind": "flood"},
+        {},
+        {"kind": "quota", "speed": 3},
+        {"kind": "quota", "times": "often"},
+        {"kind": "quota", "pools": "("},
+    ],
+    ids=str,
+)
+def test_an_unknown_fault_is_refused(body: dict[str, Any]) -> None:
+    status, error = _refused(World(), "POST /faults", **body)
+    assert status == 400
+    assert "stockout" in error
+
+
+def test_a_broken_host_is_not_ready_until_it_is_healed() -> None:
+    world = _running()
+    _press(world, "POST /hosts/break", pool="pool")
+    world.after(0)
+    assert sorted(world.conditions().values()) == ["False", "True"]
+    _press(world, "POST /hosts/heal", pool="pool")
+    world.after(0)
+    assert list(world.conditions().values()) == ["True", "True"]
+
+
+def test_a_host_is_broken_by_name() -> None:
+    world = _running()
+    name = max(world.nodes.nodes)
+    _press(world, "POST /hosts/break", pool="pool", host=name)
+    world.after(0)
+    assert world.conditions()[name] == "False"
+
+
+def test_a_repair_recreates_the_whole_set_and_the_pool_is_reconciling() -> None:
+    world = _running()
+    _press(world, "POST /hosts/break", pool="pool")
+    _press(world, "POST /hosts/repair", pool="pool")
+    world.after(1)
+    assert world.pool().status == Status.RECONCILING
+    assert world.nodes.nodes == {}
+    assert world.delete_refused().code == Code.FAILED_PRECONDITION
+    world.after(10)
+    assert world.pool().status == Status.RUNNING
+    assert list(world.conditions().values()) == ["True", "True"]
+
+
+def test_preempted_hosts_are_gone_and_others_come_later() -> None:
+    world = _running()
+    _press(world, "POST /hosts/preempt", pool="pool")
+    world.after(1)
+    assert (world.nodes.nodes, world.pool().status) == ({}, Status.RUNNING)
+    world.after(10)
+    assert list(world.conditions().values()) == ["True", "True"]
+
+
+def test_a_master_upgrade_excludes_node_pool_operations_while_it_lasts() -> None:
+    world = World()
+    (upgrade,) = _press(world, "POST /operations", cluster=DEMO, kind="UPGRADE_MASTER", seconds=20)["operations"]
+    refused = world.create_refused()
+    assert refused.message == f"Cluster is running incompatible operation {upgrade['name']}."
+    world.after(21)
+    world.create()
+
+
+@pytest.mark.parametrize(
+    ("button", "body"),
+    [
+        ("POST /hosts/break", {"pool": "other"}),
+        ("POST /hosts/break", {"pool": "pool", "host": "other"}),
+        ("POST /operations", {"cluster": "other"}),
+        ("POST /operations", {"cluster": DEMO, "kind": "CREATE_NODE_POOL"}),
+    ],
+)
+def test_a_button_for_what_is_not_there_is_refused(button: str, body: dict[str, Any]) -> None:
+    assert _refused(_running(), button, **body)[0] == 400
+
+
+def test_a_repair_is_refused_while_the_pool_is_under_an_operation() -> None:
+    world = World()
+    world.create()
+    assert "is under operation-" in _refused(world, "POST /hosts/repair", pool="pool")[1]
+
+
+@pytest.mark.parametrize("body", [b"[]", b"{", b'"pool"'])
+def test_a_body_that_is_no_object_is_refused(body: bytes) -> None:
+    assert press(World().plane, "POST", "/faults", body)[0] == 400
+
+
+def test_an_unknown_button_lists_the_buttons() -> None:
+    status, reply = press(World().plane, "GET", "/", b"")
+    assert status == 404
+    assert "POST /faults" in reply["buttons"]
+
+
+def test_pools_hosts_and_calls_can_be_looked_at() -> None:
+    world = _running()
+    world.create_refused()
+    (pool,) = _press(world, "GET /pools")["pools"]
+    assert (pool["name"], pool["status"], len(pool["hosts"])) == ("pool", "RUNNING", 2)
+    hosts = _press(world, "GET /hosts")["hosts"]
+    assert [host["shows"]["chips"] for host in hosts] == [True, True]
+    calls = _press(world, "GET /calls")["calls"]
+    assert [(call["method"], call["pool"], call["code"]) for call in calls] == [
+        ("CreateNodePool", "pool", "OK"),
+        ("CreateNodePool", "pool", "ALREADY_EXISTS"),
+    ]
+    assert calls[0]["at"] < calls[1]["at"]
+    assert calls[0]["monotonic"] <= calls[1]["monotonic"]

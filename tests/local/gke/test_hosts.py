@@ -1,0 +1,96 @@
+"""Hosts as Nodes: what their manifests say, and that the API is told what changed and nothing else."""
+
+import re
+
+from google.cloud import container_v1 as gke
+
+from infra.local.gke.paths import instance_names, instance_stem
+from tests.local.gke.world import World, a_pool, a_single_host
+
+
+def _usable(pool: gke.NodePool | None = None) -> World:
+    world = World()
+    world.create(pool)
+    world.after(10)
+    return world
+
+
+def test_a_node_carries_gkes_labels_the_pools_and_its_provider_id() -> None:
+    world = _usable(a_pool(config={"labels": {"google.com/tpu-slice-id": "slice"}}))
+    name, node = next(iter(world.nodes.nodes.items()))
+    assert node["metadata"]["labels"] == {
+        "google.com/tpu-slice-id": "slice",
+        "kubernetes.io/hostname": name,
+        "kubernetes.io/os": "linux",
+        "kubernetes.io/arch": "amd64",
+        "node.kubernetes.io/instance-type": "ct4p-hightpu-4t",
+        "topology.kubernetes.io/zone": "us-central2-b",
+        "topology.kubernetes.io/region": "us-central2",
+        "cloud.google.com/gke-nodepool": "pool",
+        "cloud.google.com/gke-tpu-accelerator": "tpu-v4-podslice",
+        "cloud.google.com/gke-tpu-topology": "2x2x2",
+        "cloud.google.com/gke-accelerator-count": "4",
+    }
+    assert node["spec"]["providerID"] == f"gce://demo-project/us-central2-b/{name}"
+
+
+def test_a_single_host_is_labelled_with_its_machines_topology() -> None:
+    world = _usable(a_single_host(config={"machine_type": "ct5lp-hightpu-8t", "spot": True}))
+    (node,) = world.nodes.nodes.values()
+    assert node["metadata"]["labels"]["cloud.google.com/gke-tpu-topology"] == "2x4"
+    assert node["metadata"]["labels"]["cloud.google.com/gke-spot"] == "true"
+
+
+def test_a_ready_node_has_the_tpu_taint_and_the_pools() -> None:
+    taint = gke.NodeTaint(key="team", value="a", effect=gke.NodeTaint.Effect.NO_EXECUTE)
+    (node, _) = _usable(a_pool(config={"taints": [taint]})).nodes.nodes.values()
+    assert node["spec"]["taints"] == [
+        {"key": "team", "value": "a", "effect": "NoExecute"},
+        {"key": "google.com/tpu", "value": "present", "effect": "NoSchedule"},
+    ]
+
+
+def test_a_taint_given_as_gkes_own_is_there_once() -> None:
+    taint = gke.NodeTaint(key="google.com/tpu", value="present", effect=gke.NodeTaint.Effect.NO_SCHEDULE)
+    (node, _) = _usable(a_pool(config={"taints": [taint]})).nodes.nodes.values()
+    assert len(node["spec"]["taints"]) == 1
+
+
+def test_a_node_offers_what_the_machine_leaves_to_pods() -> None:
+    pods = gke.MaxPodsConstraint(max_pods_per_node=15)
+    (node, _) = _usable(a_pool(max_pods_constraint=pods)).nodes.nodes.values()
+    assert node["status"]["allocatable"] == {
+        "cpu": "239330m",
+        "memory": "385Gi",
+        "pods": "15",
+        "google.com/tpu": "4",
+    }
+
+
+def test_the_api_is_told_each_change_once() -> None:
+    world = _usable(a_single_host())
+    world.after(100)
+    (name,) = world.nodes.nodes
+    assert world.nodes.said == [f"register {name}", f"update {name}", f"update {name}"]
+
+
+def test_what_the_api_did_not_take_is_told_again() -> None:
+    world = World()
+    world.create(a_single_host())
+    world.nodes.down = True
+    world.after(5.5)
+    assert world.nodes.nodes == {}
+    world.nodes.down = False
+    world.after(0.5)
+    assert len(world.nodes.nodes) == 1
+
+
+def test_instance_names_fit_and_differ_even_for_the_largest_pool() -> None:
+    stem = instance_stem("a-cluster-with-quite-a-long-name-of-40-c", "p" * 40, "token")
+    names = instance_names(stem, 1_000)
+    assert len(set(names)) == 1_000
+    assert all(len(name) <= 63 and re.fullmatch(r"gke-[-a-z0-9]+-[0-9a-f]{8}-[0-9a-z]{4}", name) for name in names)
+
+
+def test_another_create_of_the_same_name_makes_other_instances() -> None:
+    assert instance_stem("demo", "pool", "one") != instance_stem("demo", "pool", "two")

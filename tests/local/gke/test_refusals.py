@@ -1,0 +1,344 @@
+"""One case for each row of the table of refusals, and the words of those that were seen on GKE."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from google.cloud import container_v1 as gke
+
+from infra.local.gke.codes import Code
+from infra.local.gke.refusals import RULES, refusal
+from infra.local.gke.rules import OURS, Ask, Refusal
+from infra.local.gke.state import Operation, State
+from tests.local.gke.world import DEMO, Policy, World, a_cluster, a_pool, a_single_host, a_state
+
+_Reserve = gke.ReservationAffinity.Type
+_Type = gke.Operation.Type
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    rule: str
+    pool: gke.NodePool
+    state: State | None = None
+    method: str = "CreateNodePool"
+    cluster: str = DEMO
+
+
+def _configured(**config: Any) -> gke.NodePool:
+    return a_pool(config=config)
+
+
+def _labelled(**labels: str) -> gke.NodePool:
+    return _configured(labels={key.replace("__", "/").replace("_", "."): value for key, value in labels.items()})
+
+
+def _placed(**policy: Any) -> gke.NodePool:
+    return a_pool(placement_policy=Policy(**policy))
+
+
+def _compact(topology: str, **changes: Any) -> gke.NodePool:
+    return a_pool(placement_policy=Policy(type_=Policy.Type.COMPACT, tpu_topology=topology), **changes)
+
+
+def _tainted(*taints: gke.NodeTaint) -> gke.NodePool:
+    return _configured(taints=taints)
+
+
+def _reserved(kind: int, key: str = "", *values: str) -> gke.ReservationAffinity:
+    return gke.ReservationAffinity(consume_reservation_type=kind, key=key, values=values)
+
+
+def _during(kind: int, *targets: str, limit: int = 5) -> State:
+    state = a_state(a_cluster(concurrent_operations=limit))
+    for target in targets:
+        name = f"operation-1-{target[-4:]}"
+        state = state.with_operation(Operation(name=name, kind=kind, cluster=DEMO, target=target, started=0, due=1))
+    return state
+
+
+def _with_pool() -> State:
+    world = World()
+    world.create()
+    world.after(30)
+    return world.plane.look()[0]
+
+
+TAINT = gke.NodeTaint(key="team", value="a", effect=gke.NodeTaint.Effect.NO_SCHEDULE)
+RESERVATION = "compute.googleapis.com/reservation-name"
+ELSEWHERE = "projects/demo-project/locations/us-central2/clusters/other"
+
+CASES = (
+    Case("another cluster", "cluster-unknown", a_pool(), cluster=ELSEWHERE),
+    Case("a cluster of another location", "cluster-unknown", a_pool(), cluster=DEMO.replace("central2", "east5")),
+    Case("a name of 41 characters", "pool-name", a_pool("p" * 41)),
+    Case("a name with capitals", "pool-name", a_pool("Pool")),
+    Case("a name that starts with a digit", "pool-name", a_pool("1-pool")),
+    Case("a name that ends with a dash", "pool-name", a_pool("pool-")),
+    Case("no name", "pool-name", a_pool("")),
+    Case("a zone of another region", "zone-of-another-region", a_pool(locations=["us-east5-b"])),
+    Case("a region for a zone", "zone-of-another-region", a_pool(locations=["us-central2"])),
+    Case("a zone that does not exist", "zone-unknown", a_pool(locations=["us-central2-z"])),
+    Case("a zone twice", "zone-twice", a_pool(locations=["us-central2-b", "us-central2-b"])),
+    Case("no TPU machine", "machine-type-not-covered", _configured(machine_type="n2-standard-4")),
+    Case("v7", "machine-type-not-covered", _configured(machine_type="tpu7x-standard-4t")),
+    Case("no machine type", "machine-type-not-covered", _configured(machine_type="")),
+    Case("a TPU machine of no such size", "machine-type-unknown", _configured(machine_type="ct5lp-hightpu-3t")),
+    Case("a workload policy", "policy-name-not-covered", _placed(policy_name="mine")),
+    Case("a topology in words", "topology-malformed", _compact("2 by 2")),
+    Case("a topology of four dimensions", "topology-malformed", _compact("2x2x2x2")),
+    Case("v4 2x2x1 with a topology", "topology-on-a-single-host", _compact("2x2x1", initial_node_count=1)),
+    Case(
+        "v5e 2x4 of eight-chip machines with a topology",
+        "topology-on-a-single-host",
+        _compact("2x4", initial_node_count=1, config={"machine_type": "ct5lp-hightpu-8t"}),
+    ),
+    Case("an unsorted topology", "topology-illegal-for-the-machine", _compact("4x2x2")),
+    Case("a topology between the cubes", "topology-illegal-for-the-machine", _compact("2x2x6")),
+    Case("a flat topology for v4", "topology-illegal-for-the-machine", _compact("4x4")),
+    Case(
+        "several hosts of eight chips",
+        "topology-illegal-for-the-machine",
+        _compact("4x4", config={"machine_type": "ct6e-standard-8t"}),
+    ),
+    Case("COMPACT and no topology", "compact-without-topology", _placed(type_=Policy.Type.COMPACT)),
+    Case("a topology and no COMPACT", "topology-without-compact", _placed(tpu_topology="2x2x2")),
+    Case(
+        "a slice in two zones",
+        "multi-host-in-several-zones",
+        a_pool(locations=["us-central2-a", "us-central2-b"]),
+        a_state(a_cluster(zones=("us-central2-a", "us-central2-b"))),
+    ),
+    Case(
+        "a slice in all zones of the cluster, none given",
+        "multi-host-in-several-zones",
+        a_pool(locations=[]),
+        a_state(a_cluster(zones=("us-central2-a", "us-central2-b"))),
+    ),
+    Case("no nodes", "empty-not-covered", a_pool(initial_node_count=0)),
+    Case("half a slice", "size-is-not-the-slice", a_pool(initial_node_count=1)),
+    Case("a slice and a half", "size-is-not-the-slice", a_pool(initial_node_count=3)),
+    Case(
+        "autoscaling without a maximum per zone",
+        "largest-size-is-not-the-slice",
+        a_pool(autoscaling=gke.NodePoolAutoscaling(enabled=True, total_max_node_count=2)),
+    ),
+    Case("1,024 hosts", "too-many-nodes-in-a-zone", _compact("16x16x16", initial_node_count=1_024)),
+    Case("a label with a space", "label-syntax", _labelled(team="a b")),
+    Case("a label value of 64 characters", "label-syntax", _labelled(team="a" * 64)),
+    Case("a label key with two slashes", "label-syntax", _configured(labels={"a/b/c": "d"})),
+    Case("a label of JobSet's", "label-of-kubernetes", _labelled(jobset_sigs_k8s_io__replica="0")),
+    Case("a label of the scheduler's", "label-of-kubernetes", _labelled(kubernetes_io__hostname="mine")),
+    Case("a role", "label-of-kubernetes", _configured(labels={"node-role.kubernetes.io/tpu": ""})),
+    Case(
+        "the accelerator's label",
+        "label-set-by-gke",
+        _configured(labels={"cloud.google.com/gke-tpu-accelerator": "tpu-v4-podslice"}),
+    ),
+    Case("many long labels", "labels-too-long", _labelled(**{f"label{n}": "v" * 60 for n in range(16)})),
+    Case("a resource label with a dot", "resource-label-syntax", _configured(resource_labels={"job": "a.b"})),
+    Case("a resource label with capitals", "resource-label-syntax", _configured(resource_labels={"Job": "a"})),
+    Case(
+        "65 resource labels",
+        "resource-label-syntax",
+        _configured(resource_labels={f"label-{n}": "" for n in range(65)}),
+    ),
+    Case("a taint without effect", "taint-syntax", _tainted(gke.NodeTaint(key="team", value="a"))),
+    Case("a taint without key", "taint-syntax", _tainted(gke.NodeTaint(effect=TAINT.effect))),
+    Case("the same taint twice", "taint-twice", _tainted(TAINT, TAINT)),
+    Case("33 KB of metadata", "metadata-too-large", _configured(metadata={"script": "x" * 33_000})),
+    Case(
+        "auto-upgrade off in a channel",
+        "auto-upgrade-in-a-release-channel",
+        a_pool(management=gke.NodeManagement(auto_repair=True)),
+    ),
+    Case(
+        "a persistent disk for v6e",
+        "disk-type-of-another-family",
+        _compact("4x4", config={"machine_type": "ct6e-standard-4t", "disk_type": "pd-balanced"}, initial_node_count=4),
+    ),
+    Case(
+        "a standard disk for v5p, by boot_disk",
+        "disk-type-of-another-family",
+        _configured(machine_type="ct5p-hightpu-4t", boot_disk=gke.BootDisk(disk_type="pd-standard")),
+    ),
+    Case("a disk of 9 GB", "disk-too-small", _configured(disk_size_gb=9)),
+    Case("a person for a service account", "service-account-format", _configured(service_account="me@example.com")),
+    Case("spot and preemptible", "spot-and-preemptible", _configured(spot=True, preemptible=True)),
+    Case(
+        "spot from a reservation",
+        "spot-with-reservation",
+        _configured(spot=True, reservation_affinity=_reserved(_Reserve.SPECIFIC_RESERVATION, RESERVATION, "mine")),
+    ),
+    Case(
+        "a specific reservation without a name",
+        "reservation-affinity",
+        _configured(reservation_affinity=_reserved(_Reserve.SPECIFIC_RESERVATION, RESERVATION)),
+    ),
+    Case(
+        "a specific reservation under another key",
+        "reservation-affinity",
+        _configured(reservation_affinity=_reserved(_Reserve.SPECIFIC_RESERVATION, "reservation", "mine")),
+    ),
+    Case(
+        "a reservation's name that is none",
+        "reservation-affinity",
+        _configured(reservation_affinity=_reserved(_Reserve.SPECIFIC_RESERVATION, RESERVATION, "My Own")),
+    ),
+    Case(
+        "any reservation, and a name",
+        "reservation-affinity",
+        _configured(reservation_affinity=_reserved(_Reserve.ANY_RESERVATION, RESERVATION, "mine")),
+    ),
+    Case(
+        "300 pods per node",
+        "max-pods",
+        a_pool(max_pods_constraint=gke.MaxPodsConstraint(max_pods_per_node=300)),
+    ),
+    Case(
+        "an additional network without subnetwork",
+        "networks",
+        a_pool(network_config={"additional_node_network_configs": [{"network": "second"}]}),
+    ),
+    Case("DRANET on v4", "networks", a_pool(network_config={"accelerator_network_profile": "auto"})),
+    Case(
+        "queued, from any reservation",
+        "queued-with-reservation",
+        a_pool(queued_provisioning=gke.NodePool.QueuedProvisioning(enabled=True)),
+    ),
+    Case("flex-start", "flex-start-not-covered", _configured(flex_start=True)),
+    Case("a master upgrade", "cluster-busy", a_pool(), _during(_Type.UPGRADE_MASTER, DEMO)),
+    Case(
+        "a create under way",
+        "pool-busy",
+        a_pool(),
+        _during(_Type.CREATE_NODE_POOL, f"{DEMO}/nodePools/pool"),
+    ),
+    Case("a pool of that name", "pool-exists", a_pool(), _with_pool()),
+    Case(
+        "five operations",
+        "too-many-operations",
+        a_pool(),
+        _during(_Type.CREATE_NODE_POOL, *(f"{DEMO}/nodePools/p-{n}" for n in range(5))),
+    ),
+    Case(
+        "two operations where two are allowed",
+        "too-many-operations",
+        a_pool(),
+        _during(_Type.DELETE_NODE_POOL, f"{DEMO}/nodePools/p-1", f"{DEMO}/nodePools/p-2", limit=2),
+    ),
+    Case("delete in another cluster", "cluster-unknown", a_pool(), method="DeleteNodePool", cluster=ELSEWHERE),
+    Case("delete what is not there", "pool-unknown", a_pool(), method="DeleteNodePool"),
+    Case("get what is not there", "pool-unknown", a_pool(), method="GetNodePool"),
+    Case("list another cluster", "cluster-unknown", a_pool(), method="ListNodePools", cluster=ELSEWHERE),
+    Case("get another cluster", "cluster-unknown", a_pool(), method="GetCluster", cluster=ELSEWHERE),
+)
+
+
+def _answer(case: Case) -> Refusal | None:
+    state = case.state or a_state()
+    return refusal(case.method, Ask(state=state, cluster_path=case.cluster, name=case.pool.name, spec=case.pool))
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.rule}: {case.name}")
+def test_gke_refuses(case: Case) -> None:
+    answer = _answer(case)
+    assert answer is not None
+    (row,) = {row.name: row for row in RULES[case.method] if row.name == case.rule}.values()
+    assert (answer.rule, answer.code) == (case.rule, row.code)
+    assert answer.message
+
+
+def test_each_row_has_a_case_a_fact_and_its_words_source() -> None:
+    rows = [row for rules in RULES.values() for row in rules]
+    assert {row.name for row in rows} == {case.rule for case in CASES}
+    assert all(row.fact and row.words for row in rows)
+    limits = [row for row in rows if row.fact == "a limit of the local GKE"]
+    assert limits
+    assert all(row.words == OURS and row.code is Code.UNIMPLEMENTED for row in limits)
+
+
+ACCEPTED: dict[str, Callable[[], gke.NodePool]] = {
+    "a v4 slice": a_pool,
+    "a name of 40 characters": lambda: a_pool("p" * 40),
+    "a single v4 host": a_single_host,
+    "three single v5e hosts": lambda: a_single_host(config={"machine_type": "ct5lp-hightpu-4t"}),
+    "a v5e slice of 2x4 on two hosts": lambda: _compact("2x4", config={"machine_type": "ct5lp-hightpu-4t"}),
+    "a v6e slice": lambda: _compact("4x4", initial_node_count=4, config={"machine_type": "ct6e-standard-4t"}),
+    "the zone left to the cluster": lambda: a_pool(locations=[]),
+    "labels of ours and of Kueue": lambda: _configured(
+        labels={"google.com/tpu-slice-id": "a", "kueue.x-k8s.io/queue-name": "tpu", "node.kubernetes.io/x": ""}
+    ),
+    "spot without a reservation": lambda: _configured(
+        spot=True, reservation_affinity=_reserved(_Reserve.NO_RESERVATION)
+    ),
+    "a block of a shared reservation": lambda: _configured(
+        reservation_affinity=_reserved(
+            _Reserve.SPECIFIC_RESERVATION, RESERVATION, "projects/p/reservations/r/reservationBlocks/b"
+        )
+    ),
+    "auto-upgrade as the channel wants it": lambda: a_pool(
+        management=gke.NodeManagement(auto_upgrade=True, auto_repair=True)
+    ),
+    "autoscaling to the slice's size": lambda: a_pool(
+        autoscaling=gke.NodePoolAutoscaling(enabled=True, max_node_count=2)
+    ),
+    "a service account": lambda: _configured(service_account="nodes@demo-project.iam.gserviceaccount.com"),
+    "few pods per node": lambda: a_pool(max_pods_constraint=gke.MaxPodsConstraint(max_pods_per_node=15)),
+}
+
+
+@pytest.mark.parametrize("pool", ACCEPTED.values(), ids=ACCEPTED)
+def test_gke_accepts(pool: Callable[[], gke.NodePool]) -> None:
+    spec = pool()
+    assert refusal("CreateNodePool", Ask(state=a_state(), cluster_path=DEMO, name=spec.name, spec=spec)) is None
+
+
+def test_auto_upgrade_may_be_off_outside_release_channels() -> None:
+    pool = a_pool(management=gke.NodeManagement(auto_repair=True))
+    state = a_state(a_cluster(release_channel=None))
+    assert refusal("CreateNodePool", Ask(state=state, cluster_path=DEMO, name="pool", spec=pool)) is None
+
+
+@pytest.mark.parametrize(
+    ("rule", "text"),
+    [
+        (
+            "pool-name",
+            (
+                'Invalid value for field "node_pool.name": "Pool". Must be a match of regex '
+                "'(?:[a-z](?:[-a-z0-9]{0,38}[a-z0-9])?)' (only lowercase alphanumerics and '-' allowed, must start "
+                "with a letter and end with an alphanumeric, and must be no longer than 40 characters)."
+            ),
+        ),
+        ("machine-type-unknown", 'Invalid machine type "ct5lp-hightpu-3t" in zone "us-central2-b": GCE_NOT_FOUND'),
+        (
+            "largest-size-is-not-the-slice",
+            "Maximum node count 0 is not a valid size of TPU pod slice with topology 2x2x2",
+        ),
+        ("label-of-kubernetes", "Applying kubernetes label is not allowed: node-role.kubernetes.io/tpu."),
+        (
+            "auto-upgrade-in-a-release-channel",
+            "Auto_upgrade cannot be false when release_channel REGULAR is set.",
+        ),
+        ("cluster-busy", "Cluster is running incompatible operation operation-1-demo."),
+        ("pool-exists", f"Already exists: {DEMO}/nodePools/pool."),
+        (
+            "too-many-operations",
+            'Too many operations: cluster "demo" hits the concurrent operations quota 5, please try again later.',
+        ),
+        ("cluster-unknown", f"Not found: {ELSEWHERE}."),
+        ("pool-unknown", f"Not found: {DEMO}/nodePools/pool."),
+    ],
+)
+def test_it_says_so_in_gkes_words(rule: str, text: str) -> None:
+    answers = [_answer(case) for case in CASES if case.rule == rule]
+    assert text in [answer.message for answer in answers if answer]
+
+
+def test_both_missing_managements_are_named_at_once() -> None:
+    answer = _answer(Case("", "", a_pool(management=gke.NodeManagement())))
+    assert answer is not None
+    assert answer.message == "Auto_upgrade and auto_repair cannot be false when release_channel REGULAR is set."

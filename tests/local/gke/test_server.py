@@ -1,0 +1,214 @@
+"""Google's own client, over loopback, against the server: in this process, and as a program."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+import grpc
+import pytest
+from google.api_core import exceptions
+from google.cloud import container_v1 as gke
+from google.cloud.container_v1.services.cluster_manager.transports import ClusterManagerGrpcTransport
+from google.cloud.pubsub_v1 import PublisherClient, SubscriberClient
+
+from infra.local.gke.buttons import ButtonServer
+from infra.local.gke.control_plane import ControlPlane, Outside
+from infra.local.gke.nodes import RememberedNodes
+from infra.local.gke.server import Server
+from infra.local.gke.state import Pace
+from tests.local.gke.node_api import NodeApi, serving
+from tests.local.gke.world import DEMO, a_pool, a_state, pool_path
+
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
+
+ROOT = Path(__file__).parents[3]
+QUICK = Pace(pending=0, create=0.05, join=0.02, ready=0.02, chips=0.02, delete=0.05, repair=0.05, stockout=0.1)
+DONE = gke.Operation.Status.DONE
+
+T = TypeVar("T")
+
+
+@contextmanager
+def _client(address: str) -> Iterator[gke.ClusterManagerClient]:
+    channel = grpc.insecure_channel(address)
+    with gke.ClusterManagerClient(transport=ClusterManagerGrpcTransport(channel=channel)) as client:
+        yield client
+
+
+def _until(look: Callable[[], T], good: Callable[[T], bool], seconds: float = 10) -> T:
+    deadline = time.monotonic() + seconds
+    while not good(seen := look()):
+        assert time.monotonic() < deadline, seen
+        time.sleep(0.01)
+    return seen
+
+
+def _ended(client: gke.ClusterManagerClient, operation: gke.Operation) -> gke.Operation:
+    path = f"projects/demo-project/locations/us-central2/operations/{operation.name}"
+    return _until(lambda: client.get_operation(name=path), lambda seen: seen.status == DONE)
+
+
+def _call(url: str, method: str = "GET", **body: Any) -> dict[str, Any]:
+    data = json.dumps(body).encode() if body else None
+    with urlopen(Request(url, data, method=method), timeout=5) as reply:
+        return dict(json.load(reply))
+
+
+@pytest.fixture
+def plane() -> Iterator[ControlPlane]:
+    outside = Outside(time.time, lambda: str(uuid.uuid4()), RememberedNodes())  # noqa: TID251 - real time, for once
+    plane = ControlPlane(a_state(pace=QUICK), outside)
+    plane.start()
+    yield plane
+    plane.stop()
+
+
+@pytest.fixture
+def client(plane: ControlPlane) -> Iterator[gke.ClusterManagerClient]:
+    server = Server(plane, lambda: str(uuid.uuid4()))
+    with _client(f"127.0.0.1:{server.port}") as connected:
+        yield connected
+    server.stop()
+
+
+@pytest.fixture
+def buttons(plane: ControlPlane) -> Iterator[str]:
+    server = ButtonServer(plane)
+    yield server.url
+    server.stop()
+
+
+def test_a_pool_is_created_seen_and_deleted(client: gke.ClusterManagerClient) -> None:
+    created = _ended(client, client.create_node_pool(parent=DEMO, node_pool=a_pool()))
+    assert created.error.code == 0
+    assert client.get_node_pool(name=pool_path()).status == gke.NodePool.Status.RUNNING
+    assert [pool.name for pool in client.list_node_pools(parent=DEMO).node_pools] == ["pool"]
+    _ended(client, client.delete_node_pool(name=pool_path()))
+    with pytest.raises(exceptions.NotFound):
+        client.get_node_pool(name=pool_path())
+    location = "projects/demo-project/locations/-"
+    assert len(client.list_operations(parent=location).operations) == 2
+    assert client.get_cluster(name=DEMO).id == "c0ffee"
+
+
+def test_refusals_arrive_as_googles_exceptions_with_a_request_id(client: gke.ClusterManagerClient) -> None:
+    client.create_node_pool(parent=DEMO, node_pool=a_pool())
+    with pytest.raises(exceptions.FailedPrecondition, match="Cluster is running incompatible operation") as busy:
+        client.delete_node_pool(name=pool_path())
+    assert re.fullmatch("0x[0-9a-f]{16}", busy.value.details[0].request_id)
+    with pytest.raises(exceptions.InvalidArgument, match="TPU topology"):
+        client.create_node_pool(
+            parent=DEMO, node_pool=a_pool("other", initial_node_count=3, placement_policy={"tpu_topology": "3x3x3"})
+        )
+    _until(lambda: client.get_node_pool(name=pool_path()).status, lambda status: status == gke.NodePool.Status.RUNNING)
+    with pytest.raises(exceptions.AlreadyExists, match="Already exists"):
+        client.create_node_pool(parent=DEMO, node_pool=a_pool())
+
+
+def test_the_sixth_operation_is_one_too_many(
+    client: gke.ClusterManagerClient, plane: ControlPlane, buttons: str
+) -> None:
+    _call(f"{buttons}/faults", "POST", kind="slow", times=None)
+    for number in range(5):
+        client.create_node_pool(parent=DEMO, node_pool=a_pool(f"pool-{number}"))
+    with pytest.raises(exceptions.ResourceExhausted, match="concurrent operations quota 5"):
+        client.create_node_pool(parent=DEMO, node_pool=a_pool("pool-5"))
+    assert [call.code for call in plane.calls()] == ["OK"] * 5 + ["RESOURCE_EXHAUSTED"]
+
+
+def test_a_stockout_by_button_leaves_the_name_taken(client: gke.ClusterManagerClient, buttons: str) -> None:
+    _call(f"{buttons}/faults", "POST", kind="stockout", pools="po.*")
+    ended = _ended(client, client.create_node_pool(parent=DEMO, node_pool=a_pool()))
+    assert "[GCE_STOCKOUT]" in ended.error.message
+    with pytest.raises(exceptions.AlreadyExists):
+        client.create_node_pool(parent=DEMO, node_pool=a_pool())
+    assert _call(f"{buttons}/pools")["pools"][0]["status"] == "ERROR"
+
+
+def test_a_wrong_button_is_answered_with_400(buttons: str) -> None:
+    with pytest.raises(HTTPError) as refused:
+        _call(f"{buttons}/faults", "POST", kind="flood")
+    refused.value.close()
+    assert refused.value.code == 400
+
+
+def test_what_is_not_covered_says_so(client: gke.ClusterManagerClient) -> None:
+    with pytest.raises(exceptions.MethodNotImplemented, match="SetNodePoolSize is not implemented by the local GKE"):
+        client.set_node_pool_size(gke.SetNodePoolSizeRequest(name=pool_path(), node_count=4))
+
+
+def test_other_services_are_unknown(plane: ControlPlane) -> None:
+    server = Server(plane, lambda: "token")
+    with grpc.insecure_channel(f"127.0.0.1:{server.port}") as channel:
+        with pytest.raises(grpc.RpcError) as refused:
+            channel.unary_unary("/google.container.v1beta1.ClusterManager/GetCluster")(b"")
+        assert refused.value.code() is grpc.StatusCode.UNIMPLEMENTED
+    server.stop()
+
+
+@contextmanager
+def _program(*arguments: str, **environment: str) -> Iterator[tuple[subprocess.Popen[str], str, str]]:
+    """The program, and the addresses it says it listens on."""
+    command = ["setpriv", "--pdeathsig", "TERM", sys.executable, "-m", "infra.local.gke", "--cluster", DEMO, *arguments]
+    inherited = {key: value for key, value in os.environ.items() if key != "KUBECONFIG"}
+    with subprocess.Popen(
+        command, cwd=ROOT, env={**inherited, **environment}, stdout=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            assert process.stdout is not None
+            line = process.stdout.readline()
+            found = re.fullmatch(r"listening on (127\.0\.0\.1:\d+) buttons (http://127\.0\.0\.1:\d+)\n", line)
+            assert found, line
+            yield process, found[1], found[2]
+        finally:
+            process.kill()
+
+
+def test_the_program_makes_nodes_in_a_cluster_and_ends_on_a_signal() -> None:
+    api = NodeApi()
+    pace = [f"--{name}-seconds=0.05" for name in ("create", "join", "ready", "chips", "delete")]
+    with serving(api) as url, _program("--kubernetes", url, *pace) as (process, address, buttons):
+        with _client(address) as client:
+            client.create_node_pool(parent=DEMO, node_pool=a_pool())
+            _until(lambda: _chips(api), lambda chips: chips == ["4", "4"])
+            api.bind("worker", next(iter(api.nodes)))
+            client.delete_node_pool(name=pool_path())
+            _until(lambda: api.nodes, lambda nodes: not nodes)
+        assert api.deleted_pods == ["worker"]
+        assert [call["method"] for call in _call(f"{buttons}/calls")["calls"]] == ["CreateNodePool", "DeleteNodePool"]
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=5) == 0
+
+
+def test_the_program_publishes_the_end_of_an_operation_to_the_sinks_topic(
+    pubsub_emulator: str, project_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PUBSUB_EMULATOR_HOST", pubsub_emulator)
+    topic, subscription = f"projects/{project_id}/topics/operations", f"projects/{project_id}/subscriptions/all"
+    publisher = PublisherClient()
+    publisher.create_topic(name=topic)
+    with SubscriberClient() as subscriber:
+        subscriber.create_subscription(name=subscription, topic=topic)
+        arguments = ("--operations-topic", topic, "--create-seconds=0.05", "--join-seconds=0.05", "--log-seconds=0")
+        with _program(*arguments, PUBSUB_EMULATOR_HOST=pubsub_emulator) as (_, address, _buttons):
+            with _client(address) as client:
+                operation = client.create_node_pool(parent=DEMO, node_pool=a_pool())
+            pulled = subscriber.pull(subscription=subscription, max_messages=10, timeout=10).received_messages
+    publisher.transport.close()
+    (entry,) = [json.loads(each.message.data) for each in pulled]
+    assert entry["operation"] == {"id": operation.name, "producer": "container.googleapis.com", "last": True}
+
+
+def _chips(api: NodeApi) -> list[str]:
+    return [node["status"]["allocatable"]["google.com/tpu"] for node in list(api.nodes.values())]

@@ -1,0 +1,167 @@
+"""A control plane to test: a clock that is stepped, a demo cluster, requests that GKE would accept."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+from google.cloud import container_v1 as gke
+
+from infra.local.gke.audit import Entry
+from infra.local.gke.control_plane import ControlPlane, Outside
+from infra.local.gke.hosts import Manifest
+from infra.local.gke.nodes import NodesUnavailableError, RememberedNodes
+from infra.local.gke.paths import ClusterPath
+from infra.local.gke.rules import Refusal
+from infra.local.gke.state import Cluster, Fault, Kind, Pace, State
+
+DEMO = "projects/demo-project/locations/us-central2/clusters/demo"
+NOON = 1_800_000_000.0
+PACE = Pace(pending=0.5, create=4, join=1, ready=1, chips=1, delete=2, repair=4, stockout=6, quota=1, join_limit=60)
+
+Policy = gke.NodePool.PlacementPolicy
+
+
+def a_cluster(**changes: Any) -> Cluster:
+    given: dict[str, Any] = {
+        "path": ClusterPath("demo-project", "us-central2", "demo"),
+        "id": "c0ffee",
+        "zones": ("us-central2-b",),
+        **changes,
+    }
+    return Cluster(**given)
+
+
+def a_state(cluster: Cluster | None = None, **changes: Any) -> State:
+    clusters = {DEMO: cluster or a_cluster()}
+    given: dict[str, Any] = {"clusters": clusters, "pace": PACE, **changes}
+    return State(**given)
+
+
+def a_pool(name: str = "pool", **changes: Any) -> gke.NodePool:
+    """A v4 slice of two hosts."""
+    config = {"machine_type": "ct4p-hightpu-4t", **changes.pop("config", {})}
+    given = {
+        "name": name,
+        "initial_node_count": 2,
+        "locations": ["us-central2-b"],
+        "placement_policy": Policy(type_=Policy.Type.COMPACT, tpu_topology="2x2x2"),
+        **changes,
+    }
+    return gke.NodePool(config=gke.NodeConfig(**config), **given)
+
+
+def a_single_host(name: str = "pool", **changes: Any) -> gke.NodePool:
+    return a_pool(name, initial_node_count=1, placement_policy=None, **changes)
+
+
+def pool_path(name: str = "pool") -> str:
+    return f"{DEMO}/nodePools/{name}"
+
+
+@dataclass
+class SteppedClock:
+    now: float = NOON
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class UnreliableNodes(RememberedNodes):
+    """Nodes in memory that can be made to fail; `said` lists what was asked, failures too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.down = False
+        self.said: list[str] = []
+
+    def register(self, node: Manifest) -> None:
+        self._say("register", node["metadata"]["name"])
+        super().register(node)
+
+    def update(self, node: Manifest) -> None:
+        self._say("update", node["metadata"]["name"])
+        self.nodes[node["metadata"]["name"]] = node
+
+    def remove(self, name: str) -> None:
+        self._say("remove", name)
+        super().remove(name)
+
+    def _say(self, what: str, name: str) -> None:
+        self.said.append(f"{what} {name}")
+        if self.down:
+            raise NodesUnavailableError("connection refused")
+
+
+@dataclass
+class World:
+    """Calls a control plane whose time passes only in `after`."""
+
+    state: State = field(default_factory=a_state)
+    clock: SteppedClock = field(default_factory=SteppedClock)
+    nodes: UnreliableNodes = field(default_factory=UnreliableNodes)
+    published: list[Entry] = field(default_factory=list)
+    plane: ControlPlane = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.plane = ControlPlane(self.state, Outside(self.clock, counting_tokens(), self.nodes, self.published.append))
+
+    def after(self, seconds: float) -> None:
+        """Let time pass in steps, as the plane's thread would."""
+        end = self.clock.now + seconds
+        while True:
+            wait = self.plane.tick()
+            if wait > 0 and self.clock.now >= end:
+                return
+            self.clock.now = min(end, self.clock.now + wait)
+
+    def create(self, pool: gke.NodePool | None = None) -> gke.Operation:
+        answer = self.ask("CreateNodePool", gke.CreateNodePoolRequest(parent=DEMO, node_pool=pool or a_pool()))
+        assert isinstance(answer, gke.Operation), answer
+        return answer
+
+    def delete(self, name: str = "pool") -> gke.Operation:
+        answer = self.ask("DeleteNodePool", gke.DeleteNodePoolRequest(name=pool_path(name)))
+        assert isinstance(answer, gke.Operation), answer
+        return answer
+
+    def pool(self, name: str = "pool") -> gke.NodePool:
+        answer = self.ask("GetNodePool", gke.GetNodePoolRequest(name=pool_path(name)))
+        assert isinstance(answer, gke.NodePool), answer
+        return answer
+
+    def operation(self, name: str) -> gke.Operation:
+        path = f"projects/demo-project/locations/us-central2/operations/{name}"
+        answer = self.ask("GetOperation", gke.GetOperationRequest(name=path))
+        assert isinstance(answer, gke.Operation), answer
+        return answer
+
+    def refused(self, method: str, request: Any) -> Refusal:
+        answer = self.ask(method, request)
+        assert isinstance(answer, Refusal), answer
+        return answer
+
+    def create_refused(self, pool: gke.NodePool | None = None) -> Refusal:
+        return self.refused("CreateNodePool", gke.CreateNodePoolRequest(parent=DEMO, node_pool=pool or a_pool()))
+
+    def delete_refused(self, name: str = "pool") -> Refusal:
+        return self.refused("DeleteNodePool", gke.DeleteNodePoolRequest(name=pool_path(name)))
+
+    def ask(self, method: str, request: Any) -> Any:
+        return self.plane.answer(method, request)
+
+    def conditions(self) -> Mapping[str, str]:
+        """Node name to its Ready condition's status."""
+        return {name: node["status"]["conditions"][0]["status"] for name, node in self.nodes.nodes.items()}
+
+    def chips(self) -> list[str]:
+        return [node["status"]["allocatable"]["google.com/tpu"] for node in self.nodes.nodes.values()]
+
+
+def a_world_with(kind: Kind, **changes: Any) -> World:
+    return World(a_state(faults=(Fault(kind=kind, **changes),)))
+
+
+def counting_tokens() -> Callable[[], str]:
+    numbers = count(1)
+    return lambda: f"00000000-0000-4000-8000-{next(numbers):012d}"

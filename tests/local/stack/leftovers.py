@@ -1,0 +1,45 @@
+"""What still runs of programs that should be gone: they are known by the TMPDIR they inherited."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+
+PATIENCE_SECONDS = 15
+REPOSITORY = Path(__file__).parents[3]
+
+
+def until(condition: Callable[[], object], what: str) -> None:
+    """Wait for a condition; fail with what was waited for."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not condition():
+        assert time.monotonic() < deadline, f"waited {PATIENCE_SECONDS} s for {what}"
+        time.sleep(0.02)
+
+
+def running_in(folder: Path) -> list[psutil.Process]:
+    """All processes, whoever their parent is by now, that were started with this TMPDIR."""
+    return [each for each in psutil.process_iter() if _tmpdir(each) == str(folder)]
+
+
+def _tmpdir(process: psutil.Process) -> str | None:
+    try:
+        return process.environ().get("TMPDIR")
+    except psutil.Error:  # ended meanwhile, or not ours to look at
+        return None
+
+
+def start_module(module: str, folder: Path) -> subprocess.Popen[str]:
+    """Run a module of the tests with this folder as its argument and its TMPDIR."""
+    return subprocess.Popen(
+        [sys.executable, "-m", module, str(folder)],
+        cwd=REPOSITORY,
+        env={**os.environ, "TMPDIR": str(folder)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )

@@ -1,0 +1,29 @@
+"""A parent to be ended at any moment: it starts one program after the other and never finishes.
+
+`python -m tests.local.stack.parent LOGS`
+"""
+
+import os
+import sys
+from pathlib import Path
+
+from infra.local.interrupts import orderly_end
+from infra.local.prerequisites import find, require
+from infra.local.processes import Processes, Program, Says
+
+
+def main(logs: Path) -> None:
+    setpriv = require(find(os.environ)).setpriv
+    with orderly_end(), Processes(setpriv=setpriv, logs=logs, environment=os.environ) as processes:
+        for number in range(600):
+            program = Program(
+                name=f"child-{number}",
+                command=("sh", "-c", "echo ready; exec sleep 600"),
+                ready=Says("ready"),
+                folder=logs,
+            )
+            processes.wait_until_ready(*processes.start(program))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,177 @@
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from infra.local.prerequisites import Tools
+from infra.local.processes import Listens, Processes, Program, ProgramFailed, Says, free_ports
+from tests.local.stack.leftovers import running_in, start_module, until
+
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
+
+SAYS_READY = Says("ready")
+LISTENER = "import socket, sys, time; s = socket.create_server(('127.0.0.1', {port})); time.sleep(600)"
+
+
+@pytest.fixture
+def processes(tools: Tools, tmp_path: Path) -> Iterator[Processes]:
+    environment = {"PATH": "/usr/bin:/bin", "TMPDIR": str(tmp_path), "GOOGLE_APPLICATION_CREDENTIALS": "key.json"}
+    with Processes(setpriv=tools.setpriv, logs=tmp_path / "logs", environment=environment, grace_seconds=2) as started:
+        yield started
+
+
+def a_script(
+    script: str,
+    *,
+    name: str = "script",
+    ready: Listens | Says = SAYS_READY,
+    hopeless: str | None = None,
+    patience_seconds: float = 10,
+) -> Program:
+    return Program(
+        name=name,
+        command=("sh", "-c", script),
+        ready=ready,
+        folder=Path("/"),
+        environment={"OWN": "yes"},
+        hopeless=hopeless,
+        patience_seconds=patience_seconds,
+    )
+
+
+def python(script: str, ready: Listens | Says, *, patience_seconds: float = 10) -> Program:
+    return Program(
+        name="python",
+        command=(sys.executable, "-c", script),
+        ready=ready,
+        folder=Path("/"),
+        patience_seconds=patience_seconds,
+    )
+
+
+def test_a_program_is_ready_when_it_listens(processes: Processes) -> None:
+    (port,) = free_ports(1)
+    processes.wait_until_ready(*processes.start(python(LISTENER.format(port=port), Listens(port))))
+    socket.create_connection(("127.0.0.1", port)).close()
+
+
+def test_a_port_that_another_listens_on_makes_no_program_ready(processes: Processes) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as ours:
+        port = ours.getsockname()[1]
+        children = processes.start(a_script("sleep 600", ready=Listens(port), patience_seconds=0.3))
+        with pytest.raises(ProgramFailed, match="not ready within"):
+            processes.wait_until_ready(*children)
+
+
+def test_a_program_is_ready_when_it_says_so_in_a_whole_line(processes: Processes) -> None:
+    children = processes.start(a_script("echo already; printf ready; read never < /dev/zero", patience_seconds=0.3))
+    with pytest.raises(ProgramFailed, match="not ready within"):
+        processes.wait_until_ready(*children)
+    processes.wait_until_ready(*processes.start(a_script("echo x; echo ready; sleep 600", name="other")))
+
+
+def test_a_program_that_dies_early_is_told_with_the_end_of_its_log(processes: Processes) -> None:
+    children = processes.start(a_script("echo the reason >&2; exit 3"))
+    with pytest.raises(ProgramFailed, match=r"(?s)script ended.*script\.log.*the reason"):
+        processes.wait_until_ready(*children)
+
+
+def test_a_death_is_noticed_while_another_is_waited_for(processes: Processes) -> None:
+    children = processes.start(a_script("sleep 600", name="slow"), a_script("exit 1", name="dead"))
+    with pytest.raises(ProgramFailed, match="dead ended"):
+        processes.wait_until_ready(*children)
+
+
+def test_a_program_that_runs_on_without_hope_is_not_waited_for(processes: Processes) -> None:
+    children = processes.start(a_script("echo java.net.BindException: taken; sleep 600", hopeless="BindException.*"))
+    with pytest.raises(ProgramFailed, match="said 'BindException: taken'"):
+        processes.wait_until_ready(*children)
+
+
+def test_a_program_that_cannot_be_started_is_told(processes: Processes) -> None:
+    nowhere = Program(name="nowhere", command=("/no/such/program",), ready=SAYS_READY, folder=Path("/"))
+    children = processes.start(nowhere)
+    with pytest.raises(ProgramFailed, match="no/such/program"):
+        processes.wait_until_ready(*children)
+
+
+def test_a_death_after_the_start_is_found(processes: Processes) -> None:
+    (child,) = processes.start(a_script("echo ready; sleep 600"))
+    processes.wait_until_ready(child)
+    processes.check()
+    child.process.send_signal(signal.SIGKILL)
+    assert child.ended(within=5)
+    with pytest.raises(ProgramFailed, match="script ended"):
+        processes.check()
+
+
+def test_a_program_sees_its_own_environment_and_no_credentials(processes: Processes, tmp_path: Path) -> None:
+    (child,) = processes.start(a_script("env; echo ready; sleep 600"))
+    processes.wait_until_ready(child)
+    seen = dict(line.split("=", 1) for line in child.output().splitlines() if "=" in line)
+    assert seen["OWN"] == "yes"
+    assert seen["TMPDIR"] == str(tmp_path)
+    assert "GOOGLE_APPLICATION_CREDENTIALS" not in seen
+
+
+def test_what_was_started_last_is_ended_first(processes: Processes, tmp_path: Path) -> None:
+    ends = tmp_path / "ends"
+    for name in ("first", "second", "third"):
+        script = f"trap 'echo {name} >> {ends}; exit 0' TERM; echo ready; while :; do sleep 0.05; done"
+        processes.wait_until_ready(*processes.start(a_script(script, name=name)))
+    processes.stop()
+    assert ends.read_text().split() == ["third", "second", "first"]
+
+
+def test_a_program_that_will_not_end_is_killed_with_all_it_started(processes: Processes, tmp_path: Path) -> None:
+    processes.grace_seconds = 0.2
+    script = "trap '' TERM; sleep 600 & sleep 601 & echo ready; wait; wait"
+    processes.wait_until_ready(*processes.start(a_script(script)))
+    assert len(running_in(tmp_path)) == 3
+    processes.stop()
+    until(lambda: not running_in(tmp_path), "the end of all three")
+
+
+def test_stopping_after_a_death_is_harmless(processes: Processes, tmp_path: Path) -> None:
+    (child,) = processes.start(a_script("exit 0"))
+    assert child.ended(within=5)
+    processes.stop()
+    processes.stop()
+    assert not running_in(tmp_path)
+
+
+def test_only_the_main_thread_starts_programs(processes: Processes) -> None:
+    problems: list[str] = []
+
+    def start() -> None:
+        try:
+            processes.start(a_script("sleep 600"))
+        except RuntimeError as problem:
+            problems.append(str(problem))
+
+    thread = threading.Thread(target=start)
+    thread.start()
+    thread.join()
+    assert problems == ["programs would end together with the thread that starts them"]
+
+
+def test_free_ports_are_all_different() -> None:
+    assert len(set(free_ports(50))) == 50
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
+@pytest.mark.parametrize("children", [1, 2, 5])
+def test_nothing_is_left_of_a_parent_ended_while_it_starts_programs(
+    tmp_path: Path, how: signal.Signals, children: int
+) -> None:
+    parent = start_module("tests.local.stack.parent", tmp_path)
+    below = psutil.Process(parent.pid)
+    until(lambda: len(below.children()) >= children, f"{children} children")
+    parent.send_signal(how)
+    parent.communicate()
+    until(lambda: not running_in(tmp_path), "the end of the children")

@@ -1,0 +1,153 @@
+import json
+from datetime import UTC
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shared.domain.facts import (
+    Answer,
+    Fact,
+    Heartbeat,
+    HostsChanged,
+    JobSetChanged,
+    LeaderBound,
+    Question,
+    SlicesWanted,
+)
+from shared.domain.records import Transition
+from shared.domain.slices import ClusterId, SliceId
+from shared.ports import Permanent, SliceUpdate
+from shared.wire.messages import (
+    MOST_BYTES,
+    SLICES_PER_NUDGE,
+    Message,
+    decode_fact,
+    decode_for_relay,
+    decode_nudge,
+    encode_fact,
+    encode_nudges,
+    encode_question,
+    encode_update,
+)
+
+DEMO = ClusterId("demo")
+EVENTS = Path(__file__).parents[1] / "events"
+FACTS = ["slices_wanted", "jobset_changed", "hosts_changed", "leader_bound", "heartbeat", "answer"]
+
+facts: st.SearchStrategy[Fact] = st.one_of(
+    *(st.from_type(kind) for kind in (SlicesWanted, JobSetChanged, HostsChanged, LeaderBound, Heartbeat, Answer))
+)
+transitions = st.builds(Transition, at=st.datetimes(timezones=st.just(UTC)))
+
+
+def golden(name: str) -> Message:
+    event = json.loads((EVENTS / f"{name}.json").read_text())
+    return Message(json.dumps(event["data"]).encode(), event["attributes"])
+
+
+def same_bytes(ours: Message, recorded: Message) -> bool:
+    return (json.loads(ours.data), dict(ours.attributes)) == (json.loads(recorded.data), dict(recorded.attributes))
+
+
+def with_data(message: Message, **changes: Any) -> bytes:
+    return json.dumps({**json.loads(message.data), **changes}).encode()
+
+
+@given(facts)
+def test_a_fact_survives_the_journey(fact: Fact) -> None:
+    message = encode_fact(fact)
+    assert decode_fact(message.data, message.attributes) == fact
+
+
+@given(st.builds(SliceUpdate, transition=transitions))
+def test_an_update_survives_the_journey(update: SliceUpdate) -> None:
+    message = encode_update(DEMO, update)
+    assert decode_for_relay(message.data, message.attributes) == update
+    assert message.attributes["cluster"] == DEMO
+
+
+@given(st.from_type(Question))
+def test_a_question_survives_the_journey(question: Question) -> None:
+    message = encode_question(DEMO, question)
+    assert decode_for_relay(message.data, message.attributes) == question
+    assert message.attributes["cluster"] == DEMO
+
+
+@given(st.lists(st.from_type(SliceId), max_size=3 * SLICES_PER_NUDGE))
+def test_every_slice_is_nudged_once_in_messages_of_limited_size(slices: list[SliceId]) -> None:
+    nudges = [decode_nudge(message.data, message.attributes) for message in encode_nudges(DEMO, slices)]
+    assert [slice_ for nudge in nudges for slice_ in nudge.slices] == slices
+    assert all(nudge.cluster == DEMO and 0 < len(nudge.slices) <= SLICES_PER_NUDGE for nudge in nudges)
+
+
+@pytest.mark.parametrize("name", FACTS)
+def test_the_recorded_form_of_a_fact_is_read_and_written(name: str) -> None:
+    recorded = golden(name)
+    fact = decode_fact(recorded.data, recorded.attributes)
+    assert same_bytes(encode_fact(fact), recorded)
+
+
+def test_the_recorded_form_of_a_nudge_is_read_and_written() -> None:
+    recorded = golden("nudge")
+    nudge = decode_nudge(recorded.data, recorded.attributes)
+    (message,) = encode_nudges(nudge.cluster, nudge.slices)
+    assert same_bytes(message, recorded)
+
+
+@pytest.mark.parametrize("name", ["slice_update", "question"])
+def test_the_recorded_form_of_what_the_relay_is_told_is_read_and_written(name: str) -> None:
+    recorded = golden(name)
+    match decode_for_relay(recorded.data, recorded.attributes):
+        case SliceUpdate() as update:
+            assert same_bytes(encode_update(DEMO, update), recorded)
+        case Question() as question:
+            assert same_bytes(encode_question(DEMO, question), recorded)
+
+
+def test_a_field_that_is_not_known_yet_is_passed_over() -> None:
+    recorded = golden("hosts_changed")
+    data = with_data(recorded, colour="blue")
+    assert decode_fact(data, recorded.attributes) == decode_fact(recorded.data, recorded.attributes)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "data", "says"),
+    [
+        ({"kind": "Nudge", "version": "1"}, b"{}", 'kind: "Nudge" is not one of SlicesWanted, '),
+        ({"version": "1"}, b"{}", 'kind: "" is not one of'),
+        ({"kind": "Heartbeat", "version": "2"}, b"{}", 'version: "2" is not understood here, only "1"'),
+        ({"kind": "Heartbeat"}, b"{}", 'version: "" is not understood'),
+        ({"kind": "Heartbeat", "version": "1"}, b"{", "Heartbeat: data: Invalid JSON"),
+        ({"kind": "Heartbeat", "version": "1"}, b"\xff", "Heartbeat: data: Invalid JSON"),
+        ({"kind": "Heartbeat", "version": "1"}, b"[]", "Heartbeat: data: "),
+        ({"kind": "Heartbeat", "version": "1"}, b"{}", r"Heartbeat: count: Field required \(and 1 more\)"),
+        ({"kind": "Heartbeat", "version": "1"}, b'{"count": "1", "digest": ""}', "Heartbeat: count: Input should be"),
+        ({"kind": "Heartbeat", "version": "1"}, b" " * (MOST_BYTES + 1), "data: 1000001 bytes are more than"),
+    ],
+)
+def test_a_message_that_cannot_be_read_says_which_field_and_why(
+    attributes: dict[str, str], data: bytes, says: str
+) -> None:
+    with pytest.raises(Permanent, match=says):
+        decode_fact(data, attributes)
+
+
+def test_the_faulty_field_is_named_with_its_way() -> None:
+    recorded = golden("slices_wanted")
+    data = with_data(recorded, waiting=[{"replicated_job": "workers", "job_index": "0"}])
+    with pytest.raises(Permanent, match=r"SlicesWanted: waiting\.0\.job_index: "):
+        decode_fact(data, recorded.attributes)
+
+
+def test_a_state_that_does_not_exist_is_refused() -> None:
+    recorded = golden("jobset_changed")
+    with pytest.raises(Permanent, match=r"JobSetChanged: state: Input should be 'ACTIVE'"):
+        decode_fact(with_data(recorded, state="DREAMING"), recorded.attributes)
+
+
+def test_a_message_too_large_to_be_read_is_not_written_either() -> None:
+    with pytest.raises(ValueError, match=r"Heartbeat takes .* at most 1000000"):
+        encode_fact(Heartbeat(count=1, digest="d" * MOST_BYTES))

@@ -1,0 +1,292 @@
+"""The whole system in memory: the production flows on fakes, a small cluster, and a fuse that can blow anywhere.
+
+Messages are delivered at least once, in any order the test asks for; whoever dies in the middle gets them again.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import Any, cast
+
+from shared.domain.facts import (
+    Answer,
+    Fact,
+    Heartbeat,
+    HostsChanged,
+    JobSetChanged,
+    JobSetRef,
+    JobSetState,
+    LeaderBound,
+    Occupant,
+    WaitingLeader,
+)
+from shared.domain.observations import Creating, Deleting, Running
+from shared.domain.records import SliceRecord
+from shared.domain.slices import JobSetUid, PoolName, SliceId, pool_name, slice_id
+from shared.domain.sweep import digest_of
+from shared.flows.receive import receive
+from shared.flows.reconcile import reconcile
+from shared.flows.sweep import sweep
+from shared.ports import Ports, Temporary
+from tests.builders import CLUSTER, MINUTE, NOW, a_job, a_jobset_ref, a_request, leaders_wait, settings
+from tests.fakes.backend import FakeBackend, FakePool
+from tests.fakes.bus import FakeBus
+from tests.fakes.clock import FakeClock
+from tests.fakes.store import FakeStore
+
+EFFECTS = {"commit", "reject", "nudge", "tell", "ask", "create", "delete"}
+
+
+class Crash(BaseException):
+    """The process is gone, right after a side effect."""
+
+
+@dataclass(slots=True)
+class Fuse:
+    """Counts side effects; blows once, after the one it is set to."""
+
+    blows_after: int | None = None
+    burnt: int = 0
+
+    def burn(self) -> None:
+        self.burnt += 1
+        if self.burnt == self.blows_after:
+            raise Crash
+
+
+class Fused:
+    """A port whose side effects burn the fuse once they have happened."""
+
+    def __init__(self, inner: object, fuse: Fuse) -> None:
+        self._inner = inner
+        self._fuse = fuse
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._inner, name)
+        if name not in EFFECTS:
+            return method
+
+        def and_burn(*args: Any, **kwargs: Any) -> Any:
+            result = method(*args, **kwargs)
+            self._fuse.burn()
+            return result
+
+        return and_burn
+
+
+@dataclass(slots=True)
+class LiveJobSet:
+    """A JobSet in the cluster, and what its Jobs are up to."""
+
+    ref: JobSetRef
+    slices: int
+    bound: set[int] = field(default_factory=set)
+    state: JobSetState = JobSetState.ACTIVE
+
+
+class World:
+    """`jobset_appears`, `settle`, `ends` and the fakes' buttons tell the story; `pools` and `records` are its end."""
+
+    def __init__(self, fuse: Fuse | None = None) -> None:
+        self.fuse = fuse or Fuse()
+        self.clock = FakeClock(NOW)
+        self.store = FakeStore()
+        self.backend = FakeBackend(self.clock)
+        self.bus = FakeBus()
+        self.jobsets: dict[JobSetUid, LiveJobSet] = {}
+        self.relay_is_dead = False
+        self.relay_lists_nothing = False
+        self.crashes = 0
+        self._facts: deque[Fact] = deque()
+        self._taken_nudges = 0
+        self._taken_questions = 0
+        self._sequence = 0
+        self._on_pool: dict[PoolName, JobSetUid] = {}
+        self._counted: dict[str, tuple[int, int]] = {}
+        self.ports = Ports(
+            store=cast("Any", Fused(self.store, self.fuse)),
+            backend=cast("Any", Fused(self.backend, self.fuse)),
+            bus=cast("Any", Fused(self.bus, self.fuse)),
+            clock=self.clock,
+        )
+        self.store.put_settings(settings())
+
+    # the story
+
+    def jobset_appears(self, name: str = "llama", slices: int = 1) -> LiveJobSet:
+        ref = a_jobset_ref(name=name, uid=JobSetUid(f"uid-{name}-{len(self.jobsets)}"))
+        self.jobsets[ref.uid] = LiveJobSet(ref, slices)
+        return self.jobsets[ref.uid]
+
+    def ends(self, jobset: LiveJobSet, state: JobSetState = JobSetState.COMPLETED) -> None:
+        jobset.state = state
+        self.publish(JobSetChanged(jobset=jobset.ref, state=state))
+
+    def suspends(self, jobset: LiveJobSet) -> None:
+        jobset.ref = replace(jobset.ref, generation=jobset.ref.generation + 1)
+        jobset.bound.clear()
+        self.ends(jobset, JobSetState.SUSPENDED)
+
+    def resumes(self, jobset: LiveJobSet) -> None:
+        jobset.ref = replace(jobset.ref, generation=jobset.ref.generation + 1)
+        jobset.state = JobSetState.ACTIVE
+
+    def dies_with_the_relay_away(self, jobset: LiveJobSet) -> None:
+        jobset.state = JobSetState.DELETED
+
+    def publish(self, fact: Fact) -> None:
+        self._facts.append(fact)
+
+    def shuffle_messages(self, chance: random.Random) -> None:
+        """Let what is under way come twice, and in any order; old nudges may come again too."""
+        facts = [*self._facts, *self._facts]
+        chance.shuffle(facts)
+        self._facts = deque(facts)
+        self.bus.nudges.extend(chance.sample(self.bus.nudges, min(3, len(self.bus.nudges))))
+
+    def settle(self, *, minutes: int = 20, until: Callable[[], bool] = lambda: False) -> None:
+        """Let minutes pass, in each of which the cluster, GKE and the functions do what they can."""
+        for _ in range(minutes):
+            self.cluster_lives()
+            self.deliver()
+            if until():
+                return
+            self.operations_end()
+            self.clock.advance(MINUTE)
+            self._survive(lambda: sweep(self.ports))
+            self.deliver()
+
+    def deliver(self) -> None:
+        """Hand out every message until none is left; a message whose handler dies comes back."""
+        for _ in range(10_000):
+            if self._facts:
+                fact = self._facts.popleft()
+                if not self._survive(lambda fact=fact: receive(fact, CLUSTER, self.ports)):
+                    self._facts.append(fact)
+            elif self._taken_nudges < len(self.bus.nudges):
+                cluster, slice_ = self.bus.nudges[self._taken_nudges]
+                self._taken_nudges += 1
+                if not self._survive(lambda c=cluster, s=slice_: reconcile(c, s, self.ports)):
+                    self.bus.nudges.append((cluster, slice_))
+            else:
+                return
+        raise AssertionError("messages never end")
+
+    def _survive(self, step: Callable[[], object]) -> bool:
+        try:
+            step()
+        except Crash:
+            self.crashes += 1
+            return False
+        except Temporary:
+            return True  # the sweep makes up for it: no message store is needed to show that
+        return True
+
+    # the cluster and its relay
+
+    def cluster_lives(self) -> None:
+        if not self.relay_is_dead:
+            for jobset in self.jobsets.values():
+                self._relay_wants(jobset)
+            self._relay_counts_hosts()
+            self._relay_beats()
+            self._relay_answers()
+
+    def _relay_wants(self, jobset: LiveJobSet) -> None:
+        if jobset.state is not JobSetState.ACTIVE:
+            return
+        waiting = [index for index in range(jobset.slices) if index not in jobset.bound]
+        if waiting:
+            leaders = tuple(WaitingLeader(replicated_job="slice", job_index=index) for index in waiting)
+            request = a_request(replicas=jobset.slices)
+            self.publish(leaders_wait(jobset=jobset.ref, requests=(request,), waiting=leaders))
+
+    def _relay_counts_hosts(self) -> None:
+        for pool in self._running():
+            order = pool.order
+            assert order is not None
+            assert order.spec is not None
+            hosts = order.spec.hosts
+            if self._counted.get(pool.name) != (hosts, hosts):
+                self._counted[pool.name] = (hosts, hosts)
+                self._sequence += 1
+                self.publish(
+                    HostsChanged(
+                        slice_id=order.slice_id,
+                        attempt=order.attempt,
+                        usable=hosts,
+                        joined=hosts,
+                        sequence=self._sequence,
+                    )
+                )
+            owner = self.jobsets.get(order.job.uid)
+            mine = self._on_pool.get(pool.name, order.job.uid) == order.job.uid
+            if mine and owner and owner.state is JobSetState.ACTIVE and order.job.index not in owner.bound:
+                owner.bound.add(order.job.index)
+                self.binds(owner, order.slice_id, order.attempt)
+
+    def binds(self, jobset: LiveJobSet, slice_: SliceId, attempt: int) -> None:
+        """Let the leader of a Job come to the hosts of an attempt, and the relay say so."""
+        self._on_pool[pool_name(slice_, attempt)] = jobset.ref.uid
+        occupant = Occupant(
+            namespace=jobset.ref.namespace,
+            jobset=jobset.ref.name,
+            jobset_uid=jobset.ref.uid,
+            job=f"{jobset.ref.name}-slice-0",
+            pod_uid=f"pod-{jobset.ref.uid}-{attempt}",
+        )
+        self.publish(LeaderBound(slice_id=slice_, attempt=attempt, occupant=occupant, bound=True))
+
+    def _relay_beats(self) -> None:
+        uids = self._live()
+        self.publish(Heartbeat(count=len(uids), digest=digest_of(uids)))
+
+    def _relay_answers(self) -> None:
+        for _, question in self.bus.questions[self._taken_questions :]:
+            if question.uid is None:
+                uids = self._live()
+                self.publish(Heartbeat(count=len(uids), digest=digest_of(uids), uids=uids))
+                continue
+            jobset = self.jobsets.get(question.uid)
+            ref = jobset.ref if jobset else a_jobset_ref(name=question.name, uid=question.uid, generation=0)
+            alive = jobset is not None and not jobset.state.ended
+            state = jobset.state if jobset is not None and alive else JobSetState.MISSING
+            self.publish(Answer(jobset=ref, state=state))
+        self._taken_questions = len(self.bus.questions)
+
+    def _live(self) -> tuple[JobSetUid, ...]:
+        if self.relay_lists_nothing:
+            return ()
+        return tuple(sorted(uid for uid, jobset in self.jobsets.items() if not jobset.state.ended))
+
+    # GKE
+
+    def operations_end(self) -> None:
+        for pool in list(self.backend.pools.values()):
+            if isinstance(pool.seen, Creating | Deleting) and pool.operation is not None:
+                self.backend.finish(pool.name)
+
+    def _running(self) -> list[FakePool]:
+        return [pool for pool in self.backend.pools.values() if isinstance(pool.seen, Running) and pool.order]
+
+    # the end
+
+    @property
+    def pools(self) -> list[str]:
+        return sorted(self.backend.pools)
+
+    @property
+    def records(self) -> dict[SliceId, SliceRecord]:
+        return {record.id: record for record in self.store.slice_records(CLUSTER)}
+
+    def record(self, jobset: LiveJobSet, index: int = 0) -> SliceRecord:
+        job = a_job(jobset=jobset.ref.name, uid=jobset.ref.uid, index=index)
+        return self.records[slice_id(job)]
+
+
+def later(minutes: int) -> timedelta:
+    return minutes * MINUTE
