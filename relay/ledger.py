@@ -207,11 +207,18 @@ class Ledger:
         count = self.picture.count(host.pool)
         if said is None or count.whole != said[0].whole:
             self._bring_up(_Hosts(host.pool), now)
+            self._remind(host.jobset_uid, now)
         elif count != said[0]:
             self._bring_up(_Hosts(host.pool), said[1] + self._timing.count_every)
         if before is None:
             for pod in self.picture.aboard(host.node):
                 self._bring_up(_Bound(pod), now)
+
+    def _remind(self, uid: JobSetUid | None, now: datetime) -> None:
+        """Say again that a JobSet is not active: hosts came for it all the same."""
+        jobset = self.picture.jobset(uid) if uid else None
+        if jobset is not None and jobset.state is not JobSetState.ACTIVE:
+            self._bring_up(_State(jobset.ref.uid), now)
 
     def _say(self, subject: _Subject, now: datetime) -> Iterator[Fact]:
         again = now + self._timing.repeat

@@ -12,22 +12,19 @@ from shared.settings import Settings
 
 def build_desk(settings: Settings) -> Desk:
     """Wire what `receive` needs: records and messages."""
-    from google.cloud import firestore
-
-    from shared.adapters.firestore import FirestoreStore
-    from shared.adapters.pubsub import PubSubBus, publisher
+    from shared.adapters import firestore, pubsub
 
     return Desk(
-        store=FirestoreStore(firestore.Client(project=settings.project)),
-        bus=PubSubBus(publisher(), settings.project),
+        store=firestore.FirestoreStore(firestore.connect(settings.project)),
+        bus=pubsub.PubSubBus(pubsub.connect_publisher(), settings.project),
         clock=SystemClock(),
     )
 
 
 def build_ports(settings: Settings) -> Ports:
     """Wire what `reconcile` and `sweep` need: the same, and GKE."""
-    from shared.adapters.gke import GkeBackend, client
+    from shared.adapters import gke
 
     desk = build_desk(settings)
-    backend = GkeBackend(client(settings.gke_emulator))
+    backend = gke.GkeBackend(gke.client(settings.gke_emulator))
     return Ports(store=desk.store, bus=desk.bus, clock=desk.clock, backend=backend)

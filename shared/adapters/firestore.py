@@ -56,6 +56,11 @@ _KEPT = tuple(phase.value for phase in Phase if phase is not Phase.GONE)
 log = structlog.get_logger()
 
 
+def connect(project: str) -> Client:
+    """Open the client; FIRESTORE_EMULATOR_HOST leads it elsewhere."""
+    return Client(project=project)
+
+
 class FirestoreStore:
     """Firestore in native mode; `timeout` is in seconds and bounds each call, retries included."""
 

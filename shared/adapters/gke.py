@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
 import grpc
 from google.api_core import exceptions as google
 from google.api_core.retry import Retry, if_exception_type
-from google.cloud.container_v1 import ClusterManagerClient, NodePool, Operation
+from google.cloud.container_v1 import ClusterManagerClient, NodePool, Operation, StatusCondition
 from google.cloud.container_v1.services.cluster_manager.transports import ClusterManagerGrpcTransport
 
 from shared.adapters import cloud_errors
@@ -48,7 +48,8 @@ _READ: Mapping[str, Any] = MappingProxyType(
 )
 """Seconds for one reading with its repetitions; the last of these may take as long again: at most 16."""
 _CHANGE: Mapping[str, Any] = MappingProxyType({"timeout": 25.0, "retry": None})
-"""Never repeated: an answer that is lost leaves the outcome open. With three readings: within a minute."""
+"""Never repeated: an answer that is lost leaves the outcome open. A look reads three times at most, a change once:
+each method of the port ends within a minute."""
 
 
 def client(emulator_host: str | None) -> ClusterManagerClient:
@@ -147,7 +148,7 @@ class GkeBackend:
         if failure is not None:
             return failure
         said = (*(condition.message for condition in pool.conditions), pool.status_message)
-        return cloud_errors.failure(0, said, [condition.code.name for condition in pool.conditions])
+        return cloud_errors.failure(0, said, _codes(pool.conditions))
 
     def _name_taken(self, order: PoolOrder) -> Refused | None:
         """Look behind "busy": GKE says so, not "exists", while the operation of an earlier create still runs."""
@@ -209,7 +210,12 @@ def _failure(operation: Operation) -> Failure | None:
     if not _ended(operation) or not (error.code or error.message or operation.status_message):
         return None
     said = (error.message, operation.status_message, operation.detail)
-    return cloud_errors.failure(error.code, said, [condition.code.name for condition in operation.nodepool_conditions])
+    return cloud_errors.failure(error.code, said, _codes(operation.nodepool_conditions))
+
+
+def _codes(conditions: Iterable[StatusCondition]) -> list[str]:
+    """Name the conditions' codes; one that this version of the client does not know is a number without a name."""
+    return [getattr(condition.code, "name", "") for condition in conditions]
 
 
 def _refused(error: google.GoogleAPIError) -> Refused:

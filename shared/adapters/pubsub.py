@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from concurrent import futures
 from typing import Protocol
 
-from google.cloud.pubsub_v1 import PublisherClient, SubscriberClient, types
+from google.cloud.pubsub_v1 import PublisherClient
 
 from shared.domain.facts import Question
 from shared.domain.slices import ClusterId, SliceId
@@ -23,26 +23,6 @@ class Publisher(Protocol):
     """As `google.cloud.pubsub_v1.PublisherClient`; the future holds the message's id."""
 
     def publish(self, topic: str, data: bytes, **attributes: str) -> futures.Future[str]: ...
-
-
-class Pull(Protocol):
-    """As `google.cloud.pubsub_v1.subscriber.futures.StreamingPullFuture`: ends by `cancel`, or with an error."""
-
-    def result(self, timeout: float | None = None) -> object: ...
-
-    def cancel(self) -> object: ...
-
-
-class Delivery(Protocol):
-    """As `google.cloud.pubsub_v1.subscriber.message.Message`."""
-
-    message_id: str
-    data: bytes
-    attributes: Mapping[str, str]
-
-    def ack(self) -> None: ...
-
-    def nack(self) -> None: ...
 
 
 class PubSubBus:
@@ -85,11 +65,3 @@ def publish(publisher: Publisher, topic: str, messages: Iterable[Message], patie
             raise Temporary(f"{topic}: not published: {error}") from error
     if late:
         raise Temporary(f"{topic}: {len(late)} of {len(taken)} messages were not taken within {patience:g} s")
-
-
-def pull(subscription: str, at_once: int, handle: Callable[[Delivery], None]) -> Pull:
-    """Have `handle` called, in threads, with every message of `projects/P/subscriptions/S`; it acks or nacks each."""
-    flow = types.FlowControl(max_messages=at_once)
-    client = SubscriberClient()
-    opened: Pull = client.subscribe(subscription, callback=handle, flow_control=flow)
-    return opened

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import datetime
 from typing import Protocol
 
 from google.cloud.container_v1 import ClusterManagerClient
@@ -20,6 +19,7 @@ from shared.domain.slices import PoolName
 from shared.ports import Backend
 from tests.builders import NOW, settings
 from tests.fakes.backend import FakeBackend
+from tests.fakes.clock import FakeClock
 from tests.local.gke.world import World as Gke
 from tests.local.gke.world import a_cluster, a_pool, counting_tokens
 
@@ -61,21 +61,13 @@ class Place(Protocol):
         """Answer nothing any more."""
 
 
-class StoppedClock:
-    def now(self) -> datetime:
-        return NOW
-
-    def pause(self, at_most: float) -> None:
-        raise AssertionError(f"nothing here waits ({at_most} s)")
-
-
 class InMemory:
     """The fake."""
 
     gke_id = "c0ffee"
 
     def __init__(self) -> None:
-        self.backend = FakeBackend(StoppedClock(), cluster_gke_id=self.gke_id, operation_limit=LIMIT)
+        self.backend = FakeBackend(FakeClock(NOW), cluster_gke_id=self.gke_id, operation_limit=LIMIT)
         self.cluster = settings(gke_id=self.gke_id)
         self._short: set[PoolName] = set()
 

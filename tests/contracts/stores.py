@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import pytest
 from google.cloud.firestore import Client
 
-from shared.adapters.firestore import FirestoreStore
 from shared.domain.governor import Cell, Governor, Slot
 from shared.domain.jobsets import JobSetRecord
 from shared.domain.records import SliceRecord
@@ -17,7 +15,6 @@ from shared.domain.slices import ClusterId, SliceId
 from shared.ports import Change, Record, SliceStore, Stored
 from shared.wire.documents import Fields, Key, key_of
 from tests.builders import CLUSTER, NOW, a_job, a_record
-from tests.fakes.store import FakeStore
 
 ELSEWHERE = ClusterId("elsewhere")
 REAL = [pytest.mark.emulators, pytest.mark.enable_socket]
@@ -60,23 +57,6 @@ class Bench:
 
     def slice(self, record: SliceRecord) -> Stored[SliceRecord]:
         return self.store.slices(record.job.cluster, [record.id])[record.id]
-
-
-@pytest.fixture
-def client(firestore_emulator: str, project_id: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Client]:
-    monkeypatch.setenv("FIRESTORE_EMULATOR_HOST", firestore_emulator)
-    client = Client(project=project_id)
-    yield client
-    client.close()
-
-
-@pytest.fixture(params=["fake", pytest.param("firestore", marks=REAL)])
-def bench(request: pytest.FixtureRequest) -> Bench:
-    if request.param == "fake":
-        fake = FakeStore()
-        return Bench(fake, fake)
-    client = request.getfixturevalue("client")
-    return Bench(FirestoreStore(client, page=2), FirestoreConsole(client))
 
 
 def a_slot(number: int = 0, **changes: Any) -> Slot:

@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from google.cloud.firestore import Client
 
-from shared.adapters.firestore import FirestoreStore
-from shared.domain.facts import JobSetState
 from shared.domain.governor import Cell, Governor, Slot
 from shared.domain.jobsets import JobSetRecord
-from shared.domain.records import Phase, SliceRecord
+from shared.domain.records import SliceRecord
 from shared.domain.slices import JobSetUid, SliceId, slice_id
 from shared.domain.sweep import ClusterWatch
-from shared.ports import Change, Permanent, Record, Rejection, SliceStore, StaleRecord, Stored, Temporary
-from shared.wire.cluster_settings import encode_settings, settings_key
-from shared.wire.documents import encode, key_of, rejection_key
-from tests.builders import CLUSTER, MINUTE, NOW, a_job, a_jobset, a_record, settings
-from tests.contracts.stores import ELSEWHERE, REAL, Bench, a_governor, a_slot, slices
+from shared.ports import Change, Record, SliceStore, StaleRecord, Stored, Temporary
+from shared.wire.documents import key_of
+from tests.builders import CLUSTER, NOW, a_job, a_jobset, a_record, settings
+from tests.contracts.stores import ELSEWHERE, Bench, a_governor, a_slot
 
 EVERY_KIND = [
     a_record(pinned=settings().pools),
@@ -223,5 +219,3 @@ def test_eight_that_read_and_write_the_same_lose_nothing(bench: Bench) -> None:
     after = bench.store.governor(CLUSTER)
     assert after is not None
     assert after.value.width == 32
-
-

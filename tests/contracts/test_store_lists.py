@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-import threading
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from datetime import datetime, timedelta
-from typing import Any
+from datetime import timedelta
 
 import pytest
-from google.cloud.firestore import Client
 
-from shared.adapters.firestore import FirestoreStore
 from shared.domain.facts import JobSetState
-from shared.domain.governor import Cell, Governor, Slot
-from shared.domain.jobsets import JobSetRecord
-from shared.domain.records import Phase, SliceRecord
-from shared.domain.slices import JobSetUid, SliceId, slice_id
-from shared.domain.sweep import ClusterWatch
-from shared.ports import Change, Permanent, Record, Rejection, SliceStore, StaleRecord, Stored, Temporary
-from shared.wire.cluster_settings import encode_settings, settings_key
-from shared.wire.documents import encode, key_of, rejection_key
-from tests.builders import CLUSTER, MINUTE, NOW, a_job, a_jobset, a_record, settings
-from tests.contracts.stores import ELSEWHERE, REAL, Bench, a_governor, a_slot, slices
+from shared.domain.records import Phase
+from shared.domain.slices import JobSetUid
+from shared.ports import Change, Permanent
+from tests.builders import CLUSTER, MINUTE, NOW, a_job, a_jobset, a_record
+from tests.contracts.stores import ELSEWHERE, Bench, a_slot, slices
+
 
 def test_due_slices_of_all_clusters_come_longest_due_first(bench: Bench) -> None:
     late, later, settled, future = slices(4)
@@ -98,5 +89,3 @@ def test_a_record_that_cannot_be_read_does_not_hide_the_others(bench: Bench) -> 
     assert [stored.value for stored in bench.store.kept_slices(CLUSTER)] == [sound]
     with pytest.raises(Permanent, match="schema: 99"):
         bench.slice(spoilt)
-
-

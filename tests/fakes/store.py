@@ -21,7 +21,18 @@ from shared.domain.slices import ClusterId, JobSetUid, SliceId
 from shared.domain.sweep import ClusterWatch
 from shared.ports import Change, Permanent, Record, Rejection, Revision, StaleRecord, Stored, Temporary
 from shared.wire.cluster_settings import decode_settings, encode_settings, settings_key
-from shared.wire.documents import COLLECTIONS, Fields, Key, decode, encode, encode_rejection, key, key_of, place_of, rejection_key
+from shared.wire.documents import (
+    COLLECTIONS,
+    Fields,
+    Key,
+    decode,
+    encode,
+    encode_rejection,
+    key,
+    key_of,
+    place_of,
+    rejection_key,
+)
 
 R = TypeVar("R", bound=Record)
 Due = TypeVar("Due", SliceRecord, JobSetRecord)

@@ -68,14 +68,10 @@ def strategic_merge(target: dict[str, Any], patch: dict[str, Any]) -> dict[str, 
 
 def _merge_field(merged: dict[str, Any], key: str, value: Any) -> None:
     present = merged.get(key)
-    if value is None:
+    if value is None or (isinstance(value, dict) and value.get(_DIRECTIVE) == "delete"):
         merged.pop(key, None)
     elif isinstance(value, dict):
-        changed = strategic_merge(present if isinstance(present, dict) else {}, value)
-        if value.get(_DIRECTIVE) == "delete":
-            merged.pop(key, None)
-        else:
-            merged[key] = changed
+        merged[key] = strategic_merge(present if isinstance(present, dict) else {}, value)
     elif isinstance(value, list):
         merged[key] = _merge_list(key, present if isinstance(present, list) else [], value)
     else:

@@ -111,7 +111,8 @@ class Target:
         if verb not in verbs:
             raise errors.not_implemented(f'the verb "{verb}" on {where}')
         accepted = verbs[verb]
-        if not accepted or content_type in accepted:
+        unsaid = not content_type and verb != "patch"  # a body without a type is JSON, as for the original
+        if not accepted or content_type in accepted or unsaid:
             return
         if content_type in _NOT_OURS:
             raise errors.not_implemented(f'"{content_type}" in the verb "{verb}" on {where}')

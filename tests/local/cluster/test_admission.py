@@ -179,7 +179,7 @@ def test_a_pod_that_could_not_run_is_refused(wanted: Object, message: str) -> No
 def test_a_job_that_restarts_forever_is_refused() -> None:
     wanted = job()
     del wanted["spec"]["template"]["spec"]["restartPolicy"]
-    with pytest.raises(ApiError, match=r'spec.template.spec.restartPolicy: Required value: valid values'):
+    with pytest.raises(ApiError, match=r"spec.template.spec.restartPolicy: Required value: valid values"):
         World().objects.create("jobs", wanted)
 
 

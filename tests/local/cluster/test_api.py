@@ -235,7 +235,12 @@ def test_a_collection_is_deleted_by_selector() -> None:
     assert [item["metadata"]["name"] for item in world.call("GET", PODS)["items"]] == ["two"]
 
 
-BINDING = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "one"}, "target": {"kind": "Node", "name": "host"}}
+BINDING = {
+    "apiVersion": "v1",
+    "kind": "Binding",
+    "metadata": {"name": "one"},
+    "target": {"kind": "Node", "name": "host"},
+}
 
 
 def test_a_pod_is_bound_once() -> None:
@@ -271,10 +276,17 @@ def test_events_are_told_of_objects_in_their_namespace() -> None:
     world = World()
     assert world.call("POST", "/api/v1/namespaces/default/events", event())["metadata"]["name"].startswith("e-")
     stray = event(involvedObject={"kind": "Pod", "namespace": "kube-system"})
-    assert "does not match event.namespace" in refusal(world, "POST", "/api/v1/namespaces/default/events", stray).message
+    assert (
+        "does not match event.namespace" in refusal(world, "POST", "/api/v1/namespaces/default/events", stray).message
+    )
     modern = event(eventTime="2026-01-01T00:00:00.000000Z")
     refused = refusal(world, "POST", "/api/v1/namespaces/default/events", modern)
-    assert [c["field"] for c in refused.details["causes"]] == ["reportingController", "reportingInstance", "action", "reason"]
+    assert [c["field"] for c in refused.details["causes"]] == [
+        "reportingController",
+        "reportingInstance",
+        "action",
+        "reason",
+    ]
 
 
 def test_services_other_than_headless_ones_are_not_covered() -> None:
@@ -302,5 +314,7 @@ def test_a_suspended_job_may_still_be_placed() -> None:
     patch = {"spec": {"template": {"spec": {"nodeSelector": {"a": "b"}}}}}
     world.call("PATCH", f"{jobs}/work", patch, kind=MERGE)
     world.call("PATCH", f"{jobs}/work", {"spec": {"suspend": False}}, kind=MERGE)
-    refused = refusal(world, "PATCH", f"{jobs}/work", {"spec": {"template": {"spec": {"nodeSelector": {"c": "d"}}}}}, kind=MERGE)
+    refused = refusal(
+        world, "PATCH", f"{jobs}/work", {"spec": {"template": {"spec": {"nodeSelector": {"c": "d"}}}}}, kind=MERGE
+    )
     assert "spec.template: Invalid value" in refused.message

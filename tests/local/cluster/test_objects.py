@@ -143,8 +143,7 @@ def test_a_second_deletion_may_only_shorten_the_grace_period() -> None:
     world = World()
     world.objects.create("pods", pod(node="host"))
     graces = [
-        world.objects.delete("pods", "default", "one", grace_seconds=seconds)["metadata"]
-        for seconds in (20, 60, 5)
+        world.objects.delete("pods", "default", "one", grace_seconds=seconds)["metadata"] for seconds in (20, 60, 5)
     ]
     assert [grace["deletionGracePeriodSeconds"] for grace in graces] == [20, 20, 5]
 

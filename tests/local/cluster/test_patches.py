@@ -26,7 +26,11 @@ A, B = {"name": "a", "image": "x", "args": ["1"]}, {"name": "b"}
 @pytest.mark.parametrize(
     ("target", "patch", "patched"),
     [
-        ({"containers": [A, B]}, {"containers": [{"name": "a", "image": "y"}]}, {"containers": [A | {"image": "y"}, B]}),
+        (
+            {"containers": [A, B]},
+            {"containers": [{"name": "a", "image": "y"}]},
+            {"containers": [A | {"image": "y"}, B]},
+        ),
         ({"containers": [A]}, {"containers": [B]}, {"containers": [A, B]}),
         ({"containers": [A, B]}, {"containers": [{"name": "a", "$patch": "delete"}]}, {"containers": [B]}),
         ({"containers": [A]}, {"containers": [{"$patch": "replace"}, B]}, {"containers": [B]}),
@@ -37,7 +41,10 @@ A, B = {"name": "a", "image": "x", "args": ["1"]}, {"name": "b"}
         ({"finalizers": ["a", "b"]}, {"$deleteFromPrimitiveList/finalizers": ["a"]}, {"finalizers": ["b"]}),
         (
             {"conditions": [{"type": "Ready", "status": "False"}, {"type": "Other"}]},
-            {"$setElementOrder/conditions": [{"type": "Other"}, {"type": "Ready"}], "conditions": [{"type": "Ready", "status": "True"}]},
+            {
+                "$setElementOrder/conditions": [{"type": "Other"}, {"type": "Ready"}],
+                "conditions": [{"type": "Ready", "status": "True"}],
+            },
             {"conditions": [{"type": "Other"}, {"type": "Ready", "status": "True"}]},
         ),
         ({"a": {"b": 1, "c": 2}}, {"a": {"$retainKeys": ["c"], "c": 3}}, {"a": {"c": 3}}),

@@ -86,8 +86,14 @@ ENDED = {"terminated": {"reason": "Completed", "exitCode": 0}}
     ("status", "shown"),
     [
         ({"phase": "Pending"}, "Pending"),
-        ({"phase": "Pending", "conditions": [{"type": "PodScheduled", "reason": "SchedulingGated"}]}, "SchedulingGated"),
-        ({"phase": "Pending", "containerStatuses": [{"state": {"waiting": {"reason": "ContainerCreating"}}}]}, "ContainerCreating"),
+        (
+            {"phase": "Pending", "conditions": [{"type": "PodScheduled", "reason": "SchedulingGated"}]},
+            "SchedulingGated",
+        ),
+        (
+            {"phase": "Pending", "containerStatuses": [{"state": {"waiting": {"reason": "ContainerCreating"}}}]},
+            "ContainerCreating",
+        ),
         ({"phase": "Running", "containerStatuses": [{"state": RUNNING, "ready": True}]}, "Running"),
         ({"phase": "Succeeded", "containerStatuses": [{"state": ENDED}]}, "Completed"),
         ({"phase": "Failed", "containerStatuses": [{"state": {"terminated": {"exitCode": 3}}}]}, "ExitCode:3"),

@@ -82,9 +82,7 @@ def job(name: str = "work", **meta: Any) -> Object:
 def jobset(name: str = "train", *, replicas: int = 2, **spec: Any) -> Object:
     pods = {
         "nodeSelector": {"cloud.google.com/gke-tpu-topology": "4x4"},
-        "containers": [
-            {"name": "main", "image": "python:3.12", "resources": {"limits": {"google.com/tpu": 4}}}
-        ],
+        "containers": [{"name": "main", "image": "python:3.12", "resources": {"limits": {"google.com/tpu": 4}}}],
     }
     jobs = {"parallelism": 4, "completions": 4, "template": {"spec": pods}}
     replicated = {"name": "slice", "replicas": replicas, "template": {"spec": jobs}}

@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 
 from tests.local.controllers.cluster import (
@@ -16,7 +18,7 @@ from tests.local.controllers.cluster import (
 JOBS = ["train-slice-0", "train-slice-1"]
 
 
-def running(seconds: float = 10, **changes: object) -> Cluster:
+def running(seconds: float = 10, **changes: Any) -> Cluster:
     """A cluster in which a JobSet of two slices has been on two pools for this time."""
     cluster = Cluster()
     cluster.apply("jobsets", jobset(**changes))

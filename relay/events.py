@@ -1,0 +1,85 @@
+"""News of slices as Kubernetes Events. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from relay.seen import Leader
+from shared.domain.decisions import Reason
+from shared.domain.records import Phase
+from shared.ports import SliceUpdate
+
+COMPONENT = "tpu-slice-provisioner"
+MOST_CHARACTERS = 1024
+"""The longest message of an Event (k8s.io/kubernetes pkg/apis/core/validation/events.go)."""
+
+_AS_TPU_PROVISIONER: Mapping[Reason, str] = MappingProxyType(
+    {
+        Reason.CREATION_STARTED: "NodePoolCreationStarted",
+        Reason.READY: "NodePoolCreationSucceeded",
+        Reason.CREATION_FAILED: "NodePoolCreationFailed",
+        Reason.STOCKOUT: "NodePoolCreationFailed",
+        Reason.QUOTA_EXCEEDED: "NodePoolCreationFailed",
+        Reason.RESERVATION_UNAVAILABLE: "NodePoolCreationFailed",
+        Reason.NO_IP_SPACE: "NodePoolCreationFailed",
+        Reason.DELETION_STARTED: "NodePoolDeletionStarted",
+        Reason.RELEASED: "NodePoolDeletionSucceeded",
+        Reason.DELETION_REFUSED: "NodePoolDeletionFailed",
+    }
+)
+"""Reasons for which TPU Provisioner has a name, so that what people watch for still comes; others keep their own."""
+
+_TROUBLES = frozenset(
+    {
+        Reason.HOSTS_LOST,
+        Reason.POOL_BROKEN,
+        Reason.POOL_UNREADABLE,
+        Reason.LEADER_STILL_WAITING,
+        Reason.DELETION_REFUSED,
+    }
+)
+"""What is a warning though the slice's phase is none."""
+
+
+def reason_of(reason: Reason) -> str:
+    return _AS_TPU_PROVISIONER.get(reason, reason.value)
+
+
+def type_of(phase: Phase, reason: Reason) -> str:
+    trouble = phase in {Phase.WAITING, Phase.REFUSED, Phase.BLOCKED} or reason in _TROUBLES
+    return "Warning" if trouble else "Normal"
+
+
+def event(update: SliceUpdate, leader: Leader | None) -> Mapping[str, Any]:
+    """Make the v1 Event on the leader pod, or on the JobSet where no such pod is known.
+
+    Its name follows from the slice and the turn: the same news told twice is one Event.
+    """
+    transition = update.transition
+    at = transition.at.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": f"{update.slice_id}.{update.turn}", "namespace": update.job.namespace},
+        "involvedObject": _about(update, leader),
+        "type": type_of(transition.phase, transition.reason),
+        "reason": reason_of(transition.reason),
+        "message": f"Slice {update.slice_id}: {transition.sentence}"[:MOST_CHARACTERS],
+        "source": {"component": COMPONENT},
+        "reportingComponent": COMPONENT,
+        "reportingInstance": update.pool,
+        "firstTimestamp": at,
+        "lastTimestamp": at,
+        "count": 1,
+    }
+
+
+def _about(update: SliceUpdate, leader: Leader | None) -> Mapping[str, str]:
+    job = update.job
+    if leader is None:
+        kind = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet"}
+        return {**kind, "namespace": job.namespace, "name": job.jobset, "uid": job.uid}
+    kind = {"apiVersion": "v1", "kind": "Pod"}
+    return {**kind, "namespace": leader.jobset.namespace, "name": leader.pod, "uid": leader.pod_uid}

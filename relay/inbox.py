@@ -1,0 +1,84 @@
+"""What the functions say to the cluster: news become Events, questions are answered from the API server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+import structlog
+
+from relay import translate
+from relay.events import event
+from relay.seen import JobSetName, Leader
+from shared.adapters.subscription import Delivery
+from shared.domain.facts import Answer, Fact, Heartbeat, JobSetRef, JobSetState, Question
+from shared.domain.slices import ClusterId, JobRef
+from shared.ports import Permanent, SliceUpdate, Temporary
+from shared.wire.messages import decode_for_relay
+
+_log = structlog.get_logger()
+
+
+class Cluster(Protocol):
+    """Single calls to the API server; Temporary and Permanent as `relay.cluster.Cluster`."""
+
+    def jobset(self, name: JobSetName) -> Mapping[str, Any] | None: ...
+
+    def post(self, event: Mapping[str, Any]) -> None: ...
+
+
+class Sight(Protocol):
+    """What the relay sees of the cluster."""
+
+    def everything(self) -> Heartbeat | None: ...
+
+    def leader_pod(self, job: JobRef) -> Leader | None: ...
+
+
+class Inbox:
+    """Serves the messages of one cluster's subscription to `slice-updates`."""
+
+    def __init__(
+        self, cluster_id: ClusterId, cluster: Cluster, sight: Sight, post: Callable[[list[Fact]], None]
+    ) -> None:
+        self._cluster_id = cluster_id
+        self._cluster = cluster
+        self._sight = sight
+        self._post = post
+
+    def handle(self, delivery: Delivery) -> None:
+        """Serve one delivery, and acknowledge it unless it should come back."""
+        try:
+            self._serve(delivery)
+        except Temporary as trouble:
+            _log.warning("message-comes-back", id=delivery.message_id, why=str(trouble))
+            delivery.nack()
+        except Permanent as fault:
+            _log.error("message-not-served", id=delivery.message_id, why=str(fault))
+            delivery.ack()
+        else:
+            delivery.ack()
+
+    def _serve(self, delivery: Delivery) -> None:
+        if delivery.attributes.get("cluster") != self._cluster_id:
+            return
+        match decode_for_relay(delivery.data, delivery.attributes):
+            case SliceUpdate() as update:
+                self._cluster.post(event(update, self._sight.leader_pod(update.job)))
+            case Question(name=None):
+                heartbeat = self._sight.everything()
+                self._post([heartbeat] if heartbeat else [])
+            case Question(namespace=str(namespace), name=str(name), uid=str()) as question:
+                self._post([answer(question, JobSetName(namespace, name), self._cluster)])
+            case Question():
+                raise Permanent("Question: a JobSet is asked for by namespace, name and uid, or not at all")
+
+
+def answer(question: Question, name: JobSetName, cluster: Cluster) -> Answer:
+    """Say what the API server itself knows of a JobSet: our own picture may be late, and a pool hangs on it."""
+    found = cluster.jobset(name)
+    if found is None or found["metadata"]["uid"] != question.uid:
+        assert question.uid is not None
+        gone = JobSetRef(namespace=name.namespace, name=name.name, uid=question.uid, generation=0, resource_version="")
+        return Answer(jobset=gone, state=JobSetState.MISSING)
+    return Answer(jobset=translate.jobset_ref(found), state=translate.jobset_state(found))

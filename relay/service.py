@@ -1,0 +1,81 @@
+"""The ledger among threads: watches write to it, the inbox reads it, and what is due goes out."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+from relay.ledger import Ledger
+from relay.seen import JobSet, Kind, Leader, Seen
+from shared.domain.facts import Fact, Heartbeat
+from shared.domain.slices import JobRef
+
+SHORTEST, LONGEST = 0.05, 0.5
+"""Seconds between two looks at what is due."""
+
+
+class Service:
+    """One lock around the ledger, and one loop that posts what is due. Fulfils `watch.Sink` and `inbox.Sight`."""
+
+    def __init__(self, ledger: Ledger, now: Callable[[], datetime], post: Callable[[list[Fact]], None]) -> None:
+        self._ledger = ledger
+        self._now = now
+        self._post = post
+        self._changed = threading.Condition()
+        self._stopping = False
+
+    def listed(self, kind: Kind, seen: Sequence[Seen], version: str) -> None:
+        with self._changed:
+            self._ledger.listed(kind, seen, version, self._now())
+            self._changed.notify_all()
+
+    def saw(self, kind: Kind, seen: Seen, version: str) -> None:
+        with self._changed:
+            self._ledger.heard(kind, version, self._now())
+            self._ledger.saw(seen, self._now())
+            self._changed.notify_all()
+
+    def lost(self, kind: Kind, identity: str, version: str, last: JobSet | None) -> None:
+        with self._changed:
+            self._ledger.heard(kind, version, self._now())
+            self._ledger.lost(kind, identity, self._now(), last)
+            self._changed.notify_all()
+
+    def heard(self, kind: Kind, version: str) -> None:
+        with self._changed:
+            self._ledger.heard(kind, version, self._now())
+
+    def everything(self) -> Heartbeat | None:
+        with self._changed:
+            return self._ledger.everything(self._now())
+
+    def leader_pod(self, job: JobRef) -> Leader | None:
+        with self._changed:
+            return self._ledger.leader_pod(job)
+
+    def wait_until_complete(self) -> None:
+        """Return when every list is in place, or when it is time to stop."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._ledger.complete or self._stopping)
+
+    def run(self) -> None:
+        """Post what is due until it is time to stop; then what is still being gathered."""
+        stopping = False
+        while not stopping:
+            with self._changed:
+                self._changed.wait(self._pause())
+                stopping = self._stopping
+                facts = self._ledger.flush(self._now()) if stopping else self._ledger.due(self._now())
+            self._post(facts)
+
+    def stop(self) -> None:
+        with self._changed:
+            self._stopping = True
+            self._changed.notify_all()
+
+    def _pause(self) -> float:
+        due = self._ledger.next_due()
+        if self._stopping or due is None:
+            return SHORTEST if self._stopping else LONGEST
+        return min(LONGEST, max(SHORTEST, (due - self._now()).total_seconds()))

@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from shared.adapters import firestore_queries
+from shared.adapters.firestore_queries import EXPIRING, QUERIES, UNINDEXED, Query
+from shared.domain.governor import Governor
+from shared.domain.sweep import ClusterWatch
+from shared.ports import Record
+from shared.wire.cluster_settings import encode_settings
+from shared.wire.documents import encode, key_of
+from tests.builders import CLUSTER, NOW, a_jobset, a_record, an_occupant, settings
+
+DECLARED = json.loads((Path(__file__).parents[2] / "infra" / "firestore.indexes.json").read_text())
+
+
+def declared(override: dict[str, Any]) -> tuple[str, str, bool]:
+    assert override["indexes"] == []
+    return override["collectionGroup"], override["fieldPath"], override.get("ttl", False)
+
+
+def test_every_query_is_in_the_list() -> None:
+    defined = {value for value in vars(firestore_queries).values() if isinstance(value, Query)}
+
+    assert defined == set(QUERIES)
+
+
+def test_the_declared_indexes_are_those_that_the_queries_need() -> None:
+    needed = [
+        {
+            "collectionGroup": query.collection,
+            "queryScope": "COLLECTION",
+            "fields": [{"fieldPath": field, "order": "ASCENDING"} for field in query.index],
+        }
+        for query in QUERIES
+        if query.index
+    ]
+
+    assert DECLARED["indexes"] == needed
+
+
+def test_the_declared_exceptions_are_what_expires_and_what_nobody_asks_by() -> None:
+    expiring = [(collection, "expire_at", True) for collection in EXPIRING]
+    unindexed = [(collection, field, False) for collection, names in UNINDEXED.items() for field in names]
+
+    assert [declared(override) for override in DECLARED["fieldOverrides"]] == [*expiring, *unindexed]
+
+
+def test_nothing_is_asked_by_a_field_without_an_index() -> None:
+    asked = {
+        (query.collection, field.partition(".")[0])
+        for query in QUERIES
+        for field in (*(name for name, _ in query.where), query.order)
+    }
+    without = {(collection, field) for collection, names in UNINDEXED.items() for field in names}
+
+    assert not asked & without
+    assert not asked & {(collection, "expire_at") for collection in EXPIRING}
+
+
+def test_every_map_and_array_is_asked_by_or_has_no_index() -> None:
+    documents: list[tuple[str, dict[str, Any]]] = [("clusters", encode_settings(settings()))]
+    records: list[Record] = [
+        a_record(pinned=settings().pools, occupant=an_occupant()),
+        a_jobset(),
+        Governor(cluster=CLUSTER, changed_at=NOW, shortages={}),
+        ClusterWatch(cluster=CLUSTER, heard_at=NOW, uids=()),
+    ]
+    documents += [(key_of(record).collection, encode(record)) for record in records]
+    asked = {(query.collection, name.partition(".")[0]) for query in QUERIES for name, _ in query.where}
+
+    for collection, document in documents:
+        large = {name for name, value in document.items() if isinstance(value, dict | list)}
+        assert large <= {*UNINDEXED[collection], *(name for place, name in asked if place == collection)}
+
+
+def test_an_index_is_needed_from_two_fields_on() -> None:
+    assert Query(collection="slices", where=(("due_at", "<="),), order="due_at").index == ()
+    assert Query(collection="slices", where=(("phase", "=="),), order="__name__").index == ()
+    assert Query(collection="slices", where=(("phase", "=="),), order="since").index == ("phase", "since")

@@ -1,0 +1,29 @@
+"""The stores under contract."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from google.cloud.firestore import Client
+
+from shared.adapters.firestore import FirestoreStore
+from tests.contracts.stores import REAL, Bench, FirestoreConsole
+from tests.fakes.store import FakeStore
+
+
+@pytest.fixture
+def client(firestore_emulator: str, project_id: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Client]:
+    monkeypatch.setenv("FIRESTORE_EMULATOR_HOST", firestore_emulator)
+    client = Client(project=project_id)
+    yield client
+    client.close()  # type: ignore[no-untyped-call]  # the client's own gap
+
+
+@pytest.fixture(params=["fake", pytest.param("firestore", marks=REAL)])
+def bench(request: pytest.FixtureRequest) -> Bench:
+    if request.param == "fake":
+        fake = FakeStore()
+        return Bench(fake, fake)
+    client = request.getfixturevalue("client")
+    return Bench(FirestoreStore(client, page=2), FirestoreConsole(client))

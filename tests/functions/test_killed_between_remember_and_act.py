@@ -1,0 +1,125 @@
+"""A reconcile process that dies by SIGKILL after its decision is saved and before GKE heard of it."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from google.cloud import firestore
+
+from infra.local import messaging
+from infra.local.addresses import Addresses, port_of
+from infra.local.functions import function
+from infra.local.prerequisites import Tools
+from infra.local.processes import Child, Processes, Program, Says, free_ports
+from shared.adapters.firestore import FirestoreStore
+from shared.adapters.gke import GkeBackend, client
+from shared.adapters.pubsub import connect_publisher, publish
+from shared.domain.records import Phase, SliceRecord
+from shared.domain.slices import slice_id
+from shared.wire.cluster_settings import encode_settings
+from shared.wire.messages import encode_fact
+from tests.builders import CLUSTER, a_job, leaders_wait, settings
+
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(90)]
+ROOT = Path(__file__).parents[2]
+PATIENCE = 40.0
+
+
+def eventually(look: Callable[[], SliceRecord | None], true: Callable[[SliceRecord], bool]) -> SliceRecord:
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        record = look()
+        if record is not None and true(record):
+            return record
+        time.sleep(0.05)
+    raise AssertionError(f"not within {PATIENCE:g} s: {look()}")
+
+
+@pytest.fixture
+def addresses(pubsub_emulator: str, firestore_emulator: str, project_id: str, tmp_path: Path) -> Addresses:
+    table = messaging.read().of_cluster(CLUSTER)
+    gke, kubernetes, buttons, *rest = free_ports(3 + len(table.functions))
+    return Addresses(
+        project=project_id,
+        location="us-central2",
+        cluster_id=CLUSTER,
+        pubsub=pubsub_emulator,
+        firestore=firestore_emulator,
+        gke=f"127.0.0.1:{gke}",
+        kubernetes=f"http://127.0.0.1:{kubernetes}",
+        buttons=f"http://127.0.0.1:{buttons}",
+        functions={name: f"http://127.0.0.1:{port}" for name, port in zip(table.functions, rest, strict=True)},
+        kubeconfig=tmp_path / "kubeconfig",
+    )
+
+
+@pytest.fixture
+def store(addresses: Addresses, monkeypatch: pytest.MonkeyPatch) -> FirestoreStore:
+    for name, value in addresses.environment().items():
+        monkeypatch.setenv(name, value)
+    database = firestore.Client(project=addresses.project)
+    known = encode_settings(settings(path=addresses.cluster_path))
+    database.collection("clusters").document(CLUSTER).set(dict(known))
+    return FirestoreStore(database)
+
+
+@pytest.fixture
+def processes(tools: Tools, tmp_path: Path) -> Iterator[Processes]:
+    with Processes(setpriv=tools.setpriv, logs=tmp_path / "logs", environment=os.environ) as started:
+        yield started
+
+
+@pytest.fixture
+def a_gke_that_never_answers(addresses: Addresses) -> Iterator[socket.socket]:
+    with socket.create_server(("127.0.0.1", port_of(addresses.gke))) as silent:
+        yield silent
+
+
+def local_gke(addresses: Addresses) -> Program:
+    return Program(
+        name="gke",
+        command=(
+            *(sys.executable, "-m", "infra.local.gke", "--port", str(port_of(addresses.gke))),
+            *("--buttons-port", str(port_of(addresses.buttons)), "--cluster", addresses.cluster_path),
+        ),
+        ready=Says(r"listening on .*"),
+        folder=ROOT,
+        environment={"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"},
+    )
+
+
+def kill(child: Child) -> None:
+    """End it as the kernel would: no handler runs, its workers with it."""
+    os.killpg(child.process.pid, 9)
+    assert child.ended(within=10)
+
+
+def test_the_pool_is_created_once_by_whoever_comes_next(
+    addresses: Addresses, store: FirestoreStore, processes: Processes, a_gke_that_never_answers: socket.socket
+) -> None:
+    messaging.create(messaging.read().of_cluster(CLUSTER), addresses)
+    receive, reconcile = processes.start(*(function(each, ROOT, addresses) for each in ("receive", "reconcile")))
+    processes.wait_until_ready(receive, reconcile)
+    id_ = slice_id(a_job())
+
+    def record() -> SliceRecord | None:
+        found = store.slices(CLUSTER, [id_]).get(id_)
+        return found.value if found else None
+
+    publish(connect_publisher(), addresses.topic_path(f"facts-{CLUSTER}"), [encode_fact(leaders_wait())], 20)
+    remembered = eventually(record, lambda slice_: slice_.phase is Phase.PROVISIONING)
+    assert (remembered.operation, remembered.attempt) == (None, 1)
+    kill(reconcile)
+    a_gke_that_never_answers.close()
+
+    processes.wait_until_ready(*processes.start(local_gke(addresses), function("reconcile", ROOT, addresses)))
+    acted = eventually(record, lambda slice_: slice_.operation is not None)
+    pools = GkeBackend(client(addresses.gke)).inventory(settings(path=addresses.cluster_path))
+    assert [(pool.name, pool.attempt) for pool in pools] == [(acted.pool, 1)]
+    assert [slot.value.slice_id for slot in store.slots(CLUSTER)] == [id_]

@@ -1,0 +1,75 @@
+"""The budgets of the house: what outgrows them says something twice."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+HOUSE = sorted(
+    path for folder in ("shared", "functions", "relay", "infra", "tests") for path in (ROOT / folder).rglob("*.py")
+)
+FILE_LINES = 300
+FUNCTION_LINES = 40
+DRAWERS = {"utils", "util", "helpers", "helper", "common", "manager", "misc"}
+TABLES = {
+    # files that are mostly one table
+    "infra/local/gke/config_rules.py",
+    "tests/local/gke/test_refusals.py",
+    "tests/domain/test_decide.py",
+}
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def functions_of(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node
+
+
+@pytest.mark.parametrize("path", HOUSE, ids=name_of)
+def test_a_file_holds_one_idea(path: Path) -> None:
+    lines = len(path.read_text().splitlines())
+    assert lines <= FILE_LINES or name_of(path) in TABLES, f"{lines} lines"
+
+
+@pytest.mark.parametrize("path", HOUSE, ids=name_of)
+def test_a_function_fits_a_screen(path: Path) -> None:
+    long = {
+        node.name: size
+        for node in functions_of(path)
+        if (size := (node.end_lineno or 0) - node.lineno + 1 - _docstring_lines(node)) > FUNCTION_LINES
+    }
+    assert long == {}
+
+
+def _docstring_lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """A docstring is a table here, and tables are exempt."""
+    first = node.body[0]
+    if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
+        return (first.end_lineno or 0) - first.lineno + 1
+    return 0
+
+
+def test_there_is_no_drawer() -> None:
+    assert [name_of(path) for path in HOUSE if path.stem in DRAWERS or path.parent.name in DRAWERS] == []
+
+
+def test_every_package_says_what_lives_there() -> None:
+    deployed = [path for path in HOUSE if path.name == "__init__.py" and not name_of(path).startswith("tests/")]
+    assert [name_of(path) for path in deployed if ast.get_docstring(ast.parse(path.read_text())) is None] == []
+
+
+def test_the_top_level_is_what_was_agreed() -> None:
+    agreed = {
+        "pyproject.toml", "functions", "relay", "shared", "infra", "tests", "cloudbuild.yaml", "README.md",
+        "examples", "Makefile", "LICENSE", "CHANGELOG.md",
+    }  # fmt: skip
+    found = {path.name for path in ROOT.iterdir() if not path.name.startswith(".")}
+    assert found - agreed - {"build"} == set()

@@ -1,0 +1,87 @@
+"""A local API server in a process, and kubectl to talk to it."""
+
+import os
+import subprocess
+import sys
+import time
+import urllib.request
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+ROOT = Path(__file__).parents[3]
+READY = "listening on "
+PROMPTLY = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a program said, and whether it meant it."""
+
+    code: int
+    out: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Served:
+    process: subprocess.Popen[str]
+    address: str
+    kubeconfig: Path
+
+    def kubectl(self, *arguments: str, stdin: Any = None) -> Said:
+        """Run kubectl; `stdin` is an object, or several."""
+        objects = stdin if isinstance(stdin, list) else [stdin]
+        text = "" if stdin is None else "\n---\n".join(orjson.dumps(obj).decode() for obj in objects)
+        done = subprocess.run(
+            self.command(*arguments), input=text, capture_output=True, text=True, timeout=15, check=False
+        )
+        return Said(done.returncode, done.stdout, done.stderr)
+
+    def command(self, *arguments: str) -> list[str]:
+        return ["kubectl", f"--kubeconfig={self.kubeconfig}", f"--cache-dir={self.kubeconfig.parent}", *arguments]
+
+    def press(self, fault: str, **more: str) -> dict[str, int]:
+        """Press a button for faults."""
+        request = urllib.request.Request(
+            f"{self.address}/local/faults", data=orjson.dumps({"fault": fault} | more), method="POST"
+        )
+        with urllib.request.urlopen(request, timeout=5) as response:
+            answer: dict[str, int] = orjson.loads(response.read())
+        return answer
+
+    def namespace(self) -> str:
+        """A namespace of one's own."""
+        name = f"team-{uuid.uuid4().hex[:8]}"
+        assert self.kubectl("create", "namespace", name).code == 0
+        return name
+
+
+@contextmanager
+def serving(folder: Path, *arguments: str) -> Iterator[Served]:
+    """Start the server, wait until it says that it listens, and end it."""
+    kubeconfig = folder / "kubeconfig"
+    module = ["-m", "infra.local.cluster", "--kubeconfig", str(kubeconfig), *arguments]
+    command = ["setpriv", "--pdeathsig", "TERM", sys.executable, *module]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT, env=environment) as process:
+        try:
+            assert process.stdout is not None
+            line = process.stdout.readline().strip()
+            assert line.startswith(READY), line
+            yield Served(process=process, address=line.removeprefix(READY), kubeconfig=kubeconfig)
+        finally:
+            assert ended(process) < PROMPTLY
+
+
+def ended(process: subprocess.Popen[str]) -> float:
+    """Ask the server to end; how many seconds it took."""
+    began = time.monotonic()
+    process.terminate()
+    process.wait(10)
+    return time.monotonic() - began

@@ -1,0 +1,154 @@
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shared.domain.clusters import Backoff, ClusterSettings, Limits, PoolSettings
+from shared.domain.observations import FailureKind
+from shared.ports import Permanent
+from shared.wire.cluster_settings import decode_settings, encode_settings
+from tests.builders import CLUSTER, MINUTE, settings
+
+PATH = "projects/p/locations/us-central2/clusters/c"
+
+
+def read(**document: Any) -> ClusterSettings:
+    return decode_settings(CLUSTER, {"path": PATH, **document}, "edition-1")
+
+
+def test_a_path_is_enough() -> None:
+    assert read() == ClusterSettings(cluster=CLUSTER, version="edition-1", path=PATH)
+
+
+def test_everything_can_be_written() -> None:
+    understood = read(
+        schema=1,
+        note="ask the research team first",
+        gke_id="8f3e",
+        zone="us-central2-b",
+        pools={
+            "service_account": "tpu-nodes@p.iam.gserviceaccount.com",
+            "boot_disk_gb": 200,
+            "max_pods_per_node": 32,
+            "auto_upgrade": False,
+            "network_tags": ["tpu", "batch-1"],
+        },
+        limits={"want_ttl": "20m", "look_again": 30, "operations": 9, "retries": {"ip-space": {"first": "10m"}}},
+    )
+
+    assert understood == ClusterSettings(
+        cluster=CLUSTER,
+        version="edition-1",
+        path=PATH,
+        gke_id="8f3e",
+        zone="us-central2-b",
+        pools=PoolSettings(
+            service_account="tpu-nodes@p.iam.gserviceaccount.com",
+            boot_disk_gb=200,
+            max_pods_per_node=32,
+            auto_upgrade=False,
+            network_tags=("tpu", "batch-1"),
+        ),
+        limits=Limits(
+            want_ttl=20 * MINUTE,
+            look_again=timedelta(seconds=30),
+            operations=9,
+            retries={**Limits().retries, FailureKind.IP_SPACE: Backoff(10 * MINUTE, 30 * MINUTE)},
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        (90, timedelta(seconds=90)),
+        (0.5, timedelta(milliseconds=500)),
+        ("90s", timedelta(seconds=90)),
+        ("15m", timedelta(minutes=15)),
+        (" 1.5 h ", timedelta(minutes=90)),
+        ("30d", timedelta(days=30)),
+        (None, Limits().want_ttl),
+    ],
+)
+def test_durations_are_seconds_or_text(written: object, meant: timedelta) -> None:
+    assert read(limits={"want_ttl": written}).limits.want_ttl == meant
+
+
+def test_a_first_wait_beyond_the_usual_longest_is_the_longest_too() -> None:
+    retries = read(limits={"retries": {"RATE": {"first": "5m"}}}).limits.retries
+
+    assert retries[FailureKind.RATE] == Backoff(5 * MINUTE, 5 * MINUTE)
+
+
+@given(
+    seconds=st.integers(1, 86_400 * 365),
+    disk=st.integers(10, 65536),
+    tags=st.lists(st.from_regex(r"[a-z]([-a-z0-9]{0,8}[a-z0-9])?", fullmatch=True), max_size=3),
+)
+def test_what_is_encoded_is_read_as_it_was(seconds: int, disk: int, tags: list[str]) -> None:
+    pools = PoolSettings(boot_disk_gb=disk, network_tags=tuple(tags))
+    limits = Limits(want_ttl=timedelta(seconds=seconds), act_window=timedelta(milliseconds=seconds))
+    written = settings(pools=pools, limits=limits)
+
+    assert decode_settings(CLUSTER, encode_settings(written), written.version) == written
+
+
+def test_every_setting_of_the_domain_can_be_written() -> None:
+    document = encode_settings(settings())
+
+    assert set(document) == {"schema"} | {field.name for field in fields(ClusterSettings)} - {"cluster", "version"}
+    assert decode_settings(CLUSTER, document, "v") == replace(settings(), version="v")
+
+
+def test_all_that_is_wrong_is_said_at_once_with_its_remedy() -> None:
+    with pytest.raises(Permanent) as refused:
+        decode_settings(
+            CLUSTER,
+            {
+                "zone": "somewhere",
+                "colour": "blue",
+                "pools": {"boot_disk_gb": "100", "network_tags": ["UP"], "zone": "us-central2-b"},
+                "limits": {
+                    "want_ttl": "soon",
+                    "want_tll": 900,
+                    "backstop": 0,
+                    "operations": 0,
+                    "retries": {"stokout": {}, "quota": {"first": True}, "impossible": {}},
+                },
+            },
+            "edition-1",
+        )
+
+    kinds = "first and longest under any of stockout, quota, reservation, ip_space, rate, busy, unknown"
+    durations = "seconds, or text such as 90s, 15m, 2h or 30d"
+    assert set(str(refused.value).removeprefix("clusters/demo: ").split("; ")) == {
+        "path is missing: write the cluster's full name: projects/P/locations/L/clusters/C",
+        "zone cannot be 'somewhere': write the name of a zone, as in us-central2-b",
+        "colour is no setting: remove it",
+        "pools.boot_disk_gb cannot be '100': write a whole number of GB from 10 to 65536",
+        "pools.network_tags.0 cannot be 'UP': write a list of names of a-z, 0-9 and -, up to 63 characters each",
+        "pools.zone is no setting: is zone meant?",
+        f"limits.want_ttl cannot be 'soon': write {durations}",
+        "limits.want_tll is no setting: is limits.want_ttl meant?",
+        f"limits.backstop cannot be 0: write {durations}",
+        "limits.operations cannot be 0: write a whole number from 1 to 100",
+        f"limits.retries.stokout cannot be 'stokout': write {kinds}",
+        f"limits.retries.impossible cannot be 'impossible': write {kinds}",
+        f"limits.retries.quota.first cannot be True: write {durations}",
+    }
+
+
+@pytest.mark.parametrize("document", [{"limits": 5}, {"limits": {"retries": []}}, {"pools": "default"}])
+def test_a_map_that_is_none_is_named(document: dict[str, Any]) -> None:
+    with pytest.raises(Permanent, match=r"(limits|limits\.retries|pools) cannot be .*: write "):
+        read(**document)
+
+
+def test_settings_of_another_edition_are_not_guessed_at() -> None:
+    with pytest.raises(Permanent, match="schema cannot be 2: write 1"):
+        read(schema=2)

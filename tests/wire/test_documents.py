@@ -1,0 +1,218 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import is_dataclass, replace
+from datetime import UTC, datetime
+from typing import Any, NewType, get_args, get_origin, get_type_hints
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shared.domain.decisions import Reason
+from shared.domain.governor import Governor, Slot
+from shared.domain.jobsets import JobSetRecord
+from shared.domain.records import Phase, SliceRecord
+from shared.domain.slices import LAST_ATTEMPT, Pairs
+from shared.domain.sweep import ClusterWatch
+from shared.domain.topology import Topology
+from shared.ports import Permanent, Record
+from shared.wire.documents import SCHEMA, decode, encode, key_of
+from tests.builders import MINUTE, NOW, a_job, a_jobset, a_record, a_spec, settings
+
+KINDS = (JobSetRecord, SliceRecord, Slot, Governor, ClusterWatch)
+NATIVE = (str, int, bool, datetime, dict, list, type(None))
+
+LEAVES: Mapping[Any, st.SearchStrategy[Any]] = {
+    datetime: st.datetimes(min_value=datetime(2020, 1, 1), timezones=st.just(UTC)),  # noqa: DTZ001 - the zone is beside
+    Topology: st.sampled_from([Topology.parse("4x4"), Topology.parse("2x2x4")]),
+    Pairs: st.dictionaries(st.text(), st.text(), max_size=2).map(lambda labels: tuple(sorted(labels.items()))),
+    int: st.integers(-(2**63), 2**63 - 1),
+}
+
+
+def values_of(hint: Any) -> st.SearchStrategy[Any]:
+    """Make any value that a field of this type may have."""
+    if hint in LEAVES:
+        return LEAVES[hint]
+    if isinstance(hint, NewType):
+        return values_of(hint.__supertype__)
+    if isinstance(hint, type) and is_dataclass(hint):
+        return st.builds(hint, **{name: values_of(inner) for name, inner in get_type_hints(hint).items()})
+    inner = [values_of(argument) for argument in get_args(hint) if argument is not ...]
+    origin = get_origin(hint)
+    if origin is tuple:
+        return st.lists(*inner, max_size=2).map(tuple)
+    if origin is Mapping:
+        return st.dictionaries(*inner, max_size=2)
+    return st.one_of(inner) if inner else st.from_type(hint)
+
+
+def parts_of(value: Any) -> list[Any]:
+    """Give everything in a document, at any depth."""
+    match value:
+        case dict():
+            return [value, *value, *(part for member in value.values() for part in parts_of(member))]
+        case list():
+            return [value, *(part for member in value for part in parts_of(member))]
+        case _:
+            return [value]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+@given(data=st.data())
+def test_every_record_comes_back_as_it_was(kind: type[Record], data: st.DataObject) -> None:
+    record = data.draw(values_of(kind))
+
+    assert decode(kind, encode(record)) == record
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+@given(data=st.data())
+def test_a_document_holds_only_what_firestore_can_hold(kind: type[Record], data: st.DataObject) -> None:
+    parts = parts_of(encode(data.draw(values_of(kind))))
+
+    assert {type(part) for part in parts} <= set(NATIVE)
+    assert not [part for part in parts if isinstance(part, list) and any(isinstance(member, list) for member in part)]
+
+
+def test_a_slice_reads_like_a_report() -> None:
+    """What a person sees in the console, there sorted by name."""
+    record = replace(
+        a_record(
+            pinned=settings().pools, operation="operation-1-abc", created_at=NOW - 5 * MINUTE, due_at=NOW + MINUTE
+        ),
+        spec=a_spec(node_labels=(("team", "research"),), fingerprint="v1-abcdefghijklm"),
+        transitions=(),
+        hosts_usable=3,
+        hosts_joined=4,
+    )
+    record = record.turned(NOW - 5 * MINUTE, Phase.QUEUED, Reason.OPERATION_LIMIT, "Waiting for an operation to end.")
+    record = record.turned(NOW, Phase.PROVISIONING, Reason.HOSTS_JOINING, "3 of 4 hosts are ready.")
+
+    assert encode(record) == {
+        "schema": 1,
+        "id": "tpu-llama-slice-0-oahqlz77blgqd",
+        "pool": "tpu-llama-slice-0-oahqlz77blgqd-1",
+        "job_name": "llama-slice-0",
+        "job": {
+            "cluster": "demo",
+            "namespace": "research",
+            "jobset": "llama",
+            "uid": "uid-llama",
+            "replicated_job": "slice",
+            "index": 0,
+        },
+        "spec": {
+            "accelerator": "tpu-v5-lite-podslice",
+            "topology": "4x4",
+            "machine_type": "ct5lp-hightpu-4t",
+            "hosts": 4,
+            "chips_per_host": 4,
+            "placement": "COMPACT",
+            "boot_disk": "pd-balanced",
+            "zone": "us-central2-b",
+            "capacity": {"kind": "ON_DEMAND", "reservation": None},
+            "node_labels": {"team": "research"},
+            "fingerprint": "v1-abcdefghijklm",
+        },
+        "verdict": None,
+        "respecified": False,
+        "pinned": {
+            "service_account": None,
+            "boot_disk_gb": 100,
+            "max_pods_per_node": 15,
+            "auto_upgrade": True,
+            "network_tags": [],
+        },
+        "desire": "PRESENT",
+        "desire_because": "",
+        "wanted_at": NOW,
+        "phase": "PROVISIONING",
+        "reason": "HostsJoining",
+        "sentence": "3 of 4 hosts are ready.",
+        "since": NOW,
+        "hosts": "3 of 4 usable",
+        "hosts_usable": 3,
+        "hosts_joined": 4,
+        "hosts_sequence": 0,
+        "attempt": 1,
+        "ordered_at": None,
+        "creating": False,
+        "slot": None,
+        "operation": "operation-1-abc",
+        "leaving": [],
+        "failures": 0,
+        "retry_at": None,
+        "blocked_under": None,
+        "occupant": None,
+        "created_at": NOW - 5 * MINUTE,
+        "due_at": NOW + MINUTE,
+        "expire_at": None,
+        "transitions": [
+            {
+                "at": NOW - 5 * MINUTE,
+                "phase": "QUEUED",
+                "reason": "OperationLimit",
+                "sentence": "Waiting for an operation to end.",
+            },
+            {"at": NOW, "phase": "PROVISIONING", "reason": "HostsJoining", "sentence": "3 of 4 hosts are ready."},
+        ],
+        "turns": 2,
+        "told": 0,
+        "hold": False,
+        "release_requested": False,
+        "note": "",
+    }
+
+
+def test_every_document_is_named_after_its_cluster_and_itself() -> None:
+    assert str(key_of(a_jobset())) == "jobsets/demo.uid-llama"
+    assert str(key_of(a_record())) == "slices/demo.tpu-llama-slice-0-oahqlz77blgqd"
+    assert str(key_of(Governor(cluster=a_job().cluster, changed_at=NOW, shortages={}))) == "governors/demo"
+    assert str(key_of(ClusterWatch(cluster=a_job().cluster, heard_at=NOW))) == "watches/demo"
+
+
+def test_a_slice_whose_attempts_are_used_up_can_still_be_written() -> None:
+    record = a_record(attempt=LAST_ATTEMPT + 1)
+
+    assert encode(record)["pool"] is None
+    assert decode(SliceRecord, encode(record)) == record
+
+
+def test_an_older_document_without_the_later_fields_has_their_defaults() -> None:
+    document = encode(a_record())
+    for later in ("respecified", "leaving", "told"):
+        del document[later]
+
+    assert decode(SliceRecord, document) == a_record()
+
+
+def test_fields_and_members_of_strangers_are_left_out() -> None:
+    document = encode(a_record())
+    document["colour"] = "blue"
+    document["spec"]["rack"] = 7
+
+    assert decode(SliceRecord, document) == a_record()
+
+
+@pytest.mark.parametrize("schema", [SCHEMA + 1, 0, None, "1", True])
+def test_another_edition_of_the_documents_is_not_guessed_at(schema: object) -> None:
+    with pytest.raises(Permanent, match=r"schema: .* deploy the newer provisioner"):
+        decode(SliceRecord, {**encode(a_record()), "schema": schema})
+
+
+@pytest.mark.parametrize(
+    ("slip", "named"),
+    [
+        ({"phase": "REDY"}, "phase: "),
+        ({"spec": {**encode(a_record())["spec"], "topology": "4by4"}}, '"4by4" is no topology'),
+        ({"spec": {**encode(a_record())["spec"], "node_labels": "none"}}, "spec.node_labels: "),
+        ({"spec": "none"}, "spec: "),
+        ({"transitions": [{"at": NOW}]}, r"transitions\.0\.phase: "),
+        ({"hold": "perhaps"}, "hold: "),
+    ],
+)
+def test_a_slip_of_a_hand_in_the_console_is_named_by_its_field(slip: dict[str, Any], named: str) -> None:
+    with pytest.raises(Permanent, match=f"SliceRecord: .*{named}"):
+        decode(SliceRecord, {**encode(a_record()), **slip})
