@@ -9,7 +9,7 @@ import random
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from functools import partial
 from typing import Any, cast
 
 from shared.domain.facts import (
@@ -165,12 +165,12 @@ class World:
         for _ in range(10_000):
             if self._facts:
                 fact = self._facts.popleft()
-                if not self._survive(lambda fact=fact: receive(fact, CLUSTER, self.ports)):
+                if not self._survive(partial(receive, fact, CLUSTER, self.ports)):
                     self._facts.append(fact)
             elif self._taken_nudges < len(self.bus.nudges):
                 cluster, slice_ = self.bus.nudges[self._taken_nudges]
                 self._taken_nudges += 1
-                if not self._survive(lambda c=cluster, s=slice_: reconcile(c, s, self.ports)):
+                if not self._survive(partial(reconcile, cluster, slice_, self.ports)):
                     self.bus.nudges.append((cluster, slice_))
             else:
                 return
@@ -286,7 +286,3 @@ class World:
     def record(self, jobset: LiveJobSet, index: int = 0) -> SliceRecord:
         job = a_job(jobset=jobset.ref.name, uid=jobset.ref.uid, index=index)
         return self.records[slice_id(job)]
-
-
-def later(minutes: int) -> timedelta:
-    return minutes * MINUTE

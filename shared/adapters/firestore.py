@@ -7,7 +7,8 @@ others wait for 2 seconds, and 60 where a client dies (measured on the emulator)
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Iterable, Iterator, Mapping
+import functools
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -53,6 +54,9 @@ Snapshot = DocumentSnapshot[DocumentReference]
 _LIVE = tuple(state.value for state in JobSetState if not state.ended)
 _KEPT = tuple(phase.value for phase in Phase if phase is not Phase.GONE)
 
+_ONCE = Retry(if_exception_type(), timeout=None)
+"""A call that is not tried again."""
+
 log = structlog.get_logger()
 
 
@@ -62,22 +66,20 @@ def connect(project: str) -> Client:
 
 
 class FirestoreStore:
-    """Firestore in native mode; `timeout` is in seconds and bounds each call, retries included."""
+    """Firestore in native mode; a call takes at most `timeout` seconds, and is not tried again later than that."""
 
     def __init__(self, client: Client, *, timeout: float = 10.0, page: int = 300) -> None:
         self._client = client
         self._page = page
-        self._bounded: dict[str, Any] = {
-            "timeout": timeout,
-            "retry": Retry(if_exception_type(ServiceUnavailable), initial=0.1, maximum=1.0, timeout=timeout),
-        }
+        self._timeout = timeout
+        self._retry = Retry(if_exception_type(ServiceUnavailable), initial=0.1, maximum=1.0, timeout=timeout)
 
     def settings(self, cluster: ClusterId) -> ClusterSettings | None:
         found = self._get([settings_key(cluster)])
         return next((decode_settings(cluster, _fields(it), _revision(it)) for it in found.values()), None)
 
     def clusters(self) -> tuple[ClusterId, ...]:
-        return tuple(ClusterId(it.id) for it in self._ask(self._asked(CLUSTERS).select([])))
+        return tuple(ClusterId(it.id) for it in self._read(self._asked(CLUSTERS).select([]).stream))
 
     def jobsets(self, cluster: ClusterId, uids: Collection[JobSetUid]) -> Mapping[JobSetUid, Stored[JobSetRecord]]:
         return self._named(JobSetRecord, cluster, uids)
@@ -123,7 +125,7 @@ class FirestoreStore:
                     batch.update(reference, encode(after), option=self._unchanged(before))
         with _told_apart():
             try:
-                results = batch.commit(**self._bounded)
+                results = batch.commit(retry=self._retry, timeout=self._timeout)
             except (AlreadyExists, FailedPrecondition, NotFound) as stale:
                 raise StaleRecord(stale.message) from stale
         return tuple(
@@ -132,7 +134,8 @@ class FirestoreStore:
 
     def reject(self, rejection: Rejection) -> None:
         with _told_apart():
-            self._reference(rejection_key(rejection)).set(encode_rejection(rejection), **self._bounded)
+            place, document = rejection_key(rejection), encode_rejection(rejection)
+            self._reference(place).set(document, retry=self._retry, timeout=self._timeout)
 
     def _reference(self, place: Key) -> DocumentReference:
         return self._client.document(place.collection, place.id)
@@ -145,8 +148,8 @@ class FirestoreStore:
         references = [self._reference(place) for place in places]
         if not references:
             return {}
-        with _told_apart():
-            return {it.id: it for it in self._client.get_all(references, **self._bounded) if it.exists}
+        found = self._read(functools.partial(self._client.get_all, references))
+        return {snapshot.id: snapshot for snapshot in found if snapshot.exists}
 
     def _one(self, kind: type[R], cluster: ClusterId) -> Stored[R] | None:
         found = self._get([key(kind, cluster)])
@@ -158,13 +161,13 @@ class FirestoreStore:
         return {name: _stored(kind, found[place.id]) for name, place in places.items() if place.id in found}
 
     def _first(self, kind: type[R], most: int, query: Query, *values: object) -> tuple[R, ...]:
-        found = self._ask(self._asked(query, *values).limit(most))
+        found = self._read(self._asked(query, *values).limit(most).stream)
         return tuple(stored.value for stored in _readable(kind, found))
 
     def _every(self, kind: type[R], query: Query, *values: object) -> Iterator[Stored[R]]:
         """Read page by page: a stream that is consumed slowly would be cut off by its timeout."""
         page = asked = self._asked(query, *values).limit(self._page)
-        while found := self._ask(page):
+        while found := self._read(page.stream):
             yield from _readable(kind, found)
             page = asked.start_after(found[-1])
 
@@ -174,9 +177,13 @@ class FirestoreStore:
             asked = asked.where(filter=FieldFilter(field, operator, value))
         return asked
 
-    def _ask(self, asked: Asked) -> list[Snapshot]:
+    def _read(self, answers: Callable[..., Iterable[Snapshot]]) -> list[Snapshot]:
+        """Read an answer to its end, and anew where it breaks off.
+
+        The client's own way to go on with a query that broke off before its first document is a TypeError (2.34).
+        """
         with _told_apart():
-            return list(asked.stream(**self._bounded))
+            return self._retry(lambda: list(answers(retry=_ONCE, timeout=self._timeout)))()
 
 
 @contextlib.contextmanager

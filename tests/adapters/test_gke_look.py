@@ -199,6 +199,13 @@ def test_an_error_told_by_the_deprecated_field_alone_is_an_error() -> None:
     assert seen == Broken(Failure(FailureKind.STOCKOUT, STOCKOUT))
 
 
+def test_progress_of_a_running_operation_does_not_explain_a_broken_pool() -> None:
+    running = a_creation(Ends.RUNNING, status_message="Creating instances.")
+    pool = a_pool(Status.ERROR, status_message="It broke.")
+    seen = look(NOTED, get_node_pool=pool, get_operation=running)
+    assert seen == Broken(Failure(FailureKind.UNKNOWN, "It broke."))
+
+
 @pytest.mark.parametrize(
     "creation", [a_creation(), an_error(google.NotFound, "operation")], ids=["ended-well", "forgotten"]
 )

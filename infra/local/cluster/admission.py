@@ -51,6 +51,15 @@ def admit(cluster: Cluster, resource: Resource, new: dict[str, Any]) -> None:
         _place_exclusively(cluster, new)
 
 
+def admit_update(resource: Resource, old: dict[str, Any], new: dict[str, Any]) -> None:
+    """Complete a changed object with what admission gave it when it was new."""
+    if resource.plural == "pods":
+        for kept in ("priority", "preemptionPolicy"):
+            if kept in old["spec"]:
+                new["spec"].setdefault(kept, old["spec"][kept])
+        _tolerate_extended_resources(new["spec"])
+
+
 def _require_live_namespace(cluster: Cluster, resource: Resource, metadata: dict[str, Any]) -> None:
     name = metadata.setdefault("namespace", "default")
     namespace = cluster.get("namespaces", None, name)

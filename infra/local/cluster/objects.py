@@ -66,8 +66,11 @@ class Objects:
         found = self._objects[plural]
         return [found[key] for key in sorted(found) if not namespace or key.namespace == namespace]
 
-    def create(self, plural: str, obj: Object) -> Object:
-        """Default, admit, validate and store a new object. ApiError 409 AlreadyExists, 422 Invalid, 403, 404."""
+    def create(self, plural: str, obj: Object, *, dry_run: bool = False) -> Object:
+        """Default, admit, validate and store a new object. ApiError 409 AlreadyExists, 422 Invalid, 403, 404.
+
+        A dry run does all but store it.
+        """
         resource = RESOURCES[plural]
         new = strategies.for_create(resource, copied(obj))
         metadata = new["metadata"]
@@ -84,11 +87,12 @@ class Objects:
             raise errors.already_exists(plural, resource.group, key.name)
         if resource.has_generation:
             metadata["generation"] = 1
-        self._history.record(plural, "ADDED", new, None)
-        self._keep(key, new)
+        if not dry_run:
+            self._history.record(plural, "ADDED", new, None)
+            self._keep(key, new)
         return copied(new)
 
-    def update(self, plural: str, obj: Object, *, status: bool = False) -> Object:
+    def update(self, plural: str, obj: Object, *, status: bool = False, dry_run: bool = False) -> Object:
         """Replace the object, or only its status.
 
         Optimistic when metadata.resourceVersion is set (ApiError 409 Conflict). The generation rises when the
@@ -100,10 +104,11 @@ class Objects:
         old = self._stored(key)
         strategies.check_preconditions(resource, old, obj["metadata"])
         new = strategies.for_update(resource, old, copied(obj), status=status)
+        admission.admit_update(resource, old, new)
         strategies.validate_update(resource, old, new)
         if resource.has_generation and new.get("spec") != old.get("spec"):
             new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
-        if new != old:
+        if new != old and not dry_run:
             self._replace(key, new)
         return copied(new)
 

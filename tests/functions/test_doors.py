@@ -1,0 +1,135 @@
+"""What the doors answer to Pub/Sub, and what they keep of messages that can never be served."""
+
+from __future__ import annotations
+
+import base64
+import json
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from shared import doors
+from shared.doors import Event
+from shared.ports import Temporary
+from shared.wire.messages import Message, encode_fact, encode_nudges
+from tests.builders import CLUSTER, leaders_wait, settings
+from tests.world import World
+
+ROOT = Path(__file__).parents[2]
+
+
+def an_event(topic: str, message: Message, **changes: object) -> Event:
+    data = {
+        "message": {
+            "data": base64.b64encode(message.data).decode(),
+            "attributes": dict(message.attributes),
+            "messageId": "17",
+            "publishTime": "2026-03-01T12:00:00.000Z",
+            **changes,
+        }
+    }
+    return Event(id="17", source=f"//pubsub.googleapis.com/projects/demo-project/topics/{topic}", data=data)
+
+
+def an_ended_operation(pool: str) -> Message:
+    entry: Mapping[str, object] = {
+        "resource": {
+            "type": "gke_nodepool",
+            "labels": {
+                "project_id": "demo-project",
+                "location": "us-central2",
+                "cluster_name": "demo",
+                "nodepool_name": pool,
+            },
+        },
+        "operation": {"id": "operation-1", "last": True},
+        "protoPayload": {"methodName": "google.container.v1.ClusterManager.CreateNodePool"},
+    }
+    return Message(json.dumps(entry).encode(), {})
+
+
+def test_a_fact_comes_in_by_the_first_door_and_a_nudge_goes_out() -> None:
+    world = World()
+    doors.receive_door(an_event("facts-demo", encode_fact(leaders_wait(0))), world.ports)
+    assert [slice_ for _, slice_ in world.bus.nudges] == list(world.records)
+
+
+def test_a_nudge_comes_in_by_the_second_door_and_a_pool_is_ordered() -> None:
+    world = World()
+    doors.receive_door(an_event("facts-demo", encode_fact(leaders_wait(0))), world.ports)
+    (nudge,) = encode_nudges(CLUSTER, list(world.records))
+    doors.reconcile_door(an_event("nudges", nudge), world.ports)
+    assert len(world.pools) == 1
+
+
+def test_an_operation_that_ended_is_a_nudge_too() -> None:
+    world = World()
+    jobset = world.jobset_appears()
+    world.cluster_lives()
+    world.deliver()
+    pool = world.record(jobset).pool
+    world.operations_end()
+    doors.reconcile_door(an_event("cloud-operations", an_ended_operation(pool)), world.ports)
+    assert world.record(jobset).reason == "HostsJoining"
+
+
+def test_an_operation_of_another_cluster_touches_nothing() -> None:
+    world = World()
+    world.store.put_settings(settings(path="projects/demo-project/locations/us-central2/clusters/other"))
+    ended = an_ended_operation("tpu-llama-slice-0-aaaaaaaaaaaaa-1")
+    doors.reconcile_door(an_event("cloud-operations", ended), world.ports)
+    assert world.backend.calls == []
+
+
+@pytest.mark.parametrize(
+    ("event", "why"),
+    [
+        pytest.param(
+            an_event("facts-demo", Message(b"{", {"kind": "SlicesWanted", "version": "1"})), "JSON", id="JSON"
+        ),
+        pytest.param(an_event("facts-demo", Message(b"{}", {"kind": "Gossip", "version": "1"})), "Gossip", id="kind"),
+        pytest.param(
+            an_event("facts-demo", Message(encode_fact(leaders_wait()).data, {"kind": "SlicesWanted", "version": "9"})),
+            "version",
+            id="version",
+        ),
+        pytest.param(an_event("elsewhere", encode_fact(leaders_wait())), "elsewhere", id="topic"),
+        pytest.param(an_event("facts-unknown", encode_fact(leaders_wait())), "unknown", id="cluster"),
+        pytest.param(an_event("facts-demo", encode_fact(leaders_wait()), data="%"), "data", id="envelope"),
+    ],
+)
+def test_what_can_never_be_served_is_kept_for_people_and_acknowledged(event: Event, why: str) -> None:
+    world = World()
+    doors.receive_door(event, world.ports)
+    rejection = world.store.rejections["17"]
+    assert why in rejection.why
+    assert world.records == {}
+
+
+def test_what_may_be_served_later_comes_back() -> None:
+    world = World()
+    world.store.unavailable = True
+    with pytest.raises(Temporary):
+        doors.receive_door(an_event("facts-demo", encode_fact(leaders_wait())), world.ports)
+    assert world.store.rejections == {}
+
+
+def test_a_sweep_goes_on_when_one_cluster_is_in_trouble(capsys: pytest.CaptureFixture[str]) -> None:
+    world = World()
+    jobset = world.jobset_appears()
+    world.cluster_lives()
+    world.deliver()
+    world.backend.hide()
+    doors.sweep_door(an_event("sweep-ticks", Message(b"{}", {})), world.ports)
+    assert "demo: The service is currently unavailable." in capsys.readouterr().out
+    assert world.record(jobset).phase == "PROVISIONING"
+
+
+@pytest.mark.emulators
+@pytest.mark.parametrize("heavy", ["kubernetes", "google.cloud.compute_v1", "google.cloud.container_v1"])
+def test_a_cold_start_loads_no_client_before_it_is_needed(heavy: str) -> None:
+    code = f"import sys, functions.main; sys.exit({heavy!r} in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, timeout=60)

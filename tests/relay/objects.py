@@ -1,0 +1,102 @@
+"""Kubernetes objects as the API server shows them, for tests to vary."""
+
+from typing import Any
+
+Json = dict[str, Any]
+
+SELECTOR = {
+    "cloud.google.com/gke-tpu-accelerator": "tpu-v4-podslice",
+    "cloud.google.com/gke-tpu-topology": "2x2x4",
+}
+OPTED_OUT = "tpu-provisioner.cloud.google.com/disable-autoprovisioning"
+
+
+def container(chips: int | str = 4, **fields: Any) -> Json:
+    amounts = {"google.com/tpu": str(chips)} if chips else {"cpu": "1"}
+    return {"name": "main", "image": "train", "resources": {"requests": amounts, "limits": amounts}, **fields}
+
+
+def replicated_job(name: str = "workers", replicas: int | None = 2, **pod_spec: Any) -> Json:
+    spec = {"containers": [container()], "nodeSelector": dict(SELECTOR), **pod_spec}
+    job: Json = {"name": name, "template": {"spec": {"template": {"spec": spec}}}}
+    return job if replicas is None else {**job, "replicas": replicas}
+
+
+def jobset(name: str = "llama", *, uid: str = "u-1", version: int = 10, generation: int = 1, **parts: Any) -> Json:
+    """Build a JobSet; `spec`, `metadata` and `conditions` (types that are True) are laid over it."""
+    conditions = [{"type": type_, "status": "True"} for type_ in parts.get("conditions", ())]
+    return {
+        "apiVersion": "jobset.x-k8s.io/v1alpha2",
+        "kind": "JobSet",
+        "metadata": {
+            "namespace": "research",
+            "name": name,
+            "uid": uid,
+            "generation": generation,
+            "resourceVersion": str(version),
+            **parts.get("metadata", {}),
+        },
+        "spec": {"replicatedJobs": [replicated_job()], **parts.get("spec", {})},
+        "status": {"conditions": conditions},
+    }
+
+
+def pod(index: int = 0, *, jobset: str = "llama", uid: str | None = None, **parts: Any) -> Json:
+    """Build a leader pod that cannot be scheduled; `spec`, `metadata`, `labels` and `status` are laid over it."""
+    labels = {
+        "jobset.sigs.k8s.io/jobset-name": jobset,
+        "jobset.sigs.k8s.io/jobset-uid": "u-1",
+        "jobset.sigs.k8s.io/replicatedjob-name": "workers",
+        "jobset.sigs.k8s.io/job-index": str(index),
+        "batch.kubernetes.io/job-name": f"{jobset}-workers-{index}",
+        "batch.kubernetes.io/job-completion-index": "0",
+        **parts.get("labels", {}),
+    }
+    unschedulable = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "namespace": "research",
+            "name": f"{jobset}-workers-{index}-0-x2x4z",
+            "uid": uid or f"pod-{index}",
+            "resourceVersion": "20",
+            "labels": {key: value for key, value in labels.items() if value is not None},
+            **parts.get("metadata", {}),
+        },
+        "spec": {"containers": [container()], "nodeSelector": dict(SELECTOR), **parts.get("spec", {})},
+        "status": {"phase": "Pending", "conditions": [unschedulable], **parts.get("status", {})},
+    }
+
+
+def bound_pod(index: int, node: str, *, uid: str | None = None, phase: str = "Running") -> Json:
+    conditions = [{"type": "PodScheduled", "status": "True"}]
+    return pod(index, uid=uid, spec={"nodeName": node}, status={"phase": phase, "conditions": conditions})
+
+
+def node(number: int = 0, *, slice_id: str = "tpu-llama-0-aaaaaaaaaaaaa", attempt: int = 1, **parts: Any) -> Json:
+    """Build a node of ours, Ready with its 4 chips; `ready`, `offers`, `labels` and `metadata` vary it."""
+    labels = {
+        "google.com/tpu-slice-id": slice_id,
+        "google.com/tpu-slice-attempt": str(attempt),
+        "google.com/tpu-slice-jobset-uid": "u-1",
+        "cloud.google.com/gke-accelerator-count": "4",
+        "cloud.google.com/gke-tpu-topology": "2x2x4",
+        **parts.get("labels", {}),
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": f"{slice_id}-{attempt}-{number}",
+            "uid": f"node-{slice_id}-{attempt}-{number}",
+            "resourceVersion": "30",
+            "labels": {key: value for key, value in labels.items() if value is not None},
+            **parts.get("metadata", {}),
+        },
+        "spec": {},
+        "status": {
+            "conditions": [{"type": "Ready", "status": "True" if parts.get("ready", True) else "False"}],
+            "allocatable": {"google.com/tpu": parts.get("offers", "4"), "cpu": "239"},
+        },
+    }

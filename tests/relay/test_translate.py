@@ -1,0 +1,229 @@
+from typing import Any
+
+import pytest
+
+from relay import translate
+from relay.seen import JobSetName, PoolKey
+from shared.domain.facts import JobSetState, SliceRequest, WaitingLeader
+from tests.relay.objects import OPTED_OUT, SELECTOR, container, jobset, node, pod, replicated_job
+
+QUEUED = "cloud.google.com/gke-queued"
+SIDECAR = {"initContainers": [container(2, name="sidecar", restartPolicy="Always"), container(4, name="setup")]}
+
+
+def test_a_jobset_asks_for_what_its_templates_ask() -> None:
+    driver = replicated_job("driver", 1, containers=[container(0)])
+    seen = translate.jobset(jobset(spec={"replicatedJobs": [driver, replicated_job("workers", 3)]}))
+    assert seen is not None
+    assert seen.requests == (
+        SliceRequest(
+            replicated_job="workers",
+            replicas=3,
+            accelerator="tpu-v4-podslice",
+            topology="2x2x4",
+            chips_per_pod=4,
+            node_selector=tuple(sorted(SELECTOR.items())),
+        ),
+    )
+    assert (seen.name, seen.ref.uid, seen.ref.generation, seen.ref.resource_version) == (
+        JobSetName("research", "llama"),
+        "u-1",
+        1,
+        "10",
+    )
+
+
+def test_a_jobset_without_tpu_does_not_concern_us() -> None:
+    assert translate.jobset(jobset(spec={"replicatedJobs": [replicated_job(containers=[container(0)])]})) is None
+
+
+@pytest.mark.parametrize(
+    ("pod_spec", "chips"),
+    [
+        ({"containers": [container(4)]}, 4),
+        ({"containers": [container(2), container(2), container(0)]}, 4),
+        ({"containers": [{"name": "main", "resources": {"limits": {"google.com/tpu": "4"}}}]}, 4),
+        ({"containers": [{"name": "main", "resources": {"limits": {"google.com/tpu": 8}}}]}, 8),
+        ({"containers": [container(2)], **SIDECAR}, 4),
+    ],
+    ids=["one", "several", "limit alone", "number", "sidecar"],
+)
+def test_the_chips_of_all_containers_count(pod_spec: dict[str, Any], chips: int) -> None:
+    seen = translate.jobset(jobset(spec={"replicatedJobs": [replicated_job(**pod_spec)]}))
+    assert seen is not None
+    assert seen.requests[0].chips_per_pod == chips
+
+
+def test_a_replicated_job_has_one_replica_where_it_says_nothing() -> None:
+    seen = translate.jobset(jobset(spec={"replicatedJobs": [replicated_job(replicas=None)]}))
+    assert seen is not None
+    assert seen.requests[0].replicas == 1
+
+
+@pytest.mark.parametrize(
+    ("parts", "state"),
+    [
+        ({}, JobSetState.ACTIVE),
+        ({"spec": {"suspend": False}, "conditions": ["Suspended"]}, JobSetState.ACTIVE),
+        ({"spec": {"suspend": True}}, JobSetState.SUSPENDED),
+        ({"conditions": ["Completed"]}, JobSetState.COMPLETED),
+        ({"spec": {"suspend": True}, "conditions": ["Failed"]}, JobSetState.FAILED),
+        ({"conditions": ["Completed"], "metadata": {"deletionTimestamp": "2026-11-01T12:00:00Z"}}, JobSetState.DELETED),
+    ],
+    ids=["fresh", "resumed, condition late", "suspended", "completed", "failed", "deleted"],
+)
+def test_the_state_of_a_jobset(parts: dict[str, Any], state: JobSetState) -> None:
+    assert translate.jobset_state(jobset(**parts)) is state
+
+
+def test_a_condition_that_is_not_true_is_no_end() -> None:
+    running = jobset()
+    running["status"]["conditions"] = [{"type": "Completed", "status": "False"}]
+    assert translate.jobset_state(running) is JobSetState.ACTIVE
+
+
+@pytest.mark.parametrize(
+    ("parts", "served"),
+    [
+        ({}, True),
+        ({"spec": {"managedBy": "jobset.sigs.k8s.io/jobset-controller"}}, True),
+        ({"spec": {"managedBy": "kueue.x-k8s.io/multikueue"}}, False),
+        ({"metadata": {"annotations": {OPTED_OUT: "true"}}}, False),
+        ({"metadata": {"annotations": {OPTED_OUT: "false"}}}, True),
+    ],
+    ids=["plain", "named controller", "another controller", "opted out", "opted in"],
+)
+def test_a_jobset_is_served_unless_it_is_anothers(parts: dict[str, Any], served: bool) -> None:
+    seen = translate.jobset(jobset(**parts))
+    assert seen is not None
+    assert seen.served is served
+
+
+def test_a_leader_that_cannot_be_scheduled_waits() -> None:
+    seen = translate.leader(pod(1))
+    assert seen is not None
+    assert seen.waiting
+    assert (seen.jobset, seen.jobset_uid) == (JobSetName("research", "llama"), "u-1")
+    assert seen.place == WaitingLeader(replicated_job="workers", job_index=1)
+    assert (seen.job, seen.node) == ("llama-workers-1", None)
+
+
+def test_a_leader_is_known_by_its_annotation_too() -> None:
+    key = "batch.kubernetes.io/job-completion-index"
+    assert translate.leader(pod(labels={key: None}, metadata={"labels": pod()["metadata"]["labels"]})) is not None
+    annotated = pod(labels={key: None})
+    annotated["metadata"]["annotations"] = {key: "0"}
+    assert translate.leader(annotated) is not None
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        {"batch.kubernetes.io/job-completion-index": "1"},
+        {"batch.kubernetes.io/job-completion-index": None},
+        {"jobset.sigs.k8s.io/jobset-name": None},
+        {"jobset.sigs.k8s.io/replicatedjob-name": None},
+        {"jobset.sigs.k8s.io/job-index": None},
+        {"jobset.sigs.k8s.io/job-index": "-1"},
+        {"jobset.sigs.k8s.io/job-index": "1e3"},
+        {"jobset.sigs.k8s.io/job-index": "9" * 5000},
+    ],
+)
+def test_a_pod_that_leads_no_job_of_a_jobset_does_not_concern_us(labels: dict[str, str | None]) -> None:
+    assert translate.leader(pod(labels=labels)) is None
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"status": {"phase": "Running"}},
+        {"status": {"conditions": []}},
+        {"status": {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}]}},
+        {"status": {"conditions": [{"type": "PodScheduled", "status": "True"}]}},
+        {"spec": {"schedulingGates": [{"name": "kueue.x-k8s.io/topology"}]}},
+        {"spec": {"nodeName": "n-1"}},
+        {"metadata": {"deletionTimestamp": "2026-11-01T12:00:00Z"}},
+        {"metadata": {"annotations": {OPTED_OUT: "true"}}},
+        {"spec": {"containers": [container(0)]}},
+        {"spec": {"nodeSelector": {"cloud.google.com/gke-tpu-topology": "2x2x4"}}},
+        {"spec": {"nodeSelector": {"cloud.google.com/gke-tpu-accelerator": "tpu-v4-podslice"}}},
+        {"spec": {"nodeSelector": {**SELECTOR, "cloud.google.com/compute-class": "tpu"}}},
+        {"spec": {"nodeSelector": {**SELECTOR, QUEUED: "true"}}},
+        {"spec": {"nodeSelector": {**SELECTOR, "cloud.google.com/gke-flex-start": "true"}}},
+    ],
+)
+def test_a_leader_that_does_not_ask_us_does_not_wait(parts: dict[str, Any]) -> None:
+    if labels := parts.get("metadata"):
+        parts = {"metadata": {"labels": pod()["metadata"]["labels"], **labels}}
+    seen = translate.leader(pod(**parts))
+    assert seen is not None
+    assert not seen.waiting
+
+
+@pytest.mark.parametrize(
+    ("phase", "on"), [("Running", "n-1"), ("Pending", "n-1"), ("Succeeded", None), ("Failed", None)]
+)
+def test_a_leader_is_on_its_node_until_it_ends(phase: str, on: str | None) -> None:
+    seen = translate.leader(pod(spec={"nodeName": "n-1"}, status={"phase": phase, "conditions": []}))
+    assert seen is not None
+    assert seen.node == on
+
+
+def test_a_node_of_ours_names_its_pool() -> None:
+    seen = translate.host(node(attempt=3))
+    assert seen is not None
+    assert seen.pool == PoolKey("tpu-llama-0-aaaaaaaaaaaaa", 3)
+    assert (seen.jobset_uid, seen.expected, seen.usable) == ("u-1", 4, True)
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [{"google.com/tpu-slice-id": None}, {"google.com/tpu-slice-attempt": None}, {"google.com/tpu-slice-attempt": "x"}],
+)
+def test_another_node_does_not_concern_us(labels: dict[str, str | None]) -> None:
+    assert translate.host(node(labels=labels)) is None
+
+
+@pytest.mark.parametrize(
+    ("parts", "usable"),
+    [
+        ({}, True),
+        ({"offers": "8"}, True),
+        ({"ready": False}, False),
+        ({"offers": "3"}, False),
+        ({"offers": "0"}, False),
+        ({"offers": ""}, False),
+        ({"labels": {"cloud.google.com/gke-accelerator-count": None}, "offers": "0"}, False),
+        ({"labels": {"cloud.google.com/gke-accelerator-count": None}, "offers": "1"}, True),
+    ],
+)
+def test_a_host_is_usable_when_it_is_ready_and_offers_all_its_chips(parts: dict[str, Any], usable: bool) -> None:
+    seen = translate.host(node(**parts))
+    assert seen is not None
+    assert seen.usable is usable
+
+
+def test_a_host_that_is_being_deleted_is_not_usable() -> None:
+    leaving = node()
+    leaving["metadata"]["deletionTimestamp"] = "2026-11-01T12:00:00Z"
+    seen = translate.host(leaving)
+    assert seen is not None
+    assert not seen.usable
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        ({}, 4),
+        ({"cloud.google.com/gke-tpu-topology": "4x4x4"}, 16),
+        ({"cloud.google.com/gke-tpu-topology": None}, None),
+        ({"cloud.google.com/gke-accelerator-count": None}, None),
+        ({"cloud.google.com/gke-accelerator-count": "0"}, None),
+    ],
+)
+def test_the_hosts_of_a_slice_follow_from_topology_and_chips(
+    labels: dict[str, str | None], expected: int | None
+) -> None:
+    seen = translate.host(node(labels=labels))
+    assert seen is not None
+    assert seen.expected == expected
