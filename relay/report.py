@@ -47,8 +47,7 @@ class Outbox:
         """Take facts to be sent; a newer one takes the place of an older of the same subject."""
         with self._changed:
             for fact in facts:
-                self._waiting.pop(subject_of(fact), None)
-                self._waiting[subject_of(fact)] = encode_fact(fact)
+                self._put(fact)
             while len(self._waiting) > self._most:
                 dropped = self._waiting.pop(next(iter(self._waiting)))
                 _log.error("fact-dropped", **dropped.attributes)
@@ -75,6 +74,15 @@ class Outbox:
             self._closing = True
             self._changed.notify_all()
             return self._changed.wait_for(lambda: not (self._waiting or self._sending), patience)
+
+    def _put(self, fact: Fact) -> None:
+        try:
+            message = encode_fact(fact)
+        except ValueError as too_large:
+            _log.error("fact-dropped", kind=type(fact).__name__, why=str(too_large))
+            return
+        self._waiting.pop(subject_of(fact), None)
+        self._waiting[subject_of(fact)] = message
 
     def _take(self) -> list[Message]:
         with self._changed:

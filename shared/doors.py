@@ -80,7 +80,7 @@ def sweep_door(event: Event, ports: Ports) -> None:
 def _named_slices(message: Incoming, ports: Ports) -> Iterator[tuple[ClusterId, SliceId]]:
     if message.topic != OPERATIONS_TOPIC:
         nudge = decode_nudge(message.data, message.attributes)
-        yield from ((nudge.cluster, slice_) for slice_ in nudge.slices)
+        yield nudge.cluster, nudge.slice_id
         return
     ended = ended_operation(message.data)
     if ended is None:

@@ -13,6 +13,7 @@ from shared.domain.observations import Failure, FailureKind
 from shared.ports import Temporary
 
 _LONGEST = 300
+_BEGINNING = 45
 
 
 class _Row(NamedTuple):
@@ -120,9 +121,11 @@ def failure(code: int, texts: Sequence[str], conditions: Collection[str] = ()) -
 
 
 def shortened(text: str) -> str:
-    """Give at most 300 characters on one line, without credentials."""
+    """Give at most 300 characters on one line, without credentials; Google's causes stand at the end, so that stays."""
     line = _SECRETS.sub("[redacted]", " ".join(text.split()))
-    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
+    if len(line) <= _LONGEST:
+        return line
+    return f"{line[:_BEGINNING]} … {line[_BEGINNING + 3 - _LONGEST :]}"
 
 
 def _text_of(error: google.GoogleAPIError) -> str:

@@ -11,7 +11,7 @@ from google.cloud.pubsub_v1 import PublisherClient
 from shared.domain.facts import Question
 from shared.domain.slices import ClusterId, SliceId
 from shared.ports import SliceUpdate, Temporary
-from shared.wire.messages import Message, encode_nudges, encode_question, encode_update
+from shared.wire.messages import Message, encode_nudge, encode_question, encode_update
 
 NUDGES = "nudges"
 SLICE_UPDATES = "slice-updates"
@@ -34,7 +34,7 @@ class PubSubBus:
         self._patience = patience
 
     def nudge(self, cluster: ClusterId, slices: Collection[SliceId]) -> None:
-        self._say(NUDGES, encode_nudges(cluster, slices))
+        self._say(NUDGES, (encode_nudge(cluster, slice_) for slice_ in slices))
 
     def tell(self, cluster: ClusterId, updates: Collection[SliceUpdate]) -> None:
         self._say(SLICE_UPDATES, (encode_update(cluster, update) for update in updates))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,8 +25,6 @@ from shared.wire.faults import first_fault
 VERSION = "1"
 MOST_BYTES = 1_000_000
 """Pub/Sub takes 10 MB; nothing that we say comes near a tenth of it."""
-SLICES_PER_NUDGE = 25
-"""So many looks fit well into one delivery of a nudge, and a fault of one slice brings back few others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +38,10 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Nudge:
-    """Look at these slices."""
+    """Look at this slice."""
 
     cluster: ClusterId
-    slices: tuple[SliceId, ...]
+    slice_id: SliceId
 
 
 _FACTS: Mapping[str, TypeAdapter[Any]] = {
@@ -66,11 +63,9 @@ def decode_fact(data: bytes, attributes: Mapping[str, str]) -> Fact:
     return fact
 
 
-def encode_nudges(cluster: ClusterId, slices: Collection[SliceId]) -> Iterator[Message]:
-    """Give as many messages as it takes, SLICES_PER_NUDGE slices in each."""
-    remaining = iter(slices)
-    while chunk := tuple(itertools.islice(remaining, SLICES_PER_NUDGE)):
-        yield _encode(Nudge(cluster, chunk), cluster=cluster)
+def encode_nudge(cluster: ClusterId, slice_: SliceId) -> Message:
+    """One slice in each: Pub/Sub then spreads, retries and dead-letters them one by one."""
+    return _encode(Nudge(cluster, slice_), cluster=cluster, slice=slice_)
 
 
 def decode_nudge(data: bytes, attributes: Mapping[str, str]) -> Nudge:

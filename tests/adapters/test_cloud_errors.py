@@ -200,9 +200,15 @@ def test_a_tenants_names_are_not_taken_for_reasons(jobset: str) -> None:
 
 def test_a_message_is_one_line_of_at_most_300_characters() -> None:
     assert shortened("first\n  second\tthird ") == "first second third"
-    long = shortened("word " * 100)
-    assert len(long) <= 300
-    assert long.endswith("…")
+    assert shortened("x" * 300) == "x" * 300
+    assert len(shortened("x" * 301)) == 300
+
+
+def test_a_long_message_keeps_its_beginning_and_its_end() -> None:
+    cause = f"[GCE_STOCKOUT]: {INSTANCE} The zone does not have enough resources available to fulfill the request."
+    told = shortened(f"Google Compute Engine: {NOT_ALL} {NOT_ALL} {cause}")
+    assert told.startswith("Google Compute Engine: Not all instances")
+    assert told.endswith(cause)
 
 
 @pytest.mark.parametrize(

@@ -1,19 +1,15 @@
-"""What GKE's answers mean, where the local GKE does not show them: recorded messages, a client that plays them."""
+"""What GKE's answers mean, where the local GKE does not show them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from google.api_core import exceptions as google
 from google.cloud import container_v1 as gke
 from google.rpc import status_pb2
 
-from shared.adapters.gke import GkeBackend
-from shared.adapters.pool_labels import labels_of
-from shared.domain.clusters import PoolSettings
 from shared.domain.observations import (
     Absent,
     Broken,
@@ -24,88 +20,27 @@ from shared.domain.observations import (
     FailureKind,
     Foreign,
     Observation,
-    Refused,
     Running,
-    Started,
     Unreadable,
 )
-from shared.domain.slices import pool_name, slice_id
-from shared.ports import PoolOrder, Temporary
-from tests.builders import a_job, a_spec, settings
-
-PATH = settings().path
-ORDER = PoolOrder(
-    cluster_path=PATH,
-    cluster_gke_id=None,
-    slice_id=slice_id(a_job()),
-    attempt=1,
-    job=a_job(),
-    spec=a_spec(),
-    settings=PoolSettings(),
+from shared.ports import PoolOrder
+from tests.adapters.recordings import (
+    LINK,
+    NOTED,
+    ORDER,
+    PATH,
+    STOCKOUT,
+    Answer,
+    Ends,
+    Recording,
+    Status,
+    a_creation,
+    a_pool,
+    an_error,
+    backend,
+    failed,
+    listed,
 )
-NOTED = replace(ORDER, operation="operation-1")
-POOL = pool_name(ORDER.slice_id, 1)
-LINK = f"https://container.googleapis.com/v1/projects/123456789012/zones/us-central2-b/clusters/demo/nodePools/{POOL}"
-STOCKOUT = "Google Compute Engine: [GCE_STOCKOUT]"
-
-Status = gke.NodePool.Status
-Ends = gke.Operation.Status
-Answer = Any
-"""One of Google's messages, or an exception to raise."""
-
-
-def an_error(kind: type[google.GoogleAPICallError], text: str) -> google.GoogleAPICallError:
-    return kind(text)
-
-
-@dataclass
-class Recording:
-    """Plays one answer per method, and keeps what was asked; a method without an answer fails the test."""
-
-    answers: Mapping[str, Answer]
-    asked: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
-
-    def __getattr__(self, method: str) -> Any:
-        def answer(**arguments: Any) -> Any:
-            self.asked.append((method, arguments))
-            found = self.answers[method]
-            if isinstance(found, Exception):
-                raise found
-            return found
-
-        return answer
-
-    @property
-    def methods(self) -> list[str]:
-        return [method for method, _ in self.asked]
-
-
-def backend(recording: Recording) -> GkeBackend:
-    return GkeBackend(cast("gke.ClusterManagerClient", recording))
-
-
-def a_pool(status: int, **changes: Any) -> gke.NodePool:
-    config = gke.NodeConfig(labels=labels_of(ORDER, "v1-abc"))
-    return gke.NodePool(**{"name": POOL, "status": status, "config": config, **changes})
-
-
-def a_creation(status: int = Ends.DONE, **changes: Any) -> gke.Operation:
-    fields = {
-        "name": "operation-1",
-        "operation_type": gke.Operation.Type.CREATE_NODE_POOL,
-        "status": status,
-        "target_link": LINK,
-        **changes,
-    }
-    return gke.Operation(**fields)
-
-
-def failed(**changes: Any) -> gke.Operation:
-    return a_creation(error=status_pb2.Status(code=8, message=STOCKOUT), **changes)
-
-
-def listed(*operations: gke.Operation) -> gke.ListOperationsResponse:
-    return gke.ListOperationsResponse(operations=operations)
 
 
 def look(order: PoolOrder = ORDER, **answers: Answer) -> Observation:
@@ -270,86 +205,3 @@ def test_operations_are_listed_only_for_pools_in_trouble_whose_operation_was_not
     noted = Recording({"get_node_pool": a_pool(Status.ERROR), "get_operation": failed()})
     backend(noted).look(NOTED)
     assert noted.methods == ["get_node_pool", "get_operation"]
-
-
-def test_a_deletion_looks_whose_the_pool_is_before_it_touches_it() -> None:
-    stranger = Recording({"get_node_pool": a_pool(Status.RUNNING, config=gke.NodeConfig())})
-    assert backend(stranger).delete(ORDER) == Started(None)
-    assert stranger.methods == ["get_node_pool"]
-
-
-@pytest.mark.parametrize(
-    ("answer", "outcome"),
-    [
-        (gke.Operation(name="operation-2"), Started("operation-2")),
-        (an_error(google.NotFound, "gone meanwhile"), Started(None)),
-        (an_error(google.FailedPrecondition, "wait"), Refused(Failure(FailureKind.BUSY, "wait"))),
-        (an_error(google.PermissionDenied, "no"), Refused(Failure(FailureKind.CONFIGURATION, "no"))),
-    ],
-    ids=["taken", "gone", "busy", "forbidden"],
-)
-def test_a_deletion_ends_in_what_gke_says(answer: Answer, outcome: object) -> None:
-    recording = Recording({"get_node_pool": a_pool(Status.ERROR), "delete_node_pool": answer})
-    assert backend(recording).delete(ORDER) == outcome
-
-
-def test_busy_says_nothing_about_the_name_where_no_pool_has_it() -> None:
-    busy = an_error(google.FailedPrecondition, "Cluster is running incompatible operation operation-9.")
-    recording = Recording({"create_node_pool": busy, "get_node_pool": an_error(google.NotFound, "pool")})
-    assert backend(recording).create(ORDER) == Refused(Failure(FailureKind.BUSY, busy.message))
-    blind = Recording({"create_node_pool": busy, "get_node_pool": an_error(google.ServiceUnavailable, "no")})
-    assert backend(blind).create(ORDER) == Refused(Failure(FailureKind.BUSY, busy.message))
-
-
-@pytest.mark.parametrize(
-    "error", [an_error(google.InternalServerError, "?"), an_error(google.DeadlineExceeded, "?")], ids=repr
-)
-def test_a_change_whose_outcome_is_unknown_is_temporary(error: Exception) -> None:
-    answers = {"get_node_pool": a_pool(Status.ERROR), "create_node_pool": error, "delete_node_pool": error}
-    with pytest.raises(Temporary):
-        backend(Recording(answers)).create(ORDER)
-    with pytest.raises(Temporary):
-        backend(Recording(answers)).delete(ORDER)
-
-
-def test_the_inventory_leaves_pools_of_others_alone() -> None:
-    theirs = gke.NodeConfig(labels={"google.com/nodepool-manager": "tpu-provisioner"})
-    pools = [a_pool(Status.ERROR), a_pool(Status.RUNNING, name="theirs", config=theirs), gke.NodePool(name="plain")]
-    recording = Recording({"list_node_pools": gke.ListNodePoolsResponse(node_pools=pools)})
-    assert [pool.name for pool in backend(recording).inventory(settings())] == [POOL]
-
-
-def test_ended_operations_are_those_of_this_cluster_that_are_done() -> None:
-    cluster_link = LINK.partition("/nodePools/")[0]
-    operations = listed(
-        failed(name="failed"),
-        a_creation(Ends.RUNNING, name="running"),
-        a_creation(Ends.ABORTING, name="aborting"),
-        a_creation(name="of-the-cluster-itself", target_link=cluster_link),
-        a_creation(name="of-another-cluster", target_link=f"{cluster_link}-2"),
-    )
-    recording = Recording({"list_operations": operations})
-    assert backend(recording).ended_operations(settings()) == {"failed", "of-the-cluster-itself"}
-    assert recording.asked[0][1]["parent"] == "projects/demo-project/locations/us-central2"
-
-
-GONE = {"get_node_pool": an_error(google.NotFound, "pool"), "get_cluster": gke.Cluster(), "get_operation": a_creation()}
-BROKEN = {"get_node_pool": a_pool(Status.ERROR), "list_operations": listed()}
-BUSY = {"create_node_pool": an_error(google.FailedPrecondition, "busy"), "get_node_pool": a_pool(Status.PROVISIONING)}
-TAKEN = {"get_node_pool": a_pool(Status.ERROR), "delete_node_pool": gke.Operation(name="operation-2")}
-
-
-@pytest.mark.parametrize(
-    ("verb", "answers"),
-    [("look", GONE), ("look", BROKEN), ("create", BUSY), ("delete", TAKEN)],
-    ids=["look-gone", "look-broken", "create", "delete"],
-)
-def test_every_call_ends_within_a_minute_and_changes_are_never_repeated(verb: str, answers: dict[str, Answer]) -> None:
-    recording = Recording(answers)
-    getattr(backend(recording), verb)(NOTED if verb == "look" and answers is GONE else ORDER)
-    longest = 0.0
-    for method, arguments in recording.asked:
-        changes = method.startswith(("create", "delete"))
-        assert (arguments["retry"] is None) is changes
-        longest += arguments["timeout"] if changes else 2 * arguments["timeout"]
-    assert longest <= 60

@@ -79,7 +79,7 @@ def on_the_emulator(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
 
     def nudges() -> list[tuple[ClusterId, SliceId]]:
         decoded = [decode_nudge(message.data, message.attributes) for message in topics.drain("nudges")]
-        return [(nudge.cluster, slice_) for nudge in decoded for slice_ in nudge.slices]
+        return [(nudge.cluster, nudge.slice_id) for nudge in decoded]
 
     def said() -> list[tuple[ClusterId, SliceUpdate | Question]]:
         return [

@@ -14,7 +14,7 @@ import pytest
 from shared import doors
 from shared.doors import Event
 from shared.ports import Temporary
-from shared.wire.messages import Message, encode_fact, encode_nudges
+from shared.wire.messages import Message, encode_fact, encode_nudge
 from tests.builders import CLUSTER, leaders_wait, settings
 from tests.world import World
 
@@ -60,7 +60,7 @@ def test_a_fact_comes_in_by_the_first_door_and_a_nudge_goes_out() -> None:
 def test_a_nudge_comes_in_by_the_second_door_and_a_pool_is_ordered() -> None:
     world = World()
     doors.receive_door(an_event("facts-demo", encode_fact(leaders_wait(0))), world.ports)
-    (nudge,) = encode_nudges(CLUSTER, list(world.records))
+    nudge = encode_nudge(CLUSTER, next(iter(world.records)))
     doors.reconcile_door(an_event("nudges", nudge), world.ports)
     assert len(world.pools) == 1
 

@@ -41,10 +41,13 @@ def assert_right(world: World) -> None:
     assert world.store.slots(next(iter(world.records.values())).job.cluster) == ()
 
 
-SIDE_EFFECTS = live_through_a_jobset(count := Fuse()) and count.burnt
+def side_effects() -> int:
+    fuse = Fuse()
+    live_through_a_jobset(fuse)
+    return fuse.burnt
 
 
-@pytest.mark.parametrize("last", range(1, SIDE_EFFECTS + 1))
+@pytest.mark.parametrize("last", range(1, side_effects() + 1))
 def test_killed_after_any_side_effect_the_world_ends_the_same(last: int) -> None:
     world = live_through_a_jobset(Fuse(blows_after=last))
     assert world.crashes == 1

@@ -5,6 +5,7 @@ import pytest
 from relay import translate
 from relay.seen import JobSetName, PoolKey
 from shared.domain.facts import JobSetState, SliceRequest, WaitingLeader
+from shared.domain.slices import SliceId
 from tests.relay.objects import OPTED_OUT, SELECTOR, container, jobset, node, pod, replicated_job
 
 QUEUED = "cloud.google.com/gke-queued"
@@ -110,10 +111,7 @@ def test_a_leader_that_cannot_be_scheduled_waits() -> None:
 
 def test_a_leader_is_known_by_its_annotation_too() -> None:
     key = "batch.kubernetes.io/job-completion-index"
-    assert translate.leader(pod(labels={key: None}, metadata={"labels": pod()["metadata"]["labels"]})) is not None
-    annotated = pod(labels={key: None})
-    annotated["metadata"]["annotations"] = {key: "0"}
-    assert translate.leader(annotated) is not None
+    assert translate.leader(pod(labels={key: None}, metadata={"annotations": {key: "0"}})) is not None
 
 
 @pytest.mark.parametrize(
@@ -153,8 +151,6 @@ def test_a_pod_that_leads_no_job_of_a_jobset_does_not_concern_us(labels: dict[st
     ],
 )
 def test_a_leader_that_does_not_ask_us_does_not_wait(parts: dict[str, Any]) -> None:
-    if labels := parts.get("metadata"):
-        parts = {"metadata": {"labels": pod()["metadata"]["labels"], **labels}}
     seen = translate.leader(pod(**parts))
     assert seen is not None
     assert not seen.waiting
@@ -172,7 +168,7 @@ def test_a_leader_is_on_its_node_until_it_ends(phase: str, on: str | None) -> No
 def test_a_node_of_ours_names_its_pool() -> None:
     seen = translate.host(node(attempt=3))
     assert seen is not None
-    assert seen.pool == PoolKey("tpu-llama-0-aaaaaaaaaaaaa", 3)
+    assert seen.pool == PoolKey(SliceId("tpu-llama-0-aaaaaaaaaaaaa"), 3)
     assert (seen.jobset_uid, seen.expected, seen.usable) == ("u-1", 4, True)
 
 

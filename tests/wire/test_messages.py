@@ -22,13 +22,13 @@ from shared.domain.slices import ClusterId, SliceId
 from shared.ports import Permanent, SliceUpdate
 from shared.wire.messages import (
     MOST_BYTES,
-    SLICES_PER_NUDGE,
     Message,
+    Nudge,
     decode_fact,
     decode_for_relay,
     decode_nudge,
     encode_fact,
-    encode_nudges,
+    encode_nudge,
     encode_question,
     encode_update,
 )
@@ -76,11 +76,10 @@ def test_a_question_survives_the_journey(question: Question) -> None:
     assert message.attributes["cluster"] == DEMO
 
 
-@given(st.lists(st.from_type(SliceId), max_size=3 * SLICES_PER_NUDGE))
-def test_every_slice_is_nudged_once_in_messages_of_limited_size(slices: list[SliceId]) -> None:
-    nudges = [decode_nudge(message.data, message.attributes) for message in encode_nudges(DEMO, slices)]
-    assert [slice_ for nudge in nudges for slice_ in nudge.slices] == slices
-    assert all(nudge.cluster == DEMO and 0 < len(nudge.slices) <= SLICES_PER_NUDGE for nudge in nudges)
+@given(st.from_type(SliceId))
+def test_a_nudge_survives_the_journey(slice_: SliceId) -> None:
+    message = encode_nudge(DEMO, slice_)
+    assert decode_nudge(message.data, message.attributes) == Nudge(DEMO, slice_)
 
 
 @pytest.mark.parametrize("name", FACTS)
@@ -93,8 +92,7 @@ def test_the_recorded_form_of_a_fact_is_read_and_written(name: str) -> None:
 def test_the_recorded_form_of_a_nudge_is_read_and_written() -> None:
     recorded = golden("nudge")
     nudge = decode_nudge(recorded.data, recorded.attributes)
-    (message,) = encode_nudges(nudge.cluster, nudge.slices)
-    assert same_bytes(message, recorded)
+    assert same_bytes(encode_nudge(nudge.cluster, nudge.slice_id), recorded)
 
 
 @pytest.mark.parametrize("name", ["slice_update", "question"])

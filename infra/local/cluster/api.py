@@ -7,13 +7,14 @@ from typing import Any
 
 from infra.local.cluster import bodies, errors, patches, targets
 from infra.local.cluster.binding import bind, refuse_rebinding
-from infra.local.cluster.listing import Lists, as_table, require_known, wants_table
+from infra.local.cluster.listing import Lists, as_table, require_known, wants_table, whole_number
 from infra.local.cluster.objects import Object, Objects
 from infra.local.cluster.selectors import Predicate, selection
 from infra.local.cluster.targets import Target
 from infra.local.cluster.watch import Watches, WatchRequest
 
-_WATCH_SECONDS = 1800.0  # --min-request-timeout
+_WATCH_SECONDS = 1800  # --min-request-timeout
+_REHEARSED = ("create", "update", "patch")
 _TRUE = ("1", "t", "T", "TRUE", "true", "True")
 
 
@@ -53,18 +54,20 @@ class Api:
         target = targets.find(call.path)
         verb = target.verb(call.method, watch=call.params.get("watch") in _TRUE)
         target.check(verb, call.content_type)
-        if call.params.get("dryRun"):
-            raise errors.not_implemented("dryRun")
+        if call.params.get("dryRun") and (verb not in _REHEARSED or target.subresource == "binding"):
+            raise errors.not_implemented(f'dryRun of the verb "{verb}" on {call.path}')
         verbs: Mapping[str, Callable[[Target, Call], Answer]] = {
             "get": self._get,
             "list": self._list,
             "watch": self._watch,
-            "create": self._bind if target.subresource == "binding" else self._create,
+            "create": self._create,
             "update": self._update,
             "patch": self._patch,
             "delete": self._delete,
             "deletecollection": self._delete_collection,
         }
+        if target.subresource == "binding":
+            return self._bind(target, call)
         return verbs[verb](target, call)
 
     def _get(self, target: Target, call: Call) -> Answer:
@@ -94,7 +97,7 @@ class Api:
             matches=_matches(target, call),
             since=since,
             render=self._render(target, call) if wants_table(call.accept) else None,
-            timeout_seconds=float(call.params.get("timeoutSeconds") or _WATCH_SECONDS),
+            timeout_seconds=whole_number(call.params, "timeoutSeconds") or _WATCH_SECONDS,
             bookmark_seconds=(self._bookmark_seconds if call.params.get("allowWatchBookmarks") in _TRUE else None),
         )
         return Answer(body=self._watches.stream(request))
@@ -107,7 +110,7 @@ class Api:
         metadata = body.object.setdefault("metadata", {})
         if target.resource.namespaced:
             _agree(metadata, "namespace", target.namespace)
-        created = self._objects.create(target.resource.plural, body.object)
+        created = self._objects.create(target.resource.plural, body.object, dry_run=_is_dry(call))
         return Answer(code=201, body=created, warnings=body.warnings)
 
     def _update(self, target: Target, call: Call) -> Answer:
@@ -120,7 +123,7 @@ class Api:
                 "Invalid value: 0x0: must be specified for an update",
             )
             raise errors.invalid(target.resource.kind, target.resource.group, target.name, [cause])
-        return self._store(target, body)
+        return self._store(target, call, body)
 
     def _patch(self, target: Target, call: Call) -> Answer:
         current = self._current(target)
@@ -135,16 +138,17 @@ class Api:
             case _:
                 raise errors.bad_request("the patch is not a JSON object")
         validation = call.params.get("fieldValidation", "")
-        return self._store(target, bodies.read_patched(target.resource, patched, validation))
+        return self._store(target, call, bodies.read_patched(target.resource, patched, validation))
 
-    def _store(self, target: Target, body: bodies.Body) -> Answer:
+    def _store(self, target: Target, call: Call, body: bodies.Body) -> Answer:
         metadata = body.object.setdefault("metadata", {})
         _agree(metadata, "name", target.name)
         if target.resource.namespaced:
             _agree(metadata, "namespace", target.namespace)
         if target.resource.plural == "pods" and not target.subresource:
             refuse_rebinding(self._current(target), body.object)
-        stored = self._objects.update(target.resource.plural, body.object, status=target.subresource == "status")
+        status = target.subresource == "status"
+        stored = self._objects.update(target.resource.plural, body.object, status=status, dry_run=_is_dry(call))
         return Answer(body=stored, warnings=body.warnings)
 
     def _delete(self, target: Target, call: Call) -> Answer:
@@ -180,7 +184,7 @@ class Api:
         )
 
     def _bind(self, target: Target, call: Call) -> Answer:
-        bind(self._objects, self._clock(), self._current(target), bodies.parse(call.body, call.content_type))
+        bind(self._objects, self._clock(), self._current(target), bodies.parse_object(call.body, call.content_type))
         status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
         return Answer(code=201, body=status)
 
@@ -203,6 +207,16 @@ def _matches(target: Target, call: Call) -> Predicate:
     return selection(target.resource, labels, fields, target.namespace)
 
 
+def _is_dry(call: Call) -> bool:
+    """Whether to do all but store. ApiError 422 for an unknown directive."""
+    asked = call.params.get("dryRun", "")
+    if asked not in ("", "All"):
+        why = f'Unsupported value: "{asked}": supported values: "All"'
+        cause = errors.FieldError("dryRun", "FieldValueNotSupported", why)
+        raise errors.invalid("PatchOptions", "meta.k8s.io", "", [cause])
+    return bool(asked)
+
+
 def _agree(metadata: dict[str, Any], key: str, expected: str) -> None:
     """Take a name or namespace from the path; ApiError 400 when the body says another."""
     if metadata.setdefault(key, expected) == expected:
@@ -221,11 +235,11 @@ def _delete_options(call: Call) -> dict[str, Any]:
     if call.body:
         if call.content_type not in ("", targets.JSON):
             raise errors.not_implemented(f'"{call.content_type}" in the verb "delete"')
-        options: dict[str, Any] = bodies.parse(call.body, targets.JSON)
+        options = bodies.parse_object(call.body, targets.JSON)
     else:
         options = {"propagationPolicy": call.params.get("propagationPolicy")}
         if "gracePeriodSeconds" in call.params:
-            options["gracePeriodSeconds"] = int(call.params["gracePeriodSeconds"])
+            options["gracePeriodSeconds"] = whole_number(call.params, "gracePeriodSeconds")
     for missing in ("orphanDependents", "dryRun"):
         if options.get(missing):
             raise errors.not_implemented(f"{missing} of DeleteOptions")

@@ -11,7 +11,8 @@ from infra.local.cluster.validation import POD_UPDATE, required
 def bind(objects: Objects, now: datetime, pod: dict[str, Any], binding: dict[str, Any]) -> None:
     """Bind a pod to the node its Binding names. ApiError 409 when it cannot be, 422 without a target."""
     name = pod["metadata"]["name"]
-    target = binding.get("target") or {}
+    said = binding.get("target")
+    target: dict[str, Any] = said if isinstance(said, dict) else {}
     node = target.get("name", "")
     if not node or target.get("kind", "Node") != "Node":
         raise errors.invalid("Binding", "", name, [required("target.name")])

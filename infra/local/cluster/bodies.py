@@ -37,6 +37,14 @@ def parse(data: bytes, content_type: str) -> Any:
         raise errors.bad_request(f"the object provided is unrecognized (must be of type json): {error}") from error
 
 
+def parse_object(data: bytes, content_type: str) -> dict[str, Any]:
+    """Read a body that has to be a JSON object. ApiError 400 when it is not."""
+    parsed = parse(data, content_type)
+    if not isinstance(parsed, dict):
+        raise errors.bad_request("the object provided is unrecognized (must be an object)")
+    return parsed
+
+
 def read(resource: Resource, body: Any, validation: str) -> Body:
     """Decode a new object. ApiError 400 for unknown fields under Strict, 422 for missing ones."""
     decoded = decode(resource, body)
@@ -60,7 +68,8 @@ def read_patched(resource: Resource, body: Any, validation: str) -> Body:
 
 def _complete(resource: Resource, decoded: Decoded, validation: str) -> Body:
     if decoded.problems:
-        name = decoded.object.get("metadata", {}).get("name", "")
+        metadata = decoded.object.get("metadata")
+        name = metadata.get("name", "") if isinstance(metadata, dict) else ""
         raise errors.invalid(resource.kind, resource.group, name, decoded.problems)
     warns = _mode(validation) == "Warn"
     return Body(decoded.object, [f'unknown field "{path}"' for path in decoded.unknown] if warns else [])

@@ -36,7 +36,7 @@ class Lists:
     def page(self, target: Target, matches: Predicate, params: Mapping[str, str]) -> dict[str, Any]:
         """Make a List of the items. ApiError 410 for a continue token that is forgotten."""
         rest = self._resume(params["continue"]) if params.get("continue") else self._start(target, params)
-        limit = _count(params, "limit")
+        limit = whole_number(params, "limit")
         items = [obj for obj in rest.items if matches(obj)]
         metadata: dict[str, Any] = {"resourceVersion": str(rest.version)}
         if limit and len(items) > limit:
@@ -52,7 +52,7 @@ class Lists:
         }
 
     def _start(self, target: Target, params: Mapping[str, str]) -> _Rest:
-        wanted = _count(params, "resourceVersion")
+        wanted = whole_number(params, "resourceVersion")
         if params.get("resourceVersionMatch") == "Exact" and wanted != self._objects.version:
             raise errors.not_implemented("lists of an exact past resourceVersion")
         require_known(self._objects, wanted)
@@ -83,7 +83,8 @@ def require_known(objects: Objects, version: int) -> None:
         raise errors.ApiError(504, "Timeout", message, details | {"retryAfterSeconds": 1})
 
 
-def _count(params: Mapping[str, str], name: str) -> int:
+def whole_number(params: Mapping[str, str], name: str) -> int:
+    """Read a parameter that counts, 0 when it is absent. ApiError 400 when it is no number."""
     text = params.get(name, "") or "0"
     if not text.isdigit():
         raise errors.bad_request(f'strconv.ParseUint: parsing "{text}": invalid syntax ({name})')

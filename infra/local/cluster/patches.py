@@ -88,7 +88,7 @@ def _merge_list(key: str, present: list[Any], patch: list[Any]) -> list[Any]:
         return [item for item in patch if item != {_DIRECTIVE: "replace"}]
     merged = list(present)
     for item in patch:
-        if name not in item:
+        if not isinstance(item, dict) or name not in item:
             raise errors.bad_request(f"map: {item} does not contain declared merge key: {name}")
         at = next((i for i, old in enumerate(merged) if old.get(name) == item[name]), None)
         if item.get(_DIRECTIVE) == "delete":
@@ -128,8 +128,8 @@ def _obey(merged: dict[str, Any], key: str, value: Any) -> None:
 
 def json_patch(target: Any, operations: Any) -> Any:
     """Apply a JSON patch to a target nobody else holds. ApiError 400 malformed, 422 not applicable."""
-    if not isinstance(operations, list):
-        raise errors.bad_request("json: cannot unmarshal object into Go value of type jsonpatch.Patch")
+    if not isinstance(operations, list) or not all(isinstance(one, dict) for one in operations):
+        raise errors.bad_request("json: cannot unmarshal the body into Go value of type jsonpatch.Patch")
     document = {"": target}
     for operation in operations:
         _operate(document, operation)

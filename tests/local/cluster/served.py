@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import kubernetes.config
 import orjson
 
 ROOT = Path(__file__).parents[3]
+config: Any = kubernetes.config  # untyped, although the package says otherwise
 READY = "listening on "
 PROMPTLY = 3.0
 
@@ -77,6 +79,13 @@ def serving(folder: Path, *arguments: str) -> Iterator[Served]:
             yield Served(process=process, address=line.removeprefix(READY), kubeconfig=kubeconfig)
         finally:
             assert ended(process) < PROMPTLY
+
+
+@contextmanager
+def connected(served: Served) -> Iterator[Any]:
+    """An ApiClient of the official client."""
+    with config.new_client_from_config(str(served.kubeconfig)) as connection:
+        yield connection
 
 
 def ended(process: subprocess.Popen[str]) -> float:

@@ -109,6 +109,25 @@ def test_a_patch_with_an_old_version_is_a_conflict() -> None:
     assert refusal(world, "PATCH", f"{JOBSETS}/train", patch, kind=MERGE).code == 409
 
 
+def test_a_dry_run_answers_and_stores_nothing() -> None:
+    world = World()
+    assert world.call("POST", PODS, pod(), dryRun="All")["status"]["phase"] == "Pending"
+    assert world.call("GET", PODS)["items"] == []
+    world.call("POST", JOBSETS, jobset())
+    version = world.objects.version
+    patch = {"spec": {"suspend": True}}
+    assert world.call("PATCH", f"{JOBSETS}/train", patch, kind=MERGE, dryRun="All")["spec"]["suspend"]
+    assert world.objects.version == version
+
+
+def test_a_pod_is_replaced_by_what_it_was_made_from() -> None:
+    world = World()
+    wanted = pod()
+    wanted["spec"]["containers"][0]["resources"] = {"limits": {"google.com/tpu": "4"}}
+    made = world.call("POST", PODS, wanted)
+    assert world.call("PUT", f"{PODS}/one", wanted)["spec"] == made["spec"]
+
+
 def test_a_custom_object_is_replaced_with_its_version_only() -> None:
     world = World()
     made = world.call("POST", JOBSETS, jobset())
@@ -126,7 +145,9 @@ def test_a_custom_object_is_replaced_with_its_version_only() -> None:
         ("POST", PODS, {"kind": "application/vnd.kubernetes.protobuf"}, 501),
         ("POST", PODS, {"kind": "application/yaml"}, 501),
         ("POST", PODS, {"kind": "text/plain"}, 415),
-        ("POST", PODS, {"dryRun": "All"}, 501),
+        ("POST", PODS, {"dryRun": "Some"}, 422),
+        ("DELETE", f"{PODS}/one", {"dryRun": "All"}, 501),
+        ("POST", f"{PODS}/one/binding", {"dryRun": "All"}, 501),
         ("GET", f"{PODS}/one/log", {}, 501),
         ("POST", f"{PODS}/one/eviction", {}, 501),
         ("DELETE", "/api/v1/namespaces", {}, 501),
@@ -141,6 +162,8 @@ def test_a_custom_object_is_replaced_with_its_version_only() -> None:
         ("GET", PODS, {"accept": "application/vnd.kubernetes.protobuf"}, 406),
         ("GET", PODS, {"resourceVersion": "999999"}, 504),
         ("GET", PODS, {"limit": "many"}, 400),
+        ("GET", PODS, {"watch": "true", "timeoutSeconds": "soon"}, 400),
+        ("POST", f"{PODS}/one/binding", {}, 422),
         ("GET", PODS, {"watch": "true", "sendInitialEvents": "true"}, 422),
     ],
 )
@@ -157,6 +180,11 @@ def test_a_body_that_is_no_json_is_refused() -> None:
     world.call("POST", PODS, pod())
     assert refusal(world, "POST", PODS, [1]).code == 400
     assert refusal(world, "PATCH", f"{PODS}/one", [1], kind=MERGE).code == 400
+    assert refusal(world, "DELETE", f"{PODS}/one", [1]).code == 400
+    assert refusal(world, "POST", f"{PODS}/one/binding", [1]).code == 400
+    listed = {"spec": {"containers": [1]}}
+    assert refusal(world, "PATCH", f"{PODS}/one", listed, kind=STRATEGIC).code == 400
+    assert refusal(world, "POST", JOBSETS, {"metadata": 1}).code == 422
 
 
 @pytest.mark.parametrize(
@@ -291,7 +319,7 @@ def test_events_are_told_of_objects_in_their_namespace() -> None:
 
 def test_services_other_than_headless_ones_are_not_covered() -> None:
     world = World()
-    service = {"metadata": {"name": "s"}, "spec": {"ports": [{"port": 80}]}}
+    service: dict[str, Any] = {"metadata": {"name": "s"}, "spec": {"ports": [{"port": 80}]}}
     assert refusal(world, "POST", "/api/v1/namespaces/default/services", service).code == 501
     service["spec"] |= {"clusterIP": "None"}
     made = world.call("POST", "/api/v1/namespaces/default/services", service)

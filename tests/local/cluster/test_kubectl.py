@@ -45,6 +45,15 @@ def test_a_jobset_is_applied_again_and_changed(served: Served) -> None:
     assert "jobset.jobset.x-k8s.io/train configured" in served.kubectl("apply", "-f-", stdin=written).out
 
 
+def test_a_change_is_rehearsed_before_it_is_made(served: Served) -> None:
+    written = manifest(served.namespace())
+    served.kubectl("apply", "-f-", stdin=written)
+    written["spec"]["suspend"] = True
+    shown = served.kubectl("diff", "-f-", stdin=written)
+    assert (shown.code, "+  suspend: true" in shown.out) == (1, True)
+    assert "configured (server dry run)" in served.kubectl("apply", "--dry-run=server", "-f-", stdin=written).out
+
+
 def test_a_replicated_job_cannot_be_changed(served: Served) -> None:
     namespace = served.namespace()
     served.kubectl("apply", "-f-", stdin=manifest(namespace))

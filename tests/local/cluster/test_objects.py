@@ -52,7 +52,7 @@ def test_a_name_is_taken_once() -> None:
 
 
 def test_what_is_not_there_is_not_found() -> None:
-    with pytest.raises(ApiError, match='jobsets.jobset.x-k8s.io "none" not found') as missing:
+    with pytest.raises(ApiError, match=r'jobsets\.jobset\.x-k8s\.io "none" not found') as missing:
         World().objects.get("jobsets", "default", "none")
     assert missing.value.status()["details"] == {"name": "none", "group": "jobset.x-k8s.io", "kind": "jobsets"}
 

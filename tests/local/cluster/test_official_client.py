@@ -1,37 +1,36 @@
 """The local API server as the relay meets it: through the official Python client."""
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
+import kubernetes.watch
 import orjson
 import pytest
-from kubernetes import client
 from kubernetes.client import ApiException, CoreV1Api, CustomObjectsApi
-from kubernetes.config import new_client_from_config
-from kubernetes.watch import Watch
 
-from tests.local.cluster.served import PROMPTLY, Served, ended, serving
+from tests.local.cluster.served import PROMPTLY, Served, connected, ended, serving
 from tests.local.cluster.world import jobset, pod
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(60)]
 
+watch: Any = kubernetes.watch  # untyped, although the package says otherwise
 JOBSETS = {"group": "jobset.x-k8s.io", "version": "v1alpha2", "plural": "jobsets"}
 
 
 @pytest.fixture
-def connection(served: Served) -> Iterator[client.ApiClient]:
-    with new_client_from_config(str(served.kubeconfig)) as made:
+def connection(served: Served) -> Iterator[Any]:
+    with connected(served) as made:
         yield made
 
 
 @pytest.fixture
-def core(connection: client.ApiClient) -> CoreV1Api:
+def core(connection: Any) -> Any:
     return CoreV1Api(connection)
 
 
 @pytest.fixture
-def jobsets(connection: client.ApiClient) -> CustomObjectsApi:
+def jobsets(connection: Any) -> Any:
     return CustomObjectsApi(connection)
 
 
@@ -50,7 +49,7 @@ def a_pod(name: str, namespace: str) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "Pod"} | pod(name, namespace=namespace)
 
 
-def raw_events(core: CoreV1Api, namespace: str, **more: Any) -> Iterator[dict[str, Any]]:
+def raw_events(core: Any, namespace: str, **more: Any) -> Generator[dict[str, Any], None, None]:
     """Read a watch raw, as the relay does."""
     response = core.list_namespaced_pod(namespace, watch=True, _preload_content=False, _request_timeout=10, **more)
     rest = b""
@@ -62,7 +61,7 @@ def raw_events(core: CoreV1Api, namespace: str, **more: Any) -> Iterator[dict[st
         response.close()
 
 
-def test_a_jobset_is_created_patched_and_its_status_written(jobsets: CustomObjectsApi, namespace: str) -> None:
+def test_a_jobset_is_created_patched_and_its_status_written(jobsets: Any, namespace: str) -> None:
     where = JOBSETS | {"namespace": namespace}
     jobsets.create_namespaced_custom_object(body=a_jobset(namespace), **where)
     jobsets.patch_namespaced_custom_object(name="train", body={"spec": {"suspend": True}}, **where)
@@ -76,7 +75,7 @@ def test_a_jobset_is_created_patched_and_its_status_written(jobsets: CustomObjec
     assert [item["metadata"]["name"] for item in jobsets.list_namespaced_custom_object(**where)["items"]] == ["train"]
 
 
-def test_typed_objects_come_and_go(core: CoreV1Api, namespace: str) -> None:
+def test_typed_objects_come_and_go(core: Any, namespace: str) -> None:
     made = core.create_namespaced_pod(namespace, a_pod("one", namespace))
     assert made.status.phase == "Pending"
     assert [item.metadata.name for item in core.list_namespaced_pod(namespace).items] == ["one"]
@@ -86,7 +85,7 @@ def test_typed_objects_come_and_go(core: CoreV1Api, namespace: str) -> None:
     assert missing.value.status == 404
 
 
-def test_an_event_is_created_once_and_renewed(core: CoreV1Api, namespace: str) -> None:
+def test_an_event_is_created_once_and_renewed(core: Any, namespace: str) -> None:
     event = {
         "metadata": {"name": "train.waiting", "namespace": namespace},
         "involvedObject": {"kind": "JobSet", "name": "train", "namespace": namespace, "uid": "u"},
@@ -102,7 +101,7 @@ def test_an_event_is_created_once_and_renewed(core: CoreV1Api, namespace: str) -
     assert (renewed.message, renewed.count) == ("1 of 4", 2)
 
 
-def test_a_raw_watch_tells_changes_and_bookmarks(core: CoreV1Api, namespace: str) -> None:
+def test_a_raw_watch_tells_changes_and_bookmarks(core: Any, namespace: str) -> None:
     version = core.list_namespaced_pod(namespace).metadata.resource_version
     core.create_namespaced_pod(namespace, a_pod("one", namespace))
     events = raw_events(core, namespace, resource_version=version, allow_watch_bookmarks=True)
@@ -115,18 +114,18 @@ def test_a_raw_watch_tells_changes_and_bookmarks(core: CoreV1Api, namespace: str
     events.close()
 
 
-def test_an_expired_version_has_to_be_listed_again(served: Served, core: CoreV1Api, namespace: str) -> None:
+def test_an_expired_version_has_to_be_listed_again(served: Served, core: Any, namespace: str) -> None:
     version = core.list_namespaced_pod(namespace).metadata.resource_version
     core.create_namespaced_pod(namespace, a_pod("one", namespace))
     served.press("expire-history")
     with pytest.raises(ApiException) as gone:
-        list(Watch().stream(core.list_namespaced_pod, namespace, resource_version=version))
+        list(watch.Watch().stream(core.list_namespaced_pod, namespace, resource_version=version))
     assert gone.value.status == 410
     again = core.list_namespaced_pod(namespace).metadata.resource_version
     assert list(raw_events(core, namespace, resource_version=again, timeout_seconds=1)) == []
 
 
-def test_a_closed_watch_ends_and_another_goes_on(served: Served, core: CoreV1Api, namespace: str) -> None:
+def test_a_closed_watch_ends_and_another_goes_on(served: Served, core: Any, namespace: str) -> None:
     core.create_namespaced_pod(namespace, a_pod("one", namespace))
     events = raw_events(core, namespace)
     assert next(events)["type"] == "ADDED"
@@ -140,8 +139,8 @@ def test_a_button_that_does_not_exist_is_refused(served: Served) -> None:
 
 
 def test_a_server_ends_promptly_with_watches_open(tmp_path: Path) -> None:
-    with serving(tmp_path) as one, new_client_from_config(str(one.kubeconfig)) as connection:
-        core = CoreV1Api(connection)
+    with serving(tmp_path) as one, connected(one) as connection:
+        core: Any = CoreV1Api(connection)
         core.create_namespaced_pod("default", a_pod("one", "default"))
         events = raw_events(core, "default")
         assert next(events)["type"] == "ADDED"

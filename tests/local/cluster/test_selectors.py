@@ -64,5 +64,5 @@ def test_a_label_selector_that_cannot_be_read_is_refused(labels: str) -> None:
 
 
 def test_a_field_that_cannot_be_selected_is_refused() -> None:
-    with pytest.raises(ApiError, match="field label not supported: spec.containers"):
+    with pytest.raises(ApiError, match=r"field label not supported: spec\.containers"):
         chosen(fields="spec.containers=x")

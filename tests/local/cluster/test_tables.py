@@ -78,7 +78,7 @@ def test_an_event_shows_what_it_is_about() -> None:
     assert (shown["Message"], shown["Count"]) == ("3 of 4", 3)
 
 
-RUNNING = {"running": {}}
+RUNNING: dict[str, Any] = {"running": {}}
 ENDED = {"terminated": {"reason": "Completed", "exitCode": 0}}
 
 

@@ -99,7 +99,7 @@ def test_a_forgotten_version_is_an_error_in_the_stream() -> None:
 def test_a_watch_ends_at_its_timeout() -> None:
     async def story() -> None:
         world = World()
-        events = world.watch(PODS, timeoutSeconds="0.01", resourceVersion=str(world.objects.version))
+        events = world.watch(PODS, timeoutSeconds="1", resourceVersion=str(world.objects.version))
         assert [event async for event in events] == []
 
     told(story())

@@ -1,0 +1,50 @@
+"""What is still there when the story is over; all of it should be nothing."""
+
+from collections.abc import Iterator
+
+import grpc
+from google import pubsub_v1
+from google.api_core.exceptions import DeadlineExceeded
+from google.pubsub_v1.services.subscriber.transports import SubscriberGrpcTransport
+
+from infra.local.demo.report import Leftovers
+from infra.local.demo.view import View
+from infra.local.demo.watch import JOBSETS, Eyes
+from shared.domain.governor import Slot
+from shared.domain.records import Phase, SliceRecord
+from shared.wire.documents import COLLECTIONS
+
+KUBERNETES = {"JobSets": JOBSETS, "pods": "api/v1/pods", "nodes": "api/v1/nodes"}
+PULL_SECONDS = 2.0
+
+
+def leftovers(eyes: Eyes, view: View) -> Leftovers:
+    """Name everything but messages, which can be looked at only once."""
+    return {
+        "node pools in GKE": tuple(view.pools),
+        "unsettled slice records": tuple(record.id for record in view.slices if not _settled(record)),
+        "slots": tuple(str(document.get("slice_id")) for document in eyes.documents(COLLECTIONS[Slot])),
+        **{kind: tuple(item["metadata"]["name"] for item in eyes.items(path)) for kind, path in KUBERNETES.items()},
+        "rejected messages": tuple(str(document.get("why")) for document in eyes.documents("rejected")),
+    }
+
+
+def dead_letters(eyes: Eyes) -> Leftovers:
+    return {"dead letters": tuple(_pulled(eyes))}
+
+
+def _settled(record: SliceRecord) -> bool:
+    return record.phase is Phase.GONE and record.due_at is None
+
+
+def _pulled(eyes: Eyes) -> Iterator[str]:
+    addresses = eyes.addresses
+    with grpc.insecure_channel(addresses.pubsub) as channel:
+        subscriber = pubsub_v1.SubscriberClient(transport=SubscriberGrpcTransport(channel=channel))
+        name = f"projects/{addresses.project}/subscriptions/dead-letters"
+        try:
+            answer = subscriber.pull(subscription=name, max_messages=100, timeout=PULL_SECONDS, retry=None)
+        except DeadlineExceeded:  # the pull waits for a message, and there is none
+            return
+        for received in answer.received_messages:
+            yield received.message.data.decode(errors="replace")

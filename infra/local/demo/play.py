@@ -1,0 +1,97 @@
+"""The whole demo: the stack is started, the story played, and what it came to is said. Gives the exit code."""
+
+import os
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from rich.console import Console
+
+from infra.local.demo import report, screen, watch
+from infra.local.demo.hands import Hands
+from infra.local.demo.report import Leftovers
+from infra.local.demo.settings import seed
+from infra.local.demo.stage import Stage, utc_now
+from infra.local.demo.steps import Progress
+from infra.local.demo.story import story
+from infra.local.demo.view import View
+from infra.local.demo.watch import Alarm
+from infra.local.prerequisites import PrerequisitesMissing, find, require
+from infra.local.processes import ProgramFailed
+from infra.local.stack import Plan, Stack, running
+
+NOT_INSTALLED, INTERRUPTED = 2, 130
+"""Exit codes, beside those of `report`."""
+
+SWEEP_SECONDS = 2.0
+LOG_LINES = 12
+
+INTRODUCTION = f"""\
+The provisioner's own functions and relay, on Google's emulators of Pub/Sub and Firestore. GKE and the Kubernetes
+cluster are simulated: what takes minutes there takes seconds here. A sweep every {SWEEP_SECONDS:.0f} s stands for Cloud
+Scheduler's minute, and infra/clusters/demo-project/demo.yaml asks for short retries.
+"""
+
+
+def demo(state: Path) -> int:
+    """Play the story; logs and the kubeconfig go below `state`."""
+    started = time.monotonic()
+    try:
+        require(find(os.environ))
+        say(INTRODUCTION)
+        with running(Plan(state=state, sweep_seconds=SWEEP_SECONDS), seed) as stack:
+            say(f"{time.monotonic() - started:5.1f} s  everything runs; the logs are in {state / 'logs'}")
+            return _play(stack, started)
+    except PrerequisitesMissing as problem:
+        print(problem, file=sys.stderr)
+        return NOT_INSTALLED
+    except ProgramFailed as problem:
+        print(problem, file=sys.stderr)
+        return report.FAILED
+    except KeyboardInterrupt:
+        print("\nInterrupted: every process was ended.", file=sys.stderr)
+        return INTERRUPTED
+
+
+def _play(stack: Stack, started: float) -> int:
+    with Alarm(stack.addresses, utc_now) as alarm, watch.opened(stack.addresses) as eyes:
+        with screen.opened(Console()) as shown:
+            stage = Stage(stack=stack, eyes=eyes, hands=Hands(stack.addresses), screen=shown, started=started)
+            steps = stage.play(story())
+            left = stage.clean(steps)
+        tell(_ending(stage.view, alarm, left))
+        tell(_explanation(steps, stage.view, stack))
+    code, sentence = report.verdict(steps, left)
+    say(f"\n{sentence} It took {time.monotonic() - started:.0f} s.")
+    return code
+
+
+def _ending(view: View, alarm: Alarm, left: Leftovers) -> Iterator[str]:
+    yield "\nTimeline of each slice"
+    yield from report.timelines(view)
+    yield "\nFrom the event to CreateNodePool"
+    yield from report.latency_lines(report.latencies(view, alarm.noticed))
+    yield "\nWhat is left"
+    yield from report.leftover_lines(left)
+
+
+def _explanation(steps: Iterable[Progress], view: View, stack: Stack) -> Iterator[str]:
+    """Say what was seen of the steps that did not happen, and what the parts logged last."""
+    missing = [each for each in steps if not each.happened]
+    for each in missing:
+        yield "\nThis did not happen"
+        yield from report.seen_of(each, view)
+    if missing:
+        for child in stack.processes.children():
+            yield f"\nThe end of {child.log}"
+            yield from child.output().splitlines()[-LOG_LINES:]
+
+
+def tell(lines: Iterable[str]) -> None:
+    for line in lines:
+        say(line)
+
+
+def say(line: str) -> None:
+    print(line, flush=True)

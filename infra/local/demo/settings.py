@@ -1,0 +1,35 @@
+"""The settings of the demo's cluster: from a file as people write it, checked, into Firestore."""
+
+import os
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import yaml
+from google.cloud import firestore
+
+from infra.local.addresses import Addresses
+from infra.local.stack import REPOSITORY
+from shared.domain.slices import ClusterId
+from shared.wire.cluster_settings import decode_settings, encode_settings, settings_key
+from shared.wire.documents import Fields
+
+
+def file_of(addresses: Addresses) -> Path:
+    return REPOSITORY / "infra" / "clusters" / addresses.project / f"{addresses.cluster_id}.yaml"
+
+
+def checked(text: str, cluster: ClusterId) -> Fields:
+    """Give the document; Permanent names what is wrong in it."""
+    written: dict[str, Any] = yaml.safe_load(text)
+    return encode_settings(decode_settings(cluster, written, version=""))
+
+
+def seed(addresses: Addresses) -> None:
+    """Write the settings. From here on Google's clients find the emulators: they read the environment only."""
+    os.environ.update(addresses.environment())
+    cluster = ClusterId(addresses.cluster_id)
+    place = settings_key(cluster)
+    document = checked(file_of(addresses).read_text(), cluster)
+    with closing(firestore.Client(project=addresses.project)) as client:
+        client.document(place.collection, place.id).set(document)

@@ -1,0 +1,102 @@
+"""A step of the story: what is done and what must then be seen, how far it has come, when it has failed. Pure."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from infra.local.demo.view import View
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    manifest: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    manifest: Path
+
+
+@dataclass(frozen=True, slots=True)
+class RunOut:
+    """Let the zone have no hosts for the next node pool whose name matches."""
+
+    pools: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Until:
+    """What must be seen within so many seconds of the moment before it."""
+
+    what: str
+    seen: Callable[[View], bool]
+    within: float
+
+
+Act = Apply | Delete | RunOut
+Move = Act | Until
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    letter: str
+    title: str
+    jobset: str
+    moves: tuple[Move, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How far a step has come. Times in seconds of one clock."""
+
+    step: Step
+    since: float
+    """When the move began that is next."""
+    passed: int = 0
+    seen: tuple[tuple[float, str], ...] = ()
+    """What happened, and when."""
+    failure: str | None = None
+
+    @property
+    def next(self) -> Move | None:
+        return self.step.moves[self.passed] if self.passed < len(self.step.moves) else None
+
+    @property
+    def to_do(self) -> Act | None:
+        """What the demo has to do now."""
+        move = self.next
+        return None if self.over or isinstance(move, Until) else move
+
+    @property
+    def over(self) -> bool:
+        return self.failure is not None or self.next is None
+
+    @property
+    def happened(self) -> bool:
+        return self.over and self.failure is None
+
+    @property
+    def waits_for(self) -> str:
+        return self.next.what if isinstance(self.next, Until) else ""
+
+
+def done(progress: Progress, what: str, now: float) -> Progress:
+    """Give the progress once its next move was made or seen."""
+    return replace(progress, passed=progress.passed + 1, since=now, seen=(*progress.seen, (now, what)))
+
+
+def failed(progress: Progress, why: str) -> Progress:
+    return replace(progress, failure=why)
+
+
+def advanced(progress: Progress, view: View, now: float) -> Progress:
+    """Go on over everything that is seen; what is not seen by its deadline fails the step."""
+    while not progress.over and isinstance(progress.next, Until):
+        until = progress.next
+        if until.seen(view):
+            progress = done(progress, until.what, now)
+        elif now - progress.since > until.within:
+            return failed(progress, f"not seen within {until.within:.0f} s: {until.what}")
+        else:
+            return progress
+    return progress

@@ -1,0 +1,185 @@
+"""The five steps. Each is read from top to bottom: what a researcher does, and what must then be seen."""
+
+from pathlib import Path
+
+from infra.local.demo.steps import Apply, Delete, RunOut, Step, Until
+from infra.local.demo.view import View, reasons, went_through
+from infra.local.stack import REPOSITORY
+from shared.domain.decisions import Reason
+from shared.domain.records import Phase
+
+EXAMPLES = REPOSITORY / "examples" / "demo"
+
+START, CREATE, RUN, END = 25.0, 40.0, 25.0, 40.0
+"""Seconds of patience: until it is noticed, created, running, gone. Several times what it takes on a small machine."""
+
+
+def story(examples: Path = EXAMPLES) -> tuple[Step, ...]:
+    return (
+        _two_slices(examples / "a-two-slices.yaml"),
+        _change_of_mind(examples / "b-change-of-mind.yaml"),
+        _second_try(examples / "c-second-try.yaml"),
+        _impossible(examples / "d-impossible.yaml"),
+        _restart(examples / "e-restart.yaml"),
+    )
+
+
+def _two_slices(manifest: Path) -> Step:
+    name = "two-slices"
+    return Step(
+        letter="a",
+        title="a JobSet of two multi-host slices lives from beginning to end",
+        jobset=name,
+        moves=(
+            Apply(manifest),
+            Until(what="GKE creates two node pools", seen=lambda view: len(view.creates_of(name)) == 2, within=START),
+            Until(what="both slices are READY", seen=lambda view: _ready(view, name) == 2, within=CREATE),
+            Until(what="both Jobs run", seen=lambda view: _running(view, name) == 2, within=RUN),
+            _completed(name),
+            _gone(name),
+            Delete(manifest),
+        ),
+    )
+
+
+def _change_of_mind(manifest: Path) -> Step:
+    name = "change-of-mind"
+    return Step(
+        letter="b",
+        title="a JobSet is deleted while its slice is still being created",
+        jobset=name,
+        moves=(
+            Apply(manifest),
+            Until(
+                what="GKE is creating its node pool",
+                seen=lambda view: "PROVISIONING" in view.pools_of(name).values(),
+                within=START,
+            ),
+            Delete(manifest),
+            _gone(name),
+            Until(
+                what="it was given back without ever being READY",
+                seen=lambda view: not any(went_through(record, Phase.READY) for record in view.slices_of(name)),
+                within=0,
+            ),
+        ),
+    )
+
+
+def _second_try(manifest: Path) -> Step:
+    name = "second-try"
+    return Step(
+        letter="c",
+        title="the zone has no hosts at the first attempt; the second succeeds by itself",
+        jobset=name,
+        moves=(
+            RunOut(f"tpu-{name}-.*"),
+            Apply(manifest),
+            Until(
+                what="its slice is WAITING for Stockout, and says when it tries again",
+                seen=lambda view: any(Reason.STOCKOUT in reasons(record) for record in view.slices_of(name)),
+                within=START + CREATE,
+            ),
+            Until(
+                what="the second attempt is READY",
+                seen=lambda view: _ready(view, name) == 1 and len(view.creates_of(name)) == 2,
+                within=CREATE,
+            ),
+            _completed(name),
+            _gone(name),
+            Delete(manifest),
+        ),
+    )
+
+
+def _impossible(manifest: Path) -> Step:
+    name = "impossible"
+    return Step(
+        letter="d",
+        title="an impossible JobSet is told why",
+        jobset=name,
+        moves=(
+            Apply(manifest),
+            Until(
+                what="its slice is REFUSED",
+                seen=lambda view: any(record.phase is Phase.REFUSED for record in view.slices_of(name)),
+                within=START,
+            ),
+            Until(
+                what="a Kubernetes Event names the selector, the shape and the nearest that exist",
+                seen=lambda view: _explained(view, name, "cloud.google.com/gke-tpu-topology", "3x5x7", "use "),
+                within=START,
+            ),
+            Until(what="nothing was created for it", seen=lambda view: not view.creates_of(name), within=0),
+            Delete(manifest),
+            _gone(name),
+        ),
+    )
+
+
+def _restart(manifest: Path) -> Step:
+    name = "restart"
+    return Step(
+        letter="e",
+        title="a JobSet restarts and keeps its slice",
+        jobset=name,
+        moves=(
+            Apply(manifest),
+            Until(what="its slice is READY", seen=lambda view: _ready(view, name) == 1, within=START + CREATE),
+            Until(what="it fails and restarts", seen=lambda view: _restarts(view, name) == 1, within=RUN),
+            Until(what="it runs again", seen=lambda view: _running(view, name) == 1, within=RUN),
+            Until(
+                what="on the slice that it had, which was READY all the time",
+                seen=lambda view: len(view.creates_of(name)) == 1 and _stayed_ready(view, name),
+                within=0,
+            ),
+            _completed(name),
+            _gone(name),
+            Delete(manifest),
+        ),
+    )
+
+
+def _completed(name: str) -> Until:
+    return Until(what="the JobSet completes", seen=lambda view: "Completed" in _conditions(view, name), within=RUN)
+
+
+def _gone(name: str) -> Until:
+    return Until(what="every slice of it is GONE, and so is every node pool", seen=lambda v: _over(v, name), within=END)
+
+
+def _over(view: View, name: str) -> bool:
+    records = view.slices_of(name)
+    gone = all(record.phase is Phase.GONE for record in records)
+    return bool(records) and gone and not view.pools_of(name)
+
+
+def _ready(view: View, name: str) -> int:
+    return sum(record.phase is Phase.READY for record in view.slices_of(name))
+
+
+def _stayed_ready(view: View, name: str) -> bool:
+    """Tell whether no other phase followed the first READY."""
+    phases = [turn.phase for record in view.slices_of(name) for turn in record.transitions]
+    return all(phase is Phase.READY for phase in phases[phases.index(Phase.READY) :])
+
+
+def _running(view: View, name: str) -> int:
+    jobset = view.jobset(name)
+    return jobset.ready if jobset else 0
+
+
+def _restarts(view: View, name: str) -> int:
+    jobset = view.jobset(name)
+    return jobset.restarts if jobset else 0
+
+
+def _conditions(view: View, name: str) -> frozenset[str]:
+    jobset = view.jobset(name)
+    return jobset.conditions if jobset else frozenset()
+
+
+def _explained(view: View, name: str, *words: str) -> bool:
+    return any(
+        event.type == "Warning" and all(word in event.message for word in words) for event in view.events_of(name)
+    )

@@ -1,0 +1,81 @@
+"""What a user can see at one moment: records, JobSets, Events, node pools and calls. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from shared.domain.decisions import Reason
+from shared.domain.records import Phase, SliceRecord
+
+CREATE = "CreateNodePool"
+OK = "OK"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobSet:
+    """A JobSet as the API server shows it; `ready` counts its Jobs whose pods all run."""
+
+    name: str
+    conditions: frozenset[str]
+    """The types of its conditions that are True."""
+    ready: int
+    restarts: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """A Kubernetes Event of the provisioner. `about` is kind/name; the message names the slice."""
+
+    about: str
+    type: str
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """A call as the local GKE answered it; `code` by name."""
+
+    method: str
+    pool: str
+    code: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """Everything at one moment. `pools` are GKE's node pools, by name, with their status."""
+
+    slices: tuple[SliceRecord, ...] = ()
+    jobsets: tuple[JobSet, ...] = ()
+    events: tuple[Event, ...] = ()
+    pools: Mapping[str, str]
+    calls: tuple[Call, ...] = ()
+
+    def slices_of(self, jobset: str) -> tuple[SliceRecord, ...]:
+        return tuple(record for record in self.slices if record.job.jobset == jobset)
+
+    def jobset(self, name: str) -> JobSet | None:
+        return next((jobset for jobset in self.jobsets if jobset.name == name), None)
+
+    def pools_of(self, jobset: str) -> Mapping[str, str]:
+        """Give the pools of any attempt, recognised by the slice's id in their name."""
+        ids = tuple(f"{record.id}-" for record in self.slices_of(jobset))
+        return {name: status for name, status in self.pools.items() if name.startswith(ids)}
+
+    def creates_of(self, jobset: str) -> tuple[Call, ...]:
+        """Give the node pool creations that GKE accepted."""
+        ids = tuple(f"{record.id}-" for record in self.slices_of(jobset))
+        return tuple(c for c in self.calls if (c.method, c.code) == (CREATE, OK) and c.pool.startswith(ids))
+
+    def events_of(self, jobset: str) -> tuple[Event, ...]:
+        ids = {record.id for record in self.slices_of(jobset)}
+        return tuple(event for event in self.events if any(id_ in event.message for id_ in ids))
+
+
+def went_through(record: SliceRecord, phase: Phase) -> bool:
+    return any(transition.phase is phase for transition in record.transitions)
+
+
+def reasons(record: SliceRecord) -> tuple[Reason, ...]:
+    return tuple(transition.reason for transition in record.transitions)

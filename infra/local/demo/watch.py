@@ -1,0 +1,146 @@
+"""Reads what a user could read: records in Firestore, the Kubernetes API, GKE's API and the local GKE's calls."""
+
+import json
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Self
+
+import grpc
+from google.cloud import firestore
+from google.cloud.container_v1 import ClusterManagerClient, NodePool
+from google.cloud.container_v1.services.cluster_manager.transports import ClusterManagerGrpcTransport
+
+from infra.local.addresses import Addresses
+from infra.local.demo.http import OPENER, get_json
+from infra.local.demo.report import Leader
+from infra.local.demo.view import Call, Event, JobSet, View
+from shared.domain.records import SliceRecord
+from shared.wire.documents import COLLECTIONS, decode
+
+COMPONENT = "tpu-slice-provisioner"
+JOBSETS = "apis/jobset.x-k8s.io/v1alpha2/jobsets"
+LEADERS = "batch.kubernetes.io/job-completion-index%3D0"
+
+_JOBSET = "jobset.sigs.k8s.io/"
+_TIMEOUT = 5.0
+
+Json = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Eyes:
+    """Clients of everything that is looked at. Whatever cannot be read raises the client's own error."""
+
+    addresses: Addresses
+    records: firestore.Client
+    gke: ClusterManagerClient
+
+    def look(self) -> View:
+        return View(
+            slices=tuple(decode(SliceRecord, document) for document in self.documents(COLLECTIONS[SliceRecord])),
+            jobsets=tuple(jobset(item) for item in self.items(JOBSETS)),
+            events=tuple(event(item) for item in self.items("api/v1/events") if _is_ours(item)),
+            pools={pool.name: NodePool.Status(pool.status).name for pool in self._pools()},
+            calls=tuple(call(each) for each in get_json(f"{self.addresses.buttons}/calls")["calls"]),
+        )
+
+    def documents(self, collection: str) -> Iterator[dict[str, Any]]:
+        found = self.records.collection(collection).stream(timeout=_TIMEOUT)
+        return (document for each in found if (document := each.to_dict()) is not None)
+
+    def items(self, path: str) -> list[Json]:
+        """List objects of the Kubernetes API."""
+        listed: list[Json] = get_json(f"{self.addresses.kubernetes}/{path}")["items"]
+        return listed
+
+    def _pools(self) -> Iterable[NodePool]:
+        answer = self.gke.list_node_pools(parent=self.addresses.cluster_path, timeout=_TIMEOUT)
+        pools: Iterable[NodePool] = answer.node_pools
+        return pools
+
+
+@contextmanager
+def opened(addresses: Addresses) -> Iterator[Eyes]:
+    """Open the clients. The Firestore client finds the emulator by the environment."""
+    with (
+        grpc.insecure_channel(addresses.gke) as channel,
+        closing(firestore.Client(project=addresses.project)) as records,
+    ):
+        gke = ClusterManagerClient(transport=ClusterManagerGrpcTransport(channel=channel))
+        yield Eyes(addresses, records, gke)
+
+
+def jobset(item: Json) -> JobSet:
+    """Read a jobset.x-k8s.io/v1alpha2 JobSet."""
+    status = item.get("status") or {}
+    return JobSet(
+        name=item["metadata"]["name"],
+        conditions=frozenset(each["type"] for each in status.get("conditions") or () if each["status"] == "True"),
+        ready=sum(each["ready"] for each in status.get("replicatedJobsStatus") or ()),
+        restarts=status.get("restarts", 0),
+    )
+
+
+def event(item: Json) -> Event:
+    """Read a v1 Event."""
+    about = item["involvedObject"]
+    return Event(
+        about=f"{about['kind']}/{about['name']}",
+        type=item["type"],
+        reason=item["reason"],
+        message=item["message"],
+    )
+
+
+def call(entry: Json) -> Call:
+    """Read an entry of the local GKE's button /calls."""
+    at = datetime.fromtimestamp(entry["at"], UTC)
+    return Call(method=entry["method"], pool=entry["pool"], code=entry["code"], at=at)
+
+
+def _is_ours(item: Json) -> bool:
+    return bool((item.get("source") or {}).get("component") == COMPONENT)
+
+
+def unschedulable(pod: Json) -> Leader | None:
+    """Read a v1 Pod; None unless it is a JobSet's leader that cannot be scheduled."""
+    labels = pod["metadata"].get("labels") or {}
+    conditions = (pod.get("status") or {}).get("conditions") or ()
+    scheduled: Json = next((each for each in conditions if each["type"] == "PodScheduled"), {})
+    if scheduled.get("reason") != "Unschedulable" or f"{_JOBSET}jobset-name" not in labels:
+        return None
+    replicated_job, index = labels[f"{_JOBSET}replicatedjob-name"], int(labels[f"{_JOBSET}job-index"])
+    return labels[f"{_JOBSET}jobset-name"], replicated_job, index
+
+
+class Alarm:
+    """Remembers when a watch of the Kubernetes API first showed each leader as unschedulable."""
+
+    def __init__(self, addresses: Addresses, clock: Callable[[], datetime]) -> None:
+        self._url = f"{addresses.kubernetes}/api/v1/pods?watch=true&labelSelector={LEADERS}"
+        self._clock = clock
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="alarm", daemon=True)
+        self.noticed: dict[Leader, datetime] = {}
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Watch no more; the thread ends with the connection, that is with the stack."""
+        self._over.set()
+
+    def _run(self) -> None:
+        """Watch again whenever the connection ends: what is known by then stays as it is."""
+        while not self._over.wait(0.1):
+            with suppress(OSError), OPENER.open(self._url) as stream:
+                for line in stream:
+                    self._take(json.loads(line))
+
+    def _take(self, change: Json) -> None:
+        if change["type"] in {"ADDED", "MODIFIED"} and (leader := unschedulable(change["object"])):
+            self.noticed.setdefault(leader, self._clock())

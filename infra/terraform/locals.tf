@@ -1,0 +1,54 @@
+# What the files beside this folder say: the same files make the local stack. Needs no provider to be evaluated.
+
+locals {
+  messaging = yamldecode(file("${path.module}/../messaging.yaml"))
+  firestore = jsondecode(file("${path.module}/../firestore.indexes.json"))
+
+  clusters_folder = "${path.module}/../clusters/${var.project}"
+
+  # By cluster id, the name of the file.
+  clusters = {
+    for file in fileset(local.clusters_folder, "*.yaml") :
+    trimsuffix(file, ".yaml") => yamldecode(file("${local.clusters_folder}/${file}"))
+  }
+
+  # Clusters may live in projects of their own: what GKE needs is granted there, and its log is read there.
+  cluster_projects = { for id, cluster in local.clusters : id => split("/", cluster.path)[1] }
+  gke_projects     = toset(values(local.cluster_projects))
+
+  # By cluster id, whom its TPU nodes act as; "" where nobody is named.
+  node_service_accounts = {
+    for id, cluster in local.clusters : id => try(coalesce(cluster.pools.service_account), "")
+  }
+
+  # A row with {cluster} in its name exists once for each cluster; `cluster` is "" on the others.
+  topics = merge([
+    for name in local.messaging.topics : {
+      for cluster in(strcontains(name, "{cluster}") ? keys(local.clusters) : [""]) :
+      replace(name, "{cluster}", cluster) => { cluster = cluster }
+    }
+  ]...)
+
+  subscriptions = merge([
+    for name, row in local.messaging.subscriptions : {
+      for cluster in(strcontains(name, "{cluster}") ? keys(local.clusters) : [""]) :
+      replace(name, "{cluster}", cluster) => {
+        cluster               = cluster
+        topic                 = replace(row.topic, "{cluster}", cluster)
+        function              = lookup(row, "function", null)
+        ack_deadline_seconds  = row.ack_deadline_seconds
+        minimum_backoff       = "${row.minimum_backoff_seconds}s"
+        maximum_backoff       = "${row.maximum_backoff_seconds}s"
+        dead_letter_topic     = lookup(row, "dead_letter_topic", null)
+        max_delivery_attempts = lookup(row, "max_delivery_attempts", null)
+      }
+    }
+  ]...)
+
+  # Pub/Sub waits for a push as long as the subscription's deadline: so long may the function take.
+  function_timeouts = {
+    for name in keys(local.functions) : name => max([
+      for row in local.messaging.subscriptions : row.ack_deadline_seconds if lookup(row, "function", null) == name
+    ]...)
+  }
+}

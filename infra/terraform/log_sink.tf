@@ -1,0 +1,29 @@
+# GKE's audit log says when an operation on a node pool has ended, or that a call was refused at once. Only pools with
+# our kind of name pass (shared/domain/slices.py); what the filter lets through, shared/wire/operations.py reads.
+
+resource "google_logging_project_sink" "operations" {
+  for_each = local.gke_projects
+
+  project                = each.key
+  name                   = "tpu-slice-operations"
+  description            = "Ended operations on the node pools of the TPU slice provisioner in ${var.project}"
+  destination            = "pubsub.googleapis.com/${google_pubsub_topic.topic["cloud-operations"].id}"
+  unique_writer_identity = true
+
+  filter = <<-EOT
+    resource.type="gke_nodepool"
+    AND log_id("cloudaudit.googleapis.com/activity")
+    AND protoPayload.serviceName="container.googleapis.com"
+    AND protoPayload.methodName=~"[.](Create|Delete)NodePool$"
+    AND resource.labels.nodepool_name=~"^tpu-[a-z0-9]([-a-z0-9]*[a-z0-9])?-[a-z2-7]{13}-[1-9][0-9]{0,3}$"
+    AND (operation.last=true OR (NOT operation:* AND severity>=ERROR))
+  EOT
+}
+
+resource "google_pubsub_topic_iam_member" "operations" {
+  for_each = local.gke_projects
+
+  topic  = google_pubsub_topic.topic["cloud-operations"].id
+  role   = "roles/pubsub.publisher"
+  member = google_logging_project_sink.operations[each.key].writer_identity
+}

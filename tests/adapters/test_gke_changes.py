@@ -1,0 +1,115 @@
+"""What is asked of GKE, how patiently, and what its refusals become."""
+
+from __future__ import annotations
+
+import pytest
+from google.api_core import exceptions as google
+from google.cloud import container_v1 as gke
+
+from shared.domain.observations import (
+    Failure,
+    FailureKind,
+    Refused,
+    Started,
+)
+from shared.ports import Temporary
+from tests.adapters.recordings import (
+    LINK,
+    NOTED,
+    ORDER,
+    POOL,
+    Answer,
+    Ends,
+    Recording,
+    Status,
+    a_creation,
+    a_pool,
+    an_error,
+    backend,
+    failed,
+    listed,
+)
+from tests.builders import settings
+
+
+def test_a_deletion_looks_whose_the_pool_is_before_it_touches_it() -> None:
+    stranger = Recording({"get_node_pool": a_pool(Status.RUNNING, config=gke.NodeConfig())})
+    assert backend(stranger).delete(ORDER) == Started(None)
+    assert stranger.methods == ["get_node_pool"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "outcome"),
+    [
+        (gke.Operation(name="operation-2"), Started("operation-2")),
+        (an_error(google.NotFound, "gone meanwhile"), Started(None)),
+        (an_error(google.FailedPrecondition, "wait"), Refused(Failure(FailureKind.BUSY, "wait"))),
+        (an_error(google.PermissionDenied, "no"), Refused(Failure(FailureKind.CONFIGURATION, "no"))),
+    ],
+    ids=["taken", "gone", "busy", "forbidden"],
+)
+def test_a_deletion_ends_in_what_gke_says(answer: Answer, outcome: object) -> None:
+    recording = Recording({"get_node_pool": a_pool(Status.ERROR), "delete_node_pool": answer})
+    assert backend(recording).delete(ORDER) == outcome
+
+
+def test_busy_says_nothing_about_the_name_where_no_pool_has_it() -> None:
+    busy = an_error(google.FailedPrecondition, "Cluster is running incompatible operation operation-9.")
+    recording = Recording({"create_node_pool": busy, "get_node_pool": an_error(google.NotFound, "pool")})
+    assert backend(recording).create(ORDER) == Refused(Failure(FailureKind.BUSY, busy.message))
+    blind = Recording({"create_node_pool": busy, "get_node_pool": an_error(google.ServiceUnavailable, "no")})
+    assert backend(blind).create(ORDER) == Refused(Failure(FailureKind.BUSY, busy.message))
+
+
+@pytest.mark.parametrize(
+    "error", [an_error(google.InternalServerError, "?"), an_error(google.DeadlineExceeded, "?")], ids=repr
+)
+def test_a_change_whose_outcome_is_unknown_is_temporary(error: Exception) -> None:
+    answers = {"get_node_pool": a_pool(Status.ERROR), "create_node_pool": error, "delete_node_pool": error}
+    with pytest.raises(Temporary):
+        backend(Recording(answers)).create(ORDER)
+    with pytest.raises(Temporary):
+        backend(Recording(answers)).delete(ORDER)
+
+
+def test_the_inventory_leaves_pools_of_others_alone() -> None:
+    theirs = gke.NodeConfig(labels={"google.com/nodepool-manager": "tpu-provisioner"})
+    pools = [a_pool(Status.ERROR), a_pool(Status.RUNNING, name="theirs", config=theirs), gke.NodePool(name="plain")]
+    recording = Recording({"list_node_pools": gke.ListNodePoolsResponse(node_pools=pools)})
+    assert [pool.name for pool in backend(recording).inventory(settings())] == [POOL]
+
+
+def test_ended_operations_are_those_of_this_cluster_that_are_done() -> None:
+    cluster_link = LINK.partition("/nodePools/")[0]
+    operations = listed(
+        failed(name="failed"),
+        a_creation(Ends.RUNNING, name="running"),
+        a_creation(Ends.ABORTING, name="aborting"),
+        a_creation(name="of-the-cluster-itself", target_link=cluster_link),
+        a_creation(name="of-another-cluster", target_link=f"{cluster_link}-2"),
+    )
+    recording = Recording({"list_operations": operations})
+    assert backend(recording).ended_operations(settings()) == {"failed", "of-the-cluster-itself"}
+    assert recording.asked[0][1]["parent"] == "projects/demo-project/locations/us-central2"
+
+
+GONE = {"get_node_pool": an_error(google.NotFound, "pool"), "get_cluster": gke.Cluster(), "get_operation": a_creation()}
+BROKEN = {"get_node_pool": a_pool(Status.ERROR), "list_operations": listed()}
+BUSY = {"create_node_pool": an_error(google.FailedPrecondition, "busy"), "get_node_pool": a_pool(Status.PROVISIONING)}
+TAKEN = {"get_node_pool": a_pool(Status.ERROR), "delete_node_pool": gke.Operation(name="operation-2")}
+
+
+@pytest.mark.parametrize(
+    ("verb", "answers"),
+    [("look", GONE), ("look", BROKEN), ("create", BUSY), ("delete", TAKEN)],
+    ids=["look-gone", "look-broken", "create", "delete"],
+)
+def test_every_call_ends_within_a_minute_and_changes_are_never_repeated(verb: str, answers: dict[str, Answer]) -> None:
+    recording = Recording(answers)
+    getattr(backend(recording), verb)(NOTED if verb == "look" and answers is GONE else ORDER)
+    longest = 0.0
+    for method, arguments in recording.asked:
+        changes = method.startswith(("create", "delete"))
+        assert (arguments["retry"] is None) is changes
+        longest += arguments["timeout"] if changes else 2 * arguments["timeout"]
+    assert longest <= 60

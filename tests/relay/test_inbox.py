@@ -1,0 +1,163 @@
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from relay import translate
+from relay.inbox import Inbox
+from relay.seen import JobSetName, Leader
+from shared.domain.facts import Answer, Fact, Heartbeat, JobSetState, Question
+from shared.domain.slices import ClusterId, JobRef, JobSetUid
+from shared.ports import Permanent, Temporary
+from shared.wire.messages import Message, encode_question, encode_update
+from tests.relay.objects import Json, jobset, pod
+from tests.relay.test_events import update
+
+DEMO = ClusterId("demo")
+
+
+@dataclass
+class FakeCluster:
+    """JobSets to be found and Events that were posted; `trouble` is raised by every call."""
+
+    jobsets: dict[JobSetName, Json] = field(default_factory=dict)
+    events: list[Mapping[str, Any]] = field(default_factory=list)
+    trouble: Exception | None = None
+
+    def jobset(self, name: JobSetName) -> Json | None:
+        self._fail()
+        return self.jobsets.get(name)
+
+    def post(self, event: Mapping[str, Any]) -> None:
+        self._fail()
+        self.events.append(event)
+
+    def _fail(self) -> None:
+        if self.trouble is not None:
+            raise self.trouble
+
+
+@dataclass
+class FakeSight:
+    leader: Leader | None = None
+    beat: Heartbeat | None = None
+
+    def everything(self) -> Heartbeat | None:
+        return self.beat
+
+    def leader_pod(self, job: JobRef) -> Leader | None:
+        return self.leader if job.index == 0 else None
+
+
+class FakeDelivery:
+    def __init__(self, message: Message) -> None:
+        self.message_id = "17"
+        self.data = message.data
+        self.attributes = message.attributes
+        self.answers: list[str] = []
+
+    def ack(self) -> None:
+        self.answers.append("ack")
+
+    def nack(self) -> None:
+        self.answers.append("nack")
+
+
+@dataclass
+class Desk:
+    cluster: FakeCluster = field(default_factory=FakeCluster)
+    sight: FakeSight = field(default_factory=FakeSight)
+    posted: list[Fact] = field(default_factory=list)
+
+    def handle(self, message: Message) -> list[str]:
+        delivery = FakeDelivery(message)
+        Inbox(DEMO, self.cluster, self.sight, self.posted.extend).handle(delivery)
+        return delivery.answers
+
+
+@pytest.fixture
+def desk() -> Desk:
+    return Desk()
+
+
+def question(uid: str = "u-1") -> Message:
+    return encode_question(DEMO, Question(namespace="research", name="llama", uid=JobSetUid(uid)))
+
+
+def test_news_become_an_event_on_the_leader_pod(desk: Desk) -> None:
+    desk.sight.leader = translate.leader(pod(0))
+    assert desk.handle(encode_update(DEMO, update())) == ["ack"]
+    (event,) = desk.cluster.events
+    assert (event["involvedObject"]["kind"], event["involvedObject"]["uid"]) == ("Pod", "pod-0")
+
+
+def test_news_for_another_cluster_are_left_alone(desk: Desk) -> None:
+    assert desk.handle(encode_update(ClusterId("other"), update())) == ["ack"]
+    assert desk.cluster.events == []
+
+
+@pytest.mark.parametrize(
+    ("parts", "state"),
+    [
+        ({}, JobSetState.ACTIVE),
+        ({"spec": {"suspend": True}}, JobSetState.SUSPENDED),
+        ({"conditions": ["Completed"]}, JobSetState.COMPLETED),
+        ({"metadata": {"deletionTimestamp": "2026-11-01T12:00:00Z"}}, JobSetState.DELETED),
+    ],
+)
+def test_a_question_is_answered_with_what_the_api_server_says(
+    desk: Desk, parts: dict[str, Any], state: JobSetState
+) -> None:
+    desk.cluster.jobsets[JobSetName("research", "llama")] = jobset(generation=3, **parts)
+    assert desk.handle(question()) == ["ack"]
+    (answer,) = desk.posted
+    assert isinstance(answer, Answer)
+    assert (answer.state, answer.jobset.uid, answer.jobset.generation) == (state, "u-1", 3)
+
+
+@pytest.mark.parametrize("there", [None, jobset(uid="u-2")], ids=["gone", "another of that name"])
+def test_a_jobset_that_is_not_there_is_missing(desk: Desk, there: Json | None) -> None:
+    if there:
+        desk.cluster.jobsets[JobSetName("research", "llama")] = there
+    desk.handle(question())
+    (answer,) = desk.posted
+    assert isinstance(answer, Answer)
+    assert (answer.state, answer.jobset.uid, answer.jobset.name) == (JobSetState.MISSING, "u-1", "llama")
+
+
+def test_asked_for_everything_the_relay_says_what_it_sees(desk: Desk) -> None:
+    desk.sight.beat = Heartbeat(count=1, digest="d", uids=(JobSetUid("u-1"),))
+    assert desk.handle(encode_question(DEMO, Question())) == ["ack"]
+    assert desk.posted == [desk.sight.beat]
+
+
+def test_asked_for_everything_while_it_does_not_see_it_says_nothing(desk: Desk) -> None:
+    assert desk.handle(encode_question(DEMO, Question())) == ["ack"]
+    assert desk.posted == []
+
+
+@pytest.mark.parametrize("message", [question(), encode_update(DEMO, update())], ids=["question", "news"])
+def test_what_cannot_be_served_now_comes_back_and_says_nothing(desk: Desk, message: Message) -> None:
+    desk.cluster.trouble = Temporary("the API server does not answer")
+    assert desk.handle(message) == ["nack"]
+    assert desk.posted == []
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        Message(b"{}", {"kind": "SliceUpdate", "version": "9", "cluster": "demo"}),
+        Message(b"{", {"kind": "Question", "version": "1", "cluster": "demo"}),
+        encode_question(DEMO, Question(name="llama")),
+    ],
+    ids=["newer", "malformed", "half a question"],
+)
+def test_what_can_never_be_served_does_not_come_back(desk: Desk, message: Message) -> None:
+    assert desk.handle(message) == ["ack"]
+    assert (desk.posted, desk.cluster.events) == ([], [])
+
+
+def test_an_event_that_is_refused_does_not_come_back(desk: Desk) -> None:
+    desk.cluster.trouble = Permanent("the API server refused: 422 Invalid")
+    assert desk.handle(encode_update(DEMO, update())) == ["ack"]

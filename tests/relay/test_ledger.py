@@ -1,0 +1,92 @@
+from datetime import timedelta
+
+import pytest
+
+from relay.ledger import Ledger
+from relay.seen import Kind
+from shared.domain.facts import Heartbeat, JobSetChanged, SlicesWanted
+from shared.domain.slices import ClusterId, JobRef, JobSetUid
+from shared.domain.sweep import digest_of
+from tests.relay.objects import bound_pod, jobset, pod
+from tests.relay.watched import START, Watched, read, wants
+
+
+def test_a_heartbeat_each_minute_sums_up_the_live_tpu_jobsets(watched: Watched) -> None:
+    watched.see(
+        jobset(),
+        jobset("gemma", uid="u-2", spec={"suspend": True}),
+        jobset("t5", uid="u-3", conditions=["Completed"]),
+        jobset("other", uid="u-4", spec={"managedBy": "kueue.x-k8s.io/multikueue"}),
+    )
+    watched.pass_time(59)
+    assert not [fact for fact in watched.ledger.due(watched.now) if isinstance(fact, Heartbeat)]
+    watched.pass_time(1)
+    (beat,) = watched.ledger.due(watched.now)
+    assert beat == Heartbeat(count=3, digest=digest_of(map(JobSetUid, ["u-1", "u-2", "u-4"])))
+
+
+def test_the_whole_list_comes_when_it_is_asked_for(watched: Watched) -> None:
+    watched.see(jobset(), jobset("gemma", uid="u-2"))
+    beat = watched.ledger.everything(watched.now)
+    assert beat is not None
+    assert (beat.count, beat.uids) == (2, ("u-1", "u-2"))
+
+
+def test_nothing_is_said_until_every_list_is_in_place() -> None:
+    ledger = Ledger()
+    ledger.listed(Kind.LEADERS, [read(pod(0)), read(pod(1))], "1", START)
+    ledger.listed(Kind.JOBSETS, [read(jobset())], "1", START)
+    early = START + timedelta(seconds=9)
+    assert (ledger.complete, ledger.due(early), ledger.everything(early)) == (False, [], None)
+    ledger.listed(Kind.HOSTS, [], "1", START + timedelta(seconds=10))
+    assert ledger.complete
+    facts = ledger.due(START + timedelta(seconds=10))
+    assert {type(fact) for fact in facts} == {Heartbeat, JobSetChanged, SlicesWanted}
+
+
+def test_nothing_is_said_while_a_watch_is_silent_for_too_long(watched: Watched) -> None:
+    watched.see(jobset(), pod(0), pod(1))
+    watched.said()
+    watched.now += timedelta(minutes=5)
+    watched.ledger.heard(Kind.JOBSETS, "1", watched.now)
+    watched.ledger.heard(Kind.HOSTS, "1", watched.now)
+    assert (watched.ledger.due(watched.now), watched.ledger.everything(watched.now)) == ([], None)
+    watched.relist(Kind.LEADERS, pod(0))
+    assert wants(watched.said()) == [[0]]
+
+
+def test_what_is_being_gathered_is_said_before_the_end(watched: Watched) -> None:
+    watched.see(jobset(), pod(0))
+    watched.said()
+    assert wants(watched.ledger.flush(watched.now)) == [[0]]
+
+
+def test_the_ledger_says_when_it_is_due_next(watched: Watched) -> None:
+    assert watched.ledger.next_due() == START + timedelta(minutes=1)
+    watched.see(jobset(), pod(0))
+    watched.said()
+    assert watched.ledger.next_due() == START + timedelta(seconds=1)
+
+
+def job(index: int, uid: str = "u-1") -> JobRef:
+    return JobRef(
+        cluster=ClusterId("demo"),
+        namespace="research",
+        jobset="llama",
+        uid=JobSetUid(uid),
+        replicated_job="workers",
+        index=index,
+    )
+
+
+def test_the_pod_of_a_job_is_the_one_that_waits(watched: Watched) -> None:
+    watched.see(jobset(), bound_pod(0, "n-1", uid="old", phase="Failed"), pod(0, uid="new"), pod(1))
+    found = watched.ledger.leader_pod(job(0))
+    assert found is not None
+    assert found.pod_uid == "new"
+
+
+@pytest.mark.parametrize("asked", [job(7), job(0, uid="u-2")], ids=["another index", "another JobSet"])
+def test_no_pod_is_known_of_another_job(watched: Watched, asked: JobRef) -> None:
+    watched.see(jobset(), pod(0))
+    assert watched.ledger.leader_pod(asked) is None

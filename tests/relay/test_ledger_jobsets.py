@@ -1,0 +1,72 @@
+from typing import Any
+
+from relay.seen import Kind
+from shared.domain.facts import JobSetChanged, JobSetState, SlicesWanted
+from tests.relay.objects import jobset, pod
+from tests.relay.watched import Watched, nodes, states, wants
+
+
+def test_a_jobset_is_reported_when_it_is_first_seen_and_at_each_change_of_state(watched: Watched) -> None:
+    watched.see(jobset())
+    assert states(watched.said()) == [("u-1", JobSetState.ACTIVE)]
+    watched.see(jobset(version=11))
+    assert states(watched.said()) == []
+    watched.see(jobset(version=12, conditions=["Completed"]))
+    assert states(watched.said()) == [("u-1", JobSetState.COMPLETED)]
+
+
+def test_a_deleted_jobset_is_reported_with_its_last_version(watched: Watched) -> None:
+    watched.see(jobset())
+    watched.said()
+    watched.lose(jobset(version=99, generation=3))
+    (fact,) = watched.said()
+    assert isinstance(fact, JobSetChanged)
+    assert (fact.state, fact.jobset.generation, fact.jobset.resource_version) == (JobSetState.DELETED, 3, "99")
+
+
+def test_a_jobset_missing_from_a_new_list_was_deleted(watched: Watched) -> None:
+    watched.see(jobset(), jobset("gemma", uid="u-2"))
+    watched.said()
+    watched.relist(Kind.JOBSETS, jobset("gemma", uid="u-2"))
+    assert states(watched.said()) == [("u-1", JobSetState.DELETED)]
+
+
+def test_a_jobset_made_anew_under_its_name_is_another(watched: Watched) -> None:
+    watched.see(jobset(), pod(0), pod(1))
+    watched.said()
+    watched.relist(Kind.JOBSETS, jobset(uid="u-2"))
+    facts = watched.said()
+    assert states(facts) == [("u-1", JobSetState.DELETED), ("u-2", JobSetState.ACTIVE)]
+    assert wants(facts) == []
+
+
+def test_a_deletion_seen_late_does_not_hide_the_jobset_made_anew(watched: Watched) -> None:
+    watched.see(jobset(), jobset(uid="u-2"))
+    watched.said()
+    watched.lose(jobset())
+    new: dict[str, Any] = {"labels": {"jobset.sigs.k8s.io/jobset-uid": "u-2"}}
+    watched.see(pod(0, **new), pod(1, **new))
+    facts = watched.said()
+    assert states(facts) == [("u-1", JobSetState.DELETED)]
+    assert [fact.jobset.uid for fact in facts if isinstance(fact, SlicesWanted)] == ["u-2"]
+
+
+def test_that_a_jobset_ended_is_said_again_while_it_has_hosts(watched: Watched) -> None:
+    watched.see(jobset(), *nodes(1))
+    watched.said()
+    watched.see(jobset(conditions=["Completed"]))
+    assert states(watched.said()) == [("u-1", JobSetState.COMPLETED)]
+    watched.pass_time(300)
+    assert states(watched.said()) == [("u-1", JobSetState.COMPLETED)]
+    watched.lose(nodes(1)[0])
+    watched.pass_time(300)
+    watched.said()
+    watched.pass_time(300)
+    assert states(watched.said()) == []
+
+
+def test_hosts_that_come_for_a_suspended_jobset_are_a_reason_to_say_so_again(watched: Watched) -> None:
+    watched.see(jobset(spec={"suspend": True}))
+    watched.said()
+    watched.see(*nodes(1))
+    assert states(watched.said()) == [("u-1", JobSetState.SUSPENDED)]

@@ -1,0 +1,59 @@
+from shared.domain.facts import LeaderBound
+from tests.relay.objects import bound_pod, jobset, node
+from tests.relay.watched import Watched, bindings
+
+HOST = "tpu-llama-0-aaaaaaaaaaaaa-1-0"
+
+
+def test_a_leader_on_our_hosts_is_reported_and_so_is_its_leaving(watched: Watched) -> None:
+    watched.see(jobset(), node(0), bound_pod(0, HOST))
+    facts = watched.said()
+    assert bindings(facts) == [("pod-0", True)]
+    (bound,) = (fact for fact in facts if isinstance(fact, LeaderBound))
+    assert (bound.slice_id, bound.attempt) == ("tpu-llama-0-aaaaaaaaaaaaa", 1)
+    assert (bound.occupant.jobset_uid, bound.occupant.job) == ("u-1", "llama-workers-0")
+    watched.lose(bound_pod(0, HOST))
+    assert bindings(watched.said()) == [("pod-0", False)]
+    watched.pass_time(300)
+    assert bindings(watched.said()) == []
+
+
+def test_a_leader_that_ended_has_left(watched: Watched) -> None:
+    watched.see(jobset(), node(0), bound_pod(0, HOST))
+    watched.said()
+    watched.see(bound_pod(0, HOST, phase="Succeeded"))
+    assert bindings(watched.said()) == [("pod-0", False)]
+
+
+def test_the_order_in_which_leader_jobset_and_host_are_seen_does_not_matter(watched: Watched) -> None:
+    watched.see(bound_pod(0, HOST))
+    watched.see(node(0))
+    assert bindings(watched.said()) == []
+    watched.see(jobset())
+    assert bindings(watched.said()) == [("pod-0", True)]
+
+
+def test_a_leader_whose_host_is_gone_has_left(watched: Watched) -> None:
+    watched.see(jobset(), node(0), bound_pod(0, HOST))
+    watched.said()
+    watched.lose(node(0))
+    assert bindings(watched.said()) == [("pod-0", False)]
+
+
+def test_a_leader_whose_jobset_is_gone_has_left(watched: Watched) -> None:
+    watched.see(jobset(), node(0), bound_pod(0, HOST))
+    watched.said()
+    watched.lose(jobset())
+    assert bindings(watched.said()) == [("pod-0", False)]
+
+
+def test_a_leader_on_other_nodes_is_nobodys_business(watched: Watched) -> None:
+    watched.see(jobset(), node(0), bound_pod(0, "gke-default-pool-1"))
+    assert bindings(watched.said()) == []
+
+
+def test_who_is_on_a_slice_is_said_again_every_five_minutes(watched: Watched) -> None:
+    watched.see(jobset(), node(0), bound_pod(0, HOST))
+    watched.said()
+    watched.pass_time(300)
+    assert bindings(watched.said()) == [("pod-0", True)]

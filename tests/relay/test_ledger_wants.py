@@ -1,0 +1,99 @@
+from typing import Any
+
+import pytest
+
+from relay.ledger import LEADERS_PER_FACT
+from shared.domain.facts import JobSetChanged, JobSetState, SlicesWanted
+from tests.relay.objects import OPTED_OUT, bound_pod, jobset, pod, replicated_job
+from tests.relay.watched import Watched, states, wants
+
+
+def test_waiting_leaders_are_gathered_for_a_second(watched: Watched) -> None:
+    watched.see(jobset(spec={"replicatedJobs": [replicated_job(replicas=3)]}), pod(0))
+    assert wants(watched.said()) == []
+    watched.pass_time(0.9)
+    watched.see(pod(1))
+    assert wants(watched.said()) == []
+    watched.pass_time(0.1)
+    (fact,) = (fact for fact in watched.said() if isinstance(fact, SlicesWanted))
+    assert [leader.job_index for leader in fact.waiting] == [0, 1]
+    assert fact.jobset.uid == "u-1"
+    assert [request.replicas for request in fact.requests] == [3]
+
+
+def test_when_every_leader_waits_there_is_nothing_to_wait_for(watched: Watched) -> None:
+    watched.see(jobset(), pod(0), pod(1))
+    assert wants(watched.said()) == [[0, 1]]
+
+
+def test_a_leader_that_waits_later_is_reported_with_all_that_wait(watched: Watched) -> None:
+    watched.see(jobset(), pod(0))
+    watched.pass_time(1)
+    assert wants(watched.said()) == [[0]]
+    watched.see(pod(1))
+    assert wants(watched.said()) == [[0, 1]]
+
+
+def test_a_leader_seen_before_its_jobset_is_not_forgotten(watched: Watched) -> None:
+    watched.see(pod(0), pod(1))
+    watched.pass_time(5)
+    assert watched.said() == []
+    watched.see(jobset())
+    assert wants(watched.said()) == [[0, 1]]
+
+
+def test_what_is_still_wanted_is_said_again_every_five_minutes(watched: Watched) -> None:
+    watched.see(jobset(), pod(0), pod(1))
+    watched.said()
+    watched.pass_time(299)
+    assert wants(watched.said()) == []
+    watched.pass_time(1)
+    assert wants(watched.said()) == [[0, 1]]
+    watched.see(bound_pod(0, "n"), bound_pod(1, "n"))
+    watched.pass_time(300)
+    assert wants(watched.said()) == []
+
+
+def test_another_event_of_a_pod_that_waits_is_no_news(watched: Watched) -> None:
+    watched.see(jobset(), pod(0), pod(1))
+    watched.said()
+    watched.see(pod(0), pod(1))
+    watched.pass_time(5)
+    assert wants(watched.said()) == []
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"spec": {"suspend": True}},
+        {"spec": {"managedBy": "kueue.x-k8s.io/multikueue"}},
+        {"metadata": {"annotations": {OPTED_OUT: "true"}}},
+        {"conditions": ["Failed"]},
+        {"uid": "u-2"},
+    ],
+    ids=["suspended", "managed by another", "opted out", "failed", "a later one of that name"],
+)
+def test_leaders_of_a_jobset_that_we_do_not_serve_want_nothing(watched: Watched, parts: dict[str, Any]) -> None:
+    watched.see(jobset(**parts), pod(0), pod(1))
+    watched.pass_time(2)
+    assert wants(watched.said()) == []
+
+
+def test_a_resumed_jobset_is_reported_before_what_it_wants(watched: Watched) -> None:
+    watched.see(jobset(spec={"suspend": True}))
+    assert states(watched.said()) == [("u-1", JobSetState.SUSPENDED)]
+    watched.see(jobset(generation=2), pod(0), pod(1))
+    facts = watched.said()
+    assert [type(fact) for fact in facts] == [JobSetChanged, SlicesWanted]
+
+
+def test_many_leaders_are_reported_in_parts(watched: Watched) -> None:
+    watched.see(jobset(spec={"replicatedJobs": [replicated_job(replicas=450)]}))
+    watched.see(*(pod(index) for index in range(450)))
+    assert [len(part) for part in wants(watched.said())] == [LEADERS_PER_FACT, LEADERS_PER_FACT, 50]
+
+
+def test_a_pod_that_is_replaced_is_one_leader(watched: Watched) -> None:
+    watched.see(jobset(), pod(0, uid="first"), pod(0, uid="second"))
+    watched.pass_time(1)
+    assert wants(watched.said()) == [[0]]

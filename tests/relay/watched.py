@@ -1,0 +1,88 @@
+"""A ledger whose time is stepped by the test, and ways to read what it said."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from relay import translate
+from relay.ledger import Ledger, Timing
+from relay.seen import JobSet, Kind, Seen
+from shared.domain.facts import (
+    Fact,
+    Heartbeat,
+    HostsChanged,
+    JobSetChanged,
+    JobSetState,
+    LeaderBound,
+    SlicesWanted,
+)
+from tests.relay.objects import node
+
+START = datetime(2026, 11, 1, 12, tzinfo=UTC)
+READERS = {
+    Kind.JOBSETS: translate.jobset,
+    Kind.LEADERS: translate.leader,
+    Kind.HOSTS: translate.host,
+}
+KINDS = {"JobSet": Kind.JOBSETS, "Pod": Kind.LEADERS, "Node": Kind.HOSTS}
+
+
+class Watched:
+    """A ledger with a hand on the clock; every list was empty at the start, and the first heartbeat is told."""
+
+    def __init__(self) -> None:
+        self.ledger = Ledger(Timing())
+        self.now = START
+        for kind in Kind:
+            self.relist(kind)
+        self.said()
+
+    def relist(self, kind: Kind, *objects: dict[str, Any], version: int = 1) -> None:
+        self.ledger.listed(kind, [read(obj) for obj in objects], str(version), self.now)
+
+    def see(self, *objects: dict[str, Any]) -> None:
+        for obj in objects:
+            self.ledger.saw(read(obj), self.now)
+            self.ledger.heard(KINDS[obj["kind"]], obj["metadata"]["resourceVersion"], self.now)
+
+    def lose(self, obj: dict[str, Any], version: int = 100) -> None:
+        seen = read(obj)
+        kind = KINDS[obj["kind"]]
+        self.ledger.lost(kind, seen.identity, self.now, seen if isinstance(seen, JobSet) else None)
+        self.ledger.heard(kind, str(version), self.now)
+
+    def pass_time(self, seconds: float) -> None:
+        """Let time pass while the watches give signs of life."""
+        self.now += timedelta(seconds=seconds)
+        for kind in Kind:
+            self.ledger.heard(kind, "1", self.now)
+
+    def said(self) -> list[Fact]:
+        """Take what is due now, heartbeats left out."""
+        return [fact for fact in self.ledger.due(self.now) if not isinstance(fact, Heartbeat)]
+
+
+def read(obj: dict[str, Any]) -> Seen:
+    seen = READERS[KINDS[obj["kind"]]](obj)
+    assert seen is not None
+    return seen
+
+
+def wants(facts: Sequence[Fact]) -> list[list[int]]:
+    return [[leader.job_index for leader in fact.waiting] for fact in facts if isinstance(fact, SlicesWanted)]
+
+
+def counts(facts: Sequence[Fact]) -> list[tuple[int, int]]:
+    return [(fact.usable, fact.joined) for fact in facts if isinstance(fact, HostsChanged)]
+
+
+def states(facts: Sequence[Fact]) -> list[tuple[str, JobSetState]]:
+    return [(fact.jobset.uid, fact.state) for fact in facts if isinstance(fact, JobSetChanged)]
+
+
+def bindings(facts: Sequence[Fact]) -> list[tuple[str, bool]]:
+    return [(fact.occupant.pod_uid, fact.bound) for fact in facts if isinstance(fact, LeaderBound)]
+
+
+def nodes(count: int, **parts: Any) -> list[dict[str, Any]]:
+    return [node(number, **parts) for number in range(count)]
