@@ -22,16 +22,18 @@ locals {
   }
 
   # A row with {cluster} in its name exists once for each cluster; `cluster` is "" on the others.
+  copies = { true = keys(local.clusters), false = [""] }
+
   topics = merge([
     for name in local.messaging.topics : {
-      for cluster in(strcontains(name, "{cluster}") ? keys(local.clusters) : [""]) :
+      for cluster in local.copies[strcontains(name, "{cluster}")] :
       replace(name, "{cluster}", cluster) => { cluster = cluster }
     }
   ]...)
 
   subscriptions = merge([
     for name, row in local.messaging.subscriptions : {
-      for cluster in(strcontains(name, "{cluster}") ? keys(local.clusters) : [""]) :
+      for cluster in local.copies[strcontains(name, "{cluster}")] :
       replace(name, "{cluster}", cluster) => {
         cluster               = cluster
         topic                 = replace(row.topic, "{cluster}", cluster)
