@@ -43,4 +43,4 @@ class Settings:
 
     @property
     def subscription(self) -> str:
-        return f"projects/{self.project}/subscriptions/slice-updates-{self.cluster}"
+        return f"projects/{self.project}/subscriptions/relay-{self.cluster}"

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import grpc
-from google.rpc import (  # type: ignore[import-untyped]  # googleapis-common-protos ships no py.typed
+from google.rpc import (
     error_details_pb2,
     status_pb2,
 )

@@ -1,0 +1,210 @@
+"""One watch against the local API server, whose buttons do to it what networks and servers do."""
+
+import random
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kubernetes import client
+
+from relay import cluster, watch
+from relay.seen import JobSet, Kind, Seen
+from relay.watch import Source, Watch
+from tests.local.cluster.served import Served, connected, serving
+from tests.relay.objects import Json, node
+
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
+
+DEADLINE = 10.0
+
+
+@dataclass
+class Recorder:
+    """Remembers what a watch said; `until` waits for more."""
+
+    lists: list[list[str]] = field(default_factory=list)
+    present: dict[str, Seen] = field(default_factory=dict)
+    signs: int = 0
+    changed: threading.Condition = field(default_factory=threading.Condition)
+
+    def listed(self, kind: Kind, seen: Sequence[Seen], version: str) -> None:
+        assert (kind, version.isdigit()) == (Kind.HOSTS, True)
+        with self.changed:
+            self.lists.append(sorted(each.identity for each in seen))
+            self.present = {each.identity: each for each in seen}
+            self.changed.notify_all()
+
+    def saw(self, kind: Kind, seen: Seen, version: str) -> None:
+        self._put(seen.identity, seen, kind, version)
+
+    def lost(self, kind: Kind, identity: str, version: str, last: JobSet | None) -> None:
+        assert last is None
+        self._put(identity, None, kind, version)
+
+    def heard(self, kind: Kind, version: str) -> None:
+        assert (kind, version.isdigit()) == (Kind.HOSTS, True)
+        with self.changed:
+            self.signs += 1
+            self.changed.notify_all()
+
+    def until(self, true: Callable[[], bool]) -> None:
+        with self.changed:
+            assert self.changed.wait_for(true, DEADLINE), (self.lists, self.present, self.signs)
+
+    def _put(self, identity: str, seen: Seen | None, kind: Kind, version: str) -> None:
+        assert (kind, version.isdigit()) == (Kind.HOSTS, True)
+        with self.changed:
+            if seen is None:
+                self.present.pop(identity, None)
+            else:
+                self.present[identity] = seen
+            self.changed.notify_all()
+
+
+@dataclass
+class Watched:
+    served: Served
+    source: Source
+    core: Any
+    recorder: Recorder = field(default_factory=Recorder)
+
+    def create(self, *numbers: int) -> None:
+        for number in numbers:
+            made: Json = node(number)
+            del made["metadata"]["resourceVersion"], made["metadata"]["uid"]
+            self.core.create_node(client.V1Node.model_validate(made))
+
+    def delete(self, number: int) -> None:
+        self.core.delete_node(name(number))
+
+    @contextmanager
+    def watching(self, silence: float = 30) -> Iterator[Recorder]:
+        """Run the watch in a thread; it must end promptly when it is told to."""
+        one = Watch(self.source, self.recorder, silence, random.Random(3))
+        thread = threading.Thread(target=one.run)
+        thread.start()
+        try:
+            yield self.recorder
+        finally:
+            one.stop()
+            thread.join(DEADLINE)
+            assert not thread.is_alive()
+
+
+@pytest.fixture
+def watched(tmp_path: Path) -> Iterator[Watched]:
+    with serving(tmp_path, "--no-controllers", "--bookmark-seconds", "0.2") as served, connected(served) as api:
+        source = next(source for source in cluster.sources(api) if source.kind is Kind.HOSTS)
+        yield Watched(served, source, client.CoreV1Api(api))
+
+
+def name(number: int) -> str:
+    return str(node(number)["metadata"]["name"])
+
+
+def names(*numbers: int) -> list[str]:
+    return sorted(name(number) for number in numbers)
+
+
+def test_a_list_comes_in_pages(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watch, "PAGE", 2)
+    watched.create(0, 1, 2, 3, 4)
+    with watched.watching() as recorder:
+        recorder.until(lambda: bool(recorder.lists))
+    assert recorder.lists[0] == names(0, 1, 2, 3, 4)
+
+
+def test_what_comes_and_goes_after_the_list_is_seen(watched: Watched) -> None:
+    watched.create(0)
+    with watched.watching() as recorder:
+        recorder.until(lambda: bool(recorder.lists))
+        watched.create(1)
+        recorder.until(lambda: sorted(recorder.present) == names(0, 1))
+        watched.delete(0)
+        recorder.until(lambda: sorted(recorder.present) == names(1))
+    assert recorder.lists == [names(0)]
+
+
+def test_an_object_that_is_ours_no_more_is_lost(watched: Watched) -> None:
+    watched.create(0, 1)
+    with watched.watching() as recorder:
+        recorder.until(lambda: len(recorder.present) == 2)
+        watched.core.patch_node(name(0), {"metadata": {"labels": {"google.com/tpu-slice-id": None}}})
+        recorder.until(lambda: sorted(recorder.present) == names(1))
+
+
+def test_bookmarks_are_signs_of_life(watched: Watched) -> None:
+    with watched.watching() as recorder:
+        recorder.until(lambda: recorder.signs >= 3)
+
+
+def test_a_watch_that_the_server_ends_goes_on_where_it_was(watched: Watched) -> None:
+    watched.create(0)
+    with watched.watching() as recorder:
+        recorder.until(lambda: recorder.signs >= 1)
+        assert watched.served.press("close-watches") == {"watches": 1}
+        watched.create(1)
+        recorder.until(lambda: sorted(recorder.present) == names(0, 1))
+    assert len(recorder.lists) == 1
+
+
+def test_a_watch_that_falls_silent_is_closed_and_listed_again(watched: Watched) -> None:
+    watched.create(0, 1)
+    with watched.watching(silence=1) as recorder:
+        recorder.until(lambda: recorder.signs >= 1)
+        assert watched.served.press("silence-watches") == {"watches": 1}
+        watched.delete(0)
+        recorder.until(lambda: len(recorder.lists) == 2)
+    assert recorder.lists == [names(0, 1), names(1)]
+
+
+def test_history_that_is_gone_leads_to_a_new_list(watched: Watched) -> None:
+    watched.create(0, 1)
+    with watched.watching() as recorder:
+        recorder.until(lambda: recorder.signs >= 1)
+        watched.served.press("silence-watches")
+        watched.delete(0)
+        watched.create(2)
+        watched.served.press("expire-history")
+        watched.served.press("close-watches")
+        recorder.until(lambda: len(recorder.lists) == 2)
+    assert recorder.lists[1] == names(1, 2)
+
+
+def test_a_server_that_is_away_is_waited_for(tmp_path: Path) -> None:
+    with serving(tmp_path, "--no-controllers") as served, connected(served) as api:
+        port = served.address.rpartition(":")[2]
+        source = next(source for source in cluster.sources(api) if source.kind is Kind.HOSTS)
+        one = Watched(served, source, client.CoreV1Api(api))
+        one.create(0)
+        with one.watching() as recorder:
+            recorder.until(lambda: len(recorder.lists) == 1)
+            served.process.terminate()
+            served.process.wait(DEADLINE)
+            with serving(tmp_path, "--no-controllers", "--port", port):
+                recorder.until(lambda: len(recorder.lists) >= 2 and recorder.lists[-1] == [])
+
+
+def test_a_watch_can_be_stopped_while_the_server_says_nothing(watched: Watched) -> None:
+    with watched.watching() as recorder:
+        recorder.until(lambda: recorder.signs >= 1)
+        watched.served.press("silence-watches")
+
+
+def test_an_object_that_cannot_be_understood_is_left_out(watched: Watched) -> None:
+    watched.create(0, 1)
+    understood = watched.source.read
+
+    def read(obj: Mapping[str, Any]) -> Seen | None:
+        if obj["metadata"]["name"] == name(0):
+            raise KeyError("status")
+        return understood(obj)
+
+    watched.source = replace(watched.source, read=read)
+    with watched.watching() as recorder:
+        recorder.until(lambda: bool(recorder.lists))
+    assert recorder.lists == [names(1)]
