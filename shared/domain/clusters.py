@@ -57,6 +57,8 @@ class Limits:
     """When to look at something whose end somebody else tells us: the log sink, the sweep, the relay."""
     delete_again: timedelta = timedelta(seconds=20)
     """When to look whether a pool is gone, and to order its deletion again where GKE shows no sign of it."""
+    blocked_again: timedelta = timedelta(hours=1)
+    """When what needs a person is tried again by itself: a permission that was granted changes nothing we can see."""
     gone_ttl: timedelta = timedelta(days=30)
     """How long the record of a slice that is gone can be read."""
     retries: Mapping[FailureKind, Backoff] = field(default_factory=lambda: _RETRIES)

@@ -109,9 +109,7 @@ def _absent(record: SliceRecord, now: datetime, settings: ClusterSettings) -> De
         return _let_go(record, now, settings.limits)
     if record.verdict is not None:
         return _become(record, now, (Phase.REFUSED, record.verdict.reason), record.verdict.sentence)
-    if record.blocked_under == settings.version:
-        return Decision(record, (), record.reason, record.sentence)
-    if record.retry_at is not None and now < record.retry_at:
+    if _has_to_wait(record, now, settings):
         return Decision(record, (), record.reason, record.sentence)
     if record.wanted_at is None or now - record.wanted_at > settings.limits.want_ttl:
         sentence = "Waiting for the relay to confirm that the leader pod still wants this slice."
@@ -125,6 +123,13 @@ def _absent(record: SliceRecord, now: datetime, settings: ClusterSettings) -> De
     return _create(record, now, settings)
 
 
+def _has_to_wait(record: SliceRecord, now: datetime, settings: ClusterSettings) -> bool:
+    """Say whether a failure still has its patience; other settings than it was blocked under are another chance."""
+    if record.blocked_under not in {None, settings.version}:
+        return False
+    return record.retry_at is not None and now < record.retry_at
+
+
 def _create(record: SliceRecord, now: datetime, settings: ClusterSettings) -> Decision:
     ordered = replace(
         record,
@@ -134,7 +139,7 @@ def _create(record: SliceRecord, now: datetime, settings: ClusterSettings) -> De
         retry_at=None,
         blocked_under=None,
         expire_at=None,
-        pinned=record.pinned or settings.pools,
+        pinned=settings.pools if record.ordered_at is None else record.pinned,
     )
     spec = record.spec
     what = f"{spec.hosts} x {spec.machine_type} in {spec.zone}" if spec else "hosts"

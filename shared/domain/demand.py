@@ -193,9 +193,12 @@ def _asking(record: SliceRecord, spec: SliceSpec | Verdict) -> SliceRecord:
 
 
 def _asks_otherwise(record: SliceRecord, spec: SliceSpec | Verdict) -> bool:
+    """Where no pool can exist, whatever is different counts; else only what the tenant asks for does."""
     if isinstance(spec, Verdict):
         return record.verdict != spec
-    return record.verdict is not None or record.spec is None or record.spec.fingerprint != spec.fingerprint
+    if record.verdict is not None or record.spec is None or record.ordered_at is None:
+        return record.verdict is not None or record.spec != spec
+    return record.spec.fingerprint != spec.fingerprint
 
 
 def _occupied(present: Occupant | None, fact: LeaderBound) -> Occupant | None:

@@ -55,12 +55,12 @@ def failed(record: SliceRecord, failure: Failure, now: datetime, settings: Clust
             sentence = f"{sentence} Next try {retry_at:%H:%M:%S} UTC."
             record = replace(record, retry_at=retry_at)
         case Phase.BLOCKED:
-            record = replace(record, blocked_under=settings.version)
+            record = replace(record, blocked_under=settings.version, retry_at=now + settings.limits.blocked_again)
         case Phase.REFUSED:
             record = replace(record, verdict=Verdict(reason=reason, sentence=sentence))
         case _:
             return replace(record, creating=True, failures=record.failures - 1, sentence=sentence)
-    return replace(record, slot=None).turned(now, phase, reason, sentence)
+    return replace(record, slot=None, ordered_at=None).turned(now, phase, reason, sentence)
 
 
 def _meaning(record: SliceRecord, failure: Failure) -> str:

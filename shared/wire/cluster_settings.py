@@ -84,6 +84,7 @@ class _Limits(_Written):
     look_again: _Duration | None = _time()
     backstop: _Duration | None = _time()
     delete_again: _Duration | None = _time()
+    blocked_again: _Duration | None = _time()
     gone_ttl: _Duration | None = _time()
     retries: dict[_Kind, _Backoff] | None = _remedy(
         f"first and longest under any of {', '.join(kind.lower() for kind in Limits().retries)}"

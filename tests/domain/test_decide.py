@@ -30,6 +30,7 @@ from tests.builders import MINUTE, NOW, a_record, a_spec, an_occupant, settings
 STOCKOUT = Failure(FailureKind.STOCKOUT, "[GCE_STOCKOUT] not enough resources")
 ASKED = {"ordered_at": NOW - MINUTE, "creating": True, "slot": 0, "phase": Phase.PROVISIONING}
 SERVING = {"ordered_at": NOW - 60 * MINUTE, "phase": Phase.READY, "reason": Reason.READY, "hosts_usable": 4}
+BLOCKED = {"phase": Phase.BLOCKED, "reason": Reason.CONFIGURATION}
 OURS = Running(a_spec().fingerprint)
 
 
@@ -76,7 +77,7 @@ TABLE: list[tuple[str, SliceRecord, Observation, Phase, Reason, tuple[Action, ..
     ),
     (
         "blocked under these settings",
-        wanted(phase=Phase.BLOCKED, reason=Reason.CONFIGURATION, blocked_under="settings-1", slot=0),
+        wanted(**BLOCKED, blocked_under="settings-1", retry_at=NOW + MINUTE, slot=0),
         Absent(),
         Phase.BLOCKED,
         Reason.CONFIGURATION,
@@ -84,7 +85,15 @@ TABLE: list[tuple[str, SliceRecord, Observation, Phase, Reason, tuple[Action, ..
     ),
     (
         "blocked under earlier settings",
-        wanted(phase=Phase.BLOCKED, reason=Reason.CONFIGURATION, blocked_under="settings-0", slot=0),
+        wanted(**BLOCKED, blocked_under="settings-0", retry_at=NOW + MINUTE, slot=0),
+        Absent(),
+        Phase.PROVISIONING,
+        Reason.CREATION_STARTED,
+        (CREATE,),
+    ),
+    (
+        "blocked long ago",
+        wanted(**BLOCKED, blocked_under="settings-1", retry_at=NOW, slot=0),
         Absent(),
         Phase.PROVISIONING,
         Reason.CREATION_STARTED,
@@ -257,6 +266,14 @@ def test_settings_are_pinned_at_the_first_create_and_kept() -> None:
     assert first.pinned == settings().pools
     edited = settings(pools=replace(settings().pools, boot_disk_gb=500))
     assert decide(first, Sight(Absent(), {}), NOW, edited).record.pinned == first.pinned
+
+
+def test_the_next_attempt_is_made_with_the_settings_of_its_time() -> None:
+    first = decide(wanted(slot=0), Sight(Absent(), {}), NOW, settings()).record
+    failed = decide(first, Sight(Broken(STOCKOUT), {}), NOW, settings()).record
+    edited = settings(pools=replace(settings().pools, boot_disk_gb=500))
+    second = decide(replace(failed, slot=0), Sight(Absent(), {}), NOW + 5 * MINUTE, edited).record
+    assert second.pinned == edited.pools
 
 
 def test_a_slot_is_given_back_with_the_end_of_the_creation() -> None:
