@@ -58,11 +58,12 @@ def _once(slice_: SliceId, settings: ClusterSettings, ports: Ports) -> Reconcile
         return None
     decision = _decide(record, settings, ports)
     remembered = _remember(stored, decision, ports)
+    _settle_with_governor(stored.value, remembered.value, settings, ports)
     after = _act(remembered.value, decision, settings, ports)
     after = _tell(after, settings, ports)
     if after != remembered.value:
         ports.store.commit(Change(remembered, after))
-    _settle_with_governor((stored.value, decision.record, after), settings, ports)
+        _settle_with_governor(remembered.value, after, settings, ports)
     return Reconciled(stored.value, decision, after)
 
 
@@ -146,16 +147,12 @@ def _told_pool(record: SliceRecord) -> PoolName:
     return pool_name(record.id, min(attempt, LAST_ATTEMPT))
 
 
-def _settle_with_governor(
-    course: tuple[SliceRecord, SliceRecord, SliceRecord], settings: ClusterSettings, ports: Ports
-) -> None:
-    """Give back the slot of a creation that is over, and remember where capacity ran out."""
-    before, decided, after = course
+def _settle_with_governor(before: SliceRecord, after: SliceRecord, settings: ClusterSettings, ports: Ports) -> None:
+    """Once a step is saved: give back the slot of a creation that is over, and remember where capacity ran out."""
     if after.reason is Reason.STOCKOUT and after.turns > before.turns and after.spec is not None:
         cell = cell_of(after.spec)
         slots.change_governor(lambda governor, now: ran_out(governor, cell, now), settings.cluster, ports)
-    held = before.slot if decided.slot is None else decided.slot
-    if held is None or after.slot is not None:
+    if before.slot is None or after.slot is not None:
         return
     for slot in ports.store.slots(settings.cluster):
         if slot.value.slice_id == after.id:

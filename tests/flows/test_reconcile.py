@@ -1,0 +1,143 @@
+"""One look at one slice, when others write at the same time or the world does not answer."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from shared.domain.observations import Failure, FailureKind
+from shared.domain.records import Phase
+from shared.domain.slices import SliceId
+from shared.flows.reconcile import explain, reconcile
+from shared.ports import Permanent, Temporary
+from tests.builders import CLUSTER, a_record, settings
+from tests.fakes.backend import Verb
+from tests.world import LiveJobSet, World
+
+
+def a_world_that_wants_a_slice() -> tuple[World, LiveJobSet]:
+    world = World()
+    jobset = world.jobset_appears()
+    world.cluster_lives()
+    return world, jobset
+
+
+def a_world_whose_slice_is_created() -> tuple[World, LiveJobSet]:
+    world, jobset = a_world_that_wants_a_slice()
+    world.deliver()
+    world.operations_end()
+    return world, jobset
+
+
+def edited_meanwhile(world: World, jobset: LiveJobSet) -> None:
+    world.store.edit_slice(CLUSTER, world.record(jobset).id, note="seen")
+
+
+def test_a_slot_is_given_back_although_somebody_writes_between_remember_and_note() -> None:
+    world, jobset = a_world_whose_slice_is_created()
+    id_ = world.record(jobset).id
+    world.store.meanwhile(lambda: None, lambda: None, lambda: edited_meanwhile(world, jobset))
+    reconcile(CLUSTER, id_, world.ports)
+    assert world.store.slots(CLUSTER) == ()
+    assert world.record(jobset).note == "seen"
+
+
+def test_a_decision_on_a_stale_record_is_made_anew() -> None:
+    world, jobset = a_world_whose_slice_is_created()
+    world.store.meanwhile(lambda: edited_meanwhile(world, jobset))
+    done = reconcile(CLUSTER, world.record(jobset).id, world.ports)
+    assert done is not None
+    assert done.before.note == "seen"
+
+
+def test_a_release_that_a_person_asks_for_is_made() -> None:
+    world, jobset = a_world_that_wants_a_slice()
+    world.settle(minutes=10, until=lambda: jobset.bound == {0})
+    world.settle(minutes=2)
+    world.store.edit_slice(CLUSTER, world.record(jobset).id, release_requested=True)
+    reconcile(CLUSTER, world.record(jobset).id, world.ports)
+    assert world.backend.ordered(Verb.DELETE) == [world.backend.ordered(Verb.CREATE)[0]]
+
+
+def test_a_slice_on_hold_is_neither_bought_nor_deleted() -> None:
+    world, jobset = a_world_that_wants_a_slice()
+    world.settle(minutes=10, until=lambda: jobset.bound == {0})
+    world.store.edit_slice(CLUSTER, world.record(jobset).id, hold=True)
+    world.ends(jobset)
+    world.settle(minutes=10)
+    assert len(world.pools) == 1
+    assert world.backend.ordered(Verb.DELETE) == []
+
+
+def test_an_order_whose_answer_is_lost_is_found_again_by_name() -> None:
+    world, jobset = a_world_that_wants_a_slice()
+    world.backend.lose_next_answer()
+    world.settle(minutes=10, until=lambda: jobset.bound == {0})
+    world.settle(minutes=2)
+    assert world.record(jobset).phase is Phase.READY
+    assert world.pools == [world.record(jobset).pool]
+
+
+def test_a_refusal_for_too_many_operations_halves_the_door() -> None:
+    world, jobset = a_world_that_wants_a_slice()
+    world.backend.refuse_next_create(Failure(FailureKind.RATE, "Too many operations."))
+    world.deliver()
+    governor = world.store.governor(CLUSTER)
+    assert governor is not None
+    assert governor.value.width == 2
+    assert (world.record(jobset).phase, world.record(jobset).attempt) == (Phase.WAITING, 1)
+    assert world.store.slots(CLUSTER) == ()
+
+
+def test_what_is_needed_of_a_person_is_said_and_tried_again_after_the_settings_change() -> None:
+    world, jobset = a_world_that_wants_a_slice()
+    world.backend.refuse_next_create(Failure(FailureKind.CONFIGURATION, "no such service account: x@y."))
+    world.deliver()
+    assert world.record(jobset).phase is Phase.BLOCKED
+    assert "x@y" in world.record(jobset).sentence
+    world.store.put_settings(settings(pools=replace(settings().pools, service_account="nodes@demo.iam")))
+    world.settle(minutes=20, until=lambda: jobset.bound == {0})
+    order = world.backend.pools[world.record(jobset).pool].order
+    assert order is not None
+    assert order.settings.service_account == "nodes@demo.iam"
+
+
+def test_an_unreadable_gke_changes_nothing_and_is_looked_at_again() -> None:
+    world, jobset = a_world_whose_slice_is_created()
+    before = world.record(jobset)
+    world.backend.hide()
+    done = reconcile(CLUSTER, before.id, world.ports)
+    assert done is not None
+    assert (done.after.phase, done.after.transitions) == (before.phase, before.transitions)
+    assert done.after.due_at is not None
+
+
+def test_explaining_does_nothing() -> None:
+    world, jobset = a_world_that_wants_a_slice()
+    world.deliver()
+    commits, calls = len(world.store.commits), len(world.backend.calls)
+    decision = explain(CLUSTER, world.record(jobset).id, world.ports)
+    assert decision is not None
+    assert decision.reason == "Creating"
+    assert (len(world.store.commits), len(world.backend.calls)) == (commits, calls)
+
+
+def test_a_slice_that_nobody_knows_is_nothing() -> None:
+    world = World()
+    assert reconcile(CLUSTER, SliceId("tpu-unknown-aaaaaaaaaaaaa"), world.ports) is None
+
+
+def test_a_slice_of_an_unknown_cluster_is_a_permanent_error() -> None:
+    world = World()
+    record = a_record()
+    with pytest.raises(Permanent, match="no settings"):
+        reconcile("elsewhere", record.id, world.ports)  # type: ignore[arg-type]  # a cluster id is only a string
+
+
+def test_a_store_that_is_away_brings_the_nudge_back() -> None:
+    world, jobset = a_world_whose_slice_is_created()
+    id_ = world.record(jobset).id
+    world.store.unavailable = True
+    with pytest.raises(Temporary):
+        reconcile(CLUSTER, id_, world.ports)
