@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check unit format lock clean
+.PHONY: help demo test check unit bench format lock clean
 
 help: ## List the verbs
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -24,6 +24,9 @@ check: $(STAMP) ## Format, lint, types and layers
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+
+bench: $(STAMP) ## What an event costs, against a floor measured in the same run
+	$(BIN)/python -m tests.bench
 
 format: $(STAMP) ## Put the sources in order
 	$(BIN)/ruff format .

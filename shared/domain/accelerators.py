@@ -85,6 +85,8 @@ def _machine(name: str, shape: tuple[int, int, int], single: str, *, multi_host:
     )
 
 
+_LONGEST_SIDE = 256  # of any topology that xpk lists
+
 _FLAT = _topologies("1x1", "2x2", "2x4", "4x4", "4x8", "8x8", "8x16", "16x16")
 _DEEP = _topologies("2x2x1", "2x2x2", "2x2x4", "2x4x4")
 
@@ -179,9 +181,10 @@ def _legal(small: tuple[Topology, ...], cubes: int) -> tuple[Topology, ...]:
 
 
 def _cubic(cubes: int) -> Iterator[Topology]:
+    longest = _LONGEST_SIDE // 4
     for a in range(1, int(cubes ** (1 / 3)) + 2):
         for b in range(a, cubes // a + 1):
-            for c in range(b, cubes // (a * b) + 1):
+            for c in range(b, min(longest, cubes // (a * b)) + 1):
                 yield Topology((4 * a, 4 * b, 4 * c))
 
 

@@ -1,0 +1,107 @@
+"""`make bench`: what one event costs, as ratios against a floor measured in the same run; printed, never asserted.
+
+A look at a settled slice reads settings, slice and JobSet from the Firestore emulator and asks a GKE in memory. Its
+floor is the same three reads alone. The cost must not grow with the number of slices in the books.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import tempfile
+import time
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+
+from infra.local import emulators, prerequisites
+from infra.local.processes import Processes, free_ports
+from shared.adapters.firestore import FirestoreStore, connect
+from shared.domain.decisions import Reason
+from shared.domain.records import Phase, SliceRecord
+from shared.domain.slices import JobSetUid
+from shared.flows.reconcile import reconcile
+from shared.ports import Change, PoolOrder, Ports
+from shared.wire.cluster_settings import encode_settings
+from tests.builders import CLUSTER, NOW, a_job, a_jobset, a_record, settings
+from tests.fakes.backend import FakeBackend
+from tests.fakes.bus import FakeBus
+from tests.fakes.clock import FakeClock
+
+ROUNDS = 100
+BOOKS = (10, 100, 1000)
+
+
+def main() -> None:
+    tools = prerequisites.require(prerequisites.find(os.environ))
+    with (
+        tempfile.TemporaryDirectory() as scratch,
+        Processes(setpriv=tools.setpriv, logs=Path(scratch) / "logs", environment=os.environ) as processes,
+    ):
+        (port,) = free_ports(1)
+        processes.wait_until_ready(*processes.start(emulators.firestore(tools, port, Path(scratch))))
+        os.environ["FIRESTORE_EMULATOR_HOST"] = f"127.0.0.1:{port}"
+        print(f"{'slices':>8} {'floor ms':>9} {'look ms':>9} {'look / floor':>13}")
+        _measure(BOOKS[0])  # a young JVM is slow: not counted
+        for size in BOOKS:
+            floor, look = _measure(size)
+            print(f"{size:>8} {floor * 1e3:>9.2f} {look * 1e3:>9.2f} {look / floor:>13.2f}")
+
+
+def _measure(size: int) -> tuple[float, float]:
+    ports = _ports_with(size)
+    record = _ready(0)
+
+    def three_reads() -> None:
+        ports.store.settings(CLUSTER)
+        ports.store.slices(CLUSTER, [record.id])
+        ports.store.jobsets(CLUSTER, [record.job.uid])
+
+    return _median(three_reads), _median(lambda: reconcile(CLUSTER, record.id, ports))
+
+
+def _median(step: Callable[[], object]) -> float:
+    step()
+    times = []
+    for _ in range(ROUNDS):
+        start = time.perf_counter()
+        step()
+        times.append(time.perf_counter() - start)
+    return statistics.median(times)
+
+
+def _ports_with(size: int) -> Ports:
+    client = connect(f"bench-{uuid.uuid4().hex[:8]}")
+    client.collection("clusters").document(CLUSTER).set(dict(encode_settings(settings())))
+    store = FirestoreStore(client)
+    for index in range(size):
+        record = _ready(index)
+        jobset = a_jobset(uid=record.job.uid, wants={record.id: NOW})
+        store.commit(Change(None, record), Change(None, jobset))
+    clock = FakeClock(NOW)
+    backend = FakeBackend(clock)
+    ports = Ports(store=store, backend=backend, bus=FakeBus(), clock=clock)
+    backend.create(order_of(_ready(0)))
+    backend.finish(_ready(0).pool)
+    return ports
+
+
+def order_of(record: SliceRecord) -> PoolOrder:
+    return PoolOrder(
+        cluster_path=settings().path,
+        cluster_gke_id=None,
+        slice_id=record.id,
+        attempt=record.attempt,
+        job=record.job,
+        spec=record.spec,
+        settings=settings().pools,
+    )
+
+
+def _ready(index: int) -> SliceRecord:
+    job = a_job(uid=JobSetUid(f"uid-{index}"))
+    return a_record(job=job, phase=Phase.READY, reason=Reason.READY, ordered_at=NOW, hosts_usable=4, due_at=None)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,223 @@
+"""The relay as it is deployed, between the local API server and the Pub/Sub emulator."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+from google.cloud.pubsub_v1 import PublisherClient, SubscriberClient
+
+from shared.adapters.pubsub import PubSubBus
+from shared.domain.facts import (
+    Answer,
+    Fact,
+    Heartbeat,
+    HostsChanged,
+    JobSetChanged,
+    JobSetState,
+    LeaderBound,
+    Question,
+    SlicesWanted,
+)
+from shared.domain.slices import ClusterId, JobSetUid
+from shared.wire.messages import decode_fact
+from tests.local.cluster.served import ROOT, Served, serving
+from tests.relay.objects import OPTED_OUT, SELECTOR, Json, container, node
+from tests.relay.test_events import update
+
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(60)]
+
+DEADLINE = 15.0
+PROMPTLY = 8.0
+DEMO = ClusterId("demo")
+F = TypeVar("F", bound=Fact)
+
+
+@dataclass
+class Stage:
+    """A cluster with controllers, topics, and everything the relay said so far."""
+
+    served: Served
+    project: str
+    emulator: str
+    subscriber: Any = field(default_factory=SubscriberClient)
+    publisher: Any = field(default_factory=PublisherClient)
+    heard: list[Fact] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        for topic, subscription in (("facts-demo", "heard"), ("slice-updates", "relay-demo")):
+            path = f"projects/{self.project}/topics/{topic}"
+            self.publisher.create_topic(name=path)
+            self.subscriber.create_subscription(name=self._subscription(subscription), topic=path)
+
+    @property
+    def bus(self) -> PubSubBus:
+        return PubSubBus(self.publisher, self.project)
+
+    def apply(self, *objects: Json) -> None:
+        said = self.served.kubectl("apply", "-f", "-", stdin=list(objects))
+        assert said.code == 0, said.error
+
+    def read(self, *arguments: str) -> Json:
+        said = self.served.kubectl("get", "-o", "json", *arguments)
+        assert said.code == 0, said.error
+        found: Json = json.loads(said.out)
+        return found
+
+    def until(self, kind: type[F], true: Callable[[F], bool]) -> F:
+        """Wait for a fact."""
+        deadline = time.monotonic() + DEADLINE
+        while time.monotonic() < deadline:
+            for fact in self.heard:
+                if isinstance(fact, kind) and true(fact):
+                    return fact
+            self._pull()
+        raise AssertionError(f"no such {kind.__name__} in {self.heard}")
+
+    def forget(self) -> None:
+        self.heard.clear()
+
+    def _pull(self) -> None:
+        """Take what was published; the pull itself waits for something."""
+        name = self._subscription("heard")
+        answer = self.subscriber.pull(subscription=name, max_messages=100, timeout=DEADLINE)
+        for received in answer.received_messages:
+            self.heard.append(decode_fact(received.message.data, received.message.attributes))
+        if answer.received_messages:
+            ids = [received.ack_id for received in answer.received_messages]
+            self.subscriber.acknowledge(subscription=name, ack_ids=ids)
+
+    def _subscription(self, name: str) -> str:
+        return f"projects/{self.project}/subscriptions/{name}"
+
+
+@pytest.fixture
+def stage(
+    tmp_path: Path, pubsub_emulator: str, project_id: str, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Stage]:
+    monkeypatch.setenv("PUBSUB_EMULATOR_HOST", pubsub_emulator)
+    with serving(tmp_path) as served:
+        yield Stage(served, project_id, pubsub_emulator)
+
+
+@contextmanager
+def relaying(stage: Stage) -> Iterator[subprocess.Popen[str]]:
+    """Start the relay, wait until it is ready, and ask it to end."""
+    command = ["setpriv", "--pdeathsig", "TERM", sys.executable, "-m", "relay"]
+    environment = os.environ | {
+        "CLUSTER": DEMO,
+        "GOOGLE_CLOUD_PROJECT": stage.project,
+        "KUBECONFIG": str(stage.served.kubeconfig),
+        "PUBSUB_EMULATOR_HOST": stage.emulator,
+    }
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT, env=environment) as process:
+        try:
+            assert process.stdout is not None
+            assert "ready\n" in process.stdout
+            yield process
+        finally:
+            process.terminate()
+            assert process.wait(PROMPTLY) == 0
+
+
+def workload(**metadata: Any) -> Json:
+    """Two slices of four hosts each, as a person would write them down."""
+    pods = {"restartPolicy": "Never", "containers": [container()], "nodeSelector": dict(SELECTOR)}
+    spec = {"parallelism": 4, "completions": 4, "backoffLimit": 0, "template": {"spec": pods}}
+    return {
+        "apiVersion": "jobset.x-k8s.io/v1alpha2",
+        "kind": "JobSet",
+        "metadata": {"namespace": "default", "name": "llama", **metadata},
+        "spec": {"replicatedJobs": [{"name": "workers", "replicas": 2, "template": {"spec": spec}}]},
+    }
+
+
+def host(number: int, *, ready: bool = True) -> Json:
+    """One of our nodes, as GKE registers it."""
+    made = node(number, ready=ready)
+    del made["metadata"]["resourceVersion"], made["metadata"]["uid"]
+    made["metadata"]["labels"] |= {"cloud.google.com/gke-tpu-accelerator": "tpu-v4-podslice"}
+    made["status"]["capacity"] = made["status"]["allocatable"] | {"memory": "400Gi", "pods": "15"}
+    made["status"]["allocatable"] = made["status"]["capacity"]
+    return made
+
+
+def test_a_jobset_is_followed_from_its_want_to_its_end(stage: Stage) -> None:
+    with relaying(stage):
+        stage.until(Heartbeat, lambda beat: beat.count == 0)
+        stage.apply(workload())
+        wanted = stage.until(SlicesWanted, lambda fact: len(fact.waiting) == 2)
+        uid = wanted.jobset.uid
+        assert uid == stage.read("jobset", "llama")["metadata"]["uid"]
+        assert [leader.job_index for leader in wanted.waiting] == [0, 1]
+        (request,) = wanted.requests
+        assert (request.replicas, request.topology, request.chips_per_pod) == (2, "2x2x4", 4)
+
+        stage.apply(*(host(number) for number in range(4)))
+        whole = stage.until(HostsChanged, lambda fact: fact.usable == 4)
+        assert (whole.slice_id, whole.attempt, whole.joined) == ("tpu-llama-0-aaaaaaaaaaaaa", 1, 4)
+        bound = stage.until(LeaderBound, lambda fact: fact.bound)
+        assert (bound.slice_id, bound.occupant.jobset_uid) == (whole.slice_id, uid)
+
+        assert stage.served.kubectl("delete", "jobset", "llama").code == 0
+        ended = stage.until(JobSetChanged, lambda fact: fact.state is JobSetState.DELETED)
+        assert ended.jobset.uid == uid
+        stage.until(LeaderBound, lambda fact: not fact.bound)
+
+
+def test_news_of_a_slice_become_one_event_on_its_leader_pod(stage: Stage) -> None:
+    with relaying(stage):
+        stage.apply(workload())
+        wanted = stage.until(SlicesWanted, lambda fact: len(fact.waiting) == 2)
+        news = update()
+        job = replace(news.job, namespace="default", uid=wanted.jobset.uid)
+        for _ in range(2):
+            stage.bus.tell(DEMO, [replace(news, job=job)])
+        stage.bus.ask(DEMO, [Question()])
+        stage.until(Heartbeat, lambda beat: beat.uids == (wanted.jobset.uid,))
+        (event,) = (made for made in _events(stage) if made["reason"] == "NodePoolCreationSucceeded")
+    pod = stage.read("pod", event["involvedObject"]["name"])
+    assert event["involvedObject"]["uid"] == pod["metadata"]["uid"]
+    assert pod["metadata"]["labels"]["jobset.sigs.k8s.io/job-index"] == "0"
+    assert event["message"].endswith("All 4 hosts are usable.")
+
+
+def test_questions_are_answered_from_the_api_server(stage: Stage) -> None:
+    with relaying(stage):
+        stage.apply(workload())
+        uid = stage.until(JobSetChanged, lambda fact: fact.state is JobSetState.ACTIVE).jobset.uid
+        other = JobSetUid("00000000-0000-4000-8000-000000000000")
+        stage.bus.ask(DEMO, [Question(namespace="default", name="llama", uid=uid)])
+        assert stage.until(Answer, lambda answer: answer.jobset.uid == uid).state is JobSetState.ACTIVE
+        stage.bus.ask(DEMO, [Question(namespace="default", name="llama", uid=other)])
+        assert stage.until(Answer, lambda answer: answer.jobset.uid == other).state is JobSetState.MISSING
+        stage.forget()
+        stage.bus.ask(DEMO, [Question(namespace="default", name="gone", uid=uid)])
+        assert stage.until(Answer, lambda answer: answer.jobset.name == "gone").state is JobSetState.MISSING
+
+
+def test_a_jobset_that_opted_out_is_counted_and_not_wanted(stage: Stage) -> None:
+    stage.apply(workload(annotations={OPTED_OUT: "true"}))
+    with relaying(stage):
+        stage.until(Heartbeat, lambda beat: beat.count == 1)
+        stage.until(JobSetChanged, lambda fact: fact.state is JobSetState.ACTIVE)
+        stage.apply(workload(name="gemma"))
+        stage.until(SlicesWanted, lambda fact: fact.jobset.name == "gemma")
+    assert not [fact for fact in stage.heard if isinstance(fact, SlicesWanted) and fact.jobset.name == "llama"]
+
+
+def _events(stage: Stage) -> list[Json]:
+    """Wait for the Event: news and questions are served side by side."""
+    deadline = time.monotonic() + DEADLINE
+    while time.monotonic() < deadline:
+        found: list[Json] = stage.read("events")["items"]
+        if any(event["reason"].startswith("NodePool") for event in found):
+            return found
+    raise AssertionError(f"no Event of ours in {found}")
