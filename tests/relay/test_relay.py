@@ -99,9 +99,7 @@ class Stage:
 
 
 @pytest.fixture
-def stage(
-    tmp_path: Path, pubsub_emulator: str, project_id: str, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Stage]:
+def stage(tmp_path: Path, pubsub_emulator: str, project_id: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
     monkeypatch.setenv("PUBSUB_EMULATOR_HOST", pubsub_emulator)
     with serving(tmp_path) as served:
         yield Stage(served, project_id, pubsub_emulator)

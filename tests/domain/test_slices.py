@@ -1,0 +1,177 @@
+"""Naming laws: what a slice and its node pools are called, and what their names prove."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from shared.domain.slices import (
+    LAST_ATTEMPT,
+    ClusterId,
+    JobRef,
+    JobSetUid,
+    SliceId,
+    fingerprint,
+    pool_name,
+    same_request,
+    slice_id,
+)
+from tests.builders import a_job, a_spec
+
+GKE_NAME = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+GKE_LENGTH = 40
+
+dns_labels = st.from_regex(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", fullmatch=True)
+attempts = st.integers(1, LAST_ATTEMPT)
+jobs = st.builds(
+    JobRef,
+    cluster=dns_labels.map(ClusterId),
+    namespace=dns_labels,
+    jobset=dns_labels,
+    uid=st.uuids().map(str).map(JobSetUid),
+    replicated_job=dns_labels,
+    index=st.integers(0, 99_999),
+)
+
+
+def digest(id_: SliceId) -> str:
+    return id_.rpartition("-")[2]
+
+
+def readable(id_: SliceId) -> str:
+    return id_.removeprefix("tpu-").rpartition("-")[0]
+
+
+@given(jobs, attempts)
+def test_every_pool_name_is_one_that_gke_takes(job: JobRef, attempt: int) -> None:
+    name = pool_name(slice_id(job), attempt)
+    assert GKE_NAME.fullmatch(name)
+    assert len(name) <= GKE_LENGTH
+
+
+@given(jobs, attempts)
+def test_whatever_the_tenant_writes_the_name_holds(job: JobRef, attempt: int) -> None:
+    strange = replace(job, jobset="Ünï--Code.__" * 5, replicated_job="-.-")
+    name = pool_name(slice_id(strange), attempt)
+    assert GKE_NAME.fullmatch(name)
+    assert len(name) <= GKE_LENGTH
+
+
+@given(jobs)
+def test_the_same_job_has_the_same_name_every_time(job: JobRef) -> None:
+    assert slice_id(job) == slice_id(replace(job))
+
+
+@given(jobs, jobs)
+def test_slices_of_two_jobs_differ(one: JobRef, other: JobRef) -> None:
+    assume((one.cluster, one.uid, one.replicated_job, one.index) != _identity(other))
+    assert digest(slice_id(one)) != digest(slice_id(other))
+
+
+def _identity(job: JobRef) -> tuple[str, str, str, int]:
+    return (job.cluster, job.uid, job.replicated_job, job.index)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        pytest.param({"cluster": ClusterId("demo-2")}, id="cluster"),
+        pytest.param({"uid": JobSetUid("uid-another")}, id="uid"),
+        pytest.param({"replicated_job": "workers"}, id="replicated job"),
+        pytest.param({"index": 1}, id="index"),
+    ],
+)
+def test_each_part_of_the_identity_changes_the_digest(changes: dict[str, object]) -> None:
+    assert digest(slice_id(a_job(**changes))) != digest(slice_id(a_job()))
+
+
+def test_a_jobset_made_anew_under_its_old_name_has_other_slices() -> None:
+    assert slice_id(a_job(uid=JobSetUid("uid-reborn"))) != slice_id(a_job())
+
+
+def test_parts_of_an_identity_cannot_run_into_each_other() -> None:
+    assert slice_id(a_job(replicated_job="a1", index=1)) != slice_id(a_job(replicated_job="a", index=11))
+    assert slice_id(a_job(cluster=ClusterId("ab"), uid=JobSetUid("c"))) != slice_id(
+        a_job(cluster=ClusterId("a"), uid=JobSetUid("bc"))
+    )
+
+
+def test_the_name_alone_does_not_prove_the_namespace() -> None:
+    """A UID is unique in its cluster; the namespace adds nothing, and its JobSet's name is for people."""
+    assert digest(slice_id(a_job(namespace="other", jobset="other"))) == digest(slice_id(a_job()))
+
+
+@given(jobs)
+def test_a_digest_carries_at_least_sixty_bits(job: JobRef) -> None:
+    assert re.fullmatch(r"[a-z2-7]{13}", digest(slice_id(job)))
+
+
+@pytest.mark.parametrize(
+    ("jobset", "replicated_job", "index", "expected"),
+    [
+        pytest.param("llama", "slice", 0, "llama-slice-0", id="all of it fits"),
+        pytest.param("llama-405b-pretraining", "tpu", 3, "llama-405b-tpu-3", id="a long JobSet is cut"),
+        pytest.param("llama", "long-worker-name", 12, "llama-12", id="a long replicated job gives way to the index"),
+        pytest.param("llama-405b-pretraining", "workers", 0, "llama-405b-pret-0", id="both long"),
+        pytest.param("my.jobset.v2", "tpu", 0, "my-jobset-v2-tpu-0"[:17].strip("-"), id="dots become dashes"),
+    ],
+)
+def test_a_person_can_read_whose_slice_it_is(jobset: str, replicated_job: str, index: int, expected: str) -> None:
+    assert readable(slice_id(a_job(jobset=jobset, replicated_job=replicated_job, index=index))) == expected
+
+
+@given(jobs, attempts, attempts)
+def test_each_attempt_has_a_name_of_its_own(job: JobRef, one: int, other: int) -> None:
+    id_ = slice_id(job)
+    assert (pool_name(id_, one) == pool_name(id_, other)) == (one == other)
+    assert pool_name(id_, one).startswith(id_)
+
+
+@given(jobs, jobs, attempts, attempts)
+def test_pools_of_two_slices_never_share_a_name(one: JobRef, other: JobRef, first: int, second: int) -> None:
+    assume(slice_id(one) != slice_id(other))
+    assert pool_name(slice_id(one), first) != pool_name(slice_id(other), second)
+
+
+@pytest.mark.parametrize("attempt", [0, -1, LAST_ATTEMPT + 1])
+def test_an_attempt_without_a_name_is_an_error(attempt: int) -> None:
+    with pytest.raises(ValueError, match="is not within 1 to 9999"):
+        pool_name(slice_id(a_job()), attempt)
+
+
+@given(st.lists(st.text(alphabet="ab=", max_size=4), max_size=4), st.lists(st.text(alphabet="ab=", max_size=4)))
+def test_fingerprints_are_equal_for_equal_requests_alone(one: list[str], other: list[str]) -> None:
+    assume(one and other)
+    assert (fingerprint(*one) == fingerprint(*other)) == (one == other)
+
+
+def test_a_fingerprint_is_a_legal_label_and_says_its_version() -> None:
+    assert re.fullmatch(r"v1-[a-z2-7]{13}", fingerprint("4", "a=b"))
+
+
+@pytest.mark.parametrize(
+    ("label", "same"),
+    [
+        pytest.param(a_spec().fingerprint, True, id="the same"),
+        pytest.param(fingerprint("another"), False, id="another"),
+        pytest.param(None, True, id="none was written"),
+        pytest.param("v0-abc", True, id="of an earlier version"),
+        pytest.param("v2-abc", True, id="of a later version"),
+        pytest.param("v10-abc", True, id="of a version that begins alike"),
+        pytest.param("", True, id="empty"),
+    ],
+)
+def test_only_a_fingerprint_of_this_version_can_differ(label: str | None, same: bool) -> None:
+    assert same_request(label, a_spec()) is same
+
+
+def test_a_slices_chips_are_those_of_all_its_hosts() -> None:
+    assert a_spec().chips == a_spec().topology.chips
+
+
+def test_a_jobs_name_is_the_one_that_the_jobset_controller_makes() -> None:
+    assert a_job(jobset="llama", replicated_job="slice", index=3).job_name == "llama-slice-3"

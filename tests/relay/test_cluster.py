@@ -1,0 +1,143 @@
+"""Single calls to an API server that answers as it is told."""
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+from kubernetes import client
+
+from relay.cluster import Cluster
+from relay.events import event
+from relay.seen import JobSetName
+from shared.ports import Permanent, Temporary
+from tests.relay.objects import jobset
+from tests.relay.test_events import update
+
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
+
+LLAMA = JobSetName("research", "llama")
+
+
+class Answering(ThreadingHTTPServer):
+    """Gives one answer to everything, and remembers what it was sent."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.code = 200
+        self.body = b"{}"
+        self.sent: list[tuple[str, Any]] = []
+
+    def answer(self, code: int, body: Any) -> None:
+        self.code, self.body = code, body if isinstance(body, bytes) else json.dumps(body).encode()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Answering
+
+    def do_GET(self) -> None:
+        self._serve(None)
+
+    def do_POST(self) -> None:
+        self._serve(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+
+    def log_message(self, format: str, *_: object) -> None:  # noqa: A002 - the base class names it so
+        """Say nothing."""
+
+    def _serve(self, body: Any) -> None:
+        self.server.sent.append((self.path, body))
+        self.send_response(self.server.code)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(self.server.body)))
+        self.end_headers()
+        self.wfile.write(self.server.body)
+
+
+@pytest.fixture
+def server() -> Iterator[Answering]:
+    with Answering() as answering:
+        thread = threading.Thread(target=answering.serve_forever, args=(0.02,))
+        thread.start()
+        yield answering
+        answering.shutdown()
+        thread.join(5)
+
+
+@pytest.fixture
+def cluster(server: Answering) -> Iterator[Cluster]:
+    with client.ApiClient(client.Configuration(host=f"http://127.0.0.1:{server.server_port}")) as api:
+        yield Cluster(api)
+        api.rest_client.pool_manager.clear()
+
+
+def refusal(code: int, reason: str, **details: str) -> dict[str, Any]:
+    return {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "status": "Failure",
+        "code": code,
+        "reason": reason,
+        "details": details,
+    }
+
+
+def test_a_jobset_is_read_as_it_is(server: Answering, cluster: Cluster) -> None:
+    server.answer(200, jobset())
+    assert cluster.jobset(LLAMA) == jobset()
+    assert server.sent == [("/apis/jobset.x-k8s.io/v1alpha2/namespaces/research/jobsets/llama", None)]
+
+
+def test_a_jobset_that_is_not_found_is_none(server: Answering, cluster: Cluster) -> None:
+    server.answer(404, refusal(404, "NotFound", name="llama", group="jobset.x-k8s.io", kind="jobsets"))
+    assert cluster.jobset(LLAMA) is None
+
+
+@pytest.mark.parametrize(
+    ("code", "body"),
+    [
+        (404, b"404 page not found\n"),
+        (404, refusal(404, "NotFound")),
+        (404, refusal(404, "NotFound", name="research", kind="namespaces")),
+        (403, refusal(403, "Forbidden", name="llama", kind="jobsets")),
+        (503, refusal(503, "ServiceUnavailable")),
+    ],
+    ids=["no such path", "no such resource", "another object", "forbidden", "not well"],
+)
+def test_any_other_refusal_says_nothing_about_the_jobset(
+    server: Answering, cluster: Cluster, code: int, body: Any
+) -> None:
+    server.answer(code, body)
+    with pytest.raises(Temporary, match=f"the API server refused: {code}"):
+        cluster.jobset(LLAMA)
+
+
+def test_a_server_that_is_away_is_a_temporary_trouble(server: Answering, cluster: Cluster) -> None:
+    server.socket.close()
+    with pytest.raises(Temporary, match="the API server does not answer"):
+        cluster.jobset(LLAMA)
+
+
+def test_an_event_is_created_whole(server: Answering, cluster: Cluster) -> None:
+    made = event(update(), None)
+    server.answer(201, made)
+    cluster.post(made)
+    ((path, body),) = server.sent
+    assert path == "/api/v1/namespaces/research/events"
+    assert json.loads(json.dumps(body).replace("+00:00", "Z")) == made
+
+
+def test_an_event_that_is_there_already_is_this_one(server: Answering, cluster: Cluster) -> None:
+    server.answer(409, refusal(409, "AlreadyExists", kind="events"))
+    cluster.post(event(update(), None))
+    assert len(server.sent) == 1
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"), [(422, Permanent), (400, Permanent), (404, Temporary), (403, Temporary), (500, Temporary)]
+)
+def test_an_event_that_is_refused(server: Answering, cluster: Cluster, code: int, kind: type[Exception]) -> None:
+    server.answer(code, refusal(code, "Whatever"))
+    with pytest.raises(kind, match=f"refused: {code}"):
+        cluster.post(event(update(), None))
