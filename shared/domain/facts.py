@@ -86,7 +86,7 @@ class HostsChanged:
     usable: int
     joined: int
     sequence: int
-    """Rises with every count: the resourceVersion of the youngest node counted. An older count is ignored."""
+    """Where the relay's watch of the nodes stood: never falls. An older count is ignored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -45,6 +45,15 @@ def test_a_count_after_a_loss_is_newer_than_the_one_before(watched: Watched) -> 
     assert (before.sequence, after.sequence) == (43, 60)
 
 
+def test_a_list_from_a_server_that_lags_does_not_turn_the_sequence_back(watched: Watched) -> None:
+    watched.see(node(0, metadata={"resourceVersion": "60"}))
+    watched.said()
+    watched.relist(Kind.HOSTS, version=50)
+    watched.pass_time(15)
+    (fact,) = (fact for fact in watched.said() if isinstance(fact, HostsChanged))
+    assert (fact.joined, fact.sequence) == (0, 60)
+
+
 def test_a_host_missing_from_a_new_list_is_gone(watched: Watched) -> None:
     watched.see(*nodes(4))
     watched.said()

@@ -1,0 +1,209 @@
+"""Would this leader run on the pool we would make? Every key that says no is named."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shared.domain.accelerators import Placement
+from shared.domain.decisions import Reason
+from shared.domain.facts import SliceRequest
+from shared.domain.fit import ACCELERATOR, TOPOLOGY, made_labels, spec_for
+from shared.domain.records import Verdict
+from shared.domain.slices import Capacity, CapacityKind, SliceSpec
+from shared.domain.topology import Topology
+from tests.builders import a_request, settings
+
+ZONE = "topology.kubernetes.io/zone"
+SHAPE = {ACCELERATOR: "tpu-v5-lite-podslice", TOPOLOGY: "4x4"}
+
+
+def selecting(**selectors: str) -> SliceRequest:
+    """Ask for a 4x4 of v5e; `__` stands for `/` and `_` for `-` in the keys of further selectors."""
+    further = {key.replace("__", "/").replace("_", "-"): value for key, value in selectors.items()}
+    return a_request(node_selector=tuple({**SHAPE, **further}.items()))
+
+
+def spec_of(request: SliceRequest) -> SliceSpec:
+    spec = spec_for(request, settings())
+    assert isinstance(spec, SliceSpec), spec
+    return spec
+
+
+def verdict_of(request: SliceRequest) -> Verdict:
+    verdict = spec_for(request, settings())
+    assert isinstance(verdict, Verdict), verdict
+    return verdict
+
+
+def test_a_plain_request_gets_the_hosts_that_its_shape_is_made_of() -> None:
+    spec = spec_of(a_request())
+    assert (spec.accelerator, spec.topology) == ("tpu-v5-lite-podslice", Topology((4, 4)))
+    assert (spec.machine_type, spec.hosts, spec.chips_per_host) == ("ct5lp-hightpu-4t", 4, 4)
+    assert (spec.placement, spec.boot_disk) == (Placement.COMPACT, "pd-balanced")
+    assert (spec.zone, spec.capacity, spec.node_labels) == ("us-central2-b", Capacity(), ())
+
+
+def test_the_zone_that_the_pod_selects_goes_before_the_settings() -> None:
+    assert spec_of(selecting(**{ZONE: "us-central2-c"})).zone == "us-central2-c"
+
+
+def test_without_any_zone_the_tenant_is_told_to_name_one() -> None:
+    verdict = spec_for(a_request(), settings(zone=None))
+    assert isinstance(verdict, Verdict)
+    assert (verdict.reason, ZONE in verdict.sentence) == (Reason.DOES_NOT_FIT, True)
+
+
+@pytest.mark.parametrize(
+    ("selectors", "capacity"),
+    [
+        pytest.param({}, Capacity(), id="nothing said: on demand"),
+        pytest.param({"cloud.google.com__gke_spot": "false"}, Capacity(), id="not spot: on demand"),
+        pytest.param({"cloud.google.com__gke_spot": "true"}, Capacity(CapacityKind.SPOT), id="spot"),
+        pytest.param(
+            {"cloud.google.com__reservation_name": "r1"}, Capacity(CapacityKind.RESERVATION, "r1"), id="reservation"
+        ),
+        pytest.param(
+            {"cloud.google.com__reservation_name": "r1", "cloud.google.com__reservation_project": "shared-project"},
+            Capacity(CapacityKind.RESERVATION, "projects/shared-project/reservations/r1"),
+            id="reservation of another project",
+        ),
+    ],
+)
+def test_capacity_is_what_the_pod_selects(selectors: dict[str, str], capacity: Capacity) -> None:
+    assert spec_of(selecting(**selectors)).capacity == capacity
+
+
+@pytest.mark.parametrize(
+    "selectors",
+    [
+        pytest.param({"cloud.google.com__gke_accelerator_count": "4"}, id="chips of a host"),
+        pytest.param({"node.kubernetes.io__instance_type": "ct5lp-hightpu-4t"}, id="its machine type"),
+        pytest.param({"kubernetes.io__os": "linux", "kubernetes.io__arch": "amd64"}, id="what every node has"),
+        pytest.param({"iam.gke.io__gke_metadata_server_enabled": "true"}, id="the metadata server"),
+    ],
+)
+def test_selectors_that_our_hosts_meet_are_no_obstacle(selectors: dict[str, str]) -> None:
+    assert spec_of(selecting(**selectors)).node_labels == ()
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        pytest.param("cloud.google.com/gke-accelerator-count", "8", id="other chips"),
+        pytest.param("node.kubernetes.io/instance-type", "ct5lp-hightpu-8t", id="another machine"),
+        pytest.param("kubernetes.io/arch", "arm64", id="another architecture"),
+        pytest.param("kubernetes.io/hostname", "gke-demo-1", id="one host by name"),
+        pytest.param("cloud.google.com/gke-nodepool", "my-pool", id="another node pool"),
+        pytest.param("cloud.google.com/compute-class", "tpu-class", id="a compute class: GKE's own provisioner"),
+        pytest.param("cloud.google.com/gke-flex-start", "true", id="flex start: GKE's own provisioner"),
+        pytest.param("cloud.google.com/gke-queued", "true", id="queued provisioning: GKE's own provisioner"),
+        pytest.param("cloud.google.com/gke-spot", "yes", id="spot, misspelt"),
+        pytest.param("google.com/tpu-slice-id", "tpu-stolen", id="a forged slice of ours"),
+        pytest.param("google.com/nodepool-manager", "tpu-provisioner", id="our owner label"),
+        pytest.param("x.gke.io/y", "z", id="a name under a system domain"),
+    ],
+)
+def test_a_selector_that_our_hosts_would_not_meet_is_refused_by_its_key(key: str, value: str) -> None:
+    verdict = verdict_of(selecting(**{key: value}))
+    assert verdict.reason is Reason.DOES_NOT_FIT
+    assert verdict.sentence.startswith(f"replicatedJob slice: {key}: ")
+    assert value in verdict.sentence
+
+
+def test_spot_and_a_reservation_exclude_each_other() -> None:
+    both = selecting(cloud_google_com="", **{"cloud.google.com/gke-spot": "true"})
+    both = a_request(node_selector=(*both.node_selector, ("cloud.google.com/reservation-name", "r1")))
+    assert "gke-spot" in verdict_of(both).sentence
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        pytest.param({"accelerator": None}, "gke-tpu-accelerator", id="no accelerator"),
+        pytest.param({"accelerator": "tpu-v1"}, "gke-tpu-accelerator", id="an unknown accelerator"),
+        pytest.param({"topology": None}, "gke-tpu-topology", id="no topology"),
+        pytest.param({"topology": "4by4"}, "gke-tpu-topology", id="a topology that cannot be read"),
+        pytest.param({"topology": "3x5"}, "gke-tpu-topology", id="a topology that does not exist"),
+        pytest.param({"chips_per_pod": 0}, "google.com/tpu", id="no chips"),
+        pytest.param({"chips_per_pod": 3}, "google.com/tpu", id="three chips"),
+    ],
+)
+def test_an_impossible_request_is_refused_by_its_field(changes: dict[str, object], field: str) -> None:
+    verdict = verdict_of(a_request(**changes))
+    assert verdict.reason is Reason.IMPOSSIBLE_SHAPE
+    assert field in verdict.sentence
+    assert verdict.sentence.startswith("replicatedJob slice: ")
+    assert verdict.sentence.endswith(".")
+
+
+def test_what_the_relay_read_and_what_the_selector_says_must_agree() -> None:
+    verdict = verdict_of(a_request(topology="4x8"))
+    assert (verdict.reason, "gke-tpu-topology" in verdict.sentence) == (Reason.DOES_NOT_FIT, True)
+
+
+def test_a_tenants_own_selectors_become_labels_of_the_hosts() -> None:
+    assert spec_of(selecting(team="a", **{"example.com__pool": "b"})).node_labels == (
+        ("example.com/pool", "b"),
+        ("team", "a"),
+    )
+
+
+system_keys = st.builds(
+    "{}{}/{}".format,
+    st.sampled_from(["", "a.", "a.b."]),
+    st.sampled_from(["google.com", "kubernetes.io", "k8s.io", "gke.io"]),
+    st.from_regex(r"[a-z]([a-z-]{0,8}[a-z])?", fullmatch=True),
+)
+
+
+@given(system_keys, st.from_regex(r"[a-z0-9]{1,8}", fullmatch=True))
+def test_no_tenant_writes_a_label_under_the_systems_names(key: str, value: str) -> None:
+    spec = spec_for(a_request(node_selector=(*SHAPE.items(), (key, value))), settings())
+    assert isinstance(spec, Verdict) or spec.node_labels == ()
+
+
+plain_selectors = st.dictionaries(
+    st.from_regex(r"(notgoogle\.com/|example\.org/|)[a-z]{1,8}", fullmatch=True),
+    st.from_regex(r"[a-z0-9]{0,8}", fullmatch=True),
+    max_size=4,
+)
+
+
+@given(plain_selectors)
+def test_every_selector_of_a_slice_we_would_make_is_met_by_its_hosts(selectors: dict[str, str]) -> None:
+    request = a_request(node_selector=(*SHAPE.items(), *selectors.items()))
+    spec = spec_of(request)
+    labels = {**made_labels(spec), **dict(spec.node_labels)}
+    assert all(labels.get(key) == value for key, value in request.node_selector)
+
+
+@given(st.permutations([*SHAPE.items(), ("team", "a"), ("tier", "b")]))
+def test_the_order_of_selectors_changes_nothing(pairs: list[tuple[str, str]]) -> None:
+    assert spec_of(a_request(node_selector=tuple(pairs))) == spec_of(selecting(team="a", tier="b"))
+
+
+def test_the_fingerprint_is_of_the_tenants_request_alone() -> None:
+    moved = spec_for(a_request(), settings(zone="us-east5-a", version="settings-2"))
+    assert isinstance(moved, SliceSpec)
+    assert moved.fingerprint == spec_of(a_request()).fingerprint
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        pytest.param(selecting(team="a"), id="a further selector"),
+        pytest.param(selecting(**{ZONE: "us-central2-b"}), id="a zone said aloud"),
+        pytest.param(
+            a_request(topology="4x8", node_selector=tuple({**SHAPE, TOPOLOGY: "4x8"}.items())), id="another topology"
+        ),
+        pytest.param(selecting(**{"cloud.google.com__gke_spot": "true"}), id="another capacity"),
+    ],
+)
+def test_another_request_has_another_fingerprint(other: SliceRequest) -> None:
+    assert spec_of(other).fingerprint != spec_of(a_request()).fingerprint
+
+
+def test_more_replicas_ask_for_the_same_slice() -> None:
+    assert spec_of(a_request(replicas=8)) == spec_of(a_request())
