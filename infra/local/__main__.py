@@ -4,8 +4,8 @@ import argparse
 import sys
 from pathlib import Path
 
-from infra.local.demo.play import demo
-from infra.local.stack import REPOSITORY
+STATE = Path(__file__).parents[2] / ".local"
+INTERRUPTED = 130
 
 
 def main() -> int:
@@ -15,12 +15,17 @@ def main() -> int:
     playing.add_argument(
         "--state",
         type=Path,
-        default=REPOSITORY / ".local",
+        default=STATE,
         metavar="FOLDER",
         help="where logs and the kubeconfig go (default: .local)",
     )
     arguments = parser.parse_args()
-    return demo(arguments.state.absolute())
+    try:
+        from infra.local.demo.play import demo  # noqa: PLC0415 - takes a second, in which Ctrl-C must be no traceback
+
+        return demo(arguments.state.absolute())
+    except KeyboardInterrupt:
+        return INTERRUPTED
 
 
 if __name__ == "__main__":

@@ -103,7 +103,7 @@ def _refuse_unmet(selector: dict[str, str], spec: SliceSpec) -> None:
     """Refuse a selector under Google's or Kubernetes' names that the hosts would not have."""
     made = made_labels(spec)
     for key, value in sorted(selector.items()):
-        if not _is_system(key) or key == RESERVATION_PROJECT:
+        if not _is_system(key):
             continue
         if key not in made:
             raise _DoesNotFit(f'{key}: a node of ours would not have this label (the pod selects "{value}"); remove it')
@@ -128,6 +128,8 @@ def made_labels(spec: SliceSpec) -> dict[str, str]:
             labels[SPOT] = "true"
         case Capacity(CapacityKind.RESERVATION, str(name)):
             labels[RESERVATION] = name.rpartition("/")[2]
+            if "/" in name:
+                labels[RESERVATION_PROJECT] = name.split("/")[1]
         case _:
-            labels[SPOT] = "false"
+            pass
     return labels
