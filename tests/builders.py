@@ -29,16 +29,16 @@ def settings(**changes: Any) -> ClusterSettings:
     return ClusterSettings(**{**fields, **changes})
 
 
-def a_request(**changes: Any) -> SliceRequest:
+def a_request(accelerator: str = "tpu-v5-lite-podslice", topology: str = "4x4", **changes: Any) -> SliceRequest:
     selector = {
-        "cloud.google.com/gke-tpu-accelerator": "tpu-v5-lite-podslice",
-        "cloud.google.com/gke-tpu-topology": "4x4",
+        "cloud.google.com/gke-tpu-accelerator": accelerator,
+        "cloud.google.com/gke-tpu-topology": topology,
     }
     fields: dict[str, Any] = {
         "replicated_job": "slice",
         "replicas": 4,
-        "accelerator": selector["cloud.google.com/gke-tpu-accelerator"],
-        "topology": selector["cloud.google.com/gke-tpu-topology"],
+        "accelerator": accelerator,
+        "topology": topology,
         "chips_per_pod": 4,
         "node_selector": tuple(selector.items()),
     }

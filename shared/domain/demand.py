@@ -102,12 +102,11 @@ def wanted(
 def changed(
     fact: JobSetChanged | Answer, known: JobSetRecord | None, now: datetime, cluster: ClusterId
 ) -> JobSetRecord | None:
-    """Say what a JobSet's new state changes; None when it is late news, or nothing that we ever served."""
-    if known is None:
-        if not fact.state.ended:
-            return None
-        return _remember(fact.jobset, None, fact.state, now, cluster)
-    if _is_late(fact.jobset, known, fact.state):
+    """Say what a JobSet's new state changes; None when it is late news.
+
+    A JobSet that asked for nothing yet is remembered too: its wants may be on their way, and older than this.
+    """
+    if known is not None and _is_late(fact.jobset, known, fact.state):
         return None
     return _remember(fact.jobset, known, fact.state, now, cluster)
 

@@ -113,7 +113,7 @@ def _refuse_unmet(selector: dict[str, str], spec: SliceSpec) -> None:
 
 def made_labels(spec: SliceSpec) -> dict[str, str]:
     """Give the labels under Google's and Kubernetes' names that the hosts of a slice have (GKE sets them)."""
-    labels = {
+    return {
         ACCELERATOR: spec.accelerator,
         TOPOLOGY: str(spec.topology),
         COUNT: str(spec.chips_per_host),
@@ -122,14 +122,18 @@ def made_labels(spec: SliceSpec) -> dict[str, str]:
         METADATA_SERVER: "true",
         "kubernetes.io/os": "linux",
         "kubernetes.io/arch": "amd64",
+        **_capacity_labels(spec.capacity),
     }
-    match spec.capacity:
+
+
+def _capacity_labels(capacity: Capacity) -> dict[str, str]:
+    match capacity:
         case Capacity(CapacityKind.SPOT):
-            labels[SPOT] = "true"
+            return {SPOT: "true"}
+        case Capacity(CapacityKind.RESERVATION, str(name)) if "/" in name:
+            _, project, _, reservation = name.split("/")
+            return {RESERVATION: reservation, RESERVATION_PROJECT: project}
         case Capacity(CapacityKind.RESERVATION, str(name)):
-            labels[RESERVATION] = name.rpartition("/")[2]
-            if "/" in name:
-                labels[RESERVATION_PROJECT] = name.split("/")[1]
+            return {RESERVATION: name}
         case _:
-            pass
-    return labels
+            return {}

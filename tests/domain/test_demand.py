@@ -1,0 +1,243 @@
+"""From facts to what is wanted: an end is final, late news is late, and a pod asks for no more than its JobSet."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shared.domain.demand import TOMBSTONE_TTL, bound, changed, counted, legitimate, standing, wanted
+from shared.domain.facts import HostsChanged, JobSetChanged, JobSetState, LeaderBound, SlicesWanted
+from shared.domain.jobsets import JobSetRecord
+from shared.domain.records import Desire, Leaving
+from shared.domain.slices import JobSetUid, slice_id
+from tests.builders import (
+    CLUSTER,
+    MINUTE,
+    NOW,
+    a_job,
+    a_jobset,
+    a_jobset_ref,
+    a_record,
+    a_request,
+    a_spec,
+    an_occupant,
+    leaders_wait,
+    settings,
+)
+
+ENDS = [state for state in JobSetState if state.ended]
+LATER = NOW + 5 * MINUTE
+
+
+def at_generation(generation: int) -> SlicesWanted:
+    return leaders_wait(0, jobset=a_jobset_ref(generation=generation))
+
+
+def want(fact: SlicesWanted, known: JobSetRecord | None = None) -> JobSetRecord | None:
+    demand = wanted(fact, known, {}, LATER, settings())
+    return demand.jobset if demand else None
+
+
+def test_leaders_of_an_unknown_jobset_make_it_known_and_its_slices_wanted() -> None:
+    demand = wanted(leaders_wait(0, 2), None, {}, NOW, settings())
+    assert demand is not None
+    assert set(demand.jobset.wants) == set(demand.slices) == {slice_id(a_job()), slice_id(a_job(index=2))}
+    assert (demand.jobset.state, demand.jobset.due_at) == (JobSetState.ACTIVE, NOW)
+    assert {record.spec for record in demand.slices.values()} == {a_spec()}
+
+
+@pytest.mark.parametrize(
+    ("known", "late"),
+    [
+        pytest.param(a_jobset(generation=2), False, id="active at this generation: confirmed"),
+        pytest.param(a_jobset(generation=1), False, id="active at an earlier generation: confirmed"),
+        pytest.param(a_jobset(generation=3), True, id="active at a later generation: late"),
+        pytest.param(a_jobset(generation=2, state=JobSetState.SUSPENDED), True, id="suspended at this one: late"),
+        pytest.param(a_jobset(generation=1, state=JobSetState.SUSPENDED), False, id="suspended earlier: resumed"),
+        *(pytest.param(a_jobset(generation=1, state=end), True, id=f"{end}: final") for end in ENDS),
+    ],
+)
+def test_a_want_counts_unless_it_is_late_news(known: JobSetRecord, late: bool) -> None:
+    record = want(at_generation(2), known)
+    assert (record is None) is late
+    if record is not None:
+        assert (record.state, record.generation, record.wants[slice_id(a_job())]) == (JobSetState.ACTIVE, 2, LATER)
+
+
+def test_a_resumed_jobset_that_asks_for_something_else_respecifies_its_slices() -> None:
+    suspended = a_jobset(generation=1, state=JobSetState.SUSPENDED)
+    record = a_record(ordered_at=NOW)
+    fact = replace(at_generation(2), requests=(a_request(topology="4x8"),))
+    demand = wanted(fact, suspended, {record.id: record}, LATER, settings())
+    assert demand is not None
+    after = demand.slices[record.id]
+    assert after.spec is not None
+    assert (str(after.spec.topology), after.respecified) == ("4x8", True)
+
+
+def test_new_settings_do_not_touch_the_spec_of_a_slice_that_may_have_a_pool() -> None:
+    record = a_record(ordered_at=NOW)
+    moved = settings(zone="us-central2-a")
+    with_pool = wanted(leaders_wait(0), a_jobset(), {record.id: record}, LATER, moved)
+    without = wanted(leaders_wait(0), a_jobset(), {record.id: replace(record, ordered_at=None)}, LATER, moved)
+    assert with_pool is not None
+    assert without is not None
+    assert with_pool.slices == {}
+    assert without.slices[record.id].spec == a_spec(zone="us-central2-a")
+
+
+def test_a_forged_pod_can_only_ask_for_what_its_jobset_asks() -> None:
+    fact = leaders_wait(0, 3, 4, -1, requests=(a_request(replicas=4),))
+    assert [leader.job_index for leader in legitimate(fact)] == [0, 3]
+    foreign = replace(fact, requests=(a_request(replicated_job="other"),))
+    assert legitimate(foreign) == ()
+
+
+@pytest.mark.parametrize("state", ENDS)
+def test_an_end_makes_a_tombstone_even_of_a_jobset_that_was_never_heard_of(state: JobSetState) -> None:
+    record = changed(JobSetChanged(jobset=a_jobset_ref(), state=state), None, NOW, CLUSTER)
+    assert record is not None
+    assert (record.state, record.wants, record.expire_at) == (state, {}, NOW + TOMBSTONE_TTL)
+    assert want(at_generation(9), record) is None
+
+
+@pytest.mark.parametrize("state", [JobSetState.ACTIVE, JobSetState.SUSPENDED])
+def test_a_jobset_that_never_wanted_anything_of_us_is_not_remembered(state: JobSetState) -> None:
+    assert changed(JobSetChanged(jobset=a_jobset_ref(), state=state), None, NOW, CLUSTER) is None
+
+
+facts = st.lists(
+    st.one_of(
+        st.integers(1, 4).map(at_generation),
+        st.builds(
+            lambda generation, state: JobSetChanged(jobset=a_jobset_ref(generation=generation), state=state),
+            st.integers(1, 4),
+            st.sampled_from(JobSetState),
+        ),
+    ),
+    max_size=12,
+)
+
+
+def told(news: list[SlicesWanted | JobSetChanged]) -> JobSetRecord | None:
+    known: JobSetRecord | None = None
+    for fact in news:
+        if isinstance(fact, SlicesWanted):
+            known = want(fact, known) or known
+        else:
+            known = changed(fact, known, LATER, CLUSTER) or known
+    return known
+
+
+@given(facts)
+def test_once_ended_a_jobset_never_wants_again_whatever_comes(news: list[SlicesWanted | JobSetChanged]) -> None:
+    end = JobSetChanged(jobset=a_jobset_ref(generation=2), state=JobSetState.COMPLETED)
+    known = told([end, *news])
+    assert known is not None
+    assert known.state is JobSetState.COMPLETED
+
+
+@given(st.permutations([1, 2, 3, 4]), st.booleans())
+def test_suspend_and_resume_are_ordered_by_generation_not_by_arrival(order: list[int], doubled: bool) -> None:
+    """Wanted at 1, suspended at 2, resumed at 3, suspended at 4: in any order it ends suspended."""
+    story: dict[int, SlicesWanted | JobSetChanged] = {
+        1: at_generation(1),
+        2: JobSetChanged(jobset=a_jobset_ref(generation=2), state=JobSetState.SUSPENDED),
+        3: at_generation(3),
+        4: JobSetChanged(jobset=a_jobset_ref(generation=4), state=JobSetState.SUSPENDED),
+    }
+    news = [at_generation(1), *(story[generation] for generation in order)]
+    known = told(news * 2 if doubled else news)
+    assert known is not None
+    assert (known.state, known.generation) == (JobSetState.SUSPENDED, 4)
+
+
+def hosts(**changes: int) -> HostsChanged:
+    fields = {"attempt": 1, "usable": 3, "joined": 4, "sequence": 7}
+    return HostsChanged(slice_id=a_record().id, **{**fields, **changes})
+
+
+@pytest.mark.parametrize(
+    ("fact", "counts"),
+    [
+        pytest.param(hosts(), True, id="news"),
+        pytest.param(hosts(attempt=2), False, id="of another attempt"),
+        pytest.param(hosts(sequence=4), False, id="older than what is known"),
+        pytest.param(hosts(usable=0, joined=0), False, id="nothing new"),
+    ],
+)
+def test_a_count_of_hosts_is_taken_in_where_it_is_news(fact: HostsChanged, counts: bool) -> None:
+    after = counted(fact, a_record(hosts_sequence=5, due_at=None), LATER)
+    assert (after is not None) is counts
+    if after is not None:
+        assert (after.hosts_usable, after.hosts_joined, after.hosts_sequence, after.due_at) == (3, 4, 7, LATER)
+
+
+def leader(jobset: str = "llama", *, on: bool = True, attempt: int = 1) -> LeaderBound:
+    return LeaderBound(slice_id=a_record().id, attempt=attempt, occupant=an_occupant(jobset), bound=on)
+
+
+def test_a_leader_comes_and_goes() -> None:
+    occupied = bound(leader(), a_record(), NOW)
+    assert occupied is not None
+    assert occupied.occupant == an_occupant()
+    free = bound(leader(on=False), occupied, NOW)
+    assert free is not None
+    assert free.occupant is None
+
+
+def test_late_news_of_an_earlier_leader_does_not_evict_the_present_one() -> None:
+    occupied = a_record(occupant=an_occupant(pod_uid="pod-after-restart"))
+    assert bound(leader(on=False), occupied, NOW) is None
+
+
+def test_a_leader_on_an_earlier_attempt_keeps_that_one() -> None:
+    record = a_record(attempt=2, leaving=(Leaving(attempt=1),))
+    after = bound(leader("other"), record, NOW)
+    assert after is not None
+    assert after.occupant is None
+    assert after.leaving == (Leaving(attempt=1, occupant=an_occupant("other")),)
+
+
+@pytest.mark.parametrize(
+    ("jobsets", "desire"),
+    [
+        pytest.param([a_jobset()], Desire.PRESENT, id="active"),
+        pytest.param([], Desire.PRESENT, id="unknown: silence does not delete"),
+        pytest.param([a_jobset(state=JobSetState.SUSPENDED)], Desire.ABSENT, id="suspended"),
+        *(pytest.param([a_jobset(state=end)], Desire.ABSENT, id=end) for end in ENDS),
+    ],
+)
+def test_a_slice_is_wanted_as_its_jobset_stands(jobsets: list[JobSetRecord], desire: Desire) -> None:
+    record = standing(a_record(), {jobset.uid: jobset for jobset in jobsets})
+    assert record.desire is desire
+
+
+def test_a_release_that_a_person_asked_for_goes_before_what_the_jobset_wants() -> None:
+    assert standing(a_record(release_requested=True), {a_jobset().uid: a_jobset()}).desire is Desire.ABSENT
+
+
+@pytest.mark.parametrize(
+    ("state", "stays"),
+    [
+        pytest.param(None, True, id="a JobSet that is not known lives"),
+        pytest.param(JobSetState.ACTIVE, True, id="active"),
+        pytest.param(JobSetState.SUSPENDED, False, id="suspended"),
+        pytest.param(JobSetState.FAILED, False, id="failed"),
+    ],
+)
+def test_an_occupant_counts_while_its_jobset_lives(state: JobSetState | None, stays: bool) -> None:
+    guest = an_occupant("other")
+    jobsets = [] if state is None else [a_jobset(uid=JobSetUid("uid-other"), state=state)]
+    record = a_record(attempt=2, occupant=guest, leaving=(Leaving(attempt=1, occupant=guest),))
+    after = standing(record, {jobset.uid: jobset for jobset in jobsets})
+    assert (after.occupant is not None) is stays
+    assert (after.leaving[0].occupant is not None) is stays
+
+
+def test_a_tombstone_outlives_every_message() -> None:
+    assert timedelta(days=31) < TOMBSTONE_TTL

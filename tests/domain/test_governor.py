@@ -1,0 +1,115 @@
+"""Who may start: never too many, in order, and only probes where capacity lately ran out."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shared.domain.clusters import Limits
+from shared.domain.governor import (
+    SHORTAGE_MEMORY,
+    WIDEN_AFTER,
+    Candidate,
+    Cell,
+    Governor,
+    Slot,
+    admit,
+    cell_of,
+    is_short,
+    narrowed,
+    ran_out,
+    widened,
+)
+from shared.domain.slices import Capacity, CapacityKind, SliceId
+from tests.builders import CLUSTER, MINUTE, NOW, a_slot, a_spec
+
+CELLS = [Cell("zone-a/v5e/ON_DEMAND"), Cell("zone-b/v5e/ON_DEMAND"), Cell("zone-a/v6e/SPOT")]
+LIMITS = Limits(operations=9)
+
+
+def a_governor(**changes: object) -> Governor:
+    fields = {"cluster": CLUSTER, "changed_at": NOW, "shortages": {}}
+    return Governor(**{**fields, **changes})  # type: ignore[arg-type]  # the test names fields of Governor
+
+
+candidates = st.lists(
+    st.builds(
+        Candidate,
+        st.integers(0, 500).map(lambda number: SliceId(f"tpu-{number}")),
+        st.sampled_from(CELLS),
+        st.integers(0, 60).map(lambda minutes: NOW - minutes * MINUTE),
+    ),
+    max_size=30,
+    unique_by=lambda candidate: candidate.slice_id,
+)
+running = st.lists(st.sampled_from(CELLS), max_size=9).map(
+    lambda cells: [a_slot(number, cell=cell) for number, cell in enumerate(cells)]
+)
+governors = st.builds(
+    a_governor,
+    width=st.integers(1, 12),
+    shortages=st.dictionaries(st.sampled_from(CELLS), st.integers(0, 30).map(lambda minutes: NOW - minutes * MINUTE)),
+)
+
+
+@given(candidates, running, governors)
+def test_no_more_run_than_the_door_is_wide_and_the_settings_allow(
+    waiting: list[Candidate], slots: list[Slot], governor: Governor
+) -> None:
+    admitted = admit(waiting, slots, governor, NOW, LIMITS)
+    assert len(admitted) <= max(0, min(governor.width, LIMITS.operations) - len(slots))
+    assert set(admitted) <= set(waiting)
+
+
+@given(candidates, running)
+def test_without_shortages_those_who_wait_longest_start_first(waiting: list[Candidate], slots: list[Slot]) -> None:
+    admitted = admit(waiting, slots, a_governor(width=9), NOW, LIMITS)
+    order = sorted(waiting, key=lambda candidate: (candidate.since, candidate.slice_id))
+    assert list(admitted) == order[: len(admitted)]
+    assert len(admitted) == min(len(waiting), max(0, 9 - len(slots)))
+
+
+def test_a_cell_that_ran_out_gets_one_probe_and_the_others_go_past_it() -> None:
+    short = [Candidate(SliceId(f"tpu-short-{n}"), CELLS[0], NOW - 9 * MINUTE) for n in range(3)]
+    others = [Candidate(SliceId(f"tpu-other-{n}"), CELLS[1], NOW) for n in range(3)]
+    governor = ran_out(a_governor(), CELLS[0], NOW - MINUTE)
+    admitted = admit([*short, *others], [], governor, NOW, LIMITS)
+    assert [candidate.cell for candidate in admitted] == [CELLS[0], CELLS[1], CELLS[1], CELLS[1]]
+    assert admit(short, [a_slot(cell=CELLS[0])], governor, NOW, LIMITS) == ()
+
+
+def test_short_cells_together_get_at_most_half_of_the_slots() -> None:
+    cells = [Cell(f"zone-{n}/v5e/ON_DEMAND") for n in range(5)]
+    waiting = [Candidate(SliceId(f"tpu-{n}"), cell, NOW) for n, cell in enumerate(cells)]
+    governor = a_governor(shortages=dict.fromkeys(cells, NOW))
+    assert len(admit(waiting, [], governor, NOW, LIMITS)) == 2
+
+
+def test_a_shortage_is_forgotten_after_a_while() -> None:
+    governor = ran_out(a_governor(), CELLS[0], NOW)
+    assert is_short(CELLS[0], governor, NOW + SHORTAGE_MEMORY - timedelta(seconds=1))
+    assert not is_short(CELLS[0], governor, NOW + SHORTAGE_MEMORY)
+    later = ran_out(governor, CELLS[1], NOW + SHORTAGE_MEMORY)
+    assert set(later.shortages) == {CELLS[1]}
+
+
+@pytest.mark.parametrize(("width", "half"), [(9, 4), (5, 2), (2, 1), (1, 1)])
+def test_a_429_halves_the_door_and_never_closes_it(width: int, half: int) -> None:
+    assert narrowed(a_governor(width=width), NOW).width == half
+
+
+def test_the_door_opens_by_one_after_a_quiet_while_up_to_the_setting() -> None:
+    governor = narrowed(a_governor(width=8), NOW)
+    assert widened(governor, NOW + WIDEN_AFTER - timedelta(seconds=1), LIMITS) == governor
+    for wider in (5, 6, 7, 8, 9, 9):
+        governor = widened(governor, governor.changed_at + WIDEN_AFTER, LIMITS)
+        assert governor.width == wider
+
+
+def test_a_cell_is_where_capacity_comes_from() -> None:
+    assert cell_of(a_spec()) == "us-central2-b/tpu-v5-lite-podslice/ON_DEMAND"
+    assert cell_of(a_spec(capacity=Capacity(CapacityKind.SPOT))).endswith("/SPOT")
+    assert cell_of(a_spec(capacity=Capacity(CapacityKind.RESERVATION, "mine"))).endswith("/mine")

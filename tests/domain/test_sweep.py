@@ -1,0 +1,135 @@
+"""What follows from silence (questions only) and what the audit finds in three books."""
+
+from __future__ import annotations
+
+import pytest
+
+from shared.domain.facts import Heartbeat, JobSetState, Question
+from shared.domain.jobsets import JobSetRecord
+from shared.domain.observations import PoolSeen
+from shared.domain.records import Leaving, Phase, SliceRecord
+from shared.domain.slices import JobSetUid, pool_name
+from shared.domain.sweep import ClusterWatch, Findings, audit, digest_of, heard, suspicions
+from tests.builders import CLUSTER, MINUTE, NOW, a_job, a_jobset, a_record
+
+OURS = a_jobset(seen_at=NOW - 60 * MINUTE)
+OTHER = JobSetUid("uid-other")
+SERVING = {"phase": Phase.READY, "ordered_at": NOW, "due_at": None}
+
+
+def a_watch(**changes: object) -> ClusterWatch:
+    fields = {"cluster": CLUSTER, "heard_at": NOW, "count": 1, "digest": digest_of([OTHER])}
+    return ClusterWatch(**{**fields, **changes})  # type: ignore[arg-type]  # the test names fields of ClusterWatch
+
+
+def a_pool(record: SliceRecord, attempt: int = 1) -> PoolSeen:
+    return PoolSeen(name=pool_name(record.id, attempt), slice_id=record.id, attempt=attempt, job=record.job)
+
+
+def audited(
+    *, records: list[SliceRecord], pools: list[PoolSeen], jobsets: list[JobSetRecord] | None = None
+) -> Findings:
+    known = [OURS] if jobsets is None else jobsets
+    return audit({jobset.uid: jobset for jobset in known}, {record.id: record for record in records}, pools, NOW)
+
+
+@pytest.mark.parametrize(
+    ("watch", "questions"),
+    [
+        pytest.param(None, (), id="never heard: nothing follows"),
+        pytest.param(ClusterWatch(cluster=CLUSTER), (), id="audited before it was ever heard: nothing follows"),
+        pytest.param(a_watch(heard_at=NOW - 4 * MINUTE), (), id="silent: nothing follows"),
+        pytest.param(a_watch(digest=digest_of([OURS.uid])), (), id="same digest: nothing to ask"),
+        pytest.param(a_watch(), (Question(),), id="another digest: ask for the list"),
+        pytest.param(a_watch(uids=(OTHER,), uids_at=NOW - 6 * MINUTE), (Question(),), id="old list: ask for another"),
+        pytest.param(a_watch(uids=(OURS.uid, OTHER), uids_at=NOW), (), id="listed: lives"),
+        pytest.param(
+            a_watch(uids=(OTHER,), uids_at=NOW),
+            (Question(namespace="research", name="llama", uid=OURS.uid),),
+            id="not listed: ask whether it lives",
+        ),
+        pytest.param(
+            a_watch(uids=(), digest=digest_of([]), uids_at=NOW),
+            (Question(namespace="research", name="llama", uid=OURS.uid),),
+            id="empty list: ask whether it lives",
+        ),
+    ],
+)
+def test_from_silence_follow_questions_only(watch: ClusterWatch | None, questions: tuple[Question, ...]) -> None:
+    assert suspicions([OURS], watch, NOW) == questions
+
+
+def test_a_jobset_that_was_heard_of_after_the_list_was_made_is_not_suspected() -> None:
+    newer = a_jobset(seen_at=NOW)
+    assert suspicions([newer], a_watch(uids=(), uids_at=NOW - MINUTE), NOW) == ()
+
+
+def test_equal_sets_have_equal_digests_whatever_their_order() -> None:
+    assert digest_of([OURS.uid, OTHER]) == digest_of([OTHER, OURS.uid])
+    assert digest_of([OURS.uid]) != digest_of([OTHER])
+
+
+def test_a_heartbeat_with_the_list_makes_the_audit_due_and_one_without_does_not() -> None:
+    audited_later = a_watch(audit_due_at=NOW + 9 * MINUTE)
+    beat = Heartbeat(count=1, digest="d")
+    assert heard(audited_later, beat, CLUSTER, NOW).audit_due_at == NOW + 9 * MINUTE
+    listed = heard(audited_later, Heartbeat(count=1, digest="d", uids=(OTHER,)), CLUSTER, NOW)
+    assert (listed.audit_due_at, listed.uids, listed.uids_at) == (None, (OTHER,), NOW)
+    assert heard(listed, beat, CLUSTER, NOW).uids == (OTHER,)
+
+
+def test_books_that_agree_give_no_findings() -> None:
+    serving = a_record(**SERVING)
+    assert audited(records=[serving], pools=[a_pool(serving)]) == Findings()
+
+
+def test_an_orphan_is_adopted_with_its_attempt_and_its_jobset_to_ask_by() -> None:
+    lost = a_record(job=a_job(uid=OTHER))
+    findings = audited(records=[], pools=[a_pool(lost, 3)])
+    (adopted,) = findings.adopted
+    (guardian,) = findings.guardians
+    assert (adopted.id, adopted.attempt, adopted.spec, adopted.due_at) == (lost.id, 3, None, NOW)
+    assert (guardian.uid, guardian.state, guardian.wants) == (OTHER, JobSetState.ACTIVE, {lost.id: None})
+
+
+def test_an_orphan_of_a_known_jobset_needs_no_guardian() -> None:
+    lost = a_record()
+    findings = audited(records=[], pools=[a_pool(lost)])
+    assert (len(findings.adopted), findings.guardians) == (1, ())
+
+
+def test_a_pool_of_an_attempt_that_its_record_does_not_know_is_gone_after() -> None:
+    serving = a_record(**SERVING, attempt=3, leaving=(Leaving(attempt=2),))
+    findings = audited(records=[serving], pools=[a_pool(serving, 3), a_pool(serving, 2), a_pool(serving, 1)])
+    ((_, after),) = findings.mended
+    assert [left.attempt for left in after.leaving] == [2, 1]
+    assert after.due_at == NOW
+
+
+@pytest.mark.parametrize(
+    ("record", "with_pool", "state"),
+    [
+        pytest.param(a_record(**SERVING), False, JobSetState.ACTIVE, id="ready without its pool"),
+        pytest.param(a_record(**SERVING), True, JobSetState.COMPLETED, id="ready though its JobSet completed"),
+        pytest.param(a_record(**SERVING), True, JobSetState.SUSPENDED, id="ready though its JobSet is suspended"),
+        pytest.param(
+            a_record(**{**SERVING, "phase": Phase.GONE}),
+            True,
+            JobSetState.COMPLETED,
+            id="gone though its pool is there",
+        ),
+    ],
+)
+def test_a_record_that_contradicts_the_other_books_is_looked_at_again(
+    record: SliceRecord, with_pool: bool, state: JobSetState
+) -> None:
+    pools = [a_pool(record)] if with_pool else []
+    findings = audited(records=[record], pools=pools, jobsets=[a_jobset(state=state)])
+    ((before, after),) = findings.mended
+    assert (before, after.due_at) == (record, NOW)
+
+
+def test_more_orphans_than_one_audit_takes_on_are_left_to_a_person() -> None:
+    lost = [a_record(job=a_job(uid=JobSetUid(f"uid-{number}"))) for number in range(14)]
+    findings = audited(records=[], pools=[a_pool(record) for record in lost])
+    assert (len(findings.adopted), findings.left_out) == (10, 4)

@@ -1,0 +1,56 @@
+"""The files that a deployment is made of, read as values."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import hcl2
+import yaml
+from hcl2.utils import SerializationOptions
+
+ROOT = Path(__file__).parents[2]
+TERRAFORM = ROOT / "infra" / "terraform"
+BUILD: dict[str, Any] = yaml.safe_load((ROOT / "cloudbuild.yaml").read_text())
+STEPS: dict[str, dict[str, Any]] = {step["id"]: step for step in BUILD["steps"]}
+
+_PLAIN = SerializationOptions(
+    with_comments=False, explicit_blocks=False, preserve_heredocs=False, strip_string_quotes=True
+)
+
+
+def parsed(text: str) -> dict[str, Any]:
+    """Give blocks by their kind, then by their labels; what must be evaluated stays text in `${...}`."""
+    document: dict[str, Any] = hcl2.loads(text, serialization_options=_PLAIN)
+    return document
+
+
+FILES = {path.name: parsed(path.read_text()) for path in sorted(TERRAFORM.glob("*.tf"))}
+
+
+def blocks(kind: str) -> Iterator[Any]:
+    for file in FILES.values():
+        yield from file.get(kind, [])
+
+
+def resource(kind: str, name: str) -> dict[str, Any]:
+    """Give the one block that declares it."""
+    [found] = [block[kind][name] for block in blocks("resource") if name in block.get(kind, {})]
+    body: dict[str, Any] = found
+    return body
+
+
+def local(name: str) -> Any:
+    [found] = [block[name] for block in blocks("locals") if name in block]
+    return found
+
+
+def attributes(value: Any, name: str) -> Iterator[Any]:
+    """Give every value of that name, however deep it lies."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            if key == name:
+                yield inner
+            yield from attributes(inner, name)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from attributes(inner, name)
