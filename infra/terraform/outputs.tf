@@ -18,6 +18,6 @@ output "relays" {
 }
 
 output "image_repository" {
-  description = "Where the relay's image is pushed to; the clusters' nodes need roles/artifactregistry.reader on it."
+  description = "Where the relay's image is pushed to; the nodes it runs on must be allowed to read it."
   value       = google_artifact_registry_repository.images.registry_uri
 }

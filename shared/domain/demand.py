@@ -82,7 +82,6 @@ def wanted(
     jobset = fact.jobset
     if known is not None and _is_late(jobset, known, JobSetState.ACTIVE):
         return None
-    resumed = known is not None and known.state is JobSetState.SUSPENDED
     specs = {request.replicated_job: spec_for(request, settings) for request in fact.requests}
     updates: dict[SliceId, SliceRecord] = {}
     wants: dict[SliceId, datetime | None] = dict(known.wants) if known else {}
@@ -94,7 +93,8 @@ def wanted(
         if id_ not in slices:
             updates[id_] = _asking(_new_slice(job, now), spec)
         elif _asks_otherwise(slices[id_], spec):
-            updates[id_] = replace(_asking(slices[id_], spec), respecified=resumed, due_at=now)
+            rebuild = _was_suspended_since(known, id_, jobset.generation)
+            updates[id_] = replace(_asking(slices[id_], spec), respecified=rebuild, due_at=now)
     record = _remember(jobset, known, JobSetState.ACTIVE, now, settings.cluster)
     return Demand(replace(record, wants=wants), updates)
 
@@ -102,11 +102,13 @@ def wanted(
 def changed(
     fact: JobSetChanged | Answer, known: JobSetRecord | None, now: datetime, cluster: ClusterId
 ) -> JobSetRecord | None:
-    """Say what a JobSet's new state changes; None when it is late news.
+    """Say what a JobSet's new state changes; None when it is late news, or nothing that we ever served.
 
-    A JobSet that asked for nothing yet is remembered too: its wants may be on their way, and older than this.
+    A suspension is remembered even of a JobSet that we never served: wants older than it may be on their way.
     """
-    if known is not None and _is_late(fact.jobset, known, fact.state):
+    if known is None:
+        return None if fact.state is JobSetState.ACTIVE else _remember(fact.jobset, None, fact.state, now, cluster)
+    if _is_late(fact.jobset, known, fact.state):
         return None
     return _remember(fact.jobset, known, fact.state, now, cluster)
 
@@ -161,10 +163,23 @@ def _is_late(jobset: JobSetRef, known: JobSetRecord, state: JobSetState) -> bool
     return jobset.generation < known.generation
 
 
+def _was_suspended_since(known: JobSetRecord | None, slice_: SliceId, generation: int) -> bool:
+    """Say whether the JobSet may have been suspended since the slice was last wanted, heard of or not.
+
+    A template can only be changed while its JobSet is suspended, and suspending raises the generation.
+    """
+    if known is None:
+        return False
+    if known.state is JobSetState.SUSPENDED or generation > known.generation:
+        return True
+    last = known.wants.get(slice_)
+    return last is not None and last < known.state_since
+
+
 def _remember(
     jobset: JobSetRef, known: JobSetRecord | None, state: JobSetState, now: datetime, cluster: ClusterId
 ) -> JobSetRecord:
-    same = known is not None and known.state is state
+    same = known is not None and known.state is state and known.generation >= jobset.generation
     return JobSetRecord(
         cluster=cluster,
         uid=jobset.uid,

@@ -26,6 +26,7 @@ class JobSetRecord:
     wants: Mapping[SliceId, datetime | None]
     """Its slices, and when each was last confirmed to be wanted (None: never, its pool was found)."""
     state_since: datetime
+    """When it was first heard to be in this state at a generation; a later generation starts anew."""
     seen_at: datetime
     """When the last fact about it arrived."""
     due_at: datetime | None = None

@@ -21,12 +21,19 @@ def acted(
             record = replace(record, operation=operation)
         case CreatePool(), Refused(failure):
             record = failed(record, failure, now, settings)
-        case DeletePool(attempt), Refused(failure) if failure.kind not in {
-            FailureKind.BUSY,
-            FailureKind.RATE,
-        }:
+        case DeletePool(attempt), Refused(failure) if failure.kind in {FailureKind.BUSY, FailureKind.RATE}:
+            record = _not_ordered(record, attempt)
+        case DeletePool(attempt), Refused(failure):
             sentence = f"GKE refused to delete attempt {attempt}: {failure.message}"
             record = record.turned(now, record.phase, Reason.DELETION_REFUSED, sentence)
         case _:
             return record
     return replace(record, due_at=due(record, now, settings.limits))
+
+
+def _not_ordered(record: SliceRecord, attempt: int) -> SliceRecord:
+    """Let the next look order the deletion again: it comes when the operation that was in the way has ended."""
+    return replace(
+        record,
+        leaving=tuple(replace(left, ordered_at=None) if left.attempt == attempt else left for left in record.leaving),
+    )

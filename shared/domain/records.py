@@ -46,7 +46,7 @@ class Leaving:
 
     attempt: int
     ordered_at: datetime | None = None
-    """When its deletion was last ordered."""
+    """When GKE was last told to delete it, and did not say "not now"."""
     occupant: Occupant | None = None
     """Another live Job on its hosts: it stays until that one ends."""
 

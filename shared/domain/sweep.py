@@ -90,7 +90,9 @@ def audit(
     | a pool without a record (orphan)                  | adopted: a record, and a JobSet record to ask by |
     | a pool of an attempt that its record knows not    | added to the attempts that are gone after        |
     | a READY record without its pool                   | looked at again                                  |
-    | a settled record that contradicts its JobSet      | looked at again                                  |
+    | a pool whose record thinks it was never ordered   | looked at again, and at the pool                 |
+    | a settled record that contradicts its JobSet, or  | looked at again                                  |
+    | a person who asked for its release                |                                                  |
     """
     ready = sum(record.phase is Phase.READY for record in slices.values())
     most = max(10, ready // 5)
@@ -153,18 +155,21 @@ def _guardian(record: SliceRecord, adopted: Iterable[SliceRecord], now: datetime
     )
 
 
-def _mend(record: SliceRecord, pools: Iterable[PoolSeen], jobset: JobSetRecord | None, now: datetime) -> SliceRecord:
+def _mend(record: SliceRecord, pools: Sequence[PoolSeen], jobset: JobSetRecord | None, now: datetime) -> SliceRecord:
     known = {record.attempt, *(left.attempt for left in record.leaving)}
     strays = tuple(Leaving(attempt=pool.attempt) for pool in pools if pool.attempt not in known)
-    seen = {pool.attempt for pool in pools}
-    vanished = record.phase is Phase.READY and record.attempt not in seen
-    contradicts = (
-        jobset is not None
-        and record.due_at is None
-        and record.phase is Phase.READY
-        and jobset.state is not JobSetState.ACTIVE
-    )
-    revived = record.phase is Phase.GONE and record.attempt in seen
-    if strays or vanished or contradicts or revived:
-        return replace(record, leaving=(*record.leaving, *strays), due_at=now)
-    return record
+    present = record.attempt in {pool.attempt for pool in pools}
+    vanished = record.phase is Phase.READY and not present
+    unheard_of = present and record.ordered_at is None
+    revived = present and record.phase is Phase.GONE
+    if not (strays or vanished or unheard_of or revived or _contradicts(record, jobset)):
+        return record
+    ordered_at = now if unheard_of else record.ordered_at
+    return replace(record, leaving=(*record.leaving, *strays), ordered_at=ordered_at, due_at=now)
+
+
+def _contradicts(record: SliceRecord, jobset: JobSetRecord | None) -> bool:
+    """Say whether a slice is settled as READY that its JobSet, or a person, does not want any more."""
+    if record.phase is not Phase.READY or record.due_at is not None:
+        return False
+    return record.release_requested or (jobset is not None and jobset.state is not JobSetState.ACTIVE)

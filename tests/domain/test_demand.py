@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.domain.demand import TOMBSTONE_TTL, bound, changed, counted, legitimate, standing, wanted
-from shared.domain.facts import HostsChanged, JobSetChanged, JobSetState, LeaderBound, SlicesWanted
+from shared.domain.demand import TOMBSTONE_TTL, changed, legitimate, wanted
+from shared.domain.facts import JobSetChanged, JobSetState, SlicesWanted
 from shared.domain.jobsets import JobSetRecord
-from shared.domain.records import Desire, Leaving
-from shared.domain.slices import JobSetUid, slice_id
+from shared.domain.slices import slice_id
 from tests.builders import (
     CLUSTER,
     MINUTE,
@@ -24,7 +23,6 @@ from tests.builders import (
     a_record,
     a_request,
     a_spec,
-    an_occupant,
     leaders_wait,
     settings,
 )
@@ -79,6 +77,47 @@ def test_a_resumed_jobset_that_asks_for_something_else_respecifies_its_slices() 
     assert (str(after.spec.topology), after.respecified) == ("4x8", True)
 
 
+@pytest.mark.parametrize(
+    "news",
+    [
+        pytest.param([(2, JobSetState.SUSPENDED)], id="suspended, then wanted"),
+        pytest.param([(2, JobSetState.SUSPENDED), (3, JobSetState.ACTIVE)], id="resumed before it is wanted"),
+        pytest.param([(3, JobSetState.ACTIVE)], id="the suspension was too short to be seen"),
+        pytest.param([], id="nothing but the want was heard"),
+    ],
+)
+def test_however_a_resume_is_heard_of_another_request_respecifies(news: list[tuple[int, JobSetState]]) -> None:
+    record = a_record(ordered_at=NOW)
+    known: JobSetRecord | None = a_jobset(generation=1)
+    for generation, state in news:
+        change = JobSetChanged(jobset=a_jobset_ref(generation=generation), state=state)
+        known = changed(change, known, NOW + MINUTE, CLUSTER)
+    fact = replace(at_generation(3), requests=(a_request(topology="4x8"),))
+    demand = wanted(fact, known, {record.id: record}, LATER, settings())
+    assert demand is not None
+    assert demand.slices[record.id].respecified
+
+
+def test_leaders_that_are_told_of_one_after_the_other_all_respecify_their_slices() -> None:
+    records = [a_record(job=a_job(index=index), ordered_at=NOW) for index in (0, 1)]
+    known = a_jobset(generation=2, state=JobSetState.SUSPENDED, wants=dict.fromkeys([r.id for r in records], NOW))
+    known = replace(known, state_since=NOW + MINUTE)
+    for index, record in enumerate(records):
+        fact = leaders_wait(index, jobset=a_jobset_ref(generation=3), requests=(a_request(topology="4x8"),))
+        demand = wanted(fact, known, {record.id: record}, LATER, settings())
+        assert demand is not None
+        assert demand.slices[record.id].respecified
+        known = demand.jobset
+
+
+def test_another_request_at_the_same_generation_does_not_respecify() -> None:
+    record = a_record(ordered_at=NOW)
+    fact = replace(at_generation(1), requests=(a_request(topology="4x8"),))
+    demand = wanted(fact, a_jobset(generation=1), {record.id: record}, LATER, settings())
+    assert demand is not None
+    assert not demand.slices[record.id].respecified
+
+
 def test_new_settings_do_not_touch_the_spec_of_a_slice_that_may_have_a_pool() -> None:
     record = a_record(ordered_at=NOW)
     moved = settings(zone="us-central2-a")
@@ -105,9 +144,17 @@ def test_an_end_makes_a_tombstone_even_of_a_jobset_that_was_never_heard_of(state
     assert want(at_generation(9), record) is None
 
 
-@pytest.mark.parametrize("state", [JobSetState.ACTIVE, JobSetState.SUSPENDED])
-def test_a_jobset_that_never_wanted_anything_of_us_is_not_remembered(state: JobSetState) -> None:
-    assert changed(JobSetChanged(jobset=a_jobset_ref(), state=state), None, NOW, CLUSTER) is None
+def test_a_jobset_that_never_wanted_anything_of_us_is_not_remembered() -> None:
+    assert changed(JobSetChanged(jobset=a_jobset_ref(), state=JobSetState.ACTIVE), None, NOW, CLUSTER) is None
+
+
+def test_a_want_that_a_suspension_overtook_buys_nothing() -> None:
+    suspension = JobSetChanged(jobset=a_jobset_ref(generation=2), state=JobSetState.SUSPENDED)
+    suspended = changed(suspension, None, NOW, CLUSTER)
+    assert suspended is not None
+    assert (suspended.state, suspended.wants, suspended.expire_at) == (JobSetState.SUSPENDED, {}, None)
+    assert want(at_generation(1), suspended) is None
+    assert want(at_generation(3), suspended) is not None
 
 
 facts = st.lists(
@@ -154,89 +201,6 @@ def test_suspend_and_resume_are_ordered_by_generation_not_by_arrival(order: list
     known = told(news * 2 if doubled else news)
     assert known is not None
     assert (known.state, known.generation) == (JobSetState.SUSPENDED, 4)
-
-
-def hosts(**changes: int) -> HostsChanged:
-    fields = {"attempt": 1, "usable": 3, "joined": 4, "sequence": 7}
-    return HostsChanged(slice_id=a_record().id, **{**fields, **changes})
-
-
-@pytest.mark.parametrize(
-    ("fact", "counts"),
-    [
-        pytest.param(hosts(), True, id="news"),
-        pytest.param(hosts(attempt=2), False, id="of another attempt"),
-        pytest.param(hosts(sequence=4), False, id="older than what is known"),
-        pytest.param(hosts(usable=0, joined=0), False, id="nothing new"),
-    ],
-)
-def test_a_count_of_hosts_is_taken_in_where_it_is_news(fact: HostsChanged, counts: bool) -> None:
-    after = counted(fact, a_record(hosts_sequence=5, due_at=None), LATER)
-    assert (after is not None) is counts
-    if after is not None:
-        assert (after.hosts_usable, after.hosts_joined, after.hosts_sequence, after.due_at) == (3, 4, 7, LATER)
-
-
-def leader(jobset: str = "llama", *, on: bool = True, attempt: int = 1) -> LeaderBound:
-    return LeaderBound(slice_id=a_record().id, attempt=attempt, occupant=an_occupant(jobset), bound=on)
-
-
-def test_a_leader_comes_and_goes() -> None:
-    occupied = bound(leader(), a_record(), NOW)
-    assert occupied is not None
-    assert occupied.occupant == an_occupant()
-    free = bound(leader(on=False), occupied, NOW)
-    assert free is not None
-    assert free.occupant is None
-
-
-def test_late_news_of_an_earlier_leader_does_not_evict_the_present_one() -> None:
-    occupied = a_record(occupant=an_occupant(pod_uid="pod-after-restart"))
-    assert bound(leader(on=False), occupied, NOW) is None
-
-
-def test_a_leader_on_an_earlier_attempt_keeps_that_one() -> None:
-    record = a_record(attempt=2, leaving=(Leaving(attempt=1),))
-    after = bound(leader("other"), record, NOW)
-    assert after is not None
-    assert after.occupant is None
-    assert after.leaving == (Leaving(attempt=1, occupant=an_occupant("other")),)
-
-
-@pytest.mark.parametrize(
-    ("jobsets", "desire"),
-    [
-        pytest.param([a_jobset()], Desire.PRESENT, id="active"),
-        pytest.param([], Desire.PRESENT, id="unknown: silence does not delete"),
-        pytest.param([a_jobset(state=JobSetState.SUSPENDED)], Desire.ABSENT, id="suspended"),
-        *(pytest.param([a_jobset(state=end)], Desire.ABSENT, id=end) for end in ENDS),
-    ],
-)
-def test_a_slice_is_wanted_as_its_jobset_stands(jobsets: list[JobSetRecord], desire: Desire) -> None:
-    record = standing(a_record(), {jobset.uid: jobset for jobset in jobsets})
-    assert record.desire is desire
-
-
-def test_a_release_that_a_person_asked_for_goes_before_what_the_jobset_wants() -> None:
-    assert standing(a_record(release_requested=True), {a_jobset().uid: a_jobset()}).desire is Desire.ABSENT
-
-
-@pytest.mark.parametrize(
-    ("state", "stays"),
-    [
-        pytest.param(None, True, id="a JobSet that is not known lives"),
-        pytest.param(JobSetState.ACTIVE, True, id="active"),
-        pytest.param(JobSetState.SUSPENDED, False, id="suspended"),
-        pytest.param(JobSetState.FAILED, False, id="failed"),
-    ],
-)
-def test_an_occupant_counts_while_its_jobset_lives(state: JobSetState | None, stays: bool) -> None:
-    guest = an_occupant("other")
-    jobsets = [] if state is None else [a_jobset(uid=JobSetUid("uid-other"), state=state)]
-    record = a_record(attempt=2, occupant=guest, leaving=(Leaving(attempt=1, occupant=guest),))
-    after = standing(record, {jobset.uid: jobset for jobset in jobsets})
-    assert (after.occupant is not None) is stays
-    assert (after.leaving[0].occupant is not None) is stays
 
 
 def test_a_tombstone_outlives_every_message() -> None:

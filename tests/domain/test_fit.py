@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -135,7 +136,7 @@ def test_a_reservations_project_without_a_reservation_is_refused() -> None:
         pytest.param({"chips_per_pod": 3}, "google.com/tpu", id="three chips"),
     ],
 )
-def test_an_impossible_request_is_refused_by_its_field(changes: dict[str, object], field: str) -> None:
+def test_an_impossible_request_is_refused_by_its_field(changes: dict[str, Any], field: str) -> None:
     verdict = verdict_of(a_request(**changes))
     assert verdict.reason is Reason.IMPOSSIBLE_SHAPE
     assert field in verdict.sentence
@@ -144,7 +145,7 @@ def test_an_impossible_request_is_refused_by_its_field(changes: dict[str, object
 
 
 def test_what_the_relay_read_and_what_the_selector_says_must_agree() -> None:
-    verdict = verdict_of(a_request(topology="4x8"))
+    verdict = verdict_of(a_request(topology="4x8", node_selector=tuple(SHAPE.items())))
     assert (verdict.reason, "gke-tpu-topology" in verdict.sentence) == (Reason.DOES_NOT_FIT, True)
 
 

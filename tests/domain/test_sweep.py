@@ -133,3 +133,31 @@ def test_more_orphans_than_one_audit_takes_on_are_left_to_a_person() -> None:
     lost = [a_record(job=a_job(uid=JobSetUid(f"uid-{number}"))) for number in range(14)]
     findings = audited(records=[], pools=[a_pool(record) for record in lost])
     assert (len(findings.adopted), findings.left_out) == (10, 4)
+
+
+@pytest.mark.parametrize("phase", [Phase.GONE, Phase.WAITING, Phase.QUEUED, Phase.BLOCKED])
+def test_a_pool_that_its_record_believes_was_never_ordered_will_be_looked_at(phase: Phase) -> None:
+    """An order was never heard of again, the next one refused: the pool of the first is there all the same."""
+    record = a_record(phase=phase, ordered_at=None, due_at=None)
+    findings = audited(records=[record], pools=[a_pool(record)], jobsets=[a_jobset(state=JobSetState.COMPLETED)])
+    ((_, after),) = findings.mended
+    assert (after.ordered_at, after.due_at, after.leaving) == (NOW, NOW, ())
+
+
+def test_a_release_that_a_person_asked_for_in_the_record_alone_is_found() -> None:
+    record = a_record(**SERVING, release_requested=True)
+    ((_, after),) = audited(records=[record], pools=[a_pool(record)]).mended
+    assert after.due_at == NOW
+
+
+def test_two_pools_of_one_lost_slice_are_one_record_of_the_later_attempt() -> None:
+    lost = a_record()
+    findings = audited(records=[], pools=[a_pool(lost, 2), a_pool(lost, 1)])
+    assert [adopted.attempt for adopted in findings.adopted] == [2]
+
+
+def test_the_cap_on_orphans_grows_with_a_fifth_of_what_is_ready() -> None:
+    serving = [a_record(**SERVING, job=a_job(index=index)) for index in range(60)]
+    lost = [a_record(job=a_job(uid=JobSetUid(f"uid-{number}"))) for number in range(14)]
+    findings = audited(records=serving, pools=[a_pool(record) for record in [*serving, *lost]])
+    assert (len(findings.adopted), findings.left_out) == (12, 2)

@@ -56,8 +56,8 @@ def latency_lines(found: Mapping[str, float]) -> Iterator[str]:
     yield f"p50 {statistics.median(seconds):.2f} s, max {max(seconds):.2f} s, over {len(seconds)} slices."
     yield "Measured: from the moment a watch of the Kubernetes API shows a leader pod with PodScheduled=False"
     yield "to the arrival of the slice's first CreateNodePool at GKE, both on this machine. In between: relay,"
-    yield "Pub/Sub emulator, receive, Firestore emulator, reconcile. GKE and the cluster are simulated, and how"
-    yield "long they take to make hosts says nothing about the real ones."
+    yield "Pub/Sub emulator, receive, Firestore emulator, reconcile; for the first slices also the loading of clients."
+    yield "GKE and the cluster are simulated: how long they take to make hosts says nothing about the real ones."
 
 
 def leftover_lines(leftovers: Leftovers) -> Iterator[str]:

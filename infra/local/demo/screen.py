@@ -75,7 +75,10 @@ def opened(console: Console) -> Iterator[Screen]:
 
 
 def drawn(table_rows: Sequence[Row]) -> Table:
-    table = Table(*COLUMNS)
+    """On a narrow terminal the slices' names are folded, and nothing else."""
+    table = Table()
+    for name in COLUMNS:
+        table.add_column(name, no_wrap=name != "slice", overflow="fold")
     for row in table_rows:
         table.add_row(*row.cells, style=COLOURS.get(row.phase))
     return table

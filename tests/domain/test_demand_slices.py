@@ -1,0 +1,118 @@
+"""From facts about hosts, leaders and JobSets to how a slice stands."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shared.domain.demand import bound, counted, standing
+from shared.domain.facts import HostsChanged, JobSetState, LeaderBound
+from shared.domain.jobsets import JobSetRecord
+from shared.domain.records import Desire, Leaving
+from shared.domain.slices import JobSetUid
+from tests.builders import MINUTE, NOW, a_jobset, a_record, an_occupant
+
+LATER = NOW + 5 * MINUTE
+ENDS = [state for state in JobSetState if state.ended]
+
+
+def hosts(**changes: int) -> HostsChanged:
+    fields = {"attempt": 1, "usable": 3, "joined": 4, "sequence": 7}
+    return HostsChanged(slice_id=a_record().id, **{**fields, **changes})
+
+
+@pytest.mark.parametrize(
+    ("fact", "counts"),
+    [
+        pytest.param(hosts(), True, id="news"),
+        pytest.param(hosts(attempt=2), False, id="of another attempt"),
+        pytest.param(hosts(sequence=4), False, id="older than what is known"),
+        pytest.param(hosts(usable=0, joined=0), False, id="nothing new"),
+    ],
+)
+def test_a_count_of_hosts_is_taken_in_where_it_is_news(fact: HostsChanged, counts: bool) -> None:
+    after = counted(fact, a_record(hosts_sequence=5, due_at=None), LATER)
+    assert (after is not None) is counts
+    if after is not None:
+        assert (after.hosts_usable, after.hosts_joined, after.hosts_sequence, after.due_at) == (3, 4, 7, LATER)
+
+
+counts = st.lists(st.tuples(st.integers(0, 4), st.integers(1, 4)), min_size=1, max_size=6, unique=True)
+
+
+@given(counts, st.randoms(use_true_random=False))
+def test_counts_that_all_differ_converge_to_the_latest_in_any_order(
+    pairs: list[tuple[int, int]], chance: Random
+) -> None:
+    story = [hosts(usable=usable, joined=joined, sequence=at) for at, (usable, joined) in enumerate(pairs, start=1)]
+    news = [*story, *story]
+    chance.shuffle(news)
+    record = a_record()
+    for fact in news:
+        record = counted(fact, record, LATER) or record
+    assert (record.hosts_usable, record.hosts_joined) == pairs[-1]
+
+
+def leader(jobset: str = "llama", *, on: bool = True, attempt: int = 1) -> LeaderBound:
+    return LeaderBound(slice_id=a_record().id, attempt=attempt, occupant=an_occupant(jobset), bound=on)
+
+
+def test_a_leader_comes_and_goes() -> None:
+    occupied = bound(leader(), a_record(), NOW)
+    assert occupied is not None
+    assert occupied.occupant == an_occupant()
+    free = bound(leader(on=False), occupied, NOW)
+    assert free is not None
+    assert free.occupant is None
+
+
+def test_late_news_of_an_earlier_leader_does_not_evict_the_present_one() -> None:
+    occupied = a_record(occupant=an_occupant(pod_uid="pod-after-restart"))
+    assert bound(leader(on=False), occupied, NOW) is None
+
+
+def test_a_leader_on_an_earlier_attempt_keeps_that_one() -> None:
+    record = a_record(attempt=2, leaving=(Leaving(attempt=1),))
+    after = bound(leader("other"), record, NOW)
+    assert after is not None
+    assert after.occupant is None
+    assert after.leaving == (Leaving(attempt=1, occupant=an_occupant("other")),)
+
+
+@pytest.mark.parametrize(
+    ("jobsets", "desire"),
+    [
+        pytest.param([a_jobset()], Desire.PRESENT, id="active"),
+        pytest.param([], Desire.PRESENT, id="unknown: silence does not delete"),
+        pytest.param([a_jobset(state=JobSetState.SUSPENDED)], Desire.ABSENT, id="suspended"),
+        *(pytest.param([a_jobset(state=end)], Desire.ABSENT, id=end) for end in ENDS),
+    ],
+)
+def test_a_slice_is_wanted_as_its_jobset_stands(jobsets: list[JobSetRecord], desire: Desire) -> None:
+    record = standing(a_record(), {jobset.uid: jobset for jobset in jobsets})
+    assert record.desire is desire
+
+
+def test_a_release_that_a_person_asked_for_goes_before_what_the_jobset_wants() -> None:
+    assert standing(a_record(release_requested=True), {a_jobset().uid: a_jobset()}).desire is Desire.ABSENT
+
+
+@pytest.mark.parametrize(
+    ("state", "stays"),
+    [
+        pytest.param(None, True, id="a JobSet that is not known lives"),
+        pytest.param(JobSetState.ACTIVE, True, id="active"),
+        pytest.param(JobSetState.SUSPENDED, False, id="suspended"),
+        pytest.param(JobSetState.FAILED, False, id="failed"),
+    ],
+)
+def test_an_occupant_counts_while_its_jobset_lives(state: JobSetState | None, stays: bool) -> None:
+    guest = an_occupant("other")
+    jobsets = [] if state is None else [a_jobset(uid=JobSetUid("uid-other"), state=state)]
+    record = a_record(attempt=2, occupant=guest, leaving=(Leaving(attempt=1, occupant=guest),))
+    after = standing(record, {jobset.uid: jobset for jobset in jobsets})
+    assert (after.occupant is not None) is stays
+    assert (after.leaving[0].occupant is not None) is stays

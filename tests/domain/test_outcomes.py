@@ -1,0 +1,54 @@
+"""What an action's outcome makes of the record."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from shared.domain.decide import decide
+from shared.domain.decisions import DeletePool, Reason
+from shared.domain.observations import Absent, Creating, Failure, FailureKind, Refused, Sight, Started
+from shared.domain.outcomes import acted
+from shared.domain.records import Desire, Leaving, Phase, SliceRecord
+from tests.builders import NOW, a_record, settings
+
+MOMENT = timedelta(milliseconds=500)
+DELETE = DeletePool(1)
+
+
+def leaving() -> SliceRecord:
+    """Give a slice whose first pool's deletion is ordered at this moment."""
+    return a_record(
+        desire=Desire.ABSENT,
+        phase=Phase.RELEASING,
+        reason=Reason.DELETION_STARTED,
+        attempt=2,
+        leaving=(Leaving(attempt=1, ordered_at=NOW),),
+    )
+
+
+def next_actions(record: SliceRecord) -> tuple[object, ...]:
+    """Look again a moment later; the pool is still there."""
+    return decide(record, Sight(Absent(), {1: Creating()}), NOW + MOMENT, settings()).actions
+
+
+@pytest.mark.parametrize("kind", [FailureKind.BUSY, FailureKind.RATE])
+def test_a_deletion_that_came_too_early_is_ordered_again_at_the_next_look(kind: FailureKind) -> None:
+    record = acted(leaving(), DELETE, Refused(Failure(kind, "not now")), NOW, settings())
+    assert (record.phase, record.reason) == (Phase.RELEASING, Reason.DELETION_STARTED)
+    assert record.due_at == NOW + settings().limits.delete_again
+    assert next_actions(record) == (DELETE,)
+
+
+def test_a_deletion_that_is_under_way_is_not_ordered_at_every_look() -> None:
+    record = acted(leaving(), DELETE, Started("operation-1"), NOW, settings())
+    assert next_actions(record) == ()
+
+
+def test_a_deletion_that_is_refused_for_good_is_told_and_not_ordered_at_every_look() -> None:
+    failure = Failure(FailureKind.CONFIGURATION, "missing permission")
+    record = acted(leaving(), DELETE, Refused(failure), NOW, settings())
+    assert record.reason is Reason.DELETION_REFUSED
+    assert "missing permission" in record.sentence
+    assert next_actions(record) == ()

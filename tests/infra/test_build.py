@@ -1,0 +1,74 @@
+"""What cloudbuild.yaml says; what its scripts do is in test_build_scripts.py."""
+
+import re
+import tomllib
+
+from tests.infra.sources import BUILD, ROOT, STEPS, blocks, resource
+
+HEADER = (ROOT / "cloudbuild.yaml").read_text().partition("\nsteps:")[0]
+
+
+def options(step: str) -> dict[str, str]:
+    """Give the options of a step of Terraform: `-out=plan` is `{"-out": "plan"}`."""
+    return dict(re.findall(r"^(-[a-z-]+)=(.*)$", "\n".join(STEPS[step]["args"]), flags=re.MULTILINE))
+
+
+def test_the_steps_come_in_this_order() -> None:
+    assert [step["id"] for step in BUILD["steps"]] == ["check", "stage", "init", "plan", "apply", "image", "roll-out"]
+    assert not [step for step in BUILD["steps"] if "waitFor" in step or "allowFailure" in step]
+
+
+def test_every_step_runs_in_a_stated_version() -> None:
+    for step in BUILD["steps"]:
+        assert re.search(r":\d+\.\d+\.\d+(-[a-z]+)?$", step["name"]), step["name"]
+
+
+def test_terraform_is_one_version_everywhere() -> None:
+    [terraform] = blocks("terraform")
+    images = {STEPS[step]["name"] for step in ("init", "plan", "apply")}
+
+    assert images == {f"hashicorp/terraform:{terraform['required_version'].removeprefix('~> ')}"}
+
+
+def test_the_functions_run_on_the_python_that_checked_them() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    [config] = resource("google_cloudfunctions2_function", "function")["build_config"]
+    [version] = re.findall(r"^python:(\d+\.\d+)\.", STEPS["check"]["name"])
+
+    assert config["runtime"] == f"python{version.replace('.', '')}"
+    assert project["tool"]["mypy"]["python_version"] == version
+
+
+def test_what_is_applied_is_what_was_planned() -> None:
+    assert STEPS["apply"]["args"][-1] == options("plan")["-out"]
+    assert {STEPS[step]["args"][0] for step in ("init", "plan", "apply")} == {"-chdir=infra/terraform"}
+    assert "-auto-approve" not in STEPS["apply"]["args"]
+
+
+def test_every_variable_without_a_default_is_given() -> None:
+    given = set(re.findall(r"^-var=(\w+)=", "\n".join(STEPS["plan"]["args"]), flags=re.MULTILINE))
+
+    assert given == {name for block in blocks("variable") for name, body in block.items() if "default" not in body}
+
+
+def test_the_command_at_its_head_gives_every_substitution() -> None:
+    steps = "\n".join(line for step in BUILD["steps"] for line in (*step.get("args", ()), step.get("script", "")))
+    used = set(re.findall(r"\$\{(_[A-Z_]+)\}", steps))
+
+    assert used == set(re.findall(r"(_[A-Z_]+)=", HEADER))
+    assert "substitutions" not in BUILD, "a default is somebody's own value"
+
+
+def test_the_image_goes_to_the_repository_that_terraform_made() -> None:
+    repository = resource("google_artifact_registry_repository", "images")["repository_id"]
+    for step in ("image", "roll-out"):
+        [image] = re.findall(r'^image="(.*)"$', STEPS[step]["script"], flags=re.MULTILINE)
+        assert image == f"${{_REGION}}-docker.pkg.dev/${{PROJECT_ID}}/{repository}/relay:${{BUILD_ID}}"
+
+
+def test_every_script_stops_at_its_first_error() -> None:
+    scripts = [step["script"] for step in BUILD["steps"] if "script" in step]
+
+    assert len(scripts) == 4
+    assert all(script.startswith("#!/usr/bin/env bash\nset -euo pipefail\n") for script in scripts)
+    assert BUILD["options"]["automapSubstitutions"] is True

@@ -1,0 +1,62 @@
+"""The settings of clusters as files."""
+
+import re
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from shared.domain.clusters import Limits, PoolSettings
+from shared.domain.slices import ClusterId
+from shared.wire.cluster_settings import decode_settings, encode_settings
+from tests.infra.sources import ROOT
+
+CLUSTERS = sorted((ROOT / "infra" / "clusters").glob("*/*.yaml"))
+EXAMPLE = ROOT / "infra" / "clusters" / "example-project" / "example-cluster.yaml"
+
+
+def read(path: Path) -> dict[str, Any]:
+    document: dict[str, Any] = yaml.safe_load(path.read_text())
+    return document
+
+
+def names(document: dict[str, Any], above: str = "") -> set[str]:
+    """Give every field as a path: `limits.retries.rate.first`."""
+    found = set()
+    for name, value in document.items():
+        inner = names(value, f"{above}{name}.") if isinstance(value, dict) else {f"{above}{name}"}
+        found |= {field.lower() for field in inner}
+    return found
+
+
+@pytest.mark.parametrize("path", CLUSTERS, ids=lambda path: path.stem)
+def test_it_is_read_without_a_complaint(path: Path) -> None:
+    settings = decode_settings(ClusterId(path.stem), read(path), "")
+
+    assert settings.cluster == path.stem
+    assert re.fullmatch(r"[a-z]([-a-z0-9]*[a-z0-9])?", path.stem), "it is part of the names of topics"
+
+
+def test_the_example_names_every_field_there_is() -> None:
+    settings = decode_settings(ClusterId("example-cluster"), read(EXAMPLE), "")
+    for_people = {"note"}
+
+    assert names(read(EXAMPLE)) == names(encode_settings(settings)) | for_people
+
+
+def test_the_example_shows_the_defaults() -> None:
+    settings = decode_settings(ClusterId("example-cluster"), read(EXAMPLE), "")
+
+    assert settings.limits == Limits()
+    assert replace(settings.pools, service_account=None) == PoolSettings()
+
+
+def test_every_field_of_the_example_is_explained() -> None:
+    lines = EXAMPLE.read_text().splitlines()
+    plain = {"boot_disk_gb", "first", "longest", "unknown"}  # their names say it
+    for before, line in pairwise(lines):
+        if name := re.match(r"\s*(\w+):", line):
+            assert "#" in line or before.lstrip().startswith("#") or name[1] in plain, line

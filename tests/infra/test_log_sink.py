@@ -1,0 +1,69 @@
+"""The filter of the log sink, against what the reader of its entries takes."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from shared.domain.slices import ClusterId, JobRef, JobSetUid, pool_name, slice_id
+from shared.wire.operations import ended_operation
+from tests.infra.sources import ROOT, resource
+
+FILTER = resource("google_logging_project_sink", "operations")["filter"].replace('\\"', '"')
+ENTRIES = sorted((ROOT / "tests" / "events").glob("log_*.json"))
+
+
+def asked_of(field: str) -> re.Pattern[str]:
+    """Give the pattern that the filter compares a field with; the logging language's patterns match anywhere."""
+    [pattern] = re.findall(rf'{re.escape(field)}=~"([^"]+)"', FILTER)
+    return re.compile(pattern)
+
+
+def job(jobset: str, index: int = 0) -> JobRef:
+    return JobRef(
+        cluster=ClusterId("demo"),
+        namespace="team-a",
+        jobset=jobset,
+        uid=JobSetUid("6f5b1f39-6f0c-4a53-9f4c-2f6f0a2b9a11"),
+        replicated_job="slice",
+        index=index,
+    )
+
+
+@pytest.mark.parametrize("jobset", ["a", "train", "llama-3.1-405b-pretraining-on-sixteen-slices", "9", "x--y"])
+@pytest.mark.parametrize("index", [0, 15, 1023])
+@pytest.mark.parametrize("attempt", [1, 10, 9999])
+def test_every_name_of_our_pools_passes(jobset: str, index: int, attempt: int) -> None:
+    assert asked_of("resource.labels.nodepool_name").search(pool_name(slice_id(job(jobset, index)), attempt))
+
+
+@pytest.mark.parametrize("name", ["default-pool", "tpu-pool", "tpu-v5e-16", "my-tpu-a-aaaaaaaaaaaaa-1"])
+def test_the_pools_of_others_do_not(name: str) -> None:
+    assert not asked_of("resource.labels.nodepool_name").search(name)
+
+
+@pytest.mark.parametrize("path", ENTRIES, ids=lambda path: path.stem)
+def test_the_filter_lets_through_what_the_reader_reads(path: Path) -> None:
+    entry = json.loads(path.read_text())
+    operation = entry.get("operation")
+    passes = (
+        entry["resource"]["type"] == "gke_nodepool"
+        and entry["protoPayload"]["serviceName"] == "container.googleapis.com"
+        and asked_of("protoPayload.methodName").search(entry["protoPayload"]["methodName"]) is not None
+        and asked_of("resource.labels.nodepool_name").search(entry["resource"]["labels"]["nodepool_name"]) is not None
+        and (operation.get("last", False) if operation else entry["severity"] in {"ERROR", "CRITICAL"})
+    )
+
+    assert passes == (ended_operation(path.read_bytes()) is not None)
+
+
+def test_it_asks_for_nothing_else() -> None:
+    assert re.sub(r'=~"[^"]+"', "=~…", FILTER).split("\nAND ") == [
+        'resource.type="gke_nodepool"',
+        'log_id("cloudaudit.googleapis.com/activity")',
+        'protoPayload.serviceName="container.googleapis.com"',
+        "protoPayload.methodName=~…",
+        "resource.labels.nodepool_name=~…",
+        "(operation.last=true OR (NOT operation:* AND severity>=ERROR))",
+    ]

@@ -1,0 +1,226 @@
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Iterator, Mapping
+
+import pytest
+import yaml
+
+from infra.local import messaging
+from relay.settings import Settings as RelaySettings
+from shared.adapters import pubsub
+from shared.settings import Settings, SettingsError
+from tests.infra.sources import FILES, ROOT, TERRAFORM, attributes, blocks, local, resource
+
+MESSAGING = messaging.read()
+FUNCTIONS: Mapping[str, Mapping[str, list[str]]] = local("functions")
+REFERENCE = re.compile(r"(?<![\w.])(?:(data)\.)?(google_\w+|archive_\w+|local|var)\.(\w+)")
+
+
+class Asked(dict[str, str]):
+    """An environment that remembers what was looked up."""
+
+    def __init__(self, given: Mapping[str, str]) -> None:
+        super().__init__(given)
+        self.names: set[str] = set()
+
+    def get(self, name: str, default: str | None = None) -> str | None:  # type: ignore[override] # str keys suffice
+        self.names.add(name)
+        return super().get(name, default)
+
+
+def service_config() -> Mapping[str, object]:
+    [config] = resource("google_cloudfunctions2_function", "function")["service_config"]
+    found: Mapping[str, object] = config
+    return found
+
+
+def entry_points() -> set[str]:
+    tree = ast.parse((ROOT / "functions" / "main.py").read_text())
+    decorated = {node.name for node in tree.body if isinstance(node, ast.FunctionDef) and node.decorator_list}
+    return {name for name in decorated if not name.startswith("_")}
+
+
+def strings(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for inner in value.values():
+            yield from strings(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from strings(inner)
+
+
+def test_each_function_is_an_entry_point_and_is_pushed_to() -> None:
+    assert set(FUNCTIONS) == entry_points() == set(MESSAGING.functions)
+    function = resource("google_cloudfunctions2_function", "function")
+    assert function["for_each"] == "${local.functions}"
+    assert function["build_config"][0]["entry_point"] == "${each.key}"
+
+
+def test_a_function_is_told_what_it_asks_for_and_nothing_of_the_local_stack() -> None:
+    told = service_config()["environment_variables"]
+    assert isinstance(told, dict)
+    asked = Asked(dict.fromkeys(told, "demo-project"))
+    Settings.from_env(asked)
+
+    assert set(told) == {name for name in asked.names if not name.endswith("_EMULATOR_HOST")}
+    for name in told:
+        with pytest.raises(SettingsError, match=name):
+            Settings.from_env({other: "demo-project" for other in told if other != name})
+
+
+def test_no_function_has_a_public_address() -> None:
+    assert service_config()["ingress_settings"] == "ALLOW_INTERNAL_ONLY"
+    assert not [text for text in strings(FILES) if "allUsers" in text or "allAuthenticatedUsers" in text]
+    invokers = [
+        body
+        for block in blocks("resource")
+        for bodies in block.values()
+        for body in bodies.values()
+        if body.get("role") == "roles/run.invoker"
+    ]
+    assert invokers == [resource("google_cloud_run_v2_service_iam_member", "push")]
+    assert invokers[0]["member"] == "${google_service_account.push[each.key].member}"
+
+
+def test_a_function_serves_as_many_requests_at_once_as_its_framework_has_threads() -> None:
+    config = service_config()
+    assert config["max_instance_request_concurrency"] == 4 * int(str(config["available_cpu"]))
+
+
+def test_every_subscription_is_retried_kept_for_ever_and_given_up_somewhere() -> None:
+    subscription = resource("google_pubsub_subscription", "subscription")
+    assert subscription["expiration_policy"] == [{"ttl": ""}]
+    assert subscription["retry_policy"] == [
+        {"minimum_backoff": "${each.value.minimum_backoff}", "maximum_backoff": "${each.value.maximum_backoff}"}
+    ]
+    dynamic = {kind: body for block in subscription["dynamic"] for kind, body in block.items()}
+    assert dynamic["dead_letter_policy"]["for_each"] == "${each.value.dead_letter_topic[*]}"
+    assert {row.name for row in MESSAGING.subscriptions if row.dead_letter_topic is None} == {"dead-letters"}
+
+
+def test_a_push_names_the_topic_in_its_path_and_the_service_as_its_audience() -> None:
+    dynamic = resource("google_pubsub_subscription", "subscription")["dynamic"]
+    [push] = [body for block in dynamic for kind, body in block.items() if kind == "push_config"]
+    [content] = push["content"]
+    [token] = content["oidc_token"]
+    service = "google_cloudfunctions2_function.function[push_config.value].service_config[0].uri"
+
+    assert content["push_endpoint"] == f'${{join("/", [{service}, google_pubsub_topic.topic[each.value.topic].id])}}'
+    assert token["audience"] == f"${{{service}}}"
+    assert token["service_account_email"] == "${google_service_account.push[push_config.value].email}"
+
+
+def test_every_topic_is_written_to_and_read() -> None:
+    functions = {topic for function in FUNCTIONS.values() for topic in function["publishes_to"]}
+    relays = {topic for topic in MESSAGING.topics if "{cluster}" in topic}
+    schedules = {schedule.topic for schedule in MESSAGING.schedules}
+    given_up = {row.dead_letter_topic for row in MESSAGING.subscriptions if row.dead_letter_topic}
+    sink = set(re.findall(r'topic\["([-a-z]+)"\]', json.dumps(FILES["log_sink.tf"]).replace("\\", "")))
+
+    assert sink == {"cloud-operations"}
+    assert functions | relays | schedules | given_up | sink == set(MESSAGING.topics)
+    assert {row.topic for row in MESSAGING.subscriptions} == set(MESSAGING.topics)
+
+
+def test_functions_publish_where_the_bus_does_and_the_relay_has_its_own() -> None:
+    assert {topic for function in FUNCTIONS.values() for topic in function["publishes_to"]} == {
+        pubsub.NUDGES,
+        pubsub.SLICE_UPDATES,
+    }
+    settings = RelaySettings.read({"CLUSTER": "demo", "GOOGLE_CLOUD_PROJECT": "demo-project"})
+    of_cluster = MESSAGING.of_cluster("demo")
+    assert settings.topic.rpartition("/")[2] in of_cluster.topics
+    assert settings.subscription.rpartition("/")[2] in {row.name for row in of_cluster.subscriptions}
+
+
+def test_only_reconcile_may_change_a_cluster_or_act_as_its_nodes() -> None:
+    changing = {
+        name
+        for name, function in FUNCTIONS.items()
+        if any(not permission.endswith((".get", ".list")) for permission in function["gke"])
+    }
+    assert changing == {"reconcile"}
+    assert FUNCTIONS["receive"]["gke"] == []
+    actor = resource("google_service_account_iam_member", "nodes")
+    assert actor["member"] == '${google_service_account.function["reconcile"].member}'
+
+
+def test_nobody_owns_edits_or_administers() -> None:
+    roles = {role for text in strings(FILES) for role in re.findall(r"roles/[\w.]+", text)}
+
+    assert roles == {
+        "roles/artifactregistry.writer",
+        "roles/datastore.user",
+        "roles/iam.serviceAccountUser",
+        "roles/logging.logWriter",
+        "roles/pubsub.publisher",
+        "roles/pubsub.subscriber",
+        "roles/run.invoker",
+        "roles/storage.objectViewer",
+    }
+
+
+def test_each_function_runs_as_itself() -> None:
+    assert service_config()["service_account_email"] == "${google_service_account.function[each.key].email}"
+    accounts = [
+        list(block["google_service_account"]) for block in blocks("resource") if "google_service_account" in block
+    ]
+    assert sorted(accounts) == [["build"], ["function"], ["push"]]
+    for kind in ("function", "push"):
+        assert resource("google_service_account", kind)["for_each"] == "${local.functions}"
+
+
+def test_the_relay_is_known_by_the_account_that_its_manifest_names() -> None:
+    manifest = yaml.safe_load_all((ROOT / "infra" / "kubernetes" / "relay.yaml").read_text())
+    [account] = [obj["metadata"] for obj in manifest if obj["kind"] == "ServiceAccount"]
+    [variable] = [block["relay_identity"] for block in blocks("variable") if "relay_identity" in block]
+
+    assert variable["default"] == {"namespace": account["namespace"], "service_account": account["name"]}
+
+
+def test_what_is_declared_of_the_records_is_all_carried_over() -> None:
+    declared = json.loads((ROOT / "infra" / "firestore.indexes.json").read_text())
+
+    assert set(declared) == {"indexes", "fieldOverrides"}
+    for index in declared["indexes"]:
+        assert set(index) == {"collectionGroup", "queryScope", "fields"}
+        assert all(set(field) == {"fieldPath", "order"} for field in index["fields"])
+    for override in declared["fieldOverrides"]:
+        assert set(override) - {"ttl"} == {"collectionGroup", "fieldPath", "indexes"}
+        assert override["indexes"] == []
+    assert resource("google_firestore_field", "field")["index_config"] == [{}]
+
+
+def test_versions_are_exact() -> None:
+    [terraform] = blocks("terraform")
+    [providers] = terraform["required_providers"]
+    assert all(re.fullmatch(r"\d+\.\d+\.\d+", provider["version"]) for provider in providers.values())
+    used = {kind.partition("_")[0] for block in [*blocks("resource"), *blocks("data")] for kind in block}
+    assert set(providers) == used
+
+
+def test_whatever_is_referred_to_is_declared() -> None:
+    declared = {("", kind, name) for block in blocks("resource") for kind, named in block.items() for name in named}
+    declared |= {("data", kind, name) for block in blocks("data") for kind, named in block.items() for name in named}
+    declared |= {("", "local", name) for block in blocks("locals") for name in block}
+    declared |= {("", "var", name) for block in blocks("variable") for name in block}
+    used = {match for text in strings(FILES) if "${" in text for match in REFERENCE.findall(text)}
+
+    assert used <= declared
+    assert {name for _, kind, name in declared if kind in {"local", "var"}} == {
+        name for _, kind, name in used if kind in {"local", "var"}
+    }
+
+
+def test_every_file_says_what_it_depends_on_by_a_path_of_its_own() -> None:
+    paths = set(re.findall(r"\$\{path\.module\}/([\w./-]+)", "".join(p.read_text() for p in TERRAFORM.glob("*.tf"))))
+    built = {path for path in paths if "/build/" in path}
+
+    assert built == {"../../build/functions", "../../build/functions.zip"}
+    assert all((TERRAFORM / path).exists() for path in paths - built)
+    assert list(attributes(FILES["functions.tf"], "source_dir")) == ["${path.module}/../../build/functions"]

@@ -1,0 +1,66 @@
+"""What a demo may see at a moment: records, JobSets, Events, pools and calls, each with what a test is about."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+from infra.local.demo.steps import Progress, Step, Until
+from infra.local.demo.view import CREATE, Call, Event, JobSet, View
+from shared.domain.decisions import Reason
+from shared.domain.records import Phase, SliceRecord
+from shared.domain.slices import slice_id
+from tests.builders import NOW, a_job, a_record
+
+ROAD = {
+    Phase.PROVISIONING: Reason.CREATING,
+    Phase.READY: Reason.READY,
+    Phase.WAITING: Reason.STOCKOUT,
+    Phase.REFUSED: Reason.IMPOSSIBLE_SHAPE,
+    Phase.RELEASING: Reason.DELETION_STARTED,
+    Phase.GONE: Reason.RELEASED,
+}
+
+
+def after(seconds: float) -> timedelta:
+    return timedelta(seconds=seconds)
+
+
+def a_slice(jobset: str, *phases: Phase, index: int = 0, **changes: Any) -> SliceRecord:
+    """Give a slice that came through these phases, one in each second."""
+    job = a_job(jobset=jobset, index=index)
+    record = a_record(job=job, id=slice_id(job), created_at=NOW, since=NOW, **changes)
+    for second, phase in enumerate(phases, start=1):
+        record = record.turned(NOW + after(second), phase, ROAD[phase], f"{phase} at {second}")
+    return record
+
+
+def settled(record: SliceRecord) -> SliceRecord:
+    return replace(record, due_at=None)
+
+
+def created(record: SliceRecord, attempt: int = 1, seconds: float = 1, code: str = "OK") -> Call:
+    return Call(method=CREATE, pool=f"{record.id}-{attempt}", code=code, at=NOW + after(seconds))
+
+
+def a_jobset(name: str, *conditions: str, ready: int = 0, restarts: int = 0) -> JobSet:
+    return JobSet(name=name, conditions=frozenset(conditions), ready=ready, restarts=restarts)
+
+
+def told(record: SliceRecord, message: str, type_: str = "Warning") -> Event:
+    return Event(about="Pod/leader", type=type_, reason="ImpossibleShape", message=f"Slice {record.id}: {message}")
+
+
+def a_view(*slices: SliceRecord, **changes: Any) -> View:
+    return View(**{"slices": slices, "pools": {}, **changes})
+
+
+def a_step(*moves: Any) -> Step:
+    return Step(letter="a", title="a slice is made", jobset="llama", moves=moves)
+
+
+def slices_are_seen(count: int, within: float = 10) -> Until:
+    return Until(what=f"{count} slices", seen=lambda view: len(view.slices) >= count, within=within)
+
+
+def a_progress(*moves: Any, since: float = 0) -> Progress:
+    return Progress(step=a_step(*moves), since=since)

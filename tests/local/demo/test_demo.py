@@ -1,0 +1,67 @@
+"""The demo as a person runs it: a process of its own."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from infra.local.demo.story import story
+from infra.local.prerequisites import Tools
+from tests.local.stack.leftovers import REPOSITORY, running_in, until
+
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
+
+
+def start(folder: Path, **environment: str) -> subprocess.Popen[str]:
+    """Everything it starts inherits this TMPDIR, which is how leftovers are known."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "infra.local", "demo", "--state", str(folder / "state")],
+        cwd=REPOSITORY,
+        env={**os.environ, "TMPDIR": str(folder), **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+@pytest.mark.timeout(180)
+def test_every_step_happens_and_nothing_is_left(tools: Tools, tmp_path: Path) -> None:
+    assert tools.java.exists()
+    said, errors = (demo := start(tmp_path)).communicate()
+    assert (demo.returncode, errors) == (0, ""), said
+    for step in story():
+        assert f"({step.letter}) ✓ {step.title}" in said
+    assert "nothing is left" in said
+    assert "\x1b" not in said
+    assert not running_in(tmp_path)
+
+
+@pytest.mark.timeout(60)
+def test_ctrl_c_in_the_middle_leaves_no_process(tools: Tools, tmp_path: Path) -> None:
+    assert tools.java.exists()
+    demo = start(tmp_path)
+    assert demo.stdout
+    assert any("PROVISIONING" in line for line in demo.stdout)
+    demo.send_signal(signal.SIGINT)
+    _, errors = demo.communicate()
+    assert demo.returncode == 130
+    assert "Traceback" not in errors
+    until(lambda: not running_in(tmp_path), "the end of every part")
+
+
+def test_without_java_there_is_one_message_with_the_remedy(tools: Tools, tmp_path: Path) -> None:
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for program in (tools.kubectl, tools.setpriv):
+        (programs / program.name).symlink_to(program)
+    sdk = next(parent for parent in tools.pubsub_jar.parents if (parent / "platform").is_dir())
+    demo = start(tmp_path, PATH=str(programs), CLOUDSDK_ROOT_DIR=str(sdk))
+    said, errors = demo.communicate()
+    assert (demo.returncode, said) == (2, "")
+    assert errors.splitlines() == [
+        "The local stack needs what is not installed here:",
+        "  Java: apt-get install default-jre-headless",
+    ]

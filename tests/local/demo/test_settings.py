@@ -1,0 +1,28 @@
+from pathlib import Path
+
+import pytest
+
+from infra.local.addresses import Addresses
+from infra.local.demo.settings import checked, file_of
+from infra.local.stack import Plan, allotted
+from shared.domain.slices import ClusterId
+from shared.ports import Permanent
+
+pytestmark = pytest.mark.enable_socket  # free ports are found by binding them
+DEMO = ClusterId("demo")
+
+
+@pytest.fixture
+def addresses(tmp_path: Path) -> Addresses:
+    return allotted(Plan(state=tmp_path), ("receive",))
+
+
+def test_the_settings_are_those_of_the_cluster_that_is_simulated(addresses: Addresses) -> None:
+    document = checked(file_of(addresses).read_text(), DEMO)
+    assert document["path"] == addresses.cluster_path
+    assert document["limits"]["retries"]["STOCKOUT"]["first"] == 5
+
+
+def test_a_slip_in_the_settings_is_named_before_anything_is_written() -> None:
+    with pytest.raises(Permanent, match=r"limits\.want_ttl cannot be 'soon'"):
+        checked("path: projects/p/locations/l/clusters/c\nlimits: {want_ttl: soon}", DEMO)

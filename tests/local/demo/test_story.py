@@ -1,0 +1,105 @@
+"""Each condition of the story must be able to say no: a demo that cannot fail shows nothing."""
+
+from collections.abc import Callable
+
+import pytest
+import yaml
+
+from infra.local.demo.steps import Apply, Delete, Step, Until
+from infra.local.demo.story import story
+from infra.local.demo.view import View
+from shared.domain.records import Phase
+from tests.local.demo.moments import a_jobset, a_slice, a_view, created, told
+
+STEPS = {step.letter: step for step in story()}
+P, READY, WAITING, RELEASING, GONE = Phase.PROVISIONING, Phase.READY, Phase.WAITING, Phase.RELEASING, Phase.GONE
+
+
+def condition(letter: str, what: str) -> Callable[[View], bool]:
+    (found,) = (each for each in STEPS[letter].moves if isinstance(each, Until) and what in each.what)
+    return found.seen
+
+
+def two(*phases: Phase) -> View:
+    slices = (a_slice("two-slices", *phases), a_slice("two-slices", *phases, index=1))
+    return a_view(*slices, calls=tuple(map(created, slices)))
+
+
+def restarted(*phases: Phase, creates: int = 1) -> View:
+    record = a_slice("restart", *phases)
+    return a_view(record, calls=tuple(created(record, attempt) for attempt in range(1, creates + 1)))
+
+
+def refused(message: str, type_: str = "Warning") -> View:
+    record = a_slice("impossible", Phase.REFUSED)
+    return a_view(record, events=(told(record, message, type_),))
+
+
+SECOND_TRY = a_slice("second-try", P, WAITING, P, READY)
+REASON = "cloud.google.com/gke-tpu-topology: tpu-v5p-slice has no 3x5x7: use 2x4x4"
+NO_POOL_YET = a_slice("change-of-mind", P)
+
+TABLE: list[tuple[str, str, View, View]] = [
+    ("a", "creates two", two(P), a_view(a_slice("two-slices", P))),
+    ("a", "both slices are READY", two(P, READY), two(P)),
+    ("a", "both Jobs run", a_view(jobsets=(a_jobset("two-slices", ready=2),)), a_view()),
+    (
+        "a",
+        "completes",
+        a_view(jobsets=(a_jobset("two-slices", "Completed"),)),
+        a_view(jobsets=(a_jobset("two-slices"),)),
+    ),
+    ("a", "GONE", two(READY, RELEASING, GONE), two(READY, RELEASING)),
+    (
+        "b",
+        "is creating",
+        a_view(NO_POOL_YET, pools={f"{NO_POOL_YET.id}-1": "PROVISIONING"}),
+        a_view(NO_POOL_YET, pools={f"{NO_POOL_YET.id}-1": "RUNNING"}),
+    ),
+    (
+        "b",
+        "without ever being READY",
+        a_view(a_slice("change-of-mind", P, RELEASING, GONE)),
+        a_view(a_slice("change-of-mind", P, READY, RELEASING, GONE)),
+    ),
+    ("b", "GONE", a_view(a_slice("change-of-mind", P, GONE)), a_view()),
+    ("c", "Stockout", a_view(SECOND_TRY), a_view(a_slice("second-try", P, READY))),
+    (
+        "c",
+        "second attempt is READY",
+        a_view(SECOND_TRY, calls=(created(SECOND_TRY), created(SECOND_TRY, attempt=2))),
+        a_view(SECOND_TRY, calls=(created(SECOND_TRY), created(SECOND_TRY, attempt=2, code="RESOURCE_EXHAUSTED"))),
+    ),
+    ("d", "REFUSED", refused(REASON), a_view(a_slice("impossible", P))),
+    ("d", "Event names", refused(REASON), refused("no such shape")),
+    ("d", "Event names", refused(REASON), refused(REASON, type_="Normal")),
+    ("d", "nothing was created", refused(REASON), a_view(r := a_slice("impossible", P), calls=(created(r),))),
+    ("e", "restarts", a_view(jobsets=(a_jobset("restart", restarts=1),)), a_view(jobsets=(a_jobset("restart"),))),
+    ("e", "READY all the time", restarted(P, READY), restarted(P, READY, P, READY)),
+    ("e", "READY all the time", restarted(P, READY), restarted(P, READY, creates=2)),
+]
+
+
+@pytest.mark.parametrize(("letter", "what", "yes", "no"), TABLE)
+def test_a_condition_is_seen_or_not_seen(letter: str, what: str, yes: View, no: View) -> None:
+    seen = condition(letter, what)
+    assert (seen(yes), seen(no)) == (True, False)
+
+
+def test_a_slice_is_not_gone_while_a_pool_of_any_attempt_is_there() -> None:
+    record = a_slice("restart", READY, GONE)
+    assert not condition("e", "GONE")(a_view(record, pools={f"{record.id}-2": "STOPPING"}))
+
+
+def test_the_slices_of_another_jobset_do_not_count() -> None:
+    assert not condition("e", "GONE")(a_view(a_slice("two-slices", READY, GONE)))
+
+
+@pytest.mark.parametrize("step", STEPS.values(), ids=STEPS)
+def test_what_is_applied_is_deleted_and_bears_the_name_that_is_looked_for(step: Step) -> None:
+    applied = [move.manifest for move in step.moves if isinstance(move, Apply)]
+    deleted = [move.manifest for move in step.moves if isinstance(move, Delete)]
+    assert applied == deleted
+    (manifest,) = applied
+    document = yaml.safe_load(manifest.read_text())
+    assert (document["kind"], document["metadata"]["name"]) == ("JobSet", step.jobset)
