@@ -31,7 +31,7 @@ from shared.domain.sweep import digest_of
 from shared.flows.receive import receive
 from shared.flows.reconcile import reconcile
 from shared.flows.sweep import sweep
-from shared.ports import Ports, Temporary
+from shared.ports import PoolOrder, Ports, Temporary
 from tests.builders import CLUSTER, MINUTE, NOW, a_job, a_jobset_ref, a_request, leaders_wait, settings
 from tests.fakes.backend import FakeBackend, FakePool
 from tests.fakes.bus import FakeBus
@@ -105,7 +105,7 @@ class World:
         self._taken_nudges = 0
         self._taken_questions = 0
         self._sequence = 0
-        self._on_pool: dict[PoolName, JobSetUid] = {}
+        self._on_pool: dict[PoolName, tuple[JobSetUid, int]] = {}
         self._counted: dict[str, tuple[int, int]] = {}
         self.ports = Ports(
             store=cast("Any", Fused(self.store, self.fuse)),
@@ -223,21 +223,30 @@ class World:
                         sequence=self._sequence,
                     )
                 )
-            owner = self.jobsets.get(order.job.uid)
-            mine = self._on_pool.get(pool.name, order.job.uid) == order.job.uid
-            if mine and owner and owner.state is JobSetState.ACTIVE and order.job.index not in owner.bound:
-                owner.bound.add(order.job.index)
-                self.binds(owner, order.slice_id, order.attempt)
+            self._schedule_a_leader(pool.name, order)
 
-    def binds(self, jobset: LiveJobSet, slice_: SliceId, attempt: int) -> None:
+    def _schedule_a_leader(self, pool: PoolName, order: PoolOrder) -> None:
+        """Bind a waiting leader of the pool's JobSet to it: its own Job's, if that one waits, else any."""
+        owner = self.jobsets.get(order.job.uid)
+        if owner is None or owner.state is not JobSetState.ACTIVE:
+            return
+        holder = self._on_pool.get(pool)
+        if holder is not None and (holder[0] != owner.ref.uid or holder[1] in owner.bound):
+            return
+        waiting = [index for index in (order.job.index, *range(owner.slices)) if index not in owner.bound]
+        if waiting:
+            owner.bound.add(waiting[0])
+            self.binds(owner, order.slice_id, order.attempt, waiting[0])
+
+    def binds(self, jobset: LiveJobSet, slice_: SliceId, attempt: int, index: int = 0) -> None:
         """Let the leader of a Job come to the hosts of an attempt, and the relay say so."""
-        self._on_pool[pool_name(slice_, attempt)] = jobset.ref.uid
+        self._on_pool[pool_name(slice_, attempt)] = (jobset.ref.uid, index)
         occupant = Occupant(
             namespace=jobset.ref.namespace,
             jobset=jobset.ref.name,
             jobset_uid=jobset.ref.uid,
-            job=f"{jobset.ref.name}-slice-0",
-            pod_uid=f"pod-{jobset.ref.uid}-{attempt}",
+            job=f"{jobset.ref.name}-slice-{index}",
+            pod_uid=f"pod-{jobset.ref.uid}-{index}-{attempt}",
         )
         self.publish(LeaderBound(slice_id=slice_, attempt=attempt, occupant=occupant, bound=True))
 

@@ -18,10 +18,10 @@ from shared.domain.observations import (
     Failure,
     FailureKind,
     Foreign,
-    Observation,
     Running,
     Sight,
     Unreadable,
+    Visible,
 )
 from shared.domain.patience import due, failed
 from shared.domain.records import Phase, SliceRecord
@@ -63,14 +63,17 @@ def decide(record: SliceRecord, seen: Sight, now: datetime, settings: ClusterSet
     """
     if record.hold:
         return _keep(record, now, settings, Reason.HELD, "A person holds this slice: nothing is created or deleted.")
+    current = seen.current
+    if isinstance(current, Unreadable):
+        return _keep(record, now, settings, Reason.POOL_UNREADABLE, current.message)
     record, deletes = follow(record, seen.leaving, now, settings.limits)
-    decision = _decide_current(record, seen.current, now, settings)
+    decision = _decide_current(record, current, now, settings)
     after = decision.record if decision.record.creating else replace(decision.record, slot=None)
     after = replace(after, due_at=due(after, now, settings.limits))
     return replace(decision, record=after, actions=(*deletes, *decision.actions))
 
 
-def _decide_current(record: SliceRecord, seen: Observation, now: datetime, settings: ClusterSettings) -> Decision:
+def _decide_current(record: SliceRecord, seen: Visible, now: datetime, settings: ClusterSettings) -> Decision:
     match seen:
         case Creating() | Running() | Busy() | Broken() if record.foreign_occupant is not None:
             return _absent(moved_on(record, occupant=record.foreign_occupant), now, settings)
@@ -88,8 +91,6 @@ def _decide_current(record: SliceRecord, seen: Observation, now: datetime, setti
             return _absent(moved_on(record), now, settings)
         case Foreign():
             return _foreign(record, seen, now, settings)
-        case Unreadable():
-            return _keep(record, now, settings, Reason.POOL_UNREADABLE, seen.message)
         case _:
             assert_never(seen)
 

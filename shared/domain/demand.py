@@ -61,6 +61,36 @@ def legitimate(fact: SlicesWanted) -> tuple[WaitingLeader, ...]:
     return tuple(leader for leader in fact.waiting if 0 <= leader.job_index < replicas.get(leader.replicated_job, 0))
 
 
+def claims(fact: SlicesWanted, cluster: ClusterId, slices: Mapping[SliceId, SliceRecord]) -> tuple[JobRef, ...]:
+    """Give the Jobs whose slices the waiting leaders need.
+
+    A leader may be scheduled to a slice that was made for another Job of its JobSet. Who then waits in vain for its
+    own slice needs the one that the taker left to be made.
+    """
+    jobs = [job_of(cluster, fact.jobset, leader) for leader in legitimate(fact)]
+    return tuple(_left_by_takers(job, fact, slices) for job in jobs)
+
+
+def _left_by_takers(job: JobRef, fact: SlicesWanted, slices: Mapping[SliceId, SliceRecord]) -> JobRef:
+    passed: set[JobRef] = set()
+    while job not in passed and (taker := _taker(job, fact, slices.get(slice_id(job)))) is not None:
+        passed.add(job)
+        job = taker
+    return job
+
+
+def _taker(job: JobRef, fact: SlicesWanted, record: SliceRecord | None) -> JobRef | None:
+    """Give the other Job of the same JobSet whose leader is on a Job's slice."""
+    occupant = record.occupant if record else None
+    if occupant is None or occupant.jobset_uid != job.uid or occupant.job == job.job_name:
+        return None
+    for request in fact.requests:
+        index = occupant.job.removeprefix(f"{job.jobset}-{request.replicated_job}-")
+        if index.isdecimal() and int(index) < request.replicas:
+            return replace(job, replicated_job=request.replicated_job, index=int(index))
+    return None
+
+
 def wanted(
     fact: SlicesWanted,
     known: JobSetRecord | None,
@@ -85,11 +115,10 @@ def wanted(
     specs = {request.replicated_job: spec_for(request, settings) for request in fact.requests}
     updates: dict[SliceId, SliceRecord] = {}
     wants: dict[SliceId, datetime | None] = dict(known.wants) if known else {}
-    for leader in legitimate(fact):
-        job = job_of(settings.cluster, jobset, leader)
+    for job in claims(fact, settings.cluster, slices):
         id_ = slice_id(job)
         wants[id_] = now
-        spec = specs[leader.replicated_job]
+        spec = specs[job.replicated_job]
         if id_ not in slices:
             updates[id_] = _asking(_new_slice(job, now), spec)
         elif _asks_otherwise(slices[id_], spec):

@@ -52,4 +52,6 @@ def follow(
 
 
 def _again(left: Leaving, now: datetime, limits: Limits) -> bool:
+    if left.spare_until is not None and now < left.spare_until:
+        return False
     return left.ordered_at is None or now - left.ordered_at >= limits.delete_again

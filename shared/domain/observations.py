@@ -83,7 +83,8 @@ class Unreadable:
     message: str
 
 
-Observation = Absent | Creating | Running | Busy | Broken | Deleting | Foreign | Unreadable
+Visible = Absent | Creating | Running | Busy | Broken | Deleting | Foreign
+Observation = Visible | Unreadable
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,6 +49,8 @@ class Leaving:
     """When GKE was last told to delete it, and did not say "not now"."""
     occupant: Occupant | None = None
     """Another live Job on its hosts: it stays until that one ends."""
+    spare_until: datetime | None = None
+    """Found by the audit: until then the relay has said who is on it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,6 +16,8 @@ from shared.domain.slices import ClusterId, JobSetUid, SliceId
 AUDIT_EVERY = timedelta(minutes=15)
 SILENT_AFTER = timedelta(minutes=3)
 """A relay that was not heard for this long is not believed by its silence: nothing follows from it."""
+FIRST_HEAR = timedelta(minutes=6)
+"""A pool that was found is spared so long: the relay repeats every 5 minutes who is on which hosts."""
 LIST_IS_NEWS = timedelta(minutes=5)
 """How long a list of live JobSets may be compared with."""
 
@@ -97,7 +99,8 @@ def audit(
     ready = sum(record.phase is Phase.READY for record in slices.values())
     most = max(10, ready // 5)
     orphans = [pool for pool in pools if pool.slice_id not in slices]
-    adopted = {pool.slice_id: _adopt(pool, now) for pool in sorted(orphans, key=lambda p: p.attempt)[:most]}
+    found = sorted(orphans, key=lambda pool: pool.attempt)[:most]
+    adopted = {pool.slice_id: _adopt(pool, jobsets.get(pool.job.uid), now) for pool in found}
     guardians = {
         record.job.uid: _guardian(record, adopted.values(), now)
         for record in adopted.values()
@@ -126,8 +129,9 @@ def heard(watch: ClusterWatch | None, beat: Heartbeat, cluster: ClusterId, now: 
     return replace(watch, uids=beat.uids, uids_at=now, audit_due_at=None)
 
 
-def _adopt(pool: PoolSeen, now: datetime) -> SliceRecord:
-    return SliceRecord(
+def _adopt(pool: PoolSeen, jobset: JobSetRecord | None, now: datetime) -> SliceRecord:
+    """Make a record for a pool: the current attempt, or one to be gone after where its JobSet is known not to live."""
+    record = SliceRecord(
         id=pool.slice_id,
         job=pool.job,
         spec=None,
@@ -137,6 +141,13 @@ def _adopt(pool: PoolSeen, now: datetime) -> SliceRecord:
         created_at=now,
         due_at=now,
     )
+    if jobset is None or jobset.state is JobSetState.ACTIVE:
+        return record
+    return replace(record, attempt=pool.attempt + 1, ordered_at=None, leaving=(_found(pool, now),))
+
+
+def _found(pool: PoolSeen, now: datetime) -> Leaving:
+    return Leaving(attempt=pool.attempt, spare_until=now + FIRST_HEAR)
 
 
 def _guardian(record: SliceRecord, adopted: Iterable[SliceRecord], now: datetime) -> JobSetRecord:
@@ -157,7 +168,7 @@ def _guardian(record: SliceRecord, adopted: Iterable[SliceRecord], now: datetime
 
 def _mend(record: SliceRecord, pools: Sequence[PoolSeen], jobset: JobSetRecord | None, now: datetime) -> SliceRecord:
     known = {record.attempt, *(left.attempt for left in record.leaving)}
-    strays = tuple(Leaving(attempt=pool.attempt) for pool in pools if pool.attempt not in known)
+    strays = tuple(_found(pool, now) for pool in pools if pool.attempt not in known)
     present = record.attempt in {pool.attempt for pool in pools}
     vanished = record.phase is Phase.READY and not present
     unheard_of = present and record.ordered_at is None

@@ -51,13 +51,14 @@ def _take_in(fact: Fact, settings: ClusterSettings, desk: Desk) -> None:
 
 def _wanted(fact: SlicesWanted, settings: ClusterSettings, desk: Desk) -> None:
     cluster, uid = settings.cluster, fact.jobset.uid
-    ids = [slice_id(demand.job_of(cluster, fact.jobset, leader)) for leader in demand.legitimate(fact)]
     known = desk.store.jobsets(cluster, [uid]).get(uid)
-    slices = desk.store.slices(cluster, ids)
+    waiting = [slice_id(demand.job_of(cluster, fact.jobset, leader)) for leader in demand.legitimate(fact)]
+    slices = desk.store.slices(cluster, {*waiting, *(known.value.wants if known else ())})
+    records = {id_: stored.value for id_, stored in slices.items()}
     change = demand.wanted(
         fact,
         known.value if known else None,
-        {id_: stored.value for id_, stored in slices.items()},
+        records,
         desk.clock.now(),
         settings,
     )
@@ -67,7 +68,8 @@ def _wanted(fact: SlicesWanted, settings: ClusterSettings, desk: Desk) -> None:
     revision, *_ = desk.store.commit(
         Change(known, change.jobset), *(Change(slices.get(id_), record) for id_, record in change.slices.items())
     )
-    _nudge(Stored(change.jobset, revision), ids, desk)
+    claimed = [slice_id(job) for job in demand.claims(fact, cluster, records)]
+    _nudge(Stored(change.jobset, revision), {*waiting, *claimed}, desk)
 
 
 def _changed(fact: JobSetChanged | Answer, cluster: ClusterId, desk: Desk) -> None:

@@ -79,6 +79,23 @@ def test_a_stockout_is_waited_out_and_the_next_attempt_made_without_anybody() ->
     assert world.pools == [world.record(jobset).pool]
 
 
+def test_a_slice_taken_by_its_brothers_leader_is_made_up_for_by_the_slice_that_one_left() -> None:
+    """Leader 0 goes to slice 1, because slice 0 is out of stock: leader 1 then needs slice 0."""
+    world = World()
+    jobset = world.jobset_appears(slices=2)
+    world.cluster_lives()
+    world.deliver()
+    first, second = world.record(jobset, 0), world.record(jobset, 1)
+    world.backend.finish(second.pool)
+    jobset.bound = {0}
+    world.binds(jobset, second.id, 1, index=0)
+    world.backend.fail(first.pool, Failure(FailureKind.STOCKOUT, "[GCE_STOCKOUT] none left."))
+    world.deliver()
+    world.settle(minutes=60, until=lambda: world.record(jobset, 0).phase is Phase.READY)
+    assert {record.phase for record in world.records.values()} == {Phase.READY}
+    assert len(world.pools) == 2
+
+
 def test_more_slices_than_gke_takes_operations_queue_and_all_are_served() -> None:
     world = World()
     jobset = world.jobset_appears(slices=12)

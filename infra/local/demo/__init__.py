@@ -10,6 +10,7 @@ and the local GKE's log of calls. Nothing of the provisioner is decided, faked o
     report    timelines, latencies and the verdict. Pure
     watch     reads a view from the running stack
     hands     what the demo does: kubectl apply and delete, and the stockout at the local GKE's button
+    http      plain HTTP to the stack, for the two above
     leftovers what is still there at the end
     screen    the live table on a terminal, plain lines elsewhere
     settings  the cluster's settings, written before the relay speaks
