@@ -207,11 +207,18 @@ def _ready(record: SliceRecord, now: datetime, limits: Limits, *, drifted: bool)
     if drifted:
         sentence = "Serves, though the JobSet asks for something else since; it is not rebuilt under a running Job."
         return _become(served, now, (Phase.READY, Reason.SPEC_DRIFTED), sentence)
-    settled = record.phase is Phase.READY and record.wanted_at and record.wanted_at > record.since + limits.look_again
-    if settled and record.occupant is None:
+    if _leader_should_be_here(record, limits):
         sentence = "Ready, and yet the leader pod cannot be scheduled: see its own events. No other slice is bought."
         return _become(served, now, (Phase.READY, Reason.LEADER_STILL_WAITING), sentence)
     return _become(served, now, (Phase.READY, Reason.READY), f"All {hosts} hosts are ready and offer their chips.")
+
+
+def _leader_should_be_here(record: SliceRecord, limits: Limits) -> bool:
+    """Say whether a leader was reported to wait although its slice has been ready and vacant for a while."""
+    if record.phase is not Phase.READY or record.occupant is not None or record.wanted_at is None:
+        return False
+    vacant_since = max(record.since, record.vacant_since or record.since)
+    return record.wanted_at > vacant_since + limits.look_again
 
 
 def _busy(record: SliceRecord, seen: Busy, now: datetime, settings: ClusterSettings) -> Decision:

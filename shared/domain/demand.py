@@ -158,7 +158,9 @@ def bound(fact: LeaderBound, record: SliceRecord, now: datetime) -> SliceRecord 
     """
     if fact.attempt == record.attempt:
         occupant = _occupied(record.occupant, fact)
-        return None if occupant == record.occupant else replace(record, occupant=occupant, due_at=now)
+        if occupant == record.occupant:
+            return None
+        return replace(record, occupant=occupant, vacant_since=None if occupant else now, due_at=now)
     leaving = tuple(
         replace(left, occupant=_occupied(left.occupant, fact)) if left.attempt == fact.attempt else left
         for left in record.leaving

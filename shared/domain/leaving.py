@@ -30,6 +30,7 @@ def moved_on(
         hosts_joined=0,
         hosts_sequence=0,
         occupant=None,
+        vacant_since=None,
     )
 
 

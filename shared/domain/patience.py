@@ -47,12 +47,13 @@ _MEANING: Mapping[FailureKind, str] = MappingProxyType(
 def failed(record: SliceRecord, failure: Failure, now: datetime, settings: ClusterSettings) -> SliceRecord:
     """Give the record after its create failed: by the kind of failure it waits, is blocked or is refused."""
     phase, reason = FAILED[failure.kind]
-    sentence = f"{_meaning(record, failure)}: {failure.message}"
+    meaning = _meaning(record, failure)
+    sentence = f"{meaning}: {failure.message}"
     record = replace(record, creating=False, operation=None, failures=record.failures + 1, retry_at=None)
     match phase:
         case Phase.WAITING:
             retry_at = now + settings.limits.retries[failure.kind].after(record.failures)
-            sentence = f"{sentence} Next try {retry_at:%H:%M:%S} UTC."
+            sentence = f"{meaning}; next try {retry_at:%H:%M:%S} UTC: {failure.message}"
             record = replace(record, retry_at=retry_at)
         case Phase.BLOCKED:
             record = replace(record, blocked_under=settings.version, retry_at=now + settings.limits.blocked_again)

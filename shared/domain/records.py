@@ -107,6 +107,8 @@ class SliceRecord:
     hosts_sequence: int = 0
     occupant: Occupant | None = None
     """The Job whose leader is bound to the current pool."""
+    vacant_since: datetime | None = None
+    """When the last occupant left."""
 
     created_at: datetime
     due_at: datetime | None

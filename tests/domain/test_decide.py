@@ -137,6 +137,14 @@ TABLE: list[tuple[str, SliceRecord, Observation, Phase, Reason, tuple[Action, ..
         Reason.LEADER_STILL_WAITING,
         (),
     ),
+    (
+        "ready, and its last leader left a moment ago",
+        wanted(**SERVING, since=NOW - 10 * MINUTE, vacant_since=NOW),
+        OURS,
+        Phase.READY,
+        Reason.READY,
+        (),
+    ),
     ("found without a record", wanted(spec=None, **SERVING), OURS, Phase.READY, Reason.ADOPTED, ()),
     ("finished", unwanted(**SERVING), OURS, Phase.RELEASING, Reason.DELETION_STARTED, (DELETE,)),
     (

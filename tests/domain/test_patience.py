@@ -104,7 +104,7 @@ def test_a_failed_create_gives_back_its_slot_and_waits_by_its_kind(kind: Failure
 def test_a_waiting_slice_says_when_it_tries_again() -> None:
     after = failed(a_record(**MADE), Failure(FailureKind.STOCKOUT, "none left."), NOW, settings())
     assert after.sentence == (
-        "us-central2-b has no tpu-v5-lite-podslice 4x4 to give: none left. Next try 12:01:00 UTC."
+        "us-central2-b has no tpu-v5-lite-podslice 4x4 to give; next try 12:01:00 UTC: none left."
     )
 
 

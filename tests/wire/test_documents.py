@@ -132,6 +132,7 @@ A_REPORT = {
     "retry_at": None,
     "blocked_under": None,
     "occupant": None,
+    "vacant_since": None,
     "created_at": NOW - 5 * MINUTE,
     "due_at": NOW + MINUTE,
     "expire_at": None,
