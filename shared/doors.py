@@ -46,7 +46,8 @@ def receive_door(event: Event, desk: Desk) -> None:
         cluster = cluster_of(message.topic)
         fact = decode_fact(message.data, message.attributes)
         receive(fact, cluster, desk)
-        log.info("fact.received", kind=type(fact).__name__, cluster=cluster, jobset=message.attributes.get("jobset"))
+        about = {key: message.attributes[key] for key in ("jobset", "slice") if key in message.attributes}
+        log.info("fact.received", kind=type(fact).__name__, cluster=cluster, **about)
 
     _answer(event, serve, desk)
 
