@@ -75,6 +75,9 @@ SERVED: Mapping[tuple[str, str], Verbs] = MappingProxyType(
 )
 """By plural name and subresource."""
 
+NOT_INSTALLED = frozenset({"leases", "limitranges", "resourcequotas"})
+"""What kubectl describe asks of nodes and namespaces, and takes a 404 for: this cluster goes without them."""
+
 _NAMESPACE_SUBRESOURCES = ("status", "finalize")
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch"}
 
@@ -120,7 +123,7 @@ class Target:
 
 
 def find(path: str) -> Target:
-    """Read a path. ApiError 404 as for an API that is not installed."""
+    """Read a path. ApiError 501 for what is not served, 404 for an API that a cluster may go without."""
     match path.strip("/").split("/"):
         case ["api", "v1", *rest]:
             api_version = "v1"
@@ -141,6 +144,8 @@ def find(path: str) -> Target:
 
 
 def _unknown(path: str) -> ApiError:
-    """Answer 404: clients (kubectl describe) read it as an API that this server does not have."""
-    message = f"the server could not find the requested resource (the local API server does not serve {path})"
-    return ApiError(404, "NotFound", message)
+    """Answer 501; 404 for what kubectl describe reads as something that a cluster need not have."""
+    if not NOT_INSTALLED.isdisjoint(path.split("/")):
+        message = f"the server could not find the requested resource (the local API server does not serve {path})"
+        return ApiError(404, "NotFound", message)
+    return errors.not_implemented(f"the path {path}")
