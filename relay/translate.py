@@ -11,7 +11,7 @@ from typing import Any
 
 from relay.seen import Host, JobSet, JobSetName, Leader, PoolKey
 from shared.domain.facts import JobSetRef, JobSetState, SliceRequest, WaitingLeader
-from shared.domain.fit import ACCELERATOR, COUNT, TOPOLOGY
+from shared.domain.host_labels import ACCELERATOR, COUNT, TOPOLOGY
 from shared.domain.slices import JobSetUid, SliceId
 from shared.domain.topology import Topology
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Generic, NewType, Protocol, TypeVar
+from typing import Any, Generic, NewType, Protocol, TypeVar
 
 from shared.domain.clusters import ClusterSettings, PoolSettings
 from shared.domain.facts import Question
-from shared.domain.governor import Governor, Slot
+from shared.domain.governor import Budget, Governor, Slot
 from shared.domain.jobsets import JobSetRecord
-from shared.domain.observations import Observation, Outcome, PoolSeen
+from shared.domain.observations import InheritedPool, Observation, Outcome, PoolSeen
 from shared.domain.records import SliceRecord, Transition
-from shared.domain.slices import ClusterId, JobRef, JobSetUid, SliceId, SliceSpec
+from shared.domain.slices import ClusterId, JobRef, JobSetUid, PoolName, SliceId, SliceSpec, pool_name
 from shared.domain.sweep import ClusterWatch
 
-Record = JobSetRecord | SliceRecord | Slot | Governor | ClusterWatch
+Record = JobSetRecord | SliceRecord | Slot | Governor | Budget | ClusterWatch
 R_co = TypeVar("R_co", bound=Record, covariant=True)
 Revision = NewType("Revision", str)  # opaque; another one after every change of the record
 
@@ -71,7 +71,11 @@ class SliceStore(Protocol):
     """
 
     def settings(self, cluster: ClusterId) -> ClusterSettings | None:
-        """Read the settings people wrote; None: an unknown cluster. Permanent: they cannot be understood."""
+        """Read the settings people wrote, and whether they paused the cluster; None: an unknown cluster.
+
+        Settings that cannot be understood are told in the log, and the last that were accepted hold; Permanent where
+        there are none of these either.
+        """
 
     def clusters(self) -> tuple[ClusterId, ...]:
         """Name every cluster that has settings."""
@@ -102,6 +106,11 @@ class SliceStore(Protocol):
 
     def governor(self, cluster: ClusterId) -> Stored[Governor] | None: ...
 
+    def budget(self, cluster: ClusterId) -> Stored[Budget] | None: ...
+
+    def chips_held(self, cluster: ClusterId, namespace: str | None = None) -> int:
+        """Sum up `SliceRecord.chips_held` over a cluster, or one namespace of it, in one call."""
+
     def watch(self, cluster: ClusterId) -> Stored[ClusterWatch] | None: ...
 
     def commit(self, *changes: Change) -> tuple[Revision, ...]:
@@ -117,6 +126,40 @@ class SliceStore(Protocol):
         """Keep a message that could not be served; doing so twice is harmless."""
 
 
+Document = Mapping[str, Any]
+"""Settings as people write them: see `shared.wire.cluster_settings`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettingsWritten:
+    """The settings document of a cluster as it stands, and the last one that was written by `SettingsStore.write`."""
+
+    document: Document | None
+    """None: there is none."""
+    revision: Revision | None
+    accepted: Document | None
+
+
+class SettingsStore(Protocol):
+    """What people set, for the tools by which they set it. Temporary where the store cannot be reached."""
+
+    def read(self, cluster: ClusterId) -> SettingsWritten: ...
+
+    def write(self, cluster: ClusterId, document: Document, before: Revision | None) -> None:
+        """Write `clusters/{cluster}` and, the same, `accepted/{cluster}`; all or nothing.
+
+        StaleRecord: somebody else wrote, or made, the document since it was read at revision `before`.
+        """
+
+    def paused(self, cluster: ClusterId) -> str | None:
+        """Say why the cluster is paused; None: it is not."""
+
+    def pause(self, cluster: ClusterId, why: str) -> None:
+        """Let nothing be created or deleted in the cluster (`pauses/{cluster}`), which no build touches."""
+
+    def resume(self, cluster: ClusterId) -> None: ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolOrder:
     """One attempt's pool: everything the backend needs to find it, prove that it is ours, or make it."""
@@ -127,12 +170,18 @@ class PoolOrder:
     """GKE's own id of the cluster, where it is checked."""
     slice_id: SliceId
     attempt: int
+    inherited: str | None = None
+    """The name of the pool, where TPU Provisioner made it."""
     job: JobRef
     spec: SliceSpec | None
     """None: a pool that was found without a record can be looked at and deleted, not made."""
     settings: PoolSettings
     operation: str | None = None
     """The operation that was noted for it."""
+
+    @property
+    def name(self) -> PoolName:
+        return PoolName(self.inherited) if self.inherited else pool_name(self.slice_id, self.attempt)
 
 
 class Backend(Protocol):
@@ -156,6 +205,9 @@ class Backend(Protocol):
 
     def inventory(self, cluster: ClusterSettings) -> tuple[PoolSeen, ...]:
         """List every pool that carries our labels. Temporary where the list cannot be had: never a part of it."""
+
+    def inheritance(self, cluster: ClusterSettings) -> tuple[InheritedPool, ...]:
+        """List every pool that TPU Provisioner made. Temporary as `inventory`."""
 
     def ended_operations(self, cluster: ClusterSettings) -> frozenset[str]:
         """Name the operations of the cluster that are over, in one call. Temporary where they cannot be had."""

@@ -6,7 +6,7 @@ Vendors are imported where they are needed first: a function that does not touch
 from __future__ import annotations
 
 from shared.adapters.clock import SystemClock
-from shared.ports import Desk, Ports
+from shared.ports import Desk, Ports, SettingsStore
 from shared.settings import Settings
 
 
@@ -28,3 +28,10 @@ def build_ports(settings: Settings) -> Ports:
     desk = build_desk(settings)
     backend = gke.GkeBackend(gke.client(settings.gke_emulator))
     return Ports(store=desk.store, bus=desk.bus, clock=desk.clock, backend=backend)
+
+
+def build_settings_store(settings: Settings) -> SettingsStore:
+    """Wire what the tools need by which people set a cluster."""
+    from shared.adapters import firestore, firestore_settings
+
+    return firestore_settings.FirestoreSettings(firestore.connect(settings.project))

@@ -8,11 +8,11 @@ from typing import Any
 
 from shared.domain.clusters import ClusterSettings
 from shared.domain.facts import JobSetRef, JobSetState, Occupant, SliceRequest, SlicesWanted, WaitingLeader
-from shared.domain.fit import spec_for
 from shared.domain.governor import Slot, cell_of
 from shared.domain.jobsets import JobSetRecord
 from shared.domain.records import SliceRecord
 from shared.domain.slices import ClusterId, JobRef, JobSetUid, SliceId, SliceSpec, slice_id
+from shared.domain.specs import Asked, spec_for
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 CLUSTER = ClusterId("demo")
@@ -45,8 +45,13 @@ def a_request(accelerator: str = "tpu-v5-lite-podslice", topology: str = "4x4", 
     return SliceRequest(**{**fields, **changes})
 
 
+def a_leader(index: int = 0, **changes: Any) -> WaitingLeader:
+    return WaitingLeader(**{"replicated_job": "slice", "job_index": index, **changes})
+
+
 def a_spec(**changes: Any) -> SliceSpec:
-    spec = spec_for(a_request(), settings())
+    asked = Asked(job=a_job(), request=a_request(), leader=a_leader(), jobset_chips=64)
+    spec = spec_for(asked, settings())
     assert isinstance(spec, SliceSpec)
     return replace(spec, **changes)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -30,6 +31,8 @@ from shared.adapters.firestore_queries import (
     CLUSTERS,
     DUE_JOBSETS,
     DUE_SLICES,
+    HELD_IN_CLUSTER,
+    HELD_IN_NAMESPACE,
     KEPT_SLICES,
     LIVE_JOBSETS,
     QUEUED_SLICES,
@@ -38,13 +41,13 @@ from shared.adapters.firestore_queries import (
 )
 from shared.domain.clusters import ClusterSettings
 from shared.domain.facts import JobSetState
-from shared.domain.governor import Governor, Slot
+from shared.domain.governor import Budget, Governor, Slot
 from shared.domain.jobsets import JobSetRecord
 from shared.domain.records import Phase, SliceRecord
 from shared.domain.slices import ClusterId, JobSetUid, SliceId
 from shared.domain.sweep import ClusterWatch
 from shared.ports import Change, Permanent, Record, Rejection, Revision, StaleRecord, Stored, Temporary
-from shared.wire.cluster_settings import decode_settings, settings_key
+from shared.wire.cluster_settings import accepted_key, decode_settings, pause_key, settings_key
 from shared.wire.documents import Key, decode, encode, encode_rejection, key, place_of, rejection_key
 
 R = TypeVar("R", bound=Record)
@@ -75,8 +78,13 @@ class FirestoreStore:
         self._retry = Retry(if_exception_type(ServiceUnavailable), initial=0.1, maximum=1.0, timeout=timeout)
 
     def settings(self, cluster: ClusterId) -> ClusterSettings | None:
-        found = self._get([settings_key(cluster)])
-        return next((decode_settings(cluster, _fields(it), _revision(it)) for it in found.values()), None)
+        places = (settings_key(cluster), accepted_key(cluster), pause_key(cluster))
+        found = self._get(places)
+        written, accepted, pause = (found.get(place) for place in places)
+        if written is None:
+            return None
+        settings = _settings(cluster, written, accepted)
+        return replace(settings, paused=str(_fields(pause).get("why"))) if pause else settings
 
     def clusters(self) -> tuple[ClusterId, ...]:
         return tuple(ClusterId(it.id) for it in self._read(self._asked(CLUSTERS).select([]).stream))
@@ -108,6 +116,14 @@ class FirestoreStore:
     def governor(self, cluster: ClusterId) -> Stored[Governor] | None:
         return self._one(Governor, cluster)
 
+    def budget(self, cluster: ClusterId) -> Stored[Budget] | None:
+        return self._one(Budget, cluster)
+
+    def chips_held(self, cluster: ClusterId, namespace: str | None = None) -> int:
+        if namespace is None:
+            return self._sum(HELD_IN_CLUSTER, cluster)
+        return self._sum(HELD_IN_NAMESPACE, cluster, namespace)
+
     def watch(self, cluster: ClusterId) -> Stored[ClusterWatch] | None:
         return self._one(ClusterWatch, cluster)
 
@@ -123,7 +139,7 @@ class FirestoreStore:
                 case Change(before, after) if before and after:
                     # Each field is replaced as a whole, so that what left a map is gone; a stranger's field stays.
                     batch.update(reference, encode(after), option=self._unchanged(before))
-        with _told_apart():
+        with told_apart():
             try:
                 results = batch.commit(retry=self._retry, timeout=self._timeout)
             except (AlreadyExists, FailedPrecondition, NotFound) as stale:
@@ -133,7 +149,7 @@ class FirestoreStore:
         )
 
     def reject(self, rejection: Rejection) -> None:
-        with _told_apart():
+        with told_apart():
             place, document = rejection_key(rejection), encode_rejection(rejection)
             self._reference(place).set(document, retry=self._retry, timeout=self._timeout)
 
@@ -143,13 +159,13 @@ class FirestoreStore:
     def _unchanged(self, before: Stored[Record]) -> Any:
         return self._client.write_option(last_update_time=datetime.fromisoformat(before.revision))
 
-    def _get(self, places: Iterable[Key]) -> dict[str, Snapshot]:
-        """Read documents of one collection in one call, by their ids; those that are not there are left out."""
-        references = [self._reference(place) for place in places]
-        if not references:
+    def _get(self, places: Collection[Key]) -> dict[Key, Snapshot]:
+        """Read documents in one call; those that are not there are left out."""
+        if not places:
             return {}
-        found = self._read(functools.partial(self._client.get_all, references))
-        return {snapshot.id: snapshot for snapshot in found if snapshot.exists}
+        asked = {self._reference(place).path: place for place in places}
+        found = self._read(functools.partial(self._client.get_all, [self._reference(place) for place in places]))
+        return {asked[snapshot.reference.path]: snapshot for snapshot in found if snapshot.exists}
 
     def _one(self, kind: type[R], cluster: ClusterId) -> Stored[R] | None:
         found = self._get([key(kind, cluster)])
@@ -158,7 +174,7 @@ class FirestoreStore:
     def _named(self, kind: type[R], cluster: ClusterId, names: Collection[Name]) -> dict[Name, Stored[R]]:
         places = {name: key(kind, cluster, name) for name in names}
         found = self._get(places.values())
-        return {name: _stored(kind, found[place.id]) for name, place in places.items() if place.id in found}
+        return {name: _stored(kind, found[place]) for name, place in places.items() if place in found}
 
     def _first(self, kind: type[R], most: int, query: Query, *values: object) -> tuple[R, ...]:
         found = self._read(self._asked(query, *values).limit(most).stream)
@@ -171,6 +187,13 @@ class FirestoreStore:
             yield from _readable(kind, found)
             page = asked.start_after(found[-1])
 
+    def _sum(self, query: Query, *values: object) -> int:
+        """Sum up, on the server, the field that the answers would be ordered by."""
+        summed: Any = self._asked(query, *values).sum(query.order)  # the client's hints lag behind what it answers
+        with told_apart():
+            ((answer,),) = self._retry(lambda: summed.get(retry=_ONCE, timeout=self._timeout))()
+        return int(answer.value)
+
     def _asked(self, query: Query, *values: object) -> Asked:
         asked = self._client.collection(query.collection).order_by(query.order)
         for (field, operator), value in zip(query.where, values, strict=True):
@@ -182,12 +205,12 @@ class FirestoreStore:
 
         The client's own way to go on with a query that broke off before its first document is a TypeError (2.34).
         """
-        with _told_apart():
+        with told_apart():
             return self._retry(lambda: list(answers(retry=_ONCE, timeout=self._timeout)))()
 
 
 @contextlib.contextmanager
-def _told_apart() -> Iterator[None]:
+def told_apart() -> Iterator[None]:
     """Tell what can never be stored (Permanent) from all else that Firestore answers (Temporary).
 
     A permission that is missing and a database or an index that is not there yet are put right by people, and the
@@ -199,6 +222,17 @@ def _told_apart() -> Iterator[None]:
         raise Permanent(f"Firestore: {refused.message}") from refused
     except GoogleAPIError as error:
         raise Temporary(f"Firestore: {error}") from error
+
+
+def _settings(cluster: ClusterId, written: Snapshot, accepted: Snapshot | None) -> ClusterSettings:
+    """Read what is written; where that cannot be understood, what was last accepted holds."""
+    try:
+        return decode_settings(cluster, _fields(written), _revision(written))
+    except Permanent as problem:
+        if accepted is None:
+            raise
+        log.error("settings.unreadable", cluster=cluster, problem=str(problem))  # noqa: TRY400 - no crash of ours
+        return decode_settings(cluster, _fields(accepted), _revision(accepted))
 
 
 def _readable(kind: type[R], found: Iterable[Snapshot]) -> Iterator[Stored[R]]:

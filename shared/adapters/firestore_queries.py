@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from shared.wire.documents import CHIPS_HELD
+
 Operator = Literal["==", "in", "<="]
 
 
@@ -38,13 +40,27 @@ LIVE_JOBSETS = Query(collection="jobsets", where=(("cluster", "=="), ("state", "
 SLOTS = Query(collection="slots", where=(("cluster", "=="),), order="number")
 CLUSTERS = Query(collection="clusters", order="__name__")
 
-QUERIES = (DUE_SLICES, DUE_JOBSETS, QUEUED_SLICES, KEPT_SLICES, LIVE_JOBSETS, SLOTS, CLUSTERS)
+HELD_IN_CLUSTER = Query(collection="slices", where=(("job.cluster", "=="),), order=CHIPS_HELD)
+HELD_IN_NAMESPACE = Query(collection="slices", where=(("job.cluster", "=="), ("job.namespace", "==")), order=CHIPS_HELD)
+
+QUERIES = (
+    DUE_SLICES,
+    DUE_JOBSETS,
+    QUEUED_SLICES,
+    KEPT_SLICES,
+    LIVE_JOBSETS,
+    SLOTS,
+    CLUSTERS,
+    HELD_IN_CLUSTER,
+    HELD_IN_NAMESPACE,
+)
 
 EXPIRING = ("jobsets", "slices", "rejected")
 """The collections whose documents Firestore deletes once their `expire_at` has passed."""
 
 UNINDEXED: Mapping[str, tuple[str, ...]] = {
-    "clusters": ("limits", "note", "pools"),
+    "accepted": ("limits", "pod_to_node_labels", "policy", "pools", "reservation_zones"),
+    "clusters": ("limits", "note", "pod_to_node_labels", "policy", "pools", "reservation_zones"),
     "governors": ("shortages",),
     "jobsets": ("wants",),
     "rejected": ("body", "why"),

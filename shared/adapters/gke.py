@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -14,7 +14,6 @@ from google.cloud.container_v1.services.cluster_manager.transports import Cluste
 
 from shared.adapters import cloud_errors
 from shared.adapters.gke_requests import CannotBeMade, create_request, location_path, operation_path, pool_path
-from shared.adapters.pool_labels import FINGERPRINT_LABEL, missing_proof, pool_seen
 from shared.domain.clusters import ClusterSettings
 from shared.domain.observations import (
     Absent,
@@ -25,6 +24,7 @@ from shared.domain.observations import (
     Failure,
     FailureKind,
     Foreign,
+    InheritedPool,
     Observation,
     Outcome,
     PoolSeen,
@@ -33,6 +33,7 @@ from shared.domain.observations import (
     Started,
     Unreadable,
 )
+from shared.domain.pool_labels import FINGERPRINT_LABEL, inherited_pool, missing_proof, pool_seen
 from shared.ports import PoolOrder, Temporary
 
 _READ: Mapping[str, Any] = MappingProxyType(
@@ -85,7 +86,7 @@ class GkeBackend:
     def delete(self, order: PoolOrder) -> Outcome:
         try:
             pool = self._pool(order)
-            if pool is None or pool.status == NodePool.Status.STOPPING or missing_proof(pool.config.labels, order):
+            if pool is None or pool.status == NodePool.Status.STOPPING or _lacking(pool, order):
                 return Started(None)
             operation = self._client.delete_node_pool(name=pool_path(order), **_CHANGE)
         except google.NotFound:
@@ -95,12 +96,12 @@ class GkeBackend:
         return Started(operation.name)
 
     def inventory(self, cluster: ClusterSettings) -> tuple[PoolSeen, ...]:
-        try:
-            pools = self._client.list_node_pools(parent=cluster.path, **_READ).node_pools
-        except google.GoogleAPIError as error:
-            raise Temporary(cloud_errors.shortened(str(error))) from error
-        seen = (pool_seen(pool.name, pool.config.labels, cluster.cluster) for pool in pools)
+        seen = (pool_seen(pool.name, pool.config.labels, cluster.cluster) for pool in self._pools(cluster))
         return tuple(pool for pool in seen if pool is not None)
+
+    def inheritance(self, cluster: ClusterSettings) -> tuple[InheritedPool, ...]:
+        found = (inherited_pool(pool.name, pool.config.labels) for pool in self._pools(cluster))
+        return tuple(pool for pool in found if pool is not None)
 
     def ended_operations(self, cluster: ClusterSettings) -> frozenset[str]:
         try:
@@ -124,7 +125,7 @@ class GkeBackend:
 
     def _present(self, pool: NodePool, order: PoolOrder) -> Observation:
         """Read a pool's status, once it is proven ours (google.container.v1 NodePool.Status)."""
-        lacking = missing_proof(pool.config.labels, order)
+        lacking = _lacking(pool, order)
         if lacking is not None:
             return Foreign(lacking)
         match pool.status:
@@ -164,6 +165,12 @@ class GkeBackend:
         except google.NotFound:
             return None
 
+    def _pools(self, cluster: ClusterSettings) -> Sequence[NodePool]:
+        try:
+            return self._client.list_node_pools(parent=cluster.path, **_READ).node_pools
+        except google.GoogleAPIError as error:
+            raise Temporary(cloud_errors.shortened(str(error))) from error
+
     def _creation(self, order: PoolOrder) -> Operation | None:
         """Find the operation that creates, or created, the pool: the one noted, else by the pool's name."""
         if order.operation is not None:
@@ -183,6 +190,10 @@ class GkeBackend:
     def _operations(self, cluster_path: str) -> list[Operation]:
         """List the location's operations; GKE takes no filter, and forgets what ended days ago."""
         return list(self._client.list_operations(parent=location_path(cluster_path), **_READ).operations)
+
+
+def _lacking(pool: NodePool, order: PoolOrder) -> str | None:
+    return missing_proof(pool.config.labels, order.job, inherited=order.inherited is not None)
 
 
 def _created(creation: Operation | None, *, otherwise: Observation) -> Observation:

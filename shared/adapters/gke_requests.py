@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import timedelta
+from typing import Any
 
 from google.cloud.container_v1 import (
+    AdditionalNodeNetworkConfig,
     CreateNodePoolRequest,
+    GcfsConfig,
     MaxPodsConstraint,
     NodeConfig,
     NodeManagement,
+    NodeNetworkConfig,
     NodePool,
+    NodeTaint,
     ReservationAffinity,
+    SecondaryBootDisk,
     ShieldedInstanceConfig,
     WorkloadMetadataConfig,
 )
 
-from shared.adapters.pool_labels import labels_of
+from shared.adapters.billing_labels import billing_labels
 from shared.domain.accelerators import Placement
-from shared.domain.slices import CapacityKind, SliceSpec, pool_name
+from shared.domain.clusters import PoolSettings
+from shared.domain.pool_labels import labels_of
+from shared.domain.slices import CapacityKind, SliceSpec
 from shared.ports import PoolOrder
 
 _SCOPE = "https://www.googleapis.com/auth/cloud-platform"
@@ -32,11 +41,24 @@ class CannotBeMade(ValueError):
 
 def create_request(order: PoolOrder) -> CreateNodePoolRequest:
     """Write the request for an order's pool, the same one every time; CannotBeMade."""
-    return CreateNodePoolRequest(parent=order.cluster_path, node_pool=_node_pool(order, _spec(order)))
+    if order.spec is None:
+        raise CannotBeMade("The slice was found without a record: what it was asked to be is not known.")
+    return CreateNodePoolRequest(parent=order.cluster_path, node_pool=_node_pool(order, order.spec))
+
+
+def as_rest(request: CreateNodePoolRequest) -> Mapping[str, Any]:
+    """Give the request's node pool as GKE's REST API writes it: camelCase, enums by name, only what is set."""
+    pool: Mapping[str, Any] = NodePool.to_dict(
+        request.node_pool,
+        use_integers_for_enums=False,
+        preserving_proto_field_name=False,
+        always_print_fields_with_no_presence=False,
+    )
+    return pool
 
 
 def pool_path(order: PoolOrder) -> str:
-    return f"{order.cluster_path}/nodePools/{pool_name(order.slice_id, order.attempt)}"
+    return f"{order.cluster_path}/nodePools/{order.name}"
 
 
 def location_path(cluster_path: str) -> str:
@@ -48,21 +70,15 @@ def operation_path(cluster_path: str, operation: str) -> str:
     return f"{location_path(cluster_path)}/operations/{operation}"
 
 
-def _spec(order: PoolOrder) -> SliceSpec:
-    if order.spec is None:
-        raise CannotBeMade("The slice was found without a record: what it was asked to be is not known.")
-    if order.spec.placement is Placement.WORKLOAD_POLICY:
-        raise CannotBeMade("Node pools placed by a Compute Engine workload policy are not implemented.")
-    return order.spec
-
-
 def _node_pool(order: PoolOrder, spec: SliceSpec) -> NodePool:
     settings = order.settings
-    pool = NodePool(
-        name=pool_name(order.slice_id, order.attempt),
+    return NodePool(
+        name=order.name,
         initial_node_count=spec.hosts,
         locations=[spec.zone],
         config=_config(order, spec),
+        placement_policy=_placement(spec, settings),
+        network_config=_network(spec, settings),
         management=NodeManagement(auto_repair=True, auto_upgrade=settings.auto_upgrade),
         max_pods_constraint=MaxPodsConstraint(max_pods_per_node=settings.max_pods_per_node),
         upgrade_settings=NodePool.UpgradeSettings(max_surge=1),
@@ -70,31 +86,71 @@ def _node_pool(order: PoolOrder, spec: SliceSpec) -> NodePool:
             grace_termination_duration=_DRAIN_GRACE, respect_pdb_during_node_pool_deletion=False
         ),
     )
-    if spec.placement is Placement.COMPACT:
-        pool.placement_policy = NodePool.PlacementPolicy(
-            type_=NodePool.PlacementPolicy.Type.COMPACT, tpu_topology=str(spec.topology)
-        )
-    return pool
+
+
+def _placement(spec: SliceSpec, settings: PoolSettings) -> NodePool.PlacementPolicy | None:
+    """Give what wires the hosts together; a single host takes none, and a workload policy names its own topology."""
+    match spec.placement:
+        case Placement.COMPACT:
+            compact = NodePool.PlacementPolicy.Type.COMPACT
+            return NodePool.PlacementPolicy(type_=compact, tpu_topology=str(spec.topology))
+        case Placement.WORKLOAD_POLICY:
+            name = settings.workload_policy.replace("{topology}", str(spec.topology))
+            return NodePool.PlacementPolicy(policy_name=name)
+        case None:
+            return None
+
+
+def _network(spec: SliceSpec, settings: PoolSettings) -> NodeNetworkConfig | None:
+    networks = settings.additional_networks if spec.networks is None else spec.networks
+    if not networks:
+        return None
+    return NodeNetworkConfig(
+        additional_node_network_configs=[
+            AdditionalNodeNetworkConfig(network=each.network, subnetwork=each.subnetwork) for each in networks
+        ]
+    )
 
 
 def _config(order: PoolOrder, spec: SliceSpec) -> NodeConfig:
     settings = order.settings
-    config = NodeConfig(
+    image = settings.secondary_boot_disk
+    return NodeConfig(
         machine_type=spec.machine_type,
         disk_type=spec.boot_disk,
         disk_size_gb=settings.boot_disk_gb,
-        labels={**dict(spec.node_labels), **labels_of(order, spec.fingerprint)},
+        boot_disk_kms_key=settings.boot_disk_kms_key or "",
+        enable_confidential_storage=settings.confidential_storage,
+        secondary_boot_disks=[_image_cache(image)] if image else [],
+        gcfs_config=GcfsConfig(enabled=True) if settings.image_streaming or image else None,
+        labels=labels_of(order.job, order.attempt, spec),
+        resource_labels=billing_labels(order.job, settings.resource_labels),
+        taints=[_taint(taint.key, taint.value) for taint in spec.taints],
         oauth_scopes=[_SCOPE],
-        service_account=settings.service_account or "",
+        service_account=spec.service_account or settings.service_account or "",
         spot=spec.capacity.kind is CapacityKind.SPOT,
+        reservation_affinity=_reservation(spec),
         tags=settings.network_tags,
         workload_metadata_config=WorkloadMetadataConfig(mode=WorkloadMetadataConfig.Mode.GKE_METADATA),
-        shielded_instance_config=ShieldedInstanceConfig(enable_secure_boot=True, enable_integrity_monitoring=True),
+        shielded_instance_config=ShieldedInstanceConfig(
+            enable_secure_boot=settings.secure_boot, enable_integrity_monitoring=settings.integrity_monitoring
+        ),
     )
-    if spec.capacity.reservation is not None:
-        config.reservation_affinity = ReservationAffinity(
-            consume_reservation_type=ReservationAffinity.Type.SPECIFIC_RESERVATION,
-            key=_RESERVATION_KEY,
-            values=[spec.capacity.reservation],
-        )
-    return config
+
+
+def _image_cache(disk_image: str) -> SecondaryBootDisk:
+    return SecondaryBootDisk(mode=SecondaryBootDisk.Mode.CONTAINER_IMAGE_CACHE, disk_image=disk_image)
+
+
+def _taint(key: str, value: str) -> NodeTaint:
+    return NodeTaint(key=key, value=value, effect=NodeTaint.Effect.NO_SCHEDULE)
+
+
+def _reservation(spec: SliceSpec) -> ReservationAffinity | None:
+    if spec.capacity.reservation is None:
+        return None
+    return ReservationAffinity(
+        consume_reservation_type=ReservationAffinity.Type.SPECIFIC_RESERVATION,
+        key=_RESERVATION_KEY,
+        values=[spec.capacity.reservation],
+    )

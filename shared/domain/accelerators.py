@@ -31,6 +31,10 @@ class MachineType:
     chips: int
     vcpus: int
     memory_gib: int
+    allocatable_cpu_milli: int
+    """What a node has left for pods, in thousandths of a CPU: GKE reserves the rest (autoscaler's reserved.go)."""
+    allocatable_memory_gib: int
+    """Likewise, up to GKE 1.36; later versions leave more."""
     single_host: Topology
     """The topology that one such host is by itself."""
     multi_host: bool = False
@@ -73,13 +77,17 @@ def _topologies(*texts: str) -> tuple[Topology, ...]:
     return tuple(Topology.parse(text) for text in texts)
 
 
-def _machine(name: str, shape: tuple[int, int, int], single: str, *, multi_host: bool = False) -> MachineType:
-    chips, vcpus, memory = shape
+def _machine(
+    name: str, has: tuple[int, int, int], for_pods: tuple[int, int], single: str, *, multi_host: bool = False
+) -> MachineType:
+    """Write a row: name, (chips, vCPUs, GiB), (milli-CPUs, GiB) left for pods, topology of one host."""
     return MachineType(
         name=name,
-        chips=chips,
-        vcpus=vcpus,
-        memory_gib=memory,
+        chips=has[0],
+        vcpus=has[1],
+        memory_gib=has[2],
+        allocatable_cpu_milli=for_pods[0],
+        allocatable_memory_gib=for_pods[1],
         single_host=Topology.parse(single),
         multi_host=multi_host,
     )
@@ -96,7 +104,7 @@ CATALOGUE: Mapping[str, Accelerator] = {
         Accelerator(
             label="tpu-v4-podslice",
             generation="v4",
-            machines=(_machine("ct4p-hightpu-4t", (4, 240, 407), "2x2x1", multi_host=True),),
+            machines=(_machine("ct4p-hightpu-4t", (4, 240, 407), (239_330, 385), "2x2x1", multi_host=True),),
             small=_DEEP,
             cubes=64,
             boot_disks=("pd-standard", "pd-balanced", "pd-ssd", "hyperdisk-balanced"),
@@ -105,17 +113,28 @@ CATALOGUE: Mapping[str, Accelerator] = {
             label="tpu-v5-lite-podslice",
             generation="v5e",
             machines=(
-                _machine("ct5lp-hightpu-1t", (1, 24, 48), "1x1"),
-                _machine("ct5lp-hightpu-4t", (4, 112, 192), "2x2", multi_host=True),
-                _machine("ct5lp-hightpu-8t", (8, 224, 384), "2x4"),
+                _machine("ct5lp-hightpu-1t", (1, 24, 48), (23_870, 42), "1x1"),
+                _machine("ct5lp-hightpu-4t", (4, 112, 192), (111_650, 178), "2x2", multi_host=True),
+                _machine("ct5lp-hightpu-8t", (8, 224, 384), (223_370, 363), "2x4"),
             ),
             small=_FLAT,
             boot_disks=("pd-balanced", "pd-ssd"),
         ),
         Accelerator(
+            label="tpu-v5-lite-device",
+            generation="v5e",
+            machines=(
+                _machine("ct5l-hightpu-1t", (1, 24, 48), (23_870, 42), "1x1"),
+                _machine("ct5l-hightpu-4t", (4, 112, 192), (111_650, 178), "2x2"),
+                _machine("ct5l-hightpu-8t", (8, 224, 384), (223_370, 363), "2x4"),
+            ),
+            small=_topologies("1x1", "2x2", "2x4"),
+            boot_disks=("pd-balanced", "pd-ssd"),
+        ),
+        Accelerator(
             label="tpu-v5p-slice",
             generation="v5p",
-            machines=(_machine("ct5p-hightpu-4t", (4, 208, 448), "2x2x1", multi_host=True),),
+            machines=(_machine("ct5p-hightpu-4t", (4, 208, 448), (207_410, 425), "2x2x1", multi_host=True),),
             small=_DEEP,
             cubes=140,
             boot_disks=("pd-balanced", "pd-ssd"),
@@ -124,13 +143,38 @@ CATALOGUE: Mapping[str, Accelerator] = {
             label="tpu-v6e-slice",
             generation="v6e",
             machines=(
-                _machine("ct6e-standard-1t", (1, 44, 176), "1x1"),
-                _machine("ct6e-standard-4t", (4, 180, 720), "2x2", multi_host=True),
-                _machine("ct6e-standard-8t", (8, 180, 1440), "2x4"),
+                _machine("ct6e-standard-1t", (1, 44, 176), (43_820, 162), "1x1"),
+                _machine("ct6e-standard-4t", (4, 180, 720), (179_480, 687), "2x2", multi_host=True),
+                _machine("ct6e-standard-8t", (8, 180, 1440), (179_480, 1381), "2x4"),
             ),
             small=_FLAT,
             boot_disks=("hyperdisk-balanced",),
             minimum_gke="1.31.2-gke.1115000",
+        ),
+        Accelerator(
+            label="tpu7x",
+            generation="v7x",
+            machines=(
+                _machine("tpu7x-standard-1t", (1, 56, 248), (55_790, 232), "1x1x1"),
+                _machine("tpu7x-standard-4t", (4, 224, 992), (223_370, 949), "2x2x1", multi_host=True),
+            ),
+            small=(Topology((1, 1, 1)), *_DEEP),
+            cubes=144,
+            placement=Placement.WORKLOAD_POLICY,
+            boot_disks=("hyperdisk-balanced",),
+            minimum_gke="1.34.0-gke.2201000",
+        ),
+        Accelerator(
+            label="tpu7",
+            generation="v7",
+            machines=(  # what is left for pods: in proportion to tpu7x, whose hosts have the same CPUs
+                _machine("tpu7-standard-1t", (1, 56, 240), (55_790, 224), "1x1x1"),
+                _machine("tpu7-standard-4t", (4, 224, 960), (223_370, 918), "2x2x1", multi_host=True),
+            ),
+            small=(Topology((1, 1, 1)), *_DEEP),
+            cubes=4,
+            placement=Placement.WORKLOAD_POLICY,
+            boot_disks=("hyperdisk-balanced",),
         ),
     )
 }
@@ -168,6 +212,18 @@ def accelerator_of(label: str) -> Accelerator:
     if kind is None:
         raise ImpossibleShape(f'cloud.google.com/gke-tpu-accelerator: "{label}" is not known: use {_one_of(CATALOGUE)}')
     return kind
+
+
+def topology_of(label: str, text: str) -> Topology:
+    """Read a topology as it is written for an accelerator; ImpossibleShape, which does not say yet that it is legal."""
+    kind = accelerator_of(label)
+    try:
+        return Topology.parse(text)
+    except ValueError as bad:
+        smallest = _one_of(str(topology) for topology in legal_topologies(kind)[:3])
+        raise ImpossibleShape(
+            f"cloud.google.com/gke-tpu-topology: {bad}: the smallest of {kind.label} are {smallest}"
+        ) from bad
 
 
 def legal_topologies(kind: Accelerator) -> tuple[Topology, ...]:

@@ -8,7 +8,7 @@ from datetime import timedelta
 from types import MappingProxyType
 
 from shared.domain.observations import FailureKind
-from shared.domain.slices import ClusterId
+from shared.domain.slices import CapacityKind, ClusterId, Network
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +74,62 @@ class PoolSettings:
     service_account: str | None = None
     """The nodes' service account; None: GKE's default."""
     boot_disk_gb: int = 100
+    boot_disk_type: str | None = None
+    """None: the accelerator's default."""
+    boot_disk_kms_key: str | None = None
+    """`projects/P/locations/L/keyRings/R/cryptoKeys/K`."""
+    confidential_storage: bool = False
+    secondary_boot_disk: str | None = None
+    """A disk image with container images: `projects/P/global/images/I`."""
+    image_streaming: bool = False
+    """On anyway where there is a secondary boot disk: GKE takes one only with it."""
     max_pods_per_node: int = 15
     auto_upgrade: bool = True
     """GKE refuses False in a cluster that is in a release channel."""
+    secure_boot: bool = True
+    integrity_monitoring: bool = True
     network_tags: tuple[str, ...] = ()
+    additional_networks: tuple[Network, ...] = ()
+    workload_policy: str = "tpu-provisioner-{topology}"
+    """Name of the Compute Engine workload policy for slices that need one; `{topology}` is filled in."""
+    resource_labels: Mapping[str, str] = field(default_factory=dict)
+    """Labels for billing reports, beside those of cluster, namespace, JobSet and slice."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allowed:
+    """What the tenants of a namespace may ask for. Patterns may contain `*`."""
+
+    capacity: tuple[CapacityKind, ...] = tuple(CapacityKind)
+    reservations: tuple[str, ...] = ("*",)
+    """`R`, or `projects/P/reservations/R` for another project's."""
+    service_accounts: tuple[str, ...] = ()
+    """Whom a pod may ask its hosts to act as; the settings' own is always allowed."""
+    additional_networks: tuple[str, ...] = ()
+    """`NETWORK:SUBNETWORK`; the settings' own are always allowed."""
+    copied_labels: tuple[str, ...] = ("*",)
+    """Keys of pod labels that a pod may ask to be copied to its hosts."""
+    chips_per_slice: int | None = None
+    chips_per_jobset: int | None = None
+    chips_per_namespace: int | None = None
+    """Of all slices of the namespace that are bought or being bought."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """What tenants may ask for, and how much."""
+
+    everyone: Allowed = Allowed()
+    namespaces: Mapping[str, Allowed] = field(default_factory=dict)
+    """Whole, instead of `everyone`'s, for the namespaces named."""
+    chips_per_cluster: int | None = None
+
+    def allowed(self, namespace: str) -> Allowed:
+        return self.namespaces.get(namespace, self.everyone)
+
+    def counts(self, namespace: str) -> bool:
+        """Say whether it matters for this namespace how many chips are held."""
+        return self.chips_per_cluster is not None or self.allowed(namespace).chips_per_namespace is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,5 +145,16 @@ class ClusterSettings:
     """GKE's own id of the cluster: one that is made anew under the same name is another cluster. None: not checked."""
     zone: str | None = None
     """Where slices are made when neither the pod nor its reservation says so."""
+    reservation_zones: Mapping[str, str] = field(default_factory=dict)
+    """The zone of a reservation, by its name or `projects/P/reservations/R`."""
+    pod_to_node_labels: tuple[str, ...] = ()
+    """Keys of pod labels that every pod's hosts get."""
+    force_on_demand: bool = False
+    """Spot and reservations are not bought, whatever pods select."""
+    hosts_per_slice: int = 1000
+    """More are refused: GKE documents 1,000 nodes per pool and zone."""
     pools: PoolSettings = PoolSettings()
+    policy: Policy = Policy()
     limits: Limits = Limits()
+    paused: str | None = None
+    """Why nothing is created or deleted at the moment; set beside the document (`pauses/{cluster}`)."""

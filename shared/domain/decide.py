@@ -18,13 +18,15 @@ from shared.domain.observations import (
     Failure,
     FailureKind,
     Foreign,
+    Observation,
     Running,
     Sight,
     Unreadable,
     Visible,
 )
 from shared.domain.patience import due, failed
-from shared.domain.records import Phase, SliceRecord
+from shared.domain.policy import Held, NotAllowed, check, over_budget
+from shared.domain.records import Phase, SliceRecord, Verdict
 from shared.domain.slices import LAST_ATTEMPT, same_request
 
 
@@ -42,12 +44,17 @@ class Decision:
         return any(isinstance(action, CreatePool) for action in self.actions)
 
 
-def decide(record: SliceRecord, seen: Sight, now: datetime, settings: ClusterSettings) -> Decision:
+def decide(
+    record: SliceRecord, seen: Sight, now: datetime, settings: ClusterSettings, held: Held | None = None
+) -> Decision:
     """Decide about a slice; pure, so it can be asked at any time (`slices explain`).
+
+    `held`: the chips that others hold, which is only needed where the settings limit them.
 
     | seen, by wanted   | PRESENT                                               | ABSENT                        |
     |-------------------|-------------------------------------------------------|-------------------------------|
-    | Absent            | want fresh and a slot: create; QUEUED, WAITING, ...   | GONE once no order can arrive |
+    | Absent            | want fresh, allowed, and a slot: create;              | GONE once no order can arrive |
+    |                   | else REFUSED, QUEUED, WAITING, ...                    |                               |
     | Creating          | wait while its operation runs                         | delete until GKE accepts      |
     | Running           | READY when every host is usable                       | delete                        |
     | - another's on it | that pool is theirs now; go on with the next attempt  | keep until they end           |
@@ -59,18 +66,48 @@ def decide(record: SliceRecord, seen: Sight, now: datetime, settings: ClusterSet
     | Foreign           | BLOCKED                                               | as Absent; never touched      |
     | Unreadable        | change nothing                                        | change nothing                |
 
-    Earlier attempts (`seen.leaving`) follow the ABSENT column, whatever is wanted. A record on hold changes nothing.
+    Earlier attempts (`seen.leaving`) follow the ABSENT column, whatever is wanted. Where a person holds the slice, or
+    paused the cluster, nothing is created or deleted.
     """
-    if record.hold:
-        return _keep(record, now, settings, Reason.HELD, "A person holds this slice: nothing is created or deleted.")
     current = seen.current
+    if record.hold:
+        sentence = "A person holds this slice: nothing is created or deleted."
+        return _frozen(record, current, now, settings, (Reason.HELD, sentence))
+    if settings.paused is not None:
+        sentence = f"The cluster is paused, nothing is created or deleted: {settings.paused}"
+        return _frozen(record, current, now, settings, (Reason.PAUSED, sentence))
     if isinstance(current, Unreadable):
         return _keep(record, now, settings, Reason.POOL_UNREADABLE, current.message)
     record, deletes = follow(record, seen.leaving, now, settings.limits)
-    decision = _decide_current(record, current, now, settings)
+    verdict = record.verdict or _disallowed(record, settings, held)
+    decision = _decide_current(replace(record, verdict=verdict), current, now, settings)
     after = decision.record if decision.record.creating else replace(decision.record, slot=None)
+    if after.verdict is verdict:  # what is not allowed now may be at the next look
+        after = replace(after, verdict=record.verdict)
     after = replace(after, due_at=due(after, now, settings.limits))
     return replace(decision, record=after, actions=(*deletes, *decision.actions))
+
+
+def _frozen(
+    record: SliceRecord, seen: Observation, now: datetime, settings: ClusterSettings, why: tuple[Reason, str]
+) -> Decision:
+    """Change nothing; but who waits for a slice that was not begun is told why."""
+    if record.phase is Phase.QUEUED and record.wanted and isinstance(seen, Absent):
+        told = _become(record, now, (Phase.BLOCKED, why[0]), why[1])
+        return replace(told, record=replace(told.record, due_at=now + settings.limits.look_again))
+    return _keep(record, now, settings, *why)
+
+
+def _disallowed(record: SliceRecord, settings: ClusterSettings, held: Held | None) -> Verdict | None:
+    """Say why the settings as they are now allow no such slice to be bought."""
+    if record.spec is None or not record.wanted:
+        return None
+    try:
+        check(record.spec, record.job.namespace, settings.policy)
+    except NotAllowed as no:
+        return Verdict(reason=Reason.NOT_ALLOWED, sentence=f"{no}.")
+    over = None if held is None else over_budget(record.spec, record.job.namespace, held, settings.policy)
+    return Verdict(reason=Reason.NO_CHIPS_LEFT, sentence=f"{over}; looked at again each minute.") if over else None
 
 
 def _decide_current(record: SliceRecord, seen: Visible, now: datetime, settings: ClusterSettings) -> Decision:
@@ -78,7 +115,7 @@ def _decide_current(record: SliceRecord, seen: Visible, now: datetime, settings:
         case Creating() | Running() | Busy() | Broken() if record.foreign_occupant is not None:
             return _absent(moved_on(record, occupant=record.foreign_occupant), now, settings)
         case Absent():
-            return _absent(record, now, settings)
+            return _absent(_after_inheritance(record), now, settings)
         case Creating():
             return _creating(record, seen, now, settings)
         case Running():
@@ -109,7 +146,8 @@ def _absent(record: SliceRecord, now: datetime, settings: ClusterSettings) -> De
     if not record.wanted:
         return _let_go(record, now, settings.limits)
     if record.verdict is not None:
-        return _become(record, now, (Phase.REFUSED, record.verdict.reason), record.verdict.sentence)
+        refused = replace(record, retry_at=None, blocked_under=None)
+        return _become(refused, now, (Phase.REFUSED, record.verdict.reason), record.verdict.sentence)
     if _has_to_wait(record, now, settings):
         return Decision(record, (), record.reason, record.sentence)
     if record.wanted_at is None or now - record.wanted_at > settings.limits.want_ttl:
@@ -122,6 +160,11 @@ def _absent(record: SliceRecord, now: datetime, settings: ClusterSettings) -> De
         sentence = "The cluster runs as many node pool operations as it takes: waiting for one to end."
         return _become(record, now, (Phase.QUEUED, Reason.OPERATION_LIMIT), sentence)
     return _create(record, now, settings)
+
+
+def _after_inheritance(record: SliceRecord) -> SliceRecord:
+    """Go on to a pool of our own where the one that TPU Provisioner made is gone: its name is not ours to use."""
+    return replace(moved_on(record), leaving=record.leaving) if record.attempt == 0 else record
 
 
 def _has_to_wait(record: SliceRecord, now: datetime, settings: ClusterSettings) -> bool:
@@ -162,7 +205,7 @@ def _let_go(record: SliceRecord, now: datetime, limits: Limits) -> Decision:
         sentence = "A creation was ordered moments ago: making sure that it does not arrive late."
         return _become(record, now, (Phase.RELEASING, Reason.CREATE_MAY_BE_UNDER_WAY), sentence)
     record = replace(record, expire_at=record.expire_at or now + limits.gone_ttl)
-    if record.attempt == 1 and record.ordered_at is None:
+    if record.attempt == 1 and record.ordered_at is None and record.inherited is None:
         sentence = f"Nothing was made: {record.desire_because or 'no longer wanted'}."
         return _become(record, now, (Phase.GONE, Reason.NEVER_MADE), sentence)
     sentence = f"Released: {record.desire_because or 'no longer wanted'}."
@@ -187,9 +230,9 @@ def _running(record: SliceRecord, seen: Running, now: datetime, settings: Cluste
     if not record.wanted:
         return _release(record, now, settings)
     record = replace(record, creating=False)
-    if record.spec is None:
-        sentence = "Found without a record; kept, because its JobSet lives."
-        return _become(record, now, (Phase.READY, Reason.ADOPTED), sentence)
+    if record.spec is None or (record.attempt == 0 and record.hosts_sequence == 0):
+        found = "Found without a record" if record.inherited is None else "Made by TPU Provisioner"
+        return _become(record, now, (Phase.READY, Reason.ADOPTED), f"{found}; kept while its JobSet lives.")
     drifted = not same_request(seen.fingerprint, record.spec)
     if drifted and record.respecified and record.occupant is None:
         return _release(record, now, settings)

@@ -36,11 +36,15 @@ class Reason(StrEnum):
     # REFUSED
     IMPOSSIBLE_SHAPE = "ImpossibleShape"
     DOES_NOT_FIT = "DoesNotFit"
+    MADE_BY_GKE = "MadeByGke"  # it asks for hosts that GKE itself makes
+    NOT_ALLOWED = "NotAllowed"  # the settings allow its tenant no such slice
+    NO_CHIPS_LEFT = "NoChipsLeft"  # they do, and others hold what is allowed: looked at again
     # BLOCKED
     CONFIGURATION = "Configuration"
     FOREIGN_POOL = "ForeignPool"
     ATTEMPTS_EXHAUSTED = "AttemptsExhausted"
     HELD = "Held"
+    PAUSED = "Paused"
     # RELEASING
     DELETION_STARTED = "DeletionStarted"
     OCCUPIED = "Occupied"  # another live Job is on it

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -18,10 +18,10 @@ from shared.domain.facts import (
     SlicesWanted,
     WaitingLeader,
 )
-from shared.domain.fit import spec_for
 from shared.domain.jobsets import JobSetRecord
 from shared.domain.records import Desire, SliceRecord, Verdict
 from shared.domain.slices import ClusterId, JobRef, JobSetUid, SliceId, SliceSpec, slice_id
+from shared.domain.specs import Asked, chips_asked_for, spec_for
 
 TOMBSTONE_TTL = timedelta(days=40)
 """How long an ended JobSet is remembered: longer than Pub/Sub can keep a message (31 days)."""
@@ -61,14 +61,22 @@ def legitimate(fact: SlicesWanted) -> tuple[WaitingLeader, ...]:
     return tuple(leader for leader in fact.waiting if 0 <= leader.job_index < replicas.get(leader.replicated_job, 0))
 
 
-def claims(fact: SlicesWanted, cluster: ClusterId, slices: Mapping[SliceId, SliceRecord]) -> tuple[JobRef, ...]:
-    """Give the Jobs whose slices the waiting leaders need.
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A waiting leader, and the Job whose slice it needs."""
+
+    leader: WaitingLeader
+    job: JobRef
+
+
+def claims(fact: SlicesWanted, cluster: ClusterId, slices: Mapping[SliceId, SliceRecord]) -> tuple[Claim, ...]:
+    """Give what the waiting leaders need.
 
     A leader may be scheduled to a slice that was made for another Job of its JobSet. Who then waits in vain for its
     own slice needs the one that the taker left to be made.
     """
-    jobs = [job_of(cluster, fact.jobset, leader) for leader in legitimate(fact)]
-    return tuple(_left_by_takers(job, fact, slices) for job in jobs)
+    own = (Claim(leader, job_of(cluster, fact.jobset, leader)) for leader in legitimate(fact))
+    return tuple(replace(claim, job=_left_by_takers(claim.job, fact, slices)) for claim in own)
 
 
 def _left_by_takers(job: JobRef, fact: SlicesWanted, slices: Mapping[SliceId, SliceRecord]) -> JobRef:
@@ -112,20 +120,31 @@ def wanted(
     jobset = fact.jobset
     if known is not None and _is_late(jobset, known, JobSetState.ACTIVE):
         return None
-    specs = {request.replicated_job: spec_for(request, settings) for request in fact.requests}
+    specs = _specs(fact, settings)
     updates: dict[SliceId, SliceRecord] = {}
     wants: dict[SliceId, datetime | None] = dict(known.wants) if known else {}
-    for job in claims(fact, settings.cluster, slices):
-        id_ = slice_id(job)
+    for claim in claims(fact, settings.cluster, slices):
+        id_ = slice_id(claim.job)
         wants[id_] = now
-        spec = specs[job.replicated_job]
+        spec = specs(claim)
         if id_ not in slices:
-            updates[id_] = _asking(_new_slice(job, now), spec)
+            updates[id_] = _asking(_new_slice(claim.job, now), spec)
         elif _asks_otherwise(slices[id_], spec):
             rebuild = _was_suspended_since(known, id_, jobset.generation)
             updates[id_] = replace(_asking(slices[id_], spec), respecified=rebuild, due_at=now)
     record = _remember(jobset, known, JobSetState.ACTIVE, now, settings.cluster)
     return Demand(replace(record, wants=wants), updates)
+
+
+def _specs(fact: SlicesWanted, settings: ClusterSettings) -> Callable[[Claim], SliceSpec | Verdict]:
+    requests = {request.replicated_job: request for request in fact.requests}
+    chips = chips_asked_for(fact.requests)
+
+    def spec(claim: Claim) -> SliceSpec | Verdict:
+        request = requests[claim.job.replicated_job]
+        return spec_for(Asked(job=claim.job, request=request, leader=claim.leader, jobset_chips=chips), settings)
+
+    return spec
 
 
 def changed(

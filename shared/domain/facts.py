@@ -7,6 +7,12 @@ from enum import StrEnum
 
 from shared.domain.slices import JobSetUid, Pairs, SliceId
 
+COPY_LABELS = "tpu-provisioner.cloud.google.com/copy-labels"
+ADDITIONAL_NETWORKS = "tpu-provisioner.cloud.google.com/additional-node-networks"
+SERVICE_ACCOUNT = "tpu-provisioner.cloud.google.com/node-service-account"
+WISHES = (COPY_LABELS, ADDITIONAL_NETWORKS, SERVICE_ACCOUNT)
+"""Annotations of a pod template by which a tenant asks for more; the names are TPU Provisioner's."""
+
 
 class JobSetState(StrEnum):
     """What a JobSet is up to; the last four are final."""
@@ -37,6 +43,37 @@ class JobSetRef:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Requirement:
+    """One match expression of a required node affinity (v1 NodeSelectorRequirement)."""
+
+    key: str
+    operator: str
+    """In, NotIn, Exists, DoesNotExist, Gt or Lt."""
+    values: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Toleration:
+    """A taint that a pod puts up with (v1 Toleration)."""
+
+    key: str = ""
+    """Empty: every key."""
+    operator: str = "Equal"
+    """Equal or Exists."""
+    value: str = ""
+    effect: str = ""
+    """Empty: every effect."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundClaim:
+    """A volume claim of a pod whose volume can only be reached from some zones."""
+
+    name: str
+    zones: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SliceRequest:
     """What the pod template of one replicatedJob asks for, raw; the domain makes sense of it."""
 
@@ -47,9 +84,23 @@ class SliceRequest:
     topology: str | None
     """Node selector `cloud.google.com/gke-tpu-topology`."""
     chips_per_pod: int
-    """`google.com/tpu`, over all containers."""
+    """`google.com/tpu`: the most that containers, sidecars and init containers ask for at one time."""
     node_selector: Pairs = ()
     """The whole node selector."""
+    affinity: tuple[tuple[Requirement, ...], ...] = ()
+    """Required node affinity: one of these terms must hold, all requirements of it. Empty: nothing is required."""
+    tolerations: tuple[Toleration, ...] = ()
+    cpu_milli: int = 0
+    """What the pod requests, in thousandths of a CPU, by the same rule as chips."""
+    memory_bytes: int = 0
+    labels: Pairs = ()
+    """The template's labels."""
+    wishes: Pairs = ()
+    """The template's annotations among WISHES."""
+    own_nodes: bool = False
+    """JobSet's placement by node selector: nodes must be labelled and tainted for the one Job that may use them
+    (annotations `alpha.jobset.sigs.k8s.io/exclusive-topology` and `alpha.jobset.sigs.k8s.io/node-selector`)."""
+    claims: tuple[BoundClaim, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +109,10 @@ class WaitingLeader:
 
     replicated_job: str
     job_index: int
+    node_selector: Pairs | None = None
+    """The pod's own, to which admission may have added; None: no pod is there, the template says it all."""
+    labels: Pairs = ()
+    """The pod's labels beyond the template's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

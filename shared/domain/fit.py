@@ -1,139 +1,131 @@
-"""From what a pod template asks for to the slice we would make, or why it could not run there."""
+"""Would a slice's pods run on the hosts that we would make? Every key that says no."""
 
 from __future__ import annotations
 
-from shared.domain.accelerators import ImpossibleShape, accelerator_of, shape_of
+from collections.abc import Iterable, Mapping
+
+from shared.domain.accelerators import MachineType
 from shared.domain.clusters import ClusterSettings
-from shared.domain.decisions import Reason
-from shared.domain.facts import SliceRequest
-from shared.domain.records import Verdict
-from shared.domain.slices import Capacity, CapacityKind, Pairs, SliceSpec, fingerprint
-from shared.domain.topology import Topology
+from shared.domain.facts import Requirement, SliceRequest, Toleration
+from shared.domain.host_labels import CAPACITY_KEYS, TOPOLOGY, VARYING, ZONE, host_labels
+from shared.domain.pool_labels import MOST_CHARACTERS, labels_of
+from shared.domain.slices import LAST_ATTEMPT, JobRef, SliceSpec, Taint
 
-ACCELERATOR = "cloud.google.com/gke-tpu-accelerator"
-TOPOLOGY = "cloud.google.com/gke-tpu-topology"
-COUNT = "cloud.google.com/gke-accelerator-count"
-SPOT = "cloud.google.com/gke-spot"
-RESERVATION = "cloud.google.com/reservation-name"
-RESERVATION_PROJECT = "cloud.google.com/reservation-project"
-ZONE = "topology.kubernetes.io/zone"
-MACHINE = "node.kubernetes.io/instance-type"
-METADATA_SERVER = "iam.gke.io/gke-metadata-server-enabled"
-
-_SYSTEM_SUFFIXES = ("google.com", "kubernetes.io", "k8s.io", "gke.io")
+_GIB = 1 << 30
 
 
-def spec_for(request: SliceRequest, settings: ClusterSettings) -> SliceSpec | Verdict:
-    """Say which slice a replicatedJob of a JobSet would get in this cluster; a Verdict names the key that says no."""
-    try:
-        return _spec(request, settings)
-    except ImpossibleShape as impossible:
-        return Verdict(reason=Reason.IMPOSSIBLE_SHAPE, sentence=_of(request, str(impossible)))
-    except _DoesNotFit as misfit:
-        return Verdict(reason=Reason.DOES_NOT_FIT, sentence=_of(request, str(misfit)))
+class DoesNotFit(ValueError):
+    """The pod could not run on the hosts that we would make; the text names the key, what it asks and what it gets."""
 
 
-class _DoesNotFit(ValueError):
-    """The pod could not run on the hosts that we would make."""
+def fit(request: SliceRequest, selector: Mapping[str, str], job: JobRef, spec: SliceSpec, machine: MachineType) -> None:
+    """Raise DoesNotFit where something would keep the pods of a request, which select `selector`, off the hosts.
+
+    | checked          | against                                                                        |
+    |------------------|--------------------------------------------------------------------------------|
+    | node selector    | labels: Google's and Kubernetes' own, ours, the tenant's                       |
+    | node affinity    | the same: one required term must hold                                          |
+    | tolerations      | the taints that the pool gets                                                  |
+    | cpu, memory      | what a node has left for pods                                                  |
+    | volume claims    | the zone: a volume that is bound elsewhere cannot be reached                   |
+    """
+    labels = {**host_labels(spec, job), **labels_of(job, LAST_ATTEMPT, spec)}
+    _refuse_selectors(selector, labels)
+    _refuse_affinity(request.affinity, labels)
+    _refuse_taints(request.tolerations, spec.taints)
+    _refuse_sizes(request, machine)
+    _refuse_claims(request, spec.zone)
 
 
-def _of(request: SliceRequest, why: str) -> str:
-    return f"replicatedJob {request.replicated_job}: {why}."
+def pool_fits(job: JobRef, spec: SliceSpec, settings: ClusterSettings) -> None:
+    """Raise DoesNotFit where GKE takes no such pool: too many nodes, too long labels."""
+    if spec.hosts > settings.hosts_per_slice:
+        raise DoesNotFit(
+            f"{TOPOLOGY}: {spec.topology} takes {spec.hosts} hosts, and a node pool has at most "
+            f"{settings.hosts_per_slice} (hosts_per_slice in the cluster's settings)"
+        )
+    length = sum(len(key) + len(value) for key, value in labels_of(job, LAST_ATTEMPT, spec).items())
+    if length > MOST_CHARACTERS:
+        theirs = ", ".join(key for key, _ in spec.node_labels)
+        raise DoesNotFit(
+            f"node labels: the node pool would carry {length} characters of labels, GKE takes {MOST_CHARACTERS}: "
+            f"shorten or leave out some of {theirs}"
+        )
 
 
-def _spec(request: SliceRequest, settings: ClusterSettings) -> SliceSpec:
-    selector = dict(request.node_selector)
-    kind = accelerator_of(request.accelerator or "")
-    topology = _topology(request.topology or "")
-    shape = shape_of(kind.label, topology, request.chips_per_pod)
-    zone = selector.get(ZONE) or settings.zone
-    if zone is None:
-        raise _DoesNotFit(f"{ZONE}: neither the pod nor the cluster's settings name a zone: set either")
-    spec = SliceSpec(
-        accelerator=kind.label,
-        topology=topology,
-        machine_type=shape.machine.name,
-        hosts=shape.hosts,
-        chips_per_host=shape.machine.chips,
-        placement=shape.placement,
-        boot_disk=kind.boot_disks[0],
-        zone=zone,
-        capacity=_capacity(selector),
-        node_labels=_tenant_labels(selector),
-        fingerprint=_fingerprint(request),
-    )
-    _refuse_unmet(selector, spec)
-    return spec
-
-
-def _fingerprint(request: SliceRequest) -> str:
-    selectors = (f"{key}={value}" for key, value in sorted(request.node_selector))
-    return fingerprint(str(request.chips_per_pod), *selectors)
-
-
-def _topology(text: str) -> Topology:
-    try:
-        return Topology.parse(text)
-    except ValueError as bad:
-        raise ImpossibleShape(f"{TOPOLOGY}: {bad}") from bad
-
-
-def _capacity(selector: dict[str, str]) -> Capacity:
-    reservation = selector.get(RESERVATION)
-    if reservation is not None:
-        project = selector.get(RESERVATION_PROJECT)
-        name = reservation if project is None else f"projects/{project}/reservations/{reservation}"
-        return Capacity(CapacityKind.RESERVATION, name)
-    if selector.get(SPOT) == "true":
-        return Capacity(CapacityKind.SPOT)
-    return Capacity()
-
-
-def _tenant_labels(selector: dict[str, str]) -> Pairs:
-    """Give the tenant's own selectors: our hosts get them as labels, so that the pod finds them."""
-    return tuple(sorted((key, value) for key, value in selector.items() if not _is_system(key)))
-
-
-def _is_system(key: str) -> bool:
-    domain = key.rpartition("/")[0]
-    return any(domain == suffix or domain.endswith(f".{suffix}") for suffix in _SYSTEM_SUFFIXES)
-
-
-def _refuse_unmet(selector: dict[str, str], spec: SliceSpec) -> None:
-    """Refuse a selector under Google's or Kubernetes' names that the hosts would not have."""
-    made = made_labels(spec)
+def _refuse_selectors(selector: Mapping[str, str], labels: Mapping[str, str]) -> None:
     for key, value in sorted(selector.items()):
-        if not _is_system(key):
-            continue
-        if key not in made:
-            raise _DoesNotFit(f'{key}: a node of ours would not have this label (the pod selects "{value}"); remove it')
-        if made[key] != value:
-            raise _DoesNotFit(f'{key}: the pod selects "{value}", the hosts of this slice have "{made[key]}"')
+        if key in VARYING:
+            raise DoesNotFit(f'{key}: the pod selects "{value}", which no node has before it is made; remove it')
+        if key in CAPACITY_KEYS and key not in labels:
+            raise DoesNotFit(
+                f'{key}: the pod selects "{value}", and this slice is not bought that way: remove the selector'
+            )
+        if key not in labels:
+            raise DoesNotFit(f'{key}: a node of ours would not have this label (the pod selects "{value}"); remove it')
+        if labels[key] != value:
+            raise DoesNotFit(f'{key}: the pod selects "{value}", the hosts of this slice have "{labels[key]}"')
 
 
-def made_labels(spec: SliceSpec) -> dict[str, str]:
-    """Give the labels under Google's and Kubernetes' names that the hosts of a slice have (GKE sets them)."""
-    return {
-        ACCELERATOR: spec.accelerator,
-        TOPOLOGY: str(spec.topology),
-        COUNT: str(spec.chips_per_host),
-        ZONE: spec.zone,
-        MACHINE: spec.machine_type,
-        METADATA_SERVER: "true",
-        "kubernetes.io/os": "linux",
-        "kubernetes.io/arch": "amd64",
-        **_capacity_labels(spec.capacity),
-    }
+def _refuse_affinity(terms: tuple[tuple[Requirement, ...], ...], labels: Mapping[str, str]) -> None:
+    unmet = [next((each for each in term if not _holds(each, labels)), None) for term in terms]
+    if not terms or None in unmet:
+        return
+    first = next(each for each in unmet if each is not None)
+    asked = f"{first.operator} {', '.join(first.values)}".strip()
+    has = f'have "{labels[first.key]}"' if first.key in labels else "do not have it"
+    raise DoesNotFit(f"{first.key}: the pod's node affinity requires {asked}, the hosts of this slice {has}")
 
 
-def _capacity_labels(capacity: Capacity) -> dict[str, str]:
-    match capacity:
-        case Capacity(CapacityKind.SPOT):
-            return {SPOT: "true"}
-        case Capacity(CapacityKind.RESERVATION, str(name)) if "/" in name:
-            _, project, _, reservation = name.split("/")
-            return {RESERVATION: reservation, RESERVATION_PROJECT: project}
-        case Capacity(CapacityKind.RESERVATION, str(name)):
-            return {RESERVATION: name}
+def _holds(requirement: Requirement, labels: Mapping[str, str]) -> bool:
+    """Evaluate a requirement as Kubernetes does (apimachinery labels.Requirement.Matches)."""
+    key, values = requirement.key, requirement.values
+    known = key in labels
+    match requirement.operator:
+        case "In":
+            return known and labels[key] in values and key not in VARYING
+        case "NotIn":
+            return not known or labels[key] not in values
+        case "Exists":
+            return known
+        case "DoesNotExist":
+            return not known
+        case "Gt" | "Lt" if known and labels[key].isdecimal() and len(values) == 1 and values[0].isdecimal():
+            ours, theirs = int(labels[key]), int(values[0])
+            return ours > theirs if requirement.operator == "Gt" else ours < theirs
         case _:
-            return {}
+            return False
+
+
+def _refuse_taints(tolerations: Iterable[Toleration], taints: Iterable[Taint]) -> None:
+    for taint in taints:
+        if not any(_tolerates(toleration, taint) for toleration in tolerations):
+            raise DoesNotFit(
+                f"{taint.key}: the hosts of this slice carry the taint {taint.key}={taint.value}:NoSchedule, "
+                "which the pod does not tolerate: add a toleration for it"
+            )
+
+
+def _tolerates(toleration: Toleration, taint: Taint) -> bool:
+    """Say whether a taint is put up with (k8s.io/api core/v1 Toleration.ToleratesTaint)."""
+    if toleration.effect not in {"", "NoSchedule"} or toleration.key not in {"", taint.key}:
+        return False
+    return toleration.operator == "Exists" or (toleration.key != "" and toleration.value == taint.value)
+
+
+def _refuse_sizes(request: SliceRequest, machine: MachineType) -> None:
+    cpu, memory = machine.allocatable_cpu_milli, machine.allocatable_memory_gib
+    if request.cpu_milli > cpu:
+        raise DoesNotFit(f"cpu: a pod requests {request.cpu_milli}m, a node of {machine.name} has {cpu}m to give")
+    if request.memory_bytes > memory * _GIB:
+        asked = f"{request.memory_bytes / _GIB:.1f}Gi"
+        raise DoesNotFit(f"memory: a pod requests {asked}, a node of {machine.name} has {memory}Gi to give")
+
+
+def _refuse_claims(request: SliceRequest, zone: str) -> None:
+    for claim in request.claims:
+        if zone not in claim.zones:
+            raise DoesNotFit(
+                f"persistentVolumeClaim {claim.name}: its volume can be reached from {' or '.join(claim.zones)}, "
+                f"the hosts of this slice are in {zone}: select that zone with {ZONE}, or use another volume"
+            )

@@ -42,6 +42,18 @@ class Governor:
     shortages: Mapping[Cell, datetime]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """The document `budgets/{cluster}`: rewritten with each creation that was decided under a limit of chips.
+
+    Its revision puts such creations in order, so that two at once cannot both take the last chips.
+    """
+
+    cluster: ClusterId
+    creations: int = 0
+    changed_at: datetime
+
+
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """A slice that waits for its creation to be admitted."""

@@ -114,6 +114,16 @@ class PoolSeen:
     job: JobRef
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InheritedPool:
+    """A pool that TPU Provisioner made, and whom for, as its labels say."""
+
+    name: str
+    namespace: str
+    jobset: str
+    job: str
+
+
 @dataclass(frozen=True, slots=True)
 class Sight:
     """One look at a slice: its current attempt, and the earlier ones that are not known to be gone."""

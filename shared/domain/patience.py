@@ -84,6 +84,7 @@ def due(record: SliceRecord, now: datetime, limits: Limits) -> datetime | None:
     |-----------------------------|-----------------------------------------------------------------------|
     | READY, REFUSED, GONE        | never, unless pools are leaving or somebody is still to be told        |
     | READY, and not wanted       | soon: what kept us from releasing it passes                            |
+    | REFUSED for want of chips   | soon: others may give theirs back                                      |
     | QUEUED                      | soon; without a fresh want only the want's end matters                 |
     | PROVISIONING                | soon, until somebody else tells us its end (an operation, host counts) |
     | WAITING                     | at `retry_at`                                                         |
@@ -101,6 +102,8 @@ def due(record: SliceRecord, now: datetime, limits: Limits) -> datetime | None:
 def _due_by_phase(record: SliceRecord, now: datetime, limits: Limits) -> datetime | None:
     match record.phase:
         case Phase.READY if not record.wanted:
+            return now + limits.look_again
+        case Phase.REFUSED if record.reason is Reason.NO_CHIPS_LEFT:
             return now + limits.look_again
         case Phase.READY | Phase.REFUSED | Phase.GONE:
             return None

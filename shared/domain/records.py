@@ -88,6 +88,8 @@ class SliceRecord:
 
     attempt: int = 1
     """The attempt that the next or the current pool is. It rises when a pool's deletion is ordered, not before."""
+    inherited: str | None = None
+    """The name of the pool that TPU Provisioner made for the Job, where it was adopted: attempt 0."""
     ordered_at: datetime | None = None
     """When the creation of this attempt was last decided. None: no pool of this attempt can exist."""
     creating: bool = False
@@ -128,11 +130,23 @@ class SliceRecord:
 
     @property
     def pool(self) -> PoolName:
-        return pool_name(self.id, self.attempt)
+        return self.pool_of(self.attempt)
+
+    def pool_of(self, attempt: int) -> PoolName:
+        """Name the pool of an attempt; a ValueError past the last one."""
+        if attempt == 0 and self.inherited is not None:
+            return PoolName(self.inherited)
+        return pool_name(self.id, attempt)
 
     @property
     def wanted(self) -> bool:
         return self.desire is Desire.PRESENT
+
+    @property
+    def chips_held(self) -> int:
+        """Chips of the current attempt, from the order to create it until it is given up."""
+        ordered = self.ordered_at is not None and self.phase is not Phase.GONE
+        return self.spec.chips if ordered and self.spec else 0
 
     @property
     def untold(self) -> tuple[Transition, ...]:

@@ -41,7 +41,32 @@ class CapacityKind(StrEnum):
 class Capacity:
     kind: CapacityKind = CapacityKind.ON_DEMAND
     reservation: str | None = None
-    """The reservation's name, or `projects/P/reservations/R` where another project shares it."""
+    """`R`, or `projects/P/reservations/R` where another project shares it; a part of one ends in
+    `/reservationBlocks/B` or `/reservationBlocks/B/reservationSubBlocks/S`."""
+
+    @property
+    def reservation_itself(self) -> str | None:
+        """The reservation without the part of it."""
+        return self.reservation.partition("/reservationBlocks/")[0] if self.reservation else None
+
+
+@dataclass(frozen=True, slots=True)
+class Taint:
+    """Keeps pods that do not tolerate it off a slice's hosts; its effect is NoSchedule."""
+
+    key: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """A network beyond the cluster's own that hosts are attached to, by its names or full paths."""
+
+    network: str
+    subnetwork: str
+
+    def __str__(self) -> str:
+        return f"{self.network}:{self.subnetwork}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +100,18 @@ class SliceSpec:
     zone: str
     capacity: Capacity = Capacity()
     node_labels: Pairs = ()
-    """Labels beyond our own that the tenant's selectors need on the hosts."""
+    """Labels beyond our own that the hosts get: for the tenant's selectors, or copied from the pod."""
+    copied_labels: tuple[str, ...] = ()
+    """Keys among them that the tenant asked to be copied."""
+    taints: tuple[Taint, ...] = ()
+    service_account: str | None = None
+    """The tenant's choice for the hosts; None: as the settings say."""
+    networks: tuple[Network, ...] | None = None
+    """The tenant's choice of additional networks; None: as the settings say."""
+    own_nodes: bool = False
+    """The relay labels and taints the hosts for JobSet's placement by node selector: GKE refuses its keys."""
+    jobset_chips: int = 0
+    """Of all slices that its JobSet asks for."""
     fingerprint: str = ""
     """Of the tenant's request alone: settings do not enter, so changing them never rebuilds a slice."""
 

@@ -68,7 +68,7 @@ def _wanted(fact: SlicesWanted, settings: ClusterSettings, desk: Desk) -> None:
     revision, *_ = desk.store.commit(
         Change(known, change.jobset), *(Change(slices.get(id_), record) for id_, record in change.slices.items())
     )
-    claimed = [slice_id(job) for job in demand.claims(fact, cluster, records)]
+    claimed = [slice_id(claim.job) for claim in demand.claims(fact, cluster, records)]
     _nudge(Stored(change.jobset, revision), {*waiting, *claimed}, desk)
 
 

@@ -12,10 +12,12 @@ from shared.domain.governor import cell_of, narrowed, ran_out
 from shared.domain.observations import Absent, FailureKind, Outcome, Refused, Sight
 from shared.domain.outcomes import acted
 from shared.domain.patience import due
+from shared.domain.policy import Held
 from shared.domain.records import Phase, SliceRecord
-from shared.domain.slices import LAST_ATTEMPT, ClusterId, PoolName, SliceId, pool_name
+from shared.domain.slices import LAST_ATTEMPT, ClusterId, PoolName, SliceId
 from shared.flows import slots
 from shared.flows.again import again
+from shared.flows.budget import count
 from shared.ports import Change, Permanent, PoolOrder, Ports, SliceUpdate, StaleRecord, Stored
 
 
@@ -39,14 +41,27 @@ def reconcile(cluster: ClusterId, slice_: SliceId, ports: Ports) -> Reconciled |
     return again(lambda: _once(slice_, settings, ports), ports.clock)
 
 
-def explain(cluster: ClusterId, slice_: SliceId, ports: Ports) -> Decision | None:
-    """Say what `reconcile` would decide now, without doing any of it."""
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """What `reconcile` would go by, and what it would decide."""
+
+    record: SliceRecord
+    """As the JobSets stand now."""
+    seen: Sight
+    decision: Decision
+
+
+def explain(cluster: ClusterId, slice_: SliceId, ports: Ports) -> Explained | None:
+    """Say what `reconcile` would decide now, without doing any of it; None: no such cluster or slice."""
     settings = ports.store.settings(cluster)
     stored = ports.store.slices(cluster, [slice_]).get(slice_)
     if settings is None or stored is None:
         return None
     record = _stand(stored.value, settings, ports)
-    return decide(record, _look(record, settings, ports), ports.clock.now(), settings)
+    seen = _look(record, settings, ports)
+    return Explained(
+        record, seen, decide(record, seen, ports.clock.now(), settings, count(record, settings, ports).held)
+    )
 
 
 def _once(slice_: SliceId, settings: ClusterSettings, ports: Ports) -> Reconciled | None:
@@ -56,8 +71,9 @@ def _once(slice_: SliceId, settings: ClusterSettings, ports: Ports) -> Reconcile
     record = _stand(stored.value, settings, ports)
     if record.phase is Phase.GONE and not record.wanted and record.due_at is None:
         return None
-    decision = _decide(record, settings, ports)
-    remembered = _remember(stored, decision, ports)
+    counted = count(record, settings, ports)
+    decision = _decide(record, settings, ports, counted.held)
+    remembered = _remember(stored, decision, ports, counted.guards)
     _settle_with_governor(stored.value, remembered.value, settings, ports)
     after = _act(remembered.value, decision, settings, ports)
     after = _tell(after, settings, ports)
@@ -81,22 +97,25 @@ def _look(record: SliceRecord, settings: ClusterSettings, ports: Ports) -> Sight
     return Sight(current, leaving)
 
 
-def _decide(record: SliceRecord, settings: ClusterSettings, ports: Ports) -> Decision:
+def _decide(record: SliceRecord, settings: ClusterSettings, ports: Ports, held: Held | None) -> Decision:
     """Decide; where only a slot is missing to create, try to take one and decide again with it."""
     seen = _look(record, settings, ports)
-    decision = decide(record, seen, ports.clock.now(), settings)
+    decision = decide(record, seen, ports.clock.now(), settings, held)
     if decision.reason is not Reason.OPERATION_LIMIT:
         return decision
     slot = slots.take(decision.record, settings, ports)
     if slot is None:
         return decision
-    return decide(replace(record, slot=slot), seen, ports.clock.now(), settings)
+    return decide(replace(record, slot=slot), seen, ports.clock.now(), settings, held)
 
 
-def _remember(stored: Stored[SliceRecord], decision: Decision, ports: Ports) -> Stored[SliceRecord]:
+def _remember(
+    stored: Stored[SliceRecord], decision: Decision, ports: Ports, guards: tuple[Change, ...]
+) -> Stored[SliceRecord]:
+    """Save the decision; a creation under a limit of chips only if no other one was saved since they were counted."""
     if decision.record == stored.value:
         return stored
-    (revision,) = ports.store.commit(Change(stored, decision.record))
+    revision, *_ = ports.store.commit(Change(stored, decision.record), *(guards if decision.creates else ()))
     return Stored(decision.record, revision)
 
 
@@ -144,7 +163,7 @@ def _tell(record: SliceRecord, settings: ClusterSettings, ports: Ports) -> Slice
 def _told_pool(record: SliceRecord) -> PoolName:
     """Name the pool that a transition is about: the one that is leaving, where there is no other."""
     attempt = record.leaving[-1].attempt if record.leaving and record.ordered_at is None else record.attempt
-    return pool_name(record.id, min(attempt, LAST_ATTEMPT))
+    return record.pool_of(min(attempt, LAST_ATTEMPT))
 
 
 def _settle_with_governor(before: SliceRecord, after: SliceRecord, settings: ClusterSettings, ports: Ports) -> None:
@@ -165,6 +184,7 @@ def _order(record: SliceRecord, attempt: int, settings: ClusterSettings) -> Pool
         cluster_gke_id=settings.gke_id,
         slice_id=record.id,
         attempt=attempt,
+        inherited=record.inherited if attempt == 0 else None,
         job=record.job,
         spec=record.spec,
         settings=record.pinned or settings.pools,

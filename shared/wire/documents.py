@@ -11,10 +11,10 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import BeforeValidator, TypeAdapter, ValidationError
 
-from shared.domain.governor import Governor, Slot
+from shared.domain.governor import Budget, Governor, Slot
 from shared.domain.jobsets import JobSetRecord
 from shared.domain.records import SliceRecord
-from shared.domain.slices import LAST_ATTEMPT, ClusterId, SliceSpec
+from shared.domain.slices import ClusterId, SliceSpec
 from shared.domain.sweep import ClusterWatch
 from shared.domain.topology import Topology
 from shared.ports import Change, Permanent, Record, Rejection
@@ -26,6 +26,9 @@ SCHEMA = 1
 REJECTED_TTL = timedelta(days=30)
 """How long people can look at a message that could not be served."""
 
+CHIPS_HELD = "chips_held"
+"""The field of a slice that is summed up."""
+
 Fields = dict[str, Any]
 """What Firestore holds: text, whole numbers, bools, None, times in UTC, maps with text as keys, arrays of no arrays."""
 
@@ -36,6 +39,7 @@ COLLECTIONS: Mapping[type[Any], str] = {
     SliceRecord: "slices",
     Slot: "slots",
     Governor: "governors",
+    Budget: "budgets",
     ClusterWatch: "watches",
 }
 
@@ -64,7 +68,7 @@ def key_of(record: Record) -> Key:
             return key(SliceRecord, record.job.cluster, record.id)
         case Slot():
             return key(Slot, record.cluster, record.number)
-        case Governor() | ClusterWatch():
+        case Governor() | Budget() | ClusterWatch():
             return key(type(record), record.cluster)
 
 
@@ -138,8 +142,16 @@ def _in_short(record: Record) -> Fields:
     return {
         "hosts": f"{record.hosts_usable} of {hosts} usable",
         "job_name": record.job.job_name,
-        "pool": record.pool if 1 <= record.attempt <= LAST_ATTEMPT else None,
+        "pool": _pool(record),
+        CHIPS_HELD: record.chips_held,
     }
+
+
+def _pool(record: SliceRecord) -> str | None:
+    try:
+        return record.pool
+    except ValueError:  # its attempts are used up
+        return None
 
 
 def _as_recorded(document: Any) -> Any:
@@ -160,5 +172,6 @@ _ADAPTERS: Mapping[type[Any], TypeAdapter[Any]] = {
     SliceRecord: TypeAdapter(Annotated[SliceRecord, BeforeValidator(_as_recorded)]),
     Slot: TypeAdapter(Slot),
     Governor: TypeAdapter(Governor),
+    Budget: TypeAdapter(Budget),
     ClusterWatch: TypeAdapter(ClusterWatch),
 }

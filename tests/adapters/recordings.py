@@ -11,8 +11,8 @@ from google.cloud import container_v1 as gke
 from google.rpc import status_pb2
 
 from shared.adapters.gke import GkeBackend
-from shared.adapters.pool_labels import labels_of
 from shared.domain.clusters import PoolSettings
+from shared.domain.pool_labels import labels_of
 from shared.domain.slices import pool_name, slice_id
 from shared.ports import PoolOrder
 from tests.builders import a_job, a_spec, settings
@@ -69,7 +69,7 @@ def backend(recording: Recording) -> GkeBackend:
 
 
 def a_pool(status: int, **changes: Any) -> gke.NodePool:
-    config = gke.NodeConfig(labels=labels_of(ORDER, "v1-abc"))
+    config = gke.NodeConfig(labels=labels_of(ORDER.job, 1, a_spec(fingerprint="v1-abc")))
     return gke.NodePool(**{"name": POOL, "status": status, "config": config, **changes})
 
 

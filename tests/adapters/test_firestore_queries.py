@@ -61,7 +61,9 @@ def test_nothing_is_asked_by_a_field_without_an_index() -> None:
 
 
 def test_every_map_and_array_is_asked_by_or_has_no_index() -> None:
-    documents: list[tuple[str, dict[str, Any]]] = [("clusters", encode_settings(settings()))]
+    documents: list[tuple[str, dict[str, Any]]] = [
+        (collection, encode_settings(settings())) for collection in ("clusters", "accepted")
+    ]
     records: list[Record] = [
         a_record(pinned=settings().pools, occupant=an_occupant()),
         a_jobset(),

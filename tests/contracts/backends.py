@@ -14,7 +14,7 @@ from infra.local.gke.server import Server
 from infra.local.gke.state import Fault, Kind
 from shared.adapters.gke import GkeBackend, client
 from shared.domain.clusters import ClusterSettings
-from shared.domain.observations import Failure, FailureKind
+from shared.domain.observations import Failure, FailureKind, InheritedPool
 from shared.domain.slices import PoolName
 from shared.ports import Backend
 from tests.builders import NOW, settings
@@ -54,6 +54,9 @@ class Place(Protocol):
     def squat(self, pool: PoolName) -> None:
         """Let somebody else have a pool of that name."""
 
+    def inherit(self, pool: InheritedPool) -> None:
+        """Let TPU Provisioner have made a pool."""
+
     def lose_next_answer(self) -> None:
         """Take the next creation, and lose the answer."""
 
@@ -90,6 +93,9 @@ class InMemory:
     def squat(self, pool: PoolName) -> None:
         self.backend.steal(pool)
 
+    def inherit(self, pool: InheritedPool) -> None:
+        self.backend.inherit(pool)
+
     def lose_next_answer(self) -> None:
         self.backend.lose_next_answer()
 
@@ -123,6 +129,19 @@ class LocalGke:
 
     def squat(self, pool: PoolName) -> None:
         self._gke.create(a_pool(pool))
+        self._gke.after(3600)
+
+    def inherit(self, pool: InheritedPool) -> None:
+        labels = {
+            "google.com/nodepool-manager": "tpu-provisioner",
+            "google.com/tpu-provisioner-parent-kind": "job",
+            "google.com/tpu-provisioner-parent-name": pool.job,
+            "google.com/tpu-provisioner-parent-namespace": pool.namespace,
+            "google.com/tpu-provisioner-jobset-name": pool.jobset,
+            "google.com/tpu-provisioner-jobset-namespace": pool.namespace,
+            "google.com/tpu-provisioner-nodepool-hash": "7f4c8d",
+        }
+        self._gke.create(a_pool(pool.name, config={"labels": labels}))
         self._gke.after(3600)
 
     def lose_next_answer(self) -> None:

@@ -1,4 +1,4 @@
-"""The stores under contract."""
+"""The stores and backends under contract."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pytest
 from google.cloud.firestore import Client
 
 from shared.adapters.firestore import FirestoreStore
+from tests.contracts.backends import InMemory, Place, local_gke
 from tests.contracts.stores import REAL, Bench, FirestoreConsole
 from tests.fakes.store import FakeStore
 
@@ -27,3 +28,12 @@ def bench(request: pytest.FixtureRequest) -> Bench:
         return Bench(fake, fake)
     client = request.getfixturevalue("client")
     return Bench(FirestoreStore(client, page=2), FirestoreConsole(client))
+
+
+@pytest.fixture(params=["memory", pytest.param("gke", marks=REAL)])
+def place(request: pytest.FixtureRequest) -> Iterator[Place]:
+    if request.param == "memory":
+        yield InMemory()
+    else:
+        with local_gke() as found:
+            yield found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -26,18 +25,7 @@ from shared.domain.observations import (
 from shared.domain.slices import JobSetUid, PoolName, pool_name, slice_id
 from shared.ports import PoolOrder, Temporary
 from tests.builders import a_job, a_spec
-from tests.contracts.backends import LIMIT, InMemory, Place, local_gke
-
-NEEDS_A_PORT = [pytest.mark.emulators, pytest.mark.enable_socket]
-
-
-@pytest.fixture(params=["memory", pytest.param("gke", marks=NEEDS_A_PORT)])
-def place(request: pytest.FixtureRequest) -> Iterator[Place]:
-    if request.param == "memory":
-        yield InMemory()
-    else:
-        with local_gke() as found:
-            yield found
+from tests.contracts.backends import LIMIT, Place
 
 
 def an_order(place: Place, **changes: Any) -> PoolOrder:

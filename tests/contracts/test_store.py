@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from shared.domain.governor import Cell, Governor, Slot
+from shared.domain.governor import Budget, Cell, Governor, Slot
 from shared.domain.jobsets import JobSetRecord
 from shared.domain.records import SliceRecord
 from shared.domain.slices import JobSetUid, SliceId, slice_id
@@ -25,6 +25,7 @@ EVERY_KIND = [
     a_jobset(),
     a_slot(),
     a_governor(shortages={Cell("us-central2-b/tpu-v4-podslice/projects/example.com:p/reservations/r`1"): NOW}),
+    Budget(cluster=CLUSTER, creations=3, changed_at=NOW),
     ClusterWatch(cluster=CLUSTER, heard_at=NOW, uids=(JobSetUid("a"), JobSetUid("b"))),
 ]
 
@@ -39,6 +40,8 @@ def read(store: SliceStore, record: Record) -> Stored[Any] | None:
             return next(iter(store.slots(CLUSTER)), None)
         case Governor():
             return store.governor(CLUSTER)
+        case Budget():
+            return store.budget(CLUSTER)
         case ClusterWatch():
             return store.watch(CLUSTER)
 

@@ -11,7 +11,7 @@ from shared.domain.facts import JobSetState
 from shared.domain.records import Phase
 from shared.domain.slices import JobSetUid
 from shared.ports import Change, Permanent
-from tests.builders import CLUSTER, MINUTE, NOW, a_job, a_jobset, a_record
+from tests.builders import CLUSTER, MINUTE, NOW, a_job, a_jobset, a_record, a_spec
 from tests.contracts.stores import ELSEWHERE, Bench, a_slot, slices
 
 
@@ -89,3 +89,19 @@ def test_a_record_that_cannot_be_read_does_not_hide_the_others(bench: Bench) -> 
     assert [stored.value for stored in bench.store.kept_slices(CLUSTER)] == [sound]
     with pytest.raises(Permanent, match="schema: 99"):
         bench.slice(spoilt)
+
+
+def test_chips_are_summed_up_by_namespace_and_cluster(bench: Bench) -> None:
+    held = {"ordered_at": NOW}
+    bench.create(
+        a_record(**held),
+        a_record(job=a_job(index=1), **held),
+        a_record(job=a_job(index=2)),
+        a_record(job=a_job(index=3), phase=Phase.GONE, **held),
+        a_record(job=a_job(namespace="vision", uid="uid-vision"), **held),
+        a_record(job=a_job(cluster=ELSEWHERE), **held),
+    )
+    chips = a_spec().chips
+    assert bench.store.chips_held(CLUSTER, "research") == 2 * chips
+    assert bench.store.chips_held(CLUSTER) == 3 * chips
+    assert bench.store.chips_held(CLUSTER, "nobody") == 0

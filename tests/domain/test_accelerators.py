@@ -11,11 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.domain.accelerators import CATALOGUE, ImpossibleShape, Placement, legal_topologies, shape_of
+from shared.domain.accelerators import CATALOGUE, ImpossibleShape, Placement, legal_topologies, shape_of, topology_of
 from shared.domain.topology import Topology
 
 V4, V5E, V5P, V6E = "tpu-v4-podslice", "tpu-v5-lite-podslice", "tpu-v5p-slice", "tpu-v6e-slice"
-LARGEST_POOL_LISTED = 2240  # hosts of ct5p-hightpu-4t: 140 cubes of 64 chips
+V5E_DEVICE, V7X, V7 = "tpu-v5-lite-device", "tpu7x", "tpu7"
+LARGEST_POOL_LISTED = 2304  # hosts of tpu7x-standard-4t: 144 cubes of 64 chips
 
 with (Path(__file__).parents[1] / "data" / "tpu_catalogue.tsv").open(newline="") as table:
     DOCUMENTED = list(csv.DictReader(table, delimiter="\t"))
@@ -36,17 +37,17 @@ def test_every_accelerator_has_documented_rows_and_the_table_is_whole() -> None:
     rows: dict[str, int] = defaultdict(int)
     for row in DOCUMENTED:
         rows[row["accelerator"]] += 1
-    assert rows == {V4: 23, V5E: 9, V5P: 278, V6E: 9}
+    assert rows == {V4: 23, V5E: 9, V5E_DEVICE: 3, V5P: 278, V6E: 9, V7X: 433, V7: 10}
     assert rows.keys() == CATALOGUE.keys()
 
 
-@pytest.mark.parametrize("label", [V5E, V6E])
-def test_flat_accelerators_have_exactly_the_documented_topologies(label: str) -> None:
+@pytest.mark.parametrize("label", [V5E, V5E_DEVICE, V6E, V7X, V7])
+def test_these_accelerators_have_exactly_the_documented_topologies(label: str) -> None:
     documented = {row["topology"] for row in DOCUMENTED if row["accelerator"] == label}
     assert {str(topology) for topology in legal_topologies(CATALOGUE[label])} == documented
 
 
-@pytest.mark.parametrize(("label", "cubes"), [(V4, 64), (V5P, 140)])
+@pytest.mark.parametrize(("label", "cubes"), [(V4, 64), (V5P, 140), (V7X, 144), (V7, 4)])
 def test_above_a_host_deep_topologies_are_sorted_cubes_within_the_largest_pod(label: str, cubes: int) -> None:
     for topology in legal_topologies(CATALOGUE[label]):
         if topology.chips < 64:
@@ -111,6 +112,12 @@ REFUSED = [
     ("one chip for four", V6E, "2x2", 1, "google.com/tpu", "ask for 4"),
     ("eight chips for one", V6E, "1x1", 8, "google.com/tpu", "ask for 1"),
     ("four chips for one", V6E, "1x1", 4, "google.com/tpu", "ask for 1"),
+    ("several hosts of a device", V5E_DEVICE, "4x4", 4, "gke-tpu-topology", "use 1x1, 2x2 or 2x4"),
+    ("a brick for a flat chip", V6E, "3x5x7", 4, "gke-tpu-topology", "use 4x8, 8x8 or 8x16"),
+    ("a brick that is none", V5P, "3x5x7", 4, "gke-tpu-topology", "use 2x4x4, 4x4x4 or 4x4x8"),
+    ("too large", V7X, "16x24x32", 4, "gke-tpu-topology", "has no 16x24x32"),
+    ("three chips", V6E, "4x4", 3, "google.com/tpu", "3 chips per pod do not fill a host"),
+    ("one chip on many hosts", V7X, "2x2x2", 1, "google.com/tpu", "ask for 4"),
     ("one chip for eight", V6E, "2x4", 1, "google.com/tpu", "ask for 4 or 8"),
 ]
 
@@ -128,6 +135,16 @@ def test_an_impossible_slice_is_refused_by_its_field_with_what_is_possible(
     assert words in str(refused.value)
 
 
+@pytest.mark.parametrize("text", ["0x0x0", "4x4x", "4by4", "", "4x4x4x4", "-4x4x4", "4X4X4"])
+def test_what_is_no_topology_is_refused_by_its_field_with_what_is_possible(text: str) -> None:
+    with pytest.raises(ImpossibleShape) as refused:
+        topology_of(V5P, text)
+    assert str(refused.value) == (
+        f'cloud.google.com/gke-tpu-topology: "{text}" is no topology: it takes 2 or 3 positive numbers joined by x, '
+        "as in 4x4 or 2x2x4: the smallest of tpu-v5p-slice are 2x2x1, 2x2x2 or 2x2x4"
+    )
+
+
 def test_what_is_offered_in_place_of_an_unknown_topology_is_the_closest_in_chips() -> None:
     with pytest.raises(ImpossibleShape, match=re.escape("use 4x4, 4x8 or 8x8")):
         shape_of(V5E, Topology.parse("5x8"), 4)
@@ -135,3 +152,17 @@ def test_what_is_offered_in_place_of_an_unknown_topology_is_the_closest_in_chips
 
 def test_a_host_that_takes_only_hyperdisks_gets_one() -> None:
     assert CATALOGUE[V6E].boot_disks[0] == "hyperdisk-balanced"
+
+
+def test_eight_chips_are_one_host_or_two_as_the_pod_asks() -> None:
+    for label in (V5E, V6E):
+        one, two = (shape_of(label, Topology.parse("2x4"), chips) for chips in (8, 4))
+        assert (one.hosts, two.hosts) == (1, 2)
+        assert (one.placement, two.placement) == (None, Placement.COMPACT)
+
+
+def test_every_host_keeps_something_back_from_pods() -> None:
+    for kind in CATALOGUE.values():
+        for machine in kind.machines:
+            assert 0 < machine.allocatable_cpu_milli < machine.vcpus * 1000
+            assert 0 < machine.allocatable_memory_gib < machine.memory_gib

@@ -254,7 +254,23 @@ def test_each_cell_gives_its_phase_reason_and_actions(
 def test_nothing_is_done_about_a_slice_on_hold(name: str, record: SliceRecord, seen: Observation) -> None:
     decision = decide(replace(record, hold=True), Sight(seen, {}), NOW, settings())
     assert (decision.actions, decision.reason) == ((), Reason.HELD), name
-    assert decision.record.phase is record.phase
+    told = decision.record.transitions != record.transitions
+    assert told is (decision.record.phase is not record.phase)
+    assert told is (record.phase is Phase.QUEUED and record.wanted and isinstance(seen, Absent)), name
+
+
+@pytest.mark.parametrize(("record", "seen"), [row[1:3] for row in TABLE], ids=[row[0] for row in TABLE])
+def test_nothing_is_done_in_a_cluster_that_is_paused(record: SliceRecord, seen: Observation) -> None:
+    decision = decide(record, Sight(seen, {}), NOW, settings(paused="upgrade of the cluster, until noon."))
+    assert (decision.actions, decision.reason) == ((), Reason.PAUSED)
+    assert decision.sentence.endswith("upgrade of the cluster, until noon.")
+
+
+def test_who_waits_in_a_paused_cluster_goes_on_when_the_pause_is_over() -> None:
+    paused = decide(wanted(), Sight(Absent(), {}), NOW, settings(paused="upgrade.")).record
+    assert (paused.phase, paused.due_at) == (Phase.BLOCKED, NOW + MINUTE)
+    after = decide(replace(paused, slot=0), Sight(Absent(), {}), NOW, settings())
+    assert after.actions == (CREATE,)
 
 
 def test_a_deleted_attempts_name_is_never_used_again() -> None:

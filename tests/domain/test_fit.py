@@ -1,4 +1,4 @@
-"""Would this leader run on the pool we would make? Every key that says no is named."""
+"""Would a slice's pods run on the hosts that we would make? Every key that says no is named."""
 
 from __future__ import annotations
 
@@ -9,207 +9,183 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.domain.accelerators import Placement
-from shared.domain.decisions import Reason
-from shared.domain.facts import SliceRequest
-from shared.domain.fit import ACCELERATOR, TOPOLOGY, made_labels, spec_for
-from shared.domain.records import Verdict
-from shared.domain.slices import Capacity, CapacityKind, SliceSpec
+from shared.domain.accelerators import shape_of
+from shared.domain.facts import BoundClaim, Requirement, SliceRequest, Toleration
+from shared.domain.fit import DoesNotFit, fit, pool_fits
+from shared.domain.slices import SliceSpec, Taint
 from shared.domain.topology import Topology
-from tests.builders import a_request, settings
+from tests.builders import a_job, a_request, a_spec, settings
 
-ZONE = "topology.kubernetes.io/zone"
-SHAPE = {ACCELERATOR: "tpu-v5-lite-podslice", TOPOLOGY: "4x4"}
-
-
-def selecting(further: Mapping[str, str]) -> SliceRequest:
-    """Ask for a 4x4 of v5e with further selectors."""
-    return a_request(node_selector=tuple({**SHAPE, **further}.items()))
+GIB = 1 << 30
+HOST = shape_of("tpu-v5-lite-podslice", Topology((4, 4)), 4).machine
+SPOT = Taint("cloud.google.com/gke-spot", "true")
 
 
-def spec_of(request: SliceRequest) -> SliceSpec:
-    spec = spec_for(request, settings())
-    assert isinstance(spec, SliceSpec), spec
-    return spec
+def fits(request: SliceRequest, spec: SliceSpec | None = None, selector: Mapping[str, str] | None = None) -> None:
+    fit(request, {**dict(request.node_selector), **(selector or {})}, a_job(), spec or a_spec(), HOST)
 
 
-def verdict_of(request: SliceRequest) -> Verdict:
-    verdict = spec_for(request, settings())
-    assert isinstance(verdict, Verdict), verdict
-    return verdict
-
-
-def test_a_plain_request_gets_the_hosts_that_its_shape_is_made_of() -> None:
-    spec = spec_of(a_request())
-    assert (spec.accelerator, spec.topology) == ("tpu-v5-lite-podslice", Topology((4, 4)))
-    assert (spec.machine_type, spec.hosts, spec.chips_per_host) == ("ct5lp-hightpu-4t", 4, 4)
-    assert (spec.placement, spec.boot_disk) == (Placement.COMPACT, "pd-balanced")
-    assert (spec.zone, spec.capacity, spec.node_labels) == ("us-central2-b", Capacity(), ())
-
-
-def test_the_zone_that_the_pod_selects_goes_before_the_settings() -> None:
-    assert spec_of(selecting({ZONE: "us-central2-c"})).zone == "us-central2-c"
-
-
-def test_without_any_zone_the_tenant_is_told_to_name_one() -> None:
-    verdict = spec_for(a_request(), settings(zone=None))
-    assert isinstance(verdict, Verdict)
-    assert (verdict.reason, ZONE in verdict.sentence) == (Reason.DOES_NOT_FIT, True)
-
-
-@pytest.mark.parametrize(
-    ("selectors", "capacity"),
-    [
-        pytest.param({}, Capacity(), id="nothing said: on demand"),
-        pytest.param({"cloud.google.com/gke-spot": "true"}, Capacity(CapacityKind.SPOT), id="spot"),
-        pytest.param(
-            {"cloud.google.com/reservation-name": "r1"}, Capacity(CapacityKind.RESERVATION, "r1"), id="reservation"
-        ),
-        pytest.param(
-            {"cloud.google.com/reservation-name": "r1", "cloud.google.com/reservation-project": "shared-project"},
-            Capacity(CapacityKind.RESERVATION, "projects/shared-project/reservations/r1"),
-            id="reservation of another project",
-        ),
-    ],
-)
-def test_capacity_is_what_the_pod_selects(selectors: dict[str, str], capacity: Capacity) -> None:
-    assert spec_of(selecting(selectors)).capacity == capacity
-
-
-@pytest.mark.parametrize(
-    "selectors",
-    [
-        pytest.param({"cloud.google.com/gke-accelerator-count": "4"}, id="chips of a host"),
-        pytest.param({"node.kubernetes.io/instance-type": "ct5lp-hightpu-4t"}, id="its machine type"),
-        pytest.param({"kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"}, id="what every node has"),
-        pytest.param({"iam.gke.io/gke-metadata-server-enabled": "true"}, id="the metadata server"),
-    ],
-)
-def test_selectors_that_our_hosts_meet_are_no_obstacle(selectors: dict[str, str]) -> None:
-    assert spec_of(selecting(selectors)).node_labels == ()
-
-
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        pytest.param("cloud.google.com/gke-accelerator-count", "8", id="other chips"),
-        pytest.param("node.kubernetes.io/instance-type", "ct5lp-hightpu-8t", id="another machine"),
-        pytest.param("kubernetes.io/arch", "arm64", id="another architecture"),
-        pytest.param("kubernetes.io/hostname", "gke-demo-1", id="one host by name"),
-        pytest.param("cloud.google.com/gke-nodepool", "my-pool", id="another node pool"),
-        pytest.param("cloud.google.com/compute-class", "tpu-class", id="a compute class: GKE's own provisioner"),
-        pytest.param("cloud.google.com/gke-flex-start", "true", id="flex start: GKE's own provisioner"),
-        pytest.param("cloud.google.com/gke-queued", "true", id="queued provisioning: GKE's own provisioner"),
-        pytest.param("cloud.google.com/gke-spot", "yes", id="spot, misspelt"),
-        pytest.param("cloud.google.com/gke-spot", "false", id="not spot: only spot hosts have this label"),
-        pytest.param("google.com/tpu-slice-id", "tpu-stolen", id="a forged slice of ours"),
-        pytest.param("google.com/nodepool-manager", "tpu-provisioner", id="our owner label"),
-        pytest.param("x.gke.io/y", "z", id="a name under a system domain"),
-    ],
-)
-def test_a_selector_that_our_hosts_would_not_meet_is_refused_by_its_key(key: str, value: str) -> None:
-    verdict = verdict_of(selecting({key: value}))
-    assert verdict.reason is Reason.DOES_NOT_FIT
-    assert verdict.sentence.startswith(f"replicatedJob slice: {key}: ")
-    assert value in verdict.sentence
-
-
-def test_spot_and_a_reservation_exclude_each_other() -> None:
-    both = selecting({"cloud.google.com/gke-spot": "true", "cloud.google.com/reservation-name": "r1"})
-    assert "gke-spot" in verdict_of(both).sentence
-
-
-def test_a_reservations_project_without_a_reservation_is_refused() -> None:
-    verdict = verdict_of(selecting({"cloud.google.com/reservation-project": "shared-project"}))
-    assert "reservation-project" in verdict.sentence
-
-
-@pytest.mark.parametrize(
-    ("changes", "field"),
-    [
-        pytest.param({"accelerator": None}, "gke-tpu-accelerator", id="no accelerator"),
-        pytest.param({"accelerator": "tpu-v1"}, "gke-tpu-accelerator", id="an unknown accelerator"),
-        pytest.param({"topology": None}, "gke-tpu-topology", id="no topology"),
-        pytest.param({"topology": "4by4"}, "gke-tpu-topology", id="a topology that cannot be read"),
-        pytest.param({"topology": "3x5"}, "gke-tpu-topology", id="a topology that does not exist"),
-        pytest.param({"chips_per_pod": 0}, "google.com/tpu", id="no chips"),
-        pytest.param({"chips_per_pod": 3}, "google.com/tpu", id="three chips"),
-    ],
-)
-def test_an_impossible_request_is_refused_by_its_field(changes: dict[str, Any], field: str) -> None:
-    verdict = verdict_of(a_request(**changes))
-    assert verdict.reason is Reason.IMPOSSIBLE_SHAPE
-    assert field in verdict.sentence
-    assert verdict.sentence.startswith("replicatedJob slice: ")
-    assert verdict.sentence.endswith(".")
-
-
-def test_what_the_relay_read_and_what_the_selector_says_must_agree() -> None:
-    verdict = verdict_of(a_request(topology="4x8", node_selector=tuple(SHAPE.items())))
-    assert (verdict.reason, "gke-tpu-topology" in verdict.sentence) == (Reason.DOES_NOT_FIT, True)
-
-
-def test_a_tenants_own_selectors_become_labels_of_the_hosts() -> None:
-    assert spec_of(selecting({"team": "a", "example.com/pool": "b"})).node_labels == (
-        ("example.com/pool", "b"),
-        ("team", "a"),
+def a_term(*requirements: tuple[str, str, str]) -> tuple[Requirement, ...]:
+    return tuple(
+        Requirement(key=key, operator=operator, values=tuple(values.split())) for key, operator, values in requirements
     )
 
 
-system_keys = st.builds(
-    "{}{}/{}".format,
-    st.sampled_from(["", "a.", "a.b."]),
-    st.sampled_from(["google.com", "kubernetes.io", "k8s.io", "gke.io"]),
-    st.from_regex(r"[a-z]([a-z-]{0,8}[a-z])?", fullmatch=True),
-)
-
-
-@given(system_keys, st.from_regex(r"[a-z0-9]{1,8}", fullmatch=True))
-def test_no_tenant_writes_a_label_under_the_systems_names(key: str, value: str) -> None:
-    spec = spec_for(a_request(node_selector=(*SHAPE.items(), (key, value))), settings())
-    assert isinstance(spec, Verdict) or spec.node_labels == ()
-
-
-plain_selectors = st.dictionaries(
-    st.from_regex(r"(notgoogle\.com/|example\.org/|)[a-z]{1,8}", fullmatch=True),
-    st.from_regex(r"[a-z0-9]{0,8}", fullmatch=True),
-    max_size=4,
-)
-
-
-@given(plain_selectors)
-def test_every_selector_of_a_slice_we_would_make_is_met_by_its_hosts(selectors: dict[str, str]) -> None:
-    request = a_request(node_selector=(*SHAPE.items(), *selectors.items()))
-    spec = spec_of(request)
-    labels = {**made_labels(spec), **dict(spec.node_labels)}
-    assert all(labels.get(key) == value for key, value in request.node_selector)
-
-
-@given(st.permutations([*SHAPE.items(), ("team", "a"), ("tier", "b")]))
-def test_the_order_of_selectors_changes_nothing(pairs: list[tuple[str, str]]) -> None:
-    assert spec_of(a_request(node_selector=tuple(pairs))) == spec_of(selecting({"team": "a", "tier": "b"}))
-
-
-def test_the_fingerprint_is_of_the_tenants_request_alone() -> None:
-    moved = spec_for(a_request(), settings(zone="us-east5-a", version="settings-2"))
-    assert isinstance(moved, SliceSpec)
-    assert moved.fingerprint == spec_of(a_request()).fingerprint
+ZONE = "topology.kubernetes.io/zone"
 
 
 @pytest.mark.parametrize(
-    "other",
+    "term",
     [
-        pytest.param(selecting({"team": "a"}), id="a further selector"),
-        pytest.param(selecting({ZONE: "us-central2-b"}), id="a zone said aloud"),
-        pytest.param(
-            a_request(topology="4x8", node_selector=tuple({**SHAPE, TOPOLOGY: "4x8"}.items())), id="another topology"
-        ),
-        pytest.param(selecting({"cloud.google.com/gke-spot": "true"}), id="another capacity"),
+        pytest.param(a_term((ZONE, "In", "us-central2-a us-central2-b")), id="in"),
+        pytest.param(a_term((ZONE, "NotIn", "us-central2-c")), id="not in"),
+        pytest.param(a_term(("cloud.google.com/gke-nodepool", "Exists", "")), id="exists, whatever it is"),
+        pytest.param(a_term(("nvidia.com/gpu", "DoesNotExist", "")), id="does not exist"),
+        pytest.param(a_term(("metadata.name", "NotIn", "bad-node")), id="not on a certain node"),
+        pytest.param(a_term(("cloud.google.com/gke-accelerator-count", "Gt", "3")), id="more than"),
+        pytest.param(a_term(("cloud.google.com/gke-accelerator-count", "Lt", "5")), id="less than"),
+        pytest.param(a_term(("google.com/nodepool-manager", "In", "tpu-provisioner")), id="our own label"),
+        pytest.param(a_term((ZONE, "Exists", ""), ("kubernetes.io/arch", "In", "amd64")), id="both"),
     ],
 )
-def test_another_request_has_another_fingerprint(other: SliceRequest) -> None:
-    assert spec_of(other).fingerprint != spec_of(a_request()).fingerprint
+def test_node_affinity_that_the_hosts_meet_is_no_obstacle(term: tuple[Requirement, ...]) -> None:
+    fits(a_request(affinity=(term,)))
 
 
-def test_more_replicas_ask_for_the_same_slice() -> None:
-    assert spec_of(a_request(replicas=8)) == spec_of(a_request())
+@pytest.mark.parametrize(
+    ("term", "says"),
+    [
+        (a_term((ZONE, "In", "us-east5-a")), f"{ZONE}: the pod's node affinity requires In us-east5-a, .*\"us-cen"),
+        (a_term((ZONE, "NotIn", "us-central2-b")), f"{ZONE}: .*NotIn us-central2-b"),
+        (a_term(("gpu", "Exists", "")), "gpu: .*requires Exists, the hosts of this slice do not have it"),
+        (a_term((ZONE, "DoesNotExist", "")), f"{ZONE}: .*DoesNotExist"),
+        (a_term(("cloud.google.com/gke-nodepool", "In", "mine")), "gke-nodepool: .*In mine"),
+        (a_term(("metadata.name", "In", "node-1")), "metadata.name: .*In node-1"),
+        (a_term(("cloud.google.com/gke-accelerator-count", "Gt", "4")), "count: .*Gt 4"),
+        (a_term(("kubernetes.io/arch", "Gt", "4")), "arch: .*Gt 4"),
+        (a_term((ZONE, "Exists", ""), ("team", "In", "a")), "team: .*In a"),
+        (a_term((ZONE, "Near", "us")), f"{ZONE}: .*Near us"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else value[-1].operator,
+)
+def test_node_affinity_that_no_host_would_meet_is_refused_by_its_key(term: tuple[Requirement, ...], says: str) -> None:
+    with pytest.raises(DoesNotFit, match=says):
+        fits(a_request(affinity=(term,)))
+
+
+def test_one_term_that_holds_is_enough() -> None:
+    fits(a_request(affinity=(a_term(("gpu", "Exists", "")), a_term((ZONE, "Exists", "")))))
+
+
+def test_a_term_that_requires_nothing_holds() -> None:
+    fits(a_request(affinity=((),)))
+
+
+requirements = st.builds(
+    Requirement,
+    key=st.sampled_from([ZONE, "team", "kubernetes.io/arch"]),
+    operator=st.sampled_from(["In", "Exists"]),
+    values=st.tuples(st.sampled_from(["us-central2-b", "amd64", "a"])),
+)
+OPPOSITE = {"In": "NotIn", "Exists": "DoesNotExist"}
+
+
+@given(requirements)
+def test_of_a_requirement_and_its_opposite_exactly_one_holds(one: Requirement) -> None:
+    other = Requirement(key=one.key, operator=OPPOSITE[one.operator], values=one.values)
+    assert holds(one) is not holds(other)
+
+
+def holds(requirement: Requirement) -> bool:
+    try:
+        fits(a_request(affinity=((requirement,),)))
+    except DoesNotFit:
+        return False
+    return True
+
+
+@pytest.mark.parametrize(
+    "toleration",
+    [
+        pytest.param(Toleration(key=SPOT.key, value="true", effect="NoSchedule"), id="exactly"),
+        pytest.param(Toleration(key=SPOT.key, operator="Exists"), id="any value"),
+        pytest.param(Toleration(key=SPOT.key, value="true"), id="any effect"),
+        pytest.param(Toleration(operator="Exists"), id="every taint"),
+    ],
+)
+def test_a_taint_that_is_tolerated_is_no_obstacle(toleration: Toleration) -> None:
+    fits(a_request(tolerations=(toleration,)), a_spec(taints=(SPOT,)))
+
+
+@pytest.mark.parametrize(
+    "tolerations",
+    [
+        pytest.param((), id="none"),
+        pytest.param((Toleration(key=SPOT.key, value="false"),), id="another value"),
+        pytest.param((Toleration(key="google.com/tpu", operator="Exists"),), id="another taint"),
+        pytest.param((Toleration(key=SPOT.key, operator="Exists", effect="NoExecute"),), id="another effect"),
+        pytest.param((Toleration(),), id="no key and no Exists"),
+    ],
+)
+def test_a_taint_that_is_not_tolerated_is_refused_by_its_key(tolerations: tuple[Toleration, ...]) -> None:
+    with pytest.raises(DoesNotFit, match=r"cloud.google.com/gke-spot: .*add a toleration"):
+        fits(a_request(tolerations=tolerations), a_spec(taints=(SPOT,)))
+
+
+def test_a_pod_may_ask_for_all_that_a_node_has_to_give() -> None:
+    fits(a_request(cpu_milli=HOST.allocatable_cpu_milli, memory_bytes=HOST.allocatable_memory_gib * GIB))
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"cpu_milli": 112_000}, "cpu: a pod requests 112000m, a node of ct5lp-hightpu-4t has 111650m to give"),
+        ({"memory_bytes": 192 * GIB}, "memory: a pod requests 192.0Gi, a node of ct5lp-hightpu-4t has 178Gi to give"),
+    ],
+    ids=["cpu", "memory"],
+)
+def test_more_than_a_node_has_to_give_is_refused(changes: dict[str, Any], says: str) -> None:
+    with pytest.raises(DoesNotFit, match=says):
+        fits(a_request(**changes))
+
+
+def test_a_volume_in_the_slices_zone_can_be_reached() -> None:
+    fits(a_request(claims=(BoundClaim(name="data", zones=("us-central2-a", "us-central2-b")),)))
+
+
+def test_a_volume_that_is_bound_elsewhere_is_refused_by_its_claim() -> None:
+    with pytest.raises(DoesNotFit, match=r"persistentVolumeClaim data: .*us-east5-a, .*are in us-central2-b"):
+        fits(a_request(claims=(BoundClaim(name="data", zones=("us-east5-a",)),)))
+
+
+NAMESPACED_JOB = "alpha.jobset.sigs.k8s.io/namespaced-job"
+
+
+def test_jobsets_placement_by_node_selector_works_where_the_relay_labels_the_hosts() -> None:
+    fits(a_request(), a_spec(own_nodes=True), selector={NAMESPACED_JOB: "research_llama-slice-0"})
+
+
+@pytest.mark.parametrize("value", ["research_llama-slice-1", "other_llama-slice-0"])
+def test_no_job_gets_hosts_by_another_jobs_name(value: str) -> None:
+    with pytest.raises(DoesNotFit, match=NAMESPACED_JOB):
+        fits(a_request(), a_spec(own_nodes=True), selector={NAMESPACED_JOB: value})
+
+
+def test_that_placement_without_its_annotations_is_refused() -> None:
+    with pytest.raises(DoesNotFit, match=NAMESPACED_JOB):
+        fits(a_request(), selector={NAMESPACED_JOB: "research_llama-slice-0"})
+
+
+def test_a_slice_of_more_hosts_than_a_pool_takes_is_refused() -> None:
+    with pytest.raises(DoesNotFit, match=r"gke-tpu-topology: .*takes 1024 hosts, and a node pool has at most 1000"):
+        pool_fits(a_job(), a_spec(hosts=1024), settings())
+
+
+def test_how_many_hosts_a_pool_takes_is_a_setting() -> None:
+    pool_fits(a_job(), a_spec(hosts=1024), settings(hosts_per_slice=2000))
+
+
+def test_labels_that_are_longer_than_gke_takes_are_refused_by_their_keys() -> None:
+    labels = tuple((f"example.com/label-{number}", "x" * 60) for number in range(6))
+    with pytest.raises(DoesNotFit, match=r"node labels: .* GKE takes 1024: .*example.com/label-0"):
+        pool_fits(a_job(), a_spec(node_labels=labels), settings())

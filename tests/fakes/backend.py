@@ -16,6 +16,7 @@ from shared.domain.observations import (
     Failure,
     FailureKind,
     Foreign,
+    InheritedPool,
     Observation,
     Outcome,
     PoolSeen,
@@ -24,7 +25,7 @@ from shared.domain.observations import (
     Started,
     Unreadable,
 )
-from shared.domain.slices import PoolName, pool_name
+from shared.domain.slices import PoolName
 from shared.ports import Clock, PoolOrder, Temporary
 
 
@@ -61,6 +62,8 @@ class FakePool:
     seen: Observation
     operation: FakeOperation | None = None
     """The operation that runs on it."""
+    made_for: tuple[str, str, str] | None = None
+    """Namespace, JobSet and Job, where TPU Provisioner made it."""
 
 
 class FakeBackend:
@@ -82,7 +85,7 @@ class FakeBackend:
     def look(self, order: PoolOrder) -> Observation:
         if self._hidden:
             return Unreadable("The service is currently unavailable.")
-        pool = self.pools.get(_name(order))
+        pool = self.pools.get(order.name)
         if pool is None:
             return self._nothing(order)
         if not _is_ours(pool, order):
@@ -101,9 +104,17 @@ class FakeBackend:
         self._refuse_hidden()
         orders = [pool.order for pool in self.pools.values() if pool.order is not None]
         return tuple(
-            PoolSeen(name=_name(order), slice_id=order.slice_id, attempt=order.attempt, job=order.job)
+            PoolSeen(name=order.name, slice_id=order.slice_id, attempt=order.attempt, job=order.job)
             for order in orders
             if order.cluster_path == cluster.path and order.job.cluster == cluster.cluster
+        )
+
+    def inheritance(self, cluster: ClusterSettings) -> tuple[InheritedPool, ...]:  # noqa: ARG002 - see `inherit`
+        self._refuse_hidden()
+        return tuple(
+            InheritedPool(name=pool.name, namespace=pool.made_for[0], jobset=pool.made_for[1], job=pool.made_for[2])
+            for pool in self.pools.values()
+            if pool.made_for is not None
         )
 
     def ended_operations(self, cluster: ClusterSettings) -> frozenset[str]:
@@ -149,6 +160,12 @@ class FakeBackend:
         """Put somebody else's pool under a name of ours, in place of what was there."""
         self.pools[pool] = FakePool(name=pool, order=None, seen=Running())
 
+    def inherit(self, pool: InheritedPool) -> None:
+        """Put a pool there as TPU Provisioner leaves it, in whichever cluster is asked about."""
+        name = PoolName(pool.name)
+        made_for = (pool.namespace, pool.jobset, pool.job)
+        self.pools[name] = FakePool(name=name, order=None, seen=Running(), made_for=made_for)
+
     def hide(self) -> None:
         """Let GKE be out of reach."""
         self._hidden = True
@@ -181,7 +198,7 @@ class FakeBackend:
         return Absent() if operation.failure is None else Broken(operation.failure)
 
     def _create(self, order: PoolOrder) -> Outcome:
-        name = _name(order)
+        name = order.name
         if self._refusals:
             return Refused(self._refusals.pop(0))
         if order.spec is None:
@@ -195,7 +212,7 @@ class FakeBackend:
         return Started(operation.name)
 
     def _delete(self, order: PoolOrder) -> Outcome:
-        pool = self.pools.get(_name(order))
+        pool = self.pools.get(order.name)
         if pool is None or not _is_ours(pool, order) or isinstance(pool.seen, Deleting):
             return Started(None)
         if pool.operation is not None:
@@ -212,7 +229,7 @@ class FakeBackend:
         """Log the order; an answer that does not arrive is Temporary."""
         if self._answer_lost:
             self._answer_lost, outcome = False, None
-        self.calls.append(Call(at=self._clock.now(), verb=verb, pool=_name(order), outcome=outcome))
+        self.calls.append(Call(at=self._clock.now(), verb=verb, pool=order.name, outcome=outcome))
         if outcome is None:
             raise Temporary("The service is currently unavailable.")
         return outcome
@@ -237,12 +254,10 @@ class FakeBackend:
         self.pools[pool].operation = None
 
 
-def _name(order: PoolOrder) -> PoolName:
-    return pool_name(order.slice_id, order.attempt)
-
-
 def _is_ours(pool: FakePool, order: PoolOrder) -> bool:
     made = pool.order
+    if order.inherited is not None:
+        return pool.made_for == (order.job.namespace, order.job.jobset, order.job.job_name)
     return made is not None and (made.slice_id, made.job.uid) == (order.slice_id, order.job.uid)
 
 

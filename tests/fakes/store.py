@@ -9,18 +9,24 @@ import itertools
 import threading
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, TypeVar
 
 from shared.domain.clusters import ClusterSettings
-from shared.domain.governor import Governor, Slot
+from shared.domain.governor import Budget, Governor, Slot
 from shared.domain.jobsets import JobSetRecord
 from shared.domain.records import Phase, SliceRecord
 from shared.domain.slices import ClusterId, JobSetUid, SliceId
 from shared.domain.sweep import ClusterWatch
 from shared.ports import Change, Permanent, Record, Rejection, Revision, StaleRecord, Stored, Temporary
-from shared.wire.cluster_settings import decode_settings, encode_settings, settings_key
+from shared.wire.cluster_settings import (
+    accepted_key,
+    decode_settings,
+    encode_settings,
+    pause_key,
+    settings_key,
+)
 from shared.wire.documents import (
     COLLECTIONS,
     Fields,
@@ -66,8 +72,18 @@ class FakeStore:
 
     def settings(self, cluster: ClusterId) -> ClusterSettings | None:
         self._answer()
-        document = self._documents.get(settings_key(cluster))
-        return decode_settings(cluster, document.fields, document.revision) if document else None
+        written, accepted = (self._documents.get(place) for place in (settings_key(cluster), accepted_key(cluster)))
+        if written is None:
+            return None
+        try:
+            settings = decode_settings(cluster, written.fields, written.revision)
+        except Permanent as problem:
+            if accepted is None:
+                raise
+            self.unreadable[str(settings_key(cluster))] = str(problem)
+            settings = decode_settings(cluster, accepted.fields, accepted.revision)
+        pause = self._documents.get(pause_key(cluster))
+        return replace(settings, paused=pause.fields["why"]) if pause else settings
 
     def clusters(self) -> tuple[ClusterId, ...]:
         self._answer()
@@ -116,6 +132,15 @@ class FakeStore:
     def governor(self, cluster: ClusterId) -> Stored[Governor] | None:
         self._answer()
         return self._read(Governor, key(Governor, cluster))
+
+    def budget(self, cluster: ClusterId) -> Stored[Budget] | None:
+        self._answer()
+        return self._read(Budget, key(Budget, cluster))
+
+    def chips_held(self, cluster: ClusterId, namespace: str | None = None) -> int:
+        self._answer()
+        records = self.slice_records(cluster)
+        return sum(record.chips_held for record in records if namespace in {None, record.job.namespace})
 
     def watch(self, cluster: ClusterId) -> Stored[ClusterWatch] | None:
         self._answer()
@@ -175,11 +200,19 @@ class FakeStore:
         with self._lock:
             self._documents = {**self._documents, place: _Document(fields, self._next_revision())}
 
+    def remove_document(self, place: Key) -> None:
+        with self._lock:
+            self._documents = {known: it for known, it in self._documents.items() if known != place}
+
     # What a test looks at
 
     def document(self, place: Key) -> Fields | None:
         found = self._documents.get(place)
         return found.fields if found else None
+
+    def revision(self, place: Key) -> Revision | None:
+        found = self._documents.get(place)
+        return found.revision if found else None
 
     def slice_records(self, cluster: ClusterId) -> tuple[SliceRecord, ...]:
         """Give every slice of a cluster, GONE ones too, by id."""

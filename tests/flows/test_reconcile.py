@@ -117,9 +117,9 @@ def test_explaining_does_nothing() -> None:
     world, jobset = a_world_that_wants_a_slice()
     world.deliver()
     commits, calls = len(world.store.commits), len(world.backend.calls)
-    decision = explain(CLUSTER, world.record(jobset).id, world.ports)
-    assert decision is not None
-    assert decision.reason == "Creating"
+    explained = explain(CLUSTER, world.record(jobset).id, world.ports)
+    assert explained is not None
+    assert explained.decision.reason == "Creating"
     assert (len(world.store.commits), len(world.backend.calls)) == (commits, calls)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from shared.domain.clusters import Limits, PoolSettings
+from shared.domain.clusters import ClusterSettings, Limits, Policy, PoolSettings
 from shared.domain.slices import ClusterId
 from shared.wire.cluster_settings import decode_settings, encode_settings
 from tests.infra.sources import ROOT
@@ -27,7 +27,8 @@ def names(document: dict[str, Any], above: str = "") -> set[str]:
     """Give every field as a path: `limits.retries.rate.first`."""
     found = set()
     for name, value in document.items():
-        inner = names(value, f"{above}{name}.") if isinstance(value, dict) else {f"{above}{name}"}
+        named_by_people = name in {"namespaces", "reservation_zones", "resource_labels"}
+        inner = names(value, f"{above}{name}.") if isinstance(value, dict) and not named_by_people else {above + name}
         found |= {field.lower() for field in inner}
     return found
 
@@ -52,6 +53,9 @@ def test_the_example_shows_the_defaults() -> None:
 
     assert settings.limits == Limits()
     assert replace(settings.pools, service_account=None) == PoolSettings()
+    assert replace(settings.policy, namespaces={}) == Policy()
+    plain = ClusterSettings(cluster=settings.cluster, path=settings.path, zone=settings.zone)
+    assert replace(settings, pools=plain.pools, policy=plain.policy) == plain
 
 
 def test_every_field_of_the_example_is_explained() -> None:

@@ -8,12 +8,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.domain.clusters import Backoff, ClusterSettings, Limits, PoolSettings
+from shared.domain.clusters import Allowed, Backoff, ClusterSettings, Limits, Policy, PoolSettings
 from shared.domain.observations import FailureKind
+from shared.domain.slices import CapacityKind, Network
 from shared.ports import Permanent
 from shared.wire.cluster_settings import decode_settings, encode_settings
 from tests.builders import CLUSTER, MINUTE, settings
 
+EVERYONE = Allowed(
+    capacity=(CapacityKind.ON_DEMAND, CapacityKind.SPOT),
+    reservations=("hall-*",),
+    service_accounts=("tpu-*@p.iam.gserviceaccount.com",),
+    additional_networks=("vpc-*:*",),
+    copied_labels=("team",),
+    chips_per_slice=256,
+)
 PATH = "projects/p/locations/us-central2/clusters/c"
 
 
@@ -25,42 +34,87 @@ def test_a_path_is_enough() -> None:
     assert read() == ClusterSettings(cluster=CLUSTER, version="edition-1", path=PATH)
 
 
-def test_everything_can_be_written() -> None:
-    understood = read(
-        schema=1,
-        note="ask the research team first",
-        gke_id="8f3e",
-        zone="us-central2-b",
-        pools={
-            "service_account": "tpu-nodes@p.iam.gserviceaccount.com",
-            "boot_disk_gb": 200,
-            "max_pods_per_node": 32,
-            "auto_upgrade": False,
-            "network_tags": ["tpu", "batch-1"],
-        },
-        limits={"want_ttl": "20m", "look_again": 30, "operations": 9, "retries": {"ip-space": {"first": "10m"}}},
-    )
+EVERYTHING: dict[str, Any] = {
+    "schema": 1,
+    "note": "ask the research team first",
+    "gke_id": "8f3e",
+    "zone": "us-central2-b",
+    "reservation_zones": {"hall-7": "us-central2-c"},
+    "pod_to_node_labels": ["team"],
+    "force_on_demand": True,
+    "hosts_per_slice": 2000,
+    "pools": {
+        "service_account": "tpu-nodes@p.iam.gserviceaccount.com",
+        "boot_disk_gb": 200,
+        "boot_disk_type": "hyperdisk-balanced",
+        "boot_disk_kms_key": "projects/p/locations/l/keyRings/r/cryptoKeys/k",
+        "confidential_storage": True,
+        "secondary_boot_disk": "projects/p/global/images/i",
+        "image_streaming": True,
+        "max_pods_per_node": 32,
+        "auto_upgrade": False,
+        "secure_boot": False,
+        "integrity_monitoring": False,
+        "network_tags": ["tpu", "batch-1"],
+        "additional_networks": ["vpc-2:subnet-2"],
+        "workload_policy": "slices-{topology}",
+        "resource_labels": {"cost-centre": "research"},
+    },
+    "policy": {
+        "capacity": ["on-demand", "SPOT"],
+        "reservations": ["hall-*"],
+        "service_accounts": ["tpu-*@p.iam.gserviceaccount.com"],
+        "additional_networks": ["vpc-*:*"],
+        "copied_labels": ["team"],
+        "chips_per_slice": 256,
+        "chips_per_cluster": 1024,
+        "namespaces": {"research": {"chips_per_namespace": 512, "capacity": ["reservation"]}},
+    },
+    "limits": {"want_ttl": "20m", "look_again": 30, "operations": 9, "retries": {"ip-space": {"first": "10m"}}},
+}
+UNDERSTOOD = ClusterSettings(
+    cluster=CLUSTER,
+    version="edition-1",
+    path=PATH,
+    gke_id="8f3e",
+    zone="us-central2-b",
+    reservation_zones={"hall-7": "us-central2-c"},
+    pod_to_node_labels=("team",),
+    force_on_demand=True,
+    hosts_per_slice=2000,
+    pools=PoolSettings(
+        service_account="tpu-nodes@p.iam.gserviceaccount.com",
+        boot_disk_gb=200,
+        boot_disk_type="hyperdisk-balanced",
+        boot_disk_kms_key="projects/p/locations/l/keyRings/r/cryptoKeys/k",
+        confidential_storage=True,
+        secondary_boot_disk="projects/p/global/images/i",
+        image_streaming=True,
+        max_pods_per_node=32,
+        auto_upgrade=False,
+        secure_boot=False,
+        integrity_monitoring=False,
+        network_tags=("tpu", "batch-1"),
+        additional_networks=(Network("vpc-2", "subnet-2"),),
+        workload_policy="slices-{topology}",
+        resource_labels={"cost-centre": "research"},
+    ),
+    policy=Policy(
+        everyone=EVERYONE,
+        chips_per_cluster=1024,
+        namespaces={"research": replace(EVERYONE, chips_per_namespace=512, capacity=(CapacityKind.RESERVATION,))},
+    ),
+    limits=Limits(
+        want_ttl=20 * MINUTE,
+        look_again=timedelta(seconds=30),
+        operations=9,
+        retries={**Limits().retries, FailureKind.IP_SPACE: Backoff(10 * MINUTE, 30 * MINUTE)},
+    ),
+)
 
-    assert understood == ClusterSettings(
-        cluster=CLUSTER,
-        version="edition-1",
-        path=PATH,
-        gke_id="8f3e",
-        zone="us-central2-b",
-        pools=PoolSettings(
-            service_account="tpu-nodes@p.iam.gserviceaccount.com",
-            boot_disk_gb=200,
-            max_pods_per_node=32,
-            auto_upgrade=False,
-            network_tags=("tpu", "batch-1"),
-        ),
-        limits=Limits(
-            want_ttl=20 * MINUTE,
-            look_again=timedelta(seconds=30),
-            operations=9,
-            retries={**Limits().retries, FailureKind.IP_SPACE: Backoff(10 * MINUTE, 30 * MINUTE)},
-        ),
-    )
+
+def test_everything_can_be_written() -> None:
+    assert read(**EVERYTHING) == UNDERSTOOD
 
 
 @pytest.mark.parametrize(
@@ -101,7 +155,11 @@ def test_what_is_encoded_is_read_as_it_was(seconds: int, disk: int, tags: list[s
 def test_every_setting_of_the_domain_can_be_written() -> None:
     document = encode_settings(settings())
 
-    assert set(document) == {"schema"} | {field.name for field in fields(ClusterSettings)} - {"cluster", "version"}
+    assert set(document) == {"schema"} | {field.name for field in fields(ClusterSettings)} - {
+        "cluster",
+        "version",
+        "paused",
+    }
     assert decode_settings(CLUSTER, document, "v") == replace(settings(), version="v")
 
 
@@ -146,6 +204,32 @@ def test_all_that_is_wrong_is_said_at_once_with_its_remedy() -> None:
 @pytest.mark.parametrize("document", [{"limits": 5}, {"limits": {"retries": []}}, {"pools": "default"}])
 def test_a_map_that_is_none_is_named(document: dict[str, Any]) -> None:
     with pytest.raises(Permanent, match=r"(limits|limits\.retries|pools) cannot be .*: write "):
+        read(**document)
+
+
+@pytest.mark.parametrize(
+    ("document", "says"),
+    [
+        ({"pools": {"confidential_storage": True}}, "pools.confidential_storage needs a key: write boot_disk_kms_key"),
+        ({"pools": {"additional_networks": ["vpc-2"]}}, "pools.additional_networks.0 cannot be 'vpc-2': write a list"),
+        ({"pools": {"workload_policy": "x-{chips}"}}, "pools.workload_policy cannot be 'x-{chips}': write a name"),
+        ({"pools": {"resource_labels": {"Team": "x"}}}, "pools.resource_labels.Team cannot be 'Team': write a map"),
+        ({"pools": {"boot_disk_kms_key": "my-key"}}, "pools.boot_disk_kms_key cannot be 'my-key': write projects/P/"),
+        ({"pod_to_node_labels": ["google.com/x"]}, "pod_to_node_labels.0 cannot be 'google.com/x': write a list"),
+        ({"policy": {"capacity": ["cheap"]}}, "policy.capacity.0 cannot be 'cheap': write a list of any of on_demand"),
+        ({"policy": {"capacity": []}}, r"policy.capacity cannot be \[\]: write a list of any of on_demand"),
+        ({"policy": {"chips_per_slice": 0}}, "policy.chips_per_slice cannot be 0: write a whole number of chips"),
+        ({"policy": {"namespaces": {"a": {"chips": 4}}}}, "policy.namespaces.a.chips is no setting"),
+        (
+            {"policy": {"namespaces": {"a": {"chips_per_cluster": 4}}}},
+            "policy.namespaces.a.chips_per_cluster is no set",
+        ),
+        ({"reservation_zones": {"r": "here"}}, "reservation_zones.r cannot be 'here': write the zone of each"),
+    ],
+    ids=lambda value: value.partition(" ")[0] if isinstance(value, str) else "",
+)
+def test_what_is_wrong_is_said_with_its_remedy(document: dict[str, Any], says: str) -> None:
+    with pytest.raises(Permanent, match=says):
         read(**document)
 
 

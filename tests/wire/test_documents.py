@@ -9,18 +9,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shared.domain.clusters import PoolSettings
 from shared.domain.decisions import Reason
-from shared.domain.governor import Governor, Slot
+from shared.domain.governor import Budget, Governor, Slot
 from shared.domain.jobsets import JobSetRecord
 from shared.domain.records import Phase, SliceRecord
-from shared.domain.slices import LAST_ATTEMPT, Pairs
+from shared.domain.slices import LAST_ATTEMPT, Network, Pairs, Taint
 from shared.domain.sweep import ClusterWatch
 from shared.domain.topology import Topology
 from shared.ports import Permanent, Record
 from shared.wire.documents import SCHEMA, decode, encode, key_of
-from tests.builders import MINUTE, NOW, a_job, a_jobset, a_record, a_spec, settings
+from tests.builders import MINUTE, NOW, a_job, a_jobset, a_record, a_spec
 
-KINDS = (JobSetRecord, SliceRecord, Slot, Governor, ClusterWatch)
+KINDS = (JobSetRecord, SliceRecord, Slot, Governor, Budget, ClusterWatch)
 NATIVE = (str, int, bool, datetime, dict, list, type(None))
 
 LEAVES: Mapping[Any, st.SearchStrategy[Any]] = {
@@ -100,6 +101,12 @@ A_REPORT = {
         "zone": "us-central2-b",
         "capacity": {"kind": "ON_DEMAND", "reservation": None},
         "node_labels": {"team": "research"},
+        "copied_labels": [],
+        "taints": [{"key": "cloud.google.com/gke-spot", "value": "true"}],
+        "service_account": None,
+        "networks": [{"network": "vpc-2", "subnetwork": "subnet-2"}],
+        "own_nodes": False,
+        "jobset_chips": 64,
         "fingerprint": "v1-abcdefghijklm",
     },
     "verdict": None,
@@ -107,9 +114,19 @@ A_REPORT = {
     "pinned": {
         "service_account": None,
         "boot_disk_gb": 100,
+        "boot_disk_type": None,
+        "boot_disk_kms_key": None,
+        "confidential_storage": False,
+        "secondary_boot_disk": None,
+        "image_streaming": False,
         "max_pods_per_node": 15,
         "auto_upgrade": True,
+        "secure_boot": True,
+        "integrity_monitoring": True,
         "network_tags": [],
+        "additional_networks": [],
+        "workload_policy": "tpu-provisioner-{topology}",
+        "resource_labels": {"cost-centre": "research"},
     },
     "desire": "PRESENT",
     "desire_because": "",
@@ -123,7 +140,9 @@ A_REPORT = {
     "hosts_joined": 4,
     "hosts_sequence": 0,
     "attempt": 1,
-    "ordered_at": None,
+    "inherited": None,
+    "chips_held": 16,
+    "ordered_at": NOW - MINUTE,
     "creating": False,
     "slot": None,
     "operation": "operation-1-abc",
@@ -157,9 +176,18 @@ def test_a_slice_reads_like_a_report() -> None:
     """What a person sees in the console, there sorted by name."""
     record = replace(
         a_record(
-            pinned=settings().pools, operation="operation-1-abc", created_at=NOW - 5 * MINUTE, due_at=NOW + MINUTE
+            pinned=PoolSettings(resource_labels={"cost-centre": "research"}),
+            operation="operation-1-abc",
+            created_at=NOW - 5 * MINUTE,
+            ordered_at=NOW - MINUTE,
+            due_at=NOW + MINUTE,
         ),
-        spec=a_spec(node_labels=(("team", "research"),), fingerprint="v1-abcdefghijklm"),
+        spec=a_spec(
+            node_labels=(("team", "research"),),
+            taints=(Taint("cloud.google.com/gke-spot", "true"),),
+            networks=(Network("vpc-2", "subnet-2"),),
+            fingerprint="v1-abcdefghijklm",
+        ),
         transitions=(),
         hosts_usable=3,
         hosts_joined=4,

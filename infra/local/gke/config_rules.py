@@ -18,6 +18,8 @@ _RESERVATION = re.compile(
     r"(/reservationBlocks/[^/]+(/reservationSubBlocks/[^/]+)?)?"
 )
 _RESERVATION_KEY = "compute.googleapis.com/reservation-name"
+_KMS_KEY = re.compile(r"projects/[^/]+/locations/[^/]+/keyRings/[^/]+/cryptoKeys/[^/]+")
+_DISK_IMAGE = re.compile(r"projects/[^/]+/global/images/(family/)?[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
 _KUBERNETES = ("kubernetes.io", "k8s.io")
 _KUBELET_MAY_SET = ("kubelet.kubernetes.io", "node.kubernetes.io")
 _SET_BY_GKE = frozenset(
@@ -156,6 +158,31 @@ def _service_account(ask: Ask) -> str | None:
     return f'Service account "{account}" does not exist.'
 
 
+def _kms_key(ask: Ask) -> str | None:
+    key = ask.spec.config.boot_disk_kms_key
+    return f'Invalid Cloud KMS key "{key}".' if key and not _KMS_KEY.fullmatch(key) else None
+
+
+def _confidential_storage(ask: Ask) -> str | None:
+    config = ask.spec.config
+    if not config.enable_confidential_storage:
+        return None
+    hyperdisk = (config.disk_type or config.boot_disk.disk_type or ask.machine.disks[0]).startswith("hyperdisk-")
+    if config.boot_disk_kms_key and hyperdisk:
+        return None
+    return "Confidential storage requires a Hyperdisk boot disk and a boot disk KMS key."
+
+
+def _secondary_disk(ask: Ask) -> str | None:
+    config = ask.spec.config
+    for disk in config.secondary_boot_disks:
+        if not _DISK_IMAGE.fullmatch(disk.disk_image):
+            return f'Invalid secondary boot disk image "{disk.disk_image}".'
+    if config.secondary_boot_disks and not config.gcfs_config.enabled:
+        return "Secondary boot disks require image streaming (gcfs_config) to be enabled."
+    return None
+
+
 def _spot_and_preemptible(ask: Ask) -> str | None:
     both = ask.spec.config.spot and ask.spec.config.preemptible
     return "Only one of spot and preemptible can be set." if both else None
@@ -278,6 +305,27 @@ CONFIG_RULES = (
         fact="[py-gke NodeConfig.disk_size_gb]",
         words=OURS,
         check=_disk_size,
+    ),
+    Rule(
+        name="kms-key",
+        code=Code.INVALID_ARGUMENT,
+        fact="[py-gke NodeConfig.boot_disk_kms_key]",
+        words=OURS,
+        check=_kms_key,
+    ),
+    Rule(
+        name="confidential-storage",
+        code=Code.INVALID_ARGUMENT,
+        fact="[py-gke NodeConfig.enable_confidential_storage] confidential mode of Hyperdisk, with a key",
+        words=OURS,
+        check=_confidential_storage,
+    ),
+    Rule(
+        name="secondary-boot-disk",
+        code=Code.INVALID_ARGUMENT,
+        fact="[py-gke SecondaryBootDisk, peer README] with image streaming only",
+        words=OURS,
+        check=_secondary_disk,
     ),
     Rule(
         name="service-account-format",

@@ -19,6 +19,14 @@ _EFFECTS = {
 }
 
 
+_RESERVED = {
+    "projects": "reservation-project",
+    "reservations": "reservation-name",
+    "reservationBlocks": "reservation-blocks",
+    "reservationSubBlocks": "reservation-subblocks",
+}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Appearance:
     """What the kubelet says of a host: a change of it is news for the API server."""
@@ -108,6 +116,8 @@ def _labels(host: Host, pool: Pool) -> dict[str, str]:
     return {
         **dict(pool.spec.config.labels),
         **spot,
+        **_reservation(pool),
+        **_placement(pool),
         "kubernetes.io/hostname": host.name,
         "kubernetes.io/os": "linux",
         "kubernetes.io/arch": "amd64",
@@ -119,6 +129,20 @@ def _labels(host: Host, pool: Pool) -> dict[str, str]:
         "cloud.google.com/gke-tpu-topology": pool.topology,
         "cloud.google.com/gke-accelerator-count": str(machine.chips),
     }
+
+
+def _reservation(pool: Pool) -> dict[str, str]:
+    """[CA gke/labels/system_labels.go]: what a named reservation's hosts carry."""
+    parts = next(iter(pool.spec.config.reservation_affinity.values), "").split("/")
+    if parts == [""]:
+        return {}
+    named = ["reservations", *parts] if len(parts) % 2 else parts
+    return {f"cloud.google.com/{_RESERVED[kind]}": value for kind, value in zip(named[::2], named[1::2], strict=True)}
+
+
+def _placement(pool: Pool) -> dict[str, str]:
+    name = pool.spec.placement_policy.policy_name
+    return {"cloud.google.com/placement-policy-name": name} if name else {}
 
 
 def _taints(pool: Pool, seen: Appearance) -> list[dict[str, str]]:

@@ -2,14 +2,14 @@
 
 Sources: [CA] is GKE's published cluster autoscaler (machinetypes/deprecated_tpu_config.go and the machine
 families' disk types, reserved.go for what is allocatable); [xpk] system_characteristics.py for sizes.
-Left out, and answered with UNIMPLEMENTED: v3, v4i and v7 machines (v7 needs a GCE workload policy).
+Left out, and answered with UNIMPLEMENTED: v3 and v4i machines, and tpu7x-ultranet.
 """
 
 import math
 import re
 from dataclasses import dataclass
 
-COVERED_FAMILIES = ("ct4p-", "ct5l-", "ct5lp-", "ct5p-", "ct6e-")
+COVERED_FAMILIES = ("ct4p-", "ct5l-", "ct5lp-", "ct5p-", "ct6e-", "tpu7x-standard-", "tpu7-standard-")
 
 _TOPOLOGY = re.compile(r"[1-9]\d{0,3}(x[1-9]\d{0,3}){1,2}")
 _FLAT = frozenset({(2, 4), (4, 4), (4, 8), (8, 8), (8, 16), (16, 16)})
@@ -27,6 +27,7 @@ class Machine:
 
     `chips` per VM; `cpu_milli` and `memory_gib` are what a Node offers to pods; `disks` are the boot disk
     types, the default first; `largest` is the chips of the largest slice, 0 where only single hosts exist.
+    `by_policy`: several hosts are placed by a workload policy, not by COMPACT [xpk, ctk, CA, doc:tpu-ironwood].
     """
 
     name: str
@@ -39,6 +40,7 @@ class Machine:
     single_host: str
     disks: tuple[str, ...]
     largest: int = 0
+    by_policy: bool = False
 
 
 def _v5e(name: str, accelerator: str, largest: int = 0) -> Machine:
@@ -78,6 +80,35 @@ def _v6e(name: str, allocatable: tuple[int, int], largest: int = 0) -> Machine:
     )
 
 
+def _v7(accelerator: str, ram: tuple[int, int], memory: tuple[int, int], cubes: int) -> tuple[Machine, Machine]:
+    """Machines of one chip and of four; vCPUs are the same for both accelerators."""
+    one = Machine(
+        name=f"{accelerator}-standard-1t",
+        accelerator=accelerator,
+        chips=1,
+        vcpus=56,
+        ram_gib=ram[0],
+        cpu_milli=55_790,
+        memory_gib=memory[0],
+        single_host="1x1x1",
+        disks=HYPERDISK,
+    )
+    four = Machine(
+        name=f"{accelerator}-standard-4t",
+        accelerator=accelerator,
+        chips=4,
+        vcpus=224,
+        ram_gib=ram[1],
+        cpu_milli=223_370,
+        memory_gib=memory[1],
+        single_host="2x2x1",
+        disks=HYPERDISK,
+        largest=cubes * 64,
+        by_policy=True,
+    )
+    return one, four
+
+
 MACHINES: dict[str, Machine] = {
     machine.name: machine
     for machine in (
@@ -114,6 +145,8 @@ MACHINES: dict[str, Machine] = {
         _v6e("ct6e-standard-1t", (43_820, 162)),
         _v6e("ct6e-standard-4t", (179_480, 687), largest=256),
         _v6e("ct6e-standard-8t", (179_480, 1_381)),
+        *_v7("tpu7x", (248, 992), (232, 949), cubes=144),
+        *_v7("tpu7", (240, 960), (224, 918), cubes=4),
     )
 }
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from google.cloud.container_v1 import NodePool
 
 from infra.local.gke.codes import Code
-from infra.local.gke.machines import MACHINES, Machine
+from infra.local.gke.machines import MACHINES, Machine, dimensions
 from infra.local.gke.paths import pool_path
 from infra.local.gke.state import Cluster, State
 
@@ -53,7 +53,15 @@ class Ask:
 
     @property
     def topology(self) -> str:
-        return str(self.spec.placement_policy.tpu_topology)
+        """The slice's: as asked for, or its workload policy's; none for a single host."""
+        return str(self.spec.placement_policy.tpu_topology) or self.policy_topology or ""
+
+    @property
+    def policy_topology(self) -> str | None:
+        """What the named workload policy wires hosts to; None: there is no such policy."""
+        name = str(self.spec.placement_policy.policy_name)
+        topology = name.removeprefix(self.cluster.policies)
+        return topology if name != topology and dimensions(topology) is not None else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

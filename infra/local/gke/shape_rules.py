@@ -50,9 +50,35 @@ def _machine_unknown(ask: Ask) -> str | None:
     return None if kind in MACHINES else f'Invalid machine type "{kind}" in zone "{ask.zones[0]}": GCE_NOT_FOUND'
 
 
-def _policy_name(ask: Ask) -> str | None:
+def _policy_unknown(ask: Ask) -> str | None:
+    name = ask.spec.placement_policy.policy_name
+    if not name or ask.policy_topology is not None:
+        return None
+    path = ask.cluster.path
+    return f"The resource policy projects/{path.project}/regions/{path.region}/resourcePolicies/{name} was not found."
+
+
+def _policy_not_taken(ask: Ask) -> str | None:
     named = bool(ask.spec.placement_policy.policy_name)
-    return "Placement by policy_name is not implemented by the local GKE." if named else None
+    if named and ask.machine.name.startswith("ct6e-"):
+        return "Workload policies for v6e are not implemented by the local GKE."
+    if named and (not ask.machine.by_policy or is_single_host(ask.machine, ask.topology)):
+        return f'Placement policy_name is not supported for single-host or machine type "{ask.machine.name}".'
+    return None
+
+
+def _policy_and_more(ask: Ask) -> str | None:
+    policy = ask.spec.placement_policy
+    both = policy.policy_name and (policy.tpu_topology or policy.type_)
+    return "placement_policy.policy_name excludes type and tpu_topology." if both else None
+
+
+def _policy_missing(ask: Ask) -> str | None:
+    policy = ask.spec.placement_policy
+    several = ask.spec.initial_node_count > 1 or bool(policy.tpu_topology)
+    if not (ask.machine.by_policy and several) or policy.policy_name:
+        return None
+    return f'Multi-host node pools of machine type "{ask.machine.name}" require a workload policy.'
 
 
 def _topology_malformed(ask: Ask) -> str | None:
@@ -82,7 +108,8 @@ def _compact_alone(ask: Ask) -> str | None:
 
 
 def _topology_not_compact(ask: Ask) -> str | None:
-    missing = bool(ask.topology) and ask.spec.placement_policy.type_ != _COMPACT
+    policy = ask.spec.placement_policy
+    missing = bool(policy.tpu_topology) and policy.type_ != _COMPACT
     return "tpu_topology requires a placement policy of type COMPACT." if missing else None
 
 
@@ -154,11 +181,32 @@ SHAPE_RULES = (
         check=_machine_unknown,
     ),
     Rule(
-        name="policy-name-not-covered",
-        code=Code.UNIMPLEMENTED,
-        fact="a limit of the local GKE",
+        name="policy-unknown",
+        code=Code.INVALID_ARGUMENT,
+        fact="[py-gke PlacementPolicy.policy_name] must exist in the project and region",
         words=OURS,
-        check=_policy_name,
+        check=_policy_unknown,
+    ),
+    Rule(
+        name="policy-not-taken",
+        code=Code.INVALID_ARGUMENT,
+        fact="[xpk requires_workload_policy] only tpu7x of several hosts",
+        words=OURS,
+        check=_policy_not_taken,
+    ),
+    Rule(
+        name="policy-and-more",
+        code=Code.INVALID_ARGUMENT,
+        fact="[xpk] a workload policy and a topology exclude each other",
+        words=OURS,
+        check=_policy_and_more,
+    ),
+    Rule(
+        name="policy-missing",
+        code=Code.INVALID_ARGUMENT,
+        fact="[xpk, ctk, CA, doc:tpu-ironwood] tpu7x of several hosts",
+        words=OURS,
+        check=_policy_missing,
     ),
     Rule(
         name="topology-malformed",

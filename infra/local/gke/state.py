@@ -52,6 +52,11 @@ class Cluster:
     release_channel: str | None = "REGULAR"
     version: str = "1.34.1-gke.3084001"
     concurrent_operations: int = 5
+    policies: str = "tpu-provisioner-"
+    """The beginning of the names of the workload policies in the project and region; the topology is the rest of one.
+
+    One for each topology, as TPU Provisioner's script makes them [peer docs/ironwood-policy-bootstrap.sh].
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -39,6 +39,13 @@ def _placed(**policy: Any) -> gke.NodePool:
     return a_pool(placement_policy=Policy(**policy))
 
 
+V7X = "tpu7x-standard-4t"
+
+
+def _by_policy(name: str, **policy: Any) -> gke.NodePool:
+    return a_pool(placement_policy=Policy(policy_name=name, **policy), config={"machine_type": V7X})
+
+
 def _compact(topology: str, **changes: Any) -> gke.NodePool:
     return a_pool(placement_policy=Policy(type_=Policy.Type.COMPACT, tpu_topology=topology), **changes)
 
@@ -67,6 +74,7 @@ def _with_pool() -> State:
 
 
 TAINT = gke.NodeTaint(key="team", value="a", effect=gke.NodeTaint.Effect.NO_SCHEDULE)
+KEY = "projects/p/locations/l/keyRings/r/cryptoKeys/k"
 RESERVATION = "compute.googleapis.com/reservation-name"
 ELSEWHERE = "projects/demo-project/locations/us-central2/clusters/other"
 
@@ -83,10 +91,24 @@ CASES = (
     Case("a zone that does not exist", "zone-unknown", a_pool(locations=["us-central2-z"])),
     Case("a zone twice", "zone-twice", a_pool(locations=["us-central2-b", "us-central2-b"])),
     Case("no TPU machine", "machine-type-not-covered", _configured(machine_type="n2-standard-4")),
-    Case("v7", "machine-type-not-covered", _configured(machine_type="tpu7x-standard-4t")),
+    Case("v7 with the fast network", "machine-type-not-covered", _configured(machine_type="tpu7x-ultranet-4t")),
     Case("no machine type", "machine-type-not-covered", _configured(machine_type="")),
     Case("a TPU machine of no such size", "machine-type-unknown", _configured(machine_type="ct5lp-hightpu-3t")),
-    Case("a workload policy", "policy-name-not-covered", _placed(policy_name="mine")),
+    Case("a workload policy that is not there", "policy-unknown", _by_policy("mine")),
+    Case("a workload policy of no topology", "policy-unknown", _by_policy("tpu-provisioner-large")),
+    Case("a workload policy for v4", "policy-not-taken", _placed(policy_name="tpu-provisioner-2x2x2")),
+    Case("a workload policy for one host", "policy-not-taken", _by_policy("tpu-provisioner-2x2x1")),
+    Case(
+        "a workload policy and a topology",
+        "policy-and-more",
+        _by_policy("tpu-provisioner-2x2x2", type_=Policy.Type.COMPACT, tpu_topology="2x2x2"),
+    ),
+    Case("v7 of two hosts, COMPACT", "policy-missing", _compact("2x2x2", config={"machine_type": V7X})),
+    Case(
+        "v7 of two hosts, nothing said", "policy-missing", a_pool(placement_policy=None, config={"machine_type": V7X})
+    ),
+    Case("v7 of a topology that is none", "topology-illegal-for-the-machine", _by_policy("tpu-provisioner-4x2x2")),
+    Case("v7 with too few hosts", "size-is-not-the-slice", _by_policy("tpu-provisioner-2x2x4")),
     Case("a topology in words", "topology-malformed", _compact("2 by 2")),
     Case("a topology of four dimensions", "topology-malformed", _compact("2x2x2x2")),
     Case("v4 2x2x1 with a topology", "topology-on-a-single-host", _compact("2x2x1", initial_node_count=1)),
@@ -165,6 +187,23 @@ CASES = (
         _configured(machine_type="ct5p-hightpu-4t", boot_disk=gke.BootDisk(disk_type="pd-standard")),
     ),
     Case("a disk of 9 GB", "disk-too-small", _configured(disk_size_gb=9)),
+    Case("a key by its name alone", "kms-key", _configured(boot_disk_kms_key="my-key")),
+    Case("confidential storage without a key", "confidential-storage", _configured(enable_confidential_storage=True)),
+    Case(
+        "confidential storage on a persistent disk",
+        "confidential-storage",
+        _configured(enable_confidential_storage=True, boot_disk_kms_key=KEY, disk_type="pd-ssd"),
+    ),
+    Case(
+        "a secondary disk by its name alone",
+        "secondary-boot-disk",
+        _configured(secondary_boot_disks=[{"disk_image": "images"}], gcfs_config={"enabled": True}),
+    ),
+    Case(
+        "a secondary disk without image streaming",
+        "secondary-boot-disk",
+        _configured(secondary_boot_disks=[{"disk_image": "projects/p/global/images/i"}]),
+    ),
     Case("a person for a service account", "service-account-format", _configured(service_account="me@example.com")),
     Case("spot and preemptible", "spot-and-preemptible", _configured(spot=True, preemptible=True)),
     Case(

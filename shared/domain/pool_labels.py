@@ -10,9 +10,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 
-from shared.domain.observations import PoolSeen
-from shared.domain.slices import ClusterId, JobRef, JobSetUid, SliceId, pool_name, slice_id
-from shared.ports import PoolOrder
+from shared.domain.observations import InheritedPool, PoolSeen
+from shared.domain.slices import ClusterId, JobRef, JobSetUid, SliceId, SliceSpec, pool_name, slice_id
 
 OWNER_LABEL = "google.com/nodepool-manager"
 OWNER = "tpu-provisioner"
@@ -29,29 +28,35 @@ ATTEMPT_LABEL = "google.com/tpu-slice-attempt"
 FINGERPRINT_LABEL = "google.com/tpu-slice-fingerprint"
 REPLICATED_JOB_LABEL = "google.com/tpu-slice-replicated-job"
 JOB_INDEX_LABEL = "google.com/tpu-slice-job-index"
+OWN_NODES_LABEL = "google.com/tpu-slice-own-nodes"
+"""The relay gives nodes with this label those of JobSet's placement by node selector."""
+
+MOST_CHARACTERS = 1024
+"""Of keys and values of all labels of a node pool (google.container.v1 NodeConfig.labels)."""
 
 _LONGEST = 63  # of a Kubernetes label's value
 _DIGEST = 13  # characters that keep shortened values apart
 
 
-def labels_of(order: PoolOrder, fingerprint: str) -> dict[str, str]:
-    """Give every label that is ours; no tenant's label may replace one of these."""
-    job = order.job
-    return {
+def labels_of(job: JobRef, attempt: int, spec: SliceSpec) -> dict[str, str]:
+    """Give every label of a slice's pool: the tenant's, and ours, of which no tenant's may replace one."""
+    labels = {
+        **dict(spec.node_labels),
         OWNER_LABEL: OWNER,
         PARENT_KIND_LABEL: "job",
         PARENT_NAME_LABEL: label_value(job.job_name),
         PARENT_NAMESPACE_LABEL: label_value(job.namespace),
         JOBSET_LABEL: label_value(job.jobset),
         NAMESPACE_LABEL: label_value(job.namespace),
-        HASH_LABEL: fingerprint,
-        SLICE_ID_LABEL: order.slice_id,
+        HASH_LABEL: spec.fingerprint,
+        SLICE_ID_LABEL: slice_id(job),
         JOBSET_UID_LABEL: label_value(job.uid),
-        ATTEMPT_LABEL: str(order.attempt),
-        FINGERPRINT_LABEL: fingerprint,
+        ATTEMPT_LABEL: str(attempt),
+        FINGERPRINT_LABEL: spec.fingerprint,
         REPLICATED_JOB_LABEL: label_value(job.replicated_job),
         JOB_INDEX_LABEL: str(job.index),
     }
+    return {**labels, OWN_NODES_LABEL: "true"} if spec.own_nodes else labels
 
 
 def label_value(text: str) -> str:
@@ -62,9 +67,16 @@ def label_value(text: str) -> str:
     return f"{text[: _LONGEST - _DIGEST - 1].rstrip('-._')}-{digest}"
 
 
-def missing_proof(labels: Mapping[str, str], order: PoolOrder) -> str | None:
-    """Say which label keeps a pool from being ours; None: owner, slice id and JobSet UID agree."""
-    proof = {OWNER_LABEL: OWNER, SLICE_ID_LABEL: order.slice_id, JOBSET_UID_LABEL: label_value(order.job.uid)}
+def missing_proof(labels: Mapping[str, str], job: JobRef, *, inherited: bool = False) -> str | None:
+    """Say which label keeps a pool from being ours for a Job; None: owner, slice id and JobSet UID agree.
+
+    An inherited pool has no id and no UID of ours: it must be TPU Provisioner's for the very Job.
+    """
+    if inherited:
+        proof = {OWNER_LABEL: OWNER, NAMESPACE_LABEL: job.namespace, JOBSET_LABEL: job.jobset}
+        proof[PARENT_NAME_LABEL] = job.job_name.lower()
+    else:
+        proof = {OWNER_LABEL: OWNER, SLICE_ID_LABEL: slice_id(job), JOBSET_UID_LABEL: label_value(job.uid)}
     for key, value in proof.items():
         if key not in labels:
             return f"it has no label {key}."
@@ -97,3 +109,18 @@ def pool_seen(name: str, labels: Mapping[str, str], cluster: ClusterId) -> PoolS
     if (name, labels[SLICE_ID_LABEL]) != (expected, slice_id(job)):
         return None
     return PoolSeen(name=name, slice_id=SliceId(labels[SLICE_ID_LABEL]), attempt=attempt, job=job)
+
+
+def inherited_pool(name: str, labels: Mapping[str, str]) -> InheritedPool | None:
+    """Read whom TPU Provisioner made a pool for; None: it did not make it."""
+    if labels.get(OWNER_LABEL) != OWNER or SLICE_ID_LABEL in labels or labels.get(PARENT_KIND_LABEL) != "job":
+        return None
+    try:
+        return InheritedPool(
+            name=name,
+            namespace=labels[NAMESPACE_LABEL],
+            jobset=labels[JOBSET_LABEL],
+            job=labels[PARENT_NAME_LABEL],
+        )
+    except KeyError:
+        return None

@@ -1,0 +1,120 @@
+"""What tenants ask for, and the orders that come of it: the whole way from a pod template to a node pool."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from shared.domain.clusters import Allowed, Policy, PoolSettings
+from shared.domain.facts import SliceRequest, Toleration
+from shared.domain.slices import Network, SliceSpec, slice_id
+from shared.domain.specs import Asked, spec_for
+from shared.ports import PoolOrder
+from tests.builders import a_job, a_leader, settings
+
+SPOT = "cloud.google.com/gke-spot"
+RESERVATION = "cloud.google.com/reservation"
+WISH = "tpu-provisioner.cloud.google.com"
+
+
+def asking(accelerator: str, topology: str, chips: int, **selectors: str) -> SliceRequest:
+    shape = {"cloud.google.com/gke-tpu-accelerator": accelerator, "cloud.google.com/gke-tpu-topology": topology}
+    return SliceRequest(
+        replicated_job="slice",
+        replicas=1,
+        accelerator=accelerator,
+        topology=topology,
+        chips_per_pod=chips,
+        node_selector=tuple({**shape, **selectors}.items()),
+        tolerations=(Toleration(key=SPOT, operator="Exists"),),
+        labels=(("team", "vision"),),
+    )
+
+
+def order(request: SliceRequest, **set_: Any) -> PoolOrder:
+    """Order the first attempt for a request, as the flows do."""
+    known = settings(**set_)
+    asked = Asked(job=a_job(), request=request, leader=a_leader(), jobset_chips=0)
+    spec = spec_for(asked, known)
+    assert isinstance(spec, SliceSpec), spec
+    return PoolOrder(
+        cluster_path=known.path,
+        cluster_gke_id=None,
+        slice_id=slice_id(a_job()),
+        attempt=1,
+        job=a_job(),
+        spec=spec,
+        settings=known.pools,
+    )
+
+
+def wishing(request: SliceRequest, **wishes: str) -> SliceRequest:
+    return replace(request, wishes=tuple((f"{WISH}/{name.replace('_', '-')}", wish) for name, wish in wishes.items()))
+
+
+V5E = asking("tpu-v5-lite-podslice", "4x4", 4)
+KEY = "projects/demo-project/locations/us-central2/keyRings/tpu/cryptoKeys/disks"
+EVERYTHING = PoolSettings(
+    service_account="tpu-nodes@demo-project.iam.gserviceaccount.com",
+    boot_disk_gb=200,
+    boot_disk_type="hyperdisk-balanced",
+    boot_disk_kms_key=KEY,
+    confidential_storage=True,
+    secondary_boot_disk="projects/demo-project/global/images/training-images",
+    max_pods_per_node=32,
+    secure_boot=False,
+    network_tags=("tpu",),
+    additional_networks=(Network("vpc-2", "subnet-2"),),
+    resource_labels={"cost-centre": "research"},
+)
+
+STORIES: Mapping[str, PoolOrder] = {
+    "v4-of-several-hosts": order(asking("tpu-v4-podslice", "2x2x4", 4)),
+    "v5e-of-one-host": order(asking("tpu-v5-lite-podslice", "2x2", 4)),
+    "v5e-of-several-hosts": order(V5E),
+    "v5e-device": order(asking("tpu-v5-lite-device", "2x4", 8)),
+    "v5p-reserved": order(asking("tpu-v5p-slice", "4x4x4", 4, **{f"{RESERVATION}-name": "hall-7"})),
+    "v5p-in-a-sub-block-that-another-project-shares": order(
+        asking(
+            "tpu-v5p-slice",
+            "4x4x4",
+            4,
+            **{
+                f"{RESERVATION}-name": "hall-7",
+                f"{RESERVATION}-project": "other-project",
+                f"{RESERVATION}-blocks": "block-1",
+                f"{RESERVATION}-subblocks": "sub-block-2",
+            },
+        )
+    ),
+    "v6e-spot": order(asking("tpu-v6e-slice", "4x4", 4, **{SPOT: "true"})),
+    "v6e-eight-chips-in-one-host": order(asking("tpu-v6e-slice", "2x4", 8)),
+    "v6e-eight-chips-in-two-hosts": order(asking("tpu-v6e-slice", "2x4", 4)),
+    "tpu7x-of-one-host": order(asking("tpu7x", "2x2x1", 4)),
+    "tpu7x-of-several-hosts": order(asking("tpu7x", "2x2x2", 4)),
+    "every-setting": order(asking("tpu-v6e-slice", "4x4", 4), pools=EVERYTHING),
+    "forced-on-demand": order(asking("tpu-v6e-slice", "4x4", 4, **{SPOT: "true"}), force_on_demand=True),
+    "a-tenants-wishes": order(
+        wishing(
+            V5E,
+            copy_labels="team",
+            node_service_account="vision@demo-project.iam.gserviceaccount.com",
+            additional_node_networks="vpc-3:subnet-3",
+        ),
+        policy=Policy(everyone=Allowed(service_accounts=("*",), additional_networks=("*",))),
+    ),
+    "selectors-of-the-tenants-own": order(
+        asking(
+            "tpu-v5-lite-podslice",
+            "4x4",
+            4,
+            **{
+                "job-key": "6d8a2f",
+                "cloud.google.com/gke-tpu-ici-resiliency": "false",
+                "cloud.google.com/gke-location-hint": "cell-a",
+            },
+        )
+    ),
+    "nodes-of-its-own": order(replace(V5E, own_nodes=True)),
+}

@@ -1,0 +1,38 @@
+"""Requests, and what comes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from shared.domain.facts import SliceRequest, Toleration, WaitingLeader
+from shared.domain.host_labels import ACCELERATOR, TOPOLOGY
+from shared.domain.records import Verdict
+from shared.domain.slices import SliceSpec
+from shared.domain.specs import Asked, spec_for
+from tests.builders import a_job, a_leader, a_request, settings
+
+SHAPE = {ACCELERATOR: "tpu-v5-lite-podslice", TOPOLOGY: "4x4"}
+EVERYTHING = Toleration(operator="Exists")
+
+
+def selecting(further: Mapping[str, str]) -> SliceRequest:
+    """Ask for a 4x4 of v5e with further selectors."""
+    return a_request(node_selector=tuple({**SHAPE, **further}.items()), tolerations=(EVERYTHING,))
+
+
+def outcome(request: SliceRequest, leader: WaitingLeader | None = None, **set_: Any) -> SliceSpec | Verdict:
+    asked = Asked(job=a_job(), request=request, leader=leader or a_leader(), jobset_chips=64)
+    return spec_for(asked, settings(**set_))
+
+
+def spec_of(request: SliceRequest, leader: WaitingLeader | None = None, **set_: Any) -> SliceSpec:
+    spec = outcome(request, leader, **set_)
+    assert isinstance(spec, SliceSpec), spec
+    return spec
+
+
+def verdict_of(request: SliceRequest, leader: WaitingLeader | None = None, **set_: Any) -> Verdict:
+    verdict = outcome(request, leader, **set_)
+    assert isinstance(verdict, Verdict), verdict
+    return verdict

@@ -1,0 +1,103 @@
+"""What becomes of the pools that TPU Provisioner made."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from shared.domain.facts import JobSetState
+from shared.domain.inheritance import Heir, LiveJobSet, guardians, inherit
+from shared.domain.observations import InheritedPool
+from shared.domain.records import Phase, SliceRecord
+from shared.domain.slices import slice_id
+from tests.builders import NOW, a_job, a_jobset, a_jobset_ref, a_record, a_request, a_spec, settings
+
+
+def a_pool(**changes: Any) -> InheritedPool:
+    fields = {"name": "llama-4f2a1", "namespace": "research", "jobset": "llama", "job": "llama-slice-1"}
+    return InheritedPool(**{**fields, **changes})
+
+
+def a_live_jobset(**changes: Any) -> LiveJobSet:
+    fields: dict[str, Any] = {"ref": a_jobset_ref(), "state": JobSetState.ACTIVE, "requests": (a_request(),)}
+    return LiveJobSet(**{**fields, **changes})
+
+
+def heir_of(pool: InheritedPool, *records: SliceRecord, **changes: Any) -> Heir:
+    known = {record.id: record for record in records}
+    (heir,) = inherit([pool], [a_live_jobset(**changes)], known, settings(), NOW)
+    return heir
+
+
+def test_a_pool_whose_jobset_lives_is_taken_over_as_it_is() -> None:
+    record = heir_of(a_pool()).record
+    assert record is not None
+    assert (record.job, record.id) == (a_job(index=1), slice_id(a_job(index=1)))
+    assert (record.attempt, record.pool, record.ordered_at) == (0, "llama-4f2a1", NOW)
+    assert record.spec is not None
+    assert record.spec.hosts == a_spec().hosts
+
+
+def test_names_are_compared_as_tpu_provisioner_writes_them() -> None:
+    heir = heir_of(a_pool(job="llama-bigslice-0"), requests=(a_request(replicated_job="BigSlice"),))
+    assert heir.record is not None
+    assert heir.record.job.replicated_job == "BigSlice"
+
+
+def test_what_we_would_refuse_today_is_taken_over_all_the_same() -> None:
+    record = heir_of(a_pool(), requests=(a_request(topology="3x5"),)).record
+    assert record is not None
+    assert record.spec is None
+
+
+def test_a_slice_that_waits_gets_the_pool_that_is_there() -> None:
+    waiting = a_record(job=a_job(index=1), phase=Phase.WAITING, retry_at=NOW, note="asked on Monday")
+    record = heir_of(a_pool(), waiting).record
+    assert record is not None
+    assert (record.pool, record.note, record.retry_at) == ("llama-4f2a1", "asked on Monday", None)
+
+
+@pytest.mark.parametrize(
+    ("pool", "changes", "why"),
+    [
+        pytest.param(a_pool(jobset="gone"), {}, "there is no JobSet research/gone: delete the pool", id="no JobSet"),
+        pytest.param(a_pool(namespace="other"), {}, "no JobSet other/llama", id="a JobSet of another namespace"),
+        pytest.param(a_pool(), {"state": JobSetState.COMPLETED}, "the JobSet is completed", id="it is over"),
+        pytest.param(a_pool(), {"state": JobSetState.SUSPENDED}, "the JobSet is suspended", id="it is suspended"),
+        pytest.param(a_pool(job="llama-slice-9"), {}, "no Job llama-slice-9", id="no such index"),
+        pytest.param(a_pool(job="llama-eval-0"), {}, "no Job llama-eval-0", id="no such replicated job"),
+    ],
+)
+def test_a_pool_that_nobody_needs_is_left_alone(pool: InheritedPool, changes: dict[str, Any], why: str) -> None:
+    heir = heir_of(pool, **changes)
+    assert heir.record is None
+    assert why in heir.why
+
+
+def test_two_pools_for_one_job_need_a_person() -> None:
+    ours = a_record(job=a_job(index=1), ordered_at=NOW)
+    heir = heir_of(a_pool(), ours)
+    assert heir.record is None
+    assert ours.pool in heir.why
+
+
+def test_taking_over_twice_is_harmless() -> None:
+    first = heir_of(a_pool()).record
+    assert first is not None
+    again = heir_of(a_pool(), first)
+    assert (again.record, again.why) == (None, "it is taken over already")
+
+
+def test_the_jobset_is_remembered_with_the_slices_that_were_taken_over() -> None:
+    heirs = inherit([a_pool(), a_pool(name="llama-0", job="llama-slice-0")], [a_live_jobset()], {}, settings(), NOW)
+    (jobset,) = guardians(heirs, [a_live_jobset(), a_live_jobset(ref=a_jobset_ref(uid="other"))], {}, NOW)
+    assert (jobset.uid, jobset.state) == ("uid-llama", JobSetState.ACTIVE)
+    assert set(jobset.wants) == {slice_id(a_job()), slice_id(a_job(index=1))}
+
+
+def test_a_jobset_that_is_known_keeps_what_is_known_of_it() -> None:
+    known = a_jobset(generation=7)
+    (jobset,) = guardians([heir_of(a_pool())], [a_live_jobset()], {known.uid: known}, NOW)
+    assert jobset.generation == 7
+    assert jobset.wants == {**known.wants, slice_id(a_job(index=1)): None}

@@ -1,0 +1,149 @@
+"""What tenants may ask for, and how much: refused with the key, the value and what is allowed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shared.domain.clusters import Allowed, Policy
+from shared.domain.policy import Held, NotAllowed, check, over_budget
+from shared.domain.slices import Capacity, CapacityKind, Network
+from tests.builders import a_spec
+
+SPOT = Capacity(CapacityKind.SPOT)
+RESERVED = Capacity(CapacityKind.RESERVATION, "projects/hall/reservations/r1/reservationBlocks/b1")
+
+
+def policy(**allowed: Any) -> Policy:
+    return Policy(everyone=Allowed(**allowed))
+
+
+@pytest.mark.parametrize(
+    ("asked", "allowed", "says"),
+    [
+        pytest.param(
+            {"service_account": "root@p.iam.gserviceaccount.com"},
+            {},
+            "tpu-provisioner.cloud.google.com/node-service-account: root@p.iam.gserviceaccount.com is not allowed: "
+            "the settings allow none",
+            id="a service account, by default",
+        ),
+        pytest.param(
+            {"service_account": "root@p.iam.gserviceaccount.com"},
+            {"service_accounts": ("tpu-*@p.iam.gserviceaccount.com",)},
+            "tpu-provisioner.cloud.google.com/node-service-account: root@p.iam.gserviceaccount.com is not allowed: "
+            "the settings allow tpu-*@p.iam.gserviceaccount.com",
+            id="another service account",
+        ),
+        pytest.param(
+            {"networks": (Network("vpc-1", "a"), Network("secret", "b"))},
+            {"additional_networks": ("vpc-*:*",)},
+            "tpu-provisioner.cloud.google.com/additional-node-networks: secret:b is not allowed: "
+            "the settings allow vpc-*:*",
+            id="one network of two",
+        ),
+        pytest.param(
+            {"copied_labels": ("team", "cost")},
+            {"copied_labels": ("team",)},
+            "tpu-provisioner.cloud.google.com/copy-labels: cost is not allowed: the settings allow team",
+            id="a label",
+        ),
+        pytest.param(
+            {"capacity": SPOT},
+            {"capacity": (CapacityKind.ON_DEMAND, CapacityKind.RESERVATION)},
+            "capacity: spot is not allowed in namespace research: the settings allow on_demand, reservation",
+            id="a kind of capacity",
+        ),
+        pytest.param(
+            {"capacity": RESERVED},
+            {"reservations": ("hall-7", "projects/other/*")},
+            "reservations: projects/hall/reservations/r1 is not allowed in namespace research: "
+            "the settings allow hall-7, projects/other/*",
+            id="a reservation",
+        ),
+        pytest.param(
+            {"hosts": 4, "chips_per_host": 4},
+            {"chips_per_slice": 8},
+            "chips_per_slice: This slice would have 16 chips, 8 are allowed",
+            id="chips of a slice",
+        ),
+        pytest.param(
+            {"jobset_chips": 512},
+            {"chips_per_jobset": 256},
+            "chips_per_jobset: The JobSet's slices together would have 512 chips, 256 are allowed",
+            id="chips of a JobSet",
+        ),
+        pytest.param(
+            {"hosts": 4, "chips_per_host": 4},
+            {"chips_per_namespace": 15},
+            "chips_per_namespace: This slice would have 16 chips, 15 are allowed",
+            id="more than the whole namespace may have",
+        ),
+    ],
+)
+def test_what_is_not_allowed_is_refused(asked: dict[str, Any], allowed: dict[str, Any], says: str) -> None:
+    with pytest.raises(NotAllowed) as refused:
+        check(a_spec(**asked), "research", policy(**allowed))
+    assert str(refused.value) == says
+
+
+@pytest.mark.parametrize(
+    ("asked", "allowed"),
+    [
+        pytest.param({"capacity": SPOT}, {}, id="spot, by default"),
+        pytest.param({"capacity": RESERVED}, {}, id="any reservation, by default"),
+        pytest.param({"copied_labels": ("team",)}, {}, id="any label, by default"),
+        pytest.param({"capacity": RESERVED}, {"reservations": ("projects/hall/reservations/r1",)}, id="a part of one"),
+        pytest.param({"hosts": 4, "chips_per_host": 4}, {"chips_per_slice": 16}, id="exactly as many chips"),
+    ],
+)
+def test_what_is_allowed_passes(asked: dict[str, Any], allowed: dict[str, Any]) -> None:
+    check(a_spec(**asked), "research", policy(**allowed))
+
+
+def test_a_namespace_has_its_own_rules_instead() -> None:
+    rules = Policy(everyone=Allowed(chips_per_slice=4), namespaces={"research": Allowed(chips_per_slice=64)})
+    check(a_spec(), "research", rules)
+    with pytest.raises(NotAllowed, match="chips_per_slice"):
+        check(a_spec(), "vision", rules)
+
+
+def test_a_slice_larger_than_the_cluster_may_hold_is_refused_for_good() -> None:
+    with pytest.raises(NotAllowed, match="chips_per_cluster: This slice would have 16 chips, 8 are allowed"):
+        check(a_spec(), "research", Policy(chips_per_cluster=8))
+
+
+def test_chips_that_others_hold_are_not_to_be_had() -> None:
+    rules = Policy(everyone=Allowed(chips_per_namespace=64))
+    over = over_budget(a_spec(), "research", Held(in_namespace=56, in_cluster=56), rules)
+    assert over == "chips_per_namespace: this slice has 16 chips and the namespace research holds 56 of 64"
+
+
+def test_other_namespaces_count_for_the_cluster_only() -> None:
+    rules = Policy(everyone=Allowed(chips_per_namespace=64), chips_per_cluster=128)
+    over = over_budget(a_spec(), "research", Held(in_namespace=0, in_cluster=120), rules)
+    assert over == "chips_per_cluster: this slice has 16 chips and the cluster holds 120 of 128"
+
+
+limits = st.one_of(st.none(), st.integers(16, 200))
+
+
+@given(st.integers(0, 200), st.integers(0, 200), limits, limits)
+def test_whoever_buys_stays_within_every_limit(
+    mine: int, others: int, per_namespace: int | None, per_cluster: int | None
+) -> None:
+    rules = Policy(everyone=Allowed(chips_per_namespace=per_namespace), chips_per_cluster=per_cluster)
+    held = Held(in_namespace=mine, in_cluster=mine + others)
+    if over_budget(a_spec(), "research", held, rules) is None:
+        assert per_namespace is None or mine + 16 <= per_namespace
+        assert per_cluster is None or mine + others + 16 <= per_cluster
+
+
+def test_whether_it_matters_who_holds_what_depends_on_the_limits() -> None:
+    rules = Policy(namespaces={"research": Allowed(chips_per_namespace=64)})
+    assert rules.counts("research")
+    assert not rules.counts("vision")
+    assert Policy(chips_per_cluster=64).counts("vision")

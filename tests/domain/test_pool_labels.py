@@ -1,0 +1,128 @@
+"""The labels of our pools: whose slice it is, and the proof that it is ours."""
+
+from __future__ import annotations
+
+import pytest
+
+from shared.domain.observations import InheritedPool, PoolSeen
+from shared.domain.pool_labels import inherited_pool, label_value, labels_of, missing_proof, pool_seen
+from shared.domain.slices import ClusterId, JobRef, JobSetUid, pool_name, slice_id
+from tests.builders import a_job, a_spec
+
+LONGEST = a_job(namespace="n" * 63, jobset="j" * 100, uid=JobSetUid("0" * 36), replicated_job="r" * 63, index=99_999)
+
+
+def test_labels_leave_room_for_a_tenants_own() -> None:
+    labels = labels_of(LONGEST, 9999, a_spec(own_nodes=True))
+    assert sum(len(key) + len(value) for key, value in labels.items()) <= 950
+    assert max(map(len, labels.values())) <= 63
+
+
+def test_shortened_values_of_different_names_differ() -> None:
+    one, other = "a" * 80, "a" * 81
+    assert label_value(one) != label_value(other)
+    assert {len(label_value(one)), len(label_value(other))} == {63}
+    assert label_value("a" * 63) == "a" * 63
+
+
+def test_a_shortened_value_is_no_broken_label() -> None:
+    assert "-.-" not in label_value(f"{'a' * 48}.-{'b' * 40}")
+    assert label_value(f"{'a' * 48}.-{'b' * 40}").startswith(f"{'a' * 48}-")
+
+
+@pytest.mark.parametrize("job", [a_job(), LONGEST], ids=["short", "longest"])
+def test_a_pools_labels_prove_that_it_is_ours(job: JobRef) -> None:
+    assert missing_proof(labels_of(job, 1, a_spec()), job) is None
+
+
+@pytest.mark.parametrize(
+    "key", ["google.com/nodepool-manager", "google.com/tpu-slice-id", "google.com/tpu-slice-jobset-uid"]
+)
+def test_without_each_of_three_labels_there_is_no_proof(key: str) -> None:
+    job = a_job()
+    labels = labels_of(job, 1, a_spec())
+    other = {**labels, key: "another"}
+    assert missing_proof(other, job) == f'its label {key} is "another", not "{labels[key]}".'
+    del other[key]
+    assert missing_proof(other, job) == f"it has no label {key}."
+
+
+def test_an_inventoried_pool_says_whose_it_is() -> None:
+    job = a_job()
+    name = pool_name(slice_id(job), 12)
+    seen = pool_seen(name, labels_of(job, 12, a_spec()), ClusterId("demo"))
+    assert seen == PoolSeen(name=name, slice_id=slice_id(job), attempt=12, job=job)
+
+
+def test_a_shortened_jobset_name_still_belongs_to_its_slice() -> None:
+    job = LONGEST
+    seen = pool_seen(pool_name(slice_id(job), 1), labels_of(job, 1, a_spec()), ClusterId("demo"))
+    assert seen is not None
+    assert (seen.slice_id, seen.job.uid, seen.job.index) == (slice_id(job), LONGEST.uid, LONGEST.index)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"google.com/nodepool-manager": "somebody"},
+        {"google.com/tpu-slice-id": None},
+        {"google.com/tpu-slice-id": "tpu-llama-slice-0-aaaaaaaaaaaaa"},
+        {"google.com/tpu-slice-jobset-uid": "uid-other"},
+        {"google.com/tpu-slice-replicated-job": None},
+        {"google.com/tpu-slice-job-index": "1"},
+        {"google.com/tpu-slice-job-index": "first"},
+        {"google.com/tpu-slice-attempt": "2"},
+        {"google.com/tpu-slice-attempt": "0"},
+    ],
+    ids=str,
+)
+def test_a_pool_whose_labels_do_not_agree_is_none_of_our_business(change: dict[str, str | None]) -> None:
+    job = a_job()
+    labels = {key: value for key, value in {**labels_of(job, 1, a_spec()), **change}.items() if value is not None}
+    assert pool_seen(pool_name(slice_id(job), 1), labels, ClusterId("demo")) is None
+
+
+def test_a_pool_made_under_another_clusters_name_is_none_of_our_business() -> None:
+    job = a_job()
+    assert pool_seen(pool_name(slice_id(job), 1), labels_of(job, 1, a_spec()), ClusterId("staging")) is None
+
+
+TPU_PROVISIONERS = {
+    "google.com/nodepool-manager": "tpu-provisioner",
+    "google.com/tpu-provisioner-parent-kind": "job",
+    "google.com/tpu-provisioner-parent-name": "llama-slice-0",
+    "google.com/tpu-provisioner-parent-namespace": "research",
+    "google.com/tpu-provisioner-jobset-name": "llama",
+    "google.com/tpu-provisioner-jobset-namespace": "research",
+    "google.com/tpu-provisioner-nodepool-hash": "7f4c8d",
+}
+
+
+def test_a_pool_of_tpu_provisioner_says_whom_it_was_made_for() -> None:
+    made = InheritedPool(name="llama-4f2a1", namespace="research", jobset="llama", job="llama-slice-0")
+    assert inherited_pool("llama-4f2a1", TPU_PROVISIONERS) == made
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        pytest.param(labels_of(a_job(), 1, a_spec()), id="one of ours"),
+        pytest.param({**TPU_PROVISIONERS, "google.com/nodepool-manager": "other"}, id="somebody else's"),
+        pytest.param({**TPU_PROVISIONERS, "google.com/tpu-provisioner-parent-kind": "pod"}, id="for no Job"),
+        pytest.param({"google.com/nodepool-manager": "tpu-provisioner"}, id="for nobody"),
+    ],
+)
+def test_no_other_pool_is_inherited(labels: dict[str, str]) -> None:
+    assert inherited_pool("llama-4f2a1", labels) is None
+
+
+def test_an_inherited_pool_is_ours_for_the_very_job_only() -> None:
+    assert missing_proof(TPU_PROVISIONERS, a_job(), inherited=True) is None
+    assert missing_proof(TPU_PROVISIONERS, a_job()) == "it has no label google.com/tpu-slice-id."
+    for other in (a_job(index=1), a_job(namespace="vision"), a_job(jobset="other")):
+        assert missing_proof(TPU_PROVISIONERS, other, inherited=True) is not None
+
+
+def test_only_slices_with_nodes_of_their_own_say_so() -> None:
+    assert "google.com/tpu-slice-own-nodes" not in labels_of(a_job(), 1, a_spec())
+    assert labels_of(a_job(), 1, a_spec(own_nodes=True))["google.com/tpu-slice-own-nodes"] == "true"

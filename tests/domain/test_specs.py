@@ -1,0 +1,272 @@
+"""What a request gets: the slice we would make, or the key that says no."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shared.domain.accelerators import Placement
+from shared.domain.decisions import Reason
+from shared.domain.facts import SliceRequest
+from shared.domain.host_labels import TOPOLOGY, host_labels
+from shared.domain.records import Verdict
+from shared.domain.slices import Capacity, CapacityKind, Taint
+from shared.domain.specs import chips_asked_for
+from shared.domain.topology import Topology
+from tests.builders import a_job, a_leader, a_request
+from tests.domain.asking import EVERYTHING, SHAPE, outcome, selecting, spec_of, verdict_of
+
+ZONE = "topology.kubernetes.io/zone"
+
+
+def test_a_plain_request_gets_the_hosts_that_its_shape_is_made_of() -> None:
+    spec = spec_of(a_request())
+    assert (spec.accelerator, spec.topology) == ("tpu-v5-lite-podslice", Topology((4, 4)))
+    assert (spec.machine_type, spec.hosts, spec.chips_per_host) == ("ct5lp-hightpu-4t", 4, 4)
+    assert (spec.placement, spec.boot_disk) == (Placement.COMPACT, "pd-balanced")
+    assert (spec.zone, spec.capacity, spec.node_labels) == ("us-central2-b", Capacity(), ())
+
+
+def test_the_zone_that_the_pod_selects_goes_before_the_settings() -> None:
+    assert spec_of(selecting({ZONE: "us-central2-c"})).zone == "us-central2-c"
+
+
+def test_without_any_zone_the_tenant_is_told_to_name_one() -> None:
+    verdict = verdict_of(a_request(), zone=None)
+    assert (verdict.reason, ZONE in verdict.sentence) == (Reason.DOES_NOT_FIT, True)
+
+
+@pytest.mark.parametrize(
+    ("selectors", "capacity"),
+    [
+        pytest.param({}, Capacity(), id="nothing said: on demand"),
+        pytest.param({"cloud.google.com/gke-spot": "true"}, Capacity(CapacityKind.SPOT), id="spot"),
+        pytest.param(
+            {"cloud.google.com/reservation-name": "r1"}, Capacity(CapacityKind.RESERVATION, "r1"), id="reservation"
+        ),
+        pytest.param(
+            {"cloud.google.com/reservation-name": "r1", "cloud.google.com/reservation-project": "shared-project"},
+            Capacity(CapacityKind.RESERVATION, "projects/shared-project/reservations/r1"),
+            id="reservation of another project",
+        ),
+        pytest.param(
+            {"cloud.google.com/reservation-name": "r1", "cloud.google.com/reservation-blocks": "b1"},
+            Capacity(CapacityKind.RESERVATION, "r1/reservationBlocks/b1"),
+            id="a block of a reservation",
+        ),
+        pytest.param(
+            {
+                "cloud.google.com/reservation-name": "r1",
+                "cloud.google.com/reservation-project": "shared-project",
+                "cloud.google.com/reservation-blocks": "b1",
+                "cloud.google.com/reservation-subblocks": "s1",
+            },
+            Capacity(
+                CapacityKind.RESERVATION,
+                "projects/shared-project/reservations/r1/reservationBlocks/b1/reservationSubBlocks/s1",
+            ),
+            id="a sub-block of another project's",
+        ),
+    ],
+)
+def test_capacity_is_what_the_pod_selects(selectors: dict[str, str], capacity: Capacity) -> None:
+    assert spec_of(selecting(selectors)).capacity == capacity
+
+
+@pytest.mark.parametrize(
+    "selectors",
+    [
+        pytest.param({"cloud.google.com/gke-accelerator-count": "4"}, id="chips of a host"),
+        pytest.param({"node.kubernetes.io/instance-type": "ct5lp-hightpu-4t"}, id="its machine type"),
+        pytest.param({"kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"}, id="what every node has"),
+        pytest.param({"iam.gke.io/gke-metadata-server-enabled": "true"}, id="the metadata server"),
+    ],
+)
+def test_selectors_that_our_hosts_meet_are_no_obstacle(selectors: dict[str, str]) -> None:
+    assert spec_of(selecting(selectors)).node_labels == ()
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        pytest.param("cloud.google.com/gke-accelerator-count", "8", id="other chips"),
+        pytest.param("node.kubernetes.io/instance-type", "ct5lp-hightpu-8t", id="another machine"),
+        pytest.param("kubernetes.io/arch", "arm64", id="another architecture"),
+        pytest.param("kubernetes.io/hostname", "gke-demo-1", id="one host by name"),
+        pytest.param("cloud.google.com/gke-nodepool", "my-pool", id="another node pool"),
+        pytest.param("cloud.google.com/gke-spot", "yes", id="spot, misspelt"),
+        pytest.param("cloud.google.com/gke-spot", "false", id="not spot: only spot hosts have this label"),
+        pytest.param("google.com/tpu-slice-id", "tpu-stolen", id="a forged slice of ours"),
+        pytest.param("x.gke.io/y", "z", id="a name under a system domain"),
+    ],
+)
+def test_a_selector_that_our_hosts_would_not_meet_is_refused_by_its_key(key: str, value: str) -> None:
+    verdict = verdict_of(selecting({key: value}))
+    assert verdict.reason is Reason.DOES_NOT_FIT
+    assert verdict.sentence.startswith(f"replicatedJob slice: {key}: ")
+    assert value in verdict.sentence
+
+
+def test_spot_and_a_reservation_exclude_each_other() -> None:
+    both = selecting({"cloud.google.com/gke-spot": "true", "cloud.google.com/reservation-name": "r1"})
+    assert "gke-spot" in verdict_of(both).sentence
+
+
+def test_a_reservations_project_without_a_reservation_is_refused() -> None:
+    verdict = verdict_of(selecting({"cloud.google.com/reservation-project": "shared-project"}))
+    assert "reservation-project" in verdict.sentence
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        pytest.param({"accelerator": None}, "gke-tpu-accelerator", id="no accelerator"),
+        pytest.param({"accelerator": "tpu-v1"}, "gke-tpu-accelerator", id="an unknown accelerator"),
+        pytest.param({"topology": None}, "gke-tpu-topology", id="no topology"),
+        pytest.param({"topology": "4by4"}, "gke-tpu-topology", id="a topology that cannot be read"),
+        pytest.param({"topology": "3x5"}, "gke-tpu-topology", id="a topology that does not exist"),
+        pytest.param({"chips_per_pod": 0}, "google.com/tpu", id="no chips"),
+        pytest.param({"chips_per_pod": 3}, "google.com/tpu", id="three chips"),
+    ],
+)
+def test_an_impossible_request_is_refused_by_its_field(changes: dict[str, Any], field: str) -> None:
+    verdict = verdict_of(a_request(**changes))
+    assert verdict.reason is Reason.IMPOSSIBLE_SHAPE
+    assert field in verdict.sentence
+    assert verdict.sentence.startswith("replicatedJob slice: ")
+    assert verdict.sentence.endswith(".")
+
+
+def test_what_the_relay_read_and_what_the_selector_says_must_agree() -> None:
+    verdict = verdict_of(a_request(topology="4x8", node_selector=tuple(SHAPE.items())))
+    assert (verdict.reason, "gke-tpu-topology" in verdict.sentence) == (Reason.DOES_NOT_FIT, True)
+
+
+def test_a_tenants_own_selectors_become_labels_of_the_hosts() -> None:
+    assert spec_of(selecting({"team": "a", "example.com/pool": "b"})).node_labels == (
+        ("example.com/pool", "b"),
+        ("team", "a"),
+    )
+
+
+system_keys = st.builds(
+    "{}{}/{}".format,
+    st.sampled_from(["", "a.", "a.b."]),
+    st.sampled_from(["google.com", "kubernetes.io", "k8s.io", "gke.io"]),
+    st.from_regex(r"[a-z]([a-z-]{0,8}[a-z])?", fullmatch=True),
+)
+
+
+@given(system_keys, st.from_regex(r"[a-z0-9]{1,8}", fullmatch=True))
+def test_no_tenant_writes_a_label_under_the_systems_names(key: str, value: str) -> None:
+    spec = outcome(a_request(node_selector=(*SHAPE.items(), (key, value))))
+    assert isinstance(spec, Verdict) or spec.node_labels == ()
+
+
+plain_selectors = st.dictionaries(
+    st.from_regex(r"(notgoogle\.com/|example\.org/|)[a-z]{1,8}", fullmatch=True),
+    st.from_regex(r"[a-z0-9]{0,8}", fullmatch=True),
+    max_size=4,
+)
+
+
+@given(plain_selectors)
+def test_every_selector_of_a_slice_we_would_make_is_met_by_its_hosts(selectors: dict[str, str]) -> None:
+    request = a_request(node_selector=(*SHAPE.items(), *selectors.items()))
+    spec = spec_of(request)
+    labels = {**host_labels(spec, a_job()), **dict(spec.node_labels)}
+    assert all(labels.get(key) == value for key, value in request.node_selector)
+
+
+@given(st.permutations([*SHAPE.items(), ("team", "a"), ("tier", "b")]))
+def test_the_order_of_selectors_changes_nothing(pairs: list[tuple[str, str]]) -> None:
+    assert spec_of(a_request(node_selector=tuple(pairs), tolerations=(EVERYTHING,))) == spec_of(
+        selecting({"team": "a", "tier": "b"})
+    )
+
+
+def test_the_fingerprint_is_of_the_tenants_request_alone() -> None:
+    moved = spec_of(a_request(), zone="us-east5-a", version="settings-2")
+    assert moved.fingerprint == spec_of(a_request()).fingerprint
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        pytest.param(selecting({"team": "a"}), id="a further selector"),
+        pytest.param(selecting({ZONE: "us-central2-b"}), id="a zone said aloud"),
+        pytest.param(
+            a_request(topology="4x8", node_selector=tuple({**SHAPE, TOPOLOGY: "4x8"}.items())), id="another topology"
+        ),
+        pytest.param(selecting({"cloud.google.com/gke-spot": "true"}), id="another capacity"),
+    ],
+)
+def test_another_request_has_another_fingerprint(other: SliceRequest) -> None:
+    assert spec_of(other).fingerprint != spec_of(a_request()).fingerprint
+
+
+def test_more_replicas_ask_for_the_same_slice() -> None:
+    assert spec_of(a_request(replicas=8)) == spec_of(a_request())
+
+
+# what GKE itself makes
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        pytest.param("cloud.google.com/compute-class", "tpu-class", id="a compute class"),
+        pytest.param("cloud.google.com/gke-flex-start", "true", id="flex start"),
+        pytest.param("cloud.google.com/gke-queued", "true", id="queued provisioning"),
+    ],
+)
+def test_what_belongs_to_gkes_own_provisioners_is_left_to_them_aloud(key: str, value: str) -> None:
+    verdict = verdict_of(selecting({key: value}))
+    assert verdict.reason is Reason.MADE_BY_GKE
+    assert f'{key}: the pod selects "{value}", so GKE itself makes its nodes' in verdict.sentence
+
+
+# capacity by settings
+
+
+def test_a_reservation_is_bought_from_where_it_is() -> None:
+    reserved = selecting({"cloud.google.com/reservation-name": "r1"})
+    assert spec_of(reserved, reservation_zones={"r1": "us-central2-c"}).zone == "us-central2-c"
+
+
+def test_spot_hosts_carry_spots_taint() -> None:
+    assert spec_of(selecting({"cloud.google.com/gke-spot": "true"})).taints == (
+        Taint("cloud.google.com/gke-spot", "true"),
+    )
+
+
+SPOT_AND_RESERVED = [
+    pytest.param({"cloud.google.com/gke-spot": "true"}, id="spot"),
+    pytest.param({"cloud.google.com/reservation-name": "r1"}, id="a reservation"),
+]
+
+
+@pytest.mark.parametrize("selectors", SPOT_AND_RESERVED)
+def test_forced_on_demand_nothing_else_is_bought(selectors: dict[str, str]) -> None:
+    spec = spec_of(selecting(selectors), force_on_demand=True)
+    assert (spec.capacity, spec.taints) == (Capacity(), ())
+
+
+@pytest.mark.parametrize("selectors", SPOT_AND_RESERVED)
+def test_a_pod_that_selects_what_is_not_sold_is_told_so(selectors: dict[str, str]) -> None:
+    request = selecting(selectors)
+    verdict = verdict_of(request, a_leader(node_selector=request.node_selector), force_on_demand=True)
+    assert verdict.reason is Reason.DOES_NOT_FIT
+    assert f"{next(iter(selectors))}: " in verdict.sentence
+    assert "not bought that way" in verdict.sentence
+
+
+# a JobSet's chips
+
+
+def test_a_jobset_asks_for_the_chips_of_every_slice_that_is_possible() -> None:
+    requests = (a_request(replicas=3), a_request(topology="2x2", replicas=2), a_request(topology="3x5", replicas=9))
+    assert chips_asked_for(requests) == 3 * 16 + 2 * 4

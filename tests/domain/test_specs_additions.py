@@ -1,0 +1,112 @@
+"""What a pod adds to what its template asks for: labels, wishes, and what the settings say to them."""
+
+from __future__ import annotations
+
+import pytest
+
+from shared.domain.clusters import Allowed, Policy, PoolSettings
+from shared.domain.decisions import Reason
+from shared.domain.slices import Network
+from tests.builders import a_leader, a_request
+from tests.domain.asking import EVERYTHING, SHAPE, selecting, spec_of, verdict_of
+
+# what admission adds to the pod
+
+
+def test_what_admission_added_to_the_pod_becomes_a_label_of_its_hosts() -> None:
+    leader = a_leader(node_selector=(*SHAPE.items(), ("job-key", "a1b2")))
+    assert spec_of(a_request(), leader).node_labels == (("job-key", "a1b2"),)
+
+
+def test_a_forged_pod_cannot_change_how_its_slice_is_paid_for() -> None:
+    leader = a_leader(node_selector=(*SHAPE.items(), ("cloud.google.com/gke-spot", "true")))
+    assert verdict_of(a_request(tolerations=(EVERYTHING,)), leader).reason is Reason.DOES_NOT_FIT
+
+
+def test_a_pods_additions_do_not_rebuild_a_slice() -> None:
+    leader = a_leader(node_selector=(*SHAPE.items(), ("job-key", "a1b2")), labels=(("x", "y"),))
+    assert spec_of(a_request(), leader).fingerprint == spec_of(a_request()).fingerprint
+
+
+# labels that are copied
+
+COPY = "tpu-provisioner.cloud.google.com/copy-labels"
+
+
+def test_labels_are_copied_by_the_settings_and_by_the_pods_own_wish() -> None:
+    request = a_request(labels=(("team", "vision"), ("tier", "gold"), ("x", "y")), wishes=((COPY, "tier, missing"),))
+    spec = spec_of(request, pod_to_node_labels=("team", "absent"))
+    assert spec.node_labels == (("team", "vision"), ("tier", "gold"))
+    assert spec.copied_labels == ("tier", "missing")
+
+
+def test_labels_that_only_the_pod_has_are_copied_too() -> None:
+    spec = spec_of(a_request(), a_leader(labels=(("team", "vision"),)), pod_to_node_labels=("team",))
+    assert spec.node_labels == (("team", "vision"),)
+
+
+def test_a_selector_goes_before_a_label_of_the_same_key() -> None:
+    request = a_request(node_selector=(*SHAPE.items(), ("team", "a")), labels=(("team", "b"),))
+    assert spec_of(request, pod_to_node_labels=("team",)).node_labels == (("team", "a"),)
+
+
+@pytest.mark.parametrize("key", ["jobset.sigs.k8s.io/jobset-name", "google.com/nodepool-manager"])
+def test_a_label_that_gke_takes_from_nobody_is_not_copied_but_refused(key: str) -> None:
+    verdict = verdict_of(a_request(wishes=((COPY, key),), labels=((key, "x"),)))
+    assert (verdict.reason, key in verdict.sentence) == (Reason.DOES_NOT_FIT, True)
+
+
+@pytest.mark.parametrize("key", ["cloud.google.com/gke-tpu-ici-resiliency", "cloud.google.com/gke-location-hint"])
+def test_two_of_googles_keys_are_the_tenants_to_set(key: str) -> None:
+    assert spec_of(selecting({key: "x"})).node_labels == ((key, "x"),)
+
+
+# the wishes of a tenant
+
+ACCOUNT = "tpu-provisioner.cloud.google.com/node-service-account"
+NETWORKS = "tpu-provisioner.cloud.google.com/additional-node-networks"
+
+
+def test_a_tenants_wishes_are_in_its_slice() -> None:
+    wishes = ((NETWORKS, "vpc-2:subnet-2, vpc-3 : subnet-3"), (ACCOUNT, "mine@p.iam.gserviceaccount.com"))
+    allowed = Policy(everyone=Allowed(service_accounts=("*",), additional_networks=("vpc-*:*",)))
+    spec = spec_of(a_request(wishes=wishes), policy=allowed)
+    assert spec.service_account == "mine@p.iam.gserviceaccount.com"
+    assert spec.networks == (Network("vpc-2", "subnet-2"), Network("vpc-3", "subnet-3"))
+
+
+def test_without_wishes_the_settings_decide() -> None:
+    spec = spec_of(a_request())
+    assert (spec.service_account, spec.networks) == (None, None)
+
+
+@pytest.mark.parametrize("text", ["vpc-2", "vpc-2:", ":subnet-2", "a:b, c"])
+def test_networks_that_cannot_be_read_are_refused_by_their_annotation(text: str) -> None:
+    verdict = verdict_of(a_request(wishes=((NETWORKS, text),)))
+    assert verdict.reason is Reason.DOES_NOT_FIT
+    assert NETWORKS in verdict.sentence
+
+
+def test_another_wish_is_another_request() -> None:
+    policy = Policy(everyone=Allowed(service_accounts=("*",)))
+    wishing = spec_of(a_request(wishes=((ACCOUNT, "mine@p.iam.gserviceaccount.com"),)), policy=policy)
+    assert wishing.fingerprint != spec_of(a_request()).fingerprint
+
+
+def test_what_the_settings_do_not_allow_is_refused() -> None:
+    verdict = verdict_of(a_request(wishes=((ACCOUNT, "mine@p.iam.gserviceaccount.com"),)))
+    assert verdict.reason is Reason.NOT_ALLOWED
+    assert ACCOUNT in verdict.sentence
+
+
+# disks
+
+
+def test_the_settings_choose_among_the_disks_that_the_hosts_take() -> None:
+    assert spec_of(a_request(), pools=PoolSettings(boot_disk_type="pd-ssd")).boot_disk == "pd-ssd"
+
+
+def test_a_disk_that_the_hosts_do_not_take_is_refused_by_its_setting() -> None:
+    verdict = verdict_of(a_request(), pools=PoolSettings(boot_disk_type="pd-standard"))
+    assert "pools.boot_disk_type" in verdict.sentence
+    assert "pd-balanced or pd-ssd" in verdict.sentence

@@ -1,0 +1,112 @@
+"""A cluster moves over from TPU Provisioner: its pools go on serving, and are deleted when their JobSets end."""
+
+from __future__ import annotations
+
+import pytest
+
+from shared.domain.decisions import Reason
+from shared.domain.facts import JobSetState
+from shared.domain.inheritance import LiveJobSet
+from shared.domain.observations import InheritedPool
+from shared.domain.records import Phase
+from shared.domain.slices import ClusterId, PoolName
+from shared.flows.adopt import adopt, survey
+from shared.ports import Permanent, Temporary
+from tests.builders import CLUSTER, a_request
+from tests.fakes.backend import Verb
+from tests.world import LiveJobSet as Running
+from tests.world import World
+
+POOL = PoolName("llama-4f2a1")
+
+
+def a_cluster_of_tpu_provisioner(slices: int = 1) -> tuple[World, Running]:
+    world = World()
+    jobset = world.jobset_appears(slices=slices)
+    jobset.bound.add(0)
+    made = InheritedPool(name=POOL, namespace="research", jobset="llama", job="llama-slice-0")
+    world.backend.inherit(made)
+    return world, jobset
+
+
+def as_listed(jobset: Running, state: JobSetState = JobSetState.ACTIVE) -> LiveJobSet:
+    return LiveJobSet(ref=jobset.ref, state=state, requests=(a_request(replicas=jobset.slices),))
+
+
+def test_a_pool_goes_on_serving_under_our_care() -> None:
+    world, jobset = a_cluster_of_tpu_provisioner()
+    adopt(CLUSTER, [as_listed(jobset)], world.ports)
+    world.settle(minutes=40)
+    record = world.record(jobset)
+    assert (record.phase, record.reason, record.pool) == (Phase.READY, Reason.ADOPTED, POOL)
+    assert (world.pools, world.backend.calls) == ([POOL], [])
+
+
+def test_it_is_deleted_when_its_jobset_ends() -> None:
+    world, jobset = a_cluster_of_tpu_provisioner()
+    adopt(CLUSTER, [as_listed(jobset)], world.ports)
+    world.settle(minutes=5)
+    world.ends(jobset)
+    world.settle(minutes=20)
+    assert world.backend.ordered(Verb.DELETE) == [POOL]
+    assert world.pools == []
+    assert (world.record(jobset).phase, world.record(jobset).reason) == (Phase.GONE, Reason.RELEASED)
+
+
+def test_it_is_deleted_when_its_jobset_goes_unheard() -> None:
+    world, jobset = a_cluster_of_tpu_provisioner()
+    adopt(CLUSTER, [as_listed(jobset)], world.ports)
+    world.dies_with_the_relay_away(jobset)
+    world.settle(minutes=60)
+    assert world.pools == []
+
+
+def test_its_brothers_are_bought_as_usual() -> None:
+    world, jobset = a_cluster_of_tpu_provisioner(slices=2)
+    adopt(CLUSTER, [as_listed(jobset)], world.ports)
+    world.settle(minutes=20)
+    assert world.pools == sorted([POOL, world.record(jobset, 1).pool])
+
+
+def test_when_it_breaks_the_next_one_is_ours() -> None:
+    world, jobset = a_cluster_of_tpu_provisioner()
+    adopt(CLUSTER, [as_listed(jobset)], world.ports)
+    world.settle(minutes=5)
+    world.backend.vanish(POOL)
+    jobset.bound.clear()
+    world.settle(minutes=30, until=lambda: jobset.bound == {0})
+    record = world.record(jobset)
+    assert (record.attempt, world.pools) == (1, [record.pool])
+    assert record.pool != POOL
+
+
+def test_a_pool_that_is_not_taken_over_is_never_touched() -> None:
+    world, jobset = a_cluster_of_tpu_provisioner()
+    estate = adopt(CLUSTER, [as_listed(jobset, JobSetState.COMPLETED)], world.ports)
+    world.settle(minutes=60)
+    assert [heir.record for heir in estate.heirs] == [None]
+    assert (world.pools, world.backend.calls) == ([POOL], [])
+
+
+def test_a_survey_changes_nothing() -> None:
+    world, jobset = a_cluster_of_tpu_provisioner()
+    estate = survey(CLUSTER, [as_listed(jobset)], world.ports)
+    assert len(estate.changes) == 2
+    assert world.store.commits == []
+
+
+def test_adopting_again_changes_nothing_more() -> None:
+    world, jobset = a_cluster_of_tpu_provisioner()
+    adopt(CLUSTER, [as_listed(jobset)], world.ports)
+    commits = len(world.store.commits)
+    estate = adopt(CLUSTER, [as_listed(jobset)], world.ports)
+    assert (estate.changes, len(world.store.commits)) == ((), commits)
+
+
+def test_without_settings_or_without_gke_it_says_so() -> None:
+    world, _ = a_cluster_of_tpu_provisioner()
+    with pytest.raises(Permanent, match="slices configure"):
+        adopt(ClusterId("unknown"), [], world.ports)
+    world.backend.hide()
+    with pytest.raises(Temporary):
+        adopt(CLUSTER, [], world.ports)

@@ -1,0 +1,72 @@
+"""Limits of chips hold although many are bought at once."""
+
+from __future__ import annotations
+
+from shared.domain.clusters import Allowed, ClusterSettings, Policy
+from shared.domain.decisions import Reason
+from shared.domain.records import Phase
+from shared.flows.reconcile import reconcile
+from tests.builders import CLUSTER, NOW, a_job, a_jobset, a_record, settings
+from tests.world import World
+
+SLICE = 16  # chips of the world's slices
+
+
+def at_most(chips: int) -> ClusterSettings:
+    return settings(policy=Policy(everyone=Allowed(chips_per_namespace=chips)))
+
+
+def a_world_with(chips: int, slices: int) -> World:
+    world = World()
+    world.store.put_settings(at_most(chips))
+    world.jobset_appears(slices=slices)
+    return world
+
+
+def test_a_namespace_gets_the_chips_that_it_may_have_and_the_rest_is_told_why() -> None:
+    world = a_world_with(2 * SLICE + 8, slices=3)
+    world.settle(minutes=10)
+    assert len(world.pools) == 2
+    refused = [record for record in world.records.values() if record.phase is Phase.REFUSED]
+    assert [record.reason for record in refused] == [Reason.NO_CHIPS_LEFT]
+    assert "the namespace research holds 32 of 40" in refused[0].sentence
+
+
+def test_chips_that_are_given_back_go_to_who_waits() -> None:
+    world = World()
+    world.store.put_settings(at_most(SLICE))
+    first = world.jobset_appears("first")
+    world.settle(minutes=10)
+    second = world.jobset_appears("second")
+    world.settle(minutes=10)
+    assert world.record(second).reason is Reason.NO_CHIPS_LEFT
+    world.ends(first)
+    world.settle(minutes=20, until=lambda: second.bound == {0})
+    assert second.bound == {0}
+
+
+def test_two_that_are_decided_at_once_do_not_both_take_the_last_chips() -> None:
+    world = World()
+    world.store.put_settings(at_most(SLICE))
+    first, second = a_record(), a_record(job=a_job(index=1))
+    world.store.put(a_jobset(wants=dict.fromkeys((first.id, second.id), NOW)), first, second)
+    world.store.meanwhile(lambda: None, lambda: reconcile(CLUSTER, second.id, world.ports))
+    reconcile(CLUSTER, first.id, world.ports)
+    assert world.pools == [second.pool]
+    assert world.records[first.id].reason is Reason.NO_CHIPS_LEFT
+
+
+def test_without_limits_nothing_is_counted() -> None:
+    world = World()
+    world.jobset_appears()
+    world.settle(minutes=10)
+    assert world.store.budget(CLUSTER) is None
+
+
+def test_a_limit_that_is_raised_is_another_chance() -> None:
+    world = a_world_with(SLICE, slices=2)
+    world.settle(minutes=10)
+    assert len(world.pools) == 1
+    world.store.put_settings(at_most(2 * SLICE))
+    world.settle(minutes=5)
+    assert len(world.pools) == 2
