@@ -13,11 +13,14 @@ from functools import partial
 import structlog
 
 from relay import cluster
+from relay.claims import Claims
 from relay.inbox import Inbox
 from relay.ledger import Ledger
+from relay.own_nodes import Marks
 from relay.report import Outbox
 from relay.service import Service
 from relay.settings import Settings
+from relay.tpu_provisioner import Neighbour
 from relay.watch import Watch
 from shared.adapters import logs
 from shared.adapters.clock import SystemClock
@@ -36,14 +39,17 @@ class Relay:
 
     def __init__(self, settings: Settings) -> None:
         api = cluster.connect()
+        calls, now = cluster.Cluster(api), SystemClock().now
         send = partial(publish, connect_publisher(), settings.topic, patience=PUBLISH_SECONDS)
         self._outbox = Outbox(send, random.Random())  # noqa: S311 - jitter, not a secret
-        self._service = Service(Ledger(), SystemClock().now, self._outbox.post)
+        self._service = Service(Ledger(settings.cluster), now, Claims(calls, now).complete, self._outbox.post)
         self._watches = [
             Watch(source, self._service, settings.watch_silence, random.Random())  # noqa: S311 - as above
             for source in cluster.sources(api)
         ]
-        inbox = Inbox(settings.cluster, cluster.Cluster(api), self._service, self._outbox.post)
+        self._marks = Marks(self._service.unmarked, calls, now)
+        self._neighbour = Neighbour(calls, now)
+        inbox = Inbox(settings.cluster, calls, self._service, self._outbox.post)
         self._subscription = Subscription(
             settings.subscription,
             MESSAGES_AT_ONCE,
@@ -57,7 +63,8 @@ class Relay:
         """Run until a signal or until a part breaks; the exit code."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: self._over.set())
-        for part in (self._outbox.run, self._announce, *(watch.run for watch in self._watches)):
+        beside = (self._outbox.run, self._announce, self._marks.run, self._neighbour.run)
+        for part in (*beside, *(watch.run for watch in self._watches)):
             self._begin(part)
         serving = self._begin(self._service.run)
         self._over.wait()
@@ -75,8 +82,8 @@ class Relay:
     def _end(self, serving: threading.Thread) -> None:
         """Close what comes in, then say what was gathered."""
         self._subscription.stop()
-        for watch in self._watches:
-            watch.stop()
+        for stop in (self._marks.stop, self._neighbour.stop, *(watch.stop for watch in self._watches)):
+            stop()
         self._service.stop()
         serving.join(LAST_WORDS_SECONDS)
         if not self._outbox.close(LAST_WORDS_SECONDS):

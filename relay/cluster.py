@@ -1,9 +1,10 @@
-"""The API server through the official client: what is watched, what is asked, what is written (Events alone)."""
+"""The API server through the official client: what is watched, what is asked, what is written (Events, nodes)."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -18,12 +19,16 @@ from relay.watch import Response, Source
 from shared.ports import Permanent, Temporary
 
 JOBSETS = ("jobset.x-k8s.io", "v1alpha2")
+NOT_FOUND = 404
+CONFLICT = 409
 _SECONDS = (5.0, 10.0)  # to connect, to answer
+_QUICKLY = (1.0, 1.0)  # for what can do without an answer
+_RETRIES = 1  # of a connection that the server closed meanwhile
 
 
 def connect(environment: Mapping[str, str] = os.environ) -> client.ApiClient:
     """Open the client: by KUBECONFIG where it is set, else by the pod's own service account."""
-    settings = client.Configuration()
+    settings = client.Configuration(retries=_RETRIES)
     load: Any = config  # its functions have no annotations
     if path := environment.get("KUBECONFIG"):
         load.load_kube_config(config_file=path, client_configuration=settings)
@@ -51,6 +56,7 @@ class Cluster:
 
     def __init__(self, api: client.ApiClient) -> None:
         self._core: Any = client.CoreV1Api(api)  # as above
+        self._apps: Any = client.AppsV1Api(api)
         self._custom: Any = client.CustomObjectsApi(api)
 
     def jobset(self, name: JobSetName) -> Mapping[str, Any] | None:
@@ -58,31 +64,74 @@ class Cluster:
 
         Only a NotFound that names the JobSet says so: a server that does not know JobSets at all answers 404 too.
         """
-        try:
-            response: Response = self._custom.get_namespaced_custom_object(
-                *JOBSETS, name.namespace, "jobsets", name.name, _request_timeout=_SECONDS, _preload_content=False
-            )
-            found: Mapping[str, Any] = orjson.loads(response.data)
-        except ApiException as error:
-            if error.status == 404 and _names(error, name):
-                return None
-            raise _classed(error) from error
-        except HTTPError as error:
-            raise Temporary(f"the API server does not answer: {error}") from error
-        return found
+        with _classing():
+            try:
+                read = partial(self._custom.get_namespaced_custom_object, *JOBSETS, name.namespace, "jobsets")
+                return _raw(read, name.name, seconds=_SECONDS)
+            except ApiException as error:
+                if error.status == NOT_FOUND and _names(error, name):
+                    return None
+                raise
+
+    def claim(self, namespace: str, name: str) -> Mapping[str, Any] | None:
+        """Read a PersistentVolumeClaim, quickly or not at all; None: there is none of that name."""
+        with _classing():
+            return _found(self._core.read_namespaced_persistent_volume_claim, name, namespace)
+
+    def volume(self, name: str) -> Mapping[str, Any] | None:
+        """Read a PersistentVolume, as `claim`."""
+        with _classing():
+            return _found(self._core.read_persistent_volume, name)
+
+    def deployment(self, namespace: str, name: str) -> Mapping[str, Any] | None:
+        """Read a Deployment, as `claim`."""
+        with _classing():
+            return _found(self._apps.read_namespaced_deployment, name, namespace)
 
     def post(self, event: Mapping[str, Any]) -> None:
         """Create a v1 Event; one of that name that is there already is this very one."""
-        try:
+        with _classing(CONFLICT):
             namespace = event["metadata"]["namespace"]
             self._core.create_namespaced_event(
                 namespace, client.CoreV1Event.model_validate(event), _request_timeout=_SECONDS, _preload_content=False
             )
-        except ApiException as error:
-            if error.status != 409:
-                raise _classed(error) from error
-        except HTTPError as error:
-            raise Temporary(f"the API server does not answer: {error}") from error
+
+    def mark(self, node: str, patch: Mapping[str, Any]) -> None:
+        """Send a JSON merge patch of a Node; that it changed meanwhile, or is gone, the watch of nodes says too."""
+        with _classing(NOT_FOUND, CONFLICT):
+            self._core.patch_node(
+                node,
+                dict(patch),
+                _content_type="application/merge-patch+json",
+                _request_timeout=_SECONDS,
+                _preload_content=False,
+            )
+
+
+def _found(read: Callable[..., Response], *names: str) -> Mapping[str, Any] | None:
+    try:
+        return _raw(read, *names, seconds=_QUICKLY)
+    except ApiException as error:
+        if error.status == NOT_FOUND:
+            return None
+        raise
+
+
+def _raw(read: Callable[..., Response], *names: str, seconds: tuple[float, float]) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = orjson.loads(read(*names, _request_timeout=seconds, _preload_content=False).data)
+    return found
+
+
+@contextmanager
+def _classing(*as_good: int) -> Iterator[None]:
+    """Class what went wrong; refusals of these codes are as good as success."""
+    try:
+        yield
+    except ApiException as error:
+        if error.status not in as_good:
+            raise _classed(error) from error
+    except HTTPError as error:
+        raise Temporary(f"the API server does not answer: {error}") from error
 
 
 def _names(error: ApiException, name: JobSetName) -> bool:

@@ -7,13 +7,13 @@ from typing import Any, Protocol
 
 import structlog
 
-from relay import translate
 from relay.events import event
 from relay.seen import JobSetName, Leader
 from shared.adapters.subscription import Delivery
 from shared.domain.facts import Answer, Fact, Heartbeat, JobSetRef, JobSetState, Question
 from shared.domain.slices import ClusterId, JobRef
 from shared.ports import Permanent, SliceUpdate, Temporary
+from shared.wire.jobsets import jobset_ref, jobset_state
 from shared.wire.messages import decode_for_relay
 
 _log = structlog.get_logger()
@@ -81,4 +81,4 @@ def answer(question: Question, name: JobSetName, cluster: Cluster) -> Answer:
         assert question.uid is not None
         gone = JobSetRef(namespace=name.namespace, name=name.name, uid=question.uid, generation=0, resource_version="")
         return Answer(jobset=gone, state=JobSetState.MISSING)
-    return Answer(jobset=translate.jobset_ref(found), state=translate.jobset_state(found))
+    return Answer(jobset=jobset_ref(found), state=jobset_state(found))

@@ -14,13 +14,13 @@ watch has given no sign for `blind_after`, nothing is said: what is old is not t
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from relay.picture import Berth, Count, Picture
-from relay.seen import Host, JobSet, Kind, Leader, PoolKey, Seen
+from relay.seen import Host, JobSet, Kind, Leader, Place, PoolKey, Seen
+from relay.wants import parts_of
 from shared.domain.facts import (
     Fact,
     Heartbeat,
@@ -29,13 +29,10 @@ from shared.domain.facts import (
     JobSetState,
     LeaderBound,
     SlicesWanted,
-    WaitingLeader,
 )
-from shared.domain.slices import JobRef, JobSetUid
+from shared.domain.observations import InheritedPool
+from shared.domain.slices import ClusterId, JobRef, JobSetUid
 from shared.domain.sweep import digest_of
-
-LEADERS_PER_FACT = 200
-"""So many slices are written down in one delivery of a fact."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +58,7 @@ class _State:
 
 @dataclass(frozen=True, slots=True)
 class _Hosts:
-    pool: PoolKey
+    pool: PoolKey | InheritedPool
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +77,12 @@ _Subject = _Wants | _State | _Hosts | _Bound | _Beat
 class Ledger:
     """Takes in what watches see; gives the facts that are due."""
 
-    def __init__(self, timing: Timing = Timing()) -> None:
-        self.picture = Picture()
+    def __init__(self, cluster: ClusterId, timing: Timing = Timing()) -> None:
+        self.picture = Picture(cluster)
         self._timing = timing
         self._agenda: dict[_Subject, datetime] = {}
         self._ends: list[JobSetChanged] = []
-        self._counted: dict[PoolKey, tuple[Count, datetime]] = {}
+        self._counted: dict[PoolKey | InheritedPool, tuple[Count, datetime]] = {}
         self._berths: dict[str, Berth] = {}
         self._heard: dict[Kind, datetime] = {}
         self._nodes_version = 0
@@ -174,7 +171,7 @@ class Ledger:
         """Find the pod that leads a Job, rather one that waits than another."""
         jobset = self.picture.jobset(job.uid)
         leaders = self.picture.leaders_of(jobset) if jobset else ()
-        place = WaitingLeader(replicated_job=job.replicated_job, job_index=job.index)
+        place = Place(job.replicated_job, job.index)
         own = (leader for leader in leaders if leader.place == place)
         return max(own, key=lambda leader: (leader.waiting, leader.node is not None, leader.pod_uid), default=None)
 
@@ -228,7 +225,7 @@ class Ledger:
             case _State(uid):
                 yield from self._state(subject, uid, again)
             case _Hosts(pool):
-                yield self._hosts(subject, pool, now)
+                yield from self._hosts(subject, pool, now)
             case _Bound(pod):
                 yield from self._bound(subject, pod, again)
             case _Beat():
@@ -236,8 +233,10 @@ class Ledger:
                 yield self._heartbeat()
 
     def _wanted(self, subject: _Subject, uid: JobSetUid, again: datetime) -> Iterator[Fact]:
-        jobset, waiting = self.picture.jobset(uid), iter(self.picture.waiting(uid))
-        while jobset is not None and (part := tuple(itertools.islice(waiting, LEADERS_PER_FACT))):
+        jobset = self.picture.jobset(uid)
+        if jobset is None:
+            return
+        for part in parts_of(self.picture.wants(uid)):
             self._agenda[subject] = again
             yield SlicesWanted(jobset=jobset.ref, requests=jobset.requests, waiting=part)
 
@@ -249,20 +248,22 @@ class Ledger:
             self._agenda[subject] = again
         yield JobSetChanged(jobset=jobset.ref, state=jobset.state)
 
-    def _hosts(self, subject: _Subject, pool: PoolKey, now: datetime) -> HostsChanged:
+    def _hosts(self, subject: _Subject, pool: PoolKey | InheritedPool, now: datetime) -> Iterator[HostsChanged]:
         count = self.picture.count(pool)
         self._counted[pool] = (count, now)
         if count.joined:
             self._agenda[subject] = now + self._timing.repeat
         else:
             del self._counted[pool]
-        return HostsChanged(
-            slice_id=pool.slice_id,
-            attempt=pool.attempt,
-            usable=count.usable,
-            joined=count.joined,
-            sequence=self._nodes_version,
-        )
+        key = self.picture.key_of(pool)
+        if key is not None:
+            yield HostsChanged(
+                slice_id=key.slice_id,
+                attempt=key.attempt,
+                usable=count.usable,
+                joined=count.joined,
+                sequence=self._nodes_version,
+            )
 
     def _bound(self, subject: _Subject, pod: str, again: datetime) -> Iterator[Fact]:
         before, berth = self._berths.pop(pod, None), self.picture.berth(pod)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-from relay.seen import Host, JobSet, JobSetName, Kind, Leader, PoolKey, Seen
+from relay.seen import Host, JobSet, JobSetName, Kind, Leader, Place, PoolKey, Seen
 from shared.domain.facts import JobSetState, Occupant, WaitingLeader
-from shared.domain.slices import JobSetUid
+from shared.domain.inheritance import job_named
+from shared.domain.observations import InheritedPool
+from shared.domain.slices import ClusterId, JobSetUid, slice_id
+from shared.wire.workloads import beyond_template
 
 K = TypeVar("K")
 
@@ -35,14 +38,16 @@ class Berth:
 class Picture:
     """Objects by identity, and the ways that lead from one to the others."""
 
-    def __init__(self) -> None:
+    def __init__(self, cluster: ClusterId) -> None:
+        self._cluster = cluster
         self._jobsets: dict[str, JobSet] = {}
         self._leaders: dict[str, Leader] = {}
         self._hosts: dict[str, Host] = {}
         self._uids: dict[JobSetName, JobSetUid] = {}
         self._pods: defaultdict[JobSetName, set[str]] = defaultdict(set)
-        self._nodes: defaultdict[PoolKey, set[str]] = defaultdict(set)
+        self._nodes: defaultdict[PoolKey | InheritedPool, set[str]] = defaultdict(set)
         self._aboard: defaultdict[str, set[str]] = defaultdict(set)
+        self._unmarked: set[str] = set()
 
     def put(self, seen: Seen) -> Seen | None:
         """Take in an object as it is now; give what it was before."""
@@ -61,6 +66,8 @@ class Picture:
                 before = self.drop(Kind.HOSTS, seen.identity)
                 self._hosts[seen.identity] = seen
                 self._nodes[seen.pool].add(seen.identity)
+                if seen.unmarked is not None:
+                    self._unmarked.add(seen.identity)
         return before
 
     def drop(self, kind: Kind, identity: str) -> Seen | None:
@@ -81,6 +88,7 @@ class Picture:
                 host = self._hosts.pop(identity, None)
                 if host is not None:
                     _discard(self._nodes, host.pool, identity)
+                    self._unmarked.discard(identity)
                 return host
 
     def identities(self, kind: Kind) -> frozenset[str]:
@@ -106,13 +114,32 @@ class Picture:
         leaders = (self._leaders[pod] for pod in self._pods.get(jobset.name, ()))
         return (leader for leader in leaders if self.jobset_of(leader) is jobset)
 
-    def waiting(self, uid: JobSetUid) -> tuple[WaitingLeader, ...]:
-        """Name the leaders that ask us for a slice, each once, where their JobSet is active and served by us."""
+    def waiting(self, uid: JobSetUid) -> Mapping[Place, Leader]:
+        """Give a leader of each Job that asks us for a slice, where their JobSet is active and served by us."""
         jobset = self._jobsets.get(uid)
         if jobset is None or not jobset.served or jobset.state is not JobSetState.ACTIVE:
-            return ()
-        places = {leader.place for leader in self.leaders_of(jobset) if leader.waiting}
-        return tuple(sorted(places, key=lambda place: (place.replicated_job, place.job_index)))
+            return {}
+        asked = {request.replicated_job for request in jobset.requests}
+        waiting = (each for each in self.leaders_of(jobset) if each.waiting and each.place.replicated_job in asked)
+        return {leader.place: leader for leader in sorted(waiting, key=lambda leader: leader.pod_uid)}
+
+    def wants(self, uid: JobSetUid) -> Iterator[WaitingLeader]:
+        """Tell of the leaders that wait, in the order of their Jobs."""
+        waiting = self.waiting(uid)
+        requests = {request.replicated_job: request for request in self._jobsets[uid].requests} if waiting else {}
+        for place in sorted(waiting):
+            yield beyond_template(waiting[place].asks, requests[place.replicated_job])
+
+    def claims(self, uid: JobSetUid) -> Mapping[str, tuple[str, ...]]:
+        """Name the volume claims that the waiting leaders of a JobSet mount, by replicatedJob."""
+        mounted: defaultdict[str, set[str]] = defaultdict(set)
+        for place, leader in self.waiting(uid).items():
+            mounted[place.replicated_job].update(leader.claims)
+        return {replicated_job: tuple(sorted(names)) for replicated_job, names in mounted.items()}
+
+    def unmarked(self) -> tuple[Host, ...]:
+        """Give the hosts that must be marked for JobSet's placement, and are not."""
+        return tuple(self._hosts[node] for node in sorted(self._unmarked))
 
     def live_uids(self) -> tuple[JobSetUid, ...]:
         """Name the TPU JobSets that have not ended, whoever serves them."""
@@ -121,11 +148,21 @@ class Picture:
     def has_hosts(self, uid: JobSetUid) -> bool:
         return any(host.jobset_uid == uid for host in self._hosts.values())
 
-    def count(self, pool: PoolKey) -> Count:
+    def count(self, pool: PoolKey | InheritedPool) -> Count:
         hosts = [self._hosts[node] for node in self._nodes.get(pool, ())]
         usable = sum(host.usable for host in hosts)
         expected = max((host.expected or 0 for host in hosts), default=0) or len(hosts)
         return Count(usable, len(hosts), 0 < expected <= usable)
+
+    def key_of(self, pool: PoolKey | InheritedPool) -> PoolKey | None:
+        """Name a pool by its slice; one that TPU Provisioner made by that of its Job, if there is such a JobSet."""
+        if isinstance(pool, PoolKey):
+            return pool
+        jobset = self._jobsets.get(self._uids.get(JobSetName(pool.namespace, pool.jobset), ""))
+        if jobset is None:
+            return None
+        job = job_named(pool.job, self._cluster, jobset.ref, jobset.requests)
+        return PoolKey(slice_id(job), 0) if job else None
 
     def aboard(self, node: str) -> frozenset[str]:
         """Name the leader pods that are bound to a node."""
@@ -136,7 +173,8 @@ class Picture:
         leader = self._leaders.get(pod_uid)
         host = self._hosts.get(leader.node or "") if leader else None
         jobset = self.jobset_of(leader) if leader else None
-        if leader is None or host is None or jobset is None:
+        pool = self.key_of(host.pool) if host else None
+        if leader is None or pool is None or jobset is None:
             return None
         occupant = Occupant(
             namespace=leader.jobset.namespace,
@@ -145,7 +183,7 @@ class Picture:
             job=leader.job,
             pod_uid=pod_uid,
         )
-        return Berth(host.pool, occupant)
+        return Berth(pool, occupant)
 
 
 def _discard(index: dict[K, set[str]], key: K, member: str) -> None:

@@ -112,7 +112,7 @@ def subject_of(fact: Fact) -> Hashable:
     """Say what a fact is about: of two facts about the same, only the later need be known."""
     match fact:
         case SlicesWanted(jobset=jobset, waiting=waiting):
-            return ("SlicesWanted", jobset.uid, waiting[0])
+            return ("SlicesWanted", jobset.uid, waiting[0].replicated_job, waiting[0].job_index)
         case JobSetChanged(jobset=jobset):
             return ("JobSetChanged", jobset.uid)
         case HostsChanged(slice_id=slice_id, attempt=attempt):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from shared.domain.facts import JobSetRef, JobSetState, SliceRequest, WaitingLeader
+from shared.domain.observations import InheritedPool
 from shared.domain.slices import JobSetUid, SliceId
 
 
@@ -23,6 +25,13 @@ class JobSetName(NamedTuple):
     name: str
 
 
+class Place(NamedTuple):
+    """Which Job of its JobSet."""
+
+    replicated_job: str
+    job_index: int
+
+
 class PoolKey(NamedTuple):
     """One attempt's pool."""
 
@@ -37,8 +46,11 @@ class JobSet:
     ref: JobSetRef
     state: JobSetState
     requests: tuple[SliceRequest, ...]
+    """What it asks us for: nothing where its templates opted out or cannot be read."""
     served: bool
     """It is run by the JobSet controller and did not opt out."""
+    fault: str | None = None
+    """Why its templates cannot be read."""
 
     @property
     def identity(self) -> str:
@@ -63,7 +75,10 @@ class Leader:
     jobset_uid: JobSetUid | None
     """As the JobSet controller labelled it; versions that do not leave it out."""
     job: str
-    place: WaitingLeader
+    asks: WaitingLeader
+    """As the pod says it: its labels are all there."""
+    claims: tuple[str, ...]
+    """The volume claims that it mounts."""
     waiting: bool
     """It cannot be scheduled for want of a slice that we might make."""
     node: str | None
@@ -73,19 +88,25 @@ class Leader:
     def identity(self) -> str:
         return self.pod_uid
 
+    @property
+    def place(self) -> Place:
+        return Place(self.asks.replicated_job, self.asks.job_index)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Host:
     """A node of one of our pools."""
 
     node: str
-    pool: PoolKey
+    pool: PoolKey | InheritedPool
     jobset_uid: JobSetUid | None
     """Whom the pool was made for."""
     expected: int | None
     """How many hosts its slice has, where the node's labels say so."""
     usable: bool
-    """Ready, offering all its chips, and here to stay."""
+    """Ready, offering all its chips, here to stay, and marked where it must be."""
+    unmarked: Mapping[str, Any] | None
+    """The patch that marks it for JobSet's placement by node selector; None: nothing is missing."""
 
     @property
     def identity(self) -> str:

@@ -6,31 +6,49 @@ import threading
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
+import structlog
+
+from relay.claims import Mounted
 from relay.ledger import Ledger
-from relay.seen import JobSet, Kind, Leader, Seen
-from shared.domain.facts import Fact, Heartbeat
+from relay.seen import Host, JobSet, Kind, Leader, Seen
+from shared.domain.facts import Fact, Heartbeat, SlicesWanted
 from shared.domain.slices import JobRef
+
+_log = structlog.get_logger()
 
 SHORTEST, LONGEST = 0.05, 0.5
 """Seconds between two looks at what is due."""
 
 
 class Service:
-    """One lock around the ledger, and one loop that posts what is due. Fulfils `watch.Sink` and `inbox.Sight`."""
+    """One lock around the ledger, and one loop that posts what is due. Fulfils `watch.Sink` and `inbox.Sight`.
 
-    def __init__(self, ledger: Ledger, now: Callable[[], datetime], post: Callable[[list[Fact]], None]) -> None:
+    What is due is completed by what must be looked up first, while the lock is free.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        now: Callable[[], datetime],
+        complete: Callable[[Sequence[Fact], Mounted], list[Fact]],
+        post: Callable[[list[Fact]], None],
+    ) -> None:
         self._ledger = ledger
         self._now = now
+        self._complete = complete
         self._post = post
         self._changed = threading.Condition()
         self._stopping = False
 
     def listed(self, kind: Kind, seen: Sequence[Seen], version: str) -> None:
+        for each in seen:
+            _note_fault(each)
         with self._changed:
             self._ledger.listed(kind, seen, version, self._now())
             self._changed.notify_all()
 
     def saw(self, kind: Kind, seen: Seen, version: str) -> None:
+        _note_fault(seen)
         with self._changed:
             self._ledger.heard(kind, version, self._now())
             self._ledger.saw(seen, self._now())
@@ -54,6 +72,10 @@ class Service:
         with self._changed:
             return self._ledger.leader_pod(job)
 
+    def unmarked(self) -> tuple[Host, ...]:
+        with self._changed:
+            return self._ledger.picture.unmarked()
+
     def wait_until_complete(self) -> None:
         """Return when every list is in place, or when it is time to stop."""
         with self._changed:
@@ -67,7 +89,9 @@ class Service:
                 self._changed.wait(self._pause())
                 stopping = self._stopping
                 facts = self._ledger.flush(self._now()) if stopping else self._ledger.due(self._now())
-            self._post(facts)
+                wanted = {fact.jobset.uid for fact in facts if isinstance(fact, SlicesWanted)}
+                mounted = {uid: self._ledger.picture.claims(uid) for uid in wanted}
+            self._post(self._complete(facts, mounted))
 
     def stop(self) -> None:
         with self._changed:
@@ -79,3 +103,8 @@ class Service:
         if self._stopping or due is None:
             return SHORTEST if self._stopping else LONGEST
         return min(LONGEST, max(SHORTEST, (due - self._now()).total_seconds()))
+
+
+def _note_fault(seen: Seen) -> None:
+    if isinstance(seen, JobSet) and seen.fault is not None:
+        _log.warning("jobset-not-understood", namespace=seen.name.namespace, jobset=seen.name.name, why=seen.fault)

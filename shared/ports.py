@@ -101,6 +101,9 @@ class SliceStore(Protocol):
     def kept_slices(self, cluster: ClusterId) -> Iterator[Stored[SliceRecord]]:
         """Read every slice that is not GONE, in pages."""
 
+    def every_slice(self, cluster: ClusterId) -> Iterator[Stored[SliceRecord]]:
+        """Read every slice there is a record of, GONE ones too, in pages."""
+
     def slots(self, cluster: ClusterId) -> tuple[Stored[Slot], ...]:
         """Read the slots that are taken, by rising number."""
 

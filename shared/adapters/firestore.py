@@ -31,6 +31,7 @@ from shared.adapters.firestore_queries import (
     CLUSTERS,
     DUE_JOBSETS,
     DUE_SLICES,
+    EVERY_SLICE,
     HELD_IN_CLUSTER,
     HELD_IN_NAMESPACE,
     KEPT_SLICES,
@@ -109,6 +110,9 @@ class FirestoreStore:
 
     def kept_slices(self, cluster: ClusterId) -> Iterator[Stored[SliceRecord]]:
         return self._every(SliceRecord, KEPT_SLICES, cluster, _KEPT)
+
+    def every_slice(self, cluster: ClusterId) -> Iterator[Stored[SliceRecord]]:
+        return self._every(SliceRecord, EVERY_SLICE, cluster)
 
     def slots(self, cluster: ClusterId) -> tuple[Stored[Slot], ...]:
         return tuple(self._every(Slot, SLOTS, cluster))

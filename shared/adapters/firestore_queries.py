@@ -36,6 +36,7 @@ DUE_SLICES = Query(collection="slices", where=(("due_at", "<="),), order="due_at
 DUE_JOBSETS = Query(collection="jobsets", where=(("due_at", "<="),), order="due_at")
 QUEUED_SLICES = Query(collection="slices", where=(("job.cluster", "=="), ("phase", "==")), order="since")
 KEPT_SLICES = Query(collection="slices", where=(("job.cluster", "=="), ("phase", "in")), order="__name__")
+EVERY_SLICE = Query(collection="slices", where=(("job.cluster", "=="),), order="__name__")
 LIVE_JOBSETS = Query(collection="jobsets", where=(("cluster", "=="), ("state", "in")), order="__name__")
 SLOTS = Query(collection="slots", where=(("cluster", "=="),), order="number")
 CLUSTERS = Query(collection="clusters", order="__name__")
@@ -48,6 +49,7 @@ QUERIES = (
     DUE_JOBSETS,
     QUEUED_SLICES,
     KEPT_SLICES,
+    EVERY_SLICE,
     LIVE_JOBSETS,
     SLOTS,
     CLUSTERS,

@@ -2,12 +2,44 @@
 
 from __future__ import annotations
 
+import sys
+from typing import Any
+
 import click
 
+from shared.cli.adopt import adopt_command
+from shared.cli.completion import completion_command
+from shared.cli.configuring import configure_command
+from shared.cli.explaining import explain_command
+from shared.cli.listing import list_command
+from shared.cli.manifests import NotAManifest
+from shared.cli.plan import plan_command
 from shared.cli.session import Session
+from shared.cli.steering import hold_command, pause_command, release_command, resume_command
+from shared.ports import Permanent, Temporary
+
+NOT_DONE, UNREADABLE, INTERRUPTED = 1, 2, 130
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+class Commands(click.Group):
+    """What goes wrong is said in one line; nobody is shown a traceback."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's own signature
+        """Give them in the order in which a newcomer needs them."""
+        return list(self.commands)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except NotAManifest as wrong:
+            _end(str(wrong), UNREADABLE)
+        except (Permanent, Temporary) as trouble:
+            _end(str(trouble), NOT_DONE)
+        except KeyboardInterrupt:
+            _end("", INTERRUPTED)
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.option(
     "--project",
     envvar="GOOGLE_CLOUD_PROJECT",
@@ -18,4 +50,25 @@ from shared.cli.session import Session
 @click.pass_context
 def main(context: click.Context, project: str | None) -> None:
     """See and steer the TPU slices that the provisioner buys for JobSets."""
-    context.obj = Session(project)
+    if not isinstance(context.obj, Session):
+        context.obj = Session(project)
+
+
+for command in (
+    plan_command,
+    list_command,
+    explain_command,
+    hold_command,
+    release_command,
+    pause_command,
+    resume_command,
+    configure_command,
+    adopt_command,
+    completion_command,
+):
+    main.add_command(command)
+
+
+def _end(text: str, code: int) -> None:
+    click.echo(" ".join(text.split()), err=True)
+    sys.exit(code)

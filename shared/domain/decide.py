@@ -107,7 +107,7 @@ def _disallowed(record: SliceRecord, settings: ClusterSettings, held: Held | Non
     except NotAllowed as no:
         return Verdict(reason=Reason.NOT_ALLOWED, sentence=f"{no}.")
     over = None if held is None else over_budget(record.spec, record.job.namespace, held, settings.policy)
-    return Verdict(reason=Reason.NO_CHIPS_LEFT, sentence=f"{over}; looked at again each minute.") if over else None
+    return Verdict(reason=Reason.NO_CHIPS_LEFT, sentence=f"{over}; tried again by itself.") if over else None
 
 
 def _decide_current(record: SliceRecord, seen: Visible, now: datetime, settings: ClusterSettings) -> Decision:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 
 from shared.domain.accelerators import MachineType
 from shared.domain.clusters import ClusterSettings
 from shared.domain.facts import Requirement, SliceRequest, Toleration
-from shared.domain.host_labels import CAPACITY_KEYS, TOPOLOGY, VARYING, ZONE, host_labels
+from shared.domain.host_labels import CAPACITY_KEYS, JOBSET_TAINT, TOPOLOGY, VARYING, ZONE, host_labels
 from shared.domain.pool_labels import MOST_CHARACTERS, labels_of
 from shared.domain.slices import LAST_ATTEMPT, JobRef, SliceSpec, Taint
 
 _GIB = 1 << 30
+_LONGEST = 63
+_LABEL_KEY = re.compile(r"([a-z0-9][-a-z0-9.]{0,252}/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
+_LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
+"""Kubernetes' syntax of labels (apimachinery pkg/util/validation)."""
 
 
 class DoesNotFit(ValueError):
@@ -25,7 +30,7 @@ def fit(request: SliceRequest, selector: Mapping[str, str], job: JobRef, spec: S
     |------------------|--------------------------------------------------------------------------------|
     | node selector    | labels: Google's and Kubernetes' own, ours, the tenant's                       |
     | node affinity    | the same: one required term must hold                                          |
-    | tolerations      | the taints that the pool gets                                                  |
+    | tolerations      | the taints that the pool gets, but for JobSet's own                            |
     | cpu, memory      | what a node has left for pods                                                  |
     | volume claims    | the zone: a volume that is bound elsewhere cannot be reached                   |
     """
@@ -44,6 +49,11 @@ def pool_fits(job: JobRef, spec: SliceSpec, settings: ClusterSettings) -> None:
             f"{TOPOLOGY}: {spec.topology} takes {spec.hosts} hosts, and a node pool has at most "
             f"{settings.hosts_per_slice} (hosts_per_slice in the cluster's settings)"
         )
+    for key, value in spec.node_labels:
+        if not (
+            _LABEL_KEY.fullmatch(key) and len(key.rpartition("/")[2]) <= _LONGEST and _LABEL_VALUE.fullmatch(value)
+        ):
+            raise DoesNotFit(f'node labels: "{key}={value}" is no label that a node can have')
     length = sum(len(key) + len(value) for key, value in labels_of(job, LAST_ATTEMPT, spec).items())
     if length > MOST_CHARACTERS:
         theirs = ", ".join(key for key, _ in spec.node_labels)
@@ -99,7 +109,7 @@ def _holds(requirement: Requirement, labels: Mapping[str, str]) -> bool:
 
 def _refuse_taints(tolerations: Iterable[Toleration], taints: Iterable[Taint]) -> None:
     for taint in taints:
-        if not any(_tolerates(toleration, taint) for toleration in tolerations):
+        if taint.key != JOBSET_TAINT and not any(_tolerates(toleration, taint) for toleration in tolerations):
             raise DoesNotFit(
                 f"{taint.key}: the hosts of this slice carry the taint {taint.key}={taint.value}:NoSchedule, "
                 "which the pod does not tolerate: add a toleration for it"

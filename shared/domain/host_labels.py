@@ -24,6 +24,8 @@ NODE_POOL = "cloud.google.com/gke-nodepool"
 HOSTNAME = "kubernetes.io/hostname"
 NAMESPACED_JOB = "alpha.jobset.sigs.k8s.io/namespaced-job"
 """The node selector of JobSet's placement by node selector: `{namespace}_{job}`."""
+JOBSET_TAINT = "alpha.jobset.sigs.k8s.io/no-schedule"
+"""The taint that goes with it, `=true:NoSchedule`: JobSet gives the pods of such a Job a toleration for it."""
 
 VARYING = frozenset({NODE_POOL, HOSTNAME, "metadata.name"})
 """What every node has, and another one each: nothing that a pod could ask for beforehand."""

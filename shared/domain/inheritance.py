@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from shared.domain.clusters import ClusterSettings
+from shared.domain.demand import job_of
 from shared.domain.facts import JobSetRef, JobSetState, SliceRequest, WaitingLeader
 from shared.domain.jobsets import JobSetRecord
 from shared.domain.observations import InheritedPool
@@ -22,22 +23,6 @@ class LiveJobSet:
     ref: JobSetRef
     state: JobSetState
     requests: tuple[SliceRequest, ...]
-
-    def jobs(self, cluster: ClusterId) -> Iterator[tuple[SliceRequest, JobRef]]:
-        """Name the Jobs that it asks for slices for."""
-        for request in self.requests:
-            for index in range(request.replicas):
-                yield (
-                    request,
-                    JobRef(
-                        cluster=cluster,
-                        namespace=self.ref.namespace,
-                        jobset=self.ref.name,
-                        uid=self.ref.uid,
-                        replicated_job=request.replicated_job,
-                        index=index,
-                    ),
-                )
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,13 +108,22 @@ def _taken_over(pool: InheritedPool, record: SliceRecord, now: datetime) -> Slic
     return replace(record, attempt=0, inherited=pool.name, ordered_at=now, verdict=None, retry_at=None, due_at=now)
 
 
-def _asked(pool: InheritedPool, jobset: LiveJobSet, settings: ClusterSettings) -> Asked | None:
-    """Find the Job that a pool was made for: TPU Provisioner writes its name in lower case."""
-    for request, job in jobset.jobs(settings.cluster):
-        if job.job_name.lower() == pool.job:
-            leader = WaitingLeader(replicated_job=request.replicated_job, job_index=job.index)
-            return Asked(job=job, request=request, leader=leader, jobset_chips=chips_asked_for(jobset.requests))
+def job_named(name: str, cluster: ClusterId, ref: JobSetRef, requests: Iterable[SliceRequest]) -> JobRef | None:
+    """Find a Job of a JobSet by its name as TPU Provisioner writes it: in lower case."""
+    for request in requests:
+        index = name.removeprefix(f"{ref.name}-{request.replicated_job}-".lower())
+        if index != name and index.isdecimal() and int(index) < request.replicas and str(int(index)) == index:
+            return job_of(cluster, ref, WaitingLeader(replicated_job=request.replicated_job, job_index=int(index)))
     return None
+
+
+def _asked(pool: InheritedPool, jobset: LiveJobSet, settings: ClusterSettings) -> Asked | None:
+    job = job_named(pool.job, settings.cluster, jobset.ref, jobset.requests)
+    if job is None:
+        return None
+    request = next(request for request in jobset.requests if request.replicated_job == job.replicated_job)
+    leader = WaitingLeader(replicated_job=job.replicated_job, job_index=job.index)
+    return Asked(job=job, request=request, leader=leader, jobset_chips=chips_asked_for(jobset.requests))
 
 
 def _guardian(

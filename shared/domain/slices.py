@@ -109,7 +109,7 @@ class SliceSpec:
     networks: tuple[Network, ...] | None = None
     """The tenant's choice of additional networks; None: as the settings say."""
     own_nodes: bool = False
-    """The relay labels and taints the hosts for JobSet's placement by node selector: GKE refuses its keys."""
+    """The relay labels the hosts for JobSet's placement by node selector: GKE refuses its label on a pool."""
     jobset_chips: int = 0
     """Of all slices that its JobSet asks for."""
     fingerprint: str = ""

@@ -13,6 +13,7 @@ from shared.domain.fit import DoesNotFit, fit, pool_fits
 from shared.domain.host_labels import (
     CAPACITY_KEYS,
     GKE_PROVISIONERS,
+    JOBSET_TAINT,
     RESERVATION,
     RESERVATION_BLOCK,
     RESERVATION_PROJECT,
@@ -99,7 +100,7 @@ def _spec(asked: Asked, settings: ClusterSettings) -> SliceSpec:
         capacity=capacity,
         node_labels=_node_labels(selector, _copied(copied, asked, settings)),
         copied_labels=copied,
-        taints=(_SPOT_TAINT,) if capacity.kind is CapacityKind.SPOT else (),
+        taints=_taints(request, capacity),
         service_account=wishes.get(SERVICE_ACCOUNT, "").strip() or None,
         networks=_networks(wishes.get(ADDITIONAL_NETWORKS, "")),
         own_nodes=request.own_nodes,
@@ -158,6 +159,11 @@ def _capacity(selector: Mapping[str, str]) -> Capacity:
         if RESERVATION_SUBBLOCK in selector:
             name = f"{name}/reservationSubBlocks/{selector[RESERVATION_SUBBLOCK]}"
     return Capacity(CapacityKind.RESERVATION, name)
+
+
+def _taints(request: SliceRequest, capacity: Capacity) -> tuple[Taint, ...]:
+    spot = (_SPOT_TAINT,) if capacity.kind is CapacityKind.SPOT else ()
+    return (*spot, Taint(JOBSET_TAINT, "true")) if request.own_nodes else spot
 
 
 def _zone(selector: Mapping[str, str], capacity: Capacity, settings: ClusterSettings) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from shared.domain.clusters import ClusterSettings
-from shared.domain.inheritance import Heir, LiveJobSet, guardians, inherit
+from shared.domain.inheritance import Heir, LiveJobSet, guardians, inherit, job_named
 from shared.domain.slices import ClusterId, slice_id
 from shared.flows.again import again
 from shared.ports import Change, Permanent, Ports
@@ -45,9 +45,11 @@ def adopt(cluster: ClusterId, jobsets: Sequence[LiveJobSet], ports: Ports) -> Es
 def _survey(settings: ClusterSettings, jobsets: Sequence[LiveJobSet], ports: Ports) -> Estate:
     """Lay the pools beside the JobSets; these are written first, so that no slice is without one to ask about."""
     cluster, now = settings.cluster, ports.clock.now()
-    known = ports.store.slices(cluster, {slice_id(job) for jobset in jobsets for _, job in jobset.jobs(cluster)})
+    pools = ports.backend.inheritance(settings)
+    jobs = [job_named(pool.job, cluster, each.ref, each.requests) for pool in pools for each in jobsets]
+    known = ports.store.slices(cluster, {slice_id(job) for job in jobs if job is not None})
     heirs = inherit(
-        ports.backend.inheritance(settings),
+        pools,
         jobsets,
         {id_: stored.value for id_, stored in known.items()},
         settings,

@@ -16,7 +16,9 @@ from shared.domain.facts import (
     JobSetChanged,
     LeaderBound,
     Question,
+    SliceRequest,
     SlicesWanted,
+    WaitingLeader,
 )
 from shared.domain.slices import ClusterId, SliceId
 from shared.ports import Permanent, SliceUpdate
@@ -24,7 +26,7 @@ from shared.wire.faults import first_fault
 
 VERSION = "1"
 MOST_BYTES = 1_000_000
-"""Pub/Sub takes 10 MB; nothing that we say comes near a tenth of it."""
+"""Pub/Sub takes 10 MB; nothing that we say needs a tenth of it (`workloads` bounds what tenants write)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +53,16 @@ _FACTS: Mapping[str, TypeAdapter[Any]] = {
 _NUDGES: Mapping[str, TypeAdapter[Any]] = {Nudge.__name__: TypeAdapter(Nudge)}
 _FOR_THE_RELAY: Mapping[str, TypeAdapter[Any]] = {kind.__name__: TypeAdapter(kind) for kind in (SliceUpdate, Question)}
 _ALL = {**_FACTS, **_NUDGES, **_FOR_THE_RELAY}
+_PARTS: Mapping[str, TypeAdapter[Any]] = {kind.__name__: TypeAdapter(kind) for kind in (SliceRequest, WaitingLeader)}
 
 
 def encode_fact(fact: Fact) -> Message:
     return _encode(fact, **_about(fact))
+
+
+def bytes_of(part: SliceRequest | WaitingLeader) -> int:
+    """Say how much room a part of a SlicesWanted takes."""
+    return len(_PARTS[type(part).__name__].dump_json(part))
 
 
 def decode_fact(data: bytes, attributes: Mapping[str, str]) -> Fact:

@@ -133,7 +133,8 @@ class PoolsForm(WrittenForm):
         "a name, in which {topology} may stand for the slice's", pattern=r"^[^{}]*(\{topology\})?[^{}]*$", min_length=1
     )
     resource_labels: dict[_BillingKey, _BillingValue] | None = _remedy(
-        "a map of a-z, 0-9, _ and -, up to 63 characters each, keys beginning with a letter"
+        "a map of at most 60, of a-z, 0-9, _ and -, up to 63 characters each, keys beginning with a letter",
+        max_length=60,
     )
 
     @model_validator(mode="after")

@@ -105,3 +105,13 @@ def test_chips_are_summed_up_by_namespace_and_cluster(bench: Bench) -> None:
     assert bench.store.chips_held(CLUSTER, "research") == 2 * chips
     assert bench.store.chips_held(CLUSTER) == 3 * chips
     assert bench.store.chips_held(CLUSTER, "nobody") == 0
+
+
+def test_every_slice_is_listed_gone_ones_too(bench: Bench) -> None:
+    kept, gone, foreign = (
+        a_record(),
+        a_record(job=a_job(index=1), phase=Phase.GONE),
+        a_record(job=a_job(cluster=ELSEWHERE)),
+    )
+    bench.create(kept, gone, foreign)
+    assert {stored.value.id for stored in bench.store.every_slice(CLUSTER)} == {kept.id, gone.id}

@@ -165,6 +165,11 @@ def test_jobsets_placement_by_node_selector_works_where_the_relay_labels_the_hos
     fits(a_request(), a_spec(own_nodes=True), selector={NAMESPACED_JOB: "research_llama-slice-0"})
 
 
+def test_jobsets_own_taint_is_tolerated_by_what_jobset_adds_to_the_pods() -> None:
+    taint = Taint("alpha.jobset.sigs.k8s.io/no-schedule", "true")
+    fits(a_request(), a_spec(own_nodes=True, taints=(taint,)), selector={NAMESPACED_JOB: "research_llama-slice-0"})
+
+
 @pytest.mark.parametrize("value", ["research_llama-slice-1", "other_llama-slice-0"])
 def test_no_job_gets_hosts_by_another_jobs_name(value: str) -> None:
     with pytest.raises(DoesNotFit, match=NAMESPACED_JOB):
@@ -189,3 +194,17 @@ def test_labels_that_are_longer_than_gke_takes_are_refused_by_their_keys() -> No
     labels = tuple((f"example.com/label-{number}", "x" * 60) for number in range(6))
     with pytest.raises(DoesNotFit, match=r"node labels: .* GKE takes 1024: .*example.com/label-0"):
         pool_fits(a_job(), a_spec(node_labels=labels), settings())
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("team", "a b"), ("team", "x" * 64), ("te am", "x"), ("a/b/c", "x"), ("x" * 64, "x"), ("Example.com/x", "y")],
+)
+def test_a_label_that_no_node_can_have_is_refused(key: str, value: str) -> None:
+    with pytest.raises(DoesNotFit, match="is no label that a node can have"):
+        pool_fits(a_job(), a_spec(node_labels=((key, value),)), settings())
+
+
+@pytest.mark.parametrize(("key", "value"), [("team", ""), ("example.com/Team_1", "A.b-c_D"), ("x" * 63, "x" * 63)])
+def test_any_other_label_is_no_obstacle(key: str, value: str) -> None:
+    pool_fits(a_job(), a_spec(node_labels=((key, value),)), settings())

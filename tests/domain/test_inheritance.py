@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from shared.domain.facts import JobSetState
-from shared.domain.inheritance import Heir, LiveJobSet, guardians, inherit
+from shared.domain.inheritance import Heir, LiveJobSet, guardians, inherit, job_named
 from shared.domain.observations import InheritedPool
 from shared.domain.records import Phase, SliceRecord
 from shared.domain.slices import slice_id
@@ -101,3 +101,12 @@ def test_a_jobset_that_is_known_keeps_what_is_known_of_it() -> None:
     (jobset,) = guardians([heir_of(a_pool())], [a_live_jobset()], {known.uid: known}, NOW)
     assert jobset.generation == 7
     assert jobset.wants == {**known.wants, slice_id(a_job(index=1)): None}
+
+
+def test_a_job_is_found_by_its_name_however_many_there_are() -> None:
+    request = a_request(replicas=2**31 - 1)
+    found = job_named("llama-slice-2000000000", settings().cluster, a_jobset_ref(), [request])
+    assert found is not None
+    assert found.index == 2_000_000_000
+    for other in ("llama-slice-2147483647", "llama-slice-01", "llama-slice-", "llama-slice-x", "llama-slice"):
+        assert job_named(other, settings().cluster, a_jobset_ref(), [request]) is None

@@ -243,6 +243,11 @@ def test_spot_hosts_carry_spots_taint() -> None:
     )
 
 
+def test_nodes_of_its_own_carry_jobsets_taint_from_the_start() -> None:
+    spec = spec_of(a_request(own_nodes=True))
+    assert (spec.own_nodes, spec.taints) == (True, (Taint("alpha.jobset.sigs.k8s.io/no-schedule", "true"),))
+
+
 SPOT_AND_RESERVED = [
     pytest.param({"cloud.google.com/gke-spot": "true"}, id="spot"),
     pytest.param({"cloud.google.com/reservation-name": "r1"}, id="a reservation"),

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,6 +17,7 @@ import yaml
 from google.cloud import firestore
 
 from infra.local.addresses import Addresses
+from infra.local.demo.http import get_json
 from infra.local.prerequisites import Tools
 from infra.local.stack import REPOSITORY, Plan, running
 from shared.domain.slices import ClusterId
@@ -58,6 +61,17 @@ class Cluster:
         command = [str(self.tools.kubectl), f"--kubeconfig={self.addresses.kubeconfig}", *arguments]
         return subprocess.run(command, capture_output=True, text=True, timeout=30, check=True).stdout
 
+    def slices(self, *arguments: str, text: str = "") -> Json:
+        """Run the command as a person on this project does, and read its JSON."""
+        command = [sys.executable, "-m", "shared.cli", *arguments, "-o", "json"]
+        environment = {**os.environ, **self.addresses.environment(), "PYTHONPATH": str(REPOSITORY)}
+        ended = subprocess.run(
+            command, capture_output=True, text=True, timeout=60, check=False, env=environment, input=text
+        )
+        assert ended.returncode == 0, ended.stderr
+        found: Json = json.loads(ended.stdout)
+        return found
+
     def get(self, *what: str) -> Json:
         found: Json = json.loads(self.kubectl("get", *what, "-o", "json"))
         return found
@@ -100,3 +114,19 @@ def test_an_example_runs_on_slices_that_are_given_back(cluster: Cluster, example
     while left := cluster.get("nodes", "-l", f"google.com/tpu-slice-jobset-uid={uid}")["items"]:
         assert time.monotonic() < deadline, [node["metadata"]["name"] for node in left]
         time.sleep(0.5)
+
+
+def test_what_was_planned_is_what_was_bought(cluster: Cluster) -> None:
+    """Plan the JobSets as they are in the cluster, by the settings in Firestore, and look what GKE was asked for."""
+    for example in EXAMPLES:
+        until_over(cluster, jobset_of(example)["metadata"]["name"])
+    jobsets = cluster.kubectl("get", "jobsets", "-A", "-o", "json")
+    planned = cluster.slices("plan", "-f", "-", "--cluster", cluster.addresses.cluster_id, text=jobsets)["slices"]
+    calls: list[Json] = get_json(f"{cluster.addresses.buttons}/calls")["calls"]
+    created = {call["pool"] for call in calls if call["method"] == "CreateNodePool"}
+    assert created >= {each["node_pool"]["name"] for each in planned}
+    # A leader of another JobSet may take a pool that suits it too: then there is a second attempt.
+    assert {pool.rpartition("-")[0] for pool in created} == {each["slice_id"] for each in planned}
+    recorded = cluster.slices("list", "--all")["slices"]
+    assert {each["id"] for each in recorded} == {each["slice_id"] for each in planned}
+    assert {each["spec"]["hosts"] for each in recorded} == {each["hosts"] for each in planned}

@@ -124,6 +124,11 @@ class FakeStore:
             stored for stored in every if stored.value.job.cluster == cluster and stored.value.phase is not Phase.GONE
         )
 
+    def every_slice(self, cluster: ClusterId) -> Iterator[Stored[SliceRecord]]:
+        self._answer()
+        every = tuple(self._all(SliceRecord))
+        return (stored for stored in every if stored.value.job.cluster == cluster)
+
     def slots(self, cluster: ClusterId) -> tuple[Stored[Slot], ...]:
         self._answer()
         taken = [stored for stored in self._all(Slot) if stored.value.cluster == cluster]

@@ -14,7 +14,8 @@ def options(step: str) -> dict[str, str]:
 
 
 def test_the_steps_come_in_this_order() -> None:
-    assert [step["id"] for step in BUILD["steps"]] == ["check", "stage", "init", "plan", "apply", "image", "roll-out"]
+    order = ["check", "stage", "init", "plan", "apply", "configure", "image", "roll-out"]
+    assert [step["id"] for step in BUILD["steps"]] == order
     assert not [step for step in BUILD["steps"] if "waitFor" in step or "allowFailure" in step]
 
 
@@ -69,6 +70,6 @@ def test_the_image_goes_to_the_repository_that_terraform_made() -> None:
 def test_every_script_stops_at_its_first_error() -> None:
     scripts = [step["script"] for step in BUILD["steps"] if "script" in step]
 
-    assert len(scripts) == 4
+    assert len(scripts) == 5
     assert all(script.startswith("#!/usr/bin/env bash\nset -euo pipefail\n") for script in scripts)
     assert BUILD["options"]["automapSubstitutions"] is True

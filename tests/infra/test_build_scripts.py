@@ -84,6 +84,31 @@ def test_the_staged_source_serves_every_function(folder: Path) -> None:
     assert served.stdout.split("\n")[:-1] == [f"{target} cloudevent" for target in targets], served.stderr
 
 
+def test_the_command_is_not_staged(folder: Path) -> None:
+    run("stage", folder, {"PATH": os.environ["PATH"]})
+    assert not (folder / "build" / "functions" / "shared" / "cli").exists()
+
+
+def test_the_settings_of_every_cluster_of_the_project_are_written(folder: Path) -> None:
+    environment = cluster_tools(folder)
+    (folder / ".venv" / "bin").mkdir(parents=True)
+    shutil.copy(folder / "tools" / "kubectl", folder / ".venv" / "bin" / "slices")
+    configured = run("configure", folder, environment)
+
+    assert configured.returncode == 0, configured.stderr
+    assert (folder / "calls").read_text().splitlines() == [
+        "slices --project shop configure --yes infra/clusters/shop/blue.yaml infra/clusters/shop/red.yaml"
+    ]
+
+
+def test_settings_that_somebody_edited_end_the_build(folder: Path) -> None:
+    environment = cluster_tools(folder, fails_on="configure")
+    (folder / ".venv" / "bin").mkdir(parents=True)
+    shutil.copy(folder / "tools" / "kubectl", folder / ".venv" / "bin" / "slices")
+
+    assert run("configure", folder, environment).returncode != 0
+
+
 def test_the_relay_is_rolled_out_to_every_cluster_of_the_project(folder: Path) -> None:
     (folder / "build").mkdir()
     rolled = run("roll-out", folder, cluster_tools(folder))

@@ -77,6 +77,7 @@ def bound_pod(index: int, node: str, *, uid: str | None = None, phase: str = "Ru
 def node(number: int = 0, *, slice_id: str = "tpu-llama-0-aaaaaaaaaaaaa", attempt: int = 1, **parts: Any) -> Json:
     """Build a node of ours, Ready with its 4 chips; `ready`, `offers`, `labels` and `metadata` vary it."""
     labels = {
+        "google.com/nodepool-manager": "tpu-provisioner",
         "google.com/tpu-slice-id": slice_id,
         "google.com/tpu-slice-attempt": str(attempt),
         "google.com/tpu-slice-jobset-uid": "u-1",

@@ -2,7 +2,7 @@
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -29,6 +29,7 @@ class Answering(ThreadingHTTPServer):
         self.code = 200
         self.body = b"{}"
         self.sent: list[tuple[str, Any]] = []
+        self.content_type = ""
 
     def answer(self, code: int, body: Any) -> None:
         self.code, self.body = code, body if isinstance(body, bytes) else json.dumps(body).encode()
@@ -42,6 +43,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         self._serve(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+
+    def do_PATCH(self) -> None:
+        self.server.content_type = self.headers["Content-Type"]
+        self.do_POST()
 
     def log_message(self, format: str, *_: object) -> None:  # noqa: A002 - the base class names it so
         """Say nothing."""
@@ -141,3 +146,42 @@ def test_an_event_that_is_refused(server: Answering, cluster: Cluster, code: int
     server.answer(code, refusal(code, "Whatever"))
     with pytest.raises(kind, match=f"refused: {code}"):
         cluster.post(event(update(), None))
+
+
+READS: list[tuple[str, Callable[[Cluster], Any]]] = [
+    ("/api/v1/namespaces/research/persistentvolumeclaims/data", lambda cluster: cluster.claim("research", "data")),
+    ("/api/v1/persistentvolumes/pv-1", lambda cluster: cluster.volume("pv-1")),
+    ("/apis/apps/v1/namespaces/system/deployments/manager", lambda cluster: cluster.deployment("system", "manager")),
+]
+
+
+@pytest.mark.parametrize(("path", "read"), READS)
+def test_other_objects_are_read_raw(
+    server: Answering, cluster: Cluster, path: str, read: Callable[[Cluster], Any]
+) -> None:
+    server.answer(200, {"spec": {"anything": 1}})
+    assert read(cluster) == {"spec": {"anything": 1}}
+    assert server.sent == [(path, None)]
+    server.answer(404, refusal(404, "NotFound"))
+    assert read(cluster) is None
+    server.answer(403, refusal(403, "Forbidden"))
+    with pytest.raises(Temporary, match="refused: 403"):
+        read(cluster)
+
+
+PATCH = {"metadata": {"resourceVersion": "7", "labels": {"a": "b"}}, "spec": {"taints": []}}
+
+
+@pytest.mark.parametrize("code", [200, 404, 409])
+def test_a_node_is_patched_or_tells_by_its_watch_why_not(server: Answering, cluster: Cluster, code: int) -> None:
+    server.answer(code, {} if code == 200 else refusal(code, "Whatever"))
+    cluster.mark("n-1", PATCH)
+    assert server.sent == [("/api/v1/nodes/n-1", PATCH)]
+    assert server.content_type == "application/merge-patch+json"
+
+
+@pytest.mark.parametrize(("code", "kind"), [(403, Temporary), (422, Permanent), (500, Temporary)])
+def test_a_node_that_may_not_be_patched(server: Answering, cluster: Cluster, code: int, kind: type[Exception]) -> None:
+    server.answer(code, refusal(code, "Whatever"))
+    with pytest.raises(kind, match=f"refused: {code}"):
+        cluster.mark("n-1", PATCH)

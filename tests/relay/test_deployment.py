@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
+from relay import tpu_provisioner
 from relay.settings import Settings
 
 ROOT = Path(__file__).parents[2]
@@ -25,7 +26,7 @@ def container() -> Any:
     return only
 
 
-def test_the_relay_may_look_and_write_events_and_nothing_else() -> None:
+def test_the_relay_may_look_write_events_and_mark_nodes_and_nothing_else() -> None:
     allowed = {
         (resource, verb)
         for rule in of_kind("ClusterRole")["rules"]
@@ -36,7 +37,19 @@ def test_the_relay_may_look_and_write_events_and_nothing_else() -> None:
         ("jobsets", "get"),
         *((resource, verb) for resource in ("jobsets", "pods", "nodes") for verb in ("list", "watch")),
         ("events", "create"),
+        ("nodes", "patch"),
+        ("persistentvolumeclaims", "get"),
+        ("persistentvolumes", "get"),
+        ("deployments", "get"),
     }
+
+
+def test_of_deployments_the_relay_may_see_two() -> None:
+    (rule,) = (rule for rule in of_kind("ClusterRole")["rules"] if rule["resources"] == ["deployments"])
+    assert (rule["apiGroups"], rule["verbs"]) == (["apps"], ["get"])
+    assert rule["resourceNames"] == [tpu_provisioner.THEIRS[1], tpu_provisioner.OURS[1]]
+    own = of_kind("Deployment")["metadata"]
+    assert (own["namespace"], own["name"]) == tpu_provisioner.OURS
 
 
 def test_the_role_is_bound_to_the_account_that_the_relay_runs_as() -> None:

@@ -7,6 +7,7 @@ from relay.seen import Kind
 from shared.domain.facts import Heartbeat, JobSetChanged, SlicesWanted
 from shared.domain.slices import ClusterId, JobRef, JobSetUid
 from shared.domain.sweep import digest_of
+from tests.builders import CLUSTER
 from tests.relay.objects import bound_pod, jobset, pod
 from tests.relay.watched import START, Watched, read, wants
 
@@ -33,7 +34,7 @@ def test_the_whole_list_comes_when_it_is_asked_for(watched: Watched) -> None:
 
 
 def test_nothing_is_said_until_every_list_is_in_place() -> None:
-    ledger = Ledger()
+    ledger = Ledger(CLUSTER)
     ledger.listed(Kind.LEADERS, [read(pod(0)), read(pod(1))], "1", START)
     ledger.listed(Kind.JOBSETS, [read(jobset())], "1", START)
     early = START + timedelta(seconds=9)

@@ -2,9 +2,11 @@ from typing import Any
 
 import pytest
 
-from relay.ledger import LEADERS_PER_FACT
+from relay.report import subject_of
+from relay.wants import LEADERS_PER_FACT
 from shared.domain.facts import JobSetChanged, JobSetState, SlicesWanted
-from tests.relay.objects import OPTED_OUT, bound_pod, jobset, pod, replicated_job
+from shared.wire.messages import MOST_BYTES, encode_fact
+from tests.relay.objects import OPTED_OUT, SELECTOR, bound_pod, jobset, pod, replicated_job
 from tests.relay.watched import Watched, states, wants
 
 
@@ -97,3 +99,46 @@ def test_a_pod_that_is_replaced_is_one_leader(watched: Watched) -> None:
     watched.see(jobset(), pod(0, uid="first"), pod(0, uid="second"))
     watched.pass_time(1)
     assert wants(watched.said()) == [[0]]
+
+
+def test_leaders_that_say_much_are_reported_in_more_parts(watched: Watched) -> None:
+    labels = {f"{number:03}{'k' * 40}": "v" * 60 for number in range(100)}
+    watched.see(jobset(spec={"replicatedJobs": [replicated_job(replicas=100)]}))
+    watched.see(*(pod(index, labels=labels) for index in range(100)))
+    facts = [fact for fact in watched.said() if isinstance(fact, SlicesWanted)]
+    assert 1 < len(facts) < 10
+    assert [leader.job_index for fact in facts for leader in fact.waiting] == list(range(100))
+    assert all(len(encode_fact(fact).data) < MOST_BYTES for fact in facts)
+    assert len({subject_of(fact) for fact in facts}) == len(facts)
+
+
+def test_a_leader_tells_its_own_selector_and_the_labels_that_its_template_lacks(watched: Watched) -> None:
+    job = replicated_job(replicas=1)
+    job["template"]["spec"]["template"]["metadata"] = {"labels": {"team": "vision"}}
+    selector = {**SELECTOR, "alpha.jobset.sigs.k8s.io/namespaced-job": "research_llama-workers-0"}
+    watched.see(jobset(spec={"replicatedJobs": [job]}))
+    watched.see(pod(0, labels={"team": "vision", "added": "yes"}, spec={"nodeSelector": selector}))
+    (fact,) = (fact for fact in watched.said() if isinstance(fact, SlicesWanted))
+    (leader,) = fact.waiting
+    assert leader.node_selector == tuple(sorted(selector.items()))
+    assert ("added", "yes") in leader.labels
+    assert "team" not in dict(leader.labels)
+
+
+def test_leaders_of_a_template_that_asks_us_for_nothing_want_nothing(watched: Watched) -> None:
+    theirs = replicated_job("workers", 2)
+    theirs["template"]["spec"]["template"]["metadata"] = {"labels": {OPTED_OUT: "true"}}
+    watched.see(jobset(spec={"replicatedJobs": [theirs, replicated_job("others")]}), pod(0), pod(1))
+    watched.pass_time(2)
+    assert wants(watched.said()) == []
+
+
+def test_a_jobset_that_cannot_be_read_is_neither_wanted_nor_gone(watched: Watched) -> None:
+    watched.see(jobset(), pod(0), pod(1))
+    watched.said()
+    watched.see(jobset(spec={"replicatedJobs": [replicated_job(overhead={"cpu": "some"})]}))
+    watched.pass_time(300)
+    assert watched.said() == []
+    beat = watched.ledger.everything(watched.now)
+    assert beat is not None
+    assert beat.uids == ("u-1",)

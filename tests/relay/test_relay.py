@@ -155,6 +155,8 @@ def test_a_jobset_is_followed_from_its_want_to_its_end(stage: Stage) -> None:
         uid = wanted.jobset.uid
         assert uid == stage.read("jobset", "llama")["metadata"]["uid"]
         assert [leader.job_index for leader in wanted.waiting] == [0, 1]
+        assert wanted.waiting[0].node_selector == tuple(sorted(SELECTOR.items()))
+        assert ("jobset.sigs.k8s.io/job-index", "0") in wanted.waiting[0].labels
         (request,) = wanted.requests
         assert (request.replicas, request.topology, request.chips_per_pod) == (2, "2x2x4", 4)
 
@@ -168,6 +170,25 @@ def test_a_jobset_is_followed_from_its_want_to_its_end(stage: Stage) -> None:
         ended = stage.until(JobSetChanged, lambda fact: fact.state is JobSetState.DELETED)
         assert ended.jobset.uid == uid
         stage.until(LeaderBound, lambda fact: not fact.bound)
+
+
+def test_a_node_of_ones_own_is_marked_and_counts_from_then_on(stage: Stage) -> None:
+    made = host(0)
+    made["metadata"]["labels"] |= {
+        "cloud.google.com/gke-tpu-topology": "2x2x1",
+        "google.com/tpu-slice-own-nodes": "true",
+        "google.com/tpu-provisioner-parent-namespace": "default",
+        "google.com/tpu-provisioner-parent-name": "llama-workers-0",
+    }
+    made["spec"] = {"taints": [{"key": "google.com/tpu", "value": "present", "effect": "NoSchedule"}]}
+    with relaying(stage):
+        stage.apply(made)
+        stage.until(HostsChanged, lambda fact: (fact.usable, fact.joined) == (0, 1))
+        stage.until(HostsChanged, lambda fact: fact.usable == 1)
+    marked = stage.read("node", made["metadata"]["name"])
+    assert marked["metadata"]["labels"]["alpha.jobset.sigs.k8s.io/namespaced-job"] == "default_llama-workers-0"
+    keys = [taint["key"] for taint in marked["spec"]["taints"]]
+    assert keys == ["google.com/tpu", "alpha.jobset.sigs.k8s.io/no-schedule"]
 
 
 def test_news_of_a_slice_become_one_event_on_its_leader_pod(stage: Stage) -> None:

@@ -3,29 +3,22 @@ from typing import Any
 import pytest
 
 from relay import translate
-from relay.seen import JobSetName, PoolKey
-from shared.domain.facts import JobSetState, SliceRequest, WaitingLeader
+from relay.seen import JobSetName, Place, PoolKey
+from shared.domain.facts import JobSetState
 from shared.domain.slices import SliceId
+from shared.wire.jobsets import jobset_state
 from tests.relay.objects import OPTED_OUT, SELECTOR, container, jobset, node, pod, replicated_job
 
-QUEUED = "cloud.google.com/gke-queued"
-SIDECAR = {"initContainers": [container(2, name="sidecar", restartPolicy="Always"), container(4, name="setup")]}
+THEIRS = {"metadata": {"annotations": {OPTED_OUT: "true"}}}
 
 
 def test_a_jobset_asks_for_what_its_templates_ask() -> None:
     driver = replicated_job("driver", 1, containers=[container(0)])
     seen = translate.jobset(jobset(spec={"replicatedJobs": [driver, replicated_job("workers", 3)]}))
     assert seen is not None
-    assert seen.requests == (
-        SliceRequest(
-            replicated_job="workers",
-            replicas=3,
-            accelerator="tpu-v4-podslice",
-            topology="2x2x4",
-            chips_per_pod=4,
-            node_selector=tuple(sorted(SELECTOR.items())),
-        ),
-    )
+    (request,) = seen.requests
+    assert (request.replicated_job, request.replicas, request.chips_per_pod) == ("workers", 3, 4)
+    assert (seen.slices, seen.fault) == (3, None)
     assert (seen.name, seen.ref.uid, seen.ref.generation, seen.ref.resource_version) == (
         JobSetName("research", "llama"),
         "u-1",
@@ -38,27 +31,19 @@ def test_a_jobset_without_tpu_does_not_concern_us() -> None:
     assert translate.jobset(jobset(spec={"replicatedJobs": [replicated_job(containers=[container(0)])]})) is None
 
 
-@pytest.mark.parametrize(
-    ("pod_spec", "chips"),
-    [
-        ({"containers": [container(4)]}, 4),
-        ({"containers": [container(2), container(2), container(0)]}, 4),
-        ({"containers": [{"name": "main", "resources": {"limits": {"google.com/tpu": "4"}}}]}, 4),
-        ({"containers": [{"name": "main", "resources": {"limits": {"google.com/tpu": 8}}}]}, 8),
-        ({"containers": [container(2)], **SIDECAR}, 4),
-    ],
-    ids=["one", "several", "limit alone", "number", "sidecar"],
-)
-def test_the_chips_of_all_containers_count(pod_spec: dict[str, Any], chips: int) -> None:
-    seen = translate.jobset(jobset(spec={"replicatedJobs": [replicated_job(**pod_spec)]}))
+def test_a_jobset_whose_templates_all_opted_out_is_there_and_asks_for_nothing() -> None:
+    job = replicated_job()
+    job["template"]["spec"]["template"] |= THEIRS
+    seen = translate.jobset(jobset(spec={"replicatedJobs": [job]}))
     assert seen is not None
-    assert seen.requests[0].chips_per_pod == chips
+    assert (seen.requests, seen.served) == ((), True)
 
 
-def test_a_replicated_job_has_one_replica_where_it_says_nothing() -> None:
-    seen = translate.jobset(jobset(spec={"replicatedJobs": [replicated_job(replicas=None)]}))
+def test_a_jobset_that_cannot_be_read_is_there_and_asks_for_nothing() -> None:
+    seen = translate.jobset(jobset(spec={"replicatedJobs": [replicated_job(overhead={"cpu": "some"})]}))
     assert seen is not None
-    assert seen.requests[0].replicas == 1
+    assert (seen.requests, seen.state) == ((), JobSetState.ACTIVE)
+    assert seen.fault == 'replicatedJob workers: spec.overhead.cpu: "some" is no quantity'
 
 
 @pytest.mark.parametrize(
@@ -74,13 +59,13 @@ def test_a_replicated_job_has_one_replica_where_it_says_nothing() -> None:
     ids=["fresh", "resumed, condition late", "suspended", "completed", "failed", "deleted"],
 )
 def test_the_state_of_a_jobset(parts: dict[str, Any], state: JobSetState) -> None:
-    assert translate.jobset_state(jobset(**parts)) is state
+    assert jobset_state(jobset(**parts)) is state
 
 
 def test_a_condition_that_is_not_true_is_no_end() -> None:
     running = jobset()
     running["status"]["conditions"] = [{"type": "Completed", "status": "False"}]
-    assert translate.jobset_state(running) is JobSetState.ACTIVE
+    assert jobset_state(running) is JobSetState.ACTIVE
 
 
 @pytest.mark.parametrize(
@@ -90,9 +75,10 @@ def test_a_condition_that_is_not_true_is_no_end() -> None:
         ({"spec": {"managedBy": "jobset.sigs.k8s.io/jobset-controller"}}, True),
         ({"spec": {"managedBy": "kueue.x-k8s.io/multikueue"}}, False),
         ({"metadata": {"annotations": {OPTED_OUT: "true"}}}, False),
+        ({"metadata": {"labels": {OPTED_OUT: "true"}}}, False),
         ({"metadata": {"annotations": {OPTED_OUT: "false"}}}, True),
     ],
-    ids=["plain", "named controller", "another controller", "opted out", "opted in"],
+    ids=["plain", "named controller", "another controller", "opted out", "opted out by label", "opted in"],
 )
 def test_a_jobset_is_served_unless_it_is_anothers(parts: dict[str, Any], served: bool) -> None:
     seen = translate.jobset(jobset(**parts))
@@ -105,7 +91,7 @@ def test_a_leader_that_cannot_be_scheduled_waits() -> None:
     assert seen is not None
     assert seen.waiting
     assert (seen.jobset, seen.jobset_uid) == (JobSetName("research", "llama"), "u-1")
-    assert seen.place == WaitingLeader(replicated_job="workers", job_index=1)
+    assert seen.place == Place("workers", 1)
     assert (seen.job, seen.node) == ("llama-workers-1", None)
 
 
@@ -141,19 +127,27 @@ def test_a_pod_that_leads_no_job_of_a_jobset_does_not_concern_us(labels: dict[st
         {"spec": {"schedulingGates": [{"name": "kueue.x-k8s.io/topology"}]}},
         {"spec": {"nodeName": "n-1"}},
         {"metadata": {"deletionTimestamp": "2026-11-01T12:00:00Z"}},
-        {"metadata": {"annotations": {OPTED_OUT: "true"}}},
+        THEIRS,
+        {"labels": {OPTED_OUT: "true"}},
         {"spec": {"containers": [container(0)]}},
         {"spec": {"nodeSelector": {"cloud.google.com/gke-tpu-topology": "2x2x4"}}},
         {"spec": {"nodeSelector": {"cloud.google.com/gke-tpu-accelerator": "tpu-v4-podslice"}}},
-        {"spec": {"nodeSelector": {**SELECTOR, "cloud.google.com/compute-class": "tpu"}}},
-        {"spec": {"nodeSelector": {**SELECTOR, QUEUED: "true"}}},
-        {"spec": {"nodeSelector": {**SELECTOR, "cloud.google.com/gke-flex-start": "true"}}},
     ],
 )
 def test_a_leader_that_does_not_ask_us_does_not_wait(parts: dict[str, Any]) -> None:
     seen = translate.leader(pod(**parts))
     assert seen is not None
     assert not seen.waiting
+
+
+@pytest.mark.parametrize(
+    "key", ["cloud.google.com/compute-class", "cloud.google.com/gke-queued", "cloud.google.com/gke-flex-start"]
+)
+def test_a_leader_that_asks_for_gkes_own_provisioners_is_told_of_with_its_selector(key: str) -> None:
+    seen = translate.leader(pod(spec={"nodeSelector": {**SELECTOR, key: "true"}}))
+    assert seen is not None
+    assert seen.waiting
+    assert (key, "true") in (seen.asks.node_selector or ())
 
 
 @pytest.mark.parametrize(
@@ -223,3 +217,20 @@ def test_the_hosts_of_a_slice_follow_from_topology_and_chips(
     seen = translate.host(node(labels=labels))
     assert seen is not None
     assert seen.expected == expected
+
+
+def test_a_host_that_must_be_marked_is_not_usable_before_it_is() -> None:
+    labels = {
+        "google.com/tpu-slice-own-nodes": "true",
+        "google.com/tpu-provisioner-parent-namespace": "research",
+        "google.com/tpu-provisioner-parent-name": "llama-workers-0",
+    }
+    bare = translate.host(node(labels=labels))
+    assert bare is not None
+    assert bare.unmarked is not None
+    assert not bare.usable
+    marked = node(labels=labels | {"alpha.jobset.sigs.k8s.io/namespaced-job": "research_llama-workers-0"})
+    marked["spec"] = bare.unmarked["spec"]
+    seen = translate.host(marked)
+    assert seen is not None
+    assert (seen.unmarked, seen.usable) == (None, True)

@@ -16,6 +16,7 @@ from shared.domain.facts import (
     LeaderBound,
     SlicesWanted,
 )
+from tests.builders import CLUSTER
 from tests.relay.objects import node
 
 START = datetime(2026, 11, 1, 12, tzinfo=UTC)
@@ -31,7 +32,7 @@ class Watched:
     """A ledger with a hand on the clock; every list was empty at the start, and the first heartbeat is told."""
 
     def __init__(self) -> None:
-        self.ledger = Ledger(Timing())
+        self.ledger = Ledger(CLUSTER, Timing())
         self.now = START
         for kind in Kind:
             self.relist(kind)

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from datetime import UTC
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,9 @@ from shared.domain.facts import (
     JobSetChanged,
     LeaderBound,
     Question,
+    SliceRequest,
     SlicesWanted,
+    WaitingLeader,
 )
 from shared.domain.records import Transition
 from shared.domain.slices import ClusterId, SliceId
@@ -24,6 +27,7 @@ from shared.wire.messages import (
     MOST_BYTES,
     Message,
     Nudge,
+    bytes_of,
     decode_fact,
     decode_for_relay,
     decode_nudge,
@@ -138,6 +142,30 @@ def test_the_faulty_field_is_named_with_its_way() -> None:
     data = with_data(recorded, waiting=[{"replicated_job": "workers", "job_index": "0"}])
     with pytest.raises(Permanent, match=r"SlicesWanted: waiting\.0\.job_index: "):
         decode_fact(data, recorded.attributes)
+
+
+def test_a_want_of_a_relay_that_says_less_is_read() -> None:
+    recorded = golden("slices_wanted")
+    said = json.loads(recorded.data)
+    (request,) = said["requests"]
+    since_then = ("affinity", "tolerations", "cpu_milli", "memory_bytes", "labels", "wishes", "own_nodes", "claims")
+    former = {key: value for key, value in request.items() if key not in since_then}
+    leaders = [{key: leader[key] for key in ("replicated_job", "job_index")} for leader in said["waiting"]]
+    assert set(former) < set(request)
+    fact = decode_fact(with_data(recorded, requests=[former], waiting=leaders), recorded.attributes)
+    assert isinstance(fact, SlicesWanted)
+    former["node_selector"] = tuple(map(tuple, former["node_selector"]))
+    assert fact.requests == (SliceRequest(**former),)
+    assert fact.waiting == tuple(WaitingLeader(**leader) for leader in leaders)
+
+
+def test_the_room_that_a_part_takes_is_what_it_adds_to_a_message() -> None:
+    recorded = golden("slices_wanted")
+    fact = decode_fact(recorded.data, recorded.attributes)
+    assert isinstance(fact, SlicesWanted)
+    more = replace(fact, requests=(*fact.requests, fact.requests[0]), waiting=(*fact.waiting, fact.waiting[0]))
+    added = bytes_of(fact.requests[0]) + bytes_of(fact.waiting[0]) + len(",,")
+    assert len(encode_fact(more).data) == len(encode_fact(fact).data) + added
 
 
 def test_a_state_that_does_not_exist_is_refused() -> None:

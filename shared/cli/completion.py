@@ -1,0 +1,23 @@
+"""`slices completion`: what a shell needs to complete commands, options and files."""
+
+from __future__ import annotations
+
+import click
+from click.shell_completion import get_completion_class
+
+_INSTALL = {
+    "bash": "slices completion bash > ~/.local/share/bash-completion/completions/slices",
+    "zsh": "slices completion zsh > ~/.zfunc/_slices  # with fpath+=~/.zfunc before compinit in ~/.zshrc",
+    "fish": "slices completion fish > ~/.config/fish/completions/slices.fish",
+}
+
+
+@click.command(name="completion", short_help="What a shell needs to complete this command.")
+@click.argument("shell", type=click.Choice([*_INSTALL]))
+@click.pass_context
+def completion_command(context: click.Context, shell: str) -> None:
+    """Print the completion script of a shell. Its first line says where it belongs."""
+    made = get_completion_class(shell)
+    assert made is not None, shell
+    script = made(context.find_root().command, {}, "slices", "_SLICES_COMPLETE").source()
+    click.echo(f"# {_INSTALL[shell]}\n{script.strip()}")

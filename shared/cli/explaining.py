@@ -1,0 +1,117 @@
+"""`slices explain`: one slice, or all of a JobSet: where it stands, why, and what comes next."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+import click
+import yaml
+
+from shared.cli import words
+from shared.cli.listing import documents
+from shared.cli.screen import console
+from shared.cli.session import Session
+from shared.domain.decisions import Reason
+from shared.domain.records import SliceRecord
+from shared.flows.people import find
+from shared.flows.reconcile import Explained, explain
+from shared.ports import Permanent, Ports
+
+
+@click.command(name="explain", short_help="One slice: where it stands, why, and what comes next.")
+@click.argument("name")
+@click.option("--cluster", metavar="ID", help="The cluster; may be left out where there is only one.")
+@click.option("--output", "-o", type=click.Choice(["text", "json", "yaml"]), default="text", show_default=True)
+@click.pass_obj
+def explain_command(session: Session, name: str, cluster: str | None, output: str) -> None:
+    """Explain a slice, or every slice of a JobSet: looks at all that the functions look at, and does nothing.
+
+    NAME is a slice, a node pool, NAMESPACE/JOB or NAMESPACE/JOBSET.
+
+    \b
+    slices explain research/llama
+    slices explain tpu-llama-workers-0-oahqlz77blgqd -o json
+    """  # noqa: D301 - click's mark for lines to leave as they are
+    ports, id_ = session.ports, session.cluster(cluster)
+    found = [explain(id_, record.id, ports) for record in find(id_, name, ports.store)]
+    explained = [each for each in found if each is not None]
+    if not explained:
+        raise Permanent(f'no slice is called "{name}" in {id_} any more')
+    if output == "text":
+        for each in explained:
+            console().print("\n".join(_text(each, ports)), soft_wrap=True)
+        return
+    shown = {"slices": [_document(each) for each in explained]}
+    click.echo(json.dumps(shown, indent=2) if output == "json" else yaml.safe_dump(shown, sort_keys=False).rstrip())
+
+
+def _document(explained: Explained) -> dict[str, Any]:
+    record, seen, decision = explained.record, explained.seen, explained.decision
+    return {
+        "record": documents([record])[0],
+        "seen": {
+            "current": words.seen(seen.current),
+            "leaving": {str(attempt): words.seen(each) for attempt, each in seen.leaving.items()},
+        },
+        "decision": {
+            "phase": decision.record.phase.value,
+            "reason": decision.reason.value,
+            "sentence": decision.sentence,
+            "actions": [words.ordered(action, record) for action in decision.actions],
+        },
+    }
+
+
+def _text(explained: Explained, ports: Ports) -> Iterator[str]:
+    record, now = explained.record, ports.clock.now()
+    job = record.job
+    yield f"{record.id}  ({job.namespace}/{job.job_name}, cluster {job.cluster})"
+    yield words.paragraph(record, now)
+    yield ""
+    for title, text in _facts(explained, ports):
+        yield f"{title:<10}{text}"
+    yield f"{'History':<10}" + ("" if record.transitions else "none yet")
+    for each in record.transitions:
+        yield f"  {each.at:%Y-%m-%d %H:%M:%S}  {each.phase:<13}{each.reason}: {each.sentence}"
+    yield ""
+
+
+def _facts(explained: Explained, ports: Ports) -> Iterator[tuple[str, str]]:
+    record, now = explained.record, ports.clock.now()
+    yield "Slice", words.shape(record)
+    because = f", because {record.desire_because}" if record.desire_because else ""
+    yield "Wanted", f"{record.desire}{because}{_confirmed(record, now)}"
+    yield "Pool", f"{_pool(record)} (attempt {record.attempt}): {words.seen(explained.seen.current)}"
+    for attempt, seen in explained.seen.leaving.items():
+        yield "Leaving", f"{record.pool_of(attempt)}: {words.seen(seen)}"
+    hosts = record.spec.hosts if record.spec else "?"
+    yield "Hosts", f"{record.hosts_usable} of {hosts} usable, {record.hosts_joined} joined"
+    occupant = record.occupant
+    yield "On it", f"{occupant.namespace}/{occupant.job}" if occupant else "nobody"
+    decision = explained.decision
+    yield "Now", f"{decision.record.phase}, {decision.reason}: {decision.sentence}"
+    for action in decision.actions:
+        yield "Would", words.ordered(action, record)
+    if decision.reason is Reason.OPERATION_LIMIT:
+        yield "Queue", _queue(record, ports)
+    if record.note:
+        yield "Note", record.note
+
+
+def _confirmed(record: SliceRecord, now: datetime) -> str:
+    return f"; last confirmed {words.moment(record.wanted_at, now)}" if record.wanted_at else ""
+
+
+def _pool(record: SliceRecord) -> str:
+    return str(documents([record])[0]["pool"] or "none: all attempts are used up")
+
+
+def _queue(record: SliceRecord, ports: Ports) -> str:
+    """Say how many wait before it, as far as a page of the queue shows."""
+    most = 100
+    ahead = [each.id for each in ports.store.queued_slices(record.job.cluster, most)]
+    place = f"{ahead.index(record.id) + 1}." if record.id in ahead else f"after the {most}."
+    return f"{place} in line; {len(ports.store.slots(record.job.cluster))} creations run"

@@ -1,0 +1,26 @@
+"""The command, run as a person runs it, and manifests to run it on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from shared.cli.app import main
+
+ROOT = Path(__file__).parents[2]
+RESEARCH = ROOT / "examples" / "clusters" / "research.yaml"
+
+Slices = Callable[..., Result]
+
+
+@pytest.fixture
+def slices() -> Slices:
+    """Run `slices` with these arguments; `input` is what comes by standard input."""
+
+    def run(*arguments: object, input: str | None = None) -> Result:  # noqa: A002 - as the runner calls it
+        return CliRunner().invoke(main, [str(argument) for argument in arguments], input=input, prog_name="slices")
+
+    return run

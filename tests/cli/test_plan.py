@@ -1,0 +1,244 @@
+"""`slices plan`: what each Job would get, and why not."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shared.adapters.gke_requests import as_rest, create_request
+from shared.cli.app import main
+from shared.cli.settings_file import read_settings
+from tests.cli.conftest import RESEARCH, ROOT, Slices
+from tests.fakes.backend import Verb
+from tests.world import World
+
+EXAMPLES = sorted((ROOT / "examples").glob("*.yaml"))
+Json = dict[str, Any]
+
+
+def a_jobset(**changes: Any) -> Json:
+    example: Json = yaml.safe_load((ROOT / "examples" / "v5e.yaml").read_text())
+    return {**example, **changes}
+
+
+def pod_spec(jobset: Json) -> Json:
+    spec: Json = jobset["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]
+    return spec
+
+
+def planned(slices: Slices, *documents: Json, code: int = 0) -> list[Json]:
+    text = "---\n".join(yaml.safe_dump(document) for document in documents)
+    result = slices("plan", "-f", "-", "--cluster", RESEARCH, "-o", "json", input=text)
+    assert result.exit_code == code, result.output
+    found: list[Json] = json.loads(result.stdout)["slices"]
+    return found
+
+
+def refused_file(slices: Slices, text: str) -> str:
+    result = slices("plan", "-f", "-", "--cluster", RESEARCH, input=text)
+    assert (result.exit_code, result.stdout) == (2, ""), result.output
+    (line,) = result.stderr.splitlines()
+    return line
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_every_example_can_be_had(slices: Slices, example: Path) -> None:
+    result = slices("plan", "-f", example, "--cluster", RESEARCH, "-o", "json")
+    assert result.exit_code == 0, result.output
+    jobset = yaml.safe_load(example.read_text())
+    jobs = [(job["name"], index) for job in jobset["spec"]["replicatedJobs"] for index in range(job["replicas"])]
+    assert [(each["replicated_job"], each["job_index"]) for each in json.loads(result.stdout)["slices"]] == jobs
+
+
+def test_json_says_what_is_bought_in_the_words_of_gkes_rest_api(slices: Slices) -> None:
+    (only,) = planned(slices, a_jobset(metadata={"name": "v5e", "namespace": "research", "uid": "uid-1"}))
+    pool = only.pop("node_pool")
+    assert only == {
+        "slice_id": "tpu-v5e-0-h4dviy4n5br3k",
+        "jobset": "v5e",
+        "namespace": "research",
+        "replicated_job": "workers",
+        "job_index": 0,
+        "hosts": 4,
+        "chips": 16,
+        "refused": None,
+    }
+    assert pool["name"] == f"{only['slice_id']}-1"
+    assert pool["placementPolicy"] == {"type": "COMPACT", "tpuTopology": "4x4"}
+    assert pool["config"]["machineType"] == "ct5lp-hightpu-4t"
+
+
+def test_what_is_refused_says_why_and_gives_no_pool(slices: Slices) -> None:
+    jobset = a_jobset()
+    pod_spec(jobset)["nodeSelector"]["cloud.google.com/gke-tpu-topology"] = "3x5"
+    (only,) = planned(slices, jobset, a_jobset(), code=3)[:1]
+    assert (only["hosts"], only["chips"], only["node_pool"]) == (None, None, None)
+    assert only["refused"] == {
+        "reason": "ImpossibleShape",
+        "message": "replicatedJob workers: cloud.google.com/gke-tpu-topology: tpu-v5-lite-podslice has no 3x5: "
+        "use 2x2, 2x4 or 4x4.",
+    }
+
+
+def test_the_plan_is_what_the_functions_order(slices: Slices) -> None:
+    world = World()
+    world.store.put_settings(read_settings(ROOT / "infra" / "clusters" / "demo-project" / "demo.yaml").settings)
+    jobset = world.jobset_appears(slices=2)
+    world.settle(minutes=5)
+    ordered = [world.backend.pools[name].order for name in world.backend.ordered(Verb.CREATE)]
+    manifest = a_jobset(metadata={"name": "llama", "namespace": "research", "uid": jobset.ref.uid})
+    manifest["spec"]["replicatedJobs"][0].update(name="slice", replicas=2)
+    text = yaml.safe_dump(manifest)
+    demo = ROOT / "infra" / "clusters" / "demo-project" / "demo.yaml"
+    result = slices("plan", "-f", "-", "--cluster", demo, "-o", "json", input=text)
+    pools = [each["node_pool"] for each in json.loads(result.stdout)["slices"]]
+    expected = [json.loads(json.dumps(as_rest(create_request(order)))) for order in ordered if order]
+    assert sorted(pools, key=lambda pool: pool["name"]) == sorted(expected, key=lambda pool: pool["name"])
+
+
+def test_lists_folders_json_and_several_files_are_read(slices: Slices, tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": [a_jobset()] * 2}))
+    (tmp_path / "b.json").write_text(json.dumps(a_jobset()))
+    result = slices("plan", "-f", tmp_path, "-f", tmp_path / "b.json", "--cluster", RESEARCH, "-o", "yaml")
+    assert len(yaml.safe_load(result.stdout)["slices"]) == 4
+
+
+def a_pod(**labels: str) -> Json:
+    own = {
+        "jobset.sigs.k8s.io/jobset-name": "v5e",
+        "jobset.sigs.k8s.io/replicatedjob-name": "workers",
+        "jobset.sigs.k8s.io/job-index": "3",
+        "batch.kubernetes.io/job-completion-index": "0",
+    }
+    metadata = {"name": "v5e-workers-3-0", "namespace": "research", "labels": {**own, **labels}}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": pod_spec(a_jobset())}
+
+
+def test_a_leader_pod_is_planned_as_its_job(slices: Slices) -> None:
+    (only,) = planned(slices, a_pod())
+    assert (only["jobset"], only["replicated_job"], only["job_index"]) == ("v5e", "workers", 3)
+
+
+@pytest.mark.parametrize(
+    ("document", "why"),
+    [
+        pytest.param(a_pod(**{"batch.kubernetes.io/job-completion-index": "1"}), "leads no Job", id="a follower"),
+        pytest.param({"apiVersion": "v1", "kind": "Service", "metadata": {}}, "neither JobSet nor Pod", id="a Service"),
+        pytest.param(
+            a_jobset(spec={**a_jobset()["spec"], "managedBy": "kueue.x-k8s.io/multikueue"}),
+            "another controller",
+            id="another controller's",
+        ),
+    ],
+)
+def test_what_asks_nothing_of_us_is_skipped_aloud(slices: Slices, document: Json, why: str) -> None:
+    text = "---\n".join(map(yaml.safe_dump, [document, a_jobset()]))
+    result = slices("plan", "-f", "-", "--cluster", RESEARCH, input=text)
+    assert result.exit_code == 0
+    assert f"skipped standard input: document 1: {document['kind']}" in result.stderr or why in result.stderr
+    assert "1 slice, 4 hosts, 16 chips" in result.stdout
+
+
+def without(*path: str | int) -> str:
+    document = copy.deepcopy(a_jobset())
+    *most, last = path
+    inner: Any = document
+    for key in most:
+        inner = inner[key]
+    del inner[last]
+    return yaml.safe_dump(document)
+
+
+TEMPLATE = ("spec", "replicatedJobs", 0, "template", "spec", "template", "spec")
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        pytest.param("{", "standard input: no YAML: ", id="half a brace"),
+        pytest.param("a: [", "standard input: no YAML: ", id="half a list"),
+        pytest.param("- 1", "standard input: a list, where an object", id="a list"),
+        pytest.param("kind: JobSet", "standard input: apiVersion is missing", id="no version"),
+        pytest.param("apiVersion: v1\nkind: Pod", "standard input: metadata is missing", id="no metadata"),
+        pytest.param("", "no JobSet and no Pod in it", id="nothing"),
+        pytest.param("apiVersion: v1\nkind: Service\nmetadata: {}", "no JobSet and no Pod in it", id="nothing of ours"),
+        pytest.param("a: 1\na: 2", "a is there twice", id="a key that is there twice"),
+        pytest.param(without("spec"), "spec.replicatedJobs is missing", id="no spec"),
+        pytest.param(without("metadata", "name"), "metadata.name is missing", id="no name"),
+        pytest.param(without(*TEMPLATE, "containers"), "containers is missing", id="no containers"),
+        pytest.param(without(*TEMPLATE[:4]), "template is missing", id="no template"),
+        pytest.param(
+            yaml.safe_dump(a_jobset(apiVersion="jobset.x-k8s.io/v1")), "jobset.x-k8s.io/v1 is not understood", id="v1"
+        ),
+        pytest.param(
+            yaml.safe_dump(a_jobset()).replace("topology: 4x4", "topology: 44"), "44 should be text", id="a number"
+        ),
+        pytest.param(
+            yaml.safe_dump(a_jobset()).replace("google.com/tpu: 4", "google.com/tpu: four"), "four", id="four chips"
+        ),
+    ],
+)
+def test_a_file_that_is_not_what_it_claims_to_be_is_told_in_one_line(slices: Slices, text: str, says: str) -> None:
+    assert says in refused_file(slices, text)
+
+
+def test_more_jobs_than_there_can_be_are_not_planned(slices: Slices) -> None:
+    jobset = a_jobset()
+    jobset["spec"]["replicatedJobs"][0]["replicas"] = 2**31 - 1
+    assert "replicas: 2147483647 Jobs are more than the 10000" in refused_file(slices, yaml.safe_dump(jobset))
+
+
+def test_the_document_is_named_by_its_number(slices: Slices) -> None:
+    text = "---\n".join([yaml.safe_dump(a_jobset()), without("metadata", "name")])
+    assert refused_file(slices, text).startswith("standard input: document 2: metadata.name")
+
+
+def test_a_file_that_is_not_there_and_settings_that_make_no_sense_are_told_too(slices: Slices, tmp_path: Path) -> None:
+    result = slices("plan", "-f", tmp_path / "none.yaml", "--cluster", RESEARCH)
+    assert (result.exit_code, "none.yaml: cannot be read" in result.stderr) == (2, True)
+    broken = tmp_path / "broken.yaml"
+    broken.write_text("zone: somewhere")
+    result = slices("plan", "-f", EXAMPLES[0], "--cluster", broken)
+    assert result.exit_code == 2
+    assert result.stderr.startswith(f"{broken}: path is missing: write the cluster's full name")
+
+
+def test_a_table_shows_people_what_programs_get(slices: Slices) -> None:
+    result = slices("plan", "-f", ROOT / "examples" / "demo", "--cluster", RESEARCH)
+    assert result.exit_code == 3
+    head, *_, sentence, summary = result.stdout.splitlines()
+    assert head.split() == ["JOB", "SLICE", "HOSTS", "CHIPS", "CAPACITY", "ZONE", "NODE", "POOL"]
+    assert sentence.startswith("default/impossible-workers-0: replicatedJob workers: ")
+    assert "; 1 refused. Not created yet: " in summary
+
+
+def places(value: Any, path: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [path, *(place for key, each in inner for place in places(each, (*path, key)))]
+
+
+JUNK = st.one_of(st.none(), st.booleans(), st.integers(), st.text(max_size=5), st.just([]), st.just({}))
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.sampled_from([place for place in places(a_jobset()) if place]), JUNK)
+def test_whatever_is_broken_nobody_sees_a_traceback(place: tuple[str | int, ...], junk: Any) -> None:
+    document = copy.deepcopy(a_jobset())
+    *most, last = place
+    inner: Any = document
+    for key in most:
+        inner = inner[key]
+    inner[last] = junk
+    arguments = ["plan", "-f", "-", "--cluster", str(RESEARCH), "-o", "json"]
+    result = CliRunner().invoke(main, arguments, input=yaml.safe_dump(document))
+    assert result.exit_code in {0, 2, 3}, result.output
+    assert result.exception is None or isinstance(result.exception, SystemExit)
+    assert result.exit_code != 2 or len(result.stderr.splitlines()) == 1

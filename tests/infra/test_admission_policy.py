@@ -1,0 +1,153 @@
+"""The policy that pins TPU Jobs to their own slices: its very expressions, evaluated on the Jobs of the examples."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from shared.domain.host_labels import CAPACITY_KEYS
+from tests.infra.admission import Json, Policy
+from tests.infra.sources import ROOT
+
+PARAMS, DEFINED, BINDING = yaml.safe_load_all((ROOT / "infra" / "kubernetes" / "admission.yaml").read_text())
+POLICY = Policy(DEFINED["spec"])
+STRIP = {"data": {"stripSpotAndReservation": "true"}}
+OPTED_OUT = {"tpu-provisioner.cloud.google.com/disable-autoprovisioning": "true"}
+EXAMPLES = sorted((ROOT / "examples").glob("**/*.yaml"))
+
+
+def jobs_of(example: Path) -> list[Json]:
+    """Make the Jobs that the JobSet controller makes, as far as it matters here."""
+    document = yaml.safe_load(example.read_text())
+    if document.get("kind") != "JobSet":
+        return []
+    return [
+        a_job(f"{document['metadata']['name']}-{job['name']}-{index}", spec=copy.deepcopy(job["template"]["spec"]))
+        for job in document["spec"]["replicatedJobs"]
+        for index in range(job["replicas"])
+    ]
+
+
+def a_job(name: str = "llama-workers-0", **parts: Any) -> Json:
+    key = hashlib.sha256(f"default/{name}".encode()).hexdigest()[:40]
+    pod = {"containers": [{"name": "train", "resources": {"limits": {"google.com/tpu": 4}}}]}
+    metadata = {"name": name, "labels": {"jobset.sigs.k8s.io/job-key": key}}
+    return {"metadata": metadata, "spec": {"template": {"spec": pod}}, **parts}
+
+
+def selector_of(job: Json) -> dict[str, str]:
+    selector: dict[str, str] = job["spec"]["template"]["spec"].get("nodeSelector", {})
+    return selector
+
+
+def selecting(**selector: str) -> Json:
+    job = a_job()
+    job["spec"]["template"]["spec"]["nodeSelector"] = {key.replace("__", "/"): value for key, value in selector.items()}
+    return job
+
+
+JOBS = [job for example in EXAMPLES for job in jobs_of(example)]
+
+
+@pytest.mark.parametrize("job", JOBS, ids=lambda job: job["metadata"]["name"])
+def test_every_tpu_job_of_the_examples_is_pinned_and_nothing_else_changes(job: Json) -> None:
+    key = job["metadata"]["labels"]["jobset.sigs.k8s.io/job-key"]
+    admitted = POLICY.admitted(job, PARAMS)
+    assert selector_of(admitted) == {**selector_of(job), "job-key": key}
+    del admitted["spec"]["template"]["spec"]["nodeSelector"]
+    before = copy.deepcopy(job)
+    del before["spec"]["template"]["spec"]["nodeSelector"]
+    assert admitted == before
+
+
+def test_two_jobs_are_never_pinned_to_the_same_slice() -> None:
+    pinned = [selector_of(POLICY.admitted(job, PARAMS))["job-key"] for job in JOBS]
+    assert len(set(pinned)) == len(pinned)
+
+
+def cpu_job() -> Json:
+    return a_job(spec={"template": {"spec": {"containers": [{"name": "x", "resources": {"limits": {"cpu": "1"}}}]}}})
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        pytest.param(cpu_job(), id="a CPU Job of a JobSet"),
+        pytest.param(a_job(spec={"template": {"spec": {"containers": [{"name": "x"}]}}}), id="no resources at all"),
+        pytest.param(a_job(metadata={"name": "alone"}), id="a Job of no JobSet"),
+        pytest.param(a_job(metadata={"name": "alone", "labels": {"app": "x"}}), id="a Job with other labels"),
+        pytest.param(
+            a_job(metadata={**a_job()["metadata"], "annotations": OPTED_OUT}), id="opted out by its annotation"
+        ),
+        pytest.param(
+            a_job(spec={"template": {**a_job()["spec"]["template"], "metadata": {"labels": OPTED_OUT}}}),
+            id="opted out by its pods' label",
+        ),
+    ],
+)
+def test_whatever_else_is_created_is_not_even_evaluated(job: Json) -> None:
+    assert not POLICY.matches(job)
+    assert POLICY.admitted(job, STRIP) == job
+
+
+@pytest.mark.parametrize("section", ["requests", "limits"])
+@pytest.mark.parametrize("where", ["containers", "initContainers"])
+def test_chips_count_wherever_they_are_asked_for(where: str, section: str) -> None:
+    pod = {"containers": [{"name": "x"}], where: [{"name": "x", "resources": {section: {"google.com/tpu": "4"}}}]}
+    assert POLICY.matches(a_job(spec={"template": {"spec": pod}}))
+
+
+def test_a_job_without_selectors_gets_its_first() -> None:
+    assert list(selector_of(POLICY.admitted(a_job(), PARAMS))) == ["job-key"]
+
+
+def test_a_tenants_own_key_does_not_stay() -> None:
+    key = a_job()["metadata"]["labels"]["jobset.sigs.k8s.io/job-key"]
+    assert selector_of(POLICY.admitted(selecting(**{"job-key": "another's"}), PARAMS)) == {"job-key": key}
+
+
+def test_spot_and_reservations_are_stripped_where_that_is_set() -> None:
+    job = selecting(team="vision", **dict.fromkeys(CAPACITY_KEYS, "true"))
+    assert set(selector_of(POLICY.admitted(job, STRIP))) == {"team", "job-key"}
+    assert set(selector_of(POLICY.admitted(job, PARAMS))) == {"team", "job-key", *CAPACITY_KEYS}
+
+
+def test_stripping_what_is_not_there_is_no_fault() -> None:
+    assert set(selector_of(POLICY.admitted(selecting(team="vision"), STRIP))) == {"team", "job-key"}
+
+
+def test_a_location_hint_is_added_where_one_is_set() -> None:
+    admitted = POLICY.admitted(a_job(), {"data": {"locationHint": "cell-a"}})
+    assert selector_of(admitted)["cloud.google.com/gke-location-hint"] == "cell-a"
+
+
+@pytest.mark.parametrize("params", [{}, {"data": {}}], ids=["no data", "empty data"])
+def test_settings_that_are_left_out_are_off(params: Json) -> None:
+    assert list(selector_of(POLICY.admitted(a_job(), params))) == ["job-key"]
+
+
+def test_without_its_settings_nothing_is_changed() -> None:
+    assert POLICY.admitted(a_job(), None) == a_job()
+    assert BINDING["spec"]["paramRef"]["parameterNotFoundAction"] == "Allow"
+
+
+def test_no_failure_keeps_a_job_from_being_created() -> None:
+    assert DEFINED["spec"]["failurePolicy"] == "Ignore"
+
+
+def test_jobs_alone_are_looked_at_when_they_are_created() -> None:
+    (rule,) = DEFINED["spec"]["matchConstraints"]["resourceRules"]
+    assert (rule["apiGroups"], rule["resources"], rule["operations"]) == (["batch"], ["jobs"], ["CREATE"])
+
+
+def test_the_three_parts_name_each_other() -> None:
+    reference = BINDING["spec"]["paramRef"]
+    assert BINDING["spec"]["policyName"] == DEFINED["metadata"]["name"]
+    assert (reference["name"], reference["namespace"]) == (PARAMS["metadata"]["name"], PARAMS["metadata"]["namespace"])
+    kind = DEFINED["spec"]["paramKind"]
+    assert (kind["apiVersion"], kind["kind"]) == (PARAMS["apiVersion"], PARAMS["kind"])

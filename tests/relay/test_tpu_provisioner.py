@@ -1,0 +1,83 @@
+"""Both provisioners in one cluster: said aloud, and where a person looks."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from kubernetes import client
+from structlog.testing import capture_logs
+
+from relay.events import MOST_CHARACTERS
+from relay.tpu_provisioner import MESSAGE, OURS, THEIRS, Neighbour, is_active, warning
+from shared.ports import Temporary
+from tests.relay.objects import Json
+from tests.relay.watched import START
+
+
+def deployment(available: int) -> Json:
+    return {
+        "metadata": {"uid": "d-1"},
+        "status": {"replicas": 1, **({"availableReplicas": available} if available else {})},
+    }
+
+
+@dataclass
+class FakeCluster:
+    deployments: dict[tuple[str, str], Json] = field(default_factory=dict)
+    events: list[Mapping[str, Any]] = field(default_factory=list)
+    trouble: Exception | None = None
+
+    def deployment(self, namespace: str, name: str) -> Mapping[str, Any] | None:
+        if self.trouble is not None:
+            raise self.trouble
+        return self.deployments.get((namespace, name))
+
+    def post(self, event: Mapping[str, Any]) -> None:
+        self.events.append(event)
+
+
+def looked(cluster: FakeCluster) -> list[tuple[str, str]]:
+    """Let the relay look once; what it logged."""
+    with capture_logs() as logs:
+        Neighbour(cluster, lambda: START).look()
+    return [(line["log_level"], line["event"]) for line in logs]
+
+
+def test_both_at_work_are_warned_of_in_the_log_and_on_our_own_deployment() -> None:
+    cluster = FakeCluster({THEIRS: deployment(1), OURS: deployment(1)})
+    assert looked(cluster) == [("warning", "tpu-provisioner.active")]
+    (event,) = cluster.events
+    assert event["involvedObject"] == {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "namespace": "tpu-slice-provisioner",
+        "name": "relay",
+        "uid": "d-1",
+    }
+    assert (event["type"], event["reason"]) == ("Warning", "BothProvisionersActive")
+    assert "kubectl scale deployment tpu-provisioner-controller-manager" in event["message"]
+
+
+def test_the_warning_is_one_event_however_often_it_is_given() -> None:
+    first, second = warning(deployment(1), START), warning(deployment(1), START)
+    assert first["metadata"] == second["metadata"]
+    assert client.CoreV1Event.model_validate(first).reason == "BothProvisionersActive"
+    assert len(MESSAGE) <= MOST_CHARACTERS
+
+
+def test_outside_a_cluster_of_ours_the_log_alone_warns() -> None:
+    cluster = FakeCluster({THEIRS: deployment(2)})
+    assert looked(cluster) == [("warning", "tpu-provisioner.active")]
+    assert cluster.events == []
+
+
+@pytest.mark.parametrize("found", [None, deployment(0), {}])
+def test_a_neighbour_that_is_away_or_at_rest_is_no_trouble(found: Json | None) -> None:
+    assert not is_active(found)
+    cluster = FakeCluster({THEIRS: found, OURS: deployment(1)} if found is not None else {})
+    assert (looked(cluster), cluster.events) == ([], [])
+
+
+def test_what_cannot_be_seen_is_no_trouble() -> None:
+    assert looked(FakeCluster(trouble=Temporary("refused: 403"))) == [("debug", "tpu-provisioner.not-known")]

@@ -1,0 +1,255 @@
+from typing import Any
+
+import pytest
+
+from shared.domain.clusters import ClusterSettings
+from shared.domain.facts import Requirement, SliceRequest, Toleration, WaitingLeader
+from shared.domain.records import Verdict
+from shared.domain.specs import Asked, spec_for
+from shared.wire.workloads import (
+    BY_NODE_SELECTOR,
+    EXCLUSIVE,
+    OPTED_OUT,
+    asks_for_tpu,
+    beyond_template,
+    claims_of,
+    leader_of,
+    opted_out,
+    request_of_pod,
+    requests_of,
+)
+from tests.builders import a_job, settings
+from tests.relay.objects import SELECTOR, Json, container, jobset, pod, replicated_job
+
+COPY_LABELS = "tpu-provisioner.cloud.google.com/copy-labels"
+GIB = 1 << 30
+ALWAYS = {"restartPolicy": "Always"}
+
+
+def asking(name: str = "main", *, limits: Json | None = None, **requests: Any) -> Json:
+    """Build a container by its requests, of which `chips` are google.com/tpu."""
+    amounts = {"google.com/tpu" if key == "chips" else key: amount for key, amount in requests.items()}
+    return {"name": name, "resources": {"requests": amounts, **({"limits": limits} if limits else {})}}
+
+
+def only_request(*, metadata: Json | None = None, **pod_spec: Any) -> SliceRequest:
+    """Read the one request of a JobSet whose template has this spec and this metadata."""
+    job = replicated_job(**pod_spec)
+    job["template"]["spec"]["template"]["metadata"] = metadata or {}
+    (request,) = requests_of(jobset(spec={"replicatedJobs": [job]}))
+    return request
+
+
+def refusal(request: SliceRequest, leader: WaitingLeader | None = None) -> Verdict:
+    """Say why the domain makes no slice for it."""
+    waiting = leader or WaitingLeader(replicated_job=request.replicated_job, job_index=0)
+    known: ClusterSettings = settings()
+    verdict = spec_for(Asked(job=a_job(), request=request, leader=waiting, jobset_chips=16), known)
+    assert isinstance(verdict, Verdict)
+    return verdict
+
+
+def test_a_template_is_read_whole() -> None:
+    spread = {"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["us-central2-b"]}
+    named = {"key": "metadata.name", "operator": "NotIn", "values": ["n-1"]}
+    term = {"matchExpressions": [spread, {"key": "pool", "operator": "Exists"}], "matchFields": [named]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+    request = only_request(
+        metadata={"labels": {"team": "vision"}, "annotations": {COPY_LABELS: "team", "other": "x"}},
+        containers=[asking(chips=4, cpu="100500m", memory="100Gi")],
+        affinity={"nodeAffinity": required},
+        tolerations=[{"key": "spot", "operator": "Exists", "effect": "NoSchedule"}, {"key": "a", "value": "b"}],
+    )
+    assert request == SliceRequest(
+        replicated_job="workers",
+        replicas=2,
+        accelerator="tpu-v4-podslice",
+        topology="2x2x4",
+        chips_per_pod=4,
+        node_selector=tuple(sorted(SELECTOR.items())),
+        affinity=(
+            (
+                Requirement(key="topology.kubernetes.io/zone", operator="In", values=("us-central2-b",)),
+                Requirement(key="pool", operator="Exists"),
+                Requirement(key="metadata.name", operator="NotIn", values=("n-1",)),
+            ),
+        ),
+        tolerations=(
+            Toleration(key="spot", operator="Exists", effect="NoSchedule"),
+            Toleration(key="a", operator="Equal", value="b"),
+        ),
+        cpu_milli=100_500,
+        memory_bytes=100 * GIB,
+        labels=(("team", "vision"),),
+        wishes=((COPY_LABELS, "team"),),
+    )
+
+
+def test_replicated_jobs_without_chips_ask_for_nothing() -> None:
+    driver = replicated_job("driver", 1, containers=[container(0)])
+    (request,) = requests_of(jobset(spec={"replicatedJobs": [driver, replicated_job("workers", None)]}))
+    assert (request.replicated_job, request.replicas) == ("workers", 1)
+    assert not asks_for_tpu(jobset(spec={"replicatedJobs": [driver]}))
+
+
+@pytest.mark.parametrize("section", ["labels", "annotations"])
+def test_a_template_that_opted_out_asks_others(section: str) -> None:
+    job = replicated_job("theirs")
+    job["template"]["spec"]["template"]["metadata"] = {section: {OPTED_OUT: "true"}}
+    mixed = jobset(spec={"replicatedJobs": [job, replicated_job("ours")]})
+    assert [request.replicated_job for request in requests_of(mixed)] == ["ours"]
+    assert asks_for_tpu(jobset(spec={"replicatedJobs": [job]}))
+    assert opted_out(jobset(metadata={section: {OPTED_OUT: "true"}}))
+    assert not opted_out(jobset(metadata={section: {OPTED_OUT: "false"}}))
+
+
+@pytest.mark.parametrize(
+    ("pod_spec", "chips", "cpu", "memory"),
+    [
+        ({"containers": [asking(chips=4, cpu="1", memory="1Gi")]}, 4, 1000, GIB),
+        ({"containers": [asking(chips="2", cpu="0.5"), asking(chips="2", cpu="1500m")]}, 4, 2000, 0),
+        ({"containers": [asking(chips=4, cpu="0.5m"), asking(cpu="0.1m")]}, 4, 1, 0),
+        ({"containers": [asking(limits={"google.com/tpu": 4, "cpu": 2, "memory": "1Gi"})]}, 4, 2000, GIB),
+        ({"containers": [asking(chips=4, cpu="1", limits={"google.com/tpu": "8", "cpu": "7"})]}, 4, 1000, 0),
+        ({"containers": [asking(chips=4)], "initContainers": [asking(chips=8, cpu="3")]}, 8, 3000, 0),
+        ({"containers": [asking(chips=4)], "initContainers": [asking(chips=1), asking(chips=3)]}, 4, 0, 0),
+        ({"containers": [asking(chips=4)], "initContainers": [asking(chips=2) | ALWAYS]}, 6, 0, 0),
+        ({"containers": [asking(chips=1)], "initContainers": [asking(chips=2) | ALWAYS, asking(chips=4)]}, 6, 0, 0),
+        ({"containers": [asking(chips=1)], "initContainers": [asking(chips=4), asking(chips=2) | ALWAYS]}, 4, 0, 0),
+        ({"containers": [asking(chips=4, cpu="1")], "overhead": {"cpu": "250m", "memory": "1Gi"}}, 4, 1250, GIB),
+        ({"containers": [asking(chips=4, cpu="1")], "resources": {"requests": {"cpu": "9"}}}, 4, 9000, 0),
+        (
+            {"containers": [asking(chips=4, cpu="1")], "resources": {"limits": {"cpu": "9", "memory": "1Gi"}}},
+            4,
+            1000,
+            GIB,
+        ),
+        ({"containers": [asking(chips=4, memory="8000E")]}, 4, 0, (1 << 63) - 1),
+    ],
+    ids=[
+        "one",
+        "several",
+        "rounded once, up",
+        "a limit stands for a request",
+        "a request counts, not its limit",
+        "starting takes more than running",
+        "one start after the other",
+        "a sidecar runs on",
+        "a sidecar beside a later start",
+        "a sidecar after an earlier start",
+        "overhead",
+        "the pod's own request",
+        "the pod's own limit",
+        "no further than Kubernetes counts",
+    ],
+)
+def test_a_pod_requests_the_most_that_it_needs_at_one_time(pod_spec: Json, chips: int, cpu: int, memory: int) -> None:
+    request = only_request(**pod_spec)
+    assert (request.chips_per_pod, request.cpu_milli, request.memory_bytes) == (chips, cpu, memory)
+
+
+@pytest.mark.parametrize(
+    ("pod_spec", "says"),
+    [
+        ({"containers": [asking(chips="four")]}, r'container main: resources\.requests\.google\.com/tpu: "four" is no'),
+        ({"containers": [asking(chips="0.5")]}, "google.com/tpu: the containers request 0.5, it comes in whole"),
+        ({"containers": [asking(chips=4, cpu="lots")]}, r'replicatedJob workers: container main: .*cpu: "lots" is no'),
+        ({"overhead": {"memory": "-1"}}, r'spec\.overhead\.memory: "-1" is no quantity'),
+        ({"resources": {"requests": {"cpu": ""}}}, r"resources\.requests\.cpu: "),
+        ({"nodeSelector": {"rack": 7}}, "7 should be text: put it in quotes"),
+        ({"tolerations": [{"value": True}]}, "True should be text"),
+        ({"containers": None}, "not of the shape that Kubernetes gives it"),
+        ({"affinity": {"nodeAffinity": []}, "tolerations": ["all"]}, "replicatedJob workers: it is not of the shape"),
+    ],
+)
+def test_what_cannot_be_read_is_named(pod_spec: Json, says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        only_request(**pod_spec)
+
+
+@pytest.mark.parametrize(
+    ("manifest", "says"),
+    [
+        ({"kind": "JobSet"}, "spec.replicatedJobs: spec is missing"),
+        ({"spec": {"replicatedJobs": [{}]}}, "spec.replicatedJobs: name is missing"),
+        ({"spec": {"replicatedJobs": [{"name": "a"}]}}, "replicatedJob a: template is missing"),
+        ({"spec": {"replicatedJobs": [replicated_job() | {"replicas": "2"}]}}, 'replicas: "2" is no number of Jobs'),
+        ({"spec": {"replicatedJobs": [replicated_job() | {"replicas": -1}]}}, 'replicas: "-1" is no number of Jobs'),
+    ],
+)
+def test_a_manifest_that_is_no_jobset_says_what_it_lacks(manifest: Json, says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        requests_of(manifest)
+
+
+@pytest.mark.parametrize("required", [{"nodeSelectorTerms": [{}]}, {"nodeSelectorTerms": []}, {}])
+def test_a_required_affinity_that_no_node_meets_is_refused(required: Json) -> None:
+    request = only_request(affinity={"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}})
+    assert "nodeSelectorTerms" in refusal(request).sentence
+
+
+def test_a_preference_requires_nothing() -> None:
+    preferred = {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "preference": {}}]}
+    assert only_request(affinity={"nodeAffinity": preferred}).affinity == ()
+
+
+@pytest.mark.parametrize(
+    ("on_jobset", "on_job", "own"),
+    [
+        ((), (), False),
+        ((EXCLUSIVE, BY_NODE_SELECTOR), (), True),
+        ((), (EXCLUSIVE, BY_NODE_SELECTOR), True),
+        ((EXCLUSIVE,), (BY_NODE_SELECTOR,), True),
+        ((BY_NODE_SELECTOR,), (EXCLUSIVE,), False),
+        ((EXCLUSIVE,), (), False),
+    ],
+)
+def test_nodes_are_a_jobs_own_where_jobset_places_by_node_selector(
+    on_jobset: tuple[str, ...], on_job: tuple[str, ...], own: bool
+) -> None:
+    job = replicated_job()
+    job["template"]["metadata"] = {"annotations": dict.fromkeys(on_job, "")}
+    placed = jobset(spec={"replicatedJobs": [job]}, metadata={"annotations": dict.fromkeys(on_jobset, "")})
+    assert [request.own_nodes for request in requests_of(placed)] == [own]
+
+
+def test_a_leader_pod_alone_asks_for_one_slice() -> None:
+    annotations = {EXCLUSIVE: "cloud.google.com/gke-nodepool", BY_NODE_SELECTOR: "true"}
+    request = request_of_pod(pod(metadata={"annotations": annotations}), "workers")
+    assert (request.replicated_job, request.replicas, request.chips_per_pod) == ("workers", 1, 4)
+    assert (request.accelerator, request.own_nodes) == ("tpu-v4-podslice", True)
+
+
+def test_a_leader_says_its_place_its_selector_and_what_admission_added() -> None:
+    leader = leader_of(pod(3, spec={"nodeSelector": {**SELECTOR, "job-key": "k"}}, labels={"team": "vision"}))
+    assert (leader.replicated_job, leader.job_index) == ("workers", 3)
+    assert leader.node_selector == tuple(sorted({**SELECTOR, "job-key": "k"}.items()))
+    request = only_request(metadata={"labels": {"team": "vision", "jobset.sigs.k8s.io/job-index": "0"}})
+    told = dict(beyond_template(leader, request).labels)
+    assert "team" not in told
+    assert told["jobset.sigs.k8s.io/job-index"] == "3"
+
+
+@pytest.mark.parametrize(
+    ("labels", "says"),
+    [
+        ({"jobset.sigs.k8s.io/job-index": None}, "Pod: jobset.sigs.k8s.io/job-index is missing"),
+        ({"jobset.sigs.k8s.io/job-index": "x"}, 'label jobset.sigs.k8s.io/job-index: "x" is no number'),
+        ({"jobset.sigs.k8s.io/replicatedjob-name": None}, "Pod: jobset.sigs.k8s.io/replicatedjob-name is missing"),
+    ],
+)
+def test_a_pod_without_a_place_is_no_leader(labels: dict[str, str | None], says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        leader_of(pod(labels=labels))
+
+
+def test_the_volume_claims_of_a_pod() -> None:
+    volumes = [
+        {"name": "b", "persistentVolumeClaim": {"claimName": "scratch"}},
+        {"name": "a", "persistentVolumeClaim": {"claimName": "data", "readOnly": True}},
+        {"name": "again", "persistentVolumeClaim": {"claimName": "data"}},
+        {"name": "own", "ephemeral": {}},
+        {"name": "config", "configMap": {"name": "c"}},
+    ]
+    assert claims_of(pod(spec={"volumes": volumes})) == ("data", "scratch")
+    assert claims_of(pod()) == ()

@@ -1,0 +1,105 @@
+"""Whatever a tenant writes into a JobSet, a message can tell it."""
+
+import pytest
+
+from shared.domain.facts import SlicesWanted, WaitingLeader
+from shared.wire.messages import MOST_BYTES, bytes_of, decode_fact, encode_fact
+from shared.wire.workloads import (
+    LABELS,
+    SELECTOR_CHARACTERS,
+    TEMPLATE_BYTES,
+    TEMPLATES,
+    beyond_template,
+    leader_of,
+    requests_of,
+)
+from tests.builders import a_jobset_ref
+from tests.relay.objects import SELECTOR, Json, jobset, pod, replicated_job
+from tests.wire.test_workloads import COPY_LABELS, only_request, refusal
+
+
+def many(count: int, length: int = 60) -> dict[str, str]:
+    return {f"example.com/{number:05}-{'k' * length}": "v" * 60 for number in range(count)}
+
+
+def test_a_template_keeps_a_hundred_labels() -> None:
+    request = only_request(metadata={"labels": many(3000, length=1)})
+    assert request.labels == tuple(sorted(many(3000, length=1).items()))[:LABELS]
+    assert request.node_selector == tuple(sorted(SELECTOR.items()))
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        {"nodeSelector": {**SELECTOR, **many(3000)}},
+        {"tolerations": [{"key": key, "operator": "Exists"} for key in many(3000)]},
+        {"metadata": {"annotations": {COPY_LABELS: "a" * 250_000}}},
+        {
+            "affinity": {
+                "nodeAffinity": {
+                    "requiredDuringSchedulingIgnoredDuringExecution": {
+                        "nodeSelectorTerms": [
+                            {"matchExpressions": [{"key": "a", "operator": "NotIn", "values": list(many(3000))}]}
+                        ]
+                    }
+                }
+            }
+        },
+    ],
+    ids=["selectors", "tolerations", "wishes", "affinity"],
+)
+def test_a_template_too_large_to_be_told_is_refused_and_not_forgotten(template: Json) -> None:
+    request = only_request(**template)
+    assert bytes_of(request) <= TEMPLATE_BYTES
+    assert (request.accelerator, request.topology, request.chips_per_pod) == ("tpu-v4-podslice", "2x2x4", 4)
+    assert "pod template" in refusal(request).sentence
+    assert "at most 16384 bytes are read" in refusal(request).sentence
+
+
+def test_labels_go_before_anything_else_does() -> None:
+    request = only_request(metadata={"labels": many(100, length=200)})
+    assert (request.labels, request.affinity) == ((), ())
+    assert request.node_selector == tuple(sorted(SELECTOR.items()))
+
+
+def test_a_pod_that_selects_more_than_any_node_has_is_refused_by_what_is_kept() -> None:
+    leader = leader_of(pod(spec={"nodeSelector": {**SELECTOR, **many(3000)}}))
+    assert leader.node_selector is not None
+    assert 3_000 < sum(len(key) + len(value) for key, value in leader.node_selector) <= SELECTOR_CHARACTERS
+    assert "node labels" in refusal(only_request(), leader).sentence
+
+
+def test_the_largest_jobset_fits_into_a_message() -> None:
+    metadata = {"labels": many(3000), "annotations": {COPY_LABELS: "\x01" * 100_000}}
+    tolerations = [{"key": key, "operator": "Exists"} for key in many(1000)]
+    job = replicated_job(tolerations=tolerations, nodeSelector={**SELECTOR, **dict.fromkeys(SELECTOR, "\u2028" * 500)})
+    job["template"]["spec"]["template"]["metadata"] = metadata
+    jobs = [job | {"name": f"{number:063}", "replicas": 2**31 - 1} for number in range(TEMPLATES)]
+    requests = requests_of(jobset(spec={"replicatedJobs": jobs}))
+    fact = SlicesWanted(
+        jobset=a_jobset_ref(namespace="n" * 63, name="j" * 253),
+        requests=requests,
+        waiting=(WaitingLeader(replicated_job=requests[0].replicated_job, job_index=0),),
+    )
+    message = encode_fact(fact)
+    assert len(message.data) < MOST_BYTES - 300_000
+    assert decode_fact(message.data, message.attributes) == fact
+    assert len(requests) == TEMPLATES
+
+
+def test_more_templates_than_can_be_told_are_an_error() -> None:
+    jobs = [replicated_job(f"w{number}") for number in range(TEMPLATES + 1)]
+    with pytest.raises(ValueError, match="501 ask for TPU, at most 500 are read"):
+        requests_of(jobset(spec={"replicatedJobs": jobs}))
+
+
+def test_a_name_of_which_no_job_can_be_made_is_left_out() -> None:
+    jobs = [replicated_job("w" * 64), replicated_job("w" * 63)]
+    assert [request.replicated_job for request in requests_of(jobset(spec={"replicatedJobs": jobs}))] == ["w" * 63]
+
+
+def test_a_pods_own_labels_are_kept_as_few() -> None:
+    leader = beyond_template(leader_of(pod(labels=many(3000, length=1))), only_request())
+    assert len(leader.labels) == LABELS
+    assert leader.labels == tuple(sorted(leader.labels))
+    assert beyond_template(leader_of(pod(labels=many(100, length=200))), only_request()).labels == ()
