@@ -26,6 +26,7 @@ class Subscription:
     ack_deadline_seconds: int
     minimum_backoff_seconds: int
     maximum_backoff_seconds: int
+    filter: str = ""
     function: str | None = None
     max_delivery_attempts: int | None = None
     dead_letter_topic: str | None = None
@@ -71,7 +72,8 @@ class Messaging:
             self,
             topics=tuple(map(filled, self.topics)),
             subscriptions=tuple(
-                replace(each, name=filled(each.name), topic=filled(each.topic)) for each in self.subscriptions
+                replace(each, name=filled(each.name), topic=filled(each.topic), filter=filled(each.filter))
+                for each in self.subscriptions
             ),
         )
 
@@ -106,6 +108,7 @@ def _request(row: Subscription, addresses: Addresses) -> pubsub_v1.types.Subscri
         name=f"projects/{addresses.project}/subscriptions/{row.name}",
         topic=addresses.topic_path(row.topic),
         ack_deadline_seconds=row.ack_deadline_seconds,
+        filter=row.filter,
         expiration_policy=pubsub_v1.types.ExpirationPolicy(),  # without a ttl: never
         retry_policy=pubsub_v1.types.RetryPolicy(
             minimum_backoff=timedelta(seconds=row.minimum_backoff_seconds),

@@ -13,8 +13,11 @@ locals {
       memory        = "512Mi"
       max_instances = 20
       publishes_to  = ["nudges", "slice-updates"]
-      # There are no permissions on node pools: creating and deleting one is an update of the cluster.
+      # There are no permissions on node pools: creating and deleting one is an update of the cluster. A pool of tpu7x
+      # names a workload policy; whether GKE asks for both of the last two was never seen.
       gke = [
+        "compute.resourcePolicies.get",
+        "compute.resourcePolicies.use",
         "container.clusters.get",
         "container.clusters.update",
         "container.operations.get",

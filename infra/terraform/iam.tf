@@ -122,7 +122,7 @@ resource "google_project_iam_member" "gke" {
 
 # Who creates nodes must be allowed to act as them.
 resource "google_service_account_iam_member" "nodes" {
-  for_each = toset(compact(values(local.node_service_accounts)))
+  for_each = toset(compact(concat(values(local.node_service_accounts), local.chosen_service_accounts)))
 
   service_account_id = "projects/-/serviceAccounts/${each.key}"
   role               = "roles/iam.serviceAccountUser"

@@ -21,6 +21,17 @@ locals {
     for id, cluster in local.clusters : id => try(coalesce(cluster.pools.service_account), "")
   }
 
+  # Whom else they may act as, because `policy` lets pods choose them. What a pattern stands for is granted by hand.
+  chosen_service_accounts = distinct(flatten([
+    for cluster in local.clusters : [
+      try([for email in cluster.policy.service_accounts : email if !strcontains(email, "*")], []),
+      try([
+        for rules in cluster.policy.namespaces :
+        try([for email in rules.service_accounts : email if !strcontains(email, "*")], [])
+      ], []),
+    ]
+  ]))
+
   # A row with {cluster} in its name exists once for each cluster; `cluster` is "" on the others.
   copies = { true = keys(local.clusters), false = [""] }
 
@@ -37,6 +48,7 @@ locals {
       replace(name, "{cluster}", cluster) => {
         cluster               = cluster
         topic                 = replace(row.topic, "{cluster}", cluster)
+        filter                = replace(lookup(row, "filter", ""), "{cluster}", cluster)
         function              = lookup(row, "function", null)
         ack_deadline_seconds  = row.ack_deadline_seconds
         minimum_backoff       = "${row.minimum_backoff_seconds}s"

@@ -45,7 +45,8 @@ def _configure(file: SettingsFile, session: Session, *, dry_run: bool, overwrite
     name = f"clusters/{file.cluster}"
     if written.document is not None and written.document != written.accepted and not overwrite:
         _show(written.accepted or {}, written.document, f"{name}, as configured", f"{name}, as edited since")
-        click.echo(f"{name} was edited since. Take that into {file.path}, or use --overwrite.", err=True)
+        how = "was edited since it was configured" if written.accepted else "was written by hand"
+        click.echo(f"{name} {how}. Take that into {file.path}, or use --overwrite.", err=True)
         sys.exit(EDITED)
     if written.document == file.document == written.accepted:
         click.echo(f"{name} is so already.")
@@ -59,7 +60,7 @@ def _configure(file: SettingsFile, session: Session, *, dry_run: bool, overwrite
     except StaleRecord:
         click.echo(f"{name} was written by somebody else this very moment: run it again.", err=True)
         sys.exit(EDITED)
-    click.echo(f"{name} is written.")
+    click.echo(f"{name} is written. Slices that were refused are looked at again within 5 minutes.")
 
 
 def _show(before: Mapping[str, Any], after: Mapping[str, Any], old: str, new: str) -> None:

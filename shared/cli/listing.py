@@ -99,12 +99,12 @@ def list_command(  # noqa: PLR0913 - one for each option
         phases=frozenset(Phase(phase) for phase in phases),
         gone=gone,
     )
-    if not watch:
-        click.echo(_machine(wanted.read(store), output)) if output in {"json", "yaml"} else console().print(
-            _table(wanted.read(store), session.ports.clock.now(), wide=output == "wide")
-        )
-        return
-    _watch(wanted, session, interval, wide=output == "wide")
+    if watch:
+        _watch(wanted, session, interval, wide=output == "wide")
+    elif output in {"json", "yaml"}:
+        click.echo(_machine(wanted.read(store), output))
+    else:
+        console().print(_table(wanted.read(store), session.ports.clock.now(), wide=output == "wide"))
 
 
 def documents(records: Iterable[SliceRecord]) -> list[dict[str, Any]]:

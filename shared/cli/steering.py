@@ -8,7 +8,7 @@ import click
 
 from shared.cli.screen import confirmed
 from shared.cli.session import Session
-from shared.domain.records import SliceRecord
+from shared.domain.records import Phase, SliceRecord
 from shared.domain.slices import ClusterId
 from shared.flows import people
 
@@ -26,7 +26,7 @@ def hold_command(session: Session, name: str, cluster: str | None, note: str | N
     NAME is a slice, a node pool, NAMESPACE/JOB, or NAMESPACE/JOBSET for all of its slices. What is held is paid for.
     """
     id_ = session.cluster(cluster)
-    for record in people.find(id_, name, session.ports.store):
+    for record in _there(people.find(id_, name, session.ports.store)):
         held = people.edit(id_, record.id, people.hold(note), session.ports)
         click.echo(
             f"{record.id} is held: `slices resume {record.id}` ends it." if held else f"{record.id} was held already."
@@ -44,10 +44,10 @@ def release_command(session: Session, name: str, cluster: str | None, *, yes: bo
     NAME is a slice, a node pool, NAMESPACE/JOB, or NAMESPACE/JOBSET for all of its slices.
     """
     id_ = session.cluster(cluster)
-    records = people.find(id_, name, session.ports.store)
+    records = _there(people.find(id_, name, session.ports.store))
     for record in records:
         click.echo(f"{record.id}: {record.phase}, {_who_is_on_it(record)}")
-    if not confirmed(f"Delete the node pools of {_many(records)}?", yes=yes):
+    if not records or not confirmed(f"Delete the node pools of {_many(records)}?", yes=yes):
         return
     for record in records:
         changed = people.edit(id_, record.id, people.release, session.ports)
@@ -86,6 +86,14 @@ def _end_pause(session: Session, cluster: ClusterId) -> None:
         return
     session.written.resume(cluster)
     click.echo(f"{cluster} goes on: {people.wake(cluster, session.ports)} slices are looked at.")
+
+
+def _there(records: Sequence[SliceRecord]) -> list[SliceRecord]:
+    """Leave out, aloud, what is gone: there is nothing to be done about it."""
+    for record in records:
+        if record.phase is Phase.GONE:
+            click.echo(f"{record.id} is gone.")
+    return [record for record in records if record.phase is not Phase.GONE]
 
 
 def _who_is_on_it(record: SliceRecord) -> str:

@@ -73,7 +73,7 @@ def ordered(action: Action, record: SliceRecord) -> str:
 def shape(record: SliceRecord) -> str:
     spec = record.spec
     if spec is None:
-        return "not known" if record.verdict is None else "impossible"
+        return "not known" if record.verdict is None else "none: refused"
     how = spec.capacity.reservation or spec.capacity.kind.lower().replace("_", " ")
     hosts = f"{spec.hosts} x {spec.machine_type}"
     return f"{spec.accelerator} {spec.topology}: {hosts}, {spec.chips} chips, {spec.zone}, {how}"

@@ -41,50 +41,52 @@ def over_budget(spec: SliceSpec, namespace: str, held: Held, policy: Policy) -> 
     most = policy.allowed(namespace).chips_per_namespace
     if most is not None and held.in_namespace + spec.chips > most:
         where = f"the namespace {namespace} holds {held.in_namespace} of {most}"
-        return f"chips_per_namespace: this slice has {spec.chips} chips and {where}"
+        return f"policy.chips_per_namespace: this slice has {spec.chips} chips and {where}"
     most = policy.chips_per_cluster
     if most is not None and held.in_cluster + spec.chips > most:
-        return f"chips_per_cluster: this slice has {spec.chips} chips and the cluster holds {held.in_cluster} of {most}"
+        where = f"the cluster holds {held.in_cluster} of {most}"
+        return f"policy.chips_per_cluster: this slice has {spec.chips} chips and {where}"
     return None
 
 
 def _check_account(account: str | None, allowed: Allowed) -> None:
     if account is not None and not _matches(account, allowed.service_accounts):
-        raise NotAllowed(f"{SERVICE_ACCOUNT}: {account} is not allowed: {_choices(allowed.service_accounts)}")
+        raise NotAllowed(
+            f"{SERVICE_ACCOUNT}: {account} is not allowed: {_choices('service_accounts', allowed.service_accounts)}"
+        )
 
 
 def _check_networks(spec: SliceSpec, allowed: Allowed) -> None:
     for network in spec.networks or ():
         if not _matches(str(network), allowed.additional_networks):
-            raise NotAllowed(
-                f"{ADDITIONAL_NETWORKS}: {network} is not allowed: {_choices(allowed.additional_networks)}"
-            )
+            choices = _choices("additional_networks", allowed.additional_networks)
+            raise NotAllowed(f"{ADDITIONAL_NETWORKS}: {network} is not allowed: {choices}")
 
 
 def _check_labels(keys: Iterable[str], allowed: Allowed) -> None:
     for key in keys:
         if not _matches(key, allowed.copied_labels):
-            raise NotAllowed(f"{COPY_LABELS}: {key} is not allowed: {_choices(allowed.copied_labels)}")
+            raise NotAllowed(f"{COPY_LABELS}: {key} is not allowed: {_choices('copied_labels', allowed.copied_labels)}")
 
 
 def _check_capacity(capacity: Capacity, namespace: str, allowed: Allowed) -> None:
     if capacity.kind not in allowed.capacity:
-        choices = _choices([kind.lower() for kind in allowed.capacity])
+        choices = _choices("capacity", [kind.lower() for kind in allowed.capacity])
         raise NotAllowed(f"capacity: {capacity.kind.lower()} is not allowed in namespace {namespace}: {choices}")
     name = capacity.reservation_itself
     if name is not None and not _matches(name, allowed.reservations):
-        choices = _choices(allowed.reservations)
+        choices = _choices("reservations", allowed.reservations)
         raise NotAllowed(f"reservations: {name} is not allowed in namespace {namespace}: {choices}")
 
 
 def _check_size(setting: str, what: str, chips: int, most: int | None) -> None:
     if most is not None and chips > most:
-        raise NotAllowed(f"{setting}: {what} would have {chips} chips, {most} are allowed")
+        raise NotAllowed(f"policy.{setting}: {what} would have {chips} chips, {most} are allowed")
 
 
 def _matches(value: str, patterns: Iterable[str]) -> bool:
     return any(fnmatch.fnmatchcase(value, pattern) for pattern in patterns)
 
 
-def _choices(allowed: Iterable[str]) -> str:
-    return f"the settings allow {', '.join(allowed) or 'none'}"
+def _choices(setting: str, allowed: Iterable[str]) -> str:
+    return f"policy.{setting} of the cluster's settings allows {', '.join(allowed) or 'none'}"

@@ -216,6 +216,16 @@ def test_what_is_released_is_deleted_though_its_jobset_wants_it(stage: Stage) ->
     assert stage.world.backend.ordered(Verb.DELETE) == [record.pool]
 
 
+@pytest.mark.parametrize("verb", ["hold", "release"])
+def test_about_what_is_gone_there_is_nothing_to_be_done(stage: Stage, verb: str) -> None:
+    jobset = serving(stage)
+    stage.world.ends(jobset)
+    stage.world.settle(minutes=10)
+    record = stage.world.record(jobset)
+    assert stage.said(verb, record.id) == f"{record.id} is gone.\n"
+    assert stage.world.record(jobset) == record
+
+
 def test_nothing_is_released_without_somebody_who_says_so(stage: Stage) -> None:
     record = stage.world.record(serving(stage))
     result = stage.slices("release", record.id)

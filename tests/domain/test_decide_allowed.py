@@ -28,7 +28,7 @@ def decided(
 def test_a_create_is_checked_against_the_settings_as_they_are_now() -> None:
     decision = decided(a_record(slot=0), TOO_LARGE)
     assert (decision.record.phase, decision.reason) == (Phase.REFUSED, Reason.NOT_ALLOWED)
-    assert decision.sentence == "chips_per_slice: This slice would have 16 chips, 8 are allowed."
+    assert decision.sentence == "policy.chips_per_slice: This slice would have 16 chips, 8 are allowed."
     assert decision.actions == ()
 
 

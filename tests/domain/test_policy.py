@@ -28,58 +28,60 @@ def policy(**allowed: Any) -> Policy:
             {"service_account": "root@p.iam.gserviceaccount.com"},
             {},
             "tpu-provisioner.cloud.google.com/node-service-account: root@p.iam.gserviceaccount.com is not allowed: "
-            "the settings allow none",
+            "policy.service_accounts of the cluster's settings allows none",
             id="a service account, by default",
         ),
         pytest.param(
             {"service_account": "root@p.iam.gserviceaccount.com"},
             {"service_accounts": ("tpu-*@p.iam.gserviceaccount.com",)},
             "tpu-provisioner.cloud.google.com/node-service-account: root@p.iam.gserviceaccount.com is not allowed: "
-            "the settings allow tpu-*@p.iam.gserviceaccount.com",
+            "policy.service_accounts of the cluster's settings allows tpu-*@p.iam.gserviceaccount.com",
             id="another service account",
         ),
         pytest.param(
             {"networks": (Network("vpc-1", "a"), Network("secret", "b"))},
             {"additional_networks": ("vpc-*:*",)},
             "tpu-provisioner.cloud.google.com/additional-node-networks: secret:b is not allowed: "
-            "the settings allow vpc-*:*",
+            "policy.additional_networks of the cluster's settings allows vpc-*:*",
             id="one network of two",
         ),
         pytest.param(
             {"copied_labels": ("team", "cost")},
             {"copied_labels": ("team",)},
-            "tpu-provisioner.cloud.google.com/copy-labels: cost is not allowed: the settings allow team",
+            "tpu-provisioner.cloud.google.com/copy-labels: cost is not allowed: "
+            "policy.copied_labels of the cluster's settings allows team",
             id="a label",
         ),
         pytest.param(
             {"capacity": SPOT},
             {"capacity": (CapacityKind.ON_DEMAND, CapacityKind.RESERVATION)},
-            "capacity: spot is not allowed in namespace research: the settings allow on_demand, reservation",
+            "capacity: spot is not allowed in namespace research: "
+            "policy.capacity of the cluster's settings allows on_demand, reservation",
             id="a kind of capacity",
         ),
         pytest.param(
             {"capacity": RESERVED},
             {"reservations": ("hall-7", "projects/other/*")},
             "reservations: projects/hall/reservations/r1 is not allowed in namespace research: "
-            "the settings allow hall-7, projects/other/*",
+            "policy.reservations of the cluster's settings allows hall-7, projects/other/*",
             id="a reservation",
         ),
         pytest.param(
             {"hosts": 4, "chips_per_host": 4},
             {"chips_per_slice": 8},
-            "chips_per_slice: This slice would have 16 chips, 8 are allowed",
+            "policy.chips_per_slice: This slice would have 16 chips, 8 are allowed",
             id="chips of a slice",
         ),
         pytest.param(
             {"jobset_chips": 512},
             {"chips_per_jobset": 256},
-            "chips_per_jobset: The JobSet's slices together would have 512 chips, 256 are allowed",
+            "policy.chips_per_jobset: The JobSet's slices together would have 512 chips, 256 are allowed",
             id="chips of a JobSet",
         ),
         pytest.param(
             {"hosts": 4, "chips_per_host": 4},
             {"chips_per_namespace": 15},
-            "chips_per_namespace: This slice would have 16 chips, 15 are allowed",
+            "policy.chips_per_namespace: This slice would have 16 chips, 15 are allowed",
             id="more than the whole namespace may have",
         ),
     ],
@@ -112,20 +114,20 @@ def test_a_namespace_has_its_own_rules_instead() -> None:
 
 
 def test_a_slice_larger_than_the_cluster_may_hold_is_refused_for_good() -> None:
-    with pytest.raises(NotAllowed, match="chips_per_cluster: This slice would have 16 chips, 8 are allowed"):
+    with pytest.raises(NotAllowed, match=r"policy.chips_per_cluster: This slice would have 16 chips, 8 are allowed"):
         check(a_spec(), "research", Policy(chips_per_cluster=8))
 
 
 def test_chips_that_others_hold_are_not_to_be_had() -> None:
     rules = Policy(everyone=Allowed(chips_per_namespace=64))
     over = over_budget(a_spec(), "research", Held(in_namespace=56, in_cluster=56), rules)
-    assert over == "chips_per_namespace: this slice has 16 chips and the namespace research holds 56 of 64"
+    assert over == "policy.chips_per_namespace: this slice has 16 chips and the namespace research holds 56 of 64"
 
 
 def test_other_namespaces_count_for_the_cluster_only() -> None:
     rules = Policy(everyone=Allowed(chips_per_namespace=64), chips_per_cluster=128)
     over = over_budget(a_spec(), "research", Held(in_namespace=0, in_cluster=120), rules)
-    assert over == "chips_per_cluster: this slice has 16 chips and the cluster holds 120 of 128"
+    assert over == "policy.chips_per_cluster: this slice has 16 chips and the cluster holds 120 of 128"
 
 
 limits = st.one_of(st.none(), st.integers(16, 200))

@@ -104,6 +104,7 @@ def test_the_cloud_has_the_same_rows_as_the_local_stack(folder: Path) -> None:
         name: {
             "cluster": None,
             "topic": row.topic,
+            "filter": row.filter,
             "function": row.function,
             "ack_deadline_seconds": row.ack_deadline_seconds,
             "minimum_backoff": f"{row.minimum_backoff_seconds}s",
@@ -137,6 +138,26 @@ def test_who_there_would_be(folder: Path) -> None:
     ]
     assert found["google_service_account_iam_member.nodes"] == ["nodes@shop-project.iam.gserviceaccount.com"]
     assert found["google_cloud_scheduler_job.schedule"] == [schedule.name for schedule in MESSAGING.schedules]
+
+
+def test_accounts_that_pods_may_choose_can_be_acted_as_but_for_patterns(folder: Path) -> None:
+    """The functions could not create nodes that act as one of them otherwise."""
+    file = folder.parent / "clusters" / PROJECT / "blue.yaml"
+    file.write_text(
+        file.read_text()
+        + "policy:\n  service_accounts: [vision@p.iam.gserviceaccount.com, 'tpu-*@p.iam.gserviceaccount.com']\n"
+        + "  namespaces: {research: {service_accounts: [research@p.iam.gserviceaccount.com]}, empty: {}}\n"
+    )
+    assert instances(folder)["google_service_account_iam_member.nodes"] == [
+        "nodes@shop-project.iam.gserviceaccount.com",
+        "research@p.iam.gserviceaccount.com",
+        "vision@p.iam.gserviceaccount.com",
+    ]
+
+
+def test_each_relay_gets_the_news_of_its_own_cluster_only(folder: Path) -> None:
+    found = evaluated(folder, {"filter": 'local.subscriptions["relay-blue"].filter'})
+    assert found["filter"] == 'attributes.cluster = "blue"'
 
 
 def test_every_index_and_every_exception_gets_a_resource_of_its_own(folder: Path) -> None:
