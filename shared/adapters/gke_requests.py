@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
@@ -47,13 +48,18 @@ def create_request(order: PoolOrder) -> CreateNodePoolRequest:
 
 
 def as_rest(request: CreateNodePoolRequest) -> Mapping[str, Any]:
-    """Give the request's node pool as GKE's REST API writes it: camelCase, enums by name, only what is set."""
-    pool: Mapping[str, Any] = NodePool.to_dict(
+    """Give the request's node pool as GKE's REST API writes it: camelCase, enums by name, only what is set.
+
+    In the order of the keys: that of a map in a protocol buffer is another one in each process.
+    """
+    text = NodePool.to_json(
         request.node_pool,
         use_integers_for_enums=False,
         preserving_proto_field_name=False,
+        sort_keys=True,
         always_print_fields_with_no_presence=False,
     )
+    pool: Mapping[str, Any] = json.loads(text)
     return pool
 
 

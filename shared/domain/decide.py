@@ -8,7 +8,7 @@ from typing import assert_never
 
 from shared.domain.clusters import ClusterSettings, Limits
 from shared.domain.decisions import Action, CreatePool, DeletePool, Reason
-from shared.domain.leaving import follow, moved_on
+from shared.domain.leaving import FIRST_HEAR, follow, moved_on
 from shared.domain.observations import (
     Absent,
     Broken,
@@ -289,6 +289,12 @@ def _foreign(record: SliceRecord, seen: Foreign, now: datetime, settings: Cluste
 
 
 def _release(record: SliceRecord, now: datetime, settings: ClusterSettings) -> Decision:
-    """Order the deletion of the current attempt, and go on without it."""
+    """Order the deletion of the current attempt, and go on without it.
+
+    Of a pool that was adopted moments ago nobody has said yet who is on it: it is spared until the relay has.
+    """
+    heard_by = record.ordered_at and record.ordered_at + FIRST_HEAR
+    if record.attempt == 0 and record.hosts_sequence == 0 and heard_by is not None and now < heard_by:
+        return _absent(moved_on(record, spare_until=heard_by), now, settings)
     onward = _absent(moved_on(record, ordered_at=now), now, settings)
     return replace(onward, actions=(DeletePool(record.attempt), *onward.actions))

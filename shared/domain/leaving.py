@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from shared.domain.clusters import Limits
 from shared.domain.decisions import Action, DeletePool
@@ -12,12 +12,19 @@ from shared.domain.facts import Occupant
 from shared.domain.observations import Absent, Broken, Busy, Creating, Foreign, Observation, Running, Unreadable
 from shared.domain.records import Leaving, SliceRecord
 
+FIRST_HEAR = timedelta(minutes=6)
+"""A pool that was found is spared so long: the relay repeats every 5 minutes who is on which hosts."""
+
 
 def moved_on(
-    record: SliceRecord, *, ordered_at: datetime | None = None, occupant: Occupant | None = None
+    record: SliceRecord,
+    *,
+    ordered_at: datetime | None = None,
+    occupant: Occupant | None = None,
+    spare_until: datetime | None = None,
 ) -> SliceRecord:
     """Leave the current attempt behind: its name is never used again."""
-    left = Leaving(attempt=record.attempt, ordered_at=ordered_at, occupant=occupant)
+    left = Leaving(attempt=record.attempt, ordered_at=ordered_at, occupant=occupant, spare_until=spare_until)
     return replace(
         record,
         leaving=(*record.leaving, left),

@@ -182,7 +182,13 @@ def _boot_disk(request: SliceRequest, settings: ClusterSettings) -> str:
             f'pools.boot_disk_type: the cluster\'s settings say "{chosen}", hosts of {kind.label} take '
             f"{' or '.join(kind.boot_disks)}"
         )
-    return chosen or kind.boot_disks[0]
+    disk = chosen or kind.boot_disks[0]
+    if settings.pools.confidential_storage and not disk.startswith("hyperdisk-"):
+        raise DoesNotFit(
+            f"pools.confidential_storage: GKE takes it with a Hyperdisk only, and hosts of {kind.label} get {disk}: "
+            "choose another pools.boot_disk_type, or turn it off"
+        )
+    return disk
 
 
 def _listed(text: str) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 
 from shared.domain.facts import Heartbeat, JobSetState, Question
 from shared.domain.jobsets import JobSetRecord
+from shared.domain.leaving import FIRST_HEAR
 from shared.domain.observations import PoolSeen
 from shared.domain.records import Leaving, Phase, SliceRecord
 from shared.domain.slices import ClusterId, JobSetUid, SliceId
@@ -16,8 +17,6 @@ from shared.domain.slices import ClusterId, JobSetUid, SliceId
 AUDIT_EVERY = timedelta(minutes=15)
 SILENT_AFTER = timedelta(minutes=3)
 """A relay that was not heard for this long is not believed by its silence: nothing follows from it."""
-FIRST_HEAR = timedelta(minutes=6)
-"""A pool that was found is spared so long: the relay repeats every 5 minutes who is on which hosts."""
 LIST_IS_NEWS = timedelta(minutes=5)
 """How long a list of live JobSets may be compared with."""
 

@@ -130,7 +130,8 @@ class PoolsForm(WrittenForm):
     )
     additional_networks: list[_Network] | None = _remedy("a list of NETWORK:SUBNETWORK")
     workload_policy: str | None = _remedy(
-        "a name, in which {topology} may stand for the slice's", pattern=r"^[^{}]*(\{topology\})?[^{}]*$", min_length=1
+        "a name that begins with a letter, in which {topology} may stand for the slice's",
+        pattern=r"^[a-z][-a-z0-9]*(\{topology\})?[-a-z0-9]*$",
     )
     resource_labels: dict[_BillingKey, _BillingValue] | None = _remedy(
         "a map of at most 60, of a-z, 0-9, _ and -, up to 63 characters each, keys beginning with a letter",

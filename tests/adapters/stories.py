@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from shared.domain.clusters import Allowed, Policy, PoolSettings
+from shared.domain.clusters import Allowed, ClusterSettings, Policy, PoolSettings
 from shared.domain.facts import SliceRequest, Toleration
-from shared.domain.slices import Network, SliceSpec, slice_id
+from shared.domain.records import Verdict
+from shared.domain.slices import JobRef, Network, SliceSpec, slice_id
 from shared.domain.specs import Asked, spec_for
 from shared.ports import PoolOrder
 from tests.builders import a_job, a_leader, settings
@@ -32,21 +33,36 @@ def asking(accelerator: str, topology: str, chips: int, **selectors: str) -> Sli
     )
 
 
-def order(request: SliceRequest, **set_: Any) -> PoolOrder:
-    """Order the first attempt for a request, as the flows do."""
-    known = settings(**set_)
-    asked = Asked(job=a_job(), request=request, leader=a_leader(), jobset_chips=0)
-    spec = spec_for(asked, known)
-    assert isinstance(spec, SliceSpec), spec
-    return PoolOrder(
-        cluster_path=known.path,
-        cluster_gke_id=None,
-        slice_id=slice_id(a_job()),
-        attempt=1,
-        job=a_job(),
-        spec=spec,
-        settings=known.pools,
-    )
+@dataclass(frozen=True, slots=True)
+class Story:
+    """What one tenant asks for in one cluster."""
+
+    request: SliceRequest
+    settings: ClusterSettings
+    job: JobRef = field(default_factory=a_job)
+
+    @property
+    def outcome(self) -> SliceSpec | Verdict:
+        return spec_for(Asked(job=self.job, request=self.request, leader=a_leader(), jobset_chips=0), self.settings)
+
+    @property
+    def order(self) -> PoolOrder:
+        """Order the first attempt, as the flows do."""
+        spec = self.outcome
+        assert isinstance(spec, SliceSpec), spec
+        return PoolOrder(
+            cluster_path=self.settings.path,
+            cluster_gke_id=None,
+            slice_id=slice_id(self.job),
+            attempt=1,
+            job=self.job,
+            spec=spec,
+            settings=self.settings.pools,
+        )
+
+
+def story(request: SliceRequest, **set_: Any) -> Story:
+    return Story(request, settings(**set_))
 
 
 def wishing(request: SliceRequest, **wishes: str) -> SliceRequest:
@@ -68,14 +84,21 @@ EVERYTHING = PoolSettings(
     additional_networks=(Network("vpc-2", "subnet-2"),),
     resource_labels={"cost-centre": "research"},
 )
+OTHER_CHOICES = PoolSettings(
+    image_streaming=True,
+    auto_upgrade=False,
+    secure_boot=False,
+    integrity_monitoring=False,
+    workload_policy="wired-{topology}",
+)
 
-STORIES: Mapping[str, PoolOrder] = {
-    "v4-of-several-hosts": order(asking("tpu-v4-podslice", "2x2x4", 4)),
-    "v5e-of-one-host": order(asking("tpu-v5-lite-podslice", "2x2", 4)),
-    "v5e-of-several-hosts": order(V5E),
-    "v5e-device": order(asking("tpu-v5-lite-device", "2x4", 8)),
-    "v5p-reserved": order(asking("tpu-v5p-slice", "4x4x4", 4, **{f"{RESERVATION}-name": "hall-7"})),
-    "v5p-in-a-sub-block-that-another-project-shares": order(
+STORIES: Mapping[str, Story] = {
+    "v4-of-several-hosts": story(asking("tpu-v4-podslice", "2x2x4", 4)),
+    "v5e-of-one-host": story(asking("tpu-v5-lite-podslice", "2x2", 4)),
+    "v5e-of-several-hosts": story(V5E),
+    "v5e-device": story(asking("tpu-v5-lite-device", "2x4", 8)),
+    "v5p-reserved": story(asking("tpu-v5p-slice", "4x4x4", 4, **{f"{RESERVATION}-name": "hall-7"})),
+    "v5p-in-a-sub-block-that-another-project-shares": story(
         asking(
             "tpu-v5p-slice",
             "4x4x4",
@@ -88,33 +111,38 @@ STORIES: Mapping[str, PoolOrder] = {
             },
         )
     ),
-    "v6e-spot": order(asking("tpu-v6e-slice", "4x4", 4, **{SPOT: "true"})),
-    "v6e-eight-chips-in-one-host": order(asking("tpu-v6e-slice", "2x4", 8)),
-    "v6e-eight-chips-in-two-hosts": order(asking("tpu-v6e-slice", "2x4", 4)),
-    "tpu7x-of-one-host": order(asking("tpu7x", "2x2x1", 4)),
-    "tpu7x-of-several-hosts": order(asking("tpu7x", "2x2x2", 4)),
-    "every-setting": order(asking("tpu-v6e-slice", "4x4", 4), pools=EVERYTHING),
-    "forced-on-demand": order(asking("tpu-v6e-slice", "4x4", 4, **{SPOT: "true"}), force_on_demand=True),
-    "a-tenants-wishes": order(
+    "v6e-spot": story(asking("tpu-v6e-slice", "4x4", 4, **{SPOT: "true"})),
+    "v6e-eight-chips-in-one-host": story(asking("tpu-v6e-slice", "2x4", 8)),
+    "v6e-eight-chips-in-two-hosts": story(asking("tpu-v6e-slice", "2x4", 4)),
+    "tpu7x-of-one-host": story(asking("tpu7x", "2x2x1", 4)),
+    "tpu7x-of-several-hosts": story(asking("tpu7x", "2x2x2", 4)),
+    "every-setting": story(asking("tpu-v6e-slice", "4x4", 4), pools=EVERYTHING),
+    "every-other-choice": story(asking("tpu7x", "2x2x2", 4), pools=OTHER_CHOICES),
+    "forced-on-demand": story(asking("tpu-v6e-slice", "4x4", 4, **{SPOT: "true"}), force_on_demand=True),
+    "a-tenants-wishes": story(
         wishing(
             V5E,
             copy_labels="team",
             node_service_account="vision@demo-project.iam.gserviceaccount.com",
             additional_node_networks="vpc-3:subnet-3",
         ),
+        pools=PoolSettings(
+            service_account=EVERYTHING.service_account, additional_networks=EVERYTHING.additional_networks
+        ),
         policy=Policy(everyone=Allowed(service_accounts=("*",), additional_networks=("*",))),
     ),
-    "selectors-of-the-tenants-own": order(
+    "selectors-of-the-tenants-own": story(
         asking(
             "tpu-v5-lite-podslice",
             "4x4",
             4,
             **{
                 "job-key": "6d8a2f",
+                "topology.kubernetes.io/zone": "us-central2-a",
                 "cloud.google.com/gke-tpu-ici-resiliency": "false",
                 "cloud.google.com/gke-location-hint": "cell-a",
             },
         )
     ),
-    "nodes-of-its-own": order(replace(V5E, own_nodes=True)),
+    "nodes-of-its-own": story(replace(V5E, own_nodes=True)),
 }

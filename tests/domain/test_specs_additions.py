@@ -110,3 +110,10 @@ def test_a_disk_that_the_hosts_do_not_take_is_refused_by_its_setting() -> None:
     verdict = verdict_of(a_request(), pools=PoolSettings(boot_disk_type="pd-standard"))
     assert "pools.boot_disk_type" in verdict.sentence
     assert "pd-balanced or pd-ssd" in verdict.sentence
+
+
+def test_confidential_storage_is_refused_where_the_disk_is_none_that_has_it() -> None:
+    safe = PoolSettings(confidential_storage=True)
+    verdict = verdict_of(a_request(), pools=safe)
+    assert "pools.confidential_storage: GKE takes it with a Hyperdisk only" in verdict.sentence
+    assert spec_of(a_request("tpu-v6e-slice", "4x4"), pools=safe).boot_disk == "hyperdisk-balanced"

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from shared.domain.decisions import Reason
-from shared.domain.facts import JobSetState
+from shared.domain.facts import JobSetState, LeaderBound
 from shared.domain.inheritance import LiveJobSet
 from shared.domain.observations import InheritedPool
 from shared.domain.records import Phase
 from shared.domain.slices import ClusterId, PoolName
 from shared.flows.adopt import adopt, survey
 from shared.ports import Permanent, Temporary
-from tests.builders import CLUSTER, a_request
+from tests.builders import CLUSTER, a_request, an_occupant
 from tests.fakes.backend import Verb
 from tests.world import LiveJobSet as Running
 from tests.world import World
@@ -51,6 +51,24 @@ def test_it_is_deleted_when_its_jobset_ends() -> None:
     assert world.backend.ordered(Verb.DELETE) == [POOL]
     assert world.pools == []
     assert (world.record(jobset).phase, world.record(jobset).reason) == (Phase.GONE, Reason.RELEASED)
+
+
+def test_it_is_spared_until_the_relay_has_said_who_is_on_it() -> None:
+    world, jobset = a_cluster_of_tpu_provisioner()
+    adopt(CLUSTER, [as_listed(jobset)], world.ports)
+    other = world.jobset_appears("other")
+    other.bound.add(0)
+    world.settle(minutes=1)
+    world.ends(jobset)
+    world.settle(minutes=2)
+    assert world.pools == [POOL]
+    who = an_occupant("other", jobset_uid=other.ref.uid)
+    world.publish(LeaderBound(slice_id=world.record(jobset).id, attempt=0, occupant=who, bound=True))
+    world.settle(minutes=20)
+    assert world.pools == [POOL]
+    world.ends(other)
+    world.settle(minutes=5)
+    assert world.pools == []
 
 
 def test_it_is_deleted_when_its_jobset_goes_unheard() -> None:

@@ -1,0 +1,22 @@
+"""What the local GKE says to an order, in a cluster that has what the order's settings name."""
+
+from __future__ import annotations
+
+from infra.local.gke.refusals import refusal
+from infra.local.gke.rules import Ask
+from shared.adapters.gke_requests import create_request
+from shared.ports import PoolOrder
+from tests.local.gke.world import DEMO, a_cluster, a_state
+
+
+def why_refused(order: PoolOrder) -> str | None:
+    """Give GKE's words; None: it would make the pool."""
+    assert order.spec is not None
+    cluster = a_cluster(
+        zones=("us-central2-b", order.spec.zone),
+        release_channel="REGULAR" if order.settings.auto_upgrade else None,
+        policies=order.settings.workload_policy.removesuffix("{topology}"),
+    )
+    pool = create_request(order).node_pool
+    no = refusal("CreateNodePool", Ask(state=a_state(cluster), cluster_path=DEMO, name=pool.name, spec=pool))
+    return None if no is None else no.message

@@ -1,0 +1,123 @@
+"""Laws of the requests: true of every slice of the catalogue, under any settings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shared.adapters.gke_requests import as_rest, create_request
+from shared.domain.accelerators import CATALOGUE, ImpossibleShape, legal_topologies, shape_of
+from shared.domain.clusters import PoolSettings
+from shared.domain.facts import SliceRequest
+from shared.domain.pool_labels import MOST_CHARACTERS
+from shared.domain.records import Verdict
+from shared.domain.slices import JobSetUid, Network
+from tests.adapters.local_gke import why_refused
+from tests.adapters.stories import EVERYTHING, KEY, RESERVATION, SPOT, Story, asking, story
+from tests.builders import a_job, settings
+
+NODES_PER_ZONE = 1000  # GKE's limit for one node pool
+CAPACITIES: tuple[dict[str, str], ...] = ({}, {SPOT: "true"}, {f"{RESERVATION}-name": "hall-7"})
+LONGEST = a_job(namespace="n" * 63, jobset="j" * 100, uid=JobSetUid("0" * 36), replicated_job="r" * 63, index=99_999)
+
+
+@dataclass(frozen=True, slots=True)
+class Shaped:
+    """A slice of the catalogue that one zone can hold."""
+
+    accelerator: str
+    topology: str
+    chips: int
+
+    def asked_for(self, **selectors: str) -> SliceRequest:
+        return asking(self.accelerator, self.topology, self.chips, **selectors)
+
+
+def every_shape() -> Iterator[Shaped]:
+    for label, kind in CATALOGUE.items():
+        for topology in legal_topologies(kind):
+            for machine in kind.machines:
+                try:
+                    shape = shape_of(label, topology, machine.chips)
+                except ImpossibleShape:
+                    continue
+                if shape.hosts <= NODES_PER_ZONE:
+                    yield Shaped(label, str(topology), machine.chips)
+
+
+SHAPES = tuple(every_shape())
+
+
+def test_gke_accepts_every_slice_of_the_catalogue() -> None:
+    assert {shape.accelerator for shape in SHAPES} == set(CATALOGUE)
+    refused = {}
+    for shape in SHAPES:
+        for capacity in CAPACITIES:
+            no = why_refused(story(shape.asked_for(**capacity)).order)
+            if no is not None:
+                refused[f"{shape} {capacity}"] = no
+    assert refused == {}
+
+
+words = st.text("abcxyz-_0189", max_size=61).map(lambda middle: f"a{middle}z")
+lengths = st.integers(1, 63)
+labels = st.dictionaries(lengths.map("k".__mul__), lengths.map("v".__mul__), max_size=10)
+networks = st.lists(st.builds(Network, words, words), max_size=2).map(tuple)
+
+
+@st.composite
+def pool_settings(draw: st.DrawFn, disks: tuple[str, ...]) -> PoolSettings:
+    """Give what `slices configure` would take, for an accelerator with these boot disks."""
+    drawn = draw(
+        st.builds(
+            PoolSettings,
+            service_account=st.sampled_from([None, EVERYTHING.service_account]),
+            boot_disk_gb=st.integers(10, 65536),
+            boot_disk_type=st.sampled_from([None, *disks]),
+            boot_disk_kms_key=st.sampled_from([None, KEY]),
+            secondary_boot_disk=st.sampled_from([None, EVERYTHING.secondary_boot_disk]),
+            image_streaming=st.booleans(),
+            max_pods_per_node=st.integers(8, 256),
+            auto_upgrade=st.booleans(),
+            secure_boot=st.booleans(),
+            integrity_monitoring=st.booleans(),
+            network_tags=st.lists(words, max_size=3).map(tuple),
+            additional_networks=networks,
+            workload_policy=st.sampled_from(["tpu-provisioner-{topology}", "wired-{topology}"]),
+            resource_labels=st.dictionaries(words, words, max_size=60),
+        )
+    )
+    hyperdisk = (drawn.boot_disk_type or disks[0]).startswith("hyperdisk-")
+    return replace(drawn, confidential_storage=hyperdisk and drawn.boot_disk_kms_key is not None)
+
+
+@st.composite
+def stories(draw: st.DrawFn) -> Story:
+    shape = draw(st.sampled_from(SHAPES))
+    request = shape.asked_for(**draw(st.sampled_from(CAPACITIES)), **draw(labels))
+    pools = draw(pool_settings(CATALOGUE[shape.accelerator].boot_disks))
+    return Story(request, settings(pools=pools), draw(st.sampled_from([a_job(), LONGEST])))
+
+
+@given(stories())
+def test_what_is_not_refused_for_its_labels_is_a_request_that_gke_accepts(told: Story) -> None:
+    outcome = told.outcome
+    if isinstance(outcome, Verdict):
+        assert f"GKE takes {MOST_CHARACTERS}" in outcome.sentence
+        return
+    pool = create_request(told.order).node_pool
+    assert sum(len(key) + len(value) for key, value in pool.config.labels.items()) <= MOST_CHARACTERS
+    assert pool.initial_node_count * outcome.chips_per_host == outcome.topology.chips
+    assert why_refused(told.order) is None
+
+
+@given(stories())
+def test_the_same_order_gives_the_same_request(told: Story) -> None:
+    if isinstance(told.outcome, Verdict):
+        return
+    one, other = create_request(told.order), create_request(told.order)
+    assert one == other
+    assert as_rest(one) == as_rest(other)
