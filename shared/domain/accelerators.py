@@ -2,8 +2,9 @@
 
 One table. A slice is an accelerator, a topology and the chips that one pod (one host) asks for; from those follow
 the machine type, the number of hosts (chips / chips per host, an exact division) and the placement that GKE wants.
-Sources: GKE's cluster autoscaler (GoogleCloudPlatform/cluster-autoscaler@7d25050, machinetypes/) for labels, machine
-types and chips; xpk@367c838 (system_characteristics.py) for topologies and caps; GKE's release notes for versions.
+Sources: GKE's cluster autoscaler (GoogleCloudPlatform/cluster-autoscaler@7d25050: machinetypes/ for labels, machine
+types, chips and boot disks, reserved.go and os-reserved.yaml for what is left for pods); xpk@367c838
+(system_characteristics.py) for topologies and caps; Google's pages on Ironwood and KubeRay's on v6e for versions.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class MachineType:
     vcpus: int
     memory_gib: int
     allocatable_cpu_milli: int
-    """What a node has left for pods, in thousandths of a CPU: GKE reserves the rest (autoscaler's reserved.go)."""
+    """What a node has left for pods, in thousandths of a CPU: GKE reserves the rest."""
     allocatable_memory_gib: int
     """Likewise, up to GKE 1.36; later versions leave more."""
     single_host: Topology
@@ -153,7 +154,7 @@ CATALOGUE: Mapping[str, Accelerator] = {
         ),
         Accelerator(
             label="tpu7x",
-            generation="v7x",
+            generation="tpu7x",
             machines=(
                 _machine("tpu7x-standard-1t", (1, 56, 248), (55_790, 232), "1x1x1"),
                 _machine("tpu7x-standard-4t", (4, 224, 992), (223_370, 949), "2x2x1", multi_host=True),
@@ -166,8 +167,8 @@ CATALOGUE: Mapping[str, Accelerator] = {
         ),
         Accelerator(
             label="tpu7",
-            generation="v7",
-            machines=(  # what is left for pods: in proportion to tpu7x, whose hosts have the same CPUs
+            generation="tpu7",
+            machines=(  # what is left for pods was computed as the others': no page lists these hosts
                 _machine("tpu7-standard-1t", (1, 56, 240), (55_790, 224), "1x1x1"),
                 _machine("tpu7-standard-4t", (4, 224, 960), (223_370, 918), "2x2x1", multi_host=True),
             ),
@@ -191,20 +192,15 @@ def shape_of(accelerator: str, topology: Topology, chips_per_pod: int) -> Shape:
     """
     kind = accelerator_of(accelerator)
     _refuse_unknown_topology(kind, topology)
-    machine = next((m for m in kind.machines if m.chips == chips_per_pod), None)
+    fitting = {machine.chips: machine for machine in kind.machines if _can_build(machine, topology)}
+    machine = fitting.get(chips_per_pod)
     if machine is None:
-        sizes = _one_of(str(m.chips) for m in kind.machines)
+        sizes = _one_of(str(chips) for chips in fitting)
         raise ImpossibleShape(
-            f"google.com/tpu: {chips_per_pod} chips per pod do not fill a host of {kind.label}: ask for {sizes}"
+            f"google.com/tpu: {chips_per_pod} per pod cannot make {topology} of {kind.label}: ask for {sizes}"
         )
-    if topology == machine.single_host:
-        return Shape(machine=machine, hosts=1, placement=None)
-    if not machine.multi_host or topology.chips < machine.chips:
-        sizes = _one_of(str(m.chips) for m in kind.machines if _can_build(m, topology))
-        raise ImpossibleShape(
-            f"google.com/tpu: {chips_per_pod} chips per pod make no {topology} slice of {kind.label}: ask for {sizes}"
-        )
-    return Shape(machine=machine, hosts=topology.chips // machine.chips, placement=kind.placement)
+    hosts = topology.chips // machine.chips
+    return Shape(machine=machine, hosts=hosts, placement=kind.placement if hosts > 1 else None)
 
 
 def accelerator_of(label: str) -> Accelerator:
@@ -256,8 +252,8 @@ def _refuse_unknown_topology(kind: Accelerator, topology: Topology) -> None:
 
 
 def _nearest(legal: tuple[Topology, ...], chips: int) -> list[Topology]:
-    """Give the three topologies whose number of chips is closest, smallest first."""
-    closest = sorted(legal, key=lambda topology: (abs(topology.chips - chips), topology.chips))[:3]
+    """Give the three topologies whose number of chips is closest, smallest first; of equals the least stretched."""
+    closest = sorted(legal, key=lambda topology: (abs(topology.chips - chips), max(topology.dimensions)))[:3]
     return sorted(closest, key=lambda topology: (topology.chips, topology))
 
 

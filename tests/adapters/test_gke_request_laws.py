@@ -62,6 +62,7 @@ def test_gke_accepts_every_slice_of_the_catalogue() -> None:
     assert refused == {}
 
 
+tags = st.text("abcxyz-0189", max_size=61).map(lambda middle: f"a{middle}z")
 words = st.text("abcxyz-_0189", max_size=61).map(lambda middle: f"a{middle}z")
 lengths = st.integers(1, 63)
 labels = st.dictionaries(lengths.map("k".__mul__), lengths.map("v".__mul__), max_size=10)
@@ -84,14 +85,14 @@ def pool_settings(draw: st.DrawFn, disks: tuple[str, ...]) -> PoolSettings:
             auto_upgrade=st.booleans(),
             secure_boot=st.booleans(),
             integrity_monitoring=st.booleans(),
-            network_tags=st.lists(words, max_size=3).map(tuple),
+            network_tags=st.lists(tags, max_size=3).map(tuple),
             additional_networks=networks,
             workload_policy=st.sampled_from(["tpu-provisioner-{topology}", "wired-{topology}"]),
             resource_labels=st.dictionaries(words, words, max_size=60),
         )
     )
-    hyperdisk = (drawn.boot_disk_type or disks[0]).startswith("hyperdisk-")
-    return replace(drawn, confidential_storage=hyperdisk and drawn.boot_disk_kms_key is not None)
+    balanced = (drawn.boot_disk_type or disks[0]) == "hyperdisk-balanced"
+    return replace(drawn, confidential_storage=balanced and drawn.boot_disk_kms_key is not None)
 
 
 @st.composite

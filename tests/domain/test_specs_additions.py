@@ -115,5 +115,5 @@ def test_a_disk_that_the_hosts_do_not_take_is_refused_by_its_setting() -> None:
 def test_confidential_storage_is_refused_where_the_disk_is_none_that_has_it() -> None:
     safe = PoolSettings(confidential_storage=True)
     verdict = verdict_of(a_request(), pools=safe)
-    assert "pools.confidential_storage: GKE takes it with a Hyperdisk only" in verdict.sentence
+    assert "pools.confidential_storage: GKE takes it with hyperdisk-balanced only" in verdict.sentence
     assert spec_of(a_request("tpu-v6e-slice", "4x4"), pools=safe).boot_disk == "hyperdisk-balanced"

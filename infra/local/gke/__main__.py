@@ -36,6 +36,12 @@ def _arguments() -> argparse.ArgumentParser:
     parser.add_argument("--zones", help="comma-separated; default: LOCATION-b, or the location if it is a zone")
     parser.add_argument("--release-channel", choices=["RAPID", "REGULAR", "STABLE", "none"], default="REGULAR")
     parser.add_argument("--version", default="1.34.1-gke.3084001")
+    parser.add_argument(
+        "--workload-policies",
+        default="tpu-provisioner-",
+        metavar="BEGINNING",
+        help="of their names, one for each topology of tpu7x; none: there are none",
+    )
     parser.add_argument("--concurrent-operations", type=int, default=5, help="per cluster; 429 beyond")
     parser.add_argument("--kubernetes", metavar="URL", help="plain-http API server; else KUBECONFIG, else no Nodes")
     parser.add_argument("--operations-topic", metavar="projects/P/topics/T", help="of the log sink; else none")
@@ -58,6 +64,7 @@ def _cluster(path: str, arguments: argparse.Namespace) -> Cluster:
         release_channel=None if arguments.release_channel == "none" else arguments.release_channel,
         version=arguments.version,
         concurrent_operations=arguments.concurrent_operations,
+        policies=None if arguments.workload_policies == "none" else arguments.workload_policies,
     )
 
 

@@ -1,8 +1,10 @@
 """Buttons for people and demos: HTTP and JSON on a port of its own.
 
-GET  /pools /hosts /operations /faults /calls
+GET  /pools /hosts /operations /faults /calls /policies
 POST /faults      {"kind": "stockout", "method": "CreateNodePool", "zone": null, "pools": ".*", "times": 1}
 DELETE /faults    forget them all
+POST /policies    {"cluster": PATH, "name": NAME, "topology": "2x2x2"}: a workload policy where the cluster is
+DELETE /policies  {"cluster": PATH, "name": NAME}: there is none of that name any more
 POST /operations  {"cluster": PATH, "kind": "UPGRADE_MASTER", "seconds": 10}: excludes node pool operations
 POST /hosts/break {"pool": NAME, "host": NAME or null}: NotReady, one host (the first, if not named)
 POST /hosts/heal  {"pool": NAME}: Ready again
@@ -26,7 +28,9 @@ from infra.local.gke import lifecycle
 from infra.local.gke.control_plane import ControlPlane
 from infra.local.gke.hosts import appearances
 from infra.local.gke.lifecycle import Moment
-from infra.local.gke.state import CLUSTER_KINDS, Fault, Kind, Pool, State
+from infra.local.gke.machines import dimensions
+from infra.local.gke.paths import policy_path
+from infra.local.gke.state import CLUSTER_KINDS, Cluster, Fault, Kind, Pool, State
 
 Body = Mapping[str, Any]
 Reply = dict[str, Any]
@@ -118,16 +122,49 @@ def _forget_faults(plane: ControlPlane, _: Body) -> Reply:
     return _faults(plane, {})
 
 
+def _policies(plane: ControlPlane, _: Body) -> Reply:
+    state, _now = plane.look()
+    rules = {path: cluster.policies for path, cluster in state.clusters.items()}
+    return {"beginnings": rules, "exceptions": state.policies}
+
+
+def _make_policy(plane: ControlPlane, body: Body) -> Reply:
+    topology = str(body["topology"])
+    if dimensions(topology) is None:
+        raise UnknownThingError(f"no topology: {topology}")
+    return _put_policy(plane, body, topology)
+
+
+def _remove_policy(plane: ControlPlane, body: Body) -> Reply:
+    return _put_policy(plane, body, None)
+
+
+def _put_policy(plane: ControlPlane, body: Body, topology: str | None) -> Reply:
+    name = str(body["name"])
+
+    def put(state: State, _: Moment) -> State:
+        return state.with_policy(policy_path(_cluster(state, body).path, name), topology)
+
+    plane.change(put)
+    return _policies(plane, {})
+
+
+def _cluster(state: State, body: Body) -> Cluster:
+    path = str(body.get("cluster", ""))
+    if path not in state.clusters:
+        raise UnknownThingError(f"no such cluster: {path}")
+    return state.clusters[path]
+
+
 def _operate_cluster(plane: ControlPlane, body: Body) -> Reply:
     kind = CLUSTER_KINDS.get(body.get("kind", "UPGRADE_MASTER"))
-    cluster, seconds = str(body.get("cluster", "")), float(body.get("seconds", 10))
+    seconds = float(body.get("seconds", 10))
     if kind is None:
         raise UnknownThingError(f"kinds of operations on a cluster: {', '.join(CLUSTER_KINDS)}")
 
     def begin(state: State, moment: Moment) -> State:
-        if cluster not in state.clusters:
-            raise UnknownThingError(f"no such cluster: {cluster}")
-        return lifecycle.begin_on_cluster(state, cluster, kind, moment.now + seconds, moment)
+        cluster = _cluster(state, body)
+        return lifecycle.begin_on_cluster(state, str(cluster.path), kind, moment.now + seconds, moment)
 
     plane.change(begin)
     return _operations(plane, {})
@@ -182,6 +219,9 @@ BUTTONS: Mapping[tuple[str, str], Button] = {
     ("GET", "/calls"): _calls,
     ("POST", "/faults"): _order_fault,
     ("DELETE", "/faults"): _forget_faults,
+    ("GET", "/policies"): _policies,
+    ("POST", "/policies"): _make_policy,
+    ("DELETE", "/policies"): _remove_policy,
     ("POST", "/operations"): _operate_cluster,
     ("POST", "/hosts/break"): _on_pool(_break),
     ("POST", "/hosts/heal"): _on_pool(_heal),

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from google.cloud.container_v1 import NodeTaint
+from google.cloud.container_v1 import NodeTaint, WorkloadMetadataConfig
 
 from infra.local.gke.paths import parse_cluster
 from infra.local.gke.state import Host, Pool, State
@@ -17,8 +17,7 @@ _EFFECTS = {
     NodeTaint.Effect.PREFER_NO_SCHEDULE: "PreferNoSchedule",
     NodeTaint.Effect.NO_EXECUTE: "NoExecute",
 }
-
-
+_GKE_METADATA = WorkloadMetadataConfig.Mode.GKE_METADATA
 _RESERVED = {
     "projects": "reservation-project",
     "reservations": "reservation-name",
@@ -112,10 +111,13 @@ def _ready_condition(seen: Appearance) -> Manifest:
 def _labels(host: Host, pool: Pool) -> dict[str, str]:
     machine = pool.machine
     region = host.zone.rpartition("-")[0]
-    spot = {"cloud.google.com/gke-spot": "true"} if pool.spec.config.spot else {}
+    config = pool.spec.config
+    spot = {"cloud.google.com/gke-spot": "true"} if config.spot else {}
+    metadata_server = {"iam.gke.io/gke-metadata-server-enabled": "true"}  # [doc:how-to/workload-identity]
     return {
-        **dict(pool.spec.config.labels),
+        **dict(config.labels),
         **spot,
+        **(metadata_server if config.workload_metadata_config.mode == _GKE_METADATA else {}),
         **_reservation(pool),
         **_placement(pool),
         "kubernetes.io/hostname": host.name,

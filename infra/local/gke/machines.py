@@ -177,6 +177,12 @@ def is_multi_host(machine: Machine, topology: str) -> bool:
     return edges in _BELOW_A_CUBE or (cubes and list(edges) == sorted(edges))
 
 
+def is_tpu7x(topology: str) -> bool:
+    """Whether tpu7x comes in this topology, on one host or on several."""
+    kinds = [machine for machine in MACHINES.values() if machine.accelerator == "tpu7x"]
+    return any(topology == kind.single_host or is_multi_host(kind, topology) for kind in kinds)
+
+
 def host_count(machine: Machine, topology: str) -> int:
     """[CA NumNodesFromTopology]: VMs of a slice."""
     return math.prod(dimensions(topology) or (0,)) // machine.chips

@@ -57,6 +57,11 @@ def pool_path(cluster: str, name: str) -> str:
     return f"{cluster}/nodePools/{name}"
 
 
+def policy_path(cluster: ClusterPath, name: str) -> str:
+    """Name a resource policy of Compute Engine in the cluster's project and region."""
+    return f"projects/{cluster.project}/regions/{cluster.region}/resourcePolicies/{name}"
+
+
 def link(path: str, project_number: int) -> str:
     """GKE's links carry the project's number, not its id (gcloud output in kubeflow/pipelines#673)."""
     _, _, rest = path.split("/", 2)

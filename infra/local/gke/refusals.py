@@ -9,6 +9,8 @@ from collections.abc import Mapping
 
 from infra.local.gke.codes import Code
 from infra.local.gke.config_rules import CONFIG_RULES
+from infra.local.gke.field_rules import FIELD_RULES
+from infra.local.gke.label_rules import LABEL_RULES
 from infra.local.gke.rules import Ask, Refusal, Rule, first_refusal
 from infra.local.gke.shape_rules import SHAPE_RULES
 from infra.local.gke.state import CLUSTER_KINDS
@@ -92,7 +94,9 @@ TOO_MANY_OPERATIONS = Rule(
 RULES: Mapping[str, tuple[Rule, ...]] = {
     "CreateNodePool": (
         CLUSTER_UNKNOWN,
+        *FIELD_RULES,
         *SHAPE_RULES,
+        *LABEL_RULES,
         *CONFIG_RULES,
         CLUSTER_BUSY,
         POOL_BUSY,

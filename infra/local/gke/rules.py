@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from google.cloud.container_v1 import NodePool
 
 from infra.local.gke.codes import Code
-from infra.local.gke.machines import MACHINES, Machine, dimensions
+from infra.local.gke.machines import MACHINES, Machine
 from infra.local.gke.paths import pool_path
 from infra.local.gke.state import Cluster, State
 
@@ -59,9 +59,7 @@ class Ask:
     @property
     def policy_topology(self) -> str | None:
         """What the named workload policy wires hosts to; None: there is no such policy."""
-        name = str(self.spec.placement_policy.policy_name)
-        topology = name.removeprefix(self.cluster.policies)
-        return topology if name != topology and dimensions(topology) is not None else None
+        return self.state.policy_topology(self.cluster, str(self.spec.placement_policy.policy_name))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

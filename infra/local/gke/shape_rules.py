@@ -6,6 +6,7 @@ from google.cloud.container_v1 import NodePool
 
 from infra.local.gke.codes import Code
 from infra.local.gke.machines import COVERED_FAMILIES, MACHINES, dimensions, host_count, is_multi_host, is_single_host
+from infra.local.gke.policy_rules import POLICY_RULES
 from infra.local.gke.rules import OURS, Ask, Rule
 
 _NAME = r"(?:[a-z](?:[-a-z0-9]{0,38}[a-z0-9])?)"
@@ -48,37 +49,6 @@ def _machine_not_covered(ask: Ask) -> str | None:
 def _machine_unknown(ask: Ask) -> str | None:
     kind = ask.spec.config.machine_type
     return None if kind in MACHINES else f'Invalid machine type "{kind}" in zone "{ask.zones[0]}": GCE_NOT_FOUND'
-
-
-def _policy_unknown(ask: Ask) -> str | None:
-    name = ask.spec.placement_policy.policy_name
-    if not name or ask.policy_topology is not None:
-        return None
-    path = ask.cluster.path
-    return f"The resource policy projects/{path.project}/regions/{path.region}/resourcePolicies/{name} was not found."
-
-
-def _policy_not_taken(ask: Ask) -> str | None:
-    named = bool(ask.spec.placement_policy.policy_name)
-    if named and ask.machine.name.startswith("ct6e-"):
-        return "Workload policies for v6e are not implemented by the local GKE."
-    if named and (not ask.machine.by_policy or is_single_host(ask.machine, ask.topology)):
-        return f'Placement policy_name is not supported for single-host or machine type "{ask.machine.name}".'
-    return None
-
-
-def _policy_and_more(ask: Ask) -> str | None:
-    policy = ask.spec.placement_policy
-    both = policy.policy_name and (policy.tpu_topology or policy.type_)
-    return "placement_policy.policy_name excludes type and tpu_topology." if both else None
-
-
-def _policy_missing(ask: Ask) -> str | None:
-    policy = ask.spec.placement_policy
-    several = ask.spec.initial_node_count > 1 or bool(policy.tpu_topology)
-    if not (ask.machine.by_policy and several) or policy.policy_name:
-        return None
-    return f'Multi-host node pools of machine type "{ask.machine.name}" require a workload policy.'
 
 
 def _topology_malformed(ask: Ask) -> str | None:
@@ -180,34 +150,7 @@ SHAPE_RULES = (
         words="keras-team/kinetic#305",
         check=_machine_unknown,
     ),
-    Rule(
-        name="policy-unknown",
-        code=Code.INVALID_ARGUMENT,
-        fact="[py-gke PlacementPolicy.policy_name] must exist in the project and region",
-        words=OURS,
-        check=_policy_unknown,
-    ),
-    Rule(
-        name="policy-not-taken",
-        code=Code.INVALID_ARGUMENT,
-        fact="[xpk requires_workload_policy] only tpu7x of several hosts",
-        words=OURS,
-        check=_policy_not_taken,
-    ),
-    Rule(
-        name="policy-and-more",
-        code=Code.INVALID_ARGUMENT,
-        fact="[xpk] a workload policy and a topology exclude each other",
-        words=OURS,
-        check=_policy_and_more,
-    ),
-    Rule(
-        name="policy-missing",
-        code=Code.INVALID_ARGUMENT,
-        fact="[xpk, ctk, CA, doc:tpu-ironwood] tpu7x of several hosts",
-        words=OURS,
-        check=_policy_missing,
-    ),
+    *POLICY_RULES,
     Rule(
         name="topology-malformed",
         code=Code.INVALID_ARGUMENT,

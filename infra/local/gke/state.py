@@ -9,8 +9,8 @@ from google.cloud.container_v1 import NodePool
 from google.cloud.container_v1 import Operation as Wire
 
 from infra.local.gke.codes import Code
-from infra.local.gke.machines import Machine
-from infra.local.gke.paths import ClusterPath
+from infra.local.gke.machines import Machine, is_tpu7x
+from infra.local.gke.paths import ClusterPath, policy_path
 
 CLUSTER_KINDS = {
     "UPGRADE_MASTER": Wire.Type.UPGRADE_MASTER,
@@ -52,10 +52,11 @@ class Cluster:
     release_channel: str | None = "REGULAR"
     version: str = "1.34.1-gke.3084001"
     concurrent_operations: int = 5
-    policies: str = "tpu-provisioner-"
+    policies: str | None = "tpu-provisioner-"
     """The beginning of the names of the workload policies in the project and region; the topology is the rest of one.
 
-    One for each topology, as TPU Provisioner's script makes them [peer docs/ironwood-policy-bootstrap.sh].
+    One for each topology of tpu7x, as TPU Provisioner's script makes them [peer docs/ironwood-policy-bootstrap.sh].
+    None: there are none. `State.policies` has the exceptions.
     """
 
 
@@ -163,7 +164,10 @@ class Fault:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """`nodes`: name and life of every host whose Node stands in the Kubernetes API, as last seen there."""
+    """`nodes`: name and life of every host whose Node stands in the Kubernetes API, as last seen there.
+
+    `policies`: by path, the topology of a workload policy that is not as its cluster's rule has it; None: removed.
+    """
 
     clusters: Mapping[str, Cluster]
     pace: Pace = field(default_factory=Pace)
@@ -173,6 +177,20 @@ class State:
     hosts: Mapping[str, Host] = field(default_factory=dict)
     nodes: frozenset[tuple[str, int]] = frozenset()
     faults: tuple[Fault, ...] = ()
+    policies: Mapping[str, str | None] = field(default_factory=dict)
+
+    def policy_topology(self, cluster: Cluster, name: str) -> str | None:
+        """Say what a workload policy in the cluster's project and region wires; None: there is no such policy."""
+        path = policy_path(cluster.path, name)
+        if path in self.policies:
+            return self.policies[path]
+        if cluster.policies is None or not name.startswith(cluster.policies):
+            return None
+        topology = name.removeprefix(cluster.policies)
+        return topology if is_tpu7x(topology) else None
+
+    def with_policy(self, path: str, topology: str | None) -> Self:
+        return replace(self, policies={**self.policies, path: topology})
 
     def with_pool(self, pool: Pool) -> Self:
         return replace(self, pools={**self.pools, pool.path: pool})

@@ -8,7 +8,7 @@ from google.cloud import container_v1 as gke
 
 from infra.local.gke.buttons import press
 from infra.local.gke.codes import Code
-from tests.local.gke.world import DEMO, World, a_pool, pool_path
+from tests.local.gke.world import DEMO, Policy, World, a_pool, pool_path
 
 Status = gke.NodePool.Status
 
@@ -174,11 +174,36 @@ def test_a_master_upgrade_excludes_node_pool_operations_while_it_lasts() -> None
         ("POST /hosts/break", {"pool": "other"}),
         ("POST /hosts/break", {"pool": "pool", "host": "other"}),
         ("POST /operations", {"cluster": "other"}),
+        ("POST /policies", {"cluster": "other", "name": "mine", "topology": "2x2x2"}),
+        ("POST /policies", {"cluster": DEMO, "name": "mine", "topology": "large"}),
+        ("POST /policies", {"cluster": DEMO, "topology": "2x2x2"}),
+        ("DELETE /policies", {"cluster": DEMO}),
         ("POST /operations", {"cluster": DEMO, "kind": "CREATE_NODE_POOL"}),
     ],
 )
 def test_a_button_for_what_is_not_there_is_refused(button: str, body: dict[str, Any]) -> None:
     assert _refused(_running(), button, **body)[0] == 400
+
+
+def _wired(name: str) -> gke.NodePool:
+    return a_pool(placement_policy=Policy(policy_name=name), config={"machine_type": "tpu7x-standard-4t"})
+
+
+def test_a_workload_policy_is_there_once_it_is_made() -> None:
+    world = World()
+    missing = world.create_refused(_wired("mine"))
+    path = "projects/demo-project/regions/us-central2/resourcePolicies/mine"
+    assert (missing.rule, missing.message) == ("policy-unknown", f"The resource '{path}' was not found")
+    made = _press(world, "POST /policies", cluster=DEMO, name="mine", topology="2x2x2")
+    assert made == {"beginnings": {DEMO: "tpu-provisioner-"}, "exceptions": {path: "2x2x2"}}
+    world.create(_wired("mine"))
+
+
+def test_a_workload_policy_that_was_removed_is_there_no_more_and_the_others_are() -> None:
+    world = World()
+    _press(world, "DELETE /policies", cluster=DEMO, name="tpu-provisioner-2x2x2")
+    assert world.create_refused(_wired("tpu-provisioner-2x2x2")).rule == "policy-unknown"
+    assert world.create_refused(_wired("tpu-provisioner-2x2x4")).rule == "size-is-not-the-slice"
 
 
 def test_a_repair_is_refused_while_the_pool_is_under_an_operation() -> None:

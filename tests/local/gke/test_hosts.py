@@ -2,10 +2,14 @@
 
 import re
 
+import pytest
 from google.cloud import container_v1 as gke
 
 from infra.local.gke.paths import instance_names, instance_stem
-from tests.local.gke.world import World, a_pool, a_single_host
+from tests.local.gke.world import Policy, World, a_pool, a_single_host
+
+_CLOUD = "cloud.google.com"
+_SPECIFIC = gke.ReservationAffinity.Type.SPECIFIC_RESERVATION
 
 
 def _usable(pool: gke.NodePool | None = None) -> World:
@@ -39,6 +43,60 @@ def test_a_single_host_is_labelled_with_its_machines_topology() -> None:
     (node,) = world.nodes.nodes.values()
     assert node["metadata"]["labels"]["cloud.google.com/gke-tpu-topology"] == "2x4"
     assert node["metadata"]["labels"]["cloud.google.com/gke-spot"] == "true"
+
+
+def test_a_tpu7x_slice_is_labelled_with_the_topology_and_the_name_of_its_workload_policy() -> None:
+    policy = Policy(policy_name="tpu-provisioner-2x2x2")
+    world = _usable(a_pool(config={"machine_type": "tpu7x-standard-4t"}, placement_policy=policy))
+    assert len(world.nodes.nodes) == 2
+    for node in world.nodes.nodes.values():
+        labels = node["metadata"]["labels"]
+        assert {key: labels[f"{_CLOUD}/{key}"] for key in ("gke-tpu-accelerator", "gke-tpu-topology")} == {
+            "gke-tpu-accelerator": "tpu7x",
+            "gke-tpu-topology": "2x2x2",
+        }
+        assert labels[f"{_CLOUD}/gke-accelerator-count"] == "4"
+        assert labels[f"{_CLOUD}/placement-policy-name"] == "tpu-provisioner-2x2x2"
+        assert node["status"]["capacity"] == {"cpu": "224", "memory": "992Gi", "pods": "110", "google.com/tpu": "4"}
+
+
+@pytest.mark.parametrize(
+    ("value", "labels"),
+    [
+        ("hall", {"reservation-name": "hall"}),
+        ("projects/p/reservations/hall", {"reservation-project": "p", "reservation-name": "hall"}),
+        ("hall/reservationBlocks/b", {"reservation-name": "hall", "reservation-blocks": "b"}),
+        (
+            "projects/p/reservations/hall/reservationBlocks/b/reservationSubBlocks/s",
+            {
+                "reservation-project": "p",
+                "reservation-name": "hall",
+                "reservation-blocks": "b",
+                "reservation-subblocks": "s",
+            },
+        ),
+    ],
+)
+def test_a_node_says_which_reservation_it_is_from(value: str, labels: dict[str, str]) -> None:
+    reservation = gke.ReservationAffinity(
+        consume_reservation_type=_SPECIFIC, key="compute.googleapis.com/reservation-name", values=[value]
+    )
+    (node,) = _usable(a_single_host(config={"reservation_affinity": reservation})).nodes.nodes.values()
+    seen = {key.removeprefix(f"{_CLOUD}/"): text for key, text in node["metadata"]["labels"].items()}
+    assert {key: text for key, text in seen.items() if key.startswith("reservation-")} == labels
+
+
+def test_a_spot_node_has_its_label_and_the_taint_it_was_ordered_with() -> None:
+    taint = gke.NodeTaint(key=f"{_CLOUD}/gke-spot", value="true", effect=gke.NodeTaint.Effect.NO_SCHEDULE)
+    (node,) = _usable(a_single_host(config={"spot": True, "taints": [taint]})).nodes.nodes.values()
+    assert node["metadata"]["labels"][f"{_CLOUD}/gke-spot"] == "true"
+    assert {"key": f"{_CLOUD}/gke-spot", "value": "true", "effect": "NoSchedule"} in node["spec"]["taints"]
+
+
+def test_a_node_with_the_metadata_server_says_so() -> None:
+    mode = gke.WorkloadMetadataConfig(mode=gke.WorkloadMetadataConfig.Mode.GKE_METADATA)
+    (node,) = _usable(a_single_host(config={"workload_metadata_config": mode})).nodes.nodes.values()
+    assert node["metadata"]["labels"]["iam.gke.io/gke-metadata-server-enabled"] == "true"
 
 
 def test_a_ready_node_has_the_tpu_taint_and_the_pools() -> None:

@@ -1,6 +1,28 @@
+"""The machines and topologies, against the table of what is documented."""
+
+import csv
+from pathlib import Path
+
 import pytest
 
 from infra.local.gke.machines import MACHINES, Machine, host_count, is_multi_host, is_single_host
+
+TABLE = Path(__file__).parents[2] / "data" / "tpu_catalogue.tsv"
+
+
+def test_gke_makes_every_documented_slice_of_the_documented_hosts() -> None:
+    with TABLE.open(newline="") as table:
+        rows = [row for row in csv.DictReader(table, delimiter="\t") if "explicit request only" not in row["source"]]
+    assert {row["machine_type"] for row in rows} == MACHINES.keys()
+    for row in rows:
+        machine, topology = MACHINES[row["machine_type"]], row["topology"]
+        makes = is_single_host if row["host_kind"] == "single" else is_multi_host
+        assert makes(machine, topology), row
+        assert (host_count(machine, topology), machine.chips) == (int(row["vms"]), int(row["chips_per_vm"])), row
+        assert machine.accelerator == row["accelerator_label"], row
+        assert row["policy_kind"].startswith("workload-policy") == (
+            machine.by_policy and row["host_kind"] == "multi"
+        ), row
 
 
 @pytest.mark.parametrize(
@@ -14,6 +36,9 @@ from infra.local.gke.machines import MACHINES, Machine, host_count, is_multi_hos
         ("ct5lp-hightpu-4t", "2x4", 2),
         ("ct5lp-hightpu-4t", "16x16", 64),
         ("ct6e-standard-4t", "4x8", 8),
+        ("tpu7x-standard-4t", "2x2x2", 2),
+        ("tpu7x-standard-4t", "16x24x24", 2304),
+        ("tpu7-standard-4t", "4x8x8", 64),
     ],
 )
 def test_a_larger_slice_has_as_many_hosts_as_its_chips_need(machine: str, topology: str, hosts: int) -> None:
@@ -40,6 +65,10 @@ def test_every_machine_is_a_slice_of_its_own(machine: Machine) -> None:
         pytest.param("ct5lp-hightpu-8t", "4x4", id="a machine of single hosts only"),
         pytest.param("ct5l-hightpu-4t", "2x4", id="a device, not a pod slice"),
         pytest.param("ct6e-standard-1t", "2x2", id="one-chip machines"),
+        pytest.param("tpu7x-standard-4t", "16x24x28", id="more than 144 cubes"),
+        pytest.param("tpu7-standard-4t", "4x4x20", id="more than 4 cubes"),
+        pytest.param("tpu7x-standard-1t", "2x2x2", id="one-chip machines of tpu7x"),
+        pytest.param("tpu7x-standard-4t", "4x4", id="flat for tpu7x"),
         pytest.param("ct4p-hightpu-4t", "2x2x0", id="no chips"),
         pytest.param("ct4p-hightpu-4t", "", id="no topology"),
     ],

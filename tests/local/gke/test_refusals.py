@@ -8,6 +8,7 @@ import pytest
 from google.cloud import container_v1 as gke
 
 from infra.local.gke.codes import Code
+from infra.local.gke.paths import ClusterPath, policy_path
 from infra.local.gke.refusals import RULES, refusal
 from infra.local.gke.rules import OURS, Ask, Refusal
 from infra.local.gke.state import Operation, State
@@ -42,8 +43,12 @@ def _placed(**policy: Any) -> gke.NodePool:
 V7X = "tpu7x-standard-4t"
 
 
-def _by_policy(name: str, **policy: Any) -> gke.NodePool:
-    return a_pool(placement_policy=Policy(policy_name=name, **policy), config={"machine_type": V7X})
+def _by_policy(name: str, machine: str = V7X, **policy: Any) -> gke.NodePool:
+    return a_pool(placement_policy=Policy(policy_name=name, **policy), config={"machine_type": machine})
+
+
+def _policy_elsewhere(name: str) -> State:
+    return a_state().with_policy(policy_path(ClusterPath("demo-project", "us-east5", "demo"), name), "2x2x2")
 
 
 def _compact(topology: str, **changes: Any) -> gke.NodePool:
@@ -56,6 +61,14 @@ def _tainted(*taints: gke.NodeTaint) -> gke.NodePool:
 
 def _reserved(kind: int, key: str = "", *values: str) -> gke.ReservationAffinity:
     return gke.ReservationAffinity(consume_reservation_type=kind, key=key, values=values)
+
+
+def _from(*reservation: str) -> gke.NodePool:
+    return _configured(reservation_affinity=_reserved(_Reserve.SPECIFIC_RESERVATION, RESERVATION, *reservation))
+
+
+def _cache(image: str) -> gke.SecondaryBootDisk:
+    return gke.SecondaryBootDisk(mode=gke.SecondaryBootDisk.Mode.CONTAINER_IMAGE_CACHE, disk_image=image)
 
 
 def _during(kind: int, *targets: str, limit: int = 5) -> State:
@@ -74,13 +87,22 @@ def _with_pool() -> State:
 
 
 TAINT = gke.NodeTaint(key="team", value="a", effect=gke.NodeTaint.Effect.NO_SCHEDULE)
+IMAGE = "projects/p/global/images/i"
+POLICY = policy_path(ClusterPath("demo-project", "us-central2", "demo"), "tpu-provisioner-2x2x2")
 KEY = "projects/p/locations/l/keyRings/r/cryptoKeys/k"
 RESERVATION = "compute.googleapis.com/reservation-name"
+SECOND = {"network": "second", "subnetwork": "second-b"}
 ELSEWHERE = "projects/demo-project/locations/us-central2/clusters/other"
 
 CASES = (
     Case("another cluster", "cluster-unknown", a_pool(), cluster=ELSEWHERE),
     Case("a cluster of another location", "cluster-unknown", a_pool(), cluster=DEMO.replace("central2", "east5")),
+    Case("confidential nodes", "field-not-covered", _configured(confidential_nodes={"enabled": True})),
+    Case("a sandbox", "field-not-covered", _configured(sandbox_config={"type_": gke.SandboxConfig.Type.GVISOR})),
+    Case("a pod range", "field-not-covered", a_pool(network_config={"pod_range": "pods"})),
+    Case(
+        "as many hosts as there are", "field-not-covered", a_pool(best_effort_provisioning={"min_provision_nodes": 1})
+    ),
     Case("a name of 41 characters", "pool-name", a_pool("p" * 41)),
     Case("a name with capitals", "pool-name", a_pool("Pool")),
     Case("a name that starts with a digit", "pool-name", a_pool("1-pool")),
@@ -96,18 +118,66 @@ CASES = (
     Case("a TPU machine of no such size", "machine-type-unknown", _configured(machine_type="ct5lp-hightpu-3t")),
     Case("a workload policy that is not there", "policy-unknown", _by_policy("mine")),
     Case("a workload policy of no topology", "policy-unknown", _by_policy("tpu-provisioner-large")),
+    Case("a workload policy that wires nothing tpu7x has", "policy-unknown", _by_policy("tpu-provisioner-4x2x2")),
+    Case("a workload policy of another region", "policy-unknown", _by_policy("mine"), _policy_elsewhere("mine")),
+    Case(
+        "a workload policy that was removed",
+        "policy-unknown",
+        _by_policy("tpu-provisioner-2x2x2"),
+        a_state().with_policy(POLICY, None),
+    ),
+    Case(
+        "a workload policy where there are none",
+        "policy-unknown",
+        _by_policy("tpu-provisioner-2x2x2"),
+        a_state(a_cluster(policies=None)),
+    ),
+    Case("a workload policy for v6e", "policy-for-v6e-not-covered", _by_policy("mine", "ct6e-standard-4t")),
     Case("a workload policy for v4", "policy-not-taken", _placed(policy_name="tpu-provisioner-2x2x2")),
     Case("a workload policy for one host", "policy-not-taken", _by_policy("tpu-provisioner-2x2x1")),
+    Case(
+        "a workload policy for one tpu7 host",
+        "policy-not-taken",
+        _by_policy("tpu-provisioner-2x2x1", "tpu7-standard-4t"),
+    ),
+    Case(
+        "a workload policy for hosts of one chip",
+        "policy-not-taken",
+        _by_policy("tpu-provisioner-2x2x2", "tpu7x-standard-1t"),
+    ),
     Case(
         "a workload policy and a topology",
         "policy-and-more",
         _by_policy("tpu-provisioner-2x2x2", type_=Policy.Type.COMPACT, tpu_topology="2x2x2"),
     ),
-    Case("v7 of two hosts, COMPACT", "policy-missing", _compact("2x2x2", config={"machine_type": V7X})),
+    Case(
+        "a workload policy and its topology",
+        "policy-and-more",
+        _by_policy("tpu-provisioner-2x2x2", tpu_topology="2x2x2"),
+    ),
+    Case("v7 of two hosts, COMPACT", "compact-for-v7", _compact("2x2x2", config={"machine_type": V7X})),
+    Case(
+        "tpu7 of two hosts, COMPACT", "compact-for-v7", _compact("2x2x2", config={"machine_type": "tpu7-standard-4t"})
+    ),
+    Case(
+        "v7 of two hosts, a topology alone",
+        "policy-missing",
+        a_pool(placement_policy=Policy(tpu_topology="2x2x2"), config={"machine_type": V7X}),
+    ),
     Case(
         "v7 of two hosts, nothing said", "policy-missing", a_pool(placement_policy=None, config={"machine_type": V7X})
     ),
-    Case("v7 of a topology that is none", "topology-illegal-for-the-machine", _by_policy("tpu-provisioner-4x2x2")),
+    Case(
+        "v7 wired as none is",
+        "topology-illegal-for-the-machine",
+        _by_policy("mine"),
+        a_state().with_policy(POLICY.replace("tpu-provisioner-2x2x2", "mine"), "4x2x2"),
+    ),
+    Case(
+        "tpu7 of eight cubes",
+        "topology-illegal-for-the-machine",
+        _by_policy("tpu-provisioner-8x8x8", "tpu7-standard-4t"),
+    ),
     Case("v7 with too few hosts", "size-is-not-the-slice", _by_policy("tpu-provisioner-2x2x4")),
     Case("a topology in words", "topology-malformed", _compact("2 by 2")),
     Case("a topology of four dimensions", "topology-malformed", _compact("2x2x2x2")),
@@ -159,9 +229,15 @@ CASES = (
         "label-set-by-gke",
         _configured(labels={"cloud.google.com/gke-tpu-accelerator": "tpu-v4-podslice"}),
     ),
+    Case("spot's label", "label-set-by-gke", _configured(labels={"cloud.google.com/gke-spot": "true"})),
+    Case("a name under gke-", "label-set-by-gke", _configured(labels={"cloud.google.com/gke-mine": "a"})),
+    Case("a compute class", "label-set-by-gke", _configured(labels={"cloud.google.com/compute-class": "a"})),
+    Case("a reservation's label", "label-set-by-gke", _configured(labels={"cloud.google.com/reservation-name": "a"})),
     Case("many long labels", "labels-too-long", _labelled(**{f"label{n}": "v" * 60 for n in range(16)})),
     Case("a resource label with a dot", "resource-label-syntax", _configured(resource_labels={"job": "a.b"})),
     Case("a resource label with capitals", "resource-label-syntax", _configured(resource_labels={"Job": "a"})),
+    Case("a resource label that starts with a digit", "resource-label-syntax", _configured(resource_labels={"1a": ""})),
+    Case("a resource label of 64", "resource-label-syntax", _configured(resource_labels={"a": "a" * 64})),
     Case(
         "65 resource labels",
         "resource-label-syntax",
@@ -170,6 +246,11 @@ CASES = (
     Case("a taint without effect", "taint-syntax", _tainted(gke.NodeTaint(key="team", value="a"))),
     Case("a taint without key", "taint-syntax", _tainted(gke.NodeTaint(effect=TAINT.effect))),
     Case("the same taint twice", "taint-twice", _tainted(TAINT, TAINT)),
+    Case("a taint's value with a space", "taint-syntax", _tainted(gke.NodeTaint(key="a", value="b c", effect=1))),
+    Case("a tag with capitals", "network-tag", _configured(tags=["Nodes"])),
+    Case("a tag with an underscore", "network-tag", _configured(tags=["tpu", "tpu_nodes"])),
+    Case("a tag of 64 characters", "network-tag", _configured(tags=["t" * 64])),
+    Case("65 tags", "network-tag", _configured(tags=[f"tag-{n}" for n in range(65)])),
     Case("33 KB of metadata", "metadata-too-large", _configured(metadata={"script": "x" * 33_000})),
     Case(
         "auto-upgrade off in a channel",
@@ -186,6 +267,11 @@ CASES = (
         "disk-type-of-another-family",
         _configured(machine_type="ct5p-hightpu-4t", boot_disk=gke.BootDisk(disk_type="pd-standard")),
     ),
+    Case(
+        "a persistent disk for v7",
+        "disk-type-of-another-family",
+        a_single_host(config={"machine_type": V7X, "disk_type": "pd-ssd"}),
+    ),
     Case("a disk of 9 GB", "disk-too-small", _configured(disk_size_gb=9)),
     Case("a key by its name alone", "kms-key", _configured(boot_disk_kms_key="my-key")),
     Case("confidential storage without a key", "confidential-storage", _configured(enable_confidential_storage=True)),
@@ -197,12 +283,22 @@ CASES = (
     Case(
         "a secondary disk by its name alone",
         "secondary-boot-disk",
-        _configured(secondary_boot_disks=[{"disk_image": "images"}], gcfs_config={"enabled": True}),
+        _configured(secondary_boot_disks=[_cache("images")], gcfs_config={"enabled": True}),
+    ),
+    Case(
+        "a secondary disk of a family of images",
+        "secondary-boot-disk",
+        _configured(secondary_boot_disks=[_cache("projects/p/global/images/family/f")], gcfs_config={"enabled": True}),
+    ),
+    Case(
+        "a secondary disk for nothing",
+        "secondary-boot-disk",
+        _configured(secondary_boot_disks=[gke.SecondaryBootDisk(disk_image=IMAGE)], gcfs_config={"enabled": True}),
     ),
     Case(
         "a secondary disk without image streaming",
         "secondary-boot-disk",
-        _configured(secondary_boot_disks=[{"disk_image": "projects/p/global/images/i"}]),
+        _configured(secondary_boot_disks=[_cache(IMAGE)]),
     ),
     Case("a person for a service account", "service-account-format", _configured(service_account="me@example.com")),
     Case("spot and preemptible", "spot-and-preemptible", _configured(spot=True, preemptible=True)),
@@ -212,20 +308,19 @@ CASES = (
         _configured(spot=True, reservation_affinity=_reserved(_Reserve.SPECIFIC_RESERVATION, RESERVATION, "mine")),
     ),
     Case(
-        "a specific reservation without a name",
-        "reservation-affinity",
-        _configured(reservation_affinity=_reserved(_Reserve.SPECIFIC_RESERVATION, RESERVATION)),
+        "spot from whatever reservation there is",
+        "spot-with-reservation",
+        _configured(spot=True, reservation_affinity=_reserved(_Reserve.ANY_RESERVATION)),
     ),
+    Case("a specific reservation without a name", "reservation-affinity", _from()),
     Case(
         "a specific reservation under another key",
         "reservation-affinity",
         _configured(reservation_affinity=_reserved(_Reserve.SPECIFIC_RESERVATION, "reservation", "mine")),
     ),
-    Case(
-        "a reservation's name that is none",
-        "reservation-affinity",
-        _configured(reservation_affinity=_reserved(_Reserve.SPECIFIC_RESERVATION, RESERVATION, "My Own")),
-    ),
+    Case("a reservation's name that is none", "reservation-affinity", _from("My Own")),
+    Case("a sub-block of no block", "reservation-affinity", _from("hall/reservationSubBlocks/s")),
+    Case("a project and no reservation", "reservation-affinity", _from("projects/p")),
     Case(
         "any reservation, and a name",
         "reservation-affinity",
@@ -236,12 +331,26 @@ CASES = (
         "max-pods",
         a_pool(max_pods_constraint=gke.MaxPodsConstraint(max_pods_per_node=300)),
     ),
+    Case("7 pods per node", "max-pods", a_pool(max_pods_constraint=gke.MaxPodsConstraint(max_pods_per_node=7))),
+    Case(
+        "an additional subnetwork without network",
+        "networks",
+        a_pool(network_config={"additional_node_network_configs": [{"subnetwork": "second"}]}),
+    ),
     Case(
         "an additional network without subnetwork",
         "networks",
         a_pool(network_config={"additional_node_network_configs": [{"network": "second"}]}),
     ),
     Case("DRANET on v4", "networks", a_pool(network_config={"accelerator_network_profile": "auto"})),
+    Case(
+        "DRANET beside an additional network",
+        "networks",
+        a_single_host(
+            config={"machine_type": V7X},
+            network_config={"accelerator_network_profile": "auto", "additional_node_network_configs": [SECOND]},
+        ),
+    ),
     Case(
         "queued, from any reservation",
         "queued-with-reservation",
@@ -305,18 +414,52 @@ ACCEPTED: dict[str, Callable[[], gke.NodePool]] = {
     "a single v4 host": a_single_host,
     "three single v5e hosts": lambda: a_single_host(config={"machine_type": "ct5lp-hightpu-4t"}),
     "a v5e slice of 2x4 on two hosts": lambda: _compact("2x4", config={"machine_type": "ct5lp-hightpu-4t"}),
+    "a tpu7x slice": lambda: _by_policy("tpu-provisioner-2x2x2"),
+    "a tpu7 slice": lambda: _by_policy("tpu-provisioner-2x2x2", "tpu7-standard-4t"),
+    "a single tpu7x host": lambda: a_single_host(config={"machine_type": V7X}),
+    "a single tpu7 host of one chip": lambda: a_single_host(config={"machine_type": "tpu7-standard-1t"}),
+    "DRANET on tpu7x": lambda: a_single_host(
+        config={"machine_type": V7X, "labels": {"cloud.google.com/gke-networking-dra-driver": "true"}},
+        network_config={"accelerator_network_profile": "auto"},
+    ),
     "a v6e slice": lambda: _compact("4x4", initial_node_count=4, config={"machine_type": "ct6e-standard-4t"}),
     "the zone left to the cluster": lambda: a_pool(locations=[]),
     "labels of ours and of Kueue": lambda: _configured(
         labels={"google.com/tpu-slice-id": "a", "kueue.x-k8s.io/queue-name": "tpu", "node.kubernetes.io/x": ""}
     ),
+    "the two labels of GKE's that TPU Provisioner sets": lambda: _configured(
+        labels={"cloud.google.com/gke-tpu-ici-resiliency": "false", "cloud.google.com/gke-location-hint": "cell"}
+    ),
+    "taints of every effect": lambda: _tainted(*(gke.NodeTaint(key="team", value="a", effect=e) for e in (1, 2, 3))),
+    "spot and its taint": lambda: _configured(
+        spot=True, taints=[gke.NodeTaint(key="cloud.google.com/gke-spot", value="true", effect=TAINT.effect)]
+    ),
     "spot without a reservation": lambda: _configured(
         spot=True, reservation_affinity=_reserved(_Reserve.NO_RESERVATION)
     ),
-    "a block of a shared reservation": lambda: _configured(
-        reservation_affinity=_reserved(
-            _Reserve.SPECIFIC_RESERVATION, RESERVATION, "projects/p/reservations/r/reservationBlocks/b"
-        )
+    "a reservation by its name": lambda: _from("r"),
+    "a reservation of another project": lambda: _from("projects/p/reservations/r"),
+    "a block of a reservation": lambda: _from("r/reservationBlocks/b"),
+    "a block of a shared reservation": lambda: _from("projects/p/reservations/r/reservationBlocks/b"),
+    "a sub-block of a shared reservation": lambda: _from(
+        "projects/p/reservations/r/reservationBlocks/b/reservationSubBlocks/s"
+    ),
+    "disks with everything": lambda: _configured(
+        disk_type="hyperdisk-balanced",
+        disk_size_gb=200,
+        boot_disk_kms_key=KEY,
+        enable_confidential_storage=True,
+        secondary_boot_disks=[_cache(IMAGE)],
+        gcfs_config={"enabled": True},
+    ),
+    "64 resource labels": lambda: _configured(resource_labels={f"label-{n}": "a_1-b" for n in range(64)}),
+    "tags, shielded VMs, the metadata server and another network": lambda: a_pool(
+        config={
+            "tags": ["tpu", "t" * 63],
+            "shielded_instance_config": {"enable_secure_boot": True, "enable_integrity_monitoring": True},
+            "workload_metadata_config": {"mode": gke.WorkloadMetadataConfig.Mode.GKE_METADATA},
+        },
+        network_config={"additional_node_network_configs": [SECOND]},
     ),
     "auto-upgrade as the channel wants it": lambda: a_pool(
         management=gke.NodeManagement(auto_upgrade=True, auto_repair=True)
@@ -357,6 +500,21 @@ def test_auto_upgrade_may_be_off_outside_release_channels() -> None:
             "largest-size-is-not-the-slice",
             "Maximum node count 0 is not a valid size of TPU pod slice with topology 2x2x2",
         ),
+        (
+            "label-set-by-gke",
+            (
+                'Node labels with key "cloud.google.com/compute-class" are managed by GKE or Kubernetes and must not '
+                "be manually specified."
+            ),
+        ),
+        (
+            "compact-for-v7",
+            (
+                "Creation of a managed instance group with tpu7x-standard-4t machine type with placement policy is "
+                "not supported. Use workload policy instead."
+            ),
+        ),
+        ("network-tag", f"Invalid tag {'t' * 64}: must be no more than 63 characters."),
         ("label-of-kubernetes", "Applying kubernetes label is not allowed: node-role.kubernetes.io/tpu."),
         (
             "auto-upgrade-in-a-release-channel",

@@ -191,6 +191,15 @@ def test_the_program_makes_nodes_in_a_cluster_and_ends_on_a_signal() -> None:
         assert process.wait(timeout=5) == 0
 
 
+def test_the_program_is_told_which_workload_policies_there_are() -> None:
+    with _program("--workload-policies", "none") as (_, _address, buttons):
+        assert _call(f"{buttons}/policies") == {"beginnings": {DEMO: None}, "exceptions": {}}
+        _call(f"{buttons}/policies", "POST", cluster=DEMO, name="mine", topology="2x2x2")
+        _call(f"{buttons}/policies", "DELETE", cluster=DEMO, name="mine")
+        path = "projects/demo-project/regions/us-central2/resourcePolicies/mine"
+        assert _call(f"{buttons}/policies")["exceptions"] == {path: None}
+
+
 def test_the_program_publishes_the_end_of_an_operation_to_the_sinks_topic(
     pubsub_emulator: str, project_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
