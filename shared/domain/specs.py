@@ -185,8 +185,8 @@ def _boot_disk(request: SliceRequest, settings: ClusterSettings) -> str:
     disk = chosen or kind.boot_disks[0]
     if settings.pools.confidential_storage and disk != "hyperdisk-balanced":
         raise DoesNotFit(
-            f"pools.confidential_storage: GKE takes it with hyperdisk-balanced only, and hosts of {kind.label} get {disk}: "
-            "choose another pools.boot_disk_type, or turn it off"
+            f"pools.confidential_storage: GKE takes it with hyperdisk-balanced only, and hosts of {kind.label} get "
+            f"{disk}: choose another pools.boot_disk_type, or turn it off"
         )
     return disk
 
