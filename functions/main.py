@@ -13,7 +13,7 @@ from shared.adapters import logs
 from shared.ports import Desk, Ports
 from shared.settings import Settings
 
-logs.configure()
+logs.configure(os.environ.get("GOOGLE_CLOUD_PROJECT", ""))
 
 
 @cache

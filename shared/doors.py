@@ -18,8 +18,10 @@ import structlog
 from shared.domain.slices import ClusterId, SliceId
 from shared.flows.receive import receive
 from shared.flows.reconcile import Reconciled, reconcile
+from shared.flows.report import Reported
 from shared.flows.sweep import sweep
 from shared.ports import Desk, Permanent, Ports, Rejection, Temporary
+from shared.wire import reports
 from shared.wire.envelopes import Incoming, cluster_of, incoming
 from shared.wire.messages import decode_fact, decode_nudge
 from shared.wire.operations import ended_operation
@@ -27,6 +29,7 @@ from shared.wire.operations import ended_operation
 log = structlog.stdlib.get_logger()
 
 OPERATIONS_TOPIC = "cloud-operations"
+ABOUT = ("jobset", "jobset_uid", "slice")
 BODY_KEPT = 2000  # characters of a rejected message
 
 
@@ -46,7 +49,7 @@ def receive_door(event: Event, desk: Desk) -> None:
         cluster = cluster_of(message.topic)
         fact = decode_fact(message.data, message.attributes)
         receive(fact, cluster, desk)
-        about = {key: message.attributes[key] for key in ("jobset", "slice") if key in message.attributes}
+        about = {key: message.attributes[key] for key in ABOUT if key in message.attributes}
         log.info("fact.received", kind=type(fact).__name__, cluster=cluster, **about)
 
     _answer(event, serve, desk)
@@ -70,6 +73,8 @@ def sweep_door(event: Event, ports: Ports) -> None:
     def serve(_: Incoming) -> None:
         swept = sweep(ports)
         log.info("sweep.done", nudged=swept.nudged, asked=swept.asked, adopted=swept.adopted)
+        for reported in swept.reported:
+            _log_report(reported)
         if swept.left_out:
             log.error("sweep.too_many_orphans", left_out=swept.left_out)
         for failure in swept.failures:
@@ -99,12 +104,25 @@ def _log_decision(done: Reconciled) -> None:
         cluster=record.job.cluster,
         slice=record.id,
         jobset=f"{record.job.namespace}/{record.job.jobset}",
+        jobset_uid=record.job.uid,
         reason=decision.reason,
         sentence=decision.sentence,
         phase=record.phase,
         phase_before=done.before.phase,
         attempt=record.attempt,
+        operation=record.operation,
         actions=[f"{type(action).__name__} {action.attempt}" for action in decision.actions],
+    )
+
+
+def _log_report(reported: Reported) -> None:
+    jobset, report = reported.jobset, reported.report
+    log.info(
+        "jobset.reported",
+        cluster=jobset.cluster,
+        jobset=f"{jobset.namespace}/{jobset.name}",
+        jobset_uid=jobset.uid,
+        **reports.document(report),
     )
 
 

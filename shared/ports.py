@@ -10,7 +10,7 @@ from typing import Any, Generic, NewType, Protocol, TypeVar
 from shared.domain.clusters import ClusterSettings, PoolSettings
 from shared.domain.facts import Question
 from shared.domain.governor import Budget, Governor, Slot
-from shared.domain.jobsets import JobSetRecord
+from shared.domain.jobsets import JobSetRecord, Report
 from shared.domain.observations import InheritedPool, Observation, Outcome, PoolSeen
 from shared.domain.records import SliceRecord, Transition
 from shared.domain.slices import ClusterId, JobRef, JobSetUid, PoolName, SliceId, SliceSpec, pool_name
@@ -91,6 +91,9 @@ class SliceStore(Protocol):
 
     def due_jobsets(self, now: datetime, most: int) -> tuple[JobSetRecord, ...]:
         """Read the JobSets of all clusters with `due_at` at or before now, the longest due first."""
+
+    def due_reports(self, now: datetime, most: int) -> tuple[JobSetRecord, ...]:
+        """Read the JobSets of all clusters with `report_due_at` at or before now, the longest due first."""
 
     def queued_slices(self, cluster: ClusterId, most: int) -> tuple[SliceRecord, ...]:
         """Read the slices in phase QUEUED, those that wait longest first."""
@@ -228,6 +231,19 @@ class SliceUpdate:
     transition: Transition
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobSetUpdate:
+    """What is told to the cluster about a JobSet: becomes one Kubernetes Event, renewed while it lasts."""
+
+    namespace: str
+    name: str
+    uid: JobSetUid
+    report: Report
+    at: datetime
+    times: int
+    """How many times the JobSet was told about, this one included."""
+
+
 class Bus(Protocol):
     """Messages out. Returns once they are taken; Temporary where they are not."""
 
@@ -236,6 +252,9 @@ class Bus(Protocol):
 
     def tell(self, cluster: ClusterId, updates: Collection[SliceUpdate]) -> None:
         """Tell the cluster's relay what became of slices."""
+
+    def report(self, cluster: ClusterId, updates: Collection[JobSetUpdate]) -> None:
+        """Tell the cluster's relay how JobSets stand."""
 
     def ask(self, cluster: ClusterId, questions: Collection[Question]) -> None:
         """Ask the cluster's relay to look at JobSets."""

@@ -38,7 +38,7 @@ from tests.fakes.bus import FakeBus
 from tests.fakes.clock import FakeClock
 from tests.fakes.store import FakeStore
 
-EFFECTS = {"commit", "reject", "nudge", "tell", "ask", "create", "delete"}
+EFFECTS = {"commit", "reject", "nudge", "tell", "report", "ask", "create", "delete"}
 
 
 class Crash(BaseException):

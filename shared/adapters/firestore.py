@@ -30,6 +30,7 @@ from google.cloud.firestore_v1.types import WriteResult
 from shared.adapters.firestore_queries import (
     CLUSTERS,
     DUE_JOBSETS,
+    DUE_REPORTS,
     DUE_SLICES,
     EVERY_SLICE,
     HELD_IN_CLUSTER,
@@ -101,6 +102,9 @@ class FirestoreStore:
 
     def due_jobsets(self, now: datetime, most: int) -> tuple[JobSetRecord, ...]:
         return self._first(JobSetRecord, most, DUE_JOBSETS, now)
+
+    def due_reports(self, now: datetime, most: int) -> tuple[JobSetRecord, ...]:
+        return self._first(JobSetRecord, most, DUE_REPORTS, now)
 
     def queued_slices(self, cluster: ClusterId, most: int) -> tuple[SliceRecord, ...]:
         return self._first(SliceRecord, most, QUEUED_SLICES, cluster, Phase.QUEUED.value)

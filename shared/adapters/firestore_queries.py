@@ -34,6 +34,7 @@ class Query:
 
 DUE_SLICES = Query(collection="slices", where=(("due_at", "<="),), order="due_at")
 DUE_JOBSETS = Query(collection="jobsets", where=(("due_at", "<="),), order="due_at")
+DUE_REPORTS = Query(collection="jobsets", where=(("report_due_at", "<="),), order="report_due_at")
 QUEUED_SLICES = Query(collection="slices", where=(("job.cluster", "=="), ("phase", "==")), order="since")
 KEPT_SLICES = Query(collection="slices", where=(("job.cluster", "=="), ("phase", "in")), order="__name__")
 EVERY_SLICE = Query(collection="slices", where=(("job.cluster", "=="),), order="__name__")
@@ -47,6 +48,7 @@ HELD_IN_NAMESPACE = Query(collection="slices", where=(("job.cluster", "=="), ("j
 QUERIES = (
     DUE_SLICES,
     DUE_JOBSETS,
+    DUE_REPORTS,
     QUEUED_SLICES,
     KEPT_SLICES,
     EVERY_SLICE,
@@ -64,7 +66,7 @@ UNINDEXED: Mapping[str, tuple[str, ...]] = {
     "accepted": ("limits", "pod_to_node_labels", "policy", "pools", "reservation_zones"),
     "clusters": ("limits", "note", "pod_to_node_labels", "policy", "pools", "reservation_zones"),
     "governors": ("shortages",),
-    "jobsets": ("wants",),
+    "jobsets": ("report", "wants"),
     "rejected": ("body", "why"),
     "slices": ("leaving", "note", "occupant", "pinned", "sentence", "spec", "transitions", "verdict"),
     "watches": ("uids",),

@@ -1,34 +1,56 @@
 """Logs as Cloud Logging reads them from standard output: one JSON line per event.
 
-Source of the special keys `severity`, `message` and `logging.googleapis.com/trace`: Cloud Logging's documentation of
-structured logging.
+Source of the special keys `severity`, `message`, `time` and `logging.googleapis.com/trace`: Cloud Logging's
+documentation of structured logging.
+
+A line about a JobSet has the JobSet's UID as the id of its trace (both are 32 hexadecimal digits): whoever knows the
+JobSet knows the trace, from the relay's publish to the node pool, and nothing need be carried along.
 """
 
 from __future__ import annotations
 
+import hashlib
 import logging
-import sys
+import re
 from collections.abc import MutableMapping
+from functools import partial
 from typing import Any
 
 import structlog
 
+_TRACE = re.compile(r"[0-9a-f]{32}")
 
-def configure() -> None:
-    """Write every event as one JSON line to standard output."""
+
+def configure(project: str) -> None:
+    """Write every event as one JSON line to standard output; `project`: where the traces are."""
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
             _severity,
+            partial(_traced, project),
             structlog.processors.TimeStamper(fmt="iso", utc=True, key="time"),
             structlog.processors.ExceptionRenderer(structlog.tracebacks.ExceptionDictTransformer(show_locals=False)),
             structlog.processors.EventRenamer("message"),
             structlog.processors.JSONRenderer(),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
-        logger_factory=structlog.PrintLoggerFactory(sys.stdout),
+        logger_factory=structlog.PrintLoggerFactory(),
         cache_logger_on_first_use=False,
     )
+
+
+def trace_of(project: str, jobset_uid: str) -> str:
+    """Name the trace of a JobSet; a UID that is no UUID stands for itself as a digest."""
+    digits = jobset_uid.replace("-", "").lower()
+    if not _TRACE.fullmatch(digits):
+        digits = hashlib.sha256(jobset_uid.encode()).hexdigest()[:32]
+    return f"projects/{project}/traces/{digits}"
+
+
+def _traced(project: str, _: object, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    if uid := event.get("jobset_uid"):
+        event["logging.googleapis.com/trace"] = trace_of(project, str(uid))
+    return event
 
 
 def _severity(_: object, method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:

@@ -10,8 +10,8 @@ from google.cloud.pubsub_v1 import PublisherClient
 
 from shared.domain.facts import Question
 from shared.domain.slices import ClusterId, SliceId
-from shared.ports import SliceUpdate, Temporary
-from shared.wire.messages import Message, encode_nudge, encode_question, encode_update
+from shared.ports import JobSetUpdate, SliceUpdate, Temporary
+from shared.wire.messages import Message, encode_nudge, encode_question, encode_report, encode_update
 
 NUDGES = "nudges"
 SLICE_UPDATES = "slice-updates"
@@ -38,6 +38,9 @@ class PubSubBus:
 
     def tell(self, cluster: ClusterId, updates: Collection[SliceUpdate]) -> None:
         self._say(SLICE_UPDATES, (encode_update(cluster, update) for update in updates))
+
+    def report(self, cluster: ClusterId, updates: Collection[JobSetUpdate]) -> None:
+        self._say(SLICE_UPDATES, (encode_report(cluster, update) for update in updates))
 
     def ask(self, cluster: ClusterId, questions: Collection[Question]) -> None:
         self._say(SLICE_UPDATES, (encode_question(cluster, question) for question in questions))

@@ -15,10 +15,13 @@ from shared.cli.listing import documents
 from shared.cli.screen import console
 from shared.cli.session import Session
 from shared.domain.decisions import Reason
+from shared.domain.jobsets import Report
 from shared.domain.records import SliceRecord
-from shared.flows.people import find
+from shared.flows.people import find, find_jobset
 from shared.flows.reconcile import Explained, explain
+from shared.flows.report import stands
 from shared.ports import Permanent, Ports
+from shared.wire.reports import document
 
 
 @click.command(name="explain", short_help="One slice: where it stands, why, and what comes next.")
@@ -27,7 +30,7 @@ from shared.ports import Permanent, Ports
 @click.option("--output", "-o", type=click.Choice(["text", "json", "yaml"]), default="text", show_default=True)
 @click.pass_obj
 def explain_command(session: Session, name: str, cluster: str | None, output: str) -> None:
-    """Explain a slice, or every slice of a JobSet: looks at all that the functions look at, and does nothing.
+    """Explain a slice, or why a JobSet waits: looks at all that the functions look at, and does nothing.
 
     NAME is a slice, a node pool, NAMESPACE/JOB or NAMESPACE/JOBSET.
 
@@ -36,16 +39,33 @@ def explain_command(session: Session, name: str, cluster: str | None, output: st
     slices explain tpu-llama-workers-0-oahqlz77blgqd -o json
     """  # noqa: D301 - click's mark for lines to leave as they are
     ports, id_ = session.ports, session.cluster(cluster)
-    found = [explain(id_, record.id, ports) for record in find(id_, name, ports.store)]
-    explained = [each for each in found if each is not None]
-    if not explained:
+    jobset = find_jobset(id_, name, ports.store) if "/" in name else None
+    report = stands(jobset, ports) if jobset else None
+    names = jobset.wants if jobset else [record.id for record in find(id_, name, ports.store)]
+    explained = [each for slice_ in names if (each := explain(id_, slice_, ports)) is not None]
+    if not (explained or report):
         raise Permanent(f'no slice is called "{name}" in {id_} any more')
     if output == "text":
-        for each in explained:
-            console().print("\n".join(_text(each, ports)), soft_wrap=True)
+        texts = [*([_report_text(name, report, ports)] if report else []), *(_text(each, ports) for each in explained)]
+        for lines in texts:
+            console().print("\n".join(lines), soft_wrap=True)
         return
-    shown = {"slices": [_document(each) for each in explained]}
+    shown = {"report": document(report) if report else None, "slices": [_document(each) for each in explained]}
     click.echo(json.dumps(shown, indent=2) if output == "json" else yaml.safe_dump(shown, sort_keys=False).rstrip())
+
+
+def _report_text(name: str, report: Report, ports: Ports) -> Iterator[str]:
+    now = ports.clock.now()
+    yield name
+    yield f"{report.outlook} for {words.span(now - report.since)}: {report.sentence}"
+    for wait in report.waits:
+        yield f"  {wait.count} x {wait.phase}, {wait.reason}, since {words.clock(wait.since, now)}: {wait.says}"
+        yield f"    Jobs: {', '.join(wait.jobs)}{', ...' if wait.count > len(wait.jobs) else ''}"
+        if wait.until is not None:
+            yield f"    Next try: {words.moment(wait.until, now)}"
+        if wait.remedy:
+            yield f"    {wait.remedy}"
+    yield ""
 
 
 def _document(explained: Explained) -> dict[str, Any]:

@@ -150,15 +150,15 @@ def _specs(fact: SlicesWanted, settings: ClusterSettings) -> Callable[[Claim], S
 def changed(
     fact: JobSetChanged | Answer, known: JobSetRecord | None, now: datetime, cluster: ClusterId
 ) -> JobSetRecord | None:
-    """Say what a JobSet's new state changes; None when it is late news, or nothing that we ever served.
+    """Say what a JobSet's new state changes; None when it is late news.
 
-    A suspension is remembered even of a JobSet that we never served: wants older than it may be on their way.
+    A JobSet is remembered though it wants nothing yet: who asks why it waits is told, older wants are known for late
+    news, and the audit counts the JobSets that the relay counts.
     """
-    if known is None:
-        return None if fact.state is JobSetState.ACTIVE else _remember(fact.jobset, None, fact.state, now, cluster)
-    if _is_late(fact.jobset, known, fact.state):
+    if known is not None and _is_late(fact.jobset, known, fact.state):
         return None
-    return _remember(fact.jobset, known, fact.state, now, cluster)
+    record = _remember(fact.jobset, known, fact.state, now, cluster)
+    return replace(record, queue=fact.queue) if isinstance(fact, JobSetChanged) else record
 
 
 def counted(fact: HostsChanged, record: SliceRecord, now: datetime) -> SliceRecord | None:
@@ -241,6 +241,11 @@ def _remember(
         wants=known.wants if known else {},
         state_since=known.state_since if known is not None and same else now,
         seen_at=now,
+        queue=known.queue if known else "",
+        report=known.report if known else None,
+        report_due_at=now,
+        reported_at=known.reported_at if known else None,
+        times_told=known.times_told if known else 0,
         due_at=now,
         expire_at=now + TOMBSTONE_TTL if state.ended else None,
     )

@@ -130,6 +130,8 @@ class JobSetChanged:
 
     jobset: JobSetRef
     state: JobSetState
+    queue: str = ""
+    """The Kueue queue that its label names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+from shared.domain.jobsets import JobSetRecord
 from shared.domain.records import Phase, SliceRecord
 from shared.domain.slices import ClusterId, SliceId
 from shared.flows.again import again
@@ -25,6 +26,12 @@ def find(cluster: ClusterId, name: str, store: SliceStore) -> tuple[SliceRecord,
     if not found:
         raise Permanent(f'no slice is called "{name}" in {cluster}: see `slices list --cluster {cluster} --all`')
     return kept or found
+
+
+def find_jobset(cluster: ClusterId, name: str, store: SliceStore) -> JobSetRecord | None:
+    """Find a JobSet that is not over by its name, `namespace/name`."""
+    live = (stored.value for stored in store.live_jobsets(cluster))
+    return next((jobset for jobset in live if f"{jobset.namespace}/{jobset.name}" == name), None)
 
 
 def hold(note: str | None) -> Edit:

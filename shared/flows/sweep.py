@@ -16,6 +16,7 @@ from shared.domain.slices import ClusterId, SliceId
 from shared.domain.sweep import AUDIT_EVERY, ClusterWatch, Findings, audit, suspicions
 from shared.flows import slots
 from shared.flows.again import again
+from shared.flows.report import Reported, report_due
 from shared.ports import Change, Permanent, Ports, Stored, Temporary
 
 PAGE = 500
@@ -32,11 +33,12 @@ class Swept:
     asked: int
     adopted: int
     left_out: int
+    reported: tuple[Reported, ...]
     failures: tuple[str, ...]
 
 
 def sweep(ports: Ports) -> Swept:
-    """Nudge what is due everywhere, then look after each cluster; one cluster's trouble does not stop the others."""
+    """Nudge what is due everywhere, look after each cluster, and report; one cluster's trouble stops no other."""
     nudged = _nudge_due(ports)
     asked, adopted, left_out = 0, 0, 0
     failures: list[str] = []
@@ -53,7 +55,7 @@ def sweep(ports: Ports) -> Swept:
         asked += questions
         adopted += len(findings.adopted)
         left_out += findings.left_out
-    return Swept(nudged, asked, adopted, left_out, tuple(failures))
+    return Swept(nudged, asked, adopted, left_out, report_due(ports), tuple(failures))
 
 
 def _nudge_due(ports: Ports) -> int:

@@ -20,8 +20,8 @@ from shared.domain.facts import (
     SlicesWanted,
     WaitingLeader,
 )
-from shared.domain.slices import ClusterId, SliceId
-from shared.ports import Permanent, SliceUpdate
+from shared.domain.slices import ClusterId, JobSetUid, SliceId
+from shared.ports import JobSetUpdate, Permanent, SliceUpdate
 from shared.wire.faults import first_fault
 
 VERSION = "1"
@@ -35,7 +35,7 @@ class Message:
 
     data: bytes
     attributes: Mapping[str, str]
-    """`kind`, `version`, and `cluster`, `jobset` (namespace/name) or `slice` where there is one."""
+    """`kind`, `version`, and `cluster`, `jobset` (namespace/name), `jobset_uid` or `slice` where there is one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,9 @@ _FACTS: Mapping[str, TypeAdapter[Any]] = {
     for kind in (SlicesWanted, JobSetChanged, HostsChanged, LeaderBound, Heartbeat, Answer)
 }
 _NUDGES: Mapping[str, TypeAdapter[Any]] = {Nudge.__name__: TypeAdapter(Nudge)}
-_FOR_THE_RELAY: Mapping[str, TypeAdapter[Any]] = {kind.__name__: TypeAdapter(kind) for kind in (SliceUpdate, Question)}
+_FOR_THE_RELAY: Mapping[str, TypeAdapter[Any]] = {
+    kind.__name__: TypeAdapter(kind) for kind in (SliceUpdate, JobSetUpdate, Question)
+}
 _ALL = {**_FACTS, **_NUDGES, **_FOR_THE_RELAY}
 _PARTS: Mapping[str, TypeAdapter[Any]] = {kind.__name__: TypeAdapter(kind) for kind in (SliceRequest, WaitingLeader)}
 
@@ -84,34 +86,43 @@ def decode_nudge(data: bytes, attributes: Mapping[str, str]) -> Nudge:
 
 def encode_update(cluster: ClusterId, update: SliceUpdate) -> Message:
     job = update.job
-    return _encode(update, cluster=cluster, jobset=f"{job.namespace}/{job.jobset}", slice=update.slice_id)
+    return _encode(update, cluster=cluster, **_jobset(job.namespace, job.jobset, job.uid), slice=update.slice_id)
+
+
+def encode_report(cluster: ClusterId, update: JobSetUpdate) -> Message:
+    return _encode(update, cluster=cluster, **_jobset(update.namespace, update.name, update.uid))
 
 
 def encode_question(cluster: ClusterId, question: Question) -> Message:
-    if question.name is None:
+    if question.namespace is None or question.name is None or question.uid is None:
         return _encode(question, cluster=cluster)
-    return _encode(question, cluster=cluster, jobset=f"{question.namespace}/{question.name}")
+    return _encode(question, cluster=cluster, **_jobset(question.namespace, question.name, question.uid))
 
 
-def decode_for_relay(data: bytes, attributes: Mapping[str, str]) -> SliceUpdate | Question:
+def decode_for_relay(data: bytes, attributes: Mapping[str, str]) -> SliceUpdate | JobSetUpdate | Question:
     """Read a message of the topic `slice-updates`; Permanent as `decode_fact`."""
-    said: SliceUpdate | Question = _decode(data, attributes, _FOR_THE_RELAY)
+    said: SliceUpdate | JobSetUpdate | Question = _decode(data, attributes, _FOR_THE_RELAY)
     return said
 
 
 def _about(fact: Fact) -> Mapping[str, str]:
     match fact:
         case SlicesWanted() | JobSetChanged() | Answer():
-            return {"jobset": f"{fact.jobset.namespace}/{fact.jobset.name}"}
+            return _jobset(fact.jobset.namespace, fact.jobset.name, fact.jobset.uid)
         case HostsChanged():
             return {"slice": fact.slice_id}
         case LeaderBound():
-            return {"slice": fact.slice_id, "jobset": f"{fact.occupant.namespace}/{fact.occupant.jobset}"}
+            occupant = fact.occupant
+            return {"slice": fact.slice_id, **_jobset(occupant.namespace, occupant.jobset, occupant.jobset_uid)}
         case Heartbeat():
             return {}
 
 
-def _encode(value: Fact | Nudge | SliceUpdate | Question, **about: str) -> Message:
+def _jobset(namespace: str, name: str, uid: JobSetUid) -> Mapping[str, str]:
+    return {"jobset": f"{namespace}/{name}", "jobset_uid": uid}
+
+
+def _encode(value: Fact | Nudge | SliceUpdate | JobSetUpdate | Question, **about: str) -> Message:
     kind = type(value).__name__
     data = _ALL[kind].dump_json(value)
     if len(data) > MOST_BYTES:

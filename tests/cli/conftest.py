@@ -9,11 +9,17 @@ import pytest
 from click.testing import CliRunner, Result
 
 from shared.cli.app import main
+from tests.cli.stage import Stage
 
 ROOT = Path(__file__).parents[2]
 RESEARCH = ROOT / "examples" / "clusters" / "research.yaml"
 
 Slices = Callable[..., Result]
+
+
+@pytest.fixture
+def stage() -> Stage:
+    return Stage()
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from shared.domain.slices import ClusterId
 from shared.wire.cluster_settings import accepted_key, settings_key
 from tests.builders import CLUSTER, settings
 from tests.cli.conftest import ROOT
-from tests.cli.test_people import Desk
+from tests.cli.stage import Desk
 from tests.world import World
 
 RESEARCH = ClusterId("research")

@@ -1,76 +1,17 @@
-"""`slices list`, `explain`, `hold`, `release`, `pause` and `resume`, on a world in memory."""
+"""`slices list`, `hold`, `release`, `pause` and `resume`, on a world in memory."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from functools import cached_property
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
 
 from shared.cli.app import main
-from shared.cli.session import Session
-from shared.domain.observations import Failure, FailureKind
 from shared.domain.records import Phase
-from shared.ports import Ports, SettingsStore
-from tests.builders import CLUSTER
+from tests.cli.stage import Stage, out_of_stock, serving
 from tests.fakes.backend import Verb
-from tests.fakes.settings import FakeSettings
-from tests.world import LiveJobSet, World
-
-Slices = Callable[..., Result]
-
-
-class Desk(Session):
-    """A session at the world's own desk."""
-
-    def __init__(self, world: World) -> None:
-        super().__init__("demo-project")
-        self._world = world
-
-    @cached_property
-    def ports(self) -> Ports:
-        return self._world.ports
-
-    @cached_property
-    def written(self) -> SettingsStore:
-        return FakeSettings(self._world.store)
-
-
-@dataclass
-class Stage:
-    world: World = field(default_factory=World)
-
-    def slices(self, *arguments: str, input: str | None = None) -> Result:  # noqa: A002 - as the runner calls it
-        return CliRunner().invoke(main, list(arguments), obj=Desk(self.world), input=input, prog_name="slices")
-
-    def said(self, *arguments: str) -> str:
-        result = self.slices(*arguments)
-        assert result.exit_code == 0, result.output
-        return result.stdout
-
-
-@pytest.fixture
-def stage() -> Stage:
-    return Stage()
-
-
-def serving(stage: Stage, name: str = "llama") -> LiveJobSet:
-    jobset = stage.world.jobset_appears(name)
-    stage.world.settle(minutes=10, until=lambda: jobset.bound == {0})
-    stage.world.settle(minutes=2)
-    return jobset
-
-
-def out_of_stock(stage: Stage) -> LiveJobSet:
-    jobset = stage.world.jobset_appears("gemma")
-    stage.world.backend.refuse_next_create(Failure(FailureKind.STOCKOUT, "[GCE_STOCKOUT] none left"))
-    stage.world.cluster_lives()
-    stage.world.deliver()
-    return jobset
-
 
 # list
 
@@ -138,52 +79,6 @@ def test_what_changes_is_shown_line_by_line_until_ctrl_c(stage: Stage, monkeypat
     ready, releasing = result.stdout.splitlines()
     assert "research/llama-slice-0 READY Ready: All 4 hosts" in ready
     assert "research/llama-slice-0 RELEASING DeletionStarted: Deleting: the JobSet completed." in releasing
-
-
-# explain
-
-
-def test_a_slice_is_explained_by_each_of_its_names(stage: Stage) -> None:
-    record = stage.world.record(serving(stage))
-    texts = {
-        stage.said("explain", name) for name in (record.id, record.pool, "research/llama-slice-0", "research/llama")
-    }
-    (text,) = texts
-    assert text.splitlines()[1].startswith("This slice has been READY for ")
-    assert f"{record.pool} (attempt 1): running" in text
-    assert "On it     research/llama-slice-0" in text
-    assert "CreationStarted: Creating node pool" in text
-
-
-def test_who_waits_is_told_what_for_and_until_when(stage: Stage) -> None:
-    out_of_stock(stage)
-    text = stage.said("explain", "research/gemma")
-    assert "This slice has been WAITING for 0 s (since 12:00:00 UTC): us-central2-b has no" in text
-    assert "It is tried again in 1 min (12:01:00 UTC)." in text
-
-
-def test_an_explanation_does_nothing_and_says_what_would_be_done(stage: Stage) -> None:
-    record = stage.world.record(serving(stage))
-    stage.world.store.edit_slice(CLUSTER, record.id, release_requested=True)
-    calls = len(stage.world.backend.calls)
-    (explained,) = json.loads(stage.said("explain", record.id, "-o", "json"))["slices"]
-    assert explained["decision"]["actions"] == [f"delete node pool {record.pool}"]
-    assert explained["seen"]["current"] == "running"
-    assert len(stage.world.backend.calls) == calls
-
-
-def test_without_gke_the_rest_is_still_explained(stage: Stage) -> None:
-    record = stage.world.record(serving(stage))
-    stage.world.backend.hide()
-    assert "cannot be read: The service is currently unavailable." in stage.said("explain", record.id)
-
-
-def test_a_name_that_nobody_has_is_said_in_one_line(stage: Stage) -> None:
-    result = stage.slices("explain", "research/nobody")
-    assert (result.exit_code, result.stdout) == (1, "")
-    assert result.stderr.splitlines() == [
-        'no slice is called "research/nobody" in demo: see `slices list --cluster demo --all`'
-    ]
 
 
 # hold, release, resume

@@ -12,9 +12,11 @@ from shared.adapters.pubsub import PubSubBus
 from shared.domain.decisions import Reason
 from shared.domain.facts import Question
 from shared.domain.records import Phase, Transition
+from shared.domain.reports import Line, report
 from shared.domain.slices import ClusterId, JobRef, JobSetUid, SliceId, pool_name, slice_id
-from shared.ports import Bus, SliceUpdate, Temporary
+from shared.ports import Bus, JobSetUpdate, SliceUpdate, Temporary
 from shared.wire.messages import decode_for_relay, decode_nudge
+from tests.builders import NOW, a_jobset, a_record
 from tests.fakes.bus import FakeBus
 
 DEMO = ClusterId("demo")
@@ -27,13 +29,21 @@ class Heard:
     bus: Bus
     nudges: Callable[[], list[tuple[ClusterId, SliceId]]]
     updates: Callable[[], list[SliceUpdate]]
+    reports: Callable[[], list[JobSetUpdate]]
     questions: Callable[[], list[tuple[ClusterId, Question]]]
     break_down: Callable[[], None]
 
 
 def on_the_fake() -> Heard:
     fake = FakeBus()
-    return Heard(fake, lambda: fake.nudges, lambda: fake.updates, lambda: fake.questions, fake.fail_next)
+    return Heard(
+        fake,
+        lambda: fake.nudges,
+        lambda: fake.updates,
+        lambda: [it for _, it in fake.reports],
+        lambda: fake.questions,
+        fake.fail_next,
+    )
 
 
 class EmulatedTopics:
@@ -81,7 +91,7 @@ def on_the_emulator(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
         decoded = [decode_nudge(message.data, message.attributes) for message in topics.drain("nudges")]
         return [(nudge.cluster, nudge.slice_id) for nudge in decoded]
 
-    def said() -> list[tuple[ClusterId, SliceUpdate | Question]]:
+    def said() -> list[tuple[ClusterId, SliceUpdate | JobSetUpdate | Question]]:
         return [
             (ClusterId(message.attributes["cluster"]), decode_for_relay(message.data, message.attributes))
             for message in topics.drain("slice-updates")
@@ -91,6 +101,7 @@ def on_the_emulator(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
         PubSubBus(topics.publisher, project),
         nudges,
         lambda: [update for _, update in said() if isinstance(update, SliceUpdate)],
+        lambda: [report for _, report in said() if isinstance(report, JobSetUpdate)],
         lambda: [(cluster, question) for cluster, question in said() if isinstance(question, Question)],
         topics.delete,
     )
@@ -126,6 +137,13 @@ def test_updates_arrive_as_they_were_told(heard: Heard) -> None:
     told = [update(1), update(2)]
     heard.bus.tell(DEMO, told)
     assert sorted(heard.updates(), key=lambda each: each.turn) == told
+
+
+def test_reports_on_jobsets_arrive_as_they_were_made(heard: Heard) -> None:
+    made = report(a_jobset(), [a_record()], Line(), NOW)
+    told = JobSetUpdate(namespace="research", name="llama", uid=JobSetUid("u-1"), report=made, at=NOW, times=1)
+    heard.bus.report(DEMO, [told])
+    assert heard.reports() == [told]
 
 
 def test_questions_arrive_at_the_cluster_that_is_asked(heard: Heard) -> None:

@@ -13,6 +13,7 @@ import pytest
 from shared.domain.governor import Budget, Cell, Governor, Slot
 from shared.domain.jobsets import JobSetRecord
 from shared.domain.records import SliceRecord
+from shared.domain.reports import Line, report
 from shared.domain.slices import JobSetUid, SliceId, slice_id
 from shared.domain.sweep import ClusterWatch
 from shared.ports import Change, Record, SliceStore, StaleRecord, Stored, Temporary
@@ -20,9 +21,11 @@ from shared.wire.documents import key_of
 from tests.builders import CLUSTER, NOW, a_job, a_jobset, a_record, settings
 from tests.contracts.stores import ELSEWHERE, Bench, a_governor, a_slot
 
+REPORT = report(a_jobset(), [a_record()], Line(), NOW)
 EVERY_KIND = [
     a_record(pinned=settings().pools),
     a_jobset(),
+    a_jobset(queue="team-a", report=REPORT, report_due_at=NOW, reported_at=NOW, times_told=3),
     a_slot(),
     a_governor(shortages={Cell("us-central2-b/tpu-v4-podslice/projects/example.com:p/reservations/r`1"): NOW}),
     Budget(cluster=CLUSTER, creations=3, changed_at=NOW),

@@ -38,6 +38,14 @@ def test_due_jobsets_come_longest_due_first(bench: Bench) -> None:
     assert [record.uid for record in bench.store.due_jobsets(NOW, 1)] == ["a"]
 
 
+def test_due_reports_come_longest_due_first(bench: Bench) -> None:
+    due_at = {"b": NOW, "a": NOW - MINUTE, "settled": None, "future": NOW + MINUTE}
+    bench.create(*(a_jobset(uid=JobSetUid(uid), report_due_at=at) for uid, at in due_at.items()))
+
+    assert [record.uid for record in bench.store.due_reports(NOW, 10)] == ["a", "b"]
+    assert [record.uid for record in bench.store.due_reports(NOW, 1)] == ["a"]
+
+
 def test_queued_slices_of_a_cluster_come_in_the_order_of_their_waiting(bench: Bench) -> None:
     one, two, three, other = slices(4)
     bench.create(

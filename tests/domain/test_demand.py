@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.domain.demand import TOMBSTONE_TTL, changed, legitimate, wanted
-from shared.domain.facts import JobSetChanged, JobSetState, SlicesWanted
+from shared.domain.facts import Answer, JobSetChanged, JobSetState, SlicesWanted
 from shared.domain.jobsets import JobSetRecord
 from shared.domain.slices import slice_id
 from tests.builders import (
@@ -144,8 +144,19 @@ def test_an_end_makes_a_tombstone_even_of_a_jobset_that_was_never_heard_of(state
     assert want(at_generation(9), record) is None
 
 
-def test_a_jobset_that_never_wanted_anything_of_us_is_not_remembered() -> None:
-    assert changed(JobSetChanged(jobset=a_jobset_ref(), state=JobSetState.ACTIVE), None, NOW, CLUSTER) is None
+@pytest.mark.parametrize("state", [JobSetState.ACTIVE, JobSetState.SUSPENDED])
+def test_a_jobset_is_remembered_before_it_wants_anything(state: JobSetState) -> None:
+    record = changed(JobSetChanged(jobset=a_jobset_ref(), state=state, queue="team-a"), None, NOW, CLUSTER)
+    assert record is not None
+    assert (record.state, record.wants, record.queue) == (state, {}, "team-a")
+    assert (record.report_due_at, record.expire_at) == (NOW, None)
+
+
+def test_an_answer_leaves_the_queue_as_it_was() -> None:
+    answer = Answer(jobset=a_jobset_ref(), state=JobSetState.ACTIVE)
+    record = changed(answer, a_jobset(queue="team-a"), LATER, CLUSTER)
+    assert record is not None
+    assert record.queue == "team-a"
 
 
 def test_a_want_that_a_suspension_overtook_buys_nothing() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from shared.domain.facts import Question
 from shared.domain.slices import ClusterId, SliceId
-from shared.ports import SliceUpdate, Temporary
+from shared.ports import JobSetUpdate, SliceUpdate, Temporary
 
 
 class FakeBus:
@@ -15,6 +15,7 @@ class FakeBus:
     def __init__(self) -> None:
         self.nudges: list[tuple[ClusterId, SliceId]] = []
         self.updates: list[SliceUpdate] = []
+        self.reports: list[tuple[ClusterId, JobSetUpdate]] = []
         self.questions: list[tuple[ClusterId, Question]] = []
         self._failures = 0
 
@@ -26,6 +27,10 @@ class FakeBus:
         assert all(update.job.cluster == cluster for update in updates), "an update of another cluster"
         self._fail_if_asked()
         self.updates.extend(updates)
+
+    def report(self, cluster: ClusterId, updates: Collection[JobSetUpdate]) -> None:
+        self._fail_if_asked()
+        self.reports.extend((cluster, update) for update in updates)
 
     def ask(self, cluster: ClusterId, questions: Collection[Question]) -> None:
         self._fail_if_asked()

@@ -107,6 +107,12 @@ class FakeStore:
         self._answer()
         return _longest_due((stored.value for stored in self._all(JobSetRecord)), now, most)
 
+    def due_reports(self, now: datetime, most: int) -> tuple[JobSetRecord, ...]:
+        self._answer()
+        every = (stored.value for stored in self._all(JobSetRecord))
+        due = [(at, record.uid, record) for record in every if (at := record.report_due_at) and at <= now]
+        return tuple(record for *_, record in sorted(due, key=lambda it: it[:2]))[:most]
+
     def queued_slices(self, cluster: ClusterId, most: int) -> tuple[SliceRecord, ...]:
         self._answer()
         queued = [record for record in self.slice_records(cluster) if record.phase is Phase.QUEUED]

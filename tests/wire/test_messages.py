@@ -22,7 +22,7 @@ from shared.domain.facts import (
 )
 from shared.domain.records import Transition
 from shared.domain.slices import ClusterId, SliceId
-from shared.ports import Permanent, SliceUpdate
+from shared.ports import JobSetUpdate, Permanent, SliceUpdate
 from shared.wire.messages import (
     MOST_BYTES,
     Message,
@@ -34,6 +34,7 @@ from shared.wire.messages import (
     encode_fact,
     encode_nudge,
     encode_question,
+    encode_report,
     encode_update,
 )
 
@@ -99,12 +100,14 @@ def test_the_recorded_form_of_a_nudge_is_read_and_written() -> None:
     assert same_bytes(encode_nudge(nudge.cluster, nudge.slice_id), recorded)
 
 
-@pytest.mark.parametrize("name", ["slice_update", "question"])
+@pytest.mark.parametrize("name", ["slice_update", "jobset_update", "question"])
 def test_the_recorded_form_of_what_the_relay_is_told_is_read_and_written(name: str) -> None:
     recorded = golden(name)
     match decode_for_relay(recorded.data, recorded.attributes):
         case SliceUpdate() as update:
             assert same_bytes(encode_update(DEMO, update), recorded)
+        case JobSetUpdate() as report:
+            assert same_bytes(encode_report(DEMO, report), recorded)
         case Question() as question:
             assert same_bytes(encode_question(DEMO, question), recorded)
 

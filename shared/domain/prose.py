@@ -1,0 +1,116 @@
+"""What each reason means to who waits, and what can be done about it: one table, read as prose. Pure.
+
+`says` goes on from the names of the slices ("slice-0 and slice-1: ..."); `remedy` is a sentence for the person that can
+act, empty where nobody need. `{said}` is the slice's own sentence, which names keys, values and limits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from shared.domain.decisions import Reason
+from shared.domain.records import SliceRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Prose:
+    says: str
+    remedy: str = ""
+
+
+_BY_ITSELF = "Nothing to do: it goes on by itself."
+_CHANGE_IT = "Change the JobSet and create it again; `slices plan -f FILE` shows beforehand what it would get."
+_OPERATOR = "Ask who runs the cluster; `slices explain` has the details."
+
+SERVED = frozenset({Reason.READY, Reason.SPEC_DRIFTED, Reason.ADOPTED})
+"""The reasons of slices that serve: nobody waits for them, but for their end."""
+
+PROSE: Mapping[Reason, Prose] = MappingProxyType(
+    {
+        Reason.WANTED: Prose("just heard of", _BY_ITSELF),
+        Reason.OPERATION_LIMIT: Prose(
+            "in line for its creation{place}: GKE takes only so many operations on a cluster at once", _BY_ITSELF
+        ),
+        Reason.WANT_STALE: Prose(
+            "not confirmed to be waited for any more: the relay in the cluster is silent",
+            "Ask who runs the cluster whether the relay runs: `kubectl get deployments -A | grep relay`.",
+        ),
+        Reason.CREATION_STARTED: Prose("ordered from GKE", _BY_ITSELF),
+        Reason.CREATING: Prose(
+            "GKE is creating {hosts} hosts in {zone}",
+            "Nothing to do: GKE takes minutes, and up to half an hour to find that there is no stock.",
+        ),
+        Reason.HOSTS_JOINING: Prose("{usable} of {hosts} hosts are ready and offer their chips", _BY_ITSELF),
+        Reason.HOSTS_LOST: Prose(
+            "{usable} of {hosts} hosts are left of a slice that was ready",
+            "Nothing to do: GKE repairs hosts, and the JobSet's failure policy restarts its Jobs.",
+        ),
+        Reason.POOL_BUSY: Prose("GKE repairs or upgrades its hosts", _BY_ITSELF),
+        Reason.POOL_BROKEN: Prose("broken under its running Job, and left to repair", _OPERATOR),
+        Reason.LEADER_STILL_WAITING: Prose(
+            "ready, and yet its leader pod is not scheduled",
+            "See `kubectl describe pod` of the leader: something it asks for is not on these hosts.",
+        ),
+        Reason.STOCKOUT: Prose(
+            "{zone} is out of {what}",
+            "It is tried again by itself. Another zone, a smaller topology, spot or a reservation may be had sooner.",
+        ),
+        Reason.QUOTA_EXCEEDED: Prose(
+            "the project's quota allows no more {what} in {zone}",
+            "It is tried again by itself. Ask for more quota of these chips, or end what holds them.",
+        ),
+        Reason.RESERVATION_UNAVAILABLE: Prose(
+            "{reservation} has no room for {what} in {zone}",
+            "It is tried again by itself. See `gcloud compute reservations describe`, or end what uses it.",
+        ),
+        Reason.NO_IP_SPACE: Prose(
+            "the cluster has no pod addresses left for {hosts} hosts",
+            "It is tried again by itself. Ask who runs the cluster for a larger pod range.",
+        ),
+        Reason.TOO_MANY_OPERATIONS: Prose("GKE takes no more operations on the cluster for the moment", _BY_ITSELF),
+        Reason.CLUSTER_BUSY: Prose("another operation on the cluster is in the way", _BY_ITSELF),
+        Reason.CREATION_FAILED: Prose("{said}", "It is tried again by itself. If it fails again: " + _OPERATOR),
+        Reason.IMPOSSIBLE_SHAPE: Prose("{said}", _CHANGE_IT),
+        Reason.DOES_NOT_FIT: Prose("{said}", _CHANGE_IT),
+        Reason.MADE_BY_GKE: Prose(
+            "{said}", "Nothing to do, if GKE is to make these hosts; else leave out what asks for that."
+        ),
+        Reason.NOT_ALLOWED: Prose("{said}", "Ask for what is allowed, or who runs the cluster to allow it."),
+        Reason.NO_CHIPS_LEFT: Prose("{said}", "It is tried again by itself, once others give chips back."),
+        Reason.CONFIGURATION: Prose("{said}", _OPERATOR),
+        Reason.FOREIGN_POOL: Prose("{said}", _OPERATOR),
+        Reason.ATTEMPTS_EXHAUSTED: Prose("{said}", "Create the JobSet again: another one has new names."),
+        Reason.HELD: Prose("held by a person: nothing is created or deleted", "Let it go on by `slices resume`."),
+        Reason.PAUSED: Prose("{said}", "Who runs the cluster ends the pause by `slices resume --cluster`."),
+        **dict.fromkeys(SERVED, Prose("not given back yet", _BY_ITSELF)),
+        Reason.DELETION_STARTED: Prose("being deleted", _BY_ITSELF),
+        Reason.OCCUPIED: Prose("another live JobSet runs on its hosts", _BY_ITSELF),
+        Reason.CREATE_MAY_BE_UNDER_WAY: Prose("given up, while an order for it may still arrive", _BY_ITSELF),
+        Reason.DELETION_REFUSED: Prose("{said}", _OPERATOR),
+        Reason.RELEASED: Prose("given back", "Create the JobSet again, if it is to go on."),
+        Reason.NEVER_MADE: Prose("never made", "Create the JobSet again, if it is to go on."),
+        Reason.POOL_UNREADABLE: Prose("GKE does not say what became of its hosts", _BY_ITSELF),
+    }
+)
+"""Every reason there is."""
+
+
+def prose(record: SliceRecord, place: str = "") -> Prose:
+    """Say what a slice waits for, and what can be done; `place`: where it is in line, beginning with a comma."""
+    words = PROSE[record.reason]
+    return Prose(words.says.format_map({**_known(record), "place": place}), words.remedy)
+
+
+def _known(record: SliceRecord) -> Mapping[str, object]:
+    spec = record.spec
+    reservation = spec.capacity.reservation if spec else None
+    return {
+        "zone": spec.zone if spec else "its zone",
+        "what": f"{spec.accelerator} {spec.topology}" if spec else "such hosts",
+        "hosts": spec.hosts if spec else "its",
+        "usable": record.hosts_usable,
+        "reservation": f"the reservation {reservation}" if reservation else "the reservation",
+        "said": record.sentence.rstrip("."),
+    }

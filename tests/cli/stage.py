@@ -1,0 +1,59 @@
+"""A world in memory, and the command run on it as a person runs it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from click.testing import CliRunner, Result
+
+from shared.cli.app import main
+from shared.cli.session import Session
+from shared.domain.observations import Failure, FailureKind
+from shared.ports import Ports, SettingsStore
+from tests.fakes.settings import FakeSettings
+from tests.world import LiveJobSet, World
+
+
+class Desk(Session):
+    """A session at the world's own desk."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__("demo-project")
+        self._world = world
+
+    @cached_property
+    def ports(self) -> Ports:
+        return self._world.ports
+
+    @cached_property
+    def written(self) -> SettingsStore:
+        return FakeSettings(self._world.store)
+
+
+@dataclass
+class Stage:
+    world: World = field(default_factory=World)
+
+    def slices(self, *arguments: str, input: str | None = None) -> Result:  # noqa: A002 - as the runner calls it
+        return CliRunner().invoke(main, list(arguments), obj=Desk(self.world), input=input, prog_name="slices")
+
+    def said(self, *arguments: str) -> str:
+        result = self.slices(*arguments)
+        assert result.exit_code == 0, result.output
+        return result.stdout
+
+
+def serving(stage: Stage, name: str = "llama") -> LiveJobSet:
+    jobset = stage.world.jobset_appears(name)
+    stage.world.settle(minutes=10, until=lambda: jobset.bound == {0})
+    stage.world.settle(minutes=2)
+    return jobset
+
+
+def out_of_stock(stage: Stage) -> LiveJobSet:
+    jobset = stage.world.jobset_appears("gemma")
+    stage.world.backend.refuse_next_create(Failure(FailureKind.STOCKOUT, "[GCE_STOCKOUT] none left"))
+    stage.world.cluster_lives()
+    stage.world.deliver()
+    return jobset

@@ -1,0 +1,32 @@
+"""The words for each reason, as prose."""
+
+import re
+
+import pytest
+
+from shared.domain.decisions import Reason
+from shared.domain.prose import PROSE, prose
+from shared.domain.slices import SliceSpec
+from tests.builders import a_record, a_spec
+
+
+def test_there_are_words_for_every_reason() -> None:
+    assert set(PROSE) == set(Reason)
+
+
+@pytest.mark.parametrize("reason", Reason)
+@pytest.mark.parametrize("spec", [a_spec(), None], ids=["known", "not known"])
+def test_what_is_said_goes_on_from_the_names_of_slices_and_leaves_no_gap(
+    reason: Reason, spec: SliceSpec | None
+) -> None:
+    record = a_record(reason=reason, sentence="GKE said so.", spec=spec)
+    said = prose(record).says
+    assert not re.search(r"[{}]|\bNone\b|  ", said)
+    assert not said.endswith((".", " ", ":"))
+
+
+@pytest.mark.parametrize("reason", Reason)
+def test_what_can_be_done_is_said_in_whole_sentences(reason: Reason) -> None:
+    remedy = PROSE[reason].remedy
+    assert remedy[0].isupper()
+    assert remedy.endswith(".")

@@ -1,0 +1,211 @@
+"""Why a JobSet waits: the report on it, case by case and by laws."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shared.domain.decisions import Reason
+from shared.domain.facts import JobSetState
+from shared.domain.jobsets import Outlook
+from shared.domain.records import Phase, SliceRecord
+from shared.domain.reports import (
+    AGAIN,
+    MOST_NAMED,
+    MOST_WAITS,
+    RENEW,
+    SOON,
+    Line,
+    called_for,
+    is_news,
+    next_report,
+    report,
+)
+from shared.domain.slices import JobSetUid
+from tests.builders import MINUTE, NOW, a_job, a_jobset, a_record
+
+LATER = NOW + 5 * MINUTE
+
+
+def a_slice(index: int, phase: Phase, reason: Reason, **changes: Any) -> SliceRecord:
+    return a_record(job=a_job(index=index), phase=phase, reason=reason, sentence="Said.", **changes)
+
+
+def ready(index: int) -> SliceRecord:
+    return a_slice(index, Phase.READY, Reason.READY)
+
+
+def out_of_stock(index: int, **changes: Any) -> SliceRecord:
+    return a_slice(index, Phase.WAITING, Reason.STOCKOUT, **{"retry_at": NOW + 3 * MINUTE, **changes})
+
+
+def test_the_sentence_counts_what_is_ready_and_says_what_the_rest_waits_for_and_until_when() -> None:
+    made = report(a_jobset(), [ready(0), ready(1), out_of_stock(2), ready(3)], Line(), NOW)
+    assert made.sentence == (
+        "3 of 4 slices ready; llama-slice-2: us-central2-b is out of tpu-v5-lite-podslice 4x4, next try 12:03 UTC. "
+        "It is tried again by itself. Another zone, a smaller topology, spot or a reservation may be had sooner."
+    )
+    assert (made.outlook, made.wanted, made.ready) == (Outlook.WAITING, 4, 3)
+
+
+def test_slices_that_wait_for_the_same_are_one_wait_since_the_first_and_until_the_next_try() -> None:
+    slices = [out_of_stock(i, since=NOW - i * MINUTE, retry_at=NOW + i * MINUTE) for i in range(1, 31)]
+    (wait,) = report(a_jobset(), slices, Line(), NOW).waits
+    assert (wait.count, len(wait.jobs)) == (30, MOST_NAMED)
+    assert (wait.since, wait.until) == (NOW - 30 * MINUTE, NOW + MINUTE)
+    sentence = report(a_jobset(), slices, Line(), NOW).sentence
+    assert "llama-slice-1, llama-slice-2, llama-slice-3 and 27 more: us-central2-b is out of" in sentence
+
+
+def test_the_worst_comes_first() -> None:
+    slices = [
+        a_slice(0, Phase.PROVISIONING, Reason.CREATING),
+        out_of_stock(1),
+        a_slice(2, Phase.REFUSED, Reason.DOES_NOT_FIT),
+        a_slice(3, Phase.BLOCKED, Reason.CONFIGURATION),
+    ]
+    made = report(a_jobset(), slices, Line(), NOW)
+    assert [wait.phase for wait in made.waits] == [Phase.BLOCKED, Phase.REFUSED, Phase.WAITING, Phase.PROVISIONING]
+    assert "; 1 more wait for other things." in made.sentence
+
+
+def test_who_is_in_line_is_told_which_number() -> None:
+    first, second = (a_slice(index, Phase.QUEUED, Reason.OPERATION_LIMIT) for index in (0, 1))
+    made = report(a_jobset(), [first, second], Line({first.id: 7}, running=5), NOW)
+    assert [wait.says for wait in made.waits] == [
+        "in line for its creation, number 7, while 5 run: GKE takes only so many operations on a cluster at once",
+        "in line for its creation, after 1 others: GKE takes only so many operations on a cluster at once",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("slices", "outlook"),
+    [
+        ([], Outlook.NOT_WANTED),
+        ([ready(0)], Outlook.READY),
+        ([ready(0), a_slice(1, Phase.READY, Reason.SPEC_DRIFTED)], Outlook.READY),
+        ([ready(0), a_slice(1, Phase.PROVISIONING, Reason.HOSTS_JOINING)], Outlook.COMING),
+        ([a_slice(0, Phase.QUEUED, Reason.OPERATION_LIMIT)], Outlook.COMING),
+        ([a_slice(0, Phase.PROVISIONING, Reason.HOSTS_LOST)], Outlook.WAITING),
+        ([a_slice(0, Phase.READY, Reason.LEADER_STILL_WAITING)], Outlook.WAITING),
+        ([a_slice(0, Phase.REFUSED, Reason.NO_CHIPS_LEFT)], Outlook.WAITING),
+        ([out_of_stock(0), a_slice(1, Phase.REFUSED, Reason.NOT_ALLOWED)], Outlook.STUCK),
+        ([out_of_stock(0), a_slice(1, Phase.BLOCKED, Reason.HELD)], Outlook.STUCK),
+    ],
+)
+def test_the_outlook_is_that_of_the_slice_that_is_worst_off(slices: list[SliceRecord], outlook: Outlook) -> None:
+    assert report(a_jobset(), slices, Line(), NOW).outlook is outlook
+
+
+@pytest.mark.parametrize(
+    ("state", "phase", "outlook", "sentence"),
+    [
+        (
+            JobSetState.SUSPENDED,
+            Phase.GONE,
+            Outlook.NOT_WANTED,
+            (
+                'It is suspended by Kueue, in the queue "team-a": its Workload says why; '
+                "slices are bought once it is resumed."
+            ),
+        ),
+        (
+            JobSetState.SUSPENDED,
+            Phase.RELEASING,
+            Outlook.RETURNING,
+            (
+                'It is suspended by Kueue, in the queue "team-a": its Workload says why; '
+                "1 of 1 slices are being given back; slices are bought once it is resumed."
+            ),
+        ),
+        (
+            JobSetState.COMPLETED,
+            Phase.RELEASING,
+            Outlook.RETURNING,
+            "It completed; 1 of 1 slices are being given back.",
+        ),
+        (JobSetState.DELETED, Phase.GONE, Outlook.RETURNED, "It was deleted; nothing of it is left."),
+    ],
+)
+def test_a_jobset_that_wants_nothing_is_told_what_is_left_of_it(
+    state: JobSetState, phase: Phase, outlook: Outlook, sentence: str
+) -> None:
+    jobset = a_jobset(state=state, queue="team-a")
+    made = report(jobset, [a_slice(0, phase, Reason.DELETION_STARTED)], Line(), NOW)
+    assert (made.outlook, made.sentence) == (outlook, sentence)
+
+
+def test_an_outlook_that_lasts_keeps_its_beginning() -> None:
+    first = report(a_jobset(), [out_of_stock(0)], Line(), NOW)
+    told = a_jobset(report=first)
+    assert report(told, [out_of_stock(0), out_of_stock(1)], Line(), LATER).since == NOW
+    assert report(told, [a_slice(0, Phase.PROVISIONING, Reason.CREATING, since=LATER)], Line(), LATER).since == NOW
+    assert report(told, [ready(0)], Line(), LATER).since == LATER
+
+
+@pytest.mark.parametrize(
+    ("slices", "again"),
+    [
+        ([ready(0)], None),
+        ([], None),
+        ([a_slice(0, Phase.PROVISIONING, Reason.CREATING)], AGAIN),
+        ([out_of_stock(0)], AGAIN),
+        ([a_slice(0, Phase.REFUSED, Reason.NOT_ALLOWED)], RENEW),
+    ],
+)
+def test_a_report_is_made_again_while_something_lasts(slices: list[SliceRecord], again: timedelta | None) -> None:
+    due = next_report(report(a_jobset(), slices, Line(), NOW), NOW)
+    assert due == (NOW + again if again else None)
+
+
+def test_what_still_holds_is_said_again_every_now_and_then_and_what_is_new_at_once() -> None:
+    waiting = report(a_jobset(), [out_of_stock(0)], Line(), NOW)
+    told = a_jobset(report=waiting, reported_at=NOW)
+    assert is_news(waiting, a_jobset(), NOW)
+    assert not is_news(waiting, told, NOW + RENEW - MINUTE)
+    assert is_news(waiting, told, NOW + RENEW)
+    assert is_news(report(told, [ready(0)], Line(), NOW), told, NOW)
+
+
+def test_what_is_well_is_said_once() -> None:
+    well = report(a_jobset(), [ready(0)], Line(), NOW)
+    assert not is_news(well, a_jobset(report=well, reported_at=NOW), NOW + 10 * RENEW)
+
+
+def test_a_jobset_that_asks_for_nothing_of_ours_is_left_in_peace() -> None:
+    assert not is_news(report(a_jobset(), [], Line(), NOW), a_jobset(), NOW)
+    suspended = a_jobset(state=JobSetState.SUSPENDED)
+    assert is_news(report(suspended, [], Line(), NOW), suspended, NOW)
+
+
+def test_a_slice_that_turns_brings_the_report_forward_unless_one_is_due_soon() -> None:
+    called = called_for(a_jobset(report_due_at=None), NOW)
+    assert called is not None
+    assert called.report_due_at == NOW
+    assert called_for(a_jobset(report_due_at=NOW + RENEW), NOW) == called
+    assert called_for(a_jobset(report_due_at=NOW + SOON), NOW) is None
+
+
+turns = st.tuples(st.sampled_from(Phase), st.sampled_from(Reason))
+
+
+@given(st.lists(turns, max_size=60), st.sampled_from(JobSetState))
+def test_every_slice_is_ready_or_waited_for_and_no_report_is_without_end(
+    turned: list[tuple[Phase, Reason]], state: JobSetState
+) -> None:
+    slices = [a_slice(index, *turn) for index, turn in enumerate(turned)]
+    jobset = a_jobset(state=state, uid=JobSetUid("uid-law"))
+    made = report(jobset, slices, Line(), NOW)
+    assert made.sentence.endswith(".")
+    assert len(made.waits) <= MOST_WAITS
+    assert len(made.sentence) < 2_000
+    assert made.wanted == len(slices)
+    if state is JobSetState.ACTIVE and len({(record.phase, record.reason) for record in slices}) <= MOST_WAITS:
+        served = sum(record.reason in {Reason.READY, Reason.SPEC_DRIFTED, Reason.ADOPTED} for record in slices)
+        assert served + sum(wait.count for wait in made.waits) == len(slices)
+    assert report(replace(jobset, report=made), slices, Line(), LATER).since == NOW

@@ -1,0 +1,113 @@
+"""The log of a journey: Cloud Logging's shape, one id from the relay to the node pool, nothing of tenants but names."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from typing import Any
+
+from structlog.contextvars import bound_contextvars
+
+from relay import translate
+from relay.journal import noted
+from relay.ledger import Ledger
+from relay.seen import Kind
+from shared import doors
+from shared.adapters.logs import trace_of
+from shared.domain.facts import SlicesWanted
+from shared.wire.messages import encode_fact, encode_nudge
+from tests.builders import CLUSTER, NOW
+from tests.conftest import Lines
+from tests.functions.test_doors import an_event
+from tests.relay.objects import container, jobset, pod, replicated_job
+from tests.world import World
+
+UID = str(uuid.UUID(int=0x5F0C1D2E8A4B4C6D9E0F112233445566))
+SECRET = "hunter2"
+
+Line = dict[str, Any]
+
+
+def wanted_of_a_tenant_with_secrets() -> SlicesWanted:
+    """Give what the relay says of a JobSet whose pods carry secrets wherever a tenant may write."""
+    secretive: Line = {"env": [{"name": "TOKEN", "value": SECRET}], "args": [SECRET], "command": [SECRET]}
+    template = replicated_job(containers=[container(**secretive)])
+    template["template"]["spec"]["template"]["metadata"] = {
+        "annotations": {"example.com/token": SECRET},
+        "labels": {"token": SECRET},
+    }
+    secret_metadata = {"annotations": {"note": SECRET}}
+    obj = jobset(uid=UID, metadata=secret_metadata, spec={"replicatedJobs": [template]})
+    leader = pod(0, labels={"jobset.sigs.k8s.io/jobset-uid": UID, "token": SECRET}, metadata={})
+    ledger = Ledger(CLUSTER)
+    for kind, seen in (
+        (Kind.JOBSETS, translate.jobset(obj)),
+        (Kind.LEADERS, translate.leader(leader)),
+        (Kind.HOSTS, None),
+    ):
+        ledger.listed(kind, [seen] if seen else [], "1", NOW)
+    (fact,) = [fact for fact in ledger.flush(NOW) if isinstance(fact, SlicesWanted)]
+    return fact
+
+
+def the_way_to_a_pool(world: World) -> None:
+    fact = wanted_of_a_tenant_with_secrets()
+    message = encode_fact(fact)
+    noted(lambda _: None)([message])
+    doors.receive_door(an_event("facts-demo", message), world.ports)
+    for cluster, slice_ in world.bus.take_nudges():
+        doors.reconcile_door(an_event("nudges", encode_nudge(cluster, slice_)), world.ports)
+    doors.sweep_door(an_event("sweep-ticks", message), world.ports)
+
+
+def test_a_journey_is_followed_by_the_uid_of_its_jobset(lines: Lines) -> None:
+    world = World()
+    the_way_to_a_pool(world)
+    trace = f"projects/demo-project/traces/{UID.replace('-', '')}"
+    followed = [line for line in lines() if line.get("logging.googleapis.com/trace") == trace]
+    assert [line["message"] for line in followed] == [
+        "fact.published",
+        "fact.received",
+        "slice.decided",
+        "jobset.reported",
+    ]
+    decided: Line = followed[2]
+    (pool,) = world.pools
+    assert pool.startswith(decided["slice"])
+    assert decided["operation"] is not None
+    assert (decided["phase_before"], decided["phase"], decided["reason"]) == (
+        "QUEUED",
+        "PROVISIONING",
+        "CreationStarted",
+    )
+    assert decided["actions"] == ["CreatePool 1"]
+
+
+def test_every_line_has_the_shape_that_cloud_logging_reads(lines: Lines) -> None:
+    the_way_to_a_pool(World())
+    for line in lines():
+        assert line["severity"] in {"INFO", "WARNING", "ERROR"}
+        assert line["time"].endswith("Z")
+        assert line["message"]
+
+
+def test_nothing_of_a_tenant_but_names_is_logged(lines: Lines) -> None:
+    the_way_to_a_pool(World())
+    written = json.dumps(lines())
+    assert SECRET not in written
+    assert "research/llama" in written
+
+
+def test_a_uid_that_is_no_uuid_has_a_trace_all_the_same() -> None:
+    odd, other = trace_of("p", "uid-llama"), trace_of("p", "uid-gemma")
+    assert odd != other
+    assert odd.startswith("projects/p/traces/")
+    assert len(odd.rpartition("/")[2]) == 32
+
+
+def test_a_line_that_is_about_no_jobset_has_no_trace(lines: Lines) -> None:
+    with bound_contextvars(event_id="1"):
+        doors.log.info("sweep.done")
+    (line,) = lines()
+    assert "logging.googleapis.com/trace" not in line
+    assert line["event_id"] == "1"

@@ -1,0 +1,124 @@
+"""Why is my job waiting? The same answer in the Event, the record, the log and from `slices explain`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from relay.events import REPORT_ANNOTATION, summary
+from shared.domain.clusters import Allowed, Policy
+from shared.domain.facts import JobSetChanged, JobSetState
+from shared.domain.observations import Failure, FailureKind
+from shared.domain.reports import RENEW
+from shared.domain.slices import CapacityKind
+from shared.doors import Event, sweep_door
+from shared.wire.documents import encode
+from tests.builders import CLUSTER, MINUTE, settings
+from tests.cli.stage import Stage
+from tests.conftest import Lines
+from tests.world import LiveJobSet, World
+
+
+def refused_with(kind: FailureKind) -> Callable[[World], LiveJobSet]:
+    def tell(world: World) -> LiveJobSet:
+        world.backend.refuse_next_create(Failure(kind, "GKE's words"))
+        return wanted(world)
+
+    return tell
+
+
+def wanted(world: World) -> LiveJobSet:
+    jobset = world.jobset_appears("llama")
+    world.cluster_lives()
+    world.deliver()
+    return jobset
+
+
+def many(world: World) -> LiveJobSet:
+    jobset = world.jobset_appears("llama", slices=9)
+    world.cluster_lives()
+    world.deliver()
+    return jobset
+
+
+def not_allowed(world: World) -> LiveJobSet:
+    world.store.put_settings(settings(policy=Policy(everyone=Allowed(capacity=(CapacityKind.SPOT,)))))
+    return wanted(world)
+
+
+def queued_by_kueue(world: World) -> LiveJobSet:
+    jobset = world.jobset_appears("llama")
+    jobset.state = JobSetState.SUSPENDED
+    world.publish(JobSetChanged(jobset=jobset.ref, state=JobSetState.SUSPENDED, queue="team-a"))
+    world.deliver()
+    return jobset
+
+
+STORIES = {
+    "out of stock": (
+        refused_with(FailureKind.STOCKOUT),
+        "0 of 1 slices ready; llama-slice-0: us-central2-b is out of tpu-v5-lite-podslice 4x4, next try 12:01 UTC. ",
+    ),
+    "quota": (
+        refused_with(FailureKind.QUOTA),
+        "llama-slice-0: the project's quota allows no more tpu-v5-lite-podslice",
+    ),
+    "settings of GKE": (refused_with(FailureKind.CONFIGURATION), "GKE refused the node pool for its settings"),
+    "operations": (many, "in line for its creation, number 1, while 5 run"),
+    "policy": (not_allowed, "capacity"),
+    "Kueue": (queued_by_kueue, 'It is suspended by Kueue, in the queue "team-a": its Workload says why;'),
+    "on its way": (wanted, "0 of 1 slices ready; llama-slice-0: ordered from GKE. Nothing to do"),
+}
+
+
+def swept(world: World) -> None:
+    sweep_door(Event(id="tick", source="//pubsub.googleapis.com/projects/p/topics/sweep-ticks", data=TICK), world.ports)
+
+
+TICK = {"message": {"data": "e30=", "attributes": {}, "messageId": "1", "publishTime": "2026-03-01T12:00:00Z"}}
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_the_answer_is_the_same_wherever_it_is_read(name: str, lines: Lines) -> None:
+    tell, expected = STORIES[name]
+    stage = Stage()
+    jobset = tell(stage.world)
+    swept(stage.world)
+    (line,) = [line for line in lines() if line["message"] == "jobset.reported"]
+    ((_, told),) = stage.world.bus.reports
+    event = summary(told)
+    stored = stage.world.store.jobsets(CLUSTER, [jobset.ref.uid])[jobset.ref.uid].value
+    explained = json.loads(stage.said("explain", "research/llama", "-o", "json"))["report"]
+    assert expected in line["sentence"]
+    assert event["message"] == line["sentence"] == explained["sentence"]
+    assert encode(stored)["report"]["sentence"] == line["sentence"]
+    assert line["sentence"] in stage.said("explain", "research/llama")
+    assert json.loads(event["metadata"]["annotations"][REPORT_ANNOTATION]) == explained
+    assert {key: line[key] for key in explained} == explained
+
+
+def test_while_it_lasts_the_answer_is_one_event_that_is_renewed_and_the_end_is_told() -> None:
+    world = World()
+    for _ in range(3):
+        world.backend.refuse_next_create(Failure(FailureKind.STOCKOUT, "GKE's words"))
+    jobset = world.jobset_appears("llama")
+    world.settle(minutes=5)
+    names = {summary(told)["metadata"]["name"] for _, told in world.bus.reports}
+    assert names == {f"llama.{jobset.ref.uid}.slices"}
+    assert len(world.bus.reports) <= 10
+    world.settle(minutes=40, until=lambda: jobset.bound == {0})
+    world.settle(minutes=2)
+    last = world.bus.reports[-1][1]
+    assert (last.report.outlook, last.report.sentence) == ("SlicesReady", "1 of 1 slices ready.")
+    told = len(world.bus.reports)
+    world.settle(minutes=60)
+    assert len(world.bus.reports) == told
+
+
+def test_a_jobset_that_waits_for_a_person_is_told_so_every_ten_minutes() -> None:
+    world = World()
+    not_allowed(world)
+    world.settle(minutes=60)
+    assert len(world.bus.reports) in range(int(60 * MINUTE / RENEW) - 1, int(60 * MINUTE / RENEW) + 2)
