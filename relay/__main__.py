@@ -1,4 +1,7 @@
-"""`python -m relay`: prints `ready` once every list is in place; SIGTERM and SIGINT end it within seconds."""
+"""`python -m relay`: prints `ready` once every list is in place; SIGTERM and SIGINT end it within seconds.
+
+While it runs it answers Kubernetes' probes; how it is told where, see `relay.settings`.
+"""
 
 from __future__ import annotations
 
@@ -7,24 +10,34 @@ import random
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from functools import partial
 
 import structlog
+from kubernetes.config import ConfigException
 
 from relay import cluster
 from relay.claims import Claims
+from relay.connection import connect
+from relay.health import Health, Limits
 from relay.inbox import Inbox
+from relay.journal import noted
 from relay.ledger import Ledger
 from relay.own_nodes import Marks
+from relay.probes import Probes
+from relay.publisher import connect_publisher
+from relay.refusals import rising_pause
 from relay.report import Outbox
 from relay.service import Service
 from relay.settings import Settings
+from relay.steady import SteadyClock
 from relay.tpu_provisioner import Neighbour
-from relay.watch import Watch
+from relay.watch import Patience, Watch
 from shared.adapters import logs
 from shared.adapters.clock import SystemClock
-from shared.adapters.pubsub import connect_publisher, publish
+from shared.adapters.pubsub import publish
 from shared.adapters.subscription import Subscription
 
 _log = structlog.get_logger()
@@ -38,24 +51,21 @@ class Relay:
     """Every part, each in its thread. None is expected to end before it is told to: if one does, all do."""
 
     def __init__(self, settings: Settings) -> None:
-        api = cluster.connect()
-        calls, now = cluster.Cluster(api), SystemClock().now
-        send = partial(publish, connect_publisher(), settings.topic, patience=PUBLISH_SECONDS)
-        self._outbox = Outbox(send, random.Random())  # noqa: S311 - jitter, not a secret
-        self._service = Service(Ledger(settings.cluster), now, Claims(calls, now).complete, self._outbox.post)
-        self._watches = [
-            Watch(source, self._service, settings.watch_silence, random.Random())  # noqa: S311 - as above
-            for source in cluster.sources(api)
-        ]
+        api, chance = connect(), random.Random()  # noqa: S311 - jitter, not a secret
+        calls, now = cluster.Cluster(api), SteadyClock(datetime.now(UTC), time.monotonic).now
+        self._health = Health(now, _limits(settings))
+        once = min(PUBLISH_SECONDS, settings.publish_patience)
+        send = partial(publish, connect_publisher(once), settings.topic, patience=once)
+        self._outbox = Outbox(noted(send), chance, now, self._health)
+        complete = Claims(calls, now).complete
+        self._service = Service(Ledger(settings.cluster), now, complete, self._outbox.post, self._health)
+        patience = Patience(settings.watch_silence, time.monotonic)
+        self._watches = [Watch(source, self._service, patience, chance) for source in cluster.sources(api)]
         self._marks = Marks(self._service.unmarked, calls, now)
-        self._neighbour = Neighbour(calls, now)
+        self._neighbour = Neighbour(calls, SystemClock().now)
         inbox = Inbox(settings.cluster, calls, self._service, self._outbox.post)
-        self._subscription = Subscription(
-            settings.subscription,
-            MESSAGES_AT_ONCE,
-            inbox.handle,
-            random.Random(),  # noqa: S311 - as above
-        )
+        self._subscription = Subscription(settings.subscription, MESSAGES_AT_ONCE, inbox.handle, chance)
+        self._probes = _probes(settings, self._health)
         self._over = threading.Event()
         self._broken = False
 
@@ -63,7 +73,9 @@ class Relay:
         """Run until a signal or until a part breaks; the exit code."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: self._over.set())
-        beside = (self._outbox.run, self._announce, self._marks.run, self._neighbour.run)
+        beside = [self._outbox.run, self._announce, self._marks.run, self._neighbour.run]
+        if self._probes is not None:
+            beside.append(self._probes.run)
         for part in (*beside, *(watch.run for watch in self._watches)):
             self._begin(part)
         serving = self._begin(self._service.run)
@@ -77,7 +89,18 @@ class Relay:
         if not self._over.is_set():
             sys.stdout.write("ready\n")
             sys.stdout.flush()
-            self._subscription.run()
+            self._listen()
+
+    def _listen(self) -> None:
+        """Serve what we are asked. Whatever ends it: facts go out all the same."""
+        failures = 0
+        while not self._over.is_set():
+            try:
+                self._subscription.run()
+            except Exception:  # noqa: BLE001 - the client's threads hand on whatever broke in them
+                _log.exception("subscription-broke")
+            failures += 1
+            self._over.wait(rising_pause(1.0, failures))
 
     def _end(self, serving: threading.Thread) -> None:
         """Close what comes in, then say what was gathered."""
@@ -88,6 +111,8 @@ class Relay:
         serving.join(LAST_WORDS_SECONDS)
         if not self._outbox.close(LAST_WORDS_SECONDS):
             _log.warning("not-everything-was-said")
+        if self._probes is not None:
+            self._probes.stop()
 
     def _begin(self, part: Callable[[], None]) -> threading.Thread:
         thread = threading.Thread(target=self._guarded, args=(part,), daemon=True)
@@ -103,14 +128,31 @@ class Relay:
             self._over.set()
 
 
+def _limits(settings: Settings) -> Limits:
+    patience = timedelta(seconds=settings.publish_patience)
+    return Limits(silence=timedelta(seconds=settings.watch_silence), publishing=patience)
+
+
+def _probes(settings: Settings, health: Health) -> Probes | None:
+    """Open the probes' port. Where another has it we go on: whoever asks there learns that it is not us."""
+    try:
+        probes = Probes((settings.probe_host, settings.probe_port), {"/readyz": health.unready, "/livez": health.hung})
+    except OSError as taken:
+        _log.error("probes-not-served", port=settings.probe_port, why=str(taken))
+        return None
+    _log.info("probes-served", port=probes.port)
+    return probes
+
+
 def main() -> int:
-    logs.configure()
     try:
         settings = Settings.read(os.environ)
-    except ValueError as wrong:
+        logs.configure(settings.project)
+        relay = Relay(settings)
+    except (ValueError, ConfigException) as wrong:
         sys.stderr.write(f"relay: {wrong}\n")
         return 2
-    return Relay(settings).run()
+    return relay.run()
 
 
 if __name__ == "__main__":

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
 import orjson
-from kubernetes import client, config
+from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 from urllib3.exceptions import HTTPError
 
@@ -23,18 +22,6 @@ NOT_FOUND = 404
 CONFLICT = 409
 _SECONDS = (5.0, 10.0)  # to connect, to answer
 _QUICKLY = (1.0, 1.0)  # for what can do without an answer
-_RETRIES = 1  # of a connection that the server closed meanwhile
-
-
-def connect(environment: Mapping[str, str] = os.environ) -> client.ApiClient:
-    """Open the client: by KUBECONFIG where it is set, else by the pod's own service account."""
-    settings = client.Configuration(retries=_RETRIES)
-    load: Any = config  # its functions have no annotations
-    if path := environment.get("KUBECONFIG"):
-        load.load_kube_config(config_file=path, client_configuration=settings)
-    else:
-        load.load_incluster_config(client_configuration=settings)
-    return client.ApiClient(settings)
 
 
 def sources(api: client.ApiClient) -> tuple[Source, ...]:
@@ -45,9 +32,9 @@ def sources(api: client.ApiClient) -> tuple[Source, ...]:
     leaders = partial(core.list_pod_for_all_namespaces, label_selector=translate.LEADERS)
     hosts = partial(core.list_node, label_selector=translate.HOSTS)
     return (
-        Source(Kind.JOBSETS, jobsets, translate.jobset, "uid"),
-        Source(Kind.LEADERS, leaders, translate.leader, "uid"),
-        Source(Kind.HOSTS, hosts, translate.host, "name"),
+        Source(Kind.JOBSETS, jobsets, translate.jobset, "uid", f"jobsets of {'/'.join(JOBSETS)}"),
+        Source(Kind.LEADERS, leaders, translate.leader, "uid", "pods"),
+        Source(Kind.HOSTS, hosts, translate.host, "name", "nodes"),
     )
 
 
@@ -96,6 +83,24 @@ class Cluster:
                 namespace, client.CoreV1Event.model_validate(event), _request_timeout=_SECONDS, _preload_content=False
             )
 
+    def renew(self, event: Mapping[str, Any]) -> None:
+        """Make a v1 Event what it says now, whether there is one of that name or not."""
+        namespace, name = event["metadata"]["namespace"], event["metadata"]["name"]
+        with _classing():
+            try:
+                self._core.patch_namespaced_event(
+                    name,
+                    namespace,
+                    dict(event),
+                    _content_type="application/merge-patch+json",
+                    _request_timeout=_SECONDS,
+                    _preload_content=False,
+                )
+            except ApiException as error:
+                if error.status != NOT_FOUND:
+                    raise
+                self.post(event)
+
     def mark(self, node: str, patch: Mapping[str, Any]) -> None:
         """Send a JSON merge patch of a Node; that it changed meanwhile, or is gone, the watch of nodes says too."""
         with _classing(NOT_FOUND, CONFLICT):
@@ -132,6 +137,8 @@ def _classing(*as_good: int) -> Iterator[None]:
             raise _classed(error) from error
     except HTTPError as error:
         raise Temporary(f"the API server does not answer: {error}") from error
+    except orjson.JSONDecodeError as error:
+        raise Temporary(f"the API server's answer cannot be read: {error}") from error
 
 
 def _names(error: ApiException, name: JobSetName) -> bool:

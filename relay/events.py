@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from types import MappingProxyType
 from typing import Any
 
 from relay.seen import Leader
 from shared.domain.decisions import Reason
+from shared.domain.jobsets import Outlook
 from shared.domain.records import Phase
-from shared.ports import SliceUpdate
+from shared.domain.reports import shortened
+from shared.ports import JobSetUpdate, SliceUpdate
+from shared.wire import reports
 
 COMPONENT = "tpu-slice-provisioner"
 MOST_CHARACTERS = 1024
 """The longest message of an Event (k8s.io/kubernetes pkg/apis/core/validation/events.go)."""
+
+MOST_OF_A_NAME = 200
+"""With a UID and the ending, a JobSet's name so long stays within the 253 characters that an object's name may have."""
+REPORT_ANNOTATION = "tpu-provisioner.cloud.google.com/report"
 
 _AS_TPU_PROVISIONER: Mapping[Reason, str] = MappingProxyType(
     {
@@ -58,7 +66,7 @@ def event(update: SliceUpdate, leader: Leader | None) -> Mapping[str, Any]:
     Its name follows from the slice and the turn: the same news told twice is one Event.
     """
     transition = update.transition
-    at = transition.at.strftime("%Y-%m-%dT%H:%M:%SZ")
+    at = _text(transition.at)
     return {
         "apiVersion": "v1",
         "kind": "Event",
@@ -74,6 +82,38 @@ def event(update: SliceUpdate, leader: Leader | None) -> Mapping[str, Any]:
         "lastTimestamp": at,
         "count": 1,
     }
+
+
+def summary(update: JobSetUpdate) -> Mapping[str, Any]:
+    """Make the v1 Event on a JobSet that says how it stands: one per JobSet, renewed under its name.
+
+    The same for programs is in an annotation, as JSON.
+    """
+    report = update.report
+    about = {"namespace": update.namespace, "name": update.name, "uid": update.uid}
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {
+            "name": f"{update.name[:MOST_OF_A_NAME]}.{update.uid}.slices",
+            "namespace": update.namespace,
+            "annotations": {REPORT_ANNOTATION: reports.text(report)},
+        },
+        "involvedObject": {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", **about},
+        "type": "Warning" if report.outlook in {Outlook.WAITING, Outlook.STUCK} else "Normal",
+        "reason": report.outlook.value,
+        "message": shortened(report.sentence, MOST_CHARACTERS),
+        "source": {"component": COMPONENT},
+        "reportingComponent": COMPONENT,
+        "reportingInstance": update.uid,
+        "firstTimestamp": _text(report.since),
+        "lastTimestamp": _text(update.at),
+        "count": update.times,
+    }
+
+
+def _text(at: datetime) -> str:
+    return at.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _about(update: SliceUpdate, leader: Leader | None) -> Mapping[str, str]:

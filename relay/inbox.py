@@ -7,12 +7,13 @@ from typing import Any, Protocol
 
 import structlog
 
-from relay.events import event
+from relay.events import event, summary
+from relay.journal import about
 from relay.seen import JobSetName, Leader
 from shared.adapters.subscription import Delivery
 from shared.domain.facts import Answer, Fact, Heartbeat, JobSetRef, JobSetState, Question
 from shared.domain.slices import ClusterId, JobRef
-from shared.ports import Permanent, SliceUpdate, Temporary
+from shared.ports import JobSetUpdate, Permanent, SliceUpdate, Temporary
 from shared.wire.jobsets import jobset_ref, jobset_state
 from shared.wire.messages import decode_for_relay
 
@@ -25,6 +26,8 @@ class Cluster(Protocol):
     def jobset(self, name: JobSetName) -> Mapping[str, Any] | None: ...
 
     def post(self, event: Mapping[str, Any]) -> None: ...
+
+    def renew(self, event: Mapping[str, Any]) -> None: ...
 
 
 class Sight(Protocol):
@@ -58,6 +61,7 @@ class Inbox:
             delivery.ack()
         else:
             delivery.ack()
+            _log.info("message.served", id=delivery.message_id, **about(delivery.attributes))
 
     def _serve(self, delivery: Delivery) -> None:
         if delivery.attributes.get("cluster") != self._cluster_id:
@@ -65,6 +69,8 @@ class Inbox:
         match decode_for_relay(delivery.data, delivery.attributes):
             case SliceUpdate() as update:
                 self._cluster.post(event(update, self._sight.leader_pod(update.job)))
+            case JobSetUpdate() as update:
+                self._cluster.renew(summary(update))
             case Question(name=None):
                 heartbeat = self._sight.everything()
                 self._post([heartbeat] if heartbeat else [])
@@ -81,4 +87,7 @@ def answer(question: Question, name: JobSetName, cluster: Cluster) -> Answer:
         assert question.uid is not None
         gone = JobSetRef(namespace=name.namespace, name=name.name, uid=question.uid, generation=0, resource_version="")
         return Answer(jobset=gone, state=JobSetState.MISSING)
-    return Answer(jobset=jobset_ref(found), state=jobset_state(found))
+    try:
+        return Answer(jobset=jobset_ref(found), state=jobset_state(found))
+    except (KeyError, TypeError, ValueError, AttributeError) as unreadable:
+        raise Permanent(f"the JobSet {name.namespace}/{name.name} cannot be understood: {unreadable!r}") from unreadable

@@ -9,7 +9,8 @@
 | Heartbeat     | each `beat`                                                         |                         |
 
 Repeating what is still true makes up for every message that was lost, and confirms that it is still wanted. While a
-watch has given no sign for `blind_after`, nothing is said: what is old is not true any more.
+watch has given no sign for `blind_after`, nothing is said but ends: what is old is not true any more, and an end is
+for ever.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from relay.picture import Berth, Count, Picture
-from relay.seen import Host, JobSet, Kind, Leader, Place, PoolKey, Seen
+from relay.picture import Awaited, Berth, Count, Picture
+from relay.seen import Host, JobSet, Kind, Leader, Place, PoolKey, Seen, Unread
 from relay.wants import parts_of
 from shared.domain.facts import (
     Fact,
@@ -123,6 +124,8 @@ class Ledger:
                 self._follow(seen, before if isinstance(before, Leader) else None, now)
             case Host(), _:
                 self._recount(seen, before if isinstance(before, Host) else None, now)
+            case Unread(), _:
+                pass  # what was known of it stays
 
     def lost(self, kind: Kind, identity: str, now: datetime, last: JobSet | None = None) -> None:
         """Take in that an object is gone; `last`: the JobSet at its end, where the watch told."""
@@ -141,10 +144,10 @@ class Ledger:
 
     def due(self, now: datetime) -> list[Fact]:
         """Give what is to be said now, and put down when to say it again."""
-        if not self._sees(now):
-            return []
         facts: list[Fact] = [*self._ends]
         self._ends.clear()
+        if not self._sees(now):
+            return facts
         for subject in [subject for subject, at in self._agenda.items() if at <= now]:
             del self._agenda[subject]
             facts.extend(self._say(subject, now))
@@ -158,7 +161,7 @@ class Ledger:
         return self.due(now)
 
     def next_due(self) -> datetime | None:
-        """Say when `due` will have something to say, as things stand."""
+        """Say when `due` will have something to say, as things stand, while the relay sees."""
         return min(self._agenda.values(), default=None)
 
     def everything(self, now: datetime) -> Heartbeat | None:
@@ -187,9 +190,9 @@ class Ledger:
 
     def _gather(self, jobset: JobSet, now: datetime) -> None:
         """Wait a little for more leaders, unless all there can be are waiting."""
-        waiting = self.picture.waiting(jobset.ref.uid)
-        if waiting:
-            self._bring_up(_Wants(jobset.ref.uid), now if len(waiting) >= jobset.slices else now + self._timing.gather)
+        awaited = self.picture.awaits(jobset)
+        if awaited is not Awaited.NONE:
+            self._bring_up(_Wants(jobset.ref.uid), now if awaited is Awaited.ALL else now + self._timing.gather)
 
     def _follow(self, leader: Leader, before: Leader | None, now: datetime) -> None:
         jobset = self.picture.jobset_of(leader)
@@ -246,7 +249,7 @@ class Ledger:
             return
         if jobset.state is not JobSetState.ACTIVE and self.picture.has_hosts(uid):
             self._agenda[subject] = again
-        yield JobSetChanged(jobset=jobset.ref, state=jobset.state)
+        yield JobSetChanged(jobset=jobset.ref, state=jobset.state, queue=jobset.queue)
 
     def _hosts(self, subject: _Subject, pool: PoolKey | InheritedPool, now: datetime) -> Iterator[HostsChanged]:
         count = self.picture.count(pool)

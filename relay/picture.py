@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import Enum, auto
 from typing import TypeVar
 
-from relay.seen import Host, JobSet, JobSetName, Kind, Leader, Place, PoolKey, Seen
+from relay.seen import Host, JobSet, JobSetName, Kind, Known, Leader, Place, PoolKey, Seen, Unread
 from shared.domain.facts import JobSetState, Occupant, WaitingLeader
 from shared.domain.inheritance import job_named
 from shared.domain.observations import InheritedPool
@@ -25,6 +26,14 @@ class Count:
     joined: int
     whole: bool
     """All hosts that the slice has are usable. No hosts are never all."""
+
+
+class Awaited(Enum):
+    """How many of a JobSet's slices are waited for."""
+
+    NONE = auto()
+    SOME = auto()
+    ALL = auto()
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +57,18 @@ class Picture:
         self._nodes: defaultdict[PoolKey | InheritedPool, set[str]] = defaultdict(set)
         self._aboard: defaultdict[str, set[str]] = defaultdict(set)
         self._unmarked: set[str] = set()
+        self._unread: set[JobSetUid] = set()
 
-    def put(self, seen: Seen) -> Seen | None:
+    def put(self, seen: Seen) -> Known | None:
         """Take in an object as it is now; give what it was before."""
         match seen:
             case JobSet():
-                before: Seen | None = self._jobsets.get(seen.identity)
+                before: Known | None = self._jobsets.get(seen.identity)
+                if seen.fault is not None and isinstance(before, JobSet):
+                    seen = replace(seen, requests=before.requests)  # its pools keep their names
                 self._jobsets[seen.identity] = seen
                 self._uids[seen.name] = seen.ref.uid
+                self._unread.discard(seen.ref.uid)
             case Leader():
                 before = self.drop(Kind.LEADERS, seen.identity)
                 self._leaders[seen.identity] = seen
@@ -68,12 +81,38 @@ class Picture:
                 self._nodes[seen.pool].add(seen.identity)
                 if seen.unmarked is not None:
                     self._unmarked.add(seen.identity)
+            case Unread():
+                before = self._keep(seen)
         return before
 
-    def drop(self, kind: Kind, identity: str) -> Seen | None:
+    def _keep(self, unread: Unread) -> Known | None:
+        """Let an object be what it was when it could be read, but ask for nothing."""
+        match self._known(unread):
+            case JobSet() as jobset:
+                self._jobsets[unread.identity] = replace(jobset, fault=unread.fault)
+                return jobset
+            case Leader() as leader:
+                return self.put(replace(leader, waiting=False))
+            case None if unread.kind is Kind.JOBSETS:
+                self._unread.add(JobSetUid(unread.identity))
+                return None
+            case host:
+                return host
+
+    def _known(self, unread: Unread) -> Known | None:
+        match unread.kind:
+            case Kind.JOBSETS:
+                return self._jobsets.get(unread.identity)
+            case Kind.LEADERS:
+                return self._leaders.get(unread.identity)
+            case Kind.HOSTS:
+                return self._hosts.get(unread.identity)
+
+    def drop(self, kind: Kind, identity: str) -> Known | None:
         """Forget an object; give what it was."""
         match kind:
             case Kind.JOBSETS:
+                self._unread.discard(JobSetUid(identity))
                 jobset = self._jobsets.pop(identity, None)
                 if jobset is not None and self._uids.get(jobset.name) == identity:
                     del self._uids[jobset.name]
@@ -94,7 +133,7 @@ class Picture:
     def identities(self, kind: Kind) -> frozenset[str]:
         match kind:
             case Kind.JOBSETS:
-                return frozenset(self._jobsets)
+                return frozenset(self._jobsets) | self._unread
             case Kind.LEADERS:
                 return frozenset(self._leaders)
             case Kind.HOSTS:
@@ -112,16 +151,30 @@ class Picture:
 
     def leaders_of(self, jobset: JobSet) -> Iterator[Leader]:
         leaders = (self._leaders[pod] for pod in self._pods.get(jobset.name, ()))
-        return (leader for leader in leaders if self.jobset_of(leader) is jobset)
+        return (leader for leader in leaders if self._is_of(leader, jobset))
+
+    def _is_of(self, leader: Leader, jobset: JobSet) -> bool:
+        found = self.jobset_of(leader)
+        return found is not None and found.ref.uid == jobset.ref.uid
 
     def waiting(self, uid: JobSetUid) -> Mapping[Place, Leader]:
         """Give a leader of each Job that asks us for a slice, where their JobSet is active and served by us."""
         jobset = self._jobsets.get(uid)
-        if jobset is None or not jobset.served or jobset.state is not JobSetState.ACTIVE:
-            return {}
-        asked = {request.replicated_job for request in jobset.requests}
-        waiting = (each for each in self.leaders_of(jobset) if each.waiting and each.place.replicated_job in asked)
+        waiting = self._waiting(jobset) if jobset else ()
         return {leader.place: leader for leader in sorted(waiting, key=lambda leader: leader.pod_uid)}
+
+    def awaits(self, jobset: JobSet) -> Awaited:
+        """Say how many of a JobSet's leaders wait; as soon as it is clear, for a JobSet may have thousands."""
+        if next(self._waiting(jobset), None) is None:
+            return Awaited.NONE
+        if len(self._pods.get(jobset.name, ())) < jobset.slices:
+            return Awaited.SOME
+        return Awaited.ALL if len({each.place for each in self._waiting(jobset)}) >= jobset.slices else Awaited.SOME
+
+    def _waiting(self, jobset: JobSet) -> Iterator[Leader]:
+        asks = jobset.served and jobset.fault is None and jobset.state is JobSetState.ACTIVE
+        asked = {request.replicated_job for request in jobset.requests} if asks else set()
+        return (each for each in self.leaders_of(jobset) if each.waiting and each.place.replicated_job in asked)
 
     def wants(self, uid: JobSetUid) -> Iterator[WaitingLeader]:
         """Tell of the leaders that wait, in the order of their Jobs."""
@@ -142,8 +195,9 @@ class Picture:
         return tuple(self._hosts[node] for node in sorted(self._unmarked))
 
     def live_uids(self) -> tuple[JobSetUid, ...]:
-        """Name the TPU JobSets that have not ended, whoever serves them."""
-        return tuple(sorted(jobset.ref.uid for jobset in self._jobsets.values() if not jobset.state.ended))
+        """Name the TPU JobSets that have not ended, whoever serves them; and what cannot be read and may be one."""
+        known = {jobset.ref.uid for jobset in self._jobsets.values() if not jobset.state.ended}
+        return tuple(sorted(known | self._unread))
 
     def has_hosts(self, uid: JobSetUid) -> bool:
         return any(host.jobset_uid == uid for host in self._hosts.values())

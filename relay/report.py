@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 import structlog
 
+from relay.health import Health
+from relay.refusals import rising_pause
 from shared.domain.facts import (
     Answer,
     Fact,
@@ -22,35 +26,59 @@ from shared.wire.messages import Message, encode_fact
 
 _log = structlog.get_logger()
 
-MOST = 10_000
-"""Facts that are kept; beyond that the oldest go: the relay repeats what is still true."""
-AT_ONCE = 100
-LONGEST_PAUSE = 30.0
+MOST_BYTES = 64_000_000
+"""Of facts that are kept; beyond that the oldest go: the relay repeats what is still true."""
+A_MESSAGE = 1_000
+"""Bytes that a message takes beside its data, at least."""
+WANT_STANDS = timedelta(minutes=6)
+"""A want that is not taken for so long, and was not repeated, is wanted no more: it must not buy anything."""
+AT_ONCE, BYTES_AT_ONCE = 100, 8_000_000
+"""About what is handed to the client in one go, which holds several copies."""
+LOOK_EVERY = 30.0
 
 Send = Callable[[Sequence[Message]], None]
 """Returns once the messages are taken; Temporary where they are not."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """All that was said of a subject at one time."""
+
+    messages: tuple[Message, ...]
+    until: datetime | None
+    """When it is void; None: never."""
+
+    @property
+    def size(self) -> int:
+        return sum(len(message.data) + A_MESSAGE for message in self.messages)
+
+
 class Outbox:
     """Sends facts in the order they came; those that were not taken are tried again until they are."""
 
-    def __init__(self, send: Send, chance: random.Random, most: int = MOST) -> None:
+    def __init__(
+        self, send: Send, chance: random.Random, now: Callable[[], datetime], health: Health, most: int = MOST_BYTES
+    ) -> None:
         self._send = send
-        self._chance = chance
         self._most = most
-        self._waiting: dict[Hashable, Message] = {}
-        self._sending: dict[Hashable, Message] = {}
+        self._chance = chance
+        self._now = now
+        self._health = health
+        self._waiting: dict[Hashable, _Held] = {}
+        self._sending: dict[Hashable, _Held] = {}
         self._changed = threading.Condition()
         self._closing = False
 
     def post(self, facts: Iterable[Fact]) -> None:
-        """Take facts to be sent; a newer one takes the place of an older of the same subject."""
+        """Take facts to be sent; newer ones take the place of older ones of the same subject."""
+        fresh: dict[Hashable, _Held] = {}
+        for fact in facts:
+            self._add(fact, fresh)
+        if not fresh:
+            return
         with self._changed:
-            for fact in facts:
-                self._put(fact)
-            while len(self._waiting) > self._most:
-                dropped = self._waiting.pop(next(iter(self._waiting)))
-                _log.error("fact-dropped", **dropped.attributes)
+            self._hold(fresh)
+            self._drop_beyond_most()
             self._changed.notify_all()
 
     def run(self) -> None:
@@ -62,10 +90,12 @@ class Outbox:
                 failures = 0
             except Temporary as trouble:
                 failures += 1
-                _log.warning("facts-not-taken", facts=len(batch), why=str(trouble))
+                _log.warning("facts-not-taken", tried=len(batch), held=self.held, why=str(trouble))
+                self._health.not_published(str(trouble))
                 self._put_back()
-                self._rest(min(LONGEST_PAUSE, 0.25 * 2**failures))
+                self._rest(rising_pause(0.5, failures - 1))
             else:
+                self._health.published()
                 self._sent()
 
     def close(self, patience: float) -> bool:
@@ -75,27 +105,62 @@ class Outbox:
             self._changed.notify_all()
             return self._changed.wait_for(lambda: not (self._waiting or self._sending), patience)
 
-    def _put(self, fact: Fact) -> None:
+    @property
+    def held(self) -> int:
+        """How many facts wait to be taken."""
+        with self._changed:
+            return sum(len(held.messages) for box in (self._waiting, self._sending) for held in box.values())
+
+    def _add(self, fact: Fact, fresh: dict[Hashable, _Held]) -> None:
         try:
             message = encode_fact(fact)
         except ValueError as too_large:
             _log.error("fact-dropped", kind=type(fact).__name__, why=str(too_large))
             return
-        self._waiting.pop(subject_of(fact), None)
-        self._waiting[subject_of(fact)] = message
+        earlier = fresh.pop(subject := subject_of(fact), None)
+        if isinstance(fact, SlicesWanted):  # the wants of one JobSet may come in parts
+            fresh[subject] = _Held((*(earlier.messages if earlier else ()), message), self._now() + WANT_STANDS)
+        else:
+            fresh[subject] = _Held((message,), None)
+
+    def _hold(self, newer: Mapping[Hashable, _Held]) -> None:
+        for subject, held in newer.items():
+            self._waiting.pop(subject, None)
+            self._waiting[subject] = held
+
+    def _drop_beyond_most(self) -> None:
+        held = sum(each.size for each in self._waiting.values())
+        while held > self._most:
+            dropped = self._waiting.pop(next(iter(self._waiting)))
+            held -= dropped.size
+            _log.error("fact-dropped", **dropped.messages[0].attributes)
 
     def _take(self) -> list[Message]:
+        """Wait for facts, and take the first of them; none: the box is closed and empty."""
         with self._changed:
-            self._changed.wait_for(lambda: self._waiting or self._closing)
-            for subject in list(self._waiting)[:AT_ONCE]:
-                self._sending[subject] = self._waiting.pop(subject)
-            return list(self._sending.values())
+            self._withdraw()
+            while not (self._waiting or self._closing):
+                self._health.turned("publish")
+                self._changed.wait(LOOK_EVERY)
+            self._health.turned("publish")
+            messages: list[Message] = []
+            room = BYTES_AT_ONCE
+            while self._waiting and len(messages) < AT_ONCE and room > 0:
+                subject = next(iter(self._waiting))
+                self._sending[subject] = held = self._waiting.pop(subject)
+                messages += held.messages
+                room -= held.size
+            return messages
+
+    def _withdraw(self) -> None:
+        now = self._now()
+        for subject in [subject for subject, held in self._waiting.items() if held.until and held.until < now]:
+            _log.warning("want-withdrawn", **self._waiting.pop(subject).messages[0].attributes)
 
     def _put_back(self) -> None:
         with self._changed:
-            newer, self._waiting = self._waiting, self._sending
-            self._waiting.update(newer)
-            self._sending = {}
+            newer, self._waiting, self._sending = self._waiting, self._sending, {}
+            self._hold(newer)
 
     def _sent(self) -> None:
         with self._changed:
@@ -111,8 +176,8 @@ class Outbox:
 def subject_of(fact: Fact) -> Hashable:
     """Say what a fact is about: of two facts about the same, only the later need be known."""
     match fact:
-        case SlicesWanted(jobset=jobset, waiting=waiting):
-            return ("SlicesWanted", jobset.uid, waiting[0].replicated_job, waiting[0].job_index)
+        case SlicesWanted(jobset=jobset):
+            return ("SlicesWanted", jobset.uid)
         case JobSetChanged(jobset=jobset):
             return ("JobSetChanged", jobset.uid)
         case HostsChanged(slice_id=slice_id, attempt=attempt):

@@ -49,6 +49,8 @@ class JobSet:
     """What it asks us for: nothing where its templates opted out or cannot be read."""
     served: bool
     """It is run by the JobSet controller and did not opt out."""
+    queue: str = ""
+    """The Kueue queue that it is in."""
     fault: str | None = None
     """Why its templates cannot be read."""
 
@@ -113,4 +115,14 @@ class Host:
         return self.node
 
 
-Seen = JobSet | Leader | Host
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """An object that is there and cannot be understood: of it we know what we knew."""
+
+    kind: Kind
+    identity: str
+    fault: str
+
+
+Known = JobSet | Leader | Host
+Seen = Known | Unread

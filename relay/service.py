@@ -9,8 +9,9 @@ from datetime import datetime
 import structlog
 
 from relay.claims import Mounted
+from relay.health import Health
 from relay.ledger import Ledger
-from relay.seen import Host, JobSet, Kind, Leader, Seen
+from relay.seen import Host, JobSet, Kind, Leader, Seen, Unread
 from shared.domain.facts import Fact, Heartbeat, SlicesWanted
 from shared.domain.slices import JobRef
 
@@ -23,7 +24,8 @@ SHORTEST, LONGEST = 0.05, 0.5
 class Service:
     """One lock around the ledger, and one loop that posts what is due. Fulfils `watch.Sink` and `inbox.Sight`.
 
-    What is due is completed by what must be looked up first, while the lock is free.
+    What is due is completed by what must be looked up first, while the lock is free. `now` is a clock that is never
+    set: all it is used for is intervals.
     """
 
     def __init__(
@@ -32,9 +34,11 @@ class Service:
         now: Callable[[], datetime],
         complete: Callable[[Sequence[Fact], Mounted], list[Fact]],
         post: Callable[[list[Fact]], None],
+        health: Health,
     ) -> None:
         self._ledger = ledger
         self._now = now
+        self._health = health
         self._complete = complete
         self._post = post
         self._changed = threading.Condition()
@@ -46,6 +50,7 @@ class Service:
         with self._changed:
             self._ledger.listed(kind, seen, version, self._now())
             self._changed.notify_all()
+        self._health.heard(kind)
 
     def saw(self, kind: Kind, seen: Seen, version: str) -> None:
         _note_fault(seen)
@@ -53,16 +58,25 @@ class Service:
             self._ledger.heard(kind, version, self._now())
             self._ledger.saw(seen, self._now())
             self._changed.notify_all()
+        self._health.heard(kind)
 
     def lost(self, kind: Kind, identity: str, version: str, last: JobSet | None) -> None:
         with self._changed:
             self._ledger.heard(kind, version, self._now())
             self._ledger.lost(kind, identity, self._now(), last)
             self._changed.notify_all()
+        self._health.heard(kind)
 
     def heard(self, kind: Kind, version: str) -> None:
         with self._changed:
             self._ledger.heard(kind, version, self._now())
+        self._health.heard(kind)
+
+    def turned(self, kind: Kind) -> None:
+        self._health.turned(kind)
+
+    def failed(self, kind: Kind, why: str) -> None:
+        self._health.failed(kind, why)
 
     def everything(self) -> Heartbeat | None:
         with self._changed:
@@ -85,13 +99,19 @@ class Service:
         """Post what is due until it is time to stop; then what is still being gathered."""
         stopping = False
         while not stopping:
+            self._health.turned("report")
             with self._changed:
                 self._changed.wait(self._pause())
                 stopping = self._stopping
-                facts = self._ledger.flush(self._now()) if stopping else self._ledger.due(self._now())
-                wanted = {fact.jobset.uid for fact in facts if isinstance(fact, SlicesWanted)}
-                mounted = {uid: self._ledger.picture.claims(uid) for uid in wanted}
-            self._post(self._complete(facts, mounted))
+            self.say(last=stopping)
+
+    def say(self, *, last: bool = False) -> None:
+        """Post what is due; as the last thing also what is still being gathered."""
+        with self._changed:
+            facts = self._ledger.flush(self._now()) if last else self._ledger.due(self._now())
+            wanted = {fact.jobset.uid for fact in facts if isinstance(fact, SlicesWanted)}
+            mounted = {uid: self._ledger.picture.claims(uid) for uid in wanted}
+        self._post(self._complete(facts, mounted))
 
     def stop(self) -> None:
         with self._changed:
@@ -106,5 +126,10 @@ class Service:
 
 
 def _note_fault(seen: Seen) -> None:
-    if isinstance(seen, JobSet) and seen.fault is not None:
-        _log.warning("jobset-not-understood", namespace=seen.name.namespace, jobset=seen.name.name, why=seen.fault)
+    match seen:
+        case JobSet(fault=str(why)):
+            _log.warning("jobset-not-understood", namespace=seen.name.namespace, jobset=seen.name.name, why=why)
+        case Unread(kind, identity, why):
+            _log.warning("object-not-understood", kind=kind, id=identity, why=why)
+        case _:
+            pass

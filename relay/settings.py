@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
@@ -11,12 +12,19 @@ from shared.domain.slices import ClusterId
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """CLUSTER and GOOGLE_CLOUD_PROJECT; optionally WATCH_SILENCE_SECONDS. Google's and Kubernetes' own are theirs."""
+    """CLUSTER and GOOGLE_CLOUD_PROJECT; the others are optional. Google's and Kubernetes' own are theirs."""
 
     project: str
     cluster: ClusterId
-    watch_silence: float = 90.0
-    """Seconds after which a watch without any sign is given up and listed again."""
+    watch_silence: float
+    """WATCH_SILENCE_SECONDS (90), after which a watch without any sign is given up and listed again."""
+    publish_patience: float
+    """PUBLISH_PATIENCE_SECONDS (120), after which a relay whose facts are not taken is not ready any more."""
+    probe_host: str
+    """PROBE_HOST (127.0.0.1), the address that /readyz and /livez are served on: in a pod 0.0.0.0, for the kubelet
+    comes from outside."""
+    probe_port: int
+    """PROBE_PORT (8081), their port; 0 takes a free one, which the log line "probes-served" names."""
 
     @classmethod
     def read(cls, environment: Mapping[str, str]) -> Self:
@@ -24,17 +32,13 @@ class Settings:
         missing = [name for name in ("CLUSTER", "GOOGLE_CLOUD_PROJECT") if not environment.get(name)]
         if missing:
             raise ValueError(f"not set in the environment: {', '.join(missing)}")
-        silence = environment.get("WATCH_SILENCE_SECONDS", "90")
-        try:
-            seconds = float(silence)
-        except ValueError:
-            seconds = 0
-        if not 1 <= seconds <= 200:
-            raise ValueError(f'WATCH_SILENCE_SECONDS: "{silence}" is no number from 1 to 200')
         return cls(
             project=environment["GOOGLE_CLOUD_PROJECT"],
             cluster=ClusterId(environment["CLUSTER"]),
-            watch_silence=seconds,
+            watch_silence=_number(environment, "WATCH_SILENCE_SECONDS", 90, (1, 200)),
+            publish_patience=_number(environment, "PUBLISH_PATIENCE_SECONDS", 120, (1, 3600)),
+            probe_host=environment.get("PROBE_HOST") or "127.0.0.1",
+            probe_port=int(_number(environment, "PROBE_PORT", 8081, (0, 65535))),
         )
 
     @property
@@ -44,3 +48,15 @@ class Settings:
     @property
     def subscription(self) -> str:
         return f"projects/{self.project}/subscriptions/relay-{self.cluster}"
+
+
+def _number(environment: Mapping[str, str], name: str, default: int, among: tuple[int, int]) -> float:
+    text = environment.get(name) or str(default)
+    least, most = among
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not least <= number <= most:
+        raise ValueError(f'{name}: "{text}" is no number from {least} to {most}')
+    return number

@@ -7,7 +7,9 @@ their documented shape. What tenants write into pod templates is read by `shared
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
+from relay.claims import CLAIMS_PER_FACT
 from relay.own_nodes import marks_missing
 from relay.seen import Host, JobSet, JobSetName, Leader, PoolKey
 from shared.domain.facts import SliceRequest
@@ -30,6 +32,7 @@ from shared.wire.workloads import (
     JOB_NAME,
     JOBSET_NAME,
     JOBSET_UID,
+    LABELS,
     Json,
     asks_for_tpu,
     chips_of,
@@ -42,6 +45,10 @@ from shared.wire.workloads import (
 
 LEADERS = f"{JOBSET_NAME},{COMPLETION_INDEX}=0"
 """The label selector of leader pods; Kubernetes labels pods with their index since 1.28."""
+LABELS_KEPT = 2 * LABELS
+"""Of a pod's, the first by key: among so many are all that are told, LABELS beyond as many of the template's."""
+QUEUE = "kueue.x-k8s.io/queue-name"
+"""The label that puts a JobSet into a queue of Kueue."""
 HOSTS = f"{OWNER_LABEL}={OWNER}"
 """The label selector of our nodes, and of those that TPU Provisioner made."""
 
@@ -59,7 +66,14 @@ def jobset(obj: Json) -> JobSet | None:
         requests = requests_of(obj)
     except ValueError as unreadable:
         fault = str(unreadable)
-    return JobSet(ref=jobset_ref(obj), state=jobset_state(obj), requests=requests, served=is_served(obj), fault=fault)
+    return JobSet(
+        ref=jobset_ref(obj),
+        state=jobset_state(obj),
+        requests=requests,
+        served=is_served(obj),
+        queue=strings(obj["metadata"], "labels").get(QUEUE, ""),
+        fault=fault,
+    )
 
 
 def leader(obj: Json) -> Leader | None:
@@ -69,6 +83,7 @@ def leader(obj: Json) -> Leader | None:
     metadata = obj["metadata"]
     labels = strings(metadata, "labels")
     asks = leader_of(obj)
+    asks = replace(asks, labels=asks.labels[:LABELS_KEPT])
     ended = obj.get("status", {}).get("phase") in {"Succeeded", "Failed"}
     uid = labels.get(JOBSET_UID)
     return Leader(
@@ -78,7 +93,7 @@ def leader(obj: Json) -> Leader | None:
         jobset_uid=JobSetUid(uid) if uid else None,
         job=labels.get(JOB_NAME) or f"{labels[JOBSET_NAME]}-{asks.replicated_job}-{asks.job_index}",
         asks=asks,
-        claims=claims_of(obj),
+        claims=claims_of(obj)[:CLAIMS_PER_FACT],
         waiting=_cannot_be_scheduled(obj) and _asks_us(obj),
         node=None if ended else obj["spec"].get("nodeName"),
     )

@@ -1,7 +1,6 @@
 """One watch, kept alive for ever: list, follow, list again where the thread is lost.
 
 Reads the official client's responses raw: a watch of typed objects takes 14 times the processor time.
-Protocol: "Efficient detection of changes" in Kubernetes' API concepts.
 """
 
 from __future__ import annotations
@@ -13,20 +12,18 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import orjson
 import structlog
 from kubernetes.client.exceptions import ApiException
 from urllib3.exceptions import HTTPError, ReadTimeoutError
 
-from relay.seen import JobSet, Kind, Seen
+from relay.refusals import GONE, asked_pause, in_words, rising_pause
+from relay.seen import JobSet, Kind, Seen, Unread
+from relay.stream import FIRST_PAGE, Event, Lines, event_of, identity_of, is_back, next_limit, page_of
 
 _log = structlog.get_logger()
 
-PAGE = 500
 CONNECT_SECONDS = 10.0
 LIST_SECONDS = 30.0
-LONGEST_PAUSE = 30.0
-GONE = 410
 
 
 class Response(Protocol):
@@ -53,6 +50,11 @@ class Sink(Protocol):
 
     def heard(self, kind: Kind, version: str) -> None: ...
 
+    def turned(self, kind: Kind) -> None:
+        """Take in that the watch is at work, though nothing was heard."""
+
+    def failed(self, kind: Kind, why: str) -> None: ...
+
 
 @dataclass(frozen=True, slots=True)
 class Source:
@@ -64,22 +66,35 @@ class Source:
     read: Callable[[Mapping[str, Any]], Seen | None]
     identity: str
     """The field of the metadata that tells objects apart."""
+    called: str
+    """What it is for people: its plural, and its API where that is not Kubernetes' own."""
 
 
-class _Lost(Exception):
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """Seconds without any sign after which a watch is given up, by a clock that is never set; the first pause."""
+
+    silence: float
+    seconds: Callable[[], float]
+    first_pause: float = 1.0
+
+
+class WatchLost(Exception):
     """The server cannot go on from where the watch was."""
 
 
 class Watch:
     """Follows one source until it is stopped."""
 
-    def __init__(self, source: Source, sink: Sink, silence: float, chance: random.Random) -> None:
+    def __init__(self, source: Source, sink: Sink, patience: Patience, chance: random.Random) -> None:
         self._source = source
         self._sink = sink
-        self._silence = silence
+        self._patience = patience
         self._chance = chance
         self._stopping = threading.Event()
         self._response: Response | None = None
+        self._failures = 0
+        self._sign = patience.seconds()
 
     def stop(self) -> None:
         """End `run` soon, though it waits for the server to say something. From any thread."""
@@ -92,92 +107,121 @@ class Watch:
                 _log.info("watch-was-over", kind=self._source.kind, why=str(error))
 
     def run(self) -> None:
-        """List and follow; errors are waited out with rising pauses."""
-        failures = 0
+        """List and follow; after what went wrong list again, with rising pauses until a watch gives signs again."""
         while not self._stopping.is_set():
             try:
-                version = self._list()
-                failures = 0
-                self._follow_from(version)
-            except (_Lost, ReadTimeoutError) as lost:
-                self._note("watch-lists-again", lost)
-                self._rest(1.0)
+                self._follow_from(self._list())
+            except (WatchLost, ReadTimeoutError) as lost:
+                self._come_to_rest("watch-lists-again", lost)
             except (ApiException, HTTPError, OSError, ValueError) as error:
-                failures += 1
-                self._note("watch-failed", error)
-                self._rest(min(LONGEST_PAUSE, 0.5 * 2**failures))
+                self._come_to_rest("watch-failed", error)
 
     def _list(self) -> str:
+        """Take in the whole list; give its version."""
+        try:
+            seen, version = self._pages(FIRST_PAGE)
+        except WatchLost:  # the rest of a list that took its time: as a whole it cannot expire
+            seen, version = self._pages(None)
+        self._sink.listed(self._source.kind, seen, version)
+        self._sign = self._patience.seconds()
+        return version
+
+    def _pages(self, limit: int | None) -> tuple[list[Seen], str]:
+        """Fetch a list by pages of one version; without a limit at one go. WatchLost where the rest is gone."""
         seen: list[Seen] = []
         token: str | None = None
         while True:
-            limits = {"limit": PAGE, "_request_timeout": (CONNECT_SECONDS, LIST_SECONDS)}
-            response = self._source.fetch(**limits, **({"_continue": token} if token else {}), _preload_content=False)
-            page = orjson.loads(response.data)
-            seen += filter(None, map(self._read, page["items"]))
-            token = page["metadata"].get("continue")
+            self._sink.turned(self._source.kind)
+            data = self._fetch_page(limit, token)
+            page = page_of(data)
+            seen += filter(None, map(self._read, page.items))
+            token = page.rest
             if not token:
-                version: str = page["metadata"]["resourceVersion"]
-                self._sink.listed(self._source.kind, seen, version)
-                return version
+                return seen, page.version
+            limit = limit and next_limit(limit, len(data))
+
+    def _fetch_page(self, limit: int | None, token: str | None) -> bytes:
+        wanted = {"limit": limit} if limit else {}
+        place = {"_continue": token} if token else {}
+        patience = (CONNECT_SECONDS, LIST_SECONDS)
+        try:
+            return self._source.fetch(**wanted, **place, _request_timeout=patience, _preload_content=False).data
+        except ApiException as error:
+            if token and error.status == GONE:
+                raise WatchLost("the rest of the list expired") from error
+            raise
 
     def _follow_from(self, version: str) -> None:
         """Watch, and watch again from there when the server ends it, as it does every few minutes."""
         while not self._stopping.is_set():
             before = version
             for event in self._events(version):
-                version = self._take(event)
+                if is_back(event.version, version):
+                    raise WatchLost(f"the watch went back from {version} to {event.version}")
+                self._take(event)
+                version = event.version
             if version == before:
-                self._rest(1.0)
+                self._rest(self._patience.first_pause)
 
-    def _events(self, version: str) -> Iterator[Mapping[str, Any]]:
+    def _events(self, version: str) -> Iterator[Event]:
         with closing(
             self._source.fetch(
                 watch=True,
                 resource_version=version,
                 allow_watch_bookmarks=True,
                 timeout_seconds=self._chance.randint(300, 600),
-                _request_timeout=(CONNECT_SECONDS, self._silence),
+                _request_timeout=(CONNECT_SECONDS, self._patience.silence),
                 _preload_content=False,
             )
         ) as response:
             self._response = response
-            rest = b""
+            lines = Lines()
             while not self._stopping.is_set() and (chunk := response.read1(1 << 16)):
-                *lines, rest = (rest + chunk).split(b"\n")
-                yield from map(orjson.loads, lines)
+                yield from map(event_of, lines.of(chunk))
+                self._require_a_sign()
+        self._require_a_sign()
 
-    def _take(self, event: Mapping[str, Any]) -> str:
-        """Hand on one event; give the resourceVersion to go on from."""
-        kind, obj = self._source.kind, event["object"]
-        if event["type"] == "ERROR":
+    def _require_a_sign(self) -> None:
+        """Give up what says something, again and again, and never an event."""
+        silent = self._patience.seconds() - self._sign
+        if silent > self._patience.silence:
+            raise WatchLost(f"no event for {silent:.0f} s")
+
+    def _take(self, event: Event) -> None:
+        """Hand on one event."""
+        kind, obj = self._source.kind, event.object
+        if event.type == "ERROR":
             if obj.get("code") == GONE:
-                raise _Lost(obj.get("message"))
+                raise WatchLost(obj.get("message"))
             raise ApiException(status=obj.get("code"), reason=obj.get("message"))
-        version: str = obj["metadata"]["resourceVersion"]
-        if event["type"] == "BOOKMARK":
-            self._sink.heard(kind, version)
-            return version
+        self._sign, self._failures = self._patience.seconds(), 0
+        if event.type == "BOOKMARK":
+            self._sink.heard(kind, event.version)
+            return
         seen = self._read(obj)
-        if event["type"] == "DELETED" or seen is None:
+        if event.type == "DELETED" or seen is None:
             last = seen if isinstance(seen, JobSet) else None
-            self._sink.lost(kind, obj["metadata"][self._source.identity], version, last)
+            self._sink.lost(kind, identity_of(obj, self._source.identity), event.version, last)
         else:
-            self._sink.saw(kind, seen, version)
-        return version
+            self._sink.saw(kind, seen, event.version)
 
     def _read(self, obj: Mapping[str, Any]) -> Seen | None:
+        """Read an object; one that cannot be understood is there all the same."""
         try:
             return self._source.read(obj)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            name = obj.get("metadata", {}).get("name")
-            _log.warning("object-not-understood", kind=self._source.kind, name=name, why=repr(error))
-            return None
+            return Unread(self._source.kind, identity_of(obj, self._source.identity), in_words(error, ""))
 
-    def _rest(self, at_most: float) -> None:
+    def _come_to_rest(self, what: str, error: Exception) -> None:
+        """Say what went wrong, and pause: longer with each failure, and as long as the server asks."""
+        if self._stopping.is_set():
+            return
+        self._failures += 1
+        why = in_words(error, self._source.called)
+        _log.warning(what, kind=self._source.kind, why=why)
+        self._sink.failed(self._source.kind, why)
+        self._rest(rising_pause(self._patience.first_pause, self._failures - 1), asked_pause(error))
+
+    def _rest(self, at_most: float, at_least: float = 0.0) -> None:
         """Pause for a random time, so that many do not come back at once; less when it is time to stop."""
-        self._stopping.wait(at_most * self._chance.uniform(0.5, 1))
-
-    def _note(self, what: str, error: Exception) -> None:
-        if not self._stopping.is_set():
-            _log.warning(what, kind=self._source.kind, why=f"{type(error).__name__}: {error}")
+        self._stopping.wait(at_least + at_most * self._chance.uniform(0.5, 1))

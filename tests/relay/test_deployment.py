@@ -1,6 +1,8 @@
 """What the relay is deployed with, against what it does."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +39,7 @@ def test_the_relay_may_look_write_events_and_mark_nodes_and_nothing_else() -> No
         ("jobsets", "get"),
         *((resource, verb) for resource in ("jobsets", "pods", "nodes") for verb in ("list", "watch")),
         ("events", "create"),
+        ("events", "patch"),
         ("nodes", "patch"),
         ("persistentvolumeclaims", "get"),
         ("persistentvolumes", "get"),
@@ -65,7 +68,29 @@ def test_the_role_is_bound_to_the_account_that_the_relay_runs_as() -> None:
 def test_the_manifest_gives_the_relay_all_that_it_must_be_told() -> None:
     given = {variable["name"]: variable["value"] for variable in container()["env"]}
     filled = {name: value.strip("${}").lower() for name, value in given.items()}
-    assert Settings.read(filled).watch_silence == 90
+    settings = Settings.read(filled)
+    assert (settings.watch_silence, settings.probe_host) == (90, "0.0.0.0")
+
+
+def test_kubernetes_probes_what_the_relay_answers_where_it_answers() -> None:
+    (port,) = container()["ports"]
+    given = {variable["name"]: variable["value"] for variable in container()["env"]}
+    assert given["PROBE_PORT"] == str(port["containerPort"])
+    for probe, path in (("readinessProbe", "/readyz"), ("livenessProbe", "/livez")):
+        assert container()[probe]["httpGet"] == {"path": path, "port": port["name"]}
+
+
+def test_the_relay_cannot_miss_firestore() -> None:
+    """It does not so much as load it: what happens there is none of its concern."""
+    loaded = "import sys, relay.__main__; print(sum('firestore' in name for name in sys.modules))"
+    said = subprocess.run([sys.executable, "-c", loaded], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert said.stdout == "0\n"
+
+
+def test_a_relay_that_is_told_nothing_of_probes_answers_at_home() -> None:
+    settings = Settings.read(ENVIRONMENT)
+    assert (settings.probe_host, settings.probe_port) == ("127.0.0.1", 8081)
+    assert Settings.read(ENVIRONMENT | {"PROBE_PORT": "0"}).probe_port == 0
 
 
 def test_the_manifest_asks_for_nothing_but_what_the_roll_out_puts_in() -> None:
@@ -89,6 +114,8 @@ def test_the_topic_and_the_subscription_are_among_those_that_are_made() -> None:
         ({"WATCH_SILENCE_SECONDS": "soon"}, 'WATCH_SILENCE_SECONDS: "soon" is no number from 1 to 200'),
         ({"WATCH_SILENCE_SECONDS": "0"}, "is no number from 1 to 200"),
         ({"WATCH_SILENCE_SECONDS": "nan"}, "is no number from 1 to 200"),
+        ({"PROBE_PORT": "65536"}, 'PROBE_PORT: "65536" is no number from 0 to 65535'),
+        ({"PUBLISH_PATIENCE_SECONDS": "x"}, 'PUBLISH_PATIENCE_SECONDS: "x" is no number from 1 to 3600'),
     ],
 )
 def test_a_relay_that_is_told_nonsense_says_what_is_wrong(changes: dict[str, str], says: str) -> None:

@@ -8,9 +8,11 @@ from relay import translate
 from relay.inbox import Inbox
 from relay.seen import JobSetName, Leader
 from shared.domain.facts import Answer, Fact, Heartbeat, JobSetState, Question
+from shared.domain.reports import Line, report
 from shared.domain.slices import ClusterId, JobRef, JobSetUid
-from shared.ports import Permanent, Temporary
-from shared.wire.messages import Message, encode_question, encode_update
+from shared.ports import JobSetUpdate, Permanent, Temporary
+from shared.wire.messages import Message, encode_question, encode_report, encode_update
+from tests.builders import NOW, a_jobset, a_record
 from tests.relay.objects import Json, jobset, pod
 from tests.relay.test_events import update
 
@@ -23,6 +25,7 @@ class FakeCluster:
 
     jobsets: dict[JobSetName, Json] = field(default_factory=dict)
     events: list[Mapping[str, Any]] = field(default_factory=list)
+    renewed: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     trouble: Exception | None = None
 
     def jobset(self, name: JobSetName) -> Json | None:
@@ -32,6 +35,10 @@ class FakeCluster:
     def post(self, event: Mapping[str, Any]) -> None:
         self._fail()
         self.events.append(event)
+
+    def renew(self, event: Mapping[str, Any]) -> None:
+        self._fail()
+        self.renewed[event["metadata"]["name"]] = event
 
     def _fail(self) -> None:
         if self.trouble is not None:
@@ -81,6 +88,11 @@ def desk() -> Desk:
     return Desk()
 
 
+def jobset_update(times: int) -> JobSetUpdate:
+    made = report(a_jobset(), [a_record()], Line(), NOW)
+    return JobSetUpdate(namespace="research", name="llama", uid=JobSetUid("u-1"), report=made, at=NOW, times=times)
+
+
 def question(uid: str = "u-1") -> Message:
     return encode_question(DEMO, Question(namespace="research", name="llama", uid=JobSetUid(uid)))
 
@@ -90,6 +102,15 @@ def test_news_become_an_event_on_the_leader_pod(desk: Desk) -> None:
     assert desk.handle(encode_update(DEMO, update())) == ["ack"]
     (event,) = desk.cluster.events
     assert (event["involvedObject"]["kind"], event["involvedObject"]["uid"]) == ("Pod", "pod-0")
+
+
+def test_a_report_becomes_one_event_on_the_jobset_that_is_renewed(desk: Desk) -> None:
+    for times in (1, 2):
+        assert desk.handle(encode_report(DEMO, jobset_update(times=times))) == ["ack"]
+    ((name, event),) = desk.cluster.renewed.items()
+    assert name == "llama.u-1.slices"
+    assert (event["involvedObject"]["kind"], event["involvedObject"]["uid"]) == ("JobSet", "u-1")
+    assert event["count"] == 2
 
 
 def test_news_for_another_cluster_are_left_alone(desk: Desk) -> None:

@@ -2,12 +2,27 @@ import random
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 
-from relay.report import Outbox
-from shared.domain.facts import Answer, Fact, Heartbeat, HostsChanged, JobSetChanged, JobSetRef, JobSetState
+from relay.health import Health, Limits
+from relay.report import A_MESSAGE, MOST_BYTES, Outbox
+from relay.seen import Kind
+from shared.domain.facts import (
+    Answer,
+    Fact,
+    Heartbeat,
+    HostsChanged,
+    JobSetChanged,
+    JobSetRef,
+    JobSetState,
+    SlicesWanted,
+    WaitingLeader,
+)
 from shared.domain.slices import JobSetUid, SliceId
 from shared.ports import Temporary
 from shared.wire.messages import Message, decode_fact
+from tests.relay.watched import START
 
 DEADLINE = 5.0
 
@@ -52,8 +67,21 @@ def running(outbox: Outbox) -> Iterator[None]:
         assert not thread.is_alive()
 
 
-def outbox(topic: FakeTopic, most: int = 100) -> Outbox:
-    return Outbox(topic, random.Random(1), most)
+@dataclass
+class Desk:
+    """An outbox and the time it goes by, stepped by the test."""
+
+    topic: FakeTopic
+    most: int = MOST_BYTES
+    now: datetime = START
+
+    def __post_init__(self) -> None:
+        self.health = Health(lambda: self.now)
+        self.box = Outbox(self.topic, random.Random(1), lambda: self.now, self.health, self.most)
+
+
+def outbox(topic: FakeTopic, most: int = MOST_BYTES) -> Outbox:
+    return Desk(topic, most).box
 
 
 def hosts(usable: int, slice_id: str = "tpu-a") -> HostsChanged:
@@ -106,7 +134,7 @@ def test_a_fact_that_failed_does_not_replace_a_newer_one() -> None:
 
 def test_a_full_box_drops_the_oldest() -> None:
     topic = FakeTopic()
-    box = outbox(topic, most=2)
+    box = outbox(topic, most=2 * A_MESSAGE + 500)
     box.post([hosts(1, "tpu-a"), hosts(1, "tpu-b"), hosts(1, "tpu-c")])
     with running(box):
         assert topic.wait_for(2) == [hosts(1, "tpu-b"), hosts(1, "tpu-c")]
@@ -138,3 +166,60 @@ def test_closing_gives_up_on_a_topic_that_takes_nothing() -> None:
     assert not box.close(0.01)
     with running(box):
         topic.wait_for(1)
+
+
+def wanted(*indices: int, uid: str = "u-1") -> SlicesWanted:
+    leaders = tuple(WaitingLeader(replicated_job="workers", job_index=index) for index in indices)
+    return SlicesWanted(jobset=jobset(uid, JobSetState.ACTIVE).jobset, requests=(), waiting=leaders)
+
+
+def test_the_parts_of_a_want_are_sent_together_and_replaced_together() -> None:
+    topic = FakeTopic()
+    box = outbox(topic)
+    box.post([wanted(0, 1), wanted(2)])
+    box.post([wanted(1), wanted(0, uid="u-2")])
+    box.post([wanted(3, uid="u-2"), wanted(4, uid="u-2")])
+    assert box.held == 3
+    with running(box):
+        assert topic.wait_for(3) == [wanted(1), wanted(3, uid="u-2"), wanted(4, uid="u-2")]
+
+
+def test_a_want_that_was_not_taken_nor_repeated_is_withdrawn() -> None:
+    desk = Desk(FakeTopic())
+    desk.box.post([wanted(0), jobset("u-2", JobSetState.DELETED)])
+    desk.now += timedelta(minutes=3)
+    desk.box.post([wanted(0, uid="u-3")])
+    desk.now += timedelta(minutes=4)
+    with running(desk.box):
+        assert desk.topic.wait_for(2) == [jobset("u-2", JobSetState.DELETED), wanted(0, uid="u-3")]
+
+
+def test_a_topic_that_takes_nothing_for_long_is_told_to_the_probes_until_it_takes_again() -> None:
+    topic = FakeTopic(failures=2)
+    told: list[list[str]] = []
+
+    def send(messages: Sequence[Message]) -> None:
+        told.append(health.unready())
+        clock.now += timedelta(minutes=3)
+        topic(messages)
+
+    clock = Desk(topic)
+    health = Health(lambda: clock.now, Limits(silence=timedelta(hours=1)))
+    for kind in Kind:
+        health.heard(kind)
+    box = Outbox(send, random.Random(1), lambda: clock.now, health)
+    with running(box):
+        box.post([hosts(1)])
+        topic.wait_for(1)
+    assert told == [[], [], ["publishing: fails for 180 s: the topic is away"]]
+    assert health.unready() == []
+
+
+def test_facts_held_do_not_grow_with_the_time_that_a_topic_is_away() -> None:
+    desk = Desk(FakeTopic())
+    for minute in range(60):
+        desk.now += timedelta(minutes=1)
+        desk.box.post(
+            [Heartbeat(count=minute, digest="d"), wanted(minute), hosts(minute % 4), jobset("u-1", JobSetState.ACTIVE)]
+        )
+    assert desk.box.held == 4

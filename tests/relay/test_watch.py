@@ -2,7 +2,8 @@
 
 import random
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,57 +13,14 @@ import pytest
 from kubernetes import client
 
 from relay import cluster, watch
-from relay.seen import JobSet, Kind, Seen
-from relay.watch import Source, Watch
+from relay.connection import connect
+from relay.seen import Kind, Seen, Unread
+from relay.watch import Patience, Source, Watch
 from tests.local.cluster.served import Served, connected, serving
 from tests.relay.objects import Json, node
+from tests.relay.recorder import DEADLINE, Recorder
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
-
-DEADLINE = 10.0
-
-
-@dataclass
-class Recorder:
-    """Remembers what a watch said; `until` waits for more."""
-
-    lists: list[list[str]] = field(default_factory=list)
-    present: dict[str, Seen] = field(default_factory=dict)
-    signs: int = 0
-    changed: threading.Condition = field(default_factory=threading.Condition)
-
-    def listed(self, kind: Kind, seen: Sequence[Seen], version: str) -> None:
-        assert (kind, version.isdigit()) == (Kind.HOSTS, True)
-        with self.changed:
-            self.lists.append(sorted(each.identity for each in seen))
-            self.present = {each.identity: each for each in seen}
-            self.changed.notify_all()
-
-    def saw(self, kind: Kind, seen: Seen, version: str) -> None:
-        self._put(seen.identity, seen, kind, version)
-
-    def lost(self, kind: Kind, identity: str, version: str, last: JobSet | None) -> None:
-        assert last is None
-        self._put(identity, None, kind, version)
-
-    def heard(self, kind: Kind, version: str) -> None:
-        assert (kind, version.isdigit()) == (Kind.HOSTS, True)
-        with self.changed:
-            self.signs += 1
-            self.changed.notify_all()
-
-    def until(self, true: Callable[[], bool]) -> None:
-        with self.changed:
-            assert self.changed.wait_for(true, DEADLINE), (self.lists, self.present, self.signs)
-
-    def _put(self, identity: str, seen: Seen | None, kind: Kind, version: str) -> None:
-        assert (kind, version.isdigit()) == (Kind.HOSTS, True)
-        with self.changed:
-            if seen is None:
-                self.present.pop(identity, None)
-            else:
-                self.present[identity] = seen
-            self.changed.notify_all()
 
 
 @dataclass
@@ -82,9 +40,9 @@ class Watched:
         self.core.delete_node(name(number))
 
     @contextmanager
-    def watching(self, silence: float = 30) -> Iterator[Recorder]:
+    def watching(self, silence: float = 30, first_pause: float = 0.2) -> Iterator[Recorder]:
         """Run the watch in a thread; it must end promptly when it is told to."""
-        one = Watch(self.source, self.recorder, silence, random.Random(3))
+        one = Watch(self.source, self.recorder, Patience(silence, time.monotonic, first_pause), random.Random(3))
         thread = threading.Thread(target=one.run)
         thread.start()
         try:
@@ -111,7 +69,7 @@ def names(*numbers: int) -> list[str]:
 
 
 def test_a_list_comes_in_pages(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watch, "PAGE", 2)
+    monkeypatch.setattr(watch, "FIRST_PAGE", 2)
     watched.create(0, 1, 2, 3, 4)
     with watched.watching() as recorder:
         recorder.until(lambda: bool(recorder.lists))
@@ -175,17 +133,21 @@ def test_history_that_is_gone_leads_to_a_new_list(watched: Watched) -> None:
     assert recorder.lists[1] == names(1, 2)
 
 
-def test_a_server_that_is_away_is_waited_for(tmp_path: Path) -> None:
-    with serving(tmp_path, "--no-controllers") as served, connected(served) as api:
-        port = served.address.rpartition(":")[2]
-        source = next(source for source in cluster.sources(api) if source.kind is Kind.HOSTS)
+def test_a_server_that_comes_back_with_other_certificates_and_tokens_is_waited_for(tmp_path: Path) -> None:
+    with (
+        serving(tmp_path, "--no-controllers") as served,
+        connected(served) as api,
+        connect({"KUBECONFIG": str(served.kubeconfig)}) as own,
+    ):
+        port = own.configuration.host.rpartition(":")[2]
+        source = next(source for source in cluster.sources(own) if source.kind is Kind.HOSTS)
         one = Watched(served, source, client.CoreV1Api(api))
         one.create(0)
         with one.watching() as recorder:
             recorder.until(lambda: len(recorder.lists) == 1)
             served.process.terminate()
             served.process.wait(DEADLINE)
-            with serving(tmp_path, "--no-controllers", "--port", port):
+            with serving(tmp_path, "--no-controllers", "--secure-port", port):
                 recorder.until(lambda: len(recorder.lists) >= 2 and recorder.lists[-1] == [])
 
 
@@ -195,7 +157,7 @@ def test_a_watch_can_be_stopped_while_the_server_says_nothing(watched: Watched) 
         watched.served.press("silence-watches")
 
 
-def test_an_object_that_cannot_be_understood_is_left_out(watched: Watched) -> None:
+def test_an_object_that_cannot_be_understood_is_there_all_the_same(watched: Watched) -> None:
     watched.create(0, 1)
     understood = watched.source.read
 
@@ -207,4 +169,5 @@ def test_an_object_that_cannot_be_understood_is_left_out(watched: Watched) -> No
     watched.source = replace(watched.source, read=read)
     with watched.watching() as recorder:
         recorder.until(lambda: bool(recorder.lists))
-    assert recorder.lists == [names(1)]
+    assert recorder.lists == [names(0, 1)]
+    assert recorder.present[name(0)] == Unread(Kind.HOSTS, name(0), "KeyError: 'status'")

@@ -1,0 +1,57 @@
+"""Kubernetes' probes over HTTP: /readyz and /livez, answered 200, or 503 with what is not well."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+Faults = Callable[[], Sequence[str]]
+"""What is not well, a line each; nothing: all is."""
+
+
+class Probes(ThreadingHTTPServer):
+    """Listens on `address`; `run` answers until `stop`. An OSError where the address is taken."""
+
+    daemon_threads = True
+
+    def __init__(self, address: tuple[str, int], answers: Mapping[str, Faults]) -> None:
+        self.answers = answers
+        super().__init__(address, _Handler)
+
+    @property
+    def port(self) -> int:
+        return int(self.server_address[1])
+
+    def run(self) -> None:
+        self.serve_forever(poll_interval=0.5)
+
+    def stop(self) -> None:
+        """End `run`, and close the port. From another thread than the one that runs."""
+        self.shutdown()
+        self.server_close()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Probes
+    timeout = 5.0
+    """Seconds for a request to come in: nobody keeps a thread for longer."""
+
+    def do_GET(self) -> None:
+        faults = self.server.answers.get(self.path)
+        if faults is None:
+            self._answer(HTTPStatus.NOT_FOUND, ["no such probe"])
+            return
+        found = faults()
+        self._answer(HTTPStatus.SERVICE_UNAVAILABLE if found else HTTPStatus.OK, found or ["ok"])
+
+    def _answer(self, status: HTTPStatus, lines: Sequence[str]) -> None:
+        body = "".join(f"{line}\n" for line in lines).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "text/plain; charset=utf-8")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002 - http.server calls it so
+        """Keep probes out of the log: they come every few seconds."""

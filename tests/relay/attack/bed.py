@@ -1,0 +1,92 @@
+"""A watch of nodes against an API server whose faults are at hand."""
+
+import random
+import threading
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import orjson
+from kubernetes import client
+
+from relay import cluster
+from relay.connection import connect
+from relay.seen import Kind
+from relay.watch import Patience, Source, Watch
+from tests.local.cluster.served import Served
+from tests.relay.objects import Json, node
+from tests.relay.recorder import DEADLINE, Recorder
+
+
+@dataclass
+class Bed:
+    served: Served
+    api: Any
+    source: Source
+    recorder: Recorder = field(default_factory=Recorder)
+
+    @classmethod
+    @contextmanager
+    def made(cls, served: Served) -> Iterator[Self]:
+        with connect({"KUBECONFIG": str(served.kubeconfig)}) as api:
+            sources = {source.kind: source for source in cluster.sources(api)}
+            bed = cls(served, api, sources[Kind.HOSTS])
+            try:
+                yield bed
+            finally:
+                bed.press("heal")
+                bed.core.delete_collection_node()
+
+    @property
+    def core(self) -> Any:
+        return client.CoreV1Api(self.api)
+
+    def press(self, fault: str, **more: Any) -> int:
+        return press(self.served.address, fault, **more)
+
+    def create(self, *numbers: int, **labels: str) -> None:
+        for number in numbers:
+            made: Json = node(number, labels=labels)
+            del made["metadata"]["resourceVersion"], made["metadata"]["uid"]
+            self.core.create_node(client.V1Node.model_validate(made))
+
+    def delete(self, number: int) -> None:
+        self.core.delete_node(name(number))
+
+    def raw(self, number: int) -> str:
+        """Give a node as the API server writes it."""
+        text: bytes = self.core.read_node(name(number), _preload_content=False).data
+        return text.decode()
+
+    @contextmanager
+    def watching(self, silence: float = 30, first_pause: float = 0.05) -> Iterator[Recorder]:
+        """Run the watch in a thread; it must end promptly when it is told to."""
+        one = Watch(self.source, self.recorder, Patience(silence, time.monotonic, first_pause), random.Random(3))
+        thread = threading.Thread(target=one.run)
+        thread.start()
+        try:
+            yield self.recorder
+        finally:
+            one.stop()
+            thread.join(DEADLINE)
+            assert not thread.is_alive()
+
+
+def press(address: str, fault: str, **more: Any) -> int:
+    """Press a button of a local API server; how many watches it met."""
+    data = orjson.dumps({"fault": fault, **more})
+    request = urllib.request.Request(f"{address}/local/faults", data=data, method="POST")
+    with urllib.request.urlopen(request, timeout=DEADLINE) as response:
+        answer: dict[str, int] = orjson.loads(response.read())
+    return answer["watches"]
+
+
+def name(number: int) -> str:
+    return str(node(number)["metadata"]["name"])
+
+
+def names(*numbers: int) -> list[str]:
+    return sorted(name(number) for number in numbers)

@@ -1,0 +1,157 @@
+"""The relay as a process: its log, its probes, and a gate before what it talks to."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+
+from tests.local.cluster.served import ROOT, Served
+from tests.relay.objects import Json
+
+DEADLINE = 25.0
+PROMPTLY = 12.0
+
+
+@dataclass
+class Running:
+    """A relay that runs: the lines of its log, as they come."""
+
+    process: subprocess.Popen[str]
+    lines: list[Json] = field(default_factory=list)
+    ready: bool = False
+    changed: threading.Condition = field(default_factory=threading.Condition)
+
+    def read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            with self.changed:
+                if line == "ready\n":
+                    self.ready = True
+                elif line.startswith("{"):
+                    self.lines.append(json.loads(line))
+                self.changed.notify_all()
+
+    def until(self, true: Callable[[], bool]) -> None:
+        """Wait for something in the log."""
+        with self.changed:
+            assert self.changed.wait_for(true, DEADLINE), self.lines
+
+    def logged(self, message: str) -> list[Json]:
+        with self.changed:
+            return [line for line in self.lines if line["message"] == message]
+
+    def log(self, message: str) -> Json:
+        """Wait for a line."""
+        self.until(lambda: any(line["message"] == message for line in self.lines))
+        return self.logged(message)[0]
+
+    def probe(self, path: str) -> tuple[int, list[str]]:
+        """Ask as the kubelet does."""
+        port = self.log("probes-served")["port"]
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as answer:
+                return answer.status, answer.read().decode().splitlines()
+        except urllib.error.HTTPError as refused:
+            with refused:
+                return refused.code, refused.read().decode().splitlines()
+
+    def until_probed(self, true: Callable[[int, list[str]], bool], path: str = "/readyz") -> list[str]:
+        """Ask again and again until the answer is as wished; its lines."""
+        answers: list[list[str]] = []
+
+        def answered() -> bool:
+            code, lines = self.probe(path)
+            answers.append(lines)
+            return true(code, lines)
+
+        self.until_true(answered)
+        return answers[-1]
+
+    def until_true(self, true: Callable[[], bool]) -> None:
+        """Look again and again for what nobody tells."""
+        deadline = time.monotonic() + DEADLINE
+        while not true():
+            assert time.monotonic() < deadline, self.lines
+            with self.changed:
+                self.changed.wait(0.1)
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait(PROMPTLY)
+
+
+@contextmanager
+def running(served: Served, project: str, **environment: str) -> Iterator[Running]:
+    """Start the relay, and ask it to end unless it was killed: it must do so promptly, and in peace."""
+    command = ["setpriv", "--pdeathsig", "TERM", sys.executable, "-m", "relay"]
+    told: Mapping[str, str] = os.environ | {
+        "CLUSTER": "demo",
+        "GOOGLE_CLOUD_PROJECT": project,
+        "KUBECONFIG": str(served.kubeconfig),
+        "PROBE_PORT": "0",
+        **environment,
+    }
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT, env=told) as process:
+        one = Running(process)
+        reader = threading.Thread(target=one.read)
+        reader.start()
+        try:
+            yield one
+        finally:
+            process.terminate()
+            ended = process.wait(PROMPTLY)
+            reader.join(PROMPTLY)
+        assert ended in {0, -signal.SIGKILL}, one.lines
+
+
+class Gate:
+    """A TCP port that leads to another while it is open; closed, nobody answers and every connection is cut."""
+
+    def __init__(self, target: str) -> None:
+        host, _, port = target.partition(":")
+        self._target = (host, int(port))
+        self._port = 0
+        self._connections: list[socket.socket] = []
+        self.open()
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self._port}"
+
+    def open(self) -> None:
+        self._listener = socket.create_server(("127.0.0.1", self._port))
+        self._port = self._listener.getsockname()[1]
+        threading.Thread(target=self._accept, args=(self._listener,), daemon=True).start()
+
+    def close(self) -> None:
+        for each in (self._listener, *self._connections):
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+            each.close()
+        self._connections.clear()
+
+    def _accept(self, listener: socket.socket) -> None:
+        with suppress(OSError):
+            while True:
+                near, _ = listener.accept()
+                far = socket.create_connection(self._target)
+                self._connections += (near, far)
+                for pair in ((near, far), (far, near)):
+                    threading.Thread(target=_carry, args=pair, daemon=True).start()
+
+
+def _carry(source: socket.socket, sink: socket.socket) -> None:
+    with suppress(OSError):
+        while data := source.recv(1 << 16):
+            sink.sendall(data)
+    with suppress(OSError):
+        sink.shutdown(socket.SHUT_WR)

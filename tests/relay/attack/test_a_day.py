@@ -1,0 +1,238 @@
+"""A day in which thousands of JobSets come and go: what the relay remembers is what there is."""
+
+import gc
+import random
+import sys
+import tracemalloc
+from collections.abc import Sequence, Sized
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any, Self, TypeVar
+
+import pytest
+
+from relay.claims import Claims
+from relay.health import Health
+from relay.ledger import Ledger
+from relay.own_nodes import Marks
+from relay.report import Outbox
+from relay.seen import Host, JobSet, JobSetName, Kind, Leader, PoolKey
+from relay.service import Service
+from shared.domain.facts import JobSetState
+from shared.domain.slices import JobSetUid, SliceId
+from shared.ports import Temporary
+from shared.wire.messages import Message
+from tests.builders import CLUSTER
+from tests.relay.objects import Json, jobset, node, pod
+from tests.relay.watched import START, read
+
+MINUTES = 24 * 60
+JOBSETS_PER_MINUTE = 2
+MOST_GROWTH = 20_000
+"""Bytes in two hours. One entry for each of their 240 JobSets that is not forgotten takes more."""
+
+
+Thing = JobSet | Leader | Host
+S = TypeVar("S", JobSet, Leader, Host)
+
+
+def read_as(kind: type[S], obj: Json) -> S:
+    seen = read(obj)
+    assert isinstance(seen, kind)
+    return seen
+
+
+BEGUN = read_as(JobSet, jobset())
+PODS = [(at, read_as(Leader, pod(at))) for at in range(2)]
+OWN_NODES = {
+    "google.com/tpu-slice-own-nodes": "true",
+    "google.com/tpu-provisioner-parent-namespace": "research",
+    "google.com/tpu-provisioner-parent-name": "llama-workers-0",
+}
+HOST = read_as(Host, node(labels=OWN_NODES))
+
+
+class Topic:
+    """Takes what is sent, and counts the ends."""
+
+    def __init__(self) -> None:
+        self.ends = 0
+
+    def __call__(self, messages: Sequence[Message]) -> None:
+        self.ends += sum(b'"state":"DELETED"' in message.data for message in messages)
+
+
+class Api:
+    """Every claim is bound to a volume of one zone; no node can be marked."""
+
+    def claim(self, namespace: str, name: str) -> Json:
+        return {"status": {"phase": "Bound"}, "spec": {"volumeName": f"{namespace}-{name}"}}
+
+    def volume(self, name: str) -> Json:
+        assert name
+        zones = {"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["us-central2-b"]}
+        return {"spec": {"nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [zones]}]}}}}
+
+    def mark(self, node: str, patch: Any) -> None:
+        raise Temporary(f"{node} is not marked: {patch}")
+
+
+class Day:
+    """All that remembers, by a clock that is stepped minute by minute."""
+
+    def __init__(self) -> None:
+        self.now: datetime = START
+        self.minute = 0
+        self._lives: dict[str, Life] = {}
+        self.topic, api = Topic(), Api()
+        health = Health(lambda: self.now)
+        self.outbox = Outbox(self.topic, random.Random(1), lambda: self.now, health)
+        self.outbox.close(0)  # it then sends what it has, and is done
+        self.ledger = Ledger(CLUSTER)
+        self.claims = Claims(api, lambda: self.now)
+        self.service = Service(self.ledger, lambda: self.now, self.claims.complete, self.outbox.post, health)
+        self.marks = Marks(self.service.unmarked, api, lambda: self.now)
+        for kind in Kind:
+            self.service.listed(kind, [], "1")
+
+    def pass_minute(self) -> None:
+        """Let JobSets begin, and those of the minutes before go on."""
+        self.now += timedelta(minutes=1)
+        self.minute += 1
+        for kind in Kind:
+            if not (kind is Kind.LEADERS and self.blind):
+                self.service.heard(kind, "1")
+        for age in range(8):
+            if 0 < self.minute - age <= MINUTES:
+                for number in range(JOBSETS_PER_MINUTE):
+                    self._go_on(f"{self.minute - age}-{number}", age)
+        self.service.say()
+        self.marks.look()
+        if not self.away:
+            self.outbox.run()
+
+    def _go_on(self, birth: str, age: int) -> None:
+        """Let a JobSet, its pods and its nodes come and go, by its age in minutes."""
+        if age == 0:
+            self._lives[birth] = Life.of(birth)
+        if (life := self._lives.get(birth)) is None:
+            return  # born before the day was looked at
+        comes: dict[int, Sequence[Thing]] = {
+            0: (life.begun, *life.waiting),
+            1: life.hosts,
+            2: life.bound,
+            5: (life.ended,),
+        }
+        goes: dict[int, Sequence[Thing]] = {6: (*life.bound, *life.hosts), 7: (life.ended,)}
+        for seen in comes.get(age, ()):
+            self.service.saw(kind_of(seen), seen, "1")
+        for seen in goes.get(age, ()):
+            self.service.lost(kind_of(seen), seen.identity, "1", seen if isinstance(seen, JobSet) else None)
+        if age == max(goes):
+            del self._lives[birth]
+
+    @property
+    def blind(self) -> bool:
+        """A watch is silent from time to time."""
+        return self.minute % 240 < 15
+
+    @property
+    def away(self) -> bool:
+        """Pub/Sub is away from time to time."""
+        return 100 < self.minute % 300 < 115
+
+    def remembered(self) -> dict[str, int]:
+        """Say how much each part remembers, by the field."""
+        parts = (self.ledger, self.ledger.picture, self.claims, self.marks, self.outbox)
+        return {
+            f"{type(part).__name__}.{field}": len(value)
+            for part in parts
+            for field, value in vars(part).items()
+            if isinstance(value, Sized)
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Life:
+    """A JobSet of two slices of a host each, which must be marked and cannot be."""
+
+    begun: JobSet
+    waiting: Sequence[Leader]
+    hosts: Sequence[Host]
+    bound: Sequence[Leader]
+    ended: JobSet
+
+    @classmethod
+    def of(cls, birth: str) -> Self:
+        """Read once what all have, and give it names of its own: a day has thousands."""
+        name, uid = JobSetName("research", f"js-{birth}"), JobSetUid(f"u-{birth}")
+        ref = replace(BEGUN.ref, name=name.name, uid=uid)
+        job: dict[str, Any] = {"jobset": name, "jobset_uid": uid, "claims": (f"data-{birth}",)}
+        pods = [replace(each, pod_uid=f"pod-{birth}-{at}", job=f"{name.name}-workers-{at}", **job) for at, each in PODS]
+        hosts = [
+            replace(HOST, node=f"host-{birth}-{at}", jobset_uid=uid, pool=PoolKey(SliceId(f"tpu-{birth}-{at}"), 1))
+            for at in range(2)
+        ]
+        return cls(
+            begun=replace(BEGUN, ref=ref),
+            waiting=pods,
+            hosts=hosts,
+            bound=[replace(each, waiting=False, node=on.node) for each, on in zip(pods, hosts, strict=True)],
+            ended=replace(BEGUN, ref=ref, state=JobSetState.COMPLETED),
+        )
+
+
+def kind_of(seen: Thing) -> Kind:
+    match seen:
+        case JobSet():
+            return Kind.JOBSETS
+        case Leader():
+            return Kind.LEADERS
+        case Host():
+            return Kind.HOSTS
+
+
+@pytest.mark.timeout(60)
+def test_after_a_day_the_relay_remembers_what_it_did_in_the_morning() -> None:
+    day = Day()
+    day.pass_minute()
+    for _ in range(59):
+        day.pass_minute()
+    busy, blocks = day.remembered(), allocated()
+    while day.minute < MINUTES:
+        day.pass_minute()
+    assert day.topic.ends >= JOBSETS_PER_MINUTE * (MINUTES - 30)
+    assert sum(day.remembered().values()) <= 1.5 * sum(busy.values())
+    assert allocated() - blocks < MINUTES  # less than half of one block for each JobSet
+
+
+def allocated() -> int:
+    gc.collect()
+    return sys.getallocatedblocks()
+
+
+@pytest.mark.timeout(60)
+def test_from_hour_to_hour_the_relay_takes_no_more_memory() -> None:
+    day = Day()
+    tracemalloc.start()
+    try:
+        taken = []
+        for _ in range(4):
+            for _ in range(60):
+                day.pass_minute()
+            gc.collect()
+            taken.append(tracemalloc.get_traced_memory()[0])
+    finally:
+        tracemalloc.stop()
+    assert taken[-1] - taken[1] < MOST_GROWTH  # the first hour fills what is kept for a while
+
+
+def test_when_all_is_gone_nothing_is_remembered() -> None:
+    day = Day()
+    day.minute = MINUTES - 30
+    empty = day.remembered()
+    for _ in range(60):
+        day.pass_minute()
+    rest = {field: count for field, count in day.remembered().items() if count != empty[field]}
+    assert rest == {}
+    assert day.topic.ends == 30 * JOBSETS_PER_MINUTE

@@ -1,0 +1,84 @@
+"""A wall clock that somebody sets, forward and back, while the relay runs."""
+
+from datetime import timedelta
+
+import pytest
+
+from relay.health import Health
+from relay.ledger import Ledger
+from relay.seen import Kind
+from relay.service import Service
+from relay.steady import SteadyClock
+from shared.domain.facts import Fact, Heartbeat, JobSetChanged, JobSetState, SlicesWanted
+from tests.builders import CLUSTER
+from tests.relay.objects import jobset, pod
+from tests.relay.watched import START, read
+
+
+class Hands:
+    """A wall clock that can be set, and the seconds that have passed whatever it shows."""
+
+    def __init__(self) -> None:
+        self.wall = START
+        self.passed = 1_000_000.0
+
+    def pass_time(self, seconds: float) -> None:
+        self.wall += timedelta(seconds=seconds)
+        self.passed += seconds
+
+
+class Room:
+    """A service that goes by the steady clock; every watch gives a sign each minute."""
+
+    def __init__(self) -> None:
+        self.hands = Hands()
+        self.now = SteadyClock(self.hands.wall, lambda: self.hands.passed).now
+        self.said: list[Fact] = []
+        self.ledger = Ledger(CLUSTER)
+        health = Health(self.now)
+        self.service = Service(self.ledger, self.now, lambda facts, _: list(facts), self.said.extend, health)
+        self.health = health
+        self.service.listed(Kind.HOSTS, [], "1")
+        self.service.listed(Kind.JOBSETS, [read(jobset())], "1")
+        self.service.listed(Kind.LEADERS, [read(pod(0)), read(pod(1))], "1")
+
+    def minutes(self, count: int) -> list[Fact]:
+        """Let minutes pass; what was said in them."""
+        self.said.clear()
+        for _ in range(count):
+            self.hands.pass_time(60)
+            for kind in Kind:
+                self.service.heard(kind, "1")
+            self.service.say()
+        return list(self.said)
+
+
+@pytest.mark.parametrize("hours", [1, -1, 24 * 365, -24 * 365])
+def test_a_clock_that_is_set_changes_neither_what_is_said_nor_when(hours: int) -> None:
+    undisturbed, room = Room(), Room()
+    assert room.minutes(3) == undisturbed.minutes(3)
+    room.hands.wall += timedelta(hours=hours)
+    facts = room.minutes(30)
+    assert facts == undisturbed.minutes(30)
+    assert room.health.unready() == []
+    assert room.health.hung() == []
+    assert len([fact for fact in facts if isinstance(fact, Heartbeat)]) == 30
+    assert len([fact for fact in facts if isinstance(fact, SlicesWanted)]) == 6
+    assert [fact for fact in facts if isinstance(fact, JobSetChanged) and fact.state is JobSetState.DELETED] == []
+
+
+def test_silence_is_measured_though_the_clock_is_set_back() -> None:
+    room = Room()
+    room.hands.pass_time(300)
+    room.hands.wall -= timedelta(hours=1)
+    assert room.ledger.due(room.now()) == []
+    assert len(room.health.unready()) == len(Kind)
+
+
+def test_the_steady_clock_begins_with_the_wall_and_leaves_it() -> None:
+    hands = Hands()
+    now = SteadyClock(hands.wall, lambda: hands.passed).now
+    assert now() == START
+    hands.wall -= timedelta(hours=1)
+    hands.passed += 5
+    assert now() == START + timedelta(seconds=5)

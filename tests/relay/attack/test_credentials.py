@@ -1,0 +1,107 @@
+"""Credentials that are exchanged, expire, or do not suffice."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from kubernetes.config import incluster_config
+
+from infra.local.cluster.kubeconfig import for_token_file
+from relay import cluster
+from relay.connection import connect
+from relay.seen import JobSetName, Kind
+from shared.ports import Temporary
+from tests.relay.attack.bed import Bed, names
+
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(60)]
+
+
+class Kept:
+    """A kubeconfig that names a file with a token, both to be written to."""
+
+    def __init__(self, bed: Bed, folder: Path) -> None:
+        self.path, self.token = folder / "kubeconfig", folder / "token"
+        administrators = bed.served.kubeconfig.read_text()
+        self.whole = for_token_file(administrators, self.token)
+        self.good: str = yaml.safe_load(administrators)["users"][0]["user"]["token"]
+        self.path.write_text(self.whole)
+        self.token.write_text("stale")
+        self.api = connect({"KUBECONFIG": str(self.path)})
+
+
+@pytest.fixture
+def kept(bed: Bed, tmp_path: Path) -> Iterator[Kept]:
+    made = Kept(bed, tmp_path)
+    bed.source = next(source for source in cluster.sources(made.api) if source.kind is Kind.HOSTS)
+    with made.api:
+        yield made
+
+
+def test_a_token_that_is_not_known_any_more_is_read_again(bed: Bed, kept: Kept) -> None:
+    bed.create(0)
+    with bed.watching() as recorder:
+        recorder.until(lambda: len(recorder.failures) >= 2)
+        assert recorder.failures[0] == "401 Unauthorized"
+        kept.token.write_text(kept.good)
+        recorder.until(lambda: recorder.lists == [names(0)])
+
+
+def test_a_kubeconfig_half_written_does_not_end_the_relay(bed: Bed, kept: Kept) -> None:
+    with bed.watching() as recorder:
+        kept.path.write_text("{half: [writ")
+        recorder.until(lambda: len(recorder.failures) >= 2)
+        kept.path.unlink()
+        tries = len(recorder.failures)
+        recorder.until(lambda: len(recorder.failures) > tries + 1)
+        kept.token.write_text(kept.good)
+        kept.path.write_text(kept.whole)
+        recorder.until(lambda: len(recorder.lists) == 1)
+
+
+def test_a_watch_goes_on_where_it_was_with_the_new_token(bed: Bed, kept: Kept) -> None:
+    kept.token.write_text(kept.good)
+    with bed.watching() as recorder:
+        recorder.until(lambda: recorder.signs >= 1)
+        bed.press("answer", verb="watch", code=401, message="Unauthorized", times=1)
+        bed.press("close-watches")
+        bed.create(0)
+        recorder.until(lambda: sorted(recorder.present) == names(0))
+    assert (len(recorder.lists), len(recorder.failures)) == (1, 0)
+
+
+def test_a_single_call_is_asked_again_with_the_new_token(kept: Kept) -> None:
+    calls, name = cluster.Cluster(kept.api), JobSetName("default", "llama")
+    with pytest.raises(Temporary, match="401"):
+        calls.jobset(name)
+    kept.token.write_text(kept.good)
+    assert calls.jobset(name) is None
+
+
+def test_one_resource_that_is_forbidden_does_not_stop_the_others(bed: Bed) -> None:
+    words = 'jobsets.jobset.x-k8s.io is forbidden: User "relay" cannot list resource "jobsets"'
+    bed.press("answer", resource="jobsets", code=403, message=words)
+    with bed.watching() as recorder:
+        recorder.until(lambda: recorder.signs >= 1)
+    bed.recorder.kind = Kind.JOBSETS
+    bed.source = next(source for source in cluster.sources(bed.api) if source.kind is Kind.JOBSETS)
+    with bed.watching() as recorder:
+        recorder.until(lambda: bool(recorder.failures))
+        bed.press("heal")
+        recorder.until(lambda: len(recorder.lists) == 2)
+    assert recorder.failures[0] == f"403 {words}"
+
+
+def test_a_pods_own_token_is_read_from_its_file_each_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    token, authority = tmp_path / "token", tmp_path / "ca.crt"
+    token.write_text("first")
+    authority.write_text("certificate")
+    monkeypatch.setattr(incluster_config, "SERVICE_TOKEN_FILENAME", str(token))
+    monkeypatch.setattr(incluster_config, "SERVICE_CERT_FILENAME", str(authority))
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
+    said = []
+    for text in ("first", "second"):
+        token.write_text(text)
+        said.append(connect({}).configuration.get_api_key_with_prefix("BearerToken"))
+    assert said == ["bearer first", "bearer second"]

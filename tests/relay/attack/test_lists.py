@@ -1,0 +1,138 @@
+"""Lists that are long, slow, cut off, or change while they are read."""
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+import pytest
+
+from relay import cluster, stream, watch
+from relay.ledger import Ledger
+from relay.seen import Kind, Seen
+from relay.stream import LINE_BYTES, LONGEST_PAGE, PAGE_BYTES, Lines, next_limit, page_of
+from shared.domain.facts import SlicesWanted
+from tests.builders import CLUSTER
+from tests.relay.attack.bed import Bed, names
+from tests.relay.objects import jobset, pod, replicated_job
+from tests.relay.watched import START, read
+
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(60)]
+
+MANY = 10_000
+
+
+def page(items: list[Mapping[str, Any]], rest: str) -> str:
+    metadata = {"resourceVersion": "7", **({"continue": rest} if rest else {})}
+    return orjson.dumps({"kind": "PodList", "apiVersion": "v1", "metadata": metadata, "items": items}).decode()
+
+
+def test_a_slow_list_of_very_many_pods_is_taken_in_whole(bed: Bed) -> None:
+    pods = [pod(number) for number in range(MANY)]
+    for first in range(0, MANY, LONGEST_PAGE):
+        rest = f"after {first}" if first + LONGEST_PAGE < MANY else ""
+        text = page([*pods[first : first + LONGEST_PAGE]], rest)
+        bed.press("answer", resource="pods", verb="list", code=200, text=text, seconds=0.02, times=1)
+    bed.recorder.kind = Kind.LEADERS
+    bed.source = next(source for source in cluster.sources(bed.api) if source.kind is Kind.LEADERS)
+    with bed.watching() as recorder:
+        recorder.until(lambda: bool(recorder.lists))
+    assert len(recorder.lists[0]) == MANY
+    assert recorder.turns >= MANY / LONGEST_PAGE
+
+
+def test_very_many_leaders_of_one_jobset_do_not_hold_up_the_ledger() -> None:
+    ledger = Ledger(CLUSTER)
+    parent = jobset(spec={"replicatedJobs": [replicated_job(replicas=MANY)]})
+    leaders: list[Seen] = [read(pod(number)) for number in range(MANY)]
+    began = time.process_time()
+    ledger.listed(Kind.HOSTS, [], "1", START)
+    ledger.listed(Kind.JOBSETS, [read(parent)], "1", START)
+    ledger.listed(Kind.LEADERS, leaders, "1", START)
+    wanted = [fact for fact in ledger.due(START) if isinstance(fact, SlicesWanted)]
+    assert sum(len(fact.waiting) for fact in wanted) == MANY
+    assert time.process_time() - began < 10  # each leader against each other took minutes
+
+
+def test_the_rest_of_a_list_that_expired_is_listed_at_one_go(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watch, "FIRST_PAGE", 1)
+    bed.create(0, 1, 2, 3)
+    bed.press("answer", verb="list", continued=True, code=410, message="The provided continue parameter is too old")
+    with bed.watching() as recorder:
+        recorder.until(lambda: bool(recorder.lists))
+        bed.create(4)
+        recorder.until(lambda: sorted(recorder.present) == names(0, 1, 2, 3, 4))
+    assert (recorder.lists, recorder.failures) == ([names(0, 1, 2, 3)], [])
+
+
+def test_what_changes_while_it_is_listed_is_seen_as_it_is_in_the_end(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between two pages one goes, one comes, one changes: the pages are of one version, the watch brings the rest."""
+    monkeypatch.setattr(watch, "FIRST_PAGE", 2)
+    bed.create(0, 1, 2, 3, 4)
+    fetch, between = bed.source.fetch, ["once"]
+
+    def fetch_and_change(**asked: Any) -> watch.Response:
+        if "_continue" in asked and between:
+            between.clear()
+            bed.delete(0)
+            bed.delete(4)
+            bed.create(5)
+            bed.core.patch_node(names(1)[0], {"metadata": {"labels": {"google.com/tpu-slice-attempt": "2"}}})
+        return fetch(**asked)
+
+    bed.source = watch.Source(Kind.HOSTS, fetch_and_change, bed.source.read, "name", "nodes")
+    with bed.watching() as recorder:
+        recorder.until(lambda: sorted(recorder.present) == names(1, 2, 3, 5))
+        recorder.until(lambda: getattr(recorder.present[names(1)[0]], "pool", ("", 0))[1] == 2)
+    assert recorder.lists == [names(0, 1, 2, 3, 4)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['{"kind":"NodeList","items":[{"meta', "", "null", "[]", '{"items":[]}', '{"metadata":{"resourceVersion":7}}'],
+)
+def test_a_list_that_is_none_is_asked_for_again(bed: Bed, text: str) -> None:
+    bed.create(0)
+    bed.press("answer", verb="list", code=200, text=text, times=1)
+    with bed.watching() as recorder:
+        recorder.until(lambda: recorder.lists == [names(0)])
+    assert len(recorder.failures) == 1
+
+
+def test_a_list_without_items_is_an_empty_list() -> None:
+    assert page_of(b'{"metadata":{"resourceVersion":"7"},"items":null}').items == ()
+
+
+def test_pages_become_as_large_as_fits() -> None:
+    assert next_limit(50, took=100_000) == 100
+    assert next_limit(400, took=100_000) == LONGEST_PAGE
+    assert next_limit(100, took=PAGE_BYTES // 2 + 1) == 100
+    assert next_limit(50, took=75_000_000) == 5
+    assert next_limit(1, took=75_000_000) == 1
+
+
+def test_a_line_without_an_end_is_not_kept_for_ever() -> None:
+    lines = Lines()
+    assert lines.of(b"x" * LINE_BYTES) == []
+    with pytest.raises(ValueError, match="no event of a watch"):
+        lines.of(b"x")
+
+
+def test_objects_of_a_megabyte_are_listed_a_few_at_a_time(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watch, "FIRST_PAGE", 4)
+    monkeypatch.setattr(stream, "PAGE_BYTES", 1_000_000)
+    for number in range(8):
+        bed.create(number)
+        bed.core.patch_node(names(number)[0], {"metadata": {"annotations": {"note": "x" * 250_000}}})
+    limits = []
+    fetch = bed.source.fetch
+
+    def fetch_and_note(**asked: Any) -> watch.Response:
+        limits.append(asked.get("limit"))
+        return fetch(**asked)
+
+    bed.source = watch.Source(Kind.HOSTS, fetch_and_note, bed.source.read, "name", "nodes")
+    with bed.watching() as recorder:
+        recorder.until(lambda: bool(recorder.lists))
+    assert recorder.lists == [names(*range(8))]
+    assert limits[:3] == [4, 3, 3]

@@ -1,0 +1,135 @@
+"""The relay as a process among others: two at a time, killed, and with what it talks to away."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from shared.domain.facts import HostsChanged, LeaderBound, SlicesWanted
+from tests.local.cluster.served import Served, serving
+from tests.relay.attack.bed import press
+from tests.relay.attack.stage import Gate, running
+from tests.relay.test_relay import Stage, host, workload
+
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(120)]
+
+NOWHERE = "relay-test.invalid"
+
+
+@pytest.fixture
+def stage(tmp_path: Path, pubsub_emulator: str, project_id: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
+    monkeypatch.setenv("PUBSUB_EMULATOR_HOST", pubsub_emulator)
+    with serving(tmp_path, "--bookmark-seconds", "0.5") as served:
+        yield Stage(served, project_id, pubsub_emulator)
+
+
+@pytest.fixture
+def quiet(tmp_path: Path) -> Iterator[Served]:
+    """An API server in which nothing happens by itself."""
+    with serving(tmp_path, "--no-controllers", "--bookmark-seconds", "0.5") as served:
+        yield served
+
+
+def test_two_relays_at_once_say_the_same_and_one_is_enough(stage: Stage) -> None:
+    with running(stage.served, stage.project) as old, running(stage.served, stage.project) as new:
+        for each in (old, new):
+            each.until(lambda each=each: each.ready)  # type: ignore[misc]  # a bound default
+        stage.apply(workload())
+        uid = stage.until(SlicesWanted, lambda fact: len(fact.waiting) == 2).jobset.uid
+        twice = stage.until(SlicesWanted, lambda fact: len([other for other in stage.heard if other == fact]) == 2)
+        assert twice.jobset.uid == uid
+        old.kill()
+        stage.forget()
+        stage.apply(*(host(number) for number in range(4)))
+        assert stage.until(HostsChanged, lambda fact: fact.usable == 4).joined == 4
+        assert stage.until(LeaderBound, lambda fact: fact.bound).occupant.jobset_uid == uid
+
+
+def test_what_is_still_true_is_said_again_after_a_kill(stage: Stage) -> None:
+    with running(stage.served, stage.project) as first:
+        first.until(lambda: first.ready)
+        stage.apply(workload())
+        uid = stage.until(SlicesWanted, lambda fact: len(fact.waiting) == 2).jobset.uid
+        stage.apply(*(host(number) for number in range(4)))
+        stage.until(LeaderBound, lambda fact: fact.bound)
+        first.kill()
+    stage.apply(workload(name="gemma"))
+    stage.forget()
+    with running(stage.served, stage.project):
+        assert stage.until(HostsChanged, lambda fact: fact.usable == 4).joined == 4
+        assert stage.until(LeaderBound, lambda fact: fact.bound).occupant.jobset_uid == uid
+        stage.until(SlicesWanted, lambda fact: fact.jobset.uid == uid and len(fact.waiting) == 1)
+        stage.until(SlicesWanted, lambda fact: fact.jobset.name == "gemma")
+
+
+def test_while_pubsub_is_away_the_relay_is_not_ready_and_then_says_how_things_are(stage: Stage) -> None:
+    gate = Gate(stage.emulator)
+    wish = {"PUBSUB_EMULATOR_HOST": gate.address, "PUBLISH_PATIENCE_SECONDS": "1"}
+    with running(stage.served, stage.project, **wish) as relay:
+        relay.until(lambda: relay.ready)
+        relay.until_probed(lambda code, _: code == 200)
+        gate.close()
+        stage.apply(workload())
+        relay.log("facts-not-taken")
+        (why,) = relay.until_probed(lambda code, _: code == 503)
+        assert why.startswith("publishing: fails for ")
+        assert relay.probe("/livez") == (200, ["ok"])
+        gate.open()
+        assert len(stage.until(SlicesWanted, lambda fact: len(fact.waiting) == 2).waiting) == 2
+        relay.until_probed(lambda code, _: code == 200)
+    gate.close()
+
+
+def test_a_pubsub_whose_name_leads_nowhere_is_waited_for(quiet: Served, project_id: str) -> None:
+    wish = {"PUBSUB_EMULATOR_HOST": f"{NOWHERE}:8085", "PUBLISH_PATIENCE_SECONDS": "1"}
+    with running(quiet, project_id, **wish) as relay:
+        relay.until(lambda: relay.ready)
+        (why,) = relay.until_probed(lambda code, _: code == 503)
+        assert why.startswith("publishing: fails for ")
+        assert relay.probe("/livez") == (200, ["ok"])
+
+
+def test_an_api_server_whose_name_leads_nowhere_is_waited_for(
+    quiet: Served, project_id: str, pubsub_emulator: str
+) -> None:
+    right = quiet.kubeconfig.read_text()
+    wrong = yaml.safe_load(right)
+    wrong["clusters"][0]["cluster"]["server"] = f"https://{NOWHERE}:6443"
+    quiet.kubeconfig.write_text(yaml.safe_dump(wrong))
+    with running(quiet, project_id, PUBSUB_EMULATOR_HOST=pubsub_emulator) as relay:
+        relay.log("watch-failed")
+        lines = relay.until_probed(lambda code, lines: code == 503 and all(NOWHERE in line for line in lines))
+        assert [line.partition(":")[0] for line in lines] == ["jobsets", "leaders", "hosts"]
+        assert relay.probe("/livez") == (200, ["ok"])
+
+
+def test_an_api_server_without_our_jobsets_keeps_the_relay_from_being_ready_and_no_more(
+    quiet: Served, project_id: str, pubsub_emulator: str
+) -> None:
+    press(quiet.address, "answer", resource="jobsets", code=404, text="404 page not found\n")
+    with running(quiet, project_id, PUBSUB_EMULATOR_HOST=pubsub_emulator) as relay:
+        why = "the API server does not serve jobsets of jobset.x-k8s.io/v1alpha2: 404 Not Found"
+        assert relay.log("watch-failed")["why"] == why
+        lines = relay.until_probed(lambda code, lines: code == 503 and len(lines) == 1)
+        assert lines == [f"jobsets: no list yet: {why}"]
+        assert not relay.ready
+        assert relay.probe("/livez") == (200, ["ok"])
+        assert relay.probe("/healthz")[0] == 404
+        press(quiet.address, "heal")
+        relay.until(lambda: relay.ready)
+        relay.until_probed(lambda _, lines: not any(line.startswith("jobsets") for line in lines))
+
+
+def test_a_watch_that_falls_silent_makes_the_relay_unready_until_it_is_listed_again(
+    quiet: Served, project_id: str, pubsub_emulator: str
+) -> None:
+    wish = {"PUBSUB_EMULATOR_HOST": pubsub_emulator, "WATCH_SILENCE_SECONDS": "2"}
+    with running(quiet, project_id, **wish) as relay:
+        relay.until(lambda: relay.ready)
+        press(quiet.address, "answer", resource="nodes", verb="list", code=503, message="overloaded")
+        relay.until_true(lambda: press(quiet.address, "silence-watches", resource="nodes") == 1)
+        lines = relay.until_probed(lambda code, lines: code == 503 and "503" in lines[0])
+        assert lines[0].startswith("hosts: no sign for ")
+        press(quiet.address, "heal")
+        relay.until_probed(lambda _, lines: not any(line.startswith("hosts") for line in lines))

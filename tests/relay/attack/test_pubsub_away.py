@@ -1,0 +1,101 @@
+"""Minutes in which Pub/Sub takes nothing while the cluster goes on."""
+
+import random
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+import pytest
+
+from relay.health import Health
+from relay.ledger import Ledger
+from relay.report import Outbox
+from relay.seen import JobSet, Kind
+from relay.service import Service
+from shared.domain.facts import Fact, Heartbeat, JobSetState, SlicesWanted
+from shared.wire.messages import Message, decode_fact
+from tests.builders import CLUSTER
+from tests.relay.objects import Json, jobset, node, pod
+from tests.relay.watched import KINDS, START, counts, read, states
+
+MANY = 20
+
+
+class Outage:
+    """A service and its outbox; Pub/Sub takes what is held only when the test says that it is back."""
+
+    def __init__(self) -> None:
+        self.now: datetime = START
+        self.taken: list[Fact] = []
+        health = Health(lambda: self.now)
+        self.outbox = Outbox(self._take, random.Random(1), lambda: self.now, health)
+        self.outbox.close(0)  # it then sends what it has, and is done
+        self.service = Service(
+            Ledger(CLUSTER), lambda: self.now, lambda facts, _: list(facts), self.outbox.post, health
+        )
+        for kind in Kind:
+            self.service.listed(kind, [], "1")
+
+    def _take(self, messages: Sequence[Message]) -> None:
+        self.taken += [decode_fact(message.data, message.attributes) for message in messages]
+
+    def see(self, *objects: Json) -> None:
+        for obj in objects:
+            self.service.saw(KINDS[obj["kind"]], read(obj), "1")
+
+    def lose(self, obj: Json) -> None:
+        seen = read(obj)
+        self.service.lost(KINDS[obj["kind"]], seen.identity, "1", seen if isinstance(seen, JobSet) else None)
+
+    def pass_time(self, minutes: int) -> None:
+        for _ in range(minutes * 4):
+            self.now += timedelta(seconds=15)
+            for kind in Kind:
+                self.service.heard(kind, "1")
+            self.service.say()
+
+    def come_back(self) -> list[Fact]:
+        self.outbox.run()
+        return self.taken
+
+    def wanted(self) -> set[str]:
+        return {fact.jobset.uid for fact in self.taken if isinstance(fact, SlicesWanted)}
+
+
+@pytest.fixture
+def outage() -> Outage:
+    return Outage()
+
+
+def waiting(number: int) -> tuple[Json, Json]:
+    name, uid = f"js-{number}", f"u-{number}"
+    leader = pod(0, jobset=name, uid=f"pod-{number}", labels={"jobset.sigs.k8s.io/jobset-uid": uid})
+    return jobset(name, uid=uid), leader
+
+
+def test_what_is_still_true_is_said_when_pubsub_is_back_and_what_is_not_any_more_is_not(outage: Outage) -> None:
+    for number in range(MANY):
+        outage.see(*waiting(number))
+    outage.pass_time(1)
+    parent, leader = waiting(0)
+    outage.lose(leader)
+    outage.lose(parent)
+    _, satisfied = waiting(1)
+    outage.see({**satisfied, "status": {"phase": "Running"}})
+    outage.pass_time(7)
+    outage.come_back()
+    assert outage.wanted() == {f"u-{number}" for number in range(2, MANY)}
+    assert ("u-0", JobSetState.DELETED) in states(outage.taken)
+
+
+def test_what_is_held_is_bounded_by_what_there_is(outage: Outage) -> None:
+    for number in range(MANY):
+        outage.see(*waiting(number))
+    outage.pass_time(1)
+    held = outage.outbox.held
+    for usable in (1, 0) * 10:
+        outage.see(*(node(number, ready=number < usable) for number in range(4)))
+        outage.pass_time(3)
+    assert outage.outbox.held == held + 1  # the count of the one pool that came
+    facts = outage.come_back()
+    assert counts(facts) == [(0, 4)]
+    assert len([fact for fact in facts if isinstance(fact, Heartbeat)]) == 1

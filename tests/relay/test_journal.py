@@ -1,0 +1,36 @@
+"""What the relay notes of what it said."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from relay.journal import noted
+from shared.domain.facts import Heartbeat, JobSetChanged, JobSetState
+from shared.ports import Temporary
+from shared.wire.messages import Message, encode_fact
+from tests.builders import a_jobset_ref
+from tests.conftest import Lines
+
+SAID = [
+    encode_fact(JobSetChanged(jobset=a_jobset_ref(), state=JobSetState.ACTIVE)),
+    encode_fact(Heartbeat(count=1, digest="d")),
+]
+
+
+def refuse(_: Sequence[Message]) -> None:
+    raise Temporary("Pub/Sub is away")
+
+
+def test_what_was_taken_is_noted_with_its_jobset_and_heartbeats_are_not(lines: Lines) -> None:
+    sent: list[Message] = []
+    noted(sent.extend)(SAID)
+    assert sent == SAID
+    (line,) = lines()
+    assert (line["message"], line["kind"], line["jobset"]) == ("fact.published", "JobSetChanged", "research/llama")
+    assert line["logging.googleapis.com/trace"].startswith("projects/demo-project/traces/")
+
+
+def test_what_was_not_taken_is_not_noted(lines: Lines) -> None:
+    with pytest.raises(Temporary):
+        noted(refuse)(SAID)
+    assert lines() == []

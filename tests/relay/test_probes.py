@@ -1,0 +1,68 @@
+import socket
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import pytest
+
+from relay.probes import Probes
+
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
+
+DEADLINE = 5.0
+
+
+@dataclass
+class Served:
+    """Probes, and what is wrong, which the test changes."""
+
+    faults: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.probes = Probes(("127.0.0.1", 0), {"/readyz": lambda: self.faults})
+
+    def ask(self, path: str) -> tuple[int, str]:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.probes.port}{path}", timeout=DEADLINE) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as refused:
+            with refused:
+                return refused.code, refused.read().decode()
+
+
+@pytest.fixture
+def served() -> Iterator[Served]:
+    made = Served()
+    thread = threading.Thread(target=made.probes.run)
+    thread.start()
+    yield made
+    made.probes.stop()
+    thread.join(DEADLINE)
+    assert not thread.is_alive()
+
+
+def test_what_is_well_is_answered_200(served: Served) -> None:
+    assert served.ask("/readyz") == (200, "ok\n")
+
+
+def test_what_is_not_well_is_answered_503_and_named_line_by_line(served: Served) -> None:
+    served.faults = ["jobsets: no list yet", "publishing: fails for 121 s: näh"]
+    assert served.ask("/readyz") == (503, "jobsets: no list yet\npublishing: fails for 121 s: näh\n")
+    served.faults = []
+    assert served.ask("/readyz") == (200, "ok\n")
+
+
+def test_another_path_is_no_probe(served: Served) -> None:
+    assert served.ask("/metrics") == (404, "no such probe\n")
+
+
+def test_one_who_connects_and_says_nothing_holds_up_nobody(served: Served) -> None:
+    with socket.create_connection(("127.0.0.1", served.probes.port)):
+        assert served.ask("/readyz") == (200, "ok\n")
+
+
+def test_a_port_that_is_taken_is_an_error(served: Served) -> None:
+    with pytest.raises(OSError, match="in use"):
+        Probes(("127.0.0.1", served.probes.port), {})
