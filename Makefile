@@ -3,9 +3,10 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+AS_ROOT := $(if $(filter-out 0,$(shell id -u)),sudo)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check unit bench format lock clean
+.PHONY: help demo local test browser check unit bench format lock clean
 
 help: ## List the verbs
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -13,8 +14,14 @@ help: ## List the verbs
 demo: $(STAMP) ## The main job, locally: from nothing to a JobSet served and cleaned up
 	@$(BIN)/python -m infra.local demo
 
-test: check $(STAMP) ## The whole gate: format, lint, types, layers, every test
+local: $(STAMP) ## The whole system, kept up for you to try; Ctrl-C ends it
+	@$(BIN)/python -m infra.local up
+
+test: check $(STAMP) browser ## The whole gate: format, lint, types, layers, every test
 	$(BIN)/pytest
+
+browser: # Chromium opens the page that `slices timeline` writes; without it its tests fail, and name the remedy
+	@command -v chromium >/dev/null || { $(AS_ROOT) apt-get update -q && $(AS_ROOT) apt-get install -qy --no-install-recommends chromium fonts-dejavu-core; } || true
 
 unit: $(STAMP) ## The tests that need no process and no port
 	$(BIN)/pytest -m "not emulators"

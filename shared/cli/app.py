@@ -16,6 +16,7 @@ from shared.cli.manifests import NotAManifest
 from shared.cli.plan import plan_command
 from shared.cli.session import Session
 from shared.cli.steering import hold_command, pause_command, release_command, resume_command
+from shared.cli.timeline.command import timeline_command
 from shared.ports import Permanent, Temporary
 
 NOT_DONE, UNREADABLE, INTERRUPTED = 1, 2, 130
@@ -58,6 +59,7 @@ for command in (
     plan_command,
     list_command,
     explain_command,
+    timeline_command,
     hold_command,
     release_command,
     pause_command,

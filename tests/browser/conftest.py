@@ -1,0 +1,35 @@
+"""The browser, started once for all that look at pages, and pages to look at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from shared.domain.records import SliceRecord
+from tests.browser.chromium import Browser, chromium
+from tests.browser.stories import world_of
+from tests.cli.stage import Stage
+
+Pages = Callable[[list[SliceRecord]], Path]
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    folder = tmp_path_factory.mktemp("chromium")
+    with chromium(folder / "profile", folder / "log") as started:
+        yield started
+
+
+@pytest.fixture
+def pages(tmp_path: Path) -> Pages:
+    """Write the timeline of these slices as the command writes it."""
+
+    def make(records: list[SliceRecord]) -> Path:
+        path = tmp_path / "timeline.html"
+        result = Stage(world_of(records)).slices("timeline", "--since", "6h", "-f", str(path))
+        assert result.exit_code == 0, result.output
+        return path
+
+    return make

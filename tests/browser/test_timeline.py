@@ -1,0 +1,202 @@
+"""The page of `slices timeline`, as a browser shows it."""
+
+from __future__ import annotations
+
+import pytest
+
+from shared.cli.timeline.colours import DARK, LIGHT
+from tests.browser.chromium import Browser
+from tests.browser.conftest import Pages
+from tests.browser.stories import HOSTILE, READY, an_afternoon, hostile, lived, unbroken
+
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(240)]
+
+WIDE_AND_NARROW = pytest.mark.parametrize("width", [1200, 360])
+LIGHT_AND_DARK = pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+
+BARS = "[...document.querySelectorAll('#chart .barlayer .point path')].map(bar => bar.getBoundingClientRect())"
+OPEN_ALL = "document.querySelectorAll('details').forEach(each => { each.open = true; })"
+# Gives every text that can be seen and stands out less than 4.5 to 1 from what is behind it (WCAG 2.2, 1.4.3).
+TOO_FAINT = """(() => {
+  const numbers = colour => colour.match(/[\\d.]+/g).map(Number);
+  const light = colour => numbers(colour).slice(0, 3).map(part => part / 255)
+    .map(part => part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4)
+    .reduce((sum, part, place) => sum + part * [0.2126, 0.7152, 0.0722][place], 0);
+  const behind = element => {
+    for (let each = element; each; each = each.parentElement) {
+      const ground = getComputedStyle(each).backgroundColor;
+      if ((numbers(ground)[3] ?? 1) > 0) return ground;
+    }
+  };
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  const faint = [];
+  let seen = 0;
+  for (let node; (node = walker.nextNode());) {
+    const element = node.parentElement;
+    if (!node.data.trim() || !element.getClientRects().length || element.closest("script")) continue;
+    const style = getComputedStyle(element);
+    const [one, other] = [light(element.closest("svg") ? style.fill : style.color), light(behind(element))];
+    seen += 1;
+    if ((Math.max(one, other) + 0.05) / (Math.min(one, other) + 0.05) < 4.5) faint.push(node.data);
+  }
+  return { seen, faint };
+})()"""
+BEYOND = """[...document.querySelectorAll("body *")].filter(each => !each.closest("svg, .skip, thead"))
+  .filter(each => each.getBoundingClientRect().right > innerWidth + 0.5).map(each => each.outerHTML.slice(0, 200))"""
+
+
+def hovered(browser: Browser, number: int) -> str:
+    """Point at a bar; give what comes up."""
+    browser.get("document.getElementById('chart').scrollIntoView()")
+    bar = browser.get(f"(({BARS})[{number}]).toJSON()")
+    x, y = bar["x"] + 0.7 * bar["width"], bar["y"] + bar["height"] / 2
+    for step in (2, 0):
+        browser.point(x - step, y)
+    browser.wait_for("document.querySelector('#chart .hovertext')")
+    text: str = browser.get(
+        "[...document.querySelectorAll('#chart .hovertext tspan')].map(e => e.textContent).join(' ')"
+    )
+    return text
+
+
+@WIDE_AND_NARROW
+@LIGHT_AND_DARK
+def test_the_page_needs_nothing_but_itself_and_complains_of_nothing(
+    browser: Browser, pages: Pages, width: int, dark: bool
+) -> None:
+    path = pages(an_afternoon())
+    browser.open(path, width=width, dark=dark, touch=width == 360)
+    assert browser.requests == [path.as_uri()]
+    assert browser.complaints == []
+
+
+def test_the_page_may_ask_nobody(browser: Browser, pages: Pages) -> None:
+    browser.open(pages(an_afternoon()))
+    browser.get("fetch('http://127.0.0.1:9/').catch(() => 0)")
+    assert any("Content Security Policy" in complaint for complaint in browser.complaints)
+    assert len(browser.requests) == 1
+    buttons = browser.get("[...document.querySelectorAll('.modebar-btn')].map(each => each.ariaLabel)")
+    assert buttons == ["Zoom in", "Zoom out", "Reset axes", "Download plot as a PNG"]
+
+
+def test_each_stretch_is_a_bar_and_each_change_a_mark(browser: Browser, pages: Pages) -> None:
+    browser.open(pages(an_afternoon()))
+    bars = browser.get(f"({BARS}).map(each => each.toJSON())")
+    assert len(bars) == sum(each.turns for each in an_afternoon()) - 1 - 7  # one is gone, seven are not on record
+    assert all(bar["width"] > 0 and bar["height"] > 10 for bar in bars)
+    assert browser.get("document.querySelectorAll('#chart .scatterlayer .points path').length") == len(bars) + 1 + 1
+    labels = browser.get("[...document.querySelectorAll('#chart .ytick2, #chart .y2tick')].map(e => e.textContent)")
+    assert "research/llama" in labels
+    assert "slice-0: PROVISIONING" in labels
+
+
+def test_what_comes_up_on_a_bar_says_why_and_when(browser: Browser, pages: Pages) -> None:
+    browser.open(pages([lived("llama", 0, [(60, *READY)])]))
+    text = hovered(browser, 0)
+    assert "READY, Ready" in text
+    assert "from 11:00:00 UTC until now (1 h)" in text
+    assert "All 4 hosts are ready and offer their chips." in text
+    assert "16 chips, useful: 16.0 chip-hours" in text
+
+
+def test_the_sums_are_there(browser: Browser, pages: Pages) -> None:
+    browser.open(pages([lived("llama", 0, [(60, *READY)])]))
+    figures = browser.get("[...document.querySelectorAll('.figures div')].map(each => each.innerText.split('\\n'))")
+    assert ["Useful", "16.0", "chip-hours, 100% of what was held"] in [
+        [part for part in each if part] for each in figures
+    ]
+
+
+@LIGHT_AND_DARK
+def test_on_a_telephone_nothing_lies_beyond_the_edge(browser: Browser, pages: Pages, dark: bool) -> None:
+    for records in (an_afternoon(), hostile(), unbroken(), []):
+        browser.open(pages(records), width=360, touch=True, dark=dark)
+        browser.get(OPEN_ALL)
+        assert browser.get("innerWidth") == 360
+        assert browser.get("document.documentElement.scrollWidth") == 360
+        assert browser.get(BEYOND) == []
+
+
+@WIDE_AND_NARROW
+@LIGHT_AND_DARK
+def test_every_text_stands_out(browser: Browser, pages: Pages, width: int, dark: bool) -> None:
+    browser.open(pages(an_afternoon()), width=width, dark=dark)
+    browser.get(OPEN_ALL)
+    found = browser.get(TOO_FAINT)
+    assert found["faint"] == []
+    assert found["seen"] > 100
+
+
+def ground(browser: Browser) -> tuple[str, str]:
+    """Give the colours behind the page and behind the chart."""
+    page, chart = (
+        browser.get(f"getComputedStyle(document.querySelector('{what}')).backgroundColor")
+        for what in ("body", "#chart .main-svg")
+    )
+    return page, chart
+
+
+def rgb(colour: str) -> str:
+    return f"rgb({', '.join(str(int(colour[place : place + 2], 16)) for place in (1, 3, 5))})"
+
+
+def test_page_and_chart_follow_the_system_and_then_the_reader(browser: Browser, pages: Pages) -> None:
+    light, dark = rgb(LIGHT.page), rgb(DARK.page)
+    browser.open(pages(an_afternoon()))
+    assert ground(browser) == (light, light)
+    browser.prefers(dark=True)
+    browser.wait_for("document.getElementById('chart').dataset.drawn === 'dark'")
+    assert ground(browser) == (dark, dark)
+    choose = "(each => { each.value = 'light'; each.dispatchEvent(new Event('change')); })"
+    browser.get(f"{choose}(document.getElementById('colours'))")
+    browser.wait_for("document.getElementById('chart').dataset.drawn === 'light'")
+    assert ground(browser) == (light, light)
+
+
+def test_by_keyboard_a_slice_is_reached_and_opened(browser: Browser, pages: Pages) -> None:
+    browser.open(pages([lived("llama", 0, [(60, *READY)])]))
+    focused = []
+    for _ in range(20):
+        browser.press("Tab")
+        focused.append(browser.get("document.activeElement.innerText || document.activeElement.ariaLabel"))
+        if str(focused[-1]).startswith("slice-0"):
+            break
+    assert focused[0] == "Skip to the lists"
+    assert "Zoom in" in focused
+    browser.press("Enter")
+    assert "16 chips, useful: 16.0 chip-hours" in browser.get(
+        "document.querySelector('#histories details[open]').innerText"
+    )
+    outline = "getComputedStyle(document.activeElement).outlineStyle"
+    assert browser.get(outline) == "solid"
+
+
+def test_readers_of_the_screen_get_names_headings_and_landmarks(browser: Browser, pages: Pages) -> None:
+    browser.open(pages(an_afternoon()))
+    nodes = browser.call("Accessibility.getFullAXTree")["nodes"]
+    told = [(node["role"]["value"], node.get("name", {}).get("value", "")) for node in nodes if not node["ignored"]]
+    assert {"banner", "main", "contentinfo", "table", "figure"} <= {role for role, _ in told}
+    headings = {name for role, name in told if role == "heading"}
+    assert {"Slices over time: all clusters", "Chart", "Chip-hours by JobSet", "research/llama"} <= headings
+    assert [
+        role for role, name in told if role in {"button", "combobox", "link", "DisclosureTriangle"} and not name
+    ] == []
+    assert ("group", "Chart") in told
+    assert browser.get("document.documentElement.lang") == "en"
+
+
+def test_what_tenants_write_does_nothing(browser: Browser, pages: Pages) -> None:
+    browser.open(pages(hostile()))
+    browser.get(OPEN_ALL)
+    assert "</script>" in hovered(browser, 1)
+    assert browser.get("document.title") == "Slices over time: all clusters"
+    assert browser.get("document.querySelectorAll('img, h1 h1, #chart a').length") == 0
+    assert browser.get("document.querySelector('h3').textContent").startswith(HOSTILE)
+    assert browser.complaints == []
+
+
+def test_without_a_slice_the_page_is_whole(browser: Browser, pages: Pages) -> None:
+    path = pages([])
+    browser.open(path)
+    assert "There was no slice in this time: all clusters." in browser.get("document.body.innerText")
+    assert (browser.requests, browser.complaints) == ([path.as_uri()], [])

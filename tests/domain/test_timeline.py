@@ -1,0 +1,238 @@
+"""What slices did over time: laws of spans, levels and chip-hours, and what each phase counts as."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shared.domain.decisions import Reason
+from shared.domain.records import HISTORY, Phase, SliceRecord, Transition
+from shared.domain.slices import slice_id
+from shared.domain.timeline import HELD, Course, Use, Window, course, held, levels, totals
+from tests.builders import MINUTE, NOW, a_job, a_record, a_spec
+
+CHIPS = a_spec().chips
+Turn = tuple[Phase, Reason]
+ALWAYS = Window(NOW - timedelta(days=1), NOW + timedelta(days=1))
+
+minutes = st.integers(-30, 300).map(lambda count: NOW + count * MINUTE)
+windows = st.tuples(minutes, minutes).map(lambda pair: Window(min(pair), max(pair)))
+transitions = st.builds(
+    Transition, at=minutes, phase=st.sampled_from(Phase), reason=st.sampled_from(Reason), sentence=st.just("")
+)
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> SliceRecord:
+    """Give a record whose clocks may have gone backwards, and whose beginning may be forgotten."""
+    index = draw(st.integers(0, 10_000))
+    job = a_job(index=index)
+    kept = tuple(draw(st.lists(transitions, max_size=8)))
+    turns = len(kept) + (draw(st.integers(0, 3)) if kept else 0)
+    spec = draw(st.sampled_from([None, a_spec(), a_spec(hosts=1)]))
+    return a_record(job=job, id=slice_id(job), spec=spec, transitions=kept, turns=turns, created_at=draw(minutes))
+
+
+many = st.lists(histories(), max_size=5)
+
+
+def courses_of(records: list[SliceRecord], window: Window) -> list[Course]:
+    return [found for record in records if (found := course(record, window)) is not None]
+
+
+def lived(*turns: Turn, minutes_each: int = 10) -> Course:
+    """Give the course of a slice that took these turns, one every ten minutes, until ten minutes after the last."""
+    record = a_record()
+    for number, (phase, reason) in enumerate(turns):
+        record = record.turned(NOW + number * minutes_each * MINUTE, phase, reason, f"{reason}.")
+    found = course(record, Window(NOW, NOW + len(turns) * minutes_each * MINUTE))
+    assert found is not None
+    return found
+
+
+def uses(*turns: Turn) -> list[Use | None]:
+    return [span.use for span in lived(*turns).spans]
+
+
+# laws
+
+
+@given(histories(), windows)
+def test_spans_follow_each_other_within_the_window(record: SliceRecord, window: Window) -> None:
+    for found in courses_of([record], window):
+        assert all(span.start < span.end for span in found.spans)
+        assert all(one.end == other.start for one, other in pairwise(found.spans))
+        assert window.since <= found.spans[0].start
+        assert found.spans[-1].end == window.until
+
+
+@given(many, windows)
+def test_the_totals_are_the_area_under_the_levels(records: list[SliceRecord], window: Window) -> None:
+    courses = courses_of(records, window)
+    sums, curve = totals(courses), levels(courses)
+    steps = [(one, other.at - one.at) for one, other in pairwise(curve)]
+    assert sum((level.waiting * lasting for level, lasting in steps), timedelta()) == sums[Use.WAITING]
+    assert sum((level.useful * lasting for level, lasting in steps), timedelta()) == sums[Use.USEFUL]
+    assert sum((level.held * lasting for level, lasting in steps), timedelta()) == held(sums)
+    assert all((last.waiting, last.held, last.useful) == (0, 0, 0) for last in curve[-1:])
+
+
+@given(many, windows)
+def test_no_more_is_useful_than_is_held(records: list[SliceRecord], window: Window) -> None:
+    curve = levels(courses_of(records, window))
+    assert all(0 <= level.useful <= level.held and level.waiting >= 0 for level in curve)
+    assert all(one.at < other.at for one, other in pairwise(curve))
+
+
+@given(many, windows, minutes)
+def test_what_is_cut_in_two_adds_up(records: list[SliceRecord], window: Window, cut: datetime) -> None:
+    cut = min(max(cut, window.since), window.until)
+    whole = totals(courses_of(records, window))
+    before = totals(courses_of(records, Window(window.since, cut)))
+    after = totals(courses_of(records, Window(cut, window.until)))
+    assert {use: before[use] + after[use] for use in Use} == whole
+
+
+@given(many, windows)
+def test_the_whole_is_the_sum_of_its_slices(records: list[SliceRecord], window: Window) -> None:
+    courses = courses_of(records, window)
+    each = [totals([one]) for one in courses]
+    assert totals(courses) == {use: sum((one[use] for one in each), timedelta()) for use in Use}
+
+
+@given(st.lists(transitions, min_size=1, max_size=8), windows)
+def test_at_each_moment_the_last_transition_before_it_holds(turns: list[Transition], window: Window) -> None:
+    ordered = tuple(sorted(turns, key=lambda turn: turn.at))
+    record = a_record(transitions=ordered, turns=len(ordered), created_at=ordered[0].at)
+    for found in courses_of([record], window):
+        for span in found.spans:
+            assert [turn for turn in ordered if turn.at <= span.start][-1] == span.transition
+
+
+# what counts as what
+
+STARTED = (Phase.PROVISIONING, Reason.CREATION_STARTED)
+CREATING = (Phase.PROVISIONING, Reason.CREATING)
+JOINING = (Phase.PROVISIONING, Reason.HOSTS_JOINING)
+LOST = (Phase.PROVISIONING, Reason.HOSTS_LOST)
+READY = (Phase.READY, Reason.READY)
+UNUSED = (Phase.READY, Reason.LEADER_STILL_WAITING)
+STOCKOUT = (Phase.WAITING, Reason.STOCKOUT)
+RELEASING = (Phase.RELEASING, Reason.DELETION_STARTED)
+OCCUPIED = (Phase.RELEASING, Reason.OCCUPIED)
+GONE = (Phase.GONE, Reason.RELEASED)
+
+
+@pytest.mark.parametrize(
+    ("turns", "expected"),
+    [
+        pytest.param([STARTED, CREATING, JOINING], [Use.STARTING] * 3, id="still under way"),
+        pytest.param([STARTED, JOINING, READY], [Use.STARTING, Use.STARTING, Use.USEFUL], id="became ready"),
+        pytest.param([STARTED, STOCKOUT], [Use.VAIN, Use.WAITING], id="failed"),
+        pytest.param(
+            [STARTED, CREATING, STARTED, READY],
+            [Use.VAIN, Use.VAIN, Use.STARTING, Use.USEFUL],
+            id="the second attempt became ready",
+        ),
+        pytest.param([READY, LOST, READY], [Use.USEFUL, Use.STARTING, Use.USEFUL], id="hosts came back"),
+        pytest.param([READY, LOST, RELEASING], [Use.USEFUL, Use.VAIN, Use.VAIN], id="hosts did not come back"),
+        pytest.param([READY, UNUSED, READY], [Use.USEFUL, Use.VAIN, Use.USEFUL], id="nobody could use it"),
+        pytest.param([RELEASING, OCCUPIED, GONE], [Use.VAIN, Use.USEFUL, None], id="another Job was on it"),
+        pytest.param(
+            [(Phase.QUEUED, Reason.WANTED), (Phase.BLOCKED, Reason.HELD), (Phase.REFUSED, Reason.NO_CHIPS_LEFT)],
+            [Use.WAITING, Use.STOPPED, Use.STOPPED],
+            id="nothing was held",
+        ),
+    ],
+)
+def test_what_chips_are_good_for_is_known_by_what_came_of_them(turns: list[Turn], expected: list[Use | None]) -> None:
+    assert uses(*turns) == expected
+
+
+def test_chip_hours_are_chips_times_hours() -> None:
+    found = lived(STARTED, READY, RELEASING, GONE, minutes_each=60)
+    hour = CHIPS * timedelta(hours=1)
+    assert totals([found]) == {
+        Use.WAITING: timedelta(),
+        Use.STOPPED: timedelta(),
+        Use.STARTING: hour,
+        Use.VAIN: hour,
+        Use.USEFUL: hour,
+    }
+    assert held(totals([found])) == 3 * hour
+    assert len(HELD) == 3
+
+
+def test_an_outcome_after_the_window_is_still_known() -> None:
+    record = a_record()
+    for number, turn in enumerate([STARTED, STOCKOUT]):
+        record = record.turned(NOW + number * 10 * MINUTE, *turn, "")
+    found = course(record, Window(NOW, NOW + 5 * MINUTE))
+    assert found is not None
+    assert [span.use for span in found.spans] == [Use.VAIN]
+
+
+# the beginning and the end
+
+
+def test_before_its_first_transition_a_slice_was_queued() -> None:
+    record = a_record().turned(NOW + 5 * MINUTE, *STARTED, "")
+    found = course(record, ALWAYS)
+    assert found is not None
+    assert [(span.start, span.transition.phase) for span in found.spans] == [
+        (NOW, Phase.QUEUED),
+        (NOW + 5 * MINUTE, Phase.PROVISIONING),
+    ]
+
+
+def test_a_slice_without_a_transition_is_where_its_record_says() -> None:
+    found = course(a_record(), Window(NOW, NOW + MINUTE))
+    assert found is not None
+    assert [(span.transition.phase, span.use) for span in found.spans] == [(Phase.QUEUED, Use.WAITING)]
+
+
+def a_long_history() -> SliceRecord:
+    record = a_record()
+    for number in range(HISTORY + 5):
+        record = record.turned(NOW + number * MINUTE, *(READY if number % 2 else LOST), "")
+    return record
+
+
+def test_of_a_long_history_it_is_known_how_much_is_forgotten() -> None:
+    found = course(a_long_history(), ALWAYS)
+    assert found is not None
+    assert (found.forgotten, found.spans[0].start) == (5, NOW + 5 * MINUTE)
+
+
+def test_what_was_forgotten_before_the_window_is_not_missed() -> None:
+    found = course(a_long_history(), Window(NOW + 6 * MINUTE, ALWAYS.until))
+    assert found is not None
+    assert found.forgotten == 0
+
+
+def test_a_span_that_began_before_the_window_is_cut_and_knows_it() -> None:
+    record = a_record().turned(NOW, *READY, "")
+    found = course(record, Window(NOW + MINUTE, NOW + 2 * MINUTE))
+    assert found is not None
+    (span,) = found.spans
+    assert (span.start, span.transition.at, span.begins_inside) == (NOW + MINUTE, NOW, False)
+
+
+def test_what_was_gone_before_the_window_was_not_there() -> None:
+    record = a_record().turned(NOW, *GONE, "")
+    assert course(record, Window(NOW + MINUTE, NOW + 2 * MINUTE)) is None
+
+
+def test_what_begins_after_the_window_was_not_there() -> None:
+    assert course(replace(a_record(), created_at=NOW + MINUTE), Window(NOW - MINUTE, NOW)) is None
+
+
+def test_without_a_spec_no_chips_are_counted() -> None:
+    found = course(a_record(spec=None).turned(NOW, *READY, ""), ALWAYS)
+    assert found is not None
+    assert not any(totals([found]).values())
