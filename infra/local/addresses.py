@@ -24,6 +24,15 @@ class Addresses:
     def cluster_path(self) -> str:
         return f"projects/{self.project}/locations/{self.location}/clusters/{self.cluster_id}"
 
+    @property
+    def relay_kubeconfig(self) -> Path:
+        """The relay's own way to the cluster: as its ServiceAccount, not as the administrator."""
+        return self.kubeconfig.with_name("relay.kubeconfig")
+
+    @property
+    def relay_token(self) -> Path:
+        return self.kubeconfig.with_name("relay.token")
+
     def topic_path(self, topic: str) -> str:
         return f"projects/{self.project}/topics/{topic}"
 

@@ -139,9 +139,21 @@ class Processes:
             self._start(each, batch)
         return tuple(batch)
 
-    def _start(self, program: Program, batch: list[Child]) -> None:
+    def end(self, child: Child) -> None:
+        """End one program, or clear away after one that ended by itself; its log stays as `NAME.log.1`."""
+        with uninterrupted():
+            if not child.ended():
+                child.ask_to_end()
+            child.collect(self.grace_seconds)
+            for batch in self._batches:
+                if child in batch:
+                    batch.remove(child)
+            child.log.replace(f"{child.log}.1")
+
+    def _start(self, program: Program, batch: list[Child]) -> Child:
         log = self.logs / f"{program.name}.log"
-        with uninterrupted(), log.open("wb") as output:
+        log.unlink(missing_ok=True)
+        with uninterrupted(), log.open("ab") as output:  # to append: it may be cut off while it is written
             process = subprocess.Popen(
                 [self.setpriv, "--pdeathsig", "TERM", *UNLESS_ORPHANED, str(os.getpid()), *program.command],
                 stdin=subprocess.DEVNULL,
@@ -151,7 +163,9 @@ class Processes:
                 env=_inherited(self.environment) | dict(program.environment),
                 start_new_session=True,
             )
-            batch.append(Child(program=program, process=process, descriptor=os.pidfd_open(process.pid), log=log))
+            child = Child(program=program, process=process, descriptor=os.pidfd_open(process.pid), log=log)
+            batch.append(child)
+            return child
 
     def wait_until_ready(self, *children: Child) -> None:
         """Raise ProgramFailed with the first that dies, gives up or is not ready in time."""

@@ -6,7 +6,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from infra.local import emulators, messaging, prerequisites
@@ -14,6 +14,7 @@ from infra.local.addresses import Addresses, port_of
 from infra.local.functions import function
 from infra.local.interrupts import orderly_end
 from infra.local.processes import Processes, Program, Says, free_ports
+from infra.local.relay_account import relay_account
 from infra.local.scheduler import scheduled
 
 REPOSITORY = Path(__file__).parents[2]
@@ -72,6 +73,7 @@ def running(plan: Plan, seed: Callable[[Addresses], None]) -> Iterator[Stack]:
         messaging.create(table, addresses)
         processes.wait_until_ready(firestore)
         seed(addresses)
+        schedules.enter_context(relay_account(addresses))
         (relay,) = processes.start(local_relay(plan, addresses))
         processes.wait_until_ready(gke, relay, *functions)
         for each in table.schedules:
@@ -122,8 +124,9 @@ def local_gke(plan: Plan, addresses: Addresses) -> Program:
 
 
 def local_relay(plan: Plan, addresses: Addresses) -> Program:
-    """Start the relay itself, ready when its watches are in place."""
-    return _module("relay", ("relay",), "ready", plan, addresses)
+    """Start the relay itself, ready when its watches are in place; it may do what its own role allows."""
+    program = _module("relay", ("relay",), "ready", plan, addresses)
+    return replace(program, environment={**program.environment, "KUBECONFIG": str(addresses.relay_kubeconfig)})
 
 
 def _module(name: str, arguments: tuple[str, ...], said: str, plan: Plan, addresses: Addresses) -> Program:

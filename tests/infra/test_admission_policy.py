@@ -23,11 +23,10 @@ EXAMPLES = sorted((ROOT / "examples").glob("**/*.yaml"))
 
 def jobs_of(example: Path) -> list[Json]:
     """Make the Jobs that the JobSet controller makes, as far as it matters here."""
-    document = yaml.safe_load(example.read_text())
-    if document.get("kind") != "JobSet":
-        return []
     return [
         a_job(f"{document['metadata']['name']}-{job['name']}-{index}", spec=copy.deepcopy(job["template"]["spec"]))
+        for document in yaml.safe_load_all(example.read_text())
+        if document.get("kind") == "JobSet"
         for job in document["spec"]["replicatedJobs"]
         for index in range(job["replicas"])
     ]

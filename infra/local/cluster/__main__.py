@@ -1,24 +1,36 @@
-"""`python -m infra.local.cluster --port N`: the API server and the controllers, until SIGTERM."""
+"""`python -m infra.local.cluster --port N`: the API server and the controllers, until SIGTERM.
+
+Plain HTTP on one port, for the local parts; TLS on another, where a request is what its token says.
+"""
 
 import argparse
 import asyncio
 import contextlib
+import secrets
+import signal
 import socket
-from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
+from collections.abc import Iterator
+from contextlib import ExitStack
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from types import FrameType
 
 import uvicorn
 
-from infra.local.cluster import controllers
+from infra.local.cluster import controllers, rbac_defaults
 from infra.local.cluster.api import Api
-from infra.local.cluster.kubeconfig import write_kubeconfig
+from infra.local.cluster.authentication import Authenticator, Keys
+from infra.local.cluster.certificates import Certificates, certificates
+from infra.local.cluster.filters import Filters
+from infra.local.cluster.kubeconfig import Endpoint, kubeconfig, write_private
+from infra.local.cluster.kueue.controller import controller
+from infra.local.cluster.kueue.settings import Settings
 from infra.local.cluster.objects import Objects
 from infra.local.cluster.server import application
 from infra.local.cluster.watch import Watches
 
 _HOST = "127.0.0.1"
+_LONGEST = 10**9
+"""Seconds; about thirty years."""
 
 
 def _now() -> datetime:
@@ -26,25 +38,35 @@ def _now() -> datetime:
 
 
 class _Server(uvicorn.Server):
-    """Ends the open watches on a signal: uvicorn would wait for them."""
+    """One of two, which end together: signals are the loop's to catch."""
 
-    def __init__(self, config: uvicorn.Config, end: Callable[[], object]) -> None:
-        super().__init__(config)
-        self._end = end
-
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        self._end()
-        super().handle_exit(sig, frame)
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m infra.local.cluster", description=__doc__)
-    parser.add_argument("--port", type=int, default=0, help="0 takes a free one")
-    parser.add_argument("--kubeconfig", type=Path, help="write a kubeconfig to this file")
+    parser.add_argument("--port", type=int, default=0, help="of plain HTTP; 0 takes a free one")
+    parser.add_argument("--secure-port", type=int, default=0, help="of TLS; 0 takes a free one")
+    parser.add_argument("--kubeconfig", type=Path, help="write the administrator's kubeconfig to this file")
     parser.add_argument("--bookmark-seconds", type=float, default=60.0, help="how often watches send one")
     parser.add_argument("--window", type=int, default=2000, help="changes remembered for each resource")
     parser.add_argument("--no-controllers", action="store_true", help="serve the API alone: nothing happens by itself")
+    parser.add_argument(
+        "--kueue-wait-for-pods-ready",
+        type=_seconds,
+        metavar="SECONDS",
+        help="evict a Workload whose pods are not ready in time (waitForPodsReady.timeout of Kueue; off if not given)",
+    )
     return parser.parse_args()
+
+
+def _seconds(text: str) -> timedelta:
+    seconds = float(text)
+    if not 0 < seconds < _LONGEST:
+        raise argparse.ArgumentTypeError(f"{text} is no time to wait")
+    return timedelta(seconds=seconds)
 
 
 @contextlib.contextmanager
@@ -57,44 +79,76 @@ def _listening(port: int) -> Iterator[socket.socket]:
         yield listener
 
 
-async def _serve(arguments: argparse.Namespace, listener: socket.socket) -> None:
+class _Serving:
+    """The API server on its two ports."""
+
+    def __init__(self, arguments: argparse.Namespace, keys: Keys, own: Certificates) -> None:
+        self.objects = Objects(_now, window=arguments.window)
+        rbac_defaults.install(self.objects)
+        self._watches = Watches(self.objects)
+        api = Api(self.objects, self._watches, _now, arguments.bookmark_seconds)
+        filters = Filters(self.objects, Authenticator(self.objects, _now, keys), _now)
+        self._application = application(api, self.objects, self._watches, filters)
+        self._servers = [_Server(self._config()), _Server(self._config(own))]
+
+    def _config(self, own: Certificates | None = None) -> uvicorn.Config:
+        return uvicorn.Config(
+            self._application,
+            log_level="error",
+            access_log=False,
+            lifespan="off",
+            timeout_graceful_shutdown=2,
+            ssl_context_factory=None if own is None else lambda *_: own.context(),
+        )
+
+    async def run(self, listeners: list[socket.socket]) -> None:
+        """Serve until `end`."""
+        both = zip(self._servers, listeners, strict=True)
+        await asyncio.gather(*(server.serve(sockets=[listener]) for server, listener in both))
+
+    def end(self) -> None:
+        """Stop, and end the open watches: uvicorn would wait for them."""
+        for server in self._servers:
+            server.should_exit = True
+        self._watches.end()
+
+
+async def _serve(serving: _Serving, listeners: list[socket.socket], queueing: Settings | None) -> None:
+    """Serve until a signal; without `queueing` there are no controllers."""
     loop = asyncio.get_running_loop()
-    objects = Objects(_now, window=arguments.window)
-    watches = Watches(objects)
-    api = Api(objects, watches, _now, arguments.bookmark_seconds)
-    config = uvicorn.Config(
-        application(api, objects, watches),
-        log_level="error",
-        access_log=False,
-        lifespan="off",
-        timeout_graceful_shutdown=2,
-    )
-    # The signal comes in the middle of anything: the watches are ended by the loop.
-    server = _Server(config, lambda: loop.call_soon_threadsafe(watches.close))
-    address = f"http://{_HOST}:{listener.getsockname()[1]}"
-    if arguments.kubeconfig:
-        write_kubeconfig(arguments.kubeconfig, address)
-    serving = asyncio.create_task(server.serve(sockets=[listener]))
+    for ending in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(ending, serving.end)
+    served = asyncio.create_task(serving.run(listeners))
     # Connections are accepted from listen() on and served as soon as the loop turns.
-    print(f"listening on {address}", flush=True)
-    if arguments.no_controllers:
-        await serving
+    print(f"listening on {_address('http', listeners[0])}", flush=True)
+    if queueing is None:
+        await served
         return
-    running = asyncio.create_task(controllers.run(objects, _now, controllers.Pace()))
-    await asyncio.wait({serving, running}, return_when=asyncio.FIRST_COMPLETED)
-    if running.done():
-        server.should_exit = True
-        watches.close()
+    running = asyncio.create_task(controllers.run(serving.objects, _now, controllers.Pace(), [controller(queueing)]))
+    await asyncio.wait({served, running}, return_when=asyncio.FIRST_COMPLETED)
+    serving.end()
     running.cancel()
-    await serving
+    await served
     with contextlib.suppress(asyncio.CancelledError):
         await running
 
 
+def _address(scheme: str, listener: socket.socket) -> str:
+    return f"{scheme}://{_HOST}:{listener.getsockname()[1]}"
+
+
 def main() -> None:
     arguments = _arguments()
-    with _listening(arguments.port) as listener:
-        asyncio.run(_serve(arguments, listener))
+    keys = Keys(signing=secrets.token_bytes(32), administrator=secrets.token_urlsafe(32))
+    own = certificates(_HOST, _now())
+    with ExitStack() as held:
+        listeners = [held.enter_context(_listening(port)) for port in (arguments.port, arguments.secure_port)]
+        if arguments.kubeconfig:
+            endpoint = Endpoint(address=_address("https", listeners[1]), authority=own.authority)
+            write_private(arguments.kubeconfig, kubeconfig(endpoint, {"token": keys.administrator}))
+        serving = _Serving(arguments, keys, own)
+        queueing = Settings(pods_ready_timeout=arguments.kueue_wait_for_pods_ready)
+        asyncio.run(_serve(serving, listeners, None if arguments.no_controllers else queueing))
 
 
 if __name__ == "__main__":

@@ -1,12 +1,12 @@
 """Admission: what stands between a valid request and the store.
 
-NamespaceLifecycle, Priority (without PriorityClass objects), ExtendedResourceToleration, which GKE enables,
+NamespaceLifecycle, Priority, ExtendedResourceToleration, which GKE enables,
 the Job strategy's selector, and JobSet's webhook for pods (pkg/webhooks/pod_webhook.go).
-DefaultTolerationSeconds and ServiceAccount tokens are not here: nothing local evicts or authenticates.
+DefaultTolerationSeconds is not here: where a pod names no seconds, the controllers take its 300. Nor is the
+ServiceAccount of pods: no pod runs a program.
 """
 
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 from infra.local.cluster import errors
@@ -24,9 +24,6 @@ EXCLUSIVE_TOPOLOGY = "alpha.jobset.sigs.k8s.io/exclusive-topology"
 NODE_SELECTOR_STRATEGY = "alpha.jobset.sigs.k8s.io/node-selector"
 COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
 
-_PRIORITIES: Mapping[str, int] = MappingProxyType(
-    {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
-)
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _TRANSIENT = "this is an expected, transient error"
 
@@ -45,8 +42,10 @@ def admit(cluster: Cluster, resource: Resource, new: dict[str, Any]) -> None:
         _require_live_namespace(cluster, resource, new["metadata"])
     if resource.plural == "jobs":
         _select_own_pods(new)
+    if resource.plural == "priorityclasses":
+        _one_default(cluster, new)
     if resource.plural == "pods":
-        _set_priority(new)
+        _set_priority(cluster, new)
         _tolerate_extended_resources(new["spec"])
         _place_exclusively(cluster, new)
 
@@ -86,20 +85,42 @@ def _select_own_pods(job: dict[str, Any]) -> None:
     metadata.setdefault("labels", dict(template["labels"]))
 
 
-def _set_priority(pod: dict[str, Any]) -> None:
-    spec = pod["spec"]
-    name = spec.get("priorityClassName", "")
-    if name and name not in _PRIORITIES:
-        why = f"no PriorityClass with name {name} was found"
-        raise errors.forbidden("pods", "", pod["metadata"].get("name", ""), why)
-    priority = _PRIORITIES.get(name, 0)
+def _set_priority(cluster: Cluster, pod: dict[str, Any]) -> None:
+    """Write the priority of the pod's class into it (plugin/pkg/admission/priority)."""
+    spec, name = pod["spec"], pod["metadata"].get("name", "")
+    chosen = _priority_class(cluster, spec.get("priorityClassName", ""), name)
+    priority = chosen["value"] if chosen else 0
     if spec.setdefault("priority", priority) != priority:
         why = (
             f"the integer value of priority ({spec['priority']}) must not be provided in pod spec; "
             f"priority admission controller computed {priority} from the given PriorityClass name"
         )
-        raise errors.forbidden("pods", "", pod["metadata"].get("name", ""), why)
-    spec.setdefault("preemptionPolicy", "PreemptLowerPriority")
+        raise errors.forbidden("pods", "", name, why)
+    if chosen:
+        spec["priorityClassName"] = chosen["metadata"]["name"]
+    spec.setdefault("preemptionPolicy", chosen["preemptionPolicy"] if chosen else "PreemptLowerPriority")
+
+
+def _priority_class(cluster: Cluster, wanted: str, pod: str) -> dict[str, Any] | None:
+    """Find the class of that name; without a name the default, of several the lowest; else none."""
+    classes = cluster.stored("priorityclasses")
+    if wanted:
+        found = next((one for one in classes if one["metadata"]["name"] == wanted), None)
+        if found is None:
+            raise errors.forbidden("pods", "", pod, f"no PriorityClass with name {wanted} was found")
+        return found
+    defaults = [one for one in classes if one.get("globalDefault")]
+    return min(defaults, key=lambda one: int(one["value"]), default=None)
+
+
+def _one_default(cluster: Cluster, new: dict[str, Any]) -> None:
+    """Refuse a second default PriorityClass."""
+    name = new["metadata"].get("name", "")
+    for other in cluster.stored("priorityclasses"):
+        known = other["metadata"]["name"]
+        if new.get("globalDefault") and other.get("globalDefault") and known != name:
+            why = f"PriorityClass {known} is already marked as default. Only one default can exist"
+            raise errors.forbidden("priorityclasses", "scheduling.k8s.io", name, why)
 
 
 def _tolerate_extended_resources(spec: dict[str, Any]) -> None:

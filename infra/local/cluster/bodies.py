@@ -30,7 +30,7 @@ def parse(data: bytes, content_type: str) -> Any:
         message = f"Request entity too large: limit is {_MAX_BYTES}"
         raise errors.ApiError(413, "RequestEntityTooLarge", message)
     if content_type == PROTOBUF:
-        return protobuf.namespace(data)
+        return protobuf.decode(data)
     try:
         return orjson.loads(data)
     except orjson.JSONDecodeError as error:

@@ -8,6 +8,9 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
+from infra.local.cluster import rbac_validation
+from infra.local.cluster.kueue import defaults as queueing
+
 _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 _PROBE = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3}
 _POD_SPEC = {
@@ -25,7 +28,7 @@ _HEADLESS_SERVICE = {
 }
 
 
-def _fill(target: dict[str, Any], defaults: Mapping[str, Any]) -> None:
+def fill(target: dict[str, Any], defaults: Mapping[str, Any]) -> None:
     for key, value in defaults.items():
         target.setdefault(key, value)
 
@@ -38,7 +41,7 @@ def containers(spec: dict[str, Any]) -> list[dict[str, Any]]:
 def _container(container: dict[str, Any]) -> None:
     image = container.get("image", "")
     moving = "@" not in image and (":" not in image.rpartition("/")[2] or image.endswith(":latest"))
-    _fill(
+    fill(
         container,
         {
             "imagePullPolicy": "Always" if moving else "IfNotPresent",
@@ -51,18 +54,18 @@ def _container(container: dict[str, Any]) -> None:
         port.setdefault("protocol", "TCP")
     for probe in _PROBES:
         if probe in container:
-            _fill(container[probe], _PROBE)
+            fill(container[probe], _PROBE)
 
 
-def _pod_spec(spec: dict[str, Any]) -> None:
-    _fill(spec, _POD_SPEC | {"restartPolicy": "Always", "securityContext": {}})
+def pod_spec(spec: dict[str, Any]) -> None:
+    fill(spec, _POD_SPEC | {"restartPolicy": "Always", "securityContext": {}})
     for container in containers(spec):
         _container(container)
 
 
 def _pod(pod: dict[str, Any]) -> None:
     spec = pod.setdefault("spec", {})
-    _pod_spec(spec)
+    pod_spec(spec)
     # Of pods alone, not of templates: requests default to the limits (SetDefaults_Pod).
     for container in containers(spec):
         resources = container["resources"]
@@ -74,7 +77,7 @@ def _job(job: dict[str, Any]) -> None:
     spec = job.setdefault("spec", {})
     if "completions" not in spec and "parallelism" not in spec:
         spec["completions"] = 1
-    _fill(
+    fill(
         spec,
         {
             "parallelism": 1,
@@ -87,14 +90,14 @@ def _job(job: dict[str, Any]) -> None:
     )
     template = spec.setdefault("template", {})
     template.setdefault("metadata", {})
-    _pod_spec(template.setdefault("spec", {}))
+    pod_spec(template.setdefault("spec", {}))
 
 
 def _jobset(jobset: dict[str, Any]) -> None:
     """Fill in what the CRD's schema defaults, on every write."""
     spec = jobset.setdefault("spec", {})
     for replicated in spec.get("replicatedJobs", []):
-        _fill(replicated, {"groupName": "default", "replicas": 1})
+        fill(replicated, {"groupName": "default", "replicas": 1})
         for container in containers(_jobset_pod(replicated)):
             for port in container.get("ports", []):
                 port.setdefault("protocol", "TCP")
@@ -108,20 +111,21 @@ def _new_jobset(jobset: dict[str, Any]) -> None:
     An update that leaves out what was defaulted in replicatedJobs is therefore refused as a change.
     """
     spec = jobset["spec"]
-    _fill(
+    fill(
         spec,
         {
             "successPolicy": {"operator": "All"},
             "startupPolicy": {"startupPolicyOrder": "AnyOrder"},
         },
     )
-    _fill(spec.setdefault("network", {}), {"enableDNSHostnames": True, "publishNotReadyAddresses": True})
+    fill(spec.setdefault("network", {}), {"enableDNSHostnames": True, "publishNotReadyAddresses": True})
     for replicated in spec.get("replicatedJobs", []):
         job = replicated.setdefault("template", {}).setdefault("spec", {})
         job.setdefault("completionMode", "Indexed")
         job.setdefault("template", {}).setdefault("spec", {}).setdefault("restartPolicy", "OnFailure")
     for index, rule in enumerate(spec.get("failurePolicy", {}).get("rules", [])):
         rule["name"] = rule.get("name") or f"failurePolicyRule{index}"
+    queueing.suspend_if_queued(jobset)
 
 
 def _jobset_pod(replicated: dict[str, Any]) -> dict[str, Any]:
@@ -131,11 +135,11 @@ def _jobset_pod(replicated: dict[str, Any]) -> dict[str, Any]:
 
 def _service(service: dict[str, Any]) -> None:
     spec = service.setdefault("spec", {})
-    _fill(spec, _HEADLESS_SERVICE)
+    fill(spec, _HEADLESS_SERVICE)
     if "clusterIP" in spec:
         spec.setdefault("clusterIPs", [spec["clusterIP"]])
     for port in spec.get("ports", []):
-        _fill(port, {"protocol": "TCP", "targetPort": port["port"]})
+        fill(port, {"protocol": "TCP", "targetPort": port["port"]})
 
 
 def _namespace(namespace: dict[str, Any]) -> None:
@@ -151,7 +155,7 @@ def _node(node: dict[str, Any]) -> None:
 
 
 def _event(event: dict[str, Any]) -> None:
-    _fill(event, {"source": {}, "reportingComponent": "", "reportingInstance": ""})
+    fill(event, {"source": {}, "reportingComponent": "", "reportingInstance": ""})
     for unset in ("firstTimestamp", "lastTimestamp", "eventTime"):
         event.setdefault(unset, None)
 
@@ -165,6 +169,8 @@ DEFAULTS: Mapping[str, Callable[[dict[str, Any]], None]] = MappingProxyType(
         "events": _event,
         "jobs": _job,
         "jobsets": _jobset,
+        **rbac_validation.DEFAULTS,
+        **queueing.DEFAULTS,
     }
 )
 """By plural name of the resource."""

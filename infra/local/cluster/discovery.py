@@ -1,14 +1,11 @@
-"""Discovery: what `kubectl api-resources` asks, and enough of OpenAPI v3 for `kubectl apply` (pure).
-
-kubectl 1.27 and later look in /openapi/v3 for a PATCH operation with `fieldValidation`; when they find one
-they leave validation to the server.
-"""
+"""Discovery: what `kubectl api-resources` asks, and where the OpenAPI documents are (pure)."""
 
 from typing import Any
 
-from infra.local.cluster.errors import ApiError
+from infra.local.cluster import openapi
 from infra.local.cluster.resources import RESOURCES, Resource
 from infra.local.cluster.targets import SERVED
+from infra.local.cluster.virtual_resources import VIRTUAL, Virtual
 
 VERSION = {
     "major": "1",
@@ -39,25 +36,19 @@ def answer(path: str) -> dict[str, Any] | None:
             return {"apiVersion": "v1"} | _group(group)
         case ["apis", group, version] if f"{group}/{version}" in _api_versions():
             return _resources(f"{group}/{version}")
-        case ["openapi", "v3"]:
-            roots = [_root(version) for version in _api_versions()]
-            return {"paths": {root: {"serverRelativeURL": f"/openapi/v3/{root}"} for root in roots}}
-        case ["openapi", "v3", *rest]:
-            return _openapi("/".join(rest))
+        case ["openapi", *rest]:
+            return openapi.answer(rest)
         case _:
             return None
 
 
 def _api_versions() -> list[str]:
-    return list(dict.fromkeys(resource.api_version for resource in RESOURCES.values()))
+    stored = [resource.api_version for resource in RESOURCES.values()]
+    return list(dict.fromkeys([*stored, *(api_version for api_version, _ in VIRTUAL)]))
 
 
 def _groups() -> list[str]:
-    return list(dict.fromkeys(resource.group for resource in RESOURCES.values() if resource.group))
-
-
-def _root(api_version: str) -> str:
-    return f"apis/{api_version}" if "/" in api_version else f"api/{api_version}"
+    return list(dict.fromkeys(version.partition("/")[0] for version in _api_versions() if "/" in version))
 
 
 def _of(api_version: str) -> list[Resource]:
@@ -77,6 +68,7 @@ def _resources(api_version: str) -> dict[str, Any]:
         for plural, subresource in SERVED
         if plural == resource.plural
     ]
+    rows += [_virtual_row(each) for each in VIRTUAL.values() if each.api_version == api_version]
     return {
         "kind": "APIResourceList",
         "apiVersion": "v1",
@@ -90,42 +82,22 @@ def _row(resource: Resource, subresource: str) -> dict[str, Any]:
         "name": resource.plural + (f"/{subresource}" if subresource else ""),
         "singularName": "" if subresource else resource.singular,
         "namespaced": resource.namespaced,
-        "kind": "Binding" if subresource == "binding" else resource.kind,
+        "kind": {"binding": "Binding", "eviction": "Eviction"}.get(subresource, resource.kind),
         "verbs": sorted(SERVED[resource.plural, subresource]),
     }
+    if subresource == "eviction":
+        row |= {"group": "policy", "version": "v1"}  # by which kubectl drain knows that it may evict
     if not subresource:
         optional = {"shortNames": resource.short_names, "categories": resource.categories}
         row |= {key: list(value) for key, value in optional.items() if value}
     return row
 
 
-def _openapi(root: str) -> dict[str, Any]:
-    """Describe the PATCH of every resource of a group version. ApiError 404 for one that is not served."""
-    api_version = next((version for version in _api_versions() if _root(version) == root), None)
-    if api_version is None:
-        raise ApiError(404, "NotFound", "the server could not find the requested resource")
+def _virtual_row(virtual: Virtual) -> dict[str, Any]:
     return {
-        "openapi": "3.0.0",
-        "info": {"title": "Kubernetes", "version": VERSION["gitVersion"]},
-        "paths": {_path(root, resource): {"patch": _patch(resource)} for resource in _of(api_version)},
-        "components": {"schemas": {}},
-    }
-
-
-def _path(root: str, resource: Resource) -> str:
-    where = "namespaces/{namespace}/" if resource.namespaced else ""
-    return f"/{root}/{where}{resource.plural}/{{name}}"
-
-
-def _patch(resource: Resource) -> dict[str, Any]:
-    names = ("fieldManager", "fieldValidation")
-    return {
-        "parameters": [{"name": n, "in": "query", "schema": {"type": "string"}} for n in names],
-        "responses": {"200": {"description": "OK"}},
-        "x-kubernetes-action": "patch",
-        "x-kubernetes-group-version-kind": {
-            "group": resource.group,
-            "version": resource.version,
-            "kind": resource.kind,
-        },
+        "name": virtual.name,
+        "singularName": virtual.singular,
+        "namespaced": bool(virtual.subresource),
+        "kind": virtual.kind,
+        "verbs": ["create"],
     }

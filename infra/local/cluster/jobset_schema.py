@@ -1,83 +1,14 @@
-"""The fields of jobset.x-k8s.io/v1alpha2, in the notation of the official client's `openapi_types`.
+"""What the CRD of jobset.x-k8s.io/v1alpha2 says of fields beyond the models of `kubeflow_trainer_api`.
 
-Source: the published API (api/jobset/v1alpha2/jobset_types.go and its CRD). A name that ends in `!` is
-required. Types that start with `V1` are the client's own.
+Source: config/components/crd/bases of JobSet, and what its mutating webhook fills in before the schema is
+checked. Fields are named by the type that has them.
 """
 
 from collections.abc import Mapping
 from types import MappingProxyType
 
-SHAPES: Mapping[str, Mapping[str, str]] = MappingProxyType(
-    {
-        "JobSet": {
-            "apiVersion": "str",
-            "kind": "str",
-            "metadata": "V1ObjectMeta",
-            "spec": "JobSetSpec",
-            "status": "JobSetStatus",
-        },
-        "JobSetSpec": {
-            "replicatedJobs": "List[ReplicatedJob]",
-            "network": "Network",
-            "successPolicy": "SuccessPolicy",
-            "failurePolicy": "FailurePolicy",
-            "startupPolicy": "StartupPolicy",
-            "suspend": "bool",
-            "coordinator": "Coordinator",
-            "managedBy": "str",
-            "ttlSecondsAfterFinished": "int",
-            "volumeClaimPolicies": "List[VolumeClaimPolicy]",
-        },
-        "ReplicatedJob": {
-            "name!": "str",
-            "groupName": "str",
-            "template!": "V1JobTemplateSpec",
-            "replicas": "int",
-            "dependsOn": "List[DependsOn]",
-        },
-        "DependsOn": {"name!": "str", "status!": "str"},
-        "Network": {"enableDNSHostnames": "bool", "subdomain": "str", "publishNotReadyAddresses": "bool"},
-        "SuccessPolicy": {"operator!": "str", "targetReplicatedJobs": "List[str]"},
-        "FailurePolicy": {
-            "maxRestarts": "int",
-            "restartStrategy": "str",
-            "rules": "List[FailurePolicyRule]",
-        },
-        "FailurePolicyRule": {
-            "name": "str",  # required by the schema, after the webhook has defaulted it
-            "action!": "str",
-            "onJobFailureReasons": "List[str]",
-            "onJobFailureMessagePatterns": "List[str]",
-            "targetReplicatedJobs": "List[str]",
-        },
-        "StartupPolicy": {"startupPolicyOrder!": "str"},
-        "Coordinator": {"replicatedJob!": "str", "jobIndex": "int", "podIndex": "int"},
-        "VolumeClaimPolicy": {
-            "templates": "List[V1PersistentVolumeClaim]",
-            "retentionPolicy": "VolumeRetentionPolicy",
-        },
-        "VolumeRetentionPolicy": {"whenDeleted": "str"},
-        "JobSetStatus": {
-            "conditions": "List[V1Condition]",
-            "restarts": "int",
-            "restartsCountTowardsMax": "int",
-            "terminalState": "str",
-            "replicatedJobsStatus": "List[ReplicatedJobStatus]",
-            "previousInPlaceRestartAttempt": "int",
-            "currentInPlaceRestartAttempt": "int",
-        },
-        "ReplicatedJobStatus": {
-            "name!": "str",
-            "ready!": "int",
-            "succeeded!": "int",
-            "failed!": "int",
-            "active!": "int",
-            "suspended!": "int",
-            "jobRestarts": "List[int]",
-            "jobRestartsCountTowardsMax": "List[int]",
-        },
-    }
-)
+DEFAULTED = frozenset({"FailurePolicyRule.name"})
+"""Required by the schema, and never missing: the webhook defaults them first."""
 
 ENUMS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -96,4 +27,31 @@ ENUMS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     }
 )
 
-MINIMUMS: Mapping[str, int] = MappingProxyType({"JobSetSpec.ttlSecondsAfterFinished": 0, "ReplicatedJob.replicas": 0})
+MINIMUMS: Mapping[str, int] = MappingProxyType(
+    {
+        "JobSetSpec.ttlSecondsAfterFinished": 0,
+        "JobSetStatus.currentInPlaceRestartAttempt": 0,
+        "JobSetStatus.previousInPlaceRestartAttempt": 0,
+        "ReplicatedJob.replicas": 0,
+    }
+)
+
+MAX_ITEMS: Mapping[str, int] = MappingProxyType(
+    {
+        "JobSetSpec.volumeClaimPolicies": 50,
+        "ReplicatedJob.dependsOn": 5,
+        "ReplicatedJobStatus.jobRestarts": 1024,
+        "ReplicatedJobStatus.jobRestartsCountTowardsMax": 1024,
+        "VolumeClaimPolicy.templates": 50,
+    }
+)
+
+SCHEMA_DEFAULTS: Mapping[str, object] = MappingProxyType(
+    {
+        "FailurePolicy.restartStrategy": "Recreate",
+        "ReplicatedJob.groupName": "default",
+        "ReplicatedJob.replicas": 1,
+        "VolumeRetentionPolicy.whenDeleted": "Delete",
+    }
+)
+"""What the API server fills in and `kubectl explain` shows; `defaults` does the former."""

@@ -1,26 +1,52 @@
 """A kubeconfig that leads `kubectl` and the official clients to the local API server."""
 
+import base64
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
 
 
-def kubeconfig(address: str, cluster: str = "demo") -> str:
-    """Render a kubeconfig for `http://HOST:PORT`. There is no authentication: it only listens locally."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
+    """Where the API server is, `https://HOST:PORT`, and the PEM of the authority that vouches for it."""
+
+    address: str
+    authority: bytes
+
+
+def kubeconfig(endpoint: Endpoint, credentials: Mapping[str, str], cluster: str = "demo") -> str:
+    """Render a kubeconfig. `credentials` are a user's: `token`, or `tokenFile` with an absolute path.
+
+    kubectl sends no token over plain HTTP (client-go's clientcmd: only `IsConfigTransportTLS`).
+    """
     user = f"{cluster}-user"
+    trusted = base64.b64encode(endpoint.authority).decode()
     document = {
         "apiVersion": "v1",
         "kind": "Config",
-        "clusters": [{"name": cluster, "cluster": {"server": address}}],
-        "users": [{"name": user, "user": {}}],
+        "clusters": [
+            {"name": cluster, "cluster": {"server": endpoint.address, "certificate-authority-data": trusted}},
+        ],
+        "users": [{"name": user, "user": dict(credentials)}],
         "contexts": [{"name": cluster, "context": {"cluster": cluster, "user": user, "namespace": "default"}}],
         "current-context": cluster,
     }
     return yaml.safe_dump(document, sort_keys=False)
 
 
-def write_kubeconfig(path: Path, address: str, cluster: str = "demo") -> None:
-    """Write the file, readable by its owner alone, as kubectl wants it."""
+def for_token_file(administrators: str, token_file: Path) -> str:
+    """Render the administrator's kubeconfig for whoever's token is in a file."""
+    document = yaml.safe_load(administrators)
+    document["users"][0]["user"] = {"tokenFile": str(token_file.resolve())}
+    return yaml.safe_dump(document, sort_keys=False)
+
+
+def write_private(path: Path, text: str) -> None:
+    """Write a file whole or not at all, readable by its owner alone, as kubectl wants it."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.touch(mode=0o600)
-    path.write_text(kubeconfig(address, cluster), encoding="utf-8")
+    unfinished = path.with_name(f"{path.name}.unfinished")
+    unfinished.touch(mode=0o600)
+    unfinished.write_text(text, encoding="utf-8")
+    unfinished.replace(path)

@@ -35,6 +35,7 @@ class Lists:
 
     def page(self, target: Target, matches: Predicate, params: Mapping[str, str]) -> dict[str, Any]:
         """Make a List of the items. ApiError 410 for a continue token that is forgotten."""
+        _check_match(params)
         rest = self._resume(params["continue"]) if params.get("continue") else self._start(target, params)
         limit = whole_number(params, "limit")
         items = [obj for obj in rest.items if matches(obj)]
@@ -53,10 +54,23 @@ class Lists:
 
     def _start(self, target: Target, params: Mapping[str, str]) -> _Rest:
         wanted = whole_number(params, "resourceVersion")
-        if params.get("resourceVersionMatch") == "Exact" and wanted != self._objects.version:
-            raise errors.not_implemented("lists of an exact past resourceVersion")
+        match = params.get("resourceVersionMatch", "")
         require_known(self._objects, wanted)
+        # A limit without a match means exactly that version, for compatibility.
+        if match == "Exact" or (not match and wanted and whole_number(params, "limit")):
+            return _Rest(self._past(target, wanted), wanted)
         return _Rest(self._objects.stored(target.resource.plural, target.namespace), self._objects.version)
+
+    def _past(self, target: Target, version: int) -> list[dict[str, Any]]:
+        """Take back what happened after `version`. ApiError 410 when that is forgotten."""
+        plural = target.resource.plural
+        items = {_place(obj): obj for obj in self._objects.stored(plural)}
+        for change in reversed(self._objects.changes(plural, version)):
+            if change.previous is None:
+                del items[_place(change.object)]
+            else:
+                items[_place(change.object)] = change.previous
+        return [items[place] for place in sorted(items) if target.namespace in ("", place[0])]
 
     def _resume(self, token: str) -> _Rest:
         if token not in self._rests:
@@ -73,6 +87,30 @@ class Lists:
         while len(self._rests) > _SNAPSHOTS:
             self._rests.popitem(last=False)
         return token
+
+
+def _place(obj: dict[str, Any]) -> tuple[str, str]:
+    return obj["metadata"].get("namespace", ""), obj["metadata"]["name"]
+
+
+def _check_match(params: Mapping[str, str]) -> None:
+    """Refuse a resourceVersionMatch that goes with nothing else (metainternalversion/validation)."""
+    match, version = params.get("resourceVersionMatch", ""), params.get("resourceVersion", "")
+    if not match:
+        return
+    path, why = "resourceVersionMatch", ""
+    if params.get("continue"):
+        why = "resourceVersionMatch is forbidden when continue is provided"
+    elif not version:
+        why = "resourceVersionMatch is forbidden unless resourceVersion is provided"
+    elif match == "Exact" and version == "0":
+        why = 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'
+    cause = errors.FieldError(path, "FieldValueForbidden", f"Forbidden: {why}")
+    if match not in ("Exact", "NotOlderThan"):
+        message = f'Unsupported value: "{match}": supported values: "Exact", "NotOlderThan", ""'
+        cause, why = errors.FieldError(path, "FieldValueNotSupported", message), message
+    if why:
+        raise errors.invalid("ListOptions", "meta.k8s.io", "", [cause])
 
 
 def require_known(objects: Objects, version: int) -> None:

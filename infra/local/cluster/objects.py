@@ -4,7 +4,7 @@ Controllers use `Objects` in process and meet the same defaults, validation and 
 HTTP; only the strict decoding of unknown fields belongs to HTTP.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from random import Random, SystemRandom
 from typing import Any
@@ -14,8 +14,11 @@ import orjson
 
 from infra.local.cluster import admission, deletion, errors, strategies
 from infra.local.cluster.errors import ApiError
+from infra.local.cluster.expiry import Expiry
 from infra.local.cluster.history import Change, History
-from infra.local.cluster.ownership import FOREGROUND, Key, Ownership, blocks, references, without_owner
+from infra.local.cluster.managed_fields import CONTROLLERS, Manager, Owners, Write, bookkeeping
+from infra.local.cluster.ownership import FOREGROUND, Key, Ownership, blocks, key_of, references, without_owner
+from infra.local.cluster.plain_kinds import SYSTEM_CLASSES
 from infra.local.cluster.resources import RESOURCES, Resource
 
 __all__ = ["RESOURCES", "ApiError", "Change", "Object", "ObjectList", "Objects", "Resource", "copied", "timestamp"]
@@ -50,11 +53,15 @@ class Objects:
         self._objects: dict[str, dict[Key, Object]] = {plural: {} for plural in RESOURCES}
         self._uids: dict[str, Key] = {}
         self._ownership = Ownership()
+        self._expiry = Expiry()
         for name in deletion.PERMANENT_NAMESPACES:
             self.create("namespaces", {"metadata": {"name": name}})
+        for name, value in SYSTEM_CLASSES.items():
+            self.create("priorityclasses", {"metadata": {"name": name}, "value": value})
 
     def get(self, plural: str, namespace: str | None, name: str) -> Object:
         """Deep copy of the object; ApiError 404."""
+        self._expire()
         return copied(self._stored(Key(plural, namespace or "", name)))
 
     def list(self, plural: str, namespace: str | None = None) -> ObjectList:
@@ -63,13 +70,14 @@ class Objects:
 
     def stored(self, plural: str, namespace: str | None = None) -> Sequence[Object]:
         """List the objects themselves, for reading only: each is replaced, never written to, when it changes."""
+        self._expire()
         found = self._objects[plural]
         return [found[key] for key in sorted(found) if not namespace or key.namespace == namespace]
 
-    def create(self, plural: str, obj: Object, *, dry_run: bool = False) -> Object:
+    def create(self, plural: str, obj: Object, *, dry_run: bool = False, owners: Owners | None = None) -> Object:
         """Default, admit, validate and store a new object. ApiError 409 AlreadyExists, 422 Invalid, 403, 404.
 
-        A dry run does all but store it.
+        A dry run does all but store it. Without `owners` nobody owns its fields, until somebody applies them.
         """
         resource = RESOURCES[plural]
         new = strategies.for_create(resource, copied(obj))
@@ -82,17 +90,27 @@ class Objects:
         metadata["creationTimestamp"] = timestamp(self._clock())
         admission.admit(self, resource, new)
         strategies.validate_create(resource, new)
-        key = _key(resource, new)
+        key = key_of(resource, new)
         if key in self._objects[plural]:
             raise errors.already_exists(plural, resource.group, key.name)
         if resource.has_generation:
             metadata["generation"] = 1
+        if owners:
+            metadata["managedFields"] = owners(strategies.nothing(resource), new)
         if not dry_run:
             self._history.record(plural, "ADDED", new, None)
             self._keep(key, new)
         return copied(new)
 
-    def update(self, plural: str, obj: Object, *, status: bool = False, dry_run: bool = False) -> Object:
+    def update(
+        self,
+        plural: str,
+        obj: Object,
+        *,
+        status: bool = False,
+        dry_run: bool = False,
+        owners: Owners | None = None,
+    ) -> Object:
         """Replace the object, or only its status.
 
         Optimistic when metadata.resourceVersion is set (ApiError 409 Conflict). The generation rises when the
@@ -100,7 +118,7 @@ class Objects:
         finalizer; it is then returned as it last was.
         """
         resource = RESOURCES[plural]
-        key = _key(resource, obj)
+        key = key_of(resource, obj)
         old = self._stored(key)
         strategies.check_preconditions(resource, old, obj["metadata"])
         new = strategies.for_update(resource, old, copied(obj), status=status)
@@ -108,9 +126,19 @@ class Objects:
         strategies.validate_update(resource, old, new)
         if resource.has_generation and new.get("spec") != old.get("spec"):
             new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+        if owners or "managedFields" in old["metadata"]:
+            owners = owners or self._controllers(resource, status=status)
+            kept = {key: value for key, value in new["metadata"].items() if key != "managedFields"}
+            managed = owners(old, new)
+            new["metadata"] = kept | ({"managedFields": managed} if managed else {})
         if new != old and not dry_run:
             self._replace(key, new)
         return copied(new)
+
+    def _controllers(self, resource: Resource, *, status: bool) -> Owners:
+        """Write down who changes an object in process, as one."""
+        manager = Manager("Update", CONTROLLERS, resource.api_version, "status" if status else "")
+        return bookkeeping(Write.of(resource, manager, timestamp(self._clock())))
 
     def delete(
         self,
@@ -128,13 +156,11 @@ class Objects:
         """
         key = Key(plural, namespace or "", name)
         old = self._stored(key)
-        deletion.check(RESOURCES[plural], old, propagation)
         uid = old["metadata"]["uid"]
+        waits = self._waits(old, propagation)
+        new = self.rehearse_delete(plural, namespace, name, grace_seconds=grace_seconds, propagation=propagation)
         if propagation == "Orphan":
             self._orphan(uid)
-        waits = propagation == "Foreground" and bool(self._ownership.dependents(uid))
-        grace = deletion.grace(plural, old, grace_seconds)
-        new = deletion.marked(copied(old), timestamp(self._clock()), grace, foreground=waits)
         if plural == "namespaces":
             return self._delete_namespace(key, old, new)
         if new != old:
@@ -144,6 +170,19 @@ class Objects:
                 self._delete(dependent, propagation="Foreground")
             self._release_owner(uid)
         return copied(new)
+
+    def rehearse_delete(
+        self, plural: str, namespace: str | None, name: str, *, grace_seconds: int | None, propagation: str
+    ) -> Object:
+        """Make the object that the beginning of a deletion leaves, and store nothing. ApiError as `delete`."""
+        old = self._stored(Key(plural, namespace or "", name))
+        deletion.check(RESOURCES[plural], old, propagation)
+        grace = deletion.grace(plural, old, grace_seconds)
+        waits = self._waits(old, propagation)
+        return deletion.marked(copied(old), timestamp(self._clock()), grace, foreground=waits)
+
+    def _waits(self, owner: Object, propagation: str) -> bool:
+        return propagation == "Foreground" and bool(self._ownership.dependents(owner["metadata"]["uid"]))
 
     @property
     def version(self) -> int:
@@ -172,6 +211,16 @@ class Objects:
         self._objects[key.plural][key] = new
         self._uids[new["metadata"]["uid"]] = key
         self._ownership.note(key, new)
+        if key.plural == "events":
+            self._expiry.note(key, new["metadata"]["resourceVersion"], self._clock())
+            self._expire()
+
+    def _expire(self) -> None:
+        """Remove the events that nobody wrote for an hour."""
+        for key, version in self._expiry.due(self._clock()):
+            event = self._objects["events"].get(key)
+            if event is not None and event["metadata"]["resourceVersion"] == version:
+                self._remove(key, copied(event))
 
     def _replace(self, key: Key, new: Object) -> None:
         """Store the changed object, or remove it when it was only waiting for this change."""
@@ -245,9 +294,3 @@ class Objects:
         empty = not any(k.namespace == name for kept in self._objects.values() for k in kept)
         if empty and not found["metadata"].get("finalizers"):
             self._remove(key, copied(found))
-
-
-def _key(resource: Resource, obj: Mapping[str, Any]) -> Key:
-    metadata = obj.get("metadata") or {}
-    namespace = metadata.get("namespace", "") if resource.namespaced else ""
-    return Key(resource.plural, namespace, metadata.get("name", ""))

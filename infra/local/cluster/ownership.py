@@ -1,7 +1,9 @@
 """Who owns whom: the index the garbage collector needs, by the owner's UID."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
+
+from infra.local.cluster.resources import Resource
 
 FOREGROUND = "foregroundDeletion"
 """metav1.FinalizerDeleteDependents"""
@@ -13,6 +15,12 @@ class Key(NamedTuple):
     plural: str
     namespace: str
     name: str
+
+
+def key_of(resource: Resource, obj: Mapping[str, Any]) -> Key:
+    metadata = obj.get("metadata") or {}
+    namespace = metadata.get("namespace", "") if resource.namespaced else ""
+    return Key(resource.plural, namespace, metadata.get("name", ""))
 
 
 class Ownership:

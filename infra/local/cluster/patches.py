@@ -37,6 +37,18 @@ _SETS = frozenset({"finalizers", "podCIDRs"})
 _DIRECTIVE = "$patch"
 
 
+def strategy(path: str) -> tuple[str, str] | None:
+    """Say the merge key (empty for sets) and the patchStrategy of a list, by `Shape.field`; None: it is replaced."""
+    field = path.rpartition(".")[2]
+    if field in _SETS:
+        return "", "merge"
+    if field == "ports":
+        return ("port" if path.startswith("V1Service") else "containerPort"), "merge"
+    if field not in _MERGE_KEYS:
+        return None
+    return _MERGE_KEYS[field], "merge,retainKeys" if field == "volumes" else "merge"
+
+
 def merge(target: Any, patch: Any) -> Any:
     """Apply a JSON merge patch: null removes, objects merge, the rest replaces."""
     if not isinstance(patch, dict):

@@ -1,50 +1,70 @@
-r"""Just enough of Kubernetes' protobuf to read the Namespace that `kubectl create namespace` sends (pure).
+r"""Just enough of Kubernetes' protobuf to read what kubectl creates in it since 1.31 (pure).
 
-Facts: k8s.io/apimachinery runtime.Unknown behind the magic `k8s\0`; the field numbers of generated.proto of
-meta/v1 and core/v1.
+Facts: k8s.io/apimachinery runtime.Unknown behind the magic `k8s\0`; the field numbers of each group's
+generated.proto, which `protobuf_messages` holds.
 """
 
 from collections.abc import Iterator
 from typing import Any
 
 from infra.local.cluster import errors
+from infra.local.cluster.protobuf_messages import KINDS, MESSAGES, Field
 
 _MAGIC = b"k8s\x00"
 
 
-def namespace(body: bytes) -> dict[str, Any]:
-    """Decode a v1 Namespace. ApiError 400 when it is not one, 501 for metadata beyond name and labels."""
+def decode(body: bytes) -> dict[str, Any]:
+    """Decode an object. ApiError 400 when it is not one, 501 for a kind or a field that is not in the table."""
     if not body.startswith(_MAGIC):
         raise errors.bad_request("provided data does not appear to be a protobuf message, expected prefix k8s")
     try:
         envelope = dict(_fields(body[len(_MAGIC) :]))
-        kind = {number: value.decode() for number, value in _fields(envelope.get(1, b""))}
-        if kind != {1: "v1", 2: "Namespace"}:
-            raise errors.not_implemented(f"protobuf of {kind.get(1, '')} {kind.get(2, '')}")
-        raw = dict(_fields(envelope.get(2, b"")))
-        return {"apiVersion": "v1", "kind": "Namespace", "metadata": _metadata(raw.get(1, b""))}
+        said = {number: value.decode() for number, value in _fields(envelope.get(1, b""))}
+        api_version, kind = said.get(1, ""), said.get(2, "")
+        if kind not in KINDS.get(api_version, ()):
+            raise errors.not_implemented(f"protobuf of {api_version} {kind}")
+        return {"apiVersion": api_version, "kind": kind} | _message(kind, envelope.get(2, b""))
     except (IndexError, UnicodeDecodeError) as error:
         raise errors.bad_request(f"protobuf: {error}") from error
 
 
-def _metadata(data: bytes) -> dict[str, Any]:
-    names = {1: "name", 2: "generateName"}
-    maps = {11: "labels", 12: "annotations"}
-    metadata: dict[str, Any] = {}
+def _message(name: str, data: bytes) -> dict[str, Any]:
+    """Read a message. The generated encoders write what is unset too, which JSON leaves out."""
+    read: dict[str, Any] = {}
     for number, value in _fields(data):
-        if number in names and value:
-            metadata[names[number]] = value.decode()
-        elif number in maps:
+        field = MESSAGES[name].get(number)
+        if field is not None:
+            _put(read, field, value)
+        elif value:
+            raise errors.not_implemented(f"field {number} of {name} in protobuf")
+    return read
+
+
+def _put(read: dict[str, Any], field: Field, value: bytes) -> None:
+    match field.kind:
+        case "map":
             entry = dict(_fields(value))
-            metadata.setdefault(maps[number], {})[entry[1].decode()] = entry.get(2, b"").decode()
-        # The generated encoders write empty strings and the zero creationTimestamp (8) too.
-        elif value and number != 8:
-            raise errors.not_implemented(f"field {number} of ObjectMeta in protobuf")
-    return metadata
+            read.setdefault(field.name, {})[entry[1].decode()] = entry.get(2, b"").decode()
+        case "strings":
+            read.setdefault(field.name, []).append(value.decode())
+        case "string" if value:
+            read[field.name] = value.decode()
+        case "int" if value:
+            read[field.name] = _varint(value, 0)[0]
+        case "number":
+            read[field.name] = _varint(value, 0)[0] if value else 0
+        case "bool":
+            read[field.name] = bool(value)
+        case "string" | "int" | "ignored":
+            return
+        case message if field.repeated:
+            read.setdefault(field.name, []).append(_message(message, value))
+        case message:
+            read[field.name] = _message(message, value)
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Split a message into field numbers and raw values; numbers are left as their varint's bytes."""
+    """Split a message into field numbers and raw values; numbers are left as their varint's bytes, 0 as none."""
     at = 0
     while at < len(data):
         key, at = _varint(data, at)

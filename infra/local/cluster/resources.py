@@ -36,6 +36,9 @@ class Resource:
         return self.kind.lower()
 
 
+_RETURNED = ("persistentvolumeclaims", "persistentvolumes", "pods", "serviceaccounts", "services")
+
+
 def _core(  # one row of the table below
     plural: str, kind: str, *, namespaced: bool = True, has_status: bool = True, short: str = ""
 ) -> Resource:
@@ -47,9 +50,53 @@ def _core(  # one row of the table below
         namespaced=namespaced,
         has_status=has_status,
         has_generation=plural == "pods",
-        returns_deleted=plural in ("pods", "services"),
+        returns_deleted=plural in _RETURNED,
         short_names=(short,),
         categories=("all",) if plural in ("pods", "services") else (),
+    )
+
+
+def _plain(  # as above, of the groups whose objects are only stored
+    group: str, plural: str, kind: str, *, namespaced: bool = True, short: str = ""
+) -> Resource:
+    has_status = group == "apps"
+    return Resource(
+        group=group,
+        version="v1",
+        plural=plural,
+        kind=kind,
+        namespaced=namespaced,
+        has_status=has_status,
+        has_generation=plural != "leases",
+        short_names=(short,) if short else (),
+        categories=("all",) if has_status else (),
+    )
+
+
+def _rbac(plural: str, kind: str, *, namespaced: bool) -> Resource:
+    return Resource(
+        group="rbac.authorization.k8s.io",
+        version="v1",
+        plural=plural,
+        kind=kind,
+        namespaced=namespaced,
+        has_status=False,
+    )
+
+
+def _kueue(
+    plural: str, kind: str, *, namespaced: bool = True, has_status: bool = True, short: tuple[str, ...]
+) -> Resource:
+    return Resource(
+        group="kueue.x-k8s.io",
+        version="v1beta1",
+        plural=plural,
+        kind=kind,
+        namespaced=namespaced,
+        has_status=has_status,
+        has_generation=True,
+        custom=True,
+        short_names=short,
     )
 
 
@@ -59,6 +106,14 @@ _TABLE = (
     _core("pods", "Pod", short="po"),
     _core("services", "Service", short="svc"),
     _core("events", "Event", has_status=False, short="ev"),
+    _core("serviceaccounts", "ServiceAccount", has_status=False, short="sa"),
+    _core("persistentvolumeclaims", "PersistentVolumeClaim", short="pvc"),
+    _core("persistentvolumes", "PersistentVolume", namespaced=False, short="pv"),
+    _core("configmaps", "ConfigMap", has_status=False, short="cm"),
+    _plain("apps", "deployments", "Deployment", short="deploy"),
+    _plain("apps", "daemonsets", "DaemonSet", short="ds"),
+    _plain("coordination.k8s.io", "leases", "Lease"),
+    _plain("scheduling.k8s.io", "priorityclasses", "PriorityClass", namespaced=False, short="pc"),
     Resource(
         group="batch",
         version="v1",
@@ -79,6 +134,15 @@ _TABLE = (
         has_generation=True,
         custom=True,
     ),
+    _rbac("clusterroles", "ClusterRole", namespaced=False),
+    _rbac("clusterrolebindings", "ClusterRoleBinding", namespaced=False),
+    _rbac("roles", "Role", namespaced=True),
+    _rbac("rolebindings", "RoleBinding", namespaced=True),
+    _kueue("resourceflavors", "ResourceFlavor", namespaced=False, has_status=False, short=("flavor", "flavors", "rf")),
+    _kueue("clusterqueues", "ClusterQueue", namespaced=False, short=("cq",)),
+    _kueue("localqueues", "LocalQueue", short=("queue", "queues", "lq")),
+    _kueue("workloads", "Workload", short=("kwl", "kueueworkload", "kueueworkloads")),
+    _kueue("workloadpriorityclasses", "WorkloadPriorityClass", namespaced=False, has_status=False, short=("wpc",)),
 )
 
 RESOURCES: Mapping[str, Resource] = MappingProxyType({resource.plural: resource for resource in _TABLE})

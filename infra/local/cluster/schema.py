@@ -1,25 +1,20 @@
-"""The fields each kind has: decoding a request strictly, as the API server does under fieldValidation.
+"""Decoding a request strictly, as the API server does under fieldValidation (pure).
 
-Core kinds are described by the models of the official client (`openapi_types`, `attribute_map`), JobSet by
-`jobset_schema`. Core kinds complain as Go's decoder does (400), custom ones as a CRD's schema (422).
+Core kinds complain as Go's decoder does (400), custom ones as a CRD's schema (422).
 """
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any
 
-from kubernetes import client
-
-from infra.local.cluster import errors, jobset_schema
+from infra.local.cluster import errors
 from infra.local.cluster.errors import FieldError
 from infra.local.cluster.resources import Resource
+from infra.local.cluster.shapes import ENUMS, MAX_ITEMS, MINIMUMS, Type, root, shape
 
-_QUANTITY_FIELDS = frozenset({"limits", "requests", "capacity", "allocatable", "overhead", "allocatedResources"})
 _QUANTITY = re.compile(r"^[+-]?(\d+(\.\d*)?|\.\d+)([numkMGTPE]|[KMGTPE]i|[eE][+-]?\d+)?$")
 _QUANTITY_RULE = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
-_CONTAINER = re.compile(r"^(List|Dict)\[(?:str, )?(.*)\]$")
 _SCALARS: Mapping[str, tuple[type, ...]] = {
     "str": (str,),
     "datetime": (str,),
@@ -29,14 +24,15 @@ _SCALARS: Mapping[str, tuple[type, ...]] = {
     "IntOrString": (int, str),
     "Quantity": (int, float, str),
 }
-_SCHEMA_NAMES = {"str": "string", "datetime": "string", "int": "integer", "bool": "boolean", "float": "number"}
+_SCHEMA_NAMES = {
+    "str": "string",
+    "datetime": "string",
+    "int": "integer",
+    "bool": "boolean",
+    "float": "number",
+    "list": "array",
+}
 _GO_NAMES = {"str": "string", "datetime": "time.Time", "int": "int32", "bool": "bool", "float": "float64"}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Property:
-    type: str
-    required: bool
 
 
 @dataclass(slots=True)
@@ -66,38 +62,6 @@ def decode(resource: Resource, body: Any) -> Decoded:
     return decoder.decoded
 
 
-def root(resource: Resource) -> str:
-    """Name the shape of a resource's objects."""
-    if resource.custom:
-        return resource.kind
-    return "CoreV1Event" if resource.plural == "events" else f"V1{resource.kind}"
-
-
-@cache
-def shape(name: str) -> Mapping[str, Property]:
-    """List the properties of an object type, by JSON name."""
-    if name in jobset_schema.SHAPES:
-        return {
-            key.rstrip("!"): Property(type=kind, required=key.endswith("!"))
-            for key, kind in jobset_schema.SHAPES[name].items()
-        }
-    model = getattr(client, name)
-    return {
-        model.attribute_map[attribute]: Property(
-            type=_type(model.attribute_map[attribute], kind),
-            required=model.model_fields[attribute].is_required(),
-        )
-        for attribute, kind in model.openapi_types.items()
-    }
-
-
-def _type(key: str, declared: str) -> str:
-    """Tell apart what `openapi_types` writes alike: quantities are strings there, int-or-string is object."""
-    if key in _QUANTITY_FIELDS and declared == "Dict[str, str]":
-        return "Dict[str, Quantity]"
-    return "IntOrString" if declared == "object" and key in ("port", "targetPort") else declared
-
-
 class _Decoder:
     def __init__(self, resource: Resource) -> None:
         self._resource = resource
@@ -121,45 +85,46 @@ class _Decoder:
             ]
         return clean
 
-    def _value(self, kind: str, value: Any, path: str, owner: str) -> Any:
-        if container := _CONTAINER.match(kind):
-            return self._container(container[1], container[2], value, (path, owner))
-        if kind in _SCALARS:
-            return self._scalar(kind, value, path, owner)
-        if kind == "object":
-            return value
-        if not isinstance(value, dict):
-            self._mismatch(kind, value, path, owner)
-            return value
-        return self.object(kind, value, path)
+    def _value(self, kind: Type, value: Any, path: str, owner: str) -> Any:
+        match kind.form:
+            case "scalar":
+                return self._scalar(kind, value, path, owner)
+            case "object" if isinstance(value, dict):
+                return self.object(kind.name, value, path)
+            case "list" if isinstance(value, list):
+                assert kind.element is not None
+                return [self._value(kind.element, item, f"{path}[{i}]", owner) for i, item in enumerate(value)]
+            case "map" if isinstance(value, dict):
+                assert kind.element is not None
+                kept = ((key, item) for key, item in value.items() if item is not None)
+                return {key: self._value(kind.element, item, f"{path}.{key}", owner) for key, item in kept}
+            case "any":
+                return value
+            case _:
+                self._mismatch(kind, value, path, owner)
+                return value
 
-    def _container(self, outer: str, inner: str, value: Any, where: tuple[str, str]) -> Any:
-        path, owner = where
-        if outer == "List" and isinstance(value, list):
-            return [self._value(inner, item, f"{path}[{i}]", owner) for i, item in enumerate(value)]
-        if outer == "Dict" and isinstance(value, dict):
-            kept = ((key, item) for key, item in value.items() if item is not None)
-            return {key: self._value(inner, item, f"{path}.{key}", owner) for key, item in kept}
-        self._mismatch(outer, value, path, owner)
-        return value
-
-    def _scalar(self, kind: str, value: Any, path: str, owner: str) -> Any:
-        fits = isinstance(value, _SCALARS[kind]) and (kind == "bool" or not isinstance(value, bool))
+    def _scalar(self, kind: Type, value: Any, path: str, owner: str) -> Any:
+        fits = isinstance(value, _SCALARS[kind.name]) and (kind.name == "bool" or not isinstance(value, bool))
         if not fits:
             self._mismatch(kind, value, path, owner)
-        elif kind == "Quantity":
+        elif kind.name == "Quantity":
             if not _QUANTITY.match(str(value)):
                 self._quantity(value, path)
             return str(value)
         return value
 
     def _limits(self, name: str, value: Any, path: str) -> None:
-        allowed = jobset_schema.ENUMS.get(name)
+        allowed = ENUMS.get(name)
         if allowed and value not in allowed:
             listed = ", ".join(f'"{one}"' for one in allowed)
             message = f'Unsupported value: "{value}": supported values: {listed}'
             self.decoded.problems.append(FieldError(path, "FieldValueNotSupported", message))
-        least = jobset_schema.MINIMUMS.get(name)
+        most = MAX_ITEMS.get(name)
+        if most is not None and isinstance(value, list) and len(value) > most:
+            message = f"Too many: {len(value)}: must have at most {most} items"
+            self.decoded.problems.append(FieldError(path, "FieldValueTooMany", message))
+        least = MINIMUMS.get(name)
         if least is not None and isinstance(value, int) and value < least:
             message = f"Invalid value: {value}: {path} in body should be greater than or equal to {least}"
             self.decoded.problems.append(FieldError(path, "FieldValueInvalid", message))
@@ -170,23 +135,32 @@ class _Decoder:
         message = f'Invalid value: "{value}": {path} in body should match the format of a quantity'
         self.decoded.problems.append(FieldError(path, "FieldValueInvalid", message))
 
-    def _mismatch(self, kind: str, value: Any, path: str, owner: str) -> None:
+    def _mismatch(self, kind: Type, value: Any, path: str, owner: str) -> None:
         got = _json_type(value)
         if not self._resource.custom:
             bare = re.sub(r"\[\d+\]", "", path)
             struct = re.sub(r"^(Core)?V1", "", owner)
-            expected = _GO_NAMES.get(kind, "v1." + re.sub(r"^V1", "", kind))
             seen = {"integer": "number", "boolean": "bool"}.get(got, got)
             raise self._undecodable(
-                f"json: cannot unmarshal {seen} into Go struct field {struct}.{bare} of type {expected}"
+                f"json: cannot unmarshal {seen} into Go struct field {struct}.{bare} of type {_go_name(kind)}"
             )
-        expected = {"List": "array", "Dict": "object"}.get(kind, _SCHEMA_NAMES.get(kind, "object"))
+        expected = _SCHEMA_NAMES.get(kind.name or kind.form, "object")
         message = f'Invalid value: "{got}": {path} in body must be of type {expected}: "{got}"'
         self.decoded.problems.append(FieldError(path, "FieldValueTypeInvalid", message))
 
     def _undecodable(self, why: str) -> errors.ApiError:
         kind, version = self._resource.kind, self._resource.version
         return errors.bad_request(f'{kind} in version "{version}" cannot be handled as a {kind}: {why}')
+
+
+def _go_name(kind: Type) -> str:
+    match kind.form:
+        case "list" if kind.element:
+            return "[]" + _go_name(kind.element)
+        case "map" if kind.element:
+            return "map[string]" + _go_name(kind.element)
+        case _:
+            return _GO_NAMES.get(kind.name, "v1." + re.sub(r"^V1", "", kind.name))
 
 
 def _json_type(value: Any) -> str:

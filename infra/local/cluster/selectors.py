@@ -43,6 +43,23 @@ FIELDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         ),
         "jobs": (),
         "jobsets": (),
+        "serviceaccounts": (),
+        "clusterroles": (),
+        "clusterrolebindings": (),
+        "roles": (),
+        "rolebindings": (),
+        "resourceflavors": (),
+        "clusterqueues": (),
+        "localqueues": (),
+        "workloads": (),
+        "workloadpriorityclasses": (),
+        "persistentvolumeclaims": (),
+        "persistentvolumes": (),
+        "configmaps": (),
+        "deployments": (),
+        "daemonsets": (),
+        "leases": (),
+        "priorityclasses": (),
     }
 )
 """What a field selector may name beside the name and the namespace: the `AddFieldLabelConversionFunc`s."""

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from types import MappingProxyType
+from typing import Any
 
 import orjson
 from starlette.applications import Starlette
@@ -9,29 +10,36 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from infra.local.cluster import discovery, errors
+from infra.local.cluster import discovery, errors, openapi
 from infra.local.cluster.api import Answer, Api, Call
 from infra.local.cluster.errors import ApiError
+from infra.local.cluster.faults import Faults
+from infra.local.cluster.filters import Caller, Filters
 from infra.local.cluster.objects import RESOURCES, Objects
 from infra.local.cluster.watch import Watches
 
 _METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
-_JSON = "application/json"
 
 
-def application(api: Api, objects: Objects, watches: Watches) -> Starlette:
+def application(api: Api, objects: Objects, watches: Watches, filters: Filters) -> Starlette:
     """Make the ASGI application."""
+    faults = Faults()
 
     async def serve(request: Request) -> Response:
+        if faulty := await faults.answer(request):
+            return faulty
         try:
-            found = discovery.answer(request.url.path) if request.method == "GET" else None
-            return _response(Answer(body=found) if found is not None else api.serve(await _call(request)))
+            call = await _call(request)
+            user = filters.admit(_caller(request), call)
+            found = _discovered(request) if request.method == "GET" else filters.answered(user, call)
+            return _response(found or api.serve(call))
         except ApiError as error:
             return _response(Answer(code=error.code, body=error.status()))
 
     async def press(request: Request) -> Response:
         try:
-            return _response(Answer(body=_press(orjson.loads(await request.body()), objects, watches)))
+            filters.admit(_caller(request), await _call(request))
+            return _response(Answer(body=_press(orjson.loads(await request.body()), objects, watches, faults)))
         except ApiError as error:
             return _response(Answer(code=error.code, body=error.status()))
 
@@ -47,6 +55,18 @@ def application(api: Api, objects: Objects, watches: Watches) -> Starlette:
     )
 
 
+def _discovered(request: Request) -> Answer | None:
+    path = request.url.path
+    if path == "/openapi/v2" and openapi.wants_gnostic(request.headers.get("accept", "")):
+        return Answer(body=openapi.v2_protobuf(), media_type=openapi.GNOSTIC)
+    found = discovery.answer(path)
+    return None if found is None else Answer(body=found)
+
+
+def _caller(request: Request) -> Caller:
+    return Caller(headers=request.headers, secure=request.url.scheme == "https")
+
+
 async def _call(request: Request) -> Call:
     return Call(
         method=request.method,
@@ -55,29 +75,35 @@ async def _call(request: Request) -> Call:
         content_type=request.headers.get("content-type", "").partition(";")[0].strip(),
         accept=request.headers.get("accept", ""),
         body=await request.body(),
+        agent=request.headers.get("user-agent", ""),
     )
 
 
 def _response(answer: Answer) -> Response:
     if isinstance(answer.body, AsyncIterator):
-        return StreamingResponse(answer.body, media_type=_JSON)
-    response = Response(orjson.dumps(answer.body), status_code=answer.code, media_type=_JSON)
+        return StreamingResponse(answer.body, media_type=answer.media_type)
+    body = answer.body if isinstance(answer.body, bytes) else orjson.dumps(answer.body)
+    response = Response(body, status_code=answer.code, media_type=answer.media_type)
     for warning in answer.warnings:
         quoted = warning.replace("\\", "\\\\").replace('"', '\\"')
         response.headers.append("Warning", f'299 - "{quoted}"')
     return response
 
 
-def _press(wish: Mapping[str, str], objects: Objects, watches: Watches) -> dict[str, int]:
+def _press(wish: Mapping[str, Any], objects: Objects, watches: Watches, faults: Faults) -> dict[str, int]:
     """Press a button: `{"fault": "close-watches", "resource": "pods"}`; the resource may be left out.
 
-    Answers how many watches it met. ApiError 422 for a button that does not exist.
+    Answers how many watches it met. ApiError 422 for a button that does not exist. Of an `answer` see `Fault`.
     """
     plural = wish.get("resource")
     buttons: Mapping[str, Callable[[], int]] = MappingProxyType(
         {
             "close-watches": lambda: watches.close(plural),
             "silence-watches": lambda: watches.silence(plural),
+            "rewind-watches": lambda: watches.rewind(plural),
+            "say-to-watches": lambda: watches.say(wish.get("text", "").encode(), plural),
+            "answer": lambda: faults.add({key: value for key, value in wish.items() if key != "fault"}),
+            "heal": faults.heal,
             "expire-history": lambda: _expire(objects),
         }
     )

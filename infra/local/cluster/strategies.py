@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from infra.local.cluster import errors, jobsets, validation
+from infra.local.cluster import errors, jobsets, plain_kinds, rbac_validation, validation
 from infra.local.cluster.defaults import CREATION_DEFAULTS, DEFAULTS
 from infra.local.cluster.errors import FieldError
+from infra.local.cluster.kueue import rules as kueue_rules
 from infra.local.cluster.resources import Resource
 
 _SERVER_OWNED = (
@@ -23,17 +24,35 @@ _SERVER_OWNED = (
     "selfLink",
 )
 _NOT_STORED = ("managedFields", "selfLink")
+"""What a request cannot write; managedFields are the bookkeeping's."""
+
 _FIRST_STATUS: Mapping[str, dict[str, Any]] = MappingProxyType(
     {
         "namespaces": {"phase": "Active"},
         "pods": {"phase": "Pending", "qosClass": "BestEffort"},
         "services": {"loadBalancer": {}},
         "jobs": {},
+        "persistentvolumeclaims": {"phase": "Pending"},
+        "persistentvolumes": {"phase": "Pending"},
+        "deployments": {},
+        "daemonsets": {
+            "currentNumberScheduled": 0,
+            "desiredNumberScheduled": 0,
+            "numberMisscheduled": 0,
+            "numberReady": 0,
+        },
     }
 )
 """Status at creation, whatever the request says. A node brings its own: the kubelet registers it so."""
 
+_DEFAULTS = {**DEFAULTS, **plain_kinds.DEFAULTS}
+_OBJECT_RULES = {**validation.OBJECT_RULES, **rbac_validation.OBJECT_RULES, **plain_kinds.OBJECT_RULES}
 _MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
+
+
+def nothing(resource: Resource) -> dict[str, Any]:
+    """Make what a new object is compared with: a core kind's type has parts even when they are empty."""
+    return {"metadata": {}} | ({} if resource.custom else {"spec": {}, "status": {}})
 
 
 def for_create(resource: Resource, new: dict[str, Any]) -> dict[str, Any]:
@@ -51,7 +70,7 @@ def for_create(resource: Resource, new: dict[str, Any]) -> dict[str, Any]:
     elif resource.custom:
         new.pop("status", None)
     new |= {"apiVersion": resource.api_version, "kind": resource.kind}
-    DEFAULTS[resource.plural](new)
+    _DEFAULTS[resource.plural](new)
     if resource.plural in CREATION_DEFAULTS:
         CREATION_DEFAULTS[resource.plural](new)
     if resource.plural == "pods":
@@ -65,7 +84,7 @@ def for_update(resource: Resource, old: dict[str, Any], new: dict[str, Any], *, 
         return {key: value for key, value in old.items() if key != "status"} | (
             {"status": new["status"]} if "status" in new else {}
         )
-    kept = {key: old["metadata"][key] for key in _SERVER_OWNED if key in old["metadata"]}
+    kept = {key: old["metadata"][key] for key in (*_SERVER_OWNED, "managedFields") if key in old["metadata"]}
     asked = {k: v for k, v in new["metadata"].items() if k not in (*_SERVER_OWNED, *_NOT_STORED)}
     new["metadata"] = asked | kept
     _drop_empty(new["metadata"])
@@ -74,7 +93,7 @@ def for_update(resource: Resource, old: dict[str, Any], new: dict[str, Any], *, 
         if "status" in old:
             new["status"] = old["status"]
     new |= {"apiVersion": resource.api_version, "kind": resource.kind}
-    DEFAULTS[resource.plural](new)
+    _DEFAULTS[resource.plural](new)
     return new
 
 
@@ -95,10 +114,12 @@ def validate_create(resource: Resource, new: dict[str, Any]) -> None:
     wrong = validation.metadata_errors(resource, new["metadata"])
     if resource.plural == "services" and new["spec"].get("clusterIP") != "None":
         raise errors.not_implemented("services other than headless ones (spec.clusterIP: None)")
-    if resource.custom:
+    if resource.plural == "jobsets":
         wrong += jobsets.create_errors(new)
+    if resource.custom:
+        wrong += kueue_rules.CREATE_RULES[resource.plural](new)
     else:
-        wrong += validation.OBJECT_RULES[resource.plural](new)
+        wrong += _OBJECT_RULES[resource.plural](new)
     _refuse(resource, new, wrong)
 
 
@@ -106,14 +127,19 @@ def validate_update(resource: Resource, old: dict[str, Any], new: dict[str, Any]
     """ApiError 422 that names every field that is wrong, or may not change."""
     wrong = validation.metadata_errors(resource, new["metadata"])
     wrong += validation.finalizer_errors(old["metadata"], new["metadata"])
-    if resource.custom:
+    if resource.plural == "jobsets":
         wrong += jobsets.update_errors(old, new)
+    if resource.custom:
+        wrong += kueue_rules.UPDATE_RULES[resource.plural](old, new)
     else:
-        wrong += validation.OBJECT_RULES[resource.plural](new)
+        wrong += _OBJECT_RULES[resource.plural](new)
+    wrong += plain_kinds.update_errors(resource.plural, old, new)
     if resource.plural == "pods":
         wrong += validation.pod_update_errors(old, new)
     if resource.plural == "jobs":
         wrong += validation.job_update_errors(old, new)
+    if resource.plural in ("clusterrolebindings", "rolebindings"):
+        wrong += rbac_validation.binding_update_errors(old, new)
     _refuse(resource, new, wrong)
 
 

@@ -10,7 +10,9 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any
 
+from infra.local.cluster import plain_tables, rbac_tables
 from infra.local.cluster.durations import moment, since
+from infra.local.cluster.kueue import columns as kueue_columns
 from infra.local.cluster.pod_phase import readiness, restarts, summary
 from infra.local.cluster.resources import Resource
 
@@ -160,6 +162,7 @@ def _jobset(obj: dict[str, Any], now: datetime) -> list[Any]:
 
 
 _NAME, _AGE = Column("Name"), Column("Age")
+_OTHERS = {**rbac_tables.COLUMNS, **kueue_columns.COLUMNS, **plain_tables.COLUMNS}
 
 TABLES: Mapping[str, tuple[tuple[Column, ...], Cells]] = MappingProxyType(
     {
@@ -244,6 +247,10 @@ TABLES: Mapping[str, tuple[tuple[Column, ...], Cells]] = MappingProxyType(
             ),
             _jobset,
         ),
+        **{
+            plural: (tuple(Column(name, priority=1 if name in wide else 0) for name in (*shown, *wide)), cells)
+            for plural, (shown, wide, cells) in _OTHERS.items()
+        },
     }
 )
 """Columns and cells, by plural name."""

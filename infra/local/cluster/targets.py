@@ -13,20 +13,20 @@ PROTOBUF = "application/vnd.kubernetes.protobuf"
 MERGE_PATCH = "application/merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
 STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
+APPLY_PATCH = "application/apply-patch+yaml"
 
 _NOT_OURS = frozenset(
     {
         PROTOBUF,
         "application/yaml",
         "application/cbor",
-        "application/apply-patch+yaml",
         "application/apply-patch+cbor",
     }
 )
 """What a real API server reads and this one does not: 501 rather than 415."""
 
 _NO_BODY: tuple[str, ...] = ()
-_CUSTOM_PATCHES = (JSON_PATCH, MERGE_PATCH)
+_CUSTOM_PATCHES = (JSON_PATCH, MERGE_PATCH, APPLY_PATCH)
 _CORE_PATCHES = (*_CUSTOM_PATCHES, STRATEGIC_MERGE_PATCH)
 
 Verbs = Mapping[str, tuple[str, ...]]
@@ -64,18 +64,45 @@ SERVED: Mapping[tuple[str, str], Verbs] = MappingProxyType(
         ("pods", ""): _object_verbs(),
         ("pods", "status"): _status_verbs(),
         ("pods", "binding"): MappingProxyType({"create": (JSON,)}),
+        ("pods", "eviction"): MappingProxyType({"create": (JSON, PROTOBUF)}),
+        ("pods", "log"): MappingProxyType({"get": _NO_BODY}),
         ("services", ""): _object_verbs(),
         ("services", "status"): _status_verbs(),
         ("events", ""): _object_verbs(),
-        ("jobs", ""): _object_verbs(),
+        ("jobs", ""): _object_verbs(protobuf=True),
         ("jobs", "status"): _status_verbs(),
         ("jobsets", ""): _object_verbs(custom=True),
         ("jobsets", "status"): _status_verbs(custom=True),
+        # kubectl creates these in protobuf since 1.31
+        ("serviceaccounts", ""): _object_verbs(protobuf=True),
+        ("clusterroles", ""): _object_verbs(protobuf=True),
+        ("clusterrolebindings", ""): _object_verbs(protobuf=True),
+        ("roles", ""): _object_verbs(protobuf=True),
+        ("rolebindings", ""): _object_verbs(protobuf=True),
+        ("persistentvolumeclaims", ""): _object_verbs(),
+        ("persistentvolumeclaims", "status"): _status_verbs(),
+        ("persistentvolumes", ""): _object_verbs(),
+        ("persistentvolumes", "status"): _status_verbs(),
+        ("configmaps", ""): _object_verbs(protobuf=True),
+        ("deployments", ""): _object_verbs(protobuf=True),
+        ("deployments", "status"): _status_verbs(),
+        ("daemonsets", ""): _object_verbs(),
+        ("daemonsets", "status"): _status_verbs(),
+        ("leases", ""): _object_verbs(),
+        ("priorityclasses", ""): _object_verbs(protobuf=True),
+        ("resourceflavors", ""): _object_verbs(custom=True),
+        ("clusterqueues", ""): _object_verbs(custom=True),
+        ("clusterqueues", "status"): _status_verbs(custom=True),
+        ("localqueues", ""): _object_verbs(custom=True),
+        ("localqueues", "status"): _status_verbs(custom=True),
+        ("workloads", ""): _object_verbs(custom=True),
+        ("workloads", "status"): _status_verbs(custom=True),
+        ("workloadpriorityclasses", ""): _object_verbs(custom=True),
     }
 )
 """By plural name and subresource."""
 
-NOT_INSTALLED = frozenset({"leases", "limitranges", "resourcequotas"})
+NOT_INSTALLED = frozenset({"limitranges", "resourcequotas"})
 """What kubectl describe asks of nodes and namespaces, and takes a 404 for: this cluster goes without them."""
 
 _NAMESPACE_SUBRESOURCES = ("status", "finalize")
@@ -94,9 +121,7 @@ class Target:
     def verb(self, method: str, *, watch: bool) -> str:
         """Name the verb of a request. ApiError 405 where the path does not allow the method."""
         if method == "GET":
-            if watch and self.name:
-                raise errors.not_implemented("watching a single object by its path (use a field selector)")
-            return "get" if self.name else "watch" if watch else "list"
+            return "watch" if watch else "get" if self.name else "list"
         if method == "DELETE":
             return "delete" if self.name else "deletecollection"
         creates = method == "POST"

@@ -19,11 +19,16 @@ from infra.local.cluster.names import (
     is_qualified_name,
     label_errors,
 )
+from infra.local.cluster.rbac_validation import is_path_segment
 from infra.local.cluster.resources import Resource
 
 _NAME_RULES: Mapping[str, Callable[[str], list[str]]] = {
     "namespaces": is_dns_label,
     "services": is_dns_1035_label,
+    "clusterroles": is_path_segment,
+    "clusterrolebindings": is_path_segment,
+    "roles": is_path_segment,
+    "rolebindings": is_path_segment,
 }
 _TOLERATION_EFFECTS = ("", "NoSchedule", "PreferNoSchedule", "NoExecute")
 POD_UPDATE = (
@@ -71,7 +76,7 @@ def finalizer_errors(old: dict[str, Any], new: dict[str, Any]) -> Iterator[Field
         yield FieldError("metadata.finalizers", "FieldValueForbidden", f"Forbidden: {why}")
 
 
-def _pod_spec_errors(spec: dict[str, Any], path: str) -> Iterator[FieldError]:
+def pod_spec_errors(spec: dict[str, Any], path: str) -> Iterator[FieldError]:
     if not spec.get("containers"):
         yield required(f"{path}.containers")
     names = [container["name"] for container in containers(spec) if "name" in container]
@@ -124,7 +129,7 @@ def _toleration_errors(toleration: dict[str, Any], path: str) -> Iterator[FieldE
 
 
 def _pod(pod: dict[str, Any]) -> Iterator[FieldError]:
-    yield from _pod_spec_errors(pod["spec"], "spec")
+    yield from pod_spec_errors(pod["spec"], "spec")
     policy = pod["spec"]["restartPolicy"]
     if policy not in ("Always", "OnFailure", "Never"):
         message = f'Unsupported value: "{policy}": supported values: "Always", "OnFailure", "Never"'
@@ -147,7 +152,7 @@ def _job(job: dict[str, Any]) -> Iterator[FieldError]:
         yield FieldError("spec.completionMode", "FieldValueNotSupported", message)
     template = spec["template"]
     yield from label_errors(template.get("metadata", {}).get("labels", {}), "spec.template.labels")
-    yield from _pod_spec_errors(template["spec"], "spec.template.spec")
+    yield from pod_spec_errors(template["spec"], "spec.template.spec")
     policy = template["spec"]["restartPolicy"]
     if policy not in ("OnFailure", "Never"):
         path, valid = "spec.template.spec.restartPolicy", 'valid values: "OnFailure", "Never"'

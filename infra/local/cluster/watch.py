@@ -36,7 +36,11 @@ class WatchRequest:
 class _Open:
     plural: str
     silent: bool = False
-    ended: asyncio.Event = field(default_factory=asyncio.Event)
+    rewound: bool = False
+    ended: bool = False
+    to_say: list[bytes] = field(default_factory=list)
+    touched: asyncio.Event = field(default_factory=asyncio.Event)
+    """A button was pressed: look now."""
 
 
 class Watches:
@@ -45,12 +49,19 @@ class Watches:
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
         self._open: set[_Open] = set()
+        self._over = False
+
+    def end(self) -> None:
+        """End the open watches, and from now on every new one at once: the server is about to stop."""
+        self._over = True
+        self.close()
 
     def close(self, plural: str | None = None) -> int:
         """End the open watches (of one resource): the client meets the end of the stream. How many."""
         chosen = self._chosen(plural)
         for one in chosen:
-            one.ended.set()
+            one.ended = True
+            one.touched.set()
         return len(chosen)
 
     def silence(self, plural: str | None = None) -> int:
@@ -60,6 +71,22 @@ class Watches:
             one.silent = True
         return len(chosen)
 
+    def rewind(self, plural: str | None = None) -> int:
+        """Make the open watches say again what happened, from the beginning of what is remembered. How many."""
+        chosen = self._chosen(plural)
+        for one in chosen:
+            one.rewound = True
+            one.touched.set()
+        return len(chosen)
+
+    def say(self, text: bytes, plural: str | None = None) -> int:
+        """Put bytes into the open watches that are no event, or not the whole of one. How many."""
+        chosen = self._chosen(plural)
+        for one in chosen:
+            one.to_say.append(text)
+            one.touched.set()
+        return len(chosen)
+
     def _chosen(self, plural: str | None) -> list[_Open]:
         return [one for one in self._open if plural in (None, one.plural)]
 
@@ -67,6 +94,8 @@ class Watches:
         """Yield watch events as lines of JSON until the timeout, or until the watch is closed."""
         one = _Open(request.plural)
         self._open.add(one)
+        if self._over:
+            one.ended = True
         try:
             async for line in self._lines(request, one):
                 if not one.silent:
@@ -83,13 +112,17 @@ class Watches:
         if request.since is None:
             for line in self._present(request):
                 yield line
-        while not one.ended.is_set() and loop.time() < end:
+        while not one.ended and loop.time() < end:
+            one.touched.clear()
+            position, one.rewound = (0 if one.rewound else position), False
             try:
                 changes = self._objects.changes(request.plural, position)
             except ApiError as error:
                 yield _event("ERROR", orjson.dumps(error.status()))
                 return
             position = max(position, self._objects.version)
+            while one.to_say:
+                yield one.to_say.pop(0)
             for change in changes:
                 if seen := _seen(change, request):
                     yield seen
@@ -112,10 +145,10 @@ class Watches:
         return _event("BOOKMARK", orjson.dumps(mark))
 
     async def _wait(self, one: _Open, position: int, seconds: float) -> None:
-        """Wait for a change, the end of the watch or the time."""
+        """Wait for a change, a button or the time."""
         waits = {
             asyncio.ensure_future(self._objects.changed(position)),
-            asyncio.ensure_future(one.ended.wait()),
+            asyncio.ensure_future(one.touched.wait()),
         }
         try:
             await asyncio.wait(waits, timeout=max(seconds, 0), return_when=asyncio.FIRST_COMPLETED)

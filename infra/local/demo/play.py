@@ -11,7 +11,6 @@ from rich.console import Console
 from infra.local.demo import report, screen, watch
 from infra.local.demo.hands import Hands
 from infra.local.demo.report import Leftovers
-from infra.local.demo.settings import seed
 from infra.local.demo.stage import Stage, utc_now
 from infra.local.demo.steps import Progress
 from infra.local.demo.story import story
@@ -19,6 +18,7 @@ from infra.local.demo.view import View
 from infra.local.demo.watch import Alarm
 from infra.local.prerequisites import PrerequisitesMissing, find, require
 from infra.local.processes import ProgramFailed
+from infra.local.settings import seed
 from infra.local.stack import Plan, Stack, running
 
 NOT_INSTALLED, INTERRUPTED = 2, 130

@@ -10,11 +10,11 @@ covered answers UNIMPLEMENTED.
     rules, *_rules      every refusal: one row of a table, a pure function of request and state
     lifecycle           what an accepted request starts, and what passing time makes of it
     hosts, nodes        VMs, and how they show as Node objects; kubernetes_nodes speaks to the API server
-    faults              trouble ordered at a button
+    faults, outages     trouble ordered at a button: of calls and operations, of hosts
     audit, sink         the audit log, the log sink's filter, its way to Pub/Sub
     service             one call: request in, answer or refusal out
     control_plane       the only mutable thing: state under one lock, and a thread that lets time pass
-    server, buttons     gRPC for the client library, HTTP for people and demos
+    server, buttons     gRPC for the client library, HTTP for people and demos; host_buttons: what befalls hosts
 
 Where a fact is from: [py-gke] google-cloud-container's types and their documentation; [CA] GoogleCloudPlatform/
 cluster-autoscaler, which GKE itself runs; [doc:...] a page of cloud.google.com; [khi] GoogleCloudPlatform/khi,

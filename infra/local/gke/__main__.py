@@ -19,7 +19,10 @@ from infra.local.gke.server import Server
 from infra.local.gke.sink import PubSubSink
 from infra.local.gke.state import Cluster, Pace, State
 
-_PACES = ("create", "join", "ready", "chips", "delete", "repair", "stockout", "quota", "log")
+_PACES = (
+    *("create", "join", "ready", "chips", "delete", "repair", "stockout", "quota", "log"),
+    *("shutdown", "unhealthy"),
+)
 
 
 def _arguments() -> argparse.ArgumentParser:

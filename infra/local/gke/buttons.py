@@ -1,15 +1,13 @@
 """Buttons for people and demos: HTTP and JSON on a port of its own.
 
 GET  /pools /hosts /operations /faults /calls /policies
-POST /faults      {"kind": "stockout", "method": "CreateNodePool", "zone": null, "pools": ".*", "times": 1}
+POST /faults      {"kind": "stockout", "method": "CreateNodePool", "zone": null, "pools": ".*", "times": 1};
+                  "for": seconds that it lasts, instead of times; "share": of how many calls, 0 to 1
 DELETE /faults    forget them all
 POST /policies    {"cluster": PATH, "name": NAME, "topology": "2x2x2"}: a workload policy where the cluster is
 DELETE /policies  {"cluster": PATH, "name": NAME}: there is none of that name any more
 POST /operations  {"cluster": PATH, "kind": "UPGRADE_MASTER", "seconds": 10}: excludes node pool operations
-POST /hosts/break {"pool": NAME, "host": NAME or null}: NotReady, one host (the first, if not named)
-POST /hosts/heal  {"pool": NAME}: Ready again
-POST /hosts/repair {"pool": NAME}: GKE recreates all hosts of the pool; RECONCILING meanwhile
-POST /hosts/preempt {"pool": NAME}: the VMs are gone, others come later
+POST /hosts/...   break, heal, repair, preempt, maintain: see `host_buttons`
 """
 
 import json
@@ -26,6 +24,7 @@ from google.cloud.container_v1 import Operation as Wire
 
 from infra.local.gke import lifecycle
 from infra.local.gke.control_plane import ControlPlane
+from infra.local.gke.host_buttons import HOST_BUTTONS, HostButton, UnknownThingError
 from infra.local.gke.hosts import appearances
 from infra.local.gke.lifecycle import Moment
 from infra.local.gke.machines import dimensions
@@ -35,10 +34,6 @@ from infra.local.gke.state import CLUSTER_KINDS, Cluster, Fault, Kind, Pool, Sta
 Body = Mapping[str, Any]
 Reply = dict[str, Any]
 Button = Callable[[ControlPlane, Body], Reply]
-
-
-class UnknownThingError(Exception):
-    """A button was pressed for something that is not there, or in no state for it. Text for a person."""
 
 
 def _pools(plane: ControlPlane, _: Body) -> Reply:
@@ -98,23 +93,32 @@ def _calls(plane: ControlPlane, _: Body) -> Reply:
 
 def _order_fault(plane: ControlPlane, body: Body) -> Reply:
     try:
-        fault = _fault(body)
+        fault, lasts = _fault(body)
     except (KeyError, TypeError, ValueError, re.error) as error:
         kinds = ", ".join(kind.value for kind in Kind)
         raise UnknownThingError(f"not a fault ({error!r}); kinds: {kinds}") from error
-    plane.change(lambda state, _: replace(state, faults=(*state.faults, fault)))
+
+    def order(state: State, moment: Moment) -> State:
+        until = None if lasts is None else moment.now + lasts
+        return replace(state, faults=(*state.faults, replace(fault, until=until)))
+
+    plane.change(order)
     return _faults(plane, {})
 
 
-def _fault(body: Body) -> Fault:
-    times, seconds = body.get("times", 1), body.get("seconds", 10)
+def _fault(body: Body) -> tuple[Fault, float | None]:
+    """Read a fault, and for how many seconds it lasts: one that lasts meets every call till then."""
+    lasts = None if body.get("for") is None else float(body["for"])
+    times = body.get("times", 1 if lasts is None else None)
     read = {
         "kind": Kind(body["kind"]),
         "times": None if times is None else int(times),
-        "seconds": float(seconds),
+        "seconds": float(body.get("seconds", 10)),
+        "share": float(body.get("share", 1)),
         "pools": re.compile(body.get("pools", ".*")).pattern,
     }
-    return Fault(**{**body, **read})
+    rest = {name: value for name, value in body.items() if name != "for"}
+    return Fault(**{**rest, **read}), lasts
 
 
 def _forget_faults(plane: ControlPlane, _: Body) -> Reply:
@@ -170,45 +174,12 @@ def _operate_cluster(plane: ControlPlane, body: Body) -> Reply:
     return _operations(plane, {})
 
 
-def _on_pool(press: Callable[[State, Pool, Body, Moment], State]) -> Button:
+def _on_pool(press: HostButton) -> Button:
     def button(plane: ControlPlane, body: Body) -> Reply:
-        def change(state: State, moment: Moment) -> State:
-            return press(state, _named(state, str(body.get("pool", ""))), body, moment)
-
-        plane.change(change)
+        plane.change(lambda state, moment: press(state, body, moment))
         return _hosts(plane, {})
 
     return button
-
-
-def _named(state: State, name: str) -> Pool:
-    found = next((pool for pool in state.pools.values() if pool.name == name), None)
-    if found is None:
-        raise UnknownThingError(f"no such pool: {name}")
-    if busy := state.running_on(found.path):
-        raise UnknownThingError(f"{name} is under {busy.name}")
-    return found
-
-
-def _break(state: State, pool: Pool, body: Body, _: Moment) -> State:
-    hosts = state.hosts_of(pool.path)
-    wanted = body.get("host") or (hosts[0].name if hosts else "")
-    host = next((host for host in hosts if host.name == wanted), None)
-    if host is None:
-        raise UnknownThingError(f"no such host: {wanted}")
-    return state.with_hosts(replace(host, broken=True))
-
-
-def _heal(state: State, pool: Pool, _body: Body, _: Moment) -> State:
-    return state.with_hosts(*(replace(host, broken=False) for host in state.hosts_of(pool.path)))
-
-
-def _repair(state: State, pool: Pool, _: Body, moment: Moment) -> State:
-    return lifecycle.begin_repair(state, pool.path, moment)[0]
-
-
-def _preempt(state: State, pool: Pool, _: Body, moment: Moment) -> State:
-    return lifecycle.made_anew(state, pool.path, moment.now + state.pace.repair + state.pace.join)
 
 
 BUTTONS: Mapping[tuple[str, str], Button] = {
@@ -223,10 +194,7 @@ BUTTONS: Mapping[tuple[str, str], Button] = {
     ("POST", "/policies"): _make_policy,
     ("DELETE", "/policies"): _remove_policy,
     ("POST", "/operations"): _operate_cluster,
-    ("POST", "/hosts/break"): _on_pool(_break),
-    ("POST", "/hosts/heal"): _on_pool(_heal),
-    ("POST", "/hosts/repair"): _on_pool(_repair),
-    ("POST", "/hosts/preempt"): _on_pool(_preempt),
+    **{("POST", path): _on_pool(change) for path, change in HOST_BUTTONS.items()},
 }
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from infra.local.gke.audit import Entry, ended_entry, passes_sink, started_entry
 from infra.local.gke.codes import Code
+from infra.local.gke.faults import lasting
 from infra.local.gke.hosts import appearances
 from infra.local.gke.lifecycle import Moment, advance, next_change
 from infra.local.gke.nodes import NodeKeeper, Nodes
@@ -141,7 +142,7 @@ class ControlPlane:
         return moment
 
     def _advance(self, now: float) -> None:
-        self._state, ended = advance(self._state, now)
+        self._state, ended = advance(lasting(self._state, now), now)
         for operation in ended:
             self._record(ended_entry(operation), now)
 

@@ -39,11 +39,22 @@ def take(
     state: State, kinds: Collection[Kind], method: str, pool: str, zones: tuple[str, ...]
 ) -> tuple[State, Fault | None]:
     """Find the first fault of these kinds meant for this call; the state has one fewer of it."""
+    after: list[Fault] = []
     for index, fault in enumerate(state.faults):
-        if fault.kind in kinds and _meant(fault, method, pool, zones):
-            rest = (*state.faults[:index], *_worn(fault), *state.faults[index + 1 :])
-            return replace(state, faults=rest), fault
-    return state, None
+        if not (fault.kind in kinds and _meant(fault, method, pool, zones)):
+            after.append(fault)
+            continue
+        met = replace(fault, met=fault.met + 1)
+        if int(met.met * met.share) > int(fault.met * fault.share):
+            return replace(state, faults=(*after, *_worn(met), *state.faults[index + 1 :])), fault
+        after.append(met)
+    return replace(state, faults=tuple(after)), None
+
+
+def lasting(state: State, now: float) -> State:
+    """Give the state without the faults whose time is over."""
+    rest = tuple(fault for fault in state.faults if fault.until is None or now < fault.until)
+    return state if len(rest) == len(state.faults) else replace(state, faults=rest)
 
 
 def _meant(fault: Fault, method: str, pool: str, zones: tuple[str, ...]) -> bool:

@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
-from google.cloud.container_v1 import NodeTaint, WorkloadMetadataConfig
+from google.cloud.container_v1 import NodePool, NodeTaint, WorkloadMetadataConfig
 
 from infra.local.gke.paths import parse_cluster
-from infra.local.gke.state import Host, Pool, State
+from infra.local.gke.state import Ailment, Host, Pool, State
 
 Manifest = dict[str, Any]
 """A Kubernetes object as JSON."""
@@ -26,14 +27,41 @@ _RESERVED = {
 }
 
 
+TERMINATION = "cloud.google.com/impending-node-termination"
+"""Key of the taint of a host that has been told it will stop; its effect is NoSchedule."""
+
+_MAINTENANCE_TIME = "cloud.google.com/scheduled-maintenance-time"
+_MAINTENANCE = "cloud.google.com/active-node-maintenance"
+_NOT_READY = "node.kubernetes.io/not-ready"
+
+
+class Readiness(Enum):
+    """A Node's condition Ready: status, reason and message, the kubelet's or (Unknown) the node controller's."""
+
+    READY = ("True", "KubeletReady", "kubelet is posting ready status")
+    STARTING = ("False", "KubeletNotReady", "container runtime network not ready")
+    BROKEN = ("False", "KubeletNotReady", "[container runtime is down]")
+    SILENT = ("Unknown", "NodeStatusUnknown", "Kubelet stopped posting node status.")
+    SHUTTING_DOWN = ("False", "KubeletNotReady", "node is shutting down")
+
+
+_READINESS_OF = {Ailment.NOT_READY: Readiness.BROKEN, Ailment.SILENT: Readiness.SILENT}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Appearance:
-    """What the kubelet says of a host: a change of it is news for the API server."""
+    """What is seen of a host: a change of it is news for the API server.
+
+    `drains`: its pods are to go, because its pool is being deleted. `maintenance`: when it is, or was, due.
+    """
 
     life: int
-    ready: bool
+    readiness: Readiness
     chips: bool
     cordoned: bool
+    drains: bool
+    maintenance: float | None
+    maintained: bool
 
 
 def appearances(state: State, now: float) -> Mapping[str, Appearance]:
@@ -47,13 +75,23 @@ def appearances(state: State, now: float) -> Mapping[str, Appearance]:
 
 def _appearance(host: Host, state: State, now: float) -> Appearance:
     age = now - (host.boots or 0.0)
-    ready = state.pace.ready
     return Appearance(
         life=host.life,
-        ready=age >= ready and not host.broken,
-        chips=age >= ready + state.pace.chips,
+        readiness=_readiness(host, age, state.pace.ready),
+        chips=age >= state.pace.ready + state.pace.chips,
         cordoned=host.cordoned,
+        drains=state.pools[host.pool].status == NodePool.Status.STOPPING,
+        maintenance=host.maintenance,
+        maintained=host.maintenance is not None and host.maintenance <= now,
     )
+
+
+def _readiness(host: Host, age: float, ready: float) -> Readiness:
+    if host.ails is not None:
+        return _READINESS_OF[host.ails]
+    if host.stops is not None:
+        return Readiness.SHUTTING_DOWN
+    return Readiness.READY if age >= ready else Readiness.STARTING
 
 
 def node(host: Host, pool: Pool, seen: Appearance) -> Manifest:
@@ -61,7 +99,7 @@ def node(host: Host, pool: Pool, seen: Appearance) -> Manifest:
     return {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {"name": host.name, "labels": _labels(host, pool)},
+        "metadata": {"name": host.name, "labels": {**_labels(host, pool), **_maintenance(seen)}},
         "spec": spec(host, pool, seen),
         "status": status(pool, seen),
     }
@@ -93,19 +131,14 @@ def status(pool: Pool, seen: Appearance) -> Manifest:
 
 
 def _ready_condition(seen: Appearance) -> Manifest:
-    if seen.ready:
-        return {
-            "type": "Ready",
-            "status": "True",
-            "reason": "KubeletReady",
-            "message": "kubelet is posting ready status",
-        }
-    return {
-        "type": "Ready",
-        "status": "False",
-        "reason": "KubeletNotReady",
-        "message": "container runtime network not ready",
-    }
+    status, reason, message = seen.readiness.value
+    return {"type": "Ready", "status": status, "reason": reason, "message": message}
+
+
+def _maintenance(seen: Appearance) -> dict[str, str]:
+    """[skills gke-ai-troubleshooting]: seconds since 1970 beforehand, and that it goes on."""
+    planned = {} if seen.maintenance is None else {_MAINTENANCE_TIME: str(int(seen.maintenance))}
+    return {**planned, **({_MAINTENANCE: "ONGOING"} if seen.maintained else {})}
 
 
 def _labels(host: Host, pool: Pool) -> dict[str, str]:
@@ -148,14 +181,17 @@ def _placement(pool: Pool) -> dict[str, str]:
 
 
 def _taints(pool: Pool, seen: Appearance) -> list[dict[str, str]]:
-    """Join the pool's, GKE's for TPUs [CA, xpk, docs], and those of Kubernetes' node lifecycle controller."""
+    """Join the pool's, GKE's for TPUs [CA, xpk, docs], and what says that the host stops.
+
+    A new Node is also tainted as not ready, as admission does; the cluster's node controller sees to that later.
+    """
     own = [
         {"key": taint.key, "value": taint.value, "effect": _EFFECTS[taint.effect]} for taint in pool.spec.config.taints
     ]
     tpu = {"key": "google.com/tpu", "value": "present", "effect": "NoSchedule"}
     taints = [*own, *([] if tpu in own else [tpu])]
-    if not seen.ready:
-        taints += [{"key": "node.kubernetes.io/not-ready", "effect": effect} for effect in ("NoSchedule", "NoExecute")]
-    if seen.cordoned:
-        taints.append({"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"})
+    if seen.readiness is Readiness.STARTING:
+        taints.append({"key": _NOT_READY, "effect": "NoSchedule"})
+    if seen.readiness is Readiness.SHUTTING_DOWN:
+        taints.append({"key": TERMINATION, "effect": "NoSchedule"})
     return taints

@@ -8,11 +8,14 @@ from kubernetes import client, config
 from kubernetes.client.exceptions import ApiException
 from urllib3.exceptions import HTTPError
 
-from infra.local.gke.hosts import Manifest
+from infra.local.gke.hosts import TERMINATION, Manifest
 from infra.local.gke.nodes import NodesUnavailableError
 
 _NOT_FOUND = 404
 _CONFLICT = 409
+_NO_EVICTION = (404, 405, 501)
+"""What a server answers that has no evictions, or has the pod no more: kubectl drain deletes then too."""
+
 _TIMEOUT = (2.0, 5.0)
 """Connect and read, seconds."""
 
@@ -52,21 +55,39 @@ class KubernetesNodes:
     def update(self, node: Manifest) -> None:
         with _temporary():
             try:
-                self._patch(node)
+                self._patch(self._as_it_stands(node))
             except ApiException as error:
                 if error.status != _NOT_FOUND:
                     raise
                 self._create(node)
 
-    def remove(self, name: str) -> None:
+    def drain(self, name: str) -> None:
         with _temporary():
             for pod in self._pods_on(name):
-                with _gone_already():
-                    self._core.delete_namespaced_pod(
-                        pod.metadata.name, pod.metadata.namespace, grace_period_seconds=0, _request_timeout=_TIMEOUT
-                    )
+                self._evict(pod.metadata.namespace, pod.metadata.name)
+
+    def remove(self, name: str) -> None:
+        with _temporary(), _gone_already():
+            self._core.delete_node(name, _request_timeout=_TIMEOUT)
+
+    def _evict(self, namespace: str, name: str) -> None:
+        eviction = client.V1Eviction(metadata=client.V1ObjectMeta(name=name, namespace=namespace))
+        try:
+            self._core.create_namespaced_pod_eviction(name, namespace, eviction, _request_timeout=_TIMEOUT)
+        except ApiException as error:
+            if error.status not in _NO_EVICTION:
+                raise
             with _gone_already():
-                self._core.delete_node(name, _request_timeout=_TIMEOUT)
+                self._core.delete_namespaced_pod(name, namespace, _request_timeout=_TIMEOUT)
+
+    def _as_it_stands(self, node: Manifest) -> Manifest:
+        """Keep the Node's taints but for the notice of a stop; a change of it meanwhile is a conflict."""
+        known = self._core.read_node(node["metadata"]["name"], _request_timeout=_TIMEOUT)
+        standing = self._connection.sanitize_for_serialization(known)
+        taints = [taint for taint in standing["spec"].get("taints") or () if taint["key"] != TERMINATION]
+        taints += [taint for taint in node["spec"]["taints"] if taint["key"] == TERMINATION]
+        version = {key: standing["metadata"][key] for key in ("resourceVersion",) if key in standing["metadata"]}
+        return {**node, "metadata": {**node["metadata"], **version}, "spec": {**node["spec"], "taints": taints}}
 
     def _create(self, node: Manifest) -> None:
         self._core.create_node(client.V1Node.model_validate(node), _request_timeout=_TIMEOUT)

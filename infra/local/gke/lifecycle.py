@@ -3,11 +3,12 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from uuid import NAMESPACE_URL, uuid5
 
 from google.cloud.container_v1 import NodePool
 from google.cloud.container_v1 import Operation as Wire
 
-from infra.local.gke import faults
+from infra.local.gke import faults, outages
 from infra.local.gke.paths import instance_names, instance_stem, operation_name
 from infra.local.gke.rules import Ask
 from infra.local.gke.state import Failure, Fault, Host, Kind, Operation, Pool, State
@@ -89,19 +90,13 @@ def begin_repair(state: State, pool: str, moment: Moment) -> tuple[State, Operat
     """Recreate all VMs, as GKE does for one broken VM of a slice [doc:concepts/tpus]; RECONCILING meanwhile."""
     boots = moment.now + state.pace.repair
     state, operation = _begin(state, _Type.AUTO_REPAIR_NODES, pool, boots, moment)
-    state = made_anew(state, pool, boots + state.pace.join)
+    state = outages.made_anew(state, pool, boots + state.pace.join)
     return state.with_pool(replace(state.pools[pool], status=_Status.RECONCILING)), operation
 
 
 def begin_on_cluster(state: State, cluster: str, kind: int, due: float, moment: Moment) -> State:
     """Begin one of CLUSTER_KINDS, GKE's own or a person's."""
     return _begin(state, kind, cluster, due, moment)[0]
-
-
-def made_anew(state: State, pool: str, boots: float) -> State:
-    """Put other VMs under the same names, as a managed instance group does after a preemption."""
-    hosts = (replace(host, life=host.life + 1, boots=boots, broken=False) for host in state.hosts_of(pool))
-    return state.with_hosts(*hosts)
 
 
 def _begin(state: State, kind: int, target: str, due: float, moment: Moment) -> tuple[State, Operation]:
@@ -118,6 +113,7 @@ def _begin(state: State, kind: int, target: str, due: float, moment: Moment) -> 
 
 def advance(state: State, now: float) -> tuple[State, tuple[Operation, ...]]:
     """Bring the state to `now`; also the operations that ended on the way."""
+    state = _repaired(outages.pass_time(state, now), now)
     ended: list[Operation] = []
     for operation in tuple(state.operations.values()):
         if operation.ended is not None or now < operation.due:
@@ -126,7 +122,24 @@ def advance(state: State, now: float) -> tuple[State, tuple[Operation, ...]]:
         after = state.operations[operation.name]
         if after.ended is not None:
             ended.append(after)
-    return state, tuple(ended)
+    return _forgetful(state, now), tuple(ended)
+
+
+def _repaired(state: State, now: float) -> State:
+    """Begin GKE's own repairs. Nobody asks for them, so their names come from what they repair."""
+    for pool in outages.to_be_repaired(state, now):
+        token = str(uuid5(NAMESPACE_URL, f"{pool.path} {now}"))
+        state, _ = begin_repair(state, pool.path, Moment(now, token))
+    return state
+
+
+def _forgetful(state: State, now: float) -> State:
+    """Forget operations that ended long ago."""
+    oldest = now - state.pace.history
+    if all(operation.ended is None or operation.ended > oldest for operation in state.operations.values()):
+        return state
+    kept = {name: op for name, op in state.operations.items() if op.ended is None or op.ended > oldest}
+    return replace(state, operations=kept)
 
 
 def _finish(state: State, operation: Operation, now: float) -> State:
@@ -176,6 +189,7 @@ def _milestones(state: State) -> Iterator[float]:
         if operation.ended is None:
             yield operation.due
             yield operation.due + state.pace.join_limit
+    yield from outages.milestones(state)
     for host in state.hosts.values():
         if host.boots is not None:
             yield host.boots

@@ -21,10 +21,16 @@ class Nodes(Protocol):
         """Create the Node, or make one of that name like it."""
 
     def update(self, node: Manifest) -> None:
-        """Make spec and status of the Node as given; register it if it is gone."""
+        """Make labels, status, cordon and notice of the Node as given; register it if it is gone.
+
+        Taints and labels that others gave it since it was registered stay.
+        """
+
+    def drain(self, name: str) -> None:
+        """Evict the pods bound to the Node, each with the grace period it has."""
 
     def remove(self, name: str) -> None:
-        """Delete the pods bound to the Node, then the Node; neither need exist."""
+        """Delete the Node, if it is there. Its pods are the cluster's garbage, with the condition that says so."""
 
 
 class RememberedNodes:
@@ -38,6 +44,9 @@ class RememberedNodes:
 
     def update(self, node: Manifest) -> None:
         self.register(node)
+
+    def drain(self, name: str) -> None:
+        """There are no pods."""
 
     def remove(self, name: str) -> None:
         self.nodes.pop(name, None)
@@ -78,6 +87,8 @@ class NodeKeeper:
             self._nodes.register(manifest)
         else:
             self._nodes.update(manifest)
+        if seen.drains:
+            self._nodes.drain(name)
         self._told[name] = seen
 
 

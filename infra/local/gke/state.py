@@ -27,6 +27,10 @@ class Pace:
     A create is `create` until the VMs run, `join` until their Nodes are registered, `ready` until those
     are Ready, `chips` until they offer google.com/tpu. `stockout` stands for some 35 min (akka/akka-core#32992),
     `quota` for less than one. `join_limit`: how long a create waits for Nodes, and a delete for their end.
+
+    `shutdown` stands for the 25 s that pods have from a preemption's notice on, `unhealthy` for the 10 min that a
+    Node may be NotReady before GKE repairs its pool [doc:concepts/spot-vms, how-to/node-auto-repair]. An operation
+    that ended is known for `history` more.
     """
 
     pending: float = 0.2
@@ -40,6 +44,9 @@ class Pace:
     quota: float = 1.0
     join_limit: float = 60.0
     log: float = 0.2
+    shutdown: float = 2.5
+    unhealthy: float = 60.0
+    history: float = 86_400.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,16 +126,31 @@ class Operation:
     error: Failure | None = None
 
 
+class Ailment(Enum):
+    """What can be wrong with a VM: its kubelet says that it is not ready, or says nothing any more."""
+
+    NOT_READY = "not-ready"
+    SILENT = "silent"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Host:
-    """A VM. `boots`: when its Node registers; None: never. `life` counts how often the VM was made anew."""
+    """A VM. `boots`: when its Node registers; None: never. `life` counts how often the VM was made anew.
+
+    `ails` since `fell_ill`. `maintenance`: when that begins, and with it the notice. `stops`: when the VM ends, of
+    which it has been told; `returns`: when the Node of the next VM of its name registers then.
+    """
 
     name: str
     pool: str
     zone: str
     boots: float | None
     life: int = 1
-    broken: bool = False
+    ails: Ailment | None = None
+    fell_ill: float = 0.0
+    maintenance: float | None = None
+    stops: float | None = None
+    returns: float | None = None
     cordoned: bool = False
     leaving: bool = False
 
@@ -149,9 +171,10 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """Trouble for the next `times` calls of `method` (`*`: any) on pools that match; None: until cleared.
+    """Trouble for the next `times` calls of `method` (`*`: any) on pools that match; None: until cleared, or `until`.
 
-    `seconds` is how much longer a SLOW operation takes.
+    `seconds` is how much longer a SLOW operation takes. `share`: of how many of the calls that match it is the trouble,
+    evenly; `met`: how many matched.
     """
 
     kind: Kind
@@ -160,6 +183,9 @@ class Fault:
     pools: str = ".*"
     times: int | None = 1
     seconds: float = 10.0
+    until: float | None = None
+    share: float = 1.0
+    met: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

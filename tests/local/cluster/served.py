@@ -15,10 +15,24 @@ from typing import Any
 import kubernetes.config
 import orjson
 
+from infra.local.prerequisites import Prerequisite, find
+
 ROOT = Path(__file__).parents[3]
 config: Any = kubernetes.config  # untyped, although the package says otherwise
 READY = "listening on "
 PROMPTLY = 3.0
+
+
+def _kubectls() -> list[Path]:
+    """The oldest and the newest kubectl of the Google Cloud CLI; else the one on the PATH."""
+    tools = find(os.environ)
+    found, sdk = tools[Prerequisite.KUBECTL], tools[Prerequisite.GCLOUD]
+    versions = sorted((sdk / "bin").glob("kubectl.1.*") if sdk else [], key=lambda path: int(path.suffix[1:]))
+    ends = dict.fromkeys([versions[0], versions[-1]] if versions else [found or Path("kubectl")])
+    return list(ends)
+
+
+KUBECTLS = _kubectls()
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,18 +49,24 @@ class Served:
     process: subprocess.Popen[str]
     address: str
     kubeconfig: Path
+    program: Path = Path("kubectl")
 
     def kubectl(self, *arguments: str, stdin: Any = None) -> Said:
         """Run kubectl; `stdin` is an object, or several."""
-        objects = stdin if isinstance(stdin, list) else [stdin]
-        text = "" if stdin is None else "\n---\n".join(orjson.dumps(obj).decode() for obj in objects)
+        several = {"apiVersion": "v1", "kind": "List", "items": stdin}
+        text = "" if stdin is None else orjson.dumps(several if isinstance(stdin, list) else stdin).decode()
         done = subprocess.run(
             self.command(*arguments), input=text, capture_output=True, text=True, timeout=15, check=False
         )
         return Said(done.returncode, done.stdout, done.stderr)
 
+    def json(self, *arguments: str) -> Any:
+        """Run kubectl and read the object it shows."""
+        return orjson.loads(self.kubectl(*arguments, "-o", "json").out)
+
     def command(self, *arguments: str) -> list[str]:
-        return ["kubectl", f"--kubeconfig={self.kubeconfig}", f"--cache-dir={self.kubeconfig.parent}", *arguments]
+        cache = self.kubeconfig.parent / f"cache-{self.program.name}"
+        return [str(self.program), f"--kubeconfig={self.kubeconfig}", f"--cache-dir={cache}", *arguments]
 
     def press(self, fault: str, **more: str) -> dict[str, int]:
         """Press a button for faults."""

@@ -43,6 +43,18 @@ def test_labels_may_have_any_key() -> None:
     assert decode(RESOURCES["pods"], pod(labels={"any.thing/at-all": "x"})).unknown == []
 
 
+def test_every_field_of_a_shape_is_known_by_its_name_in_json() -> None:
+    probe = {"exec": {"command": ["true"]}, "httpGet": {"port": "http"}}
+    decoded = decode(RESOURCES["pods"], changed(pod(), "spec.containers.0.livenessProbe", probe))
+    assert (decoded.unknown, decoded.problems) == ([], [])
+    assert decoded.object["spec"]["containers"][0]["livenessProbe"] == probe
+
+
+def test_the_webhook_names_a_rule_before_the_schema_misses_it() -> None:
+    policy = {"maxRestarts": 1, "rules": [{"action": "FailJobSet"}]}
+    assert decode(RESOURCES["jobsets"], changed(jobset(), "spec.failurePolicy", policy)).problems == []
+
+
 def test_null_is_as_good_as_absent() -> None:
     decoded = decode(RESOURCES["pods"], changed(pod(), "metadata.creationTimestamp", None))
     assert "creationTimestamp" not in decoded.object["metadata"]
@@ -64,6 +76,11 @@ def test_quantities_become_text() -> None:
         ("spec.replicatedJobs.0.replicas", -1, "should be greater than or equal to 0"),
         ("spec.successPolicy", {"operator": "Most"}, 'Unsupported value: "Most"'),
         ("spec.coordinator", {"jobIndex": 1}, "spec.coordinator.replicatedJob: Required value"),
+        (
+            "spec.replicatedJobs.0.dependsOn",
+            [{"name": f"job-{index}", "status": "Ready"} for index in range(6)],
+            "Too many: 6: must have at most 5 items",
+        ),
     ],
 )
 def test_a_jobset_of_another_shape_is_a_problem_with_a_path(path: str, value: Any, message: str) -> None:
@@ -78,6 +95,7 @@ def test_a_jobset_of_another_shape_is_a_problem_with_a_path(path: str, value: An
     [
         ("spec.priority", "high", "cannot unmarshal string into Go struct field PodSpec.spec.priority of type int32"),
         ("spec.containers.0.image", [1], "cannot unmarshal array into Go struct field Container.spec.containers.image"),
+        ("spec.containers", {}, r"Go struct field PodSpec.spec.containers of type \[\]v1.Container"),
         ("spec.containers.0.resources", {"limits": {"cpu": "lots"}}, "quantities must match"),
     ],
 )

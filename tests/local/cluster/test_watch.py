@@ -143,3 +143,13 @@ def test_kubectl_watches_a_table() -> None:
         assert (event["object"]["kind"], event["object"]["rows"][0]["cells"][0]) == ("Table", "one")
 
     told(story())
+
+
+def test_a_server_that_stops_lets_no_watch_begin() -> None:
+    async def seen() -> list[dict[str, Any]]:
+        world = World()
+        world.objects.create("pods", pod())
+        world.watches.end()
+        return [event async for event in world.watch(PODS, timeoutSeconds="30")]
+
+    assert [event["type"] for event in told(seen())] == ["ADDED"]

@@ -35,11 +35,11 @@ class World:
     def answer(
         self, method: str, path: str, body: Any = None, *, kind: str = "application/json", **params: str
     ) -> Answer:
-        """Send one request; `accept` among the parameters is the header."""
-        accept = params.pop("accept", "application/json")
+        """Send one request; `accept` and `agent` among the parameters are headers."""
+        accept, agent = params.pop("accept", "application/json"), params.pop("agent", "")
         data = b"" if body is None else orjson.dumps(body)
         return self.api.serve(
-            Call(method=method, path=path, params=params, content_type=kind, accept=accept, body=data)
+            Call(method=method, path=path, params=params, content_type=kind, accept=accept, body=data, agent=agent)
         )
 
     def call(self, method: str, path: str, body: Any = None, **more: str) -> dict[str, Any]:

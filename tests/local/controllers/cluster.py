@@ -42,6 +42,10 @@ class Cluster:
                 return rounds
         raise AssertionError("the controllers do not come to rest")
 
+    def round(self) -> None:
+        """Let every controller look once."""
+        reconcile(self.objects, self.now, self.pace)
+
     def pass_time(self, seconds: float) -> None:
         """Live through this time, moment of change by moment of change."""
         until = self.now + timedelta(seconds=seconds)

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from infra.local.cluster.controllers.board import Board
-from infra.local.cluster.controllers.fit import not_covered, why_not
+from infra.local.cluster.controllers.fit import Fit, Refusal, not_covered
 from infra.local.cluster.objects import Object
 from tests.local.controllers.cluster import POOL, node, pod_spec
 
@@ -86,9 +86,6 @@ CASES = {
     "a preference is no refusal": (
         pod(), node("host", taints=[{"key": "x", "effect": "PreferNoSchedule"}]), [], None,
     ),
-    "a node that is not ready": (
-        pod(), node("host", ready=False), [], "node(s) had untolerated taint {node.kubernetes.io/not-ready: }",
-    ),
     "a selector the node lacks": (pod(nodeSelector={"flavor": "spot"}), node("host"), [], UNSELECTED),
     "affinity In": (pod(**required(expression("In", "pool"))), node("host"), [], None),
     "affinity In another": (pod(**required(expression("In", "far"))), node("host"), [], UNSELECTED),
@@ -145,7 +142,32 @@ CASES = {
 def test_why_not(waiting: Object, host: Object, others: list[Object], expected: str | None) -> None:
     placed = Board.of([host, OTHER, FAR], others)
 
-    assert why_not(waiting, host, placed) == expected
+    refused = Fit(waiting, placed).why_not(host)
+    assert (", ".join(refused.reasons) if refused else None) == expected
+
+
+@pytest.mark.parametrize(
+    ("waiting", "others", "refused"),
+    [
+        (pod(), [pod("b", on="host")], Refusal(("Insufficient google.com/tpu",))),
+        (pod(chips=8), [], Refusal(("Insufficient google.com/tpu",), final=True)),
+        (
+            pod(chips=8, containers=[{"resources": {"requests": {"cpu": "112", "memory": "1Ti"}}}]),
+            [],
+            Refusal(("Insufficient cpu", "Insufficient memory"), final=True),
+        ),
+        (far(EXCLUSIVE), [pod("b", key="b", on="other", chips=0)], Refusal((UNWANTED,))),
+        (near(term("In", "b")), [], Refusal((NO_COMPANY,), final=True)),
+        (pod(tolerations=[]), [], Refusal((UNTOLERATED,), final=True)),
+    ],
+    ids=["in use", "more than there is", "more of several", "others are there", "others are not there", "tainted"],
+)
+def test_a_refusal_is_final_if_no_other_pods_end_would_change_it(
+    waiting: Object, others: list[Object], refused: Refusal
+) -> None:
+    placed = Board.of([node("host"), OTHER, FAR], others)
+
+    assert Fit(waiting, placed).why_not(placed.nodes["host"]) == refused
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ def with_job(**changes: Any) -> Cluster:
 )
 def test_completed_indexes_are_written_in_runs_and_read_back(done: set[int], text: str) -> None:
     assert compact(done) == text
-    assert indexes(text) == done
+    assert indexes(text, 10) == done
 
 
 def test_a_pod_carries_its_index_everywhere_a_program_looks_for_it() -> None:

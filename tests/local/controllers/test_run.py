@@ -1,13 +1,12 @@
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-
-import pytest
 
 from infra.local.cluster.controllers import Pace, run
 from infra.local.cluster.objects import Objects
-from tests.local.controllers.cluster import annotated, jobset, node, pod_spec, replicated_job
+from tests.local.controllers.cluster import annotated, jobset, node, replicated_job
 
 QUICK = Pace(
     gather=timedelta(milliseconds=1),
@@ -51,13 +50,17 @@ def test_a_jobset_lives_and_ends_on_a_loop() -> None:
     asyncio.run(life_of_a_jobset())
 
 
-def test_an_error_of_a_controller_ends_the_run_loudly() -> None:
+async def life_after_a_sweep() -> None:
     objects = Objects(clock)
-    broken = node("host")
-    broken["status"]["allocatable"]["cpu"] = "many"
-    objects.create("nodes", broken)
-    tolerations = [{"operator": "Exists"}]
-    objects.create("pods", {"metadata": {"name": "p"}, "spec": pod_spec(tolerations=tolerations)})
+    about = {"metadata": {"name": "old", "namespace": "default"}, "involvedObject": {"namespace": "default"}}
+    objects.create("events", about)
+    pace = replace(QUICK, event_life=timedelta(seconds=-2), sweep=timedelta(milliseconds=20))
+    life = asyncio.create_task(run(objects, clock, pace))
+    await until(objects, lambda: not objects.stored("events"))
+    life.cancel()
+    with suppress(asyncio.CancelledError):
+        await life
 
-    with pytest.raises(ValueError, match="many"):
-        asyncio.run(asyncio.wait_for(run(objects, clock, QUICK), 10))
+
+def test_a_running_cluster_sweeps_although_nothing_changes() -> None:
+    asyncio.run(life_after_a_sweep())

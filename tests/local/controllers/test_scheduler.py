@@ -1,33 +1,17 @@
-import pytest
-
+from infra.local.cluster.controllers.fit import Refusal
 from infra.local.cluster.controllers.scheduler import explanation
 from tests.local.controllers.cluster import Cluster, condition, job_spec, node, pod_spec
 
 ALONE = {"metadata": {"name": "alone", "namespace": "default"}}
 
 
-CORDONED = "node(s) were unschedulable"
 UNSELECTED = "node(s) didn't match Pod's node affinity/selector"
 NO_CHIPS = "Insufficient google.com/tpu"
 
 
-@pytest.mark.parametrize(
-    ("reasons", "filters", "preemption"),
-    [
-        ([CORDONED], f"1 {CORDONED}", "1 Preemption is not helpful for scheduling"),
-        ([NO_CHIPS] * 2, f"2 {NO_CHIPS}", "2 No preemption victims found for incoming pod"),
-        (
-            [UNSELECTED, NO_CHIPS, UNSELECTED],
-            f"1 {NO_CHIPS}, 2 {UNSELECTED}",
-            "1 No preemption victims found for incoming pod, 2 Preemption is not helpful for scheduling",
-        ),
-    ],
-    ids=["another pod is not the matter", "other pods are the matter", "both"],
-)
-def test_reasons_are_counted_in_the_schedulers_words(reasons: list[str], filters: str, preemption: str) -> None:
-    start = f"0/{len(reasons)} nodes are available: "
-
-    assert explanation(reasons) == f"{start}{filters}. preemption: {start}{preemption}."
+def test_reasons_are_counted_in_the_schedulers_words() -> None:
+    refusals = [Refusal((UNSELECTED,)), Refusal((NO_CHIPS, "Insufficient cpu")), Refusal((UNSELECTED,))]
+    assert explanation(refusals) == (f"0/3 nodes are available: 1 Insufficient cpu, 1 {NO_CHIPS}, 2 {UNSELECTED}.")
 
 
 def test_a_gated_pod_waits_for_its_gates() -> None:
@@ -73,6 +57,17 @@ def test_a_changed_explanation_waits_for_the_back_off_but_a_node_that_fits_does_
     assert message().startswith("0/1 nodes are available: 1 node(s) were unschedulable.")
     cluster.apply("nodes", node("free"))
     assert cluster.objects.get("pods", "default", "alone")["spec"]["nodeName"] == "free"
+
+
+def test_a_node_that_is_not_ready_takes_nobody_until_it_is() -> None:
+    cluster = Cluster()
+    cluster.apply("nodes", node("host", ready=False))
+    cluster.apply("pods", ALONE | {"spec": pod_spec()})
+    pod = cluster.objects.get("pods", "default", "alone")
+    assert "untolerated taint {node.kubernetes.io/not-ready: }" in condition(pod, "PodScheduled")["message"]
+
+    cluster.set_ready("host", ready=True)
+    assert cluster.objects.get("pods", "default", "alone")["spec"]["nodeName"] == "host"
 
 
 def test_the_more_important_pod_takes_the_last_host() -> None:

@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 def start(folder: Path, **environment: str) -> subprocess.Popen[str]:
     """Everything it starts inherits this TMPDIR, which is how leftovers are known."""
     return subprocess.Popen(
-        [sys.executable, "-m", "infra.local", "demo", "--state", str(folder / "state")],
+        [sys.executable, "-m", "infra.local", "--state", str(folder / "state"), "demo"],
         cwd=REPOSITORY,
         env={**os.environ, "TMPDIR": str(folder), **environment},
         stdout=subprocess.PIPE,

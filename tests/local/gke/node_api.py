@@ -11,16 +11,18 @@ from urllib.parse import parse_qs, urlparse
 
 Manifest = dict[str, Any]
 _NODE = re.compile(r"/api/v1/nodes/([^/]+)(/status)?")
-_POD = re.compile(r"/api/v1/namespaces/([^/]+)/pods/([^/]+)")
+_POD = re.compile(r"/api/v1/namespaces/([^/]+)/pods/([^/]+)(/eviction)?")
 
 
 class NodeApi:
-    """Nodes and pods by name; `refusing` makes every call fail with 503."""
+    """Nodes and pods by name; `refusing` makes every call fail with 503. It may have `evictions`."""
 
     def __init__(self) -> None:
         self.nodes: dict[str, Manifest] = {}
         self.pods: dict[str, Manifest] = {}
         self.deleted_pods: list[str] = []
+        self.evictions = False
+        self.evicted_pods: list[str] = []
         self.refusing = False
 
     def bind(self, pod: str, node: str) -> None:
@@ -42,7 +44,7 @@ class NodeApi:
         if found := _NODE.fullmatch(url.path):
             return self._node(method, found[1], body)
         if found := _POD.fullmatch(url.path):
-            return self._delete_pod(found[2])
+            return self._evict_pod(found[2]) if found[3] else self._delete_pod(found[2])
         return _status(501)
 
     def _create(self, node: Manifest) -> tuple[int, Manifest]:
@@ -66,6 +68,13 @@ class NodeApi:
         node = selector.removeprefix("spec.nodeName=")
         items = [pod for pod in self.pods.values() if pod["spec"]["nodeName"] == node]
         return {"apiVersion": "v1", "kind": "PodList", "metadata": {}, "items": items}
+
+    def _evict_pod(self, name: str) -> tuple[int, Manifest]:
+        if not self.evictions:
+            return _status(501)
+        del self.pods[name]
+        self.evicted_pods.append(name)
+        return _status(201)
 
     def _delete_pod(self, name: str) -> tuple[int, Manifest]:
         if name not in self.pods:

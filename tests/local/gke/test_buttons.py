@@ -8,6 +8,7 @@ from google.cloud import container_v1 as gke
 
 from infra.local.gke.buttons import press
 from infra.local.gke.codes import Code
+from infra.local.gke.rules import Refusal
 from tests.local.gke.world import DEMO, Policy, World, a_pool, pool_path
 
 Status = gke.NodePool.Status
@@ -48,6 +49,30 @@ def test_a_fault_refuses_one_call_and_is_then_used_up(kind: str, code: Code, tex
     refused = world.create_refused()
     assert (refused.code, refused.message[: len(text)]) == (code, text)
     world.create()
+
+
+def test_a_fault_that_lasts_meets_every_call_until_its_time_is_over() -> None:
+    world = World()
+    (fault,) = _press(world, "POST /faults", kind="unavailable", **{"for": 60})["faults"]
+    assert fault["times"] is None
+    for _ in range(3):
+        world.create_refused()
+    world.after(59)
+    world.create_refused()
+    world.after(1)
+    world.create()
+    assert _press(world, "GET /faults")["faults"] == []
+
+
+def test_a_fault_of_a_share_meets_that_share_of_the_calls() -> None:
+    world = World()
+    _press(world, "POST /faults", kind="unavailable", method="GetNodePool", times=None, share=0.25)
+    world.create()
+    assert [_is_refused(world) for _ in range(8)] == [False, False, False, True] * 2
+
+
+def _is_refused(world: World) -> bool:
+    return isinstance(world.ask("GetNodePool", gke.GetNodePoolRequest(name=pool_path("pool"))), Refusal)
 
 
 def test_a_fault_of_several_times_is_counted_down() -> None:
@@ -147,15 +172,6 @@ def test_a_repair_recreates_the_whole_set_and_the_pool_is_reconciling() -> None:
     assert world.delete_refused().code == Code.FAILED_PRECONDITION
     world.after(10)
     assert world.pool().status == Status.RUNNING
-    assert list(world.conditions().values()) == ["True", "True"]
-
-
-def test_preempted_hosts_are_gone_and_others_come_later() -> None:
-    world = _running()
-    _press(world, "POST /hosts/preempt", pool="pool")
-    world.after(1)
-    assert (world.nodes.nodes, world.pool().status) == ({}, Status.RUNNING)
-    world.after(10)
     assert list(world.conditions().values()) == ["True", "True"]
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from infra.local.gke.hosts import TERMINATION
 from infra.local.gke.kubernetes_nodes import KubernetesNodes
 from infra.local.gke.nodes import NodesUnavailableError
 from tests.local.gke.node_api import NodeApi, serving
@@ -62,7 +63,11 @@ def test_a_node_that_stands_already_is_made_like_it(api: NodeApi, nodes: Kuberne
 
 def test_an_update_changes_spec_and_status(api: NodeApi, nodes: KubernetesNodes) -> None:
     nodes.register(_a_node())
-    nodes.update(_a_node(spec={"unschedulable": True}, status={"conditions": [{"type": "Ready", "status": "False"}]}))
+    nodes.update(
+        _a_node(
+            spec={"unschedulable": True, "taints": []}, status={"conditions": [{"type": "Ready", "status": "False"}]}
+        )
+    )
     assert api.nodes["host"]["spec"]["unschedulable"] is True
     assert api.nodes["host"]["status"]["conditions"] == [{"type": "Ready", "status": "False"}]
 
@@ -72,12 +77,33 @@ def test_an_update_registers_a_node_that_somebody_deleted(api: NodeApi, nodes: K
     assert list(api.nodes) == ["host"]
 
 
-def test_a_removed_node_takes_its_pods_with_it_and_no_others(api: NodeApi, nodes: KubernetesNodes) -> None:
+def test_an_update_keeps_the_taints_of_others_and_moves_the_notice_alone(api: NodeApi, nodes: KubernetesNodes) -> None:
+    nodes.register(_a_node())
+    own, notice = _a_node()["spec"]["taints"], {"key": TERMINATION, "effect": "NoSchedule"}
+    others = [{"key": "node.kubernetes.io/not-ready", "effect": "NoExecute"}]
+    api.nodes["host"]["spec"]["taints"] = [*own, *others]
+    nodes.update(_a_node(spec={"taints": [*own, notice]}))
+    assert api.nodes["host"]["spec"]["taints"] == [*own, *others, notice]
+    nodes.update(_a_node(spec={"taints": own}))
+    assert api.nodes["host"]["spec"]["taints"] == [*own, *others]
+
+
+@pytest.mark.parametrize("evictions", [True, False], ids=["by eviction", "by deletion where there is no eviction"])
+def test_a_drained_node_loses_its_pods_and_no_others(api: NodeApi, nodes: KubernetesNodes, evictions: bool) -> None:
+    api.evictions = evictions
     nodes.register(_a_node())
     api.bind("mine", "host")
     api.bind("another", "elsewhere")
+    nodes.drain("host")
+    assert (list(api.nodes), list(api.pods)) == (["host"], ["another"])
+    assert (api.evicted_pods, api.deleted_pods) == ((["mine"], []) if evictions else ([], ["mine"]))
+
+
+def test_a_removed_node_leaves_its_pods_to_the_cluster(api: NodeApi, nodes: KubernetesNodes) -> None:
+    nodes.register(_a_node())
+    api.bind("mine", "host")
     nodes.remove("host")
-    assert (api.nodes, api.deleted_pods, list(api.pods)) == ({}, ["mine"], ["another"])
+    assert (api.nodes, list(api.pods)) == ({}, ["mine"])
 
 
 def test_removing_what_is_gone_is_fine(nodes: KubernetesNodes) -> None:

@@ -83,6 +83,9 @@ class UnreliableNodes(RememberedNodes):
         self._say("update", node["metadata"]["name"])
         self.nodes[node["metadata"]["name"]] = node
 
+    def drain(self, name: str) -> None:
+        self._say("drain", name)
+
     def remove(self, name: str) -> None:
         self._say("remove", name)
         super().remove(name)

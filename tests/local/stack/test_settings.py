@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from infra.local.addresses import Addresses
-from infra.local.demo.settings import checked, file_of
+from infra.local.settings import checked, file_of
 from infra.local.stack import Plan, allotted
 from shared.domain.slices import ClusterId
 from shared.ports import Permanent

@@ -1,45 +1,62 @@
 """What runs where: the scheduler's view of the cluster during one round (pure)."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Self
 
 from infra.local.cluster.controllers.quantities import Amounts, amounts, requested, total
+from infra.local.cluster.controllers.selectors import check_terms
 from infra.local.cluster.objects import Object
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Board:
-    """Nodes by name; by node name the pods that hold its resources, and what they leave of them."""
+    """Nodes by name; by node name the pods that hold its resources, and what they leave of them.
+
+    `strange`: nodes and placed pods that nobody can read, and why. They count for nothing.
+    """
 
     nodes: Mapping[str, Object]
     pods: Mapping[str, tuple[Object, ...]]
     free: Mapping[str, Amounts]
+    strange: tuple[tuple[Object, Exception], ...] = ()
 
     @classmethod
     def of(cls, nodes: Iterable[Object], pods: Iterable[Object]) -> Self:
         """Take all nodes and all pods; pods that are unbound, finished or on a lost node hold nothing."""
-        known = {node["metadata"]["name"]: node for node in nodes}
+        strange: list[tuple[Object, Exception]] = []
+        known = {node["metadata"]["name"]: node for node in _readable(nodes, _offered, strange)}
+        holding = (pod for pod in pods if not finished(pod) and pod["spec"].get("nodeName") in known)
         placed: dict[str, list[Object]] = {name: [] for name in known}
-        for pod in pods:
-            if not finished(pod) and pod["spec"].get("nodeName") in placed:
-                placed[pod["spec"]["nodeName"]].append(pod)
+        for pod in _readable(holding, _check, strange):
+            placed[pod["spec"]["nodeName"]].append(pod)
         free = {name: _left(_offered(node), map(_asked, placed[name])) for name, node in known.items()}
-        return cls(nodes=known, pods={name: tuple(there) for name, there in placed.items()}, free=free)
+        there = {name: tuple(pods) for name, pods in placed.items()}
+        return cls(nodes=known, pods=there, free=free, strange=tuple(strange))
 
     def with_pod(self, pod: Object) -> Self:
-        """Add a pod that was bound just now."""
+        """Add a pod that was bound just now, or is to be."""
         name = pod["spec"]["nodeName"]
-        return type(self)(
-            nodes=self.nodes,
-            pods={**self.pods, name: (*self.pods[name], pod)},
-            free={**self.free, name: _left(self.free[name], [_asked(pod)])},
-        )
+        return self._with(name, (*self.pods[name], pod))
 
-    def lacks(self, node_name: str, wanted: Amounts) -> str | None:
-        """Name the first resource of which too little is left on the node."""
+    def without(self, name: str, pods: Iterable[Object]) -> Self:
+        """Take pods from a node."""
+        gone = {pod["metadata"]["uid"] for pod in pods}
+        return self._with(name, tuple(pod for pod in self.pods[name] if pod["metadata"]["uid"] not in gone))
+
+    def _with(self, name: str, there: tuple[Object, ...]) -> Self:
+        left = _left(_offered(self.nodes[name]), map(_asked, there))
+        return replace(self, pods={**self.pods, name: there}, free={**self.free, name: left})
+
+    def lacks(self, node_name: str, wanted: Amounts) -> tuple[str, ...]:
+        """Name the resources of which too little is left on the node."""
         free = self.free[node_name]
-        return next((name for name in sorted(wanted) if wanted[name] > free.get(name, 0)), None)
+        return tuple(name for name in sorted(wanted) if wanted[name] > free.get(name, 0))
+
+    def offers(self, node_name: str, wanted: Amounts) -> bool:
+        """Say whether the empty node would have enough."""
+        whole = _offered(self.nodes[node_name])
+        return all(amount <= whole.get(name, 0) for name, amount in wanted.items())
 
     def neighbours(self) -> Iterator[tuple[Object, Object]]:
         """Every placed pod with its node."""
@@ -50,6 +67,23 @@ class Board:
 
 def finished(pod: Object) -> bool:
     return pod.get("status", {}).get("phase") in ("Succeeded", "Failed")
+
+
+def _readable(
+    objects: Iterable[Object], read: Callable[[Object], object], strange: list[tuple[Object, Exception]]
+) -> Iterator[Object]:
+    for obj in objects:
+        try:
+            read(obj)
+        except Exception as error:  # noqa: BLE001 - users write objects in more ways than there are error types
+            strange.append((obj, error))
+        else:
+            yield obj
+
+
+def _check(pod: Object) -> None:
+    _asked(pod)
+    check_terms(pod)
 
 
 def _offered(node: Object) -> Amounts:

@@ -4,19 +4,18 @@ Source: k8s.io/kubernetes pkg/scheduler/framework/plugins/interpodaffinity. Work
 each node costs only a look at its labels.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 from infra.local.cluster.controllers.board import Board
-from infra.local.cluster.controllers.selectors import Labels, label_selector_picks
+from infra.local.cluster.controllers.selectors import Labels, Term, affinity_terms, label_selector_picks
 from infra.local.cluster.objects import Object
 
 NO_COMPANY = "node(s) didn't match pod affinity rules"
 UNWANTED_COMPANY = "node(s) didn't match pod anti-affinity rules"
 UNWELCOME = "node(s) didn't satisfy existing pods anti-affinity rules"
 
-_Term = Mapping[str, Any]
 _Domain = tuple[str, str]
 """A node label, key and value, that nodes share."""
 
@@ -37,7 +36,7 @@ class Company:
     @classmethod
     def of(cls, pod: Object, placed: Board) -> Self:
         """Compare the pod with all that are placed."""
-        wanted, hated = terms(pod, "podAffinity"), terms(pod, "podAntiAffinity")
+        wanted, hated = affinity_terms(pod, "podAffinity"), affinity_terms(pod, "podAntiAffinity")
         others = list(placed.neighbours())
         companions = [node for other, node in others if wanted and _all_pick(wanted, pod, other)]
         return cls(
@@ -59,34 +58,29 @@ class Company:
         return None if self.closed.isdisjoint(domains) else UNWELCOME
 
 
-def terms(pod: Object, kind: str) -> list[_Term]:
-    """List the required terms of "podAffinity" or "podAntiAffinity"."""
-    affinity = (pod["spec"].get("affinity") or {}).get(kind) or {}
-    return affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or []
-
-
-def _picked(pod: Object, hated: list[_Term], others: Iterable[tuple[Object, Object]]) -> Iterator[_Domain]:
+def _picked(pod: Object, hated: list[Term], others: Iterable[tuple[Object, Object]]) -> Iterator[_Domain]:
     for other, node in others:
         yield from _domains((term for term in hated if _picks(pod, term, other)), node)
 
 
 def _closed(pod: Object, others: Iterable[tuple[Object, Object]]) -> Iterator[_Domain]:
     for other, node in others:
-        yield from _domains((t for t in terms(other, "podAntiAffinity") if _picks(other, t, pod)), node)
+        repelling = (term for term in affinity_terms(other, "podAntiAffinity") if _picks(other, term, pod))
+        yield from _domains(repelling, node)
 
 
-def _domains(of_terms: Iterable[_Term], node: Object) -> Iterator[_Domain]:
+def _domains(of_terms: Iterable[Term], node: Object) -> Iterator[_Domain]:
     labels = node["metadata"].get("labels") or {}
     for term in of_terms:
         if term["topologyKey"] in labels:
             yield term["topologyKey"], labels[term["topologyKey"]]
 
 
-def _all_pick(wanted: Iterable[_Term], owner: Object, other: Object) -> bool:
+def _all_pick(wanted: Iterable[Term], owner: Object, other: Object) -> bool:
     return all(_picks(owner, term, other) for term in wanted)
 
 
-def _picks(owner: Object, term: _Term, other: Object) -> bool:
+def _picks(owner: Object, term: Term, other: Object) -> bool:
     """v1.PodAffinityTerm: an empty namespaceSelector is every namespace, none at all is the owner's own."""
     if term.get("namespaceSelector") is None:
         namespaces = term.get("namespaces") or (owner["metadata"]["namespace"],)

@@ -3,11 +3,19 @@
 The recorder of `k8s.io/client-go/tools/events` keys its series the same way: by object and reason, not by text.
 """
 
+import logging
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
 
+from infra.local.cluster.controllers.rounds import Doubt
 from infra.local.cluster.objects import ApiError, Object, Objects, timestamp
+
+_log = logging.getLogger(__name__)
+
+_MESSAGE_LIMIT = 1024  # events.k8s.io/v1 Event.note
+_NAME_LIMIT = 253 - len(".") - 16  # what the name of any object leaves to that of its event
+_IDENTITY = ("namespace", "name", "uid", "resourceVersion")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +35,11 @@ def record(objects: Objects, happening: Happening, now: datetime) -> None:
     if known is None:
         _create(objects, happening, now)
         return
-    again = {"message": happening.message, "count": known["count"] + 1, "lastTimestamp": timestamp(now)}
+    again = {
+        "message": happening.message[:_MESSAGE_LIMIT],
+        "count": known["count"] + 1,
+        "lastTimestamp": timestamp(now),
+    }
     objects.update("events", known | again)
 
 
@@ -37,36 +49,52 @@ def record_once(objects: Objects, happening: Happening, now: datetime) -> None:
         _create(objects, happening, now)
 
 
+def doubting(objects: Objects, source: str, now: datetime) -> Doubt:
+    """Make what tells, once for each object and source, that a controller cannot deal with an object."""
+
+    def doubt(obj: Object, error: Exception) -> None:
+        message = f"{source} cannot deal with this object: {type(error).__name__}: {error}"
+        happening = Happening(obj, f"NotUnderstoodBy{_camel(source)}", message, source, warns=True)
+        if _known(objects, happening) is None:
+            _log.warning("%s %s: %s", obj["kind"], obj["metadata"]["name"], message, exc_info=error)
+            _create(objects, happening, now)
+
+    return doubt
+
+
+def _camel(source: str) -> str:
+    return "".join(word.capitalize() for word in source.split("-"))
+
+
 def _known(objects: Objects, happening: Happening) -> Object | None:
     try:
-        return objects.get("events", happening.regarding["metadata"]["namespace"], _name(happening))
+        return objects.get("events", _namespace(happening.regarding), _name(happening))
     except ApiError as error:
         if error.reason != "NotFound":
             raise
         return None
 
 
+def _namespace(regarding: Object) -> str:
+    """Give the namespace of an event; those about nodes are in the default one."""
+    return str(regarding["metadata"].get("namespace", "default"))
+
+
 def _name(happening: Happening) -> str:
     metadata = happening.regarding["metadata"]
     digest = sha256(f"{metadata['uid']}\n{happening.reason}".encode()).hexdigest()
-    return f"{metadata['name']}.{digest[:16]}"
+    return f"{metadata['name'][:_NAME_LIMIT].rstrip('-.')}.{digest[:16]}"
 
 
 def _create(objects: Objects, happening: Happening, now: datetime) -> None:
     regarding = happening.regarding
     metadata = regarding["metadata"]
     event: Object = {
-        "metadata": {"name": _name(happening), "namespace": metadata["namespace"]},
-        "involvedObject": {
-            "apiVersion": regarding["apiVersion"],
-            "kind": regarding["kind"],
-            "namespace": metadata["namespace"],
-            "name": metadata["name"],
-            "uid": metadata["uid"],
-            "resourceVersion": metadata["resourceVersion"],
-        },
+        "metadata": {"name": _name(happening), "namespace": _namespace(regarding)},
+        "involvedObject": {"apiVersion": regarding["apiVersion"], "kind": regarding["kind"]}
+        | {key: metadata[key] for key in _IDENTITY if key in metadata},
         "reason": happening.reason,
-        "message": happening.message,
+        "message": happening.message[:_MESSAGE_LIMIT],
         "type": "Warning" if happening.warns else "Normal",
         "source": {"component": happening.source},
         "reportingComponent": happening.source,

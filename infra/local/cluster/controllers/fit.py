@@ -1,21 +1,20 @@
 """Would this pod run on this node? The filters of kube-scheduler that JobSets on TPU slices meet (pure).
 
 Reasons are the scheduler's texts (k8s.io/kubernetes/pkg/scheduler/framework/plugins, in the order in which the
-plugins run). A node that is not Ready counts as tainted `node.kubernetes.io/not-ready`, as the node life-cycle
-controller taints it. What no filter here judges is named by `not_covered`.
+plugins run). Whether a node is Ready is none of its business: `node_lifecycle` taints those that are not. What no
+filter here judges is named by `not_covered`.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from infra.local.cluster.controllers.board import Board
-from infra.local.cluster.controllers.company import UNWANTED_COMPANY, UNWELCOME, Company, terms
-from infra.local.cluster.controllers.conditions import is_true
-from infra.local.cluster.controllers.keys import NOT_READY, UNSCHEDULABLE
+from infra.local.cluster.controllers.company import NO_COMPANY, Company
+from infra.local.cluster.controllers.keys import UNSCHEDULABLE
 from infra.local.cluster.controllers.quantities import Amounts, requested
-from infra.local.cluster.controllers.selectors import node_selector_picks
+from infra.local.cluster.controllers.selectors import affinity_terms, node_selector_picks
+from infra.local.cluster.controllers.tolerations import tolerates
 from infra.local.cluster.objects import Object
 
 CORDONED = "node(s) were unschedulable"
@@ -25,9 +24,15 @@ NO_PORTS = "node(s) didn't have free ports for the requested pod ports"
 TOO_MANY = "Too many pods"
 INSUFFICIENT = "Insufficient"
 
-_PREEMPTION_HELPS = (INSUFFICIENT, TOO_MANY, NO_PORTS, UNWANTED_COMPANY, UNWELCOME)
-
 _HostPort = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a node does not take a pod. `final`: whoever else left it (framework.UnschedulableAndUnresolvable)."""
+
+    reasons: tuple[str, ...]
+    final: bool = False
 
 
 @dataclass(frozen=True)
@@ -49,36 +54,24 @@ class Fit:
     def company(self) -> Company:
         return Company.of(self.pod, self.placed)
 
-    def why_not(self, node: Object) -> str | None:
-        """Give the first reason why the pod cannot run on this node of the board, or None."""
-        return (
-            _cordon(self.pod, node)
-            or _taint(self.pod, node)
-            or _selection(self.pod, node)
-            or self._port(node)
-            or self._resource(node)
-            or self.company.why_not(node["metadata"].get("labels") or {})
-        )
+    def why_not(self, node: Object) -> Refusal | None:
+        """Say why the first filter that refuses does not let the pod onto this node of the board, or None."""
+        if fixed := _cordon(self.pod, node) or _taint(self.pod, node) or _selection(self.pod, node):
+            return Refusal((fixed,), final=True)
+        if port := self._port(node):
+            return Refusal((port,))
+        if lacking := self._resources(node):
+            return Refusal(lacking, final=not self.placed.offers(node["metadata"]["name"], self.wanted))
+        unfit = self.company.why_not(node["metadata"].get("labels") or {})
+        return Refusal((unfit,), final=unfit == NO_COMPANY) if unfit else None
 
     def _port(self, node: Object) -> str | None:
         others = self.placed.pods[node["metadata"]["name"]] if self.ports else ()
         return NO_PORTS if any(not self.ports.isdisjoint(_host_ports(other)) for other in others) else None
 
-    def _resource(self, node: Object) -> str | None:
+    def _resources(self, node: Object) -> tuple[str, ...]:
         lacking = self.placed.lacks(node["metadata"]["name"], self.wanted)
-        if lacking is None:
-            return None
-        return TOO_MANY if lacking == "pods" else f"{INSUFFICIENT} {lacking}"
-
-
-def why_not(pod: Object, node: Object, placed: Board) -> str | None:
-    """Give the first reason why `pod` cannot run on `node`, or None. `placed` knows the node."""
-    return Fit(pod, placed).why_not(node)
-
-
-def preemption_helps(reason: str) -> bool:
-    """Tell whether evicting other pods could change this answer (framework.Unschedulable)."""
-    return reason.startswith(_PREEMPTION_HELPS)
+        return tuple(TOO_MANY if name == "pods" else f"{INSUFFICIENT} {name}" for name in lacking)
 
 
 def not_covered(pod: Object) -> tuple[str, ...]:
@@ -86,7 +79,7 @@ def not_covered(pod: Object) -> tuple[str, ...]:
     spec = pod["spec"]
     spread = spec.get("topologySpreadConstraints") or ()
     volumes = spec.get("volumes") or ()
-    between = [*terms(pod, "podAffinity"), *terms(pod, "podAntiAffinity")]
+    between = [*affinity_terms(pod, "podAffinity"), *affinity_terms(pod, "podAntiAffinity")]
     asked = {
         "topologySpreadConstraints": any(c["whenUnsatisfiable"] == "DoNotSchedule" for c in spread),
         "persistentVolumeClaims": any({"persistentVolumeClaim", "ephemeral"} & set(v) for v in volumes),
@@ -99,32 +92,14 @@ def not_covered(pod: Object) -> tuple[str, ...]:
 
 def _cordon(pod: Object, node: Object) -> str | None:
     cordoned = node["spec"].get("unschedulable", False)
-    return CORDONED if cordoned and not _tolerates(pod, {"key": UNSCHEDULABLE, "effect": "NoSchedule"}) else None
+    return CORDONED if cordoned and not tolerates(pod, {"key": UNSCHEDULABLE, "effect": "NoSchedule"}) else None
 
 
 def _taint(pod: Object, node: Object) -> str | None:
-    taints = list(node["spec"].get("taints") or ())
-    if not is_true(node, "Ready"):
-        taints.append({"key": NOT_READY, "effect": "NoSchedule"})
-    for taint in taints:
-        if taint["effect"] in ("NoSchedule", "NoExecute") and not _tolerates(pod, taint):
+    for taint in node["spec"].get("taints") or ():
+        if taint["effect"] in ("NoSchedule", "NoExecute") and not tolerates(pod, taint):
             return f"{UNTOLERATED} {{{taint['key']}: {taint.get('value', '')}}}"
     return None
-
-
-def _tolerates(pod: Object, taint: Mapping[str, Any]) -> bool:
-    return any(_matches(toleration, taint) for toleration in pod["spec"].get("tolerations") or ())
-
-
-def _matches(toleration: Mapping[str, Any], taint: Mapping[str, Any]) -> bool:
-    """v1.Toleration.ToleratesTaint: an empty key or effect means any."""
-    if toleration.get("effect") and toleration["effect"] != taint["effect"]:
-        return False
-    if toleration.get("key") and toleration["key"] != taint["key"]:
-        return False
-    if toleration.get("operator", "Equal") == "Exists":
-        return True
-    return bool(toleration.get("key")) and toleration.get("value", "") == taint.get("value", "")
 
 
 def _selection(pod: Object, node: Object) -> str | None:

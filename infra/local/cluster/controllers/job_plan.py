@@ -6,6 +6,7 @@ SuccessCriteriaMet come first and Failed and Complete only once every pod has en
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import islice
 
 from infra.local.cluster.controllers import pod_failure_policy
 from infra.local.cluster.controllers.conditions import Condition, find, is_true, moment, of, with_condition
@@ -22,6 +23,7 @@ from infra.local.cluster.objects import Object, timestamp
 
 FINAL = ("Complete", "Failed")
 _FINAL_OF = {"SuccessCriteriaMet": "Complete", "FailureTarget": "Failed"}
+_MOST_AT_ONCE = 500  # MaxPodCreateDeletePerSync
 _REACHED = "Reached expected number of succeeded pods"
 
 
@@ -65,7 +67,7 @@ def plan(job: Object, pods: Pods, now: datetime, backoff: timedelta) -> Plan:
 def _counted(job: Object, pods: Pods) -> Object:
     """Add what has ended to the status, and count what has not."""
     known = job.get("status") or {}
-    done = indexes(known.get("completedIndexes", "")) | {index_of(pod) for pod in pods.succeeded}
+    done = _completed(job, known) | {index_of(pod) for pod in pods.succeeded}
     matches = (pod_failure_policy.match(job, pod) for pod in pods.failed)
     failures = sum(match is None or match.action != "Ignore" for match in matches)
     status: Object = known | {
@@ -139,7 +141,7 @@ def _started(status: Object, now: datetime) -> Object:
 
 def _running(job: Object, pods: Pods, status: Object, now: datetime, backoff: timedelta) -> Plan:
     retry = pods.last_failure + backoff if pods.last_failure is not None else now
-    missing = _missing(job, pods, indexes(status.get("completedIndexes", "")))
+    missing = _missing(job, pods, _completed(job, status))
     waits = bool(missing) and retry > now
     return Plan(
         status=status,
@@ -149,9 +151,14 @@ def _running(job: Object, pods: Pods, status: Object, now: datetime, backoff: ti
     )
 
 
+def _completed(job: Object, status: Object) -> set[int]:
+    return indexes(status.get("completedIndexes", ""), job["spec"]["completions"])
+
+
 def _missing(job: Object, pods: Pods, done: set[int]) -> tuple[int, ...]:
-    """List the lowest indexes that want a pod, as many as `parallelism` leaves room for."""
+    """List the lowest indexes that want a pod, as many as `parallelism` leaves room for and one round makes."""
     holding = (*pods.active, *pods.terminating) if waits_for_the_end(job) else pods.active
     taken = done | {index_of(pod) for pod in holding}
-    free = [index for index in range(job["spec"]["completions"]) if index not in taken]
-    return tuple(free[: max(job["spec"]["parallelism"] - len(holding), 0)])
+    free = (index for index in range(job["spec"]["completions"]) if index not in taken)
+    room = min(max(job["spec"]["parallelism"] - len(holding), 0), _MOST_AT_ONCE)
+    return tuple(islice(free, room))

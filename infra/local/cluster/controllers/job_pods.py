@@ -125,12 +125,12 @@ def _with_index(container: Object) -> Object:
     return container | {"env": [*container.get("env", ()), {"name": "JOB_COMPLETION_INDEX", "valueFrom": source}]}
 
 
-def indexes(text: str) -> set[int]:
-    """Read status.completedIndexes: "0,2-4"."""
+def indexes(text: str, completions: int) -> set[int]:
+    """Read status.completedIndexes, "0,2-4", as far as they are below `completions`."""
     found: set[int] = set()
     for part in filter(None, text.split(",")):
         first, _, last = part.partition("-")
-        found.update(range(int(first), int(last or first) + 1))
+        found.update(range(int(first), min(int(last or first) + 1, completions)))
     return found
 
 

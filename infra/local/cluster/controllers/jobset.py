@@ -3,29 +3,30 @@
 JobSets of other controllers (spec.managedBy) are left alone.
 """
 
-from collections import defaultdict
+from dataclasses import dataclass
 from datetime import datetime
 
 from infra.local.cluster.controllers import events, lifetime
 from infra.local.cluster.controllers.child_jobs import subdomain
 from infra.local.cluster.controllers.jobset_plan import FINAL, Plan, plan
 from infra.local.cluster.controllers.keys import JOBSET_CONTROLLER, JOBSET_NAME
-from infra.local.cluster.controllers.ownership import controlled_by, controller_uid
+from infra.local.cluster.controllers.ownership import by_controller, controlled_by
 from infra.local.cluster.controllers.pace import Pace
 from infra.local.cluster.controllers.rounds import each
 from infra.local.cluster.objects import ApiError, Object, Objects
 
-SOURCE = "jobset-controller"
+SOURCE = "jobset"
+"""The name of upstream's recorder (main.go)."""
 
 _WARNINGS = ("Failed", "RestartingJobSet")
 
 
 def reconcile(objects: Objects, now: datetime, _: Pace) -> datetime | None:
-    jobs: defaultdict[str | None, list[Object]] = defaultdict(list)
-    for job in objects.stored("jobs"):
-        jobs[controller_uid(job)].append(job)
+    jobs = by_controller(objects.stored("jobs"))
 
     def control(jobset: Object) -> datetime | None:
+        if not _is_ours(jobset):
+            return None
         expiry = lifetime.expiry(jobset, FINAL)
         if expiry is not None and expiry <= now:
             _delete(objects, "jobsets", jobset)
@@ -33,7 +34,7 @@ def reconcile(objects: Objects, now: datetime, _: Pace) -> datetime | None:
         _carry_out(objects, jobset, plan(jobset, jobs[jobset["metadata"]["uid"]], now), now)
         return expiry
 
-    return each(filter(_is_ours, objects.stored("jobsets")), control)
+    return each(objects.stored("jobsets"), control, events.doubting(objects, SOURCE, now))
 
 
 def _is_ours(jobset: Object) -> bool:
@@ -48,7 +49,8 @@ def _carry_out(objects: Objects, jobset: Object, decided: Plan, now: datetime) -
     if decided.goes_on and jobset["spec"]["network"]["enableDNSHostnames"]:
         _ensure_service(objects, jobset, now)
     for job in decided.create:
-        _create(objects, jobset, ("jobs", job), "JobCreationFailed", now)
+        refusal = _Refusal("JobCreationFailed", f'job "{job["metadata"]["name"]}" creation failed with error: ')
+        _create(objects, jobset, ("jobs", job), refusal, now)
     for job in decided.update:
         objects.update("jobs", job)
     if decided.status != jobset.get("status"):
@@ -76,13 +78,21 @@ def _ensure_service(objects: Objects, jobset: Object, now: datetime) -> None:
             "publishNotReadyAddresses": jobset["spec"]["network"]["publishNotReadyAddresses"],
         },
     }
-    _create(objects, jobset, ("services", service), "HeadlessServiceCreationFailed", now)
+    _create(objects, jobset, ("services", service), _Refusal("HeadlessServiceCreationFailed"), now)
 
 
-def _create(objects: Objects, jobset: Object, new: tuple[str, Object], refused: str, now: datetime) -> None:
+@dataclass(frozen=True, slots=True)
+class _Refusal:
+    """How an event calls it when an object cannot be created."""
+
+    reason: str
+    beginning: str = ""
+
+
+def _create(objects: Objects, jobset: Object, new: tuple[str, Object], refusal: _Refusal, now: datetime) -> None:
     """Create an object of the JobSet; a refusal is told once and tried again at the next change."""
     try:
         objects.create(*new)
     except ApiError as error:
-        happening = events.Happening(jobset, refused, error.message, SOURCE, warns=True)
+        happening = events.Happening(jobset, refusal.reason, refusal.beginning + error.message, SOURCE, warns=True)
         events.record_once(objects, happening, now)

@@ -6,6 +6,7 @@ Source: sigs.k8s.io/jobset pkg/controllers/jobset_controller.go (reconcile) and 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 
 from infra.local.cluster.controllers.child_jobs import (
     Children,
@@ -22,6 +23,7 @@ from infra.local.cluster.controllers.lifetime import has_ended, suspended
 from infra.local.cluster.objects import Object
 
 FINAL = ("Completed", "Failed")
+_MOST_AT_ONCE = 500  # Jobs that one round makes, so that the others get their turn; upstream has no such limit
 _RESTARTING = "RestartingJobSet"
 _IN_PROGRESS, _STARTED = "StartupPolicyInProgress", "StartupPolicyCompleted"
 _OPPOSITES = {_IN_PROGRESS: _STARTED, _STARTED: _IN_PROGRESS}
@@ -68,8 +70,9 @@ def plan(jobset: Object, jobs: Sequence[Object], now: datetime) -> Plan:
 
 
 def replicated_jobs_status(jobset: Object, children: Children) -> list[Object]:
-    """Count the Jobs of this attempt, by replicatedJob."""
-    return [_count(replicated["name"], children) for replicated in jobset["spec"]["replicatedJobs"]]
+    """Count the Jobs of this attempt, by replicatedJob, in the order in which upstream keeps them."""
+    names = sorted((replicated["name"] for replicated in jobset["spec"]["replicatedJobs"]), reverse=True)
+    return [_count(name, children) for name in names]
 
 
 def _count(name: str, children: Children) -> Object:
@@ -131,12 +134,13 @@ def _missing(jobset: Object, children: Children, starting: Sequence[Object]) -> 
     if children.previous and policy.get("restartStrategy") == "BlockingRecreate":
         return ()
     known = children.names
-    return tuple(
+    missing = (
         child_job(jobset, replicated, index)
         for replicated in starting
         for index in range(replicated["replicas"])
         if job_name(jobset, replicated, index) not in known
     )
+    return tuple(islice(missing, _MOST_AT_ONCE))
 
 
 def _resuspended(jobset: Object, children: Children, starting: Sequence[Object]) -> tuple[Object, ...]:

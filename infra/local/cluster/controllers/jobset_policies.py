@@ -4,7 +4,6 @@ Sources: sigs.k8s.io/jobset pkg/controllers/{success_policy,failure_policy,start
 policy actions are FailJobSet, RestartJobSet and RestartJobSetAndIgnoreMaxRestarts: admission refuses others.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 from infra.local.cluster.controllers.child_jobs import replicated_job_name
 from infra.local.cluster.controllers.conditions import Condition, find, moment, of
 from infra.local.cluster.controllers.lifetime import suspended
+from infra.local.cluster.controllers.patterns import matches
 from infra.local.cluster.objects import Object
 
 _RESTART = "RestartJobSet"
@@ -96,7 +96,7 @@ def _applies(rule: Mapping[str, Any], job: Object) -> bool:
     targets = rule.get("targetReplicatedJobs")
     return (
         (not reasons or failure["reason"] in reasons)
-        and (not patterns or any(re.search(pattern, failure["message"]) for pattern in patterns))
+        and (not patterns or any(matches(pattern, failure.get("message", "")) for pattern in patterns))
         and (not targets or replicated_job_name(job) in targets)
     )
 

@@ -33,6 +33,7 @@ COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
 JOB_TRACKING = "batch.kubernetes.io/job-tracking"
 
 NOT_READY = "node.kubernetes.io/not-ready"
+UNREACHABLE = "node.kubernetes.io/unreachable"
 UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
 
 RUN_SECONDS = "local.kubelet/run-seconds"

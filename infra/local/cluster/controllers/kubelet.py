@@ -3,22 +3,30 @@
 No container is ever executed: a bound pod is Running after `pace.pod_start` and ends after the seconds its
 annotation `local.kubelet/run-seconds` states (else `pace.pod_run`), with exit code 0, or with 1 while its
 JobSet's restart-attempt is below `local.kubelet/fail-until-restart`. Whatever the restart policy, a container
-that ended is not restarted in its pod. On a node that is not Ready everything stands still, and its pods are
-not evicted; the pods of a node that is gone fail and go at once (the original waits 40 s).
+that ended is not restarted in its pod. On a node that is not Ready everything stands still, unless it says that it
+shuts down: its kubelet then ends its pods (pkg/kubelet/nodeshutdown). The pods of a node that is gone fail and go at
+once (the original waits 40 s).
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from infra.local.cluster.controllers import pod_status
+from infra.local.cluster.controllers import disruption, events, pod_status
 from infra.local.cluster.controllers.board import finished
-from infra.local.cluster.controllers.conditions import Condition, is_true, moment, of, since, with_condition
+from infra.local.cluster.controllers.conditions import Condition, find, is_true, moment, of, since, with_condition
 from infra.local.cluster.controllers.keys import FAIL_UNTIL_RESTART, RESTART_ATTEMPT, RUN_SECONDS
 from infra.local.cluster.controllers.pace import Pace
 from infra.local.cluster.controllers.rounds import each
 from infra.local.cluster.objects import Object, Objects
 
+SOURCE = "kubelet"
+
+SHUTTING_DOWN = "node is shutting down"
+"""Message of the condition Ready of a node in graceful shutdown."""
+
+_TERMINATED = "Pod was terminated in response to imminent node shutdown."
+_SHUT_DOWN = Condition(type=disruption.TARGET, reason="TerminationByKubelet", message=_TERMINATED)
 _KILLED = 143  # 128 + SIGTERM
 
 
@@ -43,7 +51,8 @@ def reconcile(objects: Objects, now: datetime, pace: Pace) -> datetime | None:
             objects.delete("pods", metadata["namespace"], metadata["name"], grace_seconds=0)
         return step.wake
 
-    return each([pod for pod in objects.stored("pods") if pod["spec"].get("nodeName")], live)
+    bound = [pod for pod in objects.stored("pods") if pod["spec"].get("nodeName")]
+    return each(bound, live, events.doubting(objects, SOURCE, now))
 
 
 def next_step(pod: Object, nodes: Mapping[str, Object], now: datetime, pace: Pace) -> Step:
@@ -53,6 +62,8 @@ def next_step(pod: Object, nodes: Mapping[str, Object], now: datetime, pace: Pac
         return Step()
     if node is None:
         return Step(status=None if finished(pod) else _orphaned(pod, now), remove=True)
+    if _shuts_down(node):
+        return _shut_down(pod, now, pace.pod_termination)
     if not is_true(node, "Ready"):
         return Step(status=_with_readiness(pod, now, ready=False)) if is_true(pod, "Ready") else Step()
     if "deletionTimestamp" in pod["metadata"]:
@@ -66,6 +77,11 @@ def next_step(pod: Object, nodes: Mapping[str, Object], now: datetime, pace: Pac
             return Step()
 
 
+def _shuts_down(node: Object) -> bool:
+    ready = find(of(node), "Ready")
+    return ready is not None and ready["status"] == "False" and ready.get("message") == SHUTTING_DOWN
+
+
 def _waits_for_finalizers(pod: Object) -> bool:
     metadata = pod["metadata"]
     return "deletionTimestamp" in metadata and not metadata.get("deletionGracePeriodSeconds")
@@ -73,7 +89,7 @@ def _waits_for_finalizers(pod: Object) -> bool:
 
 def _orphaned(pod: Object, now: datetime) -> Object:
     """pkg/controller/podgc: a pod that was bound to a node that no longer exists."""
-    lost = Condition(type="DisruptionTarget", reason="DeletionByPodGC", message="PodGC: node no longer exists")
+    lost = Condition(type=disruption.TARGET, reason="DeletionByPodGC", message="PodGC: node no longer exists")
     failed = pod_status.ended(pod, now, _KILLED)
     return failed | {"conditions": with_condition(failed["conditions"], lost, now)}
 
@@ -90,13 +106,26 @@ def _terminate(pod: Object, now: datetime, termination: timedelta) -> Step:
     return Step(status=pod_status.ended(pod, now, _KILLED), remove=True)
 
 
+def _shut_down(pod: Object, now: datetime, termination: timedelta) -> Step:
+    if finished(pod):
+        return Step(remove="deletionTimestamp" in pod["metadata"])
+    if pod["status"]["phase"] == "Pending":
+        return Step(status=pod_status.rejected(pod, "NodeShutdown", "Pod was rejected as the node is shutting down."))
+    step = _terminate(pod, now, termination)
+    if not step.remove or step.status is None:
+        return step
+    conditions = with_condition(step.status["conditions"], _SHUT_DOWN, now)
+    why = {"reason": "Terminated", "message": _TERMINATED, "conditions": conditions}
+    return Step(status=step.status | why, remove="deletionTimestamp" in pod["metadata"])
+
+
 def _start(pod: Object, node: Object, now: datetime, start: timedelta) -> Step:
     bound = since(pod, "PodScheduled") or now
     if now < bound + start:
         return Step(wake=bound + start)
     try:
         run_time(pod, start), exit_code(pod)
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         return Step(status=pod_status.rejected(pod, "InvalidAnnotation", str(error)))
     return Step(status=pod_status.started(pod, node, now))
 
@@ -114,7 +143,7 @@ def _began(pod: Object) -> datetime:
 
 
 def run_time(pod: Object, default: timedelta) -> timedelta:
-    """Read how long the pod runs. ValueError when the annotation is no number."""
+    """Read how long the pod runs. ValueError or OverflowError when the annotation is no number of seconds."""
     seconds = (pod["metadata"].get("annotations") or {}).get(RUN_SECONDS)
     return default if seconds is None else timedelta(seconds=float(seconds))
 

@@ -1,5 +1,8 @@
 """Owner references: which controller an object belongs to (metav1.OwnerReference; pure)."""
 
+from collections import defaultdict
+from collections.abc import Iterable
+
 from infra.local.cluster.objects import Object
 from infra.local.cluster.ownership import references
 
@@ -18,3 +21,13 @@ def controlled_by(owner: Object) -> Object:
 
 def controller_uid(obj: Object) -> str | None:
     return next((reference["uid"] for reference in references(obj) if reference.get("controller")), None)
+
+
+def by_controller(objects: Iterable[Object]) -> defaultdict[str, list[Object]]:
+    """Group what has a controller by its UID."""
+    owned: defaultdict[str, list[Object]] = defaultdict(list)
+    for obj in objects:
+        uid = controller_uid(obj)
+        if uid is not None:
+            owned[uid].append(obj)
+    return owned

@@ -24,5 +24,20 @@ class Pace:
     pod_termination: timedelta = timedelta(seconds=1)
     """From a running pod's deletion to its end: the part of its grace period that is used."""
 
+    toleration: float = 0.1
+    """What is left of a pod's tolerationSeconds for a NoExecute taint: half a minute of the usual five."""
+
+    sweep: timedelta = timedelta(minutes=1)
+    """How often the cluster looks for what it may forget."""
+
+    event_life: timedelta = timedelta(hours=1)
+    """How long an event is kept after it last happened."""
+
+    finished_pods: int = 12_500
+    """How many pods that ended are kept, however old."""
+
+    retry: timedelta = timedelta(seconds=1)
+    """When a controller whose round failed looks again."""
+
     pod_backoff: timedelta = timedelta(seconds=10)
     """From a pod's failure to its replacement by the Job. Kubernetes doubles its 10 s each time; this does not."""

@@ -1,5 +1,6 @@
 """Quantities of resources, exactly (k8s.io/apimachinery/pkg/api/resource, its serialization format)."""
 
+import re
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from functools import lru_cache
@@ -30,12 +31,18 @@ _SUFFIXES = {
 }
 
 
+_WRITTEN = re.compile(r"([+-]?(?:\d{1,40}(?:\.\d{0,40})?|\.\d{1,40}))(?:([eE][+-]?\d{1,2})|([numkMGTPE]|[KMGTPE]i))?")
+"""Of bounded length and exponent: nobody is to count to 1e999999999."""
+
+
 @lru_cache(maxsize=1024)
 def quantity(text: str | float) -> int:
     """Read "4", "500m", "16Gi", "1e3" as billionths, rounded up. ValueError for anything else."""
-    written = str(text)
-    suffix = next((end for end in (written[-2:], written[-1:]) if end in _SUFFIXES), "")
-    return ceil(Fraction(written.removesuffix(suffix)) * _SUFFIXES.get(suffix, Fraction(1)) * ONE)
+    found = _WRITTEN.fullmatch(str(text))
+    if found is None:
+        raise ValueError(f"not a quantity: {str(text)[:60]!r}")
+    number, exponent, suffix = found.groups()
+    return ceil(Fraction(number + (exponent or "")) * _SUFFIXES.get(suffix, Fraction(1)) * ONE)
 
 
 def amounts(listed: Mapping[str, Any] | None) -> dict[str, int]:

@@ -1,70 +1,129 @@
-"""kube-scheduler: binds pods to nodes that fit, and says of the others why they wait.
+"""kube-scheduler: binds pods to nodes that fit, makes room for the more important, says why the others wait.
 
-A Job's pods are bound one by one, as in a cluster without gang scheduling. Nothing is preempted.
+A Job's pods are bound one by one, as in a cluster without gang scheduling.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from infra.local.cluster.controllers import events
+from infra.local.cluster.controllers import disruption, events, preemption
 from infra.local.cluster.controllers.board import Board, finished
 from infra.local.cluster.controllers.conditions import Condition, find, moment, of, with_condition
-from infra.local.cluster.controllers.fit import Fit, not_covered, preemption_helps
+from infra.local.cluster.controllers.fit import Fit, Refusal, not_covered
 from infra.local.cluster.controllers.pace import Pace
+from infra.local.cluster.controllers.preemption import Victims
 from infra.local.cluster.controllers.rounds import each
 from infra.local.cluster.objects import Object, Objects, timestamp
 
 SOURCE = "default-scheduler"
 
+_PREEMPTED = Condition(
+    type=disruption.TARGET,
+    reason="PreemptionByScheduler",
+    message=f"{SOURCE}: preempting to accommodate a higher priority pod",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """Bind to `node`, or write why not; `victims` then make room, and `room` is the node where it is being made."""
+
+    verdict: Condition
+    node: str | None = None
+    victims: tuple[Object, ...] = ()
+    room: str | None = None
+
+
+@dataclass(slots=True)
+class _Round:
+    """One round over the pods that wait; the board takes in what was bound on the way."""
+
+    objects: Objects
+    now: datetime
+    backoff: timedelta
+    board: Board = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.board = Board.of(self.objects.stored("nodes"), self.objects.stored("pods"))
+
+    def schedule(self, pod: Object) -> datetime | None:
+        chosen = choose(pod, self.board)
+        if chosen.node is not None:
+            self.board = self.board.with_pod(_bind(self.objects, pod, chosen.node, self.now))
+            return None
+        message = f"Preempted by pod {pod['metadata']['uid']} on node {chosen.room}"
+        for victim in chosen.victims:
+            disruption.end(self.objects, victim, _PREEMPTED, self.now)
+            events.record(self.objects, events.Happening(victim, "Preempted", message, SOURCE), self.now)
+        pod = self._keep_room(pod, chosen.room)
+        return _explain(self.objects, pod, chosen.verdict, self.now, self.backoff)
+
+    def _keep_room(self, pod: Object, room: str | None) -> Object:
+        """Count a pod for which room is made as if it were there already: who comes after it is no more important."""
+        if room is not None:
+            self.board = self.board.with_pod(pod | {"spec": pod["spec"] | {"nodeName": room}})
+        if room == preemption.nominated(pod):
+            return pod
+        status = {key: value for key, value in pod.get("status", {}).items() if key != "nominatedNodeName"}
+        status |= {"nominatedNodeName": room} if room else {}
+        return self.objects.update("pods", pod | {"status": status}, status=True)
+
 
 def reconcile(objects: Objects, now: datetime, pace: Pace) -> datetime | None:
     """Judge every pod that waits, the most important and then the oldest first."""
-    board = Board.of(objects.stored("nodes"), objects.stored("pods"))
-
-    def schedule(pod: Object) -> datetime | None:
-        nonlocal board
-        node_name, verdict = choose(pod, board)
-        if node_name is None:
-            return _explain(objects, pod, verdict, now, pace.scheduling_backoff)
-        board = board.with_pod(_bind(objects, pod, node_name, now))
+    waiting = sorted(filter(_waits, objects.stored("pods")), key=_turn)
+    if not waiting:
         return None
+    doubt = events.doubting(objects, SOURCE, now)
+    this = _Round(objects, now, pace.scheduling_backoff)
+    for obj, error in this.board.strange:
+        doubt(obj, error)
+    return each(waiting, this.schedule, doubt)
 
-    return each(sorted(filter(_waits, objects.stored("pods")), key=_turn), schedule)
 
-
-def choose(pod: Object, board: Board) -> tuple[str | None, Condition]:
-    """Find the first node, by name, that fits; and what to write into PodScheduled."""
+def choose(pod: Object, board: Board) -> Choice:
+    """Find the first node, by name, that fits; else what to write into PodScheduled, and who should make room."""
     if pod["spec"].get("schedulingGates"):
         message = "Scheduling is blocked due to non-empty scheduling gates"
-        return None, _waiting("SchedulingGated", message)
+        return Choice(verdict=_waiting("SchedulingGated", message))
     if uncovered := not_covered(pod):
-        return None, _waiting("SchedulerError", f"not implemented by the local scheduler: {', '.join(uncovered)}")
-    fit, reasons = Fit(pod, board), []
-    for name in sorted(board.nodes):
-        reason = fit.why_not(board.nodes[name])
-        if reason is None:
-            return name, Condition(type="PodScheduled")
-        reasons.append(reason)
-    return None, _waiting("Unschedulable", explanation(reasons))
+        message = f"not implemented by the local scheduler: {', '.join(uncovered)}"
+        return Choice(verdict=_waiting("SchedulerError", message))
+    fit, refusals = Fit(pod, board), {}
+    for name in _in_turn(pod, board):
+        refused = fit.why_not(board.nodes[name])
+        if refused is None:
+            return Choice(node=name, verdict=Condition(type="PodScheduled"))
+        refusals[name] = refused
+    return _without_node(pod, board, refusals)
 
 
-def explanation(reasons: Iterable[str]) -> str:
-    """Sum up one reason per node in the words of kube-scheduler (framework.FitError and DefaultPreemption)."""
-    counted = Counter(reasons)
-    if not counted:
-        return "no nodes available to schedule pods"
-    helped = Counter[str]()
-    for reason, nodes in counted.items():
-        helps = preemption_helps(reason)
-        key = "No preemption victims found for incoming pod" if helps else "Preemption is not helpful for scheduling"
-        helped[key] += nodes
-    return f"{_sentence(counted)} preemption: {_sentence(helped)}"
+def _in_turn(pod: Object, board: Board) -> list[str]:
+    """List the nodes by name, after the one on which room was made for the pod."""
+    return sorted(board.nodes, key=lambda name: (name != preemption.nominated(pod), name))
 
 
-def _sentence(counted: Counter[str]) -> str:
+def _without_node(pod: Object, board: Board, refusals: Mapping[str, Refusal]) -> Choice:
+    if not refusals:
+        return Choice(verdict=_waiting("Unschedulable", "no nodes available to schedule pods"))
+    said = explanation(refusals.values())
+    if refusal := preemption.not_eligible(pod, board, refusals):
+        room = preemption.nominated(pod) if refusal == preemption.WAITING else None
+        return Choice(verdict=_waiting("Unschedulable", f"{said} preemption: {refusal}"), room=room)
+    match preemption.find(pod, board, refusals):
+        case Victims() as found:
+            return Choice(verdict=_waiting("Unschedulable", said), victims=found.pods, room=found.node)
+        case answers:
+            return Choice(verdict=_waiting("Unschedulable", f"{said} preemption: {explanation(answers.values())}"))
+
+
+def explanation(refusals: Collection[Refusal]) -> str:
+    """Sum up the refusals of all nodes in the words of kube-scheduler (framework.FitError)."""
+    counted = Counter(reason for refused in refusals for reason in refused.reasons)
     listed = ", ".join(sorted(f"{nodes} {reason}" for reason, nodes in counted.items()))
-    return f"0/{counted.total()} nodes are available: {listed}."
+    return f"0/{len(refusals)} nodes are available: {listed}."
 
 
 def _waiting(reason: str, message: str) -> Condition:
@@ -77,12 +136,13 @@ def _waits(pod: Object) -> bool:
 
 def _turn(pod: Object) -> tuple[int, str, str, str]:
     metadata = pod["metadata"]
-    return -pod["spec"].get("priority", 0), metadata["creationTimestamp"], metadata["namespace"], metadata["name"]
+    return -preemption.priority(pod), metadata["creationTimestamp"], metadata["namespace"], metadata["name"]
 
 
 def _bind(objects: Objects, pod: Object, node_name: str, now: datetime) -> Object:
     bound = objects.update("pods", pod | {"spec": pod["spec"] | {"nodeName": node_name}})
     scheduled = _with_verdict(bound, Condition(type="PodScheduled"), now)
+    scheduled["status"].pop("nominatedNodeName", None)
     metadata = pod["metadata"]
     message = f"Successfully assigned {metadata['namespace']}/{metadata['name']} to {node_name}"
     events.record(objects, events.Happening(pod, "Scheduled", message, SOURCE), now)

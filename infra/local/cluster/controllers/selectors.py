@@ -4,12 +4,15 @@ Sources: k8s.io/api/core/v1 NodeSelectorRequirement, metav1.LabelSelectorRequire
 ValueError: the API server does not let it in.
 """
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
 
 from infra.local.cluster.objects import Object
 
 Labels = Mapping[str, str]
+
+Term = Mapping[str, Any]
+"""v1.PodAffinityTerm."""
 
 
 def meets(labels: Labels, requirement: Mapping[str, Any]) -> bool:
@@ -49,6 +52,26 @@ def label_selector_picks(selector: Mapping[str, Any] | None, labels: Labels) -> 
     return all(labels.get(key) == value for key, value in exact) and all(
         meets(labels, requirement) for requirement in selector.get("matchExpressions") or ()
     )
+
+
+def affinity_terms(pod: Object, kind: Literal["podAffinity", "podAntiAffinity"]) -> list[Term]:
+    """List the required terms between pods."""
+    affinity = (pod["spec"].get("affinity") or {}).get(kind) or {}
+    return affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or []
+
+
+def check_terms(pod: Object) -> None:
+    """Raise what judging the pod's terms between pods would raise."""
+    for term in _all_terms(pod):
+        label_selector_picks(term.get("labelSelector"), {})
+        for requirement in (term.get("labelSelector") or {}).get("matchExpressions") or ():
+            meets({}, requirement)
+        str(term["topologyKey"])
+
+
+def _all_terms(pod: Object) -> Iterator[Term]:
+    yield from affinity_terms(pod, "podAffinity")
+    yield from affinity_terms(pod, "podAntiAffinity")
 
 
 def node_selector_picks(selector: Mapping[str, Any], node: Object) -> bool:

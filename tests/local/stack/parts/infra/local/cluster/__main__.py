@@ -1,15 +1,30 @@
-"""A sample cluster: says where it listens, and answers nothing of use."""
+"""A sample cluster: says where it listens, takes whatever is created, and has one token for everybody."""
 
 import argparse
+import json
 import sys
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+
+
+class Handler(SimpleHTTPRequestHandler):
+    def do_POST(self) -> None:
+        sent = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if self.path.endswith("/token"):
+            sent["status"] = {"token": "a token", "expirationTimestamp": "2100-01-01T00:00:00Z"}
+        self.send_response(201)
+        self.send_header("Content-Type", "application/json")
+        self.end_headers()
+        self.wfile.write(json.dumps(sent).encode())
+
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--port", type=int, required=True)
 parser.add_argument("--kubeconfig", type=Path, required=True)
 asked = parser.parse_args()
-server = ThreadingHTTPServer(("127.0.0.1", asked.port), SimpleHTTPRequestHandler)
-asked.kubeconfig.write_text(f"http://127.0.0.1:{asked.port}")
-sys.stdout.write(f"listening on http://127.0.0.1:{asked.port}\n")
+server = ThreadingHTTPServer(("127.0.0.1", asked.port), Handler)
+address = f"http://127.0.0.1:{asked.port}"
+clusters = [{"name": "sample", "cluster": {"server": address}}]
+asked.kubeconfig.write_text(json.dumps({"clusters": clusters, "users": [{"name": "sample", "user": {}}]}))
+sys.stdout.write(f"listening on {address}\n")
 server.serve_forever()

@@ -1,0 +1,97 @@
+"""Answers that are not the API server's own: those of one that is overloaded, upgraded or cut off. For tests.
+
+`POST /local/faults {"fault": "answer", "resource": "pods", "verb": "list", "code": 429, "retry_after": 2, "times": 3}`
+"""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+
+from infra.local.cluster.errors import ApiError, FieldError, invalid
+
+_REASONS: Mapping[int, str] = {
+    401: "Unauthorized",
+    403: "Forbidden",
+    404: "NotFound",
+    410: "Expired",
+    429: "TooManyRequests",
+    500: "InternalError",
+    503: "ServiceUnavailable",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """Which requests meet it, how often, and with what. Empty fields of the first four meet all."""
+
+    resource: str = ""
+    """As the path names it: a plural."""
+    verb: str = ""
+    """`list`, `watch`, or the HTTP method."""
+    continued: bool = False
+    """Only pages of a list after the first."""
+    unless: str = ""
+    """Spares what bears this Authorization header."""
+    times: int | None = None
+    """None: until it is healed."""
+    seconds: float = 0.0
+    """Waited for before the answer."""
+    code: int = 0
+    """0: the server answers itself, after the wait."""
+    message: str = ""
+    text: str | None = None
+    """The body; None: a metav1.Status of the message."""
+    retry_after: int = 0
+
+    def meets(self, request: Request) -> bool:
+        params = request.query_params
+        watches = params.get("watch") in {"1", "true", "True"}
+        verbs = (request.method, "watch" if watches else "list")
+        return (
+            (not self.resource or self.resource in request.url.path.split("/"))
+            and (not self.verb or self.verb in verbs)
+            and (not self.continued or "continue" in params)
+            and (not self.unless or request.headers.get("authorization") != self.unless)
+        )
+
+    def answer(self) -> Response:
+        headers = {"Retry-After": str(self.retry_after)} if self.retry_after else None
+        if self.text is not None:
+            return PlainTextResponse(self.text, self.code, headers)
+        status = ApiError(self.code, _REASONS.get(self.code, ""), self.message).status()
+        return JSONResponse(status, self.code, headers)
+
+
+class Faults:
+    """Those in force. The first that meets a request counts."""
+
+    def __init__(self) -> None:
+        self._faults: list[Fault] = []
+
+    def add(self, wish: Mapping[str, Any]) -> int:
+        """Put one in force. ApiError 422 for a field that does not exist."""
+        known = {field.name for field in fields(Fault)}
+        if unknown := sorted(set(wish) - known):
+            cause = FieldError(unknown[0], "FieldValueForbidden", "no such field of a fault")
+            raise invalid("Fault", "local", "", [cause])
+        self._faults.append(Fault(**wish))
+        return 0
+
+    def heal(self) -> int:
+        self._faults.clear()
+        return 0
+
+    async def answer(self, request: Request) -> Response | None:
+        """Wait and answer as a fault says; None: there is none, or it leaves the answer to the server."""
+        fault = next((fault for fault in self._faults if fault.meets(request)), None)
+        if fault is None:
+            return None
+        if fault.times is not None:
+            at = self._faults.index(fault)
+            self._faults[at : at + 1] = [replace(fault, times=fault.times - 1)] if fault.times > 1 else []
+        await asyncio.sleep(fault.seconds)
+        return fault.answer() if fault.code else None

@@ -1,0 +1,82 @@
+"""What befalls the VMs of a pool, and what passing time makes of it. Pure; times in seconds since 1970."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from google.cloud.container_v1 import NodePool
+
+from infra.local.gke.state import Ailment, Host, Pool, State
+
+
+def fall_ill(state: State, host: Host, ailment: Ailment, now: float) -> State:
+    return state.with_hosts(replace(host, ails=ailment, fell_ill=now))
+
+
+def heal(state: State, pool: str) -> State:
+    return state.with_hosts(*(replace(host, ails=None) for host in state.hosts_of(pool)))
+
+
+def preempt(state: State, pool: str, back: float | None, now: float) -> State:
+    """Tell all VMs of a pool that they stop, as a slice is taken away whole [doc:concepts/spot-vms, concepts/tpus].
+
+    They have `Pace.shutdown` for their pods. `back`: seconds after that in which their managed instance group gets
+    others under the same names; None: never.
+    """
+    stops = now + state.pace.shutdown
+    returns = None if back is None else stops + back + state.pace.join
+    told = (replace(host, stops=stops, returns=returns) for host in state.hosts_of(pool) if host.stops is None)
+    return state.with_hosts(*told)
+
+
+def plan_maintenance(state: State, pool: str, at: float) -> State:
+    """Announce when all VMs of a pool will be stopped and started elsewhere [skills gke-ai-troubleshooting]."""
+    return state.with_hosts(*(replace(host, maintenance=at) for host in state.hosts_of(pool)))
+
+
+def pass_time(state: State, now: float) -> State:
+    """Begin the maintenance that is due, then end the VMs whose time is over."""
+    for pool in {host.pool for host in state.hosts.values() if _is_due(host, now)}:
+        state = preempt(state, pool, state.pace.repair, now)
+    over = [host for host in state.hosts.values() if host.stops is not None and host.stops <= now]
+    return state.with_hosts(*map(_next_vm, over)) if over else state
+
+
+def _is_due(host: Host, now: float) -> bool:
+    return host.maintenance is not None and host.maintenance <= now and host.stops is None
+
+
+def _next_vm(host: Host) -> Host:
+    return replace(host, life=host.life + 1, boots=host.returns, ails=None, maintenance=None, stops=None, returns=None)
+
+
+def made_anew(state: State, pool: str, boots: float) -> State:
+    """Put other VMs under the same names, as a managed instance group does."""
+    return state.with_hosts(*(_next_vm(replace(host, returns=boots)) for host in state.hosts_of(pool)))
+
+
+def to_be_repaired(state: State, now: float) -> Iterator[Pool]:
+    """Find the running pools that GKE repairs by itself: a Node was not well for too long [doc:node-auto-repair]."""
+    for path in sorted({host.pool for host in state.hosts.values() if _repair_due(host, state) <= now}):
+        pool = state.pools[path]
+        running = pool.status in (NodePool.Status.RUNNING, NodePool.Status.RUNNING_WITH_ERROR)
+        if running and repairs_itself(pool, state) and state.running_on(path) is None:
+            yield pool
+
+
+def repairs_itself(pool: Pool, state: State) -> bool:
+    """Say whether auto-repair is on: as ordered, else wherever there is a release channel."""
+    if "management" in pool.spec:
+        return bool(pool.spec.management.auto_repair)
+    return state.clusters[pool.cluster].release_channel is not None
+
+
+def _repair_due(host: Host, state: State) -> float:
+    return float("inf") if host.ails is None else host.fell_ill + state.pace.unhealthy
+
+
+def milestones(state: State) -> Iterator[float]:
+    """List when time alone changes something about a VM."""
+    for host in state.hosts.values():
+        yield from (at for at in (host.maintenance, host.stops) if at is not None)
+        if host.ails is not None:
+            yield _repair_due(host, state)

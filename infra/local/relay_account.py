@@ -1,0 +1,66 @@
+"""What a cluster does for the relay's pod: its manifests applied, and its ServiceAccount's token in a file, kept fresh.
+
+The relay then may do locally what its role lets it do where it is deployed, and nothing else.
+"""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import kubernetes
+import yaml
+from kubernetes.client import ApiException
+from urllib3.exceptions import HTTPError
+
+from infra.local.addresses import Addresses
+from infra.local.cluster.kubeconfig import for_token_file, write_private
+from infra.local.scheduler import repeated
+
+logger = logging.getLogger(__name__)
+
+MANIFEST = Path(__file__).parents[1] / "kubernetes" / "relay.yaml"
+APPLIED = ("Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding")
+"""What is applied of it. The Deployment is left out: the stack itself runs the relay."""
+NAMESPACE, NAME = "tpu-slice-provisioner", "relay"
+_SECONDS = 3600
+_RENEW_EVERY = 0.8 * _SECONDS  # as k8s.io/kubernetes pkg/kubelet/token
+
+_client: Any = kubernetes.client  # untyped, although the package says otherwise
+_utils: Any = kubernetes.utils
+
+
+def manifests() -> list[dict[str, Any]]:
+    """Read what is applied."""
+    return [each for each in yaml.safe_load_all(MANIFEST.read_text()) if each["kind"] in APPLIED]
+
+
+@contextmanager
+def relay_account(addresses: Addresses, renew_every: float = _RENEW_EVERY) -> Iterator[None]:
+    """Apply the manifests, write the relay's kubeconfig, and renew its token (in seconds) until the block is left."""
+    # Past any proxy of the person who runs it.
+    settings = _client.Configuration(host=addresses.kubernetes, proxy="")
+    with _client.ApiClient(settings) as connection:
+        for manifest in manifests():
+            _utils.create_from_dict(connection, manifest)
+        core = _client.CoreV1Api(connection)
+
+        def renew() -> None:
+            try:
+                write_private(addresses.relay_token, _token(core))
+            except (ApiException, HTTPError) as error:
+                logger.warning("The relay's token was not renewed: %s", error)
+
+        write_private(addresses.relay_token, _token(core))
+        way = addresses.kubeconfig.read_text(encoding="utf-8")
+        write_private(addresses.relay_kubeconfig, for_token_file(way, addresses.relay_token))
+        with repeated(renew, renew_every):
+            yield
+
+
+def _token(core: Any) -> str:
+    spec = _client.V1TokenRequestSpec(audiences=[], expiration_seconds=_SECONDS)
+    request = _client.AuthenticationV1TokenRequest(spec=spec)
+    token: str = core.create_namespaced_service_account_token(NAME, NAMESPACE, request).status.token
+    return token

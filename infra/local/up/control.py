@@ -1,0 +1,69 @@
+"""Orders to a stack that is up, over HTTP on loopback.
+
+GET  /            {"parts": {NAME: how it stands}}
+POST /NAME/stop   /NAME/start   /NAME/kill
+"""
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from infra.local.processes import ProgramFailed
+from infra.local.up.keeper import Keeper, Order, UnknownPart
+
+ANSWER_SECONDS = 40.0
+
+
+@contextmanager
+def listening(keeper: Keeper) -> Iterator[str]:
+    """Take orders until the block is left; give the URL."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(keeper))
+    thread = threading.Thread(target=server.serve_forever, args=(0.1,), name="control", daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def answer(keeper: Keeper, method: str, path: str) -> tuple[int, dict[str, Any]]:
+    """Give HTTP status and JSON."""
+    if (method, path) == ("GET", "/"):
+        return 200, {"parts": keeper.standings()}
+    _, name, verb, *rest = (*path.split("/"), "", "")
+    try:
+        order = Order(verb)
+        if method != "POST" or any(rest):
+            raise UnknownPart(f"no such order: {method} {path}")
+        return 200, {"done": keeper.ask(order, name).result(ANSWER_SECONDS)}
+    except ValueError as error:
+        return 404, {"error": str(error)}
+    except (ProgramFailed, TimeoutError) as error:
+        return 500, {"error": str(error) or "no answer in time"}
+
+
+def _handler(keeper: Keeper) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        wbufsize = -1  # headers and body in one segment: two wait for a delayed ACK
+        timeout = 5
+
+        def _answer(self) -> None:
+            status, reply = answer(keeper, self.command, self.path)
+            data = json.dumps(reply).encode()
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        do_GET = do_POST = _answer  # noqa: N815 - BaseHTTPRequestHandler names them so
+
+        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class names it so
+            """Keep quiet: what was ordered is said by the keeper."""
+
+    return Handler

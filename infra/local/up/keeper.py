@@ -1,0 +1,156 @@
+"""Keeps every part of a stack running: what dies is started again, what is to be stopped stays down.
+
+Only the main thread starts programs (see `infra.local.processes`), so orders wait for its next round.
+"""
+
+import queue
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from enum import Enum
+
+from infra.local.processes import Child, Processes, Program, ProgramFailed
+
+ROUND_SECONDS = 0.5
+LONGEST_PAUSE = 30.0
+FORGOTTEN_AFTER = 60.0
+"""Seconds after which a start counts as a success: the next death is a first one again."""
+LARGEST_LOG = 32_000_000
+
+
+class Order(Enum):
+    STOP = "stop"
+    START = "start"
+    KILL = "kill"
+
+
+class UnknownPart(ValueError):
+    """There is no part of this name; the text has those there are."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Part:
+    """A part: its child while it runs; `due`, by the monotonic clock, when it is started again after it died."""
+
+    program: Program
+    child: Child | None
+    started: float
+    stopped: bool = False
+    deaths: int = 0
+    due: float | None = None
+
+    @property
+    def standing(self) -> str:
+        if self.child is not None:
+            return f"runs, pid {self.child.process.pid}"
+        return "stopped" if self.stopped else "died; is started again"
+
+
+@dataclass(slots=True, kw_only=True)
+class Keeper:
+    """`afterwards`: what to do once a part is up again, by its name: what it forgot is told it anew."""
+
+    processes: Processes
+    afterwards: Mapping[str, Callable[[], None]]
+    say: Callable[[str], None]
+    clock: Callable[[], float] = time.monotonic
+    parts: dict[str, Part] = field(default_factory=dict)
+    _orders: queue.SimpleQueue[tuple[Order, str, Future[str]]] = field(default_factory=queue.SimpleQueue)
+
+    def take_over(self) -> None:
+        """Keep what runs now."""
+        for child in self.processes.children():
+            self.parts[child.program.name] = Part(program=child.program, child=child, started=self.clock())
+
+    def ask(self, order: Order, name: str) -> Future[str]:
+        """Give an order, from any thread; done in the next round. UnknownPart where there is no such part."""
+        part = self._named(name)
+        outcome: Future[str] = Future()
+        self._orders.put((order, part.program.name, outcome))
+        return outcome
+
+    def standings(self) -> dict[str, str]:
+        return {name: part.standing for name, part in list(self.parts.items())}
+
+    def keep(self, rounds: Iterator[object]) -> None:
+        """Go on for as many rounds as there are; on an order, at once."""
+        for _ in rounds:
+            self._obey()
+            for part in self.parts.values():
+                self._look_after(part)
+
+    def _obey(self) -> None:
+        try:
+            order, name, outcome = self._orders.get(timeout=ROUND_SECONDS)
+        except queue.Empty:
+            return
+        try:
+            outcome.set_result(self._do(order, self.parts[name]))
+        except ProgramFailed as failure:
+            outcome.set_exception(failure)
+
+    def _do(self, order: Order, part: Part) -> str:
+        name = part.program.name
+        match order:
+            case Order.STOP:
+                part.stopped, part.due = True, None
+                self._down(part)
+            case Order.START if part.child is None:
+                part.stopped = False
+                self._up(part)
+            case Order.KILL if part.child is not None:
+                part.child.process.kill()
+                part.child.ended(within=ROUND_SECONDS)
+                return f"{name} is killed; it is started again"
+            case _:
+                pass
+        return f"{name}: {part.standing}"
+
+    def _look_after(self, part: Part) -> None:
+        now = self.clock()
+        if part.child is not None and part.child.ended():
+            part.deaths = 1 if now - part.started > FORGOTTEN_AFTER else part.deaths + 1
+            pause = min(LONGEST_PAUSE, 0.5 * 2 ** (part.deaths - 1))
+            part.due = now + pause
+            self.say(f"{part.program.name} died; it is started again in {pause:.0f} s: see {part.child.log}.1")
+            self._down(part)
+        if part.due is not None and now >= part.due:
+            self._try_up(part)
+        if part.child is not None:
+            _cut(part.child)
+
+    def _try_up(self, part: Part) -> None:
+        try:
+            self._up(part)
+        except ProgramFailed as failure:
+            self.say(str(failure))
+            part.deaths += 1
+            part.due = self.clock() + LONGEST_PAUSE
+            self._down(part)
+
+    def _up(self, part: Part) -> None:
+        part.due = None
+        (part.child,) = self.processes.start(part.program)
+        part.started = self.clock()
+        self.processes.wait_until_ready(part.child)
+        if part.program.name in self.afterwards:
+            self.afterwards[part.program.name]()
+        self.say(f"{part.program.name} is up again")
+
+    def _down(self, part: Part) -> None:
+        if part.child is not None:
+            child, part.child = part.child, None
+            self.processes.end(child)
+
+    def _named(self, name: str) -> Part:
+        for full in (name, f"function-{name}"):
+            if full in self.parts:
+                return self.parts[full]
+        raise UnknownPart(f'there is no part "{name}": {", ".join(self.parts)}')
+
+
+def _cut(child: Child) -> None:
+    """Empty a log that grew too large: it is written by appending."""
+    if child.log.stat().st_size > LARGEST_LOG:
+        child.log.write_bytes(b"")

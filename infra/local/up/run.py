@@ -1,0 +1,105 @@
+"""`python -m infra.local up`: the whole stack, until Ctrl-C."""
+
+import itertools
+import os
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from infra.local import messaging
+from infra.local.addresses import Addresses
+from infra.local.prerequisites import PrerequisitesMissing, find, require
+from infra.local.processes import ProgramFailed
+from infra.local.settings import seed
+from infra.local.stack import Plan, Stack, running
+from infra.local.up import note
+from infra.local.up.control import listening
+from infra.local.up.keeper import Keeper
+from infra.local.up.log_lines import Logs
+
+NOT_INSTALLED, FAILED, INTERRUPTED = 2, 1, 130
+
+WELCOME = """\
+Everything runs. GKE and the Kubernetes cluster are simulated: what takes minutes there takes seconds here.
+
+In another terminal:
+{exports}
+
+  kubectl apply -f examples/v5e.yaml                  a JobSet
+  kubectl get jobsets,pods,nodes                      what became of it
+  kubectl describe jobset NAME                        why it waits
+  .venv/bin/slices list --watch                       the slices, .venv/bin/slices --help
+
+Make trouble:
+  {local} stockout --zone us-central2-b --for 5m
+  {local} quota|slow|api-errors 10%                    --help of each says more
+  {local} break-host|heal|preempt|maintain|repair [POOL]
+  {local} relay stop|start
+  {local} kill receive|reconcile|sweep|relay|...
+  {local} clear                                        the end of ordered trouble
+Look:
+  {local} status
+  {local} logs [-f] [PART ...]                         all parts in one place; files in {logs}
+
+Ctrl-C ends it. What the parts say:
+"""
+
+
+def up(state: Path) -> int:
+    """Keep a stack up until Ctrl-C; logs, kubeconfig and the note for the buttons go below `state`."""
+    try:
+        require(find(os.environ))
+        say("Starting: emulators, cluster, GKE, functions, relay ...")
+        with running(Plan(state=state), seed) as stack:
+            _keep(stack, state)
+    except PrerequisitesMissing as problem:
+        print(problem, file=sys.stderr)
+        return NOT_INSTALLED
+    except ProgramFailed as problem:
+        print(problem, file=sys.stderr)
+        return FAILED
+    except KeyboardInterrupt:
+        print("\nEvery process was ended.", file=sys.stderr)
+        return INTERRUPTED
+    finally:
+        note.forget(state)
+    return FAILED
+
+
+def _keep(stack: Stack, state: Path) -> None:
+    keeper = Keeper(processes=stack.processes, afterwards=afterwards(stack.addresses), say=say)
+    keeper.take_over()
+    with listening(keeper) as control:
+        where = noted(stack.addresses, control, state)
+        where.write(state)
+        say(welcome(where))
+        logs = Logs(state / "logs")
+        threading.Thread(target=logs.follow, args=(say,), name="logs", daemon=True).start()
+        keeper.keep(itertools.count())
+
+
+def afterwards(addresses: Addresses) -> dict[str, Callable[[], None]]:
+    """Give what the emulators must be told when they come back: they remember nothing."""
+    table = messaging.read().of_cluster(addresses.cluster_id)
+    return {"pubsub": lambda: messaging.create(table, addresses), "firestore": lambda: seed(addresses)}
+
+
+def noted(addresses: Addresses, control: str, state: Path) -> note.Note:
+    return note.Note(
+        control=control,
+        gke=addresses.buttons,
+        kubernetes=addresses.kubernetes,
+        cluster=addresses.cluster_path,
+        environment=addresses.environment(),
+        logs=str(state / "logs"),
+    )
+
+
+def welcome(where: note.Note) -> str:
+    exports = "\n".join(f"  export {name}={value}" for name, value in where.environment.items())
+    return WELCOME.format(exports=exports, local=".venv/bin/python -m infra.local", logs=where.logs)
+
+
+def say(line: str) -> None:
+    print(line, flush=True)

@@ -1,0 +1,183 @@
+"""The verbs that are given to a stack that is up, from another terminal."""
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError, URLError
+from urllib.request import ProxyHandler, Request, build_opener
+
+from infra.local.up import trouble
+from infra.local.up.log_lines import Logs
+from infra.local.up.note import Note, NothingUp
+from infra.local.up.trouble import Press
+
+OPENER = build_opener(ProxyHandler({}))
+REFUSED, NO_STACK = 1, 2
+
+Verb = Callable[[argparse.Namespace, Note], None]
+
+
+class Refused(Exception):
+    """A button said no; the text says why."""
+
+
+def add(verbs: Any) -> None:
+    """Add the verbs to a parser's subparsers."""
+    _faults(verbs)
+    _hosts(verbs)
+    _parts(verbs)
+    _looks(verbs)
+
+
+def run(verb: Verb, asked: argparse.Namespace, state: Path) -> int:
+    """Do it; give the exit code."""
+    try:
+        verb(asked, Note.read(state))
+    except NothingUp as nothing:
+        print(nothing, file=sys.stderr)
+        return NO_STACK
+    except Refused as no:
+        print(no, file=sys.stderr)
+        return REFUSED
+    return 0
+
+
+def pressed(press: Press) -> dict[str, Any]:
+    """Press, and give what is answered."""
+    data = None if press.body is None else json.dumps(press.body).encode()
+    try:
+        with OPENER.open(Request(press.url, data, method=press.method), timeout=60) as said:  # noqa: S310 - our own URL
+            answer: dict[str, Any] = json.loads(said.read())
+            return answer
+    except HTTPError as error:
+        raise Refused(_why(error)) from error
+    except (URLError, OSError) as error:
+        raise Refused(f"{press.url} does not answer: is the stack still up? {error}") from error
+
+
+def _why(error: HTTPError) -> str:
+    try:
+        said = json.loads(error.read())
+    except ValueError:
+        return str(error)
+    return str(said.get("error") or said.get("message") or said)
+
+
+def _faults(verbs: Any) -> None:
+    for kind, what in (
+        ("stockout", "the zone has no hosts to give"),
+        ("quota", "the project's quota is used up"),
+        ("slow", "creations take longer"),
+    ):
+        parser = verbs.add_parser(kind, help=what)
+        parser.add_argument("--zone", help="only in this zone")
+        parser.add_argument("--pools", default=".*", metavar="REGEX", help="only node pools of such names")
+        parser.add_argument("--for", dest="lasting", type=trouble.seconds, metavar="TIME", help="90s, 5m, 1h")
+        parser.add_argument("--times", type=int, default=1, help="so many creations, where no time is given")
+        if kind == "slow":
+            parser.add_argument("--seconds", dest="longer", type=float, default=60.0, help="how much longer")
+        parser.set_defaults(verb=_ordering(kind))
+    parser = verbs.add_parser("api-errors", help="a share of the calls to an API fails")
+    parser.add_argument("share", type=trouble.share, metavar="SHARE", help="10%%")
+    parser.add_argument("--of", choices=["gke", "kubernetes"], default="gke")
+    parser.add_argument("--for", dest="lasting", type=trouble.seconds, metavar="TIME", default=300.0, help="else 5m")
+    parser.set_defaults(verb=_api_errors)
+    parser = verbs.add_parser("clear", help="end all trouble that was ordered from GKE")
+    parser.set_defaults(verb=_clear)
+
+
+def _ordering(kind: str) -> Verb:
+    def order(asked: argparse.Namespace, where: Note) -> None:
+        pressed(trouble.fault(kind, asked, where))
+        lasts = f"for {asked.lasting:.0f} s" if asked.lasting else f"for the next {asked.times}"
+        print(f"{kind} {lasts}, of node pools {asked.pools} in {asked.zone or 'every zone'}")
+
+    return order
+
+
+def _api_errors(asked: argparse.Namespace, where: Note) -> None:
+    pressed(trouble.api_errors(asked, where))
+    print(f"{asked.share:.0%} of the calls to {asked.of} fail for {asked.lasting:.0f} s")
+
+
+def _clear(_: argparse.Namespace, where: Note) -> None:
+    for press in trouble.clear(where):
+        pressed(press)
+    print("what was ordered is over")
+
+
+def _hosts(verbs: Any) -> None:
+    for name, verb, what in (
+        ("break-host", "break", "one host of a slice goes NotReady"),
+        ("heal", "heal", "its hosts are Ready again"),
+        ("preempt", "preempt", "a slice's hosts get notice, are taken away, and come anew"),
+        ("maintain", "maintain", "the same, announced as maintenance ten seconds before"),
+        ("repair", "repair", "GKE repairs a slice"),
+    ):
+        parser = verbs.add_parser(name, help=what)
+        parser.add_argument("pool", nargs="?", metavar="POOL", help="else the first there is")
+        parser.set_defaults(verb=_pressing_on_hosts(verb))
+
+
+def _pressing_on_hosts(verb: str) -> Verb:
+    def press(asked: argparse.Namespace, where: Note) -> None:
+        pool = asked.pool or _first_pool(where)
+        pressed(trouble.on_hosts(verb, pool, where))
+        print(f"{verb}: {pool}")
+
+    return press
+
+
+def _first_pool(where: Note) -> str:
+    pools = pressed(Press(f"{where.gke}/pools"))["pools"]
+    if not pools:
+        raise Refused("there is no node pool: `kubectl apply -f examples/v5e.yaml` makes some")
+    return str(pools[0]["name"])
+
+
+def _parts(verbs: Any) -> None:
+    parser = verbs.add_parser("relay", help="stop or start the relay")
+    parser.add_argument("order", choices=["stop", "start"])
+    parser.set_defaults(verb=lambda asked, where: _order(asked.order, "relay", where))
+    parser = verbs.add_parser("kill", help="kill a part (SIGKILL); it is started again")
+    parser.add_argument("part", metavar="PART", help="receive, reconcile, sweep, relay, pubsub, firestore, ...")
+    parser.set_defaults(verb=lambda asked, where: _order("kill", asked.part, where))
+
+
+def _order(verb: str, part: str, where: Note) -> None:
+    print(pressed(trouble.on_part(verb, part, where))["done"])
+
+
+def _looks(verbs: Any) -> None:
+    parser = verbs.add_parser("status", help="how each part stands, and what trouble is ordered")
+    parser.set_defaults(verb=_status)
+    parser = verbs.add_parser("env", help="the environment for clients: eval $(python -m infra.local env)")
+    parser.set_defaults(verb=_environment)
+    parser = verbs.add_parser("logs", help="the logs of all parts in one place")
+    parser.add_argument("parts", nargs="*", metavar="PART")
+    parser.add_argument("-f", "--follow", action="store_true")
+    parser.add_argument("--everything", action="store_true", help="every line and every field")
+    parser.set_defaults(verb=_logs)
+
+
+def _status(_: argparse.Namespace, where: Note) -> None:
+    for name, standing in pressed(Press(f"{where.control}/"))["parts"].items():
+        print(f"{name:<20} {standing}")
+    for fault in pressed(Press(f"{where.gke}/faults"))["faults"]:
+        print(f"trouble              {fault}")
+
+
+def _environment(_: argparse.Namespace, where: Note) -> None:
+    for name, value in where.environment.items():
+        print(f"export {name}={value}")
+
+
+def _logs(asked: argparse.Namespace, where: Note) -> None:
+    logs = Logs(Path(where.logs), frozenset(asked.parts), asked.everything)
+    if asked.follow:
+        logs.follow(lambda line: print(line, flush=True))
+    for line in sorted(logs.news()):
+        print(line)

@@ -1,0 +1,95 @@
+"""What the local stack does for the relay's pod, on a local cluster."""
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import kubernetes
+import pytest
+
+from infra.local.addresses import Addresses
+from infra.local.relay_account import NAME, NAMESPACE, relay_account
+from tests.local.cluster.served import Served, serving
+
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(60)]
+
+client: Any = kubernetes.client  # untyped, although the package says otherwise
+config: Any = kubernetes.config
+PATIENCE = 10.0
+
+
+def until(holds: Callable[[], bool], what: str) -> None:
+    """Wait for a condition, with a deadline."""
+    end = time.monotonic() + PATIENCE
+    while not holds():
+        assert time.monotonic() < end, what
+        time.sleep(0.02)
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[Served]:
+    with serving(tmp_path, "--no-controllers") as one:
+        yield one
+
+
+def addresses(served: Served) -> Addresses:
+    return Addresses(
+        project="unused",
+        location="unused",
+        cluster_id="demo",
+        pubsub="unused",
+        firestore="unused",
+        gke="unused",
+        kubernetes=served.address,
+        buttons="unused",
+        functions={},
+        kubeconfig=served.kubeconfig,
+    )
+
+
+def who(kubeconfig: Path) -> str:
+    """As whom a kubeconfig speaks."""
+    with config.new_client_from_config(str(kubeconfig)) as connection:
+        review = client.AuthenticationV1Api(connection).create_self_subject_review(client.V1SelfSubjectReview())
+        name: str = review.status.user_info.username
+        connection.rest_client.pool_manager.clear()
+    return name
+
+
+def test_the_relay_speaks_as_its_service_account(served: Served) -> None:
+    where = addresses(served)
+    with relay_account(where):
+        assert who(where.relay_kubeconfig) == f"system:serviceaccount:{NAMESPACE}:{NAME}"
+        assert who(where.kubeconfig) == "kubernetes-admin"
+        assert where.relay_token.stat().st_mode & 0o077 == 0
+
+
+def test_the_relay_may_there_what_its_role_says(served: Served) -> None:
+    where = addresses(served)
+    with relay_account(where):
+        listed = served.kubectl("auth", "can-i", "--list", "--as", f"system:serviceaccount:{NAMESPACE}:{NAME}").out
+    rows = {row[0]: row[-1] for row in (line.split(maxsplit=1) for line in listed.splitlines()) if row}
+    assert rows["jobsets.jobset.x-k8s.io"].endswith("[get list watch]")
+    assert rows["persistentvolumes"].endswith("[get]")
+    assert "secrets" not in rows
+
+
+def test_its_token_is_renewed(served: Served) -> None:
+    where = addresses(served)
+    with relay_account(where, renew_every=0.1):
+        first = where.relay_token.read_text()
+        until(lambda: where.relay_token.read_text() != first, "another token")
+        assert who(where.relay_kubeconfig) == f"system:serviceaccount:{NAMESPACE}:{NAME}"
+
+
+def test_a_token_that_cannot_be_renewed_now_is_renewed_later(served: Served, caplog: pytest.LogCaptureFixture) -> None:
+    where = addresses(served)
+    account = ("serviceaccount", NAME, "--namespace", NAMESPACE)
+    with relay_account(where, renew_every=0.1):
+        served.kubectl("delete", *account)
+        until(lambda: "The relay's token was not renewed" in caplog.text, "a warning")
+        served.kubectl("create", *account)
+        before = where.relay_token.read_text()
+        until(lambda: where.relay_token.read_text() != before, "another token")
+        assert who(where.relay_kubeconfig) == f"system:serviceaccount:{NAMESPACE}:{NAME}"

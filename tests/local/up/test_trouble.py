@@ -1,0 +1,69 @@
+"""What the buttons ask for, as requests."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from infra.local.up import trouble
+from infra.local.up.note import Note, NothingUp, forget
+from infra.local.up.trouble import Press, seconds, share
+
+WHERE = Note(
+    control="http://c",
+    gke="http://g",
+    kubernetes="http://k",
+    cluster="p",
+    environment={"CLUSTER": "demo"},
+    logs="/logs",
+)
+
+
+def asked(**options: Any) -> argparse.Namespace:
+    return argparse.Namespace(**{"zone": None, "pools": ".*", "lasting": None, "times": 1, **options})
+
+
+@pytest.mark.parametrize(("text", "amount"), [("90s", 90), ("5m", 300), ("1h", 3600), ("0.5m", 30)])
+def test_a_time_is_read(text: str, amount: float) -> None:
+    assert seconds(text) == amount
+
+
+@pytest.mark.parametrize("text", ["5", "m", "5 m", "-5m", "5d"])
+def test_what_is_no_time_is_refused_with_an_example(text: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError, match="write 90s, 5m or 1h"):
+        seconds(text)
+
+
+@pytest.mark.parametrize("text", ["0%", "101%", "10", "x%"])
+def test_what_is_no_share_is_refused_with_an_example(text: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError, match="write 10%"):
+        share(text)
+
+
+def test_a_stockout_lasts_for_a_time_or_for_a_number_of_creations() -> None:
+    for_a_time = trouble.fault("stockout", asked(lasting=300.0, zone="z"), WHERE)
+    assert for_a_time == Press(
+        "http://g/faults", "POST", {"kind": "stockout", "pools": ".*", "zone": "z", "for": 300.0}
+    )
+    assert trouble.fault("stockout", asked(times=2), WHERE).body == {
+        "kind": "stockout",
+        "pools": ".*",
+        "zone": None,
+        "times": 2,
+    }
+
+
+def test_a_share_of_the_calls_fails_at_gke_or_at_the_api_server() -> None:
+    of_gke = trouble.api_errors(asked(share=0.1, of="gke", lasting=60.0), WHERE)
+    assert (of_gke.url, of_gke.body and of_gke.body["share"]) == ("http://g/faults", 0.1)
+    of_kubernetes = trouble.api_errors(asked(share=0.1, of="kubernetes", lasting=60.0), WHERE)
+    assert of_kubernetes.url == "http://k/local/faults"
+
+
+def test_a_stack_is_found_by_the_note_it_left(tmp_path: Path) -> None:
+    WHERE.write(tmp_path)
+    assert Note.read(tmp_path) == WHERE
+    forget(tmp_path)
+    with pytest.raises(NothingUp, match="start one with `make local`"):
+        Note.read(tmp_path)
