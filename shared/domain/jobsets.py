@@ -37,7 +37,7 @@ class Wait:
     says: str
     """What for; names the zone, the quota, the limit, the place in line."""
     since: datetime
-    """Since when the one has waited that waits longest."""
+    """Since when the one that waits longest has not served."""
     until: datetime | None
     """When the next try is; None: not known."""
     remedy: str

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from itertools import pairwise
 
 from shared.domain.decisions import Reason
 from shared.domain.facts import JobSetState
@@ -94,7 +95,7 @@ def report(jobset: JobSetRecord, slices: Iterable[SliceRecord], line: Line, now:
     outlook = _outlook(records, waits) if active else _idle(jobset, waits)
     return Report(
         outlook=outlook,
-        sentence=_sentence(jobset, outlook, len(records), ready, waits),
+        sentence=_sentence(jobset, (outlook, len(records), ready, waits), now),
         wanted=len(records),
         ready=ready,
         waits=waits,
@@ -165,12 +166,13 @@ def _idle(jobset: JobSetRecord, waits: Sequence[Wait]) -> Outlook:
     return Outlook.NOT_WANTED if jobset.state is JobSetState.SUSPENDED else Outlook.RETURNED
 
 
-def _sentence(jobset: JobSetRecord, outlook: Outlook, wanted: int, ready: int, waits: Sequence[Wait]) -> str:
+def _sentence(jobset: JobSetRecord, found: tuple[Outlook, int, int, Sequence[Wait]], now: datetime) -> str:
+    outlook, wanted, ready, waits = found
     if jobset.state is JobSetState.ACTIVE:
         if outlook is Outlook.NOT_WANTED:
             return "No leader pod of it waits for hosts: nothing is asked of the provisioner."
         remedy = f" {waits[0].remedy}" if waits and waits[0].remedy else ""
-        return "; ".join([f"{ready} of {wanted} slices ready", *_told(waits)]) + f".{remedy}"
+        return "; ".join([f"{ready} of {wanted} slices ready", *_told(waits, now)]) + f".{remedy}"
     left = sum(wait.count for wait in waits)
     returning = [f"{left} of {wanted} slices are being given back"] if left else []
     if jobset.state is not JobSetState.SUSPENDED:
@@ -179,12 +181,25 @@ def _sentence(jobset: JobSetRecord, outlook: Outlook, wanted: int, ready: int, w
     return "; ".join([f"It is suspended{queue}", *returning, "slices are bought once it is resumed"]) + "."
 
 
-def _told(waits: Sequence[Wait]) -> Iterator[str]:
+def _waiting_since(record: SliceRecord) -> datetime:
+    """Say since when a slice has not served, as far back as its history goes."""
+    since = record.created_at if record.turns <= len(record.transitions) else record.transitions[0].at
+    for before, after in pairwise(record.transitions):
+        if before.phase in {Phase.READY, Phase.GONE} and after.phase is not before.phase:
+            since = after.at
+    return since
+
+
+def _told(waits: Sequence[Wait], now: datetime) -> Iterator[str]:
     for wait in waits[:_IN_A_SENTENCE]:
-        next_try = f", next try {wait.until:%H:%M} UTC" if wait.until else ""
-        yield f"{_names(wait)}: {shortened(wait.says, _LONGEST)}{next_try}"
+        next_try = f", next try {_clock(wait.until, now)}" if wait.until else ""
+        yield f"{_names(wait)} since {_clock(wait.since, now)}: {shortened(wait.says, _LONGEST)}{next_try}"
     if others := sum(wait.count for wait in waits[_IN_A_SENTENCE:]):
         yield f"{others} more wait for other things"
+
+
+def _clock(at: datetime, now: datetime) -> str:
+    return f"{at:%H:%M} UTC" if at.date() == now.date() else f"{at:%Y-%m-%d %H:%M} UTC"
 
 
 def _names(wait: Wait) -> str:
@@ -211,7 +226,7 @@ def _waits(records: Iterable[SliceRecord], line: Line) -> tuple[Wait, ...]:
             jobs=tuple(record.job.job_name for record in group[:MOST_NAMED]),
             count=len(group),
             says=says,
-            since=min(record.since for record in group),
+            since=min(_waiting_since(record) for record in group),
             until=min((record.retry_at for record in group if record.retry_at is not None), default=None),
             remedy=remedy,
         )

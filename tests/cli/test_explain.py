@@ -8,6 +8,7 @@ from shared.domain.facts import JobSetChanged, JobSetState
 from tests.builders import CLUSTER
 from tests.cli.stage import Stage, out_of_stock, serving
 
+WHO = "gemma-slice-0 since 12:00 UTC"
 OUT_OF_STOCK = "us-central2-b is out of tpu-v5-lite-podslice 4x4"
 REMEDY = "It is tried again by itself. Another zone, a smaller topology, spot or a reservation may be had sooner."
 
@@ -27,7 +28,7 @@ def test_a_jobset_is_explained_before_its_slices(stage: Stage) -> None:
     lines = stage.said("explain", "research/gemma").splitlines()
     assert lines[:6] == [
         "research/gemma",
-        f"SlicesWaiting for 0 s: 0 of 1 slices ready; gemma-slice-0: {OUT_OF_STOCK}, next try 12:01 UTC. {REMEDY}",
+        f"SlicesWaiting for 0 s: 0 of 1 slices ready; {WHO}: {OUT_OF_STOCK}, next try 12:01 UTC. {REMEDY}",
         f"  1 x WAITING, Stockout, since 12:00:00 UTC: {OUT_OF_STOCK}",
         "    Jobs: gemma-slice-0",
         "    Next try: in 1 min (12:01:00 UTC)",

@@ -47,19 +47,39 @@ def out_of_stock(index: int, **changes: Any) -> SliceRecord:
 def test_the_sentence_counts_what_is_ready_and_says_what_the_rest_waits_for_and_until_when() -> None:
     made = report(a_jobset(), [ready(0), ready(1), out_of_stock(2), ready(3)], Line(), NOW)
     assert made.sentence == (
-        "3 of 4 slices ready; llama-slice-2: us-central2-b is out of tpu-v5-lite-podslice 4x4, next try 12:03 UTC. "
+        "3 of 4 slices ready; llama-slice-2 since 12:00 UTC: us-central2-b is out of tpu-v5-lite-podslice 4x4, "
+        "next try 12:03 UTC. "
         "It is tried again by itself. Another zone, a smaller topology, spot or a reservation may be had sooner."
     )
     assert (made.outlook, made.wanted, made.ready) == (Outlook.WAITING, 4, 3)
 
 
 def test_slices_that_wait_for_the_same_are_one_wait_since_the_first_and_until_the_next_try() -> None:
-    slices = [out_of_stock(i, since=NOW - i * MINUTE, retry_at=NOW + i * MINUTE) for i in range(1, 31)]
+    slices = [out_of_stock(i, created_at=NOW - i * MINUTE, retry_at=NOW + i * MINUTE) for i in range(1, 31)]
     (wait,) = report(a_jobset(), slices, Line(), NOW).waits
     assert (wait.count, len(wait.jobs)) == (30, MOST_NAMED)
     assert (wait.since, wait.until) == (NOW - 30 * MINUTE, NOW + MINUTE)
     sentence = report(a_jobset(), slices, Line(), NOW).sentence
-    assert "llama-slice-1, llama-slice-2, llama-slice-3 and 27 more: us-central2-b is out of" in sentence
+    assert (
+        "llama-slice-1, llama-slice-2, llama-slice-3 and 27 more since 11:30 UTC: us-central2-b is out of" in sentence
+    )
+
+
+def test_a_slice_waits_since_it_last_served_however_often_it_was_tried_meanwhile() -> None:
+    turns = [
+        (Phase.PROVISIONING, Reason.CREATING),
+        (Phase.READY, Reason.READY),
+        (Phase.PROVISIONING, Reason.HOSTS_LOST),
+        (Phase.WAITING, Reason.STOCKOUT),
+        (Phase.PROVISIONING, Reason.CREATING),
+        (Phase.WAITING, Reason.STOCKOUT),
+    ]
+    record = a_record()
+    for minute, (phase, reason) in enumerate(turns):
+        record = record.turned(NOW + minute * MINUTE, phase, reason, "Said.")
+    (wait,) = report(a_jobset(), [record], Line(), NOW + timedelta(days=1)).waits
+    assert wait.since == NOW + 2 * MINUTE
+    assert " since 2026-03-01 12:02 UTC: " in report(a_jobset(), [record], Line(), NOW + timedelta(days=1)).sentence
 
 
 def test_the_worst_comes_first() -> None:

@@ -59,17 +59,20 @@ def queued_by_kueue(world: World) -> LiveJobSet:
 STORIES = {
     "out of stock": (
         refused_with(FailureKind.STOCKOUT),
-        "0 of 1 slices ready; llama-slice-0: us-central2-b is out of tpu-v5-lite-podslice 4x4, next try 12:01 UTC. ",
+        (
+            "0 of 1 slices ready; llama-slice-0 since 12:00 UTC: us-central2-b is out of tpu-v5-lite-podslice 4x4, "
+            "next try 12:01 UTC. "
+        ),
     ),
     "quota": (
         refused_with(FailureKind.QUOTA),
-        "llama-slice-0: the project's quota allows no more tpu-v5-lite-podslice",
+        "llama-slice-0 since 12:00 UTC: the project's quota allows no more tpu-v5-lite-podslice",
     ),
     "settings of GKE": (refused_with(FailureKind.CONFIGURATION), "GKE refused the node pool for its settings"),
     "operations": (many, "in line for its creation, number 1, while 5 run"),
     "policy": (not_allowed, "capacity"),
     "Kueue": (queued_by_kueue, 'It is suspended by Kueue, in the queue "team-a": its Workload says why;'),
-    "on its way": (wanted, "0 of 1 slices ready; llama-slice-0: ordered from GKE. Nothing to do"),
+    "on its way": (wanted, "0 of 1 slices ready; llama-slice-0 since 12:00 UTC: ordered from GKE. Nothing to do"),
 }
 
 

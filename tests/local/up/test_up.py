@@ -91,7 +91,7 @@ def test_a_jobset_that_waits_says_why_and_goes_on_when_the_trouble_is_over(termi
     terminal.local("stockout", "--zone", "us-central2-b", "--for", "1h")
     terminal.kubectl("apply", "-f", str(REPOSITORY / "examples" / "v5e.yaml"))
     described = terminal.until(lambda: terminal.kubectl("describe", "jobset", "v5e"), "SlicesWaiting")
-    assert "v5e-workers-0: us-central2-b is out of tpu-v5-lite-podslice 4x4, next try" in described
+    assert "UTC: us-central2-b is out of tpu-v5-lite-podslice 4x4, next try" in described
     assert "jobset.reported" in terminal.local("logs", "sweep")
     assert "what was ordered is over" in terminal.local("clear")
     terminal.until(lambda: terminal.kubectl("get", "events"), "1 of 1 slices ready.")

@@ -10,6 +10,7 @@ from shared.domain.facts import HostsChanged, LeaderBound, SlicesWanted
 from tests.local.cluster.served import Served, serving
 from tests.relay.attack.bed import press
 from tests.relay.attack.stage import Gate, running
+from tests.relay.objects import Json
 from tests.relay.test_relay import Stage, host, workload
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(120)]
@@ -29,6 +30,14 @@ def quiet(tmp_path: Path) -> Iterator[Served]:
     """An API server in which nothing happens by itself."""
     with serving(tmp_path, "--no-controllers", "--bookmark-seconds", "0.5") as served:
         yield served
+
+
+def elsewhere() -> Json:
+    """A JobSet that fits on none of the hosts there are."""
+    made = workload(name="gemma")
+    pods = made["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]
+    pods["nodeSelector"] |= {"cloud.google.com/gke-tpu-topology": "4x4x4"}
+    return made
 
 
 def test_two_relays_at_once_say_the_same_and_one_is_enough(stage: Stage) -> None:
@@ -54,13 +63,12 @@ def test_what_is_still_true_is_said_again_after_a_kill(stage: Stage) -> None:
         stage.apply(*(host(number) for number in range(4)))
         stage.until(LeaderBound, lambda fact: fact.bound)
         first.kill()
-    stage.apply(workload(name="gemma"))
+    stage.apply(elsewhere())
     stage.forget()
     with running(stage.served, stage.project):
         assert stage.until(HostsChanged, lambda fact: fact.usable == 4).joined == 4
         assert stage.until(LeaderBound, lambda fact: fact.bound).occupant.jobset_uid == uid
-        stage.until(SlicesWanted, lambda fact: fact.jobset.uid == uid and len(fact.waiting) == 1)
-        stage.until(SlicesWanted, lambda fact: fact.jobset.name == "gemma")
+        stage.until(SlicesWanted, lambda fact: fact.jobset.name == "gemma" and len(fact.waiting) == 2)
 
 
 def test_while_pubsub_is_away_the_relay_is_not_ready_and_then_says_how_things_are(stage: Stage) -> None:
