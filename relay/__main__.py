@@ -27,7 +27,6 @@ from relay.journal import noted
 from relay.ledger import Ledger
 from relay.own_nodes import Marks
 from relay.probes import Probes
-from relay.publisher import connect_publisher
 from relay.refusals import rising_pause
 from relay.report import Outbox
 from relay.service import Service
@@ -37,7 +36,7 @@ from relay.tpu_provisioner import Neighbour
 from relay.watch import Patience, Watch
 from shared.adapters import logs
 from shared.adapters.clock import SystemClock
-from shared.adapters.pubsub import publish
+from shared.adapters.pubsub import connect_publisher, publish
 from shared.adapters.subscription import Subscription
 
 _log = structlog.get_logger()

@@ -126,7 +126,8 @@ def local_gke(plan: Plan, addresses: Addresses) -> Program:
 def local_relay(plan: Plan, addresses: Addresses) -> Program:
     """Start the relay itself, ready when its watches are in place; it may do what its own role allows."""
     program = _module("relay", ("relay",), "ready", plan, addresses)
-    return replace(program, environment={**program.environment, "KUBECONFIG": str(addresses.relay_kubeconfig)})
+    own = {"KUBECONFIG": str(addresses.relay_kubeconfig), "PROBE_PORT": "0"}
+    return replace(program, environment={**program.environment, **own})
 
 
 def _module(name: str, arguments: tuple[str, ...], said: str, plan: Plan, addresses: Addresses) -> Program:

@@ -6,7 +6,9 @@ from collections.abc import Collection, Iterable
 from concurrent import futures
 from typing import Protocol
 
-from google.cloud.pubsub_v1 import PublisherClient
+from google.api_core import exceptions
+from google.api_core.retry import Retry, if_exception_type
+from google.cloud.pubsub_v1 import PublisherClient, types
 
 from shared.domain.facts import Question
 from shared.domain.slices import ClusterId, SliceId
@@ -17,6 +19,18 @@ NUDGES = "nudges"
 SLICE_UPDATES = "slice-updates"
 PATIENCE = 20.0
 """Seconds within which everything that is said must be taken."""
+
+
+_MAY_COME_RIGHT = if_exception_type(
+    exceptions.Aborted,
+    exceptions.Cancelled,
+    exceptions.DeadlineExceeded,
+    exceptions.InternalServerError,
+    exceptions.ResourceExhausted,
+    exceptions.ServiceUnavailable,
+    exceptions.Unknown,
+)
+"""What the client itself tries again to publish (google.pubsub.v1.Publisher)."""
 
 
 class Publisher(Protocol):
@@ -49,9 +63,14 @@ class PubSubBus:
         publish(self._publisher, f"projects/{self._project}/topics/{topic}", messages, self._patience)
 
 
-def connect_publisher() -> Publisher:
-    """Open the client; PUBSUB_EMULATOR_HOST leads it elsewhere."""
-    client: Publisher = PublisherClient()
+def connect_publisher(patience: float = PATIENCE) -> Publisher:
+    """Open a client that gives a message up when we do; PUBSUB_EMULATOR_HOST leads it elsewhere.
+
+    Left to itself it keeps each message for ten minutes: while Pub/Sub is away it would pile up every try of ours, and
+    when Pub/Sub is back say them all, the outdated ones too.
+    """
+    retry = Retry(predicate=_MAY_COME_RIGHT, initial=0.1, maximum=patience / 2, timeout=patience)
+    client: Publisher = PublisherClient(publisher_options=types.PublisherOptions(retry=retry, timeout=patience))
     return client
 
 

@@ -55,7 +55,7 @@ class Subscription:
                 except GoogleAPICallError as error:
                     failures += 1
                     _log.warning("subscription-broke", subscription=self._path, why=str(error))
-                self._stopping.wait(min(LONGEST_PAUSE, 0.5 * 2**failures) * self._chance.uniform(0.5, 1))
+                self._stopping.wait(min(LONGEST_PAUSE, 0.5 * 2.0 ** min(failures, 16)) * self._chance.uniform(0.5, 1))
 
     def stop(self) -> None:
         """End `run` soon. From any thread."""

@@ -37,7 +37,13 @@ class Fault:
     unless: str = ""
     """Spares what bears this Authorization header."""
     times: int | None = None
-    """None: until it is healed."""
+    """None: until it is healed, or `until`."""
+    until: float | None = None
+    """By the event loop's clock; wished as `for`, in seconds."""
+    share: float = 1.0
+    """Of how many of the requests that meet it, evenly."""
+    met: int = 0
+    """How many did."""
     seconds: float = 0.0
     """Waited for before the answer."""
     code: int = 0
@@ -74,11 +80,13 @@ class Faults:
 
     def add(self, wish: Mapping[str, Any]) -> int:
         """Put one in force. ApiError 422 for a field that does not exist."""
-        known = {field.name for field in fields(Fault)}
+        known = {field.name for field in fields(Fault)} - {"until", "met"} | {"for"}
         if unknown := sorted(set(wish) - known):
             cause = FieldError(unknown[0], "FieldValueForbidden", "no such field of a fault")
             raise invalid("Fault", "local", "", [cause])
-        self._faults.append(Fault(**wish))
+        lasts = wish.get("for")
+        until = None if lasts is None else asyncio.get_running_loop().time() + float(lasts)
+        self._faults.append(Fault(**{**{key: value for key, value in wish.items() if key != "for"}, "until": until}))
         return 0
 
     def heal(self) -> int:
@@ -87,11 +95,20 @@ class Faults:
 
     async def answer(self, request: Request) -> Response | None:
         """Wait and answer as a fault says; None: there is none, or it leaves the answer to the server."""
-        fault = next((fault for fault in self._faults if fault.meets(request)), None)
+        now = asyncio.get_running_loop().time()
+        self._faults = [fault for fault in self._faults if fault.until is None or now < fault.until]
+        fault = next((fault for fault in self._faults if fault.meets(request) and self._strikes(fault)), None)
         if fault is None:
             return None
-        if fault.times is not None:
-            at = self._faults.index(fault)
-            self._faults[at : at + 1] = [replace(fault, times=fault.times - 1)] if fault.times > 1 else []
         await asyncio.sleep(fault.seconds)
         return fault.answer() if fault.code else None
+
+    def _strikes(self, fault: Fault) -> bool:
+        """Count a request that meets a fault; say whether it is one of the share, and wear the fault out by it."""
+        at = self._faults.index(fault)
+        met = replace(fault, met=fault.met + 1)
+        strikes = int(met.met * met.share) > int(fault.met * fault.share)
+        if strikes and met.times is not None:
+            met = replace(met, times=met.times - 1)
+        self._faults[at : at + 1] = [] if met.times == 0 else [met]
+        return strikes

@@ -51,7 +51,8 @@ def fault(kind: str, asked: argparse.Namespace, where: Note) -> Press:
 def api_errors(asked: argparse.Namespace, where: Note) -> Press:
     """Let a share of the calls of an API fail."""
     if asked.of == "kubernetes":
-        body: dict[str, Any] = {"fault": "errors", "share": asked.share, "seconds": asked.lasting}
+        answer = {"code": 503, "message": "the server is currently unable to handle the request"}
+        body = {"fault": "answer", "share": asked.share, "for": asked.lasting, **answer}
         return Press(f"{where.kubernetes}/local/faults", "POST", body)
     gke = {"kind": "unavailable", "method": "*", "share": asked.share, "times": None, "for": asked.lasting}
     return Press(f"{where.gke}/faults", "POST", gke)
@@ -66,4 +67,7 @@ def on_part(verb: str, part: str, where: Note) -> Press:
 
 
 def clear(where: Note) -> tuple[Press, ...]:
-    return (Press(f"{where.gke}/faults", "DELETE"),)
+    return (
+        Press(f"{where.gke}/faults", "DELETE"),
+        Press(f"{where.kubernetes}/local/faults", "POST", {"fault": "heal"}),
+    )

@@ -85,7 +85,7 @@ def _faults(verbs: Any) -> None:
     parser.add_argument("--of", choices=["gke", "kubernetes"], default="gke")
     parser.add_argument("--for", dest="lasting", type=trouble.seconds, metavar="TIME", default=300.0, help="else 5m")
     parser.set_defaults(verb=_api_errors)
-    parser = verbs.add_parser("clear", help="end all trouble that was ordered from GKE")
+    parser = verbs.add_parser("clear", help="end all trouble that was ordered")
     parser.set_defaults(verb=_clear)
 
 
