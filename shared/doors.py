@@ -78,7 +78,7 @@ def sweep_door(event: Event, ports: Ports) -> None:
         if swept.left_out:
             log.error("sweep.too_many_orphans", left_out=swept.left_out)
         for failure in swept.failures:
-            log.error("sweep.cluster_failed", why=failure)
+            log.error("sweep.failed", why=failure)
 
     _answer(event, serve, ports)
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from shared.domain.decisions import Reason
 from shared.domain.jobsets import JobSetRecord, Report
 from shared.domain.records import SliceRecord
-from shared.domain.reports import Line, called_for, is_news, next_report, report
+from shared.domain.reports import RENEW, Line, called_for, is_news, next_report, report
 from shared.domain.slices import ClusterId
-from shared.ports import Change, JobSetUpdate, Ports, SliceStore, StaleRecord, Stored
+from shared.ports import Change, JobSetUpdate, Permanent, Ports, SliceStore, StaleRecord, Temporary
 
 PAGE = 200
 """How many JobSets one sweep reports on; the longest due come first, the rest next minute."""
@@ -28,12 +26,22 @@ class Reported:
     report: Report
 
 
-def report_due(ports: Ports) -> tuple[Reported, ...]:
-    """Report on every JobSet that is due; what was news is given back."""
-    due: dict[ClusterId, list[JobSetRecord]] = defaultdict(list)
+def report_due(ports: Ports) -> tuple[list[Reported], list[str]]:
+    """Report on every JobSet that is due; give what was news, and what went wrong.
+
+    One JobSet's trouble stops no other: one that cannot be reported on goes to the end of the line.
+    """
+    told: list[Reported] = []
+    failures: list[str] = []
     for jobset in ports.store.due_reports(ports.clock.now(), PAGE):
-        due[jobset.cluster].append(jobset)
-    return tuple(reported for cluster, jobsets in due.items() for reported in _of_cluster(cluster, jobsets, ports))
+        try:
+            made = _on_jobset(jobset, ports)
+        except (Temporary, Permanent) as trouble:
+            failures.append(f"{jobset.cluster}: {jobset.namespace}/{jobset.name} is not reported on: {trouble}")
+            continue
+        if made is not None:
+            told.append(Reported(jobset, made))
+    return told, failures
 
 
 def stands(jobset: JobSetRecord, ports: Ports) -> Report:
@@ -55,17 +63,17 @@ def call(before: SliceRecord, after: SliceRecord, ports: Ports) -> tuple[Change,
     return (Change(stored, called),) if called else ()
 
 
-def _of_cluster(cluster: ClusterId, due: Iterable[JobSetRecord], ports: Ports) -> Iterator[Reported]:
-    for stored in ports.store.jobsets(cluster, [jobset.uid for jobset in due]).values():
-        made = _of_jobset(stored, ports)
-        if made is not None:
-            yield Reported(stored.value, made)
-
-
-def _of_jobset(stored: Stored[JobSetRecord], ports: Ports) -> Report | None:
+def _on_jobset(due: JobSetRecord, ports: Ports) -> Report | None:
     """Tell, then note it: an Event that is told twice is one Event. Whoever wrote meanwhile has made it due again."""
+    stored = ports.store.jobsets(due.cluster, [due.uid]).get(due.uid)
+    if stored is None:
+        return None
     jobset, now = stored.value, ports.clock.now()
-    made = stands(jobset, ports)
+    try:
+        made = stands(jobset, ports)
+    except Permanent:
+        ports.store.commit(Change(stored, replace(jobset, report_due_at=now + RENEW)))
+        raise
     after = replace(jobset, report=made, report_due_at=next_report(made, now))
     news = is_news(made, jobset, now)
     if news:

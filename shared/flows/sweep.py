@@ -55,7 +55,8 @@ def sweep(ports: Ports) -> Swept:
         asked += questions
         adopted += len(findings.adopted)
         left_out += findings.left_out
-    return Swept(nudged, asked, adopted, left_out, report_due(ports), tuple(failures))
+    reported, unreported = report_due(ports)
+    return Swept(nudged, asked, adopted, left_out, tuple(reported), (*failures, *unreported))
 
 
 def _nudge_due(ports: Ports) -> int:

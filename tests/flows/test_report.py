@@ -1,0 +1,75 @@
+"""Reports on JobSets as the sweep makes them."""
+
+from __future__ import annotations
+
+import pytest
+
+from shared.domain.facts import HostsChanged
+from shared.domain.jobsets import JobSetRecord, Outlook
+from shared.domain.records import Phase
+from shared.domain.reports import RENEW
+from shared.flows.report import report_due
+from tests.builders import CLUSTER
+from tests.world import World
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def wanted(world: World, *names: str, slices: int = 1) -> None:
+    for name in names:
+        world.jobset_appears(name, slices=slices)
+    world.cluster_lives()
+    world.deliver()
+
+
+def reported(world: World) -> list[str]:
+    told, _ = report_due(world.ports)
+    return sorted(each.jobset.name for each in told)
+
+
+def test_each_jobset_that_is_due_is_reported_on_once(world: World) -> None:
+    wanted(world, "llama", "gemma")
+    assert reported(world) == ["gemma", "llama"]
+    assert reported(world) == []
+
+
+def test_a_record_that_a_slip_made_unreadable_stops_no_other_report_and_is_named(world: World) -> None:
+    wanted(world, "llama", "gemma")
+    (spoilt,) = (record for record in world.records.values() if record.job.jobset == "llama")
+    world.store.edit_slice(CLUSTER, spoilt.id, phase="REDY")
+    told, failures = report_due(world.ports)
+    assert [each.jobset.name for each in told] == ["gemma"]
+    (failure,) = failures
+    assert failure.startswith("demo: research/llama is not reported on: ")
+    assert report_due(world.ports) == ([], [])
+    world.clock.advance(RENEW)
+    assert len(report_due(world.ports)[1]) == 1
+
+
+def test_a_bus_that_takes_nothing_leaves_the_report_due(world: World) -> None:
+    wanted(world, "llama")
+    world.bus.fail_next()
+    told, failures = report_due(world.ports)
+    assert (told, len(failures)) == ([], 1)
+    assert reported(world) == ["llama"]
+
+
+def test_many_slices_that_turn_at_once_write_one_call_for_a_report(world: World) -> None:
+    wanted(world, "llama", slices=4)
+    world.settle(minutes=15)
+    (jobset,) = world.jobsets
+    assert world.store.jobsets(CLUSTER, [jobset])[jobset].value.report_due_at is None
+    before = len(world.store.commits)
+    for record in world.records.values():
+        world.publish(HostsChanged(slice_id=record.id, attempt=record.attempt, usable=0, joined=0, sequence=99))
+    world.deliver()
+    calls = [
+        change for commit in world.store.commits[before:] for change in commit if isinstance(change.after, JobSetRecord)
+    ]
+    assert len(calls) == 1
+    assert [each.phase for each in world.records.values()] == [Phase.PROVISIONING] * 4
+    (told,), _ = report_due(world.ports)
+    assert (told.report.outlook, told.report.ready) == (Outlook.WAITING, 0)
