@@ -18,6 +18,7 @@ from relay.watch import Response, Source
 from shared.ports import Permanent, Temporary
 
 JOBSETS = ("jobset.x-k8s.io", "v1alpha2")
+FORBIDDEN = 403
 NOT_FOUND = 404
 CONFLICT = 409
 _SECONDS = (5.0, 10.0)  # to connect, to answer
@@ -76,8 +77,11 @@ class Cluster:
             return _found(self._apps.read_namespaced_deployment, name, namespace)
 
     def post(self, event: Mapping[str, Any]) -> None:
-        """Create a v1 Event; one of that name that is there already is this very one."""
-        with _classing(CONFLICT):
+        """Create a v1 Event; one of that name that is there already is this very one.
+
+        In a namespace that is gone, or going, there is nobody left to tell.
+        """
+        with _classing(CONFLICT, unless=_namespace_goes):
             namespace = event["metadata"]["namespace"]
             self._core.create_namespaced_event(
                 namespace, client.CoreV1Event.model_validate(event), _request_timeout=_SECONDS, _preload_content=False
@@ -86,7 +90,7 @@ class Cluster:
     def renew(self, event: Mapping[str, Any]) -> None:
         """Make a v1 Event what it says now, whether there is one of that name or not."""
         namespace, name = event["metadata"]["namespace"], event["metadata"]["name"]
-        with _classing():
+        with _classing(unless=_namespace_goes):
             try:
                 self._core.patch_namespaced_event(
                     name,
@@ -128,17 +132,29 @@ def _raw(read: Callable[..., Response], *names: str, seconds: tuple[float, float
 
 
 @contextmanager
-def _classing(*as_good: int) -> Iterator[None]:
-    """Class what went wrong; refusals of these codes are as good as success."""
+def _classing(*as_good: int, unless: Callable[[ApiException], bool] = lambda _: False) -> Iterator[None]:
+    """Class what went wrong; refusals of these codes, or of which `unless` says so, are as good as success."""
     try:
         yield
     except ApiException as error:
-        if error.status not in as_good:
+        if error.status not in as_good and not unless(error):
             raise _classed(error) from error
     except HTTPError as error:
         raise Temporary(f"the API server does not answer: {error}") from error
     except orjson.JSONDecodeError as error:
         raise Temporary(f"the API server's answer cannot be read: {error}") from error
+
+
+def _namespace_goes(error: ApiException) -> bool:
+    """Look whether a metav1.Status says that the namespace is not there, or is being terminated."""
+    try:
+        status = orjson.loads(error.body or b"")
+    except orjson.JSONDecodeError:
+        return False
+    details = status.get("details") or {} if isinstance(status, dict) else {}
+    causes = {cause.get("reason") for cause in details.get("causes") or ()}
+    missing = error.status == NOT_FOUND and details.get("kind") == "namespaces"
+    return missing or (error.status == FORBIDDEN and "NamespaceTerminating" in causes)
 
 
 def _names(error: ApiException, name: JobSetName) -> bool:

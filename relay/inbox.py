@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import threading
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from typing import Any, Protocol
 
 import structlog
@@ -12,12 +15,16 @@ from relay.journal import about
 from relay.seen import JobSetName, Leader
 from shared.adapters.subscription import Delivery
 from shared.domain.facts import Answer, Fact, Heartbeat, JobSetRef, JobSetState, Question
-from shared.domain.slices import ClusterId, JobRef
+from shared.domain.slices import ClusterId, JobRef, JobSetUid
 from shared.ports import JobSetUpdate, Permanent, SliceUpdate, Temporary
 from shared.wire.jobsets import jobset_ref, jobset_state
 from shared.wire.messages import decode_for_relay
 
 _log = structlog.get_logger()
+
+
+REMEMBERED = 10_000
+"""JobSets of which it is known when they were last reported on."""
 
 
 class Cluster(Protocol):
@@ -48,6 +55,8 @@ class Inbox:
         self._cluster = cluster
         self._sight = sight
         self._post = post
+        self._told: OrderedDict[JobSetUid, datetime] = OrderedDict()
+        self._lock = threading.Lock()
 
     def handle(self, delivery: Delivery) -> None:
         """Serve one delivery, and acknowledge it unless it should come back."""
@@ -63,14 +72,28 @@ class Inbox:
             delivery.ack()
             _log.info("message.served", id=delivery.message_id, **about(delivery.attributes))
 
+    def _is_news(self, update: JobSetUpdate) -> bool:
+        """Say whether no newer report on the JobSet came before this one: messages come late, and again."""
+        with self._lock:
+            last = self._told.get(update.uid)
+            if last is not None and update.at < last:
+                return False
+            self._told[update.uid] = update.at
+            self._told.move_to_end(update.uid)
+            if len(self._told) > REMEMBERED:
+                self._told.popitem(last=False)
+            return True
+
     def _serve(self, delivery: Delivery) -> None:
         if delivery.attributes.get("cluster") != self._cluster_id:
             return
         match decode_for_relay(delivery.data, delivery.attributes):
             case SliceUpdate() as update:
                 self._cluster.post(event(update, self._sight.leader_pod(update.job)))
-            case JobSetUpdate() as update:
+            case JobSetUpdate() as update if self._is_news(update):
                 self._cluster.renew(summary(update))
+            case JobSetUpdate():
+                return
             case Question(name=None):
                 heartbeat = self._sight.everything()
                 self._post([heartbeat] if heartbeat else [])

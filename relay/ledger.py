@@ -113,7 +113,7 @@ class Ledger:
         """Take in an object that came or changed."""
         before = self.picture.put(seen)
         match seen, before:
-            case JobSet(), JobSet(state=state) if state is seen.state:
+            case JobSet(), JobSet() if told_of(seen) == told_of(before):
                 self._gather(seen, now)
             case JobSet(), _:
                 self._bring_up(_State(seen.ref.uid), now)
@@ -249,7 +249,7 @@ class Ledger:
             return
         if jobset.state is not JobSetState.ACTIVE and self.picture.has_hosts(uid):
             self._agenda[subject] = again
-        yield JobSetChanged(jobset=jobset.ref, state=jobset.state, queue=jobset.queue)
+        yield JobSetChanged(jobset=jobset.ref, state=jobset.state, queue=jobset.queue, fault=jobset.fault or "")
 
     def _hosts(self, subject: _Subject, pool: PoolKey | InheritedPool, now: datetime) -> Iterator[HostsChanged]:
         count = self.picture.count(pool)
@@ -280,6 +280,11 @@ class Ledger:
     def _heartbeat(self) -> Heartbeat:
         uids = self.picture.live_uids()
         return Heartbeat(count=len(uids), digest=digest_of(uids))
+
+
+def told_of(jobset: JobSet) -> tuple[JobSetState, str, str | None]:
+    """Give what a JobSetChanged says of a JobSet."""
+    return jobset.state, jobset.queue, jobset.fault
 
 
 def _leader_bound(berth: Berth, *, bound: bool) -> LeaderBound:

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import socket
+import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+AT_ONCE = 16
+"""Connections; probes need one at a time."""
+SECONDS = 5.0
+"""For a request to come in, and its answer to go out."""
 
 Faults = Callable[[], Sequence[str]]
 """What is not well, a line each; nothing: all is."""
@@ -17,6 +26,7 @@ class Probes(ThreadingHTTPServer):
 
     def __init__(self, address: tuple[str, int], answers: Mapping[str, Faults]) -> None:
         self.answers = answers
+        self._room = threading.BoundedSemaphore(AT_ONCE)
         super().__init__(address, _Handler)
 
     @property
@@ -26,6 +36,19 @@ class Probes(ThreadingHTTPServer):
     def run(self) -> None:
         self.serve_forever(poll_interval=0.5)
 
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Serve a connection, or close it where there are too many: whoever is in the cluster may open some."""
+        if self._room.acquire(blocking=False):
+            super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._room.release()
+
     def stop(self) -> None:
         """End `run`, and close the port. From another thread than the one that runs."""
         self.shutdown()
@@ -34,8 +57,22 @@ class Probes(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     server: Probes
-    timeout = 5.0
-    """Seconds for a request to come in: nobody keeps a thread for longer."""
+    timeout = SECONDS
+
+    def setup(self) -> None:
+        super().setup()
+        self._end = threading.Timer(SECONDS, self._cut)
+        self._end.daemon = True
+        self._end.start()
+
+    def finish(self) -> None:
+        self._end.cancel()
+        super().finish()
+
+    def _cut(self) -> None:
+        """End a connection that sends its request byte by byte."""
+        with suppress(OSError):
+            self.connection.shutdown(socket.SHUT_RDWR)
 
     def do_GET(self) -> None:
         faults = self.server.answers.get(self.path)

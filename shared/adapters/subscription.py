@@ -15,6 +15,8 @@ from google.cloud.pubsub_v1 import SubscriberClient, types
 _log = structlog.get_logger()
 
 LONGEST_PAUSE = 30.0
+LEASE_SECONDS = 10
+"""How long a message is ours without a word from us: what a relay that died had taken comes back so soon."""
 
 
 class Delivery(Protocol):
@@ -40,7 +42,7 @@ class Subscription:
     def __init__(self, path: str, at_once: int, handle: Callable[[Delivery], None], chance: random.Random) -> None:
         self._path = path
         self._handle = handle
-        self._flow = types.FlowControl(max_messages=at_once)
+        self._flow = types.FlowControl(max_messages=at_once, max_duration_per_lease_extension=LEASE_SECONDS)
         self._chance = chance
         self._stopping = threading.Event()
 

@@ -19,7 +19,7 @@ from shared.domain.jobsets import Report
 from shared.domain.records import SliceRecord
 from shared.flows.people import find, find_jobset
 from shared.flows.reconcile import Explained, explain
-from shared.flows.report import stands
+from shared.flows.report import look_around, report_of
 from shared.ports import Permanent, Ports
 from shared.wire.reports import document
 
@@ -40,7 +40,7 @@ def explain_command(session: Session, name: str, cluster: str | None, output: st
     """  # noqa: D301 - click's mark for lines to leave as they are
     ports, id_ = session.ports, session.cluster(cluster)
     jobset = find_jobset(id_, name, ports.store) if "/" in name else None
-    report = stands(jobset, ports) if jobset else None
+    report = report_of(jobset, look_around(id_, ports.store), ports) if jobset else None
     names = jobset.wants if jobset else [record.id for record in find(id_, name, ports.store)]
     explained = [each for slice_ in names if (each := explain(id_, slice_, ports)) is not None]
     if not (explained or report):

@@ -158,7 +158,7 @@ def changed(
     if known is not None and _is_late(fact.jobset, known, fact.state):
         return None
     record = _remember(fact.jobset, known, fact.state, now, cluster)
-    return replace(record, queue=fact.queue) if isinstance(fact, JobSetChanged) else record
+    return replace(record, queue=fact.queue, fault=fact.fault) if isinstance(fact, JobSetChanged) else record
 
 
 def counted(fact: HostsChanged, record: SliceRecord, now: datetime) -> SliceRecord | None:
@@ -242,6 +242,7 @@ def _remember(
         state_since=known.state_since if known is not None and same else now,
         seen_at=now,
         queue=known.queue if known else "",
+        fault=known.fault if known else "",
         report=known.report if known else None,
         report_due_at=now,
         reported_at=known.reported_at if known else None,

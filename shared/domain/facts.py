@@ -132,6 +132,8 @@ class JobSetChanged:
     state: JobSetState
     queue: str = ""
     """The Kueue queue that its label names."""
+    fault: str = ""
+    """Why its templates cannot be read: nothing can be made for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -80,6 +80,8 @@ class JobSetRecord:
     """When the last fact about it arrived."""
     queue: str = ""
     """The Kueue queue it is in, as its label says."""
+    fault: str = ""
+    """Why its templates cannot be read."""
     report: Report | None = None
     """Where it stands, as last said."""
     report_due_at: datetime | None = None

@@ -1,7 +1,7 @@
 """What each reason means to who waits, and what can be done about it: one table, read as prose. Pure.
 
-`says` goes on from the names of the slices ("slice-0 and slice-1: ..."); `remedy` is a sentence for the person that can
-act, empty where nobody need. `{said}` is the slice's own sentence, which names keys, values and limits.
+`says` goes on from the names of the slices ("slice-0 and slice-1: ..."); `remedy` is for the person that can act.
+`{said}` is the slice's own sentence, which names keys, values and limits, or why the cluster is paused.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ PROSE: Mapping[Reason, Prose] = MappingProxyType(
     {
         Reason.WANTED: Prose("just heard of", _BY_ITSELF),
         Reason.OPERATION_LIMIT: Prose(
-            "in line for its creation{place}: GKE takes only so many operations on a cluster at once", _BY_ITSELF
+            "GKE takes only so many operations on a cluster at once: in line for its creation", _BY_ITSELF
         ),
         Reason.WANT_STALE: Prose(
-            "not confirmed to be waited for any more: the relay in the cluster is silent",
-            "Ask who runs the cluster whether the relay runs: `kubectl get deployments -A | grep relay`.",
+            "no leader pod was reported to wait for it lately",
+            "Nothing to do if its Job runs; else ask who runs the cluster whether the relay runs.",
         ),
         Reason.CREATION_STARTED: Prose("ordered from GKE", _BY_ITSELF),
         Reason.CREATING: Prose(
@@ -89,18 +89,22 @@ PROSE: Mapping[Reason, Prose] = MappingProxyType(
         Reason.OCCUPIED: Prose("another live JobSet runs on its hosts", _BY_ITSELF),
         Reason.CREATE_MAY_BE_UNDER_WAY: Prose("given up, while an order for it may still arrive", _BY_ITSELF),
         Reason.DELETION_REFUSED: Prose("{said}", _OPERATOR),
-        Reason.RELEASED: Prose("given back", "Create the JobSet again, if it is to go on."),
-        Reason.NEVER_MADE: Prose("never made", "Create the JobSet again, if it is to go on."),
+        Reason.RELEASED: Prose("given back", "It is made anew while a leader pod waits for it."),
+        Reason.NEVER_MADE: Prose("not made", "It is made once a leader pod waits for it."),
         Reason.POOL_UNREADABLE: Prose("GKE does not say what became of its hosts", _BY_ITSELF),
     }
 )
 """Every reason there is."""
 
 
-def prose(record: SliceRecord, place: str = "") -> Prose:
-    """Say what a slice waits for, and what can be done; `place`: where it is in line, beginning with a comma."""
-    words = PROSE[record.reason]
-    return Prose(words.says.format_map({**_known(record), "place": place}), words.remedy)
+_ASKED_BACK = Prose("{said}", "Create the JobSet again, if it is to go on.")
+
+
+def prose(record: SliceRecord, reason: Reason, paused: str | None = None) -> Prose:
+    """Say what a slice waits for, by this reason, and what can be done; `paused`: why its cluster is."""
+    words = _ASKED_BACK if record.release_requested else PROSE[reason]
+    said = f"the cluster is paused: {paused}" if reason is Reason.PAUSED and paused else record.sentence
+    return Prose(words.says.format_map({**_known(record), "said": (said or reason).rstrip(".")}), words.remedy)
 
 
 def _known(record: SliceRecord) -> Mapping[str, object]:
@@ -112,5 +116,4 @@ def _known(record: SliceRecord) -> Mapping[str, object]:
         "hosts": spec.hosts if spec else "its",
         "usable": record.hosts_usable,
         "reservation": f"the reservation {reservation}" if reservation else "the reservation",
-        "said": record.sentence.rstrip("."),
     }

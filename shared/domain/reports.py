@@ -39,6 +39,8 @@ _WORST_FIRST = (
     Phase.READY,
 )
 _STUCK = {Phase.BLOCKED, Phase.REFUSED}
+_BY_A_PERSON = {Reason.HELD, Reason.PAUSED}
+_KEPT_BY_A_PAUSE = {Phase.QUEUED, Phase.WAITING, Phase.BLOCKED}
 _UNSERVED = {Outlook.COMING, Outlook.WAITING, Outlook.STUCK}
 _COMING = {
     Reason.WANTED,
@@ -57,25 +59,29 @@ _OVER: Mapping[JobSetState, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """Who waits for the governor, in order, as far as it is known, and how many creations run."""
+class Around:
+    """What of the cluster a report goes by: who is in line for a creation, as far as known, and a pause."""
 
     places: Mapping[SliceId, int] = field(default_factory=dict)
     running: int = 0
+    """How many creations run."""
+    paused: str | None = None
 
-    def place(self, slice_: SliceId) -> str:
-        number = self.places.get(slice_)
-        if number is None:
-            return f", after {len(self.places)} others" if self.places else ""
-        return f", number {number}, while {self.running} run"
+    def place(self, group: Iterable[SliceRecord]) -> str:
+        """Say where the first of a group is in line."""
+        numbers = [self.places[record.id] for record in group if record.id in self.places]
+        if not numbers:
+            return f" after {len(self.places)} others" if self.places else ""
+        return f" as number {min(numbers)}, while {self.running} run"
 
 
-def report(jobset: JobSetRecord, slices: Iterable[SliceRecord], line: Line, now: datetime) -> Report:
+def report(jobset: JobSetRecord, slices: Iterable[SliceRecord], around: Around, now: datetime) -> Report:
     """Say where a JobSet stands with its slices.
 
     | JobSet    | slices                                          | outlook    |
     |-----------|-------------------------------------------------|------------|
-    | active    | none asked for                                  | NOT_WANTED |
+    | active    | its templates cannot be read                    | STUCK      |
+    | active    | none asked for any more                         | NOT_WANTED |
     | active    | all serve                                       | READY      |
     | active    | one refused or blocked                          | STUCK      |
     | active    | all others queued, ordered, or joining          | COMING     |
@@ -85,22 +91,38 @@ def report(jobset: JobSetRecord, slices: Iterable[SliceRecord], line: Line, now:
     | over      | some not yet gone                               | RETURNING  |
     | over      | none left                                       | RETURNED   |
     """
-    records = sorted(slices, key=lambda record: (record.job.replicated_job, record.job.index))
     active = jobset.state is JobSetState.ACTIVE
-    ready = sum(record.phase is Phase.READY for record in records) if active else 0
-    waiting = [
-        record for record in records if (record.reason not in SERVED if active else record.phase is not Phase.GONE)
-    ]
-    waits = _waits(waiting, line)
-    outlook = _outlook(records, waits) if active else _idle(jobset, waits)
-    return Report(
-        outlook=outlook,
-        sentence=_sentence(jobset, (outlook, len(records), ready, waits), now),
+    records = sorted(slices, key=lambda record: (record.job.replicated_job, record.job.index))
+    if active:
+        records = [record for record in records if record.reason is not Reason.WANT_STALE]
+    groups = _groups([record for record in records if _is_waited_for(record, active=active)], around, now)
+    found = _Found(
+        outlook=_outlook(jobset, records, groups) if active else _idle(jobset, groups),
         wanted=len(records),
-        ready=ready,
-        waits=waits,
-        since=_since(outlook, jobset.report, waits, now),
+        ready=sum(record.phase is Phase.READY for record in records) if active else 0,
+        waits=groups,
     )
+    return Report(
+        outlook=found.outlook,
+        sentence=_sentence(jobset, found, now),
+        wanted=found.wanted,
+        ready=found.ready,
+        waits=groups[:MOST_WAITS],
+        since=_since(jobset, found, now),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    outlook: Outlook
+    wanted: int
+    ready: int
+    waits: tuple[Wait, ...]
+    """All of them."""
+
+
+def _is_waited_for(record: SliceRecord, *, active: bool) -> bool:
+    return record.reason not in SERVED if active else record.phase is not Phase.GONE
 
 
 def next_report(made: Report, now: datetime) -> datetime | None:
@@ -126,9 +148,12 @@ def is_news(made: Report, jobset: JobSetRecord, now: datetime) -> bool:
 
     Where nothing was ever asked of us there is nothing to tell: the JobSet may run well on hosts of others.
     """
-    if not made.wanted and jobset.state is not JobSetState.SUSPENDED:
+    quiet = jobset.reported_at is None and made.outlook is Outlook.NOT_WANTED
+    if quiet and jobset.state is not JobSetState.SUSPENDED:
         return False
-    if jobset.report is None or jobset.reported_at is None or made.sentence != jobset.report.sentence:
+    if jobset.reported_at is None:
+        return made.wanted > 0 or made.outlook in {Outlook.NOT_WANTED, Outlook.STUCK}
+    if jobset.report is None or made.sentence != jobset.report.sentence:
         return True
     return next_report(made, now) is not None and now - jobset.reported_at >= RENEW
 
@@ -143,21 +168,18 @@ def called_for(jobset: JobSetRecord, now: datetime) -> JobSetRecord | None:
     return replace(jobset, report_due_at=now)
 
 
-def _outlook(records: Sequence[SliceRecord], waits: Sequence[Wait]) -> Outlook:
+def _outlook(jobset: JobSetRecord, records: Sequence[SliceRecord], waits: Sequence[Wait]) -> Outlook:
     if not records:
-        return Outlook.NOT_WANTED
+        return Outlook.STUCK if jobset.fault else Outlook.NOT_WANTED
     if not waits:
         return Outlook.READY
-    if any(wait.phase in _STUCK and wait.reason is not Reason.NO_CHIPS_LEFT for wait in waits):
+    if any(wait.reason in _BY_A_PERSON or (wait.phase in _STUCK and not _tried_again(wait)) for wait in waits):
         return Outlook.STUCK
     return Outlook.COMING if all(wait.reason in _COMING for wait in waits) else Outlook.WAITING
 
 
-def _since(outlook: Outlook, last: Report | None, waits: Sequence[Wait], now: datetime) -> datetime:
-    """Say since when it has been so; being on the way and in the way in turns is all one wait."""
-    if last is not None and (outlook is last.outlook or {outlook, last.outlook} <= _UNSERVED):
-        return last.since
-    return min((wait.since for wait in waits), default=now)
+def _tried_again(wait: Wait) -> bool:
+    return wait.reason is Reason.NO_CHIPS_LEFT
 
 
 def _idle(jobset: JobSetRecord, waits: Sequence[Wait]) -> Outlook:
@@ -166,28 +188,30 @@ def _idle(jobset: JobSetRecord, waits: Sequence[Wait]) -> Outlook:
     return Outlook.NOT_WANTED if jobset.state is JobSetState.SUSPENDED else Outlook.RETURNED
 
 
-def _sentence(jobset: JobSetRecord, found: tuple[Outlook, int, int, Sequence[Wait]], now: datetime) -> str:
-    outlook, wanted, ready, waits = found
+def _since(jobset: JobSetRecord, found: _Found, now: datetime) -> datetime:
+    """Say since when it has been so; being on the way and in the way in turns is all one wait."""
+    last = jobset.report
+    if last is not None and (found.outlook is last.outlook or {found.outlook, last.outlook} <= _UNSERVED):
+        return last.since
+    if jobset.state is not JobSetState.ACTIVE:
+        return jobset.state_since
+    return min((wait.since for wait in found.waits), default=now)
+
+
+def _sentence(jobset: JobSetRecord, found: _Found, now: datetime) -> str:
     if jobset.state is JobSetState.ACTIVE:
-        if outlook is Outlook.NOT_WANTED:
-            return "No leader pod of it waits for hosts: nothing is asked of the provisioner."
-        remedy = f" {waits[0].remedy}" if waits and waits[0].remedy else ""
-        return "; ".join([f"{ready} of {wanted} slices ready", *_told(waits, now)]) + f".{remedy}"
-    left = sum(wait.count for wait in waits)
-    returning = [f"{left} of {wanted} slices are being given back"] if left else []
+        if not found.wanted and jobset.fault:
+            return f"No slice can be made for it: {jobset.fault}. Change the JobSet and create it again."
+        if not found.wanted:
+            return "As far as the relay says, no leader pod of it waits for hosts: nothing is asked of the provisioner."
+        remedy = f" {found.waits[0].remedy}" if found.waits and found.waits[0].remedy else ""
+        return "; ".join([f"{found.ready} of {found.wanted} slices ready", *_told(found.waits, now)]) + f".{remedy}"
+    left = sum(wait.count for wait in found.waits)
+    returning = [f"{left} of {found.wanted} slices are being given back"] if left else []
     if jobset.state is not JobSetState.SUSPENDED:
         return "; ".join([_OVER[jobset.state], *(returning or ["nothing of it is left"])]) + "."
     queue = f' by Kueue, in the queue "{jobset.queue}": its Workload says why' if jobset.queue else ""
     return "; ".join([f"It is suspended{queue}", *returning, "slices are bought once it is resumed"]) + "."
-
-
-def _waiting_since(record: SliceRecord) -> datetime:
-    """Say since when a slice has not served, as far back as its history goes."""
-    since = record.created_at if record.turns <= len(record.transitions) else record.transitions[0].at
-    for before, after in pairwise(record.transitions):
-        if before.phase in {Phase.READY, Phase.GONE} and after.phase is not before.phase:
-            since = after.at
-    return since
 
 
 def _told(waits: Sequence[Wait], now: datetime) -> Iterator[str]:
@@ -196,6 +220,18 @@ def _told(waits: Sequence[Wait], now: datetime) -> Iterator[str]:
         yield f"{_names(wait)} since {_clock(wait.since, now)}: {shortened(wait.says, _LONGEST)}{next_try}"
     if others := sum(wait.count for wait in waits[_IN_A_SENTENCE:]):
         yield f"{others} more wait for other things"
+
+
+def _waiting_since(record: SliceRecord) -> datetime:
+    """Say since when a slice has not served, as far back as its history goes."""
+    if record.phase is Phase.READY:  # and yet of no use
+        return record.transitions[-1].at if record.transitions else record.since
+    whole = record.turns <= len(record.transitions) or not record.transitions
+    since = record.created_at if whole else record.transitions[0].at
+    for before, after in pairwise(record.transitions):
+        if before.phase in {Phase.READY, Phase.GONE} and after.phase is not before.phase:
+            since = after.at
+    return since
 
 
 def _clock(at: datetime, now: datetime) -> str:
@@ -213,23 +249,37 @@ def shortened(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
-def _waits(records: Iterable[SliceRecord], line: Line) -> tuple[Wait, ...]:
-    """Put together what waits for the same."""
-    groups: dict[tuple[Phase, Reason, str, str], list[SliceRecord]] = {}
+def _groups(records: Iterable[SliceRecord], around: Around, now: datetime) -> tuple[Wait, ...]:
+    """Put together what waits for the same, the worst first; what comes by itself is the least."""
+    groups: dict[tuple[Phase, Reason, str], list[SliceRecord]] = {}
     for record in records:
-        words = prose(record, line.place(record.id))
-        groups.setdefault((record.phase, record.reason, words.says, words.remedy), []).append(record)
-    waits = [
-        Wait(
-            phase=phase,
-            reason=reason,
-            jobs=tuple(record.job.job_name for record in group[:MOST_NAMED]),
-            count=len(group),
-            says=says,
-            since=min(_waiting_since(record) for record in group),
-            until=min((record.retry_at for record in group if record.retry_at is not None), default=None),
-            remedy=remedy,
-        )
-        for (phase, reason, says, remedy), group in groups.items()
-    ]
-    return tuple(sorted(waits, key=lambda wait: _WORST_FIRST.index(wait.phase))[:MOST_WAITS])
+        reason = _why(record, around)
+        groups.setdefault((record.phase, reason, prose(record, reason, around.paused).says), []).append(record)
+    waits = [_wait(reason, group, around, now) for (_, reason, _), group in groups.items()]
+    return tuple(sorted(waits, key=lambda wait: (wait.reason in _COMING, _WORST_FIRST.index(wait.phase))))
+
+
+def _why(record: SliceRecord, around: Around) -> Reason:
+    """Say what keeps a slice now: a person's hold, or a pause, before all that was found out earlier."""
+    if record.hold:
+        return Reason.HELD
+    if around.paused is not None and record.phase in _KEPT_BY_A_PAUSE:
+        return Reason.PAUSED
+    return record.reason
+
+
+def _wait(reason: Reason, group: Sequence[SliceRecord], around: Around, now: datetime) -> Wait:
+    first = group[0]
+    words = prose(first, reason, around.paused)
+    place = around.place(group) if reason is Reason.OPERATION_LIMIT else ""
+    tries = [record.retry_at for record in group if record.retry_at is not None and record.retry_at > now]
+    return Wait(
+        phase=first.phase,
+        reason=reason,
+        jobs=tuple(record.job.job_name for record in group[:MOST_NAMED]),
+        count=len(group),
+        says=f"{words.says}{place}",
+        since=min(_waiting_since(record) for record in group),
+        until=None if reason in _BY_A_PERSON else min(tries, default=None),
+        remedy=words.remedy,
+    )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from contextlib import suppress
 from dataclasses import replace
 from typing import assert_never
 
@@ -22,6 +21,7 @@ from shared.domain.jobsets import JobSetRecord
 from shared.domain.slices import ClusterId, SliceId, slice_id
 from shared.domain.sweep import heard
 from shared.flows.again import again
+from shared.flows.outbox import clear
 from shared.ports import Change, Desk, Permanent, StaleRecord, Stored
 
 
@@ -105,7 +105,9 @@ def _make_up(known: Stored[JobSetRecord] | None, desk: Desk) -> None:
 
 
 def _nudge(jobset: Stored[JobSetRecord], slices: Collection[SliceId], desk: Desk) -> None:
-    """Nudge, then clear the outbox; if somebody else wrote the JobSet since, the outbox is theirs."""
+    """Nudge, then clear the outbox."""
     desk.bus.nudge(jobset.value.cluster, slices)
-    with suppress(StaleRecord):
+    try:
         desk.store.commit(Change(jobset, replace(jobset.value, due_at=None)))
+    except StaleRecord:  # it may have been reported on meanwhile
+        clear(jobset.value, desk)

@@ -18,7 +18,7 @@ from shared.domain.slices import LAST_ATTEMPT, ClusterId, PoolName, SliceId
 from shared.flows import slots
 from shared.flows.again import again
 from shared.flows.budget import count
-from shared.flows.report import call
+from shared.flows.report import calling_for_report
 from shared.ports import Change, Permanent, PoolOrder, Ports, SliceUpdate, StaleRecord, Stored
 
 
@@ -79,7 +79,7 @@ def _once(slice_: SliceId, settings: ClusterSettings, ports: Ports) -> Reconcile
     after = _act(remembered.value, decision, settings, ports)
     after = _tell(after, settings, ports)
     if after != remembered.value:
-        ports.store.commit(Change(remembered, after), *call(remembered.value, after, ports))
+        ports.store.commit(Change(remembered, after), *calling_for_report(remembered.value, after, ports))
         _settle_with_governor(remembered.value, after, settings, ports)
     return Reconciled(stored.value, decision, after)
 
@@ -116,7 +116,7 @@ def _remember(
     """Save the decision; a creation under a limit of chips only if no other one was saved since they were counted."""
     if decision.record == stored.value:
         return stored
-    beside = (*(guards if decision.creates else ()), *call(stored.value, decision.record, ports))
+    beside = (*(guards if decision.creates else ()), *calling_for_report(stored.value, decision.record, ports))
     revision, *_ = ports.store.commit(Change(stored, decision.record), *beside)
     return Stored(decision.record, revision)
 

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cache
 
 from shared.domain.decisions import Reason
 from shared.domain.jobsets import JobSetRecord, Report
 from shared.domain.records import SliceRecord
-from shared.domain.reports import RENEW, Line, called_for, is_news, next_report, report
+from shared.domain.reports import RENEW, Around, called_for, is_news, next_report, report
 from shared.domain.slices import ClusterId
-from shared.ports import Change, JobSetUpdate, Permanent, Ports, SliceStore, StaleRecord, Temporary
+from shared.ports import Change, JobSetUpdate, Permanent, Ports, SliceStore, StaleRecord, Stored, Temporary
 
 PAGE = 200
 """How many JobSets one sweep reports on; the longest due come first, the rest next minute."""
 LINE = 100
 """How many places of a cluster's line are known; who is behind them is told how many are before."""
+MOST_TROUBLES = 3
+"""So many in one sweep, and what is left waits for the next: something is wrong with more than one JobSet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,28 +37,40 @@ def report_due(ports: Ports) -> tuple[list[Reported], list[str]]:
     """
     told: list[Reported] = []
     failures: list[str] = []
-    for jobset in ports.store.due_reports(ports.clock.now(), PAGE):
-        try:
-            made = _on_jobset(jobset, ports)
-        except (Temporary, Permanent) as trouble:
-            failures.append(f"{jobset.cluster}: {jobset.namespace}/{jobset.name} is not reported on: {trouble}")
+    around = cache(lambda cluster: look_around(cluster, ports.store))
+    for due in ports.store.due_reports(ports.clock.now(), PAGE):
+        stored = ports.store.jobsets(due.cluster, [due.uid]).get(due.uid)
+        if stored is None:
             continue
-        if made is not None:
-            told.append(Reported(jobset, made))
+        try:
+            reported = _on_jobset(stored, around, ports)
+        except Exception as trouble:  # noqa: BLE001 - whatever it is, the others wait to be told
+            failures.append(f"{due.cluster}: {due.namespace}/{due.name} is not reported on: {trouble!r}")
+            if not isinstance(trouble, Temporary):
+                _put_off(stored, ports)
+            elif len(failures) >= MOST_TROUBLES:
+                break
+            continue
+        if reported is not None:
+            told.append(reported)
     return told, failures
 
 
-def stands(jobset: JobSetRecord, ports: Ports) -> Report:
+def report_of(jobset: JobSetRecord, around: Around, ports: Ports) -> Report:
     """Say how a JobSet stands now."""
     slices = ports.store.slices(jobset.cluster, jobset.wants)
-    records = tuple(stored.value for stored in slices.values())
-    line = Line()
-    if any(record.reason is Reason.OPERATION_LIMIT for record in records):
-        line = _line(jobset.cluster, ports.store)
-    return report(jobset, records, line, ports.clock.now())
+    return report(jobset, (stored.value for stored in slices.values()), around, ports.clock.now())
 
 
-def call(before: SliceRecord, after: SliceRecord, ports: Ports) -> tuple[Change, ...]:
+def look_around(cluster: ClusterId, store: SliceStore) -> Around:
+    """Read what a report goes by beside the JobSet and its slices."""
+    settings = store.settings(cluster)
+    inline = [record.id for record in store.queued_slices(cluster, LINE) if record.reason is Reason.OPERATION_LIMIT]
+    places = {id_: number for number, id_ in enumerate(inline, start=1)}
+    return Around(places, len(store.slots(cluster)) if places else 0, settings.paused if settings else None)
+
+
+def calling_for_report(before: SliceRecord, after: SliceRecord, ports: Ports) -> tuple[Change, ...]:
     """Give what to save beside a slice that turned, so that its JobSet is reported on; mostly nothing."""
     if after.turns == before.turns:
         return ()
@@ -63,17 +79,10 @@ def call(before: SliceRecord, after: SliceRecord, ports: Ports) -> tuple[Change,
     return (Change(stored, called),) if called else ()
 
 
-def _on_jobset(due: JobSetRecord, ports: Ports) -> Report | None:
+def _on_jobset(stored: Stored[JobSetRecord], around: Callable[[ClusterId], Around], ports: Ports) -> Reported | None:
     """Tell, then note it: an Event that is told twice is one Event. Whoever wrote meanwhile has made it due again."""
-    stored = ports.store.jobsets(due.cluster, [due.uid]).get(due.uid)
-    if stored is None:
-        return None
     jobset, now = stored.value, ports.clock.now()
-    try:
-        made = stands(jobset, ports)
-    except Permanent:
-        ports.store.commit(Change(stored, replace(jobset, report_due_at=now + RENEW)))
-        raise
+    made = report_of(jobset, around(jobset.cluster), ports)
     after = replace(jobset, report=made, report_due_at=next_report(made, now))
     news = is_news(made, jobset, now)
     if news:
@@ -81,7 +90,12 @@ def _on_jobset(due: JobSetRecord, ports: Ports) -> Report | None:
         ports.bus.report(jobset.cluster, [_update(after, made)])
     with suppress(StaleRecord):
         ports.store.commit(Change(stored, after))
-    return made if news else None
+    return Reported(jobset, made) if news else None
+
+
+def _put_off(stored: Stored[JobSetRecord], ports: Ports) -> None:
+    with suppress(Temporary, Permanent):
+        ports.store.commit(Change(stored, replace(stored.value, report_due_at=ports.clock.now() + RENEW)))
 
 
 def _update(jobset: JobSetRecord, made: Report) -> JobSetUpdate:
@@ -94,9 +108,3 @@ def _update(jobset: JobSetRecord, made: Report) -> JobSetUpdate:
         at=jobset.reported_at,
         times=jobset.times_told,
     )
-
-
-def _line(cluster: ClusterId, store: SliceStore) -> Line:
-    waiting = store.queued_slices(cluster, LINE)
-    places = {record.id: number for number, record in enumerate(waiting, start=1)}
-    return Line(places, len(store.slots(cluster)))

@@ -16,6 +16,7 @@ from shared.domain.slices import ClusterId, SliceId
 from shared.domain.sweep import AUDIT_EVERY, ClusterWatch, Findings, audit, suspicions
 from shared.flows import slots
 from shared.flows.again import again
+from shared.flows.outbox import clear
 from shared.flows.report import Reported, report_due
 from shared.ports import Change, Permanent, Ports, Stored, Temporary
 
@@ -64,10 +65,13 @@ def _nudge_due(ports: Ports) -> int:
     due: dict[ClusterId, set[SliceId]] = defaultdict(set)
     for record in ports.store.due_slices(now, PAGE):
         due[record.job.cluster].add(record.id)
-    for jobset in ports.store.due_jobsets(now, PAGE):
+    jobsets = ports.store.due_jobsets(now, PAGE)
+    for jobset in jobsets:
         due[jobset.cluster].update(jobset.wants)
     for cluster, slices in due.items():
         ports.bus.nudge(cluster, sorted(slices))
+    for jobset in jobsets:
+        clear(jobset, ports)
     return sum(len(slices) for slices in due.values())
 
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any, TypeVar
 from pydantic import BeforeValidator, TypeAdapter, ValidationError
 
 from shared.domain.governor import Budget, Governor, Slot
-from shared.domain.jobsets import JobSetRecord
+from shared.domain.jobsets import JobSetRecord, Report
 from shared.domain.records import SliceRecord
 from shared.domain.slices import ClusterId, SliceSpec
 from shared.domain.sweep import ClusterWatch
@@ -167,8 +167,20 @@ def _as_recorded(document: Any) -> Any:
     return {**document, "spec": {**spec, **exact}}
 
 
+_REPORT = TypeAdapter(Report | None)
+
+
+def _less_an_unreadable_report(document: Any) -> Any:
+    """Leave out a report that another edition wrote, or a hand spoilt: it is made anew, and nothing hangs on it."""
+    try:
+        _REPORT.validate_python(document.get("report"))
+    except ValidationError:
+        return {**document, "report": None}
+    return document
+
+
 _ADAPTERS: Mapping[type[Any], TypeAdapter[Any]] = {
-    JobSetRecord: TypeAdapter(JobSetRecord),
+    JobSetRecord: TypeAdapter(Annotated[JobSetRecord, BeforeValidator(_less_an_unreadable_report)]),
     SliceRecord: TypeAdapter(Annotated[SliceRecord, BeforeValidator(_as_recorded)]),
     Slot: TypeAdapter(Slot),
     Governor: TypeAdapter(Governor),

@@ -12,7 +12,7 @@ from shared.adapters.pubsub import PubSubBus
 from shared.domain.decisions import Reason
 from shared.domain.facts import Question
 from shared.domain.records import Phase, Transition
-from shared.domain.reports import Line, report
+from shared.domain.reports import Around, report
 from shared.domain.slices import ClusterId, JobRef, JobSetUid, SliceId, pool_name, slice_id
 from shared.ports import Bus, JobSetUpdate, SliceUpdate, Temporary
 from shared.wire.messages import decode_for_relay, decode_nudge
@@ -140,7 +140,7 @@ def test_updates_arrive_as_they_were_told(heard: Heard) -> None:
 
 
 def test_reports_on_jobsets_arrive_as_they_were_made(heard: Heard) -> None:
-    made = report(a_jobset(), [a_record()], Line(), NOW)
+    made = report(a_jobset(), [a_record()], Around(), NOW)
     told = JobSetUpdate(namespace="research", name="llama", uid=JobSetUid("u-1"), report=made, at=NOW, times=1)
     heard.bus.report(DEMO, [told])
     assert heard.reports() == [told]

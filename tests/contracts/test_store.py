@@ -13,7 +13,7 @@ import pytest
 from shared.domain.governor import Budget, Cell, Governor, Slot
 from shared.domain.jobsets import JobSetRecord
 from shared.domain.records import SliceRecord
-from shared.domain.reports import Line, report
+from shared.domain.reports import Around, report
 from shared.domain.slices import JobSetUid, SliceId, slice_id
 from shared.domain.sweep import ClusterWatch
 from shared.ports import Change, Record, SliceStore, StaleRecord, Stored, Temporary
@@ -21,7 +21,7 @@ from shared.wire.documents import key_of
 from tests.builders import CLUSTER, NOW, a_job, a_jobset, a_record, settings
 from tests.contracts.stores import ELSEWHERE, Bench, a_governor, a_slot
 
-REPORT = report(a_jobset(), [a_record()], Line(), NOW)
+REPORT = report(a_jobset(), [a_record()], Around(), NOW)
 EVERY_KIND = [
     a_record(pinned=settings().pools),
     a_jobset(),

@@ -20,7 +20,7 @@ def test_what_is_said_goes_on_from_the_names_of_slices_and_leaves_no_gap(
     reason: Reason, spec: SliceSpec | None
 ) -> None:
     record = a_record(reason=reason, sentence="GKE said so.", spec=spec)
-    said = prose(record).says
+    said = prose(record, reason).says
     assert not re.search(r"[{}]|\bNone\b|  ", said)
     assert not said.endswith((".", " ", ":"))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from shared.domain.facts import Question
 from shared.domain.slices import ClusterId, SliceId
@@ -17,10 +17,13 @@ class FakeBus:
         self.updates: list[SliceUpdate] = []
         self.reports: list[tuple[ClusterId, JobSetUpdate]] = []
         self.questions: list[tuple[ClusterId, Question]] = []
+        self.meanwhile: Callable[[], object] = lambda: None
+        """What happens while nudges are being taken."""
         self._failures = 0
 
     def nudge(self, cluster: ClusterId, slices: Collection[SliceId]) -> None:
         self._fail_if_asked()
+        self.meanwhile()
         self.nudges.extend((cluster, slice_) for slice_ in slices)
 
     def tell(self, cluster: ClusterId, updates: Collection[SliceUpdate]) -> None:

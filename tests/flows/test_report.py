@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from shared.domain.facts import HostsChanged
+from shared.domain.facts import HostsChanged, JobSetChanged, JobSetState
 from shared.domain.jobsets import JobSetRecord, Outlook
 from shared.domain.records import Phase
 from shared.domain.reports import RENEW
-from shared.flows.report import report_due
+from shared.flows.receive import receive
+from shared.flows.report import MOST_TROUBLES, report_due
+from shared.flows.sweep import sweep
+from shared.ports import Change
 from tests.builders import CLUSTER
 from tests.world import World
 
@@ -73,3 +78,30 @@ def test_many_slices_that_turn_at_once_write_one_call_for_a_report(world: World)
     assert [each.phase for each in world.records.values()] == [Phase.PROVISIONING] * 4
     (told,), _ = report_due(world.ports)
     assert (told.report.outlook, told.report.ready) == (Outlook.WAITING, 0)
+
+
+def test_when_the_bus_is_away_the_rest_waits_for_the_next_sweep(world: World) -> None:
+    wanted(world, *(f"jobset-{number}" for number in range(10)))
+    world.bus.fail_next(100)
+    told, failures = report_due(world.ports)
+    assert (told, len(failures)) == ([], MOST_TROUBLES)
+
+
+def test_an_outbox_is_cleared_though_a_report_was_written_meanwhile(world: World) -> None:
+    jobset = world.jobset_appears("llama")
+    fact = JobSetChanged(jobset=jobset.ref, state=JobSetState.ACTIVE)
+    world.bus.meanwhile = lambda: report_due(world.ports)
+    receive(fact, CLUSTER, world.ports)
+    (record,) = world.store.jobsets(CLUSTER, [jobset.ref.uid]).values()
+    assert (record.value.due_at, record.value.report is not None) == (None, True)
+
+
+def test_an_outbox_that_was_left_is_emptied_and_cleared_by_the_sweep(world: World) -> None:
+    wanted(world, "llama")
+    (uid,) = world.jobsets
+    stored = world.store.jobsets(CLUSTER, [uid])[uid]
+    world.store.commit(Change(stored, replace(stored.value, due_at=world.clock.now())))
+    world.bus.take_nudges()
+    sweep(world.ports)
+    assert {slice_ for _, slice_ in world.bus.take_nudges()} == set(world.records)
+    assert world.store.jobsets(CLUSTER, [uid])[uid].value.due_at is None

@@ -138,6 +138,8 @@ def test_the_manifest_is_filled_in_for_the_cluster(folder: Path) -> None:
     assert {variable["name"]: variable["value"] for variable in container["env"]} == {
         "CLUSTER": "red",
         "GOOGLE_CLOUD_PROJECT": "shop",
+        "PROBE_HOST": "0.0.0.0",
+        "PROBE_PORT": "8081",
     }
     assert (deployment["metadata"]["name"], deployment["metadata"]["namespace"]) == ("relay", "tpu-slice-provisioner")
 

@@ -69,7 +69,7 @@ STORIES = {
         "llama-slice-0 since 12:00 UTC: the project's quota allows no more tpu-v5-lite-podslice",
     ),
     "settings of GKE": (refused_with(FailureKind.CONFIGURATION), "GKE refused the node pool for its settings"),
-    "operations": (many, "in line for its creation, number 1, while 5 run"),
+    "operations": (many, "in line for its creation as number 1, while 5 run"),
     "policy": (not_allowed, "capacity"),
     "Kueue": (queued_by_kueue, 'It is suspended by Kueue, in the queue "team-a": its Workload says why;'),
     "on its way": (wanted, "0 of 1 slices ready; llama-slice-0 since 12:00 UTC: ordered from GKE. Nothing to do"),

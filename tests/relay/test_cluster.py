@@ -185,3 +185,22 @@ def test_a_node_that_may_not_be_patched(server: Answering, cluster: Cluster, cod
     server.answer(code, refusal(code, "Whatever"))
     with pytest.raises(kind, match=f"refused: {code}"):
         cluster.mark("n-1", PATCH)
+
+
+GONE = {"kind": "Status", "reason": "NotFound", "details": {"kind": "namespaces", "name": "research"}}
+GOING = {"kind": "Status", "reason": "Forbidden", "details": {"causes": [{"reason": "NamespaceTerminating"}]}}
+
+
+@pytest.mark.parametrize(("code", "status"), [(404, GONE), (403, GOING)], ids=["gone", "going"])
+def test_in_a_namespace_that_goes_there_is_nobody_left_to_tell(
+    server: Answering, cluster: Cluster, code: int, status: Any
+) -> None:
+    server.answer(code, status)
+    cluster.post(event(update(), None))
+    cluster.renew(event(update(), None))
+
+
+def test_an_event_that_is_forbidden_for_another_reason_comes_back(server: Answering, cluster: Cluster) -> None:
+    server.answer(403, {"kind": "Status", "reason": "Forbidden"})
+    with pytest.raises(Temporary):
+        cluster.renew(event(update(), None))

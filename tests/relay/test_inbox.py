@@ -1,5 +1,5 @@
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -8,11 +8,11 @@ from relay import translate
 from relay.inbox import Inbox
 from relay.seen import JobSetName, Leader
 from shared.domain.facts import Answer, Fact, Heartbeat, JobSetState, Question
-from shared.domain.reports import Line, report
+from shared.domain.reports import Around, report
 from shared.domain.slices import ClusterId, JobRef, JobSetUid
 from shared.ports import JobSetUpdate, Permanent, Temporary
 from shared.wire.messages import Message, encode_question, encode_report, encode_update
-from tests.builders import NOW, a_jobset, a_record
+from tests.builders import MINUTE, NOW, a_jobset, a_record
 from tests.relay.objects import Json, jobset, pod
 from tests.relay.test_events import update
 
@@ -77,9 +77,12 @@ class Desk:
     sight: FakeSight = field(default_factory=FakeSight)
     posted: list[Fact] = field(default_factory=list)
 
+    def __post_init__(self) -> None:
+        self.inbox = Inbox(DEMO, self.cluster, self.sight, self.posted.extend)
+
     def handle(self, message: Message) -> list[str]:
         delivery = FakeDelivery(message)
-        Inbox(DEMO, self.cluster, self.sight, self.posted.extend).handle(delivery)
+        self.inbox.handle(delivery)
         return delivery.answers
 
 
@@ -89,7 +92,7 @@ def desk() -> Desk:
 
 
 def jobset_update(times: int) -> JobSetUpdate:
-    made = report(a_jobset(), [a_record()], Line(), NOW)
+    made = report(a_jobset(), [a_record()], Around(), NOW)
     return JobSetUpdate(namespace="research", name="llama", uid=JobSetUid("u-1"), report=made, at=NOW, times=times)
 
 
@@ -110,6 +113,14 @@ def test_a_report_becomes_one_event_on_the_jobset_that_is_renewed(desk: Desk) ->
     ((name, event),) = desk.cluster.renewed.items()
     assert name == "llama.u-1.slices"
     assert (event["involvedObject"]["kind"], event["involvedObject"]["uid"]) == ("JobSet", "u-1")
+    assert event["count"] == 2
+
+
+def test_a_report_that_comes_late_does_not_overwrite_a_newer_one(desk: Desk) -> None:
+    older, newer = jobset_update(times=1), replace(jobset_update(times=2), at=NOW + MINUTE)
+    for update_ in (newer, older):
+        assert desk.handle(encode_report(DEMO, update_)) == ["ack"]
+    (event,) = desk.cluster.renewed.values()
     assert event["count"] == 2
 
 

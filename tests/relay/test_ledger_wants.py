@@ -138,7 +138,9 @@ def test_a_jobset_that_cannot_be_read_is_neither_wanted_nor_gone(watched: Watche
     watched.said()
     watched.see(jobset(spec={"replicatedJobs": [replicated_job(overhead={"cpu": "some"})]}))
     watched.pass_time(300)
-    assert watched.said() == []
+    (fact,) = watched.said()
+    assert isinstance(fact, JobSetChanged)
+    assert fact.fault == 'replicatedJob workers: spec.overhead.cpu: "some" is no quantity'
     beat = watched.ledger.everything(watched.now)
     assert beat is not None
     assert beat.uids == ("u-1",)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from relay import probes
 from relay.probes import Probes
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
@@ -66,3 +67,20 @@ def test_one_who_connects_and_says_nothing_holds_up_nobody(served: Served) -> No
 def test_a_port_that_is_taken_is_an_error(served: Served) -> None:
     with pytest.raises(OSError, match="in use"):
         Probes(("127.0.0.1", served.probes.port), {})
+
+
+def test_idle_connections_take_no_more_room_than_there_is_and_are_cut(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(probes, "SECONDS", 0.5)
+    before = threading.active_count()
+    idle = [socket.create_connection(("127.0.0.1", served.probes.port)) for _ in range(3 * probes.AT_ONCE)]
+    try:
+        for each in idle:
+            each.settimeout(DEADLINE)
+            assert each.recv(1) == b""
+        assert threading.active_count() <= before + 2 * probes.AT_ONCE
+        assert served.ask("/readyz") == (200, "ok\n")
+    finally:
+        for each in idle:
+            each.close()

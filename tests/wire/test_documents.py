@@ -14,6 +14,7 @@ from shared.domain.decisions import Reason
 from shared.domain.governor import Budget, Governor, Slot
 from shared.domain.jobsets import JobSetRecord
 from shared.domain.records import Phase, SliceRecord
+from shared.domain.reports import Around, report
 from shared.domain.slices import LAST_ATTEMPT, Network, Pairs, Taint
 from shared.domain.sweep import ClusterWatch
 from shared.domain.topology import Topology
@@ -248,3 +249,12 @@ def test_another_edition_of_the_documents_is_not_guessed_at(schema: object) -> N
 def test_a_slip_of_a_hand_in_the_console_is_named_by_its_field(slip: dict[str, Any], named: str) -> None:
     with pytest.raises(Permanent, match=f"SliceRecord: .*{named}"):
         decode(SliceRecord, {**encode(a_record()), **slip})
+
+
+def test_a_report_of_another_edition_is_left_out_and_the_jobset_read_all_the_same() -> None:
+    made = report(a_jobset(), [a_record()], Around(), NOW)
+    document = encode(a_jobset(report=made, queue="team-a"))
+    spoilt = {**document, "report": {**document["report"], "outlook": "SlicesDreaming"}}
+    read = decode(JobSetRecord, spoilt)
+    assert (read.report, read.queue) == (None, "team-a")
+    assert decode(JobSetRecord, document).report == made

@@ -17,6 +17,8 @@ from infra.local.up import note
 from infra.local.up.control import listening
 from infra.local.up.keeper import Keeper
 from infra.local.up.log_lines import Logs
+from infra.local.up.trouble import Press
+from infra.local.up.verbs import Refused, pressed
 
 NOT_INSTALLED, FAILED, INTERRUPTED = 2, 1, 130
 
@@ -48,6 +50,9 @@ Ctrl-C ends it. What the parts say:
 
 def up(state: Path) -> int:
     """Keep a stack up until Ctrl-C; logs, kubeconfig and the note for the buttons go below `state`."""
+    if is_up(state):
+        print(f"A stack is up already in {state}: `python -m infra.local status` shows it.", file=sys.stderr)
+        return FAILED
     try:
         require(find(os.environ))
         say("Starting: emulators, cluster, GKE, functions, relay ...")
@@ -77,6 +82,15 @@ def _keep(stack: Stack, state: Path) -> None:
         logs = Logs(state / "logs")
         threading.Thread(target=logs.follow, args=(say,), name="logs", daemon=True).start()
         keeper.keep(itertools.count())
+
+
+def is_up(state: Path) -> bool:
+    """Say whether a stack that uses this folder answers."""
+    try:
+        pressed(Press(f"{note.Note.read(state).control}/"))
+    except (note.NothingUp, Refused):
+        return False
+    return True
 
 
 def afterwards(addresses: Addresses) -> dict[str, Callable[[], None]]:

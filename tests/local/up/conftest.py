@@ -1,0 +1,15 @@
+"""One stack that is up for each module."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from infra.local.prerequisites import Tools
+from tests.local.up.terminal import Terminal, stack_up
+
+
+@pytest.fixture(scope="module")
+def terminal(tools: Tools, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminal]:
+    assert tools.java.exists()
+    with stack_up(tmp_path_factory.mktemp("up")) as terminal:
+        yield terminal

@@ -1,0 +1,70 @@
+"""A stack that is up, and a second terminal beside it."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.local.stack.leftovers import REPOSITORY, running_in
+
+PATIENCE_SECONDS = 60
+
+
+@dataclass
+class Terminal:
+    """A second terminal beside a stack that is up."""
+
+    folder: Path
+    process: subprocess.Popen[bytes]
+
+    def local(self, *verb: str) -> str:
+        """Give a verb to the stack; what it says, and its errors where it was refused."""
+        command = [sys.executable, "-m", "infra.local", "--state", str(self.folder), *verb]
+        done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode in {0, 1}, done.stderr
+        return done.stdout or done.stderr
+
+    def kubectl(self, *arguments: str) -> str:
+        command = ["kubectl", f"--cache-dir={self.folder / 'kubectl'}", *arguments]
+        environment = {**os.environ, "KUBECONFIG": str(self.folder / "kubeconfig")}
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=True)
+        return done.stdout
+
+    def until(self, says: Callable[[], str], words: str) -> str:
+        """Wait until something says these words; give all that it said."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while words not in (said := says()):
+            assert self.process.poll() is None, "the stack ended"
+            assert time.monotonic() < deadline, f"waited for {words!r}; last: {said}"
+            time.sleep(0.2)
+        return said
+
+
+@contextlib.contextmanager
+def stack_up(folder: Path) -> Iterator[Terminal]:
+    """Keep a stack up while the block runs; then it ends on Ctrl-C, and nothing of it is left."""
+    with (folder / "out").open("wb") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "infra.local", "--state", str(folder), "up"],
+            cwd=REPOSITORY,
+            env={**os.environ, "TMPDIR": str(folder)},
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+    try:
+        terminal = Terminal(folder, process)
+        terminal.until((folder / "out").read_text, "Ctrl-C ends it.")
+        yield terminal
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=30) == 130
+        assert running_in(folder) == []
+        assert not (folder / "stack.json").exists()
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+        process.wait()
