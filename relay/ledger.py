@@ -6,7 +6,7 @@
 | JobSetChanged | at once when a JobSet is first seen, changes its state, or goes     | not active, hosts left  |
 | HostsChanged  | at once if all hosts came or one left; else each `count_every`      | while there are hosts   |
 | LeaderBound   | at once                                                             | while bound             |
-| Heartbeat     | each `beat`                                                         |                         |
+| Heartbeat     | at once with the list of JobSets; each `beat` without               |                         |
 
 Repeating what is still true makes up for every message that was lost, and confirms that it is still wanted. While a
 watch has given no sign for `blind_after`, nothing is said but ends: what is old is not true any more, and an end is
@@ -87,6 +87,7 @@ class Ledger:
         self._berths: dict[str, Berth] = {}
         self._heard: dict[Kind, datetime] = {}
         self._nodes_version = 0
+        self._listed = False
 
     @property
     def complete(self) -> bool:
@@ -113,7 +114,7 @@ class Ledger:
         """Take in an object that came or changed."""
         before = self.picture.put(seen)
         match seen, before:
-            case JobSet(), JobSet() if told_of(seen) == told_of(before):
+            case JobSet(), JobSet() if seen.told == before.told:
                 self._gather(seen, now)
             case JobSet(), _:
                 self._bring_up(_State(seen.ref.uid), now)
@@ -230,10 +231,11 @@ class Ledger:
             case _Hosts(pool):
                 yield from self._hosts(subject, pool, now)
             case _Bound(pod):
-                yield from self._bound(subject, pod, again)
+                yield from self._bound(subject, pod, now)
             case _Beat():
+                whole, self._listed = not self._listed, True
                 self._agenda[subject] = now + self._timing.beat
-                yield self._heartbeat()
+                yield replace(self._heartbeat(), uids=self.picture.live_uids()) if whole else self._heartbeat()
 
     def _wanted(self, subject: _Subject, uid: JobSetUid, again: datetime) -> Iterator[Fact]:
         jobset = self.picture.jobset(uid)
@@ -268,23 +270,26 @@ class Ledger:
                 sequence=self._nodes_version,
             )
 
-    def _bound(self, subject: _Subject, pod: str, again: datetime) -> Iterator[Fact]:
+    def _bound(self, subject: _Subject, pod: str, now: datetime) -> Iterator[Fact]:
         before, berth = self._berths.pop(pod, None), self.picture.berth(pod)
         if before is not None and before != berth:
             yield _leader_bound(before, bound=False)
         if berth is not None:
             self._berths[pod] = berth
-            self._agenda[subject] = again
+            self._agenda[subject] = now + self._timing.repeat
             yield _leader_bound(berth, bound=True)
+        if berth is not None and before != berth:
+            self._ask_again_for(berth, now)
+
+    def _ask_again_for(self, berth: Berth, now: datetime) -> None:
+        """Say again what a JobSet waits for whose hosts another one took: its wants are in doubt since."""
+        owner = self.picture.jobset(berth.owner) if berth.owner else None
+        if owner is not None and berth.owner != berth.occupant.jobset_uid:
+            self._gather(owner, now)
 
     def _heartbeat(self) -> Heartbeat:
         uids = self.picture.live_uids()
         return Heartbeat(count=len(uids), digest=digest_of(uids))
-
-
-def told_of(jobset: JobSet) -> tuple[JobSetState, str, str | None]:
-    """Give what a JobSetChanged says of a JobSet."""
-    return jobset.state, jobset.queue, jobset.fault
 
 
 def _leader_bound(berth: Berth, *, bound: bool) -> LeaderBound:

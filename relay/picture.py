@@ -42,6 +42,8 @@ class Berth:
 
     pool: PoolKey
     occupant: Occupant
+    owner: JobSetUid | None
+    """The JobSet that the pool was made for."""
 
 
 class Picture:
@@ -237,7 +239,7 @@ class Picture:
             job=leader.job,
             pod_uid=pod_uid,
         )
-        return Berth(pool, occupant)
+        return Berth(pool, occupant, host.jobset_uid if host else None)
 
 
 def _discard(index: dict[K, set[str]], key: K, member: str) -> None:

@@ -59,6 +59,11 @@ class JobSet:
         return self.ref.uid
 
     @property
+    def told(self) -> tuple[JobSetState, str, str | None]:
+        """What is said of it when it changes."""
+        return self.state, self.queue, self.fault
+
+    @property
     def name(self) -> JobSetName:
         return JobSetName(self.ref.namespace, self.ref.name)
 

@@ -149,6 +149,7 @@ def _is_usable(node: Json, labels: Mapping[str, str]) -> bool:
         and is_count(offered)
         and int(offered) >= (int(needed) if is_count(needed) else 1)
         and "deletionTimestamp" not in node["metadata"]
+        and not node.get("spec", {}).get("unschedulable")
     )
 
 

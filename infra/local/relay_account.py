@@ -39,27 +39,36 @@ def manifests() -> list[dict[str, Any]]:
 @contextmanager
 def relay_account(addresses: Addresses, renew_every: float = _RENEW_EVERY) -> Iterator[None]:
     """Apply the manifests, write the relay's kubeconfig, and renew its token (in seconds) until the block is left."""
-    # Past any proxy of the person who runs it.
-    settings = _client.Configuration(host=addresses.kubernetes, proxy="")
-    with _client.ApiClient(settings) as connection:
-        for manifest in manifests():
-            _utils.create_from_dict(connection, manifest)
-        core = _client.CoreV1Api(connection)
+    with _connected(addresses) as connection:
 
         def renew() -> None:
             try:
-                write_private(addresses.relay_token, _token(core))
+                write_private(addresses.relay_token, _token(connection))
             except (ApiException, HTTPError) as error:
                 logger.warning("The relay's token was not renewed: %s", error)
 
-        write_private(addresses.relay_token, _token(core))
-        way = addresses.kubeconfig.read_text(encoding="utf-8")
-        write_private(addresses.relay_kubeconfig, for_token_file(way, addresses.relay_token))
+        open_account(addresses)
         with repeated(renew, renew_every):
             yield
 
 
-def _token(core: Any) -> str:
+def open_account(addresses: Addresses) -> None:
+    """Apply the manifests and write the relay's kubeconfig: to a cluster that knows nothing of the relay."""
+    with _connected(addresses) as connection:
+        for manifest in manifests():
+            _utils.create_from_dict(connection, manifest)
+        write_private(addresses.relay_token, _token(connection))
+    way = addresses.kubeconfig.read_text(encoding="utf-8")
+    write_private(addresses.relay_kubeconfig, for_token_file(way, addresses.relay_token))
+
+
+def _connected(addresses: Addresses) -> Any:
+    """Open a client, past any proxy of the person who runs it."""
+    return _client.ApiClient(_client.Configuration(host=addresses.kubernetes, proxy=""))
+
+
+def _token(connection: Any) -> str:
+    core = _client.CoreV1Api(connection)
     spec = _client.V1TokenRequestSpec(audiences=[], expiration_seconds=_SECONDS)
     request = _client.AuthenticationV1TokenRequest(spec=spec)
     token: str = core.create_namespaced_service_account_token(NAME, NAMESPACE, request).status.token

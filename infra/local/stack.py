@@ -103,6 +103,7 @@ def local_cluster(plan: Plan, addresses: Addresses) -> Program:
     arguments = (
         "infra.local.cluster",
         *("--port", str(port_of(addresses.kubernetes))),
+        *("--secure-port", str(*free_ports(1))),  # the same when it is started again
         *("--kubeconfig", str(addresses.kubeconfig)),
     )
     return _module("cluster", arguments, f"listening on {addresses.kubernetes}", plan, addresses)

@@ -13,7 +13,6 @@ from shared.domain.facts import (
     JobSetChanged,
     JobSetRef,
     JobSetState,
-    LeaderBound,
     Occupant,
     SlicesWanted,
     WaitingLeader,
@@ -170,23 +169,6 @@ def counted(fact: HostsChanged, record: SliceRecord, now: datetime) -> SliceReco
     return replace(record, hosts_usable=fact.usable, hosts_joined=fact.joined, hosts_sequence=fact.sequence, due_at=now)
 
 
-def bound(fact: LeaderBound, record: SliceRecord, now: datetime) -> SliceRecord | None:
-    """Take in that a leader came to, or left, the hosts of an attempt; None when nothing changes.
-
-    A leaving counts only for the very pod that is known to be there: the next one may have come before the news.
-    """
-    if fact.attempt == record.attempt:
-        occupant = _occupied(record.occupant, fact)
-        if occupant == record.occupant:
-            return None
-        return replace(record, occupant=occupant, vacant_since=None if occupant else now, due_at=now)
-    leaving = tuple(
-        replace(left, occupant=_occupied(left.occupant, fact)) if left.attempt == fact.attempt else left
-        for left in record.leaving
-    )
-    return None if leaving == record.leaving else replace(record, leaving=leaving, due_at=now)
-
-
 def standing(record: SliceRecord, jobsets: Mapping[JobSetUid, JobSetRecord]) -> SliceRecord:
     """Give the record as the JobSets stand now: its desire, its last want, and occupants only where they live.
 
@@ -269,12 +251,6 @@ def _asks_otherwise(record: SliceRecord, spec: SliceSpec | Verdict) -> bool:
     if record.verdict is not None or record.spec is None or record.ordered_at is None:
         return record.verdict is not None or record.spec != spec
     return record.spec.fingerprint != spec.fingerprint
-
-
-def _occupied(present: Occupant | None, fact: LeaderBound) -> Occupant | None:
-    if fact.bound:
-        return fact.occupant
-    return None if present is not None and present.pod_uid == fact.occupant.pod_uid else present
 
 
 def _living(occupant: Occupant | None, jobsets: Mapping[JobSetUid, JobSetRecord]) -> Occupant | None:

@@ -49,7 +49,8 @@ def failed(record: SliceRecord, failure: Failure, now: datetime, settings: Clust
     phase, reason = FAILED[failure.kind]
     meaning = _meaning(record, failure)
     sentence = f"{meaning}: {failure.message}"
-    record = replace(record, creating=False, operation=None, failures=record.failures + 1, retry_at=None)
+    before = record.failures
+    record = replace(record, creating=False, operation=None, failures=_in_a_row(record, reason), retry_at=None)
     match phase:
         case Phase.WAITING:
             retry_at = now + settings.limits.retries[failure.kind].after(record.failures)
@@ -60,8 +61,14 @@ def failed(record: SliceRecord, failure: Failure, now: datetime, settings: Clust
         case Phase.REFUSED:
             record = replace(record, verdict=Verdict(reason=reason, sentence=sentence))
         case _:
-            return replace(record, creating=True, failures=record.failures - 1, sentence=sentence)
+            return replace(record, creating=True, failures=before, sentence=sentence)
     return replace(record, slot=None, ordered_at=None).turned(now, phase, reason, sentence)
+
+
+def _in_a_row(record: SliceRecord, reason: Reason) -> int:
+    """Count a failure: patience begins anew where the last one was another."""
+    last = next((turn.reason for turn in reversed(record.transitions) if turn.phase is Phase.WAITING), reason)
+    return record.failures + 1 if last is reason else 1
 
 
 def _meaning(record: SliceRecord, failure: Failure) -> str:

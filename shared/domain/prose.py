@@ -45,7 +45,8 @@ PROSE: Mapping[Reason, Prose] = MappingProxyType(
         Reason.HOSTS_JOINING: Prose("{usable} of {hosts} hosts are ready and offer their chips", _BY_ITSELF),
         Reason.HOSTS_LOST: Prose(
             "{usable} of {hosts} hosts are left of a slice that was ready",
-            "Nothing to do: GKE repairs hosts, and the JobSet's failure policy restarts its Jobs.",
+            "GKE repairs hosts, and the JobSet's failure policy restarts its Jobs. A host that was cordoned needs "
+            "`kubectl uncordon`.",
         ),
         Reason.POOL_BUSY: Prose("GKE repairs or upgrades its hosts", _BY_ITSELF),
         Reason.POOL_BROKEN: Prose("broken under its running Job, and left to repair", _OPERATOR),
@@ -83,7 +84,7 @@ PROSE: Mapping[Reason, Prose] = MappingProxyType(
         Reason.FOREIGN_POOL: Prose("{said}", _OPERATOR),
         Reason.ATTEMPTS_EXHAUSTED: Prose("{said}", "Create the JobSet again: another one has new names."),
         Reason.HELD: Prose("held by a person: nothing is created or deleted", "Let it go on by `slices resume`."),
-        Reason.PAUSED: Prose("{said}", "Who runs the cluster ends the pause by `slices resume --cluster`."),
+        Reason.PAUSED: Prose("{said}", "Who runs the cluster ends the pause by `slices resume --cluster ID`."),
         **dict.fromkeys(SERVED, Prose("not given back yet", _BY_ITSELF)),
         Reason.DELETION_STARTED: Prose("being deleted", _BY_ITSELF),
         Reason.OCCUPIED: Prose("another live JobSet runs on its hosts", _BY_ITSELF),

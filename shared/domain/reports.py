@@ -26,7 +26,7 @@ RENEW = timedelta(minutes=10)
 MOST_WAITS = 20
 MOST_NAMED = 10
 _IN_A_SENTENCE = 3
-_LONGEST = 200  # characters of what one group waits for, in the sentence
+_LONGEST, _LONG = 500, 150  # characters of what the first group waits for, and each of the others, in the sentence
 
 _WORST_FIRST = (
     Phase.BLOCKED,
@@ -210,14 +210,15 @@ def _sentence(jobset: JobSetRecord, found: _Found, now: datetime) -> str:
     returning = [f"{left} of {found.wanted} slices are being given back"] if left else []
     if jobset.state is not JobSetState.SUSPENDED:
         return "; ".join([_OVER[jobset.state], *(returning or ["nothing of it is left"])]) + "."
-    queue = f' by Kueue, in the queue "{jobset.queue}": its Workload says why' if jobset.queue else ""
+    queue = f' by Kueue, in the queue "{jobset.queue}": see `kubectl describe workloads -n {jobset.namespace}`'
+    queue = queue if jobset.queue else ""
     return "; ".join([f"It is suspended{queue}", *returning, "slices are bought once it is resumed"]) + "."
 
 
 def _told(waits: Sequence[Wait], now: datetime) -> Iterator[str]:
-    for wait in waits[:_IN_A_SENTENCE]:
-        next_try = f", next try {_clock(wait.until, now)}" if wait.until else ""
-        yield f"{_names(wait)} since {_clock(wait.since, now)}: {shortened(wait.says, _LONGEST)}{next_try}"
+    for wait, most in zip(waits, (_LONGEST, _LONG, _LONG), strict=False):
+        next_try = f", next try {wait.until:%H:%M:%S} UTC" if wait.until else ""
+        yield f"{_names(wait)} since {_clock(wait.since, now)}: {shortened(wait.says, most)}{next_try}"
     if others := sum(wait.count for wait in waits[_IN_A_SENTENCE:]):
         yield f"{others} more wait for other things"
 

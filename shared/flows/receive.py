@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from typing import assert_never
 
-from shared.domain import demand
+from shared.domain import demand, occupancy
 from shared.domain.clusters import ClusterSettings
 from shared.domain.facts import (
     Answer,
@@ -18,7 +18,7 @@ from shared.domain.facts import (
     SlicesWanted,
 )
 from shared.domain.jobsets import JobSetRecord
-from shared.domain.slices import ClusterId, SliceId, slice_id
+from shared.domain.slices import ClusterId, JobSetUid, SliceId, slice_id
 from shared.domain.sweep import heard
 from shared.flows.again import again
 from shared.flows.outbox import clear
@@ -88,14 +88,25 @@ def _about_a_slice(fact: HostsChanged | LeaderBound, cluster: ClusterId, desk: D
     if stored is None:
         return
     now = desk.clock.now()
+    doubts: tuple[tuple[JobSetUid, SliceId], ...] = ()
     if isinstance(fact, HostsChanged):
         record = demand.counted(fact, stored.value, now)
     else:
-        record = demand.bound(fact, stored.value, now)
+        record = occupancy.bound(fact, stored.value, now)
+        doubts = occupancy.doubtful(fact, stored.value) if record is not None else ()
     if record is not None:
-        desk.store.commit(Change(stored, record))
+        desk.store.commit(Change(stored, record), *_doubts(doubts, cluster, desk))
     if record is not None or stored.value.due_at is not None:
-        desk.bus.nudge(cluster, [fact.slice_id])
+        desk.bus.nudge(cluster, {fact.slice_id, *(slice_ for _, slice_ in doubts)})
+
+
+def _doubts(wants: Collection[tuple[JobSetUid, SliceId]], cluster: ClusterId, desk: Desk) -> Iterator[Change]:
+    """Give what to save so that wants are not fresh until they are confirmed again."""
+    jobsets = desk.store.jobsets(cluster, [uid for uid, _ in wants]) if wants else {}
+    for uid, slice_ in wants:
+        stored = jobsets.get(uid)
+        if stored is not None and stored.value.wants.get(slice_) is not None:
+            yield Change(stored, occupancy.doubted(stored.value, slice_))
 
 
 def _make_up(known: Stored[JobSetRecord] | None, desk: Desk) -> None:

@@ -28,7 +28,7 @@ def test_a_jobset_is_explained_before_its_slices(stage: Stage) -> None:
     lines = stage.said("explain", "research/gemma").splitlines()
     assert lines[:6] == [
         "research/gemma",
-        f"SlicesWaiting for 0 s: 0 of 1 slices ready; {WHO}: {OUT_OF_STOCK}, next try 12:01 UTC. {REMEDY}",
+        f"SlicesWaiting for 0 s: 0 of 1 slices ready; {WHO}: {OUT_OF_STOCK}, next try 12:01:00 UTC. {REMEDY}",
         f"  1 x WAITING, Stockout, since 12:00:00 UTC: {OUT_OF_STOCK}",
         "    Jobs: gemma-slice-0",
         "    Next try: in 1 min (12:01:00 UTC)",
@@ -43,8 +43,8 @@ def test_a_suspended_jobset_is_explained_though_it_has_no_slice(stage: Stage) ->
     stage.world.publish(JobSetChanged(jobset=suspended.ref, state=JobSetState.SUSPENDED, queue="team-a"))
     stage.world.deliver()
     assert stage.said("explain", "research/gemma").splitlines()[1] == (
-        'SlicesNotWanted for 0 s: It is suspended by Kueue, in the queue "team-a": its Workload says why; '
-        "slices are bought once it is resumed."
+        'SlicesNotWanted for 0 s: It is suspended by Kueue, in the queue "team-a": '
+        "see `kubectl describe workloads -n research`; slices are bought once it is resumed."
     )
 
 

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.domain.demand import bound, counted, standing
+from shared.domain.demand import counted, standing
 from shared.domain.facts import HostsChanged, JobSetState, LeaderBound
 from shared.domain.jobsets import JobSetRecord
+from shared.domain.occupancy import bound
 from shared.domain.records import Desire, Leaving
 from shared.domain.slices import JobSetUid
 from tests.builders import MINUTE, NOW, a_jobset, a_record, an_occupant

@@ -186,3 +186,13 @@ def test_a_creation_that_gke_took_is_known_by_its_operation_and_its_end_is_waite
     record = a_record(**{**MADE, "operation": None}, reason=Reason.CREATION_STARTED)
     after = acted(record, CreatePool(1), Started("operation-9"), NOW, settings())
     assert (after.operation, after.due_at) == ("operation-9", NOW + LIMITS.backstop)
+
+
+def test_patience_begins_anew_where_the_last_failure_was_another() -> None:
+    record = a_record()
+    kinds = [FailureKind.STOCKOUT, FailureKind.STOCKOUT, FailureKind.QUOTA, FailureKind.QUOTA]
+    counts = []
+    for kind in kinds:
+        record = failed(record, Failure(kind, "no."), NOW, settings())
+        counts.append(record.failures)
+    assert counts == [1, 2, 1, 2]

@@ -48,7 +48,7 @@ def test_the_sentence_counts_what_is_ready_and_says_what_the_rest_waits_for_and_
     made = report(a_jobset(), [ready(0), ready(1), out_of_stock(2), ready(3)], Around(), NOW)
     assert made.sentence == (
         "3 of 4 slices ready; llama-slice-2 since 12:00 UTC: us-central2-b is out of tpu-v5-lite-podslice 4x4, "
-        "next try 12:03 UTC. "
+        "next try 12:03:00 UTC. "
         "It is tried again by itself. Another zone, a smaller topology, spot or a reservation may be had sooner."
     )
     assert (made.outlook, made.wanted, made.ready) == (Outlook.WAITING, 4, 3)
@@ -134,7 +134,7 @@ def test_the_outlook_is_that_of_the_slice_that_is_worst_off(slices: list[SliceRe
             Phase.GONE,
             Outlook.NOT_WANTED,
             (
-                'It is suspended by Kueue, in the queue "team-a": its Workload says why; '
+                'It is suspended by Kueue, in the queue "team-a": see `kubectl describe workloads -n research`; '
                 "slices are bought once it is resumed."
             ),
         ),
@@ -143,7 +143,7 @@ def test_the_outlook_is_that_of_the_slice_that_is_worst_off(slices: list[SliceRe
             Phase.RELEASING,
             Outlook.RETURNING,
             (
-                'It is suspended by Kueue, in the queue "team-a": its Workload says why; '
+                'It is suspended by Kueue, in the queue "team-a": see `kubectl describe workloads -n research`; '
                 "1 of 1 slices are being given back; slices are bought once it is resumed."
             ),
         ),

@@ -43,7 +43,7 @@ def pools_of(cluster: Cluster, jobset: str) -> list[str]:
 def test_who_is_not_admitted_buys_nothing_is_told_where_it_waits_and_has_its_turn(cluster: Cluster) -> None:
     until(
         lambda: cluster.kubectl("describe", "jobset", "kueue-second"),
-        'It is suspended by Kueue, in the queue "team-a": its Workload says why; slices are bought once it is resumed.',
+        'It is suspended by Kueue, in the queue "team-a": see `kubectl describe workloads -n default`;',
     )
     until(lambda: cluster.kubectl("get", "events"), "1 of 1 slices ready.")
     assert pools_of(cluster, "kueue-second") == []

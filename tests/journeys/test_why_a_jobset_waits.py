@@ -61,7 +61,7 @@ STORIES = {
         refused_with(FailureKind.STOCKOUT),
         (
             "0 of 1 slices ready; llama-slice-0 since 12:00 UTC: us-central2-b is out of tpu-v5-lite-podslice 4x4, "
-            "next try 12:01 UTC. "
+            "next try 12:01:00 UTC. "
         ),
     ),
     "quota": (
@@ -71,7 +71,7 @@ STORIES = {
     "settings of GKE": (refused_with(FailureKind.CONFIGURATION), "GKE refused the node pool for its settings"),
     "operations": (many, "in line for its creation as number 1, while 5 run"),
     "policy": (not_allowed, "capacity"),
-    "Kueue": (queued_by_kueue, 'It is suspended by Kueue, in the queue "team-a": its Workload says why;'),
+    "Kueue": (queued_by_kueue, 'It is suspended by Kueue, in the queue "team-a": see `kubectl describe workloads'),
     "on its way": (wanted, "0 of 1 slices ready; llama-slice-0 since 12:00 UTC: ordered from GKE. Nothing to do"),
 }
 

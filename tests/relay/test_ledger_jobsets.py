@@ -1,9 +1,12 @@
+from datetime import timedelta
 from typing import Any
 
+from relay.ledger import Ledger
 from relay.seen import Kind
-from shared.domain.facts import JobSetChanged, JobSetState, SlicesWanted
+from shared.domain.facts import Heartbeat, JobSetChanged, JobSetState, SlicesWanted
+from tests.builders import CLUSTER
 from tests.relay.objects import jobset, pod
-from tests.relay.watched import Watched, nodes, states, wants
+from tests.relay.watched import START, Watched, nodes, read, states, wants
 
 
 def test_a_jobset_is_reported_when_it_is_first_seen_and_at_each_change_of_state(watched: Watched) -> None:
@@ -70,3 +73,21 @@ def test_hosts_that_come_for_a_suspended_jobset_are_a_reason_to_say_so_again(wat
     watched.said()
     watched.see(*nodes(1))
     assert states(watched.said()) == [("u-1", JobSetState.SUSPENDED)]
+
+
+def test_the_first_heartbeat_names_every_jobset_so_that_what_went_unseen_is_found() -> None:
+    ledger = Ledger(CLUSTER)
+    for kind in Kind:
+        ledger.listed(kind, [read(jobset())] if kind is Kind.JOBSETS else [], "1", START)
+    beats = [fact for fact in ledger.due(START) if isinstance(fact, Heartbeat)]
+    later = [fact for fact in ledger.due(START + timedelta(minutes=1)) if isinstance(fact, Heartbeat)]
+    assert [beat.uids for beat in (*beats, *later)] == [("u-1",), None]
+
+
+def test_another_queue_is_news(watched: Watched) -> None:
+    watched.see(jobset(spec={"suspend": True}))
+    watched.said()
+    watched.see(jobset(spec={"suspend": True}, metadata={"labels": {"kueue.x-k8s.io/queue-name": "team-b"}}))
+    (fact,) = watched.said()
+    assert isinstance(fact, JobSetChanged)
+    assert fact.queue == "team-b"

@@ -1,5 +1,5 @@
-from shared.domain.facts import LeaderBound
-from tests.relay.objects import bound_pod, jobset, node
+from shared.domain.facts import LeaderBound, SlicesWanted
+from tests.relay.objects import bound_pod, jobset, node, pod
 from tests.relay.watched import Watched, bindings
 
 HOST = "tpu-llama-0-aaaaaaaaaaaaa-1-0"
@@ -57,3 +57,20 @@ def test_who_is_on_a_slice_is_said_again_every_five_minutes(watched: Watched) ->
     watched.said()
     watched.pass_time(300)
     assert bindings(watched.said()) == [("pod-0", True)]
+
+
+def test_whose_hosts_another_jobset_took_is_said_to_wait_again_at_once(watched: Watched) -> None:
+    guest = bound_pod(0, HOST, uid="guest")
+    guest["metadata"]["labels"] |= {
+        "jobset.sigs.k8s.io/jobset-name": "guest",
+        "jobset.sigs.k8s.io/jobset-uid": "u-2",
+        "batch.kubernetes.io/job-name": "guest-workers-0",
+    }
+    watched.see(jobset(), pod(0), node(0))
+    watched.pass_time(1)
+    watched.said()
+    watched.see(jobset("guest", uid="u-2"), guest)
+    assert bindings(watched.said()) == [("guest", True)]
+    watched.pass_time(1)
+    (again,) = [fact for fact in watched.said() if isinstance(fact, SlicesWanted)]
+    assert again.jobset.uid == "u-1"

@@ -234,3 +234,9 @@ def test_a_host_that_must_be_marked_is_not_usable_before_it_is() -> None:
     seen = translate.host(marked)
     assert seen is not None
     assert (seen.unmarked, seen.usable) == (None, True)
+
+
+def test_a_host_that_was_cordoned_is_not_usable() -> None:
+    seen = translate.host({**node(0), "spec": {"unschedulable": True}})
+    assert seen is not None
+    assert not seen.usable

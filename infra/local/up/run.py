@@ -11,6 +11,7 @@ from infra.local import messaging
 from infra.local.addresses import Addresses
 from infra.local.prerequisites import PrerequisitesMissing, find, require
 from infra.local.processes import ProgramFailed
+from infra.local.relay_account import open_account
 from infra.local.settings import seed
 from infra.local.stack import Plan, Stack, running
 from infra.local.up import note
@@ -94,9 +95,13 @@ def is_up(state: Path) -> bool:
 
 
 def afterwards(addresses: Addresses) -> dict[str, Callable[[], None]]:
-    """Give what the emulators must be told when they come back: they remember nothing."""
+    """Give what must be told to those that remember nothing, when they come back."""
     table = messaging.read().of_cluster(addresses.cluster_id)
-    return {"pubsub": lambda: messaging.create(table, addresses), "firestore": lambda: seed(addresses)}
+    return {
+        "pubsub": lambda: messaging.create(table, addresses),
+        "firestore": lambda: seed(addresses),
+        "cluster": lambda: open_account(addresses),
+    }
 
 
 def noted(addresses: Addresses, control: str, state: Path) -> note.Note:

@@ -58,6 +58,14 @@ def api_errors(asked: argparse.Namespace, where: Note) -> Press:
     return Press(f"{where.gke}/faults", "POST", gke)
 
 
+def in_words(fault: Mapping[str, Any], now: float) -> str:
+    """Say what an ordered fault does, and for how long still; `now` in seconds since 1970."""
+    often = f"{fault['share']:.0%} of " if fault["share"] < 1 else ""
+    where = f"pools {fault['pools']} in {fault['zone'] or 'every zone'}"
+    lasts = f"the next {fault['times']}" if fault["until"] is None else f"{fault['until'] - now:.0f} s more"
+    return f"{fault['kind']}: {often}{fault['method']} of {where}, for {lasts}"
+
+
 def on_hosts(verb: str, pool: str, where: Note) -> Press:
     return Press(f"{where.gke}/hosts/{verb}", "POST", {"pool": pool})
 

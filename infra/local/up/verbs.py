@@ -5,6 +5,7 @@ import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from time import time  # noqa: TID251 - this is the door through which time comes in
 from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.request import ProxyHandler, Request, build_opener
@@ -118,31 +119,39 @@ def _hosts(verbs: Any) -> None:
         ("repair", "repair", "GKE repairs a slice"),
     ):
         parser = verbs.add_parser(name, help=what)
-        parser.add_argument("pool", nargs="?", metavar="POOL", help="else the first there is")
+        parser.add_argument(
+            "pool", nargs="?", metavar="POOL", help="or the beginning of its name; else the first"
+        )
         parser.set_defaults(verb=_pressing_on_hosts(verb))
 
 
 def _pressing_on_hosts(verb: str) -> Verb:
     def press(asked: argparse.Namespace, where: Note) -> None:
-        pool = asked.pool or _first_pool(where)
+        pool = _pool(asked.pool, where)
         pressed(trouble.on_hosts(verb, pool, where))
         print(f"{verb}: {pool}")
 
     return press
 
 
-def _first_pool(where: Note) -> str:
-    pools = pressed(Press(f"{where.gke}/pools"))["pools"]
+def _pool(begins: str | None, where: Note) -> str:
+    """Give the first node pool whose name begins so, or the first there is; a slice's id is such a beginning."""
+    pools = [str(pool["name"]) for pool in pressed(Press(f"{where.gke}/pools"))["pools"]]
     if not pools:
         raise Refused("there is no node pool: `kubectl apply -f examples/v5e.yaml` makes some")
-    return str(pools[0]["name"])
+    found = next((pool for pool in pools if pool.startswith(begins or "")), None)
+    if found is None:
+        raise Refused(f"no node pool's name begins with {begins}: {', '.join(pools)}")
+    return found
 
 
 def _parts(verbs: Any) -> None:
     parser = verbs.add_parser("relay", help="stop or start the relay")
     parser.add_argument("order", choices=["stop", "start"])
     parser.set_defaults(verb=lambda asked, where: _order(asked.order, "relay", where))
-    parser = verbs.add_parser("kill", help="kill a part (SIGKILL); it is started again")
+    parser = verbs.add_parser(
+        "kill", help="kill a part; it comes back, but pubsub, firestore, gke and cluster forget all"
+    )
     parser.add_argument("part", metavar="PART", help="receive, reconcile, sweep, relay, pubsub, firestore, ...")
     parser.set_defaults(verb=lambda asked, where: _order("kill", asked.part, where))
 
@@ -167,7 +176,7 @@ def _status(_: argparse.Namespace, where: Note) -> None:
     for name, standing in pressed(Press(f"{where.control}/"))["parts"].items():
         print(f"{name:<20} {standing}")
     for fault in pressed(Press(f"{where.gke}/faults"))["faults"]:
-        print(f"trouble              {fault}")
+        print(f"trouble              {trouble.in_words(fault, time())}")
 
 
 def _environment(_: argparse.Namespace, where: Note) -> None:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.local.stack.leftovers import REPOSITORY
 from tests.local.up.terminal import Terminal
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(180)]
@@ -27,5 +28,12 @@ def test_the_relay_can_be_stopped_and_started(terminal: Terminal) -> None:
 
 def test_what_makes_no_sense_is_answered_in_one_line(terminal: Terminal) -> None:
     assert terminal.local("kill", "nobody").startswith('there is no part "nobody": pubsub, firestore, cluster, ')
-    assert terminal.local("break-host", "nobody") == "no such pool: nobody\n"
+    assert terminal.local("break-host", "nobody").startswith("there is no node pool")
     assert terminal.local("break-host") == "there is no node pool: `kubectl apply -f examples/v5e.yaml` makes some\n"
+
+
+def test_a_cluster_that_comes_back_empty_is_served_all_the_same(terminal: Terminal) -> None:
+    terminal.local("kill", "cluster")
+    terminal.until((terminal.folder / "out").read_text, "cluster is up again")
+    terminal.kubectl("apply", "-f", str(REPOSITORY / "examples" / "v5e-one-host.yaml"))
+    terminal.until(lambda: terminal.local("logs", "reconcile"), "hosts are ready and offer their chips.")

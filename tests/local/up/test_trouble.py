@@ -61,6 +61,15 @@ def test_a_share_of_the_calls_fails_at_gke_or_at_the_api_server() -> None:
     assert of_kubernetes.url == "http://k/local/faults"
 
 
+def test_what_is_ordered_is_said_with_what_is_left_of_it() -> None:
+    fault = {"kind": "stockout", "method": "CreateNodePool", "zone": "z", "pools": ".*", "share": 1.0}
+    assert trouble.in_words({**fault, "until": 140.0, "times": None}, 100.0) == (
+        "stockout: CreateNodePool of pools .* in z, for 40 s more"
+    )
+    often = {**fault, "kind": "unavailable", "method": "*", "zone": None, "share": 0.1, "until": None, "times": 3}
+    assert trouble.in_words(often, 100.0) == "unavailable: 10% of * of pools .* in every zone, for the next 3"
+
+
 def test_a_stack_is_found_by_the_note_it_left(tmp_path: Path) -> None:
     WHERE.write(tmp_path)
     assert Note.read(tmp_path) == WHERE

@@ -20,6 +20,7 @@ class Handler(SimpleHTTPRequestHandler):
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--port", type=int, required=True)
+parser.add_argument("--secure-port", type=int, required=True)
 parser.add_argument("--kubeconfig", type=Path, required=True)
 asked = parser.parse_args()
 server = ThreadingHTTPServer(("127.0.0.1", asked.port), Handler)
