@@ -119,9 +119,7 @@ def _hosts(verbs: Any) -> None:
         ("repair", "repair", "GKE repairs a slice"),
     ):
         parser = verbs.add_parser(name, help=what)
-        parser.add_argument(
-            "pool", nargs="?", metavar="POOL", help="or the beginning of its name; else the first"
-        )
+        parser.add_argument("pool", nargs="?", metavar="POOL", help="or the beginning of its name; else the first")
         parser.set_defaults(verb=_pressing_on_hosts(verb))
 
 

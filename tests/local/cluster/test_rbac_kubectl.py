@@ -118,7 +118,7 @@ def test_acting_as_another_must_be_allowed(kubectl: Kubectl) -> None:
 
 def test_an_unknown_token_is_unauthorized(kubectl: Kubectl) -> None:
     refused = kubectl("get", "pods", token="made up")
-    assert refused.error == "error: You must be logged in to the server (Unauthorized)\n"
+    assert "error: You must be logged in to the server" in refused.error  # after discovery, where that is not cached
 
 
 def test_a_token_of_seconds_is_not_given(kubectl: Kubectl) -> None:
