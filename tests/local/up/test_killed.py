@@ -28,8 +28,8 @@ def test_the_relay_can_be_stopped_and_started(terminal: Terminal) -> None:
 
 def test_what_makes_no_sense_is_answered_in_one_line(terminal: Terminal) -> None:
     assert terminal.local("kill", "nobody").startswith('there is no part "nobody": pubsub, firestore, cluster, ')
-    assert terminal.local("break-host", "nobody").startswith("there is no node pool")
-    assert terminal.local("break-host") == "there is no node pool: `kubectl apply -f examples/v5e.yaml` makes some\n"
+    said = terminal.local("break-host", "nobody")
+    assert ("no node pool" in said, said.count("\n")) == (True, 1)
 
 
 def test_a_cluster_that_comes_back_empty_is_served_all_the_same(terminal: Terminal) -> None:
