@@ -47,7 +47,7 @@ lock: $(STAMP) ## Resolve the dependencies anew (needs uv)
 clean: ## Remove what the other verbs made
 	rm -rf $(VENV) .local .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
-$(STAMP): tests/requirements.txt
+$(STAMP): tests/requirements.txt pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.11")'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r tests/requirements.txt

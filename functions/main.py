@@ -8,10 +8,10 @@ from functools import cache
 import functions_framework
 from cloudevents.http import CloudEvent
 
-from shared import doors, wiring
-from shared.adapters import logs
-from shared.ports import Desk, Ports
-from shared.settings import Settings
+from tpu_slices.adapters import logs
+from tpu_slices.app import handlers, wiring
+from tpu_slices.app.settings import Settings
+from tpu_slices.ports.deps import Desk, Ports
 
 logs.configure(os.environ.get("GOOGLE_CLOUD_PROJECT", ""))
 
@@ -29,20 +29,20 @@ def _ports() -> Ports:
 @functions_framework.cloud_event
 def receive(event: CloudEvent) -> None:
     """Take in a fact that a relay published."""
-    doors.receive_door(_open(event), _desk())
+    handlers.receive_door(_open(event), _desk())
 
 
 @functions_framework.cloud_event
 def reconcile(event: CloudEvent) -> None:
     """Bring slices nearer to what is wanted."""
-    doors.reconcile_door(_open(event), _ports())
+    handlers.reconcile_door(_open(event), _ports())
 
 
 @functions_framework.cloud_event
 def sweep(event: CloudEvent) -> None:
     """Find what is due and what was left behind."""
-    doors.sweep_door(_open(event), _ports())
+    handlers.sweep_door(_open(event), _ports())
 
 
-def _open(event: CloudEvent) -> doors.Event:
-    return doors.Event(id=event["id"], source=event["source"], data=event.data)
+def _open(event: CloudEvent) -> handlers.Event:
+    return handlers.Event(id=event["id"], source=event["source"], data=event.data)

@@ -19,25 +19,25 @@ import structlog
 from kubernetes.config import ConfigException
 
 from relay import cluster
-from relay.claims import Claims
 from relay.connection import connect
+from relay.fact_queue import Ledger
 from relay.health import Health, Limits
 from relay.inbox import Inbox
-from relay.journal import noted
-from relay.ledger import Ledger
-from relay.own_nodes import Marks
+from relay.legacy_provisioner import Neighbour
+from relay.message_log import noted
+from relay.node_labeler import Marks
+from relay.outbox import Outbox
 from relay.probes import Probes
 from relay.refusals import rising_pause
-from relay.report import Outbox
 from relay.service import Service
 from relay.settings import Settings
 from relay.steady import SteadyClock
-from relay.tpu_provisioner import Neighbour
+from relay.volume_claims import Claims
 from relay.watch import Patience, Watch
-from shared.adapters import logs
-from shared.adapters.clock import SystemClock
-from shared.adapters.pubsub import connect_publisher, publish
-from shared.adapters.subscription import Subscription
+from tpu_slices.adapters import logs
+from tpu_slices.adapters.clock import SystemClock
+from tpu_slices.adapters.pubsub import connect_publisher, publish
+from tpu_slices.adapters.subscription import Subscription
 
 _log = structlog.get_logger()
 

@@ -13,9 +13,9 @@ from kubernetes.client.exceptions import ApiException
 from urllib3.exceptions import HTTPError
 
 from relay import translate
-from relay.seen import JobSetName, Kind
+from relay.objects import JobSetName, Kind
 from relay.watch import Response, Source
-from shared.ports import Permanent, Temporary
+from tpu_slices.ports.errors import Permanent, Temporary
 
 JOBSETS = ("jobset.x-k8s.io", "v1alpha2")
 FORBIDDEN = 403

@@ -7,13 +7,13 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any
 
-from relay.seen import Leader
-from shared.domain.decisions import Reason
-from shared.domain.jobsets import Outlook
-from shared.domain.records import Phase
-from shared.domain.reports import shortened
-from shared.ports import JobSetUpdate, SliceUpdate
-from shared.wire import reports
+from relay.objects import Leader
+from tpu_slices.domain.model.decisions import Reason
+from tpu_slices.domain.model.records import Phase
+from tpu_slices.domain.model.workloads import Outlook
+from tpu_slices.domain.reporting.reports import shortened
+from tpu_slices.ports.bus import JobSetUpdate, SliceUpdate
+from tpu_slices.wire import reports
 
 COMPONENT = "tpu-slice-provisioner"
 MOST_CHARACTERS = 1024

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from relay.seen import Kind
+from relay.objects import Kind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,14 +11,15 @@ from typing import Any, Protocol
 import structlog
 
 from relay.events import event, summary
-from relay.journal import about
-from relay.seen import JobSetName, Leader
-from shared.adapters.subscription import Delivery
-from shared.domain.facts import Answer, Fact, Heartbeat, JobSetRef, JobSetState, Question
-from shared.domain.slices import ClusterId, JobRef, JobSetUid
-from shared.ports import JobSetUpdate, Permanent, SliceUpdate, Temporary
-from shared.wire.jobsets import jobset_ref, jobset_state
-from shared.wire.messages import decode_for_relay
+from relay.message_log import about
+from relay.objects import JobSetName, Leader
+from tpu_slices.adapters.subscription import Delivery
+from tpu_slices.domain.model.facts import Answer, Fact, Heartbeat, JobSetRef, JobSetState, Question
+from tpu_slices.domain.model.slices import ClusterId, JobRef, JobSetUid
+from tpu_slices.ports.bus import JobSetUpdate, SliceUpdate
+from tpu_slices.ports.errors import Permanent, Temporary
+from tpu_slices.wire.jobsets import jobset_ref, jobset_state
+from tpu_slices.wire.messages import decode_for_relay
 
 _log = structlog.get_logger()
 

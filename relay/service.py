@@ -8,12 +8,12 @@ from datetime import datetime
 
 import structlog
 
-from relay.claims import Mounted
+from relay.fact_queue import Ledger
 from relay.health import Health
-from relay.ledger import Ledger
-from relay.seen import Host, JobSet, Kind, Leader, Seen, Unread
-from shared.domain.facts import Fact, Heartbeat, SlicesWanted
-from shared.domain.slices import JobRef
+from relay.objects import Host, JobSet, Kind, Leader, Seen, Unread
+from relay.volume_claims import Mounted
+from tpu_slices.domain.model.facts import Fact, Heartbeat, SlicesWanted
+from tpu_slices.domain.model.slices import JobRef
 
 _log = structlog.get_logger()
 

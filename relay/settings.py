@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
 
-from shared.domain.slices import ClusterId
+from tpu_slices.domain.model.slices import ClusterId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
 """Kubernetes objects, as the API server's JSON says them, to what the relay keeps of them. Pure.
 
 Every reader gives None for an object that does not concern us; fields that only Kubernetes writes are trusted to have
-their documented shape. What tenants write into pod templates is read by `shared.wire.workloads`.
+their documented shape. What tenants write into pod templates is read by `tpu_slices.wire.workloads`.
 """
 
 from __future__ import annotations
@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from relay.claims import CLAIMS_PER_FACT
-from relay.own_nodes import marks_missing
-from relay.seen import Host, JobSet, JobSetName, Leader, PoolKey
-from shared.domain.facts import SliceRequest
-from shared.domain.host_labels import ACCELERATOR, COUNT, NODE_POOL, TOPOLOGY
-from shared.domain.observations import InheritedPool
-from shared.domain.pool_labels import (
+from relay.node_labeler import marks_missing
+from relay.objects import Host, JobSet, JobSetName, Leader, PoolKey
+from relay.volume_claims import CLAIMS_PER_FACT
+from tpu_slices.domain.catalogue.topology import Topology
+from tpu_slices.domain.model.facts import SliceRequest
+from tpu_slices.domain.model.observations import InheritedPool
+from tpu_slices.domain.model.slices import JobSetUid, SliceId
+from tpu_slices.domain.planning.host_labels import ACCELERATOR, COUNT, NODE_POOL, TOPOLOGY
+from tpu_slices.domain.planning.pool_labels import (
     ATTEMPT_LABEL,
     JOBSET_UID_LABEL,
     OWNER,
@@ -23,10 +25,8 @@ from shared.domain.pool_labels import (
     SLICE_ID_LABEL,
     inherited_pool,
 )
-from shared.domain.slices import JobSetUid, SliceId
-from shared.domain.topology import Topology
-from shared.wire.jobsets import condition, is_leader, is_served, jobset_ref, jobset_state, strings
-from shared.wire.workloads import (
+from tpu_slices.wire.jobsets import condition, is_leader, is_served, jobset_ref, jobset_state, strings
+from tpu_slices.wire.workloads import (
     CHIPS,
     COMPLETION_INDEX,
     JOB_NAME,

@@ -16,8 +16,8 @@ import structlog
 from kubernetes.client.exceptions import ApiException
 from urllib3.exceptions import HTTPError, ReadTimeoutError
 
+from relay.objects import JobSet, Kind, Seen, Unread
 from relay.refusals import GONE, asked_pause, in_words, rising_pause
-from relay.seen import JobSet, Kind, Seen, Unread
 from relay.stream import FIRST_PAGE, Event, Lines, event_of, identity_of, is_back, next_limit, page_of
 
 _log = structlog.get_logger()

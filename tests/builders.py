@@ -6,13 +6,13 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from shared.domain.clusters import ClusterSettings
-from shared.domain.facts import JobSetRef, JobSetState, Occupant, SliceRequest, SlicesWanted, WaitingLeader
-from shared.domain.governor import Slot, cell_of
-from shared.domain.jobsets import JobSetRecord
-from shared.domain.records import SliceRecord
-from shared.domain.slices import ClusterId, JobRef, JobSetUid, SliceId, SliceSpec, slice_id
-from shared.domain.specs import Asked, spec_for
+from tpu_slices.domain.model.clusters import ClusterSettings
+from tpu_slices.domain.model.facts import JobSetRef, JobSetState, Occupant, SliceRequest, SlicesWanted, WaitingLeader
+from tpu_slices.domain.model.records import SliceRecord
+from tpu_slices.domain.model.slices import ClusterId, JobRef, JobSetUid, SliceId, SliceSpec, slice_id
+from tpu_slices.domain.model.workloads import JobSetRecord
+from tpu_slices.domain.planning.specs import Asked, spec_for
+from tpu_slices.domain.reconciling.limiter import Slot, cell_of
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 CLUSTER = ClusterId("demo")

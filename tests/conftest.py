@@ -8,7 +8,7 @@ import pytest
 import structlog
 from hypothesis import settings
 
-from shared.adapters import logs
+from tpu_slices.adapters import logs
 
 pytest_plugins = ["tests.emulators"]
 

@@ -12,7 +12,12 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, cast
 
-from shared.domain.facts import (
+from tests.builders import CLUSTER, MINUTE, NOW, a_job, a_jobset_ref, a_request, leaders_wait, settings
+from tests.fakes.backend import FakeBackend, FakePool
+from tests.fakes.bus import FakeBus
+from tests.fakes.clock import FakeClock
+from tests.fakes.store import FakeStore
+from tpu_slices.domain.model.facts import (
     Answer,
     Fact,
     Heartbeat,
@@ -24,19 +29,16 @@ from shared.domain.facts import (
     Occupant,
     WaitingLeader,
 )
-from shared.domain.observations import Creating, Deleting, Running
-from shared.domain.records import SliceRecord
-from shared.domain.slices import JobSetUid, PoolName, SliceId, pool_name, slice_id
-from shared.domain.sweep import digest_of
-from shared.flows.receive import receive
-from shared.flows.reconcile import reconcile
-from shared.flows.sweep import sweep
-from shared.ports import PoolOrder, Ports, Temporary
-from tests.builders import CLUSTER, MINUTE, NOW, a_job, a_jobset_ref, a_request, leaders_wait, settings
-from tests.fakes.backend import FakeBackend, FakePool
-from tests.fakes.bus import FakeBus
-from tests.fakes.clock import FakeClock
-from tests.fakes.store import FakeStore
+from tpu_slices.domain.model.observations import Creating, Deleting, Running
+from tpu_slices.domain.model.records import SliceRecord
+from tpu_slices.domain.model.slices import JobSetUid, PoolName, SliceId, pool_name, slice_id
+from tpu_slices.domain.reconciling.inventory import digest_of
+from tpu_slices.flows.receive import receive
+from tpu_slices.flows.reconcile import reconcile
+from tpu_slices.flows.sweep import sweep
+from tpu_slices.ports.backend import PoolOrder
+from tpu_slices.ports.deps import Ports
+from tpu_slices.ports.errors import Temporary
 
 EFFECTS = {"commit", "reject", "nudge", "tell", "report", "ask", "create", "delete"}
 

@@ -10,9 +10,9 @@ from google.cloud import firestore
 
 from infra.local.addresses import Addresses
 from infra.local.stack import REPOSITORY
-from shared.domain.slices import ClusterId
-from shared.wire.cluster_settings import decode_settings, encode_settings, settings_key
-from shared.wire.documents import Fields
+from tpu_slices.domain.model.slices import ClusterId
+from tpu_slices.wire.cluster_settings import decode_settings, encode_settings, settings_key
+from tpu_slices.wire.documents import Fields
 
 
 def file_of(addresses: Addresses) -> Path:

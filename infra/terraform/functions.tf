@@ -1,4 +1,4 @@
-# Each function is one entry point of functions/main.py. The source is staged by cloudbuild.yaml: main.py, shared/ and
+# Each function is one entry point of functions/main.py. The source is staged by cloudbuild.yaml: main.py, tpu_slices/ and
 # requirements.txt side by side.
 
 locals {

@@ -1,5 +1,5 @@
 # GKE's audit log says when an operation on a node pool has ended, or that a call was refused at once. Only pools with
-# our kind of name pass (shared/domain/slices.py); what the filter lets through, shared/wire/operations.py reads.
+# our kind of name pass (shared/tpu_slices/domain/model/slices.py); what the filter lets through, shared/tpu_slices/wire/operations.py reads.
 
 resource "google_logging_project_sink" "operations" {
   for_each = local.gke_projects

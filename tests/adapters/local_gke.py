@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from infra.local.gke.refusals import refusal
 from infra.local.gke.rules import Ask
-from shared.adapters.gke_requests import create_request
-from shared.ports import PoolOrder
 from tests.local.gke.world import DEMO, a_cluster, a_state
+from tpu_slices.adapters.gke_requests import create_request
+from tpu_slices.ports.backend import PoolOrder
 
 
 def why_refused(order: PoolOrder) -> str | None:

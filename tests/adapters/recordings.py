@@ -10,12 +10,12 @@ from google.api_core import exceptions as google
 from google.cloud import container_v1 as gke
 from google.rpc import status_pb2
 
-from shared.adapters.gke import GkeBackend
-from shared.domain.clusters import PoolSettings
-from shared.domain.pool_labels import labels_of
-from shared.domain.slices import pool_name, slice_id
-from shared.ports import PoolOrder
 from tests.builders import a_job, a_spec, settings
+from tpu_slices.adapters.gke import GkeBackend
+from tpu_slices.domain.model.clusters import PoolSettings
+from tpu_slices.domain.model.slices import pool_name, slice_id
+from tpu_slices.domain.planning.pool_labels import labels_of
+from tpu_slices.ports.backend import PoolOrder
 
 PATH = settings().path
 ORDER = PoolOrder(

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from shared.domain.clusters import Allowed, ClusterSettings, Policy, PoolSettings
-from shared.domain.facts import SliceRequest, Toleration
-from shared.domain.records import Verdict
-from shared.domain.slices import JobRef, Network, SliceSpec, slice_id
-from shared.domain.specs import Asked, spec_for
-from shared.ports import PoolOrder
 from tests.builders import a_job, a_leader, settings
+from tpu_slices.domain.model.clusters import Allowed, ClusterSettings, Policy, PoolSettings
+from tpu_slices.domain.model.facts import SliceRequest, Toleration
+from tpu_slices.domain.model.records import Verdict
+from tpu_slices.domain.model.slices import JobRef, Network, SliceSpec, slice_id
+from tpu_slices.domain.planning.specs import Asked, spec_for
+from tpu_slices.ports.backend import PoolOrder
 
 SPOT = "cloud.google.com/gke-spot"
 RESERVATION = "cloud.google.com/reservation"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from google.api_core import exceptions as google
 
-from shared.adapters.cloud_errors import failure, refusal, shortened
-from shared.domain.observations import Failure, FailureKind
-from shared.ports import Temporary
+from tpu_slices.adapters.cloud_errors import failure, refusal, shortened
+from tpu_slices.domain.model.observations import Failure, FailureKind
+from tpu_slices.ports.errors import Temporary
 
 POOL = "projects/demo-project/locations/us-central2/clusters/demo/nodePools/tpu-llama-slice-0-oahqlz77blgqd-1"
 INSTANCE = "Instance 'gke-demo-tpu-llama-97da88a9-8gmv' creation failed:"

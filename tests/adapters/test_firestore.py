@@ -12,10 +12,10 @@ from google.cloud.firestore import Client
 from google.cloud.firestore_v1._helpers import encode_dict
 from google.cloud.firestore_v1.types import Document, RunQueryRequest, RunQueryResponse
 
-from shared.adapters.firestore import FirestoreStore
-from shared.ports import Temporary
-from shared.wire.documents import encode, key_of
 from tests.builders import NOW, a_record
+from tpu_slices.adapters.firestore import FirestoreStore
+from tpu_slices.ports.errors import Temporary
+from tpu_slices.wire.documents import encode, key_of
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 

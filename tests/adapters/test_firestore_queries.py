@@ -4,14 +4,14 @@ import json
 from pathlib import Path
 from typing import Any
 
-from shared.adapters import firestore_queries
-from shared.adapters.firestore_queries import EXPIRING, QUERIES, UNINDEXED, Query
-from shared.domain.governor import Governor
-from shared.domain.sweep import ClusterWatch
-from shared.ports import Record
-from shared.wire.cluster_settings import encode_settings
-from shared.wire.documents import encode, key_of
 from tests.builders import CLUSTER, NOW, a_jobset, a_record, an_occupant, settings
+from tpu_slices.adapters import firestore_queries
+from tpu_slices.adapters.firestore_queries import EXPIRING, QUERIES, UNINDEXED, Query
+from tpu_slices.domain.reconciling.inventory import ClusterWatch
+from tpu_slices.domain.reconciling.limiter import Governor
+from tpu_slices.ports.store import Record
+from tpu_slices.wire.cluster_settings import encode_settings
+from tpu_slices.wire.documents import encode, key_of
 
 DECLARED = json.loads((Path(__file__).parents[2] / "infra" / "firestore.indexes.json").read_text())
 

@@ -6,13 +6,6 @@ import pytest
 from google.api_core import exceptions as google
 from google.cloud import container_v1 as gke
 
-from shared.domain.observations import (
-    Failure,
-    FailureKind,
-    Refused,
-    Started,
-)
-from shared.ports import Temporary
 from tests.adapters.recordings import (
     LINK,
     NOTED,
@@ -30,6 +23,8 @@ from tests.adapters.recordings import (
     listed,
 )
 from tests.builders import settings
+from tpu_slices.domain.model.observations import Failure, FailureKind, Refused, Started
+from tpu_slices.ports.errors import Temporary
 
 
 def test_a_deletion_looks_whose_the_pool_is_before_it_touches_it() -> None:

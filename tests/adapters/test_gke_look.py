@@ -10,20 +10,6 @@ from google.api_core import exceptions as google
 from google.cloud import container_v1 as gke
 from google.rpc import status_pb2
 
-from shared.domain.observations import (
-    Absent,
-    Broken,
-    Busy,
-    Creating,
-    Deleting,
-    Failure,
-    FailureKind,
-    Foreign,
-    Observation,
-    Running,
-    Unreadable,
-)
-from shared.ports import PoolOrder
 from tests.adapters.recordings import (
     LINK,
     NOTED,
@@ -41,6 +27,20 @@ from tests.adapters.recordings import (
     failed,
     listed,
 )
+from tpu_slices.domain.model.observations import (
+    Absent,
+    Broken,
+    Busy,
+    Creating,
+    Deleting,
+    Failure,
+    FailureKind,
+    Foreign,
+    Observation,
+    Running,
+    Unreadable,
+)
+from tpu_slices.ports.backend import PoolOrder
 
 
 def look(order: PoolOrder = ORDER, **answers: Answer) -> Observation:

@@ -8,16 +8,16 @@ from dataclasses import dataclass, replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.adapters.gke_requests import as_rest, create_request
-from shared.domain.accelerators import CATALOGUE, ImpossibleShape, legal_topologies, shape_of
-from shared.domain.clusters import PoolSettings
-from shared.domain.facts import SliceRequest
-from shared.domain.pool_labels import MOST_CHARACTERS
-from shared.domain.records import Verdict
-from shared.domain.slices import JobSetUid, Network
 from tests.adapters.local_gke import why_refused
 from tests.adapters.stories import EVERYTHING, KEY, RESERVATION, SPOT, Story, asking, story
 from tests.builders import a_job, settings
+from tpu_slices.adapters.gke_requests import as_rest, create_request
+from tpu_slices.domain.catalogue.accelerators import CATALOGUE, ImpossibleShape, legal_topologies, shape_of
+from tpu_slices.domain.model.clusters import PoolSettings
+from tpu_slices.domain.model.facts import SliceRequest
+from tpu_slices.domain.model.records import Verdict
+from tpu_slices.domain.model.slices import JobSetUid, Network
+from tpu_slices.domain.planning.pool_labels import MOST_CHARACTERS
 
 NODES_PER_ZONE = 1000  # GKE's limit for one node pool
 CAPACITIES: tuple[dict[str, str], ...] = ({}, {SPOT: "true"}, {f"{RESERVATION}-name": "hall-7"})

@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.adapters.billing_labels import billing_labels
-from shared.adapters.gke_requests import CannotBeMade, as_rest, create_request, operation_path, pool_path
-from shared.domain.clusters import PoolSettings
 from tests.adapters.local_gke import why_refused
 from tests.adapters.recordings import ORDER
 from tests.adapters.stories import EVERYTHING, STORIES
 from tests.builders import a_job, a_spec
 from tests.local.gke.world import DEMO
+from tpu_slices.adapters.billing_labels import billing_labels
+from tpu_slices.adapters.gke_requests import CannotBeMade, as_rest, create_request, operation_path, pool_path
+from tpu_slices.domain.model.clusters import PoolSettings
 
 GOLDEN = Path(__file__).parent / "golden"
 RENEW = "RENEW_GOLDEN_REQUESTS"

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from shared.adapters.gke_requests import as_rest, create_request
 from tests.adapters.stories import STORIES
 from tests.adapters.tpu_provisioner import Json, node_pool_of
+from tpu_slices.adapters.gke_requests import as_rest, create_request
 
 HALL = "projects/other-project/reservations/hall-7"
 

@@ -9,9 +9,9 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from shared.domain.facts import ADDITIONAL_NETWORKS, COPY_LABELS, SERVICE_ACCOUNT, SliceRequest
-from shared.domain.topology import Topology
 from tests.adapters.stories import RESERVATION, SPOT, Story
+from tpu_slices.domain.catalogue.topology import Topology
+from tpu_slices.domain.model.facts import ADDITIONAL_NETWORKS, COPY_LABELS, SERVICE_ACCOUNT, SliceRequest
 
 Json = dict[str, Any]
 

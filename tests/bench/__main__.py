@@ -16,17 +16,19 @@ from pathlib import Path
 
 from infra.local import emulators, prerequisites
 from infra.local.processes import Processes, free_ports
-from shared.adapters.firestore import FirestoreStore, connect
-from shared.domain.decisions import Reason
-from shared.domain.records import Phase, SliceRecord
-from shared.domain.slices import JobSetUid
-from shared.flows.reconcile import reconcile
-from shared.ports import Change, PoolOrder, Ports
-from shared.wire.cluster_settings import encode_settings
 from tests.builders import CLUSTER, NOW, a_job, a_jobset, a_record, settings
 from tests.fakes.backend import FakeBackend
 from tests.fakes.bus import FakeBus
 from tests.fakes.clock import FakeClock
+from tpu_slices.adapters.firestore import FirestoreStore, connect
+from tpu_slices.domain.model.decisions import Reason
+from tpu_slices.domain.model.records import Phase, SliceRecord
+from tpu_slices.domain.model.slices import JobSetUid
+from tpu_slices.flows.reconcile import reconcile
+from tpu_slices.ports.backend import PoolOrder
+from tpu_slices.ports.deps import Ports
+from tpu_slices.ports.store import Change
+from tpu_slices.wire.cluster_settings import encode_settings
 
 ROUNDS = 100
 BOOKS = (10, 100, 1000)

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from shared.domain.records import SliceRecord
 from tests.browser.chromium import Browser, chromium
 from tests.browser.stories import world_of
 from tests.cli.stage import Stage
+from tpu_slices.domain.model.records import SliceRecord
 
 Pages = Callable[[list[SliceRecord]], Path]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import timedelta
 
-from shared.domain.decisions import Reason
-from shared.domain.records import HISTORY, Phase, SliceRecord
-from shared.domain.slices import JobSetUid, slice_id
 from tests.builders import NOW, a_job, a_record, a_spec
 from tests.world import World
+from tpu_slices.domain.model.decisions import Reason
+from tpu_slices.domain.model.records import HISTORY, Phase, SliceRecord
+from tpu_slices.domain.model.slices import JobSetUid, slice_id
 
 Turn = tuple[int, Phase, Reason, str]
 """Minutes before NOW, and what the slice became."""

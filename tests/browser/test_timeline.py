@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from shared.cli.timeline.colours import DARK, LIGHT
 from tests.browser.chromium import Browser
 from tests.browser.conftest import Pages
 from tests.browser.stories import HOSTILE, READY, an_afternoon, hostile, lived, unbroken
+from tpu_slices_cli.timeline.colours import DARK, LIGHT
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(240)]
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from shared.cli.app import main
 from tests.cli.stage import Stage
+from tpu_slices_cli.app import main
 
 ROOT = Path(__file__).parents[2]
 RESEARCH = ROOT / "examples" / "clusters" / "research.yaml"

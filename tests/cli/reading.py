@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import timedelta
 from html.parser import HTMLParser
 
-from shared.cli.timeline.story import Story, families
-from shared.domain.records import SliceRecord
-from shared.domain.timeline import Window, course
 from tests.builders import CLUSTER, NOW
+from tpu_slices.domain.model.records import SliceRecord
+from tpu_slices.domain.reporting.timeline import Window, course
+from tpu_slices_cli.timeline.story import Story, families
 
 
 class Reader(HTMLParser):

@@ -7,12 +7,13 @@ from functools import cached_property
 
 from click.testing import CliRunner, Result
 
-from shared.cli.app import main
-from shared.cli.session import Session
-from shared.domain.observations import Failure, FailureKind
-from shared.ports import Ports, SettingsStore
 from tests.fakes.settings import FakeSettings
 from tests.world import LiveJobSet, World
+from tpu_slices.domain.model.observations import Failure, FailureKind
+from tpu_slices.ports.deps import Ports
+from tpu_slices.ports.store import SettingsStore
+from tpu_slices_cli.app import main
+from tpu_slices_cli.session import Session
 
 
 class Desk(Session):

@@ -10,14 +10,14 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from shared.cli.app import main
-from shared.domain.observations import InheritedPool
-from shared.domain.slices import ClusterId
-from shared.wire.cluster_settings import accepted_key, settings_key
 from tests.builders import CLUSTER, settings
 from tests.cli.conftest import ROOT
 from tests.cli.stage import Desk
 from tests.world import World
+from tpu_slices.domain.model.observations import InheritedPool
+from tpu_slices.domain.model.slices import ClusterId
+from tpu_slices.wire.cluster_settings import accepted_key, settings_key
+from tpu_slices_cli.app import main
 
 RESEARCH = ClusterId("research")
 

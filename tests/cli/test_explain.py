@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
-from shared.domain.facts import JobSetChanged, JobSetState
 from tests.builders import CLUSTER
 from tests.cli.stage import Stage, out_of_stock, serving
+from tpu_slices.domain.model.facts import JobSetChanged, JobSetState
 
 WHO = "gemma-slice-0 since 12:00 UTC"
 OUT_OF_STOCK = "us-central2-b is out of tpu-v5-lite-podslice 4x4"

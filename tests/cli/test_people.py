@@ -8,10 +8,10 @@ from collections.abc import Callable
 import pytest
 from click.testing import CliRunner
 
-from shared.cli.app import main
-from shared.domain.records import Phase
 from tests.cli.stage import Stage, out_of_stock, serving
 from tests.fakes.backend import Verb
+from tpu_slices.domain.model.records import Phase
+from tpu_slices_cli.app import main
 
 # list
 
@@ -73,7 +73,7 @@ def test_what_changes_is_shown_line_by_line_until_ctrl_c(stage: Stage, monkeypat
         stage.world.ends(jobset)
         stage.world.deliver()
 
-    monkeypatch.setattr("shared.cli.listing.sleep", Patience(lambda: None, ends))
+    monkeypatch.setattr("tpu_slices_cli.listing.sleep", Patience(lambda: None, ends))
     result = stage.slices("list", "--watch")
     assert result.exit_code == 130
     ready, releasing = result.stdout.splitlines()

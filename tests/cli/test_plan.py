@@ -13,12 +13,12 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shared.adapters.gke_requests import as_rest, create_request
-from shared.cli.app import main
-from shared.cli.settings_file import read_settings
 from tests.cli.conftest import RESEARCH, ROOT, Slices
 from tests.fakes.backend import Verb
 from tests.world import World
+from tpu_slices.adapters.gke_requests import as_rest, create_request
+from tpu_slices_cli.app import main
+from tpu_slices_cli.settings_file import read_settings
 
 EXAMPLES = sorted((ROOT / "examples").glob("*.yaml"))
 Json = dict[str, Any]

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from shared.domain.records import SliceRecord
 from tests.browser.stories import (
     an_afternoon,
     world_of,
 )
 from tests.cli.reading import Reader
 from tests.cli.stage import Stage, serving
+from tpu_slices.domain.model.records import SliceRecord
 
 
 def written(stage: Stage, *arguments: str) -> Reader:
@@ -105,5 +105,5 @@ def test_a_file_that_cannot_be_written_is_told_in_one_line(stage: Stage, tmp_pat
 
 
 def test_the_other_commands_do_not_wait_for_plotly() -> None:
-    code = "import sys, shared.cli.app; sys.exit('plotly' in sys.modules)"
+    code = "import sys, tpu_slices_cli.app; sys.exit('plotly' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -9,14 +9,6 @@ from itertools import combinations
 
 import pytest
 
-from shared.cli.timeline.colours import DARK, LIGHT, PATTERNS, STROKES, Theme
-from shared.cli.timeline.figure import figure
-from shared.cli.timeline.markup import data, script
-from shared.cli.timeline.page import page
-from shared.cli.timeline.story import MOST_SHOWN, chip_hours, families, lasting, plain
-from shared.domain.records import Phase
-from shared.domain.slices import ClusterId
-from shared.domain.timeline import Window, course
 from tests.browser.stories import (
     HOSTILE,
     HOSTILE_NAME,
@@ -32,6 +24,14 @@ from tests.browser.stories import (
 )
 from tests.builders import NOW
 from tests.cli.reading import Reader, a_story
+from tpu_slices.domain.model.records import Phase
+from tpu_slices.domain.model.slices import ClusterId
+from tpu_slices.domain.reporting.timeline import Window, course
+from tpu_slices_cli.timeline.colours import DARK, LIGHT, PATTERNS, STROKES, Theme
+from tpu_slices_cli.timeline.figure import figure
+from tpu_slices_cli.timeline.markup import data, script
+from tpu_slices_cli.timeline.page import page
+from tpu_slices_cli.timeline.story import MOST_SHOWN, chip_hours, families, lasting, plain
 
 # tenants' words
 

@@ -12,16 +12,16 @@ from google.cloud.container_v1 import ClusterManagerClient
 from infra.local.gke import lifecycle
 from infra.local.gke.server import Server
 from infra.local.gke.state import Fault, Kind
-from shared.adapters.gke import GkeBackend, client
-from shared.domain.clusters import ClusterSettings
-from shared.domain.observations import Failure, FailureKind, InheritedPool
-from shared.domain.slices import PoolName
-from shared.ports import Backend
 from tests.builders import NOW, settings
 from tests.fakes.backend import FakeBackend
 from tests.fakes.clock import FakeClock
 from tests.local.gke.world import World as Gke
 from tests.local.gke.world import a_cluster, a_pool, counting_tokens
+from tpu_slices.adapters.gke import GkeBackend, client
+from tpu_slices.domain.model.clusters import ClusterSettings
+from tpu_slices.domain.model.observations import Failure, FailureKind, InheritedPool
+from tpu_slices.domain.model.slices import PoolName
+from tpu_slices.ports.backend import Backend
 
 LIMIT = 5
 """Operations that either place takes at once."""

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import pytest
 from google.cloud.firestore import Client
 
-from shared.adapters.firestore import FirestoreStore
 from tests.contracts.backends import InMemory, Place, local_gke
 from tests.contracts.stores import REAL, Bench, FirestoreConsole
 from tests.fakes.store import FakeStore
+from tpu_slices.adapters.firestore import FirestoreStore
 
 
 @pytest.fixture

@@ -8,13 +8,13 @@ from typing import Any, Protocol
 import pytest
 from google.cloud.firestore import Client
 
-from shared.domain.governor import Cell, Governor, Slot
-from shared.domain.jobsets import JobSetRecord
-from shared.domain.records import SliceRecord
-from shared.domain.slices import ClusterId, SliceId
-from shared.ports import Change, Record, SliceStore, Stored
-from shared.wire.documents import Fields, Key, key_of
 from tests.builders import CLUSTER, NOW, a_job, a_record
+from tpu_slices.domain.model.records import SliceRecord
+from tpu_slices.domain.model.slices import ClusterId, SliceId
+from tpu_slices.domain.model.workloads import JobSetRecord
+from tpu_slices.domain.reconciling.limiter import Cell, Governor, Slot
+from tpu_slices.ports.store import Change, Record, SliceStore, Stored
+from tpu_slices.wire.documents import Fields, Key, key_of
 
 ELSEWHERE = ClusterId("elsewhere")
 REAL = [pytest.mark.emulators, pytest.mark.enable_socket]

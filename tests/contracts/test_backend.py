@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from shared.domain.observations import (
+from tests.builders import a_job, a_spec
+from tests.contracts.backends import LIMIT, Place
+from tpu_slices.domain.model.observations import (
     Absent,
     Broken,
     Busy,
@@ -22,10 +24,9 @@ from shared.domain.observations import (
     Started,
     Unreadable,
 )
-from shared.domain.slices import JobSetUid, PoolName, pool_name, slice_id
-from shared.ports import PoolOrder, Temporary
-from tests.builders import a_job, a_spec
-from tests.contracts.backends import LIMIT, Place
+from tpu_slices.domain.model.slices import JobSetUid, PoolName, pool_name, slice_id
+from tpu_slices.ports.backend import PoolOrder
+from tpu_slices.ports.errors import Temporary
 
 
 def an_order(place: Place, **changes: Any) -> PoolOrder:

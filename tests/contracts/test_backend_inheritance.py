@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from shared.domain.observations import Deleting, Foreign, InheritedPool, Running, Started
-from shared.ports import Temporary
 from tests.builders import a_job
 from tests.contracts.backends import Place
 from tests.contracts.test_backend import an_order, made, name_of, started
+from tpu_slices.domain.model.observations import Deleting, Foreign, InheritedPool, Running, Started
+from tpu_slices.ports.errors import Temporary
 
 INHERITED = InheritedPool(name="llama-4f2a1", namespace="research", jobset="llama", job="llama-slice-0")
 

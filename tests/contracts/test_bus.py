@@ -8,16 +8,17 @@ import pytest
 from google.api_core.exceptions import DeadlineExceeded
 from google.cloud.pubsub_v1 import PublisherClient, SubscriberClient
 
-from shared.adapters.pubsub import PubSubBus
-from shared.domain.decisions import Reason
-from shared.domain.facts import Question
-from shared.domain.records import Phase, Transition
-from shared.domain.reports import Around, report
-from shared.domain.slices import ClusterId, JobRef, JobSetUid, SliceId, pool_name, slice_id
-from shared.ports import Bus, JobSetUpdate, SliceUpdate, Temporary
-from shared.wire.messages import decode_for_relay, decode_nudge
 from tests.builders import NOW, a_jobset, a_record
 from tests.fakes.bus import FakeBus
+from tpu_slices.adapters.pubsub import PubSubBus
+from tpu_slices.domain.model.decisions import Reason
+from tpu_slices.domain.model.facts import Question
+from tpu_slices.domain.model.records import Phase, Transition
+from tpu_slices.domain.model.slices import ClusterId, JobRef, JobSetUid, SliceId, pool_name, slice_id
+from tpu_slices.domain.reporting.reports import Around, report
+from tpu_slices.ports.bus import Bus, JobSetUpdate, SliceUpdate
+from tpu_slices.ports.errors import Temporary
+from tpu_slices.wire.messages import decode_for_relay, decode_nudge
 
 DEMO = ClusterId("demo")
 

@@ -7,14 +7,15 @@ from typing import Any
 
 import pytest
 
-from shared.adapters.firestore import FirestoreStore
-from shared.adapters.firestore_settings import FirestoreSettings
-from shared.ports import Permanent, SettingsStore, SliceStore, StaleRecord
-from shared.wire.cluster_settings import encode_settings, settings_key
 from tests.builders import CLUSTER, settings
 from tests.contracts.stores import REAL, Console, FirestoreConsole
 from tests.fakes.settings import FakeSettings
 from tests.fakes.store import FakeStore
+from tpu_slices.adapters.firestore import FirestoreStore
+from tpu_slices.adapters.firestore_settings import FirestoreSettings
+from tpu_slices.ports.errors import Permanent, StaleRecord
+from tpu_slices.ports.store import SettingsStore, SliceStore
+from tpu_slices.wire.cluster_settings import encode_settings, settings_key
 
 DOCUMENT = {"path": settings().path, "zone": "us-central2-b"}
 OTHER = {"path": settings().path, "note": "for the launch"}

@@ -10,16 +10,17 @@ from typing import Any
 
 import pytest
 
-from shared.domain.governor import Budget, Cell, Governor, Slot
-from shared.domain.jobsets import JobSetRecord
-from shared.domain.records import SliceRecord
-from shared.domain.reports import Around, report
-from shared.domain.slices import JobSetUid, SliceId, slice_id
-from shared.domain.sweep import ClusterWatch
-from shared.ports import Change, Record, SliceStore, StaleRecord, Stored, Temporary
-from shared.wire.documents import key_of
 from tests.builders import CLUSTER, NOW, a_job, a_jobset, a_record, settings
 from tests.contracts.stores import ELSEWHERE, Bench, a_governor, a_slot
+from tpu_slices.domain.model.records import SliceRecord
+from tpu_slices.domain.model.slices import JobSetUid, SliceId, slice_id
+from tpu_slices.domain.model.workloads import JobSetRecord
+from tpu_slices.domain.reconciling.inventory import ClusterWatch
+from tpu_slices.domain.reconciling.limiter import Budget, Cell, Governor, Slot
+from tpu_slices.domain.reporting.reports import Around, report
+from tpu_slices.ports.errors import StaleRecord, Temporary
+from tpu_slices.ports.store import Change, Record, SliceStore, Stored
+from tpu_slices.wire.documents import key_of
 
 REPORT = report(a_jobset(), [a_record()], Around(), NOW)
 EVERY_KIND = [

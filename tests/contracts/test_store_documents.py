@@ -8,12 +8,13 @@ from datetime import datetime
 import pytest
 from google.cloud.firestore import Client
 
-from shared.adapters.firestore import FirestoreStore
-from shared.ports import Change, Permanent, Rejection, Temporary
-from shared.wire.cluster_settings import encode_settings, settings_key
-from shared.wire.documents import encode, key_of, rejection_key
 from tests.builders import CLUSTER, NOW, a_jobset, a_record, settings
 from tests.contracts.stores import ELSEWHERE, Bench
+from tpu_slices.adapters.firestore import FirestoreStore
+from tpu_slices.ports.errors import Permanent, Temporary
+from tpu_slices.ports.store import Change, Rejection
+from tpu_slices.wire.cluster_settings import encode_settings, settings_key
+from tpu_slices.wire.documents import encode, key_of, rejection_key
 
 
 def test_settings_are_what_people_wrote_and_every_edition_has_another_version(bench: Bench) -> None:

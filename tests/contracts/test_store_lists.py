@@ -7,12 +7,13 @@ from datetime import timedelta
 
 import pytest
 
-from shared.domain.facts import JobSetState
-from shared.domain.records import Phase
-from shared.domain.slices import JobSetUid
-from shared.ports import Change, Permanent
 from tests.builders import CLUSTER, MINUTE, NOW, a_job, a_jobset, a_record, a_spec
 from tests.contracts.stores import ELSEWHERE, Bench, a_slot, slices
+from tpu_slices.domain.model.facts import JobSetState
+from tpu_slices.domain.model.records import Phase
+from tpu_slices.domain.model.slices import JobSetUid
+from tpu_slices.ports.errors import Permanent
+from tpu_slices.ports.store import Change
 
 
 def test_due_slices_of_all_clusters_come_longest_due_first(bench: Bench) -> None:

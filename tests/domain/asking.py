@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from shared.domain.facts import SliceRequest, Toleration, WaitingLeader
-from shared.domain.host_labels import ACCELERATOR, TOPOLOGY
-from shared.domain.records import Verdict
-from shared.domain.slices import SliceSpec
-from shared.domain.specs import Asked, spec_for
 from tests.builders import a_job, a_leader, a_request, settings
+from tpu_slices.domain.model.facts import SliceRequest, Toleration, WaitingLeader
+from tpu_slices.domain.model.records import Verdict
+from tpu_slices.domain.model.slices import SliceSpec
+from tpu_slices.domain.planning.host_labels import ACCELERATOR, TOPOLOGY
+from tpu_slices.domain.planning.specs import Asked, spec_for
 
 SHAPE = {ACCELERATOR: "tpu-v5-lite-podslice", TOPOLOGY: "4x4"}
 EVERYTHING = Toleration(operator="Exists")

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.domain.accelerators import (
+from tpu_slices.domain.catalogue.accelerators import (
     CATALOGUE,
     ImpossibleShape,
     MachineType,
@@ -25,7 +25,7 @@ from shared.domain.accelerators import (
     shape_of,
     topology_of,
 )
-from shared.domain.topology import Topology
+from tpu_slices.domain.catalogue.topology import Topology
 
 V4, V5E, V5P, V6E = "tpu-v4-podslice", "tpu-v5-lite-podslice", "tpu-v5p-slice", "tpu-v6e-slice"
 V5E_DEVICE, V7X, V7 = "tpu-v5-lite-device", "tpu7x", "tpu7"

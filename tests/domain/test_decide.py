@@ -7,9 +7,9 @@ from datetime import timedelta
 
 import pytest
 
-from shared.domain.decide import decide
-from shared.domain.decisions import Action, CreatePool, DeletePool, Reason
-from shared.domain.observations import (
+from tests.builders import MINUTE, NOW, a_record, a_spec, an_occupant, settings
+from tpu_slices.domain.model.decisions import Action, CreatePool, DeletePool, Reason
+from tpu_slices.domain.model.observations import (
     Absent,
     Broken,
     Busy,
@@ -23,9 +23,9 @@ from shared.domain.observations import (
     Sight,
     Unreadable,
 )
-from shared.domain.records import Desire, Leaving, Phase, SliceRecord, Verdict
-from shared.domain.slices import LAST_ATTEMPT
-from tests.builders import MINUTE, NOW, a_record, a_spec, an_occupant, settings
+from tpu_slices.domain.model.records import Desire, Leaving, Phase, SliceRecord, Verdict
+from tpu_slices.domain.model.slices import LAST_ATTEMPT
+from tpu_slices.domain.reconciling.decide import decide
 
 STOCKOUT = Failure(FailureKind.STOCKOUT, "[GCE_STOCKOUT] not enough resources")
 ASKED = {"ordered_at": NOW - MINUTE, "creating": True, "slot": 0, "phase": Phase.PROVISIONING}

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from shared.domain.clusters import Allowed, Policy
-from shared.domain.decide import Decision, decide
-from shared.domain.decisions import CreatePool, Reason
-from shared.domain.observations import Absent, Observation, Running, Sight
-from shared.domain.policy import Held
-from shared.domain.records import Desire, Phase, SliceRecord, Verdict
 from tests.builders import MINUTE, NOW, a_record, a_spec, settings
+from tpu_slices.domain.model.clusters import Allowed, Policy
+from tpu_slices.domain.model.decisions import CreatePool, Reason
+from tpu_slices.domain.model.observations import Absent, Observation, Running, Sight
+from tpu_slices.domain.model.records import Desire, Phase, SliceRecord, Verdict
+from tpu_slices.domain.planning.policy import Held
+from tpu_slices.domain.reconciling.decide import Decision, decide
 
 NO_LIMITS = Policy()
 TOO_LARGE = Policy(everyone=Allowed(chips_per_slice=8))

@@ -8,9 +8,9 @@ from datetime import datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.domain.decide import decide
-from shared.domain.decisions import Action, CreatePool, DeletePool, Reason
-from shared.domain.observations import (
+from tests.builders import MINUTE, NOW, a_record, a_spec, an_occupant, settings
+from tpu_slices.domain.model.decisions import Action, CreatePool, DeletePool, Reason
+from tpu_slices.domain.model.observations import (
     Absent,
     Broken,
     Busy,
@@ -25,9 +25,9 @@ from shared.domain.observations import (
     Started,
     Unreadable,
 )
-from shared.domain.outcomes import acted
-from shared.domain.records import Desire, Leaving, Phase, SliceRecord
-from tests.builders import MINUTE, NOW, a_record, a_spec, an_occupant, settings
+from tpu_slices.domain.model.records import Desire, Leaving, Phase, SliceRecord
+from tpu_slices.domain.reconciling.decide import decide
+from tpu_slices.domain.reconciling.outcomes import acted
 
 SETTLED = {Phase.READY, Phase.REFUSED, Phase.GONE}
 moments = st.integers(-120, 5).map(lambda minutes: NOW + minutes * MINUTE)

@@ -9,10 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.domain.demand import TOMBSTONE_TTL, changed, legitimate, wanted
-from shared.domain.facts import Answer, JobSetChanged, JobSetState, SlicesWanted
-from shared.domain.jobsets import JobSetRecord
-from shared.domain.slices import slice_id
 from tests.builders import (
     CLUSTER,
     MINUTE,
@@ -26,6 +22,10 @@ from tests.builders import (
     leaders_wait,
     settings,
 )
+from tpu_slices.domain.model.facts import Answer, JobSetChanged, JobSetState, SlicesWanted
+from tpu_slices.domain.model.slices import slice_id
+from tpu_slices.domain.model.workloads import JobSetRecord
+from tpu_slices.domain.reconciling.demand import TOMBSTONE_TTL, changed, legitimate, wanted
 
 ENDS = [state for state in JobSetState if state.ended]
 LATER = NOW + 5 * MINUTE

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.domain.demand import counted, standing
-from shared.domain.facts import HostsChanged, JobSetState, LeaderBound
-from shared.domain.jobsets import JobSetRecord
-from shared.domain.occupancy import bound
-from shared.domain.records import Desire, Leaving
-from shared.domain.slices import JobSetUid
 from tests.builders import MINUTE, NOW, a_jobset, a_record, an_occupant
+from tpu_slices.domain.model.facts import HostsChanged, JobSetState, LeaderBound
+from tpu_slices.domain.model.records import Desire, Leaving
+from tpu_slices.domain.model.slices import JobSetUid
+from tpu_slices.domain.model.workloads import JobSetRecord
+from tpu_slices.domain.reconciling.demand import counted, standing
+from tpu_slices.domain.reconciling.occupancy import bound
 
 LATER = NOW + 5 * MINUTE
 ENDS = [state for state in JobSetState if state.ended]

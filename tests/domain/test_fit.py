@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.domain.accelerators import shape_of
-from shared.domain.facts import BoundClaim, Requirement, SliceRequest, Toleration
-from shared.domain.fit import DoesNotFit, fit, pool_fits
-from shared.domain.slices import SliceSpec, Taint
-from shared.domain.topology import Topology
 from tests.builders import a_job, a_request, a_spec, settings
+from tpu_slices.domain.catalogue.accelerators import shape_of
+from tpu_slices.domain.catalogue.topology import Topology
+from tpu_slices.domain.model.facts import BoundClaim, Requirement, SliceRequest, Toleration
+from tpu_slices.domain.model.slices import SliceSpec, Taint
+from tpu_slices.domain.planning.fit import DoesNotFit, fit, pool_fits
 
 GIB = 1 << 30
 HOST = shape_of("tpu-v5-lite-podslice", Topology((4, 4)), 4).machine

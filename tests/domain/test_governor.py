@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.domain.clusters import Limits
-from shared.domain.governor import (
+from tests.builders import CLUSTER, MINUTE, NOW, a_slot, a_spec
+from tpu_slices.domain.model.clusters import Limits
+from tpu_slices.domain.model.slices import Capacity, CapacityKind, SliceId
+from tpu_slices.domain.reconciling.limiter import (
     SHORTAGE_MEMORY,
     WIDEN_AFTER,
     Candidate,
@@ -23,8 +25,6 @@ from shared.domain.governor import (
     ran_out,
     widened,
 )
-from shared.domain.slices import Capacity, CapacityKind, SliceId
-from tests.builders import CLUSTER, MINUTE, NOW, a_slot, a_spec
 
 CELLS = [Cell("zone-a/v5e/ON_DEMAND"), Cell("zone-b/v5e/ON_DEMAND"), Cell("zone-a/v6e/SPOT")]
 LIMITS = Limits(operations=9)

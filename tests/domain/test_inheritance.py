@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from shared.domain.facts import JobSetState
-from shared.domain.inheritance import Heir, LiveJobSet, guardians, inherit, job_named
-from shared.domain.observations import InheritedPool
-from shared.domain.records import Phase, SliceRecord
-from shared.domain.slices import slice_id
 from tests.builders import NOW, a_job, a_jobset, a_jobset_ref, a_record, a_request, a_spec, settings
+from tpu_slices.domain.model.facts import JobSetState
+from tpu_slices.domain.model.observations import InheritedPool
+from tpu_slices.domain.model.records import Phase, SliceRecord
+from tpu_slices.domain.model.slices import slice_id
+from tpu_slices.domain.reconciling.adoption import Heir, LiveJobSet, guardians, inherit, job_named
 
 
 def a_pool(**changes: Any) -> InheritedPool:

@@ -7,10 +7,10 @@ from datetime import datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.domain.clusters import Limits
-from shared.domain.decisions import DeletePool
-from shared.domain.leaving import follow, moved_on
-from shared.domain.observations import (
+from tests.builders import MINUTE, NOW, a_record, an_occupant
+from tpu_slices.domain.model.clusters import Limits
+from tpu_slices.domain.model.decisions import DeletePool
+from tpu_slices.domain.model.observations import (
     Absent,
     Broken,
     Busy,
@@ -23,8 +23,8 @@ from shared.domain.observations import (
     Running,
     Unreadable,
 )
-from shared.domain.records import Leaving, SliceRecord
-from tests.builders import MINUTE, NOW, a_record, an_occupant
+from tpu_slices.domain.model.records import Leaving, SliceRecord
+from tpu_slices.domain.reconciling.terminating import follow, moved_on
 
 LIMITS = Limits()
 observations: st.SearchStrategy[Observation] = st.sampled_from(

@@ -2,10 +2,10 @@
 
 import pytest
 
-from shared.domain.facts import LeaderBound
-from shared.domain.occupancy import doubted, doubtful
-from shared.domain.slices import JobSetUid, slice_id
 from tests.builders import NOW, a_job, a_jobset, a_record, an_occupant
+from tpu_slices.domain.model.facts import LeaderBound
+from tpu_slices.domain.model.slices import JobSetUid, slice_id
+from tpu_slices.domain.reconciling.occupancy import doubted, doubtful
 
 GEMMA = a_job(jobset="gemma", uid=JobSetUid("uid-gemma"), replicated_job="big-slice", index=3)
 

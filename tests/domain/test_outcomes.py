@@ -6,12 +6,12 @@ from datetime import timedelta
 
 import pytest
 
-from shared.domain.decide import decide
-from shared.domain.decisions import DeletePool, Reason
-from shared.domain.observations import Absent, Creating, Failure, FailureKind, Refused, Sight, Started
-from shared.domain.outcomes import acted
-from shared.domain.records import Desire, Leaving, Phase, SliceRecord
 from tests.builders import NOW, a_record, settings
+from tpu_slices.domain.model.decisions import DeletePool, Reason
+from tpu_slices.domain.model.observations import Absent, Creating, Failure, FailureKind, Refused, Sight, Started
+from tpu_slices.domain.model.records import Desire, Leaving, Phase, SliceRecord
+from tpu_slices.domain.reconciling.decide import decide
+from tpu_slices.domain.reconciling.outcomes import acted
 
 MOMENT = timedelta(milliseconds=500)
 DELETE = DeletePool(1)

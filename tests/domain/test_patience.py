@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.domain.clusters import Backoff, Limits
-from shared.domain.decisions import CreatePool, DeletePool, Reason
-from shared.domain.observations import Failure, FailureKind, Refused, Started
-from shared.domain.outcomes import acted
-from shared.domain.patience import FAILED, due, failed
-from shared.domain.records import Desire, Leaving, Phase, SliceRecord
 from tests.builders import MINUTE, NOW, a_record, an_occupant, settings
+from tpu_slices.domain.model.clusters import Backoff, Limits
+from tpu_slices.domain.model.decisions import CreatePool, DeletePool, Reason
+from tpu_slices.domain.model.observations import Failure, FailureKind, Refused, Started
+from tpu_slices.domain.model.records import Desire, Leaving, Phase, SliceRecord
+from tpu_slices.domain.reconciling.outcomes import acted
+from tpu_slices.domain.reconciling.patience import FAILED, due, failed
 
 LIMITS = Limits()
 SECOND = timedelta(seconds=1)

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.domain.clusters import Allowed, Policy
-from shared.domain.policy import Held, NotAllowed, check, over_budget
-from shared.domain.slices import Capacity, CapacityKind, Network
 from tests.builders import a_spec
+from tpu_slices.domain.model.clusters import Allowed, Policy
+from tpu_slices.domain.model.slices import Capacity, CapacityKind, Network
+from tpu_slices.domain.planning.policy import Held, NotAllowed, check, over_budget
 
 SPOT = Capacity(CapacityKind.SPOT)
 RESERVED = Capacity(CapacityKind.RESERVATION, "projects/hall/reservations/r1/reservationBlocks/b1")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from shared.domain.observations import InheritedPool, PoolSeen
-from shared.domain.pool_labels import inherited_pool, label_value, labels_of, missing_proof, pool_seen
-from shared.domain.slices import ClusterId, JobRef, JobSetUid, pool_name, slice_id
 from tests.builders import a_job, a_spec
+from tpu_slices.domain.model.observations import InheritedPool, PoolSeen
+from tpu_slices.domain.model.slices import ClusterId, JobRef, JobSetUid, pool_name, slice_id
+from tpu_slices.domain.planning.pool_labels import inherited_pool, label_value, labels_of, missing_proof, pool_seen
 
 LONGEST = a_job(namespace="n" * 63, jobset="j" * 100, uid=JobSetUid("0" * 36), replicated_job="r" * 63, index=99_999)
 

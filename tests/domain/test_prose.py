@@ -4,10 +4,10 @@ import re
 
 import pytest
 
-from shared.domain.decisions import Reason
-from shared.domain.prose import PROSE, prose
-from shared.domain.slices import SliceSpec
 from tests.builders import a_record, a_spec
+from tpu_slices.domain.model.decisions import Reason
+from tpu_slices.domain.model.slices import SliceSpec
+from tpu_slices.domain.reporting.reason_texts import PROSE, prose
 
 
 def test_there_are_words_for_every_reason() -> None:

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.domain.decisions import Reason
-from shared.domain.records import HISTORY, Desire, Phase, SliceRecord
-from shared.domain.slices import LAST_ATTEMPT, JobSetUid
 from tests.builders import MINUTE, NOW, a_record, an_occupant
+from tpu_slices.domain.model.decisions import Reason
+from tpu_slices.domain.model.records import HISTORY, Desire, Phase, SliceRecord
+from tpu_slices.domain.model.slices import LAST_ATTEMPT, JobSetUid
 
 turns = st.lists(st.tuples(st.sampled_from(Phase), st.sampled_from(Reason)), max_size=3 * HISTORY)
 

@@ -10,11 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.domain.decisions import Reason
-from shared.domain.facts import JobSetState
-from shared.domain.jobsets import Outlook
-from shared.domain.records import Phase, SliceRecord
-from shared.domain.reports import (
+from tests.builders import MINUTE, NOW, a_job, a_jobset, a_record
+from tpu_slices.domain.model.decisions import Reason
+from tpu_slices.domain.model.facts import JobSetState
+from tpu_slices.domain.model.records import Phase, SliceRecord
+from tpu_slices.domain.model.slices import JobSetUid
+from tpu_slices.domain.model.workloads import Outlook
+from tpu_slices.domain.reporting.reports import (
     AGAIN,
     MOST_NAMED,
     MOST_WAITS,
@@ -26,8 +28,6 @@ from shared.domain.reports import (
     next_report,
     report,
 )
-from shared.domain.slices import JobSetUid
-from tests.builders import MINUTE, NOW, a_job, a_jobset, a_record
 
 LATER = NOW + 5 * MINUTE
 

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from shared.domain.slices import (
+from tests.builders import a_job, a_spec
+from tpu_slices.domain.model.slices import (
     LAST_ATTEMPT,
     ClusterId,
     JobRef,
@@ -20,7 +21,6 @@ from shared.domain.slices import (
     same_request,
     slice_id,
 )
-from tests.builders import a_job, a_spec
 
 GKE_NAME = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 GKE_LENGTH = 40

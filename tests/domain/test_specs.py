@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.domain.accelerators import Placement
-from shared.domain.decisions import Reason
-from shared.domain.facts import SliceRequest
-from shared.domain.host_labels import TOPOLOGY, host_labels
-from shared.domain.records import Verdict
-from shared.domain.slices import Capacity, CapacityKind, Taint
-from shared.domain.specs import chips_asked_for
-from shared.domain.topology import Topology
 from tests.builders import a_job, a_leader, a_request
 from tests.domain.asking import EVERYTHING, SHAPE, outcome, selecting, spec_of, verdict_of
+from tpu_slices.domain.catalogue.accelerators import Placement
+from tpu_slices.domain.catalogue.topology import Topology
+from tpu_slices.domain.model.decisions import Reason
+from tpu_slices.domain.model.facts import SliceRequest
+from tpu_slices.domain.model.records import Verdict
+from tpu_slices.domain.model.slices import Capacity, CapacityKind, Taint
+from tpu_slices.domain.planning.host_labels import TOPOLOGY, host_labels
+from tpu_slices.domain.planning.specs import chips_asked_for
 
 ZONE = "topology.kubernetes.io/zone"
 

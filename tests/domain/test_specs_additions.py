@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from shared.domain.clusters import Allowed, Policy, PoolSettings
-from shared.domain.decisions import Reason
-from shared.domain.slices import Network
 from tests.builders import a_leader, a_request
 from tests.domain.asking import EVERYTHING, SHAPE, selecting, spec_of, verdict_of
+from tpu_slices.domain.model.clusters import Allowed, Policy, PoolSettings
+from tpu_slices.domain.model.decisions import Reason
+from tpu_slices.domain.model.slices import Network
 
 # what admission adds to the pod
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from shared.domain.facts import Heartbeat, JobSetState, Question
-from shared.domain.jobsets import JobSetRecord
-from shared.domain.observations import PoolSeen
-from shared.domain.records import Leaving, Phase, SliceRecord
-from shared.domain.slices import JobSetUid, pool_name
-from shared.domain.sweep import ClusterWatch, Findings, audit, digest_of, heard, suspicions
 from tests.builders import CLUSTER, MINUTE, NOW, a_job, a_jobset, a_record
+from tpu_slices.domain.model.facts import Heartbeat, JobSetState, Question
+from tpu_slices.domain.model.observations import PoolSeen
+from tpu_slices.domain.model.records import Leaving, Phase, SliceRecord
+from tpu_slices.domain.model.slices import JobSetUid, pool_name
+from tpu_slices.domain.model.workloads import JobSetRecord
+from tpu_slices.domain.reconciling.inventory import ClusterWatch, Findings, audit, digest_of, heard, suspicions
 
 OURS = a_jobset(seen_at=NOW - 60 * MINUTE)
 OTHER = JobSetUid("uid-other")

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.domain.decisions import Reason
-from shared.domain.records import HISTORY, Phase, SliceRecord, Transition
-from shared.domain.slices import slice_id
-from shared.domain.timeline import HELD, Course, Use, Window, course, held, levels, totals
 from tests.builders import MINUTE, NOW, a_job, a_record, a_spec
+from tpu_slices.domain.model.decisions import Reason
+from tpu_slices.domain.model.records import HISTORY, Phase, SliceRecord, Transition
+from tpu_slices.domain.model.slices import slice_id
+from tpu_slices.domain.reporting.timeline import HELD, Course, Use, Window, course, held, levels, totals
 
 CHIPS = a_spec().chips
 Turn = tuple[Phase, Reason]

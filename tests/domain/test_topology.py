@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.domain.topology import Topology
+from tpu_slices.domain.catalogue.topology import Topology
 
 dimensions = st.lists(st.integers(1, 9999), min_size=2, max_size=3).map(tuple)
 

@@ -17,8 +17,8 @@ from google.cloud import firestore
 from infra.local.addresses import Addresses
 from infra.local.prerequisites import Tools
 from infra.local.stack import REPOSITORY
-from shared.domain.slices import ClusterId
-from shared.wire.cluster_settings import decode_settings, settings_key
+from tpu_slices.domain.model.slices import ClusterId
+from tpu_slices.wire.cluster_settings import decode_settings, settings_key
 
 SETTINGS = REPOSITORY / "examples" / "clusters" / "research.yaml"
 PATIENCE = 150.0
@@ -57,7 +57,7 @@ class Cluster:
 
     def slices(self, *arguments: str, text: str = "") -> Json:
         """Run the command as a person on this project does, and read its JSON."""
-        command = [sys.executable, "-m", "shared.cli", *arguments, "-o", "json"]
+        command = [sys.executable, "-m", "tpu_slices_cli", *arguments, "-o", "json"]
         environment = {**os.environ, **self.addresses.environment(), "PYTHONPATH": str(REPOSITORY)}
         ended = subprocess.run(
             command, capture_output=True, text=True, timeout=60, check=False, env=environment, input=text

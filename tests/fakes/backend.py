@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from shared.domain.clusters import ClusterSettings
-from shared.domain.observations import (
+from tpu_slices.domain.model.clusters import ClusterSettings
+from tpu_slices.domain.model.observations import (
     Absent,
     Broken,
     Busy,
@@ -25,8 +25,10 @@ from shared.domain.observations import (
     Started,
     Unreadable,
 )
-from shared.domain.slices import PoolName
-from shared.ports import Clock, PoolOrder, Temporary
+from tpu_slices.domain.model.slices import PoolName
+from tpu_slices.ports.backend import PoolOrder
+from tpu_slices.ports.clock import Clock
+from tpu_slices.ports.errors import Temporary
 
 
 class Verb(StrEnum):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
-from shared.domain.facts import Question
-from shared.domain.slices import ClusterId, SliceId
-from shared.ports import JobSetUpdate, SliceUpdate, Temporary
+from tpu_slices.domain.model.facts import Question
+from tpu_slices.domain.model.slices import ClusterId, SliceId
+from tpu_slices.ports.bus import JobSetUpdate, SliceUpdate
+from tpu_slices.ports.errors import Temporary
 
 
 class FakeBus:

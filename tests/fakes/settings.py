@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from shared.domain.slices import ClusterId
-from shared.ports import Document, Revision, SettingsWritten, StaleRecord
-from shared.wire.cluster_settings import accepted_key, pause_key, settings_key
 from tests.fakes.store import FakeStore
+from tpu_slices.domain.model.slices import ClusterId
+from tpu_slices.ports.errors import StaleRecord
+from tpu_slices.ports.store import Document, Revision, SettingsWritten
+from tpu_slices.wire.cluster_settings import accepted_key, pause_key, settings_key
 
 
 @dataclass(slots=True)

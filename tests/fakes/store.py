@@ -13,21 +13,16 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, TypeVar
 
-from shared.domain.clusters import ClusterSettings
-from shared.domain.governor import Budget, Governor, Slot
-from shared.domain.jobsets import JobSetRecord
-from shared.domain.records import Phase, SliceRecord
-from shared.domain.slices import ClusterId, JobSetUid, SliceId
-from shared.domain.sweep import ClusterWatch
-from shared.ports import Change, Permanent, Record, Rejection, Revision, StaleRecord, Stored, Temporary
-from shared.wire.cluster_settings import (
-    accepted_key,
-    decode_settings,
-    encode_settings,
-    pause_key,
-    settings_key,
-)
-from shared.wire.documents import (
+from tpu_slices.domain.model.clusters import ClusterSettings
+from tpu_slices.domain.model.records import Phase, SliceRecord
+from tpu_slices.domain.model.slices import ClusterId, JobSetUid, SliceId
+from tpu_slices.domain.model.workloads import JobSetRecord
+from tpu_slices.domain.reconciling.inventory import ClusterWatch
+from tpu_slices.domain.reconciling.limiter import Budget, Governor, Slot
+from tpu_slices.ports.errors import Permanent, StaleRecord, Temporary
+from tpu_slices.ports.store import Change, Record, Rejection, Revision, Stored
+from tpu_slices.wire.cluster_settings import accepted_key, decode_settings, encode_settings, pause_key, settings_key
+from tpu_slices.wire.documents import (
     COLLECTIONS,
     Fields,
     Key,

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from shared.domain.decisions import Reason
-from shared.domain.facts import JobSetState, LeaderBound
-from shared.domain.inheritance import LiveJobSet
-from shared.domain.observations import InheritedPool
-from shared.domain.records import Phase
-from shared.domain.slices import ClusterId, PoolName
-from shared.flows.adopt import adopt, survey
-from shared.ports import Permanent, Temporary
 from tests.builders import CLUSTER, a_request, an_occupant
 from tests.fakes.backend import Verb
 from tests.world import LiveJobSet as Running
 from tests.world import World
+from tpu_slices.domain.model.decisions import Reason
+from tpu_slices.domain.model.facts import JobSetState, LeaderBound
+from tpu_slices.domain.model.observations import InheritedPool
+from tpu_slices.domain.model.records import Phase
+from tpu_slices.domain.model.slices import ClusterId, PoolName
+from tpu_slices.domain.reconciling.adoption import LiveJobSet
+from tpu_slices.flows.adopt import adopt, survey
+from tpu_slices.ports.errors import Permanent, Temporary
 
 POOL = PoolName("llama-4f2a1")
 

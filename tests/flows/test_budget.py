@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from shared.domain.clusters import Allowed, ClusterSettings, Policy
-from shared.domain.decisions import Reason
-from shared.domain.records import Phase
-from shared.flows.reconcile import reconcile
 from tests.builders import CLUSTER, NOW, a_job, a_jobset, a_record, settings
 from tests.world import World
+from tpu_slices.domain.model.clusters import Allowed, ClusterSettings, Policy
+from tpu_slices.domain.model.decisions import Reason
+from tpu_slices.domain.model.records import Phase
+from tpu_slices.flows.reconcile import reconcile
 
 SLICE = 16  # chips of the world's slices
 

@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from shared.domain.observations import Failure, FailureKind
-from shared.domain.records import Phase
-from shared.domain.slices import SliceId
-from shared.flows.reconcile import explain, reconcile
-from shared.ports import Permanent, Temporary
 from tests.builders import CLUSTER, a_record, settings
 from tests.fakes.backend import Verb
 from tests.world import LiveJobSet, World
+from tpu_slices.domain.model.observations import Failure, FailureKind
+from tpu_slices.domain.model.records import Phase
+from tpu_slices.domain.model.slices import SliceId
+from tpu_slices.flows.reconcile import explain, reconcile
+from tpu_slices.ports.errors import Permanent, Temporary
 
 
 def a_world_that_wants_a_slice() -> tuple[World, LiveJobSet]:

@@ -6,16 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from shared.domain.facts import HostsChanged, JobSetChanged, JobSetState
-from shared.domain.jobsets import JobSetRecord, Outlook
-from shared.domain.records import Phase
-from shared.domain.reports import RENEW
-from shared.flows.receive import receive
-from shared.flows.report import MOST_TROUBLES, report_due
-from shared.flows.sweep import sweep
-from shared.ports import Change
 from tests.builders import CLUSTER
 from tests.world import World
+from tpu_slices.domain.model.facts import HostsChanged, JobSetChanged, JobSetState
+from tpu_slices.domain.model.records import Phase
+from tpu_slices.domain.model.workloads import JobSetRecord, Outlook
+from tpu_slices.domain.reporting.reports import RENEW
+from tpu_slices.flows.receive import receive
+from tpu_slices.flows.report import MOST_TROUBLES, report_due
+from tpu_slices.flows.sweep import sweep
+from tpu_slices.ports.store import Change
 
 
 @pytest.fixture

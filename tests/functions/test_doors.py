@@ -1,4 +1,4 @@
-"""What the doors answer to Pub/Sub, and what they keep of messages that can never be served."""
+"""What the handlers answer to Pub/Sub, and what they keep of messages that can never be served."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from shared import doors
-from shared.doors import Event
-from shared.ports import Temporary
-from shared.wire.messages import Message, encode_fact, encode_nudge
 from tests.builders import CLUSTER, leaders_wait, settings
 from tests.world import World
+from tpu_slices.app import handlers
+from tpu_slices.app.handlers import Event
+from tpu_slices.ports.errors import Temporary
+from tpu_slices.wire.messages import Message, encode_fact, encode_nudge
 
 ROOT = Path(__file__).parents[2]
 
@@ -53,15 +53,15 @@ def an_ended_operation(pool: str) -> Message:
 
 def test_a_fact_comes_in_by_the_first_door_and_a_nudge_goes_out() -> None:
     world = World()
-    doors.receive_door(an_event("facts-demo", encode_fact(leaders_wait(0))), world.ports)
+    handlers.receive_door(an_event("facts-demo", encode_fact(leaders_wait(0))), world.ports)
     assert [slice_ for _, slice_ in world.bus.nudges] == list(world.records)
 
 
 def test_a_nudge_comes_in_by_the_second_door_and_a_pool_is_ordered() -> None:
     world = World()
-    doors.receive_door(an_event("facts-demo", encode_fact(leaders_wait(0))), world.ports)
+    handlers.receive_door(an_event("facts-demo", encode_fact(leaders_wait(0))), world.ports)
     nudge = encode_nudge(CLUSTER, next(iter(world.records)))
-    doors.reconcile_door(an_event("nudges", nudge), world.ports)
+    handlers.reconcile_door(an_event("nudges", nudge), world.ports)
     assert len(world.pools) == 1
 
 
@@ -72,7 +72,7 @@ def test_an_operation_that_ended_is_a_nudge_too() -> None:
     world.deliver()
     pool = world.record(jobset).pool
     world.operations_end()
-    doors.reconcile_door(an_event("cloud-operations", an_ended_operation(pool)), world.ports)
+    handlers.reconcile_door(an_event("cloud-operations", an_ended_operation(pool)), world.ports)
     assert world.record(jobset).reason == "HostsJoining"
 
 
@@ -80,7 +80,7 @@ def test_an_operation_of_another_cluster_touches_nothing() -> None:
     world = World()
     world.store.put_settings(settings(path="projects/demo-project/locations/us-central2/clusters/other"))
     ended = an_ended_operation("tpu-llama-slice-0-aaaaaaaaaaaaa-1")
-    doors.reconcile_door(an_event("cloud-operations", ended), world.ports)
+    handlers.reconcile_door(an_event("cloud-operations", ended), world.ports)
     assert world.backend.calls == []
 
 
@@ -103,7 +103,7 @@ def test_an_operation_of_another_cluster_touches_nothing() -> None:
 )
 def test_what_can_never_be_served_is_kept_for_people_and_acknowledged(event: Event, why: str) -> None:
     world = World()
-    doors.receive_door(event, world.ports)
+    handlers.receive_door(event, world.ports)
     rejection = world.store.rejections["17"]
     assert why in rejection.why
     assert world.records == {}
@@ -113,7 +113,7 @@ def test_what_may_be_served_later_comes_back() -> None:
     world = World()
     world.store.unavailable = True
     with pytest.raises(Temporary):
-        doors.receive_door(an_event("facts-demo", encode_fact(leaders_wait())), world.ports)
+        handlers.receive_door(an_event("facts-demo", encode_fact(leaders_wait())), world.ports)
     assert world.store.rejections == {}
 
 
@@ -123,7 +123,7 @@ def test_a_sweep_goes_on_when_one_cluster_is_in_trouble(capsys: pytest.CaptureFi
     world.cluster_lives()
     world.deliver()
     world.backend.hide()
-    doors.sweep_door(an_event("sweep-ticks", Message(b"{}", {})), world.ports)
+    handlers.sweep_door(an_event("sweep-ticks", Message(b"{}", {})), world.ports)
     assert "demo: The service is currently unavailable." in capsys.readouterr().out
     assert world.record(jobset).phase == "PROVISIONING"
 

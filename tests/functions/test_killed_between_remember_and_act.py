@@ -17,14 +17,14 @@ from infra.local.addresses import Addresses, port_of
 from infra.local.functions import function
 from infra.local.prerequisites import Tools
 from infra.local.processes import Child, Processes, Program, Says, free_ports
-from shared.adapters.firestore import FirestoreStore
-from shared.adapters.gke import GkeBackend, client
-from shared.adapters.pubsub import connect_publisher, publish
-from shared.domain.records import Phase, SliceRecord
-from shared.domain.slices import slice_id
-from shared.wire.cluster_settings import encode_settings
-from shared.wire.messages import encode_fact
 from tests.builders import CLUSTER, a_job, leaders_wait, settings
+from tpu_slices.adapters.firestore import FirestoreStore
+from tpu_slices.adapters.gke import GkeBackend, client
+from tpu_slices.adapters.pubsub import connect_publisher, publish
+from tpu_slices.domain.model.records import Phase, SliceRecord
+from tpu_slices.domain.model.slices import slice_id
+from tpu_slices.wire.cluster_settings import encode_settings
+from tpu_slices.wire.messages import encode_fact
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(90)]
 ROOT = Path(__file__).parents[2]

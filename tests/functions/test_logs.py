@@ -9,18 +9,18 @@ from typing import Any
 from structlog.contextvars import bound_contextvars
 
 from relay import translate
-from relay.journal import noted
-from relay.ledger import Ledger
-from relay.seen import Kind
-from shared import doors
-from shared.adapters.logs import trace_of
-from shared.domain.facts import SlicesWanted
-from shared.wire.messages import encode_fact, encode_nudge
+from relay.fact_queue import Ledger
+from relay.message_log import noted
+from relay.objects import Kind
 from tests.builders import CLUSTER, NOW
 from tests.conftest import Lines
 from tests.functions.test_doors import an_event
 from tests.relay.objects import container, jobset, pod, replicated_job
 from tests.world import World
+from tpu_slices.adapters.logs import trace_of
+from tpu_slices.app import handlers
+from tpu_slices.domain.model.facts import SlicesWanted
+from tpu_slices.wire.messages import encode_fact, encode_nudge
 
 UID = str(uuid.UUID(int=0x5F0C1D2E8A4B4C6D9E0F112233445566))
 SECRET = "hunter2"
@@ -54,10 +54,10 @@ def the_way_to_a_pool(world: World) -> None:
     fact = wanted_of_a_tenant_with_secrets()
     message = encode_fact(fact)
     noted(lambda _: None)([message])
-    doors.receive_door(an_event("facts-demo", message), world.ports)
+    handlers.receive_door(an_event("facts-demo", message), world.ports)
     for cluster, slice_ in world.bus.take_nudges():
-        doors.reconcile_door(an_event("nudges", encode_nudge(cluster, slice_)), world.ports)
-    doors.sweep_door(an_event("sweep-ticks", message), world.ports)
+        handlers.reconcile_door(an_event("nudges", encode_nudge(cluster, slice_)), world.ports)
+    handlers.sweep_door(an_event("sweep-ticks", message), world.ports)
 
 
 def test_a_journey_is_followed_by_the_uid_of_its_jobset(lines: Lines) -> None:
@@ -107,7 +107,7 @@ def test_a_uid_that_is_no_uuid_has_a_trace_all_the_same() -> None:
 
 def test_a_line_that_is_about_no_jobset_has_no_trace(lines: Lines) -> None:
     with bound_contextvars(event_id="1"):
-        doors.log.info("sweep.done")
+        handlers.log.info("sweep.done")
     (line,) = lines()
     assert "logging.googleapis.com/trace" not in line
     assert line["event_id"] == "1"

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import yaml
 
-from shared.domain.host_labels import CAPACITY_KEYS
 from tests.infra.admission import Json, Policy
 from tests.infra.sources import ROOT
+from tpu_slices.domain.planning.host_labels import CAPACITY_KEYS
 
 PARAMS, DEFINED, BINDING = yaml.safe_load_all((ROOT / "infra" / "kubernetes" / "admission.yaml").read_text())
 POLICY = Policy(DEFINED["spec"])

@@ -57,16 +57,16 @@ def cluster_tools(folder: Path, fails_on: str = "nothing of the kind") -> dict[s
 
 
 def test_the_staged_source_serves_every_function(folder: Path) -> None:
-    (folder / "shared" / "__pycache__").mkdir(exist_ok=True)
+    (folder / "shared" / "tpu_slices" / "__pycache__").mkdir(exist_ok=True)
     staged = run("stage", folder, {"PATH": os.environ["PATH"]})
     assert staged.returncode == 0, staged.stderr
 
     source = folder / "build" / "functions"
-    assert sorted(path.name for path in source.iterdir()) == ["main.py", "requirements.txt", "shared"]
+    assert sorted(path.name for path in source.iterdir()) == ["main.py", "requirements.txt", "tpu_slices"]
     assert not list(source.rglob("__pycache__"))
     load = (
-        "import functions_framework, main, shared, sys\n"
-        "assert shared.__file__.startswith(sys.argv[1]), shared.__file__\n"
+        "import functions_framework, main, tpu_slices, sys\n"
+        "assert tpu_slices.__file__.startswith(sys.argv[1]), tpu_slices.__file__\n"
         "for target in sys.argv[2:]:\n"
         "    functions_framework.create_app(target, 'main.py', 'http')\n"  # what a function without a trigger is given
         "    print(target, functions_framework._function_registry.get_func_signature_type(target, 'http'))\n"
@@ -82,11 +82,6 @@ def test_the_staged_source_serves_every_function(folder: Path) -> None:
         check=False,
     )
     assert served.stdout.split("\n")[:-1] == [f"{target} cloudevent" for target in targets], served.stderr
-
-
-def test_the_command_is_not_staged(folder: Path) -> None:
-    run("stage", folder, {"PATH": os.environ["PATH"]})
-    assert not (folder / "build" / "functions" / "shared" / "cli").exists()
 
 
 def test_the_settings_of_every_cluster_of_the_project_are_written(folder: Path) -> None:

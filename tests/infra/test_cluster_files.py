@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 import yaml
 
-from shared.domain.clusters import ClusterSettings, Limits, Policy, PoolSettings
-from shared.domain.slices import ClusterId
-from shared.wire.cluster_settings import decode_settings, encode_settings
 from tests.infra.sources import ROOT
+from tpu_slices.domain.model.clusters import ClusterSettings, Limits, Policy, PoolSettings
+from tpu_slices.domain.model.slices import ClusterId
+from tpu_slices.wire.cluster_settings import decode_settings, encode_settings
 
 CLUSTERS = sorted((ROOT / "infra" / "clusters").glob("*/*.yaml"))
 EXAMPLE = ROOT / "infra" / "clusters" / "example-project" / "example-cluster.yaml"

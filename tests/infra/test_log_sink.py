@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from shared.domain.slices import ClusterId, JobRef, JobSetUid, pool_name, slice_id
-from shared.wire.operations import ended_operation
 from tests.infra.sources import ROOT, resource
+from tpu_slices.domain.model.slices import ClusterId, JobRef, JobSetUid, pool_name, slice_id
+from tpu_slices.wire.operations import ended_operation
 
 FILTER = resource("google_logging_project_sink", "operations")["filter"].replace('\\"', '"')
 ENTRIES = sorted((ROOT / "tests" / "events").glob("log_*.json"))

@@ -10,9 +10,9 @@ import yaml
 
 from infra.local import messaging
 from relay.settings import Settings as RelaySettings
-from shared.adapters import pubsub
-from shared.settings import Settings, SettingsError
 from tests.infra.sources import FILES, ROOT, TERRAFORM, attributes, blocks, local, resource
+from tpu_slices.adapters import pubsub
+from tpu_slices.app.settings import Settings, SettingsError
 
 MESSAGING = messaging.read()
 FUNCTIONS: Mapping[str, Mapping[str, list[str]]] = local("functions")

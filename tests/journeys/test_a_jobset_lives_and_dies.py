@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.domain.decisions import Reason
-from shared.domain.facts import JobSetState
-from shared.domain.observations import Failure, FailureKind
-from shared.domain.records import Phase
 from tests.builders import CLUSTER, a_request, leaders_wait
 from tests.fakes.backend import Verb
 from tests.world import LiveJobSet, World
+from tpu_slices.domain.model.decisions import Reason
+from tpu_slices.domain.model.facts import JobSetState
+from tpu_slices.domain.model.observations import Failure, FailureKind
+from tpu_slices.domain.model.records import Phase
 
 
 def reasons(world: World, jobset: LiveJobSet, index: int = 0) -> list[Reason]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from shared.domain.observations import Creating, Failure, FailureKind
-from shared.domain.records import Phase
 from tests.world import Fuse, World
+from tpu_slices.domain.model.observations import Creating, Failure, FailureKind
+from tpu_slices.domain.model.records import Phase
 
 STOCKOUT = Failure(FailureKind.STOCKOUT, "[GCE_STOCKOUT] us-central2-b has not enough resources")
 

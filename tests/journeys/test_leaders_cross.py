@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from shared.domain.records import Phase
-from shared.domain.slices import slice_id
 from tests.builders import a_job
 from tests.world import LiveJobSet, World
+from tpu_slices.domain.model.records import Phase
+from tpu_slices.domain.model.slices import slice_id
 
 
 def own_slice(jobset: LiveJobSet) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from shared.domain.facts import JobSetChanged, JobSetState
-from shared.domain.observations import Creating
-from shared.domain.records import Phase
-from shared.domain.slices import JobSetUid, PoolName, pool_name
 from tests.builders import CLUSTER, MINUTE, NOW, a_jobset_ref, a_slot, leaders_wait, settings
 from tests.fakes.backend import Verb
 from tests.world import World
+from tpu_slices.domain.model.facts import JobSetChanged, JobSetState
+from tpu_slices.domain.model.observations import Creating
+from tpu_slices.domain.model.records import Phase
+from tpu_slices.domain.model.slices import JobSetUid, PoolName, pool_name
 
 
 def a_world_with_a_ready_slice() -> tuple[World, PoolName]:

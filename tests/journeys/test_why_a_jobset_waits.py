@@ -8,17 +8,17 @@ from collections.abc import Callable
 import pytest
 
 from relay.events import REPORT_ANNOTATION, summary
-from shared.domain.clusters import Allowed, Policy
-from shared.domain.facts import JobSetChanged, JobSetState
-from shared.domain.observations import Failure, FailureKind
-from shared.domain.reports import RENEW
-from shared.domain.slices import CapacityKind
-from shared.doors import Event, sweep_door
-from shared.wire.documents import encode
 from tests.builders import CLUSTER, MINUTE, settings
 from tests.cli.stage import Stage
 from tests.conftest import Lines
 from tests.world import LiveJobSet, World
+from tpu_slices.app.handlers import Event, sweep_door
+from tpu_slices.domain.model.clusters import Allowed, Policy
+from tpu_slices.domain.model.facts import JobSetChanged, JobSetState
+from tpu_slices.domain.model.observations import Failure, FailureKind
+from tpu_slices.domain.model.slices import CapacityKind
+from tpu_slices.domain.reporting.reports import RENEW
+from tpu_slices.wire.documents import encode
 
 
 def refused_with(kind: FailureKind) -> Callable[[World], LiveJobSet]:

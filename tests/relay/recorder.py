@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from relay.seen import JobSet, Kind, Seen
+from relay.objects import JobSet, Kind, Seen
 
 DEADLINE = 10.0
 

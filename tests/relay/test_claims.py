@@ -8,14 +8,23 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from relay.claims import CLAIMS_PER_FACT, KEPT, PATIENCE, QUIET_AFTER_TROUBLE, Claims, Mounted, volume_of, zones_of
-from shared.domain.facts import BoundClaim, Fact, Heartbeat, SlicesWanted
-from shared.domain.slices import JobSetUid
-from shared.ports import Temporary
-from shared.wire.messages import encode_fact
+from relay.volume_claims import (
+    CLAIMS_PER_FACT,
+    KEPT,
+    PATIENCE,
+    QUIET_AFTER_TROUBLE,
+    Claims,
+    Mounted,
+    volume_of,
+    zones_of,
+)
 from tests.builders import a_request, leaders_wait
 from tests.relay.objects import Json, jobset, pod, replicated_job
 from tests.relay.watched import START, Watched
+from tpu_slices.domain.model.facts import BoundClaim, Fact, Heartbeat, SlicesWanted
+from tpu_slices.domain.model.slices import JobSetUid
+from tpu_slices.ports.errors import Temporary
+from tpu_slices.wire.messages import encode_fact
 
 UID = JobSetUid("uid-llama")
 ZONE = "topology.kubernetes.io/zone"

@@ -11,10 +11,10 @@ from kubernetes import client
 
 from relay.cluster import Cluster
 from relay.events import event
-from relay.seen import JobSetName
-from shared.ports import Permanent, Temporary
+from relay.objects import JobSetName
 from tests.relay.objects import jobset
 from tests.relay.test_events import update
+from tpu_slices.ports.errors import Permanent, Temporary
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from relay import tpu_provisioner
+from relay import legacy_provisioner
 from relay.settings import Settings
 
 ROOT = Path(__file__).parents[2]
@@ -50,9 +50,9 @@ def test_the_relay_may_look_write_events_and_mark_nodes_and_nothing_else() -> No
 def test_of_deployments_the_relay_may_see_two() -> None:
     (rule,) = (rule for rule in of_kind("ClusterRole")["rules"] if rule["resources"] == ["deployments"])
     assert (rule["apiGroups"], rule["verbs"]) == (["apps"], ["get"])
-    assert rule["resourceNames"] == [tpu_provisioner.THEIRS[1], tpu_provisioner.OURS[1]]
+    assert rule["resourceNames"] == [legacy_provisioner.THEIRS[1], legacy_provisioner.OURS[1]]
     own = of_kind("Deployment")["metadata"]
-    assert (own["namespace"], own["name"]) == tpu_provisioner.OURS
+    assert (own["namespace"], own["name"]) == legacy_provisioner.OURS
 
 
 def test_the_role_is_bound_to_the_account_that_the_relay_runs_as() -> None:

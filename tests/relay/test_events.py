@@ -4,11 +4,11 @@ import pytest
 
 from relay import translate
 from relay.events import MOST_CHARACTERS, event, reason_of, type_of
-from shared.domain.decisions import Reason
-from shared.domain.records import Phase, Transition
-from shared.domain.slices import ClusterId, JobRef, JobSetUid, PoolName, SliceId
-from shared.ports import SliceUpdate
 from tests.relay.objects import pod
+from tpu_slices.domain.model.decisions import Reason
+from tpu_slices.domain.model.records import Phase, Transition
+from tpu_slices.domain.model.slices import ClusterId, JobRef, JobSetUid, PoolName, SliceId
+from tpu_slices.ports.bus import SliceUpdate
 
 
 def update(*, turn: int = 2, sentence: str = "All 4 hosts are usable.") -> SliceUpdate:

@@ -3,7 +3,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from relay.health import Health, Limits
-from relay.seen import Kind
+from relay.objects import Kind
 from tests.relay.watched import START
 
 

@@ -6,15 +6,16 @@ import pytest
 
 from relay import translate
 from relay.inbox import Inbox
-from relay.seen import JobSetName, Leader
-from shared.domain.facts import Answer, Fact, Heartbeat, JobSetState, Question
-from shared.domain.reports import Around, report
-from shared.domain.slices import ClusterId, JobRef, JobSetUid
-from shared.ports import JobSetUpdate, Permanent, Temporary
-from shared.wire.messages import Message, encode_question, encode_report, encode_update
+from relay.objects import JobSetName, Leader
 from tests.builders import MINUTE, NOW, a_jobset, a_record
 from tests.relay.objects import Json, jobset, pod
 from tests.relay.test_events import update
+from tpu_slices.domain.model.facts import Answer, Fact, Heartbeat, JobSetState, Question
+from tpu_slices.domain.model.slices import ClusterId, JobRef, JobSetUid
+from tpu_slices.domain.reporting.reports import Around, report
+from tpu_slices.ports.bus import JobSetUpdate
+from tpu_slices.ports.errors import Permanent, Temporary
+from tpu_slices.wire.messages import Message, encode_question, encode_report, encode_update
 
 DEMO = ClusterId("demo")
 

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 import pytest
 
-from relay.journal import noted
-from shared.domain.facts import Heartbeat, JobSetChanged, JobSetState
-from shared.ports import Temporary
-from shared.wire.messages import Message, encode_fact
+from relay.message_log import noted
 from tests.builders import a_jobset_ref
 from tests.conftest import Lines
+from tpu_slices.domain.model.facts import Heartbeat, JobSetChanged, JobSetState
+from tpu_slices.ports.errors import Temporary
+from tpu_slices.wire.messages import Message, encode_fact
 
 SAID = [
     encode_fact(JobSetChanged(jobset=a_jobset_ref(), state=JobSetState.ACTIVE)),

@@ -2,14 +2,14 @@ from datetime import timedelta
 
 import pytest
 
-from relay.ledger import Ledger
-from relay.seen import Kind
-from shared.domain.facts import Heartbeat, JobSetChanged, SlicesWanted
-from shared.domain.slices import ClusterId, JobRef, JobSetUid
-from shared.domain.sweep import digest_of
+from relay.fact_queue import Ledger
+from relay.objects import Kind
 from tests.builders import CLUSTER
 from tests.relay.objects import bound_pod, jobset, pod
 from tests.relay.watched import START, Watched, read, wants
+from tpu_slices.domain.model.facts import Heartbeat, JobSetChanged, SlicesWanted
+from tpu_slices.domain.model.slices import ClusterId, JobRef, JobSetUid
+from tpu_slices.domain.reconciling.inventory import digest_of
 
 
 def test_a_heartbeat_each_minute_sums_up_the_live_tpu_jobsets(watched: Watched) -> None:

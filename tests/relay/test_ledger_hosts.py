@@ -1,9 +1,9 @@
 from typing import Any
 
-from relay.seen import Kind
-from shared.domain.facts import HostsChanged
+from relay.objects import Kind
 from tests.relay.objects import node
 from tests.relay.watched import Watched, counts, nodes
+from tpu_slices.domain.model.facts import HostsChanged
 
 
 def test_the_first_host_is_reported_at_once_the_next_within_fifteen_seconds(watched: Watched) -> None:

@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from relay.seen import Kind
-from shared.domain.facts import HostsChanged, LeaderBound
-from shared.domain.slices import JobSetUid, slice_id
+from relay.objects import Kind
 from tests.builders import a_job
 from tests.relay.objects import bound_pod, jobset, node
 from tests.relay.watched import Watched
+from tpu_slices.domain.model.facts import HostsChanged, LeaderBound
+from tpu_slices.domain.model.slices import JobSetUid, slice_id
 
 JOB = a_job(uid=JobSetUid("u-1"), replicated_job="workers")
 

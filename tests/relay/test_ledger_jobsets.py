@@ -1,12 +1,12 @@
 from datetime import timedelta
 from typing import Any
 
-from relay.ledger import Ledger
-from relay.seen import Kind
-from shared.domain.facts import Heartbeat, JobSetChanged, JobSetState, SlicesWanted
+from relay.fact_queue import Ledger
+from relay.objects import Kind
 from tests.builders import CLUSTER
 from tests.relay.objects import jobset, pod
 from tests.relay.watched import START, Watched, nodes, read, states, wants
+from tpu_slices.domain.model.facts import Heartbeat, JobSetChanged, JobSetState, SlicesWanted
 
 
 def test_a_jobset_is_reported_when_it_is_first_seen_and_at_each_change_of_state(watched: Watched) -> None:

@@ -1,6 +1,6 @@
-from shared.domain.facts import LeaderBound, SlicesWanted
 from tests.relay.objects import bound_pod, jobset, node, pod
 from tests.relay.watched import Watched, bindings
+from tpu_slices.domain.model.facts import LeaderBound, SlicesWanted
 
 HOST = "tpu-llama-0-aaaaaaaaaaaaa-1-0"
 

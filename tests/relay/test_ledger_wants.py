@@ -2,12 +2,12 @@ from typing import Any
 
 import pytest
 
-from relay.report import subject_of
-from relay.wants import LEADERS_PER_FACT
-from shared.domain.facts import JobSetChanged, JobSetState, SlicesWanted
-from shared.wire.messages import MOST_BYTES, encode_fact
+from relay.fact_parts import LEADERS_PER_FACT
+from relay.outbox import subject_of
 from tests.relay.objects import OPTED_OUT, SELECTOR, bound_pod, jobset, pod, replicated_job
 from tests.relay.watched import Watched, states, wants
+from tpu_slices.domain.model.facts import JobSetChanged, JobSetState, SlicesWanted
+from tpu_slices.wire.messages import MOST_BYTES, encode_fact
 
 
 def test_waiting_leaders_are_gathered_for_a_second(watched: Watched) -> None:

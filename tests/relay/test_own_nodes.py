@@ -9,11 +9,11 @@ import pytest
 from structlog.testing import capture_logs
 
 from relay import translate
-from relay.own_nodes import AGAIN_AFTER, Marks, marks_missing
-from relay.seen import Host
-from shared.ports import Permanent, Temporary
+from relay.node_labeler import AGAIN_AFTER, Marks, marks_missing
+from relay.objects import Host
 from tests.relay.objects import Json, node
 from tests.relay.watched import START, Watched
+from tpu_slices.ports.errors import Permanent, Temporary
 
 NAMESPACED_JOB = "alpha.jobset.sigs.k8s.io/namespaced-job"
 TAINT = {"key": "alpha.jobset.sigs.k8s.io/no-schedule", "value": "true", "effect": "NoSchedule"}

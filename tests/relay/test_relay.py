@@ -14,8 +14,11 @@ from typing import Any, TypeVar
 import pytest
 from google.cloud.pubsub_v1 import PublisherClient, SubscriberClient
 
-from shared.adapters.pubsub import PubSubBus
-from shared.domain.facts import (
+from tests.local.cluster.served import ROOT, Served, serving
+from tests.relay.objects import OPTED_OUT, SELECTOR, Json, container, node
+from tests.relay.test_events import update
+from tpu_slices.adapters.pubsub import PubSubBus
+from tpu_slices.domain.model.facts import (
     Answer,
     Fact,
     Heartbeat,
@@ -26,11 +29,8 @@ from shared.domain.facts import (
     Question,
     SlicesWanted,
 )
-from shared.domain.slices import ClusterId, JobSetUid
-from shared.wire.messages import decode_fact
-from tests.local.cluster.served import ROOT, Served, serving
-from tests.relay.objects import OPTED_OUT, SELECTOR, Json, container, node
-from tests.relay.test_events import update
+from tpu_slices.domain.model.slices import ClusterId, JobSetUid
+from tpu_slices.wire.messages import decode_fact
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(60)]
 

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from relay.health import Health, Limits
-from relay.report import A_MESSAGE, MOST_BYTES, Outbox
-from relay.seen import Kind
-from shared.domain.facts import (
+from relay.objects import Kind
+from relay.outbox import A_MESSAGE, MOST_BYTES, Outbox
+from tests.relay.watched import START
+from tpu_slices.domain.model.facts import (
     Answer,
     Fact,
     Heartbeat,
@@ -19,10 +20,9 @@ from shared.domain.facts import (
     SlicesWanted,
     WaitingLeader,
 )
-from shared.domain.slices import JobSetUid, SliceId
-from shared.ports import Temporary
-from shared.wire.messages import Message, decode_fact
-from tests.relay.watched import START
+from tpu_slices.domain.model.slices import JobSetUid, SliceId
+from tpu_slices.ports.errors import Temporary
+from tpu_slices.wire.messages import Message, decode_fact
 
 DEADLINE = 5.0
 

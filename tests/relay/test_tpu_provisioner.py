@@ -9,10 +9,10 @@ from kubernetes import client
 from structlog.testing import capture_logs
 
 from relay.events import MOST_CHARACTERS
-from relay.tpu_provisioner import MESSAGE, OURS, THEIRS, Neighbour, is_active, warning
-from shared.ports import Temporary
+from relay.legacy_provisioner import MESSAGE, OURS, THEIRS, Neighbour, is_active, warning
 from tests.relay.objects import Json
 from tests.relay.watched import START
+from tpu_slices.ports.errors import Temporary
 
 
 def deployment(available: int) -> Json:

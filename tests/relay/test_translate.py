@@ -3,11 +3,11 @@ from typing import Any
 import pytest
 
 from relay import translate
-from relay.seen import JobSetName, Place, PoolKey
-from shared.domain.facts import JobSetState
-from shared.domain.slices import SliceId
-from shared.wire.jobsets import jobset_state
+from relay.objects import JobSetName, Place, PoolKey
 from tests.relay.objects import OPTED_OUT, SELECTOR, container, jobset, node, pod, replicated_job
+from tpu_slices.domain.model.facts import JobSetState
+from tpu_slices.domain.model.slices import SliceId
+from tpu_slices.wire.jobsets import jobset_state
 
 THEIRS = {"metadata": {"annotations": {OPTED_OUT: "true"}}}
 

@@ -14,7 +14,7 @@ from kubernetes import client
 
 from relay import cluster, watch
 from relay.connection import connect
-from relay.seen import Kind, Seen, Unread
+from relay.objects import Kind, Seen, Unread
 from relay.watch import Patience, Source, Watch
 from tests.local.cluster.served import Served, connected, serving
 from tests.relay.objects import Json, node

@@ -5,9 +5,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from relay import translate
-from relay.ledger import Ledger, Timing
-from relay.seen import JobSet, Kind, Seen
-from shared.domain.facts import (
+from relay.fact_queue import Ledger, Timing
+from relay.objects import JobSet, Kind, Seen
+from tests.builders import CLUSTER
+from tests.relay.objects import node
+from tpu_slices.domain.model.facts import (
     Fact,
     Heartbeat,
     HostsChanged,
@@ -16,8 +18,6 @@ from shared.domain.facts import (
     LeaderBound,
     SlicesWanted,
 )
-from tests.builders import CLUSTER
-from tests.relay.objects import node
 
 START = datetime(2026, 11, 1, 12, tzinfo=UTC)
 READERS = {

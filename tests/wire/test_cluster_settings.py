@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.domain.clusters import Allowed, Backoff, ClusterSettings, Limits, Policy, PoolSettings
-from shared.domain.observations import FailureKind
-from shared.domain.slices import CapacityKind, Network
-from shared.ports import Permanent
-from shared.wire.cluster_settings import decode_settings, encode_settings
 from tests.builders import CLUSTER, MINUTE, settings
+from tpu_slices.domain.model.clusters import Allowed, Backoff, ClusterSettings, Limits, Policy, PoolSettings
+from tpu_slices.domain.model.observations import FailureKind
+from tpu_slices.domain.model.slices import CapacityKind, Network
+from tpu_slices.ports.errors import Permanent
+from tpu_slices.wire.cluster_settings import decode_settings, encode_settings
 
 EVERYONE = Allowed(
     capacity=(CapacityKind.ON_DEMAND, CapacityKind.SPOT),

@@ -9,18 +9,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.domain.clusters import PoolSettings
-from shared.domain.decisions import Reason
-from shared.domain.governor import Budget, Governor, Slot
-from shared.domain.jobsets import JobSetRecord
-from shared.domain.records import Phase, SliceRecord
-from shared.domain.reports import Around, report
-from shared.domain.slices import LAST_ATTEMPT, Network, Pairs, Taint
-from shared.domain.sweep import ClusterWatch
-from shared.domain.topology import Topology
-from shared.ports import Permanent, Record
-from shared.wire.documents import SCHEMA, decode, encode, key_of
 from tests.builders import MINUTE, NOW, a_job, a_jobset, a_record, a_spec
+from tpu_slices.domain.catalogue.topology import Topology
+from tpu_slices.domain.model.clusters import PoolSettings
+from tpu_slices.domain.model.decisions import Reason
+from tpu_slices.domain.model.records import Phase, SliceRecord
+from tpu_slices.domain.model.slices import LAST_ATTEMPT, Network, Pairs, Taint
+from tpu_slices.domain.model.workloads import JobSetRecord
+from tpu_slices.domain.reconciling.inventory import ClusterWatch
+from tpu_slices.domain.reconciling.limiter import Budget, Governor, Slot
+from tpu_slices.domain.reporting.reports import Around, report
+from tpu_slices.ports.errors import Permanent
+from tpu_slices.ports.store import Record
+from tpu_slices.wire.documents import SCHEMA, decode, encode, key_of
 
 KINDS = (JobSetRecord, SliceRecord, Slot, Governor, Budget, ClusterWatch)
 NATIVE = (str, int, bool, datetime, dict, list, type(None))

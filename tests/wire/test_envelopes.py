@@ -9,10 +9,10 @@ import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 
-from shared.domain.facts import SlicesWanted
-from shared.ports import Permanent
-from shared.wire.envelopes import Incoming, cluster_of, incoming
-from shared.wire.messages import decode_fact
+from tpu_slices.domain.model.facts import SlicesWanted
+from tpu_slices.ports.errors import Permanent
+from tpu_slices.wire.envelopes import Incoming, cluster_of, incoming
+from tpu_slices.wire.messages import decode_fact
 
 EVENTS = Path(__file__).parents[1] / "events"
 TOPIC = "projects/demo-project/topics/facts-demo"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.domain.facts import (
+from tpu_slices.domain.model.facts import (
     Answer,
     Fact,
     Heartbeat,
@@ -20,10 +20,11 @@ from shared.domain.facts import (
     SlicesWanted,
     WaitingLeader,
 )
-from shared.domain.records import Transition
-from shared.domain.slices import ClusterId, SliceId
-from shared.ports import JobSetUpdate, Permanent, SliceUpdate
-from shared.wire.messages import (
+from tpu_slices.domain.model.records import Transition
+from tpu_slices.domain.model.slices import ClusterId, SliceId
+from tpu_slices.ports.bus import JobSetUpdate, SliceUpdate
+from tpu_slices.ports.errors import Permanent
+from tpu_slices.wire.messages import (
     MOST_BYTES,
     Message,
     Nudge,

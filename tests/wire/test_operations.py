@@ -6,9 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.domain.slices import LAST_ATTEMPT, ClusterId, JobRef, JobSetUid, PoolName, SliceId, pool_name, slice_id
-from shared.ports import Permanent
-from shared.wire.operations import EndedOperation, ended_operation
+from tpu_slices.domain.model.slices import (
+    LAST_ATTEMPT,
+    ClusterId,
+    JobRef,
+    JobSetUid,
+    PoolName,
+    SliceId,
+    pool_name,
+    slice_id,
+)
+from tpu_slices.ports.errors import Permanent
+from tpu_slices.wire.operations import EndedOperation, ended_operation
 
 EVENTS = Path(__file__).parents[1] / "events"
 names = st.from_regex(r"[a-z0-9]([-a-z0-9]{0,50}[a-z0-9])?", fullmatch=True)

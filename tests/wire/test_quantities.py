@@ -2,7 +2,7 @@ from fractions import Fraction
 
 import pytest
 
-from shared.wire.quantities import quantity
+from tpu_slices.wire.quantities import quantity
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,13 @@ from typing import Any
 
 import pytest
 
-from shared.domain.clusters import ClusterSettings
-from shared.domain.facts import Requirement, SliceRequest, Toleration, WaitingLeader
-from shared.domain.records import Verdict
-from shared.domain.specs import Asked, spec_for
-from shared.wire.workloads import (
+from tests.builders import a_job, settings
+from tests.relay.objects import SELECTOR, Json, container, jobset, pod, replicated_job
+from tpu_slices.domain.model.clusters import ClusterSettings
+from tpu_slices.domain.model.facts import Requirement, SliceRequest, Toleration, WaitingLeader
+from tpu_slices.domain.model.records import Verdict
+from tpu_slices.domain.planning.specs import Asked, spec_for
+from tpu_slices.wire.workloads import (
     BY_NODE_SELECTOR,
     EXCLUSIVE,
     OPTED_OUT,
@@ -18,8 +20,6 @@ from shared.wire.workloads import (
     request_of_pod,
     requests_of,
 )
-from tests.builders import a_job, settings
-from tests.relay.objects import SELECTOR, Json, container, jobset, pod, replicated_job
 
 COPY_LABELS = "tpu-provisioner.cloud.google.com/copy-labels"
 GIB = 1 << 30

@@ -2,9 +2,12 @@
 
 import pytest
 
-from shared.domain.facts import SlicesWanted, WaitingLeader
-from shared.wire.messages import MOST_BYTES, bytes_of, decode_fact, encode_fact
-from shared.wire.workloads import (
+from tests.builders import a_jobset_ref
+from tests.relay.objects import SELECTOR, Json, jobset, pod, replicated_job
+from tests.wire.test_workloads import COPY_LABELS, only_request, refusal
+from tpu_slices.domain.model.facts import SlicesWanted, WaitingLeader
+from tpu_slices.wire.messages import MOST_BYTES, bytes_of, decode_fact, encode_fact
+from tpu_slices.wire.workloads import (
     LABELS,
     SELECTOR_CHARACTERS,
     TEMPLATE_BYTES,
@@ -13,9 +16,6 @@ from shared.wire.workloads import (
     leader_of,
     requests_of,
 )
-from tests.builders import a_jobset_ref
-from tests.relay.objects import SELECTOR, Json, jobset, pod, replicated_job
-from tests.wire.test_workloads import COPY_LABELS, only_request, refusal
 
 
 def many(count: int, length: int = 60) -> dict[str, str]:

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from infra.local.cluster import rbac_validation
-from infra.local.cluster.kueue import defaults as queueing
+from infra.local.cluster.kueue_api import defaults as queueing
 
 _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 _PROBE = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3}

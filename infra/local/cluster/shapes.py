@@ -19,8 +19,8 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from infra.local.cluster import jobset_schema
-from infra.local.cluster.kueue import models as kueue_models
-from infra.local.cluster.kueue import schema as kueue_schema
+from infra.local.cluster.kueue_api import models as kueue_models
+from infra.local.cluster.kueue_api import schema as kueue_schema
 from infra.local.cluster.resources import Resource
 
 _JOBSET = "JobsetV1alpha2"

@@ -11,7 +11,7 @@ from typing import Any
 from infra.local.cluster import errors, jobsets, plain_kinds, rbac_validation, validation
 from infra.local.cluster.defaults import CREATION_DEFAULTS, DEFAULTS
 from infra.local.cluster.errors import FieldError
-from infra.local.cluster.kueue import rules as kueue_rules
+from infra.local.cluster.kueue_api import rules as kueue_rules
 from infra.local.cluster.resources import Resource
 
 _SERVER_OWNED = (

@@ -12,7 +12,7 @@ from typing import Any
 
 from infra.local.cluster import plain_tables, rbac_tables
 from infra.local.cluster.durations import moment, since
-from infra.local.cluster.kueue import columns as kueue_columns
+from infra.local.cluster.kueue_api import columns as kueue_columns
 from infra.local.cluster.pod_phase import readiness, restarts, summary
 from infra.local.cluster.resources import Resource
 

@@ -10,9 +10,9 @@ from google.pubsub_v1.services.subscriber.transports import SubscriberGrpcTransp
 from infra.local.demo.report import Leftovers
 from infra.local.demo.view import View
 from infra.local.demo.watch import JOBSETS, Eyes
-from shared.domain.governor import Slot
-from shared.domain.records import Phase, SliceRecord
-from shared.wire.documents import COLLECTIONS
+from tpu_slices.domain.model.records import Phase, SliceRecord
+from tpu_slices.domain.reconciling.limiter import Slot
+from tpu_slices.wire.documents import COLLECTIONS
 
 KUBERNETES = {"JobSets": JOBSETS, "pods": "api/v1/pods", "nodes": "api/v1/nodes"}
 PULL_SECONDS = 2.0

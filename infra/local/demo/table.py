@@ -6,7 +6,7 @@ from datetime import datetime
 
 from infra.local.demo.steps import Progress
 from infra.local.demo.view import View
-from shared.domain.records import Phase, SliceRecord
+from tpu_slices.domain.model.records import Phase, SliceRecord
 
 COLUMNS = ("JobSet", "slice", "phase", "reason", "hosts", "elapsed")
 

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from shared.domain.decisions import Reason
-from shared.domain.records import Phase, SliceRecord
+from tpu_slices.domain.model.decisions import Reason
+from tpu_slices.domain.model.records import Phase, SliceRecord
 
 CREATE = "CreateNodePool"
 OK = "OK"

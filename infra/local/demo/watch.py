@@ -17,8 +17,8 @@ from infra.local.addresses import Addresses
 from infra.local.demo.http import OPENER, get_json
 from infra.local.demo.report import Leader
 from infra.local.demo.view import Call, Event, JobSet, View
-from shared.domain.records import SliceRecord
-from shared.wire.documents import COLLECTIONS, decode
+from tpu_slices.domain.model.records import SliceRecord
+from tpu_slices.wire.documents import COLLECTIONS, decode
 
 COMPONENT = "tpu-slice-provisioner"
 JOBSETS = "apis/jobset.x-k8s.io/v1alpha2/jobsets"

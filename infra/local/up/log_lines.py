@@ -38,7 +38,7 @@ def shown(part: str, line: str, *, everything: bool = False) -> str | None:
 
 
 def _fields(line: str) -> dict[str, Any] | None:
-    """Read one of our own lines (see `shared.adapters.logs`)."""
+    """Read one of our own lines (see `tpu_slices.adapters.logs`)."""
     if not line.startswith("{"):
         return None
     try:

@@ -12,12 +12,12 @@ from kubernetes.client import ApiException
 
 from infra.local.cluster.kubeconfig import for_token_file
 from infra.local.relay_account import NAME, NAMESPACE, manifests
-from relay import tpu_provisioner
+from relay import legacy_provisioner
 from relay.cluster import Cluster, sources
 from relay.connection import Connection
-from relay.seen import JobSetName
-from shared.ports import Permanent, Temporary
+from relay.objects import JobSetName
 from tests.local.cluster.served import Served, connected, serving
+from tpu_slices.ports.errors import Permanent, Temporary
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(60)]
 
@@ -37,8 +37,8 @@ CALLS: Mapping[str, Callable[[Cluster], object]] = {
     "jobset": lambda cluster: cluster.jobset(JobSetName("default", "llama")),
     "claim": lambda cluster: cluster.claim("default", "data"),
     "volume": lambda cluster: cluster.volume("data"),
-    "deployment": lambda cluster: cluster.deployment(*tpu_provisioner.THEIRS),
-    "our own deployment": lambda cluster: cluster.deployment(*tpu_provisioner.OURS),
+    "deployment": lambda cluster: cluster.deployment(*legacy_provisioner.THEIRS),
+    "our own deployment": lambda cluster: cluster.deployment(*legacy_provisioner.OURS),
     "post": lambda cluster: cluster.post(EVENT),
     "renew": lambda cluster: cluster.renew(EVENT),
     "mark": lambda cluster: cluster.mark("host", PATCH),

@@ -13,7 +13,6 @@ from infra.local.demo.report import (
     verdict,
 )
 from infra.local.demo.steps import Progress, done, failed
-from shared.domain.records import HISTORY, Phase
 from tests.builders import NOW
 from tests.local.demo.moments import (
     a_jobset,
@@ -25,6 +24,7 @@ from tests.local.demo.moments import (
     slices_are_seen,
     told,
 )
+from tpu_slices.domain.model.records import HISTORY, Phase
 
 HAPPENING = a_progress(slices_are_seen(1))
 STEP = done(HAPPENING, "1 slices", now=1)

@@ -1,8 +1,8 @@
 from pathlib import Path
 
 from infra.local.demo.steps import Apply, Delete, advanced, done, failed
-from shared.domain.records import Phase
 from tests.local.demo.moments import a_progress, a_slice, a_view, slices_are_seen
+from tpu_slices.domain.model.records import Phase
 
 APPLY, DELETE = Apply(Path("llama.yaml")), Delete(Path("llama.yaml"))
 NOTHING = a_view()

@@ -8,8 +8,8 @@ import yaml
 from infra.local.demo.steps import Apply, Delete, Step, Until
 from infra.local.demo.story import story
 from infra.local.demo.view import View
-from shared.domain.records import Phase
 from tests.local.demo.moments import a_jobset, a_slice, a_view, created, told
+from tpu_slices.domain.model.records import Phase
 
 STEPS = {step.letter: step for step in story()}
 P, READY, WAITING, RELEASING, GONE = Phase.PROVISIONING, Phase.READY, Phase.WAITING, Phase.RELEASING, Phase.GONE

@@ -3,9 +3,9 @@ from pathlib import Path
 
 from infra.local.demo.steps import Apply, done, failed
 from infra.local.demo.table import changed, news, rows, status
-from shared.domain.records import Phase
 from tests.builders import NOW
 from tests.local.demo.moments import a_progress, a_slice, a_view, after, slices_are_seen
+from tpu_slices.domain.model.records import Phase
 
 APPLY = Apply(Path("llama.yaml"))
 

@@ -7,9 +7,9 @@ from typing import Any
 from infra.local.cluster.controllers import reconcile
 from infra.local.cluster.controllers.run import Controller
 from infra.local.cluster.kueue.controller import controller
-from infra.local.cluster.kueue.defaults import DEFAULTS
 from infra.local.cluster.kueue.settings import Settings
 from infra.local.cluster.kueue.transitions import reserved
+from infra.local.cluster.kueue_api.defaults import DEFAULTS
 from infra.local.cluster.objects import Object, timestamp
 from tests.local.controllers.cluster import (
     ACCELERATOR,

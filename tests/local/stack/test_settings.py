@@ -5,8 +5,8 @@ import pytest
 from infra.local.addresses import Addresses
 from infra.local.settings import checked, file_of
 from infra.local.stack import Plan, allotted
-from shared.domain.slices import ClusterId
-from shared.ports import Permanent
+from tpu_slices.domain.model.slices import ClusterId
+from tpu_slices.ports.errors import Permanent
 
 pytestmark = pytest.mark.enable_socket  # free ports are found by binding them
 DEMO = ClusterId("demo")

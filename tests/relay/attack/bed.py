@@ -14,7 +14,7 @@ from kubernetes import client
 
 from relay import cluster
 from relay.connection import connect
-from relay.seen import Kind
+from relay.objects import Kind
 from relay.watch import Patience, Source, Watch
 from tests.local.cluster.served import Served
 from tests.relay.objects import Json, node

@@ -11,20 +11,20 @@ from typing import Any, Self, TypeVar
 
 import pytest
 
-from relay.claims import Claims
+from relay.fact_queue import Ledger
 from relay.health import Health
-from relay.ledger import Ledger
-from relay.own_nodes import Marks
-from relay.report import Outbox
-from relay.seen import Host, JobSet, JobSetName, Kind, Leader, PoolKey
+from relay.node_labeler import Marks
+from relay.objects import Host, JobSet, JobSetName, Kind, Leader, PoolKey
+from relay.outbox import Outbox
 from relay.service import Service
-from shared.domain.facts import JobSetState
-from shared.domain.slices import JobSetUid, SliceId
-from shared.ports import Temporary
-from shared.wire.messages import Message
+from relay.volume_claims import Claims
 from tests.builders import CLUSTER
 from tests.relay.objects import Json, jobset, node, pod
 from tests.relay.watched import START, read
+from tpu_slices.domain.model.facts import JobSetState
+from tpu_slices.domain.model.slices import JobSetUid, SliceId
+from tpu_slices.ports.errors import Temporary
+from tpu_slices.wire.messages import Message
 
 MINUTES = 24 * 60
 JOBSETS_PER_MINUTE = 2

@@ -4,15 +4,15 @@ from datetime import timedelta
 
 import pytest
 
+from relay.fact_queue import Ledger
 from relay.health import Health
-from relay.ledger import Ledger
-from relay.seen import Kind
+from relay.objects import Kind
 from relay.service import Service
 from relay.steady import SteadyClock
-from shared.domain.facts import Fact, Heartbeat, JobSetChanged, JobSetState, SlicesWanted
 from tests.builders import CLUSTER
 from tests.relay.objects import jobset, pod
 from tests.relay.watched import START, read
+from tpu_slices.domain.model.facts import Fact, Heartbeat, JobSetChanged, JobSetState, SlicesWanted
 
 
 class Hands:

@@ -10,9 +10,9 @@ from kubernetes.config import incluster_config
 from infra.local.cluster.kubeconfig import for_token_file
 from relay import cluster
 from relay.connection import connect
-from relay.seen import JobSetName, Kind
-from shared.ports import Temporary
+from relay.objects import JobSetName, Kind
 from tests.relay.attack.bed import Bed, names
+from tpu_slices.ports.errors import Temporary
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(60)]
 

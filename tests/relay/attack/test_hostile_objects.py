@@ -7,18 +7,18 @@ from typing import Any
 import pytest
 
 from relay import translate
+from relay.fact_queue import Ledger
 from relay.inbox import answer
-from relay.ledger import Ledger
-from relay.seen import JobSetName, Kind, Leader, Unread
-from shared.domain.facts import Heartbeat, JobSetState, Question, SlicesWanted
-from shared.domain.slices import JobSetUid
-from shared.ports import Permanent
-from shared.wire.messages import MOST_BYTES, encode_fact
-from shared.wire.workloads import LABELS
+from relay.objects import JobSetName, Kind, Leader, Unread
 from tests.builders import CLUSTER
 from tests.relay.attack.bed import Bed, name, names
 from tests.relay.objects import Json, bound_pod, jobset, node, pod, replicated_job
 from tests.relay.watched import START, Watched, bindings, counts, nodes, read, states, wants
+from tpu_slices.domain.model.facts import Heartbeat, JobSetState, Question, SlicesWanted
+from tpu_slices.domain.model.slices import JobSetUid
+from tpu_slices.ports.errors import Permanent
+from tpu_slices.wire.messages import MOST_BYTES, encode_fact
+from tpu_slices.wire.workloads import LABELS
 
 THOUSANDS = {f"tenant.example/{number:05}": "x" * 63 for number in range(5_000)}
 NAMES = ["a" * 63, "0", "a.b-c", "xn--80ak6aa92e", "a" * 240 + ".b"]

@@ -8,14 +8,14 @@ import orjson
 import pytest
 
 from relay import cluster, stream, watch
-from relay.ledger import Ledger
-from relay.seen import Kind, Seen
+from relay.fact_queue import Ledger
+from relay.objects import Kind, Seen
 from relay.stream import LINE_BYTES, LONGEST_PAGE, PAGE_BYTES, Lines, next_limit, page_of
-from shared.domain.facts import SlicesWanted
 from tests.builders import CLUSTER
 from tests.relay.attack.bed import Bed, names
 from tests.relay.objects import jobset, pod, replicated_job
 from tests.relay.watched import START, read
+from tpu_slices.domain.model.facts import SlicesWanted
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(60)]
 

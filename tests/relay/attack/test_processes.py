@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from shared.domain.facts import HostsChanged, LeaderBound, SlicesWanted
 from tests.local.cluster.served import Served, serving
 from tests.relay.attack.bed import press
 from tests.relay.attack.stage import Gate, running
 from tests.relay.objects import Json
 from tests.relay.test_relay import Stage, host, workload
+from tpu_slices.domain.model.facts import HostsChanged, LeaderBound, SlicesWanted
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(120)]
 

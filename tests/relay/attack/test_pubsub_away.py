@@ -6,16 +6,16 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from relay.fact_queue import Ledger
 from relay.health import Health
-from relay.ledger import Ledger
-from relay.report import Outbox
-from relay.seen import JobSet, Kind
+from relay.objects import JobSet, Kind
+from relay.outbox import Outbox
 from relay.service import Service
-from shared.domain.facts import Fact, Heartbeat, JobSetState, SlicesWanted
-from shared.wire.messages import Message, decode_fact
 from tests.builders import CLUSTER
 from tests.relay.objects import Json, jobset, node, pod
 from tests.relay.watched import KINDS, START, counts, read, states
+from tpu_slices.domain.model.facts import Fact, Heartbeat, JobSetState, SlicesWanted
+from tpu_slices.wire.messages import Message, decode_fact
 
 MANY = 20
 

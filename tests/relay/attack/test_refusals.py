@@ -6,10 +6,10 @@ import pytest
 from kubernetes import client
 
 from relay import cluster
+from relay.objects import JobSetName
 from relay.refusals import asked_pause, in_words, rising_pause
-from relay.seen import JobSetName
-from shared.ports import Temporary
 from tests.relay.attack.bed import Bed, names
+from tpu_slices.ports.errors import Temporary
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(60)]
 

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from relay import translate
-from relay.seen import Kind
+from relay.objects import Kind
 from relay.watch import Patience, Source, Watch
 from tests.relay.attack.bed import Bed, names
 from tests.relay.recorder import Recorder

@@ -13,7 +13,6 @@ from infra.local.cluster.controllers.rounds import Doubt, each, soonest
 from infra.local.cluster.controllers.run import Controller
 from infra.local.cluster.kueue import jobsets, lifecycle, transitions
 from infra.local.cluster.kueue.counts import cluster_queue_counts, local_queue_counts
-from infra.local.cluster.kueue.keys import JOB_UID
 from infra.local.cluster.kueue.priorities import Priorities
 from infra.local.cluster.kueue.queues import Queues
 from infra.local.cluster.kueue.scheduling import Verdict, decide
@@ -30,6 +29,7 @@ from infra.local.cluster.kueue.workloads import (
     queued_since,
     reserves_quota,
 )
+from infra.local.cluster.kueue_api.keys import JOB_UID
 from infra.local.cluster.objects import RESOURCES, Object, Objects
 
 JOBSET_SOURCE = "jobset-kueue-controller"

@@ -10,7 +10,6 @@ from datetime import datetime
 from infra.local.cluster.controllers.conditions import find, of
 from infra.local.cluster.controllers.lifetime import suspended
 from infra.local.cluster.kueue import templates, transitions
-from infra.local.cluster.kueue.keys import PRIORITY_CLASS
 from infra.local.cluster.kueue.priorities import MissingClassError, Priorities
 from infra.local.cluster.kueue.settings import Settings
 from infra.local.cluster.kueue.workloads import (
@@ -26,6 +25,7 @@ from infra.local.cluster.kueue.workloads import (
     queue_name,
     reserves_quota,
 )
+from infra.local.cluster.kueue_api.keys import PRIORITY_CLASS
 from infra.local.cluster.objects import Object
 
 _FINAL = (("Completed", "Succeeded"), ("Failed", "Failed"))

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Self
 
-from infra.local.cluster.kueue.keys import POD_PRIORITY_CLASS, PRIORITY_CLASS, WORKLOAD_PRIORITY_CLASS
+from infra.local.cluster.kueue_api.keys import POD_PRIORITY_CLASS, PRIORITY_CLASS, WORKLOAD_PRIORITY_CLASS
 from infra.local.cluster.objects import Object
 
 

@@ -6,7 +6,7 @@ Source: pkg/podset/podset.go, pkg/controller/jobframework/reconciler.go (getPodS
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from infra.local.cluster.kueue.keys import CLUSTER_QUEUE, LOCAL_QUEUE, POD_SET, WORKLOAD
+from infra.local.cluster.kueue_api.keys import CLUSTER_QUEUE, LOCAL_QUEUE, POD_SET, WORKLOAD
 from infra.local.cluster.names import is_dns_label
 from infra.local.cluster.objects import Object
 

@@ -8,12 +8,12 @@ from hashlib import sha1
 
 from infra.local.cluster.controllers.conditions import find, is_true, moment, of
 from infra.local.cluster.controllers.ownership import controlled_by
-from infra.local.cluster.kueue.keys import (
+from infra.local.cluster.kueue.priorities import Priorities
+from infra.local.cluster.kueue_api.keys import (
     JOB_UID,
     QUEUE_NAME,
     TOPOLOGY_REQUESTS,
 )
-from infra.local.cluster.kueue.priorities import Priorities
 from infra.local.cluster.objects import Object
 
 QUOTA_RESERVED, ADMITTED, EVICTED, PREEMPTED = "QuotaReserved", "Admitted", "Evicted", "Preempted"

@@ -1,0 +1,297 @@
+"""What is to be reported, and when: the relay's picture, what was said of it, and an agenda. Pure: time is given.
+
+| fact          | said                                                                | said again              |
+|---------------|---------------------------------------------------------------------|-------------------------|
+| SlicesWanted  | within `gather` of the first leader that waits; at once if all do   | while leaders wait      |
+| JobSetChanged | at once when a JobSet is first seen, changes its state, or goes     | not active, hosts left  |
+| HostsChanged  | at once if all hosts came or one left; else each `count_every`      | while there are hosts   |
+| LeaderBound   | at once                                                             | while bound             |
+| Heartbeat     | at once with the list of JobSets; each `beat` without               |                         |
+
+Repeating what is still true makes up for every message that was lost, and confirms that it is still wanted. While a
+watch has given no sign for `blind_after`, nothing is said but ends: what is old is not true any more, and an end is
+for ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from relay.cluster_cache import Awaited, Berth, Count, Picture
+from relay.fact_parts import parts_of
+from relay.objects import Host, JobSet, Kind, Leader, Place, PoolKey, Seen, Unread
+from tpu_slices.domain.model.facts import (
+    Fact,
+    Heartbeat,
+    HostsChanged,
+    JobSetChanged,
+    JobSetState,
+    LeaderBound,
+    SlicesWanted,
+)
+from tpu_slices.domain.model.observations import InheritedPool
+from tpu_slices.domain.model.slices import ClusterId, JobRef, JobSetUid
+from tpu_slices.domain.reconciling.inventory import digest_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timing:
+    """How long the relay waits for what."""
+
+    gather: timedelta = timedelta(seconds=1)
+    count_every: timedelta = timedelta(seconds=15)
+    repeat: timedelta = timedelta(minutes=5)
+    beat: timedelta = timedelta(minutes=1)
+    blind_after: timedelta = timedelta(minutes=4)
+
+
+@dataclass(frozen=True, slots=True)
+class _Wants:
+    uid: JobSetUid
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    uid: JobSetUid
+
+
+@dataclass(frozen=True, slots=True)
+class _Hosts:
+    pool: PoolKey | InheritedPool
+
+
+@dataclass(frozen=True, slots=True)
+class _Bound:
+    pod_uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Beat:
+    pass
+
+
+_Subject = _Wants | _State | _Hosts | _Bound | _Beat
+
+
+class Ledger:
+    """Takes in what watches see; gives the facts that are due."""
+
+    def __init__(self, cluster: ClusterId, timing: Timing = Timing()) -> None:
+        self.picture = Picture(cluster)
+        self._timing = timing
+        self._agenda: dict[_Subject, datetime] = {}
+        self._ends: list[JobSetChanged] = []
+        self._counted: dict[PoolKey | InheritedPool, tuple[Count, datetime]] = {}
+        self._berths: dict[str, Berth] = {}
+        self._heard: dict[Kind, datetime] = {}
+        self._nodes_version = 0
+        self._listed = False
+
+    @property
+    def complete(self) -> bool:
+        """Every kind was listed: what is not in the picture is not there."""
+        return len(self._heard) == len(Kind)
+
+    def listed(self, kind: Kind, seen: Sequence[Seen], version: str, now: datetime) -> None:
+        """Take in a whole list: what it lacks is gone."""
+        present = {each.identity for each in seen}
+        for identity in sorted(self.picture.identities(kind) - present):
+            self.lost(kind, identity, now)
+        for each in seen:
+            self.saw(each, now)
+        self.heard(kind, version, now)
+        self._put_off(_Beat(), now)
+
+    def heard(self, kind: Kind, version: str, now: datetime) -> None:
+        """Take a sign of life of a watch, which has brought everything up to a resourceVersion."""
+        self._heard[kind] = now
+        if kind is Kind.HOSTS and version.isdigit():
+            self._nodes_version = max(self._nodes_version, int(version))
+
+    def saw(self, seen: Seen, now: datetime) -> None:
+        """Take in an object that came or changed."""
+        before = self.picture.put(seen)
+        match seen, before:
+            case JobSet(), JobSet() if seen.told == before.told:
+                self._gather(seen, now)
+            case JobSet(), _:
+                self._bring_up(_State(seen.ref.uid), now)
+                self._gather(seen, now)
+                for leader in self.picture.leaders_of(seen):
+                    self._bring_up(_Bound(leader.pod_uid), now)
+            case Leader(), _:
+                self._follow(seen, before if isinstance(before, Leader) else None, now)
+            case Host(), _:
+                self._recount(seen, before if isinstance(before, Host) else None, now)
+            case Unread(), _:
+                pass  # what was known of it stays
+
+    def lost(self, kind: Kind, identity: str, now: datetime, last: JobSet | None = None) -> None:
+        """Take in that an object is gone; `last`: the JobSet at its end, where the watch told."""
+        gone = self.picture.drop(kind, identity)
+        match gone:
+            case JobSet():
+                self._ends.append(JobSetChanged(jobset=(last or gone).ref, state=JobSetState.DELETED))
+                for pod in [pod for pod, berth in self._berths.items() if berth.occupant.jobset_uid == identity]:
+                    self._bring_up(_Bound(pod), now)
+            case Leader():
+                self._bring_up(_Bound(identity), now)
+            case Host():
+                self._recount(gone, None, now)
+            case None:
+                pass
+
+    def due(self, now: datetime) -> list[Fact]:
+        """Give what is to be said now, and put down when to say it again."""
+        facts: list[Fact] = [*self._ends]
+        self._ends.clear()
+        if not self._sees(now):
+            return facts
+        for subject in [subject for subject, at in self._agenda.items() if at <= now]:
+            del self._agenda[subject]
+            facts.extend(self._say(subject, now))
+        return facts
+
+    def flush(self, now: datetime) -> list[Fact]:
+        """Give what is being gathered, without waiting any longer."""
+        for subject in self._agenda:
+            if isinstance(subject, _Wants) and self._agenda[subject] <= now + self._timing.gather:
+                self._agenda[subject] = now
+        return self.due(now)
+
+    def next_due(self) -> datetime | None:
+        """Say when `due` will have something to say, as things stand, while the relay sees."""
+        return min(self._agenda.values(), default=None)
+
+    def everything(self, now: datetime) -> Heartbeat | None:
+        """Give a heartbeat with the list of live TPU JobSets; None while the relay does not see them all."""
+        if not self._sees(now):
+            return None
+        return replace(self._heartbeat(), uids=self.picture.live_uids())
+
+    def leader_pod(self, job: JobRef) -> Leader | None:
+        """Find the pod that leads a Job, rather one that waits than another."""
+        jobset = self.picture.jobset(job.uid)
+        leaders = self.picture.leaders_of(jobset) if jobset else ()
+        place = Place(job.replicated_job, job.index)
+        own = (leader for leader in leaders if leader.place == place)
+        return max(own, key=lambda leader: (leader.waiting, leader.node is not None, leader.pod_uid), default=None)
+
+    def _sees(self, now: datetime) -> bool:
+        return self.complete and all(now - heard < self._timing.blind_after for heard in self._heard.values())
+
+    def _bring_up(self, subject: _Subject, at: datetime) -> None:
+        """Put a subject on the agenda, at this time at the latest."""
+        self._agenda[subject] = min(at, self._agenda.get(subject, at))
+
+    def _put_off(self, subject: _Subject, at: datetime) -> None:
+        self._agenda.setdefault(subject, at)
+
+    def _gather(self, jobset: JobSet, now: datetime) -> None:
+        """Wait a little for more leaders, unless all there can be are waiting."""
+        awaited = self.picture.awaits(jobset)
+        if awaited is not Awaited.NONE:
+            self._bring_up(_Wants(jobset.ref.uid), now if awaited is Awaited.ALL else now + self._timing.gather)
+
+    def _follow(self, leader: Leader, before: Leader | None, now: datetime) -> None:
+        jobset = self.picture.jobset_of(leader)
+        if jobset is not None and leader.waiting and not (before and before.waiting):
+            self._gather(jobset, now)
+        if leader.node != (before.node if before else None):
+            self._bring_up(_Bound(leader.pod_uid), now)
+
+    def _recount(self, host: Host, before: Host | None, now: datetime) -> None:
+        """See when the count of a pool is to be said, and who is on a host that came or went."""
+        said = self._counted.get(host.pool)
+        count = self.picture.count(host.pool)
+        if said is None or count.whole != said[0].whole:
+            self._bring_up(_Hosts(host.pool), now)
+            self._remind(host.jobset_uid, now)
+        elif count != said[0]:
+            self._bring_up(_Hosts(host.pool), said[1] + self._timing.count_every)
+        if before is None:
+            for pod in self.picture.aboard(host.node):
+                self._bring_up(_Bound(pod), now)
+
+    def _remind(self, uid: JobSetUid | None, now: datetime) -> None:
+        """Say again that a JobSet is not active: hosts came for it all the same."""
+        jobset = self.picture.jobset(uid) if uid else None
+        if jobset is not None and jobset.state is not JobSetState.ACTIVE:
+            self._bring_up(_State(jobset.ref.uid), now)
+
+    def _say(self, subject: _Subject, now: datetime) -> Iterator[Fact]:
+        again = now + self._timing.repeat
+        match subject:
+            case _Wants(uid):
+                yield from self._wanted(subject, uid, again)
+            case _State(uid):
+                yield from self._state(subject, uid, again)
+            case _Hosts(pool):
+                yield from self._hosts(subject, pool, now)
+            case _Bound(pod):
+                yield from self._bound(subject, pod, now)
+            case _Beat():
+                whole, self._listed = not self._listed, True
+                self._agenda[subject] = now + self._timing.beat
+                yield replace(self._heartbeat(), uids=self.picture.live_uids()) if whole else self._heartbeat()
+
+    def _wanted(self, subject: _Subject, uid: JobSetUid, again: datetime) -> Iterator[Fact]:
+        jobset = self.picture.jobset(uid)
+        if jobset is None:
+            return
+        for part in parts_of(self.picture.wants(uid)):
+            self._agenda[subject] = again
+            yield SlicesWanted(jobset=jobset.ref, requests=jobset.requests, waiting=part)
+
+    def _state(self, subject: _Subject, uid: JobSetUid, again: datetime) -> Iterator[Fact]:
+        jobset = self.picture.jobset(uid)
+        if jobset is None:
+            return
+        if jobset.state is not JobSetState.ACTIVE and self.picture.has_hosts(uid):
+            self._agenda[subject] = again
+        yield JobSetChanged(jobset=jobset.ref, state=jobset.state, queue=jobset.queue, fault=jobset.fault or "")
+
+    def _hosts(self, subject: _Subject, pool: PoolKey | InheritedPool, now: datetime) -> Iterator[HostsChanged]:
+        count = self.picture.count(pool)
+        self._counted[pool] = (count, now)
+        if count.joined:
+            self._agenda[subject] = now + self._timing.repeat
+        else:
+            del self._counted[pool]
+        key = self.picture.key_of(pool)
+        if key is not None:
+            yield HostsChanged(
+                slice_id=key.slice_id,
+                attempt=key.attempt,
+                usable=count.usable,
+                joined=count.joined,
+                sequence=self._nodes_version,
+            )
+
+    def _bound(self, subject: _Subject, pod: str, now: datetime) -> Iterator[Fact]:
+        before, berth = self._berths.pop(pod, None), self.picture.berth(pod)
+        if before is not None and before != berth:
+            yield _leader_bound(before, bound=False)
+        if berth is not None:
+            self._berths[pod] = berth
+            self._agenda[subject] = now + self._timing.repeat
+            yield _leader_bound(berth, bound=True)
+        if berth is not None and before != berth:
+            self._ask_again_for(berth, now)
+
+    def _ask_again_for(self, berth: Berth, now: datetime) -> None:
+        """Say again what a JobSet waits for whose hosts another one took: its wants are in doubt since."""
+        owner = self.picture.jobset(berth.owner) if berth.owner else None
+        if owner is not None and berth.owner != berth.occupant.jobset_uid:
+            self._gather(owner, now)
+
+    def _heartbeat(self) -> Heartbeat:
+        uids = self.picture.live_uids()
+        return Heartbeat(count=len(uids), digest=digest_of(uids))
+
+
+def _leader_bound(berth: Berth, *, bound: bool) -> LeaderBound:
+    pool = berth.pool
+    return LeaderBound(slice_id=pool.slice_id, attempt=pool.attempt, occupant=berth.occupant, bound=bound)

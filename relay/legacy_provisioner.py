@@ -1,0 +1,93 @@
+"""Whether TPU Provisioner is at work in this cluster too: then both make nodes for the same pods."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any, Protocol
+
+import structlog
+
+from relay.events import COMPONENT
+from tpu_slices.ports.errors import Permanent, Temporary
+
+_log = structlog.get_logger()
+
+THEIRS = ("tpu-provisioner-system", "tpu-provisioner-controller-manager")
+"""Its namespace and Deployment (ai-on-gke/tpu-provisioner@6789e2a, config/default, config/manager)."""
+OURS = ("tpu-slice-provisioner", "relay")
+"""As infra/kubernetes/relay.yaml names them."""
+LOOK_EVERY = 600.0
+REASON = "BothProvisionersActive"
+MESSAGE = (
+    "TPU Provisioner runs in this cluster beside the TPU slice provisioner: both create node pools for the same "
+    "JobSets, and both are paid for. Leave one of them: kubectl scale deployment "
+    f"{THEIRS[1]} --namespace {THEIRS[0]} --replicas 0"
+)
+
+
+class Cluster(Protocol):
+    """As `relay.cluster.Cluster`."""
+
+    def deployment(self, namespace: str, name: str) -> Mapping[str, Any] | None: ...
+
+    def post(self, event: Mapping[str, Any]) -> None: ...
+
+
+class Neighbour:
+    """Looks at the start, and then every ten minutes; what it cannot see it does not warn of."""
+
+    def __init__(self, cluster: Cluster, now: Callable[[], datetime]) -> None:
+        self._cluster = cluster
+        self._now = now
+        self._stopping = threading.Event()
+
+    def run(self) -> None:
+        """Look until it is time to stop."""
+        self.look()
+        while not self._stopping.wait(LOOK_EVERY):
+            self.look()
+
+    def stop(self) -> None:
+        self._stopping.set()
+
+    def look(self) -> None:
+        """Warn, in the log and by an Event, where both are at work."""
+        try:
+            if not is_active(self._cluster.deployment(*THEIRS)):
+                return
+            _log.warning("tpu-provisioner.active", what=MESSAGE)
+            ours = self._cluster.deployment(*OURS)
+            if ours is not None:
+                self._cluster.post(warning(ours, self._now()))
+        except (Temporary, Permanent) as trouble:
+            _log.debug("tpu-provisioner.not-known", why=str(trouble))
+
+
+def is_active(deployment: Mapping[str, Any] | None) -> bool:
+    """Say whether an apps/v1 Deployment has a pod at work."""
+    available: int = ((deployment or {}).get("status") or {}).get("availableReplicas", 0)
+    return available > 0
+
+
+def warning(ours: Mapping[str, Any], now: datetime) -> Mapping[str, Any]:
+    """Make the v1 Event on our own Deployment; it keeps its name, so it shows once until it expires."""
+    namespace, name = OURS
+    at = now.strftime("%Y-%m-%dT%H:%M:%SZ")
+    about = {"apiVersion": "apps/v1", "kind": "Deployment", "namespace": namespace, "name": name}
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": f"{name}.both-provisioners-active", "namespace": namespace},
+        "involvedObject": {**about, "uid": ours["metadata"]["uid"]},
+        "type": "Warning",
+        "reason": REASON,
+        "message": MESSAGE,
+        "source": {"component": COMPONENT},
+        "reportingComponent": COMPONENT,
+        "reportingInstance": name,
+        "firstTimestamp": at,
+        "lastTimestamp": at,
+        "count": 1,
+    }

@@ -1,0 +1,190 @@
+"""Facts on their way out: kept until they are taken, the newest of each subject only."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import structlog
+
+from relay.health import Health
+from relay.refusals import rising_pause
+from tpu_slices.domain.model.facts import (
+    Answer,
+    Fact,
+    Heartbeat,
+    HostsChanged,
+    JobSetChanged,
+    LeaderBound,
+    SlicesWanted,
+)
+from tpu_slices.ports.errors import Temporary
+from tpu_slices.wire.messages import Message, encode_fact
+
+_log = structlog.get_logger()
+
+MOST_BYTES = 64_000_000
+"""Of facts that are kept; beyond that the oldest go: the relay repeats what is still true."""
+A_MESSAGE = 1_000
+"""Bytes that a message takes beside its data, at least."""
+WANT_STANDS = timedelta(minutes=6)
+"""A want that is not taken for so long, and was not repeated, is wanted no more: it must not buy anything."""
+AT_ONCE, BYTES_AT_ONCE = 100, 8_000_000
+"""About what is handed to the client in one go, which holds several copies."""
+LOOK_EVERY = 30.0
+
+Send = Callable[[Sequence[Message]], None]
+"""Returns once the messages are taken; Temporary where they are not."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """All that was said of a subject at one time."""
+
+    messages: tuple[Message, ...]
+    until: datetime | None
+    """When it is void; None: never."""
+
+    @property
+    def size(self) -> int:
+        return sum(len(message.data) + A_MESSAGE for message in self.messages)
+
+
+class Outbox:
+    """Sends facts in the order they came; those that were not taken are tried again until they are."""
+
+    def __init__(
+        self, send: Send, chance: random.Random, now: Callable[[], datetime], health: Health, most: int = MOST_BYTES
+    ) -> None:
+        self._send = send
+        self._most = most
+        self._chance = chance
+        self._now = now
+        self._health = health
+        self._waiting: dict[Hashable, _Held] = {}
+        self._sending: dict[Hashable, _Held] = {}
+        self._changed = threading.Condition()
+        self._closing = False
+
+    def post(self, facts: Iterable[Fact]) -> None:
+        """Take facts to be sent; newer ones take the place of older ones of the same subject."""
+        fresh: dict[Hashable, _Held] = {}
+        for fact in facts:
+            self._add(fact, fresh)
+        if not fresh:
+            return
+        with self._changed:
+            self._hold(fresh)
+            self._drop_beyond_most()
+            self._changed.notify_all()
+
+    def run(self) -> None:
+        """Send until the box is closed and empty, or abandoned."""
+        failures = 0
+        while batch := self._take():
+            try:
+                self._send(batch)
+                failures = 0
+            except Temporary as trouble:
+                failures += 1
+                _log.warning("facts-not-taken", tried=len(batch), held=self.held, why=str(trouble))
+                self._health.not_published(str(trouble))
+                self._put_back()
+                self._rest(rising_pause(0.5, failures - 1))
+            else:
+                self._health.published()
+                self._sent()
+
+    def close(self, patience: float) -> bool:
+        """Let `run` end once all is sent; False where that took longer than `patience` seconds."""
+        with self._changed:
+            self._closing = True
+            self._changed.notify_all()
+            return self._changed.wait_for(lambda: not (self._waiting or self._sending), patience)
+
+    @property
+    def held(self) -> int:
+        """How many facts wait to be taken."""
+        with self._changed:
+            return sum(len(held.messages) for box in (self._waiting, self._sending) for held in box.values())
+
+    def _add(self, fact: Fact, fresh: dict[Hashable, _Held]) -> None:
+        try:
+            message = encode_fact(fact)
+        except ValueError as too_large:
+            _log.error("fact-dropped", kind=type(fact).__name__, why=str(too_large))
+            return
+        earlier = fresh.pop(subject := subject_of(fact), None)
+        if isinstance(fact, SlicesWanted):  # the wants of one JobSet may come in parts
+            fresh[subject] = _Held((*(earlier.messages if earlier else ()), message), self._now() + WANT_STANDS)
+        else:
+            fresh[subject] = _Held((message,), None)
+
+    def _hold(self, newer: Mapping[Hashable, _Held]) -> None:
+        for subject, held in newer.items():
+            self._waiting.pop(subject, None)
+            self._waiting[subject] = held
+
+    def _drop_beyond_most(self) -> None:
+        held = sum(each.size for each in self._waiting.values())
+        while held > self._most:
+            dropped = self._waiting.pop(next(iter(self._waiting)))
+            held -= dropped.size
+            _log.error("fact-dropped", **dropped.messages[0].attributes)
+
+    def _take(self) -> list[Message]:
+        """Wait for facts, and take the first of them; none: the box is closed and empty."""
+        with self._changed:
+            self._withdraw()
+            while not (self._waiting or self._closing):
+                self._health.turned("publish")
+                self._changed.wait(LOOK_EVERY)
+            self._health.turned("publish")
+            messages: list[Message] = []
+            room = BYTES_AT_ONCE
+            while self._waiting and len(messages) < AT_ONCE and room > 0:
+                subject = next(iter(self._waiting))
+                self._sending[subject] = held = self._waiting.pop(subject)
+                messages += held.messages
+                room -= held.size
+            return messages
+
+    def _withdraw(self) -> None:
+        now = self._now()
+        for subject in [subject for subject, held in self._waiting.items() if held.until and held.until < now]:
+            _log.warning("want-withdrawn", **self._waiting.pop(subject).messages[0].attributes)
+
+    def _put_back(self) -> None:
+        with self._changed:
+            newer, self._waiting, self._sending = self._waiting, self._sending, {}
+            self._hold(newer)
+
+    def _sent(self) -> None:
+        with self._changed:
+            self._sending = {}
+            self._changed.notify_all()
+
+    def _rest(self, at_most: float) -> None:
+        with self._changed:
+            if self._changed.wait_for(lambda: self._closing, at_most * self._chance.uniform(0.5, 1)):
+                self._changed.wait(0.2)
+
+
+def subject_of(fact: Fact) -> Hashable:
+    """Say what a fact is about: of two facts about the same, only the later need be known."""
+    match fact:
+        case SlicesWanted(jobset=jobset):
+            return ("SlicesWanted", jobset.uid)
+        case JobSetChanged(jobset=jobset):
+            return ("JobSetChanged", jobset.uid)
+        case HostsChanged(slice_id=slice_id, attempt=attempt):
+            return ("HostsChanged", slice_id, attempt)
+        case LeaderBound(slice_id=slice_id, attempt=attempt, occupant=occupant):
+            return ("LeaderBound", slice_id, attempt, occupant.pod_uid)
+        case Heartbeat(uids=uids):
+            return ("Heartbeat", uids is None)
+        case Answer(jobset=jobset):
+            return ("Answer", jobset.uid)

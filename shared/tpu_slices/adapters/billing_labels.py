@@ -1,0 +1,35 @@
+"""The labels of a slice's machines on the bill: Compute Engine's own, not Kubernetes'.
+
+Rules: at most 63 characters of `[a-z0-9_-]`, keys beginning with a letter (Compute Engine's guide to labels).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+
+from tpu_slices.domain.model.slices import JobRef, slice_id
+
+_LONGEST = 63
+_DIGEST = 8  # characters that keep shortened names apart
+
+
+def billing_labels(job: JobRef, settings: Mapping[str, str]) -> dict[str, str]:
+    """Say for whom the machines are paid; no label of the settings replaces one of these."""
+    return {
+        **settings,
+        "tpu-slice-cluster": _value(job.cluster),
+        "tpu-slice-namespace": _value(job.namespace),
+        "tpu-slice-jobset": _value(job.jobset),
+        "tpu-slice": slice_id(job),
+    }
+
+
+def _value(name: str) -> str:
+    """Write a Kubernetes name as a label's value; names that differ stay different, if they had to be changed."""
+    plain = re.sub(r"[^a-z0-9_-]", "-", name.lower())
+    if plain == name and len(plain) <= _LONGEST:
+        return plain
+    digest = hashlib.sha256(name.encode()).hexdigest()[:_DIGEST]
+    return f"{plain[: _LONGEST - _DIGEST - 1]}-{digest}"

@@ -1,0 +1,136 @@
+"""What Google's refusals and failures mean, as tables. Pure; nothing of one API's messages is imported."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
+from typing import NamedTuple
+
+from google.api_core import exceptions as google
+
+from tpu_slices.domain.model.observations import Failure, FailureKind
+from tpu_slices.ports.errors import Temporary
+
+_LONGEST = 300
+_BEGINNING = 45
+
+
+class _Row(NamedTuple):
+    kind: FailureKind
+    pattern: str
+    source: str
+
+
+_WORDS: tuple[_Row, ...] = (
+    _Row(FailureKind.RATE, r"concurrent operations quota|Too many operations", "terraform-provider-google#15205"),
+    _Row(FailureKind.RATE, r"Quota exceeded for quota metric", "GoogleCloudPlatform/python-docs-samples#3482"),
+    _Row(FailureKind.RESERVATION, r"[Ss]pecified reservations? .*do(es)? not exist", "autoscaler gce/autoscaling_gce"),
+    _Row(FailureKind.RESERVATION, r"does not have available resources for the request", "autoscaler, as above"),
+    _Row(FailureKind.RESERVATION, r"[Nn]o available resources in specified reservations", "autoscaler, as above"),
+    _Row(FailureKind.RESERVATION, r"requires reservation to be in READY state", "autoscaler, as above"),
+    _Row(FailureKind.RESERVATION, r"no automatic reservation matching", "autoscaler, as above"),
+    _Row(FailureKind.RESERVATION, r"[Aa]ll automatic reservations .*consumed", "autoscaler, as above"),
+    _Row(FailureKind.RESERVATION, r"Reservation does not have enough resources", "GoogleCloudPlatform/gsutil#1000"),
+    _Row(FailureKind.IP_SPACE, r"IP_SPACE_EXHAUSTED", "GKE's text for an exhausted pod range"),
+    _Row(FailureKind.IP_SPACE, r"Cannot find pod range with enough available IPs", "cluster-autoscaler@7d25050"),
+    _Row(FailureKind.IP_SPACE, r"does not have available private IP space", "cluster-autoscaler@7d25050"),
+    _Row(FailureKind.STOCKOUT, r"GCE_STOCKOUT", "google.container.v1 StatusCondition.Code; akka/akka-core#32992"),
+    _Row(FailureKind.STOCKOUT, r"RESOURCE_POOL_EXHAUSTED", "kubernetes/autoscaler@55c37cd, GCE client"),
+    _Row(FailureKind.STOCKOUT, r"INSUFFICIENT_CAPACITY", "kubernetes/autoscaler@55c37cd, GCE client"),
+    _Row(FailureKind.STOCKOUT, r"does not have enough resources available", "terraform-provider-google#6287"),
+    _Row(FailureKind.STOCKOUT, r"does not currently have sufficient capacity", "kubernetes/autoscaler, GCE client"),
+    _Row(FailureKind.QUOTA, r"[A-Z_]*QUOTA_EXCEEDED", "google.container.v1 StatusCondition.Code"),
+    _Row(FailureKind.QUOTA, r"[Ii]nsufficient (regional )?quota", "cluster-autoscaler@7d25050"),
+    _Row(FailureKind.QUOTA, r"Quota '[^']*' exceeded", "sig-storage-local-static-provisioner#526"),
+    _Row(FailureKind.QUOTA, r"[Cc]luster byte size limit reached", "cluster-autoscaler@7d25050"),
+    _Row(FailureKind.BUSY, r"running incompatible operation", "GKE troubleshooting, concurrent operations"),
+    _Row(FailureKind.BUSY, r"is currently [a-z]+ing ", "terraform-provider-google#3650, #10366"),
+    _Row(FailureKind.IMPOSSIBLE, r"Unsupported TPU configuration", "cluster-autoscaler@7d25050, CONDITION_NOT_MET"),
+    _Row(FailureKind.IMPOSSIBLE, r"TPU topology|TPU pod slice with topology", "xpk#825; vllm-project/ci-infra#545"),
+    _Row(FailureKind.CONFIGURATION, r"PERMISSIONS_ERROR", "kubernetes/autoscaler@55c37cd, GCE client"),
+    _Row(FailureKind.CONFIGURATION, r"Constraint constraints/", "kubernetes/autoscaler@55c37cd, organisation policy"),
+)
+"""First match wins. No pattern can match within a name that a tenant chose: names have no space, `_` or capital."""
+
+_CONDITIONS: Mapping[str, FailureKind] = MappingProxyType(
+    {
+        "GCE_STOCKOUT": FailureKind.STOCKOUT,
+        "GCE_QUOTA_EXCEEDED": FailureKind.QUOTA,
+        "GKE_SERVICE_ACCOUNT_DELETED": FailureKind.CONFIGURATION,
+        "NODE_SERVICE_ACCOUNT_MISSING_PERMISSIONS": FailureKind.CONFIGURATION,
+        "CLOUD_KMS_KEY_ERROR": FailureKind.CONFIGURATION,
+        "CLOUD_KMS_KEY_DESTROYED": FailureKind.CONFIGURATION,
+    }
+)
+"""google.container.v1 StatusCondition.Code"""
+
+_STATUS_CODES: Mapping[int, FailureKind] = MappingProxyType(
+    {
+        3: FailureKind.CONFIGURATION,  # INVALID_ARGUMENT
+        7: FailureKind.CONFIGURATION,  # PERMISSION_DENIED
+        8: FailureKind.QUOTA,  # RESOURCE_EXHAUSTED: seen with quotas (sig-storage-local-static-provisioner#526)
+    }
+)
+"""google.rpc.Code, in Operation.error"""
+
+_EXCEPTIONS: tuple[tuple[type[google.GoogleAPICallError], FailureKind], ...] = (
+    (google.Aborted, FailureKind.BUSY),
+    (google.Conflict, FailureKind.NAME_TAKEN),  # 409 ALREADY_EXISTS
+    (google.FailedPrecondition, FailureKind.BUSY),  # magic-modules retries it for node pools
+    (google.BadRequest, FailureKind.CONFIGURATION),
+    (google.Forbidden, FailureKind.CONFIGURATION),
+    (google.NotFound, FailureKind.CONFIGURATION),  # of what the request names: network, policy, cluster
+    (google.TooManyRequests, FailureKind.RATE),
+    (google.MethodNotImplemented, FailureKind.CONFIGURATION),
+)
+"""gRPC's and REST's classes at once: the latter are the bases (google.api_core.exceptions). First match wins."""
+
+_SECRETS = re.compile(
+    r"ya29\.[\w.-]+"  # OAuth access tokens
+    r"|eyJ[\w-]+\.[\w-]+\.[\w-]*"  # signed tokens
+    r"|AIza[\w-]{30,}"  # API keys
+    r"|(?<=[Bb]earer )\S+"
+    r"|(?<=[?&])[^=&\s]+=[^&\s]+"  # the query of a URL
+)
+
+
+def refusal(error: google.GoogleAPIError) -> Failure | Temporary:
+    """Say why a call was refused; Temporary: it is not known whether it was, or it says nothing about the request.
+
+    Outages, timeouts and unknown ends leave a change's outcome open; missing credentials are the caller's own trouble.
+    """
+    text = _text_of(error)
+    kind = next((kind for type_, kind in _EXCEPTIONS if isinstance(error, type_)), None)
+    if kind is None:
+        return Temporary(shortened(f"{type(error).__name__}: {text}"))
+    if kind is FailureKind.NAME_TAKEN:
+        return Failure(kind, shortened(text))
+    return Failure(_by_words(text) or kind, shortened(text))
+
+
+def failure(code: int, texts: Sequence[str], conditions: Collection[str] = ()) -> Failure:
+    """Say why something that GKE had taken on failed; the first text is the one to show.
+
+    code: google.rpc.Code of Operation.error, 0 where there is none; conditions: names of StatusCondition.Code.
+    """
+    said = [text for text in texts if text] or ["GKE gives no reason."]
+    by_condition = next((_CONDITIONS[name] for name in conditions if name in _CONDITIONS), None)
+    kind = _by_words(" ".join(said)) or by_condition or _STATUS_CODES.get(code, FailureKind.UNKNOWN)
+    return Failure(kind, shortened(said[0]))
+
+
+def shortened(text: str) -> str:
+    """Give at most 300 characters on one line, without credentials; Google's causes stand at the end, so that stays."""
+    line = _SECRETS.sub("[redacted]", " ".join(text.split()))
+    if len(line) <= _LONGEST:
+        return line
+    return f"{line[:_BEGINNING]} … {line[_BEGINNING + 3 - _LONGEST :]}"
+
+
+def _text_of(error: google.GoogleAPIError) -> str:
+    return str(getattr(error, "message", "") or error)
+
+
+def _by_words(text: str) -> FailureKind | None:
+    return next((row.kind for row in _WORDS if re.search(row.pattern, text)), None)

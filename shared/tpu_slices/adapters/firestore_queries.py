@@ -1,0 +1,74 @@
+"""Every query on the records, as data: `firestore` asks them, and infra/firestore.indexes.json serves them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from tpu_slices.wire.documents import CHIPS_HELD
+
+Operator = Literal["==", "in", "<="]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """What is asked of a collection; the values to compare with come at the time of asking."""
+
+    collection: str
+    where: tuple[tuple[str, Operator], ...] = ()
+    order: str
+    """The field by which the answers rise; `__name__` is the document's own name."""
+
+    @property
+    def index(self) -> tuple[str, ...]:
+        """Give the fields of the composite index it needs, all rising; none where Firestore's own indexes do.
+
+        Source: Firestore's guide to index types. Equalities come first, then the order, in which a range must be; the
+        document's name ends every index by itself.
+        """
+        asked = dict.fromkeys((*(field for field, _ in self.where), self.order))
+        fields = tuple(field for field in asked if field != "__name__")
+        return fields if len(fields) > 1 else ()
+
+
+DUE_SLICES = Query(collection="slices", where=(("due_at", "<="),), order="due_at")
+DUE_JOBSETS = Query(collection="jobsets", where=(("due_at", "<="),), order="due_at")
+DUE_REPORTS = Query(collection="jobsets", where=(("report_due_at", "<="),), order="report_due_at")
+QUEUED_SLICES = Query(collection="slices", where=(("job.cluster", "=="), ("phase", "==")), order="since")
+KEPT_SLICES = Query(collection="slices", where=(("job.cluster", "=="), ("phase", "in")), order="__name__")
+EVERY_SLICE = Query(collection="slices", where=(("job.cluster", "=="),), order="__name__")
+LIVE_JOBSETS = Query(collection="jobsets", where=(("cluster", "=="), ("state", "in")), order="__name__")
+SLOTS = Query(collection="slots", where=(("cluster", "=="),), order="number")
+CLUSTERS = Query(collection="clusters", order="__name__")
+
+HELD_IN_CLUSTER = Query(collection="slices", where=(("job.cluster", "=="),), order=CHIPS_HELD)
+HELD_IN_NAMESPACE = Query(collection="slices", where=(("job.cluster", "=="), ("job.namespace", "==")), order=CHIPS_HELD)
+
+QUERIES = (
+    DUE_SLICES,
+    DUE_JOBSETS,
+    DUE_REPORTS,
+    QUEUED_SLICES,
+    KEPT_SLICES,
+    EVERY_SLICE,
+    LIVE_JOBSETS,
+    SLOTS,
+    CLUSTERS,
+    HELD_IN_CLUSTER,
+    HELD_IN_NAMESPACE,
+)
+
+EXPIRING = ("jobsets", "slices", "rejected")
+"""The collections whose documents Firestore deletes once their `expire_at` has passed."""
+
+UNINDEXED: Mapping[str, tuple[str, ...]] = {
+    "accepted": ("limits", "pod_to_node_labels", "policy", "pools", "reservation_zones"),
+    "clusters": ("limits", "note", "pod_to_node_labels", "policy", "pools", "reservation_zones"),
+    "governors": ("shortages",),
+    "jobsets": ("report", "wants"),
+    "rejected": ("body", "why"),
+    "slices": ("leaving", "note", "occupant", "pinned", "sentence", "spec", "transitions", "verdict"),
+    "watches": ("uids",),
+}
+"""What nobody asks by. Each entry of a map or an array would cost index writes with every change of its document."""

@@ -1,0 +1,237 @@
+"""Slices as node pools of GKE: the `Backend` port over google.container.v1."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+import grpc
+from google.api_core import exceptions as google
+from google.api_core.retry import Retry, if_exception_type
+from google.cloud.container_v1 import ClusterManagerClient, NodePool, Operation, StatusCondition
+from google.cloud.container_v1.services.cluster_manager.transports import ClusterManagerGrpcTransport
+
+from tpu_slices.adapters import cloud_errors
+from tpu_slices.adapters.gke_requests import CannotBeMade, create_request, location_path, operation_path, pool_path
+from tpu_slices.domain.model.clusters import ClusterSettings
+from tpu_slices.domain.model.observations import (
+    Absent,
+    Broken,
+    Busy,
+    Creating,
+    Deleting,
+    Failure,
+    FailureKind,
+    Foreign,
+    InheritedPool,
+    Observation,
+    Outcome,
+    PoolSeen,
+    Refused,
+    Running,
+    Started,
+    Unreadable,
+)
+from tpu_slices.domain.planning.pool_labels import FINGERPRINT_LABEL, inherited_pool, missing_proof, pool_seen
+from tpu_slices.ports.backend import PoolOrder
+from tpu_slices.ports.errors import Temporary
+
+_READ: Mapping[str, Any] = MappingProxyType(
+    {
+        "timeout": 8.0,
+        "retry": Retry(
+            if_exception_type(google.DeadlineExceeded, google.ServiceUnavailable),
+            initial=0.2,
+            maximum=2.0,
+            timeout=8.0,
+        ),
+    }
+)
+"""Seconds for one reading with its repetitions; the last of these may take as long again: at most 16."""
+_CHANGE: Mapping[str, Any] = MappingProxyType({"timeout": 25.0, "retry": None})
+"""Never repeated: an answer that is lost leaves the outcome open. A look reads three times at most, a change once:
+each method of the port ends within a minute."""
+
+
+def client(emulator_host: str | None) -> ClusterManagerClient:
+    """Build Google's client, or one that speaks gRPC without TLS and credentials to `host:port`."""
+    if emulator_host is None:
+        return ClusterManagerClient()
+    return ClusterManagerClient(transport=ClusterManagerGrpcTransport(channel=grpc.insecure_channel(emulator_host)))
+
+
+class GkeBackend:
+    """Node pools of any cluster that the client's credentials reach; keeps nothing between calls."""
+
+    def __init__(self, client: ClusterManagerClient) -> None:
+        self._client = client
+
+    def look(self, order: PoolOrder) -> Observation:
+        try:
+            pool = self._pool(order)
+            return self._missing(order) if pool is None else self._present(pool, order)
+        except google.GoogleAPIError as error:
+            return Unreadable(cloud_errors.shortened(str(error)))
+
+    def create(self, order: PoolOrder) -> Outcome:
+        try:
+            operation = self._client.create_node_pool(request=create_request(order), **_CHANGE)
+        except CannotBeMade as why:
+            return Refused(Failure(FailureKind.CONFIGURATION, str(why)))
+        except google.GoogleAPIError as error:
+            refused = _refused(error)
+            return self._name_taken(order) or refused if refused.failure.kind is FailureKind.BUSY else refused
+        return Started(operation.name)
+
+    def delete(self, order: PoolOrder) -> Outcome:
+        try:
+            pool = self._pool(order)
+            if pool is None or pool.status == NodePool.Status.STOPPING or _lacking(pool, order):
+                return Started(None)
+            operation = self._client.delete_node_pool(name=pool_path(order), **_CHANGE)
+        except google.NotFound:
+            return Started(None)
+        except google.GoogleAPIError as error:
+            return _refused(error)
+        return Started(operation.name)
+
+    def inventory(self, cluster: ClusterSettings) -> tuple[PoolSeen, ...]:
+        seen = (pool_seen(pool.name, pool.config.labels, cluster.cluster) for pool in self._pools(cluster))
+        return tuple(pool for pool in seen if pool is not None)
+
+    def inheritance(self, cluster: ClusterSettings) -> tuple[InheritedPool, ...]:
+        found = (inherited_pool(pool.name, pool.config.labels) for pool in self._pools(cluster))
+        return tuple(pool for pool in found if pool is not None)
+
+    def ended_operations(self, cluster: ClusterSettings) -> frozenset[str]:
+        try:
+            operations = self._operations(cluster.path)
+        except google.GoogleAPIError as error:
+            raise Temporary(cloud_errors.shortened(str(error))) from error
+        here = f"/clusters/{cluster.path.rpartition('/')[2]}/"
+        return frozenset(op.name for op in operations if _ended(op) and here in f"{op.target_link}/")
+
+    def _missing(self, order: PoolOrder) -> Observation:
+        """Tell a pool that is not there from a cluster that is not there, or is not the one on record."""
+        try:
+            cluster = self._client.get_cluster(name=order.cluster_path, **_READ)
+        except google.NotFound:
+            return Unreadable(f"{order.cluster_path} does not exist.")
+        if order.cluster_gke_id not in {None, cluster.id}:
+            return Unreadable(
+                f"{order.cluster_path} is another cluster than the one on record: its id is {cluster.id}."
+            )
+        return _created(self._noted(order), otherwise=Absent())
+
+    def _present(self, pool: NodePool, order: PoolOrder) -> Observation:
+        """Read a pool's status, once it is proven ours (google.container.v1 NodePool.Status)."""
+        lacking = _lacking(pool, order)
+        if lacking is not None:
+            return Foreign(lacking)
+        match pool.status:
+            case NodePool.Status.PROVISIONING:
+                return _created(self._creation(order), otherwise=Creating(operation_runs=False))
+            case NodePool.Status.RUNNING:
+                return Running(pool.config.labels.get(FINGERPRINT_LABEL))
+            case NodePool.Status.RECONCILING:
+                return Busy(cloud_errors.shortened(pool.status_message or "a repair, an upgrade or a change of size."))
+            case NodePool.Status.STOPPING:
+                return Deleting()
+            case NodePool.Status.ERROR | NodePool.Status.RUNNING_WITH_ERROR:
+                return Broken(self._why_broken(pool, order))
+            case _:
+                return Unreadable(f"the node pool's status is {pool.status!r}, which nothing is known of.")
+
+    def _why_broken(self, pool: NodePool, order: PoolOrder) -> Failure:
+        """Ask the creation first, whose words say more; a pool that broke later has only its conditions."""
+        creation = self._creation(order)
+        failure = None if creation is None else _failure(creation)
+        if failure is not None:
+            return failure
+        said = (*(condition.message for condition in pool.conditions), pool.status_message)
+        return cloud_errors.failure(0, said, _codes(pool.conditions))
+
+    def _name_taken(self, order: PoolOrder) -> Refused | None:
+        """Look behind "busy": GKE says so, not "exists", while the operation of an earlier create still runs."""
+        try:
+            taken = self._pool(order) is not None
+        except google.GoogleAPIError:
+            return None
+        return Refused(Failure(FailureKind.NAME_TAKEN, f"{pool_path(order)} exists.")) if taken else None
+
+    def _pool(self, order: PoolOrder) -> NodePool | None:
+        try:
+            return self._client.get_node_pool(name=pool_path(order), **_READ)
+        except google.NotFound:
+            return None
+
+    def _pools(self, cluster: ClusterSettings) -> Sequence[NodePool]:
+        try:
+            return self._client.list_node_pools(parent=cluster.path, **_READ).node_pools
+        except google.GoogleAPIError as error:
+            raise Temporary(cloud_errors.shortened(str(error))) from error
+
+    def _creation(self, order: PoolOrder) -> Operation | None:
+        """Find the operation that creates, or created, the pool: the one noted, else by the pool's name."""
+        if order.operation is not None:
+            return self._noted(order)
+        target = f"/clusters/{pool_path(order).partition('/clusters/')[2]}"
+        return next((op for op in self._operations(order.cluster_path) if _creates(op, target)), None)
+
+    def _noted(self, order: PoolOrder) -> Operation | None:
+        """Read the noted operation; None: none was noted, or GKE has forgotten it."""
+        if order.operation is None:
+            return None
+        try:
+            return self._client.get_operation(name=operation_path(order.cluster_path, order.operation), **_READ)
+        except google.NotFound:
+            return None
+
+    def _operations(self, cluster_path: str) -> list[Operation]:
+        """List the location's operations; GKE takes no filter, and forgets what ended days ago."""
+        return list(self._client.list_operations(parent=location_path(cluster_path), **_READ).operations)
+
+
+def _lacking(pool: NodePool, order: PoolOrder) -> str | None:
+    return missing_proof(pool.config.labels, order.job, inherited=order.inherited is not None)
+
+
+def _created(creation: Operation | None, *, otherwise: Observation) -> Observation:
+    """Say what a pool is whose creation did, or did not, end."""
+    if creation is None:
+        return otherwise
+    if not _ended(creation):
+        return Creating()
+    failure = _failure(creation)
+    return otherwise if failure is None else Broken(failure)
+
+
+def _ended(operation: Operation) -> bool:
+    return bool(operation.status == Operation.Status.DONE)
+
+
+def _creates(operation: Operation, target: str) -> bool:
+    """Compare by the end of the link: GKE writes the project's number, and `zones/` for `locations/` at times."""
+    return operation.operation_type == Operation.Type.CREATE_NODE_POOL and operation.target_link.endswith(target)
+
+
+def _failure(operation: Operation) -> Failure | None:
+    """Read how an operation ended: DONE alone says nothing (google.container.v1 Operation.error)."""
+    error = operation.error
+    if not _ended(operation) or not (error.code or error.message or operation.status_message):
+        return None
+    said = (error.message, operation.status_message, operation.detail)
+    return cloud_errors.failure(error.code, said, _codes(operation.nodepool_conditions))
+
+
+def _codes(conditions: Iterable[StatusCondition]) -> list[str]:
+    """Name the conditions' codes; one that this version of the client does not know is a number without a name."""
+    return [getattr(condition.code, "name", "") for condition in conditions]
+
+
+def _refused(error: google.GoogleAPIError) -> Refused:
+    verdict = cloud_errors.refusal(error)
+    if isinstance(verdict, Temporary):
+        raise verdict from error
+    return Refused(verdict)

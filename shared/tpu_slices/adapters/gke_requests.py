@@ -1,0 +1,162 @@
+"""From an order to GKE's request for a node pool (google.container.v1), and the paths of what it names. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+from google.cloud.container_v1 import (
+    AdditionalNodeNetworkConfig,
+    CreateNodePoolRequest,
+    GcfsConfig,
+    MaxPodsConstraint,
+    NodeConfig,
+    NodeManagement,
+    NodeNetworkConfig,
+    NodePool,
+    NodeTaint,
+    ReservationAffinity,
+    SecondaryBootDisk,
+    ShieldedInstanceConfig,
+    WorkloadMetadataConfig,
+)
+
+from tpu_slices.adapters.billing_labels import billing_labels
+from tpu_slices.domain.catalogue.accelerators import Placement
+from tpu_slices.domain.model.clusters import PoolSettings
+from tpu_slices.domain.model.slices import CapacityKind, SliceSpec
+from tpu_slices.domain.planning.pool_labels import labels_of
+from tpu_slices.ports.backend import PoolOrder
+
+_SCOPE = "https://www.googleapis.com/auth/cloud-platform"
+_RESERVATION_KEY = "compute.googleapis.com/reservation-name"
+_DRAIN_GRACE = timedelta(minutes=2)
+"""How long a leaving node's pods may take to end. GKE's own hour would hold one of the cluster's few operations."""
+
+
+class CannotBeMade(ValueError):
+    """No request can be written for this order; the text says what is missing."""
+
+
+def create_request(order: PoolOrder) -> CreateNodePoolRequest:
+    """Write the request for an order's pool, the same one every time; CannotBeMade."""
+    if order.spec is None:
+        raise CannotBeMade("The slice was found without a record: what it was asked to be is not known.")
+    return CreateNodePoolRequest(parent=order.cluster_path, node_pool=_node_pool(order, order.spec))
+
+
+def as_rest(request: CreateNodePoolRequest) -> Mapping[str, Any]:
+    """Give the request's node pool as GKE's REST API writes it: camelCase, enums by name, only what is set.
+
+    In the order of the keys: that of a map in a protocol buffer is another one in each process.
+    """
+    text = NodePool.to_json(
+        request.node_pool,
+        use_integers_for_enums=False,
+        preserving_proto_field_name=False,
+        sort_keys=True,
+        always_print_fields_with_no_presence=False,
+    )
+    pool: Mapping[str, Any] = json.loads(text)
+    return pool
+
+
+def pool_path(order: PoolOrder) -> str:
+    return f"{order.cluster_path}/nodePools/{order.name}"
+
+
+def location_path(cluster_path: str) -> str:
+    """Give `projects/P/locations/L` of a cluster: where its operations are."""
+    return cluster_path.partition("/clusters/")[0]
+
+
+def operation_path(cluster_path: str, operation: str) -> str:
+    return f"{location_path(cluster_path)}/operations/{operation}"
+
+
+def _node_pool(order: PoolOrder, spec: SliceSpec) -> NodePool:
+    settings = order.settings
+    return NodePool(
+        name=order.name,
+        initial_node_count=spec.hosts,
+        locations=[spec.zone],
+        config=_config(order, spec),
+        placement_policy=_placement(spec, settings),
+        network_config=_network(spec, settings),
+        management=NodeManagement(auto_repair=True, auto_upgrade=settings.auto_upgrade),
+        max_pods_constraint=MaxPodsConstraint(max_pods_per_node=settings.max_pods_per_node),
+        upgrade_settings=NodePool.UpgradeSettings(max_surge=1),
+        node_drain_config=NodePool.NodeDrainConfig(
+            grace_termination_duration=_DRAIN_GRACE, respect_pdb_during_node_pool_deletion=False
+        ),
+    )
+
+
+def _placement(spec: SliceSpec, settings: PoolSettings) -> NodePool.PlacementPolicy | None:
+    """Give what wires the hosts together; a single host takes none, and a workload policy names its own topology."""
+    match spec.placement:
+        case Placement.COMPACT:
+            compact = NodePool.PlacementPolicy.Type.COMPACT
+            return NodePool.PlacementPolicy(type_=compact, tpu_topology=str(spec.topology))
+        case Placement.WORKLOAD_POLICY:
+            name = settings.workload_policy.replace("{topology}", str(spec.topology))
+            return NodePool.PlacementPolicy(policy_name=name)
+        case None:
+            return None
+
+
+def _network(spec: SliceSpec, settings: PoolSettings) -> NodeNetworkConfig | None:
+    networks = settings.additional_networks if spec.networks is None else spec.networks
+    if not networks:
+        return None
+    return NodeNetworkConfig(
+        additional_node_network_configs=[
+            AdditionalNodeNetworkConfig(network=each.network, subnetwork=each.subnetwork) for each in networks
+        ]
+    )
+
+
+def _config(order: PoolOrder, spec: SliceSpec) -> NodeConfig:
+    settings = order.settings
+    image = settings.secondary_boot_disk
+    return NodeConfig(
+        machine_type=spec.machine_type,
+        disk_type=spec.boot_disk,
+        disk_size_gb=settings.boot_disk_gb,
+        boot_disk_kms_key=settings.boot_disk_kms_key or "",
+        enable_confidential_storage=settings.confidential_storage,
+        secondary_boot_disks=[_image_cache(image)] if image else [],
+        gcfs_config=GcfsConfig(enabled=True) if settings.image_streaming or image else None,
+        labels=labels_of(order.job, order.attempt, spec),
+        resource_labels=billing_labels(order.job, settings.resource_labels),
+        taints=[_taint(taint.key, taint.value) for taint in spec.taints],
+        oauth_scopes=[_SCOPE],
+        service_account=spec.service_account or settings.service_account or "",
+        spot=spec.capacity.kind is CapacityKind.SPOT,
+        reservation_affinity=_reservation(spec),
+        tags=settings.network_tags,
+        workload_metadata_config=WorkloadMetadataConfig(mode=WorkloadMetadataConfig.Mode.GKE_METADATA),
+        shielded_instance_config=ShieldedInstanceConfig(
+            enable_secure_boot=settings.secure_boot, enable_integrity_monitoring=settings.integrity_monitoring
+        ),
+    )
+
+
+def _image_cache(disk_image: str) -> SecondaryBootDisk:
+    return SecondaryBootDisk(mode=SecondaryBootDisk.Mode.CONTAINER_IMAGE_CACHE, disk_image=disk_image)
+
+
+def _taint(key: str, value: str) -> NodeTaint:
+    return NodeTaint(key=key, value=value, effect=NodeTaint.Effect.NO_SCHEDULE)
+
+
+def _reservation(spec: SliceSpec) -> ReservationAffinity | None:
+    if spec.capacity.reservation is None:
+        return None
+    return ReservationAffinity(
+        consume_reservation_type=ReservationAffinity.Type.SPECIFIC_RESERVATION,
+        key=_RESERVATION_KEY,
+        values=[spec.capacity.reservation],
+    )

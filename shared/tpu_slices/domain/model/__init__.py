@@ -1,0 +1,1 @@
+"""The values that decisions are about: slices, workloads, records, facts, observations. Pure."""

@@ -1,0 +1,159 @@
+"""What a slice is, whose it is, and what its node pools are called."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NewType
+
+from tpu_slices.domain.catalogue.accelerators import Placement
+from tpu_slices.domain.catalogue.topology import Topology
+
+ClusterId = NewType("ClusterId", str)  # the name of a cluster's settings document and of its topic
+JobSetUid = NewType("JobSetUid", str)  # metadata.uid, as the relay read it from the API server
+SliceId = NewType("SliceId", str)  # whose slice it is: the same for every attempt
+PoolName = NewType("PoolName", str)  # SliceId and attempt: the name of a node pool
+
+LAST_ATTEMPT = 9999
+"""Pool names have room for this many attempts; a slice that used them up needs a person."""
+
+Pairs = tuple[tuple[str, str], ...]
+"""Keys and values in the order of the keys: a mapping that can be frozen and hashed."""
+
+_PREFIX = "tpu"
+_READABLE = 17  # tpu-<17>-<13>-<4>: 40 characters, GKE's limit for the name of a node pool
+_DIGEST_BITS = 65
+_FINGERPRINT_VERSION = "v1"
+
+
+class CapacityKind(StrEnum):
+    """How the hosts are paid for."""
+
+    ON_DEMAND = "ON_DEMAND"
+    SPOT = "SPOT"
+    RESERVATION = "RESERVATION"
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    kind: CapacityKind = CapacityKind.ON_DEMAND
+    reservation: str | None = None
+    """`R`, or `projects/P/reservations/R` where another project shares it; a part of one ends in
+    `/reservationBlocks/B` or `/reservationBlocks/B/reservationSubBlocks/S`."""
+
+    @property
+    def reservation_itself(self) -> str | None:
+        """The reservation without the part of it."""
+        return self.reservation.partition("/reservationBlocks/")[0] if self.reservation else None
+
+
+@dataclass(frozen=True, slots=True)
+class Taint:
+    """Keeps pods that do not tolerate it off a slice's hosts; its effect is NoSchedule."""
+
+    key: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """A network beyond the cluster's own that hosts are attached to, by its names or full paths."""
+
+    network: str
+    subnetwork: str
+
+    def __str__(self) -> str:
+        return f"{self.network}:{self.subnetwork}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobRef:
+    """One Job of a JobSet: what a slice is made for."""
+
+    cluster: ClusterId
+    namespace: str
+    jobset: str
+    uid: JobSetUid
+    replicated_job: str
+    index: int
+
+    @property
+    def job_name(self) -> str:
+        """The Job's name, as the JobSet controller makes it."""
+        return f"{self.jobset}-{self.replicated_job}-{self.index}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SliceSpec:
+    """What is wanted, frozen: the tenant's request and the hosts that follow from it."""
+
+    accelerator: str
+    topology: Topology
+    machine_type: str
+    hosts: int
+    chips_per_host: int
+    placement: Placement | None
+    boot_disk: str
+    zone: str
+    capacity: Capacity = Capacity()
+    node_labels: Pairs = ()
+    """Labels beyond our own that the hosts get: for the tenant's selectors, or copied from the pod."""
+    copied_labels: tuple[str, ...] = ()
+    """Keys among them that the tenant asked to be copied."""
+    taints: tuple[Taint, ...] = ()
+    service_account: str | None = None
+    """The tenant's choice for the hosts; None: as the settings say."""
+    networks: tuple[Network, ...] | None = None
+    """The tenant's choice of additional networks; None: as the settings say."""
+    own_nodes: bool = False
+    """The relay labels the hosts for JobSet's placement by node selector: GKE refuses its label on a pool."""
+    jobset_chips: int = 0
+    """Of all slices that its JobSet asks for."""
+    fingerprint: str = ""
+    """Of the tenant's request alone: settings do not enter, so changing them never rebuilds a slice."""
+
+    @property
+    def chips(self) -> int:
+        return self.hosts * self.chips_per_host
+
+
+def slice_id(job: JobRef) -> SliceId:
+    """Name the slice of a Job: readable, and unique by 65 bits over cluster, UID, replicated job and index."""
+    identity = chr(0).join((job.cluster, job.uid, job.replicated_job, str(job.index)))
+    return SliceId(f"{_PREFIX}-{_readable(job)}-{_digest(identity)}")
+
+
+def pool_name(slice_: SliceId, attempt: int) -> PoolName:
+    """Name the node pool of an attempt, 1 to LAST_ATTEMPT: at most 40 characters of `[a-z]([-a-z0-9]*[a-z0-9])?`."""
+    if not 1 <= attempt <= LAST_ATTEMPT:
+        raise ValueError(f"attempt {attempt} of {slice_} is not within 1 to {LAST_ATTEMPT}")
+    return PoolName(f"{slice_}-{attempt}")
+
+
+def fingerprint(*asked: str) -> str:
+    """Sum up what a tenant asked for; written to the pool's label at its creation and only ever compared."""
+    return f"{_FINGERPRINT_VERSION}-{_digest(chr(0).join(asked))}"
+
+
+def same_request(label: str | None, spec: SliceSpec) -> bool:
+    """Compare a pool's fingerprint label; one that is missing or of another version counts as equal."""
+    if label is None or label.partition("-")[0] != _FINGERPRINT_VERSION:
+        return True
+    return label == spec.fingerprint
+
+
+def _readable(job: JobRef) -> str:
+    tail = f"-{job.replicated_job}-{job.index}"
+    if len(tail) > _READABLE // 2:
+        tail = f"-{job.index}"
+    head = re.sub(r"[^a-z0-9]+", "-", job.jobset.lower())[: _READABLE - len(tail)].strip("-")
+    return f"{head}{re.sub(r'[^a-z0-9]+', '-', tail.lower())}".strip("-")
+
+
+def _digest(text: str) -> str:
+    """Give 65 bits of SHA-256 as 13 characters of a to z and 2 to 7."""
+    raw = base64.b32encode(hashlib.sha256(text.encode()).digest()).decode().lower()
+    return raw[: _DIGEST_BITS // 5]

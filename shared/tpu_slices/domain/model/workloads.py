@@ -1,0 +1,100 @@
+"""Our memory of a JobSet: what it wants, and what we know that from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from tpu_slices.domain.model.decisions import Reason
+from tpu_slices.domain.model.facts import JobSetState
+from tpu_slices.domain.model.records import Phase
+from tpu_slices.domain.model.slices import ClusterId, JobSetUid, SliceId
+
+
+class Outlook(StrEnum):
+    """How a JobSet stands with its slices; the reason of the Event that says so."""
+
+    READY = "SlicesReady"
+    COMING = "SlicesComing"  # all is on its way
+    WAITING = "SlicesWaiting"  # something is in the way, and tried again by itself
+    STUCK = "SlicesStuck"  # somebody has to do something
+    NOT_WANTED = "SlicesNotWanted"  # nothing of ours keeps it waiting
+    RETURNING = "SlicesReturning"  # it is over, and its slices are being given back
+    RETURNED = "SlicesReturned"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wait:
+    """What some slices of a JobSet wait for."""
+
+    phase: Phase
+    reason: Reason
+    jobs: tuple[str, ...]
+    """The first of the Jobs they were made for."""
+    count: int
+    says: str
+    """What for; names the zone, the quota, the limit, the place in line."""
+    since: datetime
+    """Since when the one that waits longest has not served."""
+    until: datetime | None
+    """When the next try is; None: not known."""
+    remedy: str
+    """What can be done, and by whom."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """Why a JobSet waits, or that it does not."""
+
+    outlook: Outlook
+    sentence: str
+    wanted: int
+    """How many slices were asked for so far."""
+    ready: int
+    waits: tuple[Wait, ...] = ()
+    """What the others wait for, the worst first."""
+    since: datetime
+    """Since when it has been served, or waited, or neither."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobSetRecord:
+    """The document `jobsets/{cluster}.{uid}`. Once ended it is a tombstone: no later fact revives it."""
+
+    cluster: ClusterId
+    uid: JobSetUid
+    namespace: str
+    name: str
+    state: JobSetState
+    generation: int
+    """The generation that `state` rests on."""
+    resource_version: str
+    """The resourceVersion that `state` rests on."""
+    wants: Mapping[SliceId, datetime | None]
+    """Its slices, and when each was last confirmed to be wanted (None: never, its pool was found)."""
+    state_since: datetime
+    """When it was first heard to be in this state at a generation; a later generation starts anew."""
+    seen_at: datetime
+    """When the last fact about it arrived."""
+    queue: str = ""
+    """The Kueue queue it is in, as its label says."""
+    fault: str = ""
+    """Why its templates cannot be read."""
+    report: Report | None = None
+    """Where it stands, as last said."""
+    report_due_at: datetime | None = None
+    """When it is to be reported anew."""
+    reported_at: datetime | None = None
+    """When the cluster was last told."""
+    times_told: int = 0
+    """How many times it was."""
+    due_at: datetime | None = None
+    """Set while its slices are still to be nudged about its last change: the outbox, made up for by the sweep."""
+    expire_at: datetime | None = None
+    """When a tombstone may be forgotten: later than anything can be redelivered."""
+
+    @property
+    def live(self) -> bool:
+        return not self.state.ended

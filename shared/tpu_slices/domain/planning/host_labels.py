@@ -1,0 +1,89 @@
+"""The labels under Google's and Kubernetes' names that the hosts of a slice have, and who may set such labels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tpu_slices.domain.model.slices import Capacity, JobRef, SliceSpec
+
+ACCELERATOR = "cloud.google.com/gke-tpu-accelerator"
+TOPOLOGY = "cloud.google.com/gke-tpu-topology"
+COUNT = "cloud.google.com/gke-accelerator-count"
+SPOT = "cloud.google.com/gke-spot"
+RESERVATION = "cloud.google.com/reservation-name"
+RESERVATION_PROJECT = "cloud.google.com/reservation-project"
+RESERVATION_BLOCK = "cloud.google.com/reservation-blocks"
+RESERVATION_SUBBLOCK = "cloud.google.com/reservation-subblocks"
+CAPACITY_KEYS = (SPOT, RESERVATION, RESERVATION_PROJECT, RESERVATION_BLOCK, RESERVATION_SUBBLOCK)
+"""Node selectors by which a pod says how its hosts are to be paid for."""
+ZONE = "topology.kubernetes.io/zone"
+REGION = "topology.kubernetes.io/region"
+MACHINE = "node.kubernetes.io/instance-type"
+METADATA_SERVER = "iam.gke.io/gke-metadata-server-enabled"
+NODE_POOL = "cloud.google.com/gke-nodepool"
+HOSTNAME = "kubernetes.io/hostname"
+NAMESPACED_JOB = "alpha.jobset.sigs.k8s.io/namespaced-job"
+"""The node selector of JobSet's placement by node selector: `{namespace}_{job}`."""
+JOBSET_TAINT = "alpha.jobset.sigs.k8s.io/no-schedule"
+"""The taint that goes with it, `=true:NoSchedule`: JobSet gives the pods of such a Job a toleration for it."""
+
+VARYING = frozenset({NODE_POOL, HOSTNAME, "metadata.name"})
+"""What every node has, and another one each: nothing that a pod could ask for beforehand."""
+
+GKE_PROVISIONERS = (
+    "cloud.google.com/compute-class",
+    "cloud.google.com/gke-queued",
+    "cloud.google.com/gke-flex-start",
+)
+"""Node selectors by which a pod asks for hosts that GKE itself makes."""
+
+_SYSTEM_SUFFIXES = ("google.com", "kubernetes.io", "k8s.io", "gke.io")
+_FROM_USERS = frozenset({"cloud.google.com/gke-tpu-ici-resiliency", "cloud.google.com/gke-location-hint"})
+"""The keys among Google's that GKE takes from users (ai-on-gke/tpu-provisioner@6789e2a, internal/cloud/gke.go)."""
+
+
+def is_system(key: str) -> bool:
+    """Say whether a label's key is under Google's or Kubernetes' names."""
+    domain = key.rpartition("/")[0]
+    return any(domain == suffix or domain.endswith(f".{suffix}") for suffix in _SYSTEM_SUFFIXES)
+
+
+def may_be_a_node_label(key: str) -> bool:
+    """Say whether a node pool may be given this label for a tenant."""
+    return key in _FROM_USERS or not is_system(key)
+
+
+def host_labels(spec: SliceSpec, job: JobRef) -> dict[str, str]:
+    """Give the labels that GKE, and for JobSet's placement the relay, set on every host of a slice."""
+    labels = {
+        ACCELERATOR: spec.accelerator,
+        TOPOLOGY: str(spec.topology),
+        COUNT: str(spec.chips_per_host),
+        ZONE: spec.zone,
+        REGION: spec.zone.rpartition("-")[0],
+        MACHINE: spec.machine_type,
+        METADATA_SERVER: "true",
+        "kubernetes.io/os": "linux",
+        "kubernetes.io/arch": "amd64",
+        **dict.fromkeys(VARYING, ""),
+        **_capacity_labels(spec.capacity),
+    }
+    return {**labels, NAMESPACED_JOB: f"{job.namespace}_{job.job_name}"} if spec.own_nodes else labels
+
+
+def _capacity_labels(capacity: Capacity) -> Mapping[str, str]:
+    if capacity.reservation is None:
+        return {SPOT: "true"} if capacity.kind == "SPOT" else {}
+    named: dict[str, str] = {}
+    parts = capacity.reservation.split("/")
+    if len(parts) % 2:  # a name alone comes without "reservations"
+        parts = ["reservations", *parts]
+    keys = {
+        "projects": RESERVATION_PROJECT,
+        "reservations": RESERVATION,
+        "reservationBlocks": RESERVATION_BLOCK,
+        "reservationSubBlocks": RESERVATION_SUBBLOCK,
+    }
+    for kind, name in zip(parts[::2], parts[1::2], strict=True):
+        named[keys[kind]] = name
+    return named

@@ -1,0 +1,126 @@
+"""The labels that our node pools, and so their nodes, carry: whose slice it is, and the proof that it is ours.
+
+Those named `tpu-provisioner-*` and the owner label are TPU Provisioner's (ai-on-gke/tpu-provisioner@6789e2a,
+internal/cloud/common.go): what selects by them goes on working. GKE takes at most 1,024 characters of labels per
+pool (google.container.v1 NodeConfig.labels); ours need about 600, and 900 with the longest names there are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+
+from tpu_slices.domain.model.observations import InheritedPool, PoolSeen
+from tpu_slices.domain.model.slices import ClusterId, JobRef, JobSetUid, SliceId, SliceSpec, pool_name, slice_id
+
+OWNER_LABEL = "google.com/nodepool-manager"
+OWNER = "tpu-provisioner"
+PARENT_KIND_LABEL = "google.com/tpu-provisioner-parent-kind"
+PARENT_NAME_LABEL = "google.com/tpu-provisioner-parent-name"
+PARENT_NAMESPACE_LABEL = "google.com/tpu-provisioner-parent-namespace"
+JOBSET_LABEL = "google.com/tpu-provisioner-jobset-name"
+NAMESPACE_LABEL = "google.com/tpu-provisioner-jobset-namespace"
+HASH_LABEL = "google.com/tpu-provisioner-nodepool-hash"
+
+SLICE_ID_LABEL = "google.com/tpu-slice-id"
+JOBSET_UID_LABEL = "google.com/tpu-slice-jobset-uid"
+ATTEMPT_LABEL = "google.com/tpu-slice-attempt"
+FINGERPRINT_LABEL = "google.com/tpu-slice-fingerprint"
+REPLICATED_JOB_LABEL = "google.com/tpu-slice-replicated-job"
+JOB_INDEX_LABEL = "google.com/tpu-slice-job-index"
+OWN_NODES_LABEL = "google.com/tpu-slice-own-nodes"
+"""The relay gives nodes with this label those of JobSet's placement by node selector."""
+
+MOST_CHARACTERS = 1024
+"""Of keys and values of all labels of a node pool (google.container.v1 NodeConfig.labels)."""
+
+_LONGEST = 63  # of a Kubernetes label's value
+_DIGEST = 13  # characters that keep shortened values apart
+
+
+def labels_of(job: JobRef, attempt: int, spec: SliceSpec) -> dict[str, str]:
+    """Give every label of a slice's pool: the tenant's, and ours, of which no tenant's may replace one."""
+    labels = {
+        **dict(spec.node_labels),
+        OWNER_LABEL: OWNER,
+        PARENT_KIND_LABEL: "job",
+        PARENT_NAME_LABEL: label_value(job.job_name),
+        PARENT_NAMESPACE_LABEL: label_value(job.namespace),
+        JOBSET_LABEL: label_value(job.jobset),
+        NAMESPACE_LABEL: label_value(job.namespace),
+        HASH_LABEL: spec.fingerprint,
+        SLICE_ID_LABEL: slice_id(job),
+        JOBSET_UID_LABEL: label_value(job.uid),
+        ATTEMPT_LABEL: str(attempt),
+        FINGERPRINT_LABEL: spec.fingerprint,
+        REPLICATED_JOB_LABEL: label_value(job.replicated_job),
+        JOB_INDEX_LABEL: str(job.index),
+    }
+    return {**labels, OWN_NODES_LABEL: "true"} if spec.own_nodes else labels
+
+
+def label_value(text: str) -> str:
+    """Shorten a Kubernetes name to a label's 63 characters; names that differ stay different."""
+    if len(text) <= _LONGEST:
+        return text
+    digest = hashlib.sha256(text.encode()).hexdigest()[:_DIGEST]
+    return f"{text[: _LONGEST - _DIGEST - 1].rstrip('-._')}-{digest}"
+
+
+def missing_proof(labels: Mapping[str, str], job: JobRef, *, inherited: bool = False) -> str | None:
+    """Say which label keeps a pool from being ours for a Job; None: owner, slice id and JobSet UID agree.
+
+    An inherited pool has no id and no UID of ours: it must be TPU Provisioner's for the very Job.
+    """
+    if inherited:
+        proof = {OWNER_LABEL: OWNER, NAMESPACE_LABEL: job.namespace, JOBSET_LABEL: job.jobset}
+        proof[PARENT_NAME_LABEL] = job.job_name.lower()
+    else:
+        proof = {OWNER_LABEL: OWNER, SLICE_ID_LABEL: slice_id(job), JOBSET_UID_LABEL: label_value(job.uid)}
+    for key, value in proof.items():
+        if key not in labels:
+            return f"it has no label {key}."
+        if labels[key] != value:
+            return f'its label {key} is "{labels[key]}", not "{value}".'
+    return None
+
+
+def pool_seen(name: str, labels: Mapping[str, str], cluster: ClusterId) -> PoolSeen | None:
+    """Read whose a pool is off its labels; None: not made by us for this cluster, so none of our business.
+
+    A slice id covers cluster, UID, replicated job and index, so labels that were copied, edited or written under
+    another cluster's name do not agree with it. A JobSet's name may be shortened: its beginning is what the id shows.
+    """
+    if labels.get(OWNER_LABEL) != OWNER or SLICE_ID_LABEL not in labels:
+        return None
+    try:
+        job = JobRef(
+            cluster=cluster,
+            namespace=labels[NAMESPACE_LABEL],
+            jobset=labels[JOBSET_LABEL],
+            uid=JobSetUid(labels[JOBSET_UID_LABEL]),
+            replicated_job=labels[REPLICATED_JOB_LABEL],
+            index=int(labels[JOB_INDEX_LABEL]),
+        )
+        attempt = int(labels[ATTEMPT_LABEL])
+        expected = pool_name(slice_id(job), attempt)
+    except (KeyError, ValueError):
+        return None
+    if (name, labels[SLICE_ID_LABEL]) != (expected, slice_id(job)):
+        return None
+    return PoolSeen(name=name, slice_id=SliceId(labels[SLICE_ID_LABEL]), attempt=attempt, job=job)
+
+
+def inherited_pool(name: str, labels: Mapping[str, str]) -> InheritedPool | None:
+    """Read whom TPU Provisioner made a pool for; None: it did not make it."""
+    if labels.get(OWNER_LABEL) != OWNER or SLICE_ID_LABEL in labels or labels.get(PARENT_KIND_LABEL) != "job":
+        return None
+    try:
+        return InheritedPool(
+            name=name,
+            namespace=labels[NAMESPACE_LABEL],
+            jobset=labels[JOBSET_LABEL],
+            job=labels[PARENT_NAME_LABEL],
+        )
+    except KeyError:
+        return None

@@ -1,0 +1,221 @@
+"""From what a pod template asks for to the slice we would make, or why there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from tpu_slices.domain.catalogue.accelerators import ImpossibleShape, Shape, accelerator_of, shape_of, topology_of
+from tpu_slices.domain.catalogue.topology import Topology
+from tpu_slices.domain.model.clusters import ClusterSettings
+from tpu_slices.domain.model.decisions import Reason
+from tpu_slices.domain.model.facts import ADDITIONAL_NETWORKS, COPY_LABELS, SERVICE_ACCOUNT, SliceRequest, WaitingLeader
+from tpu_slices.domain.model.records import Verdict
+from tpu_slices.domain.model.slices import Capacity, CapacityKind, JobRef, Network, Pairs, SliceSpec, Taint, fingerprint
+from tpu_slices.domain.planning.fit import DoesNotFit, fit, pool_fits
+from tpu_slices.domain.planning.host_labels import (
+    CAPACITY_KEYS,
+    GKE_PROVISIONERS,
+    JOBSET_TAINT,
+    RESERVATION,
+    RESERVATION_BLOCK,
+    RESERVATION_PROJECT,
+    RESERVATION_SUBBLOCK,
+    SPOT,
+    ZONE,
+    may_be_a_node_label,
+)
+from tpu_slices.domain.planning.policy import NotAllowed, check
+
+_SPOT_TAINT = Taint(SPOT, "true")
+"""As GKE's own autoprovisioning taints spot nodes; GKE's other taint, google.com/tpu, every TPU pod tolerates."""
+
+
+class _NotOurs(ValueError):
+    """GKE itself makes the nodes for such a pod."""
+
+
+_REASONS: tuple[tuple[type[ValueError], Reason], ...] = (
+    (ImpossibleShape, Reason.IMPOSSIBLE_SHAPE),
+    (DoesNotFit, Reason.DOES_NOT_FIT),
+    (_NotOurs, Reason.MADE_BY_GKE),
+    (NotAllowed, Reason.NOT_ALLOWED),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """One Job of a JobSet that waits for its slice."""
+
+    job: JobRef
+    request: SliceRequest
+    leader: WaitingLeader
+    jobset_chips: int
+    """Of all slices that the JobSet asks for."""
+
+
+def spec_for(asked: Asked, settings: ClusterSettings) -> SliceSpec | Verdict:
+    """Say which slice a Job of a JobSet would get in this cluster; a Verdict names the key that says no.
+
+    Shape, capacity and count are the template's; a pod, to which admission may have added selectors and labels, only
+    adds node labels, and is refused where it selects what the hosts would not have.
+    """
+    try:
+        return _spec(asked, settings)
+    except tuple(kind for kind, _ in _REASONS) as no:
+        reason = next(reason for kind, reason in _REASONS if isinstance(no, kind))
+        return Verdict(reason=reason, sentence=f"replicatedJob {asked.request.replicated_job}: {no}.")
+
+
+def chips_asked_for(requests: Iterable[SliceRequest]) -> int:
+    """Count the chips of every slice that a JobSet asks for; what is impossible counts nothing."""
+    return sum(_topology(request).chips * request.replicas for request in requests if _is_possible(request))
+
+
+def _is_possible(request: SliceRequest) -> bool:
+    try:
+        _shape(request)
+    except ImpossibleShape:
+        return False
+    return True
+
+
+def _spec(asked: Asked, settings: ClusterSettings) -> SliceSpec:
+    request = asked.request
+    selector = _selector(asked, settings)
+    _refuse_what_gke_makes(selector)
+    shape = _shape(request)
+    capacity = Capacity() if settings.force_on_demand else _capacity(dict(request.node_selector))
+    wishes = dict(request.wishes)
+    copied = _listed(wishes.get(COPY_LABELS, ""))
+    spec = SliceSpec(
+        accelerator=accelerator_of(request.accelerator or "").label,
+        topology=_topology(request),
+        machine_type=shape.machine.name,
+        hosts=shape.hosts,
+        chips_per_host=shape.machine.chips,
+        placement=shape.placement,
+        boot_disk=_boot_disk(request, settings),
+        zone=_zone(selector, capacity, settings),
+        capacity=capacity,
+        node_labels=_node_labels(selector, _copied(copied, asked, settings)),
+        copied_labels=copied,
+        taints=_taints(request, capacity),
+        service_account=wishes.get(SERVICE_ACCOUNT, "").strip() or None,
+        networks=_networks(wishes.get(ADDITIONAL_NETWORKS, "")),
+        own_nodes=request.own_nodes,
+        jobset_chips=asked.jobset_chips,
+        fingerprint=_fingerprint(request),
+    )
+    fit(request, selector, asked.job, spec, shape.machine)
+    pool_fits(asked.job, spec, settings)
+    check(spec, asked.job.namespace, settings.policy)
+    return spec
+
+
+def _selector(asked: Asked, settings: ClusterSettings) -> dict[str, str]:
+    """Give what the pod selects; where there is none yet, what admission (infra/kubernetes) will leave of it."""
+    if asked.leader.node_selector is not None:
+        return dict(asked.leader.node_selector)
+    stripped = CAPACITY_KEYS if settings.force_on_demand else ()
+    return {key: value for key, value in asked.request.node_selector if key not in stripped}
+
+
+def _refuse_what_gke_makes(selector: Mapping[str, str]) -> None:
+    key = next((key for key in GKE_PROVISIONERS if key in selector), None)
+    if key is not None:
+        raise _NotOurs(
+            f'{key}: the pod selects "{selector[key]}", so GKE itself makes its nodes; '
+            "remove the selector to get a slice from this provisioner"
+        )
+
+
+def _shape(request: SliceRequest) -> Shape:
+    return shape_of(request.accelerator or "", _topology(request), request.chips_per_pod)
+
+
+def _topology(request: SliceRequest) -> Topology:
+    return topology_of(request.accelerator or "", request.topology or "")
+
+
+def _fingerprint(request: SliceRequest) -> str:
+    asked = (*sorted(request.node_selector), *sorted(request.wishes))
+    return fingerprint(str(request.chips_per_pod), *(f"{key}={value}" for key, value in asked))
+
+
+def _capacity(selector: Mapping[str, str]) -> Capacity:
+    """Read capacity off the template's selectors: a reservation, spot, or on demand.
+
+    A reservation of another project, and a block or sub-block of one, are named as GKE's `values` want them.
+    """
+    reservation = selector.get(RESERVATION)
+    if reservation is None:
+        return Capacity(CapacityKind.SPOT) if selector.get(SPOT) == "true" else Capacity()
+    name = reservation
+    if RESERVATION_PROJECT in selector:
+        name = f"projects/{selector[RESERVATION_PROJECT]}/reservations/{name}"
+    if RESERVATION_BLOCK in selector:
+        name = f"{name}/reservationBlocks/{selector[RESERVATION_BLOCK]}"
+        if RESERVATION_SUBBLOCK in selector:
+            name = f"{name}/reservationSubBlocks/{selector[RESERVATION_SUBBLOCK]}"
+    return Capacity(CapacityKind.RESERVATION, name)
+
+
+def _taints(request: SliceRequest, capacity: Capacity) -> tuple[Taint, ...]:
+    spot = (_SPOT_TAINT,) if capacity.kind is CapacityKind.SPOT else ()
+    return (*spot, Taint(JOBSET_TAINT, "true")) if request.own_nodes else spot
+
+
+def _zone(selector: Mapping[str, str], capacity: Capacity, settings: ClusterSettings) -> str:
+    reserved = settings.reservation_zones.get(capacity.reservation_itself or "")
+    zone = selector.get(ZONE) or reserved or settings.zone
+    if zone is None:
+        raise DoesNotFit(f"{ZONE}: neither the pod nor the cluster's settings name a zone: set either")
+    return zone
+
+
+def _boot_disk(request: SliceRequest, settings: ClusterSettings) -> str:
+    kind = accelerator_of(request.accelerator or "")
+    chosen = settings.pools.boot_disk_type
+    if chosen is not None and chosen not in kind.boot_disks:
+        raise DoesNotFit(
+            f'pools.boot_disk_type: the cluster\'s settings say "{chosen}", hosts of {kind.label} take '
+            f"{' or '.join(kind.boot_disks)}"
+        )
+    disk = chosen or kind.boot_disks[0]
+    if settings.pools.confidential_storage and disk != "hyperdisk-balanced":
+        raise DoesNotFit(
+            f"pools.confidential_storage: GKE takes it with hyperdisk-balanced only, and hosts of {kind.label} get "
+            f"{disk}: choose another pools.boot_disk_type, or turn it off"
+        )
+    return disk
+
+
+def _listed(text: str) -> tuple[str, ...]:
+    return tuple(part for piece in text.split(",") if (part := piece.strip()))
+
+
+def _networks(text: str) -> tuple[Network, ...] | None:
+    """Read `NETWORK:SUBNETWORK, NETWORK:SUBNETWORK`; None where nothing is asked for."""
+    networks = []
+    for pair in _listed(text):
+        network, _, subnetwork = (part.strip() for part in pair.partition(":"))
+        if not network or not subnetwork:
+            raise DoesNotFit(f'{ADDITIONAL_NETWORKS}: "{pair}" is not NETWORK:SUBNETWORK')
+        networks.append(Network(network, subnetwork))
+    return tuple(networks) or None
+
+
+def _copied(keys: Iterable[str], asked: Asked, settings: ClusterSettings) -> dict[str, str]:
+    """Give the pod's labels that its hosts get: by the settings, and by the pod's own annotation."""
+    for key in keys:
+        if not may_be_a_node_label(key):
+            raise DoesNotFit(f"{COPY_LABELS}: GKE takes no node label {key} from others: leave it out")
+    present = {**dict(asked.request.labels), **dict(asked.leader.labels)}
+    return {key: present[key] for key in (*settings.pod_to_node_labels, *keys) if key in present}
+
+
+def _node_labels(selector: Mapping[str, str], copied: Mapping[str, str]) -> Pairs:
+    """Give the labels for the tenant's own selectors, so that the pod finds its hosts, and those that are copied."""
+    selected = {key: value for key, value in selector.items() if may_be_a_node_label(key)}
+    return tuple(sorted({**copied, **selected}.items()))

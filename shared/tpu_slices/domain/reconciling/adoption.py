@@ -1,0 +1,146 @@
+"""Taking over the pools of TPU Provisioner whose JobSets live: as they are, without a rebuild or a restart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from tpu_slices.domain.model.clusters import ClusterSettings
+from tpu_slices.domain.model.facts import JobSetRef, JobSetState, SliceRequest, WaitingLeader
+from tpu_slices.domain.model.observations import InheritedPool
+from tpu_slices.domain.model.records import SliceRecord
+from tpu_slices.domain.model.slices import ClusterId, JobRef, JobSetUid, SliceId, SliceSpec, slice_id
+from tpu_slices.domain.model.workloads import JobSetRecord
+from tpu_slices.domain.planning.specs import Asked, chips_asked_for, spec_for
+from tpu_slices.domain.reconciling.demand import job_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveJobSet:
+    """A JobSet as the API server shows it now."""
+
+    ref: JobSetRef
+    state: JobSetState
+    requests: tuple[SliceRequest, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Heir:
+    """A pool, and the record that takes it over or (None) why it is left alone."""
+
+    pool: InheritedPool
+    record: SliceRecord | None
+    why: str
+
+
+def inherit(
+    pools: Iterable[InheritedPool],
+    jobsets: Sequence[LiveJobSet],
+    known: Mapping[SliceId, SliceRecord],
+    settings: ClusterSettings,
+    now: datetime,
+) -> tuple[Heir, ...]:
+    """Say what becomes of each pool that TPU Provisioner made.
+
+    | the pool's JobSet                          | outcome                                                     |
+    |--------------------------------------------|-------------------------------------------------------------|
+    | active, asks for such a Job                | taken over: kept while it lives, deleted when it ends       |
+    | the same, and we made a pool for it too    | left: two pools for one Job need a person                   |
+    | suspended, ended, or not there             | left: nobody needs it; TPU Provisioner or a person deletes  |
+    """
+    by_name = {(jobset.ref.namespace, jobset.ref.name): jobset for jobset in jobsets}
+    return tuple(_heir(pool, by_name.get((pool.namespace, pool.jobset)), known, settings, now) for pool in pools)
+
+
+def guardians(
+    heirs: Iterable[Heir], jobsets: Iterable[LiveJobSet], known: Mapping[JobSetUid, JobSetRecord], now: datetime
+) -> tuple[JobSetRecord, ...]:
+    """Give the records of the JobSets whose pools are taken over, with these slices among their wants."""
+    taken: dict[JobSetUid, list[SliceRecord]] = {}
+    for heir in heirs:
+        if heir.record is not None:
+            taken.setdefault(heir.record.job.uid, []).append(heir.record)
+    return tuple(
+        _guardian(jobset, known.get(jobset.ref.uid), taken[jobset.ref.uid], now)
+        for jobset in jobsets
+        if jobset.ref.uid in taken
+    )
+
+
+def _heir(
+    pool: InheritedPool,
+    jobset: LiveJobSet | None,
+    known: Mapping[SliceId, SliceRecord],
+    settings: ClusterSettings,
+    now: datetime,
+) -> Heir:
+    if jobset is None:
+        return Heir(pool, None, f"there is no JobSet {pool.namespace}/{pool.jobset}: delete the pool")
+    if jobset.state is not JobSetState.ACTIVE:
+        return Heir(pool, None, f"the JobSet is {jobset.state.lower()}: delete the pool")
+    asked = _asked(pool, jobset, settings)
+    if asked is None:
+        return Heir(pool, None, f"the JobSet has no Job {pool.job} that asks for TPU chips: delete the pool")
+    present = known.get(slice_id(asked.job))
+    if present is not None and present.inherited == pool.name:
+        return Heir(pool, None, "it is taken over already")
+    if present is not None and present.ordered_at is not None:
+        return Heir(pool, None, f"its Job has {present.pool} as well: see which one serves, and delete the other")
+    return Heir(
+        pool, _taken_over(pool, present or _new(asked, settings, now), now), "taken over while its JobSet lives"
+    )
+
+
+def _new(asked: Asked, settings: ClusterSettings, now: datetime) -> SliceRecord:
+    spec = spec_for(asked, settings)
+    return SliceRecord(
+        id=slice_id(asked.job),
+        job=asked.job,
+        spec=spec if isinstance(spec, SliceSpec) else None,
+        since=now,
+        created_at=now,
+        due_at=now,
+    )
+
+
+def _taken_over(pool: InheritedPool, record: SliceRecord, now: datetime) -> SliceRecord:
+    return replace(record, attempt=0, inherited=pool.name, ordered_at=now, verdict=None, retry_at=None, due_at=now)
+
+
+def job_named(name: str, cluster: ClusterId, ref: JobSetRef, requests: Iterable[SliceRequest]) -> JobRef | None:
+    """Find a Job of a JobSet by its name as TPU Provisioner writes it: in lower case."""
+    for request in requests:
+        index = name.removeprefix(f"{ref.name}-{request.replicated_job}-".lower())
+        if index != name and index.isdecimal() and int(index) < request.replicas and str(int(index)) == index:
+            return job_of(cluster, ref, WaitingLeader(replicated_job=request.replicated_job, job_index=int(index)))
+    return None
+
+
+def _asked(pool: InheritedPool, jobset: LiveJobSet, settings: ClusterSettings) -> Asked | None:
+    job = job_named(pool.job, settings.cluster, jobset.ref, jobset.requests)
+    if job is None:
+        return None
+    request = next(request for request in jobset.requests if request.replicated_job == job.replicated_job)
+    leader = WaitingLeader(replicated_job=job.replicated_job, job_index=job.index)
+    return Asked(job=job, request=request, leader=leader, jobset_chips=chips_asked_for(jobset.requests))
+
+
+def _guardian(
+    jobset: LiveJobSet, known: JobSetRecord | None, slices: Sequence[SliceRecord], now: datetime
+) -> JobSetRecord:
+    wants: dict[SliceId, datetime | None] = {record.id: None for record in slices}
+    if known is not None:
+        return replace(known, wants={**known.wants, **wants})
+    return JobSetRecord(
+        cluster=slices[0].job.cluster,
+        uid=jobset.ref.uid,
+        namespace=jobset.ref.namespace,
+        name=jobset.ref.name,
+        state=JobSetState.ACTIVE,
+        generation=jobset.ref.generation,
+        resource_version=jobset.ref.resource_version,
+        wants=wants,
+        state_since=now,
+        seen_at=now,
+    )

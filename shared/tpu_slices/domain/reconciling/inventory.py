@@ -1,0 +1,185 @@
+"""What the audit finds when it lays the three books side by side: JobSets, records, pools."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from tpu_slices.domain.model.facts import Heartbeat, JobSetState, Question
+from tpu_slices.domain.model.observations import PoolSeen
+from tpu_slices.domain.model.records import Leaving, Phase, SliceRecord
+from tpu_slices.domain.model.slices import ClusterId, JobSetUid, SliceId
+from tpu_slices.domain.model.workloads import JobSetRecord
+from tpu_slices.domain.reconciling.terminating import FIRST_HEAR
+
+AUDIT_EVERY = timedelta(minutes=15)
+SILENT_AFTER = timedelta(minutes=3)
+"""A relay that was not heard for this long is not believed by its silence: nothing follows from it."""
+LIST_IS_NEWS = timedelta(minutes=5)
+"""How long a list of live JobSets may be compared with."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterWatch:
+    """The document `watches/{cluster}`: when the relay was last heard, what it saw, when the books are compared."""
+
+    cluster: ClusterId
+    heard_at: datetime | None = None
+    count: int = 0
+    digest: str = ""
+    uids: tuple[JobSetUid, ...] | None = None
+    uids_at: datetime | None = None
+    audit_due_at: datetime | None = None
+    """When the books are compared next; None: at the next sweep."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Findings:
+    """What the audit would change. Nothing here deletes: due slices are decided anew, with their own evidence."""
+
+    adopted: tuple[SliceRecord, ...] = ()
+    """Records for pools that have none."""
+    guardians: tuple[JobSetRecord, ...] = ()
+    """JobSet records for adopted slices whose JobSet is not known: live until the relay says otherwise."""
+    mended: tuple[tuple[SliceRecord, SliceRecord], ...] = ()
+    """Records before and after: to be looked at again, with pools they did not know of."""
+    left_out: int = 0
+    """Orphans beyond what one audit takes on: more at once is a sign of something else, and a person should look."""
+
+
+def digest_of(uids: Iterable[JobSetUid]) -> str:
+    """Sum up a set of JobSets: equal digests mean equal sets."""
+    return hashlib.sha256("\n".join(sorted(uids)).encode()).hexdigest()[:16]
+
+
+def suspicions(live: Sequence[JobSetRecord], watch: ClusterWatch | None, now: datetime) -> tuple[Question, ...]:
+    """Say what to ask the relay. From silence follow questions, never deletions.
+
+    | last heartbeat                     | questions                                       |
+    |------------------------------------|-------------------------------------------------|
+    | none, or longer ago than 3 minutes | none: a dead relay proves nothing               |
+    | same digest as our live JobSets    | none                                            |
+    | another digest, no fresh list      | which TPU JobSets live?                         |
+    | fresh list                         | for each of ours that it lacks: does this live? |
+    """
+    if watch is None or watch.heard_at is None or now - watch.heard_at > SILENT_AFTER:
+        return ()
+    if watch.digest == digest_of(record.uid for record in live):
+        return ()
+    if watch.uids is None or watch.uids_at is None or now - watch.uids_at > LIST_IS_NEWS:
+        return (Question(),)
+    listed = set(watch.uids)
+    return tuple(
+        Question(namespace=record.namespace, name=record.name, uid=record.uid)
+        for record in live
+        if record.uid not in listed and record.seen_at < watch.uids_at
+    )
+
+
+def audit(
+    jobsets: Mapping[JobSetUid, JobSetRecord],
+    slices: Mapping[SliceId, SliceRecord],
+    pools: Sequence[PoolSeen],
+    now: datetime,
+) -> Findings:
+    """Compare records, JobSets and pools pairwise.
+
+    | found                                             | done                                             |
+    |---------------------------------------------------|--------------------------------------------------|
+    | a pool without a record (orphan)                  | adopted: a record, and a JobSet record to ask by |
+    | a pool of an attempt that its record knows not    | added to the attempts that are gone after        |
+    | a READY record without its pool                   | looked at again                                  |
+    | a pool whose record thinks it was never ordered   | looked at again, and at the pool                 |
+    | a settled record that contradicts its JobSet, or  | looked at again                                  |
+    | a person who asked for its release                |                                                  |
+    """
+    ready = sum(record.phase is Phase.READY for record in slices.values())
+    most = max(10, ready // 5)
+    orphans = [pool for pool in pools if pool.slice_id not in slices]
+    found = sorted(orphans, key=lambda pool: pool.attempt)[:most]
+    adopted = {pool.slice_id: _adopt(pool, jobsets.get(pool.job.uid), now) for pool in found}
+    guardians = {
+        record.job.uid: _guardian(record, adopted.values(), now)
+        for record in adopted.values()
+        if record.job.uid not in jobsets
+    }
+    by_slice: dict[SliceId, list[PoolSeen]] = {}
+    for pool in pools:
+        by_slice.setdefault(pool.slice_id, []).append(pool)
+    mended = (
+        (record, _mend(record, by_slice.get(id_, ()), jobsets.get(record.job.uid), now))
+        for id_, record in slices.items()
+    )
+    return Findings(
+        adopted=tuple(adopted.values()),
+        guardians=tuple(guardians.values()),
+        mended=tuple((before, after) for before, after in mended if after is not before),
+        left_out=max(0, len(orphans) - most),
+    )
+
+
+def heard(watch: ClusterWatch | None, beat: Heartbeat, cluster: ClusterId, now: datetime) -> ClusterWatch:
+    """Take in a heartbeat; one that brings the list of live JobSets makes the audit due."""
+    watch = replace(watch or ClusterWatch(cluster=cluster), heard_at=now, count=beat.count, digest=beat.digest)
+    if beat.uids is None:
+        return watch
+    return replace(watch, uids=beat.uids, uids_at=now, audit_due_at=None)
+
+
+def _adopt(pool: PoolSeen, jobset: JobSetRecord | None, now: datetime) -> SliceRecord:
+    """Make a record for a pool: the current attempt, or one to be gone after where its JobSet is known not to live."""
+    record = SliceRecord(
+        id=pool.slice_id,
+        job=pool.job,
+        spec=None,
+        since=now,
+        attempt=pool.attempt,
+        ordered_at=now,
+        created_at=now,
+        due_at=now,
+    )
+    if jobset is None or jobset.state is JobSetState.ACTIVE:
+        return record
+    return replace(record, attempt=pool.attempt + 1, ordered_at=None, leaving=(_found(pool, now),))
+
+
+def _found(pool: PoolSeen, now: datetime) -> Leaving:
+    return Leaving(attempt=pool.attempt, spare_until=now + FIRST_HEAR)
+
+
+def _guardian(record: SliceRecord, adopted: Iterable[SliceRecord], now: datetime) -> JobSetRecord:
+    job = record.job
+    return JobSetRecord(
+        cluster=job.cluster,
+        uid=job.uid,
+        namespace=job.namespace,
+        name=job.jobset,
+        state=JobSetState.ACTIVE,
+        generation=0,
+        resource_version="",
+        wants={other.id: None for other in adopted if other.job.uid == job.uid},
+        state_since=now,
+        seen_at=now,
+    )
+
+
+def _mend(record: SliceRecord, pools: Sequence[PoolSeen], jobset: JobSetRecord | None, now: datetime) -> SliceRecord:
+    known = {record.attempt, *(left.attempt for left in record.leaving)}
+    strays = tuple(_found(pool, now) for pool in pools if pool.attempt not in known)
+    present = record.attempt in {pool.attempt for pool in pools}
+    vanished = record.phase is Phase.READY and not present
+    unheard_of = present and record.ordered_at is None
+    revived = present and record.phase is Phase.GONE
+    if not (strays or vanished or unheard_of or revived or _contradicts(record, jobset)):
+        return record
+    ordered_at = now if unheard_of else record.ordered_at
+    return replace(record, leaving=(*record.leaving, *strays), ordered_at=ordered_at, due_at=now)
+
+
+def _contradicts(record: SliceRecord, jobset: JobSetRecord | None) -> bool:
+    """Say whether a slice is settled as READY that its JobSet, or a person, does not want any more."""
+    if record.phase is not Phase.READY or record.due_at is not None:
+        return False
+    return record.release_requested or (jobset is not None and jobset.state is not JobSetState.ACTIVE)

@@ -1,0 +1,63 @@
+"""Who is on a slice's hosts, and which wants that makes doubtful. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+
+from tpu_slices.domain.model.facts import LeaderBound, Occupant
+from tpu_slices.domain.model.records import SliceRecord
+from tpu_slices.domain.model.slices import JobSetUid, SliceId, slice_id
+from tpu_slices.domain.model.workloads import JobSetRecord
+
+
+def bound(fact: LeaderBound, record: SliceRecord, now: datetime) -> SliceRecord | None:
+    """Take in that a leader came to, or left, the hosts of an attempt; None when nothing changes.
+
+    A leaving counts only for the very pod that is known to be there: the next one may have come before the news.
+    """
+    if fact.attempt == record.attempt:
+        occupant = _occupied(record.occupant, fact)
+        if occupant == record.occupant:
+            return None
+        return replace(record, occupant=occupant, vacant_since=None if occupant else now, due_at=now)
+    leaving = tuple(
+        replace(left, occupant=_occupied(left.occupant, fact)) if left.attempt == fact.attempt else left
+        for left in record.leaving
+    )
+    return None if leaving == record.leaving else replace(record, leaving=leaving, due_at=now)
+
+
+def doubtful(fact: LeaderBound, record: SliceRecord) -> tuple[tuple[JobSetUid, SliceId], ...]:
+    """Give the wants that must be confirmed again, since a leader of another JobSet came to a slice's hosts.
+
+    That Job's own slice, for it waits no more; and the slice itself, whose Job may have found a place elsewhere too.
+    Whoever does wait is reported again within seconds.
+    """
+    occupant = fact.occupant
+    if not fact.bound or occupant.jobset_uid == record.job.uid:
+        return ()
+    place, _, index = occupant.job.removeprefix(f"{occupant.jobset}-").rpartition("-")
+    wants = [(record.job.uid, record.id)]
+    if place and index.isdecimal():
+        own = replace(
+            record.job,
+            namespace=occupant.namespace,
+            jobset=occupant.jobset,
+            uid=occupant.jobset_uid,
+            replicated_job=place,
+            index=int(index[:9]),
+        )
+        wants.append((own.uid, slice_id(own)))
+    return tuple(wants)
+
+
+def doubted(jobset: JobSetRecord, slice_: SliceId) -> JobSetRecord:
+    """Give a JobSet whose want of a slice is not confirmed."""
+    return replace(jobset, wants={**jobset.wants, slice_: None})
+
+
+def _occupied(present: Occupant | None, fact: LeaderBound) -> Occupant | None:
+    if fact.bound:
+        return fact.occupant
+    return None if present is not None and present.pod_uid == fact.occupant.pod_uid else present

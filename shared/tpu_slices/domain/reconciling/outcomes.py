@@ -1,0 +1,39 @@
+"""What an action's outcome makes of the record that ordered it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+
+from tpu_slices.domain.model.clusters import ClusterSettings
+from tpu_slices.domain.model.decisions import Action, CreatePool, DeletePool, Reason
+from tpu_slices.domain.model.observations import FailureKind, Outcome, Refused, Started
+from tpu_slices.domain.model.records import SliceRecord
+from tpu_slices.domain.reconciling.patience import due, failed
+
+
+def acted(
+    record: SliceRecord, action: Action, outcome: Outcome, now: datetime, settings: ClusterSettings
+) -> SliceRecord:
+    """Give the record after an action's outcome is known; losing it is harmless, the next look finds the same."""
+    match action, outcome:
+        case CreatePool(), Started(operation):
+            record = replace(record, operation=operation)
+        case CreatePool(), Refused(failure):
+            record = failed(record, failure, now, settings)
+        case DeletePool(attempt), Refused(failure) if failure.kind in {FailureKind.BUSY, FailureKind.RATE}:
+            record = _not_ordered(record, attempt)
+        case DeletePool(attempt), Refused(failure):
+            sentence = f"GKE refused to delete attempt {attempt}: {failure.message}"
+            record = record.turned(now, record.phase, Reason.DELETION_REFUSED, sentence)
+        case _:
+            return record
+    return replace(record, due_at=due(record, now, settings.limits))
+
+
+def _not_ordered(record: SliceRecord, attempt: int) -> SliceRecord:
+    """Let the next look order the deletion again: it comes when the operation that was in the way has ended."""
+    return replace(
+        record,
+        leaving=tuple(replace(left, ordered_at=None) if left.attempt == attempt else left for left in record.leaving),
+    )

@@ -1,0 +1,74 @@
+"""Attempts that are left behind: their pools are gone after until they are gone, their names never used again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from tpu_slices.domain.model.clusters import Limits
+from tpu_slices.domain.model.decisions import Action, DeletePool
+from tpu_slices.domain.model.facts import Occupant
+from tpu_slices.domain.model.observations import (
+    Absent,
+    Broken,
+    Busy,
+    Creating,
+    Foreign,
+    Observation,
+    Running,
+    Unreadable,
+)
+from tpu_slices.domain.model.records import Leaving, SliceRecord
+
+FIRST_HEAR = timedelta(minutes=6)
+"""A pool that was found is spared so long: the relay repeats every 5 minutes who is on which hosts."""
+
+
+def moved_on(
+    record: SliceRecord,
+    *,
+    ordered_at: datetime | None = None,
+    occupant: Occupant | None = None,
+    spare_until: datetime | None = None,
+) -> SliceRecord:
+    """Leave the current attempt behind: its name is never used again."""
+    left = Leaving(attempt=record.attempt, ordered_at=ordered_at, occupant=occupant, spare_until=spare_until)
+    return replace(
+        record,
+        leaving=(*record.leaving, left),
+        attempt=max(record.attempt, *(earlier.attempt for earlier in record.leaving), 0) + 1,
+        ordered_at=None,
+        creating=False,
+        operation=None,
+        respecified=False,
+        hosts_usable=0,
+        hosts_joined=0,
+        hosts_sequence=0,
+        occupant=None,
+        vacant_since=None,
+    )
+
+
+def follow(
+    record: SliceRecord, seen: Mapping[int, Observation], now: datetime, limits: Limits
+) -> tuple[SliceRecord, tuple[Action, ...]]:
+    """Go after the earlier attempts: forget what is gone, order again what shows no sign of going."""
+    stay: list[Leaving] = []
+    deletes: list[Action] = []
+    for left in record.leaving:
+        match seen.get(left.attempt, Unreadable("not looked at")):
+            case Absent() | Foreign():
+                continue
+            case Creating() | Running() | Busy() | Broken() if left.occupant is None and _again(left, now, limits):
+                deletes.append(DeletePool(left.attempt))
+                stay.append(replace(left, ordered_at=now))
+            case _:
+                stay.append(left)
+    return replace(record, leaving=tuple(stay)), tuple(deletes)
+
+
+def _again(left: Leaving, now: datetime, limits: Limits) -> bool:
+    if left.spare_until is not None and now < left.spare_until:
+        return False
+    return left.ordered_at is None or now - left.ordered_at >= limits.delete_again

@@ -1,0 +1,120 @@
+"""What each reason means to who waits, and what can be done about it: one table, read as prose. Pure.
+
+`says` goes on from the names of the slices ("slice-0 and slice-1: ..."); `remedy` is for the person that can act.
+`{said}` is the slice's own sentence, which names keys, values and limits, or why the cluster is paused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from tpu_slices.domain.model.decisions import Reason
+from tpu_slices.domain.model.records import SliceRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Prose:
+    says: str
+    remedy: str = ""
+
+
+_BY_ITSELF = "Nothing to do: it goes on by itself."
+_CHANGE_IT = "Change the JobSet and create it again; `slices plan -f FILE` shows beforehand what it would get."
+_OPERATOR = "Ask who runs the cluster; `slices explain` has the details."
+
+SERVED = frozenset({Reason.READY, Reason.SPEC_DRIFTED, Reason.ADOPTED})
+"""The reasons of slices that serve: nobody waits for them, but for their end."""
+
+PROSE: Mapping[Reason, Prose] = MappingProxyType(
+    {
+        Reason.WANTED: Prose("just heard of", _BY_ITSELF),
+        Reason.OPERATION_LIMIT: Prose(
+            "GKE takes only so many operations on a cluster at once: in line for its creation", _BY_ITSELF
+        ),
+        Reason.WANT_STALE: Prose(
+            "no leader pod was reported to wait for it lately",
+            "Nothing to do if its Job runs; else ask who runs the cluster whether the relay runs.",
+        ),
+        Reason.CREATION_STARTED: Prose("ordered from GKE", _BY_ITSELF),
+        Reason.CREATING: Prose(
+            "GKE is creating {hosts} hosts in {zone}",
+            "Nothing to do: GKE takes minutes, and up to half an hour to find that there is no stock.",
+        ),
+        Reason.HOSTS_JOINING: Prose("{usable} of {hosts} hosts are ready and offer their chips", _BY_ITSELF),
+        Reason.HOSTS_LOST: Prose(
+            "{usable} of {hosts} hosts are left of a slice that was ready",
+            "GKE repairs hosts, and the JobSet's failure policy restarts its Jobs. A host that was cordoned needs "
+            "`kubectl uncordon`.",
+        ),
+        Reason.POOL_BUSY: Prose("GKE repairs or upgrades its hosts", _BY_ITSELF),
+        Reason.POOL_BROKEN: Prose("broken under its running Job, and left to repair", _OPERATOR),
+        Reason.LEADER_STILL_WAITING: Prose(
+            "ready, and yet its leader pod is not scheduled",
+            "See `kubectl describe pod` of the leader: something it asks for is not on these hosts.",
+        ),
+        Reason.STOCKOUT: Prose(
+            "{zone} is out of {what}",
+            "It is tried again by itself. Another zone, a smaller topology, spot or a reservation may be had sooner.",
+        ),
+        Reason.QUOTA_EXCEEDED: Prose(
+            "the project's quota allows no more {what} in {zone}",
+            "It is tried again by itself. Ask for more quota of these chips, or end what holds them.",
+        ),
+        Reason.RESERVATION_UNAVAILABLE: Prose(
+            "{reservation} has no room for {what} in {zone}",
+            "It is tried again by itself. See `gcloud compute reservations describe`, or end what uses it.",
+        ),
+        Reason.NO_IP_SPACE: Prose(
+            "the cluster has no pod addresses left for {hosts} hosts",
+            "It is tried again by itself. Ask who runs the cluster for a larger pod range.",
+        ),
+        Reason.TOO_MANY_OPERATIONS: Prose("GKE takes no more operations on the cluster for the moment", _BY_ITSELF),
+        Reason.CLUSTER_BUSY: Prose("another operation on the cluster is in the way", _BY_ITSELF),
+        Reason.CREATION_FAILED: Prose("{said}", "It is tried again by itself. If it fails again: " + _OPERATOR),
+        Reason.IMPOSSIBLE_SHAPE: Prose("{said}", _CHANGE_IT),
+        Reason.DOES_NOT_FIT: Prose("{said}", _CHANGE_IT),
+        Reason.MADE_BY_GKE: Prose(
+            "{said}", "Nothing to do, if GKE is to make these hosts; else leave out what asks for that."
+        ),
+        Reason.NOT_ALLOWED: Prose("{said}", "Ask for what is allowed, or who runs the cluster to allow it."),
+        Reason.NO_CHIPS_LEFT: Prose("{said}", "It is tried again by itself, once others give chips back."),
+        Reason.CONFIGURATION: Prose("{said}", _OPERATOR),
+        Reason.FOREIGN_POOL: Prose("{said}", _OPERATOR),
+        Reason.ATTEMPTS_EXHAUSTED: Prose("{said}", "Create the JobSet again: another one has new names."),
+        Reason.HELD: Prose("held by a person: nothing is created or deleted", "Let it go on by `slices resume`."),
+        Reason.PAUSED: Prose("{said}", "Who runs the cluster ends the pause by `slices resume --cluster ID`."),
+        **dict.fromkeys(SERVED, Prose("not given back yet", _BY_ITSELF)),
+        Reason.DELETION_STARTED: Prose("being deleted", _BY_ITSELF),
+        Reason.OCCUPIED: Prose("another live JobSet runs on its hosts", _BY_ITSELF),
+        Reason.CREATE_MAY_BE_UNDER_WAY: Prose("given up, while an order for it may still arrive", _BY_ITSELF),
+        Reason.DELETION_REFUSED: Prose("{said}", _OPERATOR),
+        Reason.RELEASED: Prose("given back", "It is made anew while a leader pod waits for it."),
+        Reason.NEVER_MADE: Prose("not made", "It is made once a leader pod waits for it."),
+        Reason.POOL_UNREADABLE: Prose("GKE does not say what became of its hosts", _BY_ITSELF),
+    }
+)
+"""Every reason there is."""
+
+
+_ASKED_BACK = Prose("{said}", "Create the JobSet again, if it is to go on.")
+
+
+def prose(record: SliceRecord, reason: Reason, paused: str | None = None) -> Prose:
+    """Say what a slice waits for, by this reason, and what can be done; `paused`: why its cluster is."""
+    words = _ASKED_BACK if record.release_requested else PROSE[reason]
+    said = f"the cluster is paused: {paused}" if reason is Reason.PAUSED and paused else record.sentence
+    return Prose(words.says.format_map({**_known(record), "said": (said or reason).rstrip(".")}), words.remedy)
+
+
+def _known(record: SliceRecord) -> Mapping[str, object]:
+    spec = record.spec
+    reservation = spec.capacity.reservation if spec else None
+    return {
+        "zone": spec.zone if spec else "its zone",
+        "what": f"{spec.accelerator} {spec.topology}" if spec else "such hosts",
+        "hosts": spec.hosts if spec else "its",
+        "usable": record.hosts_usable,
+        "reservation": f"the reservation {reservation}" if reservation else "the reservation",
+    }

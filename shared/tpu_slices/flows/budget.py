@@ -1,0 +1,40 @@
+"""The chips that are held, where the settings limit them: counted before a creation, which is then put in order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from tpu_slices.domain.model.clusters import ClusterSettings
+from tpu_slices.domain.model.records import SliceRecord
+from tpu_slices.domain.planning.policy import Held
+from tpu_slices.domain.reconciling.limiter import Budget
+from tpu_slices.ports.deps import Ports
+from tpu_slices.ports.store import Change
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """Chips that others held, and the write that puts a creation in order which rests on this count."""
+
+    held: Held | None = None
+    """None: nothing limits them, or nothing is to be bought."""
+    guards: tuple[Change, ...] = ()
+
+
+def count(record: SliceRecord, settings: ClusterSettings, ports: Ports) -> Counted:
+    """Count the chips that other slices hold, where that matters.
+
+    The budget is read before the chips: a creation that is saved in between makes the save of the next one stale.
+    """
+    cluster, namespace = settings.cluster, record.job.namespace
+    if not record.wanted or not settings.policy.counts(namespace):
+        return Counted()
+    stored = ports.store.budget(cluster)
+    now = ports.clock.now()
+    before = stored.value if stored else Budget(cluster=cluster, changed_at=now)
+    own = record.chips_held
+    held = Held(
+        in_namespace=ports.store.chips_held(cluster, namespace) - own,
+        in_cluster=ports.store.chips_held(cluster) - own,
+    )
+    return Counted(held, (Change(stored, replace(before, creations=before.creations + 1, changed_at=now)),))

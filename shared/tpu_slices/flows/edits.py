@@ -1,0 +1,81 @@
+"""What people do to slices: found by the names they know, changed under guard, and looked at at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from tpu_slices.domain.model.records import Phase, SliceRecord
+from tpu_slices.domain.model.slices import ClusterId, SliceId
+from tpu_slices.domain.model.workloads import JobSetRecord
+from tpu_slices.flows.retrying import again
+from tpu_slices.ports.deps import Desk
+from tpu_slices.ports.errors import Permanent
+from tpu_slices.ports.store import Change, SliceStore, Stored
+
+Edit = Callable[[SliceRecord], SliceRecord]
+
+
+def find(cluster: ClusterId, name: str, store: SliceStore) -> tuple[SliceRecord, ...]:
+    """Find slices by a name: slice id, node pool, `namespace/job`, or `namespace/jobset` for all of a JobSet.
+
+    Permanent: there is none.
+    """
+    if "/" not in name and (by_id := store.slices(cluster, [SliceId(name), SliceId(name.rpartition("-")[0])])):
+        return tuple(stored.value for stored in by_id.values())
+    found = tuple(stored.value for stored in store.every_slice(cluster) if name in _names(stored.value))
+    kept = tuple(record for record in found if record.phase is not Phase.GONE)
+    if not found:
+        raise Permanent(f'no slice is called "{name}" in {cluster}: see `slices list --cluster {cluster} --all`')
+    return kept or found
+
+
+def find_jobset(cluster: ClusterId, name: str, store: SliceStore) -> JobSetRecord | None:
+    """Find a JobSet that is not over by its name, `namespace/name`."""
+    live = (stored.value for stored in store.live_jobsets(cluster))
+    return next((jobset for jobset in live if f"{jobset.namespace}/{jobset.name}" == name), None)
+
+
+def hold(note: str | None) -> Edit:
+    """Let nothing be created or deleted for a slice."""
+    return lambda record: replace(record, hold=True, note=record.note if note is None else note)
+
+
+def resume(record: SliceRecord) -> SliceRecord:
+    return replace(record, hold=False)
+
+
+def release(record: SliceRecord) -> SliceRecord:
+    return replace(record, release_requested=True)
+
+
+def edit(cluster: ClusterId, slice_: SliceId, change: Edit, desk: Desk) -> bool:
+    """Change a slice's record as a person may, and have it looked at; False: it is so already."""
+
+    def once() -> bool:
+        stored: Stored[SliceRecord] | None = desk.store.slices(cluster, [slice_]).get(slice_)
+        if stored is None or change(stored.value) == stored.value:
+            return False
+        desk.store.commit(Change(stored, replace(change(stored.value), due_at=desk.clock.now())))
+        return True
+
+    changed = again(once, desk.clock)
+    if changed:
+        desk.bus.nudge(cluster, [slice_])
+    return changed
+
+
+def wake(cluster: ClusterId, desk: Desk) -> int:
+    """Have every slice looked at that is not settled, as after a pause; give their number."""
+    unsettled = [stored.value.id for stored in desk.store.kept_slices(cluster) if stored.value.due_at is not None]
+    desk.bus.nudge(cluster, unsettled)
+    return len(unsettled)
+
+
+def _names(record: SliceRecord) -> Iterator[str]:
+    job = record.job
+    yield f"{job.namespace}/{job.job_name}"
+    yield f"{job.namespace}/{job.jobset}"
+    yield from (record.pool_of(left.attempt) for left in record.leaving)
+    if record.inherited is not None:
+        yield record.inherited

@@ -1,0 +1,190 @@
+"""Records as Firestore documents: native values only, under names and in words that a person can read."""
+
+from __future__ import annotations
+
+import urllib.parse
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from datetime import timedelta
+from enum import StrEnum
+from typing import Annotated, Any, TypeVar
+
+from pydantic import BeforeValidator, TypeAdapter, ValidationError
+
+from tpu_slices.domain.catalogue.topology import Topology
+from tpu_slices.domain.model.records import SliceRecord
+from tpu_slices.domain.model.slices import ClusterId, SliceSpec
+from tpu_slices.domain.model.workloads import JobSetRecord, Report
+from tpu_slices.domain.reconciling.inventory import ClusterWatch
+from tpu_slices.domain.reconciling.limiter import Budget, Governor, Slot
+from tpu_slices.ports.errors import Permanent
+from tpu_slices.ports.store import Change, Record, Rejection
+from tpu_slices.wire.validation import first_fault
+
+SCHEMA = 1
+"""The edition of the documents. Raised when older code would misread them; a new field alone is no new edition."""
+
+REJECTED_TTL = timedelta(days=30)
+"""How long people can look at a message that could not be served."""
+
+CHIPS_HELD = "chips_held"
+"""The field of a slice that is summed up."""
+
+Fields = dict[str, Any]
+"""What Firestore holds: text, whole numbers, bools, None, times in UTC, maps with text as keys, arrays of no arrays."""
+
+R = TypeVar("R", bound=Record)
+
+COLLECTIONS: Mapping[type[Any], str] = {
+    JobSetRecord: "jobsets",
+    SliceRecord: "slices",
+    Slot: "slots",
+    Governor: "governors",
+    Budget: "budgets",
+    ClusterWatch: "watches",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """Where a document is."""
+
+    collection: str
+    id: str
+
+    def __str__(self) -> str:
+        return f"{self.collection}/{self.id}"
+
+
+def key(kind: type[R], cluster: ClusterId, name: str | int | None = None) -> Key:
+    """Give `{collection}/{cluster}.{name}`, or `{collection}/{cluster}` for what a cluster has one of."""
+    return Key(COLLECTIONS[kind], cluster if name is None else f"{cluster}.{name}")
+
+
+def key_of(record: Record) -> Key:
+    match record:
+        case JobSetRecord():
+            return key(JobSetRecord, record.cluster, record.uid)
+        case SliceRecord():
+            return key(SliceRecord, record.job.cluster, record.id)
+        case Slot():
+            return key(Slot, record.cluster, record.number)
+        case Governor() | Budget() | ClusterWatch():
+            return key(type(record), record.cluster)
+
+
+def place_of(change: Change) -> Key:
+    """Give the document that is changed; ValueError: none, or two."""
+    places = {key_of(record) for record in (change.before and change.before.value, change.after) if record}
+    if len(places) != 1:
+        raise ValueError(f"a change is of one document, not of {', '.join(map(str, places)) or 'none'}")
+    return places.pop()
+
+
+def encode(record: Record) -> Fields:
+    """Give the whole document: every field of the record is in it, so that nothing of an older edition stays.
+
+    Times keep microseconds, as Firestore does.
+    """
+    return {"schema": SCHEMA, **native(record), **_in_short(record)}
+
+
+def decode(kind: type[R], document: Mapping[str, Any]) -> R:
+    """Read a document. Fields that no record has are left out; Permanent: another edition, or not readable."""
+    schema = document.get("schema")
+    if type(schema) is not int or not 1 <= schema <= SCHEMA:
+        raise Permanent(f"schema: {schema!r} is not understood here, only 1 to {SCHEMA}: deploy the newer provisioner")
+    adapter: TypeAdapter[R] = _ADAPTERS[kind]
+    try:
+        return adapter.validate_python(document)
+    except ValidationError as invalid:
+        raise Permanent(f"{kind.__name__}: {first_fault(invalid)}") from invalid
+
+
+def rejection_key(rejection: Rejection) -> Key:
+    return Key("rejected", urllib.parse.quote(rejection.message, safe="") or "unnamed")
+
+
+def encode_rejection(rejection: Rejection) -> Fields:
+    return {"schema": SCHEMA, **_members(rejection), "expire_at": rejection.at + REJECTED_TTL}
+
+
+def native(value: object) -> Any:
+    """Give a domain value in Firestore's terms: `4x4`, durations in seconds, enums by their value."""
+    match value:
+        case Topology():
+            return str(value)
+        case StrEnum():
+            return value.value
+        case timedelta():
+            seconds = value.total_seconds()
+            return int(seconds) if seconds.is_integer() else seconds
+        case SliceSpec():  # Firestore has no arrays in arrays
+            return {**_members(value), "node_labels": dict(value.node_labels)}
+        case Mapping():
+            return {str(native(name)): native(member) for name, member in value.items()}
+        case tuple():
+            return [native(member) for member in value]
+        case _ if is_dataclass(value):
+            return _members(value)
+        case _:
+            return value
+
+
+def _members(value: Any) -> Fields:
+    return {field.name: native(getattr(value, field.name)) for field in fields(value)}
+
+
+def _in_short(record: Record) -> Fields:
+    """Say what a person looks for first and would have to work out: written, never read."""
+    if not isinstance(record, SliceRecord):
+        return {}
+    hosts = record.spec.hosts if record.spec else "?"
+    return {
+        "hosts": f"{record.hosts_usable} of {hosts} usable",
+        "job_name": record.job.job_name,
+        "pool": _pool(record),
+        CHIPS_HELD: record.chips_held,
+    }
+
+
+def _pool(record: SliceRecord) -> str | None:
+    try:
+        return record.pool
+    except ValueError:  # its attempts are used up
+        return None
+
+
+def _as_recorded(document: Any) -> Any:
+    """Undo what `native` does to a spec."""
+    spec = document.get("spec")
+    if not isinstance(spec, dict):
+        return document
+    labels = spec.get("node_labels", {})
+    exact = {
+        "topology": Topology.parse(str(spec.get("topology"))),
+        "node_labels": sorted(labels.items()) if isinstance(labels, dict) else labels,
+    }
+    return {**document, "spec": {**spec, **exact}}
+
+
+_REPORT = TypeAdapter(Report | None)
+
+
+def _less_an_unreadable_report(document: Any) -> Any:
+    """Leave out a report that another edition wrote, or a hand spoilt: it is made anew, and nothing hangs on it."""
+    try:
+        _REPORT.validate_python(document.get("report"))
+    except ValidationError:
+        return {**document, "report": None}
+    return document
+
+
+_ADAPTERS: Mapping[type[Any], TypeAdapter[Any]] = {
+    JobSetRecord: TypeAdapter(Annotated[JobSetRecord, BeforeValidator(_less_an_unreadable_report)]),
+    SliceRecord: TypeAdapter(Annotated[SliceRecord, BeforeValidator(_as_recorded)]),
+    Slot: TypeAdapter(Slot),
+    Governor: TypeAdapter(Governor),
+    Budget: TypeAdapter(Budget),
+    ClusterWatch: TypeAdapter(ClusterWatch),
+}

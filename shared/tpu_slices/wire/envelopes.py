@@ -1,0 +1,90 @@
+"""What functions-framework hands over for a Pub/Sub message, whichever way it came."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from tpu_slices.domain.model.slices import ClusterId
+from tpu_slices.ports.errors import Permanent
+
+_SOURCE = re.compile(r"//pubsub\.googleapis\.com/projects/[^/]+/topics/([^/]+)")
+_FACTS = "facts-"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Incoming:
+    """One delivery of one message."""
+
+    id: str
+    data: bytes
+    attributes: Mapping[str, str]
+    topic: str
+    """The topic's own name, without its project."""
+    published_at: datetime
+
+
+def incoming(source: str, data: object) -> Incoming:
+    """Open a CloudEvent `google.cloud.pubsub.topic.v1.messagePublished`, given its `source` and `data`.
+
+    A push body as Pub/Sub sends it (converted by functions-framework 3.10, which drops subscription, ordering key
+    and delivery attempt) and Eventarc's binary form have `data.message.{data,attributes,messageId,publishTime}` in
+    common; nothing else is read. Permanent: it is no such event.
+    """
+    topic = _SOURCE.fullmatch(source)
+    if topic is None:
+        raise Permanent(f'source: "{source}" names no topic: the path of a push endpoint must end in its full name')
+    message = _mapping(_mapping(data, "data").get("message"), "data.message")
+    return Incoming(
+        id=_text(message, "messageId"),
+        data=_bytes(message.get("data", "")),
+        attributes=_attributes(message.get("attributes") or {}),
+        topic=topic[1],
+        published_at=_time(_text(message, "publishTime")),
+    )
+
+
+def cluster_of(topic: str) -> ClusterId:
+    """Name the cluster whose relay may publish to a topic `facts-{cluster}`; Permanent for any other topic."""
+    if not topic.startswith(_FACTS) or topic == _FACTS:
+        raise Permanent(f'topic: "{topic}" is no topic of facts: {_FACTS}CLUSTER')
+    return ClusterId(topic.removeprefix(_FACTS))
+
+
+def _mapping(value: object, field: str) -> Mapping[object, object]:
+    if not isinstance(value, Mapping):
+        raise Permanent(f"{field}: expected an object, not {type(value).__name__}")
+    return value
+
+
+def _text(message: Mapping[object, object], key: str) -> str:
+    value = message.get(key)
+    if not isinstance(value, str) or not value:
+        raise Permanent(f"data.message.{key}: expected text, not {value!r}")
+    return value
+
+
+def _bytes(encoded: object) -> bytes:
+    try:
+        return base64.b64decode(str(encoded), validate=True)
+    except (binascii.Error, ValueError) as bad:
+        raise Permanent(f"data.message.data: no base64: {bad}") from bad
+
+
+def _attributes(value: object) -> Mapping[str, str]:
+    attributes = _mapping(value, "data.message.attributes")
+    return {str(key): str(text) for key, text in attributes.items()}
+
+
+def _time(text: str) -> datetime:
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError as bad:
+        raise Permanent(f"data.message.publishTime: {bad}") from bad
+    if time.tzinfo is None:
+        raise Permanent(f'data.message.publishTime: "{text}" has no time zone')
+    return time

@@ -1,0 +1,74 @@
+"""Kubernetes' JobSets and their leader pods: which they are, and what they are up to.
+
+Objects have the shape that the API server gives them (sigs.k8s.io/jobset api/jobset/v1alpha2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from tpu_slices.domain.model.facts import JobSetRef, JobSetState
+from tpu_slices.domain.model.slices import JobSetUid
+from tpu_slices.wire.workloads import (
+    COMPLETION_INDEX,
+    JOB_INDEX,
+    JOBSET_NAME,
+    REPLICATED_JOB,
+    Json,
+    is_count,
+    opted_out,
+)
+
+JOBSET_CONTROLLER = "jobset.sigs.k8s.io/jobset-controller"
+
+
+def jobset_ref(obj: Json) -> JobSetRef:
+    metadata = obj["metadata"]
+    return JobSetRef(
+        namespace=metadata["namespace"],
+        name=metadata["name"],
+        uid=JobSetUid(metadata["uid"]),
+        generation=metadata.get("generation", 0),
+        resource_version=metadata["resourceVersion"],
+    )
+
+
+def jobset_state(obj: Json) -> JobSetState:
+    """Say what a JobSet is up to.
+
+    Suspended is read off the spec alone, whose changes raise the generation: the condition of that name comes later,
+    at the same generation, and two facts that differ under one generation could not be put in order.
+    """
+    if "deletionTimestamp" in obj["metadata"]:
+        return JobSetState.DELETED
+    if condition(obj, "Completed").get("status") == "True":
+        return JobSetState.COMPLETED
+    if condition(obj, "Failed").get("status") == "True":
+        return JobSetState.FAILED
+    return JobSetState.SUSPENDED if obj["spec"].get("suspend") else JobSetState.ACTIVE
+
+
+def is_served(obj: Json) -> bool:
+    """Say whether a JobSet is run by JobSet's own controller, and did not opt out."""
+    controller = obj["spec"].get("managedBy") or JOBSET_CONTROLLER
+    return bool(controller == JOBSET_CONTROLLER) and not opted_out(obj)
+
+
+def is_leader(pod: Json) -> bool:
+    """Say whether a pod is the first (completion index 0) of a Job of a JobSet."""
+    labels, annotations = strings(pod["metadata"], "labels"), strings(pod["metadata"], "annotations")
+    index = labels.get(COMPLETION_INDEX, annotations.get(COMPLETION_INDEX))
+    return index == "0" and {JOBSET_NAME, REPLICATED_JOB} <= labels.keys() and is_count(labels.get(JOB_INDEX, ""))
+
+
+def condition(obj: Json, type_: str) -> Json:
+    """Give the condition of a type, or nothing."""
+    conditions: Iterable[Json] = (obj.get("status") or {}).get("conditions") or ()
+    matching: Iterator[Json] = (each for each in conditions if each["type"] == type_)
+    return next(matching, {})
+
+
+def strings(section: Json, key: str) -> Mapping[str, str]:
+    """Give a map of labels, annotations or selectors, which may be left out."""
+    found: Mapping[str, str] = section.get(key) or {}
+    return found

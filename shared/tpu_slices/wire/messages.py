@@ -1,0 +1,145 @@
+"""Facts, nudges, updates and questions as Pub/Sub messages: JSON data, and attributes that people filter by."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from tpu_slices.domain.model.facts import (
+    Answer,
+    Fact,
+    Heartbeat,
+    HostsChanged,
+    JobSetChanged,
+    LeaderBound,
+    Question,
+    SliceRequest,
+    SlicesWanted,
+    WaitingLeader,
+)
+from tpu_slices.domain.model.slices import ClusterId, JobSetUid, SliceId
+from tpu_slices.ports.bus import JobSetUpdate, SliceUpdate
+from tpu_slices.ports.errors import Permanent
+from tpu_slices.wire.validation import first_fault
+
+VERSION = "1"
+MOST_BYTES = 1_000_000
+"""Pub/Sub takes 10 MB; nothing that we say needs a tenth of it (`workloads` bounds what tenants write)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What is published: `data` is never empty (functions-framework refuses a message without)."""
+
+    data: bytes
+    attributes: Mapping[str, str]
+    """`kind`, `version`, and `cluster`, `jobset` (namespace/name), `jobset_uid` or `slice` where there is one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Nudge:
+    """Look at this slice."""
+
+    cluster: ClusterId
+    slice_id: SliceId
+
+
+_FACTS: Mapping[str, TypeAdapter[Any]] = {
+    kind.__name__: TypeAdapter(kind)
+    for kind in (SlicesWanted, JobSetChanged, HostsChanged, LeaderBound, Heartbeat, Answer)
+}
+_NUDGES: Mapping[str, TypeAdapter[Any]] = {Nudge.__name__: TypeAdapter(Nudge)}
+_FOR_THE_RELAY: Mapping[str, TypeAdapter[Any]] = {
+    kind.__name__: TypeAdapter(kind) for kind in (SliceUpdate, JobSetUpdate, Question)
+}
+_ALL = {**_FACTS, **_NUDGES, **_FOR_THE_RELAY}
+_PARTS: Mapping[str, TypeAdapter[Any]] = {kind.__name__: TypeAdapter(kind) for kind in (SliceRequest, WaitingLeader)}
+
+
+def encode_fact(fact: Fact) -> Message:
+    return _encode(fact, **_about(fact))
+
+
+def bytes_of(part: SliceRequest | WaitingLeader) -> int:
+    """Say how much room a part of a SlicesWanted takes."""
+    return len(_PARTS[type(part).__name__].dump_json(part))
+
+
+def decode_fact(data: bytes, attributes: Mapping[str, str]) -> Fact:
+    """Read a message of a `facts-{cluster}` topic; Permanent says which field is wrong, and how."""
+    fact: Fact = _decode(data, attributes, _FACTS)
+    return fact
+
+
+def encode_nudge(cluster: ClusterId, slice_: SliceId) -> Message:
+    """One slice in each: Pub/Sub then spreads, retries and dead-letters them one by one."""
+    return _encode(Nudge(cluster, slice_), cluster=cluster, slice=slice_)
+
+
+def decode_nudge(data: bytes, attributes: Mapping[str, str]) -> Nudge:
+    """Read a message of the topic `nudges`; Permanent as `decode_fact`."""
+    nudge: Nudge = _decode(data, attributes, _NUDGES)
+    return nudge
+
+
+def encode_update(cluster: ClusterId, update: SliceUpdate) -> Message:
+    job = update.job
+    return _encode(update, cluster=cluster, **_jobset(job.namespace, job.jobset, job.uid), slice=update.slice_id)
+
+
+def encode_report(cluster: ClusterId, update: JobSetUpdate) -> Message:
+    return _encode(update, cluster=cluster, **_jobset(update.namespace, update.name, update.uid))
+
+
+def encode_question(cluster: ClusterId, question: Question) -> Message:
+    if question.namespace is None or question.name is None or question.uid is None:
+        return _encode(question, cluster=cluster)
+    return _encode(question, cluster=cluster, **_jobset(question.namespace, question.name, question.uid))
+
+
+def decode_for_relay(data: bytes, attributes: Mapping[str, str]) -> SliceUpdate | JobSetUpdate | Question:
+    """Read a message of the topic `slice-updates`; Permanent as `decode_fact`."""
+    said: SliceUpdate | JobSetUpdate | Question = _decode(data, attributes, _FOR_THE_RELAY)
+    return said
+
+
+def _about(fact: Fact) -> Mapping[str, str]:
+    match fact:
+        case SlicesWanted() | JobSetChanged() | Answer():
+            return _jobset(fact.jobset.namespace, fact.jobset.name, fact.jobset.uid)
+        case HostsChanged():
+            return {"slice": fact.slice_id}
+        case LeaderBound():
+            occupant = fact.occupant
+            return {"slice": fact.slice_id, **_jobset(occupant.namespace, occupant.jobset, occupant.jobset_uid)}
+        case Heartbeat():
+            return {}
+
+
+def _jobset(namespace: str, name: str, uid: JobSetUid) -> Mapping[str, str]:
+    return {"jobset": f"{namespace}/{name}", "jobset_uid": uid}
+
+
+def _encode(value: Fact | Nudge | SliceUpdate | JobSetUpdate | Question, **about: str) -> Message:
+    kind = type(value).__name__
+    data = _ALL[kind].dump_json(value)
+    if len(data) > MOST_BYTES:
+        raise ValueError(f"{kind} takes {len(data)} bytes: a message has at most {MOST_BYTES}")
+    return Message(data, {"kind": kind, "version": VERSION, **about})
+
+
+def _decode(data: bytes, attributes: Mapping[str, str], kinds: Mapping[str, TypeAdapter[Any]]) -> Any:
+    adapter = kinds.get(kind := attributes.get("kind", ""))
+    if adapter is None:
+        raise Permanent(f'attribute kind: "{kind}" is not one of {", ".join(kinds)}')
+    if (version := attributes.get("version", "")) != VERSION:
+        raise Permanent(f'attribute version: "{version}" is not understood here, only "{VERSION}"')
+    if len(data) > MOST_BYTES:
+        raise Permanent(f"data: {len(data)} bytes are more than the {MOST_BYTES} that a message may have")
+    try:
+        return adapter.validate_json(data, strict=True)
+    except ValidationError as invalid:
+        raise Permanent(f"{kind}: {first_fault(invalid)}") from invalid

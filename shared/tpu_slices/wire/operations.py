@@ -1,0 +1,82 @@
+"""What Cloud Logging says when an operation on a node pool has ended: a log sink publishes the entries."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from pydantic import BaseModel, Field, ValidationError
+
+from tpu_slices.domain.model.slices import PoolName, SliceId
+from tpu_slices.ports.errors import Permanent
+from tpu_slices.wire.validation import first_fault
+
+_OUR_POOL = re.compile(r"(tpu-[a-z0-9]([-a-z0-9]*[a-z0-9])?-[a-z2-7]{13})-[1-9][0-9]{0,3}")
+_METHOD = re.compile(r"\.(Create|Delete)NodePool$")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndedOperation:
+    """GKE is done with an order for one of our pools; how it ended is for a look to find out."""
+
+    cluster_path: str
+    """`projects/P/locations/L/clusters/C`."""
+    pool: PoolName
+    slice_id: SliceId
+    operation: str | None
+    """`operation-<epoch ms>-<uuid>`; None: the call was refused at once and no operation began."""
+
+
+class _Labels(BaseModel):
+    project_id: str
+    location: str
+    cluster_name: str
+    nodepool_name: str
+
+
+class _Resource(BaseModel):
+    type: str
+    labels: dict[str, str] = {}
+
+
+class _Operation(BaseModel):
+    id: str
+    last: bool = False
+
+
+class _AuditLog(BaseModel):
+    method: str = Field(alias="methodName", default="")
+
+
+class _LogEntry(BaseModel):
+    """LogEntry with an AuditLog payload (google.logging.v2, google.cloud.audit): the few fields that are read."""
+
+    resource: _Resource
+    operation: _Operation | None = None
+    payload: _AuditLog = Field(alias="protoPayload")
+
+
+def ended_operation(data: bytes) -> EndedOperation | None:
+    """Read an entry of the Admin Activity log; None where it is no end of an operation on one of our pools.
+
+    A long-running call logs two entries, the latter with `operation.last`; one that was refused logs one entry without
+    `operation`. Whose pool it is is read off `resource.labels`: `resourceName` says `zones/` where the call said
+    `locations/`. Permanent: no such entry.
+    """
+    try:
+        entry = _LogEntry.model_validate_json(data)
+        ended = entry.operation is None or entry.operation.last
+        if not ended or entry.resource.type != "gke_nodepool" or not _METHOD.search(entry.payload.method):
+            return None
+        labels = _Labels.model_validate(entry.resource.labels)
+    except ValidationError as invalid:
+        raise Permanent(f"log entry: {first_fault(invalid)}") from invalid
+    ours = _OUR_POOL.fullmatch(labels.nodepool_name)
+    if ours is None:
+        return None
+    return EndedOperation(
+        cluster_path=f"projects/{labels.project_id}/locations/{labels.location}/clusters/{labels.cluster_name}",
+        pool=PoolName(labels.nodepool_name),
+        slice_id=SliceId(ours[1]),
+        operation=entry.operation.id if entry.operation else None,
+    )

@@ -1,0 +1,23 @@
+"""A report in JSON's terms: the same in the Event's annotation, in the logs and from `slices explain`."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from tpu_slices.domain.model.workloads import Report
+
+_ADAPTER = TypeAdapter(Report)
+
+
+def document(report: Report) -> dict[str, Any]:
+    """Give `{"outlook", "sentence", "wanted", "ready", "since", "waits": [{"phase", "reason", "jobs", ...}]}`."""
+    written: dict[str, Any] = _ADAPTER.dump_python(report, mode="json")
+    return written
+
+
+def text(report: Report) -> str:
+    """Give the document on one line."""
+    return json.dumps(document(report), separators=(",", ":"))

@@ -1,0 +1,260 @@
+"""What JobSets and their leader pods ask for: Kubernetes' JSON to domain values, for the relay and for `slices plan`.
+
+Keys: sigs.k8s.io/jobset api/jobset/v1alpha2, k8s.io/api/batch/v1; TPU Provisioner's: ai-on-gke/tpu-provisioner@6789e2a.
+Whatever a tenant writes, a SlicesWanted made of what is read here stays below `messages.MOST_BYTES`:
+
+| what                         | most                                            | beyond that                         |
+|------------------------------|-------------------------------------------------|-------------------------------------|
+| labels of a template, a pod  | LABELS, the first by key                        | left out: a node pool takes fewer   |
+| one template                 | TEMPLATE_BYTES, or its share of TEMPLATES_BYTES | first no labels, then refused       |
+| a pod's selector             | SELECTOR_CHARACTERS, the first by key           | left out: the pod is refused anyway |
+| replicatedJobs that want TPU | TEMPLATES                                       | ValueError                          |
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+from tpu_slices.domain.model.facts import WISHES, Requirement, SliceRequest, Toleration, WaitingLeader
+from tpu_slices.domain.model.slices import Pairs
+from tpu_slices.domain.planning.host_labels import ACCELERATOR, TOPOLOGY
+from tpu_slices.wire.messages import bytes_of
+from tpu_slices.wire.quantities import cpu_milli, extended, memory_bytes
+
+Json = Mapping[str, Any]
+
+CHIPS = "google.com/tpu"
+JOBSET_NAME = "jobset.sigs.k8s.io/jobset-name"
+JOBSET_UID = "jobset.sigs.k8s.io/jobset-uid"
+REPLICATED_JOB = "jobset.sigs.k8s.io/replicatedjob-name"
+JOB_INDEX = "jobset.sigs.k8s.io/job-index"
+JOB_NAME = "batch.kubernetes.io/job-name"
+COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
+OPTED_OUT = "tpu-provisioner.cloud.google.com/disable-autoprovisioning"
+EXCLUSIVE = "alpha.jobset.sigs.k8s.io/exclusive-topology"
+BY_NODE_SELECTOR = "alpha.jobset.sigs.k8s.io/node-selector"
+
+LABELS = 100
+TEMPLATES = 500
+TEMPLATE_BYTES = 16_384
+TEMPLATES_BYTES = 600_000
+SELECTOR_CHARACTERS = 4_096
+"""More than the labels of our hosts ever sum up to: a node pool takes 1,024 characters, and GKE adds fewer."""
+
+_LONGEST = 63  # of a label's value, and of a Job's name
+
+_TOO_MUCH = Requirement(
+    key="pod template",
+    operator="In",
+    values=(f"fewer selectors, affinities, tolerations and annotations (at most {TEMPLATE_BYTES} bytes are read)",),
+)
+_NO_NODE = Requirement(key="nodeSelectorTerms", operator="In", values=("an expression in every term",))
+"""What stands for an empty term, which no node meets (v1 NodeSelectorTerm)."""
+
+
+def asks_for_tpu(jobset: Json) -> bool:
+    """Say whether a pod template asks for chips, whoever is to provide them; ValueError as `requests_of`."""
+    return bool(_with_chips(jobset))
+
+
+def requests_of(jobset: Json) -> tuple[SliceRequest, ...]:
+    """Give what the replicatedJobs of a JobSet ask us for: those that want chips and whose templates did not opt out.
+
+    ValueError names the field that is not as Kubernetes would have it.
+    """
+    ours = {name: job for name, job in _with_chips(jobset).items() if not opted_out(_pod_template(job))}
+    if len(ours) > TEMPLATES:
+        raise ValueError(f"spec.replicatedJobs: {len(ours)} ask for TPU, at most {TEMPLATES} are read")
+    most = min(TEMPLATE_BYTES, TEMPLATES_BYTES // max(1, len(ours)))
+    requests = []
+    for name, job in ours.items():
+        with _reading(f"replicatedJob {name}"):
+            own_nodes = _own_nodes(_annotations(jobset), _annotations(job["template"]))
+            request = replace(_request(_pod_template(job), name), replicas=_replicas(job), own_nodes=own_nodes)
+            requests.append(_bounded(request, most))
+    return tuple(requests)
+
+
+def request_of_pod(pod: Json, replicated_job: str) -> SliceRequest:
+    """Give what a leader pod asks for where there is no JobSet to read it from; ValueError as `requests_of`."""
+    with _reading("Pod"):
+        request = replace(_request(pod, replicated_job), own_nodes=_own_nodes({}, _annotations(pod)))
+        return _bounded(request, TEMPLATE_BYTES)
+
+
+def leader_of(pod: Json) -> WaitingLeader:
+    """Give a leader pod's place, its selector and all its labels; ValueError as `requests_of`."""
+    with _reading("Pod"):
+        labels = _strings(pod["metadata"], "labels")
+        if not is_count(index := labels[JOB_INDEX]):
+            raise ValueError(f'label {JOB_INDEX}: "{index[:_LONGEST]}" is no number')
+        return WaitingLeader(
+            replicated_job=labels[REPLICATED_JOB],
+            job_index=int(index),
+            node_selector=_selector(_strings(pod["spec"], "nodeSelector")),
+            labels=tuple(sorted(labels.items())),
+        )
+
+
+def beyond_template(leader: WaitingLeader, request: SliceRequest) -> WaitingLeader:
+    """Leave of a leader's labels those that its template does not have."""
+    known = frozenset(request.labels)
+    told = replace(leader, labels=tuple(pair for pair in leader.labels if pair not in known)[:LABELS])
+    return told if bytes_of(told) <= TEMPLATE_BYTES else replace(told, labels=())
+
+
+def chips_of(pod: Json) -> int:
+    """Count the chips that a pod, or the pods of a template, ask for each; ValueError as `requests_of`."""
+    return extended(pod["spec"], CHIPS)
+
+
+def claims_of(pod: Json) -> tuple[str, ...]:
+    """Name the volume claims that a pod mounts; not those made for it alone, which nothing binds before it runs."""
+    claims = (volume.get("persistentVolumeClaim") for volume in pod["spec"].get("volumes") or ())
+    return tuple(sorted({claim["claimName"] for claim in claims if claim}))
+
+
+def opted_out(obj: Json) -> bool:
+    """Say whether a JobSet, a template or a pod asks, by label or annotation, that no nodes be made for it."""
+    metadata = obj.get("metadata") or {}
+    return any((metadata.get(section) or {}).get(OPTED_OUT) == "true" for section in ("labels", "annotations"))
+
+
+def is_count(text: str) -> bool:
+    """Say whether a text is a whole number that is not absurd."""
+    return text.isascii() and text.isdigit() and len(text) < 10
+
+
+@contextmanager
+def _reading(what: str) -> Iterator[None]:
+    """Say of what cannot be read where it is."""
+    try:
+        yield
+    except KeyError as missing:
+        raise ValueError(f"{what}: {missing.args[0]} is missing") from missing
+    except ValueError as wrong:
+        raise ValueError(f"{what}: {wrong}") from wrong
+    except (TypeError, AttributeError) as wrong:
+        raise ValueError(f"{what}: it is not of the shape that Kubernetes gives it: {wrong}") from wrong
+
+
+def _with_chips(jobset: Json) -> Mapping[str, Json]:
+    """Give the replicatedJobs whose pods ask for chips, by name; of one with a longer name no Job can be made."""
+    found = {}
+    with _reading("spec.replicatedJobs"):
+        for job in jobset["spec"].get("replicatedJobs") or ():
+            with _reading(f"replicatedJob {str(job['name'])[:_LONGEST]}"):
+                if chips_of(_pod_template(job)) and len(job["name"]) <= _LONGEST:
+                    found[job["name"]] = job
+    return found
+
+
+def _pod_template(replicated_job: Json) -> Json:
+    template: Json = replicated_job["template"]["spec"]["template"]
+    return template
+
+
+def _replicas(replicated_job: Json) -> int:
+    replicas = replicated_job.get("replicas", 1)
+    if not isinstance(replicas, int) or replicas < 0:
+        raise ValueError(f'replicas: "{replicas}" is no number of Jobs')
+    return replicas
+
+
+def _request(pod: Json, replicated_job: str) -> SliceRequest:
+    """Read a pod, or the template of some, as one Job whose nodes may be anybody's."""
+    spec, metadata = pod["spec"], pod.get("metadata") or {}
+    selector, annotations = _strings(spec, "nodeSelector"), _strings(metadata, "annotations")
+    return SliceRequest(
+        replicated_job=replicated_job,
+        replicas=1,
+        accelerator=selector.get(ACCELERATOR),
+        topology=selector.get(TOPOLOGY),
+        chips_per_pod=extended(spec, CHIPS),
+        node_selector=tuple(sorted(selector.items())),
+        affinity=_affinity(spec),
+        tolerations=tuple(_toleration(toleration) for toleration in spec.get("tolerations") or ()),
+        cpu_milli=cpu_milli(spec),
+        memory_bytes=memory_bytes(spec),
+        labels=tuple(sorted(_strings(metadata, "labels").items())[:LABELS]),
+        wishes=tuple((key, annotations[key]) for key in WISHES if key in annotations),
+    )
+
+
+def _bounded(request: SliceRequest, most: int) -> SliceRequest:
+    """Keep a request within so many bytes; what then could not be told whole is told so that it is refused."""
+    for told in (request, replace(request, labels=())):
+        if bytes_of(told) <= most:
+            return told
+    return SliceRequest(
+        replicated_job=request.replicated_job,
+        replicas=request.replicas,
+        accelerator=(request.accelerator or "")[: _LONGEST + 1],  # no label's value is longer: it stays impossible
+        topology=(request.topology or "")[: _LONGEST + 1],
+        chips_per_pod=request.chips_per_pod,
+        affinity=((_TOO_MUCH,),),
+    )
+
+
+def _selector(selector: Mapping[str, str]) -> Pairs:
+    """Keep what hosts of ours could have at most: who selects more is refused, whatever the rest says."""
+    pairs = sorted(selector.items())
+    sums = itertools.accumulate(len(key) + len(value) for key, value in pairs)
+    return tuple(pair for pair, so_far in zip(pairs, sums, strict=True) if so_far <= SELECTOR_CHARACTERS)
+
+
+def _affinity(pod_spec: Json) -> tuple[tuple[Requirement, ...], ...]:
+    node_affinity = (pod_spec.get("affinity") or {}).get("nodeAffinity") or {}
+    required = node_affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
+    if required is None:
+        return ()
+    terms = tuple(_term(term) for term in required.get("nodeSelectorTerms") or ())
+    return tuple(term or (_NO_NODE,) for term in terms) or ((_NO_NODE,),)
+
+
+def _term(term: Json) -> tuple[Requirement, ...]:
+    return tuple(
+        Requirement(
+            key=_text(each["key"]),
+            operator=_text(each["operator"]),
+            values=tuple(_text(value) for value in each.get("values") or ()),
+        )
+        for each in (*(term.get("matchExpressions") or ()), *(term.get("matchFields") or ()))
+    )
+
+
+def _toleration(toleration: Json) -> Toleration:
+    return Toleration(
+        key=_text(toleration.get("key") or ""),
+        operator=_text(toleration.get("operator") or "Equal"),
+        value=_text(toleration.get("value") or ""),
+        effect=_text(toleration.get("effect") or ""),
+    )
+
+
+def _own_nodes(jobset: Mapping[str, str], job: Mapping[str, str]) -> bool:
+    """Say whether JobSet places by node selector, from the annotations of a JobSet and of a Job's template.
+
+    A Job gets the JobSet's flag only with the JobSet's topology (pkg/controllers/jobset_controller.go,
+    labelAndAnnotateObject).
+    """
+    inherited = jobset if EXCLUSIVE in jobset else {}
+    return all(key in job or key in inherited for key in (EXCLUSIVE, BY_NODE_SELECTOR))
+
+
+def _annotations(obj: Json) -> Mapping[str, str]:
+    return _strings(obj.get("metadata") or {}, "annotations")
+
+
+def _strings(section: Json, key: str) -> Mapping[str, str]:
+    return {_text(name): _text(value) for name, value in (section.get(key) or {}).items()}
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r:.80} should be text: put it in quotes")
+    return value

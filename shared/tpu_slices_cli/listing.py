@@ -1,0 +1,174 @@
+"""`slices list`: the slices there are."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from time import sleep
+from typing import Any
+
+import click
+import yaml
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from tpu_slices.domain.model.records import Phase, SliceRecord
+from tpu_slices.domain.model.slices import ClusterId
+from tpu_slices.ports.store import SliceStore
+from tpu_slices.wire.documents import encode
+from tpu_slices_cli.screen import console
+from tpu_slices_cli.session import Session
+from tpu_slices_cli.words import shape, span
+
+COLOURS = {
+    Phase.READY: "green",
+    Phase.PROVISIONING: "cyan",
+    Phase.WAITING: "yellow",
+    Phase.REFUSED: "red",
+    Phase.BLOCKED: "bold red",
+    Phase.GONE: "dim",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filter:
+    clusters: tuple[ClusterId, ...]
+    namespace: str | None = None
+    jobset: str | None = None
+    phases: frozenset[Phase] = frozenset()
+    gone: bool = False
+    """Whether slices that are gone are shown too."""
+
+    def read(self, store: SliceStore) -> list[SliceRecord]:
+        """Give the records that match, by cluster, namespace, JobSet and Job."""
+        lists = store.every_slice if self.gone or Phase.GONE in self.phases else store.kept_slices
+        records = (stored.value for cluster in self.clusters for stored in lists(cluster))
+        return sorted((record for record in records if self._matches(record)), key=_order)
+
+    def _matches(self, record: SliceRecord) -> bool:
+        job = record.job
+        return (
+            self.namespace in {None, job.namespace}
+            and self.jobset in {None, job.jobset}
+            and (not self.phases or record.phase in self.phases)
+        )
+
+
+@click.command(name="list", short_help="The slices there are.")
+@click.option("--cluster", metavar="ID", help="One cluster's only.")
+@click.option("--namespace", "-n", help="One namespace's only.")
+@click.option("--jobset", metavar="NAME", help="One JobSet's only.")
+@click.option(
+    "--phase", "phases", multiple=True, type=click.Choice([*Phase], case_sensitive=False), help="May be given again."
+)
+@click.option("--all", "gone", is_flag=True, help="Also those that are gone.")
+@click.option(
+    "--output", "-o", type=click.Choice(["table", "wide", "json", "yaml"]), default="table", show_default=True
+)
+@click.option("--watch", "-w", is_flag=True, help="Go on showing them, until Ctrl-C.")
+@click.option(
+    "--interval", type=click.FloatRange(min=0.5), default=5.0, show_default=True, help="Seconds between two looks."
+)
+@click.pass_obj
+def list_command(  # noqa: PLR0913 - one for each option
+    session: Session,
+    *,
+    cluster: str | None,
+    namespace: str | None,
+    jobset: str | None,
+    phases: Sequence[Phase],
+    gone: bool,
+    output: str,
+    watch: bool,
+    interval: float,
+) -> None:
+    """List slices: what each is for, where it stands, and why.
+
+    \b
+    slices list --namespace research --phase waiting --phase refused
+    slices list --jobset llama --watch
+    """  # noqa: D301 - click's mark for lines to leave as they are
+    store = session.ports.store
+    wanted = Filter(
+        clusters=(ClusterId(cluster),) if cluster else store.clusters(),
+        namespace=namespace,
+        jobset=jobset,
+        phases=frozenset(Phase(phase) for phase in phases),
+        gone=gone,
+    )
+    if watch:
+        _watch(wanted, session, interval, wide=output == "wide")
+    elif output in {"json", "yaml"}:
+        click.echo(_machine(wanted.read(store), output))
+    else:
+        console().print(_table(wanted.read(store), session.ports.clock.now(), wide=output == "wide"))
+
+
+def documents(records: Iterable[SliceRecord]) -> list[dict[str, Any]]:
+    """Give records as the Firestore console shows them, times in ISO 8601."""
+    return [json.loads(json.dumps(encode(record), default=_plain)) for record in records]
+
+
+def _machine(records: Iterable[SliceRecord], output: str) -> str:
+    listed = {"slices": documents(records)}
+    return json.dumps(listed, indent=2) if output == "json" else yaml.safe_dump(listed, sort_keys=False).rstrip()
+
+
+def _plain(value: object) -> str:
+    return value.isoformat() if isinstance(value, datetime) else str(value)
+
+
+def _watch(wanted: Filter, session: Session, interval: float, *, wide: bool) -> None:
+    """Redraw on a terminal; elsewhere print what changed, line by line."""
+    screen, store, clock = console(), session.ports.store, session.ports.clock
+    if screen.is_terminal:
+        with Live(console=screen, auto_refresh=False) as live:
+            while True:
+                live.update(_table(wanted.read(store), clock.now(), wide=wide), refresh=True)
+                sleep(interval)
+    known: dict[str, SliceRecord] = {}
+    while True:
+        for record in wanted.read(store):
+            before = known.get(record.id)
+            if before is None or (before.phase, before.reason) != (record.phase, record.reason):
+                click.echo(f"{clock.now():%H:%M:%S} {_job(record)} {record.phase} {record.reason}: {record.sentence}")
+            known[record.id] = record
+        sleep(interval)
+
+
+def _table(records: Sequence[SliceRecord], now: datetime, *, wide: bool) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    extra = ("POOL", "WHAT") if wide else ()
+    for title in ("CLUSTER", "JOB", "SLICE", "PHASE", "HOSTS", "REASON", "FOR", *extra, "WHY"):
+        table.add_column(title, overflow="fold", no_wrap=title in {"PHASE", "HOSTS", "FOR"})
+    for record in records:
+        hosts = record.spec.hosts if record.spec else "?"
+        more = (_pool(record), shape(record)) if wide else ()
+        table.add_row(
+            record.job.cluster,
+            _job(record),
+            record.id,
+            Text(record.phase, style=COLOURS.get(record.phase, "")),
+            f"{record.hosts_usable}/{hosts}",
+            record.reason,
+            span(now - record.since),
+            *more,
+            record.sentence,
+        )
+    return table
+
+
+def _pool(record: SliceRecord) -> str:
+    return str(encode(record)["pool"] or "")
+
+
+def _job(record: SliceRecord) -> str:
+    return f"{record.job.namespace}/{record.job.job_name}"
+
+
+def _order(record: SliceRecord) -> tuple[str, str, str, str, int]:
+    job = record.job
+    return job.cluster, job.namespace, job.jobset, job.replicated_job, job.index

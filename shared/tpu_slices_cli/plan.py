@@ -1,0 +1,126 @@
+"""`slices plan`: what each Job would get, and why not."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import click
+import yaml
+from rich.table import Table
+from rich.text import Text
+
+from tpu_slices.domain.model.clusters import ClusterSettings
+from tpu_slices.domain.model.records import Verdict
+from tpu_slices.domain.model.slices import ClusterId, SliceSpec
+from tpu_slices_cli.manifests import NotAManifest, read
+from tpu_slices_cli.planning import Plan, Planned, plan
+from tpu_slices_cli.screen import console
+from tpu_slices_cli.session import Session
+from tpu_slices_cli.settings_file import read_settings
+
+REFUSED = 3
+
+
+@click.command(name="plan", short_help="What each Job of a manifest would get, and why not.")
+@click.option(
+    "--filename", "-f", "files", multiple=True, required=True, metavar="FILE", help="Manifests; - is standard input."
+)
+@click.option(
+    "--cluster",
+    required=True,
+    metavar="FILE|ID",
+    shell_complete=lambda *_: [click.shell_completion.CompletionItem("infra/clusters/", type="file")],
+    help="Settings of the cluster: a file, or the id of one that is configured.",
+)
+@click.option("--namespace", "-n", default="default", show_default=True, help="Of manifests that name none.")
+@click.option("--output", "-o", type=click.Choice(["table", "json", "yaml"]), default="table", show_default=True)
+@click.pass_obj
+def plan_command(session: Session, files: tuple[str, ...], cluster: str, namespace: str, output: str) -> None:
+    """Show what each Job of JobSets, or each leader Pod, would get: by the very code that buys, and without buying.
+
+    \b
+    slices plan -f train.yaml --cluster infra/clusters/my-project/my-cluster.yaml
+    kubectl get jobsets -A -o yaml | slices plan -f - --cluster my-cluster -o json
+
+    The ids of slices and the names of node pools follow from the JobSet's UID. Of a JobSet that is not created yet they
+    stand for others.
+
+    Exit code: 0 all can be had, 3 some are refused, 2 a file is not what it claims to be.
+    """  # noqa: D301 - click's mark for lines to leave as they are
+    manifests = read(files)
+    if not any(manifest.kind in {"JobSet", "Pod"} for manifest in manifests):
+        raise NotAManifest(f"{', '.join(files)}: no JobSet and no Pod in it")
+    planned = plan(manifests, _settings(session, cluster), namespace)
+    match output:
+        case "json":
+            click.echo(json.dumps(_as_json(planned), indent=2))
+        case "yaml":
+            click.echo(yaml.safe_dump(_as_json(planned), sort_keys=False), nl=False)
+        case _:
+            _show(planned)
+    sys.exit(REFUSED if planned.refused else 0)
+
+
+def _settings(session: Session, cluster: str) -> ClusterSettings:
+    if cluster.endswith((".yaml", ".yml")) or Path(cluster).exists():
+        return read_settings(Path(cluster)).settings
+    settings = session.ports.store.settings(ClusterId(cluster))
+    if settings is None:
+        raise NotAManifest(f"--cluster {cluster}: neither a file nor a cluster that is configured")
+    return settings
+
+
+def _as_json(planned: Plan) -> dict[str, object]:
+    return {"slices": [each.as_json() for each in planned.slices]}
+
+
+def _show(planned: Plan) -> None:
+    for skipped in planned.skipped:
+        click.echo(f"skipped {skipped}", err=True)
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for title in ("JOB", "SLICE", "HOSTS", "CHIPS", "CAPACITY", "ZONE", "NODE POOL"):
+        table.add_column(title, justify="right" if title == "CHIPS" else "left", overflow="fold")
+    for each in planned.slices:
+        table.add_row(*_row(each))
+    screen = console()
+    screen.print(table)
+    for each in planned.slices:
+        if isinstance(each.outcome, Verdict):
+            screen.print(Text(f"{_job(each)}: {each.outcome.sentence}", style="red"))
+    screen.print(_summary(planned))
+
+
+def _row(planned: Planned) -> tuple[str | Text, ...]:
+    if isinstance(planned.outcome, Verdict):
+        return _job(planned), Text(f"refused: {planned.outcome.reason}", style="red"), "", "", "", "", ""
+    spec = planned.outcome
+    return (
+        _job(planned),
+        f"{spec.accelerator} {spec.topology}",
+        f"{spec.hosts} x {spec.machine_type}",
+        str(spec.chips),
+        spec.capacity.reservation or spec.capacity.kind.lower().replace("_", " "),
+        spec.zone,
+        planned.order.name,
+    )
+
+
+def _job(planned: Planned) -> str:
+    return f"{planned.job.namespace}/{planned.job.job_name}"
+
+
+def _summary(planned: Plan) -> str:
+    specs = [each.outcome for each in planned.slices if isinstance(each.outcome, SliceSpec)]
+    hosts, chips = sum(spec.hosts for spec in specs), sum(spec.chips for spec in specs)
+    refused = len(planned.slices) - len(specs)
+    text = f"{_many(len(specs), 'slice')}, {_many(hosts, 'host')}, {_many(chips, 'chip')}"
+    text += f"; {refused} refused" if refused else ""
+    if not all(each.created for each in planned.slices):
+        text += ". Not created yet: names of node pools will end differently"
+    return f"{text}."
+
+
+def _many(count: int, thing: str) -> str:
+    return f"{count} {thing}" if count == 1 else f"{count} {thing}s"

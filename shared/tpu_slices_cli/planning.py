@@ -1,0 +1,170 @@
+"""What each Job of some manifests would get: through the code that the functions run, and without acting. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+from uuid import NAMESPACE_URL, uuid5
+
+from tpu_slices.adapters.gke_requests import as_rest, create_request
+from tpu_slices.domain.model.clusters import ClusterSettings
+from tpu_slices.domain.model.facts import SliceRequest, WaitingLeader
+from tpu_slices.domain.model.records import Verdict
+from tpu_slices.domain.model.slices import JobRef, JobSetUid, SliceSpec, slice_id
+from tpu_slices.domain.planning.specs import Asked, chips_asked_for, spec_for
+from tpu_slices.ports.backend import PoolOrder
+from tpu_slices.wire import workloads
+from tpu_slices.wire.jobsets import is_leader, is_served
+from tpu_slices_cli.manifests import Manifest
+
+MOST_JOBS = 10_000
+"""Of one JobSet: more slices than any cluster has nodes for."""
+JOBSET_VERSION = "jobset.x-k8s.io/v1alpha2"
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """One Job, and the slice that it would get or the verdict that it would not."""
+
+    job: JobRef
+    outcome: SliceSpec | Verdict
+    order: PoolOrder
+    created: bool
+    """The JobSet is there already, so that its UID, and the names that follow from it, are the real ones."""
+
+    def as_json(self) -> dict[str, Any]:
+        spec = self.outcome if isinstance(self.outcome, SliceSpec) else None
+        verdict = None if isinstance(self.outcome, SliceSpec) else self.outcome
+        return {
+            "slice_id": self.order.slice_id,
+            "jobset": self.job.jobset,
+            "namespace": self.job.namespace,
+            "replicated_job": self.job.replicated_job,
+            "job_index": self.job.index,
+            "hosts": spec and spec.hosts,
+            "chips": spec and spec.chips,
+            "node_pool": spec and as_rest(create_request(self.order)),
+            "refused": verdict and {"reason": verdict.reason.value, "message": verdict.sentence},
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    slices: tuple[Planned, ...]
+    skipped: tuple[str, ...]
+    """Documents that ask us for nothing, and why."""
+
+    @property
+    def refused(self) -> bool:
+        return any(isinstance(planned.outcome, Verdict) for planned in self.slices)
+
+
+def plan(manifests: Iterable[Manifest], settings: ClusterSettings, namespace: str) -> Plan:
+    """Plan JobSets and leader pods, whose namespace is `namespace` where they name none; NotAManifest."""
+    slices: list[Planned] = []
+    skipped: list[str] = []
+    for manifest in manifests:
+        try:
+            why = _why_skipped(manifest)
+            if why is None:
+                of = _of_pod if manifest.kind == "Pod" else _of_jobset
+                slices += of(manifest, settings, namespace)
+            else:
+                skipped.append(f"{manifest.where}: {why}")
+        except ValueError as wrong:
+            raise manifest.is_not(str(wrong)) from wrong
+        except (TypeError, AttributeError, KeyError) as wrong:
+            raise manifest.is_not(f"it is not of the shape that Kubernetes gives it: {wrong}") from wrong
+    return Plan(tuple(slices), tuple(skipped))
+
+
+def _why_skipped(manifest: Manifest) -> str | None:
+    body = manifest.body
+    match manifest.kind:
+        case "JobSet":
+            if body["apiVersion"] != JOBSET_VERSION:
+                raise ValueError(f"apiVersion: {body['apiVersion']} is not understood, only {JOBSET_VERSION}")
+            if not isinstance(body.get("spec"), Mapping) or not body["spec"].get("replicatedJobs"):
+                raise ValueError("spec.replicatedJobs is missing")
+            if not is_served(body):
+                return f"JobSet {manifest.metadata.get('name')} opted out, or another controller runs it"
+            return None if workloads.asks_for_tpu(body) else f"JobSet {manifest.metadata.get('name')} asks for no TPU"
+        case "Pod":
+            return None if is_leader(body) else f"Pod {manifest.metadata.get('name')} leads no Job of a JobSet"
+        case other:
+            return f"{other} is neither JobSet nor Pod"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Owner:
+    """Whose slices are planned."""
+
+    settings: ClusterSettings
+    namespace: str
+    jobset: str
+    uid: str | None
+    """None: the JobSet is not created yet."""
+    chips: int
+    """Of all slices that the JobSet asks for."""
+
+    def asks(self, request: SliceRequest, leader: WaitingLeader) -> Planned:
+        settings = self.settings
+        job = JobRef(
+            cluster=settings.cluster,
+            namespace=self.namespace,
+            jobset=self.jobset,
+            uid=JobSetUid(self.uid or str(uuid5(NAMESPACE_URL, f"{self.namespace}/{self.jobset}"))),
+            replicated_job=leader.replicated_job,
+            index=leader.job_index,
+        )
+        outcome = spec_for(Asked(job=job, request=request, leader=leader, jobset_chips=self.chips), settings)
+        order = PoolOrder(
+            cluster_path=settings.path,
+            cluster_gke_id=settings.gke_id,
+            slice_id=slice_id(job),
+            attempt=1,
+            job=job,
+            spec=outcome if isinstance(outcome, SliceSpec) else None,
+            settings=settings.pools,
+        )
+        return Planned(job, outcome, order, created=self.uid is not None)
+
+
+def _of_jobset(manifest: Manifest, settings: ClusterSettings, namespace: str) -> Iterator[Planned]:
+    requests = workloads.requests_of(manifest.body)
+    metadata = manifest.metadata
+    owner = _Owner(
+        settings=settings,
+        namespace=metadata.get("namespace") or namespace,
+        jobset=_text(metadata, "name"),
+        uid=metadata.get("uid"),
+        chips=chips_asked_for(requests),
+    )
+    jobs = sum(request.replicas for request in requests)
+    if jobs > MOST_JOBS:
+        raise ValueError(f"replicas: {jobs} Jobs are more than the {MOST_JOBS} that are planned")
+    for request in requests:
+        for index in range(request.replicas):
+            yield owner.asks(request, WaitingLeader(replicated_job=request.replicated_job, job_index=index))
+
+
+def _of_pod(manifest: Manifest, settings: ClusterSettings, namespace: str) -> Iterator[Planned]:
+    leader = workloads.leader_of(manifest.body)
+    request = workloads.request_of_pod(manifest.body, leader.replicated_job)
+    labels = manifest.metadata["labels"]
+    owner = _Owner(
+        settings=settings,
+        namespace=manifest.metadata.get("namespace") or namespace,
+        jobset=labels[workloads.JOBSET_NAME],
+        uid=labels.get(workloads.JOBSET_UID),
+        chips=chips_asked_for([request]),
+    )
+    yield owner.asks(request, leader)
+
+
+def _text(metadata: Mapping[str, Any], field: str) -> str:
+    value = metadata.get(field)
+    if not isinstance(value, str) or not value:
+        raise ValueError(f"metadata.{field} is missing")
+    return value
