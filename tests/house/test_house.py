@@ -69,7 +69,7 @@ def test_every_package_says_what_lives_there() -> None:
 def test_the_top_level_is_what_was_agreed() -> None:
     agreed = {
         "pyproject.toml", "functions", "relay", "shared", "infra", "tests", "cloudbuild.yaml", "README.md",
-        "examples", "Makefile", "LICENSE", "CHANGELOG.md",
+        "docs", "examples", "Makefile", "LICENSE", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md",
     }  # fmt: skip
     found = {path.name for path in ROOT.iterdir() if not path.name.startswith(".")}
     assert found - agreed - {"build"} == set()
