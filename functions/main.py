@@ -11,37 +11,37 @@ from cloudevents.http import CloudEvent
 from tpu_slices.adapters import logs
 from tpu_slices.app import handlers, wiring
 from tpu_slices.app.settings import Settings
-from tpu_slices.ports.deps import Desk, Ports
+from tpu_slices.ports.deps import IntakeDeps, ReconcileDeps
 
 logs.configure(os.environ.get("GOOGLE_CLOUD_PROJECT", ""))
 
 
 @cache
-def _desk() -> Desk:
-    return wiring.build_desk(Settings.from_env(os.environ))
+def _intake_deps() -> IntakeDeps:
+    return wiring.build_intake_deps(Settings.from_env(os.environ))
 
 
 @cache
-def _ports() -> Ports:
-    return wiring.build_ports(Settings.from_env(os.environ))
+def _reconcile_deps() -> ReconcileDeps:
+    return wiring.build_reconcile_deps(Settings.from_env(os.environ))
 
 
 @functions_framework.cloud_event
 def receive(event: CloudEvent) -> None:
     """Take in a fact that a relay published."""
-    handlers.receive_door(_open(event), _desk())
+    handlers.handle_receive(_open(event), _intake_deps())
 
 
 @functions_framework.cloud_event
 def reconcile(event: CloudEvent) -> None:
     """Bring slices nearer to what is wanted."""
-    handlers.reconcile_door(_open(event), _ports())
+    handlers.handle_reconcile(_open(event), _reconcile_deps())
 
 
 @functions_framework.cloud_event
 def sweep(event: CloudEvent) -> None:
     """Find what is due and what was left behind."""
-    handlers.sweep_door(_open(event), _ports())
+    handlers.handle_sweep(_open(event), _reconcile_deps())
 
 
 def _open(event: CloudEvent) -> handlers.Event:

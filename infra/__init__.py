@@ -1,1 +1,1 @@
-"""What the system runs on: Terraform, manifests, settings per cluster, and the local stack."""
+"""Infrastructure: Terraform, Kubernetes manifests, per-cluster settings, and the local stack."""

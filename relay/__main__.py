@@ -20,12 +20,12 @@ from kubernetes.config import ConfigException
 
 from relay import cluster
 from relay.connection import connect
-from relay.fact_queue import Ledger
+from relay.fact_queue import FactQueue
 from relay.health import Health, Limits
 from relay.inbox import Inbox
-from relay.legacy_provisioner import Neighbour
+from relay.legacy_provisioner import LegacyProvisionerCheck
 from relay.message_log import noted
-from relay.node_labeler import Marks
+from relay.node_labeler import NodeLabeler
 from relay.outbox import Outbox
 from relay.probes import Probes
 from relay.refusals import rising_pause
@@ -38,6 +38,7 @@ from tpu_slices.adapters import logs
 from tpu_slices.adapters.clock import SystemClock
 from tpu_slices.adapters.pubsub import connect_publisher, publish
 from tpu_slices.adapters.subscription import Subscription
+from tpu_slices.ports.log_events import LogEvent
 
 _log = structlog.get_logger()
 
@@ -57,11 +58,11 @@ class Relay:
         send = partial(publish, connect_publisher(once), settings.topic, patience=once)
         self._outbox = Outbox(noted(send), chance, now, self._health)
         complete = Claims(calls, now).complete
-        self._service = Service(Ledger(settings.cluster), now, complete, self._outbox.post, self._health)
+        self._service = Service(FactQueue(settings.cluster), now, complete, self._outbox.post, self._health)
         patience = Patience(settings.watch_silence, time.monotonic)
         self._watches = [Watch(source, self._service, patience, chance) for source in cluster.sources(api)]
-        self._marks = Marks(self._service.unmarked, calls, now)
-        self._neighbour = Neighbour(calls, SystemClock().now)
+        self._labeler = NodeLabeler(self._service.unlabeled, calls, now)
+        self._legacy_check = LegacyProvisionerCheck(calls, SystemClock().now)
         inbox = Inbox(settings.cluster, calls, self._service, self._outbox.post)
         self._subscription = Subscription(settings.subscription, MESSAGES_AT_ONCE, inbox.handle, chance)
         self._probes = _probes(settings, self._health)
@@ -72,7 +73,7 @@ class Relay:
         """Run until a signal or until a part breaks; the exit code."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: self._over.set())
-        beside = [self._outbox.run, self._announce, self._marks.run, self._neighbour.run]
+        beside = [self._outbox.run, self._announce, self._labeler.run, self._legacy_check.run]
         if self._probes is not None:
             beside.append(self._probes.run)
         for part in (*beside, *(watch.run for watch in self._watches)):
@@ -97,19 +98,19 @@ class Relay:
             try:
                 self._subscription.run()
             except Exception:  # noqa: BLE001 - the client's threads hand on whatever broke in them
-                _log.exception("subscription-broke")
+                _log.exception(LogEvent.SUBSCRIPTION_INTERRUPTED)
             failures += 1
             self._over.wait(rising_pause(1.0, failures))
 
     def _end(self, serving: threading.Thread) -> None:
         """Close what comes in, then say what was gathered."""
         self._subscription.stop()
-        for stop in (self._marks.stop, self._neighbour.stop, *(watch.stop for watch in self._watches)):
+        for stop in (self._labeler.stop, self._legacy_check.stop, *(watch.stop for watch in self._watches)):
             stop()
         self._service.stop()
         serving.join(LAST_WORDS_SECONDS)
         if not self._outbox.close(LAST_WORDS_SECONDS):
-            _log.warning("not-everything-was-said")
+            _log.warning(LogEvent.OUTBOX_ABANDONED)
         if self._probes is not None:
             self._probes.stop()
 
@@ -122,7 +123,7 @@ class Relay:
         try:
             part()
         except Exception:  # noqa: BLE001 - whatever it is: a relay with a dead part is worse than one that restarts
-            _log.exception("part-broke")
+            _log.exception(LogEvent.THREAD_FAILED)
             self._broken = True
             self._over.set()
 
@@ -137,9 +138,9 @@ def _probes(settings: Settings, health: Health) -> Probes | None:
     try:
         probes = Probes((settings.probe_host, settings.probe_port), {"/readyz": health.unready, "/livez": health.hung})
     except OSError as taken:
-        _log.error("probes-not-served", port=settings.probe_port, why=str(taken))
+        _log.error(LogEvent.PROBES_FAILED, port=settings.probe_port, error=str(taken))
         return None
-    _log.info("probes-served", port=probes.port)
+    _log.info(LogEvent.PROBES_STARTED, port=probes.port)
     return probes
 
 

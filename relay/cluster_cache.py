@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import TypeVar
 
-from relay.objects import Host, JobSet, JobSetName, Kind, Known, Leader, Place, PoolKey, Seen, Unread
-from tpu_slices.domain.model.facts import JobSetState, Occupant, WaitingLeader
-from tpu_slices.domain.model.observations import InheritedPool
-from tpu_slices.domain.model.slices import ClusterId, JobSetUid, slice_id
+from relay.objects import Host, JobSet, JobSetName, Kind, Known, Leader, Place, PoolKey, Seen, Unparseable
+from tpu_slices.domain.model.facts import Occupant, WaitingLeader, WorkloadState
+from tpu_slices.domain.model.observations import LegacyPool
+from tpu_slices.domain.model.slices import ClusterId, WorkloadUid, slice_id
 from tpu_slices.domain.reconciling.adoption import job_named
 from tpu_slices.wire.workloads import beyond_template
 
@@ -37,16 +37,16 @@ class Awaited(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Berth:
+class PodBinding:
     """A leader on the hosts of a pool."""
 
     pool: PoolKey
     occupant: Occupant
-    owner: JobSetUid | None
+    owner: WorkloadUid | None
     """The JobSet that the pool was made for."""
 
 
-class Picture:
+class ClusterCache:
     """Objects by identity, and the ways that lead from one to the others."""
 
     def __init__(self, cluster: ClusterId) -> None:
@@ -54,12 +54,12 @@ class Picture:
         self._jobsets: dict[str, JobSet] = {}
         self._leaders: dict[str, Leader] = {}
         self._hosts: dict[str, Host] = {}
-        self._uids: dict[JobSetName, JobSetUid] = {}
+        self._uids: dict[JobSetName, WorkloadUid] = {}
         self._pods: defaultdict[JobSetName, set[str]] = defaultdict(set)
-        self._nodes: defaultdict[PoolKey | InheritedPool, set[str]] = defaultdict(set)
-        self._aboard: defaultdict[str, set[str]] = defaultdict(set)
-        self._unmarked: set[str] = set()
-        self._unread: set[JobSetUid] = set()
+        self._nodes: defaultdict[PoolKey | LegacyPool, set[str]] = defaultdict(set)
+        self._pods_on_node: defaultdict[str, set[str]] = defaultdict(set)
+        self._unlabeled: set[str] = set()
+        self._unparseable: set[WorkloadUid] = set()
 
     def put(self, seen: Seen) -> Known | None:
         """Take in an object as it is now; give what it was before."""
@@ -70,51 +70,51 @@ class Picture:
                     seen = replace(seen, requests=before.requests)  # its pools keep their names
                 self._jobsets[seen.identity] = seen
                 self._uids[seen.name] = seen.ref.uid
-                self._unread.discard(seen.ref.uid)
+                self._unparseable.discard(seen.ref.uid)
             case Leader():
                 before = self.drop(Kind.LEADERS, seen.identity)
                 self._leaders[seen.identity] = seen
                 self._pods[seen.jobset].add(seen.identity)
                 if seen.node is not None:
-                    self._aboard[seen.node].add(seen.identity)
+                    self._pods_on_node[seen.node].add(seen.identity)
             case Host():
                 before = self.drop(Kind.HOSTS, seen.identity)
                 self._hosts[seen.identity] = seen
                 self._nodes[seen.pool].add(seen.identity)
-                if seen.unmarked is not None:
-                    self._unmarked.add(seen.identity)
-            case Unread():
+                if seen.unlabeled is not None:
+                    self._unlabeled.add(seen.identity)
+            case Unparseable():
                 before = self._keep(seen)
         return before
 
-    def _keep(self, unread: Unread) -> Known | None:
+    def _keep(self, unparseable: Unparseable) -> Known | None:
         """Let an object be what it was when it could be read, but ask for nothing."""
-        match self._known(unread):
+        match self._known(unparseable):
             case JobSet() as jobset:
-                self._jobsets[unread.identity] = replace(jobset, fault=unread.fault)
+                self._jobsets[unparseable.identity] = replace(jobset, fault=unparseable.fault)
                 return jobset
             case Leader() as leader:
                 return self.put(replace(leader, waiting=False))
-            case None if unread.kind is Kind.JOBSETS:
-                self._unread.add(JobSetUid(unread.identity))
+            case None if unparseable.kind is Kind.JOBSETS:
+                self._unparseable.add(WorkloadUid(unparseable.identity))
                 return None
             case host:
                 return host
 
-    def _known(self, unread: Unread) -> Known | None:
-        match unread.kind:
+    def _known(self, unparseable: Unparseable) -> Known | None:
+        match unparseable.kind:
             case Kind.JOBSETS:
-                return self._jobsets.get(unread.identity)
+                return self._jobsets.get(unparseable.identity)
             case Kind.LEADERS:
-                return self._leaders.get(unread.identity)
+                return self._leaders.get(unparseable.identity)
             case Kind.HOSTS:
-                return self._hosts.get(unread.identity)
+                return self._hosts.get(unparseable.identity)
 
     def drop(self, kind: Kind, identity: str) -> Known | None:
         """Forget an object; give what it was."""
         match kind:
             case Kind.JOBSETS:
-                self._unread.discard(JobSetUid(identity))
+                self._unparseable.discard(WorkloadUid(identity))
                 jobset = self._jobsets.pop(identity, None)
                 if jobset is not None and self._uids.get(jobset.name) == identity:
                     del self._uids[jobset.name]
@@ -123,25 +123,25 @@ class Picture:
                 leader = self._leaders.pop(identity, None)
                 if leader is not None:
                     _discard(self._pods, leader.jobset, identity)
-                    _discard(self._aboard, leader.node or "", identity)
+                    _discard(self._pods_on_node, leader.node or "", identity)
                 return leader
             case Kind.HOSTS:
                 host = self._hosts.pop(identity, None)
                 if host is not None:
                     _discard(self._nodes, host.pool, identity)
-                    self._unmarked.discard(identity)
+                    self._unlabeled.discard(identity)
                 return host
 
     def identities(self, kind: Kind) -> frozenset[str]:
         match kind:
             case Kind.JOBSETS:
-                return frozenset(self._jobsets) | self._unread
+                return frozenset(self._jobsets) | self._unparseable
             case Kind.LEADERS:
                 return frozenset(self._leaders)
             case Kind.HOSTS:
                 return frozenset(self._hosts)
 
-    def jobset(self, uid: JobSetUid) -> JobSet | None:
+    def jobset(self, uid: WorkloadUid) -> JobSet | None:
         return self._jobsets.get(uid)
 
     def jobset_of(self, leader: Leader) -> JobSet | None:
@@ -159,7 +159,7 @@ class Picture:
         found = self.jobset_of(leader)
         return found is not None and found.ref.uid == jobset.ref.uid
 
-    def waiting(self, uid: JobSetUid) -> Mapping[Place, Leader]:
+    def waiting(self, uid: WorkloadUid) -> Mapping[Place, Leader]:
         """Give a leader of each Job that asks us for a slice, where their JobSet is active and served by us."""
         jobset = self._jobsets.get(uid)
         waiting = self._waiting(jobset) if jobset else ()
@@ -174,43 +174,43 @@ class Picture:
         return Awaited.ALL if len({each.place for each in self._waiting(jobset)}) >= jobset.slices else Awaited.SOME
 
     def _waiting(self, jobset: JobSet) -> Iterator[Leader]:
-        asks = jobset.served and jobset.fault is None and jobset.state is JobSetState.ACTIVE
+        asks = jobset.served and jobset.fault is None and jobset.state is WorkloadState.ACTIVE
         asked = {request.replicated_job for request in jobset.requests} if asks else set()
         return (each for each in self.leaders_of(jobset) if each.waiting and each.place.replicated_job in asked)
 
-    def wants(self, uid: JobSetUid) -> Iterator[WaitingLeader]:
+    def wants(self, uid: WorkloadUid) -> Iterator[WaitingLeader]:
         """Tell of the leaders that wait, in the order of their Jobs."""
         waiting = self.waiting(uid)
         requests = {request.replicated_job: request for request in self._jobsets[uid].requests} if waiting else {}
         for place in sorted(waiting):
             yield beyond_template(waiting[place].asks, requests[place.replicated_job])
 
-    def claims(self, uid: JobSetUid) -> Mapping[str, tuple[str, ...]]:
+    def claims(self, uid: WorkloadUid) -> Mapping[str, tuple[str, ...]]:
         """Name the volume claims that the waiting leaders of a JobSet mount, by replicatedJob."""
         mounted: defaultdict[str, set[str]] = defaultdict(set)
         for place, leader in self.waiting(uid).items():
             mounted[place.replicated_job].update(leader.claims)
         return {replicated_job: tuple(sorted(names)) for replicated_job, names in mounted.items()}
 
-    def unmarked(self) -> tuple[Host, ...]:
+    def unlabeled(self) -> tuple[Host, ...]:
         """Give the hosts that must be marked for JobSet's placement, and are not."""
-        return tuple(self._hosts[node] for node in sorted(self._unmarked))
+        return tuple(self._hosts[node] for node in sorted(self._unlabeled))
 
-    def live_uids(self) -> tuple[JobSetUid, ...]:
+    def live_uids(self) -> tuple[WorkloadUid, ...]:
         """Name the TPU JobSets that have not ended, whoever serves them; and what cannot be read and may be one."""
         known = {jobset.ref.uid for jobset in self._jobsets.values() if not jobset.state.ended}
-        return tuple(sorted(known | self._unread))
+        return tuple(sorted(known | self._unparseable))
 
-    def has_hosts(self, uid: JobSetUid) -> bool:
+    def has_hosts(self, uid: WorkloadUid) -> bool:
         return any(host.jobset_uid == uid for host in self._hosts.values())
 
-    def count(self, pool: PoolKey | InheritedPool) -> Count:
+    def count(self, pool: PoolKey | LegacyPool) -> Count:
         hosts = [self._hosts[node] for node in self._nodes.get(pool, ())]
         usable = sum(host.usable for host in hosts)
         expected = max((host.expected or 0 for host in hosts), default=0) or len(hosts)
         return Count(usable, len(hosts), 0 < expected <= usable)
 
-    def key_of(self, pool: PoolKey | InheritedPool) -> PoolKey | None:
+    def key_of(self, pool: PoolKey | LegacyPool) -> PoolKey | None:
         """Name a pool by its slice; one that TPU Provisioner made by that of its Job, if there is such a JobSet."""
         if isinstance(pool, PoolKey):
             return pool
@@ -220,11 +220,11 @@ class Picture:
         job = job_named(pool.job, self._cluster, jobset.ref, jobset.requests)
         return PoolKey(slice_id(job), 0) if job else None
 
-    def aboard(self, node: str) -> frozenset[str]:
+    def pods_on_node(self, node: str) -> frozenset[str]:
         """Name the leader pods that are bound to a node."""
-        return frozenset(self._aboard.get(node, ()))
+        return frozenset(self._pods_on_node.get(node, ()))
 
-    def berth(self, pod_uid: str) -> Berth | None:
+    def binding(self, pod_uid: str) -> PodBinding | None:
         """Say on which pool of ours a leader is, and for whom; None where it is on none, or its JobSet is gone."""
         leader = self._leaders.get(pod_uid)
         host = self._hosts.get(leader.node or "") if leader else None
@@ -239,7 +239,7 @@ class Picture:
             job=leader.job,
             pod_uid=pod_uid,
         )
-        return Berth(pool, occupant, host.jobset_uid if host else None)
+        return PodBinding(pool, occupant, host.jobset_uid if host else None)
 
 
 def _discard(index: dict[K, set[str]], key: K, member: str) -> None:

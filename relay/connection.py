@@ -16,6 +16,7 @@ from urllib3 import Retry
 from urllib3.exceptions import MaxRetryError, SSLError
 
 from relay.refusals import UNAUTHORIZED
+from tpu_slices.ports.log_events import LogEvent
 
 _log = structlog.get_logger()
 
@@ -73,7 +74,7 @@ class Connection(client.ApiClient):
             try:
                 settings = _configuration(self._environment)
             except Exception as wrong:  # noqa: BLE001 - whatever a file half written leads to: it will be whole
-                _log.warning("credentials-not-read", why=str(wrong))
+                _log.warning(LogEvent.CREDENTIALS_RELOAD_FAILED, error=str(wrong))
                 return False
             self.rest_client = rest.RESTClientObject(settings)
             self.configuration = settings

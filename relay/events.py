@@ -10,9 +10,9 @@ from typing import Any
 from relay.objects import Leader
 from tpu_slices.domain.model.decisions import Reason
 from tpu_slices.domain.model.records import Phase
-from tpu_slices.domain.model.workloads import Outlook
+from tpu_slices.domain.model.workloads import ReportReason
 from tpu_slices.domain.reporting.reports import shortened
-from tpu_slices.ports.bus import JobSetUpdate, SliceUpdate
+from tpu_slices.ports.publisher import SliceUpdate, WorkloadUpdate
 from tpu_slices.wire import reports
 
 COMPONENT = "tpu-slice-provisioner"
@@ -70,11 +70,11 @@ def event(update: SliceUpdate, leader: Leader | None) -> Mapping[str, Any]:
     return {
         "apiVersion": "v1",
         "kind": "Event",
-        "metadata": {"name": f"{update.slice_id}.{update.turn}", "namespace": update.job.namespace},
+        "metadata": {"name": f"{update.slice_id}.{update.transition_number}", "namespace": update.job.namespace},
         "involvedObject": _about(update, leader),
         "type": type_of(transition.phase, transition.reason),
         "reason": reason_of(transition.reason),
-        "message": f"Slice {update.slice_id}: {transition.sentence}"[:MOST_CHARACTERS],
+        "message": f"Slice {update.slice_id}: {transition.message}"[:MOST_CHARACTERS],
         "source": {"component": COMPONENT},
         "reportingComponent": COMPONENT,
         "reportingInstance": update.pool,
@@ -84,7 +84,7 @@ def event(update: SliceUpdate, leader: Leader | None) -> Mapping[str, Any]:
     }
 
 
-def summary(update: JobSetUpdate) -> Mapping[str, Any]:
+def summary(update: WorkloadUpdate) -> Mapping[str, Any]:
     """Make the v1 Event on a JobSet that says how it stands: one per JobSet, renewed under its name.
 
     The same for programs is in an annotation, as JSON.
@@ -100,15 +100,15 @@ def summary(update: JobSetUpdate) -> Mapping[str, Any]:
             "annotations": {REPORT_ANNOTATION: reports.text(report)},
         },
         "involvedObject": {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", **about},
-        "type": "Warning" if report.outlook in {Outlook.WAITING, Outlook.STUCK} else "Normal",
-        "reason": report.outlook.value,
-        "message": shortened(report.sentence, MOST_CHARACTERS),
+        "type": "Warning" if report.reason in {ReportReason.WAITING, ReportReason.STUCK} else "Normal",
+        "reason": report.reason.value,
+        "message": shortened(report.message, MOST_CHARACTERS),
         "source": {"component": COMPONENT},
         "reportingComponent": COMPONENT,
         "reportingInstance": update.uid,
         "firstTimestamp": _text(report.since),
         "lastTimestamp": _text(update.at),
-        "count": update.times,
+        "count": update.count,
     }
 
 

@@ -3,7 +3,7 @@
 | fact          | said                                                                | said again              |
 |---------------|---------------------------------------------------------------------|-------------------------|
 | SlicesWanted  | within `gather` of the first leader that waits; at once if all do   | while leaders wait      |
-| JobSetChanged | at once when a JobSet is first seen, changes its state, or goes     | not active, hosts left  |
+| WorkloadChanged | at once when a JobSet is first seen, changes its state, or goes     | not active, hosts left  |
 | HostsChanged  | at once if all hosts came or one left; else each `count_every`      | while there are hosts   |
 | LeaderBound   | at once                                                             | while bound             |
 | Heartbeat     | at once with the list of JobSets; each `beat` without               |                         |
@@ -19,20 +19,20 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from relay.cluster_cache import Awaited, Berth, Count, Picture
+from relay.cluster_cache import Awaited, ClusterCache, Count, PodBinding
 from relay.fact_parts import parts_of
-from relay.objects import Host, JobSet, Kind, Leader, Place, PoolKey, Seen, Unread
+from relay.objects import Host, JobSet, Kind, Leader, Place, PoolKey, Seen, Unparseable
 from tpu_slices.domain.model.facts import (
     Fact,
     Heartbeat,
     HostsChanged,
-    JobSetChanged,
-    JobSetState,
     LeaderBound,
     SlicesWanted,
+    WorkloadChanged,
+    WorkloadState,
 )
-from tpu_slices.domain.model.observations import InheritedPool
-from tpu_slices.domain.model.slices import ClusterId, JobRef, JobSetUid
+from tpu_slices.domain.model.observations import LegacyPool
+from tpu_slices.domain.model.slices import ClusterId, JobRef, WorkloadUid
 from tpu_slices.domain.reconciling.inventory import digest_of
 
 
@@ -49,17 +49,17 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class _Wants:
-    uid: JobSetUid
+    uid: WorkloadUid
 
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    uid: JobSetUid
+    uid: WorkloadUid
 
 
 @dataclass(frozen=True, slots=True)
 class _Hosts:
-    pool: PoolKey | InheritedPool
+    pool: PoolKey | LegacyPool
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,16 +75,16 @@ class _Beat:
 _Subject = _Wants | _State | _Hosts | _Bound | _Beat
 
 
-class Ledger:
+class FactQueue:
     """Takes in what watches see; gives the facts that are due."""
 
     def __init__(self, cluster: ClusterId, timing: Timing = Timing()) -> None:
-        self.picture = Picture(cluster)
+        self.cache = ClusterCache(cluster)
         self._timing = timing
         self._agenda: dict[_Subject, datetime] = {}
-        self._ends: list[JobSetChanged] = []
-        self._counted: dict[PoolKey | InheritedPool, tuple[Count, datetime]] = {}
-        self._berths: dict[str, Berth] = {}
+        self._ends: list[WorkloadChanged] = []
+        self._counted: dict[PoolKey | LegacyPool, tuple[Count, datetime]] = {}
+        self._bindings: dict[str, PodBinding] = {}
         self._heard: dict[Kind, datetime] = {}
         self._nodes_version = 0
         self._listed = False
@@ -97,7 +97,7 @@ class Ledger:
     def listed(self, kind: Kind, seen: Sequence[Seen], version: str, now: datetime) -> None:
         """Take in a whole list: what it lacks is gone."""
         present = {each.identity for each in seen}
-        for identity in sorted(self.picture.identities(kind) - present):
+        for identity in sorted(self.cache.identities(kind) - present):
             self.lost(kind, identity, now)
         for each in seen:
             self.saw(each, now)
@@ -112,29 +112,29 @@ class Ledger:
 
     def saw(self, seen: Seen, now: datetime) -> None:
         """Take in an object that came or changed."""
-        before = self.picture.put(seen)
+        before = self.cache.put(seen)
         match seen, before:
             case JobSet(), JobSet() if seen.told == before.told:
                 self._gather(seen, now)
             case JobSet(), _:
                 self._bring_up(_State(seen.ref.uid), now)
                 self._gather(seen, now)
-                for leader in self.picture.leaders_of(seen):
+                for leader in self.cache.leaders_of(seen):
                     self._bring_up(_Bound(leader.pod_uid), now)
             case Leader(), _:
                 self._follow(seen, before if isinstance(before, Leader) else None, now)
             case Host(), _:
                 self._recount(seen, before if isinstance(before, Host) else None, now)
-            case Unread(), _:
+            case Unparseable(), _:
                 pass  # what was known of it stays
 
     def lost(self, kind: Kind, identity: str, now: datetime, last: JobSet | None = None) -> None:
         """Take in that an object is gone; `last`: the JobSet at its end, where the watch told."""
-        gone = self.picture.drop(kind, identity)
+        gone = self.cache.drop(kind, identity)
         match gone:
             case JobSet():
-                self._ends.append(JobSetChanged(jobset=(last or gone).ref, state=JobSetState.DELETED))
-                for pod in [pod for pod, berth in self._berths.items() if berth.occupant.jobset_uid == identity]:
+                self._ends.append(WorkloadChanged(jobset=(last or gone).ref, state=WorkloadState.DELETED))
+                for pod in [pod for pod, binding in self._bindings.items() if binding.occupant.jobset_uid == identity]:
                     self._bring_up(_Bound(pod), now)
             case Leader():
                 self._bring_up(_Bound(identity), now)
@@ -169,12 +169,12 @@ class Ledger:
         """Give a heartbeat with the list of live TPU JobSets; None while the relay does not see them all."""
         if not self._sees(now):
             return None
-        return replace(self._heartbeat(), uids=self.picture.live_uids())
+        return replace(self._heartbeat(), uids=self.cache.live_uids())
 
     def leader_pod(self, job: JobRef) -> Leader | None:
         """Find the pod that leads a Job, rather one that waits than another."""
-        jobset = self.picture.jobset(job.uid)
-        leaders = self.picture.leaders_of(jobset) if jobset else ()
+        jobset = self.cache.jobset(job.uid)
+        leaders = self.cache.leaders_of(jobset) if jobset else ()
         place = Place(job.replicated_job, job.index)
         own = (leader for leader in leaders if leader.place == place)
         return max(own, key=lambda leader: (leader.waiting, leader.node is not None, leader.pod_uid), default=None)
@@ -191,12 +191,12 @@ class Ledger:
 
     def _gather(self, jobset: JobSet, now: datetime) -> None:
         """Wait a little for more leaders, unless all there can be are waiting."""
-        awaited = self.picture.awaits(jobset)
+        awaited = self.cache.awaits(jobset)
         if awaited is not Awaited.NONE:
             self._bring_up(_Wants(jobset.ref.uid), now if awaited is Awaited.ALL else now + self._timing.gather)
 
     def _follow(self, leader: Leader, before: Leader | None, now: datetime) -> None:
-        jobset = self.picture.jobset_of(leader)
+        jobset = self.cache.jobset_of(leader)
         if jobset is not None and leader.waiting and not (before and before.waiting):
             self._gather(jobset, now)
         if leader.node != (before.node if before else None):
@@ -205,20 +205,20 @@ class Ledger:
     def _recount(self, host: Host, before: Host | None, now: datetime) -> None:
         """See when the count of a pool is to be said, and who is on a host that came or went."""
         said = self._counted.get(host.pool)
-        count = self.picture.count(host.pool)
+        count = self.cache.count(host.pool)
         if said is None or count.whole != said[0].whole:
             self._bring_up(_Hosts(host.pool), now)
             self._remind(host.jobset_uid, now)
         elif count != said[0]:
             self._bring_up(_Hosts(host.pool), said[1] + self._timing.count_every)
         if before is None:
-            for pod in self.picture.aboard(host.node):
+            for pod in self.cache.pods_on_node(host.node):
                 self._bring_up(_Bound(pod), now)
 
-    def _remind(self, uid: JobSetUid | None, now: datetime) -> None:
+    def _remind(self, uid: WorkloadUid | None, now: datetime) -> None:
         """Say again that a JobSet is not active: hosts came for it all the same."""
-        jobset = self.picture.jobset(uid) if uid else None
-        if jobset is not None and jobset.state is not JobSetState.ACTIVE:
+        jobset = self.cache.jobset(uid) if uid else None
+        if jobset is not None and jobset.state is not WorkloadState.ACTIVE:
             self._bring_up(_State(jobset.ref.uid), now)
 
     def _say(self, subject: _Subject, now: datetime) -> Iterator[Fact]:
@@ -235,32 +235,32 @@ class Ledger:
             case _Beat():
                 whole, self._listed = not self._listed, True
                 self._agenda[subject] = now + self._timing.beat
-                yield replace(self._heartbeat(), uids=self.picture.live_uids()) if whole else self._heartbeat()
+                yield replace(self._heartbeat(), uids=self.cache.live_uids()) if whole else self._heartbeat()
 
-    def _wanted(self, subject: _Subject, uid: JobSetUid, again: datetime) -> Iterator[Fact]:
-        jobset = self.picture.jobset(uid)
+    def _wanted(self, subject: _Subject, uid: WorkloadUid, again: datetime) -> Iterator[Fact]:
+        jobset = self.cache.jobset(uid)
         if jobset is None:
             return
-        for part in parts_of(self.picture.wants(uid)):
+        for part in parts_of(self.cache.wants(uid)):
             self._agenda[subject] = again
             yield SlicesWanted(jobset=jobset.ref, requests=jobset.requests, waiting=part)
 
-    def _state(self, subject: _Subject, uid: JobSetUid, again: datetime) -> Iterator[Fact]:
-        jobset = self.picture.jobset(uid)
+    def _state(self, subject: _Subject, uid: WorkloadUid, again: datetime) -> Iterator[Fact]:
+        jobset = self.cache.jobset(uid)
         if jobset is None:
             return
-        if jobset.state is not JobSetState.ACTIVE and self.picture.has_hosts(uid):
+        if jobset.state is not WorkloadState.ACTIVE and self.cache.has_hosts(uid):
             self._agenda[subject] = again
-        yield JobSetChanged(jobset=jobset.ref, state=jobset.state, queue=jobset.queue, fault=jobset.fault or "")
+        yield WorkloadChanged(jobset=jobset.ref, state=jobset.state, queue=jobset.queue, fault=jobset.fault or "")
 
-    def _hosts(self, subject: _Subject, pool: PoolKey | InheritedPool, now: datetime) -> Iterator[HostsChanged]:
-        count = self.picture.count(pool)
+    def _hosts(self, subject: _Subject, pool: PoolKey | LegacyPool, now: datetime) -> Iterator[HostsChanged]:
+        count = self.cache.count(pool)
         self._counted[pool] = (count, now)
         if count.joined:
             self._agenda[subject] = now + self._timing.repeat
         else:
             del self._counted[pool]
-        key = self.picture.key_of(pool)
+        key = self.cache.key_of(pool)
         if key is not None:
             yield HostsChanged(
                 slice_id=key.slice_id,
@@ -271,27 +271,27 @@ class Ledger:
             )
 
     def _bound(self, subject: _Subject, pod: str, now: datetime) -> Iterator[Fact]:
-        before, berth = self._berths.pop(pod, None), self.picture.berth(pod)
-        if before is not None and before != berth:
+        before, binding = self._bindings.pop(pod, None), self.cache.binding(pod)
+        if before is not None and before != binding:
             yield _leader_bound(before, bound=False)
-        if berth is not None:
-            self._berths[pod] = berth
+        if binding is not None:
+            self._bindings[pod] = binding
             self._agenda[subject] = now + self._timing.repeat
-            yield _leader_bound(berth, bound=True)
-        if berth is not None and before != berth:
-            self._ask_again_for(berth, now)
+            yield _leader_bound(binding, bound=True)
+        if binding is not None and before != binding:
+            self._ask_again_for(binding, now)
 
-    def _ask_again_for(self, berth: Berth, now: datetime) -> None:
+    def _ask_again_for(self, binding: PodBinding, now: datetime) -> None:
         """Say again what a JobSet waits for whose hosts another one took: its wants are in doubt since."""
-        owner = self.picture.jobset(berth.owner) if berth.owner else None
-        if owner is not None and berth.owner != berth.occupant.jobset_uid:
+        owner = self.cache.jobset(binding.owner) if binding.owner else None
+        if owner is not None and binding.owner != binding.occupant.jobset_uid:
             self._gather(owner, now)
 
     def _heartbeat(self) -> Heartbeat:
-        uids = self.picture.live_uids()
+        uids = self.cache.live_uids()
         return Heartbeat(count=len(uids), digest=digest_of(uids))
 
 
-def _leader_bound(berth: Berth, *, bound: bool) -> LeaderBound:
-    pool = berth.pool
-    return LeaderBound(slice_id=pool.slice_id, attempt=pool.attempt, occupant=berth.occupant, bound=bound)
+def _leader_bound(binding: PodBinding, *, bound: bool) -> LeaderBound:
+    pool = binding.pool
+    return LeaderBound(slice_id=pool.slice_id, attempt=pool.attempt, occupant=binding.occupant, bound=bound)

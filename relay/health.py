@@ -20,7 +20,7 @@ class Limits:
     """Without a sign of a watch."""
     publishing: timedelta = timedelta(minutes=2)
     """In which no fact was taken though there were some."""
-    turn: timedelta = timedelta(minutes=10)
+    tick: timedelta = timedelta(minutes=10)
     """For one turn of a part: more than all its time limits together."""
 
 
@@ -30,25 +30,25 @@ class Health:
     def __init__(self, now: Callable[[], datetime], limits: Limits = Limits()) -> None:
         self._now = now
         self._limits = limits
-        self._turns: dict[str, datetime] = {}
+        self._ticks: dict[str, datetime] = {}
         self._signs: dict[Kind, datetime] = {}
         self._failures: dict[Kind, str] = {}
         self._unpublished: tuple[datetime, str] | None = None
 
-    def turned(self, part: str) -> None:
+    def ticked(self, part: str) -> None:
         """Take in that a part goes round."""
-        self._turns[part] = self._now()
+        self._ticks[part] = self._now()
 
     def heard(self, kind: Kind) -> None:
         """Take in a sign of a watch whose list is in place."""
         self._signs[kind] = self._now()
         self._failures.pop(kind, None)
-        self.turned(kind)
+        self.ticked(kind)
 
     def failed(self, kind: Kind, why: str) -> None:
         """Take in that a list or a watch failed."""
         self._failures[kind] = why
-        self.turned(kind)
+        self.ticked(kind)
 
     def published(self) -> None:
         self._unpublished = None
@@ -69,11 +69,11 @@ class Health:
 
     def hung(self) -> list[str]:
         """Name, a line each, the parts that do not go round any more."""
-        now, turns = self._now(), dict(self._turns)
+        now, ticks = self._now(), dict(self._ticks)
         return [
-            f"{part}: no turn for {_seconds(now - turned)}"
-            for part, turned in sorted(turns.items())
-            if now - turned > self._limits.turn
+            f"{part}: no turn for {_seconds(now - ticked)}"
+            for part, ticked in sorted(ticks.items())
+            if now - ticked > self._limits.tick
         ]
 
     def _of_watch(self, kind: Kind, now: datetime) -> str | None:

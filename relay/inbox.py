@@ -14,12 +14,13 @@ from relay.events import event, summary
 from relay.message_log import about
 from relay.objects import JobSetName, Leader
 from tpu_slices.adapters.subscription import Delivery
-from tpu_slices.domain.model.facts import Answer, Fact, Heartbeat, JobSetRef, JobSetState, Question
-from tpu_slices.domain.model.slices import ClusterId, JobRef, JobSetUid
-from tpu_slices.ports.bus import JobSetUpdate, SliceUpdate
+from tpu_slices.domain.model.facts import Answer, Fact, Heartbeat, Question, WorkloadRef, WorkloadState
+from tpu_slices.domain.model.slices import ClusterId, JobRef, WorkloadUid
 from tpu_slices.ports.errors import Permanent, Temporary
+from tpu_slices.ports.log_events import LogEvent
+from tpu_slices.ports.publisher import SliceUpdate, WorkloadUpdate
 from tpu_slices.wire.jobsets import jobset_ref, jobset_state
-from tpu_slices.wire.messages import decode_for_relay
+from tpu_slices.wire.messages import decode_update
 
 _log = structlog.get_logger()
 
@@ -38,7 +39,7 @@ class Cluster(Protocol):
     def renew(self, event: Mapping[str, Any]) -> None: ...
 
 
-class Sight(Protocol):
+class ClusterView(Protocol):
     """What the relay sees of the cluster."""
 
     def everything(self) -> Heartbeat | None: ...
@@ -50,13 +51,13 @@ class Inbox:
     """Serves the messages of one cluster's subscription to `slice-updates`."""
 
     def __init__(
-        self, cluster_id: ClusterId, cluster: Cluster, sight: Sight, post: Callable[[list[Fact]], None]
+        self, cluster_id: ClusterId, cluster: Cluster, sight: ClusterView, post: Callable[[list[Fact]], None]
     ) -> None:
         self._cluster_id = cluster_id
         self._cluster = cluster
         self._sight = sight
         self._post = post
-        self._told: OrderedDict[JobSetUid, datetime] = OrderedDict()
+        self._told: OrderedDict[WorkloadUid, datetime] = OrderedDict()
         self._lock = threading.Lock()
 
     def handle(self, delivery: Delivery) -> None:
@@ -64,16 +65,16 @@ class Inbox:
         try:
             self._serve(delivery)
         except Temporary as trouble:
-            _log.warning("message-comes-back", id=delivery.message_id, why=str(trouble))
+            _log.warning(LogEvent.MESSAGE_REDELIVERED, id=delivery.message_id, error=str(trouble))
             delivery.nack()
         except Permanent as fault:
-            _log.error("message-not-served", id=delivery.message_id, why=str(fault))
+            _log.error(LogEvent.MESSAGE_REJECTED, id=delivery.message_id, error=str(fault))
             delivery.ack()
         else:
             delivery.ack()
-            _log.info("message.served", id=delivery.message_id, **about(delivery.attributes))
+            _log.info(LogEvent.MESSAGE_HANDLED, id=delivery.message_id, **about(delivery.attributes))
 
-    def _is_news(self, update: JobSetUpdate) -> bool:
+    def _is_news(self, update: WorkloadUpdate) -> bool:
         """Say whether no newer report on the JobSet came before this one: messages come late, and again."""
         with self._lock:
             last = self._told.get(update.uid)
@@ -88,12 +89,12 @@ class Inbox:
     def _serve(self, delivery: Delivery) -> None:
         if delivery.attributes.get("cluster") != self._cluster_id:
             return
-        match decode_for_relay(delivery.data, delivery.attributes):
+        match decode_update(delivery.data, delivery.attributes):
             case SliceUpdate() as update:
                 self._cluster.post(event(update, self._sight.leader_pod(update.job)))
-            case JobSetUpdate() as update if self._is_news(update):
+            case WorkloadUpdate() as update if self._is_news(update):
                 self._cluster.renew(summary(update))
-            case JobSetUpdate():
+            case WorkloadUpdate():
                 return
             case Question(name=None):
                 heartbeat = self._sight.everything()
@@ -109,8 +110,10 @@ def answer(question: Question, name: JobSetName, cluster: Cluster) -> Answer:
     found = cluster.jobset(name)
     if found is None or found["metadata"]["uid"] != question.uid:
         assert question.uid is not None
-        gone = JobSetRef(namespace=name.namespace, name=name.name, uid=question.uid, generation=0, resource_version="")
-        return Answer(jobset=gone, state=JobSetState.MISSING)
+        gone = WorkloadRef(
+            namespace=name.namespace, name=name.name, uid=question.uid, generation=0, resource_version=""
+        )
+        return Answer(jobset=gone, state=WorkloadState.MISSING)
     try:
         return Answer(jobset=jobset_ref(found), state=jobset_state(found))
     except (KeyError, TypeError, ValueError, AttributeError) as unreadable:

@@ -11,6 +11,7 @@ import structlog
 
 from relay.events import COMPONENT
 from tpu_slices.ports.errors import Permanent, Temporary
+from tpu_slices.ports.log_events import LogEvent
 
 _log = structlog.get_logger()
 
@@ -35,7 +36,7 @@ class Cluster(Protocol):
     def post(self, event: Mapping[str, Any]) -> None: ...
 
 
-class Neighbour:
+class LegacyProvisionerCheck:
     """Looks at the start, and then every ten minutes; what it cannot see it does not warn of."""
 
     def __init__(self, cluster: Cluster, now: Callable[[], datetime]) -> None:
@@ -57,12 +58,12 @@ class Neighbour:
         try:
             if not is_active(self._cluster.deployment(*THEIRS)):
                 return
-            _log.warning("tpu-provisioner.active", what=MESSAGE)
+            _log.warning(LogEvent.LEGACY_PROVISIONER_DETECTED, what=MESSAGE)
             ours = self._cluster.deployment(*OURS)
             if ours is not None:
                 self._cluster.post(warning(ours, self._now()))
         except (Temporary, Permanent) as trouble:
-            _log.debug("tpu-provisioner.not-known", why=str(trouble))
+            _log.debug(LogEvent.LEGACY_PROVISIONER_UNKNOWN, error=str(trouble))
 
 
 def is_active(deployment: Mapping[str, Any] | None) -> bool:

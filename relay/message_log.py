@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import structlog
 
+from tpu_slices.ports.log_events import LogEvent
 from tpu_slices.wire.messages import Message
 
 _log = structlog.get_logger()
@@ -21,7 +22,7 @@ def noted(send: Callable[[Sequence[Message]], None]) -> Callable[[Sequence[Messa
         send(messages)
         for message in messages:
             if message.attributes["kind"] not in _UNNOTED:
-                _log.info("fact.published", **about(message.attributes))
+                _log.info(LogEvent.FACT_PUBLISHED, **about(message.attributes))
 
     return send_and_note
 

@@ -16,8 +16,9 @@ import structlog
 
 from relay.objects import Host
 from tpu_slices.domain.planning.host_labels import JOBSET_TAINT, NAMESPACED_JOB
-from tpu_slices.domain.planning.pool_labels import OWN_NODES_LABEL, PARENT_NAME_LABEL, PARENT_NAMESPACE_LABEL
+from tpu_slices.domain.planning.pool_labels import EXCLUSIVE_NODES_LABEL, PARENT_NAME_LABEL, PARENT_NAMESPACE_LABEL
 from tpu_slices.ports.errors import Permanent, Temporary
+from tpu_slices.ports.log_events import LogEvent
 
 _log = structlog.get_logger()
 
@@ -28,14 +29,14 @@ _LONGEST = 63
 """Of a label's value. A longer namespace and name JobSet itself could not select by."""
 
 
-def marks_missing(node: Mapping[str, Any]) -> Mapping[str, Any] | None:
+def missing_labels(node: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """Give the JSON merge patch that marks a v1 Node of ours for its Job; None where it is marked, or need not be.
 
     The patch names the resourceVersion that it rests on: it replaces all taints, and must not undo another's.
     """
     metadata = node["metadata"]
     labels: Mapping[str, str] = metadata.get("labels") or {}
-    if labels.get(OWN_NODES_LABEL) != "true":
+    if labels.get(EXCLUSIVE_NODES_LABEL) != "true":
         return None
     job = f"{labels.get(PARENT_NAMESPACE_LABEL)}_{labels.get(PARENT_NAME_LABEL)}"
     if PARENT_NAMESPACE_LABEL not in labels or PARENT_NAME_LABEL not in labels or len(job) > _LONGEST:
@@ -57,16 +58,20 @@ class Nodes(Protocol):
     def mark(self, node: str, patch: Mapping[str, Any]) -> None: ...
 
 
-class Marks:
+class NodeLabeler:
     """Sends the patches that hosts need; for a while none to a pool one of whose hosts refused.
 
     A host is tried again when it changed, and after `AGAIN_AFTER`: that its patch was taken is known by the watch.
     """
 
     def __init__(
-        self, unmarked: Callable[[], Sequence[Host]], nodes: Nodes, now: Callable[[], datetime], look_every: float = 1.0
+        self,
+        unlabeled: Callable[[], Sequence[Host]],
+        nodes: Nodes,
+        now: Callable[[], datetime],
+        look_every: float = 1.0,
     ) -> None:
-        self._unmarked = unmarked
+        self._unlabeled = unlabeled
         self._nodes = nodes
         self._now = now
         self._look_every = look_every
@@ -84,27 +89,27 @@ class Marks:
 
     def look(self) -> None:
         """Try each host that is due."""
-        hosts = self._unmarked()
+        hosts = self._unlabeled()
         self._forget_all_but(hosts)
         for host in hosts:
             if self._is_due(host, self._now()):
                 self._mark(host)
 
     def _mark(self, host: Host) -> None:
-        assert host.unmarked is not None
-        self._tried[host.node] = (host.unmarked, self._now())
+        assert host.unlabeled is not None
+        self._tried[host.node] = (host.unlabeled, self._now())
         try:
-            self._nodes.mark(host.node, host.unmarked)
+            self._nodes.mark(host.node, host.unlabeled)
         except (Temporary, Permanent) as trouble:
             if host.pool not in self._refused:
-                _log.warning("nodes-not-marked", node=host.node, why=str(trouble))
+                _log.warning(LogEvent.NODE_LABEL_FAILED, node=host.node, error=str(trouble))
             self._refused[host.pool] = self._now()
 
     def _is_due(self, host: Host, now: datetime) -> bool:
         refused, (patch, tried) = self._refused.get(host.pool), self._tried.get(host.node, (None, now))
         if refused is not None and now - refused < AGAIN_AFTER:
             return False
-        return patch != host.unmarked or now - tried >= AGAIN_AFTER
+        return patch != host.unlabeled or now - tried >= AGAIN_AFTER
 
     def _forget_all_but(self, hosts: Sequence[Host]) -> None:
         nodes, pools = {host.node for host in hosts}, {host.pool for host in hosts}

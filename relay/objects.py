@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from tpu_slices.domain.model.facts import JobSetRef, JobSetState, SliceRequest, WaitingLeader
-from tpu_slices.domain.model.observations import InheritedPool
-from tpu_slices.domain.model.slices import JobSetUid, SliceId
+from tpu_slices.domain.model.facts import TemplateRequest, WaitingLeader, WorkloadRef, WorkloadState
+from tpu_slices.domain.model.observations import LegacyPool
+from tpu_slices.domain.model.slices import SliceId, WorkloadUid
 
 
 class Kind(StrEnum):
@@ -43,9 +43,9 @@ class PoolKey(NamedTuple):
 class JobSet:
     """A JobSet of which at least one replicatedJob asks for TPU chips."""
 
-    ref: JobSetRef
-    state: JobSetState
-    requests: tuple[SliceRequest, ...]
+    ref: WorkloadRef
+    state: WorkloadState
+    requests: tuple[TemplateRequest, ...]
     """What it asks us for: nothing where its templates opted out or cannot be read."""
     served: bool
     """It is run by the JobSet controller and did not opt out."""
@@ -59,7 +59,7 @@ class JobSet:
         return self.ref.uid
 
     @property
-    def told(self) -> tuple[JobSetState, str, str | None]:
+    def told(self) -> tuple[WorkloadState, str, str | None]:
         """What is said of it when it changes."""
         return self.state, self.queue, self.fault
 
@@ -79,7 +79,7 @@ class Leader:
     pod: str
     pod_uid: str
     jobset: JobSetName
-    jobset_uid: JobSetUid | None
+    jobset_uid: WorkloadUid | None
     """As the JobSet controller labelled it; versions that do not leave it out."""
     job: str
     asks: WaitingLeader
@@ -105,14 +105,14 @@ class Host:
     """A node of one of our pools."""
 
     node: str
-    pool: PoolKey | InheritedPool
-    jobset_uid: JobSetUid | None
+    pool: PoolKey | LegacyPool
+    jobset_uid: WorkloadUid | None
     """Whom the pool was made for."""
     expected: int | None
     """How many hosts its slice has, where the node's labels say so."""
     usable: bool
     """Ready, offering all its chips, here to stay, and marked where it must be."""
-    unmarked: Mapping[str, Any] | None
+    unlabeled: Mapping[str, Any] | None
     """The patch that marks it for JobSet's placement by node selector; None: nothing is missing."""
 
     @property
@@ -121,7 +121,7 @@ class Host:
 
 
 @dataclass(frozen=True, slots=True)
-class Unread:
+class Unparseable:
     """An object that is there and cannot be understood: of it we know what we knew."""
 
     kind: Kind
@@ -130,4 +130,4 @@ class Unread:
 
 
 Known = JobSet | Leader | Host
-Seen = Known | Unread
+Seen = Known | Unparseable

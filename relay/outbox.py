@@ -17,11 +17,12 @@ from tpu_slices.domain.model.facts import (
     Fact,
     Heartbeat,
     HostsChanged,
-    JobSetChanged,
     LeaderBound,
     SlicesWanted,
+    WorkloadChanged,
 )
 from tpu_slices.ports.errors import Temporary
+from tpu_slices.ports.log_events import LogEvent
 from tpu_slices.wire.messages import Message, encode_fact
 
 _log = structlog.get_logger()
@@ -30,7 +31,7 @@ MOST_BYTES = 64_000_000
 """Of facts that are kept; beyond that the oldest go: the relay repeats what is still true."""
 A_MESSAGE = 1_000
 """Bytes that a message takes beside its data, at least."""
-WANT_STANDS = timedelta(minutes=6)
+DEMAND_TTL = timedelta(minutes=6)
 """A want that is not taken for so long, and was not repeated, is wanted no more: it must not buy anything."""
 AT_ONCE, BYTES_AT_ONCE = 100, 8_000_000
 """About what is handed to the client in one go, which holds several copies."""
@@ -90,7 +91,7 @@ class Outbox:
                 failures = 0
             except Temporary as trouble:
                 failures += 1
-                _log.warning("facts-not-taken", tried=len(batch), held=self.held, why=str(trouble))
+                _log.warning(LogEvent.FACT_PUBLISH_FAILED, tried=len(batch), held=self.held, error=str(trouble))
                 self._health.not_published(str(trouble))
                 self._put_back()
                 self._rest(rising_pause(0.5, failures - 1))
@@ -115,11 +116,11 @@ class Outbox:
         try:
             message = encode_fact(fact)
         except ValueError as too_large:
-            _log.error("fact-dropped", kind=type(fact).__name__, why=str(too_large))
+            _log.error(LogEvent.FACT_DROPPED, kind=type(fact).__name__, error=str(too_large))
             return
         earlier = fresh.pop(subject := subject_of(fact), None)
         if isinstance(fact, SlicesWanted):  # the wants of one JobSet may come in parts
-            fresh[subject] = _Held((*(earlier.messages if earlier else ()), message), self._now() + WANT_STANDS)
+            fresh[subject] = _Held((*(earlier.messages if earlier else ()), message), self._now() + DEMAND_TTL)
         else:
             fresh[subject] = _Held((message,), None)
 
@@ -133,16 +134,16 @@ class Outbox:
         while held > self._most:
             dropped = self._waiting.pop(next(iter(self._waiting)))
             held -= dropped.size
-            _log.error("fact-dropped", **dropped.messages[0].attributes)
+            _log.error(LogEvent.FACT_DROPPED, **dropped.messages[0].attributes)
 
     def _take(self) -> list[Message]:
         """Wait for facts, and take the first of them; none: the box is closed and empty."""
         with self._changed:
             self._withdraw()
             while not (self._waiting or self._closing):
-                self._health.turned("publish")
+                self._health.ticked("publish")
                 self._changed.wait(LOOK_EVERY)
-            self._health.turned("publish")
+            self._health.ticked("publish")
             messages: list[Message] = []
             room = BYTES_AT_ONCE
             while self._waiting and len(messages) < AT_ONCE and room > 0:
@@ -155,7 +156,7 @@ class Outbox:
     def _withdraw(self) -> None:
         now = self._now()
         for subject in [subject for subject, held in self._waiting.items() if held.until and held.until < now]:
-            _log.warning("want-withdrawn", **self._waiting.pop(subject).messages[0].attributes)
+            _log.warning(LogEvent.FACT_EXPIRED, **self._waiting.pop(subject).messages[0].attributes)
 
     def _put_back(self) -> None:
         with self._changed:
@@ -178,8 +179,8 @@ def subject_of(fact: Fact) -> Hashable:
     match fact:
         case SlicesWanted(jobset=jobset):
             return ("SlicesWanted", jobset.uid)
-        case JobSetChanged(jobset=jobset):
-            return ("JobSetChanged", jobset.uid)
+        case WorkloadChanged(jobset=jobset):
+            return ("WorkloadChanged", jobset.uid)
         case HostsChanged(slice_id=slice_id, attempt=attempt):
             return ("HostsChanged", slice_id, attempt)
         case LeaderBound(slice_id=slice_id, attempt=attempt, occupant=occupant):

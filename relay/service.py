@@ -8,12 +8,13 @@ from datetime import datetime
 
 import structlog
 
-from relay.fact_queue import Ledger
+from relay.fact_queue import FactQueue
 from relay.health import Health
-from relay.objects import Host, JobSet, Kind, Leader, Seen, Unread
+from relay.objects import Host, JobSet, Kind, Leader, Seen, Unparseable
 from relay.volume_claims import Mounted
 from tpu_slices.domain.model.facts import Fact, Heartbeat, SlicesWanted
 from tpu_slices.domain.model.slices import JobRef
+from tpu_slices.ports.log_events import LogEvent
 
 _log = structlog.get_logger()
 
@@ -22,7 +23,7 @@ SHORTEST, LONGEST = 0.05, 0.5
 
 
 class Service:
-    """One lock around the ledger, and one loop that posts what is due. Fulfils `watch.Sink` and `inbox.Sight`.
+    """One lock around the ledger, and one loop that posts what is due. Fulfils `watch.FactSink` and `inbox.Sight`.
 
     What is due is completed by what must be looked up first, while the lock is free. `now` is a clock that is never
     set: all it is used for is intervals.
@@ -30,13 +31,13 @@ class Service:
 
     def __init__(
         self,
-        ledger: Ledger,
+        queue: FactQueue,
         now: Callable[[], datetime],
         complete: Callable[[Sequence[Fact], Mounted], list[Fact]],
         post: Callable[[list[Fact]], None],
         health: Health,
     ) -> None:
-        self._ledger = ledger
+        self._queue = queue
         self._now = now
         self._health = health
         self._complete = complete
@@ -48,58 +49,58 @@ class Service:
         for each in seen:
             _note_fault(each)
         with self._changed:
-            self._ledger.listed(kind, seen, version, self._now())
+            self._queue.listed(kind, seen, version, self._now())
             self._changed.notify_all()
         self._health.heard(kind)
 
     def saw(self, kind: Kind, seen: Seen, version: str) -> None:
         _note_fault(seen)
         with self._changed:
-            self._ledger.heard(kind, version, self._now())
-            self._ledger.saw(seen, self._now())
+            self._queue.heard(kind, version, self._now())
+            self._queue.saw(seen, self._now())
             self._changed.notify_all()
         self._health.heard(kind)
 
     def lost(self, kind: Kind, identity: str, version: str, last: JobSet | None) -> None:
         with self._changed:
-            self._ledger.heard(kind, version, self._now())
-            self._ledger.lost(kind, identity, self._now(), last)
+            self._queue.heard(kind, version, self._now())
+            self._queue.lost(kind, identity, self._now(), last)
             self._changed.notify_all()
         self._health.heard(kind)
 
     def heard(self, kind: Kind, version: str) -> None:
         with self._changed:
-            self._ledger.heard(kind, version, self._now())
+            self._queue.heard(kind, version, self._now())
         self._health.heard(kind)
 
-    def turned(self, kind: Kind) -> None:
-        self._health.turned(kind)
+    def ticked(self, kind: Kind) -> None:
+        self._health.ticked(kind)
 
     def failed(self, kind: Kind, why: str) -> None:
         self._health.failed(kind, why)
 
     def everything(self) -> Heartbeat | None:
         with self._changed:
-            return self._ledger.everything(self._now())
+            return self._queue.everything(self._now())
 
     def leader_pod(self, job: JobRef) -> Leader | None:
         with self._changed:
-            return self._ledger.leader_pod(job)
+            return self._queue.leader_pod(job)
 
-    def unmarked(self) -> tuple[Host, ...]:
+    def unlabeled(self) -> tuple[Host, ...]:
         with self._changed:
-            return self._ledger.picture.unmarked()
+            return self._queue.cache.unlabeled()
 
     def wait_until_complete(self) -> None:
         """Return when every list is in place, or when it is time to stop."""
         with self._changed:
-            self._changed.wait_for(lambda: self._ledger.complete or self._stopping)
+            self._changed.wait_for(lambda: self._queue.complete or self._stopping)
 
     def run(self) -> None:
         """Post what is due until it is time to stop; then what is still being gathered."""
         stopping = False
         while not stopping:
-            self._health.turned("report")
+            self._health.ticked("report")
             with self._changed:
                 self._changed.wait(self._pause())
                 stopping = self._stopping
@@ -108,9 +109,9 @@ class Service:
     def say(self, *, last: bool = False) -> None:
         """Post what is due; as the last thing also what is still being gathered."""
         with self._changed:
-            facts = self._ledger.flush(self._now()) if last else self._ledger.due(self._now())
+            facts = self._queue.flush(self._now()) if last else self._queue.due(self._now())
             wanted = {fact.jobset.uid for fact in facts if isinstance(fact, SlicesWanted)}
-            mounted = {uid: self._ledger.picture.claims(uid) for uid in wanted}
+            mounted = {uid: self._queue.cache.claims(uid) for uid in wanted}
         self._post(self._complete(facts, mounted))
 
     def stop(self) -> None:
@@ -119,7 +120,7 @@ class Service:
             self._changed.notify_all()
 
     def _pause(self) -> float:
-        due = self._ledger.next_due()
+        due = self._queue.next_due()
         if self._stopping or due is None:
             return SHORTEST if self._stopping else LONGEST
         return min(LONGEST, max(SHORTEST, (due - self._now()).total_seconds()))
@@ -128,8 +129,8 @@ class Service:
 def _note_fault(seen: Seen) -> None:
     match seen:
         case JobSet(fault=str(why)):
-            _log.warning("jobset-not-understood", namespace=seen.name.namespace, jobset=seen.name.name, why=why)
-        case Unread(kind, identity, why):
-            _log.warning("object-not-understood", kind=kind, id=identity, why=why)
+            _log.warning(LogEvent.TEMPLATE_UNPARSEABLE, namespace=seen.name.namespace, jobset=seen.name.name, error=why)
+        case Unparseable(kind, identity, why):
+            _log.warning(LogEvent.OBJECT_UNPARSEABLE, kind=kind, id=identity, error=why)
         case _:
             pass

@@ -24,7 +24,7 @@ class Settings:
     """PROBE_HOST (127.0.0.1), the address that /readyz and /livez are served on: in a pod 0.0.0.0, for the kubelet
     comes from outside."""
     probe_port: int
-    """PROBE_PORT (8081), their port; 0 takes a free one, which the log line "probes-served" names."""
+    """PROBE_PORT (8081), their port; 0 takes a free one, which the log line "probes.started" names."""
 
     @classmethod
     def read(cls, environment: Mapping[str, str]) -> Self:

@@ -9,21 +9,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from relay.node_labeler import marks_missing
+from relay.node_labeler import missing_labels
 from relay.objects import Host, JobSet, JobSetName, Leader, PoolKey
 from relay.volume_claims import CLAIMS_PER_FACT
 from tpu_slices.domain.catalogue.topology import Topology
-from tpu_slices.domain.model.facts import SliceRequest
-from tpu_slices.domain.model.observations import InheritedPool
-from tpu_slices.domain.model.slices import JobSetUid, SliceId
+from tpu_slices.domain.model.facts import TemplateRequest
+from tpu_slices.domain.model.observations import LegacyPool
+from tpu_slices.domain.model.slices import SliceId, WorkloadUid
 from tpu_slices.domain.planning.host_labels import ACCELERATOR, COUNT, NODE_POOL, TOPOLOGY
 from tpu_slices.domain.planning.pool_labels import (
     ATTEMPT_LABEL,
-    JOBSET_UID_LABEL,
     OWNER,
     OWNER_LABEL,
+    OWNER_UID_LABEL,
     SLICE_ID_LABEL,
-    inherited_pool,
+    legacy_pool,
 )
 from tpu_slices.wire.jobsets import condition, is_leader, is_served, jobset_ref, jobset_state, strings
 from tpu_slices.wire.workloads import (
@@ -58,7 +58,7 @@ def jobset(obj: Json) -> JobSet | None:
 
     One that cannot be read whole is there all the same, and asks for nothing: it must not seem gone.
     """
-    requests: tuple[SliceRequest, ...] = ()
+    requests: tuple[TemplateRequest, ...] = ()
     fault = None
     try:
         if not asks_for_tpu(obj):
@@ -90,7 +90,7 @@ def leader(obj: Json) -> Leader | None:
         pod=metadata["name"],
         pod_uid=metadata["uid"],
         jobset=JobSetName(metadata["namespace"], labels[JOBSET_NAME]),
-        jobset_uid=JobSetUid(uid) if uid else None,
+        jobset_uid=WorkloadUid(uid) if uid else None,
         job=labels.get(JOB_NAME) or f"{labels[JOBSET_NAME]}-{asks.replicated_job}-{asks.job_index}",
         asks=asks,
         claims=claims_of(obj)[:CLAIMS_PER_FACT],
@@ -106,22 +106,22 @@ def host(obj: Json) -> Host | None:
     pool = _pool(labels)
     if pool is None:
         return None
-    uid = labels.get(JOBSET_UID_LABEL)
-    unmarked = marks_missing(obj)
+    uid = labels.get(OWNER_UID_LABEL)
+    unlabeled = missing_labels(obj)
     return Host(
         node=metadata["name"],
         pool=pool,
-        jobset_uid=JobSetUid(uid) if uid else None,
+        jobset_uid=WorkloadUid(uid) if uid else None,
         expected=_hosts_of_the_slice(labels),
-        usable=unmarked is None and _is_usable(obj, labels),
-        unmarked=unmarked,
+        usable=unlabeled is None and _is_usable(obj, labels),
+        unlabeled=unlabeled,
     )
 
 
-def _pool(labels: Mapping[str, str]) -> PoolKey | InheritedPool | None:
+def _pool(labels: Mapping[str, str]) -> PoolKey | LegacyPool | None:
     attempt = labels.get(ATTEMPT_LABEL, "")
     if SLICE_ID_LABEL not in labels:
-        return inherited_pool(labels.get(NODE_POOL, ""), labels)
+        return legacy_pool(labels.get(NODE_POOL, ""), labels)
     return PoolKey(SliceId(labels[SLICE_ID_LABEL]), int(attempt)) if is_count(attempt) else None
 
 

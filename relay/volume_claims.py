@@ -12,9 +12,10 @@ from typing import Any, Protocol
 import structlog
 
 from tpu_slices.domain.model.facts import BoundClaim, Fact, SlicesWanted
-from tpu_slices.domain.model.slices import JobSetUid
+from tpu_slices.domain.model.slices import WorkloadUid
 from tpu_slices.domain.planning.host_labels import ZONE
 from tpu_slices.ports.errors import Permanent, Temporary
+from tpu_slices.ports.log_events import LogEvent
 
 _log = structlog.get_logger()
 
@@ -28,7 +29,7 @@ QUIET_AFTER_TROUBLE = timedelta(minutes=1)
 _ZONE_KEYS = (ZONE, "topology.gke.io/zone")
 """The latter is what kubernetes-sigs/gcp-compute-persistent-disk-csi-driver writes."""
 
-Mounted = Mapping[JobSetUid, Mapping[str, tuple[str, ...]]]
+Mounted = Mapping[WorkloadUid, Mapping[str, tuple[str, ...]]]
 """JobSet → replicatedJob → the claims that its waiting leaders mount."""
 
 
@@ -83,7 +84,7 @@ class Claims:
         try:
             zones = self._look_up(namespace, name)
         except (Temporary, Permanent) as trouble:
-            _log.warning("claims-not-known", namespace=namespace, claim=name, why=str(trouble))
+            _log.warning(LogEvent.VOLUME_CLAIM_UNKNOWN, namespace=namespace, claim=name, error=str(trouble))
             self._quiet_until = now + QUIET_AFTER_TROUBLE
             return ()
         self._known[namespace, name] = (zones, now)

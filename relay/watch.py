@@ -16,9 +16,10 @@ import structlog
 from kubernetes.client.exceptions import ApiException
 from urllib3.exceptions import HTTPError, ReadTimeoutError
 
-from relay.objects import JobSet, Kind, Seen, Unread
+from relay.objects import JobSet, Kind, Seen, Unparseable
 from relay.refusals import GONE, asked_pause, in_words, rising_pause
 from relay.stream import FIRST_PAGE, Event, Lines, event_of, identity_of, is_back, next_limit, page_of
+from tpu_slices.ports.log_events import LogEvent
 
 _log = structlog.get_logger()
 
@@ -39,7 +40,7 @@ class Response(Protocol):
     def close(self) -> None: ...
 
 
-class Sink(Protocol):
+class FactSink(Protocol):
     """Where what is seen goes; called from the watch's own thread."""
 
     def listed(self, kind: Kind, seen: Sequence[Seen], version: str) -> None: ...
@@ -50,7 +51,7 @@ class Sink(Protocol):
 
     def heard(self, kind: Kind, version: str) -> None: ...
 
-    def turned(self, kind: Kind) -> None:
+    def ticked(self, kind: Kind) -> None:
         """Take in that the watch is at work, though nothing was heard."""
 
     def failed(self, kind: Kind, why: str) -> None: ...
@@ -86,7 +87,7 @@ class WatchLost(Exception):
 class Watch:
     """Follows one source until it is stopped."""
 
-    def __init__(self, source: Source, sink: Sink, patience: Patience, chance: random.Random) -> None:
+    def __init__(self, source: Source, sink: FactSink, patience: Patience, chance: random.Random) -> None:
         self._source = source
         self._sink = sink
         self._patience = patience
@@ -104,7 +105,7 @@ class Watch:
             try:
                 response.shutdown()
             except (OSError, ValueError, RuntimeError) as error:  # it ended by itself at this very moment
-                _log.info("watch-was-over", kind=self._source.kind, why=str(error))
+                _log.info(LogEvent.WATCH_CLOSED, kind=self._source.kind, error=str(error))
 
     def run(self) -> None:
         """List and follow; after what went wrong list again, with rising pauses until a watch gives signs again."""
@@ -112,9 +113,9 @@ class Watch:
             try:
                 self._follow_from(self._list())
             except (WatchLost, ReadTimeoutError) as lost:
-                self._come_to_rest("watch-lists-again", lost)
+                self._come_to_rest(LogEvent.WATCH_RELISTED, lost)
             except (ApiException, HTTPError, OSError, ValueError) as error:
-                self._come_to_rest("watch-failed", error)
+                self._come_to_rest(LogEvent.WATCH_FAILED, error)
 
     def _list(self) -> str:
         """Take in the whole list; give its version."""
@@ -131,7 +132,7 @@ class Watch:
         seen: list[Seen] = []
         token: str | None = None
         while True:
-            self._sink.turned(self._source.kind)
+            self._sink.ticked(self._source.kind)
             data = self._fetch_page(limit, token)
             page = page_of(data)
             seen += filter(None, map(self._read, page.items))
@@ -210,7 +211,7 @@ class Watch:
         try:
             return self._source.read(obj)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            return Unread(self._source.kind, identity_of(obj, self._source.identity), in_words(error, ""))
+            return Unparseable(self._source.kind, identity_of(obj, self._source.identity), in_words(error, ""))
 
     def _come_to_rest(self, what: str, error: Exception) -> None:
         """Say what went wrong, and pause: longer with each failure, and as long as the server asks."""
@@ -218,7 +219,7 @@ class Watch:
             return
         self._failures += 1
         why = in_words(error, self._source.called)
-        _log.warning(what, kind=self._source.kind, why=why)
+        _log.warning(what, kind=self._source.kind, error=why)
         self._sink.failed(self._source.kind, why)
         self._rest(rising_pause(self._patience.first_pause, self._failures - 1), asked_pause(error))
 

@@ -7,12 +7,19 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from tpu_slices.domain.model.clusters import ClusterSettings
-from tpu_slices.domain.model.facts import JobSetRef, JobSetState, Occupant, SliceRequest, SlicesWanted, WaitingLeader
+from tpu_slices.domain.model.facts import (
+    Occupant,
+    SlicesWanted,
+    TemplateRequest,
+    WaitingLeader,
+    WorkloadRef,
+    WorkloadState,
+)
 from tpu_slices.domain.model.records import SliceRecord
-from tpu_slices.domain.model.slices import ClusterId, JobRef, JobSetUid, SliceId, SliceSpec, slice_id
-from tpu_slices.domain.model.workloads import JobSetRecord
-from tpu_slices.domain.planning.specs import Asked, spec_for
-from tpu_slices.domain.reconciling.limiter import Slot, cell_of
+from tpu_slices.domain.model.slices import ClusterId, JobRef, SliceId, SliceSpec, WorkloadUid, slice_id
+from tpu_slices.domain.model.workloads import WorkloadRecord
+from tpu_slices.domain.planning.specs import SliceRequest, spec_for
+from tpu_slices.domain.reconciling.limiter import Slot, capacity_pool_of
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 CLUSTER = ClusterId("demo")
@@ -29,7 +36,7 @@ def settings(**changes: Any) -> ClusterSettings:
     return ClusterSettings(**{**fields, **changes})
 
 
-def a_request(accelerator: str = "tpu-v5-lite-podslice", topology: str = "4x4", **changes: Any) -> SliceRequest:
+def a_request(accelerator: str = "tpu-v5-lite-podslice", topology: str = "4x4", **changes: Any) -> TemplateRequest:
     selector = {
         "cloud.google.com/gke-tpu-accelerator": accelerator,
         "cloud.google.com/gke-tpu-topology": topology,
@@ -42,7 +49,7 @@ def a_request(accelerator: str = "tpu-v5-lite-podslice", topology: str = "4x4", 
         "chips_per_pod": 4,
         "node_selector": tuple(selector.items()),
     }
-    return SliceRequest(**{**fields, **changes})
+    return TemplateRequest(**{**fields, **changes})
 
 
 def a_leader(index: int = 0, **changes: Any) -> WaitingLeader:
@@ -50,7 +57,7 @@ def a_leader(index: int = 0, **changes: Any) -> WaitingLeader:
 
 
 def a_spec(**changes: Any) -> SliceSpec:
-    asked = Asked(job=a_job(), request=a_request(), leader=a_leader(), jobset_chips=64)
+    asked = SliceRequest(job=a_job(), request=a_request(), leader=a_leader(), jobset_chips=64)
     spec = spec_for(asked, settings())
     assert isinstance(spec, SliceSpec)
     return replace(spec, **changes)
@@ -61,22 +68,22 @@ def a_job(**changes: Any) -> JobRef:
         "cluster": CLUSTER,
         "namespace": "research",
         "jobset": "llama",
-        "uid": JobSetUid("uid-llama"),
+        "uid": WorkloadUid("uid-llama"),
         "replicated_job": "slice",
         "index": 0,
     }
     return JobRef(**{**fields, **changes})
 
 
-def a_jobset_ref(**changes: Any) -> JobSetRef:
+def a_jobset_ref(**changes: Any) -> WorkloadRef:
     fields: dict[str, Any] = {
         "namespace": "research",
         "name": "llama",
-        "uid": JobSetUid("uid-llama"),
+        "uid": WorkloadUid("uid-llama"),
         "generation": 1,
         "resource_version": "100",
     }
-    return JobSetRef(**{**fields, **changes})
+    return WorkloadRef(**{**fields, **changes})
 
 
 def leaders_wait(*indexes: int, **changes: Any) -> SlicesWanted:
@@ -92,27 +99,27 @@ def an_occupant(jobset: str = "llama", **changes: Any) -> Occupant:
     fields: dict[str, Any] = {
         "namespace": "research",
         "jobset": jobset,
-        "jobset_uid": JobSetUid(f"uid-{jobset}"),
+        "jobset_uid": WorkloadUid(f"uid-{jobset}"),
         "job": f"{jobset}-slice-0",
         "pod_uid": f"pod-{jobset}-0",
     }
     return Occupant(**{**fields, **changes})
 
 
-def a_jobset(**changes: Any) -> JobSetRecord:
+def a_jobset(**changes: Any) -> WorkloadRecord:
     fields: dict[str, Any] = {
         "cluster": CLUSTER,
-        "uid": JobSetUid("uid-llama"),
+        "uid": WorkloadUid("uid-llama"),
         "namespace": "research",
         "name": "llama",
-        "state": JobSetState.ACTIVE,
+        "state": WorkloadState.ACTIVE,
         "generation": 1,
         "resource_version": "100",
         "wants": {slice_id(a_job()): NOW},
         "state_since": NOW,
         "seen_at": NOW,
     }
-    return JobSetRecord(**{**fields, **changes})
+    return WorkloadRecord(**{**fields, **changes})
 
 
 def a_record(**changes: Any) -> SliceRecord:
@@ -123,9 +130,9 @@ def a_record(**changes: Any) -> SliceRecord:
         "job": job,
         "spec": a_spec(),
         "since": NOW,
-        "wanted_at": NOW,
+        "demand_confirmed_at": NOW,
         "created_at": NOW,
-        "due_at": NOW,
+        "next_reconcile_at": NOW,
     }
     return SliceRecord(**{**fields, **changes})
 
@@ -136,7 +143,7 @@ def a_slot(number: int = 0, **changes: Any) -> Slot:
         "number": number,
         "slice_id": SliceId(f"tpu-other-{number}-aaaaaaaaaaaaa"),
         "attempt": 1,
-        "cell": cell_of(a_spec()),
+        "capacity_pool": capacity_pool_of(a_spec()),
         "taken_at": NOW,
     }
     return Slot(**{**fields, **changes})

@@ -14,33 +14,33 @@ from typing import Any, cast
 
 from tests.builders import CLUSTER, MINUTE, NOW, a_job, a_jobset_ref, a_request, leaders_wait, settings
 from tests.fakes.backend import FakeBackend, FakePool
-from tests.fakes.bus import FakeBus
 from tests.fakes.clock import FakeClock
+from tests.fakes.publisher import FakePublisher
 from tests.fakes.store import FakeStore
 from tpu_slices.domain.model.facts import (
     Answer,
     Fact,
     Heartbeat,
     HostsChanged,
-    JobSetChanged,
-    JobSetRef,
-    JobSetState,
     LeaderBound,
     Occupant,
     WaitingLeader,
+    WorkloadChanged,
+    WorkloadRef,
+    WorkloadState,
 )
 from tpu_slices.domain.model.observations import Creating, Deleting, Running
 from tpu_slices.domain.model.records import SliceRecord
-from tpu_slices.domain.model.slices import JobSetUid, PoolName, SliceId, pool_name, slice_id
+from tpu_slices.domain.model.slices import PoolName, SliceId, WorkloadUid, pool_name, slice_id
 from tpu_slices.domain.reconciling.inventory import digest_of
 from tpu_slices.flows.receive import receive
 from tpu_slices.flows.reconcile import reconcile
 from tpu_slices.flows.sweep import sweep
 from tpu_slices.ports.backend import PoolOrder
-from tpu_slices.ports.deps import Ports
+from tpu_slices.ports.deps import ReconcileDeps
 from tpu_slices.ports.errors import Temporary
 
-EFFECTS = {"commit", "reject", "nudge", "tell", "report", "ask", "create", "delete"}
+EFFECTS = {"commit", "reject", "request_reconcile", "announce", "announce_workloads", "ask", "create", "delete"}
 
 
 class Crash(BaseException):
@@ -81,13 +81,13 @@ class Fused:
 
 
 @dataclass(slots=True)
-class LiveJobSet:
+class LiveWorkload:
     """A JobSet in the cluster, and what its Jobs are up to."""
 
-    ref: JobSetRef
+    ref: WorkloadRef
     slices: int
     bound: set[int] = field(default_factory=set)
-    state: JobSetState = JobSetState.ACTIVE
+    state: WorkloadState = WorkloadState.ACTIVE
 
 
 class World:
@@ -98,57 +98,57 @@ class World:
         self.clock = FakeClock(NOW)
         self.store = FakeStore()
         self.backend = FakeBackend(self.clock)
-        self.bus = FakeBus()
-        self.jobsets: dict[JobSetUid, LiveJobSet] = {}
+        self.publisher = FakePublisher()
+        self.workloads: dict[WorkloadUid, LiveWorkload] = {}
         self.relay_is_dead = False
         self.relay_lists_nothing = False
         self.crashes = 0
         self._facts: deque[Fact] = deque()
-        self._taken_nudges = 0
+        self._taken_requests = 0
         self._taken_questions = 0
         self._sequence = 0
-        self._on_pool: dict[PoolName, tuple[JobSetUid, int]] = {}
+        self._on_pool: dict[PoolName, tuple[WorkloadUid, int]] = {}
         self._counted: dict[str, tuple[int, int]] = {}
-        self.ports = Ports(
+        self.deps = ReconcileDeps(
             store=cast("Any", Fused(self.store, self.fuse)),
             backend=cast("Any", Fused(self.backend, self.fuse)),
-            bus=cast("Any", Fused(self.bus, self.fuse)),
+            publisher=cast("Any", Fused(self.publisher, self.fuse)),
             clock=self.clock,
         )
         self.store.put_settings(settings())
 
     # the story
 
-    def jobset_appears(self, name: str = "llama", slices: int = 1) -> LiveJobSet:
-        ref = a_jobset_ref(name=name, uid=JobSetUid(f"uid-{name}-{len(self.jobsets)}"))
-        self.jobsets[ref.uid] = LiveJobSet(ref, slices)
-        return self.jobsets[ref.uid]
+    def jobset_appears(self, name: str = "llama", slices: int = 1) -> LiveWorkload:
+        ref = a_jobset_ref(name=name, uid=WorkloadUid(f"uid-{name}-{len(self.workloads)}"))
+        self.workloads[ref.uid] = LiveWorkload(ref, slices)
+        return self.workloads[ref.uid]
 
-    def ends(self, jobset: LiveJobSet, state: JobSetState = JobSetState.COMPLETED) -> None:
+    def ends(self, jobset: LiveWorkload, state: WorkloadState = WorkloadState.COMPLETED) -> None:
         jobset.state = state
-        self.publish(JobSetChanged(jobset=jobset.ref, state=state))
+        self.publish(WorkloadChanged(jobset=jobset.ref, state=state))
 
-    def suspends(self, jobset: LiveJobSet) -> None:
+    def suspends(self, jobset: LiveWorkload) -> None:
         jobset.ref = replace(jobset.ref, generation=jobset.ref.generation + 1)
         jobset.bound.clear()
-        self.ends(jobset, JobSetState.SUSPENDED)
+        self.ends(jobset, WorkloadState.SUSPENDED)
 
-    def resumes(self, jobset: LiveJobSet) -> None:
+    def resumes(self, jobset: LiveWorkload) -> None:
         jobset.ref = replace(jobset.ref, generation=jobset.ref.generation + 1)
-        jobset.state = JobSetState.ACTIVE
+        jobset.state = WorkloadState.ACTIVE
 
-    def dies_with_the_relay_away(self, jobset: LiveJobSet) -> None:
-        jobset.state = JobSetState.DELETED
+    def dies_with_the_relay_away(self, jobset: LiveWorkload) -> None:
+        jobset.state = WorkloadState.DELETED
 
     def publish(self, fact: Fact) -> None:
         self._facts.append(fact)
 
     def shuffle_messages(self, chance: random.Random) -> None:
-        """Let what is under way come twice, and in any order; old nudges may come again too."""
+        """Let what is under way come twice, and in any order; old requests may come again too."""
         facts = [*self._facts, *self._facts]
         chance.shuffle(facts)
         self._facts = deque(facts)
-        self.bus.nudges.extend(chance.sample(self.bus.nudges, min(3, len(self.bus.nudges))))
+        self.publisher.requests.extend(chance.sample(self.publisher.requests, min(3, len(self.publisher.requests))))
 
     def settle(self, *, minutes: int = 20, until: Callable[[], bool] = lambda: False) -> None:
         """Let minutes pass, in each of which the cluster, GKE and the functions do what they can."""
@@ -159,7 +159,7 @@ class World:
                 return
             self.operations_end()
             self.clock.advance(MINUTE)
-            self._survive(lambda: sweep(self.ports))
+            self._survive(lambda: sweep(self.deps))
             self.deliver()
 
     def deliver(self) -> None:
@@ -167,13 +167,13 @@ class World:
         for _ in range(10_000):
             if self._facts:
                 fact = self._facts.popleft()
-                if not self._survive(partial(receive, fact, CLUSTER, self.ports)):
+                if not self._survive(partial(receive, fact, CLUSTER, self.deps)):
                     self._facts.append(fact)
-            elif self._taken_nudges < len(self.bus.nudges):
-                cluster, slice_ = self.bus.nudges[self._taken_nudges]
-                self._taken_nudges += 1
-                if not self._survive(partial(reconcile, cluster, slice_, self.ports)):
-                    self.bus.nudges.append((cluster, slice_))
+            elif self._taken_requests < len(self.publisher.requests):
+                cluster, slice_ = self.publisher.requests[self._taken_requests]
+                self._taken_requests += 1
+                if not self._survive(partial(reconcile, cluster, slice_, self.deps)):
+                    self.publisher.requests.append((cluster, slice_))
             else:
                 return
         raise AssertionError("messages never end")
@@ -192,14 +192,14 @@ class World:
 
     def cluster_lives(self) -> None:
         if not self.relay_is_dead:
-            for jobset in self.jobsets.values():
+            for jobset in self.workloads.values():
                 self._relay_wants(jobset)
             self._relay_counts_hosts()
             self._relay_beats()
             self._relay_answers()
 
-    def _relay_wants(self, jobset: LiveJobSet) -> None:
-        if jobset.state is not JobSetState.ACTIVE:
+    def _relay_wants(self, jobset: LiveWorkload) -> None:
+        if jobset.state is not WorkloadState.ACTIVE:
             return
         waiting = [index for index in range(jobset.slices) if index not in jobset.bound]
         if waiting:
@@ -229,8 +229,8 @@ class World:
 
     def _schedule_a_leader(self, pool: PoolName, order: PoolOrder) -> None:
         """Bind a waiting leader of the pool's JobSet to it: its own Job's, if that one waits, else any."""
-        owner = self.jobsets.get(order.job.uid)
-        if owner is None or owner.state is not JobSetState.ACTIVE:
+        owner = self.workloads.get(order.job.uid)
+        if owner is None or owner.state is not WorkloadState.ACTIVE:
             return
         holder = self._on_pool.get(pool)
         if holder is not None and (holder[0] != owner.ref.uid or holder[1] in owner.bound):
@@ -240,7 +240,7 @@ class World:
             owner.bound.add(waiting[0])
             self.binds(owner, order.slice_id, order.attempt, waiting[0])
 
-    def binds(self, jobset: LiveJobSet, slice_: SliceId, attempt: int, index: int = 0) -> None:
+    def binds(self, jobset: LiveWorkload, slice_: SliceId, attempt: int, index: int = 0) -> None:
         """Let the leader of a Job come to the hosts of an attempt, and the relay say so."""
         self._on_pool[pool_name(slice_, attempt)] = (jobset.ref.uid, index)
         occupant = Occupant(
@@ -257,22 +257,22 @@ class World:
         self.publish(Heartbeat(count=len(uids), digest=digest_of(uids)))
 
     def _relay_answers(self) -> None:
-        for _, question in self.bus.questions[self._taken_questions :]:
+        for _, question in self.publisher.questions[self._taken_questions :]:
             if question.uid is None:
                 uids = self._live()
                 self.publish(Heartbeat(count=len(uids), digest=digest_of(uids), uids=uids))
                 continue
-            jobset = self.jobsets.get(question.uid)
+            jobset = self.workloads.get(question.uid)
             ref = jobset.ref if jobset else a_jobset_ref(name=question.name, uid=question.uid, generation=0)
             alive = jobset is not None and not jobset.state.ended
-            state = jobset.state if jobset is not None and alive else JobSetState.MISSING
+            state = jobset.state if jobset is not None and alive else WorkloadState.MISSING
             self.publish(Answer(jobset=ref, state=state))
-        self._taken_questions = len(self.bus.questions)
+        self._taken_questions = len(self.publisher.questions)
 
-    def _live(self) -> tuple[JobSetUid, ...]:
+    def _live(self) -> tuple[WorkloadUid, ...]:
         if self.relay_lists_nothing:
             return ()
-        return tuple(sorted(uid for uid, jobset in self.jobsets.items() if not jobset.state.ended))
+        return tuple(sorted(uid for uid, jobset in self.workloads.items() if not jobset.state.ended))
 
     # GKE
 
@@ -294,6 +294,6 @@ class World:
     def records(self) -> dict[SliceId, SliceRecord]:
         return {record.id: record for record in self.store.slice_records(CLUSTER)}
 
-    def record(self, jobset: LiveJobSet, index: int = 0) -> SliceRecord:
+    def record(self, jobset: LiveWorkload, index: int = 0) -> SliceRecord:
         job = a_job(jobset=jobset.ref.name, uid=jobset.ref.uid, index=index)
         return self.records[slice_id(job)]

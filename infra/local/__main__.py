@@ -1,4 +1,4 @@
-"""`python -m infra.local VERB`: the local stack, played as a story or kept up for people."""
+"""`python -m infra.local COMMAND`: the local stack, either for a scripted demo or kept running for people to use."""
 
 import argparse
 import sys
@@ -13,12 +13,16 @@ def _parser() -> argparse.ArgumentParser:
 
     parser = argparse.ArgumentParser(prog="python -m infra.local", description="The provisioner on one machine.")
     parser.add_argument(
-        "--state", type=Path, default=STATE, metavar="FOLDER", help="where logs and the kubeconfig go (default: .local)"
+        "--state",
+        type=Path,
+        default=STATE,
+        metavar="FOLDER",
+        help="folder for logs and the kubeconfig (default: .local)",
     )
-    subparsers = parser.add_subparsers(required=True, metavar="VERB")
-    playing = subparsers.add_parser("demo", help="play a story of five JobSets on the whole system, in about a minute")
+    subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
+    playing = subparsers.add_parser("demo", help="run five JobSet scenarios on the whole system, in about a minute")
     playing.set_defaults(begin=_demo)
-    staying = subparsers.add_parser("up", help="start the whole system, and keep it up until Ctrl-C")
+    staying = subparsers.add_parser("up", help="start the whole system and keep it running until Ctrl-C")
     staying.set_defaults(begin=_up)
     verbs.add(subparsers)
     return parser
@@ -37,7 +41,10 @@ def _up(state: Path) -> int:
 
 
 def main() -> int:
-    """Do what is asked; importing takes a second, in which Ctrl-C must be no traceback, so it is done in here."""
+    """Run the requested command and return its exit code.
+
+    The commands are imported inside the `try`: importing takes a second, and Ctrl-C must not print a traceback then.
+    """
     try:
         arguments = _parser().parse_args()
         state = arguments.state.absolute()

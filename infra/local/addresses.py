@@ -1,4 +1,4 @@
-"""Where everything of one local stack is, and the environment that says so to its programs."""
+"""The addresses of one local stack, and the environment variables that pass them to its programs."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ class Addresses:
 
     @property
     def relay_kubeconfig(self) -> Path:
-        """The relay's own way to the cluster: as its ServiceAccount, not as the administrator."""
+        """Return the path of the relay's own kubeconfig: it authenticates as its ServiceAccount, not as the admin."""
         return self.kubeconfig.with_name("relay.kubeconfig")
 
     @property
@@ -37,11 +37,11 @@ class Addresses:
         return f"projects/{self.project}/topics/{topic}"
 
     def endpoint(self, function: str, topic: str) -> str:
-        """Where messages of a topic are pushed; functions-framework takes the topic's name from the path."""
+        """Return the push endpoint for a topic; functions-framework reads the topic's name from the path."""
         return f"{self.functions[function]}/{self.topic_path(topic)}"
 
     def environment(self) -> dict[str, str]:
-        """Return what Google's clients and the provisioner read."""
+        """Return the environment variables that Google's clients and the provisioner read."""
         return {
             "CLUSTER": self.cluster_id,
             "FIRESTORE_EMULATOR_HOST": self.firestore,

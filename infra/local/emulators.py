@@ -1,6 +1,6 @@
-"""Google's emulators of Pub/Sub and Firestore, as programs of ours.
+"""Google's emulators of Pub/Sub and Firestore, as programs of the local stack.
 
-Java is started directly: a killed `gcloud beta emulators` leaves its Java behind.
+Java is started directly: `gcloud beta emulators`, when killed, leaves its Java process running.
 """
 
 from pathlib import Path
@@ -8,13 +8,13 @@ from pathlib import Path
 from infra.local.prerequisites import Tools
 from infra.local.processes import Listens, Program
 
-# The same start, less than half the CPU afterwards.
+# Startup is as fast as with the defaults; CPU use afterwards is less than half.
 JVM_OPTIONS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx512m")
 FIRESTORE_MAIN = "com.google.cloud.datastore.emulator.firestore.CloudFirestore"
 
 
 def pubsub(tools: Tools, port: int, folder: Path) -> Program:
-    """Start Pub/Sub. When its port is taken it runs on, deaf: only what it prints tells."""
+    """Return the Pub/Sub emulator. If its port is taken it keeps running without one: only its output shows that."""
     return Program(
         name="pubsub",
         command=(*_java(tools, folder), "-jar", str(tools.pubsub_jar), *_address(port)),
@@ -25,7 +25,7 @@ def pubsub(tools: Tools, port: int, folder: Path) -> Program:
 
 
 def firestore(tools: Tools, port: int, folder: Path) -> Program:
-    """Start Firestore. It also opens a port of its own choice for its console."""
+    """Return the Firestore emulator. It also opens a port of its own choice for its console."""
     return Program(
         name="firestore",
         command=(
@@ -43,7 +43,7 @@ def firestore(tools: Tools, port: int, folder: Path) -> Program:
 
 
 def _java(tools: Tools, folder: Path) -> tuple[str, ...]:
-    """Ask for errors in English, and for temporary files in the folder, which is removed at the end."""
+    """Return the java command: messages in English, temporary files in `folder`, which is removed at the end."""
     return (str(tools.java), *JVM_OPTIONS, f"-Djava.io.tmpdir={folder}", "-Duser.language=en")
 
 

@@ -1,4 +1,4 @@
-"""The Cloud Functions, each served by functions-framework in a process of its own, as when deployed."""
+"""The Cloud Functions, each served by functions-framework in its own process, as when deployed."""
 
 import sys
 from pathlib import Path
@@ -8,7 +8,7 @@ from infra.local.processes import Listens, Program
 
 
 def function(target: str, root: Path, addresses: Addresses) -> Program:
-    """Serve one function of `functions/main.py` below the root folder, at the address kept for it."""
+    """Return the program that serves one function of `functions/main.py` under `root`, at its allotted address."""
     port = port_of(addresses.functions[target])
     return Program(
         name=f"function-{target}",

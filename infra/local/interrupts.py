@@ -1,4 +1,4 @@
-"""Ctrl-C and requests to end, made to arrive between steps and never inside one."""
+"""Signal handling: SIGINT, SIGTERM and SIGHUP are delivered between steps, never in the middle of one."""
 
 import signal
 import sys
@@ -12,7 +12,7 @@ REQUESTS_TO_END = (signal.SIGTERM, signal.SIGHUP)
 
 @contextmanager
 def orderly_end() -> Iterator[None]:
-    """Let SIGTERM and SIGHUP unwind the `with` blocks, as Ctrl-C does: by SystemExit."""
+    """Make SIGTERM and SIGHUP raise SystemExit, so that they unwind `with` blocks as Ctrl-C does."""
 
     def unwind(number: int, _frame: FrameType | None) -> None:
         sys.exit(128 + number)
@@ -29,10 +29,10 @@ def orderly_end() -> Iterator[None]:
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Hold back signals that arrive inside the block and deliver them at its end.
+    """Defer signals that arrive inside the block and deliver them when it ends.
 
-    They are held by handlers, not by a signal mask: a mask would be inherited by the programs started inside.
-    Python runs handlers in the main thread alone, so in any other thread there is nothing to hold.
+    Handlers defer them, not a signal mask: programs started inside the block would inherit a mask.
+    Python runs signal handlers only in the main thread, so in any other thread there is nothing to defer.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

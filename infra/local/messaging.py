@@ -1,4 +1,4 @@
-"""The topics and subscriptions of infra/messaging.yaml, read as values and made on the Pub/Sub emulator."""
+"""The topics, subscriptions and schedules of infra/messaging.yaml, parsed, and created on the Pub/Sub emulator."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ TABLE = Path(__file__).parents[1] / "messaging.yaml"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subscription:
-    """One row; without a function it is pulled. The two dead letter values come together or not at all."""
+    """One subscription; without a function it is a pull subscription. The two dead-letter fields go together."""
 
     name: str
     topic: str
@@ -38,7 +38,7 @@ class Subscription:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
-    """A message published again and again; `cron` is Cloud Scheduler's."""
+    """A message published periodically; `cron` is Cloud Scheduler's expression."""
 
     name: str
     topic: str
@@ -48,7 +48,7 @@ class Schedule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Messaging:
-    """The whole table. Names may hold `{cluster}` until `of_cluster` fills it in."""
+    """The whole table. Names may contain `{cluster}`, which `of_cluster` replaces."""
 
     topics: tuple[str, ...]
     subscriptions: tuple[Subscription, ...]
@@ -79,7 +79,7 @@ class Messaging:
 
 
 def parsed(text: str) -> Messaging:
-    """Raise TypeError for unknown or absent columns, ValueError for rows that do not fit together."""
+    """Parse the table. Raise TypeError for unknown or missing columns, ValueError for inconsistent rows."""
     table: Mapping[str, Any] = yaml.safe_load(text)
     return Messaging(
         topics=tuple(table["topics"]),
@@ -93,7 +93,7 @@ def read() -> Messaging:
 
 
 def create(messaging: Messaging, addresses: Addresses) -> None:
-    """Make all of it on the emulator; an error of google.api_core if any of it exists already."""
+    """Create topics and subscriptions on the emulator. Raise google.api_core's AlreadyExists if any of them exists."""
     with grpc.insecure_channel(addresses.pubsub) as channel:
         publisher = pubsub_v1.PublisherClient(transport=PublisherGrpcTransport(channel=channel))
         for topic in messaging.topics:
@@ -109,7 +109,7 @@ def _request(row: Subscription, addresses: Addresses) -> pubsub_v1.types.Subscri
         topic=addresses.topic_path(row.topic),
         ack_deadline_seconds=row.ack_deadline_seconds,
         filter=row.filter,
-        expiration_policy=pubsub_v1.types.ExpirationPolicy(),  # without a ttl: never
+        expiration_policy=pubsub_v1.types.ExpirationPolicy(),  # no ttl: never expires
         retry_policy=pubsub_v1.types.RetryPolicy(
             minimum_backoff=timedelta(seconds=row.minimum_backoff_seconds),
             maximum_backoff=timedelta(seconds=row.maximum_backoff_seconds),

@@ -1,4 +1,4 @@
-"""What must be installed before the local stack can run, and the remedy for what is not."""
+"""What must be installed before the local stack can run, and how to install what is missing."""
 
 import os
 import shutil
@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 class Prerequisite(Enum):
-    """What the local stack cannot do without. The value is (name, remedy)."""
+    """A program or file that the local stack requires. The value is (name, remedy)."""
 
     GCLOUD = (
         "Google Cloud CLI",
@@ -27,7 +27,7 @@ class Prerequisite(Enum):
         "gcloud components install cloud-firestore-emulator, or apt-get install google-cloud-cli-firestore-emulator",
     )
     KUBECTL = ("kubectl", "gcloud components install kubectl, or apt-get install kubectl")
-    SETPRIV = ("setpriv", "apt-get install util-linux; there is none outside Linux")
+    SETPRIV = ("setpriv", "apt-get install util-linux; available on Linux only")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Missing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tools:
-    """The programs and files the local stack starts; all of them exist."""
+    """The programs and files that the local stack uses; all of them exist."""
 
     java: Path
     pubsub_jar: Path
@@ -48,21 +48,21 @@ class Tools:
 
 
 class PrerequisitesMissing(Exception):
-    """Its text names all that is missing, each with its remedy."""
+    """Prerequisites are missing. The message lists each one with its remedy."""
 
 
 def missing(found: Mapping[Prerequisite, Path | None]) -> list[Missing]:
-    """List what was not found, in the order in which a person would install it."""
+    """Return what was not found, in the order in which a person would install it."""
     return [Missing(*each.value) for each in Prerequisite if found.get(each) is None]
 
 
 def explained(lacking: list[Missing]) -> str:
     lines = [f"  {each.name}: {each.remedy}" for each in lacking]
-    return "\n".join(["The local stack needs what is not installed here:", *lines])
+    return "\n".join(["The local stack needs programs that are not installed:", *lines])
 
 
 def require(found: Mapping[Prerequisite, Path | None]) -> Tools:
-    """Raise PrerequisitesMissing unless everything is there."""
+    """Return the paths of all tools. Raise PrerequisitesMissing if any was not found."""
     if lacking := missing(found):
         raise PrerequisitesMissing(explained(lacking))
     present = {each: path for each, path in found.items() if path is not None}
@@ -76,7 +76,7 @@ def require(found: Mapping[Prerequisite, Path | None]) -> Tools:
 
 
 def find(environment: Mapping[str, str]) -> dict[Prerequisite, Path | None]:
-    """Look on the PATH and in the folder of the Google Cloud CLI."""
+    """Return the path of each prerequisite, looked up on the PATH and in the folder of the Google Cloud CLI."""
     path = environment.get("PATH", os.defpath)
     sdk = _sdk_root(environment, path)
     platform = sdk / "platform" if sdk else None
@@ -96,13 +96,13 @@ def _program(name: str, path: str) -> Path | None:
 
 
 def _newest(folder: Path | None, pattern: str) -> Path | None:
-    """Of several versions the one that was installed last."""
+    """Return the match that was installed last."""
     matches = list(folder.glob(pattern)) if folder else []
     return max(matches, key=lambda each: each.stat().st_mtime, default=None)
 
 
 def _sdk_root(environment: Mapping[str, str], path: str) -> Path | None:
-    """Find the folder of the Google Cloud CLI; asking gcloud takes more than a second, so it is asked last."""
+    """Return the folder of the Google Cloud CLI. Running gcloud takes more than a second, so it is the last resort."""
     gcloud = _program("gcloud", path)
     said = environment.get("CLOUDSDK_ROOT_DIR")
     guesses = [Path(said)] if said else []
@@ -126,13 +126,13 @@ def _asked(gcloud: Path, environment: Mapping[str, str]) -> Path | None:
 
 
 def main() -> int:
-    """Exit code 2 if something is missing."""
+    """Print what was found or what is missing; return exit code 2 if anything is missing."""
     try:
         tools = require(find(os.environ))
     except PrerequisitesMissing as problem:
         print(problem, file=sys.stderr)
         return 2
-    print(f"Everything is there; Java at {tools.java}, kubectl at {tools.kubectl}.")
+    print(f"All prerequisites are installed; Java at {tools.java}, kubectl at {tools.kubectl}.")
     return 0
 
 

@@ -1,8 +1,8 @@
-"""Programs started as our children: known to be ready, ended when we end.
+"""Child processes: started, waited for until they are ready, and ended when this process ends.
 
-`setpriv --pdeathsig` asks the kernel to end a child when the thread that started it dies, whatever kills it
-(prctl(2), PR_SET_PDEATHSIG). Hence only the main thread starts programs; they still come up side by side,
-since starting does not wait.
+`setpriv --pdeathsig` asks the kernel to signal a child when the thread that started it dies, for whatever reason
+(prctl(2), PR_SET_PDEATHSIG). Hence only the main thread starts programs; they still come up in parallel,
+because starting one does not wait for it.
 """
 
 import os
@@ -26,30 +26,30 @@ from infra.local.interrupts import uninterrupted
 LOOK_AGAIN_SECONDS = 0.03
 LINES_OF_LOG = 15
 
-# A parent that dies before prctl(2) is called sends no signal any more: then the program is not even begun.
+# If the parent dies before prctl(2) is called, no signal will follow: then the program is not executed at all.
 UNLESS_ORPHANED = ("sh", "-c", '[ "$PPID" = "$0" ] && exec "$@"')
 
-# A child sees no credentials, proxies or endpoints of the person who starts it.
+# Children do not inherit the user's credentials, proxies or endpoints.
 INHERITED = ("HOME", "LANG", "PATH", "TMPDIR", "USER")
 
 
 @dataclass(frozen=True, slots=True)
 class Listens:
-    """Ready when the program itself, not another one, listens on this TCP port."""
+    """Ready when this program itself, not another one, listens on the TCP port."""
 
     port: int
 
 
 @dataclass(frozen=True, slots=True)
 class Says:
-    """Ready when a whole line of its output matches this regular expression."""
+    """Ready when a complete line of its output matches the regular expression."""
 
     line: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """What to start. `hopeless` matches output after which it will never be ready although it runs on."""
+    """A program to start. `hopeless` matches output after which it will never be ready, although it keeps running."""
 
     name: str
     command: tuple[str, ...]
@@ -61,12 +61,12 @@ class Program:
 
 
 class ProgramFailed(Exception):
-    """A program died or was not ready in time. The text ends with the tail of its log."""
+    """A program exited or was not ready in time. The message ends with the tail of its log."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Child:
-    """A started program. The pid descriptor tells its end without collecting it, so the pid stays its own."""
+    """A started program. The pidfd reports its exit without reaping it, so that its pid is not reused."""
 
     program: Program
     process: subprocess.Popen[bytes]
@@ -74,7 +74,7 @@ class Child:
     log: Path
 
     def ended(self, within: float = 0) -> bool:
-        """Wait up to `within` seconds for its end."""
+        """Wait up to `within` seconds for the process to exit; return whether it has."""
         poll = select.poll()
         poll.register(self.descriptor, select.POLLIN)
         return bool(poll.poll(within * 1000))
@@ -90,24 +90,24 @@ class Child:
                 return _whole_line(line, self.output()) is not None
 
     def failure(self) -> str | None:
-        """Why it will never be ready, as far as can be known now."""
+        """Return why it will never be ready, or None as long as it may still become ready."""
         if self.ended():
-            return "ended"
+            return "exited"
         if self.program.hopeless and (found := re.search(self.program.hopeless, self.output())):
-            return f"said {found.group()!r}"
+            return f"printed {found.group()!r}"
         return None
 
     def explain(self, why: str) -> ProgramFailed:
         tail = "\n".join(self.output().splitlines()[-LINES_OF_LOG:])
-        return ProgramFailed(f"{self.program.name} {why}; the end of {self.log}:\n{tail}")
+        return ProgramFailed(f"{self.program.name} {why}; the last lines of {self.log}:\n{tail}")
 
     def ask_to_end(self) -> None:
         signal.pidfd_send_signal(self.descriptor, signal.SIGTERM)
 
     def collect(self, grace_seconds: float) -> None:
-        """After the grace period SIGKILL, for whatever it started itself too."""
+        """Wait for the grace period, send SIGKILL to the process group, and reap the process."""
         self.ended(within=grace_seconds)
-        # Not yet collected, so the group still bears its number and no other does.
+        # The process is not reaped yet, so the group id still denotes this group.
         os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
         os.close(self.descriptor)
@@ -115,10 +115,10 @@ class Child:
 
 @dataclass(slots=True, kw_only=True)
 class Processes:
-    """Starts programs; on leaving the `with` block ends them in reverse order.
+    """Starts programs, and ends them in reverse order when the `with` block is left.
 
-    What is started together is ended together. `environment` is the caller's: of it a child sees
-    INHERITED only, and its program's own variables.
+    Programs started together are ended together. `environment` is the caller's: a child sees only the
+    variables in INHERITED and those of its own program.
     """
 
     setpriv: Path
@@ -129,7 +129,7 @@ class Processes:
     _batches: list[list[Child]] = field(default_factory=list)
 
     def start(self, *programs: Program) -> tuple[Child, ...]:
-        """Start without waiting."""
+        """Start the programs without waiting for them to be ready."""
         if threading.current_thread() is not threading.main_thread():
             raise RuntimeError("programs would end together with the thread that starts them")
         self.logs.mkdir(parents=True, exist_ok=True)
@@ -140,7 +140,7 @@ class Processes:
         return tuple(batch)
 
     def end(self, child: Child) -> None:
-        """End one program, or clear away after one that ended by itself; its log stays as `NAME.log.1`."""
+        """End one program, or clean up after one that exited by itself; its log is kept as `NAME.log.1`."""
         with uninterrupted():
             if not child.ended():
                 child.ask_to_end()
@@ -153,7 +153,10 @@ class Processes:
     def _start(self, program: Program, batch: list[Child]) -> Child:
         log = self.logs / f"{program.name}.log"
         log.unlink(missing_ok=True)
-        with uninterrupted(), log.open("ab") as output:  # to append: it may be cut off while it is written
+        with (
+            uninterrupted(),
+            log.open("ab") as output,
+        ):  # append mode: the file may be truncated while it is being written
             process = subprocess.Popen(
                 [self.setpriv, "--pdeathsig", "TERM", *UNLESS_ORPHANED, str(os.getpid()), *program.command],
                 stdin=subprocess.DEVNULL,
@@ -168,7 +171,7 @@ class Processes:
             return child
 
     def wait_until_ready(self, *children: Child) -> None:
-        """Raise ProgramFailed with the first that dies, gives up or is not ready in time."""
+        """Wait until all are ready. Raise ProgramFailed for the first that exits, gives up or is not ready in time."""
         started = self.clock()
         waiting = list(children)
         while waiting:
@@ -184,10 +187,10 @@ class Processes:
             child.ended(within=LOOK_AGAIN_SECONDS)
 
     def check(self) -> None:
-        """Raise ProgramFailed if one of them has ended since it was started."""
+        """Raise ProgramFailed if any program has exited since it was started."""
         for each in self.children():
             if each.ended():
-                raise each.explain("ended")
+                raise each.explain("exited")
 
     def children(self) -> list[Child]:
         return [each for batch in self._batches for each in batch]
@@ -211,7 +214,7 @@ class Processes:
 
 
 def free_ports(count: int) -> tuple[int, ...]:
-    """Ports of 127.0.0.1 nobody listens on, all different: each is held until the last is known."""
+    """Return distinct free ports of 127.0.0.1: each is held until the last one is known."""
     held = [socket.socket() for _ in range(count)]
     try:
         for each in held:
@@ -227,7 +230,7 @@ def _inherited(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def _whole_line(pattern: str, output: str) -> re.Match[str] | None:
-    """Only lines that have ended: the last may still be half written."""
+    """Return the first complete line that matches; the last line may still be partly written."""
     complete = output[: output.rfind("\n") + 1]
     return re.search(rf"^(?:{pattern})$", complete, re.MULTILINE)
 

@@ -1,6 +1,6 @@
-"""What a cluster does for the relay's pod: its manifests applied, and its ServiceAccount's token in a file, kept fresh.
+"""What a cluster provides for the relay's pod: its applied manifests, and a file with a fresh ServiceAccount token.
 
-The relay then may do locally what its role lets it do where it is deployed, and nothing else.
+The relay then has exactly the permissions locally that its role grants it when deployed.
 """
 
 import logging
@@ -22,23 +22,23 @@ logger = logging.getLogger(__name__)
 
 MANIFEST = Path(__file__).parents[1] / "kubernetes" / "relay.yaml"
 APPLIED = ("Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding")
-"""What is applied of it. The Deployment is left out: the stack itself runs the relay."""
+"""The kinds that are applied. The Deployment is left out: the stack itself runs the relay."""
 NAMESPACE, NAME = "tpu-slice-provisioner", "relay"
 _SECONDS = 3600
-_RENEW_EVERY = 0.8 * _SECONDS  # as k8s.io/kubernetes pkg/kubelet/token
+_RENEW_EVERY = 0.8 * _SECONDS  # as in k8s.io/kubernetes pkg/kubelet/token
 
-_client: Any = kubernetes.client  # untyped, although the package says otherwise
+_client: Any = kubernetes.client  # untyped, although the package claims to be typed
 _utils: Any = kubernetes.utils
 
 
 def manifests() -> list[dict[str, Any]]:
-    """Read what is applied."""
+    """Return the manifests that are applied."""
     return [each for each in yaml.safe_load_all(MANIFEST.read_text()) if each["kind"] in APPLIED]
 
 
 @contextmanager
 def relay_account(addresses: Addresses, renew_every: float = _RENEW_EVERY) -> Iterator[None]:
-    """Apply the manifests, write the relay's kubeconfig, and renew its token (in seconds) until the block is left."""
+    """Apply the manifests, write the relay's kubeconfig, and renew its token at intervals until the block is left."""
     with _connected(addresses) as connection:
 
         def renew() -> None:
@@ -53,7 +53,7 @@ def relay_account(addresses: Addresses, renew_every: float = _RENEW_EVERY) -> It
 
 
 def open_account(addresses: Addresses) -> None:
-    """Apply the manifests and write the relay's kubeconfig: to a cluster that knows nothing of the relay."""
+    """Apply the manifests to a cluster that has none of them yet, and write the relay's kubeconfig."""
     with _connected(addresses) as connection:
         for manifest in manifests():
             _utils.create_from_dict(connection, manifest)
@@ -63,7 +63,7 @@ def open_account(addresses: Addresses) -> None:
 
 
 def _connected(addresses: Addresses) -> Any:
-    """Open a client, past any proxy of the person who runs it."""
+    """Return a Kubernetes client that bypasses any proxy the user has configured."""
     return _client.ApiClient(_client.Configuration(host=addresses.kubernetes, proxy=""))
 
 

@@ -1,4 +1,4 @@
-"""The stand-in for Cloud Scheduler: publishes a schedule's message, at our pace instead of its cron's."""
+"""The stand-in for Cloud Scheduler: publishes a schedule's message at a given interval, not by its cron expression."""
 
 import logging
 import threading
@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 
 @contextmanager
 def scheduled(schedule: Schedule, addresses: Addresses, interval_seconds: float) -> Iterator[None]:
-    """Publish at each interval until the block is left. A failure is logged, and the next tick tried."""
+    """Publish at each interval until the block is left. A failure is logged, and the next tick tries again."""
     with grpc.insecure_channel(addresses.pubsub) as channel:
         publisher = pubsub_v1.PublisherClient(transport=PublisherGrpcTransport(channel=channel))
 
@@ -34,7 +34,7 @@ def scheduled(schedule: Schedule, addresses: Addresses, interval_seconds: float)
 
 @contextmanager
 def repeated(tick: Callable[[], None], interval_seconds: float) -> Iterator[None]:
-    """Call `tick` in a thread, the first time after one interval."""
+    """Call `tick` periodically in a thread, for the first time after one interval, until the block is left."""
     over = threading.Event()
 
     def run() -> None:

@@ -1,4 +1,4 @@
-"""The settings of the demo's cluster: from a file as people write it, checked, into Firestore."""
+"""The settings of the demo's cluster: read from the file that people edit, validated, and written to Firestore."""
 
 import os
 from contextlib import closing
@@ -20,13 +20,13 @@ def file_of(addresses: Addresses) -> Path:
 
 
 def checked(text: str, cluster: ClusterId) -> Fields:
-    """Give the document; Permanent names what is wrong in it."""
+    """Return the settings document. Raise Permanent, naming the field, if it is invalid."""
     written: dict[str, Any] = yaml.safe_load(text)
     return encode_settings(decode_settings(cluster, written, version=""))
 
 
 def seed(addresses: Addresses) -> None:
-    """Write the settings. From here on Google's clients find the emulators: they read the environment only."""
+    """Write the settings; set the environment variables by which Google's clients find the emulators from here on."""
     os.environ.update(addresses.environment())
     cluster = ClusterId(addresses.cluster_id)
     place = settings_key(cluster)

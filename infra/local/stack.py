@@ -1,4 +1,4 @@
-"""The whole provisioner on one machine: emulators, local cluster and GKE, functions, relay and schedule."""
+"""The whole provisioner on one machine: emulators, local cluster and GKE, functions, relay and schedules."""
 
 import os
 import re
@@ -22,9 +22,9 @@ REPOSITORY = Path(__file__).parents[2]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What to run: `root` holds functions/, relay/ and infra/; logs and kubeconfig go below `state`.
+    """What to run: `root` contains functions/, relay/ and infra/; logs and the kubeconfig are written below `state`.
 
-    `gke_arguments` are further ones of `python -m infra.local.gke`, its pace for example.
+    `gke_arguments` are additional arguments of `python -m infra.local.gke`, its pace for example.
     """
 
     root: Path = REPOSITORY
@@ -46,10 +46,10 @@ class Stack:
 
 @contextmanager
 def running(plan: Plan, seed: Callable[[Addresses], None]) -> Iterator[Stack]:
-    """Start everything; end everything when the block is left, also by Ctrl-C or SIGTERM at any moment.
+    """Start everything; stop everything when the block is left, also by Ctrl-C or SIGTERM at any moment.
 
-    `seed` writes what must be known before the relay speaks: the cluster's settings.
-    Raises PrerequisitesMissing or ProgramFailed, both with a text for a person.
+    `seed` writes what must exist before the relay publishes its first message: the cluster's settings.
+    Raises PrerequisitesMissing or ProgramFailed, both with a message for people.
     """
     tools = prerequisites.require(prerequisites.find(os.environ))
     plan.state.mkdir(parents=True, exist_ok=True)
@@ -82,7 +82,7 @@ def running(plan: Plan, seed: Callable[[Addresses], None]) -> Iterator[Stack]:
 
 
 def allotted(plan: Plan, functions: tuple[str, ...]) -> Addresses:
-    """Give each part an address that is free now, so that none waits to learn where the others are."""
+    """Return an address for each part, all free now, so that no part has to wait to learn where the others are."""
     pubsub, firestore, gke, kubernetes, buttons, *rest = free_ports(5 + len(functions))
     return Addresses(
         project=plan.project,
@@ -99,18 +99,18 @@ def allotted(plan: Plan, functions: tuple[str, ...]) -> Addresses:
 
 
 def local_cluster(plan: Plan, addresses: Addresses) -> Program:
-    """Start the Kubernetes API of the local cluster, which also writes the kubeconfig."""
+    """Return the Kubernetes API server of the local cluster, which also writes the kubeconfig."""
     arguments = (
         "infra.local.cluster",
         *("--port", str(port_of(addresses.kubernetes))),
-        *("--secure-port", str(*free_ports(1))),  # the same when it is started again
+        *("--secure-port", str(*free_ports(1))),  # the same after a restart
         *("--kubeconfig", str(addresses.kubeconfig)),
     )
     return _module("cluster", arguments, f"listening on {addresses.kubernetes}", plan, addresses)
 
 
 def local_gke(plan: Plan, addresses: Addresses) -> Program:
-    """Start the node pool API, whose pools become nodes of the local cluster."""
+    """Return the local GKE: the node pool API, whose pools become nodes of the local cluster."""
     arguments = (
         "infra.local.gke",
         *("--port", str(port_of(addresses.gke))),
@@ -125,7 +125,7 @@ def local_gke(plan: Plan, addresses: Addresses) -> Program:
 
 
 def local_relay(plan: Plan, addresses: Addresses) -> Program:
-    """Start the relay itself, ready when its watches are in place; it may do what its own role allows."""
+    """Return the relay, ready once its watches are established; it has the permissions of its own role."""
     program = _module("relay", ("relay",), "ready", plan, addresses)
     own = {"KUBECONFIG": str(addresses.relay_kubeconfig), "PROBE_PORT": "0"}
     return replace(program, environment={**program.environment, **own})

@@ -6,13 +6,13 @@ locals {
     receive = {
       memory        = "512Mi"
       max_instances = 20
-      publishes_to  = ["nudges"]
+      publishes_to  = ["reconcile-requests"]
       gke           = []
     }
     reconcile = {
       memory        = "512Mi"
       max_instances = 20
-      publishes_to  = ["nudges", "slice-updates"]
+      publishes_to  = ["reconcile-requests", "slice-updates"]
       # There are no permissions on node pools: creating and deleting one is an update of the cluster. A pool of tpu7x
       # names a workload policy; whether GKE asks for both of the last two was never seen.
       gke = [
@@ -27,8 +27,8 @@ locals {
     sweep = {
       memory        = "512Mi"
       max_instances = 1
-      publishes_to  = ["nudges", "slice-updates"]
-      # It looks and nudges: what it finds is done by reconcile.
+      publishes_to  = ["reconcile-requests", "slice-updates"]
+      # It looks and requests reconciliation: what it finds is done by reconcile.
       gke = [
         "container.clusters.get",
         "container.operations.get",

@@ -8,7 +8,7 @@ import click
 from rich.table import Table
 from rich.text import Text
 
-from tpu_slices.domain.reconciling.adoption import Heir, LiveJobSet
+from tpu_slices.domain.reconciling.adoption import Adoption, LiveWorkload
 from tpu_slices.flows.adopt import adopt, survey
 from tpu_slices.wire.jobsets import jobset_ref, jobset_state
 from tpu_slices.wire.workloads import requests_of
@@ -39,25 +39,27 @@ def adopt_command(session: Session, files: tuple[str, ...], cluster: str | None,
     """  # noqa: D301 - click's mark for lines to leave as they are
     jobsets = [_live(manifest) for manifest in read(files) if manifest.kind == "JobSet"]
     id_ = session.cluster(cluster)
-    estate = survey(id_, jobsets, session.ports)
-    _show(estate.heirs)
-    taken = sum(heir.record is not None for heir in estate.heirs)
+    plan = survey(id_, jobsets, session.deps)
+    _show(plan.adoptions)
+    taken = sum(adoption.record is not None for adoption in plan.adoptions)
     if dry_run or not taken:
         click.echo(f"{taken} to take over; nothing was changed.")
         return
-    if not confirmed(f"Take over {taken} of {len(estate.heirs)} node pools of {id_}?", yes=yes):
+    if not confirmed(f"Take over {taken} of {len(plan.adoptions)} node pools of {id_}?", yes=yes):
         return
-    estate = adopt(id_, jobsets, session.ports)
-    click.echo(f"{sum(heir.record is not None for heir in estate.heirs)} taken over: see them with `slices list`.")
+    plan = adopt(id_, jobsets, session.deps)
+    click.echo(
+        f"{sum(adoption.record is not None for adoption in plan.adoptions)} taken over: see them with `slices list`."
+    )
 
 
-def _live(manifest: Manifest) -> LiveJobSet:
+def _live(manifest: Manifest) -> LiveWorkload:
     if manifest.body["apiVersion"] != JOBSET_VERSION:
         raise manifest.is_not(f"apiVersion: {manifest.body['apiVersion']} is not understood, only {JOBSET_VERSION}")
     if not {"uid", "resourceVersion", "namespace", "name"} <= manifest.metadata.keys():
         raise manifest.is_not("metadata has no uid: list them with kubectl get jobsets -A -o json")
     try:
-        return LiveJobSet(
+        return LiveWorkload(
             ref=jobset_ref(manifest.body),
             state=jobset_state(manifest.body),
             requests=requests_of(manifest.body),
@@ -66,11 +68,13 @@ def _live(manifest: Manifest) -> LiveJobSet:
         raise NotAManifest(f"{manifest.where}: {wrong}") from wrong
 
 
-def _show(heirs: Sequence[Heir]) -> None:
+def _show(adoptions: Sequence[Adoption]) -> None:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for title in ("NODE POOL", "JOB", "WHAT BECOMES OF IT"):
         table.add_column(title, overflow="fold")
-    for heir in heirs:
-        style = "green" if heir.record is not None else "yellow"
-        table.add_row(heir.pool.name, f"{heir.pool.namespace}/{heir.pool.job}", Text(heir.why, style=style))
+    for adoption in adoptions:
+        style = "green" if adoption.record is not None else "yellow"
+        table.add_row(
+            adoption.pool.name, f"{adoption.pool.namespace}/{adoption.pool.job}", Text(adoption.why, style=style)
+        )
     console().print(table)

@@ -15,8 +15,8 @@ from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.workloads import Report
 from tpu_slices.flows.edits import find, find_jobset
 from tpu_slices.flows.reconcile import Explained, explain
-from tpu_slices.flows.report import look_around, report_of
-from tpu_slices.ports.deps import Ports
+from tpu_slices.flows.report import read_queue_state, report_of
+from tpu_slices.ports.deps import ReconcileDeps
 from tpu_slices.ports.errors import Permanent
 from tpu_slices.wire.reports import document
 from tpu_slices_cli import words
@@ -39,15 +39,15 @@ def explain_command(session: Session, name: str, cluster: str | None, output: st
     slices explain research/llama
     slices explain tpu-llama-workers-0-oahqlz77blgqd -o json
     """  # noqa: D301 - click's mark for lines to leave as they are
-    ports, id_ = session.ports, session.cluster(cluster)
-    jobset = find_jobset(id_, name, ports.store) if "/" in name else None
-    report = report_of(jobset, look_around(id_, ports.store), ports) if jobset else None
-    names = jobset.wants if jobset else [record.id for record in find(id_, name, ports.store)]
-    explained = [each for slice_ in names if (each := explain(id_, slice_, ports)) is not None]
+    deps, id_ = session.deps, session.cluster(cluster)
+    jobset = find_jobset(id_, name, deps.store) if "/" in name else None
+    report = report_of(jobset, read_queue_state(id_, deps.store), deps) if jobset else None
+    names = jobset.wants if jobset else [record.id for record in find(id_, name, deps.store)]
+    explained = [each for slice_ in names if (each := explain(id_, slice_, deps)) is not None]
     if not (explained or report):
         raise Permanent(f'no slice is called "{name}" in {id_} any more')
     if output == "text":
-        texts = [*([_report_text(name, report, ports)] if report else []), *(_text(each, ports) for each in explained)]
+        texts = [*([_report_text(name, report, deps)] if report else []), *(_text(each, deps) for each in explained)]
         for lines in texts:
             console().print("\n".join(lines), soft_wrap=True)
         return
@@ -55,12 +55,12 @@ def explain_command(session: Session, name: str, cluster: str | None, output: st
     click.echo(json.dumps(shown, indent=2) if output == "json" else yaml.safe_dump(shown, sort_keys=False).rstrip())
 
 
-def _report_text(name: str, report: Report, ports: Ports) -> Iterator[str]:
-    now = ports.clock.now()
+def _report_text(name: str, report: Report, deps: ReconcileDeps) -> Iterator[str]:
+    now = deps.clock.now()
     yield name
-    yield f"{report.outlook} for {words.span(now - report.since)}: {report.sentence}"
+    yield f"{report.reason} for {words.span(now - report.since)}: {report.message}"
     for wait in report.waits:
-        yield f"  {wait.count} x {wait.phase}, {wait.reason}, since {words.clock(wait.since, now)}: {wait.says}"
+        yield f"  {wait.count} x {wait.phase}, {wait.reason}, since {words.clock(wait.since, now)}: {wait.message}"
         yield f"    Jobs: {', '.join(wait.jobs)}{', ...' if wait.count > len(wait.jobs) else ''}"
         if wait.until is not None:
             yield f"    Next try: {words.moment(wait.until, now)}"
@@ -75,64 +75,64 @@ def _document(explained: Explained) -> dict[str, Any]:
         "record": documents([record])[0],
         "seen": {
             "current": words.seen(seen.current),
-            "leaving": {str(attempt): words.seen(each) for attempt, each in seen.leaving.items()},
+            "terminating": {str(attempt): words.seen(each) for attempt, each in seen.terminating.items()},
         },
         "decision": {
             "phase": decision.record.phase.value,
             "reason": decision.reason.value,
-            "sentence": decision.sentence,
+            "message": decision.message,
             "actions": [words.ordered(action, record) for action in decision.actions],
         },
     }
 
 
-def _text(explained: Explained, ports: Ports) -> Iterator[str]:
-    record, now = explained.record, ports.clock.now()
+def _text(explained: Explained, deps: ReconcileDeps) -> Iterator[str]:
+    record, now = explained.record, deps.clock.now()
     job = record.job
     yield f"{record.id}  ({job.namespace}/{job.job_name}, cluster {job.cluster})"
     yield words.paragraph(record, now)
     yield ""
-    for title, text in _facts(explained, ports):
+    for title, text in _facts(explained, deps):
         yield f"{title:<10}{text}"
     yield f"{'History':<10}" + ("" if record.transitions else "none yet")
     for each in record.transitions:
-        yield f"  {each.at:%Y-%m-%d %H:%M:%S}  {each.phase:<13}{each.reason}: {each.sentence}"
+        yield f"  {each.at:%Y-%m-%d %H:%M:%S}  {each.phase:<13}{each.reason}: {each.message}"
     yield ""
 
 
-def _facts(explained: Explained, ports: Ports) -> Iterator[tuple[str, str]]:
-    record, now = explained.record, ports.clock.now()
+def _facts(explained: Explained, deps: ReconcileDeps) -> Iterator[tuple[str, str]]:
+    record, now = explained.record, deps.clock.now()
     yield "Slice", words.shape(record)
-    because = f", because {record.desire_because}" if record.desire_because else ""
-    yield "Wanted", f"{record.desire}{because}{_confirmed(record, now)}"
+    message = f", because {record.desire_message}" if record.desire_message else ""
+    yield "Wanted", f"{record.desire}{message}{_confirmed(record, now)}"
     yield "Pool", f"{_pool(record)} (attempt {record.attempt}): {words.seen(explained.seen.current)}"
-    for attempt, seen in explained.seen.leaving.items():
+    for attempt, seen in explained.seen.terminating.items():
         yield "Leaving", f"{record.pool_of(attempt)}: {words.seen(seen)}"
     hosts = record.spec.hosts if record.spec else "?"
     yield "Hosts", f"{record.hosts_usable} of {hosts} usable, {record.hosts_joined} joined"
     occupant = record.occupant
     yield "On it", f"{occupant.namespace}/{occupant.job}" if occupant else "nobody"
     decision = explained.decision
-    yield "Now", f"{decision.record.phase}, {decision.reason}: {decision.sentence}"
+    yield "Now", f"{decision.record.phase}, {decision.reason}: {decision.message}"
     for action in decision.actions:
         yield "Would", words.ordered(action, record)
     if decision.reason is Reason.OPERATION_LIMIT:
-        yield "Queue", _queue(record, ports)
+        yield "Queue", _queue(record, deps)
     if record.note:
         yield "Note", record.note
 
 
 def _confirmed(record: SliceRecord, now: datetime) -> str:
-    return f"; last confirmed {words.moment(record.wanted_at, now)}" if record.wanted_at else ""
+    return f"; last confirmed {words.moment(record.demand_confirmed_at, now)}" if record.demand_confirmed_at else ""
 
 
 def _pool(record: SliceRecord) -> str:
     return str(documents([record])[0]["pool"] or "none: all attempts are used up")
 
 
-def _queue(record: SliceRecord, ports: Ports) -> str:
+def _queue(record: SliceRecord, deps: ReconcileDeps) -> str:
     """Say how many wait before it, as far as a page of the queue shows."""
     most = 100
-    ahead = [each.id for each in ports.store.queued_slices(record.job.cluster, most)]
+    ahead = [each.id for each in deps.store.queued_slices(record.job.cluster, most)]
     place = f"{ahead.index(record.id) + 1}." if record.id in ahead else f"after the {most}."
-    return f"{place} in line; {len(ports.store.slots(record.job.cluster))} creations run"
+    return f"{place} in line; {len(deps.store.slots(record.job.cluster))} creations run"

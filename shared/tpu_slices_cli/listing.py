@@ -91,7 +91,7 @@ def list_command(  # noqa: PLR0913 - one for each option
     slices list --namespace research --phase waiting --phase refused
     slices list --jobset llama --watch
     """  # noqa: D301 - click's mark for lines to leave as they are
-    store = session.ports.store
+    store = session.deps.store
     wanted = Filter(
         clusters=(ClusterId(cluster),) if cluster else store.clusters(),
         namespace=namespace,
@@ -104,7 +104,7 @@ def list_command(  # noqa: PLR0913 - one for each option
     elif output in {"json", "yaml"}:
         click.echo(_machine(wanted.read(store), output))
     else:
-        console().print(_table(wanted.read(store), session.ports.clock.now(), wide=output == "wide"))
+        console().print(_table(wanted.read(store), session.deps.clock.now(), wide=output == "wide"))
 
 
 def documents(records: Iterable[SliceRecord]) -> list[dict[str, Any]]:
@@ -123,7 +123,7 @@ def _plain(value: object) -> str:
 
 def _watch(wanted: Filter, session: Session, interval: float, *, wide: bool) -> None:
     """Redraw on a terminal; elsewhere print what changed, line by line."""
-    screen, store, clock = console(), session.ports.store, session.ports.clock
+    screen, store, clock = console(), session.deps.store, session.deps.clock
     if screen.is_terminal:
         with Live(console=screen, auto_refresh=False) as live:
             while True:
@@ -134,7 +134,7 @@ def _watch(wanted: Filter, session: Session, interval: float, *, wide: bool) -> 
         for record in wanted.read(store):
             before = known.get(record.id)
             if before is None or (before.phase, before.reason) != (record.phase, record.reason):
-                click.echo(f"{clock.now():%H:%M:%S} {_job(record)} {record.phase} {record.reason}: {record.sentence}")
+                click.echo(f"{clock.now():%H:%M:%S} {_job(record)} {record.phase} {record.reason}: {record.message}")
             known[record.id] = record
         sleep(interval)
 
@@ -156,7 +156,7 @@ def _table(records: Sequence[SliceRecord], now: datetime, *, wide: bool) -> Tabl
             record.reason,
             span(now - record.since),
             *more,
-            record.sentence,
+            record.message,
         )
     return table
 

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tpu_slices.domain.model.clusters import ClusterSettings
-from tpu_slices.domain.model.records import Verdict
+from tpu_slices.domain.model.records import Refusal
 from tpu_slices.domain.model.slices import ClusterId, SliceSpec
 from tpu_slices_cli.manifests import NotAManifest, read
 from tpu_slices_cli.planning import Plan, Planned, plan
@@ -66,7 +66,7 @@ def plan_command(session: Session, files: tuple[str, ...], cluster: str, namespa
 def _settings(session: Session, cluster: str) -> ClusterSettings:
     if cluster.endswith((".yaml", ".yml")) or Path(cluster).exists():
         return read_settings(Path(cluster)).settings
-    settings = session.ports.store.settings(ClusterId(cluster))
+    settings = session.deps.store.settings(ClusterId(cluster))
     if settings is None:
         raise NotAManifest(f"--cluster {cluster}: neither a file nor a cluster that is configured")
     return settings
@@ -87,13 +87,13 @@ def _show(planned: Plan) -> None:
     screen = console()
     screen.print(table)
     for each in planned.slices:
-        if isinstance(each.outcome, Verdict):
-            screen.print(Text(f"{_job(each)}: {each.outcome.sentence}", style="red"))
+        if isinstance(each.outcome, Refusal):
+            screen.print(Text(f"{_job(each)}: {each.outcome.message}", style="red"))
     screen.print(_summary(planned))
 
 
 def _row(planned: Planned) -> tuple[str | Text, ...]:
-    if isinstance(planned.outcome, Verdict):
+    if isinstance(planned.outcome, Refusal):
         return _job(planned), Text(f"refused: {planned.outcome.reason}", style="red"), "", "", "", "", ""
     spec = planned.outcome
     return (

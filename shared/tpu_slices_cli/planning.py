@@ -9,10 +9,10 @@ from uuid import NAMESPACE_URL, uuid5
 
 from tpu_slices.adapters.gke_requests import as_rest, create_request
 from tpu_slices.domain.model.clusters import ClusterSettings
-from tpu_slices.domain.model.facts import SliceRequest, WaitingLeader
-from tpu_slices.domain.model.records import Verdict
-from tpu_slices.domain.model.slices import JobRef, JobSetUid, SliceSpec, slice_id
-from tpu_slices.domain.planning.specs import Asked, chips_asked_for, spec_for
+from tpu_slices.domain.model.facts import TemplateRequest, WaitingLeader
+from tpu_slices.domain.model.records import Refusal
+from tpu_slices.domain.model.slices import JobRef, SliceSpec, WorkloadUid, slice_id
+from tpu_slices.domain.planning.specs import SliceRequest, chips_requested, spec_for
 from tpu_slices.ports.backend import PoolOrder
 from tpu_slices.wire import workloads
 from tpu_slices.wire.jobsets import is_leader, is_served
@@ -28,14 +28,14 @@ class Planned:
     """One Job, and the slice that it would get or the verdict that it would not."""
 
     job: JobRef
-    outcome: SliceSpec | Verdict
+    outcome: SliceSpec | Refusal
     order: PoolOrder
     created: bool
     """The JobSet is there already, so that its UID, and the names that follow from it, are the real ones."""
 
     def as_json(self) -> dict[str, Any]:
         spec = self.outcome if isinstance(self.outcome, SliceSpec) else None
-        verdict = None if isinstance(self.outcome, SliceSpec) else self.outcome
+        refusal = None if isinstance(self.outcome, SliceSpec) else self.outcome
         return {
             "slice_id": self.order.slice_id,
             "jobset": self.job.jobset,
@@ -45,7 +45,7 @@ class Planned:
             "hosts": spec and spec.hosts,
             "chips": spec and spec.chips,
             "node_pool": spec and as_rest(create_request(self.order)),
-            "refused": verdict and {"reason": verdict.reason.value, "message": verdict.sentence},
+            "refused": refusal and {"reason": refusal.reason.value, "message": refusal.message},
         }
 
 
@@ -57,7 +57,7 @@ class Plan:
 
     @property
     def refused(self) -> bool:
-        return any(isinstance(planned.outcome, Verdict) for planned in self.slices)
+        return any(isinstance(planned.outcome, Refusal) for planned in self.slices)
 
 
 def plan(manifests: Iterable[Manifest], settings: ClusterSettings, namespace: str) -> Plan:
@@ -108,17 +108,17 @@ class _Owner:
     chips: int
     """Of all slices that the JobSet asks for."""
 
-    def asks(self, request: SliceRequest, leader: WaitingLeader) -> Planned:
+    def asks(self, request: TemplateRequest, leader: WaitingLeader) -> Planned:
         settings = self.settings
         job = JobRef(
             cluster=settings.cluster,
             namespace=self.namespace,
             jobset=self.jobset,
-            uid=JobSetUid(self.uid or str(uuid5(NAMESPACE_URL, f"{self.namespace}/{self.jobset}"))),
+            uid=WorkloadUid(self.uid or str(uuid5(NAMESPACE_URL, f"{self.namespace}/{self.jobset}"))),
             replicated_job=leader.replicated_job,
             index=leader.job_index,
         )
-        outcome = spec_for(Asked(job=job, request=request, leader=leader, jobset_chips=self.chips), settings)
+        outcome = spec_for(SliceRequest(job=job, request=request, leader=leader, jobset_chips=self.chips), settings)
         order = PoolOrder(
             cluster_path=settings.path,
             cluster_gke_id=settings.gke_id,
@@ -139,7 +139,7 @@ def _of_jobset(manifest: Manifest, settings: ClusterSettings, namespace: str) ->
         namespace=metadata.get("namespace") or namespace,
         jobset=_text(metadata, "name"),
         uid=metadata.get("uid"),
-        chips=chips_asked_for(requests),
+        chips=chips_requested(requests),
     )
     jobs = sum(request.replicas for request in requests)
     if jobs > MOST_JOBS:
@@ -158,7 +158,7 @@ def _of_pod(manifest: Manifest, settings: ClusterSettings, namespace: str) -> It
         namespace=manifest.metadata.get("namespace") or namespace,
         jobset=labels[workloads.JOBSET_NAME],
         uid=labels.get(workloads.JOBSET_UID),
-        chips=chips_asked_for([request]),
+        chips=chips_requested([request]),
     )
     yield owner.asks(request, leader)
 

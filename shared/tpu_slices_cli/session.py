@@ -10,7 +10,7 @@ import click
 from tpu_slices.app import wiring
 from tpu_slices.app.settings import Settings, SettingsError
 from tpu_slices.domain.model.slices import ClusterId
-from tpu_slices.ports.deps import Ports
+from tpu_slices.ports.deps import ReconcileDeps
 from tpu_slices.ports.store import SettingsStore
 
 
@@ -29,8 +29,8 @@ class Session:
             raise click.UsageError(f"{missing}, or use --project") from missing
 
     @cached_property
-    def ports(self) -> Ports:
-        return wiring.build_ports(self.settings)
+    def deps(self) -> ReconcileDeps:
+        return wiring.build_reconcile_deps(self.settings)
 
     @cached_property
     def written(self) -> SettingsStore:
@@ -40,7 +40,7 @@ class Session:
         """Give the cluster that was named, or the only one there is."""
         if named is not None:
             return ClusterId(named)
-        known = self.ports.store.clusters()
+        known = self.deps.store.clusters()
         if len(known) == 1:
             return known[0]
         choices = ", ".join(known) or "none yet: `slices configure FILE` makes one"

@@ -26,8 +26,8 @@ def hold_command(session: Session, name: str, cluster: str | None, note: str | N
     NAME is a slice, a node pool, NAMESPACE/JOB, or NAMESPACE/JOBSET for all of its slices. What is held is paid for.
     """
     id_ = session.cluster(cluster)
-    for record in _there(edits.find(id_, name, session.ports.store)):
-        held = edits.edit(id_, record.id, edits.hold(note), session.ports)
+    for record in _there(edits.find(id_, name, session.deps.store)):
+        held = edits.edit(id_, record.id, edits.hold(note), session.deps)
         click.echo(
             f"{record.id} is held: `slices resume {record.id}` ends it." if held else f"{record.id} was held already."
         )
@@ -44,24 +44,24 @@ def release_command(session: Session, name: str, cluster: str | None, *, yes: bo
     NAME is a slice, a node pool, NAMESPACE/JOB, or NAMESPACE/JOBSET for all of its slices.
     """
     id_ = session.cluster(cluster)
-    records = _there(edits.find(id_, name, session.ports.store))
+    records = _there(edits.find(id_, name, session.deps.store))
     for record in records:
         click.echo(f"{record.id}: {record.phase}, {_who_is_on_it(record)}")
     if not records or not confirmed(f"Delete the node pools of {_many(records)}?", yes=yes):
         return
     for record in records:
-        changed = edits.edit(id_, record.id, edits.release, session.ports)
+        changed = edits.edit(id_, record.id, edits.release, session.deps)
         click.echo(f"{record.id} is being released." if changed else f"{record.id} was being released already.")
 
 
 @click.command(name="pause", short_help="Stop creating and deleting in a whole cluster.")
 @_CLUSTER
-@click.option("--why", required=True, metavar="TEXT", help="Shown to everybody who waits.")
+@click.option("--message", "-m", required=True, metavar="TEXT", help="Shown to everybody who waits.")
 @click.pass_obj
-def pause_command(session: Session, cluster: str | None, why: str) -> None:
+def pause_command(session: Session, cluster: str | None, message: str) -> None:
     """Create and delete nothing in a cluster until `slices resume --cluster ID`. What runs goes on running."""
     id_ = session.cluster(cluster)
-    session.written.pause(id_, why)
+    session.written.pause(id_, message)
     click.echo(f"{id_} is paused: `slices resume --cluster {id_}` goes on.")
 
 
@@ -75,8 +75,8 @@ def resume_command(session: Session, name: str | None, cluster: str | None) -> N
     if name is None:
         _end_pause(session, id_)
         return
-    for record in edits.find(id_, name, session.ports.store):
-        freed = edits.edit(id_, record.id, edits.resume, session.ports)
+    for record in edits.find(id_, name, session.deps.store):
+        freed = edits.edit(id_, record.id, edits.resume, session.deps)
         click.echo(f"{record.id} goes on." if freed else f"{record.id} was not held.")
 
 
@@ -85,7 +85,7 @@ def _end_pause(session: Session, cluster: ClusterId) -> None:
         click.echo(f"{cluster} was not paused.")
         return
     session.written.resume(cluster)
-    click.echo(f"{cluster} goes on: {edits.wake(cluster, session.ports)} slices are looked at.")
+    click.echo(f"{cluster} goes on: {edits.wake(cluster, session.deps)} slices are looked at.")
 
 
 def _there(records: Sequence[SliceRecord]) -> list[SliceRecord]:

@@ -12,9 +12,9 @@ from tpu_slices.domain.model.observations import (
     Busy,
     Creating,
     Deleting,
-    Foreign,
     Observation,
     Running,
+    Unowned,
     Unreadable,
 )
 from tpu_slices.domain.model.records import SliceRecord
@@ -57,7 +57,7 @@ def seen(observation: Observation) -> str:
             return f"broken: {failure.message}"
         case Deleting():
             return "being deleted"
-        case Foreign(message):
+        case Unowned(message):
             return f"not ours: {message}"
         case Unreadable(message):
             return f"cannot be read: {message}"
@@ -73,7 +73,7 @@ def ordered(action: Action, record: SliceRecord) -> str:
 def shape(record: SliceRecord) -> str:
     spec = record.spec
     if spec is None:
-        return "not known" if record.verdict is None else "none: refused"
+        return "not known" if record.refusal is None else "none: refused"
     how = spec.capacity.reservation or spec.capacity.kind.lower().replace("_", " ")
     hosts = f"{spec.hosts} x {spec.machine_type}"
     return f"{spec.accelerator} {spec.topology}: {hosts}, {spec.chips} chips, {spec.zone}, {how}"
@@ -82,12 +82,14 @@ def shape(record: SliceRecord) -> str:
 def paragraph(record: SliceRecord, now: datetime) -> str:
     """Say in a few sentences where a slice stands: what, since when, why, and what comes next."""
     since = f"for {span(now - record.since)} (since {clock(record.since, now)})"
-    parts = [f"This slice has been {record.phase} {since}: {record.sentence or record.reason}"]
+    parts = [f"This slice has been {record.phase} {since}: {record.message or record.reason}"]
     if record.retry_at is not None and record.retry_at > now:
         parts.append(f"It is tried again {moment(record.retry_at, now)}.")
-    elif record.due_at is not None:
+    elif record.next_reconcile_at is not None:
         parts.append(
-            f"It is looked at again {moment(record.due_at, now)}." if record.due_at > now else "A look is due."
+            f"It is looked at again {moment(record.next_reconcile_at, now)}."
+            if record.next_reconcile_at > now
+            else "A look is due."
         )
     if record.hold:
         parts.append("A person holds it: nothing is created or deleted until `slices resume`.")

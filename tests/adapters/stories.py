@@ -8,10 +8,10 @@ from typing import Any
 
 from tests.builders import a_job, a_leader, settings
 from tpu_slices.domain.model.clusters import Allowed, ClusterSettings, Policy, PoolSettings
-from tpu_slices.domain.model.facts import SliceRequest, Toleration
-from tpu_slices.domain.model.records import Verdict
+from tpu_slices.domain.model.facts import TemplateRequest, Toleration
+from tpu_slices.domain.model.records import Refusal
 from tpu_slices.domain.model.slices import JobRef, Network, SliceSpec, slice_id
-from tpu_slices.domain.planning.specs import Asked, spec_for
+from tpu_slices.domain.planning.specs import SliceRequest, spec_for
 from tpu_slices.ports.backend import PoolOrder
 
 SPOT = "cloud.google.com/gke-spot"
@@ -19,9 +19,9 @@ RESERVATION = "cloud.google.com/reservation"
 WISH = "tpu-provisioner.cloud.google.com"
 
 
-def asking(accelerator: str, topology: str, chips: int, **selectors: str) -> SliceRequest:
+def asking(accelerator: str, topology: str, chips: int, **selectors: str) -> TemplateRequest:
     shape = {"cloud.google.com/gke-tpu-accelerator": accelerator, "cloud.google.com/gke-tpu-topology": topology}
-    return SliceRequest(
+    return TemplateRequest(
         replicated_job="slice",
         replicas=1,
         accelerator=accelerator,
@@ -37,13 +37,15 @@ def asking(accelerator: str, topology: str, chips: int, **selectors: str) -> Sli
 class Story:
     """What one tenant asks for in one cluster."""
 
-    request: SliceRequest
+    request: TemplateRequest
     settings: ClusterSettings
     job: JobRef = field(default_factory=a_job)
 
     @property
-    def outcome(self) -> SliceSpec | Verdict:
-        return spec_for(Asked(job=self.job, request=self.request, leader=a_leader(), jobset_chips=0), self.settings)
+    def outcome(self) -> SliceSpec | Refusal:
+        return spec_for(
+            SliceRequest(job=self.job, request=self.request, leader=a_leader(), jobset_chips=0), self.settings
+        )
 
     @property
     def order(self) -> PoolOrder:
@@ -61,12 +63,17 @@ class Story:
         )
 
 
-def story(request: SliceRequest, **set_: Any) -> Story:
+def story(request: TemplateRequest, **set_: Any) -> Story:
     return Story(request, settings(**set_))
 
 
-def wishing(request: SliceRequest, **wishes: str) -> SliceRequest:
-    return replace(request, wishes=tuple((f"{WISH}/{name.replace('_', '-')}", wish) for name, wish in wishes.items()))
+def wishing(request: TemplateRequest, **requested_annotations: str) -> TemplateRequest:
+    return replace(
+        request,
+        requested_annotations=tuple(
+            (f"{WISH}/{name.replace('_', '-')}", wish) for name, wish in requested_annotations.items()
+        ),
+    )
 
 
 V5E = asking("tpu-v5-lite-podslice", "4x4", 4)
@@ -144,5 +151,5 @@ STORIES: Mapping[str, Story] = {
             },
         )
     ),
-    "nodes-of-its-own": story(replace(V5E, own_nodes=True)),
+    "nodes-of-its-own": story(replace(V5E, exclusive_nodes=True)),
 }

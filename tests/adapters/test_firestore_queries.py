@@ -7,8 +7,8 @@ from typing import Any
 from tests.builders import CLUSTER, NOW, a_jobset, a_record, an_occupant, settings
 from tpu_slices.adapters import firestore_queries
 from tpu_slices.adapters.firestore_queries import EXPIRING, QUERIES, UNINDEXED, Query
-from tpu_slices.domain.reconciling.inventory import ClusterWatch
-from tpu_slices.domain.reconciling.limiter import Governor
+from tpu_slices.domain.reconciling.inventory import RelayHeartbeat
+from tpu_slices.domain.reconciling.limiter import ConcurrencyLimiter
 from tpu_slices.ports.store import Record
 from tpu_slices.wire.cluster_settings import encode_settings
 from tpu_slices.wire.documents import encode, key_of
@@ -65,10 +65,10 @@ def test_every_map_and_array_is_asked_by_or_has_no_index() -> None:
         (collection, encode_settings(settings())) for collection in ("clusters", "accepted")
     ]
     records: list[Record] = [
-        a_record(pinned=settings().pools, occupant=an_occupant()),
+        a_record(pinned_settings=settings().pools, occupant=an_occupant()),
         a_jobset(),
-        Governor(cluster=CLUSTER, changed_at=NOW, shortages={}),
-        ClusterWatch(cluster=CLUSTER, heard_at=NOW, uids=()),
+        ConcurrencyLimiter(cluster=CLUSTER, changed_at=NOW, shortages={}),
+        RelayHeartbeat(cluster=CLUSTER, heard_at=NOW, uids=()),
     ]
     documents += [(key_of(record).collection, encode(record)) for record in records]
     asked = {(query.collection, name.partition(".")[0]) for query in QUERIES for name, _ in query.where}
@@ -79,6 +79,6 @@ def test_every_map_and_array_is_asked_by_or_has_no_index() -> None:
 
 
 def test_an_index_is_needed_from_two_fields_on() -> None:
-    assert Query(collection="slices", where=(("due_at", "<="),), order="due_at").index == ()
+    assert Query(collection="slices", where=(("next_reconcile_at", "<="),), order="next_reconcile_at").index == ()
     assert Query(collection="slices", where=(("phase", "=="),), order="__name__").index == ()
     assert Query(collection="slices", where=(("phase", "=="),), order="since").index == ("phase", "since")

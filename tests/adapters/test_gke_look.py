@@ -35,9 +35,9 @@ from tpu_slices.domain.model.observations import (
     Deleting,
     Failure,
     FailureKind,
-    Foreign,
     Observation,
     Running,
+    Unowned,
     Unreadable,
 )
 from tpu_slices.ports.backend import PoolOrder
@@ -70,7 +70,7 @@ def test_a_status_that_is_not_known_is_unreadable() -> None:
 @pytest.mark.parametrize("status", list(Status), ids=lambda status: status.name)
 def test_whose_a_pool_is_comes_before_its_status(status: int) -> None:
     bare = a_pool(status, config=gke.NodeConfig(labels={"google.com/nodepool-manager": "tpu-provisioner"}))
-    assert look(get_node_pool=bare) == Foreign("it has no label google.com/tpu-slice-id.")
+    assert look(get_node_pool=bare) == Unowned("it has no label google.com/tpu-slice-id.")
 
 
 @pytest.mark.parametrize(

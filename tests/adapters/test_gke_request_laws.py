@@ -14,14 +14,14 @@ from tests.builders import a_job, settings
 from tpu_slices.adapters.gke_requests import as_rest, create_request
 from tpu_slices.domain.catalogue.accelerators import CATALOGUE, ImpossibleShape, legal_topologies, shape_of
 from tpu_slices.domain.model.clusters import PoolSettings
-from tpu_slices.domain.model.facts import SliceRequest
-from tpu_slices.domain.model.records import Verdict
-from tpu_slices.domain.model.slices import JobSetUid, Network
+from tpu_slices.domain.model.facts import TemplateRequest
+from tpu_slices.domain.model.records import Refusal
+from tpu_slices.domain.model.slices import Network, WorkloadUid
 from tpu_slices.domain.planning.pool_labels import MOST_CHARACTERS
 
 NODES_PER_ZONE = 1000  # GKE's limit for one node pool
 CAPACITIES: tuple[dict[str, str], ...] = ({}, {SPOT: "true"}, {f"{RESERVATION}-name": "hall-7"})
-LONGEST = a_job(namespace="n" * 63, jobset="j" * 100, uid=JobSetUid("0" * 36), replicated_job="r" * 63, index=99_999)
+LONGEST = a_job(namespace="n" * 63, jobset="j" * 100, uid=WorkloadUid("0" * 36), replicated_job="r" * 63, index=99_999)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Shaped:
     topology: str
     chips: int
 
-    def asked_for(self, **selectors: str) -> SliceRequest:
+    def asked_for(self, **selectors: str) -> TemplateRequest:
         return asking(self.accelerator, self.topology, self.chips, **selectors)
 
 
@@ -106,8 +106,8 @@ def stories(draw: st.DrawFn) -> Story:
 @given(stories())
 def test_what_is_not_refused_for_its_labels_is_a_request_that_gke_accepts(told: Story) -> None:
     outcome = told.outcome
-    if isinstance(outcome, Verdict):
-        assert f"GKE takes {MOST_CHARACTERS}" in outcome.sentence
+    if isinstance(outcome, Refusal):
+        assert f"GKE takes {MOST_CHARACTERS}" in outcome.message
         return
     pool = create_request(told.order).node_pool
     assert sum(len(key) + len(value) for key, value in pool.config.labels.items()) <= MOST_CHARACTERS
@@ -117,7 +117,7 @@ def test_what_is_not_refused_for_its_labels_is_a_request_that_gke_accepts(told: 
 
 @given(stories())
 def test_the_same_order_gives_the_same_request(told: Story) -> None:
-    if isinstance(told.outcome, Verdict):
+    if isinstance(told.outcome, Refusal):
         return
     one, other = create_request(told.order), create_request(told.order)
     assert one == other

@@ -53,8 +53,8 @@ def test_each_attempt_has_a_pool_of_its_own() -> None:
 
 def test_a_tenants_labels_are_there_and_replace_none_of_ours() -> None:
     plain = create_request(ORDER).node_pool.config.labels
-    wishes = {**dict.fromkeys(plain, "mine-now"), "team": "vision"}
-    wished = replace(ORDER, spec=a_spec(node_labels=tuple(wishes.items())))
+    requested_annotations = {**dict.fromkeys(plain, "mine-now"), "team": "vision"}
+    wished = replace(ORDER, spec=a_spec(node_labels=tuple(requested_annotations.items())))
     assert create_request(wished).node_pool.config.labels == {**dict(plain), "team": "vision"}
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from tests.adapters.stories import RESERVATION, SPOT, Story
 from tpu_slices.domain.catalogue.topology import Topology
-from tpu_slices.domain.model.facts import ADDITIONAL_NETWORKS, COPY_LABELS, SERVICE_ACCOUNT, SliceRequest
+from tpu_slices.domain.model.facts import ADDITIONAL_NETWORKS, COPY_LABELS, SERVICE_ACCOUNT, TemplateRequest
 
 Json = dict[str, Any]
 
@@ -49,7 +49,7 @@ def node_pool_of(story: Story) -> Json | None:
 
 
 def _config(story: Story, machine: str) -> Json:
-    pools, wishes = story.settings.pools, dict(story.request.wishes)
+    pools, requested_annotations = story.settings.pools, dict(story.request.requested_annotations)
     image = pools.secondary_boot_disk
     return {
         "machineType": machine,
@@ -57,7 +57,7 @@ def _config(story: Story, machine: str) -> Json:
         "bootDiskKmsKey": pools.boot_disk_kms_key,
         "enableConfidentialStorage": pools.confidential_storage,
         "secondaryBootDisks": image and [{"mode": "CONTAINER_IMAGE_CACHE", "diskImage": image}],
-        "serviceAccount": wishes.get(SERVICE_ACCOUNT, pools.service_account),
+        "serviceAccount": requested_annotations.get(SERVICE_ACCOUNT, pools.service_account),
         "shieldedInstanceConfig": {"enableIntegrityMonitoring": True, "enableSecureBoot": pools.secure_boot},
         "tags": list(pools.network_tags),
         "labels": _labels(story),
@@ -81,7 +81,7 @@ def _capacity(selector: Mapping[str, str]) -> Json:
     return paid
 
 
-def _placement(request: SliceRequest, machine: str, hosts: int) -> Json:
+def _placement(request: TemplateRequest, machine: str, hosts: int) -> Json:
     if request.accelerator == "tpu7x":
         return {"policyName": f"tpu-provisioner-{request.topology}"}
     single = machine.endswith("-1t") or machine == "ct6e-standard-8t" or (machine == "ct6e-standard-4t" and hosts == 1)
@@ -90,7 +90,7 @@ def _placement(request: SliceRequest, machine: str, hosts: int) -> Json:
 
 def _labels(story: Story) -> dict[str, str]:
     job, request = story.job, story.request
-    copied = (*story.settings.pod_to_node_labels, *dict(request.wishes).get(COPY_LABELS, "").split(","))
+    copied = (*story.settings.pod_to_node_labels, *dict(request.requested_annotations).get(COPY_LABELS, "").split(","))
     return {
         "google.com/nodepool-manager": "tpu-provisioner",
         "google.com/tpu-provisioner-parent-kind": "job",
@@ -109,7 +109,7 @@ def _labels(story: Story) -> dict[str, str]:
 
 
 def _networks(story: Story) -> Json:
-    wished = dict(story.request.wishes).get(ADDITIONAL_NETWORKS, "")
+    wished = dict(story.request.requested_annotations).get(ADDITIONAL_NETWORKS, "")
     pairs = [pair.strip() for pair in wished.split(",") if pair.strip()]
     named = pairs or [str(network) for network in story.settings.pools.additional_networks]
     split = [pair.partition(":") for pair in named]

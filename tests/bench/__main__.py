@@ -18,15 +18,15 @@ from infra.local import emulators, prerequisites
 from infra.local.processes import Processes, free_ports
 from tests.builders import CLUSTER, NOW, a_job, a_jobset, a_record, settings
 from tests.fakes.backend import FakeBackend
-from tests.fakes.bus import FakeBus
 from tests.fakes.clock import FakeClock
+from tests.fakes.publisher import FakePublisher
 from tpu_slices.adapters.firestore import FirestoreStore, connect
 from tpu_slices.domain.model.decisions import Reason
 from tpu_slices.domain.model.records import Phase, SliceRecord
-from tpu_slices.domain.model.slices import JobSetUid
+from tpu_slices.domain.model.slices import WorkloadUid
 from tpu_slices.flows.reconcile import reconcile
 from tpu_slices.ports.backend import PoolOrder
-from tpu_slices.ports.deps import Ports
+from tpu_slices.ports.deps import ReconcileDeps
 from tpu_slices.ports.store import Change
 from tpu_slices.wire.cluster_settings import encode_settings
 
@@ -51,15 +51,15 @@ def main() -> None:
 
 
 def _measure(size: int) -> tuple[float, float]:
-    ports = _ports_with(size)
+    deps = _ports_with(size)
     record = _ready(0)
 
     def three_reads() -> None:
-        ports.store.settings(CLUSTER)
-        ports.store.slices(CLUSTER, [record.id])
-        ports.store.jobsets(CLUSTER, [record.job.uid])
+        deps.store.settings(CLUSTER)
+        deps.store.slices(CLUSTER, [record.id])
+        deps.store.workloads(CLUSTER, [record.job.uid])
 
-    return _median(three_reads), _median(lambda: reconcile(CLUSTER, record.id, ports))
+    return _median(three_reads), _median(lambda: reconcile(CLUSTER, record.id, deps))
 
 
 def _median(step: Callable[[], object]) -> float:
@@ -72,7 +72,7 @@ def _median(step: Callable[[], object]) -> float:
     return statistics.median(times)
 
 
-def _ports_with(size: int) -> Ports:
+def _ports_with(size: int) -> ReconcileDeps:
     client = connect(f"bench-{uuid.uuid4().hex[:8]}")
     client.collection("clusters").document(CLUSTER).set(dict(encode_settings(settings())))
     store = FirestoreStore(client)
@@ -82,10 +82,10 @@ def _ports_with(size: int) -> Ports:
         store.commit(Change(None, record), Change(None, jobset))
     clock = FakeClock(NOW)
     backend = FakeBackend(clock)
-    ports = Ports(store=store, backend=backend, bus=FakeBus(), clock=clock)
+    deps = ReconcileDeps(store=store, backend=backend, publisher=FakePublisher(), clock=clock)
     backend.create(order_of(_ready(0)))
     backend.finish(_ready(0).pool)
-    return ports
+    return deps
 
 
 def order_of(record: SliceRecord) -> PoolOrder:
@@ -101,8 +101,10 @@ def order_of(record: SliceRecord) -> PoolOrder:
 
 
 def _ready(index: int) -> SliceRecord:
-    job = a_job(uid=JobSetUid(f"uid-{index}"))
-    return a_record(job=job, phase=Phase.READY, reason=Reason.READY, ordered_at=NOW, hosts_usable=4, due_at=None)
+    job = a_job(uid=WorkloadUid(f"uid-{index}"))
+    return a_record(
+        job=job, phase=Phase.READY, reason=Reason.READY, ordered_at=NOW, hosts_usable=4, next_reconcile_at=None
+    )
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from tests.builders import NOW, a_job, a_record, a_spec
 from tests.world import World
 from tpu_slices.domain.model.decisions import Reason
 from tpu_slices.domain.model.records import HISTORY, Phase, SliceRecord
-from tpu_slices.domain.model.slices import JobSetUid, slice_id
+from tpu_slices.domain.model.slices import WorkloadUid, slice_id
 
 Turn = tuple[int, Phase, Reason, str]
 """Minutes before NOW, and what the slice became."""
@@ -32,12 +32,12 @@ BLOCKED = (Phase.BLOCKED, Reason.CONFIGURATION, "The service account does not ex
 
 
 def lived(jobset: str, index: int, turns: Iterable[Turn], **changes: str) -> SliceRecord:
-    job = a_job(**{"jobset": jobset, "uid": JobSetUid(f"uid-{jobset}"), "index": index, **changes})
+    job = a_job(**{"jobset": jobset, "uid": WorkloadUid(f"uid-{jobset}"), "index": index, **changes})
     turns = tuple(turns)
     born = NOW - timedelta(minutes=turns[0][0])
-    record = a_record(job=job, id=slice_id(job), spec=a_spec(), created_at=born, since=born, sentence="Heard of.")
-    for ago, phase, reason, sentence in turns:
-        record = record.turned(NOW - timedelta(minutes=ago), phase, reason, sentence)
+    record = a_record(job=job, id=slice_id(job), spec=a_spec(), created_at=born, since=born, message="Heard of.")
+    for ago, phase, reason, message in turns:
+        record = record.transitioned(NOW - timedelta(minutes=ago), phase, reason, message)
     return record
 
 
@@ -77,8 +77,8 @@ def hostile() -> list[SliceRecord]:
 
 def unbroken() -> list[SliceRecord]:
     """Give a slice of the longest names there can be, whose sentence has no place to break."""
-    sentence = f"projects/{'p' * 300} is not allowed."
-    turns = [(5_000_000, *WANTED), (200, Phase.REFUSED, Reason.NOT_ALLOWED, sentence), (100, *READY)]
+    message = f"projects/{'p' * 300} is not allowed."
+    turns = [(5_000_000, *WANTED), (200, Phase.REFUSED, Reason.NOT_ALLOWED, message), (100, *READY)]
     return [lived("x" * 63, 0, turns, namespace="y" * 63, replicated_job="z" * 63)]
 
 

@@ -82,7 +82,9 @@ def test_the_page_may_ask_nobody(browser: Browser, pages: Pages) -> None:
 def test_each_stretch_is_a_bar_and_each_change_a_mark(browser: Browser, pages: Pages) -> None:
     browser.open(pages(an_afternoon()))
     bars = browser.get(f"({BARS}).map(each => each.toJSON())")
-    assert len(bars) == sum(each.turns for each in an_afternoon()) - 1 - 7  # one is gone, seven are not on record
+    assert (
+        len(bars) == sum(each.transition_count for each in an_afternoon()) - 1 - 7
+    )  # one is gone, seven are not on record
     assert all(bar["width"] > 0 and bar["height"] > 10 for bar in bars)
     assert browser.get("document.querySelectorAll('#chart .scatterlayer .points path').length") == len(bars) + 1 + 1
     labels = browser.get("[...document.querySelectorAll('#chart .ytick2, #chart .y2tick')].map(e => e.textContent)")

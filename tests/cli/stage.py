@@ -8,15 +8,15 @@ from functools import cached_property
 from click.testing import CliRunner, Result
 
 from tests.fakes.settings import FakeSettings
-from tests.world import LiveJobSet, World
+from tests.world import LiveWorkload, World
 from tpu_slices.domain.model.observations import Failure, FailureKind
-from tpu_slices.ports.deps import Ports
+from tpu_slices.ports.deps import ReconcileDeps
 from tpu_slices.ports.store import SettingsStore
 from tpu_slices_cli.app import main
 from tpu_slices_cli.session import Session
 
 
-class Desk(Session):
+class StageSession(Session):
     """A session at the world's own desk."""
 
     def __init__(self, world: World) -> None:
@@ -24,8 +24,8 @@ class Desk(Session):
         self._world = world
 
     @cached_property
-    def ports(self) -> Ports:
-        return self._world.ports
+    def deps(self) -> ReconcileDeps:
+        return self._world.deps
 
     @cached_property
     def written(self) -> SettingsStore:
@@ -37,7 +37,7 @@ class Stage:
     world: World = field(default_factory=World)
 
     def slices(self, *arguments: str, input: str | None = None) -> Result:  # noqa: A002 - as the runner calls it
-        return CliRunner().invoke(main, list(arguments), obj=Desk(self.world), input=input, prog_name="slices")
+        return CliRunner().invoke(main, list(arguments), obj=StageSession(self.world), input=input, prog_name="slices")
 
     def said(self, *arguments: str) -> str:
         result = self.slices(*arguments)
@@ -45,14 +45,14 @@ class Stage:
         return result.stdout
 
 
-def serving(stage: Stage, name: str = "llama") -> LiveJobSet:
+def serving(stage: Stage, name: str = "llama") -> LiveWorkload:
     jobset = stage.world.jobset_appears(name)
     stage.world.settle(minutes=10, until=lambda: jobset.bound == {0})
     stage.world.settle(minutes=2)
     return jobset
 
 
-def out_of_stock(stage: Stage) -> LiveJobSet:
+def out_of_stock(stage: Stage) -> LiveWorkload:
     jobset = stage.world.jobset_appears("gemma")
     stage.world.backend.refuse_next_create(Failure(FailureKind.STOCKOUT, "[GCE_STOCKOUT] none left"))
     stage.world.cluster_lives()

@@ -12,9 +12,9 @@ from click.testing import CliRunner, Result
 
 from tests.builders import CLUSTER, settings
 from tests.cli.conftest import ROOT
-from tests.cli.stage import Desk
+from tests.cli.stage import StageSession
 from tests.world import World
-from tpu_slices.domain.model.observations import InheritedPool
+from tpu_slices.domain.model.observations import LegacyPool
 from tpu_slices.domain.model.slices import ClusterId
 from tpu_slices.wire.cluster_settings import accepted_key, settings_key
 from tpu_slices_cli.app import main
@@ -29,7 +29,7 @@ def world() -> World:
 
 def slices(world: World, *arguments: object) -> Result:
     texts = [str(argument) for argument in arguments]
-    return CliRunner().invoke(main, texts, obj=Desk(world), prog_name="slices")
+    return CliRunner().invoke(main, texts, obj=StageSession(world), prog_name="slices")
 
 
 @pytest.fixture
@@ -114,9 +114,9 @@ def test_every_file_of_the_repository_can_be_configured(world: World, path: Path
 def a_jobset_file(world: World, tmp_path: Path) -> Path:
     jobset = world.jobset_appears()
     jobset.bound.add(0)
-    made = InheritedPool(name="llama-4f2a1", namespace="research", jobset="llama", job="llama-slice-0")
-    world.backend.inherit(made)
-    world.backend.inherit(InheritedPool(name="old-11111", namespace="research", jobset="old", job="old-slice-0"))
+    made = LegacyPool(name="llama-4f2a1", namespace="research", jobset="llama", job="llama-slice-0")
+    world.backend.hold_legacy_pool(made)
+    world.backend.hold_legacy_pool(LegacyPool(name="old-11111", namespace="research", jobset="old", job="old-slice-0"))
     manifest = yaml.safe_load((ROOT / "examples" / "v5e.yaml").read_text())
     manifest["metadata"] = {"name": "llama", "namespace": "research", "uid": jobset.ref.uid, "resourceVersion": "7"}
     manifest["spec"]["replicatedJobs"][0]["name"] = "slice"

@@ -6,7 +6,7 @@ import json
 
 from tests.builders import CLUSTER
 from tests.cli.stage import Stage, out_of_stock, serving
-from tpu_slices.domain.model.facts import JobSetChanged, JobSetState
+from tpu_slices.domain.model.facts import WorkloadChanged, WorkloadState
 
 WHO = "gemma-slice-0 since 12:00 UTC"
 OUT_OF_STOCK = "us-central2-b is out of tpu-v5-lite-podslice 4x4"
@@ -35,12 +35,12 @@ def test_a_jobset_is_explained_before_its_slices(stage: Stage) -> None:
         f"    {REMEDY}",
     ]
     report = json.loads(stage.said("explain", "research/gemma", "-o", "json"))["report"]
-    assert (report["outlook"], report["waits"][0]["reason"]) == ("SlicesWaiting", "Stockout")
+    assert (report["reason"], report["waits"][0]["reason"]) == ("SlicesWaiting", "Stockout")
 
 
 def test_a_suspended_jobset_is_explained_though_it_has_no_slice(stage: Stage) -> None:
     suspended = stage.world.jobset_appears("gemma")
-    stage.world.publish(JobSetChanged(jobset=suspended.ref, state=JobSetState.SUSPENDED, queue="team-a"))
+    stage.world.publish(WorkloadChanged(jobset=suspended.ref, state=WorkloadState.SUSPENDED, queue="team-a"))
     stage.world.deliver()
     assert stage.said("explain", "research/gemma").splitlines()[1] == (
         'SlicesNotWanted for 0 s: It is suspended by Kueue, in the queue "team-a": '

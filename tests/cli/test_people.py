@@ -125,19 +125,19 @@ def test_nothing_is_released_without_somebody_who_says_so(stage: Stage) -> None:
     record = stage.world.record(serving(stage))
     result = stage.slices("release", record.id)
     assert (result.exit_code, "use --yes" in result.stderr) == (2, True)
-    assert not stage.world.record(stage.world.jobsets[record.job.uid]).release_requested
+    assert not stage.world.record(stage.world.workloads[record.job.uid]).release_requested
 
 
 # pause, resume
 
 
 def test_a_paused_cluster_buys_nothing_and_tells_who_waits(stage: Stage) -> None:
-    assert stage.said("pause", "--why", "upgrade until noon.").startswith("demo is paused")
+    assert stage.said("pause", "--message", "upgrade until noon.").startswith("demo is paused")
     jobset = stage.world.jobset_appears()
     stage.world.settle(minutes=5)
     record = stage.world.record(jobset)
     assert (stage.world.pools, record.phase) == ([], Phase.BLOCKED)
-    assert record.sentence.endswith("upgrade until noon.")
+    assert record.message.endswith("upgrade until noon.")
     assert stage.said("resume", "--cluster", "demo") == "demo goes on: 1 slices are looked at.\n"
     stage.world.settle(minutes=10, until=lambda: jobset.bound == {0})
     assert jobset.bound == {0}

@@ -214,9 +214,9 @@ def test_a_file_that_is_not_there_and_settings_that_make_no_sense_are_told_too(s
 def test_a_table_shows_people_what_programs_get(slices: Slices) -> None:
     result = slices("plan", "-f", ROOT / "examples" / "demo", "--cluster", RESEARCH)
     assert result.exit_code == 3
-    head, *_, sentence, summary = result.stdout.splitlines()
+    head, *_, message, summary = result.stdout.splitlines()
     assert head.split() == ["JOB", "SLICE", "HOSTS", "CHIPS", "CAPACITY", "ZONE", "NODE", "POOL"]
-    assert sentence.startswith("default/impossible-workers-0: replicatedJob workers: ")
+    assert message.startswith("default/impossible-workers-0: replicatedJob workers: ")
     assert "; 1 refused. Not created yet: " in summary
 
 

@@ -79,7 +79,7 @@ def test_each_bar_says_in_the_lists_what_it_says_on_hover() -> None:
     text = " ".join(Reader(page(story)).text.split())
     for each in story.courses:
         for span in each.spans:
-            assert span.transition.sentence in text
+            assert span.transition.message in text
             assert f"{span.transition.phase}, {span.transition.reason}: " in text
 
 

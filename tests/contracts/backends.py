@@ -19,7 +19,7 @@ from tests.local.gke.world import World as Gke
 from tests.local.gke.world import a_cluster, a_pool, counting_tokens
 from tpu_slices.adapters.gke import GkeBackend, client
 from tpu_slices.domain.model.clusters import ClusterSettings
-from tpu_slices.domain.model.observations import Failure, FailureKind, InheritedPool
+from tpu_slices.domain.model.observations import Failure, FailureKind, LegacyPool
 from tpu_slices.domain.model.slices import PoolName
 from tpu_slices.ports.backend import Backend
 
@@ -54,7 +54,7 @@ class Place(Protocol):
     def squat(self, pool: PoolName) -> None:
         """Let somebody else have a pool of that name."""
 
-    def inherit(self, pool: InheritedPool) -> None:
+    def hold_legacy_pool(self, pool: LegacyPool) -> None:
         """Let TPU Provisioner have made a pool."""
 
     def lose_next_answer(self) -> None:
@@ -93,8 +93,8 @@ class InMemory:
     def squat(self, pool: PoolName) -> None:
         self.backend.steal(pool)
 
-    def inherit(self, pool: InheritedPool) -> None:
-        self.backend.inherit(pool)
+    def hold_legacy_pool(self, pool: LegacyPool) -> None:
+        self.backend.hold_legacy_pool(pool)
 
     def lose_next_answer(self) -> None:
         self.backend.lose_next_answer()
@@ -131,7 +131,7 @@ class LocalGke:
         self._gke.create(a_pool(pool))
         self._gke.after(3600)
 
-    def inherit(self, pool: InheritedPool) -> None:
+    def hold_legacy_pool(self, pool: LegacyPool) -> None:
         labels = {
             "google.com/nodepool-manager": "tpu-provisioner",
             "google.com/tpu-provisioner-parent-kind": "job",

@@ -11,8 +11,8 @@ from google.cloud.firestore import Client
 from tests.builders import CLUSTER, NOW, a_job, a_record
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import ClusterId, SliceId
-from tpu_slices.domain.model.workloads import JobSetRecord
-from tpu_slices.domain.reconciling.limiter import Cell, Governor, Slot
+from tpu_slices.domain.model.workloads import WorkloadRecord
+from tpu_slices.domain.reconciling.limiter import CapacityPool, ConcurrencyLimiter, Slot
 from tpu_slices.ports.store import Change, Record, SliceStore, Stored
 from tpu_slices.wire.documents import Fields, Key, key_of
 
@@ -52,8 +52,8 @@ class Bench:
         place = key_of(record)
         self.console.put_document(place, {**(self.console.document(place) or {}), **fields})
 
-    def jobset(self, record: JobSetRecord) -> Stored[JobSetRecord]:
-        return self.store.jobsets(record.cluster, [record.uid])[record.uid]
+    def jobset(self, record: WorkloadRecord) -> Stored[WorkloadRecord]:
+        return self.store.workloads(record.cluster, [record.uid])[record.uid]
 
     def slice(self, record: SliceRecord) -> Stored[SliceRecord]:
         return self.store.slices(record.job.cluster, [record.id])[record.id]
@@ -65,14 +65,14 @@ def a_slot(number: int = 0, **changes: Any) -> Slot:
         "number": number,
         "slice_id": SliceId(f"slice-{number}"),
         "attempt": 1,
-        "cell": Cell("us-central2-b/tpu-v4-podslice/ON_DEMAND"),
+        "capacity_pool": CapacityPool("us-central2-b/tpu-v4-podslice/ON_DEMAND"),
         "taken_at": NOW,
     }
     return Slot(**{**fields, **changes})
 
 
-def a_governor(**changes: Any) -> Governor:
-    return Governor(**{"cluster": CLUSTER, "changed_at": NOW, "shortages": {}, **changes})
+def a_governor(**changes: Any) -> ConcurrencyLimiter:
+    return ConcurrencyLimiter(**{"cluster": CLUSTER, "changed_at": NOW, "shortages": {}, **changes})
 
 
 def slices(count: int, **changes: Any) -> list[SliceRecord]:

@@ -16,15 +16,15 @@ from tpu_slices.domain.model.observations import (
     Creating,
     Deleting,
     FailureKind,
-    Foreign,
     Outcome,
     PoolSeen,
     Refused,
     Running,
     Started,
+    Unowned,
     Unreadable,
 )
-from tpu_slices.domain.model.slices import JobSetUid, PoolName, pool_name, slice_id
+from tpu_slices.domain.model.slices import PoolName, WorkloadUid, pool_name, slice_id
 from tpu_slices.ports.backend import PoolOrder
 from tpu_slices.ports.errors import Temporary
 
@@ -164,23 +164,23 @@ def test_a_broken_pool_is_deleted(place: Place) -> None:
 def test_somebody_elses_pool_is_foreign_and_left_alone(place: Place) -> None:
     order = an_order(place)
     place.squat(name_of(order))
-    assert isinstance(place.backend.look(order), Foreign)
+    assert isinstance(place.backend.look(order), Unowned)
     assert place.backend.delete(order) == Started(None)
-    assert isinstance(place.backend.look(order), Foreign)
+    assert isinstance(place.backend.look(order), Unowned)
     assert refused(place.backend.create(order)) is FailureKind.NAME_TAKEN
     assert place.backend.inventory(place.cluster) == ()
 
 
 def test_a_pool_of_another_jobset_is_foreign_even_under_the_same_slice_id(place: Place) -> None:
     order = made(place, an_order(place))
-    other = replace(order, job=replace(order.job, uid=JobSetUid("uid-of-its-successor")))
-    assert isinstance(place.backend.look(other), Foreign)
+    other = replace(order, job=replace(order.job, uid=WorkloadUid("uid-of-its-successor")))
+    assert isinstance(place.backend.look(other), Unowned)
     assert place.backend.delete(other) == Started(None)
     assert place.backend.look(order) == Running(a_spec().fingerprint)
 
 
 def test_names_too_long_for_labels_do_not_hide_whose_a_pool_is(place: Place) -> None:
-    job = a_job(jobset=f"{'very-long' * 8}.name", namespace="n" * 63, uid=JobSetUid("u" * 80))
+    job = a_job(jobset=f"{'very-long' * 8}.name", namespace="n" * 63, uid=WorkloadUid("u" * 80))
     order = made(place, an_order(place, job=job))
     assert place.backend.look(order) == Running(a_spec().fingerprint)
     started(place.backend.delete(order))
@@ -254,11 +254,11 @@ def test_the_inventory_names_pools_in_every_state_with_attempt_and_job(place: Pl
     broken = an_order(place, job=a_job(index=1), attempt=7)
     place.run_out(name_of(broken))
     made(place, broken)
-    leaving = made(place, an_order(place, job=a_job(index=2, jobset="gemma")))
-    place.backend.delete(leaving)
+    terminating = made(place, an_order(place, job=a_job(index=2, jobset="gemma")))
+    place.backend.delete(terminating)
     creating = an_order(place, job=a_job(index=3))
     place.backend.create(creating)
-    orders = (running, broken, leaving, creating)
+    orders = (running, broken, terminating, creating)
     assert set(place.backend.inventory(place.cluster)) == {
         PoolSeen(name=name_of(order), slice_id=order.slice_id, attempt=order.attempt, job=order.job) for order in orders
     }

@@ -13,24 +13,24 @@ import pytest
 from tests.builders import CLUSTER, NOW, a_job, a_jobset, a_record, settings
 from tests.contracts.stores import ELSEWHERE, Bench, a_governor, a_slot
 from tpu_slices.domain.model.records import SliceRecord
-from tpu_slices.domain.model.slices import JobSetUid, SliceId, slice_id
-from tpu_slices.domain.model.workloads import JobSetRecord
-from tpu_slices.domain.reconciling.inventory import ClusterWatch
-from tpu_slices.domain.reconciling.limiter import Budget, Cell, Governor, Slot
-from tpu_slices.domain.reporting.reports import Around, report
+from tpu_slices.domain.model.slices import SliceId, WorkloadUid, slice_id
+from tpu_slices.domain.model.workloads import WorkloadRecord
+from tpu_slices.domain.reconciling.inventory import RelayHeartbeat
+from tpu_slices.domain.reconciling.limiter import Budget, CapacityPool, ConcurrencyLimiter, Slot
+from tpu_slices.domain.reporting.reports import QueueState, report
 from tpu_slices.ports.errors import StaleRecord, Temporary
 from tpu_slices.ports.store import Change, Record, SliceStore, Stored
 from tpu_slices.wire.documents import key_of
 
-REPORT = report(a_jobset(), [a_record()], Around(), NOW)
+REPORT = report(a_jobset(), [a_record()], QueueState(), NOW)
 EVERY_KIND = [
-    a_record(pinned=settings().pools),
+    a_record(pinned_settings=settings().pools),
     a_jobset(),
-    a_jobset(queue="team-a", report=REPORT, report_due_at=NOW, reported_at=NOW, times_told=3),
+    a_jobset(queue="team-a", report=REPORT, next_report_at=NOW, announced_at=NOW, announced_count=3),
     a_slot(),
-    a_governor(shortages={Cell("us-central2-b/tpu-v4-podslice/projects/example.com:p/reservations/r`1"): NOW}),
+    a_governor(shortages={CapacityPool("us-central2-b/tpu-v4-podslice/projects/example.com:p/reservations/r`1"): NOW}),
     Budget(cluster=CLUSTER, creations=3, changed_at=NOW),
-    ClusterWatch(cluster=CLUSTER, heard_at=NOW, uids=(JobSetUid("a"), JobSetUid("b"))),
+    RelayHeartbeat(cluster=CLUSTER, heard_at=NOW, uids=(WorkloadUid("a"), WorkloadUid("b"))),
 ]
 
 
@@ -38,16 +38,16 @@ def read(store: SliceStore, record: Record) -> Stored[Any] | None:
     match record:
         case SliceRecord():
             return store.slices(CLUSTER, [record.id]).get(record.id)
-        case JobSetRecord():
-            return store.jobsets(CLUSTER, [record.uid]).get(record.uid)
+        case WorkloadRecord():
+            return store.workloads(CLUSTER, [record.uid]).get(record.uid)
         case Slot():
             return next(iter(store.slots(CLUSTER)), None)
-        case Governor():
-            return store.governor(CLUSTER)
+        case ConcurrencyLimiter():
+            return store.limiter(CLUSTER)
         case Budget():
             return store.budget(CLUSTER)
-        case ClusterWatch():
-            return store.watch(CLUSTER)
+        case RelayHeartbeat():
+            return store.heartbeat(CLUSTER)
 
 
 @pytest.mark.parametrize("record", EVERY_KIND, ids=lambda record: type(record).__name__)
@@ -71,7 +71,7 @@ def test_many_are_read_in_one_call_and_the_unknown_are_left_out(bench: Bench) ->
 
     assert {id_: stored.value for id_, stored in found.items()} == {known.id: known, other.id: other}
     assert bench.store.slices(CLUSTER, []) == {}
-    assert bench.store.jobsets(CLUSTER, [JobSetUid("unknown")]) == {}
+    assert bench.store.workloads(CLUSTER, [WorkloadUid("unknown")]) == {}
 
 
 def test_what_exists_is_not_created_again(bench: Bench) -> None:
@@ -210,19 +210,19 @@ def test_of_eight_that_create_the_same_one_wins(bench: Bench) -> None:
 
 
 def test_eight_that_read_and_write_the_same_lose_nothing(bench: Bench) -> None:
-    bench.create(a_governor(width=0))
+    bench.create(a_governor(limit=0))
 
     def count_up(_: int) -> int:
-        before = bench.store.governor(CLUSTER)
+        before = bench.store.limiter(CLUSTER)
         assert before is not None
         try:
-            bench.store.commit(Change(before, replace(before.value, width=before.value.width + 1)))
+            bench.store.commit(Change(before, replace(before.value, limit=before.value.limit + 1)))
         except Temporary:
             return count_up(_)
         return 1
 
     in_threads(8, lambda number: sum(count_up(number) for _ in range(4)))
 
-    after = bench.store.governor(CLUSTER)
+    after = bench.store.limiter(CLUSTER)
     assert after is not None
-    assert after.value.width == 32
+    assert after.value.limit == 32

@@ -38,13 +38,13 @@ def test_settings_are_what_people_wrote_and_every_edition_has_another_version(be
 
 
 def test_a_rejected_message_is_kept_once(bench: Bench) -> None:
-    rejection = Rejection(message="projects/p:1", source="facts-demo", at=NOW, why="no kind", body="{}")
+    rejection = Rejection(message_id="projects/p:1", source="facts-demo", rejected_at=NOW, error="no kind", data="{}")
     bench.store.reject(rejection)
-    bench.store.reject(replace(rejection, why="still no kind"))
+    bench.store.reject(replace(rejection, error="still no kind"))
 
     document = bench.console.document(rejection_key(rejection))
     assert document is not None
-    assert document["why"] == "still no kind"
+    assert document["error"] == "still no kind"
     assert document["expire_at"] > NOW
 
 
@@ -55,7 +55,7 @@ def test_documents_hold_native_times_and_maps(bench: Bench) -> None:
     wants = (bench.console.document(key_of(a_jobset())) or {})["wants"]
 
     assert document == encode(a_record())
-    assert isinstance(document["due_at"], datetime)
+    assert isinstance(document["next_reconcile_at"], datetime)
     assert isinstance(document["spec"], dict)
     assert all(isinstance(at, datetime) for at in wants.values())
 
@@ -65,7 +65,7 @@ def test_documents_hold_native_times_and_maps(bench: Bench) -> None:
 def test_times_are_read_as_the_standard_librarys(client: Client) -> None:
     store = FirestoreStore(client)
     store.commit(Change(None, a_jobset()))
-    jobset = store.jobsets(CLUSTER, [a_jobset().uid])[a_jobset().uid].value
+    jobset = store.workloads(CLUSTER, [a_jobset().uid])[a_jobset().uid].value
 
     assert type(jobset.seen_at) is datetime
     assert [type(at) for at in jobset.wants.values()] == [datetime]
@@ -87,7 +87,7 @@ def test_a_firestore_that_cannot_be_reached_is_temporary_within_the_timeout(monk
     for call in (
         lambda: store.settings(CLUSTER),
         lambda: store.due_slices(NOW, 1),
-        lambda: next(store.live_jobsets(CLUSTER)),
+        lambda: next(store.live_workloads(CLUSTER)),
         lambda: store.commit(Change(None, a_record())),
     ):
         with pytest.raises(Temporary, match="Firestore"):

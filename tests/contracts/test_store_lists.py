@@ -9,21 +9,21 @@ import pytest
 
 from tests.builders import CLUSTER, MINUTE, NOW, a_job, a_jobset, a_record, a_spec
 from tests.contracts.stores import ELSEWHERE, Bench, a_slot, slices
-from tpu_slices.domain.model.facts import JobSetState
+from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.records import Phase
-from tpu_slices.domain.model.slices import JobSetUid
+from tpu_slices.domain.model.slices import WorkloadUid
 from tpu_slices.ports.errors import Permanent
 from tpu_slices.ports.store import Change
 
 
 def test_due_slices_of_all_clusters_come_longest_due_first(bench: Bench) -> None:
     late, later, settled, future = slices(4)
-    elsewhere = a_record(job=a_job(cluster=ELSEWHERE), due_at=NOW - 3 * MINUTE)
+    elsewhere = a_record(job=a_job(cluster=ELSEWHERE), next_reconcile_at=NOW - 3 * MINUTE)
     bench.create(
-        replace(late, due_at=NOW - 2 * MINUTE),
-        replace(later, due_at=NOW),
-        replace(settled, due_at=None),
-        replace(future, due_at=NOW + timedelta(microseconds=1)),
+        replace(late, next_reconcile_at=NOW - 2 * MINUTE),
+        replace(later, next_reconcile_at=NOW),
+        replace(settled, next_reconcile_at=None),
+        replace(future, next_reconcile_at=NOW + timedelta(microseconds=1)),
         elsewhere,
     )
 
@@ -32,16 +32,16 @@ def test_due_slices_of_all_clusters_come_longest_due_first(bench: Bench) -> None
 
 
 def test_due_jobsets_come_longest_due_first(bench: Bench) -> None:
-    due_at = {"b": NOW, "a": NOW - MINUTE, "settled": None, "future": NOW + MINUTE}
-    bench.create(*(a_jobset(uid=JobSetUid(uid), due_at=at) for uid, at in due_at.items()))
+    next_reconcile_at = {"b": NOW, "a": NOW - MINUTE, "settled": None, "future": NOW + MINUTE}
+    bench.create(*(a_jobset(uid=WorkloadUid(uid), next_reconcile_at=at) for uid, at in next_reconcile_at.items()))
 
-    assert [record.uid for record in bench.store.due_jobsets(NOW, 10)] == ["a", "b"]
-    assert [record.uid for record in bench.store.due_jobsets(NOW, 1)] == ["a"]
+    assert [record.uid for record in bench.store.due_workloads(NOW, 10)] == ["a", "b"]
+    assert [record.uid for record in bench.store.due_workloads(NOW, 1)] == ["a"]
 
 
 def test_due_reports_come_longest_due_first(bench: Bench) -> None:
-    due_at = {"b": NOW, "a": NOW - MINUTE, "settled": None, "future": NOW + MINUTE}
-    bench.create(*(a_jobset(uid=JobSetUid(uid), report_due_at=at) for uid, at in due_at.items()))
+    next_reconcile_at = {"b": NOW, "a": NOW - MINUTE, "settled": None, "future": NOW + MINUTE}
+    bench.create(*(a_jobset(uid=WorkloadUid(uid), next_report_at=at) for uid, at in next_reconcile_at.items()))
 
     assert [record.uid for record in bench.store.due_reports(NOW, 10)] == ["a", "b"]
     assert [record.uid for record in bench.store.due_reports(NOW, 1)] == ["a"]
@@ -62,15 +62,15 @@ def test_queued_slices_of_a_cluster_come_in_the_order_of_their_waiting(bench: Be
 
 
 def test_live_jobsets_are_those_that_have_not_ended_page_by_page(bench: Bench) -> None:
-    records = [a_jobset(uid=JobSetUid(state.value), state=state) for state in JobSetState]
-    many = [a_jobset(uid=JobSetUid(f"many-{number}")) for number in range(3)]
+    records = [a_jobset(uid=WorkloadUid(state.value), state=state) for state in WorkloadState]
+    many = [a_jobset(uid=WorkloadUid(f"many-{number}")) for number in range(3)]
     bench.create(*records, *many, a_jobset(cluster=ELSEWHERE))
 
-    live = list(bench.store.live_jobsets(CLUSTER))
+    live = list(bench.store.live_workloads(CLUSTER))
 
     assert [stored.value.uid for stored in live] == ["ACTIVE", "SUSPENDED", "many-0", "many-1", "many-2"]
     bench.store.commit(*(Change(stored, None) for stored in live))
-    assert list(bench.store.live_jobsets(CLUSTER)) == []
+    assert list(bench.store.live_workloads(CLUSTER)) == []
 
 
 def test_kept_slices_are_those_in_any_phase_but_gone(bench: Bench) -> None:

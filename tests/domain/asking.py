@@ -6,33 +6,33 @@ from collections.abc import Mapping
 from typing import Any
 
 from tests.builders import a_job, a_leader, a_request, settings
-from tpu_slices.domain.model.facts import SliceRequest, Toleration, WaitingLeader
-from tpu_slices.domain.model.records import Verdict
+from tpu_slices.domain.model.facts import TemplateRequest, Toleration, WaitingLeader
+from tpu_slices.domain.model.records import Refusal
 from tpu_slices.domain.model.slices import SliceSpec
 from tpu_slices.domain.planning.host_labels import ACCELERATOR, TOPOLOGY
-from tpu_slices.domain.planning.specs import Asked, spec_for
+from tpu_slices.domain.planning.specs import SliceRequest, spec_for
 
 SHAPE = {ACCELERATOR: "tpu-v5-lite-podslice", TOPOLOGY: "4x4"}
 EVERYTHING = Toleration(operator="Exists")
 
 
-def selecting(further: Mapping[str, str]) -> SliceRequest:
+def selecting(further: Mapping[str, str]) -> TemplateRequest:
     """Ask for a 4x4 of v5e with further selectors."""
     return a_request(node_selector=tuple({**SHAPE, **further}.items()), tolerations=(EVERYTHING,))
 
 
-def outcome(request: SliceRequest, leader: WaitingLeader | None = None, **set_: Any) -> SliceSpec | Verdict:
-    asked = Asked(job=a_job(), request=request, leader=leader or a_leader(), jobset_chips=64)
+def outcome(request: TemplateRequest, leader: WaitingLeader | None = None, **set_: Any) -> SliceSpec | Refusal:
+    asked = SliceRequest(job=a_job(), request=request, leader=leader or a_leader(), jobset_chips=64)
     return spec_for(asked, settings(**set_))
 
 
-def spec_of(request: SliceRequest, leader: WaitingLeader | None = None, **set_: Any) -> SliceSpec:
+def spec_of(request: TemplateRequest, leader: WaitingLeader | None = None, **set_: Any) -> SliceSpec:
     spec = outcome(request, leader, **set_)
     assert isinstance(spec, SliceSpec), spec
     return spec
 
 
-def verdict_of(request: SliceRequest, leader: WaitingLeader | None = None, **set_: Any) -> Verdict:
-    verdict = outcome(request, leader, **set_)
-    assert isinstance(verdict, Verdict), verdict
-    return verdict
+def refusal_of(request: TemplateRequest, leader: WaitingLeader | None = None, **set_: Any) -> Refusal:
+    refusal = outcome(request, leader, **set_)
+    assert isinstance(refusal, Refusal), refusal
+    return refusal

@@ -17,13 +17,13 @@ from tpu_slices.domain.model.observations import (
     Deleting,
     Failure,
     FailureKind,
-    Foreign,
     Observation,
+    PoolObservations,
     Running,
-    Sight,
+    Unowned,
     Unreadable,
 )
-from tpu_slices.domain.model.records import Desire, Leaving, Phase, SliceRecord, Verdict
+from tpu_slices.domain.model.records import Desire, Phase, Refusal, SliceRecord, TerminatingAttempt
 from tpu_slices.domain.model.slices import LAST_ATTEMPT
 from tpu_slices.domain.reconciling.decide import decide
 
@@ -39,7 +39,7 @@ def wanted(**changes: object) -> SliceRecord:
 
 
 def unwanted(**changes: object) -> SliceRecord:
-    return a_record(desire=Desire.ABSENT, desire_because="the JobSet completed", **changes)
+    return a_record(desire=Desire.ABSENT, desire_message="the JobSet completed", **changes)
 
 
 CREATE, DELETE = CreatePool(1), DeletePool(1)
@@ -48,12 +48,19 @@ TABLE: list[tuple[str, SliceRecord, Observation, Phase, Reason, tuple[Action, ..
     # Absent, PRESENT
     ("first create", wanted(slot=0), Absent(), Phase.PROVISIONING, Reason.CREATION_STARTED, (CREATE,)),
     ("no slot", wanted(), Absent(), Phase.QUEUED, Reason.OPERATION_LIMIT, ()),
-    ("no want", wanted(wanted_at=None), Absent(), Phase.QUEUED, Reason.WANT_STALE, ()),
-    ("old want", wanted(wanted_at=NOW - 16 * MINUTE, slot=0), Absent(), Phase.QUEUED, Reason.WANT_STALE, ()),
+    ("no want", wanted(demand_confirmed_at=None), Absent(), Phase.QUEUED, Reason.DEMAND_STALE, ()),
+    (
+        "old want",
+        wanted(demand_confirmed_at=NOW - 16 * MINUTE, slot=0),
+        Absent(),
+        Phase.QUEUED,
+        Reason.DEMAND_STALE,
+        (),
+    ),
     ("order lost", wanted(**ASKED), Absent(), Phase.PROVISIONING, Reason.CREATION_STARTED, (CREATE,)),
     (
         "impossible",
-        wanted(spec=None, verdict=Verdict(reason=Reason.IMPOSSIBLE_SHAPE, sentence="no 3x5x7")),
+        wanted(spec=None, refusal=Refusal(reason=Reason.IMPOSSIBLE_SHAPE, message="no 3x5x7")),
         Absent(),
         Phase.REFUSED,
         Reason.IMPOSSIBLE_SHAPE,
@@ -77,7 +84,7 @@ TABLE: list[tuple[str, SliceRecord, Observation, Phase, Reason, tuple[Action, ..
     ),
     (
         "blocked under these settings",
-        wanted(**BLOCKED, blocked_under="settings-1", retry_at=NOW + MINUTE, slot=0),
+        wanted(**BLOCKED, blocked_settings_version="settings-1", retry_at=NOW + MINUTE, slot=0),
         Absent(),
         Phase.BLOCKED,
         Reason.CONFIGURATION,
@@ -85,7 +92,7 @@ TABLE: list[tuple[str, SliceRecord, Observation, Phase, Reason, tuple[Action, ..
     ),
     (
         "blocked under earlier settings",
-        wanted(**BLOCKED, blocked_under="settings-0", retry_at=NOW + MINUTE, slot=0),
+        wanted(**BLOCKED, blocked_settings_version="settings-0", retry_at=NOW + MINUTE, slot=0),
         Absent(),
         Phase.PROVISIONING,
         Reason.CREATION_STARTED,
@@ -93,7 +100,7 @@ TABLE: list[tuple[str, SliceRecord, Observation, Phase, Reason, tuple[Action, ..
     ),
     (
         "blocked long ago",
-        wanted(**BLOCKED, blocked_under="settings-1", retry_at=NOW, slot=0),
+        wanted(**BLOCKED, blocked_settings_version="settings-1", retry_at=NOW, slot=0),
         Absent(),
         Phase.PROVISIONING,
         Reason.CREATION_STARTED,
@@ -165,7 +172,7 @@ TABLE: list[tuple[str, SliceRecord, Observation, Phase, Reason, tuple[Action, ..
     ),
     (
         "another request, changed while suspended",
-        wanted(**SERVING, respecified=True, slot=0),
+        wanted(**SERVING, rebuild_allowed=True, slot=0),
         Running("v1-other"),
         Phase.PROVISIONING,
         Reason.CREATION_STARTED,
@@ -173,7 +180,7 @@ TABLE: list[tuple[str, SliceRecord, Observation, Phase, Reason, tuple[Action, ..
     ),
     (
         "another request, changed while suspended, occupied",
-        wanted(**SERVING, respecified=True, occupant=an_occupant()),
+        wanted(**SERVING, rebuild_allowed=True, occupant=an_occupant()),
         Running("v1-other"),
         Phase.READY,
         Reason.SPEC_DRIFTED,
@@ -231,10 +238,17 @@ TABLE: list[tuple[str, SliceRecord, Observation, Phase, Reason, tuple[Action, ..
     ),
     ("somebody deletes it, unwanted", unwanted(**SERVING), Deleting(), Phase.RELEASING, Reason.DELETION_STARTED, ()),
     # Foreign
-    ("not ours", wanted(**ASKED), Foreign("no owner label."), Phase.BLOCKED, Reason.FOREIGN_POOL, ()),
-    ("not ours, unwanted", unwanted(**ASKED), Foreign("no owner label."), Phase.GONE, Reason.NEVER_MADE, ()),
+    ("not ours", wanted(**ASKED), Unowned("no owner label."), Phase.BLOCKED, Reason.UNOWNED_POOL, ()),
+    ("not ours, unwanted", unwanted(**ASKED), Unowned("no owner label."), Phase.GONE, Reason.NEVER_MADE, ()),
     # Unreadable
-    ("cannot see", wanted(**SERVING, due_at=NOW), Unreadable("503"), Phase.READY, Reason.POOL_UNREADABLE, ()),
+    (
+        "cannot see",
+        wanted(**SERVING, next_reconcile_at=NOW),
+        Unreadable("503"),
+        Phase.READY,
+        Reason.POOL_UNREADABLE,
+        (),
+    ),
     ("cannot see, unwanted", unwanted(**SERVING), Unreadable("503"), Phase.READY, Reason.POOL_UNREADABLE, ()),
 ]
 
@@ -246,13 +260,13 @@ TABLE: list[tuple[str, SliceRecord, Observation, Phase, Reason, tuple[Action, ..
 def test_each_cell_gives_its_phase_reason_and_actions(
     record: SliceRecord, seen: Observation, phase: Phase, reason: Reason, actions: tuple[Action, ...]
 ) -> None:
-    decision = decide(record, Sight(seen, {}), NOW, settings())
+    decision = decide(record, PoolObservations(seen, {}), NOW, settings())
     assert (decision.record.phase, decision.reason, decision.actions) == (phase, reason, actions)
 
 
 @pytest.mark.parametrize(("name", "record", "seen"), [row[:3] for row in TABLE], ids=[row[0] for row in TABLE])
 def test_nothing_is_done_about_a_slice_on_hold(name: str, record: SliceRecord, seen: Observation) -> None:
-    decision = decide(replace(record, hold=True), Sight(seen, {}), NOW, settings())
+    decision = decide(replace(record, hold=True), PoolObservations(seen, {}), NOW, settings())
     assert (decision.actions, decision.reason) == ((), Reason.HELD), name
     told = decision.record.transitions != record.transitions
     assert told is (decision.record.phase is not record.phase)
@@ -261,52 +275,52 @@ def test_nothing_is_done_about_a_slice_on_hold(name: str, record: SliceRecord, s
 
 @pytest.mark.parametrize(("record", "seen"), [row[1:3] for row in TABLE], ids=[row[0] for row in TABLE])
 def test_nothing_is_done_in_a_cluster_that_is_paused(record: SliceRecord, seen: Observation) -> None:
-    decision = decide(record, Sight(seen, {}), NOW, settings(paused="upgrade of the cluster, until noon."))
+    decision = decide(record, PoolObservations(seen, {}), NOW, settings(paused="upgrade of the cluster, until noon."))
     assert (decision.actions, decision.reason) == ((), Reason.PAUSED)
-    assert decision.sentence.endswith("upgrade of the cluster, until noon.")
+    assert decision.message.endswith("upgrade of the cluster, until noon.")
 
 
 def test_who_waits_in_a_paused_cluster_goes_on_when_the_pause_is_over() -> None:
-    paused = decide(wanted(), Sight(Absent(), {}), NOW, settings(paused="upgrade.")).record
-    assert (paused.phase, paused.due_at) == (Phase.BLOCKED, NOW + MINUTE)
-    after = decide(replace(paused, slot=0), Sight(Absent(), {}), NOW, settings())
+    paused = decide(wanted(), PoolObservations(Absent(), {}), NOW, settings(paused="upgrade.")).record
+    assert (paused.phase, paused.next_reconcile_at) == (Phase.BLOCKED, NOW + MINUTE)
+    after = decide(replace(paused, slot=0), PoolObservations(Absent(), {}), NOW, settings())
     assert after.actions == (CREATE,)
 
 
 def test_a_deleted_attempts_name_is_never_used_again() -> None:
-    decision = decide(wanted(**ASKED), Sight(Broken(STOCKOUT), {}), NOW, settings())
+    decision = decide(wanted(**ASKED), PoolObservations(Broken(STOCKOUT), {}), NOW, settings())
     assert decision.record.attempt == 2
-    assert [left.attempt for left in decision.record.leaving] == [1]
+    assert [left.attempt for left in decision.record.terminating] == [1]
 
 
 def test_a_failed_attempt_waits_longer_each_time() -> None:
-    first = decide(wanted(**ASKED), Sight(Broken(STOCKOUT), {}), NOW, settings()).record
-    again = decide(wanted(**ASKED, failures=3), Sight(Broken(STOCKOUT), {}), NOW, settings()).record
+    first = decide(wanted(**ASKED), PoolObservations(Broken(STOCKOUT), {}), NOW, settings()).record
+    again = decide(wanted(**ASKED, failures=3), PoolObservations(Broken(STOCKOUT), {}), NOW, settings()).record
     assert (first.retry_at, again.retry_at) == (NOW + MINUTE, NOW + 8 * MINUTE)
 
 
 def test_settings_are_pinned_at_the_first_create_and_kept() -> None:
-    first = decide(wanted(slot=0), Sight(Absent(), {}), NOW, settings()).record
-    assert first.pinned == settings().pools
+    first = decide(wanted(slot=0), PoolObservations(Absent(), {}), NOW, settings()).record
+    assert first.pinned_settings == settings().pools
     edited = settings(pools=replace(settings().pools, boot_disk_gb=500))
-    assert decide(first, Sight(Absent(), {}), NOW, edited).record.pinned == first.pinned
+    assert decide(first, PoolObservations(Absent(), {}), NOW, edited).record.pinned_settings == first.pinned_settings
 
 
 def test_the_next_attempt_is_made_with_the_settings_of_its_time() -> None:
-    first = decide(wanted(slot=0), Sight(Absent(), {}), NOW, settings()).record
-    failed = decide(first, Sight(Broken(STOCKOUT), {}), NOW, settings()).record
+    first = decide(wanted(slot=0), PoolObservations(Absent(), {}), NOW, settings()).record
+    failed = decide(first, PoolObservations(Broken(STOCKOUT), {}), NOW, settings()).record
     edited = settings(pools=replace(settings().pools, boot_disk_gb=500))
-    second = decide(replace(failed, slot=0), Sight(Absent(), {}), NOW + 5 * MINUTE, edited).record
-    assert second.pinned == edited.pools
+    second = decide(replace(failed, slot=0), PoolObservations(Absent(), {}), NOW + 5 * MINUTE, edited).record
+    assert second.pinned_settings == edited.pools
 
 
 def test_a_slot_is_given_back_with_the_end_of_the_creation() -> None:
-    assert decide(wanted(**ASKED), Sight(Creating(), {}), NOW, settings()).record.slot == 0
-    assert decide(wanted(**ASKED), Sight(OURS, {}), NOW, settings()).record.slot is None
-    assert decide(wanted(**ASKED), Sight(Broken(STOCKOUT), {}), NOW, settings()).record.slot is None
+    assert decide(wanted(**ASKED), PoolObservations(Creating(), {}), NOW, settings()).record.slot == 0
+    assert decide(wanted(**ASKED), PoolObservations(OURS, {}), NOW, settings()).record.slot is None
+    assert decide(wanted(**ASKED), PoolObservations(Broken(STOCKOUT), {}), NOW, settings()).record.slot is None
 
 
-LEFT = Leaving(attempt=1, ordered_at=NOW - timedelta(seconds=5))
+LEFT = TerminatingAttempt(attempt=1, ordered_at=NOW - timedelta(seconds=5))
 OVERDUE = replace(LEFT, ordered_at=NOW - MINUTE)
 
 
@@ -314,7 +328,7 @@ OVERDUE = replace(LEFT, ordered_at=NOW - MINUTE)
     ("left", "seen", "stays", "ordered"),
     [
         pytest.param(LEFT, Absent(), False, False, id="absent: forgotten"),
-        pytest.param(LEFT, Foreign("x"), False, False, id="foreign: never touched"),
+        pytest.param(LEFT, Unowned("x"), False, False, id="foreign: never touched"),
         pytest.param(LEFT, Deleting(), True, False, id="deleting: waited for"),
         pytest.param(OVERDUE, Deleting(), True, False, id="deleting for long: waited for"),
         pytest.param(LEFT, OURS, True, False, id="running, just ordered: waited for"),
@@ -330,25 +344,29 @@ OVERDUE = replace(LEFT, ordered_at=NOW - MINUTE)
 )
 @pytest.mark.parametrize("desire", list(Desire))
 def test_earlier_attempts_are_gone_after_whatever_is_wanted(
-    left: Leaving, seen: Observation, stays: bool, ordered: bool, desire: Desire
+    left: TerminatingAttempt, seen: Observation, stays: bool, ordered: bool, desire: Desire
 ) -> None:
-    record = a_record(attempt=2, leaving=(left,), desire=desire, phase=Phase.RELEASING, reason=Reason.DELETION_STARTED)
-    decision = decide(record, Sight(Absent(), {1: seen}), NOW, settings())
-    assert [kept.attempt for kept in decision.record.leaving] == ([1] if stays else [])
+    record = a_record(
+        attempt=2, terminating=(left,), desire=desire, phase=Phase.RELEASING, reason=Reason.DELETION_STARTED
+    )
+    decision = decide(record, PoolObservations(Absent(), {1: seen}), NOW, settings())
+    assert [kept.attempt for kept in decision.record.terminating] == ([1] if stays else [])
     assert (DeletePool(1) in decision.actions) is ordered
 
 
 def test_a_slice_is_not_gone_while_an_earlier_attempt_is_leaving() -> None:
-    record = unwanted(attempt=2, leaving=(LEFT,))
-    assert decide(record, Sight(Absent(), {1: Deleting()}), NOW, settings()).record.phase is Phase.RELEASING
-    assert decide(record, Sight(Absent(), {1: Absent()}), NOW, settings()).record.phase is Phase.GONE
+    record = unwanted(attempt=2, terminating=(LEFT,))
+    assert decide(record, PoolObservations(Absent(), {1: Deleting()}), NOW, settings()).record.phase is Phase.RELEASING
+    assert decide(record, PoolObservations(Absent(), {1: Absent()}), NOW, settings()).record.phase is Phase.GONE
 
 
 def test_a_slice_that_is_gone_and_wanted_again_goes_on_with_the_next_name() -> None:
     record = unwanted(**SERVING)
-    leaving = decide(record, Sight(OURS, {}), NOW, settings()).record
-    gone = decide(leaving, Sight(Absent(), {1: Absent()}), NOW + MINUTE, settings()).record
+    terminating = decide(record, PoolObservations(OURS, {}), NOW, settings()).record
+    gone = decide(terminating, PoolObservations(Absent(), {1: Absent()}), NOW + MINUTE, settings()).record
     assert (gone.phase, gone.expire_at) == (Phase.GONE, NOW + MINUTE + settings().limits.gone_ttl)
-    back = decide(replace(gone, desire=Desire.PRESENT, slot=0), Sight(Absent(), {}), NOW + 2 * MINUTE, settings())
+    back = decide(
+        replace(gone, desire=Desire.PRESENT, slot=0), PoolObservations(Absent(), {}), NOW + 2 * MINUTE, settings()
+    )
     assert back.actions == (CreatePool(2),)
     assert back.record.expire_at is None

@@ -9,8 +9,8 @@ import pytest
 from tests.builders import MINUTE, NOW, a_record, a_spec, settings
 from tpu_slices.domain.model.clusters import Allowed, Policy
 from tpu_slices.domain.model.decisions import CreatePool, Reason
-from tpu_slices.domain.model.observations import Absent, Observation, Running, Sight
-from tpu_slices.domain.model.records import Desire, Phase, SliceRecord, Verdict
+from tpu_slices.domain.model.observations import Absent, Observation, PoolObservations, Running
+from tpu_slices.domain.model.records import Desire, Phase, Refusal, SliceRecord
 from tpu_slices.domain.planning.policy import Held
 from tpu_slices.domain.reconciling.decide import Decision, decide
 
@@ -22,13 +22,13 @@ SHARED = Policy(everyone=Allowed(chips_per_namespace=64))
 def decided(
     record: SliceRecord, policy: Policy = NO_LIMITS, held: Held | None = None, seen: Observation | None = None
 ) -> Decision:
-    return decide(record, Sight(seen or Absent(), {}), NOW, settings(policy=policy), held)
+    return decide(record, PoolObservations(seen or Absent(), {}), NOW, settings(policy=policy), held)
 
 
 def test_a_create_is_checked_against_the_settings_as_they_are_now() -> None:
     decision = decided(a_record(slot=0), TOO_LARGE)
     assert (decision.record.phase, decision.reason) == (Phase.REFUSED, Reason.NOT_ALLOWED)
-    assert decision.sentence == "policy.chips_per_slice: This slice would have 16 chips, 8 are allowed."
+    assert decision.message == "policy.chips_per_slice: This slice would have 16 chips, 8 are allowed."
     assert decision.actions == ()
 
 
@@ -56,8 +56,8 @@ def test_a_slice_that_serves_is_not_taken_away_by_new_settings() -> None:
 def test_chips_that_others_hold_keep_a_slice_waiting_and_it_is_looked_at_again() -> None:
     decision = decided(a_record(slot=0), SHARED, Held(in_namespace=56, in_cluster=56))
     assert (decision.record.phase, decision.reason) == (Phase.REFUSED, Reason.NO_CHIPS_LEFT)
-    assert "the namespace research holds 56 of 64" in decision.sentence
-    assert decision.record.due_at == NOW + MINUTE
+    assert "the namespace research holds 56 of 64" in decision.message
+    assert decision.record.next_reconcile_at == NOW + MINUTE
 
 
 def test_when_they_give_them_back_it_is_bought() -> None:
@@ -68,9 +68,9 @@ def test_when_they_give_them_back_it_is_bought() -> None:
 
 @pytest.mark.parametrize("reason", [Reason.IMPOSSIBLE_SHAPE, Reason.DOES_NOT_FIT, Reason.NOT_ALLOWED])
 def test_what_the_request_itself_was_refused_for_stays(reason: Reason) -> None:
-    verdict = Verdict(reason=reason, sentence="no.")
-    decision = decided(a_record(spec=None, verdict=verdict), TOO_LARGE)
-    assert (decision.reason, decision.record.verdict) == (reason, verdict)
+    refusal = Refusal(reason=reason, message="no.")
+    decision = decided(a_record(spec=None, refusal=refusal), TOO_LARGE)
+    assert (decision.reason, decision.record.refusal) == (reason, refusal)
 
 
 def test_nobody_is_told_what_a_slice_that_is_not_wanted_may_not_be() -> None:

@@ -18,14 +18,14 @@ from tpu_slices.domain.model.observations import (
     Deleting,
     Failure,
     FailureKind,
-    Foreign,
     Observation,
+    PoolObservations,
     Running,
-    Sight,
     Started,
+    Unowned,
     Unreadable,
 )
-from tpu_slices.domain.model.records import Desire, Leaving, Phase, SliceRecord
+from tpu_slices.domain.model.records import Desire, Phase, SliceRecord, TerminatingAttempt
 from tpu_slices.domain.reconciling.decide import decide
 from tpu_slices.domain.reconciling.outcomes import acted
 
@@ -33,8 +33,8 @@ SETTLED = {Phase.READY, Phase.REFUSED, Phase.GONE}
 moments = st.integers(-120, 5).map(lambda minutes: NOW + minutes * MINUTE)
 maybe_moments = st.none() | moments
 occupants = st.sampled_from([None, an_occupant(), an_occupant("other")])
-leaving = st.lists(
-    st.builds(Leaving, attempt=st.integers(1, 3), ordered_at=maybe_moments, occupant=occupants),
+terminating = st.lists(
+    st.builds(TerminatingAttempt, attempt=st.integers(1, 3), ordered_at=maybe_moments, occupant=occupants),
     max_size=2,
     unique_by=lambda left: left.attempt,
 ).map(tuple)
@@ -46,7 +46,7 @@ observations: st.SearchStrategy[Observation] = st.one_of(
     st.just(Busy("repair")),
     st.builds(Broken, failures),
     st.just(Deleting()),
-    st.just(Foreign("not ours")),
+    st.just(Unowned("not ours")),
     st.just(Unreadable("503")),
 )
 
@@ -55,33 +55,35 @@ observations: st.SearchStrategy[Observation] = st.one_of(
 def records(draw: st.DrawFn) -> SliceRecord:
     return a_record(
         desire=draw(st.sampled_from(Desire)),
-        wanted_at=draw(maybe_moments),
+        demand_confirmed_at=draw(maybe_moments),
         phase=draw(st.sampled_from(Phase)),
         reason=draw(st.sampled_from(Reason)),
         attempt=draw(st.integers(4, 6)),
         ordered_at=draw(maybe_moments),
         creating=draw(st.booleans()),
         slot=draw(st.none() | st.integers(0, 4)),
-        leaving=draw(leaving),
+        terminating=draw(terminating),
         failures=draw(st.integers(0, 40)),
         retry_at=draw(maybe_moments),
         hosts_usable=draw(st.integers(0, 4)),
         occupant=draw(occupants),
-        respecified=draw(st.booleans()),
+        rebuild_allowed=draw(st.booleans()),
         spec=draw(st.sampled_from([None, a_spec()])),
     )
 
 
 @st.composite
-def sights(draw: st.DrawFn, record: SliceRecord) -> Sight:
-    return Sight(draw(observations), {left.attempt: draw(observations) for left in record.leaving})
+def sights(draw: st.DrawFn, record: SliceRecord) -> PoolObservations:
+    return PoolObservations(draw(observations), {left.attempt: draw(observations) for left in record.terminating})
 
 
 @given(st.data(), records())
 def test_a_record_that_is_not_settled_is_looked_at_again(data: st.DataObject, record: SliceRecord) -> None:
     sight = data.draw(sights(record))
-    after = decide(replace(record, due_at=NOW), sight, NOW, settings()).record
-    assert after.due_at is not None or (after.phase in SETTLED and not after.leaving and after.told == after.turns)
+    after = decide(replace(record, next_reconcile_at=NOW), sight, NOW, settings()).record
+    assert after.next_reconcile_at is not None or (
+        after.phase in SETTLED and not after.terminating and after.announced_count == after.transition_count
+    )
 
 
 @given(st.data(), records())
@@ -100,14 +102,14 @@ def test_nothing_is_deleted_under_another_live_job_nor_what_is_not_ours(
     sight = data.draw(sights(record))
     decision = decide(record, sight, NOW, settings())
     deleted = {action.attempt for action in decision.actions if isinstance(action, DeletePool)}
-    occupied = {left.attempt for left in record.leaving if left.occupant is not None}
-    if record.foreign_occupant is not None:
+    occupied = {left.attempt for left in record.terminating if left.occupant is not None}
+    if record.other_workload_occupant is not None:
         occupied.add(record.attempt)
-    foreign = {attempt for attempt, seen in sight.leaving.items() if isinstance(seen, Foreign)}
-    if isinstance(sight.current, Foreign):
+    foreign = {attempt for attempt, seen in sight.terminating.items() if isinstance(seen, Unowned)}
+    if isinstance(sight.current, Unowned):
         foreign.add(record.attempt)
     assert not deleted & (occupied | foreign)
-    assert deleted <= {record.attempt, *(left.attempt for left in record.leaving)}
+    assert deleted <= {record.attempt, *(left.attempt for left in record.terminating)}
 
 
 @given(st.data(), records())
@@ -121,10 +123,10 @@ def test_a_create_needs_a_desire_a_fresh_want_a_slot_and_an_unused_name(
     if creates:
         assert record.wanted
         assert record.slot is not None
-        assert record.wanted_at is not None
-        assert NOW - record.wanted_at <= settings().limits.want_ttl
+        assert record.demand_confirmed_at is not None
+        assert NOW - record.demand_confirmed_at <= settings().limits.demand_ttl
         assert creates == [decision.record.attempt]
-        assert creates[0] not in {left.attempt for left in decision.record.leaving}
+        assert creates[0] not in {left.attempt for left in decision.record.terminating}
 
 
 @given(st.data(), records())
@@ -139,10 +141,10 @@ class World:
 
     pools: dict[int, Observation] = field(default_factory=dict)
 
-    def sight(self, record: SliceRecord) -> Sight:
-        return Sight(
+    def sight(self, record: SliceRecord) -> PoolObservations:
+        return PoolObservations(
             self.pools.get(record.attempt, Absent()),
-            {left.attempt: self.pools.get(left.attempt, Absent()) for left in record.leaving},
+            {left.attempt: self.pools.get(left.attempt, Absent()) for left in record.terminating},
         )
 
     def work_ends(self) -> None:
@@ -161,23 +163,25 @@ class World:
 def test_repeated_looks_reach_what_is_wanted_and_stay_there(data: st.DataObject, record: SliceRecord) -> None:
     """Where nobody else is on the hosts, wants are renewed and the world obeys."""
     record = replace(record, occupant=None, spec=a_spec(), failures=0)
-    record = replace(record, leaving=tuple(replace(left, occupant=None) for left in record.leaving))
-    seen = data.draw(observations.filter(lambda seen: not isinstance(seen, Foreign | Unreadable | Deleting)))
+    record = replace(record, terminating=tuple(replace(left, occupant=None) for left in record.terminating))
+    seen = data.draw(observations.filter(lambda seen: not isinstance(seen, Unowned | Unreadable | Deleting)))
     if record.ordered_at is None:
         seen = Absent()
-    world = World({record.attempt: seen, **{left.attempt: data.draw(st.just(Running())) for left in record.leaving}})
+    world = World(
+        {record.attempt: seen, **{left.attempt: data.draw(st.just(Running())) for left in record.terminating}}
+    )
     now = NOW
     for _ in range(30):
         now += timedelta(minutes=16)
         world.work_ends()
-        record = _tick(replace(record, wanted_at=now, slot=0, hosts_usable=4), world, now)
+        record = _tick(replace(record, demand_confirmed_at=now, slot=0, hosts_usable=4), world, now)
     present = {attempt for attempt, seen in world.pools.items() if not isinstance(seen, Absent)}
     if record.wanted and record.phase not in {Phase.REFUSED, Phase.BLOCKED}:
         assert record.phase is Phase.READY
         assert present == {record.attempt}
     else:
         assert present == set()
-    assert _tick(replace(record, wanted_at=now, slot=None), world, now).phase is record.phase
+    assert _tick(replace(record, demand_confirmed_at=now, slot=None), world, now).phase is record.phase
 
 
 def _tick(record: SliceRecord, world: World, now: datetime) -> SliceRecord:
@@ -186,4 +190,4 @@ def _tick(record: SliceRecord, world: World, now: datetime) -> SliceRecord:
     for action in decision.actions:
         world.perform(action)
         after = acted(after, action, Started("operation"), now, settings())
-    return replace(after, told=after.turns)
+    return replace(after, announced_count=after.transition_count)

@@ -22,12 +22,12 @@ from tests.builders import (
     leaders_wait,
     settings,
 )
-from tpu_slices.domain.model.facts import Answer, JobSetChanged, JobSetState, SlicesWanted
+from tpu_slices.domain.model.facts import Answer, SlicesWanted, WorkloadChanged, WorkloadState
 from tpu_slices.domain.model.slices import slice_id
-from tpu_slices.domain.model.workloads import JobSetRecord
+from tpu_slices.domain.model.workloads import WorkloadRecord
 from tpu_slices.domain.reconciling.demand import TOMBSTONE_TTL, changed, legitimate, wanted
 
-ENDS = [state for state in JobSetState if state.ended]
+ENDS = [state for state in WorkloadState if state.ended]
 LATER = NOW + 5 * MINUTE
 
 
@@ -35,7 +35,7 @@ def at_generation(generation: int) -> SlicesWanted:
     return leaders_wait(0, jobset=a_jobset_ref(generation=generation))
 
 
-def want(fact: SlicesWanted, known: JobSetRecord | None = None) -> JobSetRecord | None:
+def want(fact: SlicesWanted, known: WorkloadRecord | None = None) -> WorkloadRecord | None:
     demand = wanted(fact, known, {}, LATER, settings())
     return demand.jobset if demand else None
 
@@ -44,7 +44,7 @@ def test_leaders_of_an_unknown_jobset_make_it_known_and_its_slices_wanted() -> N
     demand = wanted(leaders_wait(0, 2), None, {}, NOW, settings())
     assert demand is not None
     assert set(demand.jobset.wants) == set(demand.slices) == {slice_id(a_job()), slice_id(a_job(index=2))}
-    assert (demand.jobset.state, demand.jobset.due_at) == (JobSetState.ACTIVE, NOW)
+    assert (demand.jobset.state, demand.jobset.next_reconcile_at) == (WorkloadState.ACTIVE, NOW)
     assert {record.spec for record in demand.slices.values()} == {a_spec()}
 
 
@@ -54,59 +54,59 @@ def test_leaders_of_an_unknown_jobset_make_it_known_and_its_slices_wanted() -> N
         pytest.param(a_jobset(generation=2), False, id="active at this generation: confirmed"),
         pytest.param(a_jobset(generation=1), False, id="active at an earlier generation: confirmed"),
         pytest.param(a_jobset(generation=3), True, id="active at a later generation: late"),
-        pytest.param(a_jobset(generation=2, state=JobSetState.SUSPENDED), True, id="suspended at this one: late"),
-        pytest.param(a_jobset(generation=1, state=JobSetState.SUSPENDED), False, id="suspended earlier: resumed"),
+        pytest.param(a_jobset(generation=2, state=WorkloadState.SUSPENDED), True, id="suspended at this one: late"),
+        pytest.param(a_jobset(generation=1, state=WorkloadState.SUSPENDED), False, id="suspended earlier: resumed"),
         *(pytest.param(a_jobset(generation=1, state=end), True, id=f"{end}: final") for end in ENDS),
     ],
 )
-def test_a_want_counts_unless_it_is_late_news(known: JobSetRecord, late: bool) -> None:
+def test_a_want_counts_unless_it_is_late_news(known: WorkloadRecord, late: bool) -> None:
     record = want(at_generation(2), known)
     assert (record is None) is late
     if record is not None:
-        assert (record.state, record.generation, record.wants[slice_id(a_job())]) == (JobSetState.ACTIVE, 2, LATER)
+        assert (record.state, record.generation, record.wants[slice_id(a_job())]) == (WorkloadState.ACTIVE, 2, LATER)
 
 
 def test_a_resumed_jobset_that_asks_for_something_else_respecifies_its_slices() -> None:
-    suspended = a_jobset(generation=1, state=JobSetState.SUSPENDED)
+    suspended = a_jobset(generation=1, state=WorkloadState.SUSPENDED)
     record = a_record(ordered_at=NOW)
     fact = replace(at_generation(2), requests=(a_request(topology="4x8"),))
     demand = wanted(fact, suspended, {record.id: record}, LATER, settings())
     assert demand is not None
     after = demand.slices[record.id]
     assert after.spec is not None
-    assert (str(after.spec.topology), after.respecified) == ("4x8", True)
+    assert (str(after.spec.topology), after.rebuild_allowed) == ("4x8", True)
 
 
 @pytest.mark.parametrize(
     "news",
     [
-        pytest.param([(2, JobSetState.SUSPENDED)], id="suspended, then wanted"),
-        pytest.param([(2, JobSetState.SUSPENDED), (3, JobSetState.ACTIVE)], id="resumed before it is wanted"),
-        pytest.param([(3, JobSetState.ACTIVE)], id="the suspension was too short to be seen"),
+        pytest.param([(2, WorkloadState.SUSPENDED)], id="suspended, then wanted"),
+        pytest.param([(2, WorkloadState.SUSPENDED), (3, WorkloadState.ACTIVE)], id="resumed before it is wanted"),
+        pytest.param([(3, WorkloadState.ACTIVE)], id="the suspension was too short to be seen"),
         pytest.param([], id="nothing but the want was heard"),
     ],
 )
-def test_however_a_resume_is_heard_of_another_request_respecifies(news: list[tuple[int, JobSetState]]) -> None:
+def test_however_a_resume_is_heard_of_another_request_respecifies(news: list[tuple[int, WorkloadState]]) -> None:
     record = a_record(ordered_at=NOW)
-    known: JobSetRecord | None = a_jobset(generation=1)
+    known: WorkloadRecord | None = a_jobset(generation=1)
     for generation, state in news:
-        change = JobSetChanged(jobset=a_jobset_ref(generation=generation), state=state)
+        change = WorkloadChanged(jobset=a_jobset_ref(generation=generation), state=state)
         known = changed(change, known, NOW + MINUTE, CLUSTER)
     fact = replace(at_generation(3), requests=(a_request(topology="4x8"),))
     demand = wanted(fact, known, {record.id: record}, LATER, settings())
     assert demand is not None
-    assert demand.slices[record.id].respecified
+    assert demand.slices[record.id].rebuild_allowed
 
 
 def test_leaders_that_are_told_of_one_after_the_other_all_respecify_their_slices() -> None:
     records = [a_record(job=a_job(index=index), ordered_at=NOW) for index in (0, 1)]
-    known = a_jobset(generation=2, state=JobSetState.SUSPENDED, wants=dict.fromkeys([r.id for r in records], NOW))
+    known = a_jobset(generation=2, state=WorkloadState.SUSPENDED, wants=dict.fromkeys([r.id for r in records], NOW))
     known = replace(known, state_since=NOW + MINUTE)
     for index, record in enumerate(records):
         fact = leaders_wait(index, jobset=a_jobset_ref(generation=3), requests=(a_request(topology="4x8"),))
         demand = wanted(fact, known, {record.id: record}, LATER, settings())
         assert demand is not None
-        assert demand.slices[record.id].respecified
+        assert demand.slices[record.id].rebuild_allowed
         known = demand.jobset
 
 
@@ -115,7 +115,7 @@ def test_another_request_at_the_same_generation_does_not_respecify() -> None:
     fact = replace(at_generation(1), requests=(a_request(topology="4x8"),))
     demand = wanted(fact, a_jobset(generation=1), {record.id: record}, LATER, settings())
     assert demand is not None
-    assert not demand.slices[record.id].respecified
+    assert not demand.slices[record.id].rebuild_allowed
 
 
 def test_new_settings_do_not_touch_the_spec_of_a_slice_that_may_have_a_pool() -> None:
@@ -137,33 +137,33 @@ def test_a_forged_pod_can_only_ask_for_what_its_jobset_asks() -> None:
 
 
 @pytest.mark.parametrize("state", ENDS)
-def test_an_end_makes_a_tombstone_even_of_a_jobset_that_was_never_heard_of(state: JobSetState) -> None:
-    record = changed(JobSetChanged(jobset=a_jobset_ref(), state=state), None, NOW, CLUSTER)
+def test_an_end_makes_a_tombstone_even_of_a_jobset_that_was_never_heard_of(state: WorkloadState) -> None:
+    record = changed(WorkloadChanged(jobset=a_jobset_ref(), state=state), None, NOW, CLUSTER)
     assert record is not None
     assert (record.state, record.wants, record.expire_at) == (state, {}, NOW + TOMBSTONE_TTL)
     assert want(at_generation(9), record) is None
 
 
-@pytest.mark.parametrize("state", [JobSetState.ACTIVE, JobSetState.SUSPENDED])
-def test_a_jobset_is_remembered_before_it_wants_anything(state: JobSetState) -> None:
-    record = changed(JobSetChanged(jobset=a_jobset_ref(), state=state, queue="team-a"), None, NOW, CLUSTER)
+@pytest.mark.parametrize("state", [WorkloadState.ACTIVE, WorkloadState.SUSPENDED])
+def test_a_jobset_is_remembered_before_it_wants_anything(state: WorkloadState) -> None:
+    record = changed(WorkloadChanged(jobset=a_jobset_ref(), state=state, queue="team-a"), None, NOW, CLUSTER)
     assert record is not None
     assert (record.state, record.wants, record.queue) == (state, {}, "team-a")
-    assert (record.report_due_at, record.expire_at) == (NOW, None)
+    assert (record.next_report_at, record.expire_at) == (NOW, None)
 
 
 def test_an_answer_leaves_the_queue_as_it_was() -> None:
-    answer = Answer(jobset=a_jobset_ref(), state=JobSetState.ACTIVE)
+    answer = Answer(jobset=a_jobset_ref(), state=WorkloadState.ACTIVE)
     record = changed(answer, a_jobset(queue="team-a"), LATER, CLUSTER)
     assert record is not None
     assert record.queue == "team-a"
 
 
 def test_a_want_that_a_suspension_overtook_buys_nothing() -> None:
-    suspension = JobSetChanged(jobset=a_jobset_ref(generation=2), state=JobSetState.SUSPENDED)
+    suspension = WorkloadChanged(jobset=a_jobset_ref(generation=2), state=WorkloadState.SUSPENDED)
     suspended = changed(suspension, None, NOW, CLUSTER)
     assert suspended is not None
-    assert (suspended.state, suspended.wants, suspended.expire_at) == (JobSetState.SUSPENDED, {}, None)
+    assert (suspended.state, suspended.wants, suspended.expire_at) == (WorkloadState.SUSPENDED, {}, None)
     assert want(at_generation(1), suspended) is None
     assert want(at_generation(3), suspended) is not None
 
@@ -172,17 +172,17 @@ facts = st.lists(
     st.one_of(
         st.integers(1, 4).map(at_generation),
         st.builds(
-            lambda generation, state: JobSetChanged(jobset=a_jobset_ref(generation=generation), state=state),
+            lambda generation, state: WorkloadChanged(jobset=a_jobset_ref(generation=generation), state=state),
             st.integers(1, 4),
-            st.sampled_from(JobSetState),
+            st.sampled_from(WorkloadState),
         ),
     ),
     max_size=12,
 )
 
 
-def told(news: list[SlicesWanted | JobSetChanged]) -> JobSetRecord | None:
-    known: JobSetRecord | None = None
+def told(news: list[SlicesWanted | WorkloadChanged]) -> WorkloadRecord | None:
+    known: WorkloadRecord | None = None
     for fact in news:
         if isinstance(fact, SlicesWanted):
             known = want(fact, known) or known
@@ -192,26 +192,26 @@ def told(news: list[SlicesWanted | JobSetChanged]) -> JobSetRecord | None:
 
 
 @given(facts)
-def test_once_ended_a_jobset_never_wants_again_whatever_comes(news: list[SlicesWanted | JobSetChanged]) -> None:
-    end = JobSetChanged(jobset=a_jobset_ref(generation=2), state=JobSetState.COMPLETED)
+def test_once_ended_a_jobset_never_wants_again_whatever_comes(news: list[SlicesWanted | WorkloadChanged]) -> None:
+    end = WorkloadChanged(jobset=a_jobset_ref(generation=2), state=WorkloadState.COMPLETED)
     known = told([end, *news])
     assert known is not None
-    assert known.state is JobSetState.COMPLETED
+    assert known.state is WorkloadState.COMPLETED
 
 
 @given(st.permutations([1, 2, 3, 4]), st.booleans())
 def test_suspend_and_resume_are_ordered_by_generation_not_by_arrival(order: list[int], doubled: bool) -> None:
     """Wanted at 1, suspended at 2, resumed at 3, suspended at 4: in any order it ends suspended."""
-    story: dict[int, SlicesWanted | JobSetChanged] = {
+    story: dict[int, SlicesWanted | WorkloadChanged] = {
         1: at_generation(1),
-        2: JobSetChanged(jobset=a_jobset_ref(generation=2), state=JobSetState.SUSPENDED),
+        2: WorkloadChanged(jobset=a_jobset_ref(generation=2), state=WorkloadState.SUSPENDED),
         3: at_generation(3),
-        4: JobSetChanged(jobset=a_jobset_ref(generation=4), state=JobSetState.SUSPENDED),
+        4: WorkloadChanged(jobset=a_jobset_ref(generation=4), state=WorkloadState.SUSPENDED),
     }
     news = [at_generation(1), *(story[generation] for generation in order)]
     known = told(news * 2 if doubled else news)
     assert known is not None
-    assert (known.state, known.generation) == (JobSetState.SUSPENDED, 4)
+    assert (known.state, known.generation) == (WorkloadState.SUSPENDED, 4)
 
 
 def test_a_tombstone_outlives_every_message() -> None:

@@ -9,15 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import MINUTE, NOW, a_jobset, a_record, an_occupant
-from tpu_slices.domain.model.facts import HostsChanged, JobSetState, LeaderBound
-from tpu_slices.domain.model.records import Desire, Leaving
-from tpu_slices.domain.model.slices import JobSetUid
-from tpu_slices.domain.model.workloads import JobSetRecord
-from tpu_slices.domain.reconciling.demand import counted, standing
+from tpu_slices.domain.model.facts import HostsChanged, LeaderBound, WorkloadState
+from tpu_slices.domain.model.records import Desire, TerminatingAttempt
+from tpu_slices.domain.model.slices import WorkloadUid
+from tpu_slices.domain.model.workloads import WorkloadRecord
+from tpu_slices.domain.reconciling.demand import counted, with_current_desire
 from tpu_slices.domain.reconciling.occupancy import bound
 
 LATER = NOW + 5 * MINUTE
-ENDS = [state for state in JobSetState if state.ended]
+ENDS = [state for state in WorkloadState if state.ended]
 
 
 def hosts(**changes: int) -> HostsChanged:
@@ -35,10 +35,15 @@ def hosts(**changes: int) -> HostsChanged:
     ],
 )
 def test_a_count_of_hosts_is_taken_in_where_it_is_news(fact: HostsChanged, counts: bool) -> None:
-    after = counted(fact, a_record(hosts_sequence=5, due_at=None), LATER)
+    after = counted(fact, a_record(hosts_sequence=5, next_reconcile_at=None), LATER)
     assert (after is not None) is counts
     if after is not None:
-        assert (after.hosts_usable, after.hosts_joined, after.hosts_sequence, after.due_at) == (3, 4, 7, LATER)
+        assert (after.hosts_usable, after.hosts_joined, after.hosts_sequence, after.next_reconcile_at) == (
+            3,
+            4,
+            7,
+            LATER,
+        )
 
 
 counts = st.lists(st.tuples(st.integers(0, 4), st.integers(1, 4)), min_size=1, max_size=6, unique=True)
@@ -76,44 +81,44 @@ def test_late_news_of_an_earlier_leader_does_not_evict_the_present_one() -> None
 
 
 def test_a_leader_on_an_earlier_attempt_keeps_that_one() -> None:
-    record = a_record(attempt=2, leaving=(Leaving(attempt=1),))
+    record = a_record(attempt=2, terminating=(TerminatingAttempt(attempt=1),))
     after = bound(leader("other"), record, NOW)
     assert after is not None
     assert after.occupant is None
-    assert after.leaving == (Leaving(attempt=1, occupant=an_occupant("other")),)
+    assert after.terminating == (TerminatingAttempt(attempt=1, occupant=an_occupant("other")),)
 
 
 @pytest.mark.parametrize(
-    ("jobsets", "desire"),
+    ("workloads", "desire"),
     [
         pytest.param([a_jobset()], Desire.PRESENT, id="active"),
         pytest.param([], Desire.PRESENT, id="unknown: silence does not delete"),
-        pytest.param([a_jobset(state=JobSetState.SUSPENDED)], Desire.ABSENT, id="suspended"),
+        pytest.param([a_jobset(state=WorkloadState.SUSPENDED)], Desire.ABSENT, id="suspended"),
         *(pytest.param([a_jobset(state=end)], Desire.ABSENT, id=end) for end in ENDS),
     ],
 )
-def test_a_slice_is_wanted_as_its_jobset_stands(jobsets: list[JobSetRecord], desire: Desire) -> None:
-    record = standing(a_record(), {jobset.uid: jobset for jobset in jobsets})
+def test_a_slice_is_wanted_as_its_jobset_stands(workloads: list[WorkloadRecord], desire: Desire) -> None:
+    record = with_current_desire(a_record(), {jobset.uid: jobset for jobset in workloads})
     assert record.desire is desire
 
 
 def test_a_release_that_a_person_asked_for_goes_before_what_the_jobset_wants() -> None:
-    assert standing(a_record(release_requested=True), {a_jobset().uid: a_jobset()}).desire is Desire.ABSENT
+    assert with_current_desire(a_record(release_requested=True), {a_jobset().uid: a_jobset()}).desire is Desire.ABSENT
 
 
 @pytest.mark.parametrize(
     ("state", "stays"),
     [
         pytest.param(None, True, id="a JobSet that is not known lives"),
-        pytest.param(JobSetState.ACTIVE, True, id="active"),
-        pytest.param(JobSetState.SUSPENDED, False, id="suspended"),
-        pytest.param(JobSetState.FAILED, False, id="failed"),
+        pytest.param(WorkloadState.ACTIVE, True, id="active"),
+        pytest.param(WorkloadState.SUSPENDED, False, id="suspended"),
+        pytest.param(WorkloadState.FAILED, False, id="failed"),
     ],
 )
-def test_an_occupant_counts_while_its_jobset_lives(state: JobSetState | None, stays: bool) -> None:
+def test_an_occupant_counts_while_its_jobset_lives(state: WorkloadState | None, stays: bool) -> None:
     guest = an_occupant("other")
-    jobsets = [] if state is None else [a_jobset(uid=JobSetUid("uid-other"), state=state)]
-    record = a_record(attempt=2, occupant=guest, leaving=(Leaving(attempt=1, occupant=guest),))
-    after = standing(record, {jobset.uid: jobset for jobset in jobsets})
+    workloads = [] if state is None else [a_jobset(uid=WorkloadUid("uid-other"), state=state)]
+    record = a_record(attempt=2, occupant=guest, terminating=(TerminatingAttempt(attempt=1, occupant=guest),))
+    after = with_current_desire(record, {jobset.uid: jobset for jobset in workloads})
     assert (after.occupant is not None) is stays
-    assert (after.leaving[0].occupant is not None) is stays
+    assert (after.terminating[0].occupant is not None) is stays

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.builders import a_job, a_request, a_spec, settings
 from tpu_slices.domain.catalogue.accelerators import shape_of
 from tpu_slices.domain.catalogue.topology import Topology
-from tpu_slices.domain.model.facts import BoundClaim, Requirement, SliceRequest, Toleration
+from tpu_slices.domain.model.facts import BoundClaim, Requirement, TemplateRequest, Toleration
 from tpu_slices.domain.model.slices import SliceSpec, Taint
 from tpu_slices.domain.planning.fit import DoesNotFit, fit, pool_fits
 
@@ -21,7 +21,7 @@ HOST = shape_of("tpu-v5-lite-podslice", Topology((4, 4)), 4).machine
 SPOT = Taint("cloud.google.com/gke-spot", "true")
 
 
-def fits(request: SliceRequest, spec: SliceSpec | None = None, selector: Mapping[str, str] | None = None) -> None:
+def fits(request: TemplateRequest, spec: SliceSpec | None = None, selector: Mapping[str, str] | None = None) -> None:
     fit(request, {**dict(request.node_selector), **(selector or {})}, a_job(), spec or a_spec(), HOST)
 
 
@@ -162,18 +162,20 @@ NAMESPACED_JOB = "alpha.jobset.sigs.k8s.io/namespaced-job"
 
 
 def test_jobsets_placement_by_node_selector_works_where_the_relay_labels_the_hosts() -> None:
-    fits(a_request(), a_spec(own_nodes=True), selector={NAMESPACED_JOB: "research_llama-slice-0"})
+    fits(a_request(), a_spec(exclusive_nodes=True), selector={NAMESPACED_JOB: "research_llama-slice-0"})
 
 
 def test_jobsets_own_taint_is_tolerated_by_what_jobset_adds_to_the_pods() -> None:
     taint = Taint("alpha.jobset.sigs.k8s.io/no-schedule", "true")
-    fits(a_request(), a_spec(own_nodes=True, taints=(taint,)), selector={NAMESPACED_JOB: "research_llama-slice-0"})
+    fits(
+        a_request(), a_spec(exclusive_nodes=True, taints=(taint,)), selector={NAMESPACED_JOB: "research_llama-slice-0"}
+    )
 
 
 @pytest.mark.parametrize("value", ["research_llama-slice-1", "other_llama-slice-0"])
 def test_no_job_gets_hosts_by_another_jobs_name(value: str) -> None:
     with pytest.raises(DoesNotFit, match=NAMESPACED_JOB):
-        fits(a_request(), a_spec(own_nodes=True), selector={NAMESPACED_JOB: value})
+        fits(a_request(), a_spec(exclusive_nodes=True), selector={NAMESPACED_JOB: value})
 
 
 def test_that_placement_without_its_annotations_is_refused() -> None:

@@ -4,10 +4,10 @@ import pytest
 
 from tests.builders import NOW, a_job, a_jobset, a_record, an_occupant
 from tpu_slices.domain.model.facts import LeaderBound
-from tpu_slices.domain.model.slices import JobSetUid, slice_id
+from tpu_slices.domain.model.slices import WorkloadUid, slice_id
 from tpu_slices.domain.reconciling.occupancy import doubted, doubtful
 
-GEMMA = a_job(jobset="gemma", uid=JobSetUid("uid-gemma"), replicated_job="big-slice", index=3)
+GEMMA = a_job(jobset="gemma", uid=WorkloadUid("uid-gemma"), replicated_job="big-slice", index=3)
 
 
 def came(jobset: str = "gemma", job: str = "gemma-big-slice-3", *, bound: bool = True) -> LeaderBound:

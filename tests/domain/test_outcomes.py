@@ -8,8 +8,16 @@ import pytest
 
 from tests.builders import NOW, a_record, settings
 from tpu_slices.domain.model.decisions import DeletePool, Reason
-from tpu_slices.domain.model.observations import Absent, Creating, Failure, FailureKind, Refused, Sight, Started
-from tpu_slices.domain.model.records import Desire, Leaving, Phase, SliceRecord
+from tpu_slices.domain.model.observations import (
+    Absent,
+    Creating,
+    Failure,
+    FailureKind,
+    PoolObservations,
+    Refused,
+    Started,
+)
+from tpu_slices.domain.model.records import Desire, Phase, SliceRecord, TerminatingAttempt
 from tpu_slices.domain.reconciling.decide import decide
 from tpu_slices.domain.reconciling.outcomes import acted
 
@@ -17,38 +25,38 @@ MOMENT = timedelta(milliseconds=500)
 DELETE = DeletePool(1)
 
 
-def leaving() -> SliceRecord:
+def terminating() -> SliceRecord:
     """Give a slice whose first pool's deletion is ordered at this moment."""
     return a_record(
         desire=Desire.ABSENT,
         phase=Phase.RELEASING,
         reason=Reason.DELETION_STARTED,
         attempt=2,
-        leaving=(Leaving(attempt=1, ordered_at=NOW),),
+        terminating=(TerminatingAttempt(attempt=1, ordered_at=NOW),),
     )
 
 
 def next_actions(record: SliceRecord) -> tuple[object, ...]:
     """Look again a moment later; the pool is still there."""
-    return decide(record, Sight(Absent(), {1: Creating()}), NOW + MOMENT, settings()).actions
+    return decide(record, PoolObservations(Absent(), {1: Creating()}), NOW + MOMENT, settings()).actions
 
 
 @pytest.mark.parametrize("kind", [FailureKind.BUSY, FailureKind.RATE])
 def test_a_deletion_that_came_too_early_is_ordered_again_at_the_next_look(kind: FailureKind) -> None:
-    record = acted(leaving(), DELETE, Refused(Failure(kind, "not now")), NOW, settings())
+    record = acted(terminating(), DELETE, Refused(Failure(kind, "not now")), NOW, settings())
     assert (record.phase, record.reason) == (Phase.RELEASING, Reason.DELETION_STARTED)
-    assert record.due_at == NOW + settings().limits.delete_again
+    assert record.next_reconcile_at == NOW + settings().limits.delete_retry_after
     assert next_actions(record) == (DELETE,)
 
 
 def test_a_deletion_that_is_under_way_is_not_ordered_at_every_look() -> None:
-    record = acted(leaving(), DELETE, Started("operation-1"), NOW, settings())
+    record = acted(terminating(), DELETE, Started("operation-1"), NOW, settings())
     assert next_actions(record) == ()
 
 
 def test_a_deletion_that_is_refused_for_good_is_told_and_not_ordered_at_every_look() -> None:
     failure = Failure(FailureKind.CONFIGURATION, "missing permission")
-    record = acted(leaving(), DELETE, Refused(failure), NOW, settings())
+    record = acted(terminating(), DELETE, Refused(failure), NOW, settings())
     assert record.reason is Reason.DELETION_REFUSED
-    assert "missing permission" in record.sentence
+    assert "missing permission" in record.message
     assert next_actions(record) == ()

@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from tests.builders import a_job, a_spec
-from tpu_slices.domain.model.observations import InheritedPool, PoolSeen
-from tpu_slices.domain.model.slices import ClusterId, JobRef, JobSetUid, pool_name, slice_id
-from tpu_slices.domain.planning.pool_labels import inherited_pool, label_value, labels_of, missing_proof, pool_seen
+from tpu_slices.domain.model.observations import LegacyPool, PoolSeen
+from tpu_slices.domain.model.slices import ClusterId, JobRef, WorkloadUid, pool_name, slice_id
+from tpu_slices.domain.planning.pool_labels import label_value, labels_of, legacy_pool, missing_proof, pool_seen
 
-LONGEST = a_job(namespace="n" * 63, jobset="j" * 100, uid=JobSetUid("0" * 36), replicated_job="r" * 63, index=99_999)
+LONGEST = a_job(namespace="n" * 63, jobset="j" * 100, uid=WorkloadUid("0" * 36), replicated_job="r" * 63, index=99_999)
 
 
 def test_labels_leave_room_for_a_tenants_own() -> None:
-    labels = labels_of(LONGEST, 9999, a_spec(own_nodes=True))
+    labels = labels_of(LONGEST, 9999, a_spec(exclusive_nodes=True))
     assert sum(len(key) + len(value) for key, value in labels.items()) <= 950
     assert max(map(len, labels.values())) <= 63
 
@@ -36,7 +36,7 @@ def test_a_pools_labels_prove_that_it_is_ours(job: JobRef) -> None:
 
 
 @pytest.mark.parametrize(
-    "key", ["google.com/nodepool-manager", "google.com/tpu-slice-id", "google.com/tpu-slice-jobset-uid"]
+    "key", ["google.com/nodepool-manager", "google.com/tpu-slice-id", "google.com/tpu-slice-owner-uid"]
 )
 def test_without_each_of_three_labels_there_is_no_proof(key: str) -> None:
     job = a_job()
@@ -67,7 +67,7 @@ def test_a_shortened_jobset_name_still_belongs_to_its_slice() -> None:
         {"google.com/nodepool-manager": "somebody"},
         {"google.com/tpu-slice-id": None},
         {"google.com/tpu-slice-id": "tpu-llama-slice-0-aaaaaaaaaaaaa"},
-        {"google.com/tpu-slice-jobset-uid": "uid-other"},
+        {"google.com/tpu-slice-owner-uid": "uid-other"},
         {"google.com/tpu-slice-replicated-job": None},
         {"google.com/tpu-slice-job-index": "1"},
         {"google.com/tpu-slice-job-index": "first"},
@@ -99,8 +99,8 @@ TPU_PROVISIONERS = {
 
 
 def test_a_pool_of_tpu_provisioner_says_whom_it_was_made_for() -> None:
-    made = InheritedPool(name="llama-4f2a1", namespace="research", jobset="llama", job="llama-slice-0")
-    assert inherited_pool("llama-4f2a1", TPU_PROVISIONERS) == made
+    made = LegacyPool(name="llama-4f2a1", namespace="research", jobset="llama", job="llama-slice-0")
+    assert legacy_pool("llama-4f2a1", TPU_PROVISIONERS) == made
 
 
 @pytest.mark.parametrize(
@@ -113,16 +113,16 @@ def test_a_pool_of_tpu_provisioner_says_whom_it_was_made_for() -> None:
     ],
 )
 def test_no_other_pool_is_inherited(labels: dict[str, str]) -> None:
-    assert inherited_pool("llama-4f2a1", labels) is None
+    assert legacy_pool("llama-4f2a1", labels) is None
 
 
 def test_an_inherited_pool_is_ours_for_the_very_job_only() -> None:
-    assert missing_proof(TPU_PROVISIONERS, a_job(), inherited=True) is None
+    assert missing_proof(TPU_PROVISIONERS, a_job(), legacy_pool=True) is None
     assert missing_proof(TPU_PROVISIONERS, a_job()) == "it has no label google.com/tpu-slice-id."
     for other in (a_job(index=1), a_job(namespace="vision"), a_job(jobset="other")):
-        assert missing_proof(TPU_PROVISIONERS, other, inherited=True) is not None
+        assert missing_proof(TPU_PROVISIONERS, other, legacy_pool=True) is not None
 
 
 def test_only_slices_with_nodes_of_their_own_say_so() -> None:
-    assert "google.com/tpu-slice-own-nodes" not in labels_of(a_job(), 1, a_spec())
-    assert labels_of(a_job(), 1, a_spec(own_nodes=True))["google.com/tpu-slice-own-nodes"] == "true"
+    assert "google.com/tpu-slice-exclusive-nodes" not in labels_of(a_job(), 1, a_spec())
+    assert labels_of(a_job(), 1, a_spec(exclusive_nodes=True))["google.com/tpu-slice-exclusive-nodes"] == "true"

@@ -12,63 +12,71 @@ from hypothesis import strategies as st
 from tests.builders import MINUTE, NOW, a_record, an_occupant
 from tpu_slices.domain.model.decisions import Reason
 from tpu_slices.domain.model.records import HISTORY, Desire, Phase, SliceRecord
-from tpu_slices.domain.model.slices import LAST_ATTEMPT, JobSetUid
+from tpu_slices.domain.model.slices import LAST_ATTEMPT, WorkloadUid
 
-turns = st.lists(st.tuples(st.sampled_from(Phase), st.sampled_from(Reason)), max_size=3 * HISTORY)
+transition_count = st.lists(st.tuples(st.sampled_from(Phase), st.sampled_from(Reason)), max_size=3 * HISTORY)
 
 
 def after(course: list[tuple[Phase, Reason]]) -> SliceRecord:
     record = a_record()
     for number, (phase, reason) in enumerate(course):
-        record = record.turned(NOW + number * MINUTE, phase, reason, f"turn {number}")
+        record = record.transitioned(NOW + number * MINUTE, phase, reason, f"turn {number}")
     return record
 
 
 def test_the_first_turn_is_a_transition_even_into_the_phase_of_the_beginning() -> None:
     record = a_record()
-    turned = record.turned(NOW, record.phase, record.reason, "Heard of.")
-    assert (turned.turns, len(turned.transitions)) == (1, 1)
+    transitioned = record.transitioned(NOW, record.phase, record.reason, "Heard of.")
+    assert (transitioned.transition_count, len(transitioned.transitions)) == (1, 1)
 
 
 def test_a_new_sentence_alone_is_no_transition() -> None:
     once = after([(Phase.PROVISIONING, Reason.HOSTS_JOINING)])
-    again = once.turned(NOW + MINUTE, Phase.PROVISIONING, Reason.HOSTS_JOINING, "3 of 4 hosts.")
-    assert again.sentence == "3 of 4 hosts."
-    assert (again.transitions, again.turns, again.since) == (once.transitions, once.turns, once.since)
+    again = once.transitioned(NOW + MINUTE, Phase.PROVISIONING, Reason.HOSTS_JOINING, "3 of 4 hosts.")
+    assert again.message == "3 of 4 hosts."
+    assert (again.transitions, again.transition_count, again.since) == (
+        once.transitions,
+        once.transition_count,
+        once.since,
+    )
 
 
 def test_a_new_reason_is_a_transition_within_the_same_stay() -> None:
     once = after([(Phase.PROVISIONING, Reason.CREATING)])
-    again = once.turned(NOW + MINUTE, Phase.PROVISIONING, Reason.HOSTS_JOINING, "")
-    assert (again.turns, again.since) == (2, once.since)
+    again = once.transitioned(NOW + MINUTE, Phase.PROVISIONING, Reason.HOSTS_JOINING, "")
+    assert (again.transition_count, again.since) == (2, once.since)
 
 
 def test_a_new_phase_begins_a_new_stay() -> None:
     once = after([(Phase.PROVISIONING, Reason.CREATING)])
-    assert once.turned(NOW + MINUTE, Phase.READY, Reason.READY, "").since == NOW + MINUTE
+    assert once.transitioned(NOW + MINUTE, Phase.READY, Reason.READY, "").since == NOW + MINUTE
 
 
-@given(turns)
+@given(transition_count)
 def test_no_two_transitions_in_a_row_are_alike(course: list[tuple[Phase, Reason]]) -> None:
     kept = [(transition.phase, transition.reason) for transition in after(course).transitions]
     assert all(one != other for one, other in itertools.pairwise(kept))
 
 
-@given(turns)
+@given(transition_count)
 def test_the_last_twenty_transitions_are_kept_and_all_are_counted(course: list[tuple[Phase, Reason]]) -> None:
     record = after(course)
     changes = [pair for place, pair in enumerate(course) if place == 0 or pair != course[place - 1]]
-    assert record.turns == len(changes)
+    assert record.transition_count == len(changes)
     assert [(each.phase, each.reason) for each in record.transitions] == changes[-HISTORY:]
 
 
-@given(turns, st.data())
+@given(transition_count, st.data())
 def test_what_is_untold_is_the_newest_that_is_kept(course: list[tuple[Phase, Reason]], data: st.DataObject) -> None:
     record = after(course)
-    told = data.draw(st.integers(0, record.turns))
-    record = replace(record, told=told)
-    assert record.untold == (record.transitions[-(record.turns - told) :] if told < record.turns else ())
-    assert len(record.untold) == min(record.turns - told, HISTORY)
+    announced_count = data.draw(st.integers(0, record.transition_count))
+    record = replace(record, announced_count=announced_count)
+    assert record.unannounced == (
+        record.transitions[-(record.transition_count - announced_count) :]
+        if announced_count < record.transition_count
+        else ()
+    )
+    assert len(record.unannounced) == min(record.transition_count - announced_count, HISTORY)
 
 
 def test_the_pool_is_named_by_slice_and_attempt() -> None:
@@ -89,11 +97,11 @@ def test_a_slice_is_wanted_by_its_desire(desire: Desire, wanted: bool) -> None:
 
 def test_only_a_job_of_another_jobset_is_a_foreign_occupant() -> None:
     other = an_occupant("other")
-    assert a_record().foreign_occupant is None
-    assert a_record(occupant=an_occupant(job="llama-slice-3")).foreign_occupant is None
-    assert a_record(occupant=other).foreign_occupant == other
+    assert a_record().other_workload_occupant is None
+    assert a_record(occupant=an_occupant(job="llama-slice-3")).other_workload_occupant is None
+    assert a_record(occupant=other).other_workload_occupant == other
 
 
 def test_a_jobset_made_anew_under_the_same_name_is_a_foreign_occupant() -> None:
-    reborn = an_occupant(jobset_uid=JobSetUid("uid-reborn"))
-    assert a_record(occupant=reborn).foreign_occupant == reborn
+    reborn = an_occupant(jobset_uid=WorkloadUid("uid-reborn"))
+    assert a_record(occupant=reborn).other_workload_occupant == reborn

@@ -14,8 +14,8 @@ from tpu_slices.domain.model.slices import (
     LAST_ATTEMPT,
     ClusterId,
     JobRef,
-    JobSetUid,
     SliceId,
+    WorkloadUid,
     fingerprint,
     pool_name,
     same_request,
@@ -32,7 +32,7 @@ jobs = st.builds(
     cluster=dns_labels.map(ClusterId),
     namespace=dns_labels,
     jobset=dns_labels,
-    uid=st.uuids().map(str).map(JobSetUid),
+    uid=st.uuids().map(str).map(WorkloadUid),
     replicated_job=dns_labels,
     index=st.integers(0, 99_999),
 )
@@ -80,7 +80,7 @@ def _identity(job: JobRef) -> tuple[str, str, str, int]:
     "changes",
     [
         pytest.param({"cluster": ClusterId("demo-2")}, id="cluster"),
-        pytest.param({"uid": JobSetUid("uid-another")}, id="uid"),
+        pytest.param({"uid": WorkloadUid("uid-another")}, id="uid"),
         pytest.param({"replicated_job": "workers"}, id="replicated job"),
         pytest.param({"index": 1}, id="index"),
     ],
@@ -90,13 +90,13 @@ def test_each_part_of_the_identity_changes_the_digest(changes: dict[str, object]
 
 
 def test_a_jobset_made_anew_under_its_old_name_has_other_slices() -> None:
-    assert slice_id(a_job(uid=JobSetUid("uid-reborn"))) != slice_id(a_job())
+    assert slice_id(a_job(uid=WorkloadUid("uid-reborn"))) != slice_id(a_job())
 
 
 def test_parts_of_an_identity_cannot_run_into_each_other() -> None:
     assert slice_id(a_job(replicated_job="a1", index=1)) != slice_id(a_job(replicated_job="a", index=11))
-    assert slice_id(a_job(cluster=ClusterId("ab"), uid=JobSetUid("c"))) != slice_id(
-        a_job(cluster=ClusterId("a"), uid=JobSetUid("bc"))
+    assert slice_id(a_job(cluster=ClusterId("ab"), uid=WorkloadUid("c"))) != slice_id(
+        a_job(cluster=ClusterId("a"), uid=WorkloadUid("bc"))
     )
 
 

@@ -9,15 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import a_job, a_leader, a_request
-from tests.domain.asking import EVERYTHING, SHAPE, outcome, selecting, spec_of, verdict_of
+from tests.domain.asking import EVERYTHING, SHAPE, outcome, refusal_of, selecting, spec_of
 from tpu_slices.domain.catalogue.accelerators import Placement
 from tpu_slices.domain.catalogue.topology import Topology
 from tpu_slices.domain.model.decisions import Reason
-from tpu_slices.domain.model.facts import SliceRequest
-from tpu_slices.domain.model.records import Verdict
+from tpu_slices.domain.model.facts import TemplateRequest
+from tpu_slices.domain.model.records import Refusal
 from tpu_slices.domain.model.slices import Capacity, CapacityKind, Taint
 from tpu_slices.domain.planning.host_labels import TOPOLOGY, host_labels
-from tpu_slices.domain.planning.specs import chips_asked_for
+from tpu_slices.domain.planning.specs import chips_requested
 
 ZONE = "topology.kubernetes.io/zone"
 
@@ -35,8 +35,8 @@ def test_the_zone_that_the_pod_selects_goes_before_the_settings() -> None:
 
 
 def test_without_any_zone_the_tenant_is_told_to_name_one() -> None:
-    verdict = verdict_of(a_request(), zone=None)
-    assert (verdict.reason, ZONE in verdict.sentence) == (Reason.DOES_NOT_FIT, True)
+    refusal = refusal_of(a_request(), zone=None)
+    assert (refusal.reason, ZONE in refusal.message) == (Reason.DOES_NOT_FIT, True)
 
 
 @pytest.mark.parametrize(
@@ -104,20 +104,20 @@ def test_selectors_that_our_hosts_meet_are_no_obstacle(selectors: dict[str, str]
     ],
 )
 def test_a_selector_that_our_hosts_would_not_meet_is_refused_by_its_key(key: str, value: str) -> None:
-    verdict = verdict_of(selecting({key: value}))
-    assert verdict.reason is Reason.DOES_NOT_FIT
-    assert verdict.sentence.startswith(f"replicatedJob slice: {key}: ")
-    assert value in verdict.sentence
+    refusal = refusal_of(selecting({key: value}))
+    assert refusal.reason is Reason.DOES_NOT_FIT
+    assert refusal.message.startswith(f"replicatedJob slice: {key}: ")
+    assert value in refusal.message
 
 
 def test_spot_and_a_reservation_exclude_each_other() -> None:
     both = selecting({"cloud.google.com/gke-spot": "true", "cloud.google.com/reservation-name": "r1"})
-    assert "gke-spot" in verdict_of(both).sentence
+    assert "gke-spot" in refusal_of(both).message
 
 
 def test_a_reservations_project_without_a_reservation_is_refused() -> None:
-    verdict = verdict_of(selecting({"cloud.google.com/reservation-project": "shared-project"}))
-    assert "reservation-project" in verdict.sentence
+    refusal = refusal_of(selecting({"cloud.google.com/reservation-project": "shared-project"}))
+    assert "reservation-project" in refusal.message
 
 
 @pytest.mark.parametrize(
@@ -133,16 +133,16 @@ def test_a_reservations_project_without_a_reservation_is_refused() -> None:
     ],
 )
 def test_an_impossible_request_is_refused_by_its_field(changes: dict[str, Any], field: str) -> None:
-    verdict = verdict_of(a_request(**changes))
-    assert verdict.reason is Reason.IMPOSSIBLE_SHAPE
-    assert field in verdict.sentence
-    assert verdict.sentence.startswith("replicatedJob slice: ")
-    assert verdict.sentence.endswith(".")
+    refusal = refusal_of(a_request(**changes))
+    assert refusal.reason is Reason.IMPOSSIBLE_SHAPE
+    assert field in refusal.message
+    assert refusal.message.startswith("replicatedJob slice: ")
+    assert refusal.message.endswith(".")
 
 
 def test_what_the_relay_read_and_what_the_selector_says_must_agree() -> None:
-    verdict = verdict_of(a_request(topology="4x8", node_selector=tuple(SHAPE.items())))
-    assert (verdict.reason, "gke-tpu-topology" in verdict.sentence) == (Reason.DOES_NOT_FIT, True)
+    refusal = refusal_of(a_request(topology="4x8", node_selector=tuple(SHAPE.items())))
+    assert (refusal.reason, "gke-tpu-topology" in refusal.message) == (Reason.DOES_NOT_FIT, True)
 
 
 def test_a_tenants_own_selectors_become_labels_of_the_hosts() -> None:
@@ -163,7 +163,7 @@ system_keys = st.builds(
 @given(system_keys, st.from_regex(r"[a-z0-9]{1,8}", fullmatch=True))
 def test_no_tenant_writes_a_label_under_the_systems_names(key: str, value: str) -> None:
     spec = outcome(a_request(node_selector=(*SHAPE.items(), (key, value))))
-    assert isinstance(spec, Verdict) or spec.node_labels == ()
+    assert isinstance(spec, Refusal) or spec.node_labels == ()
 
 
 plain_selectors = st.dictionaries(
@@ -204,7 +204,7 @@ def test_the_fingerprint_is_of_the_tenants_request_alone() -> None:
         pytest.param(selecting({"cloud.google.com/gke-spot": "true"}), id="another capacity"),
     ],
 )
-def test_another_request_has_another_fingerprint(other: SliceRequest) -> None:
+def test_another_request_has_another_fingerprint(other: TemplateRequest) -> None:
     assert spec_of(other).fingerprint != spec_of(a_request()).fingerprint
 
 
@@ -224,9 +224,9 @@ def test_more_replicas_ask_for_the_same_slice() -> None:
     ],
 )
 def test_what_belongs_to_gkes_own_provisioners_is_left_to_them_aloud(key: str, value: str) -> None:
-    verdict = verdict_of(selecting({key: value}))
-    assert verdict.reason is Reason.MADE_BY_GKE
-    assert f'{key}: the pod selects "{value}", so GKE itself makes its nodes' in verdict.sentence
+    refusal = refusal_of(selecting({key: value}))
+    assert refusal.reason is Reason.MADE_BY_GKE
+    assert f'{key}: the pod selects "{value}", so GKE itself makes its nodes' in refusal.message
 
 
 # capacity by settings
@@ -244,8 +244,8 @@ def test_spot_hosts_carry_spots_taint() -> None:
 
 
 def test_nodes_of_its_own_carry_jobsets_taint_from_the_start() -> None:
-    spec = spec_of(a_request(own_nodes=True))
-    assert (spec.own_nodes, spec.taints) == (True, (Taint("alpha.jobset.sigs.k8s.io/no-schedule", "true"),))
+    spec = spec_of(a_request(exclusive_nodes=True))
+    assert (spec.exclusive_nodes, spec.taints) == (True, (Taint("alpha.jobset.sigs.k8s.io/no-schedule", "true"),))
 
 
 SPOT_AND_RESERVED = [
@@ -263,10 +263,10 @@ def test_forced_on_demand_nothing_else_is_bought(selectors: dict[str, str]) -> N
 @pytest.mark.parametrize("selectors", SPOT_AND_RESERVED)
 def test_a_pod_that_selects_what_is_not_sold_is_told_so(selectors: dict[str, str]) -> None:
     request = selecting(selectors)
-    verdict = verdict_of(request, a_leader(node_selector=request.node_selector), force_on_demand=True)
-    assert verdict.reason is Reason.DOES_NOT_FIT
-    assert f"{next(iter(selectors))}: " in verdict.sentence
-    assert "not bought that way" in verdict.sentence
+    refusal = refusal_of(request, a_leader(node_selector=request.node_selector), force_on_demand=True)
+    assert refusal.reason is Reason.DOES_NOT_FIT
+    assert f"{next(iter(selectors))}: " in refusal.message
+    assert "not bought that way" in refusal.message
 
 
 # a JobSet's chips
@@ -274,4 +274,4 @@ def test_a_pod_that_selects_what_is_not_sold_is_told_so(selectors: dict[str, str
 
 def test_a_jobset_asks_for_the_chips_of_every_slice_that_is_possible() -> None:
     requests = (a_request(replicas=3), a_request(topology="2x2", replicas=2), a_request(topology="3x5", replicas=9))
-    assert chips_asked_for(requests) == 3 * 16 + 2 * 4
+    assert chips_requested(requests) == 3 * 16 + 2 * 4

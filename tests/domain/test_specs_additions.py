@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.builders import a_leader, a_request
-from tests.domain.asking import EVERYTHING, SHAPE, selecting, spec_of, verdict_of
+from tests.domain.asking import EVERYTHING, SHAPE, refusal_of, selecting, spec_of
 from tpu_slices.domain.model.clusters import Allowed, Policy, PoolSettings
 from tpu_slices.domain.model.decisions import Reason
 from tpu_slices.domain.model.slices import Network
@@ -20,7 +20,7 @@ def test_what_admission_added_to_the_pod_becomes_a_label_of_its_hosts() -> None:
 
 def test_a_forged_pod_cannot_change_how_its_slice_is_paid_for() -> None:
     leader = a_leader(node_selector=(*SHAPE.items(), ("cloud.google.com/gke-spot", "true")))
-    assert verdict_of(a_request(tolerations=(EVERYTHING,)), leader).reason is Reason.DOES_NOT_FIT
+    assert refusal_of(a_request(tolerations=(EVERYTHING,)), leader).reason is Reason.DOES_NOT_FIT
 
 
 def test_a_pods_additions_do_not_rebuild_a_slice() -> None:
@@ -34,7 +34,9 @@ COPY = "tpu-provisioner.cloud.google.com/copy-labels"
 
 
 def test_labels_are_copied_by_the_settings_and_by_the_pods_own_wish() -> None:
-    request = a_request(labels=(("team", "vision"), ("tier", "gold"), ("x", "y")), wishes=((COPY, "tier, missing"),))
+    request = a_request(
+        labels=(("team", "vision"), ("tier", "gold"), ("x", "y")), requested_annotations=((COPY, "tier, missing"),)
+    )
     spec = spec_of(request, pod_to_node_labels=("team", "absent"))
     assert spec.node_labels == (("team", "vision"), ("tier", "gold"))
     assert spec.copied_labels == ("tier", "missing")
@@ -52,8 +54,8 @@ def test_a_selector_goes_before_a_label_of_the_same_key() -> None:
 
 @pytest.mark.parametrize("key", ["jobset.sigs.k8s.io/jobset-name", "google.com/nodepool-manager"])
 def test_a_label_that_gke_takes_from_nobody_is_not_copied_but_refused(key: str) -> None:
-    verdict = verdict_of(a_request(wishes=((COPY, key),), labels=((key, "x"),)))
-    assert (verdict.reason, key in verdict.sentence) == (Reason.DOES_NOT_FIT, True)
+    refusal = refusal_of(a_request(requested_annotations=((COPY, key),), labels=((key, "x"),)))
+    assert (refusal.reason, key in refusal.message) == (Reason.DOES_NOT_FIT, True)
 
 
 @pytest.mark.parametrize("key", ["cloud.google.com/gke-tpu-ici-resiliency", "cloud.google.com/gke-location-hint"])
@@ -68,9 +70,12 @@ NETWORKS = "tpu-provisioner.cloud.google.com/additional-node-networks"
 
 
 def test_a_tenants_wishes_are_in_its_slice() -> None:
-    wishes = ((NETWORKS, "vpc-2:subnet-2, vpc-3 : subnet-3"), (ACCOUNT, "mine@p.iam.gserviceaccount.com"))
+    requested_annotations = (
+        (NETWORKS, "vpc-2:subnet-2, vpc-3 : subnet-3"),
+        (ACCOUNT, "mine@p.iam.gserviceaccount.com"),
+    )
     allowed = Policy(everyone=Allowed(service_accounts=("*",), additional_networks=("vpc-*:*",)))
-    spec = spec_of(a_request(wishes=wishes), policy=allowed)
+    spec = spec_of(a_request(requested_annotations=requested_annotations), policy=allowed)
     assert spec.service_account == "mine@p.iam.gserviceaccount.com"
     assert spec.networks == (Network("vpc-2", "subnet-2"), Network("vpc-3", "subnet-3"))
 
@@ -82,21 +87,21 @@ def test_without_wishes_the_settings_decide() -> None:
 
 @pytest.mark.parametrize("text", ["vpc-2", "vpc-2:", ":subnet-2", "a:b, c"])
 def test_networks_that_cannot_be_read_are_refused_by_their_annotation(text: str) -> None:
-    verdict = verdict_of(a_request(wishes=((NETWORKS, text),)))
-    assert verdict.reason is Reason.DOES_NOT_FIT
-    assert NETWORKS in verdict.sentence
+    refusal = refusal_of(a_request(requested_annotations=((NETWORKS, text),)))
+    assert refusal.reason is Reason.DOES_NOT_FIT
+    assert NETWORKS in refusal.message
 
 
 def test_another_wish_is_another_request() -> None:
     policy = Policy(everyone=Allowed(service_accounts=("*",)))
-    wishing = spec_of(a_request(wishes=((ACCOUNT, "mine@p.iam.gserviceaccount.com"),)), policy=policy)
+    wishing = spec_of(a_request(requested_annotations=((ACCOUNT, "mine@p.iam.gserviceaccount.com"),)), policy=policy)
     assert wishing.fingerprint != spec_of(a_request()).fingerprint
 
 
 def test_what_the_settings_do_not_allow_is_refused() -> None:
-    verdict = verdict_of(a_request(wishes=((ACCOUNT, "mine@p.iam.gserviceaccount.com"),)))
-    assert verdict.reason is Reason.NOT_ALLOWED
-    assert ACCOUNT in verdict.sentence
+    refusal = refusal_of(a_request(requested_annotations=((ACCOUNT, "mine@p.iam.gserviceaccount.com"),)))
+    assert refusal.reason is Reason.NOT_ALLOWED
+    assert ACCOUNT in refusal.message
 
 
 # disks
@@ -107,13 +112,13 @@ def test_the_settings_choose_among_the_disks_that_the_hosts_take() -> None:
 
 
 def test_a_disk_that_the_hosts_do_not_take_is_refused_by_its_setting() -> None:
-    verdict = verdict_of(a_request(), pools=PoolSettings(boot_disk_type="pd-standard"))
-    assert "pools.boot_disk_type" in verdict.sentence
-    assert "pd-balanced or pd-ssd" in verdict.sentence
+    refusal = refusal_of(a_request(), pools=PoolSettings(boot_disk_type="pd-standard"))
+    assert "pools.boot_disk_type" in refusal.message
+    assert "pd-balanced or pd-ssd" in refusal.message
 
 
 def test_confidential_storage_is_refused_where_the_disk_is_none_that_has_it() -> None:
     safe = PoolSettings(confidential_storage=True)
-    verdict = verdict_of(a_request(), pools=safe)
-    assert "pools.confidential_storage: GKE takes it with hyperdisk-balanced only" in verdict.sentence
+    refusal = refusal_of(a_request(), pools=safe)
+    assert "pools.confidential_storage: GKE takes it with hyperdisk-balanced only" in refusal.message
     assert spec_of(a_request("tpu-v6e-slice", "4x4"), pools=safe).boot_disk == "hyperdisk-balanced"

@@ -17,13 +17,13 @@ from tpu_slices.domain.model.slices import slice_id
 from tpu_slices.domain.reporting.timeline import HELD, Course, Use, Window, course, held, levels, totals
 
 CHIPS = a_spec().chips
-Turn = tuple[Phase, Reason]
+Step = tuple[Phase, Reason]
 ALWAYS = Window(NOW - timedelta(days=1), NOW + timedelta(days=1))
 
 minutes = st.integers(-30, 300).map(lambda count: NOW + count * MINUTE)
 windows = st.tuples(minutes, minutes).map(lambda pair: Window(min(pair), max(pair)))
 transitions = st.builds(
-    Transition, at=minutes, phase=st.sampled_from(Phase), reason=st.sampled_from(Reason), sentence=st.just("")
+    Transition, at=minutes, phase=st.sampled_from(Phase), reason=st.sampled_from(Reason), message=st.just("")
 )
 
 
@@ -33,9 +33,11 @@ def histories(draw: st.DrawFn) -> SliceRecord:
     index = draw(st.integers(0, 10_000))
     job = a_job(index=index)
     kept = tuple(draw(st.lists(transitions, max_size=8)))
-    turns = len(kept) + (draw(st.integers(0, 3)) if kept else 0)
+    count = len(kept) + (draw(st.integers(0, 3)) if kept else 0)
     spec = draw(st.sampled_from([None, a_spec(), a_spec(hosts=1)]))
-    return a_record(job=job, id=slice_id(job), spec=spec, transitions=kept, turns=turns, created_at=draw(minutes))
+    return a_record(
+        job=job, id=slice_id(job), spec=spec, transitions=kept, transition_count=count, created_at=draw(minutes)
+    )
 
 
 many = st.lists(histories(), max_size=5)
@@ -45,18 +47,18 @@ def courses_of(records: list[SliceRecord], window: Window) -> list[Course]:
     return [found for record in records if (found := course(record, window)) is not None]
 
 
-def lived(*turns: Turn, minutes_each: int = 10) -> Course:
+def lived(*transitions: Step, minutes_each: int = 10) -> Course:
     """Give the course of a slice that took these turns, one every ten minutes, until ten minutes after the last."""
     record = a_record()
-    for number, (phase, reason) in enumerate(turns):
-        record = record.turned(NOW + number * minutes_each * MINUTE, phase, reason, f"{reason}.")
-    found = course(record, Window(NOW, NOW + len(turns) * minutes_each * MINUTE))
+    for number, (phase, reason) in enumerate(transitions):
+        record = record.transitioned(NOW + number * minutes_each * MINUTE, phase, reason, f"{reason}.")
+    found = course(record, Window(NOW, NOW + len(transitions) * minutes_each * MINUTE))
     assert found is not None
     return found
 
 
-def uses(*turns: Turn) -> list[Use | None]:
-    return [span.use for span in lived(*turns).spans]
+def uses(*transitions: Step) -> list[Use | None]:
+    return [span.use for span in lived(*transitions).spans]
 
 
 # laws
@@ -106,9 +108,9 @@ def test_the_whole_is_the_sum_of_its_slices(records: list[SliceRecord], window: 
 
 
 @given(st.lists(transitions, min_size=1, max_size=8), windows)
-def test_at_each_moment_the_last_transition_before_it_holds(turns: list[Transition], window: Window) -> None:
-    ordered = tuple(sorted(turns, key=lambda turn: turn.at))
-    record = a_record(transitions=ordered, turns=len(ordered), created_at=ordered[0].at)
+def test_at_each_moment_the_last_transition_before_it_holds(transitions: list[Transition], window: Window) -> None:
+    ordered = tuple(sorted(transitions, key=lambda turn: turn.at))
+    record = a_record(transitions=ordered, transition_count=len(ordered), created_at=ordered[0].at)
     for found in courses_of([record], window):
         for span in found.spans:
             assert [turn for turn in ordered if turn.at <= span.start][-1] == span.transition
@@ -129,7 +131,7 @@ GONE = (Phase.GONE, Reason.RELEASED)
 
 
 @pytest.mark.parametrize(
-    ("turns", "expected"),
+    ("transitions", "expected"),
     [
         pytest.param([STARTED, CREATING, JOINING], [Use.STARTING] * 3, id="still under way"),
         pytest.param([STARTED, JOINING, READY], [Use.STARTING, Use.STARTING, Use.USEFUL], id="became ready"),
@@ -150,8 +152,10 @@ GONE = (Phase.GONE, Reason.RELEASED)
         ),
     ],
 )
-def test_what_chips_are_good_for_is_known_by_what_came_of_them(turns: list[Turn], expected: list[Use | None]) -> None:
-    assert uses(*turns) == expected
+def test_what_chips_are_good_for_is_known_by_what_came_of_them(
+    transitions: list[Step], expected: list[Use | None]
+) -> None:
+    assert uses(*transitions) == expected
 
 
 def test_chip_hours_are_chips_times_hours() -> None:
@@ -171,7 +175,7 @@ def test_chip_hours_are_chips_times_hours() -> None:
 def test_an_outcome_after_the_window_is_still_known() -> None:
     record = a_record()
     for number, turn in enumerate([STARTED, STOCKOUT]):
-        record = record.turned(NOW + number * 10 * MINUTE, *turn, "")
+        record = record.transitioned(NOW + number * 10 * MINUTE, *turn, "")
     found = course(record, Window(NOW, NOW + 5 * MINUTE))
     assert found is not None
     assert [span.use for span in found.spans] == [Use.VAIN]
@@ -181,7 +185,7 @@ def test_an_outcome_after_the_window_is_still_known() -> None:
 
 
 def test_before_its_first_transition_a_slice_was_queued() -> None:
-    record = a_record().turned(NOW + 5 * MINUTE, *STARTED, "")
+    record = a_record().transitioned(NOW + 5 * MINUTE, *STARTED, "")
     found = course(record, ALWAYS)
     assert found is not None
     assert [(span.start, span.transition.phase) for span in found.spans] == [
@@ -199,7 +203,7 @@ def test_a_slice_without_a_transition_is_where_its_record_says() -> None:
 def a_long_history() -> SliceRecord:
     record = a_record()
     for number in range(HISTORY + 5):
-        record = record.turned(NOW + number * MINUTE, *(READY if number % 2 else LOST), "")
+        record = record.transitioned(NOW + number * MINUTE, *(READY if number % 2 else LOST), "")
     return record
 
 
@@ -216,7 +220,7 @@ def test_what_was_forgotten_before_the_window_is_not_missed() -> None:
 
 
 def test_a_span_that_began_before_the_window_is_cut_and_knows_it() -> None:
-    record = a_record().turned(NOW, *READY, "")
+    record = a_record().transitioned(NOW, *READY, "")
     found = course(record, Window(NOW + MINUTE, NOW + 2 * MINUTE))
     assert found is not None
     (span,) = found.spans
@@ -224,7 +228,7 @@ def test_a_span_that_began_before_the_window_is_cut_and_knows_it() -> None:
 
 
 def test_what_was_gone_before_the_window_was_not_there() -> None:
-    record = a_record().turned(NOW, *GONE, "")
+    record = a_record().transitioned(NOW, *GONE, "")
     assert course(record, Window(NOW + MINUTE, NOW + 2 * MINUTE)) is None
 
 
@@ -233,6 +237,6 @@ def test_what_begins_after_the_window_was_not_there() -> None:
 
 
 def test_without_a_spec_no_chips_are_counted() -> None:
-    found = course(a_record(spec=None).turned(NOW, *READY, ""), ALWAYS)
+    found = course(a_record(spec=None).transitioned(NOW, *READY, ""), ALWAYS)
     assert found is not None
     assert not any(totals([found]).values())

@@ -41,7 +41,7 @@ def test_an_example_runs_on_slices_that_are_given_back(cluster: Cluster, example
     until_over(cluster, name)
     deadline = time.monotonic() + PATIENCE
     uid = cluster.get("jobset", name)["metadata"]["uid"]
-    while left := cluster.get("nodes", "-l", f"google.com/tpu-slice-jobset-uid={uid}")["items"]:
+    while left := cluster.get("nodes", "-l", f"google.com/tpu-slice-owner-uid={uid}")["items"]:
         assert time.monotonic() < deadline, [node["metadata"]["name"] for node in left]
         time.sleep(0.5)
 

@@ -27,9 +27,9 @@ def cluster(tools: Tools, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         yield found
 
 
-def until(says: Callable[[], str], words: str) -> None:
+def until(message: Callable[[], str], words: str) -> None:
     deadline = time.monotonic() + PATIENCE
-    while words not in (said := says()):
+    while words not in (said := message()):
         assert time.monotonic() < deadline, f"waited for {words!r}; last: {said}"
         time.sleep(0.3)
 
@@ -59,7 +59,7 @@ def test_explain_answers_for_who_has_no_slice_yet(cluster: Cluster) -> None:
     cluster.kubectl("create", "-f", "-", text=QUEUELESS)
     until(lambda: cluster.kubectl("get", "events"), 'in the queue "nowhere"')
     report = cluster.slices("explain", "default/queueless")["report"]
-    assert (report["outlook"], report["wanted"]) == ("SlicesNotWanted", 0)
+    assert (report["reason"], report["wanted"]) == ("SlicesNotWanted", 0)
 
 
 QUEUELESS = (

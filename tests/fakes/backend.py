@@ -15,14 +15,14 @@ from tpu_slices.domain.model.observations import (
     Deleting,
     Failure,
     FailureKind,
-    Foreign,
-    InheritedPool,
+    LegacyPool,
     Observation,
     Outcome,
     PoolSeen,
     Refused,
     Running,
     Started,
+    Unowned,
     Unreadable,
 )
 from tpu_slices.domain.model.slices import PoolName
@@ -91,7 +91,7 @@ class FakeBackend:
         if pool is None:
             return self._nothing(order)
         if not _is_ours(pool, order):
-            return Foreign("its labels do not name this slice.")
+            return Unowned("its labels do not name this slice.")
         if isinstance(pool.seen, Creating):
             return Creating(operation_runs=pool.operation is not None)
         return pool.seen
@@ -111,10 +111,10 @@ class FakeBackend:
             if order.cluster_path == cluster.path and order.job.cluster == cluster.cluster
         )
 
-    def inheritance(self, cluster: ClusterSettings) -> tuple[InheritedPool, ...]:  # noqa: ARG002 - see `inherit`
+    def legacy_pools(self, cluster: ClusterSettings) -> tuple[LegacyPool, ...]:  # noqa: ARG002 - see `hold_legacy_pool`
         self._refuse_hidden()
         return tuple(
-            InheritedPool(name=pool.name, namespace=pool.made_for[0], jobset=pool.made_for[1], job=pool.made_for[2])
+            LegacyPool(name=pool.name, namespace=pool.made_for[0], jobset=pool.made_for[1], job=pool.made_for[2])
             for pool in self.pools.values()
             if pool.made_for is not None
         )
@@ -162,7 +162,7 @@ class FakeBackend:
         """Put somebody else's pool under a name of ours, in place of what was there."""
         self.pools[pool] = FakePool(name=pool, order=None, seen=Running())
 
-    def inherit(self, pool: InheritedPool) -> None:
+    def hold_legacy_pool(self, pool: LegacyPool) -> None:
         """Put a pool there as TPU Provisioner leaves it, in whichever cluster is asked about."""
         name = PoolName(pool.name)
         made_for = (pool.namespace, pool.jobset, pool.job)
@@ -258,7 +258,7 @@ class FakeBackend:
 
 def _is_ours(pool: FakePool, order: PoolOrder) -> bool:
     made = pool.order
-    if order.inherited is not None:
+    if order.legacy_pool is not None:
         return pool.made_for == (order.job.namespace, order.job.jobset, order.job.job_name)
     return made is not None and (made.slice_id, made.job.uid) == (order.slice_id, order.job.uid)
 

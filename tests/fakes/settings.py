@@ -32,10 +32,10 @@ class FakeSettings:
 
     def paused(self, cluster: ClusterId) -> str | None:
         pause = self.store.document(pause_key(cluster))
-        return pause["why"] if pause else None
+        return pause["message"] if pause else None
 
-    def pause(self, cluster: ClusterId, why: str) -> None:
-        self.store.put_document(pause_key(cluster), {"why": why})
+    def pause(self, cluster: ClusterId, message: str) -> None:
+        self.store.put_document(pause_key(cluster), {"message": message})
 
     def resume(self, cluster: ClusterId) -> None:
         self.store.remove_document(pause_key(cluster))

@@ -15,10 +15,10 @@ from typing import Any, TypeVar
 
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.records import Phase, SliceRecord
-from tpu_slices.domain.model.slices import ClusterId, JobSetUid, SliceId
-from tpu_slices.domain.model.workloads import JobSetRecord
-from tpu_slices.domain.reconciling.inventory import ClusterWatch
-from tpu_slices.domain.reconciling.limiter import Budget, Governor, Slot
+from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid
+from tpu_slices.domain.model.workloads import WorkloadRecord
+from tpu_slices.domain.reconciling.inventory import RelayHeartbeat
+from tpu_slices.domain.reconciling.limiter import Budget, ConcurrencyLimiter, Slot
 from tpu_slices.ports.errors import Permanent, StaleRecord, Temporary
 from tpu_slices.ports.store import Change, Record, Rejection, Revision, Stored
 from tpu_slices.wire.cluster_settings import accepted_key, decode_settings, encode_settings, pause_key, settings_key
@@ -36,7 +36,7 @@ from tpu_slices.wire.documents import (
 )
 
 R = TypeVar("R", bound=Record)
-Due = TypeVar("Due", SliceRecord, JobSetRecord)
+Due = TypeVar("Due", SliceRecord, WorkloadRecord)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,15 +78,17 @@ class FakeStore:
             self.unreadable[str(settings_key(cluster))] = str(problem)
             settings = decode_settings(cluster, accepted.fields, accepted.revision)
         pause = self._documents.get(pause_key(cluster))
-        return replace(settings, paused=pause.fields["why"]) if pause else settings
+        return replace(settings, paused=pause.fields["message"]) if pause else settings
 
     def clusters(self) -> tuple[ClusterId, ...]:
         self._answer()
         return tuple(sorted(ClusterId(known.id) for known in self._documents if known.collection == "clusters"))
 
-    def jobsets(self, cluster: ClusterId, uids: Collection[JobSetUid]) -> Mapping[JobSetUid, Stored[JobSetRecord]]:
+    def workloads(
+        self, cluster: ClusterId, uids: Collection[WorkloadUid]
+    ) -> Mapping[WorkloadUid, Stored[WorkloadRecord]]:
         self._answer()
-        found = ((uid, self._read(JobSetRecord, key(JobSetRecord, cluster, uid))) for uid in uids)
+        found = ((uid, self._read(WorkloadRecord, key(WorkloadRecord, cluster, uid))) for uid in uids)
         return {uid: stored for uid, stored in found if stored}
 
     def slices(self, cluster: ClusterId, ids: Collection[SliceId]) -> Mapping[SliceId, Stored[SliceRecord]]:
@@ -98,14 +100,14 @@ class FakeStore:
         self._answer()
         return _longest_due((stored.value for stored in self._all(SliceRecord)), now, most)
 
-    def due_jobsets(self, now: datetime, most: int) -> tuple[JobSetRecord, ...]:
+    def due_workloads(self, now: datetime, most: int) -> tuple[WorkloadRecord, ...]:
         self._answer()
-        return _longest_due((stored.value for stored in self._all(JobSetRecord)), now, most)
+        return _longest_due((stored.value for stored in self._all(WorkloadRecord)), now, most)
 
-    def due_reports(self, now: datetime, most: int) -> tuple[JobSetRecord, ...]:
+    def due_reports(self, now: datetime, most: int) -> tuple[WorkloadRecord, ...]:
         self._answer()
-        every = (stored.value for stored in self._all(JobSetRecord))
-        due = [(at, record.uid, record) for record in every if (at := record.report_due_at) and at <= now]
+        every = (stored.value for stored in self._all(WorkloadRecord))
+        due = [(at, record.uid, record) for record in every if (at := record.next_report_at) and at <= now]
         return tuple(record for *_, record in sorted(due, key=lambda it: it[:2]))[:most]
 
     def queued_slices(self, cluster: ClusterId, most: int) -> tuple[SliceRecord, ...]:
@@ -113,9 +115,9 @@ class FakeStore:
         queued = [record for record in self.slice_records(cluster) if record.phase is Phase.QUEUED]
         return tuple(sorted(queued, key=lambda record: (record.since, record.id)))[:most]
 
-    def live_jobsets(self, cluster: ClusterId) -> Iterator[Stored[JobSetRecord]]:
+    def live_workloads(self, cluster: ClusterId) -> Iterator[Stored[WorkloadRecord]]:
         self._answer()
-        every = tuple(self._all(JobSetRecord))
+        every = tuple(self._all(WorkloadRecord))
         return (stored for stored in every if stored.value.cluster == cluster and stored.value.live)
 
     def kept_slices(self, cluster: ClusterId) -> Iterator[Stored[SliceRecord]]:
@@ -135,9 +137,9 @@ class FakeStore:
         taken = [stored for stored in self._all(Slot) if stored.value.cluster == cluster]
         return tuple(sorted(taken, key=lambda stored: stored.value.number))
 
-    def governor(self, cluster: ClusterId) -> Stored[Governor] | None:
+    def limiter(self, cluster: ClusterId) -> Stored[ConcurrencyLimiter] | None:
         self._answer()
-        return self._read(Governor, key(Governor, cluster))
+        return self._read(ConcurrencyLimiter, key(ConcurrencyLimiter, cluster))
 
     def budget(self, cluster: ClusterId) -> Stored[Budget] | None:
         self._answer()
@@ -148,9 +150,9 @@ class FakeStore:
         records = self.slice_records(cluster)
         return sum(record.chips_held for record in records if namespace in {None, record.job.namespace})
 
-    def watch(self, cluster: ClusterId) -> Stored[ClusterWatch] | None:
+    def heartbeat(self, cluster: ClusterId) -> Stored[RelayHeartbeat] | None:
         self._answer()
-        return self._read(ClusterWatch, key(ClusterWatch, cluster))
+        return self._read(RelayHeartbeat, key(RelayHeartbeat, cluster))
 
     def commit(self, *changes: Change) -> tuple[Revision, ...]:
         if self._meanwhile:
@@ -168,7 +170,7 @@ class FakeStore:
 
     def reject(self, rejection: Rejection) -> None:
         self._answer()
-        self.rejections[rejection.message] = rejection
+        self.rejections[rejection.message_id] = rejection
         self.put_document(rejection_key(rejection), encode_rejection(rejection))
 
     # Buttons
@@ -224,9 +226,9 @@ class FakeStore:
         """Give every slice of a cluster, GONE ones too, by id."""
         return tuple(stored.value for stored in self._all(SliceRecord) if stored.value.job.cluster == cluster)
 
-    def jobset_records(self, cluster: ClusterId) -> tuple[JobSetRecord, ...]:
+    def jobset_records(self, cluster: ClusterId) -> tuple[WorkloadRecord, ...]:
         """Give every JobSet of a cluster, tombstones too, by UID."""
-        return tuple(stored.value for stored in self._all(JobSetRecord) if stored.value.cluster == cluster)
+        return tuple(stored.value for stored in self._all(WorkloadRecord) if stored.value.cluster == cluster)
 
     def _answer(self) -> None:
         if self.unavailable:
@@ -265,5 +267,9 @@ class FakeStore:
 
 
 def _longest_due(records: Iterable[Due], now: datetime, most: int) -> tuple[Due, ...]:
-    due = [(record.due_at, str(key_of(record)), record) for record in records if record.due_at and record.due_at <= now]
+    due = [
+        (record.next_reconcile_at, str(key_of(record)), record)
+        for record in records
+        if record.next_reconcile_at and record.next_reconcile_at <= now
+    ]
     return tuple(record for *_, record in sorted(due, key=lambda item: item[:2])[:most])

@@ -6,14 +6,14 @@ import pytest
 
 from tests.builders import CLUSTER, a_request, an_occupant
 from tests.fakes.backend import Verb
-from tests.world import LiveJobSet as Running
+from tests.world import LiveWorkload as Running
 from tests.world import World
 from tpu_slices.domain.model.decisions import Reason
-from tpu_slices.domain.model.facts import JobSetState, LeaderBound
-from tpu_slices.domain.model.observations import InheritedPool
+from tpu_slices.domain.model.facts import LeaderBound, WorkloadState
+from tpu_slices.domain.model.observations import LegacyPool
 from tpu_slices.domain.model.records import Phase
 from tpu_slices.domain.model.slices import ClusterId, PoolName
-from tpu_slices.domain.reconciling.adoption import LiveJobSet
+from tpu_slices.domain.reconciling.adoption import LiveWorkload
 from tpu_slices.flows.adopt import adopt, survey
 from tpu_slices.ports.errors import Permanent, Temporary
 
@@ -24,18 +24,18 @@ def a_cluster_of_tpu_provisioner(slices: int = 1) -> tuple[World, Running]:
     world = World()
     jobset = world.jobset_appears(slices=slices)
     jobset.bound.add(0)
-    made = InheritedPool(name=POOL, namespace="research", jobset="llama", job="llama-slice-0")
-    world.backend.inherit(made)
+    made = LegacyPool(name=POOL, namespace="research", jobset="llama", job="llama-slice-0")
+    world.backend.hold_legacy_pool(made)
     return world, jobset
 
 
-def as_listed(jobset: Running, state: JobSetState = JobSetState.ACTIVE) -> LiveJobSet:
-    return LiveJobSet(ref=jobset.ref, state=state, requests=(a_request(replicas=jobset.slices),))
+def as_listed(jobset: Running, state: WorkloadState = WorkloadState.ACTIVE) -> LiveWorkload:
+    return LiveWorkload(ref=jobset.ref, state=state, requests=(a_request(replicas=jobset.slices),))
 
 
 def test_a_pool_goes_on_serving_under_our_care() -> None:
     world, jobset = a_cluster_of_tpu_provisioner()
-    adopt(CLUSTER, [as_listed(jobset)], world.ports)
+    adopt(CLUSTER, [as_listed(jobset)], world.deps)
     world.settle(minutes=40)
     record = world.record(jobset)
     assert (record.phase, record.reason, record.pool) == (Phase.READY, Reason.ADOPTED, POOL)
@@ -44,7 +44,7 @@ def test_a_pool_goes_on_serving_under_our_care() -> None:
 
 def test_it_is_deleted_when_its_jobset_ends() -> None:
     world, jobset = a_cluster_of_tpu_provisioner()
-    adopt(CLUSTER, [as_listed(jobset)], world.ports)
+    adopt(CLUSTER, [as_listed(jobset)], world.deps)
     world.settle(minutes=5)
     world.ends(jobset)
     world.settle(minutes=20)
@@ -55,7 +55,7 @@ def test_it_is_deleted_when_its_jobset_ends() -> None:
 
 def test_it_is_spared_until_the_relay_has_said_who_is_on_it() -> None:
     world, jobset = a_cluster_of_tpu_provisioner()
-    adopt(CLUSTER, [as_listed(jobset)], world.ports)
+    adopt(CLUSTER, [as_listed(jobset)], world.deps)
     other = world.jobset_appears("other")
     other.bound.add(0)
     world.settle(minutes=1)
@@ -73,7 +73,7 @@ def test_it_is_spared_until_the_relay_has_said_who_is_on_it() -> None:
 
 def test_it_is_deleted_when_its_jobset_goes_unheard() -> None:
     world, jobset = a_cluster_of_tpu_provisioner()
-    adopt(CLUSTER, [as_listed(jobset)], world.ports)
+    adopt(CLUSTER, [as_listed(jobset)], world.deps)
     world.dies_with_the_relay_away(jobset)
     world.settle(minutes=60)
     assert world.pools == []
@@ -81,14 +81,14 @@ def test_it_is_deleted_when_its_jobset_goes_unheard() -> None:
 
 def test_its_brothers_are_bought_as_usual() -> None:
     world, jobset = a_cluster_of_tpu_provisioner(slices=2)
-    adopt(CLUSTER, [as_listed(jobset)], world.ports)
+    adopt(CLUSTER, [as_listed(jobset)], world.deps)
     world.settle(minutes=20)
     assert world.pools == sorted([POOL, world.record(jobset, 1).pool])
 
 
 def test_when_it_breaks_the_next_one_is_ours() -> None:
     world, jobset = a_cluster_of_tpu_provisioner()
-    adopt(CLUSTER, [as_listed(jobset)], world.ports)
+    adopt(CLUSTER, [as_listed(jobset)], world.deps)
     world.settle(minutes=5)
     world.backend.vanish(POOL)
     jobset.bound.clear()
@@ -100,31 +100,31 @@ def test_when_it_breaks_the_next_one_is_ours() -> None:
 
 def test_a_pool_that_is_not_taken_over_is_never_touched() -> None:
     world, jobset = a_cluster_of_tpu_provisioner()
-    estate = adopt(CLUSTER, [as_listed(jobset, JobSetState.COMPLETED)], world.ports)
+    plan = adopt(CLUSTER, [as_listed(jobset, WorkloadState.COMPLETED)], world.deps)
     world.settle(minutes=60)
-    assert [heir.record for heir in estate.heirs] == [None]
+    assert [adoption.record for adoption in plan.adoptions] == [None]
     assert (world.pools, world.backend.calls) == ([POOL], [])
 
 
 def test_a_survey_changes_nothing() -> None:
     world, jobset = a_cluster_of_tpu_provisioner()
-    estate = survey(CLUSTER, [as_listed(jobset)], world.ports)
-    assert len(estate.changes) == 2
+    plan = survey(CLUSTER, [as_listed(jobset)], world.deps)
+    assert len(plan.changes) == 2
     assert world.store.commits == []
 
 
 def test_adopting_again_changes_nothing_more() -> None:
     world, jobset = a_cluster_of_tpu_provisioner()
-    adopt(CLUSTER, [as_listed(jobset)], world.ports)
+    adopt(CLUSTER, [as_listed(jobset)], world.deps)
     commits = len(world.store.commits)
-    estate = adopt(CLUSTER, [as_listed(jobset)], world.ports)
-    assert (estate.changes, len(world.store.commits)) == ((), commits)
+    plan = adopt(CLUSTER, [as_listed(jobset)], world.deps)
+    assert (plan.changes, len(world.store.commits)) == ((), commits)
 
 
 def test_without_settings_or_without_gke_it_says_so() -> None:
     world, _ = a_cluster_of_tpu_provisioner()
     with pytest.raises(Permanent, match="slices configure"):
-        adopt(ClusterId("unknown"), [], world.ports)
+        adopt(ClusterId("unknown"), [], world.deps)
     world.backend.hide()
     with pytest.raises(Temporary):
-        adopt(CLUSTER, [], world.ports)
+        adopt(CLUSTER, [], world.deps)

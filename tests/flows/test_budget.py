@@ -29,7 +29,7 @@ def test_a_namespace_gets_the_chips_that_it_may_have_and_the_rest_is_told_why() 
     assert len(world.pools) == 2
     refused = [record for record in world.records.values() if record.phase is Phase.REFUSED]
     assert [record.reason for record in refused] == [Reason.NO_CHIPS_LEFT]
-    assert "the namespace research holds 32 of 40" in refused[0].sentence
+    assert "the namespace research holds 32 of 40" in refused[0].message
 
 
 def test_chips_that_are_given_back_go_to_who_waits() -> None:
@@ -50,8 +50,8 @@ def test_two_that_are_decided_at_once_do_not_both_take_the_last_chips() -> None:
     world.store.put_settings(at_most(SLICE))
     first, second = a_record(), a_record(job=a_job(index=1))
     world.store.put(a_jobset(wants=dict.fromkeys((first.id, second.id), NOW)), first, second)
-    world.store.meanwhile(lambda: None, lambda: reconcile(CLUSTER, second.id, world.ports))
-    reconcile(CLUSTER, first.id, world.ports)
+    world.store.meanwhile(lambda: None, lambda: reconcile(CLUSTER, second.id, world.deps))
+    reconcile(CLUSTER, first.id, world.deps)
     assert world.pools == [second.pool]
     assert world.records[first.id].reason is Reason.NO_CHIPS_LEFT
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.builders import CLUSTER, a_record, settings
 from tests.fakes.backend import Verb
-from tests.world import LiveJobSet, World
+from tests.world import LiveWorkload, World
 from tpu_slices.domain.model.observations import Failure, FailureKind
 from tpu_slices.domain.model.records import Phase
 from tpu_slices.domain.model.slices import SliceId
@@ -16,21 +16,21 @@ from tpu_slices.flows.reconcile import explain, reconcile
 from tpu_slices.ports.errors import Permanent, Temporary
 
 
-def a_world_that_wants_a_slice() -> tuple[World, LiveJobSet]:
+def a_world_that_wants_a_slice() -> tuple[World, LiveWorkload]:
     world = World()
     jobset = world.jobset_appears()
     world.cluster_lives()
     return world, jobset
 
 
-def a_world_whose_slice_is_created() -> tuple[World, LiveJobSet]:
+def a_world_whose_slice_is_created() -> tuple[World, LiveWorkload]:
     world, jobset = a_world_that_wants_a_slice()
     world.deliver()
     world.operations_end()
     return world, jobset
 
 
-def edited_meanwhile(world: World, jobset: LiveJobSet) -> None:
+def edited_meanwhile(world: World, jobset: LiveWorkload) -> None:
     world.store.edit_slice(CLUSTER, world.record(jobset).id, note="seen")
 
 
@@ -38,7 +38,7 @@ def test_a_slot_is_given_back_although_somebody_writes_between_remember_and_note
     world, jobset = a_world_whose_slice_is_created()
     id_ = world.record(jobset).id
     world.store.meanwhile(lambda: None, lambda: None, lambda: edited_meanwhile(world, jobset))
-    reconcile(CLUSTER, id_, world.ports)
+    reconcile(CLUSTER, id_, world.deps)
     assert world.store.slots(CLUSTER) == ()
     assert world.record(jobset).note == "seen"
 
@@ -46,7 +46,7 @@ def test_a_slot_is_given_back_although_somebody_writes_between_remember_and_note
 def test_a_decision_on_a_stale_record_is_made_anew() -> None:
     world, jobset = a_world_whose_slice_is_created()
     world.store.meanwhile(lambda: edited_meanwhile(world, jobset))
-    done = reconcile(CLUSTER, world.record(jobset).id, world.ports)
+    done = reconcile(CLUSTER, world.record(jobset).id, world.deps)
     assert done is not None
     assert done.before.note == "seen"
 
@@ -56,7 +56,7 @@ def test_a_release_that_a_person_asks_for_is_made() -> None:
     world.settle(minutes=10, until=lambda: jobset.bound == {0})
     world.settle(minutes=2)
     world.store.edit_slice(CLUSTER, world.record(jobset).id, release_requested=True)
-    reconcile(CLUSTER, world.record(jobset).id, world.ports)
+    reconcile(CLUSTER, world.record(jobset).id, world.deps)
     assert world.backend.ordered(Verb.DELETE) == [world.backend.ordered(Verb.CREATE)[0]]
 
 
@@ -83,9 +83,9 @@ def test_a_refusal_for_too_many_operations_halves_the_door() -> None:
     world, jobset = a_world_that_wants_a_slice()
     world.backend.refuse_next_create(Failure(FailureKind.RATE, "Too many operations."))
     world.deliver()
-    governor = world.store.governor(CLUSTER)
-    assert governor is not None
-    assert governor.value.width == 2
+    limiter = world.store.limiter(CLUSTER)
+    assert limiter is not None
+    assert limiter.value.limit == 2
     assert (world.record(jobset).phase, world.record(jobset).attempt) == (Phase.WAITING, 1)
     assert world.store.slots(CLUSTER) == ()
 
@@ -95,7 +95,7 @@ def test_what_is_needed_of_a_person_is_said_and_tried_again_after_the_settings_c
     world.backend.refuse_next_create(Failure(FailureKind.CONFIGURATION, "no such service account: x@y."))
     world.deliver()
     assert world.record(jobset).phase is Phase.BLOCKED
-    assert "x@y" in world.record(jobset).sentence
+    assert "x@y" in world.record(jobset).message
     world.store.put_settings(settings(pools=replace(settings().pools, service_account="nodes@demo.iam")))
     world.settle(minutes=20, until=lambda: jobset.bound == {0})
     order = world.backend.pools[world.record(jobset).pool].order
@@ -107,17 +107,17 @@ def test_an_unreadable_gke_changes_nothing_and_is_looked_at_again() -> None:
     world, jobset = a_world_whose_slice_is_created()
     before = world.record(jobset)
     world.backend.hide()
-    done = reconcile(CLUSTER, before.id, world.ports)
+    done = reconcile(CLUSTER, before.id, world.deps)
     assert done is not None
     assert (done.after.phase, done.after.transitions) == (before.phase, before.transitions)
-    assert done.after.due_at is not None
+    assert done.after.next_reconcile_at is not None
 
 
 def test_explaining_does_nothing() -> None:
     world, jobset = a_world_that_wants_a_slice()
     world.deliver()
     commits, calls = len(world.store.commits), len(world.backend.calls)
-    explained = explain(CLUSTER, world.record(jobset).id, world.ports)
+    explained = explain(CLUSTER, world.record(jobset).id, world.deps)
     assert explained is not None
     assert explained.decision.reason == "Creating"
     assert (len(world.store.commits), len(world.backend.calls)) == (commits, calls)
@@ -125,14 +125,14 @@ def test_explaining_does_nothing() -> None:
 
 def test_a_slice_that_nobody_knows_is_nothing() -> None:
     world = World()
-    assert reconcile(CLUSTER, SliceId("tpu-unknown-aaaaaaaaaaaaa"), world.ports) is None
+    assert reconcile(CLUSTER, SliceId("tpu-unknown-aaaaaaaaaaaaa"), world.deps) is None
 
 
 def test_a_slice_of_an_unknown_cluster_is_a_permanent_error() -> None:
     world = World()
     record = a_record()
     with pytest.raises(Permanent, match="no settings"):
-        reconcile("elsewhere", record.id, world.ports)  # type: ignore[arg-type]  # a cluster id is only a string
+        reconcile("elsewhere", record.id, world.deps)  # type: ignore[arg-type]  # a cluster id is only a string
 
 
 def test_a_store_that_is_away_brings_the_nudge_back() -> None:
@@ -140,4 +140,4 @@ def test_a_store_that_is_away_brings_the_nudge_back() -> None:
     id_ = world.record(jobset).id
     world.store.unavailable = True
     with pytest.raises(Temporary):
-        reconcile(CLUSTER, id_, world.ports)
+        reconcile(CLUSTER, id_, world.deps)

@@ -8,9 +8,9 @@ import pytest
 
 from tests.builders import CLUSTER
 from tests.world import World
-from tpu_slices.domain.model.facts import HostsChanged, JobSetChanged, JobSetState
+from tpu_slices.domain.model.facts import HostsChanged, WorkloadChanged, WorkloadState
 from tpu_slices.domain.model.records import Phase
-from tpu_slices.domain.model.workloads import JobSetRecord, Outlook
+from tpu_slices.domain.model.workloads import ReportReason, WorkloadRecord
 from tpu_slices.domain.reporting.reports import RENEW
 from tpu_slices.flows.receive import receive
 from tpu_slices.flows.report import MOST_TROUBLES, report_due
@@ -31,7 +31,7 @@ def wanted(world: World, *names: str, slices: int = 1) -> None:
 
 
 def reported(world: World) -> list[str]:
-    told, _ = report_due(world.ports)
+    told, _ = report_due(world.deps)
     return sorted(each.jobset.name for each in told)
 
 
@@ -45,19 +45,19 @@ def test_a_record_that_a_slip_made_unreadable_stops_no_other_report_and_is_named
     wanted(world, "llama", "gemma")
     (spoilt,) = (record for record in world.records.values() if record.job.jobset == "llama")
     world.store.edit_slice(CLUSTER, spoilt.id, phase="REDY")
-    told, failures = report_due(world.ports)
+    told, failures = report_due(world.deps)
     assert [each.jobset.name for each in told] == ["gemma"]
     (failure,) = failures
     assert failure.startswith("demo: research/llama is not reported on: ")
-    assert report_due(world.ports) == ([], [])
+    assert report_due(world.deps) == ([], [])
     world.clock.advance(RENEW)
-    assert len(report_due(world.ports)[1]) == 1
+    assert len(report_due(world.deps)[1]) == 1
 
 
 def test_a_bus_that_takes_nothing_leaves_the_report_due(world: World) -> None:
     wanted(world, "llama")
-    world.bus.fail_next()
-    told, failures = report_due(world.ports)
+    world.publisher.fail_next()
+    told, failures = report_due(world.deps)
     assert (told, len(failures)) == ([], 1)
     assert reported(world) == ["llama"]
 
@@ -65,43 +65,46 @@ def test_a_bus_that_takes_nothing_leaves_the_report_due(world: World) -> None:
 def test_many_slices_that_turn_at_once_write_one_call_for_a_report(world: World) -> None:
     wanted(world, "llama", slices=4)
     world.settle(minutes=15)
-    (jobset,) = world.jobsets
-    assert world.store.jobsets(CLUSTER, [jobset])[jobset].value.report_due_at is None
+    (jobset,) = world.workloads
+    assert world.store.workloads(CLUSTER, [jobset])[jobset].value.next_report_at is None
     before = len(world.store.commits)
     for record in world.records.values():
         world.publish(HostsChanged(slice_id=record.id, attempt=record.attempt, usable=0, joined=0, sequence=99))
     world.deliver()
     calls = [
-        change for commit in world.store.commits[before:] for change in commit if isinstance(change.after, JobSetRecord)
+        change
+        for commit in world.store.commits[before:]
+        for change in commit
+        if isinstance(change.after, WorkloadRecord)
     ]
     assert len(calls) == 1
     assert [each.phase for each in world.records.values()] == [Phase.PROVISIONING] * 4
-    (told,), _ = report_due(world.ports)
-    assert (told.report.outlook, told.report.ready) == (Outlook.WAITING, 0)
+    (told,), _ = report_due(world.deps)
+    assert (told.report.reason, told.report.ready) == (ReportReason.WAITING, 0)
 
 
 def test_when_the_bus_is_away_the_rest_waits_for_the_next_sweep(world: World) -> None:
     wanted(world, *(f"jobset-{number}" for number in range(10)))
-    world.bus.fail_next(100)
-    told, failures = report_due(world.ports)
+    world.publisher.fail_next(100)
+    told, failures = report_due(world.deps)
     assert (told, len(failures)) == ([], MOST_TROUBLES)
 
 
 def test_an_outbox_is_cleared_though_a_report_was_written_meanwhile(world: World) -> None:
     jobset = world.jobset_appears("llama")
-    fact = JobSetChanged(jobset=jobset.ref, state=JobSetState.ACTIVE)
-    world.bus.meanwhile = lambda: report_due(world.ports)
-    receive(fact, CLUSTER, world.ports)
-    (record,) = world.store.jobsets(CLUSTER, [jobset.ref.uid]).values()
-    assert (record.value.due_at, record.value.report is not None) == (None, True)
+    fact = WorkloadChanged(jobset=jobset.ref, state=WorkloadState.ACTIVE)
+    world.publisher.meanwhile = lambda: report_due(world.deps)
+    receive(fact, CLUSTER, world.deps)
+    (record,) = world.store.workloads(CLUSTER, [jobset.ref.uid]).values()
+    assert (record.value.next_reconcile_at, record.value.report is not None) == (None, True)
 
 
 def test_an_outbox_that_was_left_is_emptied_and_cleared_by_the_sweep(world: World) -> None:
     wanted(world, "llama")
-    (uid,) = world.jobsets
-    stored = world.store.jobsets(CLUSTER, [uid])[uid]
-    world.store.commit(Change(stored, replace(stored.value, due_at=world.clock.now())))
-    world.bus.take_nudges()
-    sweep(world.ports)
-    assert {slice_ for _, slice_ in world.bus.take_nudges()} == set(world.records)
-    assert world.store.jobsets(CLUSTER, [uid])[uid].value.due_at is None
+    (uid,) = world.workloads
+    stored = world.store.workloads(CLUSTER, [uid])[uid]
+    world.store.commit(Change(stored, replace(stored.value, next_reconcile_at=world.clock.now())))
+    world.publisher.take_requests()
+    sweep(world.deps)
+    assert {slice_ for _, slice_ in world.publisher.take_requests()} == set(world.records)
+    assert world.store.workloads(CLUSTER, [uid])[uid].value.next_reconcile_at is None

@@ -9,18 +9,18 @@ from typing import Any
 from structlog.contextvars import bound_contextvars
 
 from relay import translate
-from relay.fact_queue import Ledger
+from relay.fact_queue import FactQueue
 from relay.message_log import noted
 from relay.objects import Kind
 from tests.builders import CLUSTER, NOW
 from tests.conftest import Lines
-from tests.functions.test_doors import an_event
+from tests.functions.test_handlers import an_event
 from tests.relay.objects import container, jobset, pod, replicated_job
 from tests.world import World
 from tpu_slices.adapters.logs import trace_of
 from tpu_slices.app import handlers
 from tpu_slices.domain.model.facts import SlicesWanted
-from tpu_slices.wire.messages import encode_fact, encode_nudge
+from tpu_slices.wire.messages import encode_fact, encode_reconcile_request
 
 UID = str(uuid.UUID(int=0x5F0C1D2E8A4B4C6D9E0F112233445566))
 SECRET = "hunter2"
@@ -39,14 +39,14 @@ def wanted_of_a_tenant_with_secrets() -> SlicesWanted:
     secret_metadata = {"annotations": {"note": SECRET}}
     obj = jobset(uid=UID, metadata=secret_metadata, spec={"replicatedJobs": [template]})
     leader = pod(0, labels={"jobset.sigs.k8s.io/jobset-uid": UID, "token": SECRET}, metadata={})
-    ledger = Ledger(CLUSTER)
+    queue = FactQueue(CLUSTER)
     for kind, seen in (
         (Kind.JOBSETS, translate.jobset(obj)),
         (Kind.LEADERS, translate.leader(leader)),
         (Kind.HOSTS, None),
     ):
-        ledger.listed(kind, [seen] if seen else [], "1", NOW)
-    (fact,) = [fact for fact in ledger.flush(NOW) if isinstance(fact, SlicesWanted)]
+        queue.listed(kind, [seen] if seen else [], "1", NOW)
+    (fact,) = [fact for fact in queue.flush(NOW) if isinstance(fact, SlicesWanted)]
     return fact
 
 
@@ -54,10 +54,10 @@ def the_way_to_a_pool(world: World) -> None:
     fact = wanted_of_a_tenant_with_secrets()
     message = encode_fact(fact)
     noted(lambda _: None)([message])
-    handlers.receive_door(an_event("facts-demo", message), world.ports)
-    for cluster, slice_ in world.bus.take_nudges():
-        handlers.reconcile_door(an_event("nudges", encode_nudge(cluster, slice_)), world.ports)
-    handlers.sweep_door(an_event("sweep-ticks", message), world.ports)
+    handlers.handle_receive(an_event("facts-demo", message), world.deps)
+    for cluster, slice_ in world.publisher.take_requests():
+        handlers.handle_reconcile(an_event("reconcile-requests", encode_reconcile_request(cluster, slice_)), world.deps)
+    handlers.handle_sweep(an_event("sweep-ticks", message), world.deps)
 
 
 def test_a_journey_is_followed_by_the_uid_of_its_jobset(lines: Lines) -> None:
@@ -65,11 +65,11 @@ def test_a_journey_is_followed_by_the_uid_of_its_jobset(lines: Lines) -> None:
     the_way_to_a_pool(world)
     trace = f"projects/demo-project/traces/{UID.replace('-', '')}"
     followed = [line for line in lines() if line.get("logging.googleapis.com/trace") == trace]
-    assert [line["message"] for line in followed] == [
+    assert [line["event"] for line in followed] == [
         "fact.published",
         "fact.received",
         "slice.decided",
-        "jobset.reported",
+        "workload.reported",
     ]
     decided: Line = followed[2]
     (pool,) = world.pools
@@ -107,7 +107,7 @@ def test_a_uid_that_is_no_uuid_has_a_trace_all_the_same() -> None:
 
 def test_a_line_that_is_about_no_jobset_has_no_trace(lines: Lines) -> None:
     with bound_contextvars(event_id="1"):
-        handlers.log.info("sweep.done")
+        handlers.log.info("sweep.completed")
     (line,) = lines()
     assert "logging.googleapis.com/trace" not in line
     assert line["event_id"] == "1"

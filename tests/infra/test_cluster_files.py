@@ -24,7 +24,7 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def names(document: dict[str, Any], above: str = "") -> set[str]:
-    """Give every field as a path: `limits.retries.rate.first`."""
+    """Give every field as a path: `limits.backoff.rate.initial`."""
     found = set()
     for name, value in document.items():
         named_by_people = name in {"namespaces", "reservation_zones", "resource_labels"}

@@ -129,7 +129,7 @@ def test_every_topic_is_written_to_and_read() -> None:
 
 def test_functions_publish_where_the_bus_does_and_the_relay_has_its_own() -> None:
     assert {topic for function in FUNCTIONS.values() for topic in function["publishes_to"]} == {
-        pubsub.NUDGES,
+        pubsub.RECONCILE_REQUESTS,
         pubsub.SLICE_UPDATES,
     }
     settings = RelaySettings.read({"CLUSTER": "demo", "GOOGLE_CLOUD_PROJECT": "demo-project"})

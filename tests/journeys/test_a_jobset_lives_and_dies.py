@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 
 from tests.builders import CLUSTER, a_request, leaders_wait
 from tests.fakes.backend import Verb
-from tests.world import LiveJobSet, World
+from tests.world import LiveWorkload, World
 from tpu_slices.domain.model.decisions import Reason
-from tpu_slices.domain.model.facts import JobSetState
+from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.observations import Failure, FailureKind
 from tpu_slices.domain.model.records import Phase
 
 
-def reasons(world: World, jobset: LiveJobSet, index: int = 0) -> list[Reason]:
+def reasons(world: World, jobset: LiveWorkload, index: int = 0) -> list[Reason]:
     return [transition.reason for transition in world.record(jobset, index).transitions]
 
 
@@ -35,8 +35,8 @@ def test_a_slice_goes_from_wanted_to_ready_to_gone_and_says_so() -> None:
         Reason.DELETION_STARTED,
         Reason.RELEASED,
     ]
-    assert [update.transition.reason for update in world.bus.updates] == reasons(world, jobset)
-    assert world.record(jobset).sentence == "Released: the JobSet completed."
+    assert [update.transition.reason for update in world.publisher.updates] == reasons(world, jobset)
+    assert world.record(jobset).message == "Released: the JobSet completed."
 
 
 def test_a_suspended_jobset_gives_its_slice_back_and_a_resumed_one_gets_another() -> None:
@@ -117,14 +117,14 @@ def test_an_impossible_request_is_refused_with_the_reason_and_costs_nothing() ->
     world.publish(leaders_wait(0, requests=(request,)))
     world.deliver()
     (record,) = world.records.values()
-    assert (record.phase, record.due_at) == (Phase.REFUSED, None)
-    assert "3x5x7" in record.sentence
-    assert [update.transition.reason for update in world.bus.updates] == [Reason.IMPOSSIBLE_SHAPE]
+    assert (record.phase, record.next_reconcile_at) == (Phase.REFUSED, None)
+    assert "3x5x7" in record.message
+    assert [update.transition.reason for update in world.publisher.updates] == [Reason.IMPOSSIBLE_SHAPE]
     assert world.backend.calls == []
 
 
-@pytest.mark.parametrize("state", [JobSetState.COMPLETED, JobSetState.FAILED, JobSetState.DELETED])
-def test_whatever_its_end_a_jobset_leaves_nothing_behind(state: JobSetState) -> None:
+@pytest.mark.parametrize("state", [WorkloadState.COMPLETED, WorkloadState.FAILED, WorkloadState.DELETED])
+def test_whatever_its_end_a_jobset_leaves_nothing_behind(state: WorkloadState) -> None:
     world = World()
     jobset = world.jobset_appears(slices=3)
     world.settle(minutes=10, until=lambda: len(jobset.bound) == 3)

@@ -37,7 +37,10 @@ def test_without_a_crash_everything_is_served_and_nothing_is_left() -> None:
 def assert_right(world: World) -> None:
     assert world.pools == []
     assert {record.phase for record in world.records.values()} == {Phase.GONE}
-    assert all(record.due_at is None and record.told == record.turns for record in world.records.values())
+    assert all(
+        record.next_reconcile_at is None and record.announced_count == record.transition_count
+        for record in world.records.values()
+    )
     assert world.store.slots(next(iter(world.records.values())).job.cluster) == ()
 
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.builders import a_job
-from tests.world import LiveJobSet, World
+from tests.world import LiveWorkload, World
 from tpu_slices.domain.model.records import Phase
 from tpu_slices.domain.model.slices import slice_id
 
 
-def own_slice(jobset: LiveJobSet) -> str:
+def own_slice(jobset: LiveWorkload) -> str:
     return slice_id(a_job(jobset=jobset.ref.name, uid=jobset.ref.uid))
 
 
-def crossed(world: World) -> tuple[LiveJobSet, LiveJobSet]:
+def crossed(world: World) -> tuple[LiveWorkload, LiveWorkload]:
     """Let two JobSets get their slices, and their leaders come to each other's."""
     llama, gemma = world.jobset_appears("llama"), world.jobset_appears("gemma")
     world.cluster_lives()

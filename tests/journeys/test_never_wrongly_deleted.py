@@ -5,10 +5,10 @@ from __future__ import annotations
 from tests.builders import CLUSTER, MINUTE, NOW, a_jobset_ref, a_slot, leaders_wait, settings
 from tests.fakes.backend import Verb
 from tests.world import World
-from tpu_slices.domain.model.facts import JobSetChanged, JobSetState
+from tpu_slices.domain.model.facts import WorkloadChanged, WorkloadState
 from tpu_slices.domain.model.observations import Creating
 from tpu_slices.domain.model.records import Phase
-from tpu_slices.domain.model.slices import JobSetUid, PoolName, pool_name
+from tpu_slices.domain.model.slices import PoolName, WorkloadUid, pool_name
 
 
 def a_world_with_a_ready_slice() -> tuple[World, PoolName]:
@@ -23,7 +23,7 @@ def a_world_with_a_ready_slice() -> tuple[World, PoolName]:
 
 def test_a_late_delete_of_an_earlier_attempt_meets_a_name_that_is_no_longer_in_use() -> None:
     world, pool = a_world_with_a_ready_slice()
-    (jobset,) = world.jobsets.values()
+    (jobset,) = world.workloads.values()
     first = world.backend.pools[pool].order
     assert first is not None
     world.suspends(jobset)
@@ -38,7 +38,7 @@ def test_a_late_delete_of_an_earlier_attempt_meets_a_name_that_is_no_longer_in_u
 
 def test_a_pool_stays_while_another_jobsets_leader_is_on_it_and_goes_when_that_one_ends() -> None:
     world, pool = a_world_with_a_ready_slice()
-    owner = next(iter(world.jobsets.values()))
+    owner = next(iter(world.workloads.values()))
     guest = world.jobset_appears("guest", slices=0)
     world.binds(guest, world.record(owner).id, 1)
     world.ends(owner)
@@ -53,7 +53,7 @@ def test_a_pool_stays_while_another_jobsets_leader_is_on_it_and_goes_when_that_o
 
 def test_a_slice_taken_by_another_jobset_is_replaced_not_taken_back() -> None:
     world, pool = a_world_with_a_ready_slice()
-    owner = next(iter(world.jobsets.values()))
+    owner = next(iter(world.workloads.values()))
     guest = world.jobset_appears("guest", slices=0)
     world.binds(guest, world.record(owner).id, 1)
     owner.bound.clear()
@@ -79,10 +79,10 @@ def test_a_pool_with_our_name_that_is_not_ours_is_never_touched() -> None:
 
 def test_a_jobset_made_anew_under_the_same_name_keeps_its_slice_when_the_old_one_ends() -> None:
     world, _ = a_world_with_a_ready_slice()
-    old = next(iter(world.jobsets.values()))
+    old = next(iter(world.workloads.values()))
     new = world.jobset_appears(old.ref.name)
     world.settle(minutes=10, until=lambda: new.bound == {0})
-    world.ends(old, JobSetState.DELETED)
+    world.ends(old, WorkloadState.DELETED)
     world.settle(minutes=10)
     assert world.record(old).phase is Phase.GONE
     assert world.record(new).phase is Phase.READY
@@ -92,7 +92,7 @@ def test_a_jobset_made_anew_under_the_same_name_keeps_its_slice_when_the_old_one
 def test_an_end_that_overtakes_its_beginning_buys_nothing() -> None:
     world = World()
     ref = a_jobset_ref()
-    world.publish(JobSetChanged(jobset=ref, state=JobSetState.DELETED))
+    world.publish(WorkloadChanged(jobset=ref, state=WorkloadState.DELETED))
     world.publish(leaders_wait(0, 1, jobset=ref))
     world.settle(minutes=10)
     assert world.backend.calls == []
@@ -101,7 +101,7 @@ def test_an_end_that_overtakes_its_beginning_buys_nothing() -> None:
 
 def test_a_dead_relay_deletes_nothing_and_buys_nothing() -> None:
     world, pool = a_world_with_a_ready_slice()
-    (jobset,) = world.jobsets.values()
+    (jobset,) = world.workloads.values()
     waiting = world.jobset_appears("late")
     world.cluster_lives()
     world.deliver()
@@ -127,15 +127,15 @@ def test_a_want_that_nobody_confirms_any_more_is_not_bought_late() -> None:
     world.settle(minutes=60)
     assert world.store.slots(CLUSTER) == ()
     assert world.backend.ordered(Verb.CREATE) == []
-    assert world.record(jobset).reason == "WantStale"
+    assert world.record(jobset).reason == "DemandStale"
 
 
 def test_an_empty_list_of_live_jobsets_is_a_question_and_the_answer_counts() -> None:
     world, pool = a_world_with_a_ready_slice()
-    (jobset,) = world.jobsets.values()
+    (jobset,) = world.workloads.values()
     world.relay_lists_nothing = True
     world.settle(minutes=60)
-    asked = [question for _, question in world.bus.questions if question.uid is not None]
+    asked = [question for _, question in world.publisher.questions if question.uid is not None]
     assert {question.uid for question in asked} == {jobset.ref.uid}
     assert world.pools == [pool]
     assert world.record(jobset).phase is Phase.READY
@@ -143,16 +143,16 @@ def test_an_empty_list_of_live_jobsets_is_a_question_and_the_answer_counts() -> 
 
 def test_a_jobset_that_went_unheard_is_asked_about_and_its_slice_released_on_the_answer() -> None:
     world, _ = a_world_with_a_ready_slice()
-    (jobset,) = world.jobsets.values()
+    (jobset,) = world.workloads.values()
     world.dies_with_the_relay_away(jobset)
     world.settle(minutes=60)
     assert world.pools == []
-    assert world.record(jobset).desire_because == "the JobSet is gone"
+    assert world.record(jobset).desire_message == "the JobSet is gone"
 
 
 def test_a_cluster_that_cannot_be_read_is_no_empty_cluster() -> None:
     world, pool = a_world_with_a_ready_slice()
-    (jobset,) = world.jobsets.values()
+    (jobset,) = world.workloads.values()
     world.store.put_settings(settings(gke_id="another-cluster"))
     kept = world.backend.pools.pop(pool)
     world.settle(minutes=60)
@@ -163,10 +163,10 @@ def test_a_cluster_that_cannot_be_read_is_no_empty_cluster() -> None:
 
 def test_a_pool_without_a_record_is_kept_while_its_jobset_lives_and_goes_with_it() -> None:
     world, pool = a_world_with_a_ready_slice()
-    (jobset,) = world.jobsets.values()
+    (jobset,) = world.workloads.values()
     fresh = World()
     fresh.backend.pools.update(world.backend.pools)
-    fresh.jobsets.update(world.jobsets)
+    fresh.workloads.update(world.workloads)
     fresh.settle(minutes=60)
     assert fresh.pools == [pool]
     fresh.dies_with_the_relay_away(jobset)
@@ -183,7 +183,7 @@ def test_a_forged_pod_buys_nothing_beyond_its_jobset() -> None:
 
 def test_an_unknown_uid_is_never_served_by_anothers_slice() -> None:
     world, pool = a_world_with_a_ready_slice()
-    world.publish(JobSetChanged(jobset=a_jobset_ref(uid=JobSetUid("uid-forged")), state=JobSetState.DELETED))
+    world.publish(WorkloadChanged(jobset=a_jobset_ref(uid=WorkloadUid("uid-forged")), state=WorkloadState.DELETED))
     world.settle(minutes=10)
     assert world.pools == [pool]
 
@@ -195,7 +195,7 @@ def test_a_delete_waits_until_gke_takes_it() -> None:
     world.deliver()
     pool = world.record(jobset).pool
     assert isinstance(world.backend.pools[pool].seen, Creating)
-    world.ends(jobset, JobSetState.DELETED)
+    world.ends(jobset, WorkloadState.DELETED)
     world.deliver()
     assert world.record(jobset).phase is Phase.RELEASING
     world.settle(minutes=10)

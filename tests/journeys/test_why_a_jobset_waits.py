@@ -11,47 +11,47 @@ from relay.events import REPORT_ANNOTATION, summary
 from tests.builders import CLUSTER, MINUTE, settings
 from tests.cli.stage import Stage
 from tests.conftest import Lines
-from tests.world import LiveJobSet, World
-from tpu_slices.app.handlers import Event, sweep_door
+from tests.world import LiveWorkload, World
+from tpu_slices.app.handlers import Event, handle_sweep
 from tpu_slices.domain.model.clusters import Allowed, Policy
-from tpu_slices.domain.model.facts import JobSetChanged, JobSetState
+from tpu_slices.domain.model.facts import WorkloadChanged, WorkloadState
 from tpu_slices.domain.model.observations import Failure, FailureKind
 from tpu_slices.domain.model.slices import CapacityKind
 from tpu_slices.domain.reporting.reports import RENEW
 from tpu_slices.wire.documents import encode
 
 
-def refused_with(kind: FailureKind) -> Callable[[World], LiveJobSet]:
-    def tell(world: World) -> LiveJobSet:
+def refused_with(kind: FailureKind) -> Callable[[World], LiveWorkload]:
+    def announce(world: World) -> LiveWorkload:
         world.backend.refuse_next_create(Failure(kind, "GKE's words"))
         return wanted(world)
 
-    return tell
+    return announce
 
 
-def wanted(world: World) -> LiveJobSet:
+def wanted(world: World) -> LiveWorkload:
     jobset = world.jobset_appears("llama")
     world.cluster_lives()
     world.deliver()
     return jobset
 
 
-def many(world: World) -> LiveJobSet:
+def many(world: World) -> LiveWorkload:
     jobset = world.jobset_appears("llama", slices=9)
     world.cluster_lives()
     world.deliver()
     return jobset
 
 
-def not_allowed(world: World) -> LiveJobSet:
+def not_allowed(world: World) -> LiveWorkload:
     world.store.put_settings(settings(policy=Policy(everyone=Allowed(capacity=(CapacityKind.SPOT,)))))
     return wanted(world)
 
 
-def queued_by_kueue(world: World) -> LiveJobSet:
+def queued_by_kueue(world: World) -> LiveWorkload:
     jobset = world.jobset_appears("llama")
-    jobset.state = JobSetState.SUSPENDED
-    world.publish(JobSetChanged(jobset=jobset.ref, state=JobSetState.SUSPENDED, queue="team-a"))
+    jobset.state = WorkloadState.SUSPENDED
+    world.publish(WorkloadChanged(jobset=jobset.ref, state=WorkloadState.SUSPENDED, queue="team-a"))
     world.deliver()
     return jobset
 
@@ -77,7 +77,9 @@ STORIES = {
 
 
 def swept(world: World) -> None:
-    sweep_door(Event(id="tick", source="//pubsub.googleapis.com/projects/p/topics/sweep-ticks", data=TICK), world.ports)
+    handle_sweep(
+        Event(id="tick", source="//pubsub.googleapis.com/projects/p/topics/sweep-ticks", data=TICK), world.deps
+    )
 
 
 TICK = {"message": {"data": "e30=", "attributes": {}, "messageId": "1", "publishTime": "2026-03-01T12:00:00Z"}}
@@ -85,19 +87,19 @@ TICK = {"message": {"data": "e30=", "attributes": {}, "messageId": "1", "publish
 
 @pytest.mark.parametrize("name", STORIES)
 def test_the_answer_is_the_same_wherever_it_is_read(name: str, lines: Lines) -> None:
-    tell, expected = STORIES[name]
+    announce, expected = STORIES[name]
     stage = Stage()
-    jobset = tell(stage.world)
+    jobset = announce(stage.world)
     swept(stage.world)
-    (line,) = [line for line in lines() if line["message"] == "jobset.reported"]
-    ((_, told),) = stage.world.bus.reports
+    (line,) = [line for line in lines() if line["event"] == "workload.reported"]
+    ((_, told),) = stage.world.publisher.reports
     event = summary(told)
-    stored = stage.world.store.jobsets(CLUSTER, [jobset.ref.uid])[jobset.ref.uid].value
+    stored = stage.world.store.workloads(CLUSTER, [jobset.ref.uid])[jobset.ref.uid].value
     explained = json.loads(stage.said("explain", "research/llama", "-o", "json"))["report"]
-    assert expected in line["sentence"]
-    assert event["message"] == line["sentence"] == explained["sentence"]
-    assert encode(stored)["report"]["sentence"] == line["sentence"]
-    assert line["sentence"] in stage.said("explain", "research/llama")
+    assert expected in line["message"]
+    assert event["message"] == line["message"] == explained["message"]
+    assert encode(stored)["report"]["message"] == line["message"]
+    assert line["message"] in stage.said("explain", "research/llama")
     assert json.loads(event["metadata"]["annotations"][REPORT_ANNOTATION]) == explained
     assert {key: line[key] for key in explained} == explained
 
@@ -108,20 +110,20 @@ def test_while_it_lasts_the_answer_is_one_event_that_is_renewed_and_the_end_is_t
         world.backend.refuse_next_create(Failure(FailureKind.STOCKOUT, "GKE's words"))
     jobset = world.jobset_appears("llama")
     world.settle(minutes=5)
-    names = {summary(told)["metadata"]["name"] for _, told in world.bus.reports}
+    names = {summary(told)["metadata"]["name"] for _, told in world.publisher.reports}
     assert names == {f"llama.{jobset.ref.uid}.slices"}
-    assert len(world.bus.reports) <= 10
+    assert len(world.publisher.reports) <= 10
     world.settle(minutes=40, until=lambda: jobset.bound == {0})
     world.settle(minutes=2)
-    last = world.bus.reports[-1][1]
-    assert (last.report.outlook, last.report.sentence) == ("SlicesReady", "1 of 1 slices ready.")
-    told = len(world.bus.reports)
+    last = world.publisher.reports[-1][1]
+    assert (last.report.reason, last.report.message) == ("SlicesReady", "1 of 1 slices ready.")
+    told = len(world.publisher.reports)
     world.settle(minutes=60)
-    assert len(world.bus.reports) == told
+    assert len(world.publisher.reports) == told
 
 
 def test_a_jobset_that_waits_for_a_person_is_told_so_every_ten_minutes() -> None:
     world = World()
     not_allowed(world)
     world.settle(minutes=60)
-    assert len(world.bus.reports) in range(int(60 * MINUTE / RENEW) - 1, int(60 * MINUTE / RENEW) + 2)
+    assert len(world.publisher.reports) in range(int(60 * MINUTE / RENEW) - 1, int(60 * MINUTE / RENEW) + 2)

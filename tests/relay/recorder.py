@@ -17,7 +17,7 @@ class Recorder:
     lists: list[list[str]] = field(default_factory=list)
     present: dict[str, Seen] = field(default_factory=dict)
     signs: int = 0
-    turns: int = 0
+    ticks: int = 0
     failures: list[str] = field(default_factory=list)
     changed: threading.Condition = field(default_factory=threading.Condition)
 
@@ -41,10 +41,10 @@ class Recorder:
             self.signs += 1
             self.changed.notify_all()
 
-    def turned(self, kind: Kind) -> None:
+    def ticked(self, kind: Kind) -> None:
         self._expect(kind)
         with self.changed:
-            self.turns += 1
+            self.ticks += 1
             self.changed.notify_all()
 
     def failed(self, kind: Kind, why: str) -> None:

@@ -7,24 +7,28 @@ from relay.events import MOST_CHARACTERS, event, reason_of, type_of
 from tests.relay.objects import pod
 from tpu_slices.domain.model.decisions import Reason
 from tpu_slices.domain.model.records import Phase, Transition
-from tpu_slices.domain.model.slices import ClusterId, JobRef, JobSetUid, PoolName, SliceId
-from tpu_slices.ports.bus import SliceUpdate
+from tpu_slices.domain.model.slices import ClusterId, JobRef, PoolName, SliceId, WorkloadUid
+from tpu_slices.ports.publisher import SliceUpdate
 
 
-def update(*, turn: int = 2, sentence: str = "All 4 hosts are usable.") -> SliceUpdate:
+def update(*, transition_number: int = 2, message: str = "All 4 hosts are usable.") -> SliceUpdate:
     job = JobRef(
         cluster=ClusterId("demo"),
         namespace="research",
         jobset="llama",
-        uid=JobSetUid("u-1"),
+        uid=WorkloadUid("u-1"),
         replicated_job="workers",
         index=0,
     )
     at = datetime(2026, 11, 1, 12, 0, 5, 123_456, tzinfo=UTC)
-    transition = Transition(at=at, phase=Phase.READY, reason=Reason.READY, sentence=sentence)
+    transition = Transition(at=at, phase=Phase.READY, reason=Reason.READY, message=message)
     pool = PoolName("tpu-llama-0-aaaaaaaaaaaaa-1")
     return SliceUpdate(
-        job=job, slice_id=SliceId("tpu-llama-0-aaaaaaaaaaaaa"), pool=pool, turn=turn, transition=transition
+        job=job,
+        slice_id=SliceId("tpu-llama-0-aaaaaaaaaaaaa"),
+        pool=pool,
+        transition_number=transition_number,
+        transition=transition,
     )
 
 
@@ -55,13 +59,13 @@ def test_an_event_is_on_the_jobset_where_no_pod_is_known() -> None:
 
 
 def test_the_same_news_has_the_same_name_and_other_news_another() -> None:
-    name = event(update(turn=2), None)["metadata"]["name"]
-    assert name == event(update(turn=2), translate.leader(pod(0)))["metadata"]["name"]
-    assert name != event(update(turn=3), None)["metadata"]["name"]
+    name = event(update(transition_number=2), None)["metadata"]["name"]
+    assert name == event(update(transition_number=2), translate.leader(pod(0)))["metadata"]["name"]
+    assert name != event(update(transition_number=3), None)["metadata"]["name"]
 
 
 def test_a_long_sentence_is_cut_to_what_an_event_takes() -> None:
-    assert len(event(update(sentence="x" * 5000), None)["message"]) == MOST_CHARACTERS
+    assert len(event(update(message="x" * 5000), None)["message"]) == MOST_CHARACTERS
 
 
 @pytest.mark.parametrize(
@@ -77,7 +81,7 @@ def test_a_long_sentence_is_cut_to_what_an_event_takes() -> None:
         (Reason.CREATION_FAILED, Phase.WAITING, "NodePoolCreationFailed", "Warning"),
         (Reason.CLUSTER_BUSY, Phase.WAITING, "ClusterBusy", "Warning"),
         (Reason.IMPOSSIBLE_SHAPE, Phase.REFUSED, "ImpossibleShape", "Warning"),
-        (Reason.FOREIGN_POOL, Phase.BLOCKED, "ForeignPool", "Warning"),
+        (Reason.UNOWNED_POOL, Phase.BLOCKED, "UnownedPool", "Warning"),
         (Reason.DELETION_STARTED, Phase.RELEASING, "NodePoolDeletionStarted", "Normal"),
         (Reason.DELETION_REFUSED, Phase.RELEASING, "NodePoolDeletionFailed", "Warning"),
         (Reason.RELEASED, Phase.GONE, "NodePoolDeletionSucceeded", "Normal"),

@@ -64,11 +64,11 @@ def test_a_short_trouble_with_publishing_does_not_count(bed: Bed) -> None:
 
 
 def test_what_fails_is_alive_and_what_does_not_turn_is_not(bed: Bed) -> None:
-    bed.health.turned("publish")
+    bed.health.ticked("publish")
     bed.pass_time(599)
     for kind in Kind:
         bed.health.failed(kind, "away")
     bed.pass_time(2)
     assert bed.health.hung() == ["publish: no turn for 601 s"]
-    bed.health.turned("publish")
+    bed.health.ticked("publish")
     assert bed.health.hung() == []

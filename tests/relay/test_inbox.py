@@ -10,11 +10,11 @@ from relay.objects import JobSetName, Leader
 from tests.builders import MINUTE, NOW, a_jobset, a_record
 from tests.relay.objects import Json, jobset, pod
 from tests.relay.test_events import update
-from tpu_slices.domain.model.facts import Answer, Fact, Heartbeat, JobSetState, Question
-from tpu_slices.domain.model.slices import ClusterId, JobRef, JobSetUid
-from tpu_slices.domain.reporting.reports import Around, report
-from tpu_slices.ports.bus import JobSetUpdate
+from tpu_slices.domain.model.facts import Answer, Fact, Heartbeat, Question, WorkloadState
+from tpu_slices.domain.model.slices import ClusterId, JobRef, WorkloadUid
+from tpu_slices.domain.reporting.reports import QueueState, report
 from tpu_slices.ports.errors import Permanent, Temporary
+from tpu_slices.ports.publisher import WorkloadUpdate
 from tpu_slices.wire.messages import Message, encode_question, encode_report, encode_update
 
 DEMO = ClusterId("demo")
@@ -73,7 +73,7 @@ class FakeDelivery:
 
 
 @dataclass
-class Desk:
+class Setup:
     cluster: FakeCluster = field(default_factory=FakeCluster)
     sight: FakeSight = field(default_factory=FakeSight)
     posted: list[Fact] = field(default_factory=list)
@@ -88,93 +88,93 @@ class Desk:
 
 
 @pytest.fixture
-def desk() -> Desk:
-    return Desk()
+def setup() -> Setup:
+    return Setup()
 
 
-def jobset_update(times: int) -> JobSetUpdate:
-    made = report(a_jobset(), [a_record()], Around(), NOW)
-    return JobSetUpdate(namespace="research", name="llama", uid=JobSetUid("u-1"), report=made, at=NOW, times=times)
+def jobset_update(times: int) -> WorkloadUpdate:
+    made = report(a_jobset(), [a_record()], QueueState(), NOW)
+    return WorkloadUpdate(namespace="research", name="llama", uid=WorkloadUid("u-1"), report=made, at=NOW, count=times)
 
 
 def question(uid: str = "u-1") -> Message:
-    return encode_question(DEMO, Question(namespace="research", name="llama", uid=JobSetUid(uid)))
+    return encode_question(DEMO, Question(namespace="research", name="llama", uid=WorkloadUid(uid)))
 
 
-def test_news_become_an_event_on_the_leader_pod(desk: Desk) -> None:
-    desk.sight.leader = translate.leader(pod(0))
-    assert desk.handle(encode_update(DEMO, update())) == ["ack"]
-    (event,) = desk.cluster.events
+def test_news_become_an_event_on_the_leader_pod(setup: Setup) -> None:
+    setup.sight.leader = translate.leader(pod(0))
+    assert setup.handle(encode_update(DEMO, update())) == ["ack"]
+    (event,) = setup.cluster.events
     assert (event["involvedObject"]["kind"], event["involvedObject"]["uid"]) == ("Pod", "pod-0")
 
 
-def test_a_report_becomes_one_event_on_the_jobset_that_is_renewed(desk: Desk) -> None:
+def test_a_report_becomes_one_event_on_the_jobset_that_is_renewed(setup: Setup) -> None:
     for times in (1, 2):
-        assert desk.handle(encode_report(DEMO, jobset_update(times=times))) == ["ack"]
-    ((name, event),) = desk.cluster.renewed.items()
+        assert setup.handle(encode_report(DEMO, jobset_update(times=times))) == ["ack"]
+    ((name, event),) = setup.cluster.renewed.items()
     assert name == "llama.u-1.slices"
     assert (event["involvedObject"]["kind"], event["involvedObject"]["uid"]) == ("JobSet", "u-1")
     assert event["count"] == 2
 
 
-def test_a_report_that_comes_late_does_not_overwrite_a_newer_one(desk: Desk) -> None:
+def test_a_report_that_comes_late_does_not_overwrite_a_newer_one(setup: Setup) -> None:
     older, newer = jobset_update(times=1), replace(jobset_update(times=2), at=NOW + MINUTE)
     for update_ in (newer, older):
-        assert desk.handle(encode_report(DEMO, update_)) == ["ack"]
-    (event,) = desk.cluster.renewed.values()
+        assert setup.handle(encode_report(DEMO, update_)) == ["ack"]
+    (event,) = setup.cluster.renewed.values()
     assert event["count"] == 2
 
 
-def test_news_for_another_cluster_are_left_alone(desk: Desk) -> None:
-    assert desk.handle(encode_update(ClusterId("other"), update())) == ["ack"]
-    assert desk.cluster.events == []
+def test_news_for_another_cluster_are_left_alone(setup: Setup) -> None:
+    assert setup.handle(encode_update(ClusterId("other"), update())) == ["ack"]
+    assert setup.cluster.events == []
 
 
 @pytest.mark.parametrize(
     ("parts", "state"),
     [
-        ({}, JobSetState.ACTIVE),
-        ({"spec": {"suspend": True}}, JobSetState.SUSPENDED),
-        ({"conditions": ["Completed"]}, JobSetState.COMPLETED),
-        ({"metadata": {"deletionTimestamp": "2026-11-01T12:00:00Z"}}, JobSetState.DELETED),
+        ({}, WorkloadState.ACTIVE),
+        ({"spec": {"suspend": True}}, WorkloadState.SUSPENDED),
+        ({"conditions": ["Completed"]}, WorkloadState.COMPLETED),
+        ({"metadata": {"deletionTimestamp": "2026-11-01T12:00:00Z"}}, WorkloadState.DELETED),
     ],
 )
 def test_a_question_is_answered_with_what_the_api_server_says(
-    desk: Desk, parts: dict[str, Any], state: JobSetState
+    setup: Setup, parts: dict[str, Any], state: WorkloadState
 ) -> None:
-    desk.cluster.jobsets[JobSetName("research", "llama")] = jobset(generation=3, **parts)
-    assert desk.handle(question()) == ["ack"]
-    (answer,) = desk.posted
+    setup.cluster.jobsets[JobSetName("research", "llama")] = jobset(generation=3, **parts)
+    assert setup.handle(question()) == ["ack"]
+    (answer,) = setup.posted
     assert isinstance(answer, Answer)
     assert (answer.state, answer.jobset.uid, answer.jobset.generation) == (state, "u-1", 3)
 
 
 @pytest.mark.parametrize("there", [None, jobset(uid="u-2")], ids=["gone", "another of that name"])
-def test_a_jobset_that_is_not_there_is_missing(desk: Desk, there: Json | None) -> None:
+def test_a_jobset_that_is_not_there_is_missing(setup: Setup, there: Json | None) -> None:
     if there:
-        desk.cluster.jobsets[JobSetName("research", "llama")] = there
-    desk.handle(question())
-    (answer,) = desk.posted
+        setup.cluster.jobsets[JobSetName("research", "llama")] = there
+    setup.handle(question())
+    (answer,) = setup.posted
     assert isinstance(answer, Answer)
-    assert (answer.state, answer.jobset.uid, answer.jobset.name) == (JobSetState.MISSING, "u-1", "llama")
+    assert (answer.state, answer.jobset.uid, answer.jobset.name) == (WorkloadState.MISSING, "u-1", "llama")
 
 
-def test_asked_for_everything_the_relay_says_what_it_sees(desk: Desk) -> None:
-    desk.sight.beat = Heartbeat(count=1, digest="d", uids=(JobSetUid("u-1"),))
-    assert desk.handle(encode_question(DEMO, Question())) == ["ack"]
-    assert desk.posted == [desk.sight.beat]
+def test_asked_for_everything_the_relay_says_what_it_sees(setup: Setup) -> None:
+    setup.sight.beat = Heartbeat(count=1, digest="d", uids=(WorkloadUid("u-1"),))
+    assert setup.handle(encode_question(DEMO, Question())) == ["ack"]
+    assert setup.posted == [setup.sight.beat]
 
 
-def test_asked_for_everything_while_it_does_not_see_it_says_nothing(desk: Desk) -> None:
-    assert desk.handle(encode_question(DEMO, Question())) == ["ack"]
-    assert desk.posted == []
+def test_asked_for_everything_while_it_does_not_see_it_says_nothing(setup: Setup) -> None:
+    assert setup.handle(encode_question(DEMO, Question())) == ["ack"]
+    assert setup.posted == []
 
 
 @pytest.mark.parametrize("message", [question(), encode_update(DEMO, update())], ids=["question", "news"])
-def test_what_cannot_be_served_now_comes_back_and_says_nothing(desk: Desk, message: Message) -> None:
-    desk.cluster.trouble = Temporary("the API server does not answer")
-    assert desk.handle(message) == ["nack"]
-    assert desk.posted == []
+def test_what_cannot_be_served_now_comes_back_and_says_nothing(setup: Setup, message: Message) -> None:
+    setup.cluster.trouble = Temporary("the API server does not answer")
+    assert setup.handle(message) == ["nack"]
+    assert setup.posted == []
 
 
 @pytest.mark.parametrize(
@@ -186,11 +186,11 @@ def test_what_cannot_be_served_now_comes_back_and_says_nothing(desk: Desk, messa
     ],
     ids=["newer", "malformed", "half a question"],
 )
-def test_what_can_never_be_served_does_not_come_back(desk: Desk, message: Message) -> None:
-    assert desk.handle(message) == ["ack"]
-    assert (desk.posted, desk.cluster.events) == ([], [])
+def test_what_can_never_be_served_does_not_come_back(setup: Setup, message: Message) -> None:
+    assert setup.handle(message) == ["ack"]
+    assert (setup.posted, setup.cluster.events) == ([], [])
 
 
-def test_an_event_that_is_refused_does_not_come_back(desk: Desk) -> None:
-    desk.cluster.trouble = Permanent("the API server refused: 422 Invalid")
-    assert desk.handle(encode_update(DEMO, update())) == ["ack"]
+def test_an_event_that_is_refused_does_not_come_back(setup: Setup) -> None:
+    setup.cluster.trouble = Permanent("the API server refused: 422 Invalid")
+    assert setup.handle(encode_update(DEMO, update())) == ["ack"]

@@ -17,19 +17,19 @@ from google.cloud.pubsub_v1 import PublisherClient, SubscriberClient
 from tests.local.cluster.served import ROOT, Served, serving
 from tests.relay.objects import OPTED_OUT, SELECTOR, Json, container, node
 from tests.relay.test_events import update
-from tpu_slices.adapters.pubsub import PubSubBus
+from tpu_slices.adapters.pubsub import PubSubPublisher
 from tpu_slices.domain.model.facts import (
     Answer,
     Fact,
     Heartbeat,
     HostsChanged,
-    JobSetChanged,
-    JobSetState,
     LeaderBound,
     Question,
     SlicesWanted,
+    WorkloadChanged,
+    WorkloadState,
 )
-from tpu_slices.domain.model.slices import ClusterId, JobSetUid
+from tpu_slices.domain.model.slices import ClusterId, WorkloadUid
 from tpu_slices.wire.messages import decode_fact
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(60)]
@@ -58,8 +58,8 @@ class Stage:
             self.subscriber.create_subscription(name=self._subscription(subscription), topic=path)
 
     @property
-    def bus(self) -> PubSubBus:
-        return PubSubBus(self.publisher, self.project)
+    def bus(self) -> PubSubPublisher:
+        return PubSubPublisher(self.publisher, self.project)
 
     def apply(self, *objects: Json) -> None:
         said = self.served.kubectl("apply", "-f", "-", stdin=list(objects))
@@ -167,7 +167,7 @@ def test_a_jobset_is_followed_from_its_want_to_its_end(stage: Stage) -> None:
         assert (bound.slice_id, bound.occupant.jobset_uid) == (whole.slice_id, uid)
 
         assert stage.served.kubectl("delete", "jobset", "llama").code == 0
-        ended = stage.until(JobSetChanged, lambda fact: fact.state is JobSetState.DELETED)
+        ended = stage.until(WorkloadChanged, lambda fact: fact.state is WorkloadState.DELETED)
         assert ended.jobset.uid == uid
         stage.until(LeaderBound, lambda fact: not fact.bound)
 
@@ -176,7 +176,7 @@ def test_a_node_of_ones_own_is_marked_and_counts_from_then_on(stage: Stage) -> N
     made = host(0)
     made["metadata"]["labels"] |= {
         "cloud.google.com/gke-tpu-topology": "2x2x1",
-        "google.com/tpu-slice-own-nodes": "true",
+        "google.com/tpu-slice-exclusive-nodes": "true",
         "google.com/tpu-provisioner-parent-namespace": "default",
         "google.com/tpu-provisioner-parent-name": "llama-workers-0",
     }
@@ -198,7 +198,7 @@ def test_news_of_a_slice_become_one_event_on_its_leader_pod(stage: Stage) -> Non
         news = update()
         job = replace(news.job, namespace="default", uid=wanted.jobset.uid)
         for _ in range(2):
-            stage.bus.tell(DEMO, [replace(news, job=job)])
+            stage.bus.announce(DEMO, [replace(news, job=job)])
         stage.bus.ask(DEMO, [Question()])
         stage.until(Heartbeat, lambda beat: beat.uids == (wanted.jobset.uid,))
         (event,) = (made for made in _events(stage) if made["reason"] == "NodePoolCreationSucceeded")
@@ -211,22 +211,22 @@ def test_news_of_a_slice_become_one_event_on_its_leader_pod(stage: Stage) -> Non
 def test_questions_are_answered_from_the_api_server(stage: Stage) -> None:
     with relaying(stage):
         stage.apply(workload())
-        uid = stage.until(JobSetChanged, lambda fact: fact.state is JobSetState.ACTIVE).jobset.uid
-        other = JobSetUid("00000000-0000-4000-8000-000000000000")
+        uid = stage.until(WorkloadChanged, lambda fact: fact.state is WorkloadState.ACTIVE).jobset.uid
+        other = WorkloadUid("00000000-0000-4000-8000-000000000000")
         stage.bus.ask(DEMO, [Question(namespace="default", name="llama", uid=uid)])
-        assert stage.until(Answer, lambda answer: answer.jobset.uid == uid).state is JobSetState.ACTIVE
+        assert stage.until(Answer, lambda answer: answer.jobset.uid == uid).state is WorkloadState.ACTIVE
         stage.bus.ask(DEMO, [Question(namespace="default", name="llama", uid=other)])
-        assert stage.until(Answer, lambda answer: answer.jobset.uid == other).state is JobSetState.MISSING
+        assert stage.until(Answer, lambda answer: answer.jobset.uid == other).state is WorkloadState.MISSING
         stage.forget()
         stage.bus.ask(DEMO, [Question(namespace="default", name="gone", uid=uid)])
-        assert stage.until(Answer, lambda answer: answer.jobset.name == "gone").state is JobSetState.MISSING
+        assert stage.until(Answer, lambda answer: answer.jobset.name == "gone").state is WorkloadState.MISSING
 
 
 def test_a_jobset_that_opted_out_is_counted_and_not_wanted(stage: Stage) -> None:
     stage.apply(workload(annotations={OPTED_OUT: "true"}))
     with relaying(stage):
         stage.until(Heartbeat, lambda beat: beat.count == 1)
-        stage.until(JobSetChanged, lambda fact: fact.state is JobSetState.ACTIVE)
+        stage.until(WorkloadChanged, lambda fact: fact.state is WorkloadState.ACTIVE)
         stage.apply(workload(name="gemma"))
         stage.until(SlicesWanted, lambda fact: fact.jobset.name == "gemma")
     assert not [fact for fact in stage.heard if isinstance(fact, SlicesWanted) and fact.jobset.name == "llama"]

@@ -5,7 +5,7 @@ import pytest
 from relay import translate
 from relay.objects import JobSetName, Place, PoolKey
 from tests.relay.objects import OPTED_OUT, SELECTOR, container, jobset, node, pod, replicated_job
-from tpu_slices.domain.model.facts import JobSetState
+from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.slices import SliceId
 from tpu_slices.wire.jobsets import jobset_state
 
@@ -42,30 +42,33 @@ def test_a_jobset_whose_templates_all_opted_out_is_there_and_asks_for_nothing() 
 def test_a_jobset_that_cannot_be_read_is_there_and_asks_for_nothing() -> None:
     seen = translate.jobset(jobset(spec={"replicatedJobs": [replicated_job(overhead={"cpu": "some"})]}))
     assert seen is not None
-    assert (seen.requests, seen.state) == ((), JobSetState.ACTIVE)
+    assert (seen.requests, seen.state) == ((), WorkloadState.ACTIVE)
     assert seen.fault == 'replicatedJob workers: spec.overhead.cpu: "some" is no quantity'
 
 
 @pytest.mark.parametrize(
     ("parts", "state"),
     [
-        ({}, JobSetState.ACTIVE),
-        ({"spec": {"suspend": False}, "conditions": ["Suspended"]}, JobSetState.ACTIVE),
-        ({"spec": {"suspend": True}}, JobSetState.SUSPENDED),
-        ({"conditions": ["Completed"]}, JobSetState.COMPLETED),
-        ({"spec": {"suspend": True}, "conditions": ["Failed"]}, JobSetState.FAILED),
-        ({"conditions": ["Completed"], "metadata": {"deletionTimestamp": "2026-11-01T12:00:00Z"}}, JobSetState.DELETED),
+        ({}, WorkloadState.ACTIVE),
+        ({"spec": {"suspend": False}, "conditions": ["Suspended"]}, WorkloadState.ACTIVE),
+        ({"spec": {"suspend": True}}, WorkloadState.SUSPENDED),
+        ({"conditions": ["Completed"]}, WorkloadState.COMPLETED),
+        ({"spec": {"suspend": True}, "conditions": ["Failed"]}, WorkloadState.FAILED),
+        (
+            {"conditions": ["Completed"], "metadata": {"deletionTimestamp": "2026-11-01T12:00:00Z"}},
+            WorkloadState.DELETED,
+        ),
     ],
     ids=["fresh", "resumed, condition late", "suspended", "completed", "failed", "deleted"],
 )
-def test_the_state_of_a_jobset(parts: dict[str, Any], state: JobSetState) -> None:
+def test_the_state_of_a_jobset(parts: dict[str, Any], state: WorkloadState) -> None:
     assert jobset_state(jobset(**parts)) is state
 
 
 def test_a_condition_that_is_not_true_is_no_end() -> None:
     running = jobset()
     running["status"]["conditions"] = [{"type": "Completed", "status": "False"}]
-    assert jobset_state(running) is JobSetState.ACTIVE
+    assert jobset_state(running) is WorkloadState.ACTIVE
 
 
 @pytest.mark.parametrize(
@@ -221,19 +224,19 @@ def test_the_hosts_of_a_slice_follow_from_topology_and_chips(
 
 def test_a_host_that_must_be_marked_is_not_usable_before_it_is() -> None:
     labels = {
-        "google.com/tpu-slice-own-nodes": "true",
+        "google.com/tpu-slice-exclusive-nodes": "true",
         "google.com/tpu-provisioner-parent-namespace": "research",
         "google.com/tpu-provisioner-parent-name": "llama-workers-0",
     }
     bare = translate.host(node(labels=labels))
     assert bare is not None
-    assert bare.unmarked is not None
+    assert bare.unlabeled is not None
     assert not bare.usable
     marked = node(labels=labels | {"alpha.jobset.sigs.k8s.io/namespaced-job": "research_llama-workers-0"})
-    marked["spec"] = bare.unmarked["spec"]
+    marked["spec"] = bare.unlabeled["spec"]
     seen = translate.host(marked)
     assert seen is not None
-    assert (seen.unmarked, seen.usable) == (None, True)
+    assert (seen.unlabeled, seen.usable) == (None, True)
 
 
 def test_a_host_that_was_cordoned_is_not_usable() -> None:

@@ -14,7 +14,7 @@ from kubernetes import client
 
 from relay import cluster, watch
 from relay.connection import connect
-from relay.objects import Kind, Seen, Unread
+from relay.objects import Kind, Seen, Unparseable
 from relay.watch import Patience, Source, Watch
 from tests.local.cluster.served import Served, connected, serving
 from tests.relay.objects import Json, node
@@ -170,4 +170,4 @@ def test_an_object_that_cannot_be_understood_is_there_all_the_same(watched: Watc
     with watched.watching() as recorder:
         recorder.until(lambda: bool(recorder.lists))
     assert recorder.lists == [names(0, 1)]
-    assert recorder.present[name(0)] == Unread(Kind.HOSTS, name(0), "KeyError: 'status'")
+    assert recorder.present[name(0)] == Unparseable(Kind.HOSTS, name(0), "KeyError: 'status'")

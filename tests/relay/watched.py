@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from relay import translate
-from relay.fact_queue import Ledger, Timing
+from relay.fact_queue import FactQueue, Timing
 from relay.objects import JobSet, Kind, Seen
 from tests.builders import CLUSTER
 from tests.relay.objects import node
@@ -13,10 +13,10 @@ from tpu_slices.domain.model.facts import (
     Fact,
     Heartbeat,
     HostsChanged,
-    JobSetChanged,
-    JobSetState,
     LeaderBound,
     SlicesWanted,
+    WorkloadChanged,
+    WorkloadState,
 )
 
 START = datetime(2026, 11, 1, 12, tzinfo=UTC)
@@ -32,35 +32,35 @@ class Watched:
     """A ledger with a hand on the clock; every list was empty at the start, and the first heartbeat is told."""
 
     def __init__(self) -> None:
-        self.ledger = Ledger(CLUSTER, Timing())
+        self.queue = FactQueue(CLUSTER, Timing())
         self.now = START
         for kind in Kind:
             self.relist(kind)
         self.said()
 
     def relist(self, kind: Kind, *objects: dict[str, Any], version: int = 1) -> None:
-        self.ledger.listed(kind, [read(obj) for obj in objects], str(version), self.now)
+        self.queue.listed(kind, [read(obj) for obj in objects], str(version), self.now)
 
     def see(self, *objects: dict[str, Any]) -> None:
         for obj in objects:
-            self.ledger.saw(read(obj), self.now)
-            self.ledger.heard(KINDS[obj["kind"]], obj["metadata"]["resourceVersion"], self.now)
+            self.queue.saw(read(obj), self.now)
+            self.queue.heard(KINDS[obj["kind"]], obj["metadata"]["resourceVersion"], self.now)
 
     def lose(self, obj: dict[str, Any], version: int = 100) -> None:
         seen = read(obj)
         kind = KINDS[obj["kind"]]
-        self.ledger.lost(kind, seen.identity, self.now, seen if isinstance(seen, JobSet) else None)
-        self.ledger.heard(kind, str(version), self.now)
+        self.queue.lost(kind, seen.identity, self.now, seen if isinstance(seen, JobSet) else None)
+        self.queue.heard(kind, str(version), self.now)
 
     def pass_time(self, seconds: float) -> None:
         """Let time pass while the watches give signs of life."""
         self.now += timedelta(seconds=seconds)
         for kind in Kind:
-            self.ledger.heard(kind, "1", self.now)
+            self.queue.heard(kind, "1", self.now)
 
     def said(self) -> list[Fact]:
         """Take what is due now, heartbeats left out."""
-        return [fact for fact in self.ledger.due(self.now) if not isinstance(fact, Heartbeat)]
+        return [fact for fact in self.queue.due(self.now) if not isinstance(fact, Heartbeat)]
 
 
 def read(obj: dict[str, Any]) -> Seen:
@@ -77,8 +77,8 @@ def counts(facts: Sequence[Fact]) -> list[tuple[int, int]]:
     return [(fact.usable, fact.joined) for fact in facts if isinstance(fact, HostsChanged)]
 
 
-def states(facts: Sequence[Fact]) -> list[tuple[str, JobSetState]]:
-    return [(fact.jobset.uid, fact.state) for fact in facts if isinstance(fact, JobSetChanged)]
+def states(facts: Sequence[Fact]) -> list[tuple[str, WorkloadState]]:
+    return [(fact.jobset.uid, fact.state) for fact in facts if isinstance(fact, WorkloadChanged)]
 
 
 def bindings(facts: Sequence[Fact]) -> list[tuple[str, bool]]:

@@ -70,7 +70,7 @@ EVERYTHING: dict[str, Any] = {
         "chips_per_cluster": 1024,
         "namespaces": {"research": {"chips_per_namespace": 512, "capacity": ["reservation"]}},
     },
-    "limits": {"want_ttl": "20m", "look_again": 30, "operations": 9, "retries": {"ip-space": {"first": "10m"}}},
+    "limits": {"demand_ttl": "20m", "requeue_after": 30, "operations": 9, "backoff": {"ip-space": {"initial": "10m"}}},
 }
 UNDERSTOOD = ClusterSettings(
     cluster=CLUSTER,
@@ -105,10 +105,10 @@ UNDERSTOOD = ClusterSettings(
         namespaces={"research": replace(EVERYONE, chips_per_namespace=512, capacity=(CapacityKind.RESERVATION,))},
     ),
     limits=Limits(
-        want_ttl=20 * MINUTE,
-        look_again=timedelta(seconds=30),
+        demand_ttl=20 * MINUTE,
+        requeue_after=timedelta(seconds=30),
         operations=9,
-        retries={**Limits().retries, FailureKind.IP_SPACE: Backoff(10 * MINUTE, 30 * MINUTE)},
+        backoff={**Limits().backoff, FailureKind.IP_SPACE: Backoff(10 * MINUTE, 30 * MINUTE)},
     ),
 )
 
@@ -126,17 +126,17 @@ def test_everything_can_be_written() -> None:
         ("15m", timedelta(minutes=15)),
         (" 1.5 h ", timedelta(minutes=90)),
         ("30d", timedelta(days=30)),
-        (None, Limits().want_ttl),
+        (None, Limits().demand_ttl),
     ],
 )
 def test_durations_are_seconds_or_text(written: object, meant: timedelta) -> None:
-    assert read(limits={"want_ttl": written}).limits.want_ttl == meant
+    assert read(limits={"demand_ttl": written}).limits.demand_ttl == meant
 
 
 def test_a_first_wait_beyond_the_usual_longest_is_the_longest_too() -> None:
-    retries = read(limits={"retries": {"RATE": {"first": "5m"}}}).limits.retries
+    backoff = read(limits={"backoff": {"RATE": {"initial": "5m"}}}).limits.backoff
 
-    assert retries[FailureKind.RATE] == Backoff(5 * MINUTE, 5 * MINUTE)
+    assert backoff[FailureKind.RATE] == Backoff(5 * MINUTE, 5 * MINUTE)
 
 
 @given(
@@ -146,7 +146,7 @@ def test_a_first_wait_beyond_the_usual_longest_is_the_longest_too() -> None:
 )
 def test_what_is_encoded_is_read_as_it_was(seconds: int, disk: int, tags: list[str]) -> None:
     pools = PoolSettings(boot_disk_gb=disk, network_tags=tuple(tags))
-    limits = Limits(want_ttl=timedelta(seconds=seconds), act_window=timedelta(milliseconds=seconds))
+    limits = Limits(demand_ttl=timedelta(seconds=seconds), act_window=timedelta(milliseconds=seconds))
     written = settings(pools=pools, limits=limits)
 
     assert decode_settings(CLUSTER, encode_settings(written), written.version) == written
@@ -172,17 +172,17 @@ def test_all_that_is_wrong_is_said_at_once_with_its_remedy() -> None:
                 "colour": "blue",
                 "pools": {"boot_disk_gb": "100", "network_tags": ["UP"], "zone": "us-central2-b"},
                 "limits": {
-                    "want_ttl": "soon",
-                    "want_tll": 900,
-                    "backstop": 0,
+                    "demand_ttl": "soon",
+                    "demand_tll": 900,
+                    "resync_after": 0,
                     "operations": 0,
-                    "retries": {"stokout": {}, "quota": {"first": True}, "impossible": {}},
+                    "backoff": {"stokout": {}, "quota": {"initial": True}, "impossible": {}},
                 },
             },
             "edition-1",
         )
 
-    kinds = "first and longest under any of stockout, quota, reservation, ip_space, rate, busy, unknown"
+    kinds = "initial and maximum under any of stockout, quota, reservation, ip_space, rate, busy, unknown"
     durations = "seconds, or text such as 90s, 15m, 2h or 30d"
     assert set(str(refused.value).removeprefix("clusters/demo: ").split("; ")) == {
         "path is missing: write the cluster's full name: projects/P/locations/L/clusters/C",
@@ -191,19 +191,19 @@ def test_all_that_is_wrong_is_said_at_once_with_its_remedy() -> None:
         "pools.boot_disk_gb cannot be '100': write a whole number of GB from 10 to 65536",
         "pools.network_tags.0 cannot be 'UP': write a list of names of a-z, 0-9 and -, up to 63 characters each",
         "pools.zone is no setting: is zone meant?",
-        f"limits.want_ttl cannot be 'soon': write {durations}",
-        "limits.want_tll is no setting: is limits.want_ttl meant?",
-        f"limits.backstop cannot be 0: write {durations}",
+        f"limits.demand_ttl cannot be 'soon': write {durations}",
+        "limits.demand_tll is no setting: is limits.demand_ttl meant?",
+        f"limits.resync_after cannot be 0: write {durations}",
         "limits.operations cannot be 0: write a whole number from 1 to 100",
-        f"limits.retries.stokout cannot be 'stokout': write {kinds}",
-        f"limits.retries.impossible cannot be 'impossible': write {kinds}",
-        f"limits.retries.quota.first cannot be True: write {durations}",
+        f"limits.backoff.stokout cannot be 'stokout': write {kinds}",
+        f"limits.backoff.impossible cannot be 'impossible': write {kinds}",
+        f"limits.backoff.quota.initial cannot be True: write {durations}",
     }
 
 
-@pytest.mark.parametrize("document", [{"limits": 5}, {"limits": {"retries": []}}, {"pools": "default"}])
+@pytest.mark.parametrize("document", [{"limits": 5}, {"limits": {"backoff": []}}, {"pools": "default"}])
 def test_a_map_that_is_none_is_named(document: dict[str, Any]) -> None:
-    with pytest.raises(Permanent, match=r"(limits|limits\.retries|pools) cannot be .*: write "):
+    with pytest.raises(Permanent, match=r"(limits|limits\.backoff|pools) cannot be .*: write "):
         read(**document)
 
 

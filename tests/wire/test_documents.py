@@ -15,15 +15,15 @@ from tpu_slices.domain.model.clusters import PoolSettings
 from tpu_slices.domain.model.decisions import Reason
 from tpu_slices.domain.model.records import Phase, SliceRecord
 from tpu_slices.domain.model.slices import LAST_ATTEMPT, Network, Pairs, Taint
-from tpu_slices.domain.model.workloads import JobSetRecord
-from tpu_slices.domain.reconciling.inventory import ClusterWatch
-from tpu_slices.domain.reconciling.limiter import Budget, Governor, Slot
-from tpu_slices.domain.reporting.reports import Around, report
+from tpu_slices.domain.model.workloads import WorkloadRecord
+from tpu_slices.domain.reconciling.inventory import RelayHeartbeat
+from tpu_slices.domain.reconciling.limiter import Budget, ConcurrencyLimiter, Slot
+from tpu_slices.domain.reporting.reports import QueueState, report
 from tpu_slices.ports.errors import Permanent
 from tpu_slices.ports.store import Record
 from tpu_slices.wire.documents import SCHEMA, decode, encode, key_of
 
-KINDS = (JobSetRecord, SliceRecord, Slot, Governor, Budget, ClusterWatch)
+KINDS = (WorkloadRecord, SliceRecord, Slot, ConcurrencyLimiter, Budget, RelayHeartbeat)
 NATIVE = (str, int, bool, datetime, dict, list, type(None))
 
 LEAVES: Mapping[Any, st.SearchStrategy[Any]] = {
@@ -107,13 +107,13 @@ A_REPORT = {
         "taints": [{"key": "cloud.google.com/gke-spot", "value": "true"}],
         "service_account": None,
         "networks": [{"network": "vpc-2", "subnetwork": "subnet-2"}],
-        "own_nodes": False,
+        "exclusive_nodes": False,
         "jobset_chips": 64,
         "fingerprint": "v1-abcdefghijklm",
     },
-    "verdict": None,
-    "respecified": False,
-    "pinned": {
+    "refusal": None,
+    "rebuild_allowed": False,
+    "pinned_settings": {
         "service_account": None,
         "boot_disk_gb": 100,
         "boot_disk_type": None,
@@ -131,43 +131,43 @@ A_REPORT = {
         "resource_labels": {"cost-centre": "research"},
     },
     "desire": "PRESENT",
-    "desire_because": "",
-    "wanted_at": NOW,
+    "desire_message": "",
+    "demand_confirmed_at": NOW,
     "phase": "PROVISIONING",
     "reason": "HostsJoining",
-    "sentence": "3 of 4 hosts are ready.",
+    "message": "3 of 4 hosts are ready.",
     "since": NOW,
     "hosts": "3 of 4 usable",
     "hosts_usable": 3,
     "hosts_joined": 4,
     "hosts_sequence": 0,
     "attempt": 1,
-    "inherited": None,
+    "legacy_pool": None,
     "chips_held": 16,
     "ordered_at": NOW - MINUTE,
     "creating": False,
     "slot": None,
     "operation": "operation-1-abc",
-    "leaving": [],
+    "terminating": [],
     "failures": 0,
     "retry_at": None,
-    "blocked_under": None,
+    "blocked_settings_version": None,
     "occupant": None,
     "vacant_since": None,
     "created_at": NOW - 5 * MINUTE,
-    "due_at": NOW + MINUTE,
+    "next_reconcile_at": NOW + MINUTE,
     "expire_at": None,
     "transitions": [
         {
             "at": NOW - 5 * MINUTE,
             "phase": "QUEUED",
             "reason": "OperationLimit",
-            "sentence": "Waiting for an operation to end.",
+            "message": "Waiting for an operation to end.",
         },
-        {"at": NOW, "phase": "PROVISIONING", "reason": "HostsJoining", "sentence": "3 of 4 hosts are ready."},
+        {"at": NOW, "phase": "PROVISIONING", "reason": "HostsJoining", "message": "3 of 4 hosts are ready."},
     ],
-    "turns": 2,
-    "told": 0,
+    "transition_count": 2,
+    "announced_count": 0,
     "hold": False,
     "release_requested": False,
     "note": "",
@@ -178,11 +178,11 @@ def test_a_slice_reads_like_a_report() -> None:
     """What a person sees in the console, there sorted by name."""
     record = replace(
         a_record(
-            pinned=PoolSettings(resource_labels={"cost-centre": "research"}),
+            pinned_settings=PoolSettings(resource_labels={"cost-centre": "research"}),
             operation="operation-1-abc",
             created_at=NOW - 5 * MINUTE,
             ordered_at=NOW - MINUTE,
-            due_at=NOW + MINUTE,
+            next_reconcile_at=NOW + MINUTE,
         ),
         spec=a_spec(
             node_labels=(("team", "research"),),
@@ -194,17 +194,19 @@ def test_a_slice_reads_like_a_report() -> None:
         hosts_usable=3,
         hosts_joined=4,
     )
-    record = record.turned(NOW - 5 * MINUTE, Phase.QUEUED, Reason.OPERATION_LIMIT, "Waiting for an operation to end.")
-    record = record.turned(NOW, Phase.PROVISIONING, Reason.HOSTS_JOINING, "3 of 4 hosts are ready.")
+    record = record.transitioned(
+        NOW - 5 * MINUTE, Phase.QUEUED, Reason.OPERATION_LIMIT, "Waiting for an operation to end."
+    )
+    record = record.transitioned(NOW, Phase.PROVISIONING, Reason.HOSTS_JOINING, "3 of 4 hosts are ready.")
 
     assert encode(record) == A_REPORT
 
 
 def test_every_document_is_named_after_its_cluster_and_itself() -> None:
-    assert str(key_of(a_jobset())) == "jobsets/demo.uid-llama"
+    assert str(key_of(a_jobset())) == "workloads/demo.uid-llama"
     assert str(key_of(a_record())) == "slices/demo.tpu-llama-slice-0-oahqlz77blgqd"
-    assert str(key_of(Governor(cluster=a_job().cluster, changed_at=NOW, shortages={}))) == "governors/demo"
-    assert str(key_of(ClusterWatch(cluster=a_job().cluster, heard_at=NOW))) == "watches/demo"
+    assert str(key_of(ConcurrencyLimiter(cluster=a_job().cluster, changed_at=NOW, shortages={}))) == "limiters/demo"
+    assert str(key_of(RelayHeartbeat(cluster=a_job().cluster, heard_at=NOW))) == "heartbeats/demo"
 
 
 def test_a_slice_whose_attempts_are_used_up_can_still_be_written() -> None:
@@ -216,7 +218,7 @@ def test_a_slice_whose_attempts_are_used_up_can_still_be_written() -> None:
 
 def test_an_older_document_without_the_later_fields_has_their_defaults() -> None:
     document = encode(a_record())
-    for later in ("respecified", "leaving", "told"):
+    for later in ("rebuild_allowed", "terminating", "announced_count"):
         del document[later]
 
     assert decode(SliceRecord, document) == a_record()
@@ -253,9 +255,9 @@ def test_a_slip_of_a_hand_in_the_console_is_named_by_its_field(slip: dict[str, A
 
 
 def test_a_report_of_another_edition_is_left_out_and_the_jobset_read_all_the_same() -> None:
-    made = report(a_jobset(), [a_record()], Around(), NOW)
+    made = report(a_jobset(), [a_record()], QueueState(), NOW)
     document = encode(a_jobset(report=made, queue="team-a"))
-    spoilt = {**document, "report": {**document["report"], "outlook": "SlicesDreaming"}}
-    read = decode(JobSetRecord, spoilt)
+    spoilt = {**document, "report": {**document["report"], "reason": "SlicesDreaming"}}
+    read = decode(WorkloadRecord, spoilt)
     assert (read.report, read.queue) == (None, "team-a")
-    assert decode(JobSetRecord, document).report == made
+    assert decode(WorkloadRecord, document).report == made

@@ -114,7 +114,7 @@ def test_the_cluster_is_known_from_the_topic() -> None:
     assert cluster_of("facts-my-facts-2") == "my-facts-2"
 
 
-@pytest.mark.parametrize("topic", ["nudges", "facts-", "old-facts-demo"])
+@pytest.mark.parametrize("topic", ["reconcile-requests", "facts-", "old-facts-demo"])
 def test_another_topic_names_no_cluster(topic: str) -> None:
     with pytest.raises(Permanent, match="is no topic of facts"):
         cluster_of(topic)

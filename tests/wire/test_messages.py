@@ -13,38 +13,38 @@ from tpu_slices.domain.model.facts import (
     Fact,
     Heartbeat,
     HostsChanged,
-    JobSetChanged,
     LeaderBound,
     Question,
-    SliceRequest,
     SlicesWanted,
+    TemplateRequest,
     WaitingLeader,
+    WorkloadChanged,
 )
 from tpu_slices.domain.model.records import Transition
 from tpu_slices.domain.model.slices import ClusterId, SliceId
-from tpu_slices.ports.bus import JobSetUpdate, SliceUpdate
 from tpu_slices.ports.errors import Permanent
+from tpu_slices.ports.publisher import SliceUpdate, WorkloadUpdate
 from tpu_slices.wire.messages import (
     MOST_BYTES,
     Message,
-    Nudge,
+    ReconcileRequest,
     bytes_of,
     decode_fact,
-    decode_for_relay,
-    decode_nudge,
+    decode_reconcile_request,
+    decode_update,
     encode_fact,
-    encode_nudge,
     encode_question,
+    encode_reconcile_request,
     encode_report,
     encode_update,
 )
 
 DEMO = ClusterId("demo")
 EVENTS = Path(__file__).parents[1] / "events"
-FACTS = ["slices_wanted", "jobset_changed", "hosts_changed", "leader_bound", "heartbeat", "answer"]
+FACTS = ["slices_wanted", "workload_changed", "hosts_changed", "leader_bound", "heartbeat", "answer"]
 
 facts: st.SearchStrategy[Fact] = st.one_of(
-    *(st.from_type(kind) for kind in (SlicesWanted, JobSetChanged, HostsChanged, LeaderBound, Heartbeat, Answer))
+    *(st.from_type(kind) for kind in (SlicesWanted, WorkloadChanged, HostsChanged, LeaderBound, Heartbeat, Answer))
 )
 transitions = st.builds(Transition, at=st.datetimes(timezones=st.just(UTC)))
 
@@ -71,21 +71,21 @@ def test_a_fact_survives_the_journey(fact: Fact) -> None:
 @given(st.builds(SliceUpdate, transition=transitions))
 def test_an_update_survives_the_journey(update: SliceUpdate) -> None:
     message = encode_update(DEMO, update)
-    assert decode_for_relay(message.data, message.attributes) == update
+    assert decode_update(message.data, message.attributes) == update
     assert message.attributes["cluster"] == DEMO
 
 
 @given(st.from_type(Question))
 def test_a_question_survives_the_journey(question: Question) -> None:
     message = encode_question(DEMO, question)
-    assert decode_for_relay(message.data, message.attributes) == question
+    assert decode_update(message.data, message.attributes) == question
     assert message.attributes["cluster"] == DEMO
 
 
 @given(st.from_type(SliceId))
 def test_a_nudge_survives_the_journey(slice_: SliceId) -> None:
-    message = encode_nudge(DEMO, slice_)
-    assert decode_nudge(message.data, message.attributes) == Nudge(DEMO, slice_)
+    message = encode_reconcile_request(DEMO, slice_)
+    assert decode_reconcile_request(message.data, message.attributes) == ReconcileRequest(DEMO, slice_)
 
 
 @pytest.mark.parametrize("name", FACTS)
@@ -96,18 +96,18 @@ def test_the_recorded_form_of_a_fact_is_read_and_written(name: str) -> None:
 
 
 def test_the_recorded_form_of_a_nudge_is_read_and_written() -> None:
-    recorded = golden("nudge")
-    nudge = decode_nudge(recorded.data, recorded.attributes)
-    assert same_bytes(encode_nudge(nudge.cluster, nudge.slice_id), recorded)
+    recorded = golden("reconcile_request")
+    request_reconcile = decode_reconcile_request(recorded.data, recorded.attributes)
+    assert same_bytes(encode_reconcile_request(request_reconcile.cluster, request_reconcile.slice_id), recorded)
 
 
-@pytest.mark.parametrize("name", ["slice_update", "jobset_update", "question"])
+@pytest.mark.parametrize("name", ["slice_update", "workload_update", "question"])
 def test_the_recorded_form_of_what_the_relay_is_told_is_read_and_written(name: str) -> None:
     recorded = golden(name)
-    match decode_for_relay(recorded.data, recorded.attributes):
+    match decode_update(recorded.data, recorded.attributes):
         case SliceUpdate() as update:
             assert same_bytes(encode_update(DEMO, update), recorded)
-        case JobSetUpdate() as report:
+        case WorkloadUpdate() as report:
             assert same_bytes(encode_report(DEMO, report), recorded)
         case Question() as question:
             assert same_bytes(encode_question(DEMO, question), recorded)
@@ -152,14 +152,23 @@ def test_a_want_of_a_relay_that_says_less_is_read() -> None:
     recorded = golden("slices_wanted")
     said = json.loads(recorded.data)
     (request,) = said["requests"]
-    since_then = ("affinity", "tolerations", "cpu_milli", "memory_bytes", "labels", "wishes", "own_nodes", "claims")
+    since_then = (
+        "affinity",
+        "tolerations",
+        "cpu_milli",
+        "memory_bytes",
+        "labels",
+        "requested_annotations",
+        "exclusive_nodes",
+        "claims",
+    )
     former = {key: value for key, value in request.items() if key not in since_then}
     leaders = [{key: leader[key] for key in ("replicated_job", "job_index")} for leader in said["waiting"]]
     assert set(former) < set(request)
     fact = decode_fact(with_data(recorded, requests=[former], waiting=leaders), recorded.attributes)
     assert isinstance(fact, SlicesWanted)
     former["node_selector"] = tuple(map(tuple, former["node_selector"]))
-    assert fact.requests == (SliceRequest(**former),)
+    assert fact.requests == (TemplateRequest(**former),)
     assert fact.waiting == tuple(WaitingLeader(**leader) for leader in leaders)
 
 
@@ -173,8 +182,8 @@ def test_the_room_that_a_part_takes_is_what_it_adds_to_a_message() -> None:
 
 
 def test_a_state_that_does_not_exist_is_refused() -> None:
-    recorded = golden("jobset_changed")
-    with pytest.raises(Permanent, match=r"JobSetChanged: state: Input should be 'ACTIVE'"):
+    recorded = golden("workload_changed")
+    with pytest.raises(Permanent, match=r"WorkloadChanged: state: Input should be 'ACTIVE'"):
         decode_fact(with_data(recorded, state="DREAMING"), recorded.attributes)
 
 

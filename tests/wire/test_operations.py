@@ -10,9 +10,9 @@ from tpu_slices.domain.model.slices import (
     LAST_ATTEMPT,
     ClusterId,
     JobRef,
-    JobSetUid,
     PoolName,
     SliceId,
+    WorkloadUid,
     pool_name,
     slice_id,
 )
@@ -26,7 +26,7 @@ jobs = st.builds(
     cluster=st.just(ClusterId("demo")),
     namespace=names,
     jobset=names,
-    uid=st.uuids().map(lambda uid: JobSetUid(str(uid))),
+    uid=st.uuids().map(lambda uid: WorkloadUid(str(uid))),
     replicated_job=names,
     index=st.integers(0, 100_000),
 )

@@ -5,9 +5,9 @@ import pytest
 from tests.builders import a_job, settings
 from tests.relay.objects import SELECTOR, Json, container, jobset, pod, replicated_job
 from tpu_slices.domain.model.clusters import ClusterSettings
-from tpu_slices.domain.model.facts import Requirement, SliceRequest, Toleration, WaitingLeader
-from tpu_slices.domain.model.records import Verdict
-from tpu_slices.domain.planning.specs import Asked, spec_for
+from tpu_slices.domain.model.facts import Requirement, TemplateRequest, Toleration, WaitingLeader
+from tpu_slices.domain.model.records import Refusal
+from tpu_slices.domain.planning.specs import SliceRequest, spec_for
 from tpu_slices.wire.workloads import (
     BY_NODE_SELECTOR,
     EXCLUSIVE,
@@ -32,7 +32,7 @@ def asking(name: str = "main", *, limits: Json | None = None, **requests: Any) -
     return {"name": name, "resources": {"requests": amounts, **({"limits": limits} if limits else {})}}
 
 
-def only_request(*, metadata: Json | None = None, **pod_spec: Any) -> SliceRequest:
+def only_request(*, metadata: Json | None = None, **pod_spec: Any) -> TemplateRequest:
     """Read the one request of a JobSet whose template has this spec and this metadata."""
     job = replicated_job(**pod_spec)
     job["template"]["spec"]["template"]["metadata"] = metadata or {}
@@ -40,13 +40,13 @@ def only_request(*, metadata: Json | None = None, **pod_spec: Any) -> SliceReque
     return request
 
 
-def refusal(request: SliceRequest, leader: WaitingLeader | None = None) -> Verdict:
+def refusal(request: TemplateRequest, leader: WaitingLeader | None = None) -> Refusal:
     """Say why the domain makes no slice for it."""
     waiting = leader or WaitingLeader(replicated_job=request.replicated_job, job_index=0)
     known: ClusterSettings = settings()
-    verdict = spec_for(Asked(job=a_job(), request=request, leader=waiting, jobset_chips=16), known)
-    assert isinstance(verdict, Verdict)
-    return verdict
+    refusal = spec_for(SliceRequest(job=a_job(), request=request, leader=waiting, jobset_chips=16), known)
+    assert isinstance(refusal, Refusal)
+    return refusal
 
 
 def test_a_template_is_read_whole() -> None:
@@ -60,7 +60,7 @@ def test_a_template_is_read_whole() -> None:
         affinity={"nodeAffinity": required},
         tolerations=[{"key": "spot", "operator": "Exists", "effect": "NoSchedule"}, {"key": "a", "value": "b"}],
     )
-    assert request == SliceRequest(
+    assert request == TemplateRequest(
         replicated_job="workers",
         replicas=2,
         accelerator="tpu-v4-podslice",
@@ -81,7 +81,7 @@ def test_a_template_is_read_whole() -> None:
         cpu_milli=100_500,
         memory_bytes=100 * GIB,
         labels=(("team", "vision"),),
-        wishes=((COPY_LABELS, "team"),),
+        requested_annotations=((COPY_LABELS, "team"),),
     )
 
 
@@ -185,7 +185,7 @@ def test_a_manifest_that_is_no_jobset_says_what_it_lacks(manifest: Json, says: s
 @pytest.mark.parametrize("required", [{"nodeSelectorTerms": [{}]}, {"nodeSelectorTerms": []}, {}])
 def test_a_required_affinity_that_no_node_meets_is_refused(required: Json) -> None:
     request = only_request(affinity={"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}})
-    assert "nodeSelectorTerms" in refusal(request).sentence
+    assert "nodeSelectorTerms" in refusal(request).message
 
 
 def test_a_preference_requires_nothing() -> None:
@@ -210,14 +210,14 @@ def test_nodes_are_a_jobs_own_where_jobset_places_by_node_selector(
     job = replicated_job()
     job["template"]["metadata"] = {"annotations": dict.fromkeys(on_job, "")}
     placed = jobset(spec={"replicatedJobs": [job]}, metadata={"annotations": dict.fromkeys(on_jobset, "")})
-    assert [request.own_nodes for request in requests_of(placed)] == [own]
+    assert [request.exclusive_nodes for request in requests_of(placed)] == [own]
 
 
 def test_a_leader_pod_alone_asks_for_one_slice() -> None:
     annotations = {EXCLUSIVE: "cloud.google.com/gke-nodepool", BY_NODE_SELECTOR: "true"}
     request = request_of_pod(pod(metadata={"annotations": annotations}), "workers")
     assert (request.replicated_job, request.replicas, request.chips_per_pod) == ("workers", 1, 4)
-    assert (request.accelerator, request.own_nodes) == ("tpu-v4-podslice", True)
+    assert (request.accelerator, request.exclusive_nodes) == ("tpu-v4-podslice", True)
 
 
 def test_a_leader_says_its_place_its_selector_and_what_admission_added() -> None:

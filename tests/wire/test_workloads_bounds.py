@@ -46,14 +46,14 @@ def test_a_template_keeps_a_hundred_labels() -> None:
             }
         },
     ],
-    ids=["selectors", "tolerations", "wishes", "affinity"],
+    ids=["selectors", "tolerations", "requested_annotations", "affinity"],
 )
 def test_a_template_too_large_to_be_told_is_refused_and_not_forgotten(template: Json) -> None:
     request = only_request(**template)
     assert bytes_of(request) <= TEMPLATE_BYTES
     assert (request.accelerator, request.topology, request.chips_per_pod) == ("tpu-v4-podslice", "2x2x4", 4)
-    assert "pod template" in refusal(request).sentence
-    assert "at most 16384 bytes are read" in refusal(request).sentence
+    assert "pod template" in refusal(request).message
+    assert "at most 16384 bytes are read" in refusal(request).message
 
 
 def test_labels_go_before_anything_else_does() -> None:
@@ -66,7 +66,7 @@ def test_a_pod_that_selects_more_than_any_node_has_is_refused_by_what_is_kept() 
     leader = leader_of(pod(spec={"nodeSelector": {**SELECTOR, **many(3000)}}))
     assert leader.node_selector is not None
     assert 3_000 < sum(len(key) + len(value) for key, value in leader.node_selector) <= SELECTOR_CHARACTERS
-    assert "node labels" in refusal(only_request(), leader).sentence
+    assert "node labels" in refusal(only_request(), leader).message
 
 
 def test_the_largest_jobset_fits_into_a_message() -> None:

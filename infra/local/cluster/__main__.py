@@ -1,6 +1,6 @@
 """`python -m infra.local.cluster --port N`: the API server and the controllers, until SIGTERM.
 
-Plain HTTP on one port, for the local parts; TLS on another, where a request is what its token says.
+It serves plain HTTP on one port, for the local parts, and TLS on another, where requests are authenticated by token.
 """
 
 import argparse
@@ -30,7 +30,7 @@ from infra.local.cluster.watch import Watches
 
 _HOST = "127.0.0.1"
 _LONGEST = 10**9
-"""Seconds; about thirty years."""
+"""In seconds; about thirty years."""
 
 
 def _now() -> datetime:
@@ -38,7 +38,7 @@ def _now() -> datetime:
 
 
 class _Server(uvicorn.Server):
-    """One of two, which end together: signals are the loop's to catch."""
+    """One of two servers that stop together: the event loop, not the server, handles signals."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -47,17 +47,17 @@ class _Server(uvicorn.Server):
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m infra.local.cluster", description=__doc__)
-    parser.add_argument("--port", type=int, default=0, help="of plain HTTP; 0 takes a free one")
-    parser.add_argument("--secure-port", type=int, default=0, help="of TLS; 0 takes a free one")
+    parser.add_argument("--port", type=int, default=0, help="port of plain HTTP; 0: any free port")
+    parser.add_argument("--secure-port", type=int, default=0, help="port of TLS; 0: any free port")
     parser.add_argument("--kubeconfig", type=Path, help="write the administrator's kubeconfig to this file")
-    parser.add_argument("--bookmark-seconds", type=float, default=60.0, help="how often watches send one")
-    parser.add_argument("--window", type=int, default=2000, help="changes remembered for each resource")
-    parser.add_argument("--no-controllers", action="store_true", help="serve the API alone: nothing happens by itself")
+    parser.add_argument("--bookmark-seconds", type=float, default=60.0, help="interval of watch bookmarks")
+    parser.add_argument("--window", type=int, default=2000, help="number of changes kept per resource")
+    parser.add_argument("--no-controllers", action="store_true", help="serve only the API, without controllers")
     parser.add_argument(
         "--kueue-wait-for-pods-ready",
         type=_seconds,
         metavar="SECONDS",
-        help="evict a Workload whose pods are not ready in time (waitForPodsReady.timeout of Kueue; off if not given)",
+        help="evict a Workload whose pods are not ready in time (Kueue's waitForPodsReady.timeout; default: off)",
     )
     return parser.parse_args()
 
@@ -65,13 +65,13 @@ def _arguments() -> argparse.Namespace:
 def _seconds(text: str) -> timedelta:
     seconds = float(text)
     if not 0 < seconds < _LONGEST:
-        raise argparse.ArgumentTypeError(f"{text} is no time to wait")
+        raise argparse.ArgumentTypeError(f"{text} is not a valid number of seconds")
     return timedelta(seconds=seconds)
 
 
 @contextlib.contextmanager
 def _listening(port: int) -> Iterator[socket.socket]:
-    # asyncio turns off Nagle only where the protocol is said: without it every answer waits 40 ms.
+    # asyncio disables Nagle's algorithm only if the protocol is given: otherwise every response waits 40 ms.
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((_HOST, port))
@@ -102,24 +102,24 @@ class _Serving:
         )
 
     async def run(self, listeners: list[socket.socket]) -> None:
-        """Serve until `end`."""
+        """Serve until `end` is called."""
         both = zip(self._servers, listeners, strict=True)
         await asyncio.gather(*(server.serve(sockets=[listener]) for server, listener in both))
 
     def end(self) -> None:
-        """Stop, and end the open watches: uvicorn would wait for them."""
+        """Stop, and end the open watches, for which uvicorn would wait."""
         for server in self._servers:
             server.should_exit = True
         self._watches.end()
 
 
 async def _serve(serving: _Serving, listeners: list[socket.socket], queueing: Settings | None) -> None:
-    """Serve until a signal; without `queueing` there are no controllers."""
+    """Serve until a signal arrives; without `queueing` there are no controllers."""
     loop = asyncio.get_running_loop()
     for ending in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(ending, serving.end)
     served = asyncio.create_task(serving.run(listeners))
-    # Connections are accepted from listen() on and served as soon as the loop turns.
+    # Connections are accepted from listen() on, and served as soon as the event loop runs.
     print(f"listening on {_address('http', listeners[0])}", flush=True)
     if queueing is None:
         await served

@@ -1,9 +1,9 @@
-"""Admission: what stands between a valid request and the store.
+"""Admission: what runs between validation and the store.
 
-NamespaceLifecycle, Priority, ExtendedResourceToleration, which GKE enables,
+NamespaceLifecycle, Priority, ExtendedResourceToleration (which GKE enables),
 the Job strategy's selector, and JobSet's webhook for pods (pkg/webhooks/pod_webhook.go).
-DefaultTolerationSeconds is not here: where a pod names no seconds, the controllers take its 300. Nor is the
-ServiceAccount of pods: no pod runs a program.
+DefaultTolerationSeconds is not covered: if a pod sets no tolerationSeconds, the controllers assume its 300. Nor is
+the ServiceAccount of pods: no pod runs a program.
 """
 
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ _TRANSIENT = "this is an expected, transient error"
 
 
 class Cluster(Protocol):
-    """What admission looks up."""
+    """The objects that admission looks up."""
 
     def get(self, plural: str, namespace: str | None, name: str) -> dict[str, Any]: ...
 
@@ -37,7 +37,7 @@ class Cluster(Protocol):
 
 
 def admit(cluster: Cluster, resource: Resource, new: dict[str, Any]) -> None:
-    """Complete a new object, or refuse it: ApiError 403, 404 when its namespace is missing."""
+    """Complete a new object. Raise ApiError 403 if it is refused, 404 if its namespace does not exist."""
     if resource.namespaced:
         _require_live_namespace(cluster, resource, new["metadata"])
     if resource.plural == "jobs":
@@ -51,7 +51,7 @@ def admit(cluster: Cluster, resource: Resource, new: dict[str, Any]) -> None:
 
 
 def admit_update(resource: Resource, old: dict[str, Any], new: dict[str, Any]) -> None:
-    """Complete a changed object with what admission gave it when it was new."""
+    """Complete an updated object with what admission set on creation."""
     if resource.plural == "pods":
         for kept in ("priority", "preemptionPolicy"):
             if kept in old["spec"]:
@@ -86,7 +86,7 @@ def _select_own_pods(job: dict[str, Any]) -> None:
 
 
 def _set_priority(cluster: Cluster, pod: dict[str, Any]) -> None:
-    """Write the priority of the pod's class into it (plugin/pkg/admission/priority)."""
+    """Set the pod's priority from its PriorityClass (plugin/pkg/admission/priority)."""
     spec, name = pod["spec"], pod["metadata"].get("name", "")
     chosen = _priority_class(cluster, spec.get("priorityClassName", ""), name)
     priority = chosen["value"] if chosen else 0
@@ -102,7 +102,7 @@ def _set_priority(cluster: Cluster, pod: dict[str, Any]) -> None:
 
 
 def _priority_class(cluster: Cluster, wanted: str, pod: str) -> dict[str, Any] | None:
-    """Find the class of that name; without a name the default, of several the lowest; else none."""
+    """Return the class of that name; without a name, the default with the lowest value, or None if there is none."""
     classes = cluster.stored("priorityclasses")
     if wanted:
         found = next((one for one in classes if one["metadata"]["name"] == wanted), None)
@@ -142,7 +142,7 @@ def _tolerate_extended_resources(spec: dict[str, Any]) -> None:
 
 
 def _place_exclusively(cluster: Cluster, pod: dict[str, Any]) -> None:
-    """Do what JobSet's mutating and validating webhooks do to a JobSet's pods."""
+    """Apply JobSet's mutating and validating pod webhooks to a JobSet's pods."""
     annotations = pod["metadata"].get("annotations", {})
     if JOBSET_NAME not in annotations or NODE_SELECTOR_STRATEGY in annotations:
         return
@@ -158,7 +158,7 @@ def _place_exclusively(cluster: Cluster, pod: dict[str, Any]) -> None:
 
 
 def _repel_other_jobs(pod: dict[str, Any], topology: str) -> None:
-    """Give a leader affinity to its own Job and anti-affinity to others of the same priority."""
+    """Add to a leader pod affinity to its own Job and anti-affinity to other Jobs of the same priority."""
     labels = pod["metadata"]["labels"]
     own = [labels.get(JOB_KEY, "")]
     affinity = pod["spec"].setdefault("affinity", {})
@@ -183,7 +183,7 @@ def _term(topology: str, expressions: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _follow_leader(cluster: Cluster, pod: dict[str, Any], topology: str) -> None:
-    """Send a follower to its leader's topology domain, or refuse it until the leader is on a node."""
+    """Select the leader's topology domain for a follower, or refuse the follower until the leader is on a node."""
     selector = pod["spec"].get("nodeSelector", {})
     leader, doubt = _leader_of(cluster, pod)
     if leader is not None and leader["spec"].get("nodeName"):
@@ -209,7 +209,7 @@ def _domain(cluster: Cluster, leader: dict[str, Any], topology: str) -> str:
 
 
 def _leader_of(cluster: Cluster, pod: dict[str, Any]) -> tuple[dict[str, Any] | None, str]:
-    """Find the one live leader of the follower's Job; else say why there is none."""
+    """Return the only live leader of the follower's Job, or None and the reason why there is none."""
     labels, namespace = pod["metadata"]["labels"], pod["metadata"]["namespace"]
     for key in (JOBSET_NAME, REPLICATED_JOB_NAME, JOB_INDEX):
         if key not in labels:
@@ -229,7 +229,7 @@ def _leader_of(cluster: Cluster, pod: dict[str, Any]) -> tuple[dict[str, Any] | 
 
 
 def _is_live_leader(pod: dict[str, Any], name: str) -> bool:
-    """Match as JobSet's index does: the pod's name without its random suffix."""
+    """Return whether a live pod matches as in JobSet's index: by its name without the random suffix."""
     metadata = pod["metadata"]
     named = metadata["name"].rpartition("-")[0] == name
     ended = pod["status"].get("phase") in ("Succeeded", "Failed")

@@ -1,4 +1,4 @@
-"""The verbs of the API, from a request that is read to an answer that can be written."""
+"""The verbs of the API: from a parsed request to a response that can be written."""
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
@@ -36,7 +36,7 @@ class Api:
         self._removals = Removals(objects, self._lists, clock)
 
     def serve(self, call: Call) -> Answer:
-        """Answer a request for resources. Every refusal is an ApiError."""
+        """Serve a request for resources. Every refusal raises ApiError."""
         target = targets.find(call.path)
         verb = target.verb(call.method, watch=call.says("watch"))
         target.check(verb, call.content_type)
@@ -113,6 +113,6 @@ class Api:
 
 def _matches(target: Target, call: Call) -> Predicate:
     labels, fields = call.params.get("labelSelector", ""), call.params.get("fieldSelector", "")
-    if target.name:  # of a watch
+    if target.name:  # for a watch of a single object
         fields = ",".join(filter(None, [fields, f"metadata.name={target.name}"]))
     return selection(target.resource, labels, fields, target.namespace)

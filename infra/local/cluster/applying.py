@@ -1,4 +1,4 @@
-"""Requests of server-side apply: their options, and the configuration in their body (pure).
+"""Server-side apply requests: their options, and the configuration in their body (pure).
 
 Facts: k8s.io/apiserver/pkg/endpoints/handlers/patch.go (applyPatcher), meta/v1/validation.
 """
@@ -20,9 +20,9 @@ _OF_TYPES = ("FieldValueTypeInvalid", "FieldValueInvalid")
 
 
 class _Loader(yaml.SafeLoader):
-    """Reads YAML as the API server does: times stay text, and nothing is repeated by an alias."""
+    """Reads YAML as the API server does: timestamps stay strings. Aliases are not covered."""
 
-    yaml_implicit_resolvers = {  # noqa: RUF012 - as the base class has it
+    yaml_implicit_resolvers = {  # noqa: RUF012 - as in the base class
         first: [known for known in resolvers if known[0] != "tag:yaml.org,2002:timestamp"]
         for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
     }
@@ -34,7 +34,7 @@ class _Loader(yaml.SafeLoader):
 
 
 def refuse_options(call: Call) -> None:
-    """Refuse what an apply misses or another patch may not say: ApiError 422."""
+    """Raise ApiError 422 if an apply lacks a required option, or another patch has an option reserved for apply."""
     if call.content_type == APPLY_PATCH and not call.params.get("fieldManager"):
         why = "Required value: is required for apply patch"
         raise call.refused("fieldManager", "FieldValueRequired", why)
@@ -44,7 +44,7 @@ def refuse_options(call: Call) -> None:
 
 
 def configuration(resource: Resource, data: bytes) -> dict[str, Any]:
-    """Read what is applied. ApiError 400 malformed, 422 of wrong types, 500 with fields that do not exist."""
+    """Parse the applied configuration. Raise ApiError 400 if malformed, 422 for wrong types, 500 for unknown fields."""
     config = _parsed(data)
     if not isinstance(config, dict):
         raise errors.bad_request("error decoding YAML: the configuration is not an object")
@@ -77,7 +77,7 @@ def _parsed(data: bytes) -> Any:
 
 
 def _refuse_undeclared(resource: Resource, config: dict[str, Any]) -> None:
-    """Refuse unknown fields, under any fieldValidation: nobody could own them."""
+    """Refuse unknown fields, under any fieldValidation: they could have no owner."""
     unknown = [shown(path) for path in undeclared(field_rules.struct(shapes.root(resource)), config)]
     if not unknown:
         return

@@ -1,6 +1,6 @@
-"""What a request wants, as authorization sees it: read from method, path and query alone (pure).
+"""The attributes of a request that authorization uses: derived from method, path and query alone (pure).
 
-Facts: k8s.io/apiserver/pkg/endpoints/request/requestinfo.go. A path need not be served to be read.
+Facts: k8s.io/apiserver/pkg/endpoints/request/requestinfo.go. The path need not be one that is served.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ _TRUE = ("1", "t", "T", "TRUE", "true", "True")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attributes:
-    """authorizer.Attributes. `resource` is empty for a path that is none of a resource, `path` for a resource."""
+    """authorizer.Attributes. `resource` is empty for a non-resource path, `path` for a resource."""
 
     verb: str
     path: str = ""
@@ -26,12 +26,12 @@ class Attributes:
 
     @property
     def combined(self) -> str:
-        """The resource with its subresource."""
+        """Return the resource with its subresource."""
         return f"{self.resource}/{self.subresource}" if self.subresource else self.resource
 
 
 def read(method: str, path: str, params: Mapping[str, str]) -> Attributes:
-    """Read a request. A single object that a field selector names counts as named."""
+    """Return the attributes of a request. A field selector on metadata.name counts as the object's name."""
     match path.strip("/").split("/"):
         case ["api", version, resource, *rest]:
             group = ""
@@ -67,7 +67,7 @@ def _collection_verb(verb: str, params: Mapping[str, str]) -> str:
 
 
 def _selected(params: Mapping[str, str]) -> str:
-    """Find the one name that a field selector asks for."""
+    """Return the name that a field selector requires, or an empty string."""
     for term in params.get("fieldSelector", "").split(","):
         key, _, value = term.replace("==", "=").partition("=")
         if key == "metadata.name":

@@ -1,11 +1,11 @@
-"""Who sends a request: bearer tokens of ServiceAccounts and of the cluster's administrator.
+"""Authentication: bearer tokens of ServiceAccounts and of the cluster's administrator.
 
-A token is a JWT with the claims a kube-apiserver gives (pkg/serviceaccount/claims.go), signed with a secret of
-this process alone (HS256, where the original signs with a key whose public half is published). It dies with
-the process, with its time, and with its ServiceAccount.
+A token is a JWT with the claims that kube-apiserver sets (pkg/serviceaccount/claims.go), signed with a secret of
+this process (HS256, whereas the original signs with a key whose public half is published). It becomes invalid when
+the process ends, when it expires, and when its ServiceAccount is deleted.
 
-Difference from the original: what comes without a token over plain HTTP is let in as an administrator, as the
-insecure port of kube-apiserver did (until 1.20; its user `system:unsecured`). The local parts use it. Over TLS a
+Difference from the original: a request over plain HTTP without a token is treated as an administrator's, as on the
+insecure port of kube-apiserver (until 1.20; its user was `system:unsecured`). The local parts use it. Over TLS a
 request without a token is `system:anonymous`.
 """
 
@@ -28,7 +28,7 @@ UNAUTHENTICATED = "system:unauthenticated"
 ANONYMOUS = "system:anonymous"
 SERVICE_ACCOUNTS = "system:serviceaccounts"
 AUDIENCE = "https://kubernetes.default.svc.cluster.local"
-"""The issuer of tokens, and whom they are for unless they say otherwise."""
+"""The issuer of tokens, and their default audience."""
 _ACCOUNT_PREFIX = "system:serviceaccount:"
 _HEADER = {"alg": "HS256", "typ": "JWT"}
 
@@ -49,14 +49,14 @@ _ADMINISTRATOR = User(name="kubernetes-admin", groups=(MASTERS, AUTHENTICATED))
 
 
 class Accounts(Protocol):
-    """Where ServiceAccounts are looked up: ApiError 404."""
+    """The source of ServiceAccounts; raises ApiError 404."""
 
     def get(self, plural: str, namespace: str | None, name: str) -> dict[str, Any]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keys:
-    """The secrets of one server: what signs tokens, and the administrator's own token."""
+    """The secrets of one server: the key that signs tokens, and the administrator's token."""
 
     signing: bytes
     administrator: str
@@ -72,7 +72,7 @@ class Authenticator:
         self._random = random or SystemRandom()
 
     def user(self, authorization: str, *, secure: bool) -> User:
-        """Tell who sends the header `Authorization` over TLS (`secure`) or without. ApiError 401."""
+        """Return the user of an `Authorization` header sent over TLS (`secure`) or plain HTTP. Raise ApiError 401."""
         scheme, _, token = authorization.strip().partition(" ")
         if scheme.lower() != "bearer" or not token.strip():
             return _NOBODY if secure or authorization else _LOCAL_PART
@@ -81,7 +81,7 @@ class Authenticator:
         return self._account(token.strip())
 
     def issue(self, account: Mapping[str, Any], audiences: Sequence[str], seconds: int) -> tuple[str, datetime]:
-        """Make a token for a v1 ServiceAccount; until when it is good."""
+        """Return a token for a v1 ServiceAccount, and when it expires."""
         now = self._clock()
         expires = now + timedelta(seconds=seconds)
         metadata = account["metadata"]
@@ -142,7 +142,7 @@ def account_groups(namespace: str) -> tuple[str, ...]:
 
 
 def account_of(user: str) -> tuple[str, str] | None:
-    """Namespace and name of the ServiceAccount that a user's name means; None: it means none."""
+    """Return namespace and name of the ServiceAccount that a user name denotes, or None if it denotes none."""
     match user.removeprefix(_ACCOUNT_PREFIX).split(":"):
         case [namespace, name] if user.startswith(_ACCOUNT_PREFIX) and namespace and name:
             return namespace, name

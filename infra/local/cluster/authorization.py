@@ -1,4 +1,4 @@
-"""Whether a user may do what a request wants, and the words of a refusal (pure).
+"""Authorization: whether a user may make a request, and the message of a refusal (pure).
 
 Facts: k8s.io/apiserver/pkg/authorization/authorizerfactory (privileged groups) and
 pkg/endpoints/handlers/responsewriters/errors.go.
@@ -22,7 +22,7 @@ class Decision:
 
 
 def decide(policies: Policies, user: User, wanted: Attributes) -> Decision:
-    """Decide by the user's groups, then by the roles. `reason` says which binding, or which role is missing."""
+    """Decide by the user's groups, then by RBAC. `reason` names the binding that allows it, or the missing roles."""
     if MASTERS in user.groups:
         return Decision(allowed=True)
     missing: list[str] = []
@@ -35,13 +35,13 @@ def decide(policies: Policies, user: User, wanted: Attributes) -> Decision:
 
 
 def aggregated(errors: list[str]) -> str:
-    """Write several errors as k8s.io/apimachinery/pkg/util/errors.Aggregate does."""
+    """Return several errors as one message, as k8s.io/apimachinery/pkg/util/errors.Aggregate does."""
     distinct = list(dict.fromkeys(errors))
     return distinct[0] if len(distinct) == 1 else "[" + ", ".join(distinct) + "]"
 
 
 def require(policies: Policies, user: User, wanted: Attributes) -> None:
-    """Refuse what the user may not do: ApiError 403."""
+    """Raise ApiError 403 unless the user may make the request."""
     decision = decide(policies, user, wanted)
     if not decision.allowed:
         raise _forbidden(user, wanted, decision.reason)

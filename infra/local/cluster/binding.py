@@ -1,4 +1,4 @@
-"""pods/binding: the one way a pod gets its node over HTTP (pkg/registry/core/pod/storage: BindingREST)."""
+"""pods/binding: the only way to assign a pod to a node over HTTP (pkg/registry/core/pod/storage: BindingREST)."""
 
 from datetime import datetime
 from typing import Any
@@ -9,7 +9,7 @@ from infra.local.cluster.validation import POD_UPDATE, required
 
 
 def bind(objects: Objects, now: datetime, pod: dict[str, Any], binding: dict[str, Any]) -> None:
-    """Bind a pod to the node its Binding names. ApiError 409 when it cannot be, 422 without a target."""
+    """Bind a pod to the node in the Binding. Raise ApiError 409 if the pod cannot be bound, 422 without a target."""
     name = pod["metadata"]["name"]
     said = binding.get("target")
     target: dict[str, Any] = said if isinstance(said, dict) else {}
@@ -44,7 +44,7 @@ def _obstacle(pod: dict[str, Any]) -> str:
 
 
 def refuse_rebinding(old: dict[str, Any], new: dict[str, Any]) -> None:
-    """Refuse an update that sets the node name: over HTTP only a Binding may."""
+    """Refuse an update that sets the node name: over HTTP only a Binding may do that."""
     if old["spec"].get("nodeName") != new.get("spec", {}).get("nodeName"):
         cause = errors.FieldError("spec", "FieldValueForbidden", POD_UPDATE)
         raise errors.invalid("Pod", "", old["metadata"]["name"], [cause])

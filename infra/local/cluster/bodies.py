@@ -1,4 +1,4 @@
-"""Bodies of requests: from bytes to objects of the resource, under the client's fieldValidation (pure)."""
+"""Request bodies: from bytes to objects of the resource, under the client's fieldValidation (pure)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,19 +13,19 @@ from infra.local.cluster.schema import Decoded, decode
 from infra.local.cluster.targets import PROTOBUF
 
 _FIELD_VALIDATIONS = ("Ignore", "Warn", "Strict")
-_MAX_BYTES = 3 * 1024 * 1024  # the API server's limit for a request
+_MAX_BYTES = 3 * 1024 * 1024  # the API server's limit for a request body
 
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """An object as decoded, and what to warn of."""
+    """A decoded object and the warnings about it."""
 
     object: dict[str, Any]
     warnings: Sequence[str]
 
 
 def parse(data: bytes, content_type: str) -> Any:
-    """Read the bytes of a body. ApiError 400 malformed, 413 too large."""
+    """Parse the bytes of a body. Raise ApiError 400 if malformed, 413 if too large."""
     if len(data) > _MAX_BYTES:
         message = f"Request entity too large: limit is {_MAX_BYTES}"
         raise errors.ApiError(413, "RequestEntityTooLarge", message)
@@ -38,7 +38,7 @@ def parse(data: bytes, content_type: str) -> Any:
 
 
 def parse_object(data: bytes, content_type: str) -> dict[str, Any]:
-    """Read a body that has to be a JSON object. ApiError 400 when it is not."""
+    """Parse a body that must be a JSON object. Raise ApiError 400 if it is not."""
     parsed = parse(data, content_type)
     if not isinstance(parsed, dict):
         raise errors.bad_request("the object provided is unrecognized (must be an object)")
@@ -46,7 +46,7 @@ def parse_object(data: bytes, content_type: str) -> dict[str, Any]:
 
 
 def read(resource: Resource, body: Any, validation: str) -> Body:
-    """Decode a new object. ApiError 400 for unknown fields under Strict, 422 for missing ones."""
+    """Decode a new object. Raise ApiError 400 for unknown fields under Strict, 422 for missing ones."""
     decoded = decode(resource, body)
     if decoded.unknown and _mode(validation) == "Strict":
         kind, version = resource.kind, resource.version
@@ -57,7 +57,7 @@ def read(resource: Resource, body: Any, validation: str) -> Body:
 
 
 def read_patched(resource: Resource, body: Any, validation: str) -> Body:
-    """Decode what a patch made. Unknown fields are the patch's fault: ApiError 422 that names it."""
+    """Decode the result of a patch. Raise ApiError 422, naming the patch, for unknown fields under Strict."""
     decoded = decode(resource, body)
     if decoded.unknown and _mode(validation) == "Strict":
         shown = orjson.dumps(body).decode()
@@ -76,7 +76,7 @@ def _complete(resource: Resource, decoded: Decoded, validation: str) -> Body:
 
 
 def _mode(validation: str) -> str:
-    """Check the mode. The server's default has been Warn since Kubernetes 1.25."""
+    """Return the mode, if valid. The server's default has been Warn since Kubernetes 1.25."""
     mode = validation or "Warn"
     if mode not in _FIELD_VALIDATIONS:
         listed = ", ".join(f'"{one}"' for one in _FIELD_VALIDATIONS)

@@ -1,4 +1,4 @@
-"""A request as the API reads it, and its answer."""
+"""A parsed request and its response."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ _MOST_MANAGER_BYTES = 128
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """A request. `content_type`, `accept` and `agent` as sent, the first without parameters."""
+    """A request. `content_type`, `accept` and `agent` are headers as sent, the first without parameters."""
 
     method: str
     path: str
@@ -24,11 +24,11 @@ class Call:
     agent: str = ""
 
     def says(self, parameter: str) -> bool:
-        """Whether a parameter is there and true."""
+        """Return whether a parameter is present and true."""
         return self.params.get(parameter) in _TRUE
 
     def is_dry(self) -> bool:
-        """Whether to do all but store. ApiError 422 for an unknown directive."""
+        """Return whether it is a dry run. Raise ApiError 422 for an unknown directive."""
         asked = self.params.get("dryRun", "")
         if asked not in ("", "All"):
             raise self.refused(
@@ -37,7 +37,7 @@ class Call:
         return bool(asked)
 
     def manager(self) -> str:
-        """Name who writes: the fieldManager, else the program. ApiError 422 for a name that cannot be."""
+        """Return the field manager: the parameter, else the client's program. Raise ApiError 422 if it is invalid."""
         said = self.params.get("fieldManager", "")
         if len(said.encode()) > _MOST_MANAGER_BYTES:
             why = f"Too long: may not be more than {_MOST_MANAGER_BYTES} bytes"
@@ -49,7 +49,7 @@ class Call:
         return said or "".join(filter(str.isprintable, program))[:_MOST_MANAGER_BYTES] or "unknown"
 
     def refused(self, parameter: str, reason: str, message: str) -> errors.ApiError:
-        """Make the error of a wrong parameter, as of the options it belongs to."""
+        """Return the error of an invalid parameter, as an error of the options that it belongs to."""
         options = {"POST": "CreateOptions", "PUT": "UpdateOptions", "DELETE": "DeleteOptions"}
         kind = options.get(self.method, "PatchOptions")
         return errors.invalid(kind, "meta.k8s.io", "", [errors.FieldError(parameter, reason, message)])
@@ -57,7 +57,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """A response: an object to be written as JSON, the lines of a watch, or what is written as it is."""
+    """A response: an object to be written as JSON, the lines of a watch, or raw bytes."""
 
     code: int = 200
     body: dict[str, Any] | AsyncIterator[bytes] | bytes

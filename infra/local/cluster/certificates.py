@@ -1,4 +1,4 @@
-"""The certificate of the local API server, signed by an authority that is made for it and then forgotten."""
+"""The certificate of the local API server, signed by a CA that is created for it and whose key is then discarded."""
 
 import ipaddress
 import ssl
@@ -13,19 +13,19 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 _VALID = timedelta(days=365)
-_SLACK = timedelta(minutes=5)  # between the clocks of server and client
+_SLACK = timedelta(minutes=5)  # for clock skew between server and client
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Certificates:
-    """PEM: the authority that clients trust, and the server's certificate with its key."""
+    """In PEM: the CA certificate that clients trust, and the server's certificate with its key."""
 
     authority: bytes
     server: bytes
     key: bytes
 
     def context(self) -> ssl.SSLContext:
-        """Make what a server serves TLS with; ssl reads certificates from files alone."""
+        """Return the server's TLS context; ssl reads certificates only from files."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         with tempfile.TemporaryDirectory() as folder:
             chain = Path(folder) / "server.pem"
@@ -36,7 +36,7 @@ class Certificates:
 
 
 def certificates(host: str, now: datetime) -> Certificates:
-    """Make an authority, and a certificate for the IP address `host`, good for a year."""
+    """Create a CA, and a certificate for the IP address `host` that is valid for a year."""
     ca_key, server_key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
     ca_name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "kubernetes")])
     authority = (

@@ -1,7 +1,7 @@
-"""What the API server fills in when a field is left out (pure; written into the object).
+"""The API server's defaults for fields that are left out (pure; written into the object).
 
 Facts: pkg/apis/core/v1/defaults.go, pkg/apis/batch/v1/defaults.go, JobSet's CRD and mutating webhook
-(pkg/webhooks/jobset_webhook.go). Volumes get no defaults here: nothing local mounts them.
+(pkg/webhooks/jobset_webhook.go). Volumes get no defaults here: nothing in the local stack mounts them.
 """
 
 from collections.abc import Callable, Mapping
@@ -34,7 +34,7 @@ def fill(target: dict[str, Any], defaults: Mapping[str, Any]) -> None:
 
 
 def containers(spec: dict[str, Any]) -> list[dict[str, Any]]:
-    """All containers of a pod spec, init containers first."""
+    """Return all containers of a pod spec, init containers first."""
     return [*spec.get("initContainers", []), *spec.get("containers", [])]
 
 
@@ -66,7 +66,7 @@ def pod_spec(spec: dict[str, Any]) -> None:
 def _pod(pod: dict[str, Any]) -> None:
     spec = pod.setdefault("spec", {})
     pod_spec(spec)
-    # Of pods alone, not of templates: requests default to the limits (SetDefaults_Pod).
+    # Only in pods, not in templates: requests default to the limits (SetDefaults_Pod).
     for container in containers(spec):
         resources = container["resources"]
         if resources.get("limits"):
@@ -94,7 +94,7 @@ def _job(job: dict[str, Any]) -> None:
 
 
 def _jobset(jobset: dict[str, Any]) -> None:
-    """Fill in what the CRD's schema defaults, on every write."""
+    """Fill in the defaults of the CRD's schema, which apply on every write."""
     spec = jobset.setdefault("spec", {})
     for replicated in spec.get("replicatedJobs", []):
         fill(replicated, {"groupName": "default", "replicas": 1})
@@ -106,9 +106,9 @@ def _jobset(jobset: dict[str, Any]) -> None:
 
 
 def _new_jobset(jobset: dict[str, Any]) -> None:
-    """Fill in what JobSet's mutating webhook defaults, since 0.8.2 on creation alone.
+    """Fill in the defaults of JobSet's mutating webhook, which since 0.8.2 apply only on creation.
 
-    An update that leaves out what was defaulted in replicatedJobs is therefore refused as a change.
+    An update that leaves out a defaulted field of replicatedJobs is therefore refused as a change.
     """
     spec = jobset["spec"]
     fill(
@@ -176,4 +176,4 @@ DEFAULTS: Mapping[str, Callable[[dict[str, Any]], None]] = MappingProxyType(
 """By plural name of the resource."""
 
 CREATION_DEFAULTS: Mapping[str, Callable[[dict[str, Any]], None]] = MappingProxyType({"jobsets": _new_jobset})
-"""What is filled in on creation alone, after the defaults."""
+"""Defaults that apply only on creation, after DEFAULTS."""

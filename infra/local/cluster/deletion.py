@@ -16,7 +16,7 @@ _DEFAULT_GRACE_SECONDS = 30  # corev1.DefaultTerminationGracePeriodSeconds
 
 
 def check(resource: Resource, old: dict[str, Any], propagation: str) -> None:
-    """Refuse a deletion: ApiError 403 for permanent namespaces, 422 for an unknown propagation policy."""
+    """Raise ApiError if a deletion is refused: 403 for permanent namespaces, 422 for an unknown propagation policy."""
     name = old["metadata"]["name"]
     if resource.plural == "namespaces" and name in PERMANENT_NAMESPACES:
         raise errors.forbidden("namespaces", "", name, "this namespace may not be deleted")
@@ -31,7 +31,7 @@ def check(resource: Resource, old: dict[str, Any], propagation: str) -> None:
 
 
 def grace(plural: str, old: dict[str, Any], asked: int | None) -> int:
-    """Seconds an object may still live. Only pods that run on a node have any; a second request may shorten."""
+    """Return the grace period in seconds, 0 except for pods running on a node. A second request may only shorten it."""
     if plural != "pods":
         return 0
     spec = old.get("spec", {})
@@ -44,7 +44,7 @@ def grace(plural: str, old: dict[str, Any], asked: int | None) -> int:
 
 
 def marked(new: dict[str, Any], now: str, grace_seconds: int, *, foreground: bool) -> dict[str, Any]:
-    """Write the beginning of a deletion into `new`."""
+    """Mark `new` as being deleted and return it."""
     metadata = new["metadata"]
     metadata.setdefault("deletionTimestamp", now)
     metadata["deletionGracePeriodSeconds"] = grace_seconds
@@ -55,7 +55,7 @@ def marked(new: dict[str, Any], now: str, grace_seconds: int, *, foreground: boo
 
 
 def is_over(plural: str, obj: dict[str, Any]) -> bool:
-    """Whether an object that is being deleted has nothing left to wait for."""
+    """Return whether an object that is being deleted has nothing left to wait for."""
     metadata = obj["metadata"]
     if plural == "namespaces" or "deletionTimestamp" not in metadata:
         return False

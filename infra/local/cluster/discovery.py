@@ -1,4 +1,4 @@
-"""Discovery: what `kubectl api-resources` asks, and where the OpenAPI documents are (pure)."""
+"""Discovery: what `kubectl api-resources` requests, and the paths of the OpenAPI documents (pure)."""
 
 from typing import Any
 
@@ -18,11 +18,11 @@ VERSION = {
     "compiler": "",
     "platform": "linux/amd64",
 }
-"""A version that kubectl 1.32 to 1.34 accept without a warning about skew."""
+"""A version that kubectl 1.32 to 1.34 accept without a warning about version skew."""
 
 
 def answer(path: str) -> dict[str, Any] | None:
-    """Answer a discovery path; None when it is none of them."""
+    """Return the document at a discovery path, or None if it is not a discovery path."""
     match path.strip("/").split("/"):
         case ["version"]:
             return VERSION
@@ -86,7 +86,7 @@ def _row(resource: Resource, subresource: str) -> dict[str, Any]:
         "verbs": sorted(SERVED[resource.plural, subresource]),
     }
     if subresource == "eviction":
-        row |= {"group": "policy", "version": "v1"}  # by which kubectl drain knows that it may evict
+        row |= {"group": "policy", "version": "v1"}  # by which kubectl drain recognises that eviction is supported
     if not subresource:
         optional = {"shortNames": resource.short_names, "categories": resource.categories}
         row |= {key: list(value) for key, value in optional.items() if value}

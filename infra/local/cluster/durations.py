@@ -1,10 +1,10 @@
-"""Ages and durations as `kubectl get` shows them (pure)."""
+"""Ages and durations in the format of `kubectl get` (pure)."""
 
 from datetime import UTC, datetime
 
 
 def human_duration(seconds: float) -> str:
-    """Show a duration as `k8s.io/apimachinery/pkg/util/duration`.HumanDuration does: 59s, 3m4s, 2h, 5d3h, 2y."""
+    """Format a duration as `k8s.io/apimachinery/pkg/util/duration`.HumanDuration does: 59s, 3m4s, 2h, 5d3h, 2y."""
     total = int(seconds)
     if total < 0:
         return "<invalid>" if total < -1 else "0s"
@@ -34,5 +34,5 @@ def since(start: str | None, now: datetime, missing: str = "<unknown>") -> str:
 
 
 def moment(text: str) -> datetime:
-    """Read a metav1.Time or MicroTime."""
+    """Parse a metav1.Time or MicroTime."""
     return datetime.fromisoformat(text).astimezone(UTC)

@@ -1,4 +1,4 @@
-"""Errors of the Kubernetes API: what `k8s.io/apimachinery/pkg/api/errors` makes, as metav1.Status."""
+"""Errors of the Kubernetes API as metav1.Status, as `k8s.io/apimachinery/pkg/api/errors` constructs them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ class FieldError:
 
 
 class ApiError(Exception):
-    """An answer other than success. `details` is metav1.StatusDetails."""
+    """An error response. `details` is metav1.StatusDetails."""
 
     def __init__(self, code: int, reason: str, message: str, details: dict[str, Any] | None = None) -> None:
         super().__init__(message)
@@ -28,7 +28,7 @@ class ApiError(Exception):
         self.details = details or {}
 
     def status(self) -> dict[str, Any]:
-        """Render metav1.Status."""
+        """Return the error as metav1.Status."""
         status = {
             "kind": "Status",
             "apiVersion": "v1",
@@ -66,7 +66,7 @@ def forbidden(plural: str, group: str, name: str, why: str) -> ApiError:
 
 
 def invalid(kind: str, group: str, name: str, causes: Sequence[FieldError]) -> ApiError:
-    """Say what is wrong in the words of `errors.NewInvalid`: a list in brackets when there are several."""
+    """Return the error of `errors.NewInvalid`; several causes are listed in brackets."""
     texts = [str(cause) for cause in causes]
     listed = texts[0] if len(texts) == 1 else "[" + ", ".join(texts) + "]"
     details = {
@@ -87,7 +87,7 @@ def expired(message: str) -> ApiError:
 
 
 def not_implemented(what: str) -> ApiError:
-    """Refuse what a real API server would do and this one does not."""
+    """Return the error for something that a real API server supports and this one does not."""
     return ApiError(501, "NotImplemented", f"the local API server does not implement {what}")
 
 

@@ -1,4 +1,4 @@
-"""Answers that are not the API server's own: those of one that is overloaded, upgraded or cut off. For tests.
+"""Injected faults: responses of an API server that is overloaded, being upgraded or unreachable. For tests.
 
 `POST /local/faults {"fault": "answer", "resource": "pods", "verb": "list", "code": 429, "retry_after": 2, "times": 3}`
 """
@@ -26,31 +26,31 @@ _REASONS: Mapping[int, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """Which requests meet it, how often, and with what. Empty fields of the first four meet all."""
+    """The requests that a fault affects, how often, and the response. The first four fields match all if empty."""
 
     resource: str = ""
-    """As the path names it: a plural."""
+    """The plural name in the path."""
     verb: str = ""
     """`list`, `watch`, or the HTTP method."""
     continued: bool = False
-    """Only pages of a list after the first."""
+    """Affects only pages of a list after the first."""
     unless: str = ""
-    """Spares what bears this Authorization header."""
+    """Spares requests with this Authorization header."""
     times: int | None = None
-    """None: until it is healed, or `until`."""
+    """None: until it is healed, or until `until`."""
     until: float | None = None
-    """By the event loop's clock; wished as `for`, in seconds."""
+    """By the event loop's clock; requested as `for`, in seconds."""
     share: float = 1.0
-    """Of how many of the requests that meet it, evenly."""
+    """The fraction of the matching requests that is affected, evenly distributed."""
     met: int = 0
-    """How many did."""
+    """How many requests have matched."""
     seconds: float = 0.0
-    """Waited for before the answer."""
+    """Delay before the response."""
     code: int = 0
-    """0: the server answers itself, after the wait."""
+    """HTTP status; 0: the server itself responds, after the delay."""
     message: str = ""
     text: str | None = None
-    """The body; None: a metav1.Status of the message."""
+    """The body; None: a metav1.Status with the message."""
     retry_after: int = 0
 
     def meets(self, request: Request) -> bool:
@@ -73,13 +73,13 @@ class Fault:
 
 
 class Faults:
-    """Those in force. The first that meets a request counts."""
+    """The active faults. The first one that matches a request takes effect."""
 
     def __init__(self) -> None:
         self._faults: list[Fault] = []
 
     def add(self, wish: Mapping[str, Any]) -> int:
-        """Put one in force. ApiError 422 for a field that does not exist."""
+        """Add a fault. Raise ApiError 422 for a field that does not exist."""
         known = {field.name for field in fields(Fault)} - {"until", "met"} | {"for"}
         if unknown := sorted(set(wish) - known):
             cause = FieldError(unknown[0], "FieldValueForbidden", "no such field of a fault")
@@ -94,7 +94,7 @@ class Faults:
         return 0
 
     async def answer(self, request: Request) -> Response | None:
-        """Wait and answer as a fault says; None: there is none, or it leaves the answer to the server."""
+        """Wait and respond as a fault requires; return None if there is none, or if the server itself is to respond."""
         now = asyncio.get_running_loop().time()
         self._faults = [fault for fault in self._faults if fault.until is None or now < fault.until]
         fault = next((fault for fault in self._faults if fault.meets(request) and self._strikes(fault)), None)
@@ -104,7 +104,7 @@ class Faults:
         return fault.answer() if fault.code else None
 
     def _strikes(self, fault: Fault) -> bool:
-        """Count a request that meets a fault; say whether it is one of the share, and wear the fault out by it."""
+        """Count a request that matches a fault, and its uses; return whether this request is affected."""
         at = self._faults.index(fault)
         met = replace(fault, met=fault.met + 1)
         strikes = int(met.met * met.share) > int(fault.met * fault.share)

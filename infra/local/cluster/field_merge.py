@@ -1,4 +1,4 @@
-"""Objects put together and taken apart by fields (pure).
+"""Merges objects, and removes parts of them, by field paths (pure).
 
 Facts: structured-merge-diff's typed.Merge and RemoveItems.
 """
@@ -12,7 +12,7 @@ from infra.local.cluster.field_sets import Path
 
 
 def merged(owner: Rule, live: Any, applied: Any) -> Any:
-    """Write the applied fields into the live value; neither is changed."""
+    """Return the live value with the applied fields merged into it; neither argument is changed."""
     if owner.form in ("struct", "map") and isinstance(live, dict) and isinstance(applied, dict):
         return live | {
             key: merged(field_rules.field(owner, key) or LEAF, live.get(key), item) for key, item in applied.items()
@@ -23,7 +23,7 @@ def merged(owner: Rule, live: Any, applied: Any) -> Any:
 
 
 def _merged_list(owner: Rule, live: list[Any], applied: list[Any]) -> list[Any]:
-    """Merge items by identity: in the applied order, with the others where they stood."""
+    """Merge items by identity: in the applied order, with the other items in their places."""
     here = {identity(owner, item): item for item in live}
     waiting = {identity(owner, item): item for item in applied}
     ours = frozenset(waiting)
@@ -40,7 +40,7 @@ def _merged_list(owner: Rule, live: list[Any], applied: list[Any]) -> list[Any]:
 
 
 def without(owner: Rule, value: Any, paths: Iterable[Path]) -> Any:
-    """Take fields away, each with all below it; what is left empty goes too. None when nothing is left."""
+    """Return the value without these fields and all below them, nor what this leaves empty; None if nothing is left."""
     below: dict[str, set[Path]] = {}
     for path in paths:
         below.setdefault(path[0], set()).add(path[1:])

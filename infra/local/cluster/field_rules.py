@@ -1,4 +1,4 @@
-"""How values of a type fall apart into fields with owners of their own (pure).
+"""How values of a type are divided into fields that are owned separately (pure).
 
 The part of structured-merge-diff's schema (sigs.k8s.io/structured-merge-diff) that the served kinds use.
 """
@@ -19,10 +19,10 @@ Element = str
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """How a value is owned.
+    """The ownership rule of a value.
 
-    `leaf`: as one. `struct`: by the fields of shape `name`. `map`: by key. `keyed`: by item, which `keys`
-    identify. `set`: by item, which is its own identity. `element`: the rule of a map's or list's values.
+    `leaf`: owned as a whole. `struct`: by the fields of shape `name`. `map`: by key. `keyed`: by item, identified by
+    `keys`. `set`: by item, identified by itself. `element`: the rule of a map's or list's values.
     """
 
     form: Literal["leaf", "struct", "map", "keyed", "set"]
@@ -44,7 +44,7 @@ def struct(name: str) -> Rule:
 
 @cache
 def rule(kind: Type, where: str = "") -> Rule:
-    """Find the rule of a type; `where` is the field that has it, as `Shape.field`."""
+    """Return the rule of a type; `where` is the field of this type, as `Shape.field`."""
     if where in topology.ATOMIC:
         return LEAF
     match kind.form:
@@ -61,7 +61,7 @@ def rule(kind: Type, where: str = "") -> Rule:
 
 
 def field(owner: Rule, key: str) -> Rule | None:
-    """Find the rule of a field of a struct or map; None when a struct has no such field."""
+    """Return the rule of a field of a struct or map; None if a struct has no such field."""
     if owner.form == "map":
         return owner.element
     known = shape(owner.name).get(key)
@@ -69,7 +69,7 @@ def field(owner: Rule, key: str) -> Rule | None:
 
 
 def children(owner: Rule, value: Any) -> Iterator[tuple[Element, Rule, Any]]:
-    """List the parts of a value, each with its step and rule; none of a leaf or of what has another type."""
+    """Yield the parts of a value, each with its step and rule; nothing for a leaf or a value of another type."""
     if owner.form in ("struct", "map") and isinstance(value, dict):
         yield from ((f"f:{key}", field(owner, key) or LEAF, item) for key, item in value.items())
     elif owner.is_list and isinstance(value, list):
@@ -77,7 +77,7 @@ def children(owner: Rule, value: Any) -> Iterator[tuple[Element, Rule, Any]]:
 
 
 def identity(owner: Rule, item: Any) -> Element:
-    """Name an item of a list by its keys, or by itself."""
+    """Return the path element of a list item: its keys, or its value."""
     if owner.form == "set" or not isinstance(item, dict):
         return "v:" + orjson.dumps(item).decode()
     keys = {key: item.get(key, topology.KEY_DEFAULTS.get(key)) for key in owner.keys}

@@ -1,4 +1,4 @@
-"""Sets of fields: what an object has, what a change touched, and how managedFields write them down (pure).
+"""Sets of fields: those of an object, those that a change touched, and their encoding in managedFields (pure).
 
 Facts: structured-merge-diff's typed.ToFieldSet and Compare; fieldsV1 of meta/v1.
 """
@@ -16,7 +16,7 @@ Path = tuple[Element, ...]
 FieldSet = frozenset[Path]
 
 _ABSENT: Any = object()
-_DEEPEST = 64  # no kind's fields are half as deep
+_DEEPEST = 64  # no kind has fields half as deep
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +29,12 @@ class Comparison:
 
     @property
     def taken(self) -> FieldSet:
-        """What whoever made the change now owns."""
+        """Return the fields that the author of the change now owns."""
         return frozenset(self.added | self.modified)
 
 
 def fields(owner: Rule, value: Any, path: Path = ()) -> FieldSet:
-    """List the fields of a value: its leaves, the items of its lists, the entries of its maps."""
+    """Return the fields of a value: its leaves, the items of its lists, the entries of its maps."""
     if owner.form == "leaf":
         return frozenset([path])
     found: set[Path] = set()
@@ -46,7 +46,7 @@ def fields(owner: Rule, value: Any, path: Path = ()) -> FieldSet:
 
 
 def compare(owner: Rule, old: Any, new: Any) -> Comparison:
-    """Say which fields differ."""
+    """Return the fields that differ."""
     found = Comparison()
     _compare(owner, (old, new), (), found)
     return found
@@ -74,7 +74,7 @@ def _is_empty(value: Any) -> bool:
 
 
 def undeclared(owner: Rule, value: Any, path: Path = ()) -> Iterator[Path]:
-    """List the fields that a struct does not have."""
+    """Yield the fields of the value that its struct does not declare."""
     for step, rule, part in children(owner, value):
         if owner.form == "struct" and field_rules.field(owner, step[2:]) is None:
             yield (*path, step)
@@ -82,7 +82,7 @@ def undeclared(owner: Rule, value: Any, path: Path = ()) -> Iterator[Path]:
 
 
 def with_parents(paths: Iterable[Path]) -> FieldSet:
-    """Add the named fields on the way to each path (Set.EnsureNamedFieldsAreMembers)."""
+    """Return the paths and the named fields above each of them (Set.EnsureNamedFieldsAreMembers)."""
     found = set(paths)
     for path in tuple(found):
         found |= {path[:end] for end in range(1, len(path)) if path[end - 1].startswith("f:")}
@@ -90,7 +90,7 @@ def with_parents(paths: Iterable[Path]) -> FieldSet:
 
 
 def to_fields_v1(paths: Iterable[Path]) -> dict[str, Any]:
-    """Write a set as fieldsV1: nested steps, with `.` for a field that is a member beside its parts."""
+    """Encode a set as fieldsV1: nested steps, with `.` for a field that is a member in addition to its parts."""
     members = sorted(paths)
     written: dict[str, Any] = {}
     for path in members:
@@ -112,7 +112,7 @@ def _at(written: dict[str, Any], path: Path) -> dict[str, Any]:
 
 
 def from_fields_v1(written: dict[str, Any], path: Path = ()) -> FieldSet:
-    """Read fieldsV1. ValueError when it is something else."""
+    """Decode fieldsV1. Raise ValueError if it is malformed."""
     found: set[Path] = set()
     for step, below in written.items():
         if not isinstance(below, dict) or len(path) > _DEEPEST or not _is_element(step):
@@ -135,7 +135,7 @@ def _is_element(step: str) -> bool:
 
 
 def shown(path: Path) -> str:
-    """Show a path as people read it: `.spec.containers[name="main"].image`."""
+    """Format a path for people: `.spec.containers[name="main"].image`."""
     return "".join(_step_shown(step) for step in path)
 
 

@@ -1,4 +1,4 @@
-"""What a request passes before its verb: who sends it, as whom, and whether that one may.
+"""The filters before a request's verb: authentication, impersonation, authorization.
 
 The order is that of k8s.io/apiserver (pkg/server/config.go, DefaultBuildHandlerChain).
 """
@@ -19,7 +19,7 @@ from infra.local.cluster.virtual_resources import VIRTUAL
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """What a request says of its sender: its headers, and whether it came over TLS."""
+    """The caller's side of a request: its headers, and whether it came over TLS."""
 
     headers: Headers
     secure: bool
@@ -32,7 +32,7 @@ class Filters:
         self._reviews = Reviews(policies, authenticator, clock)
 
     def admit(self, caller: Caller, call: Call) -> User:
-        """Tell who acts, where that one may. ApiError 401 or 403."""
+        """Return the acting user. Raise ApiError 401 if the caller is unknown, 403 if the request is not allowed."""
         authorization = next(iter(caller.headers.getlist("authorization")), "")
         sender = self._authenticator.user(authorization, secure=caller.secure)
         user = impersonation.assumed(self._policies, sender, caller.headers)
@@ -40,7 +40,7 @@ class Filters:
         return user
 
     def answered(self, user: User, call: Call) -> Answer | None:
-        """Answer a review or a request for a token; None: the request is for what is stored."""
+        """Return the response to a review or token request; None: the request is for stored objects."""
         about = attributes.read(call.method, call.path, call.params)
         api_version = f"{about.group}/{about.version}" if about.group else about.version
         virtual = VIRTUAL.get((api_version, about.combined))

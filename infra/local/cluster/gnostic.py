@@ -1,7 +1,7 @@
-"""An OpenAPI v2 document in protobuf, which is all that kubectl reads at /openapi/v2 (pure).
+"""An OpenAPI v2 document in protobuf, the only format that kubectl accepts at /openapi/v2 (pure).
 
-Facts: the message `openapi.v2.Document` of gnostic (openapiv2/OpenAPIv2.proto); as many of its fields as
-`openapi` writes.
+Facts: the message `openapi.v2.Document` of gnostic (openapiv2/OpenAPIv2.proto); only the fields that `openapi`
+produces are covered.
 """
 
 from collections.abc import Iterable, Mapping
@@ -70,12 +70,12 @@ def _extensions(number: int, described: Mapping[str, Any]) -> bytes:
 
 
 def _any(value: Any) -> bytes:
-    """Encode openapi.v2.Any, which holds YAML."""
+    """Encode openapi.v2.Any, which contains YAML."""
     return _text(2, yaml.safe_dump(value, default_flow_style=True).removesuffix("...\n"))
 
 
 def _named(number: int, values: Iterable[tuple[str, bytes]]) -> bytes:
-    """Encode a map as pairs of name and value."""
+    """Encode a map as name-value pairs."""
     return b"".join(_message(number, _text(1, name) + _message(2, value)) for name, value in values)
 
 

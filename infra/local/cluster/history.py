@@ -1,4 +1,4 @@
-"""The store's memory of what changed: the source of every resourceVersion and of every watch."""
+"""The store's log of changes: the source of every resourceVersion and of every watch."""
 
 import asyncio
 from collections import deque
@@ -16,10 +16,10 @@ ChangeType = Literal["ADDED", "MODIFIED", "DELETED"]
 
 @dataclass(frozen=True, kw_only=True)
 class Change:
-    """One change of one object. Neither dict is ever written to again.
+    """One change of one object. Neither dict is ever modified again.
 
-    `object`: as it is now; for DELETED as it last was, with the deletion's resourceVersion.
-    `previous`: as it was before, None for ADDED.
+    `object`: the new state; for DELETED the last state, with the deletion's resourceVersion.
+    `previous`: the state before; None for ADDED.
     """
 
     version: int
@@ -29,12 +29,12 @@ class Change:
 
     @cached_property
     def encoded(self) -> bytes:
-        """The object as JSON, encoded once for all watchers."""
+        """Return the object as JSON, encoded once for all watchers."""
         return orjson.dumps(self.object)
 
 
 class History:
-    """Changes by resource, at most `window` of each; older ones are compacted away, as in etcd."""
+    """Changes by resource, at most `window` per resource; older ones are compacted, as in etcd."""
 
     def __init__(self, plurals: Iterable[str], window: int) -> None:
         self._window = window
@@ -44,7 +44,7 @@ class History:
         self.version = 0
 
     def record(self, plural: str, kind: ChangeType, obj: dict[str, Any], previous: dict[str, Any] | None) -> None:
-        """Give `obj` the next resourceVersion, remember the change and wake whoever waits."""
+        """Set the next resourceVersion on `obj`, record the change and wake all waiters."""
         self.version += 1
         obj["metadata"]["resourceVersion"] = str(self.version)
         changes = self._changes[plural]
@@ -55,7 +55,7 @@ class History:
         bell.set()
 
     def since(self, plural: str, version: int) -> list[Change]:
-        """List changes after `version`, oldest first. ApiError 410 when some of them were compacted."""
+        """Return the changes after `version`, oldest first. Raise ApiError 410 if some of them were compacted."""
         compacted = self._compacted[plural]
         if version < compacted:
             raise errors.expired(f"too old resource version: {version} ({compacted})")
@@ -67,13 +67,13 @@ class History:
         return found[::-1]
 
     def compact(self) -> None:
-        """Forget every change so far: watches from before now answer 410."""
+        """Discard all changes so far: watches from an earlier version get 410."""
         for plural, changes in self._changes.items():
             changes.clear()
             self._compacted[plural] = self.version
 
     async def changed(self, since: int) -> int:
-        """Wait until something changed after `since`; the version it has now."""
+        """Wait until something has changed after `since`; return the current version."""
         while self.version <= since:
             await self._bell.wait()
         return self.version

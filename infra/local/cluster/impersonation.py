@@ -1,4 +1,4 @@
-"""Acting as another: what `kubectl --as` sends, for those who may.
+"""Impersonation: the headers that `kubectl --as` sends, for users who may.
 
 Facts: k8s.io/apiserver/pkg/endpoints/filters/impersonation.go.
 """
@@ -27,7 +27,7 @@ _EXTRA = "impersonate-extra-"
 
 
 class Headers(Protocol):
-    """Of a request, by names in lower case."""
+    """The headers of a request, by lower-case name."""
 
     def __iter__(self) -> Iterator[str]: ...
 
@@ -35,7 +35,7 @@ class Headers(Protocol):
 
 
 def assumed(policies: Policies, user: User, headers: Headers) -> User:
-    """Tell as whom a user acts: as himself without such headers. ApiError 403 without the verb `impersonate`."""
+    """Return the user that a user acts as, by default himself. Raise ApiError 403 without the verb `impersonate`."""
     named = sorted({key for key in headers if key.startswith("impersonate-")})
     if not named:
         return user
@@ -54,7 +54,7 @@ def assumed(policies: Policies, user: User, headers: Headers) -> User:
 
 
 def _asked(wanted: User) -> Iterator[Attributes]:
-    """List what must be allowed, each for itself."""
+    """Yield the requests of which each must be allowed."""
     if account := account_of(wanted.name):
         yield Attributes(verb="impersonate", resource="serviceaccounts", namespace=account[0], name=account[1])
     else:
@@ -70,7 +70,7 @@ def _asked(wanted: User) -> Iterator[Attributes]:
 
 
 def _with_own(wanted: User) -> tuple[str, ...]:
-    """Add the groups that every such user has."""
+    """Return the user's groups with those that every such user has."""
     groups = wanted.groups
     if not groups and (account := account_of(wanted.name)):
         groups = account_groups(account[0])

@@ -1,14 +1,14 @@
-"""What the CRD of jobset.x-k8s.io/v1alpha2 says of fields beyond the models of `kubeflow_trainer_api`.
+"""Rules of the CRD of jobset.x-k8s.io/v1alpha2 that are not in the models of `kubeflow_trainer_api`.
 
-Source: config/components/crd/bases of JobSet, and what its mutating webhook fills in before the schema is
-checked. Fields are named by the type that has them.
+Source: config/components/crd/bases of JobSet, and the fields that its mutating webhook fills in before the schema is
+checked. Fields are keyed by the type that has them.
 """
 
 from collections.abc import Mapping
 from types import MappingProxyType
 
 DEFAULTED = frozenset({"FailurePolicyRule.name"})
-"""Required by the schema, and never missing: the webhook defaults them first."""
+"""Required by the schema but never missing, because the webhook defaults them first."""
 
 ENUMS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -54,4 +54,4 @@ SCHEMA_DEFAULTS: Mapping[str, object] = MappingProxyType(
         "VolumeRetentionPolicy.whenDeleted": "Delete",
     }
 )
-"""What the API server fills in and `kubectl explain` shows; `defaults` does the former."""
+"""Defaults that the API server fills in (see `defaults`) and `kubectl explain` shows."""

@@ -1,6 +1,6 @@
-"""What JobSet's validating webhook and its CRD's rules refuse (pure).
+"""Validation by JobSet's webhook and by its CRD's rules (pure).
 
-Facts and error texts: pkg/webhooks/jobset_webhook.go, pkg/util/placement, the CRD's x-kubernetes-validations.
+Facts and error messages: pkg/webhooks/jobset_webhook.go, pkg/util/placement, the CRD's x-kubernetes-validations.
 Feature gates are at their defaults: ElasticJobSet, InPlaceRestart and RestartJob are off.
 """
 
@@ -33,12 +33,12 @@ _MUTABLE_POD_SPEC = ("nodeSelector", "tolerations", "schedulingGates")
 
 
 def _internal(message: str) -> FieldError:
-    """Make what the webhook makes of an error that names no field: `field.InternalError(nil, err)`."""
+    """Return the webhook's error without a field: `field.InternalError(nil, err)`."""
     return FieldError("<nil>", "InternalError", f"Internal error: {message}")
 
 
 def create_errors(jobset: dict[str, Any]) -> list[FieldError]:
-    """Say what is wrong with a new JobSet, its defaults filled in. ApiError 501 for volumeClaimPolicies."""
+    """Return the errors of a new JobSet whose defaults are filled in. Raise ApiError 501 for volumeClaimPolicies."""
     spec = jobset["spec"]
     if spec.get("volumeClaimPolicies"):
         raise errors.not_implemented("volumeClaimPolicies of JobSets (there are no PersistentVolumeClaims)")
@@ -196,9 +196,9 @@ def _coordinator_errors(jobset: dict[str, Any]) -> Iterator[FieldError]:
 
 
 def update_errors(old: dict[str, Any], new: dict[str, Any]) -> list[FieldError]:
-    """Say what a change of a JobSet's spec must not touch and does."""
+    """Return the errors of an update of a JobSet's spec: changes of immutable fields."""
     before, after = old["spec"], new["spec"]
-    # The CRD's transition rules see a field only while it is in both.
+    # The CRD's transition rules apply only to fields that both versions have.
     found = [
         invalid_value(f"spec.{policy}", "object", "Value is immutable")
         for policy in _IMMUTABLE_POLICIES
@@ -218,7 +218,7 @@ def update_errors(old: dict[str, Any], new: dict[str, Any]) -> list[FieldError]:
 
 
 def _without_mutable(replicated: dict[str, Any]) -> dict[str, Any]:
-    """Copy a replicatedJob without what Kueue may change while the JobSet is suspended."""
+    """Return a copy of a replicatedJob without the fields that Kueue may change while the JobSet is suspended."""
     job = replicated["template"].get("spec", {})
     template = job.get("template", {})
     metadata = {k: v for k, v in template.get("metadata", {}).items() if k not in _MUTABLE_POD_METADATA}

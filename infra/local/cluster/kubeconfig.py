@@ -1,4 +1,4 @@
-"""A kubeconfig that leads `kubectl` and the official clients to the local API server."""
+"""Kubeconfigs with which `kubectl` and the official clients reach the local API server."""
 
 import base64
 from collections.abc import Mapping
@@ -10,14 +10,14 @@ import yaml
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """Where the API server is, `https://HOST:PORT`, and the PEM of the authority that vouches for it."""
+    """The API server's address, `https://HOST:PORT`, and its CA certificate in PEM."""
 
     address: str
     authority: bytes
 
 
 def kubeconfig(endpoint: Endpoint, credentials: Mapping[str, str], cluster: str = "demo") -> str:
-    """Render a kubeconfig. `credentials` are a user's: `token`, or `tokenFile` with an absolute path.
+    """Return a kubeconfig. `credentials` are the user's: `token`, or `tokenFile` with an absolute path.
 
     kubectl sends no token over plain HTTP (client-go's clientcmd: only `IsConfigTransportTLS`).
     """
@@ -37,14 +37,14 @@ def kubeconfig(endpoint: Endpoint, credentials: Mapping[str, str], cluster: str 
 
 
 def for_token_file(administrators: str, token_file: Path) -> str:
-    """Render the administrator's kubeconfig for whoever's token is in a file."""
+    """Return the administrator's kubeconfig, but with the token in a file as its credentials."""
     document = yaml.safe_load(administrators)
     document["users"][0]["user"] = {"tokenFile": str(token_file.resolve())}
     return yaml.safe_dump(document, sort_keys=False)
 
 
 def write_private(path: Path, text: str) -> None:
-    """Write a file whole or not at all, readable by its owner alone, as kubectl wants it."""
+    """Write a file atomically, readable only by its owner, as kubectl expects."""
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f"{path.name}.unfinished")
     unfinished.touch(mode=0o600)

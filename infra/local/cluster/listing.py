@@ -19,14 +19,14 @@ _TABLE = ("as=Table", "v=v1", "g=meta.k8s.io")
 
 @dataclass(frozen=True, slots=True)
 class _Rest:
-    """What a page left over, and the version all pages are of."""
+    """The items after a page, and the resourceVersion that all pages share."""
 
     items: Sequence[dict[str, Any]]
     version: int
 
 
 class Lists:
-    """Answers lists. The remainders of the last pages are kept, so that the pages of one list agree."""
+    """Serves lists. It keeps the remainders of recent pages, so that all pages of a list are consistent."""
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
@@ -34,7 +34,7 @@ class Lists:
         self._count = 0
 
     def page(self, target: Target, matches: Predicate, params: Mapping[str, str]) -> dict[str, Any]:
-        """Make a List of the items. ApiError 410 for a continue token that is forgotten."""
+        """Return a List of the items. Raise ApiError 410 for a continue token that is no longer known."""
         _check_match(params)
         rest = self._resume(params["continue"]) if params.get("continue") else self._start(target, params)
         limit = whole_number(params, "limit")
@@ -56,13 +56,13 @@ class Lists:
         wanted = whole_number(params, "resourceVersion")
         match = params.get("resourceVersionMatch", "")
         require_known(self._objects, wanted)
-        # A limit without a match means exactly that version, for compatibility.
+        # A limit without a resourceVersionMatch means Exact, for compatibility.
         if match == "Exact" or (not match and wanted and whole_number(params, "limit")):
             return _Rest(self._past(target, wanted), wanted)
         return _Rest(self._objects.stored(target.resource.plural, target.namespace), self._objects.version)
 
     def _past(self, target: Target, version: int) -> list[dict[str, Any]]:
-        """Take back what happened after `version`. ApiError 410 when that is forgotten."""
+        """Return the objects at `version`, by undoing later changes. Raise ApiError 410 if those were compacted."""
         plural = target.resource.plural
         items = {_place(obj): obj for obj in self._objects.stored(plural)}
         for change in reversed(self._objects.changes(plural, version)):
@@ -94,7 +94,7 @@ def _place(obj: dict[str, Any]) -> tuple[str, str]:
 
 
 def _check_match(params: Mapping[str, str]) -> None:
-    """Refuse a resourceVersionMatch that goes with nothing else (metainternalversion/validation)."""
+    """Refuse a resourceVersionMatch that conflicts with other parameters (metainternalversion/validation)."""
     match, version = params.get("resourceVersionMatch", ""), params.get("resourceVersion", "")
     if not match:
         return
@@ -114,7 +114,7 @@ def _check_match(params: Mapping[str, str]) -> None:
 
 
 def require_known(objects: Objects, version: int) -> None:
-    """Refuse a resourceVersion of the future: ApiError 504, as the watch cache does."""
+    """Raise ApiError 504 for a resourceVersion in the future, as the watch cache does."""
     if version > objects.version:
         message = f"Too large resource version: {version}, current: {objects.version}"
         details = {"causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]}
@@ -122,7 +122,7 @@ def require_known(objects: Objects, version: int) -> None:
 
 
 def whole_number(params: Mapping[str, str], name: str) -> int:
-    """Read a parameter that counts, 0 when it is absent. ApiError 400 when it is no number."""
+    """Return a numeric parameter, 0 if it is absent. Raise ApiError 400 if it is not a number."""
     text = params.get(name, "") or "0"
     if not text.isdigit():
         raise errors.bad_request(f'strconv.ParseUint: parsing "{text}": invalid syntax ({name})')
@@ -130,7 +130,7 @@ def whole_number(params: Mapping[str, str], name: str) -> int:
 
 
 def wants_table(accept: str) -> bool:
-    """Whether the client would rather have a Table. ApiError 406 when it reads nothing we can write."""
+    """Return whether the client prefers a Table. Raise ApiError 406 if it accepts none of the supported media types."""
     for option in accept.split(","):
         kind, *parameters = (part.strip() for part in option.split(";"))
         if kind not in ("application/json", "application/*", "*/*"):
@@ -148,7 +148,7 @@ def wants_table(accept: str) -> bool:
 
 
 def as_table(target: Target, listed: dict[str, Any], now: datetime, params: Mapping[str, str]) -> dict[str, Any]:
-    """Turn a List, or a single object, into a Table."""
+    """Convert a List, or a single object, to a Table."""
     items = listed.get("items", [listed])
     shown = table(target.resource, items, now, params.get("includeObject", "Metadata"))
     kept = ("resourceVersion", "continue", "remainingItemCount")

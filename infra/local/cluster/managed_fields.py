@@ -1,4 +1,4 @@
-"""Who owns which field of an object: metadata.managedFields, after a write and after a server-side apply (pure).
+"""Field ownership: metadata.managedFields after an update and after a server-side apply (pure).
 
 Facts: k8s.io/apimachinery/pkg/util/managedfields and structured-merge-diff's merge.Updater.
 """
@@ -59,7 +59,7 @@ _NOBODYS = frozenset(
 
 
 class Manager(NamedTuple):
-    """Who writes, and how: `operation` is Apply or Update."""
+    """A field manager; `operation` is Apply or Update."""
 
     operation: str
     name: str
@@ -69,7 +69,7 @@ class Manager(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Owned:
-    """What a manager owns, and since when (metav1.Time)."""
+    """The fields that a manager owns, and since when (metav1.Time)."""
 
     fields: FieldSet
     time: str
@@ -78,12 +78,12 @@ class Owned:
 Managed = Mapping[Manager, Owned]
 
 Owners = Callable[[Object, Object], list[Object]]
-"""What metadata.managedFields are after a change, from the object before and after it."""
+"""Returns metadata.managedFields after a change, from the object before and after it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Write:
-    """A write: of which kind of object, by whom, when. `status`: whether the object has the status apart."""
+    """A write: the object's rule, the manager, the time. `status`: whether the kind has a status subresource."""
 
     rule: Rule
     manager: Manager
@@ -96,7 +96,7 @@ class Write:
 
 
 def read(entries: Any) -> Managed | None:
-    """Read metadata.managedFields; None when it is empty or cannot be read."""
+    """Parse metadata.managedFields; return None if it is empty or cannot be parsed."""
     try:
         found = {
             Manager(
@@ -110,12 +110,12 @@ def read(entries: Any) -> Managed | None:
 
 
 def decode(said: Any, live: Any) -> Managed:
-    """Take what a request says of managedFields if it can be read, else what they were; `[{}]` resets them."""
+    """Return the request's managedFields if they can be parsed, else the live ones; `[{}]` resets them."""
     return {} if said == [{}] else read(said) or read(live) or {}
 
 
 def written(managed: Managed) -> list[dict[str, Any]]:
-    """Write metadata.managedFields: those who apply first, then by time."""
+    """Return metadata.managedFields: managers that apply come first, then in order of time."""
     order = sorted(managed.items(), key=lambda each: (each[0].operation, each[1].time, each[0][1:]))
     return [_entry(manager, owned) for manager, owned in order]
 
@@ -133,11 +133,11 @@ def _entry(manager: Manager, owned: Owned) -> dict[str, Any]:
 
 
 def bookkeeping(write: Write, said: Any = None) -> Owners:
-    """Make the owners that an update leaves; `said` is what the request has as managedFields."""
+    """Return the function that computes managedFields after an update; `said` are the managedFields in the request."""
 
     def owners(old: Object, new: Object) -> list[Object]:
         managed = decode(said, old["metadata"].get("managedFields"))
-        # What was made without a name to it stays so, until somebody applies (skipnonapplied.go).
+        # An object that was created without managedFields gets none until the first apply (skipnonapplied.go).
         if not managed and "uid" in old["metadata"]:
             return []
         return written(updated(managed, old, new, write))
@@ -146,7 +146,7 @@ def bookkeeping(write: Write, said: Any = None) -> Owners:
 
 
 def updated(managed: Managed, old: Object, new: Object, write: Write) -> Managed:
-    """Give a writer the fields that it changed; nobody owns what it removed."""
+    """Return the owners after an update: the writer owns the fields that it changed, nobody those it removed."""
     change = compare(write.rule, old, new)
     left = _taken_away(managed, change.taken | change.removed)
     taken = frozenset(path for path in change.taken - _NOBODYS if _is_written(path, write))
@@ -162,13 +162,13 @@ def _taken_away(managed: Managed, lost: FieldSet | set[Path]) -> dict[Manager, O
 
 
 def _is_written(path: Path, write: Write) -> bool:
-    """Whether the endpoint writes the field (the strategies' GetResetFields)."""
+    """Return whether the endpoint writes the field (the strategies' GetResetFields)."""
     of_status = path[0] == "f:status"
     return of_status if write.manager.subresource == "status" else not (of_status and write.status)
 
 
 def _capped(managed: Managed) -> Managed:
-    """Keep the ten latest who update; the others become one (capmanagers.go)."""
+    """Keep at most ten updating managers, by merging the oldest into one (capmanagers.go)."""
     updaters = sorted((m for m in managed if m.operation == "Update"), key=lambda m: (managed[m].time, m))
     old = updaters[: max(0, len(updaters) - _MOST_UPDATERS)]
     if not old:
@@ -181,10 +181,10 @@ def _capped(managed: Managed) -> Managed:
 
 
 def applied(live: Object, config: Object, write: Write, *, force: bool) -> tuple[Object, Managed]:
-    """Apply a configuration: the object it makes of the live one, and who owns it then.
+    """Apply a configuration to the live object; return the new object and its owners.
 
-    ApiError 409 when others own fields with other values, unless forced. What this manager applied before and
-    does not any more is removed if nobody else owns it.
+    Raise ApiError 409 if other managers own fields with other values, unless forced. Fields that this manager
+    applied before but no longer applies are removed if nobody else owns them.
     """
     managed = read(live["metadata"].get("managedFields")) or {}
     bare = {**live, "metadata": {k: v for k, v in live["metadata"].items() if k != "managedFields"}}
@@ -209,7 +209,7 @@ def applied(live: Object, config: Object, write: Write, *, force: bool) -> tuple
 
 
 def _settable(config: Object, write: Write) -> Object:
-    """Take from a configuration what the endpoint does not write."""
+    """Return the configuration without the fields that the endpoint does not write."""
     if write.manager.subresource == "status":
         metadata = {key: config["metadata"][key] for key in ("name", "namespace") if key in config["metadata"]}
         return {key: value for key, value in config.items() if key != "spec"} | {"metadata": metadata}
@@ -217,7 +217,7 @@ def _settable(config: Object, write: Write) -> Object:
 
 
 def _pruned(rule: Rule, new: Object, claims: Managed, before: FieldSet) -> Object:
-    """Remove what was applied before and nobody owns any more (merge.Updater: prune)."""
+    """Remove fields that were applied before and that nobody owns any more (merge.Updater: prune)."""
     if not before:
         return new
     ensured = with_parents(before)
@@ -230,7 +230,7 @@ def _pruned(rule: Rule, new: Object, claims: Managed, before: FieldSet) -> Objec
 
 
 def _serious(conflicts: Mapping[Manager, FieldSet], live: Object, write: Write) -> list[tuple[Manager, Path]]:
-    """List the conflicts, for kubectl without fields that its client-side apply wrote (lastappliedmanager.go)."""
+    """Return the conflicts; for kubectl, without the fields of its client-side apply (lastappliedmanager.go)."""
     allowed: FieldSet = frozenset()
     if write.manager.name == KUBECTL and (last := last_applied(live)):
         theirs = fields(write.rule, last)
@@ -240,7 +240,7 @@ def _serious(conflicts: Mapping[Manager, FieldSet], live: Object, write: Write) 
 
 
 def last_applied(live: Object) -> Object | None:
-    """Read what kubectl's client-side apply wrote down."""
+    """Return the configuration that kubectl's client-side apply recorded, if any."""
     text = live["metadata"].get("annotations", {}).get(LAST_APPLIED)
     try:
         found = orjson.loads(text) if text else None
@@ -250,7 +250,7 @@ def last_applied(live: Object) -> Object | None:
 
 
 def _refuse(conflicts: Sequence[tuple[Manager, Path]], *, force: bool) -> None:
-    """Refuse to take fields from others (managedfields/internal/conflict.go)."""
+    """Raise ApiError 409 if there are conflicts, unless forced (managedfields/internal/conflict.go)."""
     if force or not conflicts:
         return
     causes = [

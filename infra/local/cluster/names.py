@@ -19,7 +19,7 @@ def _regex(rule: str, example: str, pattern: str) -> str:
 
 
 def is_dns_subdomain(value: str) -> list[str]:
-    """Say what is wrong with an RFC 1123 subdomain."""
+    """Return the errors of an RFC 1123 subdomain."""
     wrong = ["must be no more than 253 characters"] if len(value) > 253 else []
     if not re.fullmatch(_SUBDOMAIN, value):
         rule = (
@@ -31,7 +31,7 @@ def is_dns_subdomain(value: str) -> list[str]:
 
 
 def is_dns_label(value: str) -> list[str]:
-    """Say what is wrong with an RFC 1123 label."""
+    """Return the errors of an RFC 1123 label."""
     wrong = ["must be no more than 63 characters"] if len(value) > 63 else []
     if not re.fullmatch(_LABEL, value):
         rule = (
@@ -43,7 +43,7 @@ def is_dns_label(value: str) -> list[str]:
 
 
 def is_dns_1035_label(value: str) -> list[str]:
-    """Say what is wrong with an RFC 1035 label."""
+    """Return the errors of an RFC 1035 label."""
     wrong = ["must be no more than 63 characters"] if len(value) > 63 else []
     if not re.fullmatch(_LABEL_1035, value):
         rule = (
@@ -55,7 +55,7 @@ def is_dns_1035_label(value: str) -> list[str]:
 
 
 def is_qualified_name(value: str) -> list[str]:
-    """Say what is wrong with a label's key: an optional subdomain, a slash, a name of at most 63 characters."""
+    """Return the errors of a label's key: an optional subdomain and slash, then a name of up to 63 characters."""
     prefix, slash, name = value.rpartition("/")
     wrong = []
     if slash:
@@ -72,7 +72,7 @@ def is_qualified_name(value: str) -> list[str]:
 
 
 def is_label_value(value: str) -> list[str]:
-    """Say what is wrong with a label's value."""
+    """Return the errors of a label's value."""
     wrong = ["must be no more than 63 characters"] if len(value) > 63 else []
     if not re.fullmatch(_LABEL_VALUE, value):
         rule = (

@@ -1,7 +1,7 @@
-"""The objects of the cluster, in memory: what etcd and the registries of the API server are together.
+"""The objects of the cluster in memory: the counterpart of etcd and the API server's registries.
 
-Controllers use `Objects` in process and meet the same defaults, validation and admission as a request over
-HTTP; only the strict decoding of unknown fields belongs to HTTP.
+Controllers use `Objects` in process and are subject to the same defaults, validation and admission as a request
+over HTTP; only the strict decoding of unknown fields belongs to HTTP.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,24 +27,24 @@ Object = dict[str, Any]
 """A Kubernetes object as JSON."""
 
 ObjectList = list[Object]
-"""Named, because `Objects.list` hides the builtin inside its class."""
+"""Needed because `Objects.list` shadows the builtin inside its class."""
 
 _SUFFIX = "bcdfghjklmnpqrstvwxz2456789"  # k8s.io/apimachinery/pkg/util/rand: no vowels, no 0 1 3
 
 
 def copied(obj: Object) -> Object:
-    """Deep copy, several times faster than copy.deepcopy."""
+    """Return a deep copy; several times faster than copy.deepcopy."""
     copy: Object = orjson.loads(orjson.dumps(obj))
     return copy
 
 
 def timestamp(moment: datetime) -> str:
-    """metav1.Time: RFC 3339, UTC, whole seconds. `moment` is aware and in UTC."""
+    """Format a metav1.Time: RFC 3339, UTC, whole seconds. `moment` is timezone-aware and in UTC."""
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 class Objects:
-    """Single event loop, synchronous methods. `clock` answers aware UTC datetimes."""
+    """The store. Its methods are synchronous, for one event loop. `clock` returns timezone-aware UTC datetimes."""
 
     def __init__(self, clock: Callable[[], datetime], *, random: Random | None = None, window: int = 2000) -> None:
         self._clock = clock
@@ -60,24 +60,24 @@ class Objects:
             self.create("priorityclasses", {"metadata": {"name": name}, "value": value})
 
     def get(self, plural: str, namespace: str | None, name: str) -> Object:
-        """Deep copy of the object; ApiError 404."""
+        """Return a deep copy of the object. Raise ApiError 404."""
         self._expire()
         return copied(self._stored(Key(plural, namespace or "", name)))
 
     def list(self, plural: str, namespace: str | None = None) -> ObjectList:
-        """Deep copies, by namespace and name."""
+        """Return deep copies, ordered by namespace and name."""
         return [copied(obj) for obj in self.stored(plural, namespace)]
 
     def stored(self, plural: str, namespace: str | None = None) -> Sequence[Object]:
-        """List the objects themselves, for reading only: each is replaced, never written to, when it changes."""
+        """Return the objects themselves, for reading only: a change replaces an object, it never modifies it."""
         self._expire()
         found = self._objects[plural]
         return [found[key] for key in sorted(found) if not namespace or key.namespace == namespace]
 
     def create(self, plural: str, obj: Object, *, dry_run: bool = False, owners: Owners | None = None) -> Object:
-        """Default, admit, validate and store a new object. ApiError 409 AlreadyExists, 422 Invalid, 403, 404.
+        """Default, admit, validate and store a new object. Raise ApiError 409 AlreadyExists, 422 Invalid, 403, 404.
 
-        A dry run does all but store it. Without `owners` nobody owns its fields, until somebody applies them.
+        A dry run does everything but store it. Without `owners` its fields have no owner until somebody applies them.
         """
         resource = RESOURCES[plural]
         new = strategies.for_create(resource, copied(obj))
@@ -111,11 +111,11 @@ class Objects:
         dry_run: bool = False,
         owners: Owners | None = None,
     ) -> Object:
-        """Replace the object, or only its status.
+        """Replace the object, or only its status, and return it.
 
-        Optimistic when metadata.resourceVersion is set (ApiError 409 Conflict). The generation rises when the
-        spec changes; nothing happens when nothing changed. An object being deleted goes with its last
-        finalizer; it is then returned as it last was.
+        With metadata.resourceVersion set, concurrency is optimistic (ApiError 409 Conflict). The generation rises
+        when the spec changes; an update without changes has no effect. An object being deleted is removed with its
+        last finalizer; then its last state is returned.
         """
         resource = RESOURCES[plural]
         key = key_of(resource, obj)
@@ -136,7 +136,7 @@ class Objects:
         return copied(new)
 
     def _controllers(self, resource: Resource, *, status: bool) -> Owners:
-        """Write down who changes an object in process, as one."""
+        """Return the owners for changes made in process: all controllers count as one manager."""
         manager = Manager("Update", CONTROLLERS, resource.api_version, "status" if status else "")
         return bookkeeping(Write.of(resource, manager, timestamp(self._clock())))
 
@@ -149,10 +149,10 @@ class Objects:
         grace_seconds: int | None = None,
         propagation: str = "Background",
     ) -> Object:
-        """Delete, or begin to: the object as it is now, or as it last was.
+        """Delete an object, or mark it as being deleted; return its current or last state.
 
-        Finalizers, a bound pod's grace period, a namespace's contents and (Foreground) dependents that block
-        keep it with a deletionTimestamp. A bound pod goes with `grace_seconds=0`, which its kubelet says.
+        Finalizers, a bound pod's grace period, a namespace's contents and (Foreground) blocking dependents keep it,
+        with a deletionTimestamp. A bound pod is removed by `grace_seconds=0`, which its kubelet sends.
         """
         key = Key(plural, namespace or "", name)
         old = self._stored(key)
@@ -174,7 +174,7 @@ class Objects:
     def rehearse_delete(
         self, plural: str, namespace: str | None, name: str, *, grace_seconds: int | None, propagation: str
     ) -> Object:
-        """Make the object that the beginning of a deletion leaves, and store nothing. ApiError as `delete`."""
+        """Return the object as `delete` would mark it, without storing it. Raise ApiError as `delete` does."""
         old = self._stored(Key(plural, namespace or "", name))
         deletion.check(RESOURCES[plural], old, propagation)
         grace = deletion.grace(plural, old, grace_seconds)
@@ -186,7 +186,7 @@ class Objects:
 
     @property
     def version(self) -> int:
-        """The latest resourceVersion."""
+        """Return the latest resourceVersion."""
         return self._history.version
 
     async def changed(self, since: int) -> int:
@@ -194,11 +194,11 @@ class Objects:
         return await self._history.changed(since)
 
     def changes(self, plural: str, since: int) -> Sequence[Change]:
-        """List what happened to one resource after `since`, oldest first. ApiError 410 when that is forgotten."""
+        """Return the changes of a resource after `since`, oldest first. Raise ApiError 410 if they were compacted."""
         return self._history.since(plural, since)
 
     def expire_history(self) -> None:
-        """Forget what happened so far: the effect of an etcd compaction on old watches."""
+        """Discard all changes so far: the effect of an etcd compaction on old watches."""
         self._history.compact()
 
     def _stored(self, key: Key) -> Object:
@@ -216,14 +216,14 @@ class Objects:
             self._expire()
 
     def _expire(self) -> None:
-        """Remove the events that nobody wrote for an hour."""
+        """Remove the events that were not written for an hour."""
         for key, version in self._expiry.due(self._clock()):
             event = self._objects["events"].get(key)
             if event is not None and event["metadata"]["resourceVersion"] == version:
                 self._remove(key, copied(event))
 
     def _replace(self, key: Key, new: Object) -> None:
-        """Store the changed object, or remove it when it was only waiting for this change."""
+        """Store the changed object, or remove it if its deletion was only waiting for this change."""
         if deletion.is_over(key.plural, new):
             self._remove(key, new)
             return
@@ -244,7 +244,7 @@ class Objects:
             self._settle_namespace(key.namespace)
 
     def _collect(self, key: Key, owner_uid: str) -> None:
-        """Delete what its last owner left behind; an object with other owners only loses the reference."""
+        """Garbage-collect a dependent of a removed owner; one with other owners only loses the reference."""
         dependent = self._objects[key.plural].get(key)
         if dependent is None:
             return
@@ -264,7 +264,7 @@ class Objects:
             self.delete(key.plural, key.namespace, key.name, propagation=propagation)
 
     def _release_owner(self, uid: str) -> None:
-        """Let an owner that is deleted in the foreground go, when no dependent blocks it any more."""
+        """Remove the foreground finalizer of an owner once no dependent blocks its deletion any more."""
         key = self._uids.get(uid)
         if key is None:
             return

@@ -1,7 +1,7 @@
-"""OpenAPI documents: what `kubectl explain` shows, and by which kubectl trusts the server to validate (pure).
+"""OpenAPI documents: shown by `kubectl explain`, and by which kubectl relies on server-side validation (pure).
 
-v3 has a document for each group version; v2 one for all, which kubectl before 1.28 asks for and every kubectl
-reads to make strategic merge patches.
+v3 has one document per group version; v2 has one for all, which kubectl before 1.28 requests and every kubectl
+uses for strategic merge patches.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from infra.local.cluster.resources import RESOURCES, Resource
 from infra.local.cluster.targets import SERVED
 
 GNOSTIC = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
-_GNOSTIC_ASKED = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"  # no valid media type, but asked for
+_GNOSTIC_ASKED = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"  # invalid, but clients send it
 
 Document = dict[str, Any]
 
@@ -38,7 +38,7 @@ _OF_COLLECTIONS = frozenset({"create", "deletecollection", "list"})
 
 
 def answer(rest: list[str]) -> Document | None:
-    """Answer a path below /openapi; None when there is no such document. ApiError 404 for another group version."""
+    """Return the document below /openapi, or None if there is none. Raise ApiError 404 for unknown group versions."""
     match rest:
         case ["v2"]:
             return v2()
@@ -53,7 +53,7 @@ def answer(rest: list[str]) -> Document | None:
 
 @cache
 def v3(root: str) -> Document:
-    """Describe a group version, by its path without the first slash. ApiError 404 for one that is not served."""
+    """Return the document of a group version, by its path without the leading slash. Raise ApiError 404 if unknown."""
     resources = [resource for resource in RESOURCES.values() if _root(resource.api_version) == root]
     if not resources:
         raise errors.ApiError(404, "NotFound", "the server could not find the requested resource")
@@ -67,7 +67,7 @@ def v3(root: str) -> Document:
 
 @cache
 def v2() -> Document:
-    """Describe everything, as Swagger."""
+    """Return the document of all group versions, as Swagger."""
     resources = list(RESOURCES.values())
     return {
         "swagger": "2.0",

@@ -1,7 +1,7 @@
 """Shapes as OpenAPI schemas, named and annotated as the API server publishes them (pure).
 
-Core kinds refer to each other by definitions (`io.k8s.api.core.v1.PodSpec`); a custom kind is written out
-whole, as a CRD's schema is, but for its metadata.
+Core kinds refer to each other by definitions (`io.k8s.api.core.v1.PodSpec`); a custom kind is inlined completely,
+as in a CRD's schema, except for its metadata.
 """
 
 import re
@@ -44,12 +44,12 @@ _TEXTUAL: Mapping[str, str] = {
     "Quantity": "io.k8s.apimachinery.pkg.api.resource.Quantity",
     "IntOrString": "io.k8s.apimachinery.pkg.util.intstr.IntOrString",
 }
-"""Definitions of what is a number or text."""
+"""Definitions of types that are a number or a string."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """Where definitions are, and how a field refers to one: OpenAPI v3 allows nothing beside a `$ref`."""
+    """An OpenAPI version: where definitions are, and how fields refer to them. v3 allows nothing beside a `$ref`."""
 
     version: Literal[2, 3]
 
@@ -59,12 +59,12 @@ class Dialect:
         return {"allOf": [{"$ref": f"#/components/schemas/{name}"}]}
 
     def number_or_text(self) -> Schema:
-        """Make a schema of two types, of which v2 knows no such thing."""
+        """Return the schema of a number or string, which v2 cannot express."""
         return {"type": "string"} if self.version == 2 else {"oneOf": [{"type": "string"}, {"type": "number"}]}
 
 
 def definitions(resources: list[Resource], dialect: Dialect) -> dict[str, Schema]:
-    """Make the schemas of some resources' objects, and all that these refer to."""
+    """Return the schemas of the resources' objects, and of everything that they refer to."""
     made = {name: dialect.number_or_text() for name in _TEXTUAL.values()}
     for resource in resources:
         root = shapes.root(resource)
@@ -80,7 +80,7 @@ def group_version_kind(resource: Resource) -> dict[str, str]:
 
 
 def definition_name(resource: Resource, name: str) -> str:
-    """Name a definition as the original does: by the Go package, or by a CRD's group turned around."""
+    """Return a definition's name as in the original: by Go package, or by a CRD's reversed group."""
     if resource.custom and name == resource.kind:
         return ".".join([*reversed(resource.group.split(".")), resource.version, name])
     return _core_name(name)
@@ -91,13 +91,13 @@ def _core_name(name: str) -> str:
 
 
 def _bare(name: str) -> str:
-    """Take away what the official client puts before a name: `V1Pod`, `CoreV1Event`, `V1alpha3Device`."""
+    """Return a name without the official client's prefix: `V1Pod`, `CoreV1Event`, `V1alpha3Device`."""
     return _PREFIX.sub("", name)
 
 
 @cache
 def _homes() -> Mapping[str, str]:
-    """Find the package of each shape: that of the first group which uses it, core first."""
+    """Return the package of each shape: that of the first group that uses it, core first."""
     homes = dict.fromkeys(_META_SHAPES, _META) | _KNOWN_HOMES
     for resource in sorted(RESOURCES.values(), key=lambda each: (each.custom, bool(each.group))):
         if not resource.custom:
@@ -108,7 +108,7 @@ def _homes() -> Mapping[str, str]:
 
 
 def _referred(root: str, *, whole: bool) -> list[str]:
-    """List the shapes a document of `root` needs definitions of: all it uses, or its metadata's alone."""
+    """Return the shapes for which `root` needs definitions: all that it uses, or (`whole`) only its metadata's."""
     seen: dict[str, None] = {}
     waiting = ["V1ObjectMeta"] if whole else [root]
     while waiting:
@@ -128,7 +128,7 @@ def _objects(kind: Type) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Writer:
-    """Writes schemas. `whole`: other shapes are written out in place, as in a CRD."""
+    """Writes schemas. `whole`: other shapes are inlined, as in a CRD."""
 
     dialect: Dialect
     whole: bool
@@ -176,7 +176,7 @@ class _Writer:
 
 
 def _merging(path: str, kind: Type, *, whole: bool) -> Schema:
-    """Say how a field is merged: by server-side apply, and by strategic merge patches of core kinds."""
+    """Return the extensions on how a field is merged, by server-side apply and by strategic merge of core kinds."""
     schema: Schema = {}
     if path in topology.KEYED_LISTS:
         schema["x-kubernetes-list-type"] = "map"

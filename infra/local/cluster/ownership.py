@@ -1,4 +1,4 @@
-"""Who owns whom: the index the garbage collector needs, by the owner's UID."""
+"""Owner references: the index that the garbage collector uses, by the owner's UID."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
@@ -10,7 +10,7 @@ FOREGROUND = "foregroundDeletion"
 
 
 class Key(NamedTuple):
-    """Where an object lives; `namespace` is empty for cluster-scoped ones."""
+    """The key of an object; `namespace` is empty for cluster-scoped ones."""
 
     plural: str
     namespace: str
@@ -29,7 +29,7 @@ class Ownership:
         self._owners: dict[Key, tuple[str, ...]] = {}
 
     def note(self, key: Key, obj: dict[str, Any]) -> None:
-        """Remember the owner references `obj` has now."""
+        """Record the current owner references of `obj`."""
         self.forget(key)
         uids = tuple(reference["uid"] for reference in references(obj))
         if uids:
@@ -53,12 +53,12 @@ def references(obj: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def blocks(obj: dict[str, Any], owner_uid: str) -> bool:
-    """Whether a foreground deletion of the owner waits for this dependent."""
+    """Return whether a foreground deletion of the owner waits for this dependent."""
     return any(r["uid"] == owner_uid and r.get("blockOwnerDeletion", False) for r in references(obj))
 
 
 def without_owner(obj: dict[str, Any], owner_uid: str) -> dict[str, Any]:
-    """Make a copy that `owner_uid` no longer owns."""
+    """Return a copy without the owner reference to `owner_uid`."""
     kept = [r for r in references(obj) if r["uid"] != owner_uid]
     metadata = {k: v for k, v in obj["metadata"].items() if k != "ownerReferences"}
     return obj | {"metadata": metadata | ({"ownerReferences": kept} if kept else {})}

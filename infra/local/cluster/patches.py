@@ -1,7 +1,7 @@
 """Patches: JSON merge (RFC 7386), JSON (RFC 6902), strategic merge for the core kinds (pure).
 
-Strategic merge facts: k8s.io/apimachinery/pkg/util/strategicpatch; the lists with merge keys are those the
-core types declare by `patchMergeKey` and `patchStrategy` as far as the served kinds use them.
+Facts of strategic merge: k8s.io/apimachinery/pkg/util/strategicpatch; the lists with merge keys are those that the
+core types declare with `patchMergeKey` and `patchStrategy`, as far as the served kinds use them.
 """
 
 from collections.abc import Mapping
@@ -38,7 +38,7 @@ _DIRECTIVE = "$patch"
 
 
 def strategy(path: str) -> tuple[str, str] | None:
-    """Say the merge key (empty for sets) and the patchStrategy of a list, by `Shape.field`; None: it is replaced."""
+    """Return the merge key (empty for sets) and patchStrategy of a list, by `Shape.field`; None: it is replaced."""
     field = path.rpartition(".")[2]
     if field in _SETS:
         return "", "merge"
@@ -50,7 +50,7 @@ def strategy(path: str) -> tuple[str, str] | None:
 
 
 def merge(target: Any, patch: Any) -> Any:
-    """Apply a JSON merge patch: null removes, objects merge, the rest replaces."""
+    """Apply a JSON merge patch: null removes, objects are merged, all else replaces."""
     if not isinstance(patch, dict):
         return patch
     merged = dict(target) if isinstance(target, dict) else {}
@@ -63,7 +63,7 @@ def merge(target: Any, patch: Any) -> Any:
 
 
 def strategic_merge(target: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
-    """Apply a strategic merge patch, with its directives. ApiError 400 when one is not understood."""
+    """Apply a strategic merge patch with its directives. Raise ApiError 400 for an unknown directive."""
     directive = patch.get(_DIRECTIVE)
     if directive == "replace":
         return {key: value for key, value in patch.items() if key != _DIRECTIVE}
@@ -113,14 +113,14 @@ def _merge_list(key: str, present: list[Any], patch: list[Any]) -> list[Any]:
 
 
 def _merge_key(key: str, items: list[Any]) -> str | None:
-    """Name what identifies an item of a list that merges; None for lists that are replaced whole."""
+    """Return the field that identifies the items of a mergeable list; None for lists that are replaced."""
     if key == "ports":
         return next((name for name in _PORT_KEYS if any(name in item for item in items)), None)
     return _MERGE_KEYS.get(key)
 
 
 def _obey(merged: dict[str, Any], key: str, value: Any) -> None:
-    """Follow a directive that stands beside the field it is about."""
+    """Apply a directive that is a sibling of the field it refers to."""
     directive, _, field = key.partition("/")
     if directive == "$deleteFromPrimitiveList":
         merged[field] = [item for item in merged.get(field, []) if item not in value]
@@ -129,7 +129,7 @@ def _obey(merged: dict[str, Any], key: str, value: Any) -> None:
         order = [item[name] if name else item for item in value]
         items = merged.get(field, [])
         ranks = {identity: rank for rank, identity in enumerate(order)}
-        # Items the patch does not know keep their place behind those it orders.
+        # Items that the patch does not order keep their order, after those that it does.
         merged[field] = sorted(items, key=lambda i: ranks.get(i.get(name) if name else i, len(ranks)))
     elif directive == "$retainKeys":
         for gone in [k for k in merged if k not in value]:
@@ -139,7 +139,7 @@ def _obey(merged: dict[str, Any], key: str, value: Any) -> None:
 
 
 def json_patch(target: Any, operations: Any) -> Any:
-    """Apply a JSON patch to a target nobody else holds. ApiError 400 malformed, 422 not applicable."""
+    """Apply a JSON patch to `target`, in place. Raise ApiError 400 if malformed, 422 if not applicable."""
     if not isinstance(operations, list) or not all(isinstance(one, dict) for one in operations):
         raise errors.bad_request("json: cannot unmarshal the body into Go value of type jsonpatch.Patch")
     document = {"": target}

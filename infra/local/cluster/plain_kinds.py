@@ -1,8 +1,8 @@
-"""Kinds that are stored and nothing more: no controller acts upon them here (pure).
+"""Kinds that are only stored: no controller acts on them here (pure).
 
 PersistentVolumes and claims, ConfigMaps, Deployments, DaemonSets, Leases and PriorityClasses: their defaults and
-what the API server refuses. The finalizers that protect volumes in use are not set: nothing would take them off.
-Facts and error texts: pkg/apis/{core,apps,coordination,scheduling}/{v1/defaults.go,validation} of Kubernetes.
+validation. The finalizers that protect volumes in use are not set, because nothing would remove them.
+Facts and error messages: pkg/apis/{core,apps,coordination,scheduling}/{v1/defaults.go,validation} of Kubernetes.
 """
 
 import re
@@ -172,11 +172,11 @@ OBJECT_RULES: Mapping[str, Callable[[Object], Iterator[FieldError]]] = MappingPr
         "priorityclasses": _priority_errors,
     }
 )
-"""What is wrong with an object of its own, by plural name."""
+"""The validation of an object by itself, by plural name."""
 
 
 def update_errors(plural: str, old: Object, new: Object) -> Iterator[FieldError]:
-    """Say what a change may not touch and does."""
+    """Yield the errors of an update: changes of immutable fields."""
     if plural in ("deployments", "daemonsets") and old["spec"].get("selector") != new["spec"].get("selector"):
         yield invalid_value("spec.selector", "object", "field is immutable")
     if plural == "configmaps" and old.get("immutable"):
@@ -194,6 +194,6 @@ def update_errors(plural: str, old: Object, new: Object) -> Iterator[FieldError]
 
 
 def _fixed(spec: Object, old: Object) -> Object:
-    """Take from a claim's spec what may change: a volume's name may be set once."""
+    """Return the immutable part of a claim's spec: a volume's name may be set once."""
     free = {"resources", "volumeAttributesClassName"} | (set() if old["spec"].get("volumeName") else {"volumeName"})
     return {key: value for key, value in spec.items() if key not in free}

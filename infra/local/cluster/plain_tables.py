@@ -1,4 +1,4 @@
-"""The columns `kubectl get` shows of kinds that are only stored (pkg/printers/internalversion/printers.go; pure)."""
+"""Columns of `kubectl get` for kinds that are only stored (pkg/printers/internalversion/printers.go; pure)."""
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
@@ -124,4 +124,4 @@ COLUMNS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...], Cells]] = MappingP
         "priorityclasses": (("Name", "Value", "Global-Default", "Age", "PreemptionPolicy"), (), _priority),
     }
 )
-"""By plural name: what is always shown, what `-o wide` adds, and the cells of both."""
+"""By plural name: the columns that are always shown, those that `-o wide` adds, and the cells of both."""

@@ -1,7 +1,7 @@
-"""`kubectl logs`: which container is meant, and what a cluster without containers has to say (pure).
+"""`kubectl logs`: the choice of the container, and the output of a cluster without containers (pure).
 
-Facts and error texts: pkg/registry/core/pod (LogLocation), pkg/apis/core/validation (ValidatePodLogOptions).
-Nothing is followed: what there is to say is said at once.
+Facts and error messages: pkg/registry/core/pod (LogLocation), pkg/apis/core/validation (ValidatePodLogOptions).
+There is nothing to follow: the whole output is returned at once.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ _LEAST = {"limitBytes": 1, "sinceSeconds": 1, "tailLines": 0}
 
 
 def output(pod: dict[str, Any], params: Mapping[str, str], now: datetime) -> bytes:
-    """Answer a request for logs. ApiError 400 without a container, 422 for options that cannot be."""
+    """Return the log output. Raise ApiError 400 without a valid container, 422 for invalid options."""
     options = _numbers(params)
     container = _container(pod, params.get("container", ""))
     if not pod["spec"].get("nodeName") or options.get("tailLines") == 0:

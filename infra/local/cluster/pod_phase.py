@@ -1,4 +1,4 @@
-"""What a pod looks like at a glance: STATUS, READY and RESTARTS as `kubectl get pods` shows them (pure).
+"""STATUS, READY and RESTARTS of a pod, as `kubectl get pods` shows them (pure).
 
 Facts: printPod in pkg/printers/internalversion/printers.go.
 """
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def readiness(pod: dict[str, Any]) -> tuple[int, int]:
-    """Count the ready containers, and all."""
+    """Return the number of ready containers, and of all containers."""
     ready = sum(1 for c in _statuses(pod) if c.get("ready") and "running" in c.get("state", {}))
     return ready, len(pod["spec"].get("containers", []))
 
@@ -17,7 +17,7 @@ def restarts(pod: dict[str, Any]) -> int:
 
 
 def summary(pod: dict[str, Any]) -> str:
-    """Say in one word how the pod is: its phase, or the reason that says more."""
+    """Return the STATUS of a pod: its phase, or a more specific reason."""
     status = pod.get("status", {})
     reason = status.get("reason") or status.get("phase", "Unknown")
     conditions = {c["type"]: c for c in status.get("conditions", [])}
@@ -30,13 +30,13 @@ def summary(pod: dict[str, Any]) -> str:
 
 
 def _terminating(status: dict[str, Any]) -> str:
-    """Say how a pod goes: a finished one keeps its outcome."""
+    """Return the STATUS of a pod being deleted: a finished one keeps its outcome."""
     outcomes = {"Succeeded": "Completed", "Failed": "Error"}
     return outcomes.get(status.get("phase", ""), "Terminating")
 
 
 def _containers_reason(pod: dict[str, Any], conditions: dict[str, dict[str, Any]]) -> str:
-    """Name the reason of the first container that waits or has ended."""
+    """Return the reason of the first container that is waiting or terminated."""
     reason, running = "", False
     for container in reversed(_statuses(pod)):
         state = container.get("state", {})

@@ -1,7 +1,7 @@
-r"""Just enough of Kubernetes' protobuf to read what kubectl creates in it since 1.31 (pure).
+r"""A decoder for the part of Kubernetes' protobuf in which kubectl creates objects since 1.31 (pure).
 
-Facts: k8s.io/apimachinery runtime.Unknown behind the magic `k8s\0`; the field numbers of each group's
-generated.proto, which `protobuf_messages` holds.
+Facts: k8s.io/apimachinery runtime.Unknown after the magic number `k8s\0`; the field numbers of each group's
+generated.proto, which `protobuf_messages` contains.
 """
 
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ _MAGIC = b"k8s\x00"
 
 
 def decode(body: bytes) -> dict[str, Any]:
-    """Decode an object. ApiError 400 when it is not one, 501 for a kind or a field that is not in the table."""
+    """Decode an object. Raise ApiError 400 if it is malformed, 501 for a kind or field that is not in the table."""
     if not body.startswith(_MAGIC):
         raise errors.bad_request("provided data does not appear to be a protobuf message, expected prefix k8s")
     try:
@@ -29,7 +29,7 @@ def decode(body: bytes) -> dict[str, Any]:
 
 
 def _message(name: str, data: bytes) -> dict[str, Any]:
-    """Read a message. The generated encoders write what is unset too, which JSON leaves out."""
+    """Decode a message. The generated encoders also write unset fields, which JSON leaves out."""
     read: dict[str, Any] = {}
     for number, value in _fields(data):
         field = MESSAGES[name].get(number)
@@ -64,7 +64,7 @@ def _put(read: dict[str, Any], field: Field, value: bytes) -> None:
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Split a message into field numbers and raw values; numbers are left as their varint's bytes, 0 as none."""
+    """Yield a message's field numbers and raw values; numbers as the bytes of their varint, 0 as no bytes."""
     at = 0
     while at < len(data):
         key, at = _varint(data, at)

@@ -1,4 +1,4 @@
-"""The messages that kubectl sends in protobuf: the numbers, names and types of their fields.
+"""The protobuf messages that kubectl sends: the numbers, names and types of their fields.
 
 Facts: generated.proto of meta/v1, core/v1, apps/v1, batch/v1, policy/v1, scheduling/v1, rbac/v1,
 authentication/v1 and authorization/v1 in k8s.io/api.
@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 
 class Field(NamedTuple):
-    """`kind`: string, strings, int, bool, map (of strings), ignored, or the name of a message.
+    """A field. `kind`: string, strings, int, bool, map (of strings), ignored, or the name of a message.
 
-    Also number: an int of which 0 is something to say.
+    Also number: an int for which 0 is a meaningful value.
     """
 
     name: str
@@ -21,7 +21,7 @@ class Field(NamedTuple):
 
 
 _METADATA = Field("metadata", "ObjectMeta")
-_STATUS = Field("status", "ignored")  # the server's to say
+_STATUS = Field("status", "ignored")  # set by the server only
 _ROLE = {1: _METADATA, 2: Field("rules", "PolicyRule", repeated=True)}
 _BINDING = {1: _METADATA, 2: Field("subjects", "Subject", repeated=True), 3: Field("roleRef", "RoleRef")}
 
@@ -126,4 +126,4 @@ KINDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "authorization.k8s.io/v1": ("SelfSubjectAccessReview", "SelfSubjectRulesReview"),
     }
 )
-"""What may be sent, by group and version."""
+"""The kinds that may be sent, by group and version."""

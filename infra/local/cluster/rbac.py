@@ -1,8 +1,8 @@
-"""Role-based access control: which rules a user has, and whether one of them allows a request (pure).
+"""Role-based access control: the rules that a user is granted, and whether one of them allows a request (pure).
 
 Facts: plugin/pkg/auth/authorizer/rbac/rbac.go, pkg/registry/rbac/validation/rule.go,
-pkg/apis/rbac/v1/evaluation_helpers.go. Not here: aggregated ClusterRoles, and the check that nobody grants
-more than what he has (`escalate`, `bind`): who may write roles and bindings may write any.
+pkg/apis/rbac/v1/evaluation_helpers.go. Not covered: aggregated ClusterRoles, and the check against privilege
+escalation (`escalate`, `bind`): whoever may write roles and bindings may write any.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +19,7 @@ Rule = Mapping[str, Any]
 
 
 class Policies(Protocol):
-    """Where roles and bindings are stored; `get` raises ApiError 404."""
+    """The store of roles and bindings; `get` raises ApiError 404."""
 
     def get(self, plural: str, namespace: str | None, name: str) -> dict[str, Any]: ...
 
@@ -28,7 +28,7 @@ class Policies(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Granted:
-    """A rule that a user has, and the binding it comes from, in words."""
+    """A rule that a user is granted, and a description of the binding it comes from."""
 
     rule: Rule
     source: str
@@ -36,13 +36,13 @@ class Granted:
 
 @dataclass(frozen=True, slots=True)
 class Dangling:
-    """A binding of the user's whose role does not exist."""
+    """A binding of the user to a role that does not exist."""
 
     why: str
 
 
 def grants(policies: Policies, user: User, namespace: str) -> Iterator[Granted | Dangling]:
-    """List what a user is granted: everywhere, and in `namespace` unless it is empty."""
+    """Yield what a user is granted: cluster-wide, and in `namespace` unless it is empty."""
     for binding in policies.stored("clusterrolebindings"):
         yield from _granted(policies, user, binding, "")
     if namespace:
@@ -51,7 +51,7 @@ def grants(policies: Policies, user: User, namespace: str) -> Iterator[Granted |
 
 
 def allows(rule: Rule, wanted: Attributes) -> bool:
-    """Whether a rule allows a request."""
+    """Return whether a rule allows a request."""
     if not _holds(rule.get("verbs"), wanted.verb):
         return False
     if not wanted.resource:
@@ -97,7 +97,7 @@ def _means(subject: Mapping[str, str], user: User, namespace: str) -> bool:
 
 
 def _source(binding: Mapping[str, Any], subject: Mapping[str, str], namespace: str) -> str:
-    """Describe a binding as the original does, for the reason of a decision."""
+    """Return the original's description of a binding, for the reason of a decision."""
     name = binding["metadata"]["name"]
     bound = f'RoleBinding "{name}/{namespace}"' if namespace else f'ClusterRoleBinding "{name}"'
     whom = subject["name"]

@@ -1,7 +1,7 @@
 """The roles and bindings that a new cluster has (plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go).
 
-Of them only what concerns everybody: the aggregated roles (admin, edit, view) and those of the control plane's own
-parts are not here.
+Only those for all users: the aggregated roles (admin, edit, view) and those of control plane components are not
+covered.
 """
 
 from collections.abc import Mapping, Sequence
@@ -42,7 +42,7 @@ class Store(Protocol):
 
 
 def install(store: Store) -> None:
-    """Create them in a cluster that has none yet."""
+    """Create the default roles and bindings in a new cluster."""
     for name, rules in _ROLES.items():
         store.create("clusterroles", _named(name) | {"rules": [dict(rule) for rule in rules]})
         subjects = [{"kind": "Group", "name": group} for group in _GROUPS[name]]

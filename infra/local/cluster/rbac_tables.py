@@ -1,4 +1,4 @@
-"""The columns `kubectl get` shows of accounts, roles and bindings (pkg/printers/internalversion/printers.go; pure)."""
+"""Columns of `kubectl get` for accounts, roles and bindings (pkg/printers/internalversion/printers.go; pure)."""
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
@@ -45,4 +45,4 @@ COLUMNS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...], Cells]] = MappingP
         "rolebindings": _BINDINGS,
     }
 )
-"""By plural name: what is always shown, what `-o wide` adds, and the cells of both."""
+"""By plural name: the columns that are always shown, those that `-o wide` adds, and the cells of both."""

@@ -1,6 +1,6 @@
-"""What the API server fills in and refuses of roles and bindings (pure).
+"""Defaults and validation of roles and bindings (pure).
 
-Facts and error texts: pkg/apis/rbac/v1/defaults.go, pkg/apis/rbac/validation/validation.go.
+Facts and error messages: pkg/apis/rbac/v1/defaults.go, pkg/apis/rbac/validation/validation.go.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -15,7 +15,7 @@ _SUBJECT_GROUPS: Mapping[str, str] = {"ServiceAccount": "", "User": GROUP, "Grou
 
 
 def is_path_segment(value: str) -> list[str]:
-    """Say what is wrong with the name of a role or binding, which may hold colons (api/validation/path)."""
+    """Return the errors of the name of a role or binding, which may contain colons (api/validation/path)."""
     if value in (".", ".."):
         return [f"may not be '{value}'"]
     return [f"may not contain '{mark}'" for mark in "/%" if mark in value]
@@ -127,11 +127,11 @@ OBJECT_RULES: Mapping[str, Callable[[dict[str, Any]], Iterable[FieldError]]] = M
         "rolebindings": lambda binding: _binding(binding, namespaced=True),
     }
 )
-"""What is wrong with an object of its own, by plural name."""
+"""The validation of an object by itself, by plural name."""
 
 
 def binding_update_errors(old: dict[str, Any], new: dict[str, Any]) -> Iterator[FieldError]:
-    """Refuse to let a binding point to another role."""
+    """Yield the errors of an update of a binding: its roleRef is immutable."""
     if old["roleRef"] != new["roleRef"]:
         said = new["roleRef"]
         shown = f'rbac.RoleRef{{APIGroup:"{said["apiGroup"]}", Kind:"{said["kind"]}", Name:"{said["name"]}"}}'

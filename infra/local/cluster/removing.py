@@ -1,4 +1,4 @@
-"""The verbs that take an object away: delete, delete of a collection, and the eviction of a pod."""
+"""The verbs that remove objects: delete, deletecollection, and the eviction of a pod."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ _ORPHANED_PODS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """metav1.DeleteOptions. `propagation` is empty when it is not said."""
+    """metav1.DeleteOptions. `propagation` is empty if it is not specified."""
 
     propagation: str = ""
     grace_seconds: int | None = None
@@ -64,7 +64,7 @@ class Removals:
         return Answer(body=listed)
 
     def evict(self, target: Target, call: Call) -> Answer:
-        """Delete a pod on behalf of kubectl drain. There are no PodDisruptionBudgets that could refuse it."""
+        """Evict a pod, as kubectl drain requests. There are no PodDisruptionBudgets that could prevent it."""
         eviction = bodies.read(_EVICTION, bodies.parse(call.body, call.content_type), "").object
         if eviction.get("metadata", {}).get("name", target.name) != target.name:
             raise errors.bad_request("name in URL does not match name in Eviction object")
@@ -87,7 +87,7 @@ class Removals:
         return Answer(code=201, body=_SUCCESS | {"code": 201})
 
     def _remove(self, target: Target, item: Object, options: Options) -> Object:
-        # Jobs keep their pods unless told otherwise (pkg/registry/batch/job: DefaultGarbageCollectionPolicy).
+        # Jobs orphan their pods by default (pkg/registry/batch/job: DefaultGarbageCollectionPolicy).
         usual = "Orphan" if target.resource.plural == "jobs" else "Background"
         delete = self._objects.rehearse_delete if options.dry_run else self._objects.delete
         return delete(
@@ -102,7 +102,7 @@ class Removals:
         return self._objects.get(target.resource.plural, target.namespace or None, target.name)
 
     def _still_there(self, target: Target, deleted: Object, options: Options) -> bool:
-        """Whether the object waits for something, or would if this were no rehearsal."""
+        """Return whether the object still exists, waiting for its deletion to finish, or would in case of a dry run."""
         if options.dry_run:
             return not deletion.is_over(target.resource.plural, deleted)
         try:
@@ -112,7 +112,7 @@ class Removals:
 
 
 def _read(call: Call) -> Options:
-    """Read DeleteOptions from the body, else from the query."""
+    """Parse DeleteOptions from the body, else from the query."""
     if call.body:
         if call.content_type not in ("", targets.JSON):
             raise errors.not_implemented(f'"{call.content_type}" in the verb "delete"')
@@ -126,7 +126,7 @@ def _read(call: Call) -> Options:
 
 
 def _options(said: Mapping[str, Any], *, rehearsed: bool) -> Options:
-    """Check DeleteOptions. ApiError 400 of another type, 422 for what contradicts itself."""
+    """Validate DeleteOptions. Raise ApiError 400 for wrong types, 422 for contradictory or unsupported values."""
     grace, orphan, dry = (said.get(key) for key in ("gracePeriodSeconds", "orphanDependents", "dryRun"))
     propagation, preconditions = said.get("propagationPolicy") or "", said.get("preconditions") or {}
     fits = (

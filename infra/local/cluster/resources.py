@@ -1,4 +1,4 @@
-"""The closed table of resources that the local API server serves."""
+"""The fixed table of resources that the local API server serves."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,12 +7,12 @@ from types import MappingProxyType
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resource:
-    """A resource as discovery shows it.
+    """A resource as discovery describes it.
 
-    `has_status`: the status is written through its own subresource only.
+    `has_status`: the status is written only through its own subresource.
     `has_generation`: metadata.generation counts changes of the spec (core kinds before Pod never had it).
-    `custom`: defined by a CRD; these refuse strategic merge patches and updates without resourceVersion.
-    `returns_deleted`: DELETE answers the object itself (`Store.ReturnDeletedObject`), else a Status.
+    `custom`: defined by a CRD; it refuses strategic merge patches and updates without resourceVersion.
+    `returns_deleted`: DELETE returns the object itself (`Store.ReturnDeletedObject`), else a Status.
     """
 
     group: str
@@ -56,7 +56,7 @@ def _core(  # one row of the table below
     )
 
 
-def _plain(  # as above, of the groups whose objects are only stored
+def _plain(  # as above, for groups whose objects are only stored
     group: str, plural: str, kind: str, *, namespaced: bool = True, short: str = ""
 ) -> Resource:
     has_status = group == "apps"
@@ -146,4 +146,4 @@ _TABLE = (
 )
 
 RESOURCES: Mapping[str, Resource] = MappingProxyType({resource.plural: resource for resource in _TABLE})
-"""By plural name, which is unique here."""
+"""By plural name, which is unique in this table."""

@@ -1,4 +1,4 @@
-"""Requests that are questions: may I, may he, what may I, who am I; and the wish for a token.
+"""Reviews of access, rules and identity (kubectl auth can-i, auth whoami), and token requests.
 
 Facts: pkg/registry/authorization, pkg/registry/authentication, pkg/registry/core/serviceaccount/storage/token.go,
 pkg/apis/authorization/validation, pkg/apis/authentication/validation.
@@ -26,7 +26,7 @@ _SELECTORS = ("fieldSelector", "labelSelector")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """A review as it came: who asks, the object, and what its path names."""
+    """A review request: the user, the object in the body, and the attributes of the path."""
 
     user: User
     asked: dict[str, Any]
@@ -40,7 +40,7 @@ class Reviews:
         self._clock = clock
 
     def answer(self, question: Question) -> dict[str, Any]:
-        """Answer with the object and its status. ApiError 400 and 422 for what cannot be asked so."""
+        """Return the object with its status. Raise ApiError 400 or 422 for an invalid request."""
         answers: Mapping[str, Callable[[Question], dict[str, Any]]] = MappingProxyType(
             {
                 "SelfSubjectReview": self._who_am_i,

@@ -1,6 +1,6 @@
-"""Decoding a request strictly, as the API server does under fieldValidation (pure).
+"""Strict decoding of a request, as the API server does under fieldValidation (pure).
 
-Core kinds complain as Go's decoder does (400), custom ones as a CRD's schema (422).
+Core kinds report errors as Go's decoder does (400), custom ones as a CRD's schema does (422).
 """
 
 import re
@@ -37,7 +37,7 @@ _GO_NAMES = {"str": "string", "datetime": "time.Time", "int": "int32", "bool": "
 
 @dataclass(slots=True)
 class Decoded:
-    """What a body says: the object without unknown fields and nulls, and what was dropped or is missing."""
+    """A decoded body: the object without unknown fields and nulls, the unknown fields, and the errors."""
 
     object: dict[str, Any] = field(default_factory=dict)
     unknown: list[str] = field(default_factory=list)
@@ -45,7 +45,7 @@ class Decoded:
 
 
 def decode(resource: Resource, body: Any) -> Decoded:
-    """Read a body as an object of `resource`. ApiError 400 when it is another kind or a core type is wrong."""
+    """Decode a body as `resource`. Raise ApiError 400 if it is another kind, or for wrong types in a core kind."""
     if not isinstance(body, dict):
         raise errors.bad_request(f"couldn't get version/kind; json parse error: expected an object of {resource.kind}")
     for key, expected in (("apiVersion", resource.api_version), ("kind", resource.kind)):

@@ -62,12 +62,12 @@ FIELDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "priorityclasses": (),
     }
 )
-"""What a field selector may name beside the name and the namespace: the `AddFieldLabelConversionFunc`s."""
+"""Fields supported by field selectors besides name and namespace, as in the `AddFieldLabelConversionFunc`s."""
 
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """One condition on a label. `values` is empty for the presence of the key."""
+    """One condition on a label. `values` is empty for `exists` and `absent`."""
 
     key: str
     operator: Literal["in", "notin", "exists", "absent"]
@@ -89,7 +89,7 @@ Predicate = Callable[[dict[str, Any]], bool]
 
 
 def selection(resource: Resource, labels: str, fields: str, namespace: str) -> Predicate:
-    """Make the test for an object. ApiError 400 when a selector cannot be read or names an unknown field."""
+    """Return the predicate of the selectors. Raise ApiError 400 if one is malformed or uses an unsupported field."""
     requirements = parse_labels(labels)
     wanted = _parse_fields(resource, fields)
 
@@ -106,7 +106,7 @@ def selection(resource: Resource, labels: str, fields: str, namespace: str) -> P
 
 
 def parse_labels(selector: str) -> list[Requirement]:
-    """Read a label selector: `a=b,c!=d,e in (f,g),h notin (i),j,!k`."""
+    """Parse a label selector: `a=b,c!=d,e in (f,g),h notin (i),j,!k`."""
     parts = [part.strip() for part in _SEPARATOR.split(selector)] if selector.strip() else []
     return [_requirement(part) for part in parts]
 
@@ -137,7 +137,7 @@ def _parse_fields(resource: Resource, selector: str) -> list[tuple[str, bool, st
 
 
 def field_value(obj: dict[str, Any], path: str) -> str:
-    """Read a field as selectors see it: text, empty when absent."""
+    """Return a field's value as selectors compare it: a string, empty if absent."""
     value: Any = obj
     for step in path.split("."):
         value = value.get(step) if isinstance(value, dict) else None

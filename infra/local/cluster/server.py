@@ -1,4 +1,4 @@
-"""The HTTP side: Starlette between uvicorn and the API, and the buttons tests may press."""
+"""The HTTP side: Starlette between uvicorn and the API, and the endpoint with which tests inject faults."""
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from types import MappingProxyType
@@ -22,7 +22,7 @@ _METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
 
 
 def application(api: Api, objects: Objects, watches: Watches, filters: Filters) -> Starlette:
-    """Make the ASGI application."""
+    """Return the ASGI application."""
     faults = Faults()
 
     async def serve(request: Request) -> Response:
@@ -91,9 +91,9 @@ def _response(answer: Answer) -> Response:
 
 
 def _press(wish: Mapping[str, Any], objects: Objects, watches: Watches, faults: Faults) -> dict[str, int]:
-    """Press a button: `{"fault": "close-watches", "resource": "pods"}`; the resource may be left out.
+    """Inject a fault: `{"fault": "close-watches", "resource": "pods"}`; the resource is optional.
 
-    Answers how many watches it met. ApiError 422 for a button that does not exist. Of an `answer` see `Fault`.
+    Return how many watches it affected. Raise ApiError 422 for an unknown fault. For `answer` see `Fault`.
     """
     plural = wish.get("resource")
     buttons: Mapping[str, Callable[[], int]] = MappingProxyType(

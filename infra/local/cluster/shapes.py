@@ -1,8 +1,8 @@
-"""The fields of every kind, as published packages describe them (pure).
+"""The fields of every kind, from published packages (pure).
 
 Core kinds: the models of the official client. JobSet: the models of `kubeflow_trainer_api`, generated from
-JobSet's own OpenAPI document; what these leave out of the CRD is in `jobset_schema`. Kueue's kinds:
-models of our own, as no package publishes any.
+JobSet's own OpenAPI document; rules of the CRD that they lack are in `jobset_schema`. Kueue's kinds:
+models written for this server, because no package publishes any.
 """
 
 import re
@@ -25,10 +25,10 @@ from infra.local.cluster.resources import Resource
 
 _JOBSET = "JobsetV1alpha2"
 _CORE_OF_JOBSET = re.compile(r"^IoK8s\w*?(?=V\d)")
-"""How the models of JobSet name a core kind: by its package, where the official client has none."""
+"""Names of core kinds in the models of JobSet: they include the package, unlike those of the official client."""
 
 _QUANTITIES = frozenset({"limits", "requests", "capacity", "allocatable", "overhead", "allocatedResources"})
-"""Maps of quantities; the models know them as maps of text."""
+"""Maps of quantities, which the models declare as maps of strings."""
 
 _SCALARS: Mapping[Any, str] = {
     str: "str",
@@ -43,15 +43,15 @@ ENUMS: Mapping[str, tuple[str, ...]] = {**jobset_schema.ENUMS, **kueue_schema.EN
 MINIMUMS: Mapping[str, int] = {**jobset_schema.MINIMUMS, **kueue_schema.MINIMUMS}
 MAX_ITEMS: Mapping[str, int] = {**jobset_schema.MAX_ITEMS, **kueue_schema.MAX_ITEMS}
 SCHEMA_DEFAULTS: Mapping[str, object] = {**jobset_schema.SCHEMA_DEFAULTS, **kueue_schema.SCHEMA_DEFAULTS}
-"""What custom resources' schemas say of fields beyond their types; fields are named by the type that has them."""
+"""Rules of the custom resources' schemas beyond types; fields are keyed by the type that has them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Type:
-    """What a field may hold.
+    """The type of a field.
 
-    `scalar`: str, int, bool, float, datetime, Quantity, IntOrString. `any`: whatever JSON can say.
-    `object` is one of the shapes, by `name`; `list` and `map` (of text to) hold `element`.
+    `scalar`: str, int, bool, float, datetime, Quantity, IntOrString. `any`: any JSON value.
+    `object` is one of the shapes, by `name`; `list` and `map` (with string keys) contain `element`.
     """
 
     form: Literal["scalar", "any", "object", "list", "map"]
@@ -67,11 +67,11 @@ class Property:
 
 
 _ROOTS = {"Event": "CoreV1Event", "TokenRequest": "AuthenticationV1TokenRequest"}
-"""Where the official client has a longer name than the kind."""
+"""Kinds for which the official client uses a longer name."""
 
 
 def root(resource: Resource) -> str:
-    """Name the shape of a resource's objects."""
+    """Return the name of the shape of a resource's objects."""
     if resource.custom:
         return resource.kind
     return _ROOTS.get(resource.kind, f"V1{resource.kind}")
@@ -79,7 +79,7 @@ def root(resource: Resource) -> str:
 
 @cache
 def shape(name: str) -> Mapping[str, Property]:
-    """List the properties of an object type, by JSON name."""
+    """Return the properties of an object type, by JSON name."""
     fields = {
         info.serialization_alias or info.alias or attribute: info
         for attribute, info in _model(name).model_fields.items()
@@ -89,7 +89,7 @@ def shape(name: str) -> Mapping[str, Property]:
 
 @cache
 def description(name: str) -> str:
-    """Say what an object type is, without what the generator adds for Python."""
+    """Return the description of an object type, without the generator's additions for Python."""
     model = _model(name)
     text = " ".join((model.__doc__ or "").partition("Attributes:")[0].split())
     return "" if text == model.__name__ else text
@@ -110,7 +110,7 @@ def _property(owner: str, key: str, info: FieldInfo) -> Property:
 
 
 def _read(annotation: Any) -> Type:
-    """Turn the annotation of a model's field into a type."""
+    """Convert the annotation of a model's field to a type."""
     origin, inner = get_origin(annotation), [arg for arg in get_args(annotation) if arg is not type(None)]
     if origin is Annotated:
         return _read(inner[0])

@@ -1,4 +1,4 @@
-"""What a create or an update makes of an object: server-owned fields, defaults, validation (pure).
+"""How a create or update prepares an object: server-owned fields, defaults, validation (pure).
 
 The registry's strategies (`k8s.io/apiserver/pkg/registry/rest`: PrepareForCreate, PrepareForUpdate,
 Validate, ValidateUpdate).
@@ -24,7 +24,7 @@ _SERVER_OWNED = (
     "selfLink",
 )
 _NOT_STORED = ("managedFields", "selfLink")
-"""What a request cannot write; managedFields are the bookkeeping's."""
+"""Fields that a request cannot write; managedFields are computed by `managed_fields`."""
 
 _FIRST_STATUS: Mapping[str, dict[str, Any]] = MappingProxyType(
     {
@@ -43,7 +43,7 @@ _FIRST_STATUS: Mapping[str, dict[str, Any]] = MappingProxyType(
         },
     }
 )
-"""Status at creation, whatever the request says. A node brings its own: the kubelet registers it so."""
+"""The status at creation, whatever the request contains. A Node keeps its own: the kubelet registers it with one."""
 
 _DEFAULTS = {**DEFAULTS, **plain_kinds.DEFAULTS}
 _OBJECT_RULES = {**validation.OBJECT_RULES, **rbac_validation.OBJECT_RULES, **plain_kinds.OBJECT_RULES}
@@ -51,12 +51,12 @@ _MODIFIED = "the object has been modified; please apply your changes to the late
 
 
 def nothing(resource: Resource) -> dict[str, Any]:
-    """Make what a new object is compared with: a core kind's type has parts even when they are empty."""
+    """Return the empty object that a new one is compared with: core types have spec and status even if empty."""
     return {"metadata": {}} | ({} if resource.custom else {"spec": {}, "status": {}})
 
 
 def for_create(resource: Resource, new: dict[str, Any]) -> dict[str, Any]:
-    """Prepare a new object. ApiError 400 when it says a resourceVersion."""
+    """Prepare a new object. Raise ApiError 400 if it has a resourceVersion."""
     metadata = new.setdefault("metadata", {})
     if metadata.get("resourceVersion"):
         raise errors.bad_request("resourceVersion should not be set on objects to be created")
@@ -79,7 +79,7 @@ def for_create(resource: Resource, new: dict[str, Any]) -> dict[str, Any]:
 
 
 def for_update(resource: Resource, old: dict[str, Any], new: dict[str, Any], *, status: bool) -> dict[str, Any]:
-    """Make the object an update asks for: `old` with the new status, or `new` with what the server owns."""
+    """Return the updated object: `old` with the new status, or `new` with the server-owned fields of `old`."""
     if status:
         return {key: value for key, value in old.items() if key != "status"} | (
             {"status": new["status"]} if "status" in new else {}
@@ -98,7 +98,7 @@ def for_update(resource: Resource, old: dict[str, Any], new: dict[str, Any], *, 
 
 
 def check_preconditions(resource: Resource, old: dict[str, Any], asked: dict[str, Any]) -> None:
-    """Refuse an update of an older version (ApiError 409) or of another object of the same name."""
+    """Raise ApiError 409 for an update of an older version, or of another object with the same name."""
     current = old["metadata"]
     name = current["name"]
     uid, version = asked.get("uid"), asked.get("resourceVersion")
@@ -110,7 +110,7 @@ def check_preconditions(resource: Resource, old: dict[str, Any], asked: dict[str
 
 
 def validate_create(resource: Resource, new: dict[str, Any]) -> None:
-    """ApiError 422 that names every field that is wrong."""
+    """Raise ApiError 422, listing every invalid field, if the new object is invalid."""
     wrong = validation.metadata_errors(resource, new["metadata"])
     if resource.plural == "services" and new["spec"].get("clusterIP") != "None":
         raise errors.not_implemented("services other than headless ones (spec.clusterIP: None)")
@@ -124,7 +124,7 @@ def validate_create(resource: Resource, new: dict[str, Any]) -> None:
 
 
 def validate_update(resource: Resource, old: dict[str, Any], new: dict[str, Any]) -> None:
-    """ApiError 422 that names every field that is wrong, or may not change."""
+    """Raise ApiError 422, listing every invalid field and every changed immutable field."""
     wrong = validation.metadata_errors(resource, new["metadata"])
     wrong += validation.finalizer_errors(old["metadata"], new["metadata"])
     if resource.plural == "jobsets":
@@ -149,14 +149,14 @@ def _refuse(resource: Resource, obj: dict[str, Any], wrong: list[FieldError]) ->
 
 
 def _drop_empty(metadata: dict[str, Any]) -> None:
-    """Leave out what Go's `omitempty` leaves out."""
+    """Remove the empty fields that Go's `omitempty` leaves out."""
     for key in ("labels", "annotations", "finalizers", "ownerReferences", "generateName", "namespace"):
         if not metadata.get(key, True):
             del metadata[key]
 
 
 def _quality_of_service(spec: dict[str, Any]) -> str:
-    """v1.PodQOSClass, from cpu and memory alone."""
+    """Return the v1.PodQOSClass, which depends only on cpu and memory."""
     wants = [c.get("resources", {}) for c in spec.get("containers", [])]
     named = ("cpu", "memory")
     requests = [{k: v for k, v in want.get("requests", {}).items() if k in named} for want in wants]

@@ -1,7 +1,7 @@
-"""metav1.Table: the columns `kubectl get` shows (pure).
+"""metav1.Table: the columns of `kubectl get` (pure).
 
 Facts: pkg/printers/internalversion/printers.go for the core kinds, the CRD's additionalPrinterColumns for
-JobSet. Ages are counted from `now`, as the server does.
+JobSet. Ages are relative to `now`, as on the server.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -21,7 +21,7 @@ Cells = Callable[[dict[str, Any], datetime], list[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column; those with a priority above 0 are shown by `-o wide` alone."""
+    """A column; one with a priority above 0 is shown only by `-o wide`."""
 
     name: str
     type: str = "string"
@@ -148,7 +148,7 @@ def _job_state(obj: dict[str, Any]) -> str:
 
 
 def _jobset(obj: dict[str, Any], now: datetime) -> list[Any]:
-    """Show the CRD's columns; what a JSONPath does not find is an empty cell."""
+    """Return the cells of the CRD's columns; a JSONPath without a match is an empty cell."""
     status = obj.get("status", {})
     suspended = obj["spec"].get("suspend")
     return [
@@ -257,7 +257,7 @@ TABLES: Mapping[str, tuple[tuple[Column, ...], Cells]] = MappingProxyType(
 
 
 def table(resource: Resource, objects: Sequence[dict[str, Any]], now: datetime, include: str) -> dict[str, Any]:
-    """Render a Table without metadata. `include`: None, Metadata or Object, what each row carries along."""
+    """Return a Table without metadata. `include`: None, Metadata or Object, the object included in each row."""
     columns, cells = TABLES[resource.plural]
     return {
         "kind": "Table",

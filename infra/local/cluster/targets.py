@@ -1,4 +1,4 @@
-"""What is served: the closed table of verb, resource and content type, and the paths that lead there (pure)."""
+"""What is served: the fixed table of verb, resource and content type, and the parsing of paths (pure)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,14 +23,14 @@ _NOT_OURS = frozenset(
         "application/apply-patch+cbor",
     }
 )
-"""What a real API server reads and this one does not: 501 rather than 415."""
+"""Content types that a real API server accepts and this one does not: 501 instead of 415."""
 
 _NO_BODY: tuple[str, ...] = ()
 _CUSTOM_PATCHES = (JSON_PATCH, MERGE_PATCH, APPLY_PATCH)
 _CORE_PATCHES = (*_CUSTOM_PATCHES, STRATEGIC_MERGE_PATCH)
 
 Verbs = Mapping[str, tuple[str, ...]]
-"""Content types of the request's body, by verb; none for verbs without one. DeleteOptions are always JSON."""
+"""Content types of the request body, by verb; empty for verbs without a body. DeleteOptions are always JSON."""
 
 
 def _object_verbs(*, custom: bool = False, protobuf: bool = False, collection: bool = True) -> Verbs:
@@ -103,7 +103,7 @@ SERVED: Mapping[tuple[str, str], Verbs] = MappingProxyType(
 """By plural name and subresource."""
 
 NOT_INSTALLED = frozenset({"limitranges", "resourcequotas"})
-"""What kubectl describe asks of nodes and namespaces, and takes a 404 for: this cluster goes without them."""
+"""Requested by kubectl describe for nodes and namespaces, which accepts a 404: this cluster does not have them."""
 
 _NAMESPACE_SUBRESOURCES = ("status", "finalize")
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch"}
@@ -111,7 +111,7 @@ _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """What a path names. `namespace` and `name` are empty when the path has none."""
+    """The target of a path. `namespace` and `name` are empty if the path has none."""
 
     resource: Resource
     namespace: str
@@ -119,7 +119,7 @@ class Target:
     subresource: str
 
     def verb(self, method: str, *, watch: bool) -> str:
-        """Name the verb of a request. ApiError 405 where the path does not allow the method."""
+        """Return the verb of a request. Raise ApiError 405 if the path does not allow the method."""
         if method == "GET":
             return "watch" if watch else "get" if self.name else "list"
         if method == "DELETE":
@@ -133,13 +133,13 @@ class Target:
         return _VERBS[method]
 
     def check(self, verb: str, content_type: str) -> None:
-        """Refuse what the table does not hold: ApiError 501, or 415 for a type no API server reads."""
+        """Raise ApiError 501 for anything not in the table, or 415 for a type that no API server accepts."""
         where = self.resource.plural + (f"/{self.subresource}" if self.subresource else "")
         verbs = SERVED.get((self.resource.plural, self.subresource), {})
         if verb not in verbs:
             raise errors.not_implemented(f'the verb "{verb}" on {where}')
         accepted = verbs[verb]
-        unsaid = not content_type and verb != "patch"  # a body without a type is JSON, as for the original
+        unsaid = not content_type and verb != "patch"  # a body without a content type is JSON, as in the original
         if not accepted or content_type in accepted or unsaid:
             return
         if content_type in _NOT_OURS:
@@ -148,7 +148,7 @@ class Target:
 
 
 def find(path: str) -> Target:
-    """Read a path. ApiError 501 for what is not served, 404 for an API that a cluster may go without."""
+    """Parse a path. Raise ApiError 501 if it is not served, 404 for an API that clusters need not have."""
     match path.strip("/").split("/"):
         case ["api", "v1", *rest]:
             api_version = "v1"
@@ -169,7 +169,7 @@ def find(path: str) -> Target:
 
 
 def _unknown(path: str) -> ApiError:
-    """Answer 501; 404 for what kubectl describe reads as something that a cluster need not have."""
+    """Return the error of an unknown path: 501, or 404 for APIs that kubectl describe treats as optional."""
     if not NOT_INSTALLED.isdisjoint(path.split("/")):
         message = f"the server could not find the requested resource (the local API server does not serve {path})"
         return ApiError(404, "NotFound", message)

@@ -1,8 +1,8 @@
-"""How lists and maps of objects are merged by server-side apply: what identifies an item, what is one value.
+"""How server-side apply merges the lists and maps of objects: the keys of items, and what is atomic.
 
 Facts: `x-kubernetes-list-type`, `-list-map-keys` and `-map-type` of the published OpenAPI documents (core kinds
-and the CRDs of JobSet and Kueue; where a pod template is in several they agree). Fields are named by the shape
-that has them. A list that is not here is atomic, and so is a value of a shape in `ATOMIC`.
+and the CRDs of JobSet and Kueue; they agree on pod templates). Fields are keyed by the shape that has them.
+A list that is not listed here is atomic, and so is a value of a shape in `ATOMIC`.
 """
 
 from collections.abc import Mapping
@@ -66,7 +66,7 @@ KEYED_LISTS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "SchedulingStats.evictions": ("reason", "underlyingCause"),
     }
 )
-"""Lists of type `map`, and the fields that identify an item."""
+"""Lists of type `map`, and the fields that identify their items."""
 
 SETS = frozenset(
     {
@@ -99,10 +99,10 @@ ATOMIC = frozenset(
         "ResourceFlavorSpec.nodeLabels",
     }
 )
-"""Shapes and maps that are one value."""
+"""Atomic shapes and maps."""
 
 SEPARABLE = frozenset({"V1PersistentVolumeSpec.claimRef"})
-"""Fields whose parts have owners of their own although their shape is atomic elsewhere."""
+"""Fields whose parts are owned separately although their shape is atomic elsewhere."""
 
 KEY_DEFAULTS: Mapping[str, str] = MappingProxyType({"protocol": "TCP"})
-"""What identifies an item where it is left out."""
+"""Defaults of key fields that an item leaves out."""

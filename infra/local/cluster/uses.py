@@ -1,6 +1,6 @@
-"""Why each verb is served: the command of kubectl, or the client, that needs it (a table).
+"""The reason why each verb is served: the kubectl command, or the client, that needs it (a table).
 
-What no row needs is not served. The commands are run with the oldest and the newest kubectl.
+A verb that no row needs is not served. Tests run the commands with the oldest and the newest kubectl.
 """
 
 from dataclasses import dataclass
@@ -20,10 +20,10 @@ from infra.local.cluster.targets import (
 class Use:
     """A verb with a content type (empty: without a body), and who sends it.
 
-    `plural` and `subresource`: where; an empty plural stands for every resource that has the verb.
-    `command`: arguments of kubectl, where {plural}, {name} and {node} are put in and `-f-` reads the object.
+    `plural` and `subresource`: the resource; an empty plural stands for every resource that has the verb.
+    `command`: arguments of kubectl, in which {plural}, {name} and {node} are replaced and `-f-` reads the object.
     `since`: the minor version of kubectl that first sends this type with this command.
-    `client`: who else sends it, where no command of kubectl does.
+    `client`: who else sends it, if no kubectl command does.
     """
 
     verb: str
@@ -40,7 +40,7 @@ class Use:
 
 
 def _created(plural: str, command: str) -> Use:
-    """Make the row of a command that creates a kind of its own, in protobuf since 1.31."""
+    """Return the row of a `kubectl create KIND` command, which sends protobuf since 1.31."""
     return Use(verb="create", content_type=PROTOBUF, plural=plural, command=f"create {command}", since=31)
 
 
@@ -103,7 +103,7 @@ USES = (*_OBJECTS, *_STATUS, *_SPECIAL)
 
 
 def served() -> list[tuple[str, str, str, str]]:
-    """List the rows of the table of what is served: plural, subresource, verb, content type."""
+    """Return the rows of the table of served verbs: plural, subresource, verb, content type."""
     return [
         (plural, subresource, verb, content_type)
         for (plural, subresource), verbs in SERVED.items()

@@ -1,7 +1,7 @@
-"""What the API server refuses of core kinds, and of any kind's metadata (pure).
+"""Validation of core kinds, and of the metadata of any kind (pure).
 
-Facts and error texts: pkg/apis/core/validation, pkg/apis/batch/validation, apimachinery's api/validation.
-Only what this project's objects can get wrong is checked; the fields as such are `schema`'s business.
+Facts and error messages: pkg/apis/core/validation, pkg/apis/batch/validation, apimachinery's api/validation.
+Only what can be wrong in this project's objects is checked; fields and their types are checked in `schema`.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -44,7 +44,7 @@ def required(path: str, why: str = "") -> FieldError:
 
 
 def metadata_errors(resource: Resource, metadata: dict[str, Any]) -> list[FieldError]:
-    """Check names, labels, annotations, finalizers and owner references."""
+    """Return the errors of names, labels, annotations, finalizers and owner references."""
     name, generated = metadata.get("name", ""), metadata.get("generateName", "")
     found: list[FieldError] = []
     if not name:
@@ -66,7 +66,7 @@ def metadata_errors(resource: Resource, metadata: dict[str, Any]) -> list[FieldE
 
 
 def finalizer_errors(old: dict[str, Any], new: dict[str, Any]) -> Iterator[FieldError]:
-    """Refuse new finalizers on an object that is being deleted."""
+    """Yield the error of new finalizers on an object that is being deleted."""
     added = [f for f in new.get("finalizers", []) if f not in old.get("finalizers", [])]
     if "deletionTimestamp" in old and added:
         listed = ", ".join(f'"{finalizer}"' for finalizer in added)
@@ -209,11 +209,11 @@ OBJECT_RULES: Mapping[str, Callable[[dict[str, Any]], Iterable[FieldError]]] = M
         "jobs": _job,
     }
 )
-"""What is wrong with an object of its own, by plural name."""
+"""The validation of an object by itself, by plural name."""
 
 
 def pod_update_errors(old: dict[str, Any], new: dict[str, Any]) -> Iterator[FieldError]:
-    """Refuse what a pod's spec may not change. The first node name is the binding's to set."""
+    """Yield the errors of an update of immutable fields in a pod's spec. A Binding may set the first node name."""
     before, after = old["spec"], new["spec"]
     kept = after.get("tolerations", [])
     if any(toleration not in kept for toleration in before.get("tolerations", [])):
@@ -234,12 +234,12 @@ def pod_update_errors(old: dict[str, Any], new: dict[str, Any]) -> Iterator[Fiel
 
 
 def _fixed(spec: dict[str, Any], old: dict[str, Any]) -> dict[str, Any]:
-    """Take away what may change."""
+    """Return the immutable part of the spec."""
     free = {"activeDeadlineSeconds", "tolerations", "schedulingGates"}
     if not old.get("nodeName"):
         free.add("nodeName")
     if old.get("schedulingGates"):
-        free.add("nodeSelector")  # a gated pod's may be narrowed: KEP-3838
+        free.add("nodeSelector")  # a gated pod's node selector may be narrowed: KEP-3838
     fixed = {key: value for key, value in spec.items() if key not in free}
     for kind in ("containers", "initContainers"):
         if kind in fixed:
@@ -248,7 +248,7 @@ def _fixed(spec: dict[str, Any], old: dict[str, Any]) -> dict[str, Any]:
 
 
 def job_update_errors(old: dict[str, Any], new: dict[str, Any]) -> Iterator[FieldError]:
-    """Refuse changes of what a Job was made from; a suspended Job's template stays open where Kueue needs it."""
+    """Yield the errors of an update of immutable fields; a suspended Job's template is mutable where Kueue needs it."""
     before, after = old["spec"], new["spec"]
     for key in ("completions", "selector", "completionMode", "managedBy"):
         scales = key == "completions" and after.get("completionMode") == "Indexed"

@@ -1,4 +1,4 @@
-"""What is created only to be answered, and stored nowhere: reviews and requests for tokens (a table)."""
+"""Resources that are never stored, only answered: reviews and token requests (a table)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from infra.local.cluster.resources import Resource
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Virtual:
-    """A kind that is answered at once. `api_version` is the path's, `group` that of the kind."""
+    """A kind that is answered and not stored. `api_version` is that of the path, `group` that of the kind."""
 
     api_version: str
     plural: str
@@ -27,7 +27,7 @@ class Virtual:
 
     @property
     def shape(self) -> Resource:
-        """What a body has to be."""
+        """Return the resource that the body must be an object of."""
         return Resource(
             group=self.group,
             version=self.api_version.rpartition("/")[2],
@@ -51,7 +51,7 @@ _TABLE = (
         api_version="v1", plural="serviceaccounts", kind="TokenRequest", group=_AUTHENTICATION, subresource="token"
     ),
     _review(_AUTHENTICATION, "selfsubjectreviews", "SelfSubjectReview"),
-    # All that kubectl 1.27 asks for; a cluster has it where beta APIs are switched on.
+    # The only version that kubectl 1.27 requests; clusters serve it if beta APIs are enabled.
     _review(_AUTHENTICATION, "selfsubjectreviews", "SelfSubjectReview", "v1beta1"),
     _review(_AUTHORIZATION, "selfsubjectaccessreviews", "SelfSubjectAccessReview"),
     _review(_AUTHORIZATION, "selfsubjectrulesreviews", "SelfSubjectRulesReview"),
@@ -59,4 +59,4 @@ _TABLE = (
 )
 
 VIRTUAL: Mapping[tuple[str, str], Virtual] = MappingProxyType({(each.api_version, each.name): each for each in _TABLE})
-"""By group and version of the path, and by name with the subresource."""
+"""By group version of the path, and by name with the subresource."""

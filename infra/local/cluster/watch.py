@@ -1,4 +1,4 @@
-"""Watches: the stream of changes a client sees, and the buttons that break streams in tests."""
+"""Watches: the stream of changes that a client receives, and faults that break streams in tests."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -17,11 +17,11 @@ Render = Callable[[dict[str, Any]], dict[str, Any]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchRequest:
-    """What a client asks of a watch.
+    """The parameters of a watch.
 
-    `since`: the resourceVersion to go on from; None starts with the present state, each object as ADDED.
-    `render`: turns an object into what the client wants to see (a Table); None for the object itself.
-    `timeout_seconds`: when the server ends the watch. `bookmark_seconds`: how often it says where it is.
+    `since`: the resourceVersion to continue from; None starts with the current state, each object as ADDED.
+    `render`: converts an object to what the client requested (a Table); None for the object itself.
+    `timeout_seconds`: when the server ends the watch. `bookmark_seconds`: the interval of bookmarks, if any.
     """
 
     plural: str
@@ -40,11 +40,11 @@ class _Open:
     ended: bool = False
     to_say: list[bytes] = field(default_factory=list)
     touched: asyncio.Event = field(default_factory=asyncio.Event)
-    """A button was pressed: look now."""
+    """Set when a fault was injected, to wake the watch."""
 
 
 class Watches:
-    """The watches that are open now."""
+    """The open watches."""
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
@@ -52,12 +52,12 @@ class Watches:
         self._over = False
 
     def end(self) -> None:
-        """End the open watches, and from now on every new one at once: the server is about to stop."""
+        """End the open watches, and any new one immediately: the server is about to stop."""
         self._over = True
         self.close()
 
     def close(self, plural: str | None = None) -> int:
-        """End the open watches (of one resource): the client meets the end of the stream. How many."""
+        """End the open watches (of one resource), so that clients see the end of the stream; return how many."""
         chosen = self._chosen(plural)
         for one in chosen:
             one.ended = True
@@ -65,14 +65,14 @@ class Watches:
         return len(chosen)
 
     def silence(self, plural: str | None = None) -> int:
-        """Make the open watches say nothing more, bookmarks included, and stay open. How many."""
+        """Make the open watches send nothing more, not even bookmarks, but stay open; return how many."""
         chosen = self._chosen(plural)
         for one in chosen:
             one.silent = True
         return len(chosen)
 
     def rewind(self, plural: str | None = None) -> int:
-        """Make the open watches say again what happened, from the beginning of what is remembered. How many."""
+        """Make the open watches repeat all changes that are still in the history; return how many."""
         chosen = self._chosen(plural)
         for one in chosen:
             one.rewound = True
@@ -80,7 +80,7 @@ class Watches:
         return len(chosen)
 
     def say(self, text: bytes, plural: str | None = None) -> int:
-        """Put bytes into the open watches that are no event, or not the whole of one. How many."""
+        """Send raw bytes, such as a partial event, on the open watches; return how many."""
         chosen = self._chosen(plural)
         for one in chosen:
             one.to_say.append(text)
@@ -145,7 +145,7 @@ class Watches:
         return _event("BOOKMARK", orjson.dumps(mark))
 
     async def _wait(self, one: _Open, position: int, seconds: float) -> None:
-        """Wait for a change, a button or the time."""
+        """Wait for a change, an injected fault or the timeout."""
         waits = {
             asyncio.ensure_future(self._objects.changed(position)),
             asyncio.ensure_future(one.touched.wait()),
@@ -158,7 +158,7 @@ class Watches:
 
 
 def _seen(change: Change, request: WatchRequest) -> bytes | None:
-    """Tell what a change looks like through the selector: entering is ADDED, leaving is DELETED."""
+    """Return the event of a change under the selector: a new match is ADDED, a lost match is DELETED."""
     was = change.previous is not None and request.matches(change.previous)
     is_now = change.type != "DELETED" and request.matches(change.object)
     if not was and not is_now:

@@ -60,7 +60,7 @@ class Writes:
         return self._store(target, call, bodies.read_patched(target.resource, patched, validation))
 
     def _apply(self, target: Target, call: Call) -> Answer:
-        """Apply a configuration; an object that is not there is created."""
+        """Apply a configuration; create the object if it does not exist."""
         resource = target.resource
         config = configuration(resource, call.body)
         agree(config.setdefault("metadata", {}), "name", target.name)
@@ -112,7 +112,7 @@ class Writes:
         return self._objects.get(target.resource.plural, target.namespace or None, target.name)
 
     def _live(self, target: Target) -> Object | None:
-        """Find what is applied to; only a whole object may be missing."""
+        """Return the live object, or None if it does not exist. Raise if the target is a subresource."""
         try:
             return self._current(target)
         except errors.ApiError:
@@ -122,7 +122,7 @@ class Writes:
 
 
 def agree(metadata: dict[str, Any], key: str, expected: str) -> None:
-    """Take a name or namespace from the path; ApiError 400 when the body says another."""
+    """Set a name or namespace from the path. Raise ApiError 400 if the body has another one."""
     if metadata.setdefault(key, expected) == expected:
         return
     if key == "namespace":

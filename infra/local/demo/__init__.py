@@ -1,19 +1,18 @@
-"""`make demo`: five things a researcher does with JobSets, told while they happen on the local stack.
+"""`make demo`: five things that researchers do with JobSets, run on the local stack and reported as they happen.
 
-It looks at the provisioner only as a user could: kubectl, the Kubernetes API, the records in Firestore, GKE's API
-and the local GKE's log of calls. Nothing of the provisioner is decided, faked or waited for here by other means.
+It observes the provisioner only as a user could: through kubectl, the Kubernetes API, the records in Firestore,
+GKE's API and the local GKE's log of calls. Nothing of the provisioner is decided, faked or awaited by other means.
 
-    view      what can be seen at one moment, and the questions a step asks of it. Pure
-    steps     a step, how far it has come, and when it has failed. Pure
+    view      what can be observed at one moment, and the queries that steps make on it. Pure
+    steps     a step, its progress, and when it has failed. Pure
     story     the five steps, (a) to (e)
-    table     rows of the live table and what changed between two of them. Pure
+    table     rows of the live table, and what changed between two moments. Pure
     report    timelines, latencies and the verdict. Pure
     watch     reads a view from the running stack
-    hands     what the demo does: kubectl apply and delete, and the stockout at the local GKE's button
+    hands     what the demo does: kubectl apply and delete, and a stockout injected into the local GKE
     http      plain HTTP to the stack, for the two above
-    leftovers what is still there at the end
+    leftovers what still exists at the end
     screen    the live table on a terminal, plain lines elsewhere
-    settings  the cluster's settings, written before the relay speaks
-    stage     the loop: act, look, advance, show
-    play      the stack around it, and the exit code
+    stage     the loop: act, observe, advance, show
+    play      starts the stack, runs the steps, returns the exit code
 """

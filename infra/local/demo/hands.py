@@ -1,4 +1,4 @@
-"""What the demo does to the system: what a researcher does with kubectl, and one button of the local GKE."""
+"""What the demo does to the system: kubectl commands, as a researcher runs them, and a fault of the local GKE."""
 
 import json
 import subprocess
@@ -13,7 +13,7 @@ KUBECTL_SECONDS = 30
 
 
 class ActFailed(Exception):
-    """Something the demo did was refused. The text is what kubectl or the button said."""
+    """Something the demo did was refused. The message is that of kubectl."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,12 +21,12 @@ class Hands:
     addresses: Addresses
 
     def do(self, act: Act) -> str:
-        """Do it; give it in words. ActFailed where it was refused."""
+        """Perform the action and return a description of it. Raise ActFailed if kubectl refuses it."""
         match act:
             case Apply(manifest):
                 return self._kubectl("apply", "-f", str(manifest))
             case Delete(manifest):
-                # Not waited for: the table goes on meanwhile, and what must follow is a condition of the step.
+                # Without waiting: the table is updated meanwhile, and the outcome is a condition of the step.
                 return self._kubectl("delete", "--wait=false", "-f", str(manifest))
             case RunOut(pools):
                 return self._run_out(pools)
@@ -42,4 +42,4 @@ class Hands:
     def _run_out(self, pools: str) -> str:
         body = json.dumps({"kind": "stockout", "pools": pools, "times": 1}).encode()
         with OPENER.open(Request(f"{self.addresses.buttons}/faults", body), timeout=5):  # noqa: S310 - a URL of our own
-            return f"the zone is out of hosts for the next node pool {pools}"
+            return f"injected a stockout for the next node pool {pools}"

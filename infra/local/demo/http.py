@@ -1,4 +1,4 @@
-"""HTTP to the local stack, past any proxy of the person who runs it."""
+"""HTTP to the local stack, bypassing any proxy that the user has configured."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""What is still there when the story is over; all of it should be nothing."""
+"""What still exists when all steps are over; there should be nothing."""
 
 from collections.abc import Iterator
 
@@ -19,7 +19,7 @@ PULL_SECONDS = 2.0
 
 
 def leftovers(eyes: Eyes, view: View) -> Leftovers:
-    """Name everything but messages, which can be looked at only once."""
+    """Return the names of everything left but dead letters, which can be pulled only once."""
     return {
         "node pools in GKE": tuple(view.pools),
         "unsettled slice records": tuple(record.id for record in view.slices if not _settled(record)),
@@ -34,7 +34,7 @@ def dead_letters(eyes: Eyes) -> Leftovers:
 
 
 def _settled(record: SliceRecord) -> bool:
-    return record.phase is Phase.GONE and record.due_at is None
+    return record.phase is Phase.GONE and record.next_reconcile_at is None
 
 
 def _pulled(eyes: Eyes) -> Iterator[str]:

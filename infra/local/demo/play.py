@@ -1,4 +1,4 @@
-"""The whole demo: the stack is started, the story played, and what it came to is said. Gives the exit code."""
+"""The whole demo: starts the stack, runs the steps, reports the outcome."""
 
 import os
 import sys
@@ -22,26 +22,26 @@ from infra.local.settings import seed
 from infra.local.stack import Plan, Stack, running
 
 NOT_INSTALLED, INTERRUPTED = 2, 130
-"""Exit codes, beside those of `report`."""
+"""Exit codes, in addition to those of `report`."""
 
 SWEEP_SECONDS = 2.0
 LOG_LINES = 12
 
 INTRODUCTION = f"""\
-The provisioner's own functions and relay, on Google's emulators of Pub/Sub and Firestore. GKE and the Kubernetes
-cluster are simulated: what takes minutes there takes seconds here. A sweep every {SWEEP_SECONDS:.0f} s stands for Cloud
-Scheduler's minute, and infra/clusters/demo-project/demo.yaml asks for short retries.
+This runs the provisioner's own functions and relay on Google's emulators of Pub/Sub and Firestore. GKE and the
+Kubernetes cluster are simulated: what takes minutes there takes seconds here. The sweep runs every
+{SWEEP_SECONDS:.0f} s instead of every minute, and infra/clusters/demo-project/demo.yaml sets short retry delays.
 """
 
 
 def demo(state: Path) -> int:
-    """Play the story; logs and the kubeconfig go below `state`."""
+    """Run the demo and return the exit code; logs and the kubeconfig are written below `state`."""
     started = time.monotonic()
     try:
         require(find(os.environ))
         say(INTRODUCTION)
         with running(Plan(state=state, sweep_seconds=SWEEP_SECONDS), seed) as stack:
-            say(f"{time.monotonic() - started:5.1f} s  everything runs; the logs are in {state / 'logs'}")
+            say(f"{time.monotonic() - started:5.1f} s  everything is running; the logs are in {state / 'logs'}")
             return _play(stack, started)
     except PrerequisitesMissing as problem:
         print(problem, file=sys.stderr)
@@ -50,7 +50,7 @@ def demo(state: Path) -> int:
         print(problem, file=sys.stderr)
         return report.FAILED
     except KeyboardInterrupt:
-        print("\nInterrupted: every process was ended.", file=sys.stderr)
+        print("\nInterrupted: all processes were stopped.", file=sys.stderr)
         return INTERRUPTED
 
 
@@ -62,29 +62,29 @@ def _play(stack: Stack, started: float) -> int:
             left = stage.clean(steps)
         tell(_ending(stage.view, alarm, left))
         tell(_explanation(steps, stage.view, stack))
-    code, sentence = report.verdict(steps, left)
-    say(f"\n{sentence} It took {time.monotonic() - started:.0f} s.")
+    code, message = report.verdict(steps, left)
+    say(f"\n{message} It took {time.monotonic() - started:.0f} s.")
     return code
 
 
 def _ending(view: View, alarm: Alarm, left: Leftovers) -> Iterator[str]:
     yield "\nTimeline of each slice"
     yield from report.timelines(view)
-    yield "\nFrom the event to CreateNodePool"
+    yield "\nLatency from the unschedulable pod to CreateNodePool"
     yield from report.latency_lines(report.latencies(view, alarm.noticed))
-    yield "\nWhat is left"
+    yield "\nResources left"
     yield from report.leftover_lines(left)
 
 
 def _explanation(steps: Iterable[Progress], view: View, stack: Stack) -> Iterator[str]:
-    """Say what was seen of the steps that did not happen, and what the parts logged last."""
+    """Yield what was observed of the steps that did not complete, and the last log lines of each part."""
     missing = [each for each in steps if not each.happened]
     for each in missing:
-        yield "\nThis did not happen"
+        yield "\nNot completed"
         yield from report.seen_of(each, view)
     if missing:
         for child in stack.processes.children():
-            yield f"\nThe end of {child.log}"
+            yield f"\nLast lines of {child.log}"
             yield from child.output().splitlines()[-LOG_LINES:]
 
 

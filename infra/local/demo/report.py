@@ -1,4 +1,4 @@
-"""What is said at the end: a timeline per slice, the latencies, what is left, and the verdict. Pure."""
+"""The report at the end: a timeline per slice, the latencies, what is left, and the verdict. Pure."""
 
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,7 +17,7 @@ Leader = tuple[str, str, int]
 """JobSet, replicated job and index of the Job whose leader pod it is."""
 
 Leftovers = Mapping[str, Sequence[str]]
-"""By kind, what is still there."""
+"""What still exists, by kind."""
 
 
 def timelines(view: View) -> Iterator[str]:
@@ -27,16 +27,16 @@ def timelines(view: View) -> Iterator[str]:
 
 
 def timeline(record: SliceRecord) -> Iterator[str]:
-    """Give a line for each transition on record; times since the slice was first heard of."""
-    if len(record.transitions) < record.turns:
-        yield f"           {record.turns - len(record.transitions)} earlier transitions are not kept"
+    """Yield a line for each transition in the record; times are relative to the record's creation."""
+    if len(record.transitions) < record.transition_count:
+        yield f"           {record.transition_count - len(record.transitions)} earlier transitions were not kept"
     for turn in record.transitions:
         after = (turn.at - record.created_at).total_seconds()
-        yield f"  {after:5.1f} s  {turn.phase.value:<12} {turn.reason.value:<20} {_short(turn.sentence)}"
+        yield f"  {after:5.1f} s  {turn.phase.value:<12} {turn.reason.value:<20} {_short(turn.message)}"
 
 
 def latencies(view: View, noticed: Mapping[Leader, datetime]) -> dict[str, float]:
-    """Give, by slice, the seconds from its leader's PodScheduled=False to its first CreateNodePool."""
+    """Return, by slice, the seconds from its leader's PodScheduled=False to its first accepted CreateNodePool."""
     found: dict[str, float] = {}
     for record in view.slices:
         job = record.job
@@ -48,16 +48,16 @@ def latencies(view: View, noticed: Mapping[Leader, datetime]) -> dict[str, float
 
 
 def latency_lines(found: Mapping[str, float]) -> Iterator[str]:
-    """Say what was measured, and that GKE and the cluster are simulated."""
+    """Yield the percentiles, what was measured, and the note that GKE and the cluster are simulated."""
     if not found:
-        yield "No creation was measured."
+        yield "No node pool creation was measured."
         return
     seconds = list(found.values())
     yield f"p50 {statistics.median(seconds):.2f} s, max {max(seconds):.2f} s, over {len(seconds)} slices."
-    yield "Measured: from the moment a watch of the Kubernetes API shows a leader pod with PodScheduled=False"
-    yield "to the arrival of the slice's first CreateNodePool at GKE, both on this machine. In between: relay,"
-    yield "Pub/Sub emulator, receive, Firestore emulator, reconcile; for the first slices also the loading of clients."
-    yield "GKE and the cluster are simulated: how long they take to make hosts says nothing about the real ones."
+    yield "Measured from the moment a watch of the Kubernetes API shows a leader pod with PodScheduled=False to the"
+    yield "arrival of the slice's first CreateNodePool at the simulated GKE. In between: relay, Pub/Sub emulator,"
+    yield "receive, Firestore emulator, reconcile; for the first slices also the loading of the client libraries."
+    yield "GKE and the cluster are simulated: their provisioning times say nothing about the real ones."
 
 
 def leftover_lines(leftovers: Leftovers) -> Iterator[str]:
@@ -66,24 +66,24 @@ def leftover_lines(leftovers: Leftovers) -> Iterator[str]:
 
 
 def verdict(steps: Sequence[Progress], leftovers: Leftovers) -> tuple[int, str]:
-    """Give the exit code, and a sentence that says why."""
+    """Return the exit code and a message that explains it."""
     missing = [f"({each.step.letter})" for each in steps if not each.happened]
     left = [kind for kind, names in leftovers.items() if names]
     if missing:
-        return FAILED, f"FAILED: {', '.join(missing)} did not happen."
+        return FAILED, f"FAILED: {', '.join(missing)} did not complete."
     if left:
-        return FAILED, f"FAILED: something is left: {', '.join(left)}."
-    return HAPPENED, f"All {len(steps)} steps happened, and nothing is left."
+        return FAILED, f"FAILED: resources are left: {', '.join(left)}."
+    return HAPPENED, f"All {len(steps)} steps completed, and nothing is left."
 
 
 def seen_of(progress: Progress, view: View) -> Iterator[str]:
-    """Say what was seen of a step that did not happen."""
+    """Yield what was observed of a step that did not complete."""
     name = progress.step.jobset
     jobset = view.jobset(name)
-    yield f"({progress.step.letter}) {progress.step.title}: {progress.failure or 'was not finished'}"
+    yield f"({progress.step.letter}) {progress.step.title}: {progress.failure or 'not finished'}"
     yield f"  JobSet {name}: {_jobset_line(jobset.conditions, jobset.ready, jobset.restarts) if jobset else 'absent'}"
     for record in view.slices_of(name):
-        yield f"  {record.id}: {record.phase} {record.reason}, attempt {record.attempt}, due {record.due_at}"
+        yield f"  {record.id}: {record.phase} {record.reason}, attempt {record.attempt}, due {record.next_reconcile_at}"
         yield from timeline(record)
     for event in view.events_of(name):
         yield f"  Event on {event.about}: {event.type} {event.reason}: {event.message}"
@@ -95,5 +95,5 @@ def _jobset_line(conditions: frozenset[str], ready: int, restarts: int) -> str:
     return f"conditions {', '.join(sorted(conditions)) or 'none'}; {ready} Jobs ready; {restarts} restarts"
 
 
-def _short(sentence: str) -> str:
-    return sentence if len(sentence) <= LONGEST_SENTENCE else f"{sentence[: LONGEST_SENTENCE - 1]}…"
+def _short(message: str) -> str:
+    return message if len(message) <= LONGEST_SENTENCE else f"{message[: LONGEST_SENTENCE - 1]}…"

@@ -1,4 +1,4 @@
-"""Where the story is shown: a live table on a terminal; elsewhere one plain line per change, no escape codes."""
+"""The demo's output: a live table on a terminal; elsewhere one plain line per change, without escape codes."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -29,22 +29,22 @@ COLOURS = {
 
 class Screen(Protocol):
     def say(self, line: str) -> None:
-        """Write a line that stays."""
+        """Print a line that stays on the screen."""
 
     def show(self, view: View, steps: Sequence[Progress], now: datetime) -> None:
-        """Show how things stand."""
+        """Show the current state."""
 
 
 @dataclass(slots=True)
 class PlainScreen:
-    """Says what has changed since it was last shown anything."""
+    """Prints the rows that have changed since the last call of `show`."""
 
     _rows: tuple[Row, ...] = field(default=())
 
     def say(self, line: str) -> None:
         print(line, flush=True)
 
-    def show(self, view: View, steps: Sequence[Progress], now: datetime) -> None:  # noqa: ARG002 - steps are news, told by `say`
+    def show(self, view: View, steps: Sequence[Progress], now: datetime) -> None:  # noqa: ARG002 - steps are printed by `say`
         after = rows(view, now)
         for row in changed(self._rows, after):
             self.say(f"         {'  '.join(row.cells)}")
@@ -75,7 +75,7 @@ def opened(console: Console) -> Iterator[Screen]:
 
 
 def drawn(table_rows: Sequence[Row]) -> Table:
-    """On a narrow terminal the slices' names are folded, and nothing else."""
+    """Return the table; on a narrow terminal only the slices' names are folded."""
     table = Table()
     for name in COLUMNS:
         table.add_column(name, no_wrap=name != "slice", overflow="fold")

@@ -1,4 +1,4 @@
-"""The loop: do what the steps ask for, look, see how far they have come, show it. One thread, one step at a time."""
+"""The loop: act for each step, observe, advance the steps, show them. One thread, one step at a time."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -19,7 +19,7 @@ from infra.local.stack import Stack
 
 LOOK_SECONDS = 0.4
 STAGGER_SECONDS = 1.5
-"""Between the beginnings of two steps, so that each can be followed."""
+"""Delay between the starts of two steps, so that each can be followed."""
 CLEAN_UP_SECONDS = 25.0
 
 
@@ -29,7 +29,7 @@ def utc_now() -> datetime:
 
 @dataclass(slots=True, kw_only=True)
 class Stage:
-    """`started`: when the demo began, by `clock`, in seconds."""
+    """Runs the steps. `started`: when the demo began, by `clock`, in seconds."""
 
     stack: Stack
     eyes: Eyes
@@ -40,7 +40,7 @@ class Stage:
     view: View = field(default_factory=lambda: View(pools={}))
 
     def play(self, story: Sequence[Step]) -> tuple[Progress, ...]:
-        """Play all steps side by side until each happened or failed. ProgramFailed when a part of the stack ends."""
+        """Run all steps in parallel until each completes or fails. Raise ProgramFailed if a part of the stack exits."""
         opening = self.clock()
         steps = tuple(
             Progress(step=step, since=opening + number * STAGGER_SECONDS) for number, step in enumerate(story)
@@ -58,7 +58,7 @@ class Stage:
         return steps
 
     def clean(self, steps: Sequence[Progress]) -> Leftovers:
-        """Wait until nothing is left, or for as long as that may take; give what is left."""
+        """Wait until nothing is left, for at most CLEAN_UP_SECONDS; return what is left."""
         deadline = self.clock() + CLEAN_UP_SECONDS
         while any((left := leftovers(self.eyes, self.view)).values()) and self.clock() < deadline:
             time.sleep(LOOK_SECONDS)
@@ -67,7 +67,7 @@ class Stage:
         return {**left, **dead_letters(self.eyes)}
 
     def _act(self, progress: Progress) -> Progress:
-        """Do everything the step asks for before it has to see something again."""
+        """Perform all actions of the step up to the next condition that must be observed."""
         while self.clock() >= progress.since and (act := progress.to_do) is not None:
             progress = self._done(progress, act)
         return progress
@@ -80,8 +80,8 @@ class Stage:
         return done(progress, said, self.clock())
 
     def _look(self) -> None:
-        """Look; a glimpse that fails is tried again at the next turn: deadlines are the steps."""
+        """Update the view. A failed read is retried in the next iteration: the steps have the deadlines."""
         try:
             self.view = self.eyes.look()
         except (OSError, GoogleAPICallError) as trouble:
-            self.screen.say(f"         cannot look: {trouble}")
+            self.screen.say(f"         cannot read the state: {trouble}")

@@ -1,4 +1,4 @@
-"""A step of the story: what is done and what must then be seen, how far it has come, when it has failed. Pure."""
+"""A step of the demo: its actions and the conditions that must follow, its progress, and when it has failed. Pure."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -19,14 +19,14 @@ class Delete:
 
 @dataclass(frozen=True, slots=True)
 class RunOut:
-    """Let the zone have no hosts for the next node pool whose name matches."""
+    """Make the zone run out of hosts for the next node pool whose name matches."""
 
     pools: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Until:
-    """What must be seen within so many seconds of the moment before it."""
+    """A condition that must be observed within so many seconds of the move before it."""
 
     what: str
     seen: Callable[[View], bool]
@@ -47,11 +47,11 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """How far a step has come. Times in seconds of one clock."""
+    """The progress of a step. Times in seconds of one clock."""
 
     step: Step
     since: float
-    """When the move began that is next."""
+    """When the next move began."""
     passed: int = 0
     seen: tuple[tuple[float, str], ...] = ()
     """What happened, and when."""
@@ -63,7 +63,7 @@ class Progress:
 
     @property
     def to_do(self) -> Act | None:
-        """What the demo has to do now."""
+        """Return the action that is due now, or None."""
         move = self.next
         return None if self.over or isinstance(move, Until) else move
 
@@ -81,7 +81,7 @@ class Progress:
 
 
 def done(progress: Progress, what: str, now: float) -> Progress:
-    """Give the progress once its next move was made or seen."""
+    """Return the progress after its next move was performed or observed."""
     return replace(progress, passed=progress.passed + 1, since=now, seen=(*progress.seen, (now, what)))
 
 
@@ -90,13 +90,13 @@ def failed(progress: Progress, why: str) -> Progress:
 
 
 def advanced(progress: Progress, view: View, now: float) -> Progress:
-    """Go on over everything that is seen; what is not seen by its deadline fails the step."""
+    """Advance past every condition that holds; one that does not hold by its deadline fails the step."""
     while not progress.over and isinstance(progress.next, Until):
         until = progress.next
         if until.seen(view):
             progress = done(progress, until.what, now)
         elif now - progress.since > until.within:
-            return failed(progress, f"not seen within {until.within:.0f} s: {until.what}")
+            return failed(progress, f"not observed within {until.within:.0f} s: {until.what}")
         else:
             return progress
     return progress

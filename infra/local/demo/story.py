@@ -1,4 +1,4 @@
-"""The five steps. Each is read from top to bottom: what a researcher does, and what must then be seen."""
+"""The five steps. Each reads from top to bottom: what a researcher does, and what must then be observed."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from tpu_slices.domain.model.records import Phase
 EXAMPLES = REPOSITORY / "examples" / "demo"
 
 START, CREATE, RUN, END = 25.0, 40.0, 25.0, 40.0
-"""Seconds of patience: until it is noticed, created, running, gone. Several times what it takes on a small machine."""
+"""Timeouts in seconds until it is noticed, created, running, gone: several times what a small machine takes."""
 
 
 def story(examples: Path = EXAMPLES) -> tuple[Step, ...]:
@@ -28,13 +28,13 @@ def _two_slices(manifest: Path) -> Step:
     name = "two-slices"
     return Step(
         letter="a",
-        title="a JobSet of two multi-host slices lives from beginning to end",
+        title="a JobSet of two multi-host slices runs from creation to cleanup",
         jobset=name,
         moves=(
             Apply(manifest),
             Until(what="GKE creates two node pools", seen=lambda view: len(view.creates_of(name)) == 2, within=START),
             Until(what="both slices are READY", seen=lambda view: _ready(view, name) == 2, within=CREATE),
-            Until(what="both Jobs run", seen=lambda view: _running(view, name) == 2, within=RUN),
+            Until(what="both Jobs are running", seen=lambda view: _running(view, name) == 2, within=RUN),
             _completed(name),
             _gone(name),
             Delete(manifest),
@@ -58,7 +58,7 @@ def _change_of_mind(manifest: Path) -> Step:
             Delete(manifest),
             _gone(name),
             Until(
-                what="it was given back without ever being READY",
+                what="the slice was released without ever being READY",
                 seen=lambda view: not any(went_through(record, Phase.READY) for record in view.slices_of(name)),
                 within=0,
             ),
@@ -70,13 +70,13 @@ def _second_try(manifest: Path) -> Step:
     name = "second-try"
     return Step(
         letter="c",
-        title="the zone has no hosts at the first attempt; the second succeeds by itself",
+        title="the zone is out of hosts at the first attempt; the automatic retry succeeds",
         jobset=name,
         moves=(
             RunOut(f"tpu-{name}-.*"),
             Apply(manifest),
             Until(
-                what="its slice is WAITING for Stockout, and says when it tries again",
+                what="its slice is WAITING with reason Stockout and a time for the next attempt",
                 seen=lambda view: any(Reason.STOCKOUT in reasons(record) for record in view.slices_of(name)),
                 within=START + CREATE,
             ),
@@ -96,7 +96,7 @@ def _impossible(manifest: Path) -> Step:
     name = "impossible"
     return Step(
         letter="d",
-        title="an impossible JobSet is told why",
+        title="a JobSet that asks for an impossible topology is refused with the reason",
         jobset=name,
         moves=(
             Apply(manifest),
@@ -106,11 +106,11 @@ def _impossible(manifest: Path) -> Step:
                 within=START,
             ),
             Until(
-                what="a Kubernetes Event names the selector, the shape and the nearest that exist",
+                what="a Kubernetes Event names the node selector, the topology and the nearest valid ones",
                 seen=lambda view: _explained(view, name, "cloud.google.com/gke-tpu-topology", "3x5x7", "use "),
                 within=START,
             ),
-            Until(what="nothing was created for it", seen=lambda view: not view.creates_of(name), within=0),
+            Until(what="no node pool was created for it", seen=lambda view: not view.creates_of(name), within=0),
             Delete(manifest),
             _gone(name),
         ),
@@ -127,9 +127,9 @@ def _restart(manifest: Path) -> Step:
             Apply(manifest),
             Until(what="its slice is READY", seen=lambda view: _ready(view, name) == 1, within=START + CREATE),
             Until(what="it fails and restarts", seen=lambda view: _restarts(view, name) == 1, within=RUN),
-            Until(what="it runs again", seen=lambda view: _running(view, name) == 1, within=RUN),
+            Until(what="it is running again", seen=lambda view: _running(view, name) == 1, within=RUN),
             Until(
-                what="on the slice that it had, which was READY all the time",
+                what="it kept its slice, which was READY throughout",
                 seen=lambda view: len(view.creates_of(name)) == 1 and _stayed_ready(view, name),
                 within=0,
             ),
@@ -145,7 +145,7 @@ def _completed(name: str) -> Until:
 
 
 def _gone(name: str) -> Until:
-    return Until(what="every slice of it is GONE, and so is every node pool", seen=lambda v: _over(v, name), within=END)
+    return Until(what="all its slices are GONE and its node pools deleted", seen=lambda v: _over(v, name), within=END)
 
 
 def _over(view: View, name: str) -> bool:
@@ -159,7 +159,7 @@ def _ready(view: View, name: str) -> int:
 
 
 def _stayed_ready(view: View, name: str) -> bool:
-    """Tell whether no other phase followed the first READY."""
+    """Return whether the slices stayed READY from the first READY on."""
     phases = [turn.phase for record in view.slices_of(name) for turn in record.transitions]
     return all(phase is Phase.READY for phase in phases[phases.index(Phase.READY) :])
 

@@ -13,7 +13,7 @@ COLUMNS = ("JobSet", "slice", "phase", "reason", "hosts", "elapsed")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """A slice; `hosts` as usable/needed, `elapsed` from its record's creation until it is GONE."""
+    """A slice; `hosts` as usable/needed, `elapsed` from the record's creation until GONE."""
 
     jobset: str
     slice_id: str
@@ -28,7 +28,7 @@ class Row:
 
     @property
     def state(self) -> tuple[str, ...]:
-        """Everything but the time."""
+        """Return every cell but the elapsed time."""
         return self.cells[:-1]
 
 
@@ -51,13 +51,13 @@ def _row(record: SliceRecord, now: datetime) -> Row:
 
 
 def changed(before: Sequence[Row], after: Sequence[Row]) -> tuple[Row, ...]:
-    """Give the rows that are new or say something else, time aside."""
+    """Return the rows that are new or have changed, apart from the elapsed time."""
     known = {row.slice_id: row.state for row in before}
     return tuple(row for row in after if known.get(row.slice_id) != row.state)
 
 
 def status(progress: Progress) -> str:
-    """Say in one line where a step is."""
+    """Return the status of a step in one line."""
     step = f"({progress.step.letter}) {progress.step.title}"
     if progress.failure is not None:
         return f"✗ {step}: {progress.failure}"
@@ -67,7 +67,7 @@ def status(progress: Progress) -> str:
 
 
 def news(before: Sequence[Progress], after: Sequence[Progress], started: float) -> Iterator[str]:
-    """Tell what happened in the steps between two moments, each thing once; times since `started`."""
+    """Yield what happened in the steps between two moments, each item once; times since `started`."""
     for old, new in zip(before, after, strict=True):
         letter = new.step.letter
         for at, what in new.seen[len(old.seen) :]:

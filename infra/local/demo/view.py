@@ -1,4 +1,4 @@
-"""What a user can see at one moment: records, JobSets, Events, node pools and calls. Pure."""
+"""What a user can observe at one moment: records, JobSets, Events, node pools and calls. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ OK = "OK"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobSet:
-    """A JobSet as the API server shows it; `ready` counts its Jobs whose pods all run."""
+    """A JobSet as the API server returns it; `ready` counts its Jobs whose pods are all running."""
 
     name: str
     conditions: frozenset[str]
@@ -24,7 +24,7 @@ class JobSet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """A Kubernetes Event of the provisioner. `about` is kind/name; the message names the slice."""
+    """A Kubernetes Event of the provisioner. `about` is kind/name of the object; the message names the slice."""
 
     about: str
     type: str
@@ -34,7 +34,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """A call as the local GKE answered it; `code` by name."""
+    """A call to the local GKE; `code` is the name of the status code it returned."""
 
     method: str
     pool: str
@@ -44,7 +44,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """Everything at one moment. `pools` are GKE's node pools, by name, with their status."""
+    """Everything at one moment. `pools` is the status of GKE's node pools, by name."""
 
     slices: tuple[SliceRecord, ...] = ()
     jobsets: tuple[JobSet, ...] = ()
@@ -59,12 +59,12 @@ class View:
         return next((jobset for jobset in self.jobsets if jobset.name == name), None)
 
     def pools_of(self, jobset: str) -> Mapping[str, str]:
-        """Give the pools of any attempt, recognised by the slice's id in their name."""
+        """Return the pools of all attempts, recognised by the slice's id in their name."""
         ids = tuple(f"{record.id}-" for record in self.slices_of(jobset))
         return {name: status for name, status in self.pools.items() if name.startswith(ids)}
 
     def creates_of(self, jobset: str) -> tuple[Call, ...]:
-        """Give the node pool creations that GKE accepted."""
+        """Return the node pool creations that GKE accepted."""
         ids = tuple(f"{record.id}-" for record in self.slices_of(jobset))
         return tuple(c for c in self.calls if (c.method, c.code) == (CREATE, OK) and c.pool.startswith(ids))
 

@@ -1,4 +1,4 @@
-"""Reads what a user could read: records in Firestore, the Kubernetes API, GKE's API and the local GKE's calls."""
+"""Reads what a user could read: records in Firestore, the Kubernetes API, GKE's API and the local GKE's call log."""
 
 import json
 import threading
@@ -32,7 +32,7 @@ Json = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Eyes:
-    """Clients of everything that is looked at. Whatever cannot be read raises the client's own error."""
+    """Clients of everything that is read. A failed read raises the client's own error."""
 
     addresses: Addresses
     records: firestore.Client
@@ -52,7 +52,7 @@ class Eyes:
         return (document for each in found if (document := each.to_dict()) is not None)
 
     def items(self, path: str) -> list[Json]:
-        """List objects of the Kubernetes API."""
+        """Return the items of a list in the Kubernetes API."""
         listed: list[Json] = get_json(f"{self.addresses.kubernetes}/{path}")["items"]
         return listed
 
@@ -64,7 +64,7 @@ class Eyes:
 
 @contextmanager
 def opened(addresses: Addresses) -> Iterator[Eyes]:
-    """Open the clients. The Firestore client finds the emulator by the environment."""
+    """Open the clients. The Firestore client finds the emulator through the environment."""
     with (
         grpc.insecure_channel(addresses.gke) as channel,
         closing(firestore.Client(project=addresses.project)) as records,
@@ -74,7 +74,7 @@ def opened(addresses: Addresses) -> Iterator[Eyes]:
 
 
 def jobset(item: Json) -> JobSet:
-    """Read a jobset.x-k8s.io/v1alpha2 JobSet."""
+    """Parse a jobset.x-k8s.io/v1alpha2 JobSet."""
     status = item.get("status") or {}
     return JobSet(
         name=item["metadata"]["name"],
@@ -85,7 +85,7 @@ def jobset(item: Json) -> JobSet:
 
 
 def event(item: Json) -> Event:
-    """Read a v1 Event."""
+    """Parse a v1 Event."""
     about = item["involvedObject"]
     return Event(
         about=f"{about['kind']}/{about['name']}",
@@ -96,7 +96,7 @@ def event(item: Json) -> Event:
 
 
 def call(entry: Json) -> Call:
-    """Read an entry of the local GKE's button /calls."""
+    """Parse an entry of the local GKE's /calls endpoint."""
     at = datetime.fromtimestamp(entry["at"], UTC)
     return Call(method=entry["method"], pool=entry["pool"], code=entry["code"], at=at)
 
@@ -106,7 +106,7 @@ def _is_ours(item: Json) -> bool:
 
 
 def unschedulable(pod: Json) -> Leader | None:
-    """Read a v1 Pod; None unless it is a JobSet's leader that cannot be scheduled."""
+    """Parse a v1 Pod; return None unless it is an unschedulable leader pod of a JobSet."""
     labels = pod["metadata"].get("labels") or {}
     conditions = (pod.get("status") or {}).get("conditions") or ()
     scheduled: Json = next((each for each in conditions if each["type"] == "PodScheduled"), {})
@@ -117,7 +117,7 @@ def unschedulable(pod: Json) -> Leader | None:
 
 
 class Alarm:
-    """Remembers when a watch of the Kubernetes API first showed each leader as unschedulable."""
+    """Records when a watch of the Kubernetes API first showed each leader pod as unschedulable."""
 
     def __init__(self, addresses: Addresses, clock: Callable[[], datetime]) -> None:
         self._url = f"{addresses.kubernetes}/api/v1/pods?watch=true&labelSelector={LEADERS}"
@@ -131,11 +131,11 @@ class Alarm:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Watch no more; the thread ends with the connection, that is with the stack."""
+        """Stop watching; the thread ends with the connection, that is with the stack."""
         self._over.set()
 
     def _run(self) -> None:
-        """Watch again whenever the connection ends: what is known by then stays as it is."""
+        """Watch, and reconnect whenever the connection ends; what is recorded by then is kept."""
         while not self._over.wait(0.1):
             with suppress(OSError), OPENER.open(self._url) as stream:
                 for line in stream:

@@ -1,4 +1,4 @@
-"""`python -m infra.local.gke`: serves until SIGTERM; says on one line where."""
+"""`python -m infra.local.gke`: serves until SIGTERM; prints its addresses on one line."""
 
 import argparse
 import os
@@ -27,14 +27,14 @@ _PACES = (
 
 def _arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m infra.local.gke", description="A local GKE control plane.")
-    parser.add_argument("--port", type=int, default=0, help="of the gRPC API; 0: any free one")
-    parser.add_argument("--buttons-port", type=int, default=0, help="of the HTTP buttons; 0: any free one")
+    parser.add_argument("--port", type=int, default=0, help="port of the gRPC API; 0: any free port")
+    parser.add_argument("--buttons-port", type=int, default=0, help="port of the HTTP buttons; 0: any free port")
     parser.add_argument(
         "--cluster",
         action="append",
         required=True,
         metavar="projects/P/locations/L/clusters/C",
-        help="may be given several times; Nodes of all of them go to the one Kubernetes API",
+        help="may be repeated; the Nodes of all clusters are registered in one Kubernetes API",
     )
     parser.add_argument("--zones", help="comma-separated; default: LOCATION-b, or the location if it is a zone")
     parser.add_argument("--release-channel", choices=["RAPID", "REGULAR", "STABLE", "none"], default="REGULAR")
@@ -42,12 +42,18 @@ def _arguments() -> argparse.ArgumentParser:
     parser.add_argument(
         "--workload-policies",
         default="tpu-provisioner-",
-        metavar="BEGINNING",
-        help="of their names, one for each topology of tpu7x; none: there are none",
+        metavar="PREFIX",
+        help="prefix of their names, one for each topology of tpu7x; none: there are none",
     )
-    parser.add_argument("--concurrent-operations", type=int, default=5, help="per cluster; 429 beyond")
-    parser.add_argument("--kubernetes", metavar="URL", help="plain-http API server; else KUBECONFIG, else no Nodes")
-    parser.add_argument("--operations-topic", metavar="projects/P/topics/T", help="of the log sink; else none")
+    parser.add_argument(
+        "--concurrent-operations", type=int, default=5, help="limit per cluster; calls beyond it fail with 429"
+    )
+    parser.add_argument(
+        "--kubernetes", metavar="URL", help="API server over plain HTTP (default: KUBECONFIG, else no Nodes)"
+    )
+    parser.add_argument(
+        "--operations-topic", metavar="projects/P/topics/T", help="topic of the log sink (default: no sink)"
+    )
     defaults = Pace()
     for name in _PACES:
         parser.add_argument(f"--{name}-seconds", type=float, default=getattr(defaults, name))
@@ -57,7 +63,7 @@ def _arguments() -> argparse.ArgumentParser:
 def _cluster(path: str, arguments: argparse.Namespace) -> Cluster:
     parsed = parse_cluster(path)
     if parsed is None:
-        raise SystemExit(f"not a cluster's path: {path}")
+        raise SystemExit(f"not a cluster path: {path}")
     zonal = parsed.region != parsed.location
     zones = arguments.zones.split(",") if arguments.zones else [parsed.location if zonal else f"{parsed.location}-b"]
     return Cluster(
@@ -98,7 +104,7 @@ def main() -> None:
     )
     with ExitStack() as closing:
         outside = Outside(
-            clock=time.time,  # noqa: TID251 - this is the door through which time comes in
+            clock=time.time,  # noqa: TID251 - the only place where the clock is read
             token=lambda: str(uuid.uuid4()),
             nodes=_nodes(arguments.kubernetes, os.environ, closing),
             publish=_sink(arguments.operations_topic, closing),

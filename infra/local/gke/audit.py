@@ -1,7 +1,7 @@
 """The audit log of node pool operations, and the log sink's filter. Pure.
 
-Shapes: real entries in [khi]. An operation that ends writes an entry with `operation.last`, success or not;
-its `protoPayload.status` is {} or {code, message}, its severity NOTICE or ERROR.
+Format: real entries in [khi]. An operation that ends writes an entry with `operation.last`, whether it succeeded or
+failed; its `protoPayload.status` is {} or {code, message}, its severity NOTICE or ERROR.
 """
 
 import hashlib
@@ -15,7 +15,7 @@ from infra.local.gke.paths import parse_cluster, timestamp
 from infra.local.gke.state import Operation
 
 Entry = dict[str, Any]
-"""A google.logging.v2.LogEntry as a sink writes it: JSON, camelCase."""
+"""A google.logging.v2.LogEntry as a sink exports it: JSON in camelCase."""
 
 _METHODS = {Wire.Type.CREATE_NODE_POOL: "CreateNodePool", Wire.Type.DELETE_NODE_POOL: "DeleteNodePool"}
 _SERVICE = "container.googleapis.com"
@@ -23,7 +23,7 @@ _METHOD = re.compile(r"ClusterManager\.(Create|Delete)NodePool$")
 
 
 def started_entry(operation: Operation) -> Entry | None:
-    """None for operations no caller of the node pool methods asked for."""
+    """Return the entry of an operation's start; None for operations not requested through the node pool methods."""
     return _entry(operation, operation.started, {"first": True}, {})
 
 
@@ -66,7 +66,7 @@ def _entry(operation: Operation, at: float, edge: Mapping[str, bool], status: Ma
 def passes_sink(entry: Mapping[str, Any], pools: str = "") -> bool:
     """Apply the sink's filter as Cloud Logging would [doc:logging configure_export_v2].
 
-    `pools`: prefix of the pools' names, empty for all.
+    `pools`: prefix of the node pools' names, empty for all.
     """
     payload, resource = entry.get("protoPayload", {}), entry.get("resource", {})
     return (

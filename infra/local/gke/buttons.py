@@ -1,12 +1,13 @@
-"""Buttons for people and demos: HTTP and JSON on a port of its own.
+"""Buttons for people and demos: endpoints that inspect state and inject faults, HTTP and JSON on a separate port.
 
 GET  /pools /hosts /operations /faults /calls /policies
 POST /faults      {"kind": "stockout", "method": "CreateNodePool", "zone": null, "pools": ".*", "times": 1};
-                  "for": seconds that it lasts, instead of times; "share": of how many calls, 0 to 1
-DELETE /faults    forget them all
-POST /policies    {"cluster": PATH, "name": NAME, "topology": "2x2x2"}: a workload policy where the cluster is
-DELETE /policies  {"cluster": PATH, "name": NAME}: there is none of that name any more
-POST /operations  {"cluster": PATH, "kind": "UPGRADE_MASTER", "seconds": 10}: excludes node pool operations
+                  "for": duration in seconds, instead of times; "share": fraction of the calls affected, 0 to 1
+DELETE /faults    clear all faults
+POST /policies    {"cluster": PATH, "name": NAME, "topology": "2x2x2"}: create a workload policy in its region
+DELETE /policies  {"cluster": PATH, "name": NAME}: delete the workload policy
+POST /operations  {"cluster": PATH, "kind": "UPGRADE_MASTER", "seconds": 10}: start an operation on the cluster,
+                  which excludes node pool operations
 POST /hosts/...   break, heal, repair, preempt, maintain: see `host_buttons`
 """
 
@@ -107,7 +108,7 @@ def _order_fault(plane: ControlPlane, body: Body) -> Reply:
 
 
 def _fault(body: Body) -> tuple[Fault, float | None]:
-    """Read a fault, and for how many seconds it lasts: one that lasts meets every call till then."""
+    """Parse a fault and its duration in seconds, if any: with a duration, it affects every matching call until then."""
     lasts = None if body.get("for") is None else float(body["for"])
     times = body.get("times", 1 if lasts is None else None)
     read = {
@@ -199,7 +200,7 @@ BUTTONS: Mapping[tuple[str, str], Button] = {
 
 
 def press(plane: ControlPlane, method: str, path: str, body: bytes) -> tuple[int, Reply]:
-    """HTTP status and JSON."""
+    """Return the HTTP status and the JSON response."""
     button = BUTTONS.get((method, path))
     if button is None:
         return 404, {"error": f"no such button: {method} {path}", "buttons": [" ".join(key) for key in BUTTONS]}
@@ -213,7 +214,7 @@ def press(plane: ControlPlane, method: str, path: str, body: bytes) -> tuple[int
 
 
 class ButtonServer:
-    """Listens from its construction on; `url` has the port it got."""
+    """Listens from its construction on; `url` contains the actual port."""
 
     def __init__(self, plane: ControlPlane, port: int = 0) -> None:
         self._server = ThreadingHTTPServer(("127.0.0.1", port), _handler(plane))
@@ -229,7 +230,7 @@ class ButtonServer:
 
 def _handler(plane: ControlPlane) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
-        wbufsize = -1  # headers and body in one segment: two wait for a delayed ACK
+        wbufsize = -1  # headers and body in one segment: a second one would wait for a delayed ACK
         timeout = 5
 
         def _press(self) -> None:
@@ -245,7 +246,7 @@ def _handler(plane: ControlPlane) -> type[BaseHTTPRequestHandler]:
         do_GET = do_POST = do_DELETE = _press  # noqa: N815 - BaseHTTPRequestHandler names them so
 
         def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class names it so
-            """Keep quiet: the control plane keeps the calls, and buttons pressed need no log."""
+            """Log nothing: the control plane records API calls, and button requests need no log."""
 
     return Handler
 

@@ -1,4 +1,4 @@
-"""google.rpc.Code, the few that GKE answers with."""
+"""The subset of google.rpc.Code that GKE returns."""
 
 from enum import IntEnum
 

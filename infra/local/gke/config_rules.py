@@ -20,7 +20,7 @@ _Consume = ReservationAffinity.Type
 
 
 def _release_channel(ask: Ask) -> str | None:
-    """Absent management takes the channel's defaults; a message that is there means what it says."""
+    """Return the refusal, if any. Absent management gets the channel's defaults; one that is set is taken as it is."""
     channel = ask.cluster.release_channel
     if channel is None or "management" not in ask.spec:
         return None

@@ -1,4 +1,4 @@
-"""The only mutable thing: state under one lock, and the thread that lets time pass."""
+"""The only mutable object: state under one lock, and the thread that advances time."""
 
 import threading
 import time
@@ -26,7 +26,7 @@ _RETRY = 0.25
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """One call as answered: `monotonic` and `at` (seconds since 1970) when it came in, `code` by name."""
+    """One call and its outcome: `monotonic` and `at` (seconds since 1970) are its arrival, `code` is a name."""
 
     method: str
     cluster: str
@@ -39,7 +39,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """What the control plane needs of the world. `publish` is the log sink's destination, if there is one."""
+    """The control plane's external dependencies. `publish` is the log sink's destination, if there is one."""
 
     clock: Clock
     token: Callable[[], str]
@@ -48,7 +48,7 @@ class Outside:
 
 
 class ControlPlane:
-    """Answers calls from any thread; Nodes and log entries are the business of one thread of its own."""
+    """Answers calls from any thread; a thread of its own maintains Nodes and writes log entries."""
 
     def __init__(self, state: State, outside: Outside) -> None:
         self._state = state
@@ -72,7 +72,7 @@ class ControlPlane:
             self._thread.join()
 
     def answer(self, method: str, request: Message) -> Message | Refusal:
-        """Respond, or say which refusal to send instead."""
+        """Apply a call and return its response, or the refusal to send instead."""
         came_in = time.monotonic()
         with self._changed:
             moment = self._advanced()
@@ -85,7 +85,7 @@ class ControlPlane:
             return outcome.answer
 
     def change(self, button: Callable[[State, Moment], State]) -> State:
-        """Press a button; whatever it raises leaves the state as it was."""
+        """Apply a button's change and return the new state; if it raises, the state is unchanged."""
         with self._changed:
             moment = self._advanced()
             self._state = button(self._state, moment)
@@ -93,7 +93,7 @@ class ControlPlane:
             return self._state
 
     def look(self) -> tuple[State, float]:
-        """Look at the state as it is now, and when that is."""
+        """Return the current state and the current time."""
         with self._changed:
             moment = self._advanced()
             return self._state, moment.now
@@ -103,7 +103,7 @@ class ControlPlane:
             return tuple(self._calls)
 
     def tick(self) -> float:
-        """Brings Nodes and log up to date; returns the seconds until there may be more to do."""
+        """Bring Nodes and the audit log up to date; return the seconds until there may be more to do."""
         state, now = self.look()
         settled = self._keeper.follow(state, appearances(state, now))
         with self._changed:

@@ -1,4 +1,4 @@
-"""Trouble ordered at a button, and the words GKE has for it."""
+"""Injected faults, and GKE's error messages for them."""
 
 import re
 from collections.abc import Collection
@@ -25,7 +25,7 @@ _WORDS = MappingProxyType(
         ),
         Kind.UNAVAILABLE: (Code.UNAVAILABLE, "The service is currently unavailable."),
         Kind.INTERNAL: (Code.INTERNAL, "Internal error encountered."),
-        # GoogleCloudPlatform/gsutil#1000: GKE itself looks into the reservation, and refuses with 429
+        # GoogleCloudPlatform/gsutil#1000: GKE itself checks the reservation, and refuses with 429
         Kind.RESERVATION: (
             Code.RESOURCE_EXHAUSTED,
             'Reservation does not have enough resources for the request: insufficient for node pool "{pool}".',
@@ -38,7 +38,7 @@ _WORDS = MappingProxyType(
 def take(
     state: State, kinds: Collection[Kind], method: str, pool: str, zones: tuple[str, ...]
 ) -> tuple[State, Fault | None]:
-    """Find the first fault of these kinds meant for this call; the state has one fewer of it."""
+    """Return the first fault of these kinds that affects this call, and the state in which its use is counted."""
     after: list[Fault] = []
     for index, fault in enumerate(state.faults):
         if not (fault.kind in kinds and _meant(fault, method, pool, zones)):
@@ -52,7 +52,7 @@ def take(
 
 
 def lasting(state: State, now: float) -> State:
-    """Give the state without the faults whose time is over."""
+    """Return the state without expired faults."""
     rest = tuple(fault for fault in state.faults if fault.until is None or now < fault.until)
     return state if len(rest) == len(state.faults) else replace(state, faults=rest)
 
@@ -79,7 +79,10 @@ def refused(fault: Fault, method: str, cluster: str, pool: str) -> Refusal:
 
 
 def stockout(pool: Pool, instance: str, seconds: float) -> Failure:
-    """Words: akka/akka-core#32992. Code: RESOURCE_EXHAUSTED as for quota; `unverified` for stockouts."""
+    """Return GKE's failure for a stockout.
+
+    Wording: akka/akka-core#32992. Code: RESOURCE_EXHAUSTED, as for quota; unverified for stockouts.
+    """
     project = _project(pool)
     reason = (
         f"Instance '{instance}' creation failed: The zone 'projects/{project}/zones/{pool.zones[0]}' does not have "
@@ -96,9 +99,10 @@ def stockout(pool: Pool, instance: str, seconds: float) -> Failure:
 
 
 def quota(pool: Pool, instance: str, seconds: float) -> Failure:
-    """Words and code: kubernetes-sigs/sig-storage-local-static-provisioner#526.
+    """Return GKE's failure for exhausted quota.
 
-    There the bracket stands in `detail` only; Operation.error.message is the bare sentence.
+    Wording and code: kubernetes-sigs/sig-storage-local-static-provisioner#526. There the bracketed code appears in
+    `detail` only; Operation.error.message is the bare message.
     """
     region = pool.zones[0].rpartition("-")[0]
     reason = f"Instance '{instance}' creation failed: Quota 'TPU_CHIPS' exceeded.  Limit: 0.0 in region {region}."
@@ -115,7 +119,7 @@ def quota(pool: Pool, instance: str, seconds: float) -> Failure:
 
 
 def not_registered(pool: Pool, registered: int) -> Failure:
-    """GKE's words; the code is ours. RUNNING_WITH_ERROR as in tf#10823."""
+    """Return GKE's failure for unregistered nodes: GKE's wording, our code; RUNNING_WITH_ERROR as in tf#10823."""
     message = (
         f"All cluster resources were brought up, but: only {registered} nodes out of {pool.size} have registered; "
         "cluster may be unhealthy."

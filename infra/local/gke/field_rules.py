@@ -1,4 +1,4 @@
-"""Which fields of a requested node pool the local GKE knows: any other is refused, not ignored."""
+"""The fields of a requested node pool that the local GKE supports: any other is refused, not ignored."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -63,7 +63,7 @@ def _strays(ask: Ask) -> Iterator[str]:
 
 
 def _set_in(message: Any) -> list[str]:
-    """Name the fields of one of Google's messages that are not at their defaults."""
+    """Return the names of the fields of one of Google's messages that are not at their defaults."""
     return [field.name for field, _ in type(message).pb(message).ListFields()]
 
 

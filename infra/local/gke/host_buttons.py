@@ -1,12 +1,12 @@
-"""Buttons for what befalls hosts. Each is for one pool and takes a JSON object. Pure.
+"""Buttons for faults of hosts. Each acts on one pool and takes a JSON object. Pure.
 
-POST /hosts/break    {"pool": NAME, "host": NAME or null, "how": "not-ready"}: one host (the first, if not named) is
-                     NotReady; "silent": it says nothing any more. GKE repairs the pool after a while.
-POST /hosts/heal     {"pool": NAME}: all are Ready again
-POST /hosts/repair   {"pool": NAME}: GKE recreates all hosts of the pool; RECONCILING meanwhile
-POST /hosts/preempt  {"pool": NAME, "back": SECONDS or null}: all are told that they stop, and do; others come after
-                     that many seconds (not said: the pace's own), or never
-POST /hosts/maintain {"pool": NAME, "in": 10}: the same, announced so many seconds before
+POST /hosts/break    {"pool": NAME, "host": NAME or null, "how": "not-ready"}: one host (by default the first) becomes
+                     NotReady; "silent": it stops posting its status. GKE repairs the pool after a while.
+POST /hosts/heal     {"pool": NAME}: all hosts become Ready again
+POST /hosts/repair   {"pool": NAME}: GKE recreates all hosts of the pool; it is RECONCILING meanwhile
+POST /hosts/preempt  {"pool": NAME, "back": SECONDS or null}: all hosts get a termination notice and stop; they are
+                     replaced after that many seconds (if absent: after the pace's), or with null never
+POST /hosts/maintain {"pool": NAME, "in": 10}: the same, announced that many seconds before
 """
 
 from collections.abc import Callable, Mapping
@@ -21,7 +21,7 @@ HostButton = Callable[[State, Body, Moment], State]
 
 
 class UnknownThingError(Exception):
-    """A button was pressed for something that is not there, or in no state for it. Text for a person."""
+    """A button's target does not exist or is not in a suitable state. The message is for people."""
 
 
 def _break(state: State, body: Body, moment: Moment) -> State:
@@ -51,10 +51,10 @@ def _maintain(state: State, body: Body, moment: Moment) -> State:
 
 
 def _seconds(given: Any) -> float:
-    """Read a number of seconds. UnknownThingError for what is none that can be waited for."""
+    """Parse a number of seconds. Raise UnknownThingError if it is not a number between 0 and 10**9."""
     seconds = float(given) if isinstance(given, int | float) else float("nan")
     if not 0 <= seconds <= 10**9:
-        raise UnknownThingError(f"no number of seconds: {given}")
+        raise UnknownThingError(f"not a number of seconds: {given}")
     return seconds
 
 

@@ -1,4 +1,4 @@
-"""VMs as Node objects: what a host shows at a moment, and the manifest of it. Pure."""
+"""VMs as Node objects: a host's observable state at a moment, and its manifest. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ _RESERVED = {
 
 
 TERMINATION = "cloud.google.com/impending-node-termination"
-"""Key of the taint of a host that has been told it will stop; its effect is NoSchedule."""
+"""Key of the taint of a host that has received a termination notice; its effect is NoSchedule."""
 
 _MAINTENANCE_TIME = "cloud.google.com/scheduled-maintenance-time"
 _MAINTENANCE = "cloud.google.com/active-node-maintenance"
@@ -36,7 +36,7 @@ _NOT_READY = "node.kubernetes.io/not-ready"
 
 
 class Readiness(Enum):
-    """A Node's condition Ready: status, reason and message, the kubelet's or (Unknown) the node controller's."""
+    """A Node's condition Ready: status, reason and message, set by the kubelet or (Unknown) the node controller."""
 
     READY = ("True", "KubeletReady", "kubelet is posting ready status")
     STARTING = ("False", "KubeletNotReady", "container runtime network not ready")
@@ -50,9 +50,9 @@ _READINESS_OF = {Ailment.NOT_READY: Readiness.BROKEN, Ailment.SILENT: Readiness.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Appearance:
-    """What is seen of a host: a change of it is news for the API server.
+    """The observable state of a host: a change of it is sent to the API server.
 
-    `drains`: its pods are to go, because its pool is being deleted. `maintenance`: when it is, or was, due.
+    `drains`: its pods are to be evicted, because its pool is being deleted. `maintenance`: when it is, or was, due.
     """
 
     life: int
@@ -65,7 +65,7 @@ class Appearance:
 
 
 def appearances(state: State, now: float) -> Mapping[str, Appearance]:
-    """Find the hosts whose Nodes should stand in the API at `now`, by name."""
+    """Return, by name, the hosts whose Nodes should exist in the API at `now`."""
     return {
         host.name: _appearance(host, state, now)
         for host in state.hosts.values()
@@ -95,7 +95,7 @@ def _readiness(host: Host, age: float, ready: float) -> Readiness:
 
 
 def node(host: Host, pool: Pool, seen: Appearance) -> Manifest:
-    """Write the Node as GKE's kubelet registers it [CA gke/labels/system_labels.go, reserved.go]."""
+    """Return the Node as GKE's kubelet registers it [CA gke/labels/system_labels.go, reserved.go]."""
     return {
         "apiVersion": "v1",
         "kind": "Node",
@@ -136,7 +136,7 @@ def _ready_condition(seen: Appearance) -> Manifest:
 
 
 def _maintenance(seen: Appearance) -> dict[str, str]:
-    """[skills gke-ai-troubleshooting]: seconds since 1970 beforehand, and that it goes on."""
+    """Return the labels of scheduled (seconds since 1970) and ongoing maintenance [skills gke-ai-troubleshooting]."""
     planned = {} if seen.maintenance is None else {_MAINTENANCE_TIME: str(int(seen.maintenance))}
     return {**planned, **({_MAINTENANCE: "ONGOING"} if seen.maintained else {})}
 
@@ -167,7 +167,7 @@ def _labels(host: Host, pool: Pool) -> dict[str, str]:
 
 
 def _reservation(pool: Pool) -> dict[str, str]:
-    """[CA gke/labels/system_labels.go]: what a named reservation's hosts carry."""
+    """Return the labels of the hosts of a specific reservation [CA gke/labels/system_labels.go]."""
     parts = next(iter(pool.spec.config.reservation_affinity.values), "").split("/")
     if parts == [""]:
         return {}
@@ -181,9 +181,9 @@ def _placement(pool: Pool) -> dict[str, str]:
 
 
 def _taints(pool: Pool, seen: Appearance) -> list[dict[str, str]]:
-    """Join the pool's, GKE's for TPUs [CA, xpk, docs], and what says that the host stops.
+    """Return the pool's taints, GKE's for TPUs [CA, xpk, docs], and the taint of the termination notice.
 
-    A new Node is also tainted as not ready, as admission does; the cluster's node controller sees to that later.
+    A new Node is also tainted as not ready, as admission does; the cluster's node controller maintains it later.
     """
     own = [
         {"key": taint.key, "value": taint.value, "effect": _EFFECTS[taint.effect]} for taint in pool.spec.config.taints

@@ -1,4 +1,4 @@
-"""Node objects through the Kubernetes API, with the official client."""
+"""Node objects in the Kubernetes API, through the official client."""
 
 import contextlib
 from collections.abc import Iterator
@@ -14,10 +14,10 @@ from infra.local.gke.nodes import NodesUnavailableError
 _NOT_FOUND = 404
 _CONFLICT = 409
 _NO_EVICTION = (404, 405, 501)
-"""What a server answers that has no evictions, or has the pod no more: kubectl drain deletes then too."""
+"""Codes of a server without the eviction subresource, or for a pod that is gone: then, like kubectl drain, delete."""
 
 _TIMEOUT = (2.0, 5.0)
-"""Connect and read, seconds."""
+"""Connect and read timeouts in seconds."""
 
 
 class KubernetesNodes:
@@ -29,7 +29,7 @@ class KubernetesNodes:
 
     @classmethod
     def at(cls, url: str) -> Self:
-        """Connect to a plain-http API server without authentication."""
+        """Connect to an API server over plain HTTP, without authentication."""
         return cls(client.ApiClient(client.Configuration(host=url)))
 
     @classmethod
@@ -81,7 +81,7 @@ class KubernetesNodes:
                 self._core.delete_namespaced_pod(name, namespace, _request_timeout=_TIMEOUT)
 
     def _as_it_stands(self, node: Manifest) -> Manifest:
-        """Keep the Node's taints but for the notice of a stop; a change of it meanwhile is a conflict."""
+        """Return the Node with its current taints, but the given termination notice; concurrent changes conflict."""
         known = self._core.read_node(node["metadata"]["name"], _request_timeout=_TIMEOUT)
         standing = self._connection.sanitize_for_serialization(known)
         taints = [taint for taint in standing["spec"].get("taints") or () if taint["key"] != TERMINATION]

@@ -1,4 +1,4 @@
-"""Refusals of CreateNodePool for what marks nodes and VMs: labels, taints, tags, metadata; in table order."""
+"""Refusals of CreateNodePool for labels, taints, tags and metadata of nodes and VMs, in table order."""
 
 import re
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ _KUBERNETES = ("kubernetes.io", "k8s.io")
 _KUBELET_MAY_SET = ("kubelet.kubernetes.io", "node.kubernetes.io")
 _GKE = "cloud.google.com/gke-"
 _FROM_USERS = frozenset({f"{_GKE}tpu-ici-resiliency", f"{_GKE}location-hint", f"{_GKE}networking-dra-driver"})
-"""Set by users, on TPU pools: the first two [peer internal/cloud/gke.go], the last for DRANET [ctk, xpk]."""
+"""Set by users on TPU node pools: the first two [peer internal/cloud/gke.go], the last for DRANET [ctk, xpk]."""
 _MANAGED = frozenset(
     f"cloud.google.com/{name}"
     for name in (
@@ -33,7 +33,7 @@ _MANAGED = frozenset(
 
 
 def _is_key(key: str) -> bool:
-    """Kubernetes: an optional DNS prefix of at most 253 characters, a name of at most 63."""
+    """Return whether Kubernetes accepts the key: an optional DNS prefix of up to 253 characters, a name of up to 63."""
     prefix, slash, name = key.rpartition("/")
     if slash and not (len(prefix) <= 253 and _PREFIX.fullmatch(prefix)):
         return False
@@ -62,7 +62,7 @@ def _within(domain: str, domains: tuple[str, ...]) -> bool:
 
 
 def _label_reserved(ask: Ask) -> str | None:
-    """Refuse as the kubelet does: a namespace that is, or is below, kubernetes.io or k8s.io."""
+    """Refuse, as the kubelet does, label prefixes that equal or are subdomains of kubernetes.io or k8s.io."""
     namespaces = {key: key.rpartition("/")[0] for key in ask.spec.config.labels}
     return _first(
         f"Applying kubernetes label is not allowed: {key}."

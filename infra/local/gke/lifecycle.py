@@ -1,4 +1,4 @@
-"""What an accepted request starts, and what passing time makes of it. Pure; times in seconds since 1970."""
+"""What an accepted request starts, and how it progresses over time. Pure; times in seconds since 1970."""
 
 import math
 from collections.abc import Iterator
@@ -19,14 +19,14 @@ _Type = Wire.Type
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """When something happens, and the random part of the names it makes."""
+    """When something happens, and the random part of the names that it generates."""
 
     now: float
     token: str
 
 
 def begin_create(ask: Ask, fault: Fault | None, moment: Moment) -> tuple[State, Operation]:
-    """Make the pool, there at once and PROVISIONING; its VMs come later, all or none [doc:concepts/tpus]."""
+    """Create the pool, immediately visible as PROVISIONING; its VMs follow later, all or none [doc:concepts/tpus]."""
     state, pace, machine = ask.state, ask.state.pace, ask.machine
     name = ask.cluster.path.name
     pool = Pool(
@@ -58,7 +58,7 @@ def begin_create(ask: Ask, fault: Fault | None, moment: Moment) -> tuple[State, 
 
 
 def _plan(state: State, fault: Fault | None, pool: Pool, first: Host) -> tuple[Failure | None, float]:
-    """How the create ends, decided beforehand, and the seconds it takes to get there."""
+    """Return how the creation will end (None: successfully), decided in advance, and how many seconds it takes."""
     match fault.kind if fault else None:
         case Kind.STOCKOUT:
             return faults.stockout(pool, first.name, state.pace.stockout), state.pace.stockout
@@ -77,7 +77,7 @@ def _new_hosts(pool: Pool, boots: float) -> tuple[Host, ...]:
 
 
 def begin_delete(ask: Ask, fault: Fault | None, moment: Moment) -> tuple[State, Operation]:
-    """Cordon the Nodes: the pool is unusable from here on [py-gke Operation.Type.DELETE_NODE_POOL]."""
+    """Start the deletion and cordon the Nodes: the pool is unusable now [py-gke Operation.Type.DELETE_NODE_POOL]."""
     state = ask.state
     slower = fault.seconds if fault and fault.kind is Kind.SLOW else 0.0
     due = moment.now + state.pace.delete + slower
@@ -87,7 +87,7 @@ def begin_delete(ask: Ask, fault: Fault | None, moment: Moment) -> tuple[State, 
 
 
 def begin_repair(state: State, pool: str, moment: Moment) -> tuple[State, Operation]:
-    """Recreate all VMs, as GKE does for one broken VM of a slice [doc:concepts/tpus]; RECONCILING meanwhile."""
+    """Start recreating all VMs, as GKE does if one VM of a slice breaks [doc:concepts/tpus]; RECONCILING meanwhile."""
     boots = moment.now + state.pace.repair
     state, operation = _begin(state, _Type.AUTO_REPAIR_NODES, pool, boots, moment)
     state = outages.made_anew(state, pool, boots + state.pace.join)
@@ -95,7 +95,7 @@ def begin_repair(state: State, pool: str, moment: Moment) -> tuple[State, Operat
 
 
 def begin_on_cluster(state: State, cluster: str, kind: int, due: float, moment: Moment) -> State:
-    """Begin one of CLUSTER_KINDS, GKE's own or a person's."""
+    """Start an operation of CLUSTER_KINDS, as GKE itself or a user would."""
     return _begin(state, kind, cluster, due, moment)[0]
 
 
@@ -112,7 +112,7 @@ def _begin(state: State, kind: int, target: str, due: float, moment: Moment) -> 
 
 
 def advance(state: State, now: float) -> tuple[State, tuple[Operation, ...]]:
-    """Bring the state to `now`; also the operations that ended on the way."""
+    """Return the state at `now`, and the operations that ended on the way."""
     state = _repaired(outages.pass_time(state, now), now)
     ended: list[Operation] = []
     for operation in tuple(state.operations.values()):
@@ -126,7 +126,7 @@ def advance(state: State, now: float) -> tuple[State, tuple[Operation, ...]]:
 
 
 def _repaired(state: State, now: float) -> State:
-    """Begin GKE's own repairs. Nobody asks for them, so their names come from what they repair."""
+    """Start GKE's automatic repairs. They have no caller, so their names are derived from the pool and the time."""
     for pool in outages.to_be_repaired(state, now):
         token = str(uuid5(NAMESPACE_URL, f"{pool.path} {now}"))
         state, _ = begin_repair(state, pool.path, Moment(now, token))
@@ -134,7 +134,7 @@ def _repaired(state: State, now: float) -> State:
 
 
 def _forgetful(state: State, now: float) -> State:
-    """Forget operations that ended long ago."""
+    """Return the state without operations that ended longer ago than `Pace.history`."""
     oldest = now - state.pace.history
     if all(operation.ended is None or operation.ended > oldest for operation in state.operations.values()):
         return state
@@ -153,7 +153,7 @@ def _finish(state: State, operation: Operation, now: float) -> State:
 
 
 def _finish_joining(state: State, operation: Operation, now: float) -> State:
-    """End it when every host's Node is registered: Ready, and chips to offer, come after that."""
+    """End the creation once every host's Node is registered; it becomes Ready and offers its chips only after that."""
     pool = state.pools[operation.target]
     hosts = state.hosts_of(pool.path)
     joined = [host for host in hosts if (host.name, host.life) in state.nodes]
@@ -167,7 +167,7 @@ def _finish_joining(state: State, operation: Operation, now: float) -> State:
 
 
 def _finish_delete(state: State, operation: Operation, now: float) -> State:
-    """Let the VMs go first, and the pool when their Nodes are gone or nobody can be asked any more."""
+    """Remove the VMs first, and the pool once their Nodes are gone or `Pace.join_limit` has passed."""
     names = {host.name for host in state.hosts_of(operation.target)}
     standing = any(name in names for name, _ in state.nodes)
     if standing and now < operation.due + state.pace.join_limit:
@@ -180,7 +180,7 @@ def _ended(state: State, operation: Operation, now: float, error: Failure | None
 
 
 def next_change(state: State, now: float) -> float:
-    """Say when time alone will next change something; infinity: never."""
+    """Return when the passing of time will next change the state; infinity: never."""
     return min((at for at in _milestones(state) if at > now), default=math.inf)
 
 

@@ -1,8 +1,8 @@
-"""The TPU machine types and topologies GKE accepts.
+"""The TPU machine types and topologies that GKE accepts.
 
 Sources: [CA] is GKE's published cluster autoscaler (machinetypes/deprecated_tpu_config.go and the machine
 families' disk types, reserved.go for what is allocatable); [xpk] system_characteristics.py for sizes.
-Left out, and answered with UNIMPLEMENTED: v3 and v4i machines, and tpu7x-ultranet.
+Not covered, so that requests get UNIMPLEMENTED: v3 and v4i machines, and tpu7x-ultranet.
 """
 
 import math
@@ -25,9 +25,9 @@ HYPERDISK = ("hyperdisk-balanced",)
 class Machine:
     """One row of [CA]'s table.
 
-    `chips` per VM; `cpu_milli` and `memory_gib` are what a Node offers to pods; `disks` are the boot disk
-    types, the default first; `largest` is the chips of the largest slice, 0 where only single hosts exist.
-    `by_policy`: several hosts are placed by a workload policy, not by COMPACT [xpk, ctk, CA, doc:tpu-ironwood].
+    `chips` is per VM; `cpu_milli` and `memory_gib` are allocatable; `disks` are the boot disk types, the default
+    first; `largest` is the number of chips of the largest slice, 0 if there are only single-host slices.
+    `by_policy`: multi-host slices are placed by a workload policy, not by COMPACT [xpk, ctk, CA, doc:tpu-ironwood].
     """
 
     name: str
@@ -81,7 +81,7 @@ def _v6e(name: str, allocatable: tuple[int, int], largest: int = 0) -> Machine:
 
 
 def _v7(accelerator: str, ram: tuple[int, int], memory: tuple[int, int], cubes: int) -> tuple[Machine, Machine]:
-    """Machines of one chip and of four; vCPUs are the same for both accelerators."""
+    """Return the machine types with one chip and with four; the vCPUs are the same for both accelerators."""
     one = Machine(
         name=f"{accelerator}-standard-1t",
         accelerator=accelerator,
@@ -152,20 +152,20 @@ MACHINES: dict[str, Machine] = {
 
 
 def dimensions(topology: str) -> tuple[int, ...] | None:
-    """`4x4x8` as (4, 4, 8); None when it is no topology at all."""
+    """Parse `4x4x8` as (4, 4, 8); return None if it is not a topology."""
     if _TOPOLOGY.fullmatch(topology) is None:
         return None
     return tuple(int(edge) for edge in topology.split("x"))
 
 
 def is_single_host(machine: Machine, topology: str) -> bool:
-    """[CA IsMultiHostTpuPodslice]: as many chips as one VM has."""
+    """Return whether the slice has exactly the chips of one VM [CA IsMultiHostTpuPodslice]."""
     edges = dimensions(topology)
     return edges is not None and math.prod(edges) == machine.chips
 
 
 def is_multi_host(machine: Machine, topology: str) -> bool:
-    """Whether GKE makes this slice of several such VMs [CA, xpk, kray]: sorted, known, not too large."""
+    """Return whether GKE builds this slice from several such VMs [CA, xpk, kray]: sorted, known, not too large."""
     edges = dimensions(topology)
     if edges is None or len(edges) != len(machine.single_host.split("x")):
         return False
@@ -178,11 +178,11 @@ def is_multi_host(machine: Machine, topology: str) -> bool:
 
 
 def is_tpu7x(topology: str) -> bool:
-    """Whether tpu7x comes in this topology, on one host or on several."""
+    """Return whether tpu7x has this topology, single-host or multi-host."""
     kinds = [machine for machine in MACHINES.values() if machine.accelerator == "tpu7x"]
     return any(topology == kind.single_host or is_multi_host(kind, topology) for kind in kinds)
 
 
 def host_count(machine: Machine, topology: str) -> int:
-    """[CA NumNodesFromTopology]: VMs of a slice."""
+    """Return the number of VMs of a slice [CA NumNodesFromTopology]."""
     return math.prod(dimensions(topology) or (0,)) // machine.chips

@@ -1,4 +1,4 @@
-"""State as Google's messages: what the API shows of pools, operations and clusters."""
+"""State as Google's messages: node pools, operations and clusters as the API returns them."""
 
 from google.cloud import container_v1
 from google.cloud.container_v1 import NodePool, NodeTaint, ReleaseChannel, StatusCondition
@@ -30,7 +30,7 @@ def cluster_message(state: State, cluster: Cluster) -> container_v1.Cluster:
 
 
 def pool_message(state: State, pool: Pool) -> NodePool:
-    """Show the request with GKE's defaults filled in, its own TPU taint among them [mm effective_taints]."""
+    """Return the requested pool with GKE's defaults filled in, including its own TPU taint [mm effective_taints]."""
     cluster = state.clusters[pool.cluster]
     message = NodePool(pool.spec)
     message.self_link = link(pool.path, state.project_number)
@@ -62,7 +62,7 @@ def _fill_config(message: NodePool, pool: Pool) -> None:
 
 
 def operation_message(state: State, operation: Operation, now: float) -> Wire:
-    """DONE says that it ended, `error` how [py-gke Operation.error]."""
+    """Return the operation; DONE only means that it ended, `error` whether it failed [py-gke Operation.error]."""
     path = state.clusters[operation.cluster].path
     name = f"projects/{path.project}/locations/{path.location}/operations/{operation.name}"
     message = Wire(
@@ -89,7 +89,7 @@ def _status(state: State, operation: Operation, now: float) -> int:
 
 
 def _fill_error(message: Wire, failure: Failure) -> None:
-    """As shown in kubernetes-sigs/sig-storage-local-static-provisioner#526, with node pool conditions."""
+    """Fill in the error as in kubernetes-sigs/sig-storage-local-static-provisioner#526, with node pool conditions."""
     message.error.code = failure.code
     message.error.message = failure.message
     message.detail = failure.detail

@@ -1,4 +1,4 @@
-"""Keeps the cluster's Node objects as the hosts are: the port, one that only remembers, and the keeper."""
+"""Keeps the cluster's Node objects in sync with the hosts: the port, an in-memory implementation, and the keeper."""
 
 import logging
 from collections.abc import Mapping
@@ -11,30 +11,30 @@ _log = logging.getLogger(__name__)
 
 
 class NodesUnavailableError(Exception):
-    """The API server did not take it. Temporary: it is tried again."""
+    """The API server did not accept a request. Temporary: it is retried."""
 
 
 class Nodes(Protocol):
     """Node objects of one cluster. Each method is safe to repeat and raises NodesUnavailableError."""
 
     def register(self, node: Manifest) -> None:
-        """Create the Node, or make one of that name like it."""
+        """Create the Node, or update an existing one of that name."""
 
     def update(self, node: Manifest) -> None:
-        """Make labels, status, cordon and notice of the Node as given; register it if it is gone.
+        """Set labels, status, cordon and termination notice of the Node as given; register it if it is gone.
 
-        Taints and labels that others gave it since it was registered stay.
+        Taints and labels that others have added since it was registered are kept.
         """
 
     def drain(self, name: str) -> None:
-        """Evict the pods bound to the Node, each with the grace period it has."""
+        """Evict the pods bound to the Node, each with its own grace period."""
 
     def remove(self, name: str) -> None:
-        """Delete the Node, if it is there. Its pods are the cluster's garbage, with the condition that says so."""
+        """Delete the Node if it exists. The cluster garbage-collects its pods, with the condition that says so."""
 
 
 class RememberedNodes:
-    """For a control plane without a cluster: Nodes by name, in memory."""
+    """Nodes in memory, by name, for a control plane without a cluster."""
 
     def __init__(self) -> None:
         self.nodes: dict[str, Manifest] = {}
@@ -46,14 +46,14 @@ class RememberedNodes:
         self.register(node)
 
     def drain(self, name: str) -> None:
-        """There are no pods."""
+        """Do nothing: there are no pods."""
 
     def remove(self, name: str) -> None:
         self.nodes.pop(name, None)
 
 
 class NodeKeeper:
-    """Knows what the API server was told last, and tells it only what changed. For one thread."""
+    """Remembers what it last sent to the API server, and sends only changes. Not thread-safe."""
 
     def __init__(self, nodes: Nodes) -> None:
         self._nodes = nodes
@@ -61,11 +61,11 @@ class NodeKeeper:
 
     @property
     def standing(self) -> frozenset[tuple[str, int]]:
-        """Name and life of the hosts whose Node stands in the API."""
+        """Return name and life of the hosts whose Node exists in the API."""
         return frozenset((name, seen.life) for name, seen in self._told.items())
 
     def follow(self, state: State, wanted: Mapping[str, Appearance]) -> bool:
-        """Make the API as wanted; False if some of it must be tried again."""
+        """Bring the API to the wanted state; return False if some of it must be retried."""
         try:
             for name in [name for name, seen in self._told.items() if not _same_vm(seen, wanted.get(name))]:
                 self._nodes.remove(name)
@@ -73,7 +73,7 @@ class NodeKeeper:
             for name, seen in wanted.items():
                 self._tell(state, name, seen)
         except NodesUnavailableError as error:
-            _log.warning("nodes are behind: %s", error)
+            _log.warning("nodes are out of date: %s", error)
             return False
         return True
 

@@ -1,4 +1,4 @@
-"""What befalls the VMs of a pool, and what passing time makes of it. Pure; times in seconds since 1970."""
+"""Failures, preemption and maintenance of VMs, and how they progress. Pure; times in seconds since 1970."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -17,10 +17,10 @@ def heal(state: State, pool: str) -> State:
 
 
 def preempt(state: State, pool: str, back: float | None, now: float) -> State:
-    """Tell all VMs of a pool that they stop, as a slice is taken away whole [doc:concepts/spot-vms, concepts/tpus].
+    """Preempt all VMs of a pool: a slice is preempted as a whole [doc:concepts/spot-vms, concepts/tpus].
 
-    They have `Pace.shutdown` for their pods. `back`: seconds after that in which their managed instance group gets
-    others under the same names; None: never.
+    They have `Pace.shutdown` to stop their pods. `back`: seconds after that until their managed instance group has
+    replaced them under the same names; None: never.
     """
     stops = now + state.pace.shutdown
     returns = None if back is None else stops + back + state.pace.join
@@ -29,12 +29,12 @@ def preempt(state: State, pool: str, back: float | None, now: float) -> State:
 
 
 def plan_maintenance(state: State, pool: str, at: float) -> State:
-    """Announce when all VMs of a pool will be stopped and started elsewhere [skills gke-ai-troubleshooting]."""
+    """Announce when all VMs of a pool will be stopped and recreated [skills gke-ai-troubleshooting]."""
     return state.with_hosts(*(replace(host, maintenance=at) for host in state.hosts_of(pool)))
 
 
 def pass_time(state: State, now: float) -> State:
-    """Begin the maintenance that is due, then end the VMs whose time is over."""
+    """Start maintenance that is due, then stop the VMs whose notice period is over."""
     for pool in {host.pool for host in state.hosts.values() if _is_due(host, now)}:
         state = preempt(state, pool, state.pace.repair, now)
     over = [host for host in state.hosts.values() if host.stops is not None and host.stops <= now]
@@ -50,12 +50,12 @@ def _next_vm(host: Host) -> Host:
 
 
 def made_anew(state: State, pool: str, boots: float) -> State:
-    """Put other VMs under the same names, as a managed instance group does."""
+    """Replace the VMs by new ones with the same names, as a managed instance group does."""
     return state.with_hosts(*(_next_vm(replace(host, returns=boots)) for host in state.hosts_of(pool)))
 
 
 def to_be_repaired(state: State, now: float) -> Iterator[Pool]:
-    """Find the running pools that GKE repairs by itself: a Node was not well for too long [doc:node-auto-repair]."""
+    """Yield the running pools that GKE repairs now: a Node was unhealthy for too long [doc:node-auto-repair]."""
     for path in sorted({host.pool for host in state.hosts.values() if _repair_due(host, state) <= now}):
         pool = state.pools[path]
         running = pool.status in (NodePool.Status.RUNNING, NodePool.Status.RUNNING_WITH_ERROR)
@@ -64,7 +64,7 @@ def to_be_repaired(state: State, now: float) -> Iterator[Pool]:
 
 
 def repairs_itself(pool: Pool, state: State) -> bool:
-    """Say whether auto-repair is on: as ordered, else wherever there is a release channel."""
+    """Return whether auto-repair is on: as requested, else if the cluster has a release channel."""
     if "management" in pool.spec:
         return bool(pool.spec.management.auto_repair)
     return state.clusters[pool.cluster].release_channel is not None
@@ -75,7 +75,7 @@ def _repair_due(host: Host, state: State) -> float:
 
 
 def milestones(state: State) -> Iterator[float]:
-    """List when time alone changes something about a VM."""
+    """Yield the times at which a VM changes without a request."""
     for host in state.hosts.values():
         yield from (at for at in (host.maintenance, host.stops) if at is not None)
         if host.ails is not None:

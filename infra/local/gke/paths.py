@@ -1,4 +1,4 @@
-"""Names and links as GKE writes them."""
+"""Resource names and links in GKE's format."""
 
 import hashlib
 import re
@@ -26,7 +26,7 @@ class ClusterPath:
 
     @property
     def region(self) -> str:
-        """`us-central2` for the regional `us-central2` and for the zonal `us-central2-b`."""
+        """Return `us-central2` for the regional `us-central2` and for the zonal `us-central2-b`."""
         return self.location[:-2] if re.fullmatch(r".+-[a-z]", self.location) else self.location
 
 
@@ -36,19 +36,19 @@ def parse_cluster(path: str) -> ClusterPath | None:
 
 
 def parse_pool(path: str) -> tuple[str, str] | None:
-    """Cluster path and pool name."""
+    """Return cluster path and pool name, or None if it is not a node pool's path."""
     found = _POOL.fullmatch(path)
     return (found[1], found[2]) if found else None
 
 
 def parse_operation(path: str) -> tuple[str, str] | None:
-    """`projects/P/locations/L` and operation name."""
+    """Return `projects/P/locations/L` and the operation's name, or None if it is not an operation's path."""
     found = _OPERATION.fullmatch(path)
     return (found[1], found[2]) if found else None
 
 
 def parse_location(path: str) -> tuple[str, str] | None:
-    """Project and location; the location may be `-`, for all [py-gke ListOperationsRequest.parent]."""
+    """Return project and location; the location may be `-`, for all [py-gke ListOperationsRequest.parent]."""
     found = _LOCATION.fullmatch(path)
     return (found[1], found[2]) if found else None
 
@@ -58,23 +58,23 @@ def pool_path(cluster: str, name: str) -> str:
 
 
 def policy_path(cluster: ClusterPath, name: str) -> str:
-    """Name a resource policy of Compute Engine in the cluster's project and region."""
+    """Return the path of a Compute Engine resource policy in the cluster's project and region."""
     return f"projects/{cluster.project}/regions/{cluster.region}/resourcePolicies/{name}"
 
 
 def link(path: str, project_number: int) -> str:
-    """GKE's links carry the project's number, not its id (gcloud output in kubeflow/pipelines#673)."""
+    """Return a link; it contains the project's number, not its id (gcloud output in kubeflow/pipelines#673)."""
     _, _, rest = path.split("/", 2)
     return f"https://container.googleapis.com/v1/projects/{project_number}/{rest}"
 
 
 def group_link(project: str, zone: str, stem: str) -> str:
-    """Link a managed instance group, as in NodePool.instance_group_urls (tf#10366)."""
+    """Return the link of a managed instance group, as in NodePool.instance_group_urls (tf#10366)."""
     return f"https://www.googleapis.com/compute/v1/projects/{project}/zones/{zone}/instanceGroupManagers/{stem}-grp"
 
 
 def operation_name(now: float, token: str) -> str:
-    """`operation-<epoch ms of start>-<uuid>` [khi]."""
+    """Return `operation-<start in epoch milliseconds>-<uuid>` [khi]."""
     return f"operation-{int(now * 1000)}-{token}"
 
 
@@ -83,9 +83,10 @@ def timestamp(at: float) -> str:
 
 
 def instance_stem(cluster: str, pool: str, token: str) -> str:
-    """`gke-akka-multi-node-3479-default-pool-97da88a9` (akka/akka-core#32992).
+    """Return a name such as `gke-akka-multi-node-3479-default-pool-97da88a9` (akka/akka-core#32992).
 
-    Cluster and pool share 32 characters [ctk]; who gives way is ours: the cluster, down to 8, then the pool.
+    Cluster and pool share 32 characters [ctk]. Which of them is truncated is our choice: the cluster, to no fewer than
+    8 characters, then the pool.
     """
     kept = cluster[: max(8, _SHARED_BY_CLUSTER_AND_POOL - len(pool))]
     rest = pool[: _SHARED_BY_CLUSTER_AND_POOL - len(kept)]
@@ -94,7 +95,7 @@ def instance_stem(cluster: str, pool: str, token: str) -> str:
 
 
 def instance_names(stem: str, count: int) -> tuple[str, ...]:
-    """`STEM-8gmv`, ...: different for each index, since 7919 shares no divisor with 36 ** 4."""
+    """Return `STEM-8gmv`, ...: different for each index, since 7919 is coprime to 36 ** 4."""
     seed = int(hashlib.sha256(stem.encode()).hexdigest(), 16)
     return tuple(f"{stem}-{_base36((seed + index * 7919) % _SUFFIXES)}" for index in range(count))
 

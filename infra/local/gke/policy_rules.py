@@ -1,6 +1,6 @@
-"""Refusals of CreateNodePool for workload policies, by which tpu7x is placed; in table order.
+"""Refusals of CreateNodePool for workload policies, which place tpu7x slices, in table order.
 
-Behind the rows that refuse unknown machine types.
+They are evaluated after the rows that refuse unknown machine types.
 """
 
 from google.cloud.container_v1 import NodePool

@@ -1,8 +1,8 @@
-"""Every refusal of the four node pool methods, in the order in which the rows are asked.
+"""Every refusal of the methods, in the order in which the rows are evaluated.
 
-The order among kinds is partly known: a second create while the first runs is answered with 400, not 409
-[peer, its comment on concurrent reconciles]. That the request is read before the cluster
-is looked at, and the limit asked last, is ours.
+The order among kinds is partly known: a second create while the first is running returns 400, not 409
+[peer, its comment on concurrent reconciles]. That the request is validated before the state of the cluster,
+and the limit of operations last, is our choice.
 """
 
 from collections.abc import Mapping
@@ -111,5 +111,5 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
 
 
 def refusal(method: str, ask: Ask) -> Refusal | None:
-    """Say what GKE would answer instead of doing it; None: it does it."""
+    """Return the error that GKE would return, or None if it accepts the request."""
     return first_refusal(ask, RULES[method])

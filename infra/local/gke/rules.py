@@ -1,4 +1,4 @@
-"""The shape of a rule, and of the refusal it leads to."""
+"""The types of a rule and of the refusal that it returns."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -11,12 +11,12 @@ from infra.local.gke.paths import pool_path
 from infra.local.gke.state import Cluster, State
 
 OURS = "ours"
-"""GKE's wording was not seen anywhere: a plausible one, which no client should match on."""
+"""GKE's wording is not known from any source: this one is plausible, and no client should match on it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """`rule` names the row that refused."""
+    """An error response. `rule` names the row that refused."""
 
     code: Code
     message: str
@@ -25,7 +25,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
-    """What a rule may look at: a cluster's path (perhaps unknown) and, by request, a pool's name and spec."""
+    """What a rule may read: a cluster's path (possibly unknown) and, by kind of request, a pool's name and spec."""
 
     state: State
     cluster_path: str
@@ -34,7 +34,7 @@ class Ask:
 
     @property
     def cluster(self) -> Cluster:
-        """Only behind the row that refuses unknown clusters."""
+        """Return the cluster; only for rows after the one that refuses unknown clusters."""
         return self.state.clusters[self.cluster_path]
 
     @property
@@ -43,30 +43,30 @@ class Ask:
 
     @property
     def machine(self) -> Machine:
-        """Only behind the rows that refuse unknown machine types."""
+        """Return the machine type; only for rows after those that refuse unknown ones."""
         return MACHINES[self.spec.config.machine_type]
 
     @property
     def zones(self) -> tuple[str, ...]:
-        """The pool's own, else the cluster's [py-gke NodePool.locations]."""
+        """Return the pool's own zones, else the cluster's [py-gke NodePool.locations]."""
         return tuple(self.spec.locations) or self.cluster.zones
 
     @property
     def topology(self) -> str:
-        """The slice's: as asked for, or its workload policy's; none for a single host."""
+        """Return the slice's topology, as requested or from its workload policy; empty for a single host."""
         return str(self.spec.placement_policy.tpu_topology) or self.policy_topology or ""
 
     @property
     def policy_topology(self) -> str | None:
-        """What the named workload policy wires hosts to; None: there is no such policy."""
+        """Return the topology of the named workload policy; None: there is no such policy."""
         return self.state.policy_topology(self.cluster, str(self.spec.placement_policy.policy_name))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """One row. `check` returns the text of the refusal, or None.
+    """One row. `check` returns the message of the refusal, or None.
 
-    `fact`: why GKE refuses this. `words`: where its wording was seen, or OURS.
+    `fact`: the source that says that GKE refuses this. `words`: the source of its wording, or OURS.
     """
 
     name: str

@@ -22,14 +22,14 @@ _GRACE = 0.5
 
 
 class ClusterManagerHandlers:
-    """A grpc.GenericRpcHandler: the methods covered, and a clear UNIMPLEMENTED for the service's others."""
+    """A grpc.GenericRpcHandler: the methods covered, and an explicit UNIMPLEMENTED for the service's other methods."""
 
     def __init__(self, plane: ControlPlane, token: Callable[[], str]) -> None:
         self._plane = plane
         self._token = token
 
     def service(self, details: Any) -> Any:
-        """None for other services, as gRPC's protocol of handlers has it."""
+        """Return the method's handler; None for other services, as the interface of gRPC handlers requires."""
         path: str = details.method
         if not path.startswith(_SERVICE):
             return None
@@ -51,7 +51,7 @@ class ClusterManagerHandlers:
         return respond
 
     def _status(self, refusal: Refusal) -> Any:
-        """With RequestInfo, the one detail GKE was seen to send (tf#15205)."""
+        """Return the status with RequestInfo, the only detail that GKE is known to send (tf#15205)."""
         status = status_pb2.Status(code=refusal.code, message=refusal.message)
         request_id = f"0x{self._token().replace('-', '')[:16]}"
         status.details.add().Pack(error_details_pb2.RequestInfo(request_id=request_id))
@@ -64,7 +64,7 @@ def _not_covered(name: str) -> Refusal:
 
 
 class Server:
-    """Listens from its construction on; `port` is the one it got."""
+    """Listens from its construction on; `port` is the actual port."""
 
     def __init__(self, plane: ControlPlane, token: Callable[[], str], port: int = 0) -> None:
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="gke-call")

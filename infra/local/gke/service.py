@@ -1,4 +1,4 @@
-"""One call of google.container.v1.ClusterManager: state and request in, state and answer out. Pure."""
+"""One call of google.container.v1.ClusterManager: state and request in, state and response out. Pure."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ Message = Any
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """`started` is the operation the call began, also when its answer was lost."""
+    """The result of a call. `started` is the operation that it started, also if its response was lost."""
 
     state: State
     answer: Message | Refusal
@@ -50,7 +50,7 @@ def _delete(state: State, request: gke.DeleteNodePoolRequest, moment: Moment) ->
 
 
 def _change(method: str, ask: Ask, moment: Moment) -> Outcome:
-    """Permissions and outages come before any rule; how the work will go is decided once it is accepted."""
+    """Apply a create or delete call: first faults of the call itself, then the rules, then faults of the operation."""
     pool, zones = ask.name, _zones(ask)
     state, fault = faults.take(ask.state, faults.AT_ONCE, method, pool, zones)
     if fault is not None:
@@ -145,7 +145,7 @@ def _pool_ask(state: State, path: str) -> Ask | None:
 
 
 def _zones(ask: Ask) -> tuple[str, ...]:
-    """Where the pool is or would be; nowhere in an unknown cluster."""
+    """Return the zones where the pool is or would be; none in an unknown cluster."""
     if ask.cluster_path not in ask.state.clusters:
         return ()
     pool = ask.state.pools.get(ask.pool_path)
@@ -153,7 +153,7 @@ def _zones(ask: Ask) -> tuple[str, ...]:
 
 
 def _malformed(state: State, field: str, value: str) -> Outcome:
-    """Refuse what is no path; the deprecated project_id, zone, ... are accepted by GKE, and not here."""
+    """Refuse a malformed path; the deprecated fields project_id, zone, ... are accepted by GKE, but not here."""
     if value:
         message, code = f'Invalid value for field "{field}": "{value}".', Code.INVALID_ARGUMENT
     else:
@@ -171,4 +171,4 @@ METHODS: Mapping[str, Method] = {
     "GetOperation": Method(gke.GetOperationRequest, gke.Operation, _get_operation),
     "ListOperations": Method(gke.ListOperationsRequest, gke.ListOperationsResponse, _list_operations),
 }
-"""The methods covered; the others of the service answer UNIMPLEMENTED."""
+"""The methods covered; the service's other methods return UNIMPLEMENTED."""

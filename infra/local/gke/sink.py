@@ -1,4 +1,4 @@
-"""The log sink's way to Pub/Sub."""
+"""The log sink's export to Pub/Sub."""
 
 import json
 import logging
@@ -14,20 +14,20 @@ _TIMEOUT = 10.0
 
 
 class PubSubSink:
-    """Publishes to one topic, `projects/P/topics/T`; PUBSUB_EMULATOR_HOST says where, as for any client."""
+    """Publishes to one topic, `projects/P/topics/T`; PUBSUB_EMULATOR_HOST selects the emulator, as for any client."""
 
     def __init__(self, topic: str, publisher: Any = None) -> None:
         self._topic = topic
         self._publisher = publisher or PublisherClient()
 
     def __call__(self, entry: Entry) -> None:
-        """Wait for the topic to have it; what it refuses is lost, as with a sink that has no permission."""
+        """Publish an entry and wait for it; an entry that is refused is lost, as with a sink that lacks permission."""
         data = json.dumps(entry).encode()
         attributes = {"logging.googleapis.com/timestamp": entry["timestamp"]}
         try:
             self._publisher.publish(self._topic, data, **attributes).result(timeout=_TIMEOUT)
         except (GoogleAPICallError, TimeoutError) as error:
-            _log.warning("log entry %s is lost: %s", entry["insertId"], error)
+            _log.warning("log entry %s was lost: %s", entry["insertId"], error)
 
     def close(self) -> None:
         self._publisher.stop()

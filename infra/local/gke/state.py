@@ -1,4 +1,4 @@
-"""What the control plane knows: frozen values, so that every decision is a pure function of them."""
+"""The state of the control plane: immutable values, so that every decision is a pure function of them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -17,20 +17,20 @@ CLUSTER_KINDS = {
     "UPDATE_CLUSTER": Wire.Type.UPDATE_CLUSTER,
     "REPAIR_CLUSTER": Wire.Type.REPAIR_CLUSTER,
 }
-"""Cluster-level operations, which exclude those on node pools [doc:troubleshooting/concurrent-operations]."""
+"""Cluster-level operations, which exclude node pool operations [doc:troubleshooting/concurrent-operations]."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """How long things take, in seconds: minutes of the real GKE in a few seconds of a demo.
+    """Durations in seconds: what takes GKE minutes takes a few seconds here.
 
-    A create is `create` until the VMs run, `join` until their Nodes are registered, `ready` until those
-    are Ready, `chips` until they offer google.com/tpu. `stockout` stands for some 35 min (akka/akka-core#32992),
-    `quota` for less than one. `join_limit`: how long a create waits for Nodes, and a delete for their end.
+    A creation takes `create` until the VMs run, `join` until their Nodes are registered, `ready` until those are
+    Ready, `chips` until they offer google.com/tpu. `stockout` represents some 35 min (akka/akka-core#32992),
+    `quota` less than one. `join_limit`: how long a creation waits for Nodes, and a deletion for their removal.
 
-    `shutdown` stands for the 25 s that pods have from a preemption's notice on, `unhealthy` for the 10 min that a
-    Node may be NotReady before GKE repairs its pool [doc:concepts/spot-vms, how-to/node-auto-repair]. An operation
-    that ended is known for `history` more.
+    `shutdown` represents the 25 s that pods have from the preemption notice on, `unhealthy` the 10 min that a
+    Node may be NotReady before GKE repairs its pool [doc:concepts/spot-vms, how-to/node-auto-repair]. Operations
+    are kept for `history` after they end.
     """
 
     pending: float = 0.2
@@ -51,7 +51,7 @@ class Pace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
-    """`id` is GKE's own, another one for a cluster made anew under the same name [py-gke Cluster.id]."""
+    """A cluster. `id` is assigned by GKE; a cluster recreated under the same name gets another [py-gke Cluster.id]."""
 
     path: ClusterPath
     id: str
@@ -60,18 +60,18 @@ class Cluster:
     version: str = "1.34.1-gke.3084001"
     concurrent_operations: int = 5
     policies: str | None = "tpu-provisioner-"
-    """The beginning of the names of the workload policies in the project and region; the topology is the rest of one.
+    """Prefix of the names of the workload policies in the project and region; the rest of a name is its topology.
 
-    One for each topology of tpu7x, as TPU Provisioner's script makes them [peer docs/ironwood-policy-bootstrap.sh].
-    None: there are none. `State.policies` has the exceptions.
+    There is one per topology of tpu7x, as TPU Provisioner's script creates them
+    [peer docs/ironwood-policy-bootstrap.sh]. None: there are none. `State.policies` has the exceptions.
     """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """How an operation fails: `message` in Operation.error, `detail` beside it, what the pool becomes.
+    """How an operation fails: `message` goes into Operation.error, `detail` into Operation.detail.
 
-    `condition` is a StatusCondition.Code, `pool_status` a NodePool.Status.
+    `condition` is a StatusCondition.Code; `pool_status` is the NodePool.Status that the pool gets.
     """
 
     code: Code
@@ -83,7 +83,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pool:
-    """`spec` is the request's NodePool as accepted, never changed afterwards. `stem` begins its VMs' names.
+    """A node pool. `spec` is the NodePool of the request as accepted, never changed. `stem` begins its VMs' names.
 
     `status` is a NodePool.Status.
     """
@@ -104,15 +104,15 @@ class Pool:
 
     @property
     def size(self) -> int:
-        """VMs in all zones."""
+        """Return the number of VMs in all zones."""
         return self.spec.initial_node_count * len(self.zones)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """`kind` is Google's Operation.Type, `target` a pool's or a cluster's path.
+    """An operation. `kind` is Google's Operation.Type, `target` a pool's or a cluster's path.
 
-    `due`: when its own work is over, before any waiting for Nodes.
+    `due`: when its own work is done, before any waiting for Nodes.
     """
 
     name: str
@@ -127,7 +127,7 @@ class Operation:
 
 
 class Ailment(Enum):
-    """What can be wrong with a VM: its kubelet says that it is not ready, or says nothing any more."""
+    """What can be wrong with a VM: its kubelet reports that it is not ready, or stops reporting."""
 
     NOT_READY = "not-ready"
     SILENT = "silent"
@@ -135,10 +135,10 @@ class Ailment(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Host:
-    """A VM. `boots`: when its Node registers; None: never. `life` counts how often the VM was made anew.
+    """A VM. `boots`: when its Node registers; None: never. `life` rises by one whenever the VM is replaced.
 
-    `ails` since `fell_ill`. `maintenance`: when that begins, and with it the notice. `stops`: when the VM ends, of
-    which it has been told; `returns`: when the Node of the next VM of its name registers then.
+    `ails`: what is wrong with it, since `fell_ill`. `maintenance`: when maintenance begins, with a termination notice.
+    `stops`: when the VM stops after a notice; `returns`: when the Node of its replacement then registers.
     """
 
     name: str
@@ -156,7 +156,7 @@ class Host:
 
 
 class Kind(Enum):
-    """What can be ordered at the button; see `faults`."""
+    """The kinds of faults that can be injected; see `faults`."""
 
     STOCKOUT = "stockout"
     QUOTA = "quota"
@@ -171,10 +171,10 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """Trouble for the next `times` calls of `method` (`*`: any) on pools that match; None: until cleared, or `until`.
+    """Affects the next `times` calls of `method` (`*`: any) on matching pools; None: until cleared, or `until`.
 
-    `seconds` is how much longer a SLOW operation takes. `share`: of how many of the calls that match it is the trouble,
-    evenly; `met`: how many matched.
+    `seconds` is how much longer a SLOW operation takes. `share`: the fraction of the matching calls that is affected,
+    evenly distributed; `met`: how many calls have matched.
     """
 
     kind: Kind
@@ -190,9 +190,9 @@ class Fault:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """`nodes`: name and life of every host whose Node stands in the Kubernetes API, as last seen there.
+    """The whole state. `nodes`: name and life of every host whose Node exists in the Kubernetes API, as last observed.
 
-    `policies`: by path, the topology of a workload policy that is not as its cluster's rule has it; None: removed.
+    `policies`: by path, the topologies of workload policies that deviate from `Cluster.policies`; None: deleted.
     """
 
     clusters: Mapping[str, Cluster]
@@ -206,7 +206,7 @@ class State:
     policies: Mapping[str, str | None] = field(default_factory=dict)
 
     def policy_topology(self, cluster: Cluster, name: str) -> str | None:
-        """Say what a workload policy in the cluster's project and region wires; None: there is no such policy."""
+        """Return the topology of a workload policy in the cluster's project and region; None: no such policy."""
         path = policy_path(cluster.path, name)
         if path in self.policies:
             return self.policies[path]
@@ -238,7 +238,7 @@ class State:
         return tuple(host for host in self.hosts.values() if host.pool == pool)
 
     def running(self, cluster: str) -> tuple[Operation, ...]:
-        """List the cluster's operations that have not ended, oldest first."""
+        """Return the cluster's operations that have not ended, oldest first."""
         return tuple(op for op in self.operations.values() if op.ended is None and op.cluster == cluster)
 
     def running_on(self, target: str) -> Operation | None:

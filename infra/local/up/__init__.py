@@ -1,4 +1,4 @@
-"""The stack kept up for people: parts that die are started again, trouble is made at buttons, logs are in one place.
+"""The stack kept running for people: parts that die are restarted, faults can be injected, logs are in one place.
 
-What the parts are is said in `infra.local.stack`; what a fault means, in the stand-in that has it.
+The parts are defined in `infra.local.stack`; each fault is documented in the stand-in that implements it.
 """

@@ -1,6 +1,6 @@
-"""Orders to a stack that is up, over HTTP on loopback.
+"""The control endpoint of a running stack: HTTP on loopback.
 
-GET  /            {"parts": {NAME: how it stands}}
+GET  /            {"parts": {NAME: status}}
 POST /NAME/stop   /NAME/start   /NAME/kill
 """
 
@@ -19,7 +19,7 @@ ANSWER_SECONDS = 40.0
 
 @contextmanager
 def listening(keeper: Keeper) -> Iterator[str]:
-    """Take orders until the block is left; give the URL."""
+    """Serve orders until the block is left; yield the URL."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(keeper))
     thread = threading.Thread(target=server.serve_forever, args=(0.1,), name="control", daemon=True)
     thread.start()
@@ -32,7 +32,7 @@ def listening(keeper: Keeper) -> Iterator[str]:
 
 
 def answer(keeper: Keeper, method: str, path: str) -> tuple[int, dict[str, Any]]:
-    """Give HTTP status and JSON."""
+    """Return the HTTP status and the JSON response."""
     if (method, path) == ("GET", "/"):
         return 200, {"parts": keeper.standings()}
     _, name, verb, *rest = (*path.split("/"), "", "")
@@ -49,7 +49,7 @@ def answer(keeper: Keeper, method: str, path: str) -> tuple[int, dict[str, Any]]
 
 def _handler(keeper: Keeper) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
-        wbufsize = -1  # headers and body in one segment: two wait for a delayed ACK
+        wbufsize = -1  # headers and body in one segment: a second one would wait for a delayed ACK
         timeout = 5
 
         def _answer(self) -> None:
@@ -64,6 +64,6 @@ def _handler(keeper: Keeper) -> type[BaseHTTPRequestHandler]:
         do_GET = do_POST = _answer  # noqa: N815 - BaseHTTPRequestHandler names them so
 
         def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class names it so
-            """Keep quiet: what was ordered is said by the keeper."""
+            """Log nothing here: the keeper reports each order."""
 
     return Handler

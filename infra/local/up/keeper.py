@@ -1,6 +1,6 @@
-"""Keeps every part of a stack running: what dies is started again, what is to be stopped stays down.
+"""Keeps every part of a stack running: a part that dies is restarted, one that was stopped stays down.
 
-Only the main thread starts programs (see `infra.local.processes`), so orders wait for its next round.
+Only the main thread starts programs (see `infra.local.processes`), so orders wait for its next iteration.
 """
 
 import queue
@@ -15,7 +15,7 @@ from infra.local.processes import Child, Processes, Program, ProgramFailed
 ROUND_SECONDS = 0.5
 LONGEST_PAUSE = 30.0
 FORGOTTEN_AFTER = 60.0
-"""Seconds after which a start counts as a success: the next death is a first one again."""
+"""Seconds after which a start counts as successful: the next exit is then counted as the first."""
 LARGEST_LOG = 32_000_000
 
 
@@ -26,12 +26,12 @@ class Order(Enum):
 
 
 class UnknownPart(ValueError):
-    """There is no part of this name; the text has those there are."""
+    """There is no part of this name; the message lists the existing ones."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Part:
-    """A part: its child while it runs; `due`, by the monotonic clock, when it is started again after it died."""
+    """A part: its child while it runs; `due` is when it is restarted after it died, by the monotonic clock."""
 
     program: Program
     child: Child | None
@@ -43,13 +43,13 @@ class Part:
     @property
     def standing(self) -> str:
         if self.child is not None:
-            return f"runs, pid {self.child.process.pid}"
-        return "stopped" if self.stopped else "died; is started again"
+            return f"running, pid {self.child.process.pid}"
+        return "stopped" if self.stopped else "died; will be restarted"
 
 
 @dataclass(slots=True, kw_only=True)
 class Keeper:
-    """`afterwards`: what to do once a part is up again, by its name: what it forgot is told it anew."""
+    """`afterwards`: by name, what to do once a part is running again, to restore the state that it lost."""
 
     processes: Processes
     afterwards: Mapping[str, Callable[[], None]]
@@ -59,12 +59,12 @@ class Keeper:
     _orders: queue.SimpleQueue[tuple[Order, str, Future[str]]] = field(default_factory=queue.SimpleQueue)
 
     def take_over(self) -> None:
-        """Keep what runs now."""
+        """Adopt the programs that are running now."""
         for child in self.processes.children():
             self.parts[child.program.name] = Part(program=child.program, child=child, started=self.clock())
 
     def ask(self, order: Order, name: str) -> Future[str]:
-        """Give an order, from any thread; done in the next round. UnknownPart where there is no such part."""
+        """Queue an order, from any thread, for the next iteration. Raise UnknownPart if there is no such part."""
         part = self._named(name)
         outcome: Future[str] = Future()
         self._orders.put((order, part.program.name, outcome))
@@ -74,7 +74,7 @@ class Keeper:
         return {name: part.standing for name, part in list(self.parts.items())}
 
     def keep(self, rounds: Iterator[object]) -> None:
-        """Go on for as many rounds as there are; on an order, at once."""
+        """Run one iteration per item of `rounds`; an order is carried out at once."""
         for _ in rounds:
             self._obey()
             for part in self.parts.values():
@@ -102,7 +102,7 @@ class Keeper:
             case Order.KILL if part.child is not None:
                 part.child.process.kill()
                 part.child.ended(within=ROUND_SECONDS)
-                return f"{name} is killed; it is started again"
+                return f"{name} was killed and will be restarted"
             case _:
                 pass
         return f"{name}: {part.standing}"
@@ -113,7 +113,7 @@ class Keeper:
             part.deaths = 1 if now - part.started > FORGOTTEN_AFTER else part.deaths + 1
             pause = min(LONGEST_PAUSE, 0.5 * 2 ** (part.deaths - 1))
             part.due = now + pause
-            self.say(f"{part.program.name} died; it is started again in {pause:.0f} s: see {part.child.log}.1")
+            self.say(f"{part.program.name} died and will be restarted in {pause:.0f} s: see {part.child.log}.1")
             self._down(part)
         if part.due is not None and now >= part.due:
             self._try_up(part)
@@ -136,7 +136,7 @@ class Keeper:
         self.processes.wait_until_ready(part.child)
         if part.program.name in self.afterwards:
             self.afterwards[part.program.name]()
-        self.say(f"{part.program.name} is up again")
+        self.say(f"{part.program.name} is running again")
 
     def _down(self, part: Part) -> None:
         if part.child is not None:
@@ -151,6 +151,6 @@ class Keeper:
 
 
 def _cut(child: Child) -> None:
-    """Empty a log that grew too large: it is written by appending."""
+    """Truncate a log that has grown too large; the program writes it in append mode."""
     if child.log.stat().st_size > LARGEST_LOG:
         child.log.write_bytes(b"")

@@ -1,4 +1,4 @@
-"""The logs of all parts as one: each line short, with the part it is from."""
+"""The logs of all parts merged into one: each line shortened and prefixed with its part."""
 
 import json
 import os
@@ -10,47 +10,48 @@ from pathlib import Path
 from typing import Any
 
 AT_ONCE = 1_000_000
-"""Bytes read of one log in one go."""
+"""Bytes read from one log at a time."""
 
 _QUIET = frozenset({"pubsub", "firestore"})
-"""Parts that say much and little of it to us: only their troubles are shown."""
-_ROUTINE = frozenset({"sweep.done", "Heartbeat"})
-"""What is said each minute, of which nothing follows."""
+"""Verbose parts, of which only errors are shown."""
+_ROUTINE = frozenset({"sweep.completed", "Heartbeat"})
+"""Messages logged every minute that lead to no action."""
 _TROUBLE = re.compile(r"\bSEVERE\b|OutOfMemory|BindException")
-_FIRST = ("cluster", "jobset", "slice", "kind", "phase", "reason", "outlook", "sentence", "why")
-_UNSAID = {"message", "severity", "time", "logging.googleapis.com/trace", "jobset_uid", "event_id", "id", "exception"}
+_FIRST = ("cluster", "jobset", "slice", "kind", "phase", "reason", "message")
+_UNSAID = {"event", "severity", "time", "logging.googleapis.com/trace", "jobset_uid", "event_id", "id", "exception"}
 
 
 def shown(part: str, line: str, *, everything: bool = False) -> str | None:
-    """Give a line as a person reads it; None: it is left out."""
+    """Return a log line formatted for people, or None if it is left out."""
     said = _fields(line)
     if said is None:
         kept = everything or part not in _QUIET or _TROUBLE.search(line)
         return f"{part:<18} {line}" if line.strip() and kept else None
-    if not everything and _ROUTINE & {said["message"], said.get("kind")}:
+    if not everything and _ROUTINE & {said["event"], said.get("kind")}:
         return None
     names = [name for name in _FIRST if name in said]
     if everything:
         names += [name for name in said if name not in {*names, *_UNSAID}]
-    about = " ".join(str(said[name]) for name in names)
+    said["message"] = str(said.get("message", "")).removeprefix(said["event"]).removeprefix(": ")
+    about = " ".join(str(said[name]) for name in names if said[name] != "")
     severity = "" if said.get("severity") == "INFO" else f"{said.get('severity')} "
-    return f"{str(said.get('time', ''))[11:19]} {part:<18} {severity}{said['message']} {about}".rstrip()
+    return f"{str(said.get('time', ''))[11:19]} {part:<18} {severity}{said['event']} {about}".rstrip()
 
 
 def _fields(line: str) -> dict[str, Any] | None:
-    """Read one of our own lines (see `tpu_slices.adapters.logs`)."""
+    """Return the fields of a line that the provisioner itself logged (see `tpu_slices.adapters.logs`), else None."""
     if not line.startswith("{"):
         return None
     try:
         said = json.loads(line)
     except ValueError:
         return None
-    return said if isinstance(said, dict) and "message" in said else None
+    return said if isinstance(said, dict) and "event" in said else None
 
 
 @dataclass(slots=True)
 class Tail:
-    """One log, read on from where it was; a log that was replaced or cut off is read from its beginning."""
+    """One log, read from where the last read ended; a log that was replaced or truncated is read from its beginning."""
 
     path: Path
     _inode: int = 0
@@ -58,7 +59,7 @@ class Tail:
     _rest: bytes = b""
 
     def lines(self) -> Iterator[str]:
-        """Give the whole lines that came since."""
+        """Yield the complete lines written since the last call."""
         try:
             with self.path.open("rb") as log:
                 status = os.fstat(log.fileno())
@@ -75,7 +76,7 @@ class Tail:
 
 @dataclass(slots=True)
 class Logs:
-    """All logs of a folder, those that come later too; `parts`: only these, where any are named."""
+    """All logs of a folder, including those created later; `parts` restricts them to the named parts, if any."""
 
     folder: Path
     parts: frozenset[str] = frozenset()
@@ -90,7 +91,7 @@ class Logs:
                 yield from (line for line in lines if line is not None)
 
     def follow(self, say: Callable[[str], None], pause: Callable[[float], None] = time.sleep) -> None:
-        """Say what is new, for ever."""
+        """Pass new lines to `say`, for ever."""
         while True:
             for line in self.news():
                 say(line)

@@ -1,4 +1,4 @@
-"""Where a stack that is up can be found by the commands that are given to it."""
+"""The file in which a running stack records its addresses for the commands that control it."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -9,12 +9,12 @@ _NAME = "stack.json"
 
 
 class NothingUp(Exception):
-    """No stack is up; the text says how to change that."""
+    """No stack is running; the message says how to start one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Note:
-    """URLs of what has buttons, the environment for Google's clients, and the folder of the logs."""
+    """URLs of the parts that accept commands, the environment for Google's clients, and the folder of the logs."""
 
     control: str
     gke: str
@@ -28,11 +28,11 @@ class Note:
 
     @classmethod
     def read(cls, state: Path) -> Self:
-        """Read the note that a stack left; NothingUp where there is none."""
+        """Return the note that a running stack wrote. Raise NothingUp if there is none."""
         try:
             return cls(**json.loads((state / _NAME).read_text()))
         except (OSError, ValueError, TypeError) as error:
-            raise NothingUp(f"no stack is up in {state}: start one with `make local`") from error
+            raise NothingUp(f"no stack is running in {state}: start one with `make local`") from error
 
 
 def forget(state: Path) -> None:

@@ -1,4 +1,4 @@
-"""`python -m infra.local up`: the whole stack, until Ctrl-C."""
+"""`python -m infra.local up`: the whole stack, running until Ctrl-C."""
 
 import itertools
 import os
@@ -24,39 +24,39 @@ from infra.local.up.verbs import Refused, pressed
 NOT_INSTALLED, FAILED, INTERRUPTED = 2, 1, 130
 
 WELCOME = """\
-Everything runs. GKE and the Kubernetes cluster are simulated: what takes minutes there takes seconds here.
+Everything is running. GKE and the Kubernetes cluster are simulated: what takes minutes there takes seconds here.
 
 In another terminal:
 {exports}
 
-  kubectl apply -f examples/v5e.yaml                  a JobSet
-  kubectl get jobsets,pods,nodes                      what became of it
-  kubectl describe jobset NAME                        why it waits
-  .venv/bin/slices list --watch                       the slices, .venv/bin/slices --help
+  kubectl apply -f examples/v5e.yaml                  create a JobSet
+  kubectl get jobsets,pods,nodes                      see its pods and nodes
+  kubectl describe jobset NAME                        see why it waits
+  .venv/bin/slices list --watch                       watch the slices; more: .venv/bin/slices --help
 
-Make trouble:
+Inject faults:
   {local} stockout --zone us-central2-b --for 5m
-  {local} quota|slow|api-errors 10%                    --help of each says more
+  {local} quota|slow|api-errors 10%                    see the --help of each
   {local} break-host|heal|preempt|maintain|repair [POOL]
   {local} relay stop|start
   {local} kill receive|reconcile|sweep|relay|...
-  {local} clear                                        the end of ordered trouble
-Look:
+  {local} clear                                        end all injected faults
+Inspect:
   {local} status
-  {local} logs [-f] [PART ...]                         all parts in one place; files in {logs}
+  {local} logs [-f] [PART ...]                         logs of all parts, merged; files in {logs}
 
-Ctrl-C ends it. What the parts say:
+Press Ctrl-C to stop the stack. Logs:
 """
 
 
 def up(state: Path) -> int:
-    """Keep a stack up until Ctrl-C; logs, kubeconfig and the note for the buttons go below `state`."""
+    """Run the stack until Ctrl-C and return the exit code; logs, kubeconfig and the note are written below `state`."""
     if is_up(state):
-        print(f"A stack is up already in {state}: `python -m infra.local status` shows it.", file=sys.stderr)
+        print(f"A stack is already running in {state}: `python -m infra.local status` shows it.", file=sys.stderr)
         return FAILED
     try:
         require(find(os.environ))
-        say("Starting: emulators, cluster, GKE, functions, relay ...")
+        say("Starting the emulators, the cluster, GKE, the functions and the relay ...")
         with running(Plan(state=state), seed) as stack:
             _keep(stack, state)
     except PrerequisitesMissing as problem:
@@ -66,7 +66,7 @@ def up(state: Path) -> int:
         print(problem, file=sys.stderr)
         return FAILED
     except KeyboardInterrupt:
-        print("\nEvery process was ended.", file=sys.stderr)
+        print("\nAll processes were stopped.", file=sys.stderr)
         return INTERRUPTED
     finally:
         note.forget(state)
@@ -86,7 +86,7 @@ def _keep(stack: Stack, state: Path) -> None:
 
 
 def is_up(state: Path) -> bool:
-    """Say whether a stack that uses this folder answers."""
+    """Return whether a stack that uses this folder responds."""
     try:
         pressed(Press(f"{note.Note.read(state).control}/"))
     except (note.NothingUp, Refused):
@@ -95,7 +95,7 @@ def is_up(state: Path) -> bool:
 
 
 def afterwards(addresses: Addresses) -> dict[str, Callable[[], None]]:
-    """Give what must be told to those that remember nothing, when they come back."""
+    """Return, by part, what restores the state of a part that keeps it in memory only, after a restart."""
     table = messaging.read().of_cluster(addresses.cluster_id)
     return {
         "pubsub": lambda: messaging.create(table, addresses),

@@ -1,4 +1,4 @@
-"""Buttons by name: what a person asks for, as the request that the stand-in with that button takes. Pure."""
+"""Fault injection commands, translated into the HTTP requests that the stand-ins accept. Pure."""
 
 import argparse
 import re
@@ -21,23 +21,23 @@ class Press:
 
 
 def seconds(text: str) -> float:
-    """Read `90s`, `5m` or `1h`."""
+    """Parse a duration such as `90s`, `5m` or `1h`."""
     amount = re.fullmatch(r"(\d+(?:\.\d+)?)([smh])", text)
     if amount is None:
-        raise argparse.ArgumentTypeError(f'"{text}" is no time: write 90s, 5m or 1h')
+        raise argparse.ArgumentTypeError(f'"{text}" is not a duration: write 90s, 5m or 1h')
     return float(amount[1]) * _UNITS[amount[2]]
 
 
 def share(text: str) -> float:
-    """Read `10%`."""
+    """Parse a percentage such as `10%`."""
     amount = re.fullmatch(r"(\d+(?:\.\d+)?)%", text)
     if amount is None or not 0 < float(amount[1]) <= 100:
-        raise argparse.ArgumentTypeError(f'"{text}" is no share: write 10%')
+        raise argparse.ArgumentTypeError(f'"{text}" is not a percentage: write for example 10%')
     return float(amount[1]) / 100
 
 
 def fault(kind: str, asked: argparse.Namespace, where: Note) -> Press:
-    """Order what keeps node pools from coming: for a time, or for a number of creations."""
+    """Return the request for a fault of node pool creations, for a duration or for a number of creations."""
     body: dict[str, Any] = {"kind": kind, "pools": asked.pools, "zone": asked.zone}
     if asked.lasting is not None:
         body["for"] = asked.lasting
@@ -49,7 +49,7 @@ def fault(kind: str, asked: argparse.Namespace, where: Note) -> Press:
 
 
 def api_errors(asked: argparse.Namespace, where: Note) -> Press:
-    """Let a share of the calls of an API fail."""
+    """Return the request that makes a percentage of the calls to an API fail."""
     if asked.of == "kubernetes":
         answer = {"code": 503, "message": "the server is currently unable to handle the request"}
         body = {"fault": "answer", "share": asked.share, "for": asked.lasting, **answer}
@@ -59,10 +59,10 @@ def api_errors(asked: argparse.Namespace, where: Note) -> Press:
 
 
 def in_words(fault: Mapping[str, Any], now: float) -> str:
-    """Say what an ordered fault does, and for how long still; `now` in seconds since 1970."""
+    """Return a description of an injected fault and its remaining duration; `now` in seconds since 1970."""
     often = f"{fault['share']:.0%} of " if fault["share"] < 1 else ""
     where = f"pools {fault['pools']} in {fault['zone'] or 'every zone'}"
-    lasts = f"the next {fault['times']}" if fault["until"] is None else f"{fault['until'] - now:.0f} s more"
+    lasts = f"the next {fault['times']}" if fault["until"] is None else f"another {fault['until'] - now:.0f} s"
     return f"{fault['kind']}: {often}{fault['method']} of {where}, for {lasts}"
 
 

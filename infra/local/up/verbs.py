@@ -1,4 +1,4 @@
-"""The verbs that are given to a stack that is up, from another terminal."""
+"""The commands that control a running stack from another terminal."""
 
 import argparse
 import json
@@ -22,11 +22,11 @@ Verb = Callable[[argparse.Namespace, Note], None]
 
 
 class Refused(Exception):
-    """A button said no; the text says why."""
+    """The stack refused a command; the message says why."""
 
 
 def add(verbs: Any) -> None:
-    """Add the verbs to a parser's subparsers."""
+    """Add the commands to a parser's subparsers."""
     _faults(verbs)
     _hosts(verbs)
     _parts(verbs)
@@ -34,7 +34,7 @@ def add(verbs: Any) -> None:
 
 
 def run(verb: Verb, asked: argparse.Namespace, state: Path) -> int:
-    """Do it; give the exit code."""
+    """Run a command and return the exit code."""
     try:
         verb(asked, Note.read(state))
     except NothingUp as nothing:
@@ -47,7 +47,7 @@ def run(verb: Verb, asked: argparse.Namespace, state: Path) -> int:
 
 
 def pressed(press: Press) -> dict[str, Any]:
-    """Press, and give what is answered."""
+    """Send the request and return the response. Raise Refused if it is rejected or unanswered."""
     data = None if press.body is None else json.dumps(press.body).encode()
     try:
         with OPENER.open(Request(press.url, data, method=press.method), timeout=60) as said:  # noqa: S310 - our own URL
@@ -69,24 +69,28 @@ def _why(error: HTTPError) -> str:
 
 def _faults(verbs: Any) -> None:
     for kind, what in (
-        ("stockout", "the zone has no hosts to give"),
-        ("quota", "the project's quota is used up"),
-        ("slow", "creations take longer"),
+        ("stockout", "the zone is out of hosts"),
+        ("quota", "the project's quota is exhausted"),
+        ("slow", "node pool creations take longer"),
     ):
         parser = verbs.add_parser(kind, help=what)
         parser.add_argument("--zone", help="only in this zone")
-        parser.add_argument("--pools", default=".*", metavar="REGEX", help="only node pools of such names")
-        parser.add_argument("--for", dest="lasting", type=trouble.seconds, metavar="TIME", help="90s, 5m, 1h")
-        parser.add_argument("--times", type=int, default=1, help="so many creations, where no time is given")
+        parser.add_argument("--pools", default=".*", metavar="REGEX", help="only node pools with matching names")
+        parser.add_argument(
+            "--for", dest="lasting", type=trouble.seconds, metavar="TIME", help="how long, such as 90s, 5m or 1h"
+        )
+        parser.add_argument("--times", type=int, default=1, help="number of creations, unless --for is given")
         if kind == "slow":
             parser.add_argument("--seconds", dest="longer", type=float, default=60.0, help="how much longer")
         parser.set_defaults(verb=_ordering(kind))
-    parser = verbs.add_parser("api-errors", help="a share of the calls to an API fails")
-    parser.add_argument("share", type=trouble.share, metavar="SHARE", help="10%%")
+    parser = verbs.add_parser("api-errors", help="a percentage of the calls to an API fails")
+    parser.add_argument("share", type=trouble.share, metavar="SHARE", help="such as 10%%")
     parser.add_argument("--of", choices=["gke", "kubernetes"], default="gke")
-    parser.add_argument("--for", dest="lasting", type=trouble.seconds, metavar="TIME", default=300.0, help="else 5m")
+    parser.add_argument(
+        "--for", dest="lasting", type=trouble.seconds, metavar="TIME", default=300.0, help="how long (default: 5m)"
+    )
     parser.set_defaults(verb=_api_errors)
-    parser = verbs.add_parser("clear", help="end all trouble that was ordered")
+    parser = verbs.add_parser("clear", help="end all injected faults")
     parser.set_defaults(verb=_clear)
 
 
@@ -94,7 +98,7 @@ def _ordering(kind: str) -> Verb:
     def order(asked: argparse.Namespace, where: Note) -> None:
         pressed(trouble.fault(kind, asked, where))
         lasts = f"for {asked.lasting:.0f} s" if asked.lasting else f"for the next {asked.times}"
-        print(f"{kind} {lasts}, of node pools {asked.pools} in {asked.zone or 'every zone'}")
+        print(f"{kind} {lasts}, for node pools {asked.pools} in {asked.zone or 'every zone'}")
 
     return order
 
@@ -107,19 +111,21 @@ def _api_errors(asked: argparse.Namespace, where: Note) -> None:
 def _clear(_: argparse.Namespace, where: Note) -> None:
     for press in trouble.clear(where):
         pressed(press)
-    print("what was ordered is over")
+    print("all injected faults are cleared")
 
 
 def _hosts(verbs: Any) -> None:
     for name, verb, what in (
-        ("break-host", "break", "one host of a slice goes NotReady"),
-        ("heal", "heal", "its hosts are Ready again"),
-        ("preempt", "preempt", "a slice's hosts get notice, are taken away, and come anew"),
-        ("maintain", "maintain", "the same, announced as maintenance ten seconds before"),
+        ("break-host", "break", "one host of a slice becomes NotReady"),
+        ("heal", "heal", "the hosts of a slice become Ready again"),
+        ("preempt", "preempt", "the hosts of a slice are preempted after a notice, and come back as new nodes"),
+        ("maintain", "maintain", "the same, announced ten seconds before as scheduled maintenance"),
         ("repair", "repair", "GKE repairs a slice"),
     ):
         parser = verbs.add_parser(name, help=what)
-        parser.add_argument("pool", nargs="?", metavar="POOL", help="or the beginning of its name; else the first")
+        parser.add_argument(
+            "pool", nargs="?", metavar="POOL", help="node pool name or prefix of it (default: the first)"
+        )
         parser.set_defaults(verb=_pressing_on_hosts(verb))
 
 
@@ -133,10 +139,10 @@ def _pressing_on_hosts(verb: str) -> Verb:
 
 
 def _pool(begins: str | None, where: Note) -> str:
-    """Give the first node pool whose name begins so, or the first there is; a slice's id is such a beginning."""
+    """Return the first node pool whose name has this prefix, or the first of all; a slice's id is such a prefix."""
     pools = [str(pool["name"]) for pool in pressed(Press(f"{where.gke}/pools"))["pools"]]
     if not pools:
-        raise Refused("there is no node pool: `kubectl apply -f examples/v5e.yaml` makes some")
+        raise Refused("there is no node pool: `kubectl apply -f examples/v5e.yaml` leads to one")
     found = next((pool for pool in pools if pool.startswith(begins or "")), None)
     if found is None:
         raise Refused(f"no node pool's name begins with {begins}: {', '.join(pools)}")
@@ -148,7 +154,7 @@ def _parts(verbs: Any) -> None:
     parser.add_argument("order", choices=["stop", "start"])
     parser.set_defaults(verb=lambda asked, where: _order(asked.order, "relay", where))
     parser = verbs.add_parser(
-        "kill", help="kill a part; it comes back, but pubsub, firestore, gke and cluster forget all"
+        "kill", help="kill a part; it is restarted, but pubsub, firestore, gke and cluster lose all state"
     )
     parser.add_argument("part", metavar="PART", help="receive, reconcile, sweep, relay, pubsub, firestore, ...")
     parser.set_defaults(verb=lambda asked, where: _order("kill", asked.part, where))
@@ -159,14 +165,14 @@ def _order(verb: str, part: str, where: Note) -> None:
 
 
 def _looks(verbs: Any) -> None:
-    parser = verbs.add_parser("status", help="how each part stands, and what trouble is ordered")
+    parser = verbs.add_parser("status", help="the status of each part and the injected faults")
     parser.set_defaults(verb=_status)
-    parser = verbs.add_parser("env", help="the environment for clients: eval $(python -m infra.local env)")
+    parser = verbs.add_parser("env", help="print the environment for clients: eval $(python -m infra.local env)")
     parser.set_defaults(verb=_environment)
-    parser = verbs.add_parser("logs", help="the logs of all parts in one place")
+    parser = verbs.add_parser("logs", help="print the logs of all parts, merged")
     parser.add_argument("parts", nargs="*", metavar="PART")
     parser.add_argument("-f", "--follow", action="store_true")
-    parser.add_argument("--everything", action="store_true", help="every line and every field")
+    parser.add_argument("--everything", action="store_true", help="include every line and every field")
     parser.set_defaults(verb=_logs)
 
 
@@ -174,7 +180,7 @@ def _status(_: argparse.Namespace, where: Note) -> None:
     for name, standing in pressed(Press(f"{where.control}/"))["parts"].items():
         print(f"{name:<20} {standing}")
     for fault in pressed(Press(f"{where.gke}/faults"))["faults"]:
-        print(f"trouble              {trouble.in_words(fault, time())}")
+        print(f"fault                {trouble.in_words(fault, time())}")
 
 
 def _environment(_: argparse.Namespace, where: Note) -> None:

@@ -29,26 +29,27 @@ from google.cloud.firestore_v1.types import WriteResult
 
 from tpu_slices.adapters.firestore_queries import (
     CLUSTERS,
-    DUE_JOBSETS,
     DUE_REPORTS,
     DUE_SLICES,
+    DUE_WORKLOADS,
     EVERY_SLICE,
     HELD_IN_CLUSTER,
     HELD_IN_NAMESPACE,
     KEPT_SLICES,
-    LIVE_JOBSETS,
+    LIVE_WORKLOADS,
     QUEUED_SLICES,
     SLOTS,
     Query,
 )
 from tpu_slices.domain.model.clusters import ClusterSettings
-from tpu_slices.domain.model.facts import JobSetState
+from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.records import Phase, SliceRecord
-from tpu_slices.domain.model.slices import ClusterId, JobSetUid, SliceId
-from tpu_slices.domain.model.workloads import JobSetRecord
-from tpu_slices.domain.reconciling.inventory import ClusterWatch
-from tpu_slices.domain.reconciling.limiter import Budget, Governor, Slot
+from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid
+from tpu_slices.domain.model.workloads import WorkloadRecord
+from tpu_slices.domain.reconciling.inventory import RelayHeartbeat
+from tpu_slices.domain.reconciling.limiter import Budget, ConcurrencyLimiter, Slot
 from tpu_slices.ports.errors import Permanent, StaleRecord, Temporary
+from tpu_slices.ports.log_events import LogEvent
 from tpu_slices.ports.store import Change, Record, Rejection, Revision, Stored
 from tpu_slices.wire.cluster_settings import accepted_key, decode_settings, pause_key, settings_key
 from tpu_slices.wire.documents import Key, decode, encode, encode_rejection, key, place_of, rejection_key
@@ -57,7 +58,7 @@ R = TypeVar("R", bound=Record)
 Name = TypeVar("Name", bound=str)
 Snapshot = DocumentSnapshot[DocumentReference]
 
-_LIVE = tuple(state.value for state in JobSetState if not state.ended)
+_LIVE = tuple(state.value for state in WorkloadState if not state.ended)
 _KEPT = tuple(phase.value for phase in Phase if phase is not Phase.GONE)
 
 _ONCE = Retry(if_exception_type(), timeout=None)
@@ -87,13 +88,15 @@ class FirestoreStore:
         if written is None:
             return None
         settings = _settings(cluster, written, accepted)
-        return replace(settings, paused=str(_fields(pause).get("why"))) if pause else settings
+        return replace(settings, paused=str(_fields(pause).get("message"))) if pause else settings
 
     def clusters(self) -> tuple[ClusterId, ...]:
         return tuple(ClusterId(it.id) for it in self._read(self._asked(CLUSTERS).select([]).stream))
 
-    def jobsets(self, cluster: ClusterId, uids: Collection[JobSetUid]) -> Mapping[JobSetUid, Stored[JobSetRecord]]:
-        return self._named(JobSetRecord, cluster, uids)
+    def workloads(
+        self, cluster: ClusterId, uids: Collection[WorkloadUid]
+    ) -> Mapping[WorkloadUid, Stored[WorkloadRecord]]:
+        return self._named(WorkloadRecord, cluster, uids)
 
     def slices(self, cluster: ClusterId, ids: Collection[SliceId]) -> Mapping[SliceId, Stored[SliceRecord]]:
         return self._named(SliceRecord, cluster, ids)
@@ -101,17 +104,17 @@ class FirestoreStore:
     def due_slices(self, now: datetime, most: int) -> tuple[SliceRecord, ...]:
         return self._first(SliceRecord, most, DUE_SLICES, now)
 
-    def due_jobsets(self, now: datetime, most: int) -> tuple[JobSetRecord, ...]:
-        return self._first(JobSetRecord, most, DUE_JOBSETS, now)
+    def due_workloads(self, now: datetime, most: int) -> tuple[WorkloadRecord, ...]:
+        return self._first(WorkloadRecord, most, DUE_WORKLOADS, now)
 
-    def due_reports(self, now: datetime, most: int) -> tuple[JobSetRecord, ...]:
-        return self._first(JobSetRecord, most, DUE_REPORTS, now)
+    def due_reports(self, now: datetime, most: int) -> tuple[WorkloadRecord, ...]:
+        return self._first(WorkloadRecord, most, DUE_REPORTS, now)
 
     def queued_slices(self, cluster: ClusterId, most: int) -> tuple[SliceRecord, ...]:
         return self._first(SliceRecord, most, QUEUED_SLICES, cluster, Phase.QUEUED.value)
 
-    def live_jobsets(self, cluster: ClusterId) -> Iterator[Stored[JobSetRecord]]:
-        return self._every(JobSetRecord, LIVE_JOBSETS, cluster, _LIVE)
+    def live_workloads(self, cluster: ClusterId) -> Iterator[Stored[WorkloadRecord]]:
+        return self._every(WorkloadRecord, LIVE_WORKLOADS, cluster, _LIVE)
 
     def kept_slices(self, cluster: ClusterId) -> Iterator[Stored[SliceRecord]]:
         return self._every(SliceRecord, KEPT_SLICES, cluster, _KEPT)
@@ -122,8 +125,8 @@ class FirestoreStore:
     def slots(self, cluster: ClusterId) -> tuple[Stored[Slot], ...]:
         return tuple(self._every(Slot, SLOTS, cluster))
 
-    def governor(self, cluster: ClusterId) -> Stored[Governor] | None:
-        return self._one(Governor, cluster)
+    def limiter(self, cluster: ClusterId) -> Stored[ConcurrencyLimiter] | None:
+        return self._one(ConcurrencyLimiter, cluster)
 
     def budget(self, cluster: ClusterId) -> Stored[Budget] | None:
         return self._one(Budget, cluster)
@@ -133,8 +136,8 @@ class FirestoreStore:
             return self._sum(HELD_IN_CLUSTER, cluster)
         return self._sum(HELD_IN_NAMESPACE, cluster, namespace)
 
-    def watch(self, cluster: ClusterId) -> Stored[ClusterWatch] | None:
-        return self._one(ClusterWatch, cluster)
+    def heartbeat(self, cluster: ClusterId) -> Stored[RelayHeartbeat] | None:
+        return self._one(RelayHeartbeat, cluster)
 
     def commit(self, *changes: Change) -> tuple[Revision, ...]:
         batch = self._client.batch()
@@ -240,7 +243,7 @@ def _settings(cluster: ClusterId, written: Snapshot, accepted: Snapshot | None) 
     except Permanent as problem:
         if accepted is None:
             raise
-        log.error("settings.unreadable", cluster=cluster, problem=str(problem))  # noqa: TRY400 - no crash of ours
+        log.error(LogEvent.SETTINGS_UNREADABLE, cluster=cluster, error=str(problem))  # noqa: TRY400 - no crash of ours
         return decode_settings(cluster, _fields(accepted), _revision(accepted))
 
 
@@ -249,7 +252,7 @@ def _readable(kind: type[R], found: Iterable[Snapshot]) -> Iterator[Stored[R]]:
         try:
             yield _stored(kind, snapshot)
         except Permanent as problem:
-            log.error("DocumentUnreadable", document=snapshot.reference.path, problem=str(problem))  # noqa: TRY400 - no crash of ours
+            log.error(LogEvent.DOCUMENT_UNREADABLE, document=snapshot.reference.path, error=str(problem))  # noqa: TRY400 - no crash of ours
 
 
 def _stored(kind: type[R], snapshot: Snapshot) -> Stored[R]:

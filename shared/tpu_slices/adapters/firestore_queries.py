@@ -32,13 +32,13 @@ class Query:
         return fields if len(fields) > 1 else ()
 
 
-DUE_SLICES = Query(collection="slices", where=(("due_at", "<="),), order="due_at")
-DUE_JOBSETS = Query(collection="jobsets", where=(("due_at", "<="),), order="due_at")
-DUE_REPORTS = Query(collection="jobsets", where=(("report_due_at", "<="),), order="report_due_at")
+DUE_SLICES = Query(collection="slices", where=(("next_reconcile_at", "<="),), order="next_reconcile_at")
+DUE_WORKLOADS = Query(collection="workloads", where=(("next_reconcile_at", "<="),), order="next_reconcile_at")
+DUE_REPORTS = Query(collection="workloads", where=(("next_report_at", "<="),), order="next_report_at")
 QUEUED_SLICES = Query(collection="slices", where=(("job.cluster", "=="), ("phase", "==")), order="since")
 KEPT_SLICES = Query(collection="slices", where=(("job.cluster", "=="), ("phase", "in")), order="__name__")
 EVERY_SLICE = Query(collection="slices", where=(("job.cluster", "=="),), order="__name__")
-LIVE_JOBSETS = Query(collection="jobsets", where=(("cluster", "=="), ("state", "in")), order="__name__")
+LIVE_WORKLOADS = Query(collection="workloads", where=(("cluster", "=="), ("state", "in")), order="__name__")
 SLOTS = Query(collection="slots", where=(("cluster", "=="),), order="number")
 CLUSTERS = Query(collection="clusters", order="__name__")
 
@@ -47,28 +47,28 @@ HELD_IN_NAMESPACE = Query(collection="slices", where=(("job.cluster", "=="), ("j
 
 QUERIES = (
     DUE_SLICES,
-    DUE_JOBSETS,
+    DUE_WORKLOADS,
     DUE_REPORTS,
     QUEUED_SLICES,
     KEPT_SLICES,
     EVERY_SLICE,
-    LIVE_JOBSETS,
+    LIVE_WORKLOADS,
     SLOTS,
     CLUSTERS,
     HELD_IN_CLUSTER,
     HELD_IN_NAMESPACE,
 )
 
-EXPIRING = ("jobsets", "slices", "rejected")
+EXPIRING = ("workloads", "slices", "rejected")
 """The collections whose documents Firestore deletes once their `expire_at` has passed."""
 
 UNINDEXED: Mapping[str, tuple[str, ...]] = {
     "accepted": ("limits", "pod_to_node_labels", "policy", "pools", "reservation_zones"),
     "clusters": ("limits", "note", "pod_to_node_labels", "policy", "pools", "reservation_zones"),
-    "governors": ("shortages",),
-    "jobsets": ("report", "wants"),
-    "rejected": ("body", "why"),
-    "slices": ("leaving", "note", "occupant", "pinned", "sentence", "spec", "transitions", "verdict"),
-    "watches": ("uids",),
+    "limiters": ("shortages",),
+    "workloads": ("report", "wants"),
+    "rejected": ("data", "error"),
+    "slices": ("terminating", "note", "occupant", "pinned_settings", "message", "spec", "transitions", "refusal"),
+    "heartbeats": ("uids",),
 }
 """What nobody asks by. Each entry of a map or an array would cost index writes with every change of its document."""

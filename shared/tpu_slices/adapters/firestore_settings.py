@@ -53,11 +53,11 @@ class FirestoreSettings:
     def paused(self, cluster: ClusterId) -> str | None:
         with told_apart():
             pause = self._at(pause_key(cluster)).get(timeout=_SECONDS)
-        return str(pause.get("why")) if pause.exists else None
+        return str(pause.get("message")) if pause.exists else None
 
-    def pause(self, cluster: ClusterId, why: str) -> None:
+    def pause(self, cluster: ClusterId, message: str) -> None:
         with told_apart():
-            self._at(pause_key(cluster)).set({"why": why, "at": SERVER_TIMESTAMP}, timeout=_SECONDS)
+            self._at(pause_key(cluster)).set({"message": message, "paused_at": SERVER_TIMESTAMP}, timeout=_SECONDS)
 
     def resume(self, cluster: ClusterId) -> None:
         with told_apart():

@@ -23,17 +23,17 @@ from tpu_slices.domain.model.observations import (
     Deleting,
     Failure,
     FailureKind,
-    Foreign,
-    InheritedPool,
+    LegacyPool,
     Observation,
     Outcome,
     PoolSeen,
     Refused,
     Running,
     Started,
+    Unowned,
     Unreadable,
 )
-from tpu_slices.domain.planning.pool_labels import FINGERPRINT_LABEL, inherited_pool, missing_proof, pool_seen
+from tpu_slices.domain.planning.pool_labels import FINGERPRINT_LABEL, legacy_pool, missing_proof, pool_seen
 from tpu_slices.ports.backend import PoolOrder
 from tpu_slices.ports.errors import Temporary
 
@@ -100,8 +100,8 @@ class GkeBackend:
         seen = (pool_seen(pool.name, pool.config.labels, cluster.cluster) for pool in self._pools(cluster))
         return tuple(pool for pool in seen if pool is not None)
 
-    def inheritance(self, cluster: ClusterSettings) -> tuple[InheritedPool, ...]:
-        found = (inherited_pool(pool.name, pool.config.labels) for pool in self._pools(cluster))
+    def legacy_pools(self, cluster: ClusterSettings) -> tuple[LegacyPool, ...]:
+        found = (legacy_pool(pool.name, pool.config.labels) for pool in self._pools(cluster))
         return tuple(pool for pool in found if pool is not None)
 
     def ended_operations(self, cluster: ClusterSettings) -> frozenset[str]:
@@ -128,7 +128,7 @@ class GkeBackend:
         """Read a pool's status, once it is proven ours (google.container.v1 NodePool.Status)."""
         lacking = _lacking(pool, order)
         if lacking is not None:
-            return Foreign(lacking)
+            return Unowned(lacking)
         match pool.status:
             case NodePool.Status.PROVISIONING:
                 return _created(self._creation(order), otherwise=Creating(operation_runs=False))
@@ -194,7 +194,7 @@ class GkeBackend:
 
 
 def _lacking(pool: NodePool, order: PoolOrder) -> str | None:
-    return missing_proof(pool.config.labels, order.job, inherited=order.inherited is not None)
+    return missing_proof(pool.config.labels, order.job, legacy_pool=order.legacy_pool is not None)
 
 
 def _created(creation: Operation | None, *, otherwise: Observation) -> Observation:

@@ -1,7 +1,8 @@
 """Logs as Cloud Logging reads them from standard output: one JSON line per event.
 
-Source of the special keys `severity`, `message`, `time` and `logging.googleapis.com/trace`: Cloud Logging's
-documentation of structured logging.
+`event` is the event's name (`tpu_slices.ports.log_events`), by which logs are filtered; `message` is the line that
+people read. Source of the special keys `severity`, `message`, `time` and `logging.googleapis.com/trace`: Cloud
+Logging's documentation of structured logging.
 
 A line about a JobSet has the JobSet's UID as the id of its trace (both are 32 hexadecimal digits): whoever knows the
 JobSet knows the trace, from the relay's publish to the node pool, and nothing need be carried along.
@@ -30,7 +31,7 @@ def configure(project: str) -> None:
             partial(_traced, project),
             structlog.processors.TimeStamper(fmt="iso", utc=True, key="time"),
             structlog.processors.ExceptionRenderer(structlog.tracebacks.ExceptionDictTransformer(show_locals=False)),
-            structlog.processors.EventRenamer("message"),
+            _message,
             structlog.processors.JSONRenderer(),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
@@ -50,6 +51,13 @@ def trace_of(project: str, jobset_uid: str) -> str:
 def _traced(project: str, _: object, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     if uid := event.get("jobset_uid"):
         event["logging.googleapis.com/trace"] = trace_of(project, str(uid))
+    return event
+
+
+def _message(_: object, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """Add a line for people where the event brings none: its name, and the error if there is one."""
+    error = event.get("error")
+    event.setdefault("message", f"{event['event']}: {error}" if error else str(event["event"]))
     return event
 
 

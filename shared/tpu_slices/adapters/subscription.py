@@ -12,6 +12,8 @@ import structlog
 from google.api_core.exceptions import GoogleAPICallError
 from google.cloud.pubsub_v1 import SubscriberClient, types
 
+from tpu_slices.ports.log_events import LogEvent
+
 _log = structlog.get_logger()
 
 LONGEST_PAUSE = 30.0
@@ -56,7 +58,7 @@ class Subscription:
                     failures = 0 if self._stays(stream) else failures + 1
                 except GoogleAPICallError as error:
                     failures += 1
-                    _log.warning("subscription-broke", subscription=self._path, why=str(error))
+                    _log.warning(LogEvent.SUBSCRIPTION_INTERRUPTED, subscription=self._path, error=str(error))
                 self._stopping.wait(min(LONGEST_PAUSE, 0.5 * 2.0 ** min(failures, 16)) * self._chance.uniform(0.5, 1))
 
     def stop(self) -> None:

@@ -20,19 +20,20 @@ from tpu_slices.flows.receive import receive
 from tpu_slices.flows.reconcile import Reconciled, reconcile
 from tpu_slices.flows.report import Reported
 from tpu_slices.flows.sweep import sweep
-from tpu_slices.ports.deps import Desk, Ports
+from tpu_slices.ports.deps import IntakeDeps, ReconcileDeps
 from tpu_slices.ports.errors import Permanent, Temporary
+from tpu_slices.ports.log_events import LogEvent
 from tpu_slices.ports.store import Rejection
 from tpu_slices.wire import reports
 from tpu_slices.wire.envelopes import Incoming, cluster_of, incoming
-from tpu_slices.wire.messages import decode_fact, decode_nudge
+from tpu_slices.wire.messages import decode_fact, decode_reconcile_request
 from tpu_slices.wire.operations import ended_operation
 
 log = structlog.stdlib.get_logger()
 
 OPERATIONS_TOPIC = "cloud-operations"
 ABOUT = ("jobset", "jobset_uid", "slice")
-BODY_KEPT = 2000  # characters of a rejected message
+DATA_KEPT = 2000  # characters of a rejected message
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,57 +45,57 @@ class Event:
     data: object
 
 
-def receive_door(event: Event, desk: Desk) -> None:
+def handle_receive(event: Event, deps: IntakeDeps) -> None:
     """Take in a fact of the topic `facts-{cluster}`."""
 
     def serve(message: Incoming) -> None:
         cluster = cluster_of(message.topic)
         fact = decode_fact(message.data, message.attributes)
-        receive(fact, cluster, desk)
+        receive(fact, cluster, deps)
         about = {key: message.attributes[key] for key in ABOUT if key in message.attributes}
-        log.info("fact.received", kind=type(fact).__name__, cluster=cluster, **about)
+        log.info(LogEvent.FACT_RECEIVED, kind=type(fact).__name__, cluster=cluster, **about)
 
-    _answer(event, serve, desk)
+    _answer(event, serve, deps)
 
 
-def reconcile_door(event: Event, ports: Ports) -> None:
+def handle_reconcile(event: Event, deps: ReconcileDeps) -> None:
     """Look at the slices of a nudge, or at the one whose operation Cloud Logging says has ended."""
 
     def serve(message: Incoming) -> None:
-        for cluster, slice_ in _named_slices(message, ports):
-            done = reconcile(cluster, slice_, ports)
+        for cluster, slice_ in _named_slices(message, deps):
+            done = reconcile(cluster, slice_, deps)
             if done is not None:
                 _log_decision(done)
 
-    _answer(event, serve, ports)
+    _answer(event, serve, deps)
 
 
-def sweep_door(event: Event, ports: Ports) -> None:
+def handle_sweep(event: Event, deps: ReconcileDeps) -> None:
     """Sweep, whatever the tick says."""
 
     def serve(_: Incoming) -> None:
-        swept = sweep(ports)
-        log.info("sweep.done", nudged=swept.nudged, asked=swept.asked, adopted=swept.adopted)
+        swept = sweep(deps)
+        log.info(LogEvent.SWEEP_COMPLETED, requested=swept.requested, asked=swept.asked, adopted=swept.adopted)
         for reported in swept.reported:
             _log_report(reported)
         if swept.left_out:
-            log.error("sweep.too_many_orphans", left_out=swept.left_out)
+            log.error(LogEvent.ORPHANS_DEFERRED, left_out=swept.left_out)
         for failure in swept.failures:
-            log.error("sweep.failed", why=failure)
+            log.error(LogEvent.SWEEP_FAILED, error=failure)
 
-    _answer(event, serve, ports)
+    _answer(event, serve, deps)
 
 
-def _named_slices(message: Incoming, ports: Ports) -> Iterator[tuple[ClusterId, SliceId]]:
+def _named_slices(message: Incoming, deps: ReconcileDeps) -> Iterator[tuple[ClusterId, SliceId]]:
     if message.topic != OPERATIONS_TOPIC:
-        nudge = decode_nudge(message.data, message.attributes)
-        yield nudge.cluster, nudge.slice_id
+        request_reconcile = decode_reconcile_request(message.data, message.attributes)
+        yield request_reconcile.cluster, request_reconcile.slice_id
         return
     ended = ended_operation(message.data)
     if ended is None:
         return
-    for cluster in ports.store.clusters():
-        settings = ports.store.settings(cluster)
+    for cluster in deps.store.clusters():
+        settings = deps.store.settings(cluster)
         if settings is not None and settings.path == ended.cluster_path:
             yield cluster, ended.slice_id
 
@@ -102,13 +103,13 @@ def _named_slices(message: Incoming, ports: Ports) -> Iterator[tuple[ClusterId, 
 def _log_decision(done: Reconciled) -> None:
     record, decision = done.after, done.decision
     log.info(
-        "slice.decided",
+        LogEvent.SLICE_DECIDED,
         cluster=record.job.cluster,
         slice=record.id,
         jobset=f"{record.job.namespace}/{record.job.jobset}",
         jobset_uid=record.job.uid,
         reason=decision.reason,
-        sentence=decision.sentence,
+        message=decision.message,
         phase=record.phase,
         phase_before=done.before.phase,
         attempt=record.attempt,
@@ -120,7 +121,7 @@ def _log_decision(done: Reconciled) -> None:
 def _log_report(reported: Reported) -> None:
     jobset, report = reported.jobset, reported.report
     log.info(
-        "jobset.reported",
+        LogEvent.WORKLOAD_REPORTED,
         cluster=jobset.cluster,
         jobset=f"{jobset.namespace}/{jobset.name}",
         jobset_uid=jobset.uid,
@@ -128,27 +129,33 @@ def _log_report(reported: Reported) -> None:
     )
 
 
-def _answer(event: Event, serve: Callable[[Incoming], None], desk: Desk) -> None:
+def _answer(event: Event, serve: Callable[[Incoming], None], deps: IntakeDeps) -> None:
     message: Incoming | None = None
-    with structlog.contextvars.bound_contextvars(event_id=event.id), _rejecting(event, desk, lambda: message):
+    with structlog.contextvars.bound_contextvars(event_id=event.id), _rejecting(event, deps, lambda: message):
         message = incoming(event.source, event.data)
         serve(message)
 
 
 @contextmanager
-def _rejecting(event: Event, desk: Desk, message: Callable[[], Incoming | None]) -> Iterator[None]:
+def _rejecting(event: Event, deps: IntakeDeps, message: Callable[[], Incoming | None]) -> Iterator[None]:
     try:
         yield
     except Permanent as never:
         opened = message()
-        body = opened.data.decode(errors="replace") if opened else repr(event.data)
-        desk.store.reject(
-            Rejection(message=event.id, source=event.source, at=desk.clock.now(), why=str(never), body=body[:BODY_KEPT])
+        data = opened.data.decode(errors="replace") if opened else repr(event.data)
+        deps.store.reject(
+            Rejection(
+                message_id=event.id,
+                source=event.source,
+                rejected_at=deps.clock.now(),
+                error=str(never),
+                data=data[:DATA_KEPT],
+            )
         )
-        log.error("message.rejected", why=str(never))  # noqa: TRY400 - a sentence for people, not a trace
+        log.error(LogEvent.MESSAGE_REJECTED, error=str(never))  # noqa: TRY400 - a sentence for people, not a trace
     except Temporary as again:
-        log.warning("message.comes_back", why=str(again))
+        log.warning(LogEvent.MESSAGE_REDELIVERED, error=str(again))
         raise
     except Exception:
-        log.exception("message.failed")
+        log.exception(LogEvent.MESSAGE_FAILED)
         raise

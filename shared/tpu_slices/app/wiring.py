@@ -7,28 +7,28 @@ from __future__ import annotations
 
 from tpu_slices.adapters.clock import SystemClock
 from tpu_slices.app.settings import Settings
-from tpu_slices.ports.deps import Desk, Ports
+from tpu_slices.ports.deps import IntakeDeps, ReconcileDeps
 from tpu_slices.ports.store import SettingsStore
 
 
-def build_desk(settings: Settings) -> Desk:
+def build_intake_deps(settings: Settings) -> IntakeDeps:
     """Wire what `receive` needs: records and messages."""
     from tpu_slices.adapters import firestore, pubsub
 
-    return Desk(
+    return IntakeDeps(
         store=firestore.FirestoreStore(firestore.connect(settings.project)),
-        bus=pubsub.PubSubBus(pubsub.connect_publisher(), settings.project),
+        publisher=pubsub.PubSubPublisher(pubsub.connect_publisher(), settings.project),
         clock=SystemClock(),
     )
 
 
-def build_ports(settings: Settings) -> Ports:
+def build_reconcile_deps(settings: Settings) -> ReconcileDeps:
     """Wire what `reconcile` and `sweep` need: the same, and GKE."""
     from tpu_slices.adapters import gke
 
-    desk = build_desk(settings)
+    deps = build_intake_deps(settings)
     backend = gke.GkeBackend(gke.client(settings.gke_emulator))
-    return Ports(store=desk.store, bus=desk.bus, clock=desk.clock, backend=backend)
+    return ReconcileDeps(store=deps.store, publisher=deps.publisher, clock=deps.clock, backend=backend)
 
 
 def build_settings_store(settings: Settings) -> SettingsStore:

@@ -7,58 +7,62 @@ from dataclasses import dataclass
 
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.slices import ClusterId, slice_id
-from tpu_slices.domain.reconciling.adoption import Heir, LiveJobSet, guardians, inherit, job_named
-from tpu_slices.flows.retrying import again
-from tpu_slices.ports.deps import Ports
+from tpu_slices.domain.reconciling.adoption import Adoption, LiveWorkload, job_named, placeholders, plan_adoptions
+from tpu_slices.flows.retrying import retry_on_conflict
+from tpu_slices.ports.deps import ReconcileDeps
 from tpu_slices.ports.errors import Permanent
 from tpu_slices.ports.store import Change
 
 
 @dataclass(frozen=True, slots=True)
-class Estate:
+class AdoptionPlan:
     """What becomes of each pool that TPU Provisioner made, and the writes that make it so."""
 
-    heirs: tuple[Heir, ...]
+    adoptions: tuple[Adoption, ...]
     changes: tuple[Change, ...]
 
 
-def survey(cluster: ClusterId, jobsets: Sequence[LiveJobSet], ports: Ports) -> Estate:
+def survey(cluster: ClusterId, workloads: Sequence[LiveWorkload], deps: ReconcileDeps) -> AdoptionPlan:
     """Say what `adopt` would do; Permanent: the cluster is not known. Temporary: GKE or the store cannot be read."""
-    settings = ports.store.settings(cluster)
+    settings = deps.store.settings(cluster)
     if settings is None:
         raise Permanent(f'no settings for cluster "{cluster}": write them with `slices configure`')
-    return _survey(settings, jobsets, ports)
+    return _survey(settings, workloads, deps)
 
 
-def adopt(cluster: ClusterId, jobsets: Sequence[LiveJobSet], ports: Ports) -> Estate:
+def adopt(cluster: ClusterId, workloads: Sequence[LiveWorkload], deps: ReconcileDeps) -> AdoptionPlan:
     """Take over every pool that can be; doing it twice is harmless. Raises as `survey`."""
 
-    def once() -> Estate:
-        estate = survey(cluster, jobsets, ports)
-        for change in estate.changes:
-            ports.store.commit(change)
-        return estate
+    def once() -> AdoptionPlan:
+        plan = survey(cluster, workloads, deps)
+        for change in plan.changes:
+            deps.store.commit(change)
+        return plan
 
-    estate = again(once, ports.clock)
-    ports.bus.nudge(cluster, [heir.record.id for heir in estate.heirs if heir.record is not None])
-    return estate
+    plan = retry_on_conflict(once, deps.clock)
+    deps.publisher.request_reconcile(
+        cluster, [adoption.record.id for adoption in plan.adoptions if adoption.record is not None]
+    )
+    return plan
 
 
-def _survey(settings: ClusterSettings, jobsets: Sequence[LiveJobSet], ports: Ports) -> Estate:
+def _survey(settings: ClusterSettings, workloads: Sequence[LiveWorkload], deps: ReconcileDeps) -> AdoptionPlan:
     """Lay the pools beside the JobSets; these are written first, so that no slice is without one to ask about."""
-    cluster, now = settings.cluster, ports.clock.now()
-    pools = ports.backend.inheritance(settings)
-    jobs = [job_named(pool.job, cluster, each.ref, each.requests) for pool in pools for each in jobsets]
-    known = ports.store.slices(cluster, {slice_id(job) for job in jobs if job is not None})
-    heirs = inherit(
+    cluster, now = settings.cluster, deps.clock.now()
+    pools = deps.backend.legacy_pools(settings)
+    jobs = [job_named(pool.job, cluster, each.ref, each.requests) for pool in pools for each in workloads]
+    known = deps.store.slices(cluster, {slice_id(job) for job in jobs if job is not None})
+    adoptions = plan_adoptions(
         pools,
-        jobsets,
+        workloads,
         {id_: stored.value for id_, stored in known.items()},
         settings,
         now,
     )
-    parents = ports.store.jobsets(cluster, [jobset.ref.uid for jobset in jobsets])
-    records = guardians(heirs, jobsets, {uid: stored.value for uid, stored in parents.items()}, now)
+    parents = deps.store.workloads(cluster, [jobset.ref.uid for jobset in workloads])
+    records = placeholders(adoptions, workloads, {uid: stored.value for uid, stored in parents.items()}, now)
     changes = [Change(parents.get(record.uid), record) for record in records]
-    changes += [Change(known.get(heir.record.id), heir.record) for heir in heirs if heir.record is not None]
-    return Estate(heirs, tuple(changes))
+    changes += [
+        Change(known.get(adoption.record.id), adoption.record) for adoption in adoptions if adoption.record is not None
+    ]
+    return AdoptionPlan(adoptions, tuple(changes))

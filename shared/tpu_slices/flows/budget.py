@@ -8,7 +8,7 @@ from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.planning.policy import Held
 from tpu_slices.domain.reconciling.limiter import Budget
-from tpu_slices.ports.deps import Ports
+from tpu_slices.ports.deps import ReconcileDeps
 from tpu_slices.ports.store import Change
 
 
@@ -21,7 +21,7 @@ class Counted:
     guards: tuple[Change, ...] = ()
 
 
-def count(record: SliceRecord, settings: ClusterSettings, ports: Ports) -> Counted:
+def count(record: SliceRecord, settings: ClusterSettings, deps: ReconcileDeps) -> Counted:
     """Count the chips that other slices hold, where that matters.
 
     The budget is read before the chips: a creation that is saved in between makes the save of the next one stale.
@@ -29,12 +29,12 @@ def count(record: SliceRecord, settings: ClusterSettings, ports: Ports) -> Count
     cluster, namespace = settings.cluster, record.job.namespace
     if not record.wanted or not settings.policy.counts(namespace):
         return Counted()
-    stored = ports.store.budget(cluster)
-    now = ports.clock.now()
+    stored = deps.store.budget(cluster)
+    now = deps.clock.now()
     before = stored.value if stored else Budget(cluster=cluster, changed_at=now)
     own = record.chips_held
     held = Held(
-        in_namespace=ports.store.chips_held(cluster, namespace) - own,
-        in_cluster=ports.store.chips_held(cluster) - own,
+        in_namespace=deps.store.chips_held(cluster, namespace) - own,
+        in_cluster=deps.store.chips_held(cluster) - own,
     )
     return Counted(held, (Change(stored, replace(before, creations=before.creations + 1, changed_at=now)),))

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from tpu_slices.domain.model.records import Phase, SliceRecord
 from tpu_slices.domain.model.slices import ClusterId, SliceId
-from tpu_slices.domain.model.workloads import JobSetRecord
-from tpu_slices.flows.retrying import again
-from tpu_slices.ports.deps import Desk
+from tpu_slices.domain.model.workloads import WorkloadRecord
+from tpu_slices.flows.retrying import retry_on_conflict
+from tpu_slices.ports.deps import IntakeDeps
 from tpu_slices.ports.errors import Permanent
 from tpu_slices.ports.store import Change, SliceStore, Stored
 
@@ -30,9 +30,9 @@ def find(cluster: ClusterId, name: str, store: SliceStore) -> tuple[SliceRecord,
     return kept or found
 
 
-def find_jobset(cluster: ClusterId, name: str, store: SliceStore) -> JobSetRecord | None:
+def find_jobset(cluster: ClusterId, name: str, store: SliceStore) -> WorkloadRecord | None:
     """Find a JobSet that is not over by its name, `namespace/name`."""
-    live = (stored.value for stored in store.live_jobsets(cluster))
+    live = (stored.value for stored in store.live_workloads(cluster))
     return next((jobset for jobset in live if f"{jobset.namespace}/{jobset.name}" == name), None)
 
 
@@ -49,26 +49,28 @@ def release(record: SliceRecord) -> SliceRecord:
     return replace(record, release_requested=True)
 
 
-def edit(cluster: ClusterId, slice_: SliceId, change: Edit, desk: Desk) -> bool:
+def edit(cluster: ClusterId, slice_: SliceId, change: Edit, deps: IntakeDeps) -> bool:
     """Change a slice's record as a person may, and have it looked at; False: it is so already."""
 
     def once() -> bool:
-        stored: Stored[SliceRecord] | None = desk.store.slices(cluster, [slice_]).get(slice_)
+        stored: Stored[SliceRecord] | None = deps.store.slices(cluster, [slice_]).get(slice_)
         if stored is None or change(stored.value) == stored.value:
             return False
-        desk.store.commit(Change(stored, replace(change(stored.value), due_at=desk.clock.now())))
+        deps.store.commit(Change(stored, replace(change(stored.value), next_reconcile_at=deps.clock.now())))
         return True
 
-    changed = again(once, desk.clock)
+    changed = retry_on_conflict(once, deps.clock)
     if changed:
-        desk.bus.nudge(cluster, [slice_])
+        deps.publisher.request_reconcile(cluster, [slice_])
     return changed
 
 
-def wake(cluster: ClusterId, desk: Desk) -> int:
+def wake(cluster: ClusterId, deps: IntakeDeps) -> int:
     """Have every slice looked at that is not settled, as after a pause; give their number."""
-    unsettled = [stored.value.id for stored in desk.store.kept_slices(cluster) if stored.value.due_at is not None]
-    desk.bus.nudge(cluster, unsettled)
+    unsettled = [
+        stored.value.id for stored in deps.store.kept_slices(cluster) if stored.value.next_reconcile_at is not None
+    ]
+    deps.publisher.request_reconcile(cluster, unsettled)
     return len(unsettled)
 
 
@@ -76,6 +78,6 @@ def _names(record: SliceRecord) -> Iterator[str]:
     job = record.job
     yield f"{job.namespace}/{job.job_name}"
     yield f"{job.namespace}/{job.jobset}"
-    yield from (record.pool_of(left.attempt) for left in record.leaving)
-    if record.inherited is not None:
-        yield record.inherited
+    yield from (record.pool_of(left.attempt) for left in record.terminating)
+    if record.legacy_pool is not None:
+        yield record.legacy_pool

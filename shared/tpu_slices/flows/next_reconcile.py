@@ -1,24 +1,24 @@
-"""The outbox of a JobSet, `due_at`: its slices are nudged, and only then it is cleared."""
+"""The outbox of a JobSet, `next_reconcile_at`: its slices are nudged, and only then it is cleared."""
 
 from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
 
-from tpu_slices.domain.model.workloads import JobSetRecord
-from tpu_slices.flows.retrying import again
-from tpu_slices.ports.deps import Desk
+from tpu_slices.domain.model.workloads import WorkloadRecord
+from tpu_slices.flows.retrying import retry_on_conflict
+from tpu_slices.ports.deps import IntakeDeps
 from tpu_slices.ports.errors import StaleRecord
 from tpu_slices.ports.store import Change
 
 
-def clear(nudged: JobSetRecord, desk: Desk) -> None:
+def clear(requested: WorkloadRecord, deps: IntakeDeps) -> None:
     """Clear the outbox of a JobSet whose slices were nudged; what was put into it since stays."""
     with suppress(StaleRecord):  # then the sweep nudges once more, and clears
-        again(lambda: _once(nudged, desk), desk.clock)
+        retry_on_conflict(lambda: _once(requested, deps), deps.clock)
 
 
-def _once(nudged: JobSetRecord, desk: Desk) -> None:
-    stored = desk.store.jobsets(nudged.cluster, [nudged.uid]).get(nudged.uid)
-    if stored is not None and stored.value.due_at == nudged.due_at is not None:
-        desk.store.commit(Change(stored, replace(stored.value, due_at=None)))
+def _once(requested: WorkloadRecord, deps: IntakeDeps) -> None:
+    stored = deps.store.workloads(requested.cluster, [requested.uid]).get(requested.uid)
+    if stored is not None and stored.value.next_reconcile_at == requested.next_reconcile_at is not None:
+        deps.store.commit(Change(stored, replace(stored.value, next_reconcile_at=None)))

@@ -10,11 +10,11 @@ from functools import cache
 from tpu_slices.domain.model.decisions import Reason
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import ClusterId
-from tpu_slices.domain.model.workloads import JobSetRecord, Report
-from tpu_slices.domain.reporting.reports import RENEW, Around, called_for, is_news, next_report, report
-from tpu_slices.ports.bus import JobSetUpdate
-from tpu_slices.ports.deps import Ports
+from tpu_slices.domain.model.workloads import Report, WorkloadRecord
+from tpu_slices.domain.reporting.reports import RENEW, QueueState, called_for, is_news, next_report, report
+from tpu_slices.ports.deps import ReconcileDeps
 from tpu_slices.ports.errors import Permanent, StaleRecord, Temporary
+from tpu_slices.ports.publisher import WorkloadUpdate
 from tpu_slices.ports.store import Change, SliceStore, Stored
 
 PAGE = 200
@@ -29,28 +29,28 @@ MOST_TROUBLES = 3
 class Reported:
     """A JobSet and what the cluster was told about it, for the log."""
 
-    jobset: JobSetRecord
+    jobset: WorkloadRecord
     report: Report
 
 
-def report_due(ports: Ports) -> tuple[list[Reported], list[str]]:
+def report_due(deps: ReconcileDeps) -> tuple[list[Reported], list[str]]:
     """Report on every JobSet that is due; give what was news, and what went wrong.
 
     One JobSet's trouble stops no other: one that cannot be reported on goes to the end of the line.
     """
     told: list[Reported] = []
     failures: list[str] = []
-    around = cache(lambda cluster: look_around(cluster, ports.store))
-    for due in ports.store.due_reports(ports.clock.now(), PAGE):
-        stored = ports.store.jobsets(due.cluster, [due.uid]).get(due.uid)
+    queue = cache(lambda cluster: read_queue_state(cluster, deps.store))
+    for due in deps.store.due_reports(deps.clock.now(), PAGE):
+        stored = deps.store.workloads(due.cluster, [due.uid]).get(due.uid)
         if stored is None:
             continue
         try:
-            reported = _on_jobset(stored, around, ports)
+            reported = _on_jobset(stored, queue, deps)
         except Exception as trouble:  # noqa: BLE001 - whatever it is, the others wait to be told
             failures.append(f"{due.cluster}: {due.namespace}/{due.name} is not reported on: {trouble!r}")
             if not isinstance(trouble, Temporary):
-                _put_off(stored, ports)
+                _put_off(stored, deps)
             elif len(failures) >= MOST_TROUBLES:
                 break
             continue
@@ -59,55 +59,57 @@ def report_due(ports: Ports) -> tuple[list[Reported], list[str]]:
     return told, failures
 
 
-def report_of(jobset: JobSetRecord, around: Around, ports: Ports) -> Report:
+def report_of(jobset: WorkloadRecord, queue: QueueState, deps: ReconcileDeps) -> Report:
     """Say how a JobSet stands now."""
-    slices = ports.store.slices(jobset.cluster, jobset.wants)
-    return report(jobset, (stored.value for stored in slices.values()), around, ports.clock.now())
+    slices = deps.store.slices(jobset.cluster, jobset.wants)
+    return report(jobset, (stored.value for stored in slices.values()), queue, deps.clock.now())
 
 
-def look_around(cluster: ClusterId, store: SliceStore) -> Around:
+def read_queue_state(cluster: ClusterId, store: SliceStore) -> QueueState:
     """Read what a report goes by beside the JobSet and its slices."""
     settings = store.settings(cluster)
     inline = [record.id for record in store.queued_slices(cluster, LINE) if record.reason is Reason.OPERATION_LIMIT]
     places = {id_: number for number, id_ in enumerate(inline, start=1)}
-    return Around(places, len(store.slots(cluster)) if places else 0, settings.paused if settings else None)
+    return QueueState(places, len(store.slots(cluster)) if places else 0, settings.paused if settings else None)
 
 
-def calling_for_report(before: SliceRecord, after: SliceRecord, ports: Ports) -> tuple[Change, ...]:
+def calling_for_report(before: SliceRecord, after: SliceRecord, deps: ReconcileDeps) -> tuple[Change, ...]:
     """Give what to save beside a slice that turned, so that its JobSet is reported on; mostly nothing."""
-    if after.turns == before.turns:
+    if after.transition_count == before.transition_count:
         return ()
-    stored = ports.store.jobsets(after.job.cluster, [after.job.uid]).get(after.job.uid)
-    called = called_for(stored.value, ports.clock.now()) if stored else None
+    stored = deps.store.workloads(after.job.cluster, [after.job.uid]).get(after.job.uid)
+    called = called_for(stored.value, deps.clock.now()) if stored else None
     return (Change(stored, called),) if called else ()
 
 
-def _on_jobset(stored: Stored[JobSetRecord], around: Callable[[ClusterId], Around], ports: Ports) -> Reported | None:
+def _on_jobset(
+    stored: Stored[WorkloadRecord], queue: Callable[[ClusterId], QueueState], deps: ReconcileDeps
+) -> Reported | None:
     """Tell, then note it: an Event that is told twice is one Event. Whoever wrote meanwhile has made it due again."""
-    jobset, now = stored.value, ports.clock.now()
-    made = report_of(jobset, around(jobset.cluster), ports)
-    after = replace(jobset, report=made, report_due_at=next_report(made, now))
+    jobset, now = stored.value, deps.clock.now()
+    made = report_of(jobset, queue(jobset.cluster), deps)
+    after = replace(jobset, report=made, next_report_at=next_report(made, now))
     news = is_news(made, jobset, now)
     if news:
-        after = replace(after, reported_at=now, times_told=jobset.times_told + 1)
-        ports.bus.report(jobset.cluster, [_update(after, made)])
+        after = replace(after, announced_at=now, announced_count=jobset.announced_count + 1)
+        deps.publisher.announce_workloads(jobset.cluster, [_update(after, made)])
     with suppress(StaleRecord):
-        ports.store.commit(Change(stored, after))
+        deps.store.commit(Change(stored, after))
     return Reported(jobset, made) if news else None
 
 
-def _put_off(stored: Stored[JobSetRecord], ports: Ports) -> None:
+def _put_off(stored: Stored[WorkloadRecord], deps: ReconcileDeps) -> None:
     with suppress(Temporary, Permanent):
-        ports.store.commit(Change(stored, replace(stored.value, report_due_at=ports.clock.now() + RENEW)))
+        deps.store.commit(Change(stored, replace(stored.value, next_report_at=deps.clock.now() + RENEW)))
 
 
-def _update(jobset: JobSetRecord, made: Report) -> JobSetUpdate:
-    assert jobset.reported_at is not None
-    return JobSetUpdate(
+def _update(jobset: WorkloadRecord, made: Report) -> WorkloadUpdate:
+    assert jobset.announced_at is not None
+    return WorkloadUpdate(
         namespace=jobset.namespace,
         name=jobset.name,
         uid=jobset.uid,
         report=made,
-        at=jobset.reported_at,
-        times=jobset.times_told,
+        at=jobset.announced_at,
+        count=jobset.announced_count,
     )

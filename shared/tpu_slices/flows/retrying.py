@@ -14,7 +14,7 @@ TRIES = 3
 FIRST_PAUSE = 0.1  # seconds, at most; doubled each time
 
 
-def again(step: Callable[[], T], clock: Clock) -> T:
+def retry_on_conflict(step: Callable[[], T], clock: Clock) -> T:
     """Do the step; on StaleRecord pause and do it anew, three times in all, then let the message come back."""
     for tried in range(TRIES - 1):
         try:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from tpu_slices.domain.model.clusters import ClusterSettings, PoolSettings
-from tpu_slices.domain.model.observations import InheritedPool, Observation, Outcome, PoolSeen
+from tpu_slices.domain.model.observations import LegacyPool, Observation, Outcome, PoolSeen
 from tpu_slices.domain.model.slices import JobRef, PoolName, SliceId, SliceSpec, pool_name
 
 
@@ -20,7 +20,7 @@ class PoolOrder:
     """GKE's own id of the cluster, where it is checked."""
     slice_id: SliceId
     attempt: int
-    inherited: str | None = None
+    legacy_pool: str | None = None
     """The name of the pool, where TPU Provisioner made it."""
     job: JobRef
     spec: SliceSpec | None
@@ -31,7 +31,7 @@ class PoolOrder:
 
     @property
     def name(self) -> PoolName:
-        return PoolName(self.inherited) if self.inherited else pool_name(self.slice_id, self.attempt)
+        return PoolName(self.legacy_pool) if self.legacy_pool else pool_name(self.slice_id, self.attempt)
 
 
 class Backend(Protocol):
@@ -56,7 +56,7 @@ class Backend(Protocol):
     def inventory(self, cluster: ClusterSettings) -> tuple[PoolSeen, ...]:
         """List every pool that carries our labels. Temporary where the list cannot be had: never a part of it."""
 
-    def inheritance(self, cluster: ClusterSettings) -> tuple[InheritedPool, ...]:
+    def legacy_pools(self, cluster: ClusterSettings) -> tuple[LegacyPool, ...]:
         """List every pool that TPU Provisioner made. Temporary as `inventory`."""
 
     def ended_operations(self, cluster: ClusterSettings) -> frozenset[str]:

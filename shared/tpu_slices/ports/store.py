@@ -9,12 +9,12 @@ from typing import Any, Generic, NewType, Protocol, TypeVar
 
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.records import SliceRecord
-from tpu_slices.domain.model.slices import ClusterId, JobSetUid, SliceId
-from tpu_slices.domain.model.workloads import JobSetRecord
-from tpu_slices.domain.reconciling.inventory import ClusterWatch
-from tpu_slices.domain.reconciling.limiter import Budget, Governor, Slot
+from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid
+from tpu_slices.domain.model.workloads import WorkloadRecord
+from tpu_slices.domain.reconciling.inventory import RelayHeartbeat
+from tpu_slices.domain.reconciling.limiter import Budget, ConcurrencyLimiter, Slot
 
-Record = JobSetRecord | SliceRecord | Slot | Governor | Budget | ClusterWatch
+Record = WorkloadRecord | SliceRecord | Slot | ConcurrencyLimiter | Budget | RelayHeartbeat
 R_co = TypeVar("R_co", bound=Record, covariant=True)
 Revision = NewType("Revision", str)  # opaque; another one after every change of the record
 
@@ -39,13 +39,12 @@ class Change:
 class Rejection:
     """A message that could not be served, kept for people in `rejected/{message id}`."""
 
-    message: str
-    """The message's id."""
+    message_id: str
     source: str
     """Topic or function it came in by."""
-    at: datetime
-    why: str
-    body: str
+    rejected_at: datetime
+    error: str
+    data: str
     """The beginning of its data, as text."""
 
 
@@ -66,25 +65,27 @@ class SliceStore(Protocol):
     def clusters(self) -> tuple[ClusterId, ...]:
         """Name every cluster that has settings."""
 
-    def jobsets(self, cluster: ClusterId, uids: Collection[JobSetUid]) -> Mapping[JobSetUid, Stored[JobSetRecord]]:
+    def workloads(
+        self, cluster: ClusterId, uids: Collection[WorkloadUid]
+    ) -> Mapping[WorkloadUid, Stored[WorkloadRecord]]:
         """Read these JobSets in one call; the unknown are left out."""
 
     def slices(self, cluster: ClusterId, ids: Collection[SliceId]) -> Mapping[SliceId, Stored[SliceRecord]]:
         """Read these slices in one call; the unknown are left out."""
 
     def due_slices(self, now: datetime, most: int) -> tuple[SliceRecord, ...]:
-        """Read the slices of all clusters with `due_at` at or before now, the longest due first."""
+        """Read the slices of all clusters with `next_reconcile_at` at or before now, the longest due first."""
 
-    def due_jobsets(self, now: datetime, most: int) -> tuple[JobSetRecord, ...]:
-        """Read the JobSets of all clusters with `due_at` at or before now, the longest due first."""
+    def due_workloads(self, now: datetime, most: int) -> tuple[WorkloadRecord, ...]:
+        """Read the JobSets of all clusters with `next_reconcile_at` at or before now, the longest due first."""
 
-    def due_reports(self, now: datetime, most: int) -> tuple[JobSetRecord, ...]:
-        """Read the JobSets of all clusters with `report_due_at` at or before now, the longest due first."""
+    def due_reports(self, now: datetime, most: int) -> tuple[WorkloadRecord, ...]:
+        """Read the JobSets of all clusters with `next_report_at` at or before now, the longest due first."""
 
     def queued_slices(self, cluster: ClusterId, most: int) -> tuple[SliceRecord, ...]:
         """Read the slices in phase QUEUED, those that wait longest first."""
 
-    def live_jobsets(self, cluster: ClusterId) -> Iterator[Stored[JobSetRecord]]:
+    def live_workloads(self, cluster: ClusterId) -> Iterator[Stored[WorkloadRecord]]:
         """Read every JobSet that is not ended, in pages."""
 
     def kept_slices(self, cluster: ClusterId) -> Iterator[Stored[SliceRecord]]:
@@ -96,14 +97,14 @@ class SliceStore(Protocol):
     def slots(self, cluster: ClusterId) -> tuple[Stored[Slot], ...]:
         """Read the slots that are taken, by rising number."""
 
-    def governor(self, cluster: ClusterId) -> Stored[Governor] | None: ...
+    def limiter(self, cluster: ClusterId) -> Stored[ConcurrencyLimiter] | None: ...
 
     def budget(self, cluster: ClusterId) -> Stored[Budget] | None: ...
 
     def chips_held(self, cluster: ClusterId, namespace: str | None = None) -> int:
         """Sum up `SliceRecord.chips_held` over a cluster, or one namespace of it, in one call."""
 
-    def watch(self, cluster: ClusterId) -> Stored[ClusterWatch] | None: ...
+    def heartbeat(self, cluster: ClusterId) -> Stored[RelayHeartbeat] | None: ...
 
     def commit(self, *changes: Change) -> tuple[Revision, ...]:
         """Write all or nothing; give the new revision of each (of a deleted one: the empty string).
@@ -146,7 +147,7 @@ class SettingsStore(Protocol):
     def paused(self, cluster: ClusterId) -> str | None:
         """Say why the cluster is paused; None: it is not."""
 
-    def pause(self, cluster: ClusterId, why: str) -> None:
+    def pause(self, cluster: ClusterId, message: str) -> None:
         """Let nothing be created or deleted in the cluster (`pauses/{cluster}`), which no build touches."""
 
     def resume(self, cluster: ClusterId) -> None: ...

@@ -8,9 +8,9 @@
       namespaces:
         research: {capacity: [reservation], chips_per_namespace: 512}
     limits:
-      want_ttl: 15m
-      retries:
-        stockout: {first: 1m, longest: 15m}
+      demand_ttl: 15m
+      backoff:
+        stockout: {initial: 1m, maximum: 15m}
 
 Only `path` is needed: everything else has the defaults of `tpu_slices.domain.model.clusters`.
 """
@@ -40,7 +40,7 @@ def accepted_key(cluster: ClusterId) -> Key:
 
 
 def pause_key(cluster: ClusterId) -> Key:
-    """Name the document that is there while a cluster is paused: `why`, for people, and `at`."""
+    """Name the document that is there while a cluster is paused: `message`, for people, and `paused_at`."""
     return Key("pauses", cluster)
 
 
@@ -109,9 +109,9 @@ def _allowed(written: AllowedForm, otherwise: Allowed) -> Allowed:
 
 
 def _limits(written: LimitsForm) -> Limits:
-    retries = {**Limits().retries}
-    for kind, backoff in (written.retries or {}).items():
-        usual = retries[kind]
-        first = backoff.first or usual.first
-        retries[kind] = Backoff(first, max(first, backoff.longest or usual.longest))  # the usual may be too short now
-    return Limits(**{**written.given(), "retries": retries})
+    backoff = {**Limits().backoff}
+    for kind, given in (written.backoff or {}).items():
+        usual = backoff[kind]
+        initial = given.initial or usual.initial
+        backoff[kind] = Backoff(initial, max(initial, given.maximum or usual.maximum))  # the usual may be too short now
+    return Limits(**{**written.given(), "backoff": backoff})

@@ -14,9 +14,9 @@ from pydantic import BeforeValidator, TypeAdapter, ValidationError
 from tpu_slices.domain.catalogue.topology import Topology
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import ClusterId, SliceSpec
-from tpu_slices.domain.model.workloads import JobSetRecord, Report
-from tpu_slices.domain.reconciling.inventory import ClusterWatch
-from tpu_slices.domain.reconciling.limiter import Budget, Governor, Slot
+from tpu_slices.domain.model.workloads import Report, WorkloadRecord
+from tpu_slices.domain.reconciling.inventory import RelayHeartbeat
+from tpu_slices.domain.reconciling.limiter import Budget, ConcurrencyLimiter, Slot
 from tpu_slices.ports.errors import Permanent
 from tpu_slices.ports.store import Change, Record, Rejection
 from tpu_slices.wire.validation import first_fault
@@ -36,12 +36,12 @@ Fields = dict[str, Any]
 R = TypeVar("R", bound=Record)
 
 COLLECTIONS: Mapping[type[Any], str] = {
-    JobSetRecord: "jobsets",
+    WorkloadRecord: "workloads",
     SliceRecord: "slices",
     Slot: "slots",
-    Governor: "governors",
+    ConcurrencyLimiter: "limiters",
     Budget: "budgets",
-    ClusterWatch: "watches",
+    RelayHeartbeat: "heartbeats",
 }
 
 
@@ -63,13 +63,13 @@ def key(kind: type[R], cluster: ClusterId, name: str | int | None = None) -> Key
 
 def key_of(record: Record) -> Key:
     match record:
-        case JobSetRecord():
-            return key(JobSetRecord, record.cluster, record.uid)
+        case WorkloadRecord():
+            return key(WorkloadRecord, record.cluster, record.uid)
         case SliceRecord():
             return key(SliceRecord, record.job.cluster, record.id)
         case Slot():
             return key(Slot, record.cluster, record.number)
-        case Governor() | Budget() | ClusterWatch():
+        case ConcurrencyLimiter() | Budget() | RelayHeartbeat():
             return key(type(record), record.cluster)
 
 
@@ -102,11 +102,11 @@ def decode(kind: type[R], document: Mapping[str, Any]) -> R:
 
 
 def rejection_key(rejection: Rejection) -> Key:
-    return Key("rejected", urllib.parse.quote(rejection.message, safe="") or "unnamed")
+    return Key("rejected", urllib.parse.quote(rejection.message_id, safe="") or "unnamed")
 
 
 def encode_rejection(rejection: Rejection) -> Fields:
-    return {"schema": SCHEMA, **_members(rejection), "expire_at": rejection.at + REJECTED_TTL}
+    return {"schema": SCHEMA, **_members(rejection), "expire_at": rejection.rejected_at + REJECTED_TTL}
 
 
 def native(value: object) -> Any:
@@ -181,10 +181,10 @@ def _less_an_unreadable_report(document: Any) -> Any:
 
 
 _ADAPTERS: Mapping[type[Any], TypeAdapter[Any]] = {
-    JobSetRecord: TypeAdapter(Annotated[JobSetRecord, BeforeValidator(_less_an_unreadable_report)]),
+    WorkloadRecord: TypeAdapter(Annotated[WorkloadRecord, BeforeValidator(_less_an_unreadable_report)]),
     SliceRecord: TypeAdapter(Annotated[SliceRecord, BeforeValidator(_as_recorded)]),
     Slot: TypeAdapter(Slot),
-    Governor: TypeAdapter(Governor),
+    ConcurrencyLimiter: TypeAdapter(ConcurrencyLimiter),
     Budget: TypeAdapter(Budget),
-    ClusterWatch: TypeAdapter(ClusterWatch),
+    RelayHeartbeat: TypeAdapter(RelayHeartbeat),
 }

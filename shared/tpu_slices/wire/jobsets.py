@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from tpu_slices.domain.model.facts import JobSetRef, JobSetState
-from tpu_slices.domain.model.slices import JobSetUid
+from tpu_slices.domain.model.facts import WorkloadRef, WorkloadState
+from tpu_slices.domain.model.slices import WorkloadUid
 from tpu_slices.wire.workloads import (
     COMPLETION_INDEX,
     JOB_INDEX,
@@ -22,30 +22,30 @@ from tpu_slices.wire.workloads import (
 JOBSET_CONTROLLER = "jobset.sigs.k8s.io/jobset-controller"
 
 
-def jobset_ref(obj: Json) -> JobSetRef:
+def jobset_ref(obj: Json) -> WorkloadRef:
     metadata = obj["metadata"]
-    return JobSetRef(
+    return WorkloadRef(
         namespace=metadata["namespace"],
         name=metadata["name"],
-        uid=JobSetUid(metadata["uid"]),
+        uid=WorkloadUid(metadata["uid"]),
         generation=metadata.get("generation", 0),
         resource_version=metadata["resourceVersion"],
     )
 
 
-def jobset_state(obj: Json) -> JobSetState:
+def jobset_state(obj: Json) -> WorkloadState:
     """Say what a JobSet is up to.
 
     Suspended is read off the spec alone, whose changes raise the generation: the condition of that name comes later,
     at the same generation, and two facts that differ under one generation could not be put in order.
     """
     if "deletionTimestamp" in obj["metadata"]:
-        return JobSetState.DELETED
+        return WorkloadState.DELETED
     if condition(obj, "Completed").get("status") == "True":
-        return JobSetState.COMPLETED
+        return WorkloadState.COMPLETED
     if condition(obj, "Failed").get("status") == "True":
-        return JobSetState.FAILED
-    return JobSetState.SUSPENDED if obj["spec"].get("suspend") else JobSetState.ACTIVE
+        return WorkloadState.FAILED
+    return WorkloadState.SUSPENDED if obj["spec"].get("suspend") else WorkloadState.ACTIVE
 
 
 def is_served(obj: Json) -> bool:

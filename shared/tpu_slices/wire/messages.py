@@ -13,16 +13,16 @@ from tpu_slices.domain.model.facts import (
     Fact,
     Heartbeat,
     HostsChanged,
-    JobSetChanged,
     LeaderBound,
     Question,
-    SliceRequest,
     SlicesWanted,
+    TemplateRequest,
     WaitingLeader,
+    WorkloadChanged,
 )
-from tpu_slices.domain.model.slices import ClusterId, JobSetUid, SliceId
-from tpu_slices.ports.bus import JobSetUpdate, SliceUpdate
+from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid
 from tpu_slices.ports.errors import Permanent
+from tpu_slices.ports.publisher import SliceUpdate, WorkloadUpdate
 from tpu_slices.wire.validation import first_fault
 
 VERSION = "1"
@@ -40,7 +40,7 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True)
-class Nudge:
+class ReconcileRequest:
     """Look at this slice."""
 
     cluster: ClusterId
@@ -49,21 +49,21 @@ class Nudge:
 
 _FACTS: Mapping[str, TypeAdapter[Any]] = {
     kind.__name__: TypeAdapter(kind)
-    for kind in (SlicesWanted, JobSetChanged, HostsChanged, LeaderBound, Heartbeat, Answer)
+    for kind in (SlicesWanted, WorkloadChanged, HostsChanged, LeaderBound, Heartbeat, Answer)
 }
-_NUDGES: Mapping[str, TypeAdapter[Any]] = {Nudge.__name__: TypeAdapter(Nudge)}
+_RECONCILE_REQUESTS: Mapping[str, TypeAdapter[Any]] = {ReconcileRequest.__name__: TypeAdapter(ReconcileRequest)}
 _FOR_THE_RELAY: Mapping[str, TypeAdapter[Any]] = {
-    kind.__name__: TypeAdapter(kind) for kind in (SliceUpdate, JobSetUpdate, Question)
+    kind.__name__: TypeAdapter(kind) for kind in (SliceUpdate, WorkloadUpdate, Question)
 }
-_ALL = {**_FACTS, **_NUDGES, **_FOR_THE_RELAY}
-_PARTS: Mapping[str, TypeAdapter[Any]] = {kind.__name__: TypeAdapter(kind) for kind in (SliceRequest, WaitingLeader)}
+_ALL = {**_FACTS, **_RECONCILE_REQUESTS, **_FOR_THE_RELAY}
+_PARTS: Mapping[str, TypeAdapter[Any]] = {kind.__name__: TypeAdapter(kind) for kind in (TemplateRequest, WaitingLeader)}
 
 
 def encode_fact(fact: Fact) -> Message:
     return _encode(fact, **_about(fact))
 
 
-def bytes_of(part: SliceRequest | WaitingLeader) -> int:
+def bytes_of(part: TemplateRequest | WaitingLeader) -> int:
     """Say how much room a part of a SlicesWanted takes."""
     return len(_PARTS[type(part).__name__].dump_json(part))
 
@@ -74,15 +74,15 @@ def decode_fact(data: bytes, attributes: Mapping[str, str]) -> Fact:
     return fact
 
 
-def encode_nudge(cluster: ClusterId, slice_: SliceId) -> Message:
+def encode_reconcile_request(cluster: ClusterId, slice_: SliceId) -> Message:
     """One slice in each: Pub/Sub then spreads, retries and dead-letters them one by one."""
-    return _encode(Nudge(cluster, slice_), cluster=cluster, slice=slice_)
+    return _encode(ReconcileRequest(cluster, slice_), cluster=cluster, slice=slice_)
 
 
-def decode_nudge(data: bytes, attributes: Mapping[str, str]) -> Nudge:
-    """Read a message of the topic `nudges`; Permanent as `decode_fact`."""
-    nudge: Nudge = _decode(data, attributes, _NUDGES)
-    return nudge
+def decode_reconcile_request(data: bytes, attributes: Mapping[str, str]) -> ReconcileRequest:
+    """Read a message of the topic `requests`; Permanent as `decode_fact`."""
+    request_reconcile: ReconcileRequest = _decode(data, attributes, _RECONCILE_REQUESTS)
+    return request_reconcile
 
 
 def encode_update(cluster: ClusterId, update: SliceUpdate) -> Message:
@@ -90,7 +90,7 @@ def encode_update(cluster: ClusterId, update: SliceUpdate) -> Message:
     return _encode(update, cluster=cluster, **_jobset(job.namespace, job.jobset, job.uid), slice=update.slice_id)
 
 
-def encode_report(cluster: ClusterId, update: JobSetUpdate) -> Message:
+def encode_report(cluster: ClusterId, update: WorkloadUpdate) -> Message:
     return _encode(update, cluster=cluster, **_jobset(update.namespace, update.name, update.uid))
 
 
@@ -100,15 +100,15 @@ def encode_question(cluster: ClusterId, question: Question) -> Message:
     return _encode(question, cluster=cluster, **_jobset(question.namespace, question.name, question.uid))
 
 
-def decode_for_relay(data: bytes, attributes: Mapping[str, str]) -> SliceUpdate | JobSetUpdate | Question:
+def decode_update(data: bytes, attributes: Mapping[str, str]) -> SliceUpdate | WorkloadUpdate | Question:
     """Read a message of the topic `slice-updates`; Permanent as `decode_fact`."""
-    said: SliceUpdate | JobSetUpdate | Question = _decode(data, attributes, _FOR_THE_RELAY)
+    said: SliceUpdate | WorkloadUpdate | Question = _decode(data, attributes, _FOR_THE_RELAY)
     return said
 
 
 def _about(fact: Fact) -> Mapping[str, str]:
     match fact:
-        case SlicesWanted() | JobSetChanged() | Answer():
+        case SlicesWanted() | WorkloadChanged() | Answer():
             return _jobset(fact.jobset.namespace, fact.jobset.name, fact.jobset.uid)
         case HostsChanged():
             return {"slice": fact.slice_id}
@@ -119,11 +119,11 @@ def _about(fact: Fact) -> Mapping[str, str]:
             return {}
 
 
-def _jobset(namespace: str, name: str, uid: JobSetUid) -> Mapping[str, str]:
+def _jobset(namespace: str, name: str, uid: WorkloadUid) -> Mapping[str, str]:
     return {"jobset": f"{namespace}/{name}", "jobset_uid": uid}
 
 
-def _encode(value: Fact | Nudge | SliceUpdate | JobSetUpdate | Question, **about: str) -> Message:
+def _encode(value: Fact | ReconcileRequest | SliceUpdate | WorkloadUpdate | Question, **about: str) -> Message:
     kind = type(value).__name__
     data = _ALL[kind].dump_json(value)
     if len(data) > MOST_BYTES:

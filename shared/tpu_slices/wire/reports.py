@@ -13,7 +13,7 @@ _ADAPTER = TypeAdapter(Report)
 
 
 def document(report: Report) -> dict[str, Any]:
-    """Give `{"outlook", "sentence", "wanted", "ready", "since", "waits": [{"phase", "reason", "jobs", ...}]}`."""
+    """Give `{"outlook", "message", "wanted", "ready", "since", "waits": [{"phase", "reason", "jobs", ...}]}`."""
     written: dict[str, Any] = _ADAPTER.dump_python(report, mode="json")
     return written
 

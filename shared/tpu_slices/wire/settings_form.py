@@ -34,7 +34,7 @@ def _duration(value: object) -> timedelta:
 
 def _kind(value: object) -> FailureKind:
     kind = FailureKind(str(value).upper().replace("-", "_"))
-    if kind not in Limits().retries:
+    if kind not in Limits().backoff:
         raise ValueError(f"{value} is never tried again by itself")
     return kind
 
@@ -89,21 +89,21 @@ class WrittenForm(BaseModel):
 
 
 class BackoffForm(WrittenForm):
-    first: _Duration | None = _time()
-    longest: _Duration | None = _time()
+    initial: _Duration | None = _time()
+    maximum: _Duration | None = _time()
 
 
 class LimitsForm(WrittenForm):
-    want_ttl: _Duration | None = _time()
+    demand_ttl: _Duration | None = _time()
     act_window: _Duration | None = _time()
-    create_patience: _Duration | None = _time()
-    look_again: _Duration | None = _time()
-    backstop: _Duration | None = _time()
-    delete_again: _Duration | None = _time()
-    blocked_again: _Duration | None = _time()
+    create_timeout: _Duration | None = _time()
+    requeue_after: _Duration | None = _time()
+    resync_after: _Duration | None = _time()
+    delete_retry_after: _Duration | None = _time()
+    blocked_retry_after: _Duration | None = _time()
     gone_ttl: _Duration | None = _time()
-    retries: dict[_Kind, BackoffForm] | None = _remedy(
-        f"first and longest under any of {', '.join(kind.lower() for kind in Limits().retries)}"
+    backoff: dict[_Kind, BackoffForm] | None = _remedy(
+        f"initial and maximum under any of {', '.join(kind.lower() for kind in Limits().backoff)}"
     )
     operations: int | None = _remedy("a whole number from 1 to 100", ge=1, le=100)
 
@@ -193,7 +193,7 @@ _PLACES: Mapping[str, tuple[str, str]] = {
         ("pools.", PoolsForm),
         ("policy.", PolicyForm),
         ("limits.", LimitsForm),
-        ("limits.retries.KIND.", BackoffForm),
+        ("limits.backoff.KIND.", BackoffForm),
     )
     for name, field in model.model_fields.items()
 }
@@ -201,7 +201,7 @@ _PLACES: Mapping[str, tuple[str, str]] = {
 
 
 def explained(fault: ErrorDetails) -> str:
-    """Say where the fault is and what to write there, as in `limits.want_ttl cannot be 'soon': write seconds, …`."""
+    """Say where the fault is and what to write there, as in `limits.demand_ttl cannot be 'soon': write seconds, …`."""
     where = [str(part) for part in fault["loc"] if part != "[key]"]
     if fault["type"] == "without_key":
         return f"{'.'.join(where)}.confidential_storage needs a key: write boot_disk_kms_key beside it"

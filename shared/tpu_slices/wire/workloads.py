@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from tpu_slices.domain.model.facts import WISHES, Requirement, SliceRequest, Toleration, WaitingLeader
+from tpu_slices.domain.model.facts import REQUESTED_ANNOTATIONS, Requirement, TemplateRequest, Toleration, WaitingLeader
 from tpu_slices.domain.model.slices import Pairs
 from tpu_slices.domain.planning.host_labels import ACCELERATOR, TOPOLOGY
 from tpu_slices.wire.messages import bytes_of
@@ -61,7 +61,7 @@ def asks_for_tpu(jobset: Json) -> bool:
     return bool(_with_chips(jobset))
 
 
-def requests_of(jobset: Json) -> tuple[SliceRequest, ...]:
+def requests_of(jobset: Json) -> tuple[TemplateRequest, ...]:
     """Give what the replicatedJobs of a JobSet ask us for: those that want chips and whose templates did not opt out.
 
     ValueError names the field that is not as Kubernetes would have it.
@@ -73,16 +73,18 @@ def requests_of(jobset: Json) -> tuple[SliceRequest, ...]:
     requests = []
     for name, job in ours.items():
         with _reading(f"replicatedJob {name}"):
-            own_nodes = _own_nodes(_annotations(jobset), _annotations(job["template"]))
-            request = replace(_request(_pod_template(job), name), replicas=_replicas(job), own_nodes=own_nodes)
+            exclusive_nodes = _own_nodes(_annotations(jobset), _annotations(job["template"]))
+            request = replace(
+                _request(_pod_template(job), name), replicas=_replicas(job), exclusive_nodes=exclusive_nodes
+            )
             requests.append(_bounded(request, most))
     return tuple(requests)
 
 
-def request_of_pod(pod: Json, replicated_job: str) -> SliceRequest:
+def request_of_pod(pod: Json, replicated_job: str) -> TemplateRequest:
     """Give what a leader pod asks for where there is no JobSet to read it from; ValueError as `requests_of`."""
     with _reading("Pod"):
-        request = replace(_request(pod, replicated_job), own_nodes=_own_nodes({}, _annotations(pod)))
+        request = replace(_request(pod, replicated_job), exclusive_nodes=_own_nodes({}, _annotations(pod)))
         return _bounded(request, TEMPLATE_BYTES)
 
 
@@ -100,7 +102,7 @@ def leader_of(pod: Json) -> WaitingLeader:
         )
 
 
-def beyond_template(leader: WaitingLeader, request: SliceRequest) -> WaitingLeader:
+def beyond_template(leader: WaitingLeader, request: TemplateRequest) -> WaitingLeader:
     """Leave of a leader's labels those that its template does not have."""
     known = frozenset(request.labels)
     told = replace(leader, labels=tuple(pair for pair in leader.labels if pair not in known)[:LABELS])
@@ -165,11 +167,11 @@ def _replicas(replicated_job: Json) -> int:
     return replicas
 
 
-def _request(pod: Json, replicated_job: str) -> SliceRequest:
+def _request(pod: Json, replicated_job: str) -> TemplateRequest:
     """Read a pod, or the template of some, as one Job whose nodes may be anybody's."""
     spec, metadata = pod["spec"], pod.get("metadata") or {}
     selector, annotations = _strings(spec, "nodeSelector"), _strings(metadata, "annotations")
-    return SliceRequest(
+    return TemplateRequest(
         replicated_job=replicated_job,
         replicas=1,
         accelerator=selector.get(ACCELERATOR),
@@ -181,16 +183,16 @@ def _request(pod: Json, replicated_job: str) -> SliceRequest:
         cpu_milli=cpu_milli(spec),
         memory_bytes=memory_bytes(spec),
         labels=tuple(sorted(_strings(metadata, "labels").items())[:LABELS]),
-        wishes=tuple((key, annotations[key]) for key in WISHES if key in annotations),
+        requested_annotations=tuple((key, annotations[key]) for key in REQUESTED_ANNOTATIONS if key in annotations),
     )
 
 
-def _bounded(request: SliceRequest, most: int) -> SliceRequest:
+def _bounded(request: TemplateRequest, most: int) -> TemplateRequest:
     """Keep a request within so many bytes; what then could not be told whole is told so that it is refused."""
     for told in (request, replace(request, labels=())):
         if bytes_of(told) <= most:
             return told
-    return SliceRequest(
+    return TemplateRequest(
         replicated_job=request.replicated_job,
         replicas=request.replicas,
         accelerator=(request.accelerator or "")[: _LONGEST + 1],  # no label's value is longer: it stays impossible

@@ -63,10 +63,10 @@ def timeline_command(  # noqa: PLR0913 - one for each option
     """  # noqa: D301 - click's mark for lines to leave as they are
     from tpu_slices_cli.timeline.page import page  # noqa: PLC0415 - loads plotly, which no other command waits for
 
-    now = session.ports.clock.now()
-    wanted = _filter(jobset, cluster, namespace, session.ports.store)
+    now = session.deps.clock.now()
+    wanted = _filter(jobset, cluster, namespace, session.deps.store)
     window = Window(now - since, now)
-    found = _courses(wanted, window, session.ports.store)
+    found = _courses(wanted, window, session.deps.store)
     story = Story(whose=_whose(wanted, cluster), window=window, families=families(found, wanted.clusters))
     _write(output, page(story))
     where = "" if output == "-" else f"{output}: "

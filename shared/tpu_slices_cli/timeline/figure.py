@@ -17,7 +17,7 @@ import plotly.graph_objects as go
 from tpu_slices.domain.model.records import Phase
 from tpu_slices.domain.reporting.timeline import Course, Span
 from tpu_slices_cli.timeline.colours import DARK, LIGHT, PATTERNS, Theme
-from tpu_slices_cli.timeline.story import Story, beginning, chips, good_for, place, sentence, state, times
+from tpu_slices_cli.timeline.story import Story, beginning, chips, good_for, message_of, place, state, times
 
 ROW, CHIPS, AXIS, TITLE = 40, 160, 46, 30  # heights in pixels
 _LABEL_ABOVE, _NAME_ABOVE = 0.44, 0.1  # rows: a slice's name above the middle of its bar, a JobSet's below its row's
@@ -114,11 +114,11 @@ def _bars(rows: list[Row], story: Story) -> Iterator[go.Bar]:
 def _marks(rows: list[Row], story: Story) -> Iterator[go.Scatter]:
     """Mark each change of phase or reason; where a slice is gone; and where the beginning is cut off."""
     begun = [(row, span) for row in rows for span in row.course.spans if span.begins_inside]
-    turns = [(row, span) for row, span in begun if span.transition.phase is not Phase.GONE]
+    changed = [(row, span) for row, span in begun if span.transition.phase is not Phase.GONE]
     ends = [(row, span) for row, span in begun if span.transition.phase is Phase.GONE]
     cut = [(row, row.course.spans[0]) for row in rows if row.course.forgotten]
     for name, symbol, size, marked in (
-        ("change", "circle", 6, turns),
+        ("change", "circle", 6, changed),
         ("gone", "x-thin", 9, ends),
         ("beginning cut off", "triangle-left", 13, cut),
     ):
@@ -142,7 +142,7 @@ def _marks(rows: list[Row], story: Story) -> Iterator[go.Scatter]:
 
 def _hover(each: Course, span: Span, story: Story) -> str:
     job = each.record.job
-    lines = (times(span, story), sentence(span)[:_HOVER_LENGTH], good_for(span))
+    lines = (times(span, story), message_of(span)[:_HOVER_LENGTH], good_for(span))
     return "<br>".join(
         (
             f"<b>{_wrapped(f'{job.namespace}/{job.job_name}')}</b>",

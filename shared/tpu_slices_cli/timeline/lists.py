@@ -15,9 +15,9 @@ from tpu_slices_cli.timeline.story import (
     beginning,
     good_for,
     lasting,
+    message_of,
     place,
     plain,
-    sentence,
     times,
 )
 from tpu_slices_cli.timeline.swatches import swatch
@@ -34,21 +34,21 @@ def histories(story: Story) -> Element:
 
 def _slice(each: Course, story: Story) -> Element:
     last = each.spans[-1]
-    now = f" for {lasting(last.end - last.transition.at)}: {sentence(last)}"
+    now = f" for {lasting(last.end - last.transition.at)}: {message_of(last)}"
     head = tag("summary", f"{place(each)}: ", _phase(last.transition.phase), now)
     about = tag("p", f"{each.record.id}, {asked(each)}. {_note(each)}".strip(), class_="quiet")
-    turns = [tag("li", beginning(each, story))] if each.forgotten else []
-    turns += [_turn(span, story) for span in each.spans]
-    return tag("details", head, about, tag("ol", *turns, class_="turns"))
+    items = [tag("li", beginning(each, story))] if each.forgotten else []
+    items += [_transition(span, story) for span in each.spans]
+    return tag("details", head, about, tag("ol", *items, class_="transitions"))
 
 
 def _note(each: Course) -> str:
     return f"Note: {plain(each.record.note)}" if each.record.note else ""
 
 
-def _turn(span: Span, story: Story) -> Element:
+def _transition(span: Span, story: Story) -> Element:
     when = tag("div", f"{times(span, story)}; {good_for(span)}", class_="quiet")
-    return tag("li", _phase(span.transition.phase), f", {span.transition.reason}: {sentence(span)}", when)
+    return tag("li", _phase(span.transition.phase), f", {span.transition.reason}: {message_of(span)}", when)
 
 
 def _phase(phase: Phase) -> Element:

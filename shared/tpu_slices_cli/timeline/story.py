@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from itertools import groupby
 
-from tpu_slices.domain.model.slices import ClusterId, JobRef, JobSetUid, SliceId
+from tpu_slices.domain.model.slices import ClusterId, JobRef, SliceId, WorkloadUid
 from tpu_slices.domain.reporting.timeline import Course, Level, Span, Totals, Use, Window, held, levels, totals
 from tpu_slices_cli.words import clock
 
@@ -37,7 +37,7 @@ class Family:
     """The slices of one JobSet."""
 
     title: str
-    uid: JobSetUid
+    uid: WorkloadUid
     courses: tuple[Course, ...]
     totals: Totals
 
@@ -180,8 +180,8 @@ def beginning(each: Course, story: Story) -> str:
     return f"The beginning is cut off: {changes} on record no more; what was before {since} is not known."
 
 
-def sentence(span: Span) -> str:
-    return plain(span.transition.sentence)
+def message_of(span: Span) -> str:
+    return plain(span.transition.message)
 
 
 def chips(count: int) -> str:

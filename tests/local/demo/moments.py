@@ -1,4 +1,4 @@
-"""What a demo may see at a moment: records, JobSets, Events, pools and calls, each with what a test is about."""
+"""Builders of what the demo observes at one moment: records, JobSets, Events, pools and calls."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -26,16 +26,16 @@ def after(seconds: float) -> timedelta:
 
 
 def a_slice(jobset: str, *phases: Phase, index: int = 0, **changes: Any) -> SliceRecord:
-    """Give a slice that came through these phases, one in each second."""
+    """Return a slice that went through these phases, one per second."""
     job = a_job(jobset=jobset, index=index)
     record = a_record(job=job, id=slice_id(job), created_at=NOW, since=NOW, **changes)
     for second, phase in enumerate(phases, start=1):
-        record = record.turned(NOW + after(second), phase, ROAD[phase], f"{phase} at {second}")
+        record = record.transitioned(NOW + after(second), phase, ROAD[phase], f"{phase} at {second}")
     return record
 
 
 def settled(record: SliceRecord) -> SliceRecord:
-    return replace(record, due_at=None)
+    return replace(record, next_reconcile_at=None)
 
 
 def created(record: SliceRecord, attempt: int = 1, seconds: float = 1, code: str = "OK") -> Call:

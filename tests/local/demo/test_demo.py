@@ -1,4 +1,4 @@
-"""The demo as a person runs it: a process of its own."""
+"""The demo as people run it: in its own process."""
 
 import os
 import signal
@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 
 
 def start(folder: Path, **environment: str) -> subprocess.Popen[str]:
-    """Everything it starts inherits this TMPDIR, which is how leftovers are known."""
+    """Start the demo. Every process it starts inherits this TMPDIR, by which leftover processes are recognised."""
     return subprocess.Popen(
         [sys.executable, "-m", "infra.local", "--state", str(folder / "state"), "demo"],
         cwd=REPOSITORY,
@@ -62,6 +62,6 @@ def test_without_java_there_is_one_message_with_the_remedy(tools: Tools, tmp_pat
     said, errors = demo.communicate()
     assert (demo.returncode, said) == (2, "")
     assert errors.splitlines() == [
-        "The local stack needs what is not installed here:",
+        "The local stack needs programs that are not installed:",
         "  Java: apt-get install default-jre-headless",
     ]

@@ -43,7 +43,7 @@ def test_a_timeline_has_a_line_for_each_transition_since_the_slice_was_heard_of(
 
 def test_a_timeline_says_what_the_record_does_not_keep() -> None:
     long = a_slice("llama", *[Phase.PROVISIONING, Phase.READY] * HISTORY)
-    assert "20 earlier transitions are not kept" in "\n".join(timelines(a_view(long)))
+    assert "20 earlier transitions were not kept" in "\n".join(timelines(a_view(long)))
 
 
 def test_the_latency_is_from_the_unschedulable_leader_to_the_first_creation_that_gke_took() -> None:
@@ -65,7 +65,7 @@ def test_latencies_are_summed_up_and_what_they_are_is_said() -> None:
 
 
 def test_nothing_measured_is_said() -> None:
-    assert list(latency_lines({})) == ["No creation was measured."]
+    assert list(latency_lines({})) == ["No node pool creation was measured."]
 
 
 def test_what_is_left_is_named() -> None:
@@ -73,16 +73,16 @@ def test_what_is_left_is_named() -> None:
 
 
 def test_all_steps_and_nothing_left_is_success() -> None:
-    assert verdict([STEP, STEP], NOTHING) == (HAPPENED, "All 2 steps happened, and nothing is left.")
+    assert verdict([STEP, STEP], NOTHING) == (HAPPENED, "All 2 steps completed, and nothing is left.")
 
 
 @pytest.mark.parametrize("step", [HAPPENING, failed(HAPPENING, "too late")])
 def test_a_step_that_did_not_happen_is_a_failure(step: Progress) -> None:
-    assert verdict([STEP, step], NOTHING) == (FAILED, "FAILED: (a) did not happen.")
+    assert verdict([STEP, step], NOTHING) == (FAILED, "FAILED: (a) did not complete.")
 
 
 def test_anything_left_is_a_failure() -> None:
-    assert verdict([STEP], SOMETHING) == (FAILED, "FAILED: something is left: node pools in GKE.")
+    assert verdict([STEP], SOMETHING) == (FAILED, "FAILED: resources are left: node pools in GKE.")
 
 
 def test_a_step_that_did_not_happen_is_reported_with_everything_that_was_seen_of_it() -> None:

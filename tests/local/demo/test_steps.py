@@ -25,7 +25,7 @@ def test_a_deadline_counts_from_the_move_before() -> None:
     progress = done(a_progress(APPLY, slices_are_seen(1, within=10)), "applied", now=5)
     assert not advanced(progress, NOTHING, now=15).over
     late = advanced(progress, NOTHING, now=15.1)
-    assert late.failure == "not seen within 10 s: 1 slices"
+    assert late.failure == "not observed within 10 s: 1 slices"
 
 
 def test_what_is_seen_at_the_last_moment_counts() -> None:

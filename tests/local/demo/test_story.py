@@ -1,4 +1,4 @@
-"""Each condition of the story must be able to say no: a demo that cannot fail shows nothing."""
+"""Every condition of the demo must be able to be false: a demo that cannot fail proves nothing."""
 
 from collections.abc import Callable
 
@@ -42,7 +42,7 @@ NO_POOL_YET = a_slice("change-of-mind", P)
 TABLE: list[tuple[str, str, View, View]] = [
     ("a", "creates two", two(P), a_view(a_slice("two-slices", P))),
     ("a", "both slices are READY", two(P, READY), two(P)),
-    ("a", "both Jobs run", a_view(jobsets=(a_jobset("two-slices", ready=2),)), a_view()),
+    ("a", "both Jobs are running", a_view(jobsets=(a_jobset("two-slices", ready=2),)), a_view()),
     (
         "a",
         "completes",
@@ -73,10 +73,10 @@ TABLE: list[tuple[str, str, View, View]] = [
     ("d", "REFUSED", refused(REASON), a_view(a_slice("impossible", P))),
     ("d", "Event names", refused(REASON), refused("no such shape")),
     ("d", "Event names", refused(REASON), refused(REASON, type_="Normal")),
-    ("d", "nothing was created", refused(REASON), a_view(r := a_slice("impossible", P), calls=(created(r),))),
+    ("d", "no node pool was created", refused(REASON), a_view(r := a_slice("impossible", P), calls=(created(r),))),
     ("e", "restarts", a_view(jobsets=(a_jobset("restart", restarts=1),)), a_view(jobsets=(a_jobset("restart"),))),
-    ("e", "READY all the time", restarted(P, READY), restarted(P, READY, P, READY)),
-    ("e", "READY all the time", restarted(P, READY), restarted(P, READY, creates=2)),
+    ("e", "READY throughout", restarted(P, READY), restarted(P, READY, P, READY)),
+    ("e", "READY throughout", restarted(P, READY), restarted(P, READY, creates=2)),
 ]
 
 

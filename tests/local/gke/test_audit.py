@@ -142,4 +142,4 @@ def test_an_entry_the_topic_does_not_take_is_lost(caplog: pytest.LogCaptureFixtu
     publisher = RememberingPublisher()
     publisher.late = True
     PubSubSink("projects/p/topics/t", publisher)({"insertId": "a", "timestamp": ""})
-    assert "log entry a is lost" in caplog.text
+    assert "log entry a was lost" in caplog.text

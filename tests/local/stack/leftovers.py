@@ -1,4 +1,4 @@
-"""What still runs of programs that should be gone: they are known by the TMPDIR they inherited."""
+"""Finds processes that should have ended but still run, by the TMPDIR that they inherited."""
 
 import os
 import subprocess
@@ -14,7 +14,7 @@ REPOSITORY = Path(__file__).parents[3]
 
 
 def until(condition: Callable[[], object], what: str) -> None:
-    """Wait for a condition; fail with what was waited for."""
+    """Wait for a condition. Fail with `what` if it does not hold in time."""
     deadline = time.monotonic() + PATIENCE_SECONDS
     while not condition():
         assert time.monotonic() < deadline, f"waited {PATIENCE_SECONDS} s for {what}"
@@ -22,14 +22,14 @@ def until(condition: Callable[[], object], what: str) -> None:
 
 
 def running_in(folder: Path) -> list[psutil.Process]:
-    """All processes, whoever their parent is by now, that were started with this TMPDIR."""
+    """Return all processes that were started with this TMPDIR, whatever their parent is now."""
     return [each for each in psutil.process_iter() if _tmpdir(each) == str(folder)]
 
 
 def _tmpdir(process: psutil.Process) -> str | None:
     try:
         return process.environ().get("TMPDIR")
-    except psutil.Error:  # ended meanwhile, or not ours to look at
+    except psutil.Error:  # it has exited meanwhile, or we may not inspect it
         return None
 
 

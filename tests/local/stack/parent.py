@@ -1,4 +1,4 @@
-"""A parent to be ended at any moment: it starts one program after the other and never finishes.
+"""A parent process that a test kills at any moment: it starts one program after the other and never finishes.
 
 `python -m tests.local.stack.parent LOGS`
 """

@@ -1,4 +1,4 @@
-"""The stack with sample parts in place of the provisioner's own; as a module it runs until it is ended.
+"""The stack with sample parts instead of the provisioner's own; run as a module, it runs until it is terminated.
 
 `python -m tests.local.stack.sample STATE` prints `up` when everything is ready.
 """
@@ -21,7 +21,7 @@ def plan(state: Path) -> Plan:
 
 
 def database(addresses: Addresses) -> firestore.Client:
-    """A client is told of the emulator by the environment only, and only when it is made."""
+    """Return a client. It reads the emulator's address from the environment, and only when it is constructed."""
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("FIRESTORE_EMULATOR_HOST", addresses.firestore)
         return firestore.Client(project=addresses.project)

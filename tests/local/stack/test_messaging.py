@@ -12,7 +12,7 @@ from infra.local.messaging import Messaging, Subscription
 TABLE = messaging.read().of_cluster("demo")
 
 A_ROW = """
-    topic: nudges
+    topic: reconcile-requests
     ack_deadline_seconds: 60
     minimum_backoff_seconds: 1
     maximum_backoff_seconds: 60
@@ -20,7 +20,7 @@ A_ROW = """
 
 
 def a_table(row: str) -> Messaging:
-    return messaging.parsed(f"topics: [nudges]\nsubscriptions:\n  some:{row}\nschedules: {{}}\n")
+    return messaging.parsed(f"topics: [reconcile-requests]\nsubscriptions:\n  some:{row}\nschedules: {{}}\n")
 
 
 def addresses(pubsub: str, project: str) -> Addresses:
@@ -51,7 +51,7 @@ def test_every_topic_is_read_by_someone() -> None:
 def test_each_function_has_its_topics() -> None:
     assert {(each.function, each.topic) for each in TABLE.subscriptions if each.function} == {
         ("receive", "facts-demo"),
-        ("reconcile", "nudges"),
+        ("reconcile", "reconcile-requests"),
         ("reconcile", "cloud-operations"),
         ("sweep", "sweep-ticks"),
     }
@@ -59,7 +59,7 @@ def test_each_function_has_its_topics() -> None:
 
 @pytest.mark.parametrize("row", TABLE.subscriptions, ids=lambda each: each.name)
 def test_a_row_keeps_within_what_pubsub_accepts(row: Subscription) -> None:
-    """google.pubsub.v1 Subscription, RetryPolicy and DeadLetterPolicy; 60 s is the longest act of a function."""
+    """Limits: google.pubsub.v1 Subscription, RetryPolicy, DeadLetterPolicy; 60 s is a function's longest run."""
     assert 60 <= row.ack_deadline_seconds <= 600
     assert 0 <= row.minimum_backoff_seconds <= row.maximum_backoff_seconds <= 600
     assert row.max_delivery_attempts is None or 5 <= row.max_delivery_attempts <= 100
@@ -70,7 +70,7 @@ def test_nothing_is_given_up_silently() -> None:
 
 
 def test_a_schedule_carries_data() -> None:
-    """functions-framework answers 400 to a message without data."""
+    """Without data, functions-framework would respond with 400."""
     assert all(each.data for each in TABLE.schedules)
 
 
@@ -78,7 +78,7 @@ def test_a_schedule_carries_data() -> None:
     ("row", "error"),
     [
         (A_ROW + "    colour: blue\n", "colour"),
-        (A_ROW.replace("nudges", "winks"), "winks"),
+        (A_ROW.replace("reconcile-requests", "winks"), "winks"),
         (A_ROW + "    max_delivery_attempts: 5\n", "go together"),
         (A_ROW.replace("    ack_deadline_seconds: 60\n", ""), "ack_deadline_seconds"),
     ],

@@ -77,7 +77,7 @@ def test_a_program_is_ready_when_it_says_so_in_a_whole_line(processes: Processes
 
 def test_a_program_that_dies_early_is_told_with_the_end_of_its_log(processes: Processes) -> None:
     children = processes.start(a_script("echo the reason >&2; exit 3"))
-    with pytest.raises(ProgramFailed, match=r"(?s)script ended.*script\.log.*the reason"):
+    with pytest.raises(ProgramFailed, match=r"(?s)script exited.*script\.log.*the reason"):
         processes.wait_until_ready(*children)
 
 
@@ -89,7 +89,7 @@ def test_a_death_is_noticed_while_another_is_waited_for(processes: Processes) ->
 
 def test_a_program_that_runs_on_without_hope_is_not_waited_for(processes: Processes) -> None:
     children = processes.start(a_script("echo java.net.BindException: taken; sleep 600", hopeless="BindException.*"))
-    with pytest.raises(ProgramFailed, match="said 'BindException: taken'"):
+    with pytest.raises(ProgramFailed, match="printed 'BindException: taken'"):
         processes.wait_until_ready(*children)
 
 

@@ -1,4 +1,4 @@
-"""What the local stack does for the relay's pod, on a local cluster."""
+"""What the local stack provides for the relay's pod, on a local cluster."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -14,13 +14,13 @@ from tests.local.cluster.served import Served, serving
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(60)]
 
-client: Any = kubernetes.client  # untyped, although the package says otherwise
+client: Any = kubernetes.client  # untyped, although the package claims to be typed
 config: Any = kubernetes.config
 PATIENCE = 10.0
 
 
 def until(holds: Callable[[], bool], what: str) -> None:
-    """Wait for a condition, with a deadline."""
+    """Wait for a condition until a deadline."""
     end = time.monotonic() + PATIENCE
     while not holds():
         assert time.monotonic() < end, what
@@ -49,7 +49,7 @@ def addresses(served: Served) -> Addresses:
 
 
 def who(kubeconfig: Path) -> str:
-    """As whom a kubeconfig speaks."""
+    """Return the user that a kubeconfig authenticates as."""
     with config.new_client_from_config(str(kubeconfig)) as connection:
         review = client.AuthenticationV1Api(connection).create_self_subject_review(client.V1SelfSubjectReview())
         name: str = review.status.user_info.username

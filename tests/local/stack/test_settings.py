@@ -20,9 +20,9 @@ def addresses(tmp_path: Path) -> Addresses:
 def test_the_settings_are_those_of_the_cluster_that_is_simulated(addresses: Addresses) -> None:
     document = checked(file_of(addresses).read_text(), DEMO)
     assert document["path"] == addresses.cluster_path
-    assert document["limits"]["retries"]["STOCKOUT"]["first"] == 5
+    assert document["limits"]["backoff"]["STOCKOUT"]["initial"] == 5
 
 
 def test_a_slip_in_the_settings_is_named_before_anything_is_written() -> None:
-    with pytest.raises(Permanent, match=r"limits\.want_ttl cannot be 'soon'"):
-        checked("path: projects/p/locations/l/clusters/c\nlimits: {want_ttl: soon}", DEMO)
+    with pytest.raises(Permanent, match=r"limits\.demand_ttl cannot be 'soon'"):
+        checked("path: projects/p/locations/l/clusters/c\nlimits: {demand_ttl: soon}", DEMO)

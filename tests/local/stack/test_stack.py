@@ -32,7 +32,7 @@ def database(stack: Stack) -> firestore.Client:
 
 
 def seen(database: firestore.Client) -> set[tuple[str, str, str]]:
-    """What reached the sample functions, as (function, topic, data)."""
+    """Return the messages that reached the sample functions, as (function, topic, data)."""
     notes = database.collection("seen").stream()
     return {(each.get("target"), each.get("source").rpartition("/")[2], each.get("data")) for each in notes}
 
@@ -48,7 +48,7 @@ def publish(stack: Stack, topic: str, data: str) -> None:
 
 @pytest.mark.parametrize(
     ("topic", "function"),
-    [("facts-demo", "receive"), ("nudges", "reconcile"), ("cloud-operations", "reconcile")],
+    [("facts-demo", "receive"), ("reconcile-requests", "reconcile"), ("cloud-operations", "reconcile")],
 )
 def test_a_message_reaches_its_function_which_learns_the_topic(
     stack: Stack, database: firestore.Client, topic: str, function: str

@@ -1,4 +1,4 @@
-"""One stack that is up for each module."""
+"""One running stack per test module."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""A stack that is up, and a second terminal beside it."""
+"""A running stack, and a second terminal to control it from."""
 
 import contextlib
 import os
@@ -17,13 +17,13 @@ PATIENCE_SECONDS = 60
 
 @dataclass
 class Terminal:
-    """A second terminal beside a stack that is up."""
+    """A second terminal beside a running stack."""
 
     folder: Path
     process: subprocess.Popen[bytes]
 
     def local(self, *verb: str) -> str:
-        """Give a verb to the stack; what it says, and its errors where it was refused."""
+        """Run a command against the stack; return its output, or its error output if it was refused."""
         command = [sys.executable, "-m", "infra.local", "--state", str(self.folder), *verb]
         done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=60, check=False)
         assert done.returncode in {0, 1}, done.stderr
@@ -36,7 +36,7 @@ class Terminal:
         return done.stdout
 
     def until(self, says: Callable[[], str], words: str) -> str:
-        """Wait until something says these words; give all that it said."""
+        """Wait until the output contains these words; return the whole output."""
         deadline = time.monotonic() + PATIENCE_SECONDS
         while words not in (said := says()):
             assert self.process.poll() is None, "the stack ended"
@@ -47,7 +47,7 @@ class Terminal:
 
 @contextlib.contextmanager
 def stack_up(folder: Path) -> Iterator[Terminal]:
-    """Keep a stack up while the block runs; then it ends on Ctrl-C, and nothing of it is left."""
+    """Run a stack for the duration of the block; then send Ctrl-C and check that nothing of it is left."""
     with (folder / "out").open("wb") as output:
         process = subprocess.Popen(
             [sys.executable, "-m", "infra.local", "--state", str(folder), "up"],
@@ -58,7 +58,7 @@ def stack_up(folder: Path) -> Iterator[Terminal]:
         )
     try:
         terminal = Terminal(folder, process)
-        terminal.until((folder / "out").read_text, "Ctrl-C ends it.")
+        terminal.until((folder / "out").read_text, "Press Ctrl-C to stop the stack.")
         yield terminal
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=30) == 130

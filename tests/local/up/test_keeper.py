@@ -1,4 +1,4 @@
-"""What keeps the parts of a stack running, on small programs."""
+"""The keeper, which keeps the parts of a stack running, tested with small programs."""
 
 import itertools
 import signal
@@ -16,11 +16,11 @@ from infra.local.up.keeper import LARGEST_LOG, Keeper, Order, UnknownPart
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 
 PATIENCE = 60
-"""Rounds of half a second at most within which something must have happened."""
+"""Iterations, of at most half a second each, within which something must have happened."""
 
 
 class Kept:
-    """A keeper of programs that say `ready` and wait."""
+    """A keeper of programs that print `ready` and wait."""
 
     def __init__(self, processes: Processes) -> None:
         self.said: list[str] = []
@@ -37,7 +37,7 @@ class Kept:
         self.told_anew += 1
 
     def until(self, happened: Callable[[], bool]) -> None:
-        """Go on, an hour for each round, until it happened."""
+        """Run iterations, advancing the clock by an hour each, until it happened."""
         for _ in range(PATIENCE):
             self.keeper.keep(iter((None,)))
             self.now += 3600
@@ -65,9 +65,9 @@ def test_a_part_that_dies_is_started_again_and_told_what_it_forgot(kept: Kept) -
     before = kept.pid("relay")
     asked = kept.keeper.ask(Order.KILL, "relay")
     kept.until(lambda: kept.pid("relay") not in {None, before})
-    assert asked.result() == "relay is killed; it is started again"
+    assert asked.result() == "relay was killed and will be restarted"
     assert kept.told_anew == 1
-    assert "relay is up again" in kept.said[-1]
+    assert "relay is running again" in kept.said[-1]
 
 
 def test_a_part_that_was_stopped_stays_down_until_it_is_started(kept: Kept) -> None:

@@ -1,4 +1,4 @@
-"""Parts of a stack that is up are killed, stopped and started. What they do meanwhile is another matter."""
+"""Parts of a running stack are killed, stopped and started. What the provisioner does meanwhile is tested elsewhere."""
 
 import pytest
 
@@ -10,20 +10,20 @@ pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.time
 
 @pytest.mark.parametrize("part", ["reconcile", "relay", "pubsub", "firestore"])
 def test_what_is_killed_comes_back(terminal: Terminal, part: str) -> None:
-    terminal.until(lambda: terminal.local("status"), "relay                runs")
-    before = (terminal.folder / "out").read_text().count(f"{part} is up again")
-    assert "is killed; it is started again" in terminal.local("kill", part)
+    terminal.until(lambda: terminal.local("status"), "relay                running")
+    before = (terminal.folder / "out").read_text().count(f"{part} is running again")
+    assert "was killed and will be restarted" in terminal.local("kill", part)
     name = part if part != "reconcile" else "function-reconcile"
     terminal.until(
-        lambda: "again " * ((terminal.folder / "out").read_text().count(f"{part} is up again") - before), "again"
+        lambda: "again " * ((terminal.folder / "out").read_text().count(f"{part} is running again") - before), "again"
     )
-    assert f"{name:<20} runs, pid" in terminal.local("status")
+    assert f"{name:<20} running, pid" in terminal.local("status")
 
 
 def test_the_relay_can_be_stopped_and_started(terminal: Terminal) -> None:
     assert terminal.local("relay", "stop") == "relay: stopped\n"
     assert "relay                stopped" in terminal.local("status")
-    assert "relay: runs, pid" in terminal.local("relay", "start")
+    assert "relay: running, pid" in terminal.local("relay", "start")
 
 
 def test_what_makes_no_sense_is_answered_in_one_line(terminal: Terminal) -> None:
@@ -34,6 +34,6 @@ def test_what_makes_no_sense_is_answered_in_one_line(terminal: Terminal) -> None
 
 def test_a_cluster_that_comes_back_empty_is_served_all_the_same(terminal: Terminal) -> None:
     terminal.local("kill", "cluster")
-    terminal.until((terminal.folder / "out").read_text, "cluster is up again")
+    terminal.until((terminal.folder / "out").read_text, "cluster is running again")
     terminal.kubectl("apply", "-f", str(REPOSITORY / "examples" / "v5e-one-host.yaml"))
     terminal.until(lambda: terminal.local("logs", "reconcile"), "hosts are ready and offer their chips.")

@@ -1,4 +1,4 @@
-"""The logs of all parts, as a person reads them."""
+"""The logs of all parts, formatted for people."""
 
 import json
 from pathlib import Path
@@ -9,12 +9,12 @@ import pytest
 from infra.local.up.log_lines import AT_ONCE, Logs, shown
 
 
-def said(message: str, **fields: Any) -> str:
-    return json.dumps({"severity": "INFO", "time": "2026-11-01T12:30:05.123Z", "message": message, **fields})
+def said(event: str, **fields: Any) -> str:
+    return json.dumps({"severity": "INFO", "time": "2026-11-01T12:30:05.123Z", "event": event, **fields})
 
 
 def test_one_of_our_lines_is_shown_short_and_in_order() -> None:
-    line = said("slice.decided", slice="tpu-a", reason="Ready", phase="READY", sentence="All 4.", cluster="demo", n=1)
+    line = said("slice.decided", slice="tpu-a", reason="Ready", phase="READY", message="All 4.", cluster="demo", n=1)
     assert shown("relay", line) == "12:30:05 relay              slice.decided demo tpu-a READY Ready All 4."
 
 
@@ -24,8 +24,8 @@ def test_every_field_is_shown_to_who_asks_for_everything() -> None:
 
 
 def test_what_is_more_than_information_is_marked() -> None:
-    line = json.dumps({"severity": "WARNING", "time": "2026-11-01T12:30:05Z", "message": "watch-failed", "why": "410"})
-    assert shown("relay", line) == "12:30:05 relay              WARNING watch-failed 410"
+    line = said("watch.failed", severity="WARNING", message="watch.failed: 410", error="410")
+    assert shown("relay", line) == "12:30:05 relay              WARNING watch.failed 410"
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def test_what_is_more_than_information_is_marked() -> None:
     [
         ("relay", ""),
         ("pubsub", "INFO: started"),
-        ("function-sweep", said("sweep.done", nudged=0)),
+        ("function-sweep", said("sweep.completed", nudged=0)),
         ("function-receive", said("fact.received", kind="Heartbeat")),
     ],
 )

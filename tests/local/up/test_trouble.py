@@ -1,4 +1,4 @@
-"""What the buttons ask for, as requests."""
+"""The HTTP requests that the fault injection commands send."""
 
 import argparse
 from pathlib import Path
@@ -64,7 +64,7 @@ def test_a_share_of_the_calls_fails_at_gke_or_at_the_api_server() -> None:
 def test_what_is_ordered_is_said_with_what_is_left_of_it() -> None:
     fault = {"kind": "stockout", "method": "CreateNodePool", "zone": "z", "pools": ".*", "share": 1.0}
     assert trouble.in_words({**fault, "until": 140.0, "times": None}, 100.0) == (
-        "stockout: CreateNodePool of pools .* in z, for 40 s more"
+        "stockout: CreateNodePool of pools .* in z, for another 40 s"
     )
     often = {**fault, "kind": "unavailable", "method": "*", "zone": None, "share": 0.1, "until": None, "times": 3}
     assert trouble.in_words(often, 100.0) == "unavailable: 10% of * of pools .* in every zone, for the next 3"

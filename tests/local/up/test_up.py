@@ -1,4 +1,4 @@
-"""The stack kept up, as somebody uses it from another terminal."""
+"""A running stack, as people use it from another terminal."""
 
 import json
 
@@ -12,7 +12,7 @@ pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.time
 
 
 def test_there_is_one_stack_in_a_folder(terminal: Terminal) -> None:
-    assert "A stack is up already" in terminal.local("up")
+    assert "A stack is already running" in terminal.local("up")
     assert Note.read(terminal.folder).control
 
 
@@ -30,25 +30,25 @@ def test_a_jobset_that_waits_says_why_and_goes_on_when_the_trouble_is_over(termi
     terminal.kubectl("apply", "-f", str(REPOSITORY / "examples" / "v5e.yaml"))
     described = terminal.until(lambda: terminal.kubectl("describe", "jobset", "v5e"), "SlicesWaiting")
     assert "UTC: us-central2-b is out of tpu-v5-lite-podslice 4x4, next try" in described
-    assert "jobset.reported" in terminal.local("logs", "sweep")
-    assert "what was ordered is over" in terminal.local("clear")
+    assert "workload.reported" in terminal.local("logs", "sweep")
+    assert "all injected faults are cleared" in terminal.local("clear")
     terminal.until(lambda: terminal.kubectl("get", "events"), "1 of 1 slices ready.")
     uid = terminal.kubectl("get", "jobset", "v5e", "-o", "jsonpath={.metadata.uid}")
     assert _who_logged(terminal, f"projects/demo-project/traces/{uid.replace('-', '')}") == {
-        "relay": {"fact.published", "message.served"},
+        "relay": {"fact.published", "message.handled"},
         "function-receive": {"fact.received"},
         "function-reconcile": {"slice.decided"},
-        "function-sweep": {"jobset.reported"},
+        "function-sweep": {"workload.reported"},
     }
     terminal.kubectl("delete", "jobset", "v5e")
     terminal.until(lambda: terminal.kubectl("get", "events"), "nothing of it is left.")
 
 
 def _who_logged(terminal: Terminal, trace: str) -> dict[str, set[str]]:
-    """Give what each part logged under a trace."""
+    """Return the messages that each part logged under a trace."""
     found: dict[str, set[str]] = {}
     for log in (terminal.folder / "logs").glob("*.log"):
         for line in log.read_text(errors="replace").splitlines():
             if trace in line:
-                found.setdefault(log.stem, set()).add(json.loads(line)["message"])
+                found.setdefault(log.stem, set()).add(json.loads(line)["event"])
     return found

@@ -45,18 +45,18 @@ class Running:
         with self.changed:
             assert self.changed.wait_for(true, DEADLINE), self.lines
 
-    def logged(self, message: str) -> list[Json]:
+    def logged(self, event: str) -> list[Json]:
         with self.changed:
-            return [line for line in self.lines if line["message"] == message]
+            return [line for line in self.lines if line["event"] == event]
 
-    def log(self, message: str) -> Json:
+    def log(self, event: str) -> Json:
         """Wait for a line."""
-        self.until(lambda: any(line["message"] == message for line in self.lines))
-        return self.logged(message)[0]
+        self.until(lambda: any(line["event"] == event for line in self.lines))
+        return self.logged(event)[0]
 
     def probe(self, path: str) -> tuple[int, list[str]]:
         """Ask as the kubelet does."""
-        port = self.log("probes-served")["port"]
+        port = self.log("probes.started")["port"]
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as answer:
                 return answer.status, answer.read().decode().splitlines()

@@ -11,9 +11,9 @@ from typing import Any, Self, TypeVar
 
 import pytest
 
-from relay.fact_queue import Ledger
+from relay.fact_queue import FactQueue
 from relay.health import Health
-from relay.node_labeler import Marks
+from relay.node_labeler import NodeLabeler
 from relay.objects import Host, JobSet, JobSetName, Kind, Leader, PoolKey
 from relay.outbox import Outbox
 from relay.service import Service
@@ -21,8 +21,8 @@ from relay.volume_claims import Claims
 from tests.builders import CLUSTER
 from tests.relay.objects import Json, jobset, node, pod
 from tests.relay.watched import START, read
-from tpu_slices.domain.model.facts import JobSetState
-from tpu_slices.domain.model.slices import JobSetUid, SliceId
+from tpu_slices.domain.model.facts import WorkloadState
+from tpu_slices.domain.model.slices import SliceId, WorkloadUid
 from tpu_slices.ports.errors import Temporary
 from tpu_slices.wire.messages import Message
 
@@ -45,7 +45,7 @@ def read_as(kind: type[S], obj: Json) -> S:
 BEGUN = read_as(JobSet, jobset())
 PODS = [(at, read_as(Leader, pod(at))) for at in range(2)]
 OWN_NODES = {
-    "google.com/tpu-slice-own-nodes": "true",
+    "google.com/tpu-slice-exclusive-nodes": "true",
     "google.com/tpu-provisioner-parent-namespace": "research",
     "google.com/tpu-provisioner-parent-name": "llama-workers-0",
 }
@@ -88,10 +88,10 @@ class Day:
         health = Health(lambda: self.now)
         self.outbox = Outbox(self.topic, random.Random(1), lambda: self.now, health)
         self.outbox.close(0)  # it then sends what it has, and is done
-        self.ledger = Ledger(CLUSTER)
+        self.queue = FactQueue(CLUSTER)
         self.claims = Claims(api, lambda: self.now)
-        self.service = Service(self.ledger, lambda: self.now, self.claims.complete, self.outbox.post, health)
-        self.marks = Marks(self.service.unmarked, api, lambda: self.now)
+        self.service = Service(self.queue, lambda: self.now, self.claims.complete, self.outbox.post, health)
+        self.marks = NodeLabeler(self.service.unlabeled, api, lambda: self.now)
         for kind in Kind:
             self.service.listed(kind, [], "1")
 
@@ -143,7 +143,7 @@ class Day:
 
     def remembered(self) -> dict[str, int]:
         """Say how much each part remembers, by the field."""
-        parts = (self.ledger, self.ledger.picture, self.claims, self.marks, self.outbox)
+        parts = (self.queue, self.queue.cache, self.claims, self.marks, self.outbox)
         return {
             f"{type(part).__name__}.{field}": len(value)
             for part in parts
@@ -165,7 +165,7 @@ class Life:
     @classmethod
     def of(cls, birth: str) -> Self:
         """Read once what all have, and give it names of its own: a day has thousands."""
-        name, uid = JobSetName("research", f"js-{birth}"), JobSetUid(f"u-{birth}")
+        name, uid = JobSetName("research", f"js-{birth}"), WorkloadUid(f"u-{birth}")
         ref = replace(BEGUN.ref, name=name.name, uid=uid)
         job: dict[str, Any] = {"jobset": name, "jobset_uid": uid, "claims": (f"data-{birth}",)}
         pods = [replace(each, pod_uid=f"pod-{birth}-{at}", job=f"{name.name}-workers-{at}", **job) for at, each in PODS]
@@ -178,7 +178,7 @@ class Life:
             waiting=pods,
             hosts=hosts,
             bound=[replace(each, waiting=False, node=on.node) for each, on in zip(pods, hosts, strict=True)],
-            ended=replace(BEGUN, ref=ref, state=JobSetState.COMPLETED),
+            ended=replace(BEGUN, ref=ref, state=WorkloadState.COMPLETED),
         )
 
 

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from relay.fact_queue import Ledger
+from relay.fact_queue import FactQueue
 from relay.health import Health
 from relay.objects import Kind
 from relay.service import Service
@@ -12,7 +12,7 @@ from relay.steady import SteadyClock
 from tests.builders import CLUSTER
 from tests.relay.objects import jobset, pod
 from tests.relay.watched import START, read
-from tpu_slices.domain.model.facts import Fact, Heartbeat, JobSetChanged, JobSetState, SlicesWanted
+from tpu_slices.domain.model.facts import Fact, Heartbeat, SlicesWanted, WorkloadChanged, WorkloadState
 
 
 class Hands:
@@ -34,9 +34,9 @@ class Room:
         self.hands = Hands()
         self.now = SteadyClock(self.hands.wall, lambda: self.hands.passed).now
         self.said: list[Fact] = []
-        self.ledger = Ledger(CLUSTER)
+        self.queue = FactQueue(CLUSTER)
         health = Health(self.now)
-        self.service = Service(self.ledger, self.now, lambda facts, _: list(facts), self.said.extend, health)
+        self.service = Service(self.queue, self.now, lambda facts, _: list(facts), self.said.extend, health)
         self.health = health
         self.service.listed(Kind.HOSTS, [], "1")
         self.service.listed(Kind.JOBSETS, [read(jobset())], "1")
@@ -64,14 +64,14 @@ def test_a_clock_that_is_set_changes_neither_what_is_said_nor_when(hours: int) -
     assert room.health.hung() == []
     assert len([fact for fact in facts if isinstance(fact, Heartbeat)]) == 30
     assert len([fact for fact in facts if isinstance(fact, SlicesWanted)]) == 6
-    assert [fact for fact in facts if isinstance(fact, JobSetChanged) and fact.state is JobSetState.DELETED] == []
+    assert [fact for fact in facts if isinstance(fact, WorkloadChanged) and fact.state is WorkloadState.DELETED] == []
 
 
 def test_silence_is_measured_though_the_clock_is_set_back() -> None:
     room = Room()
     room.hands.pass_time(300)
     room.hands.wall -= timedelta(hours=1)
-    assert room.ledger.due(room.now()) == []
+    assert room.queue.due(room.now()) == []
     assert len(room.health.unready()) == len(Kind)
 
 

@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 
 from relay import translate
-from relay.fact_queue import Ledger
+from relay.fact_queue import FactQueue
 from relay.inbox import answer
-from relay.objects import JobSetName, Kind, Leader, Unread
+from relay.objects import JobSetName, Kind, Leader, Unparseable
 from tests.builders import CLUSTER
 from tests.relay.attack.bed import Bed, name, names
 from tests.relay.objects import Json, bound_pod, jobset, node, pod, replicated_job
 from tests.relay.watched import START, Watched, bindings, counts, nodes, read, states, wants
-from tpu_slices.domain.model.facts import Heartbeat, JobSetState, Question, SlicesWanted
-from tpu_slices.domain.model.slices import JobSetUid
+from tpu_slices.domain.model.facts import Heartbeat, Question, SlicesWanted, WorkloadState
+from tpu_slices.domain.model.slices import WorkloadUid
 from tpu_slices.ports.errors import Permanent
 from tpu_slices.wire.messages import MOST_BYTES, encode_fact
 from tpu_slices.wire.workloads import LABELS
@@ -24,16 +24,16 @@ THOUSANDS = {f"tenant.example/{number:05}": "x" * 63 for number in range(5_000)}
 NAMES = ["a" * 63, "0", "a.b-c", "xn--80ak6aa92e", "a" * 240 + ".b"]
 
 
-def unread(kind: Kind, identity: str) -> Unread:
-    return Unread(kind, identity, "KeyError: 'spec'")
+def unparseable(kind: Kind, identity: str) -> Unparseable:
+    return Unparseable(kind, identity, "KeyError: 'spec'")
 
 
 def all_said(watched: Watched) -> list[SlicesWanted]:
     return [fact for fact in watched.said() if isinstance(fact, SlicesWanted)]
 
 
-def heartbeat(ledger: Ledger, watched: Watched) -> Heartbeat:
-    beat = ledger.everything(watched.now)
+def heartbeat(queue: FactQueue, watched: Watched) -> Heartbeat:
+    beat = queue.everything(watched.now)
     assert beat is not None
     return beat
 
@@ -67,12 +67,12 @@ def test_what_is_told_of_a_pods_labels_is_the_same_as_if_all_were_kept() -> None
         leader = read(pod(0, labels=THOUSANDS))
         assert isinstance(leader, Leader)
         whole = tuple(sorted({**pod(0)["metadata"]["labels"], **THOUSANDS}.items()))
-        ledger = Ledger(CLUSTER)
-        ledger.listed(Kind.HOSTS, [], "1", START)
-        ledger.listed(Kind.JOBSETS, [read(parent)], "1", START)
+        queue = FactQueue(CLUSTER)
+        queue.listed(Kind.HOSTS, [], "1", START)
+        queue.listed(Kind.JOBSETS, [read(parent)], "1", START)
         kept = replace(leader, asks=replace(leader.asks, labels=whole[:most]))
-        ledger.listed(Kind.LEADERS, [kept], "1", START)
-        told.append([fact.waiting for fact in ledger.flush(START) if isinstance(fact, SlicesWanted)])
+        queue.listed(Kind.LEADERS, [kept], "1", START)
+        told.append([fact.waiting for fact in queue.flush(START) if isinstance(fact, SlicesWanted)])
     assert told[0] == told[1]
     assert len(told[0][0][0].labels) > 0
 
@@ -80,21 +80,21 @@ def test_what_is_told_of_a_pods_labels_is_the_same_as_if_all_were_kept() -> None
 def test_a_jobset_that_cannot_be_understood_is_not_gone(watched: Watched) -> None:
     watched.see(jobset(), pod(0), pod(1))
     watched.said()
-    watched.ledger.saw(unread(Kind.JOBSETS, "u-1"), watched.now)
-    watched.ledger.listed(Kind.JOBSETS, [unread(Kind.JOBSETS, "u-1")], "50", watched.now)
+    watched.queue.saw(unparseable(Kind.JOBSETS, "u-1"), watched.now)
+    watched.queue.listed(Kind.JOBSETS, [unparseable(Kind.JOBSETS, "u-1")], "50", watched.now)
     watched.pass_time(301)
     assert watched.said() == []
-    assert heartbeat(watched.ledger, watched).uids == ("u-1",)
+    assert heartbeat(watched.queue, watched).uids == ("u-1",)
     watched.see(jobset(version=60))
     watched.pass_time(301)
     assert wants(watched.said()) == [[0, 1]]
 
 
 def test_a_jobset_that_never_could_be_understood_lives_until_it_goes(watched: Watched) -> None:
-    watched.ledger.listed(Kind.JOBSETS, [unread(Kind.JOBSETS, "u-9")], "50", watched.now)
-    assert heartbeat(watched.ledger, watched).uids == ("u-9",)
+    watched.queue.listed(Kind.JOBSETS, [unparseable(Kind.JOBSETS, "u-9")], "50", watched.now)
+    assert heartbeat(watched.queue, watched).uids == ("u-9",)
     watched.relist(Kind.JOBSETS)
-    assert heartbeat(watched.ledger, watched).uids == ()
+    assert heartbeat(watched.queue, watched).uids == ()
     assert watched.said() == []
 
 
@@ -102,7 +102,7 @@ def test_a_leader_that_cannot_be_understood_keeps_its_berth_and_asks_for_nothing
     watched.see(jobset(), *nodes(4), bound_pod(0, node(0)["metadata"]["name"]), pod(1))
     assert bindings(watched.said()) == [("pod-0", True)]
     for uid in ("pod-0", "pod-1"):
-        watched.ledger.saw(unread(Kind.LEADERS, uid), watched.now)
+        watched.queue.saw(unparseable(Kind.LEADERS, uid), watched.now)
     watched.pass_time(301)
     facts = watched.said()
     assert (bindings(facts), wants(facts)) == ([("pod-0", True)], [])
@@ -111,7 +111,7 @@ def test_a_leader_that_cannot_be_understood_keeps_its_berth_and_asks_for_nothing
 def test_a_host_that_cannot_be_understood_is_counted_as_it_was(watched: Watched) -> None:
     watched.see(jobset(), *nodes(4))
     assert counts(watched.said()) == [(4, 4)]
-    watched.ledger.saw(unread(Kind.HOSTS, node(0)["metadata"]["name"]), watched.now)
+    watched.queue.saw(unparseable(Kind.HOSTS, node(0)["metadata"]["name"]), watched.now)
     watched.pass_time(301)
     assert counts(watched.said()) == [(4, 4)]
 
@@ -158,7 +158,7 @@ def test_a_question_about_a_jobset_that_cannot_be_understood_gets_no_answer(odd:
 
         renew = post
 
-    question = Question(namespace="research", name="llama", uid=JobSetUid("u-1"))
+    question = Question(namespace="research", name="llama", uid=WorkloadUid("u-1"))
     with pytest.raises(Permanent, match="cannot be understood"):
         answer(question, JobSetName("research", "llama"), Api())
 
@@ -168,9 +168,9 @@ def test_an_end_is_told_though_another_watch_is_silent(watched: Watched) -> None
     watched.see(jobset(), jobset("gemma", uid="u-2"))
     watched.said()
     watched.now += timedelta(hours=1)
-    watched.ledger.heard(Kind.JOBSETS, "90", watched.now)
+    watched.queue.heard(Kind.JOBSETS, "90", watched.now)
     watched.lose(jobset())
-    assert states(watched.said()) == [("u-1", JobSetState.DELETED)]
+    assert states(watched.said()) == [("u-1", WorkloadState.DELETED)]
 
 
 @pytest.mark.emulators
@@ -182,7 +182,7 @@ def test_an_odd_object_on_the_wire_is_there_until_it_goes(bed: Bed) -> None:
         recorder.until(lambda: recorder.signs >= 1)
         odd = bed.raw(1).replace('"status":{', '"status":7,"was":{')
         bed.press("say-to-watches", text=f'{{"type":"MODIFIED","object":{odd}}}\n')
-        recorder.until(lambda: isinstance(recorder.present[name(1)], Unread))
+        recorder.until(lambda: isinstance(recorder.present[name(1)], Unparseable))
         bed.press("say-to-watches", text=f'{{"type":"DELETED","object":{odd}}}\n')
         recorder.until(lambda: sorted(recorder.present) == names(0))
     assert recorder.failures == []

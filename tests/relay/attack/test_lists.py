@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from relay import cluster, stream, watch
-from relay.fact_queue import Ledger
+from relay.fact_queue import FactQueue
 from relay.objects import Kind, Seen
 from relay.stream import LINE_BYTES, LONGEST_PAGE, PAGE_BYTES, Lines, next_limit, page_of
 from tests.builders import CLUSTER
@@ -38,18 +38,18 @@ def test_a_slow_list_of_very_many_pods_is_taken_in_whole(bed: Bed) -> None:
     with bed.watching() as recorder:
         recorder.until(lambda: bool(recorder.lists))
     assert len(recorder.lists[0]) == MANY
-    assert recorder.turns >= MANY / LONGEST_PAGE
+    assert recorder.ticks >= MANY / LONGEST_PAGE
 
 
 def test_very_many_leaders_of_one_jobset_do_not_hold_up_the_ledger() -> None:
-    ledger = Ledger(CLUSTER)
+    queue = FactQueue(CLUSTER)
     parent = jobset(spec={"replicatedJobs": [replicated_job(replicas=MANY)]})
     leaders: list[Seen] = [read(pod(number)) for number in range(MANY)]
     began = time.process_time()
-    ledger.listed(Kind.HOSTS, [], "1", START)
-    ledger.listed(Kind.JOBSETS, [read(parent)], "1", START)
-    ledger.listed(Kind.LEADERS, leaders, "1", START)
-    wanted = [fact for fact in ledger.due(START) if isinstance(fact, SlicesWanted)]
+    queue.listed(Kind.HOSTS, [], "1", START)
+    queue.listed(Kind.JOBSETS, [read(parent)], "1", START)
+    queue.listed(Kind.LEADERS, leaders, "1", START)
+    wanted = [fact for fact in queue.due(START) if isinstance(fact, SlicesWanted)]
     assert sum(len(fact.waiting) for fact in wanted) == MANY
     assert time.process_time() - began < 10  # each leader against each other took minutes
 

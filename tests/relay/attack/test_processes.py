@@ -79,7 +79,7 @@ def test_while_pubsub_is_away_the_relay_is_not_ready_and_then_says_how_things_ar
         relay.until_probed(lambda code, _: code == 200)
         gate.close()
         stage.apply(workload())
-        relay.log("facts-not-taken")
+        relay.log("fact.publish_failed")
         (why,) = relay.until_probed(lambda code, _: code == 503)
         assert why.startswith("publishing: fails for ")
         assert relay.probe("/livez") == (200, ["ok"])
@@ -106,7 +106,7 @@ def test_an_api_server_whose_name_leads_nowhere_is_waited_for(
     wrong["clusters"][0]["cluster"]["server"] = f"https://{NOWHERE}:6443"
     quiet.kubeconfig.write_text(yaml.safe_dump(wrong))
     with running(quiet, project_id, PUBSUB_EMULATOR_HOST=pubsub_emulator) as relay:
-        relay.log("watch-failed")
+        relay.log("watch.failed")
         lines = relay.until_probed(lambda code, lines: code == 503 and all(NOWHERE in line for line in lines))
         assert [line.partition(":")[0] for line in lines] == ["jobsets", "leaders", "hosts"]
         assert relay.probe("/livez") == (200, ["ok"])
@@ -118,7 +118,7 @@ def test_an_api_server_without_our_jobsets_keeps_the_relay_from_being_ready_and_
     press(quiet.address, "answer", resource="jobsets", code=404, text="404 page not found\n")
     with running(quiet, project_id, PUBSUB_EMULATOR_HOST=pubsub_emulator) as relay:
         why = "the API server does not serve jobsets of jobset.x-k8s.io/v1alpha2: 404 Not Found"
-        assert relay.log("watch-failed")["why"] == why
+        assert relay.log("watch.failed")["error"] == why
         lines = relay.until_probed(lambda code, lines: code == 503 and len(lines) == 1)
         assert lines == [f"jobsets: no list yet: {why}"]
         assert not relay.ready

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from relay.fact_queue import Ledger
+from relay.fact_queue import FactQueue
 from relay.health import Health
 from relay.objects import JobSet, Kind
 from relay.outbox import Outbox
@@ -14,7 +14,7 @@ from relay.service import Service
 from tests.builders import CLUSTER
 from tests.relay.objects import Json, jobset, node, pod
 from tests.relay.watched import KINDS, START, counts, read, states
-from tpu_slices.domain.model.facts import Fact, Heartbeat, JobSetState, SlicesWanted
+from tpu_slices.domain.model.facts import Fact, Heartbeat, SlicesWanted, WorkloadState
 from tpu_slices.wire.messages import Message, decode_fact
 
 MANY = 20
@@ -30,7 +30,7 @@ class Outage:
         self.outbox = Outbox(self._take, random.Random(1), lambda: self.now, health)
         self.outbox.close(0)  # it then sends what it has, and is done
         self.service = Service(
-            Ledger(CLUSTER), lambda: self.now, lambda facts, _: list(facts), self.outbox.post, health
+            FactQueue(CLUSTER), lambda: self.now, lambda facts, _: list(facts), self.outbox.post, health
         )
         for kind in Kind:
             self.service.listed(kind, [], "1")
@@ -84,7 +84,7 @@ def test_what_is_still_true_is_said_when_pubsub_is_back_and_what_is_not_any_more
     outage.pass_time(7)
     outage.come_back()
     assert outage.wanted() == {f"u-{number}" for number in range(2, MANY)}
-    assert ("u-0", JobSetState.DELETED) in states(outage.taken)
+    assert ("u-0", WorkloadState.DELETED) in states(outage.taken)
 
 
 def test_what_is_held_is_bounded_by_what_there_is(outage: Outage) -> None:

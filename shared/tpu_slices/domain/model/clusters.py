@@ -13,19 +13,19 @@ from tpu_slices.domain.model.slices import CapacityKind, ClusterId, Network
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """When to try again: `first`, then twice as long each time, at most `longest`."""
+    """When to try again: `initial`, then twice as long each time, at most `maximum`."""
 
-    first: timedelta
-    longest: timedelta
+    initial: timedelta
+    maximum: timedelta
 
     def after(self, failures: int) -> timedelta:
         """Give the pause after that many failures in a row (1 or more)."""
         doublings = min(failures - 1, 20)
-        return min(self.first * (1 << doublings), self.longest)
+        return min(self.initial * (1 << doublings), self.maximum)
 
 
-def _seconds(first: float, longest: float) -> Backoff:
-    return Backoff(timedelta(seconds=first), timedelta(seconds=longest))
+def _seconds(initial: float, maximum: float) -> Backoff:
+    return Backoff(timedelta(seconds=initial), timedelta(seconds=maximum))
 
 
 _RETRIES: Mapping[FailureKind, Backoff] = MappingProxyType(
@@ -45,23 +45,23 @@ _RETRIES: Mapping[FailureKind, Backoff] = MappingProxyType(
 class Limits:
     """How patient the decisions are. Every duration has a default that fits a real cluster."""
 
-    want_ttl: timedelta = timedelta(minutes=15)
+    demand_ttl: timedelta = timedelta(minutes=15)
     """A slice is only bought while its want was confirmed this recently; the relay repeats every 5 minutes."""
     act_window: timedelta = timedelta(seconds=60)
     """A decision is acted on within this time after it was saved, or looked at anew."""
-    create_patience: timedelta = timedelta(minutes=20)
+    create_timeout: timedelta = timedelta(minutes=20)
     """How long a pool may stay in creation although no operation runs for it any more."""
-    look_again: timedelta = timedelta(minutes=1)
+    requeue_after: timedelta = timedelta(minutes=1)
     """When to look at something that changes without telling us."""
-    backstop: timedelta = timedelta(minutes=10)
+    resync_after: timedelta = timedelta(minutes=10)
     """When to look at something whose end somebody else tells us: the log sink, the sweep, the relay."""
-    delete_again: timedelta = timedelta(seconds=20)
+    delete_retry_after: timedelta = timedelta(seconds=20)
     """When to look whether a pool is gone, and to order its deletion again where GKE shows no sign of it."""
-    blocked_again: timedelta = timedelta(hours=1)
+    blocked_retry_after: timedelta = timedelta(hours=1)
     """When what needs a person is tried again by itself: a permission that was granted changes nothing we can see."""
     gone_ttl: timedelta = timedelta(days=30)
     """How long the record of a slice that is gone can be read."""
-    retries: Mapping[FailureKind, Backoff] = field(default_factory=lambda: _RETRIES)
+    backoff: Mapping[FailureKind, Backoff] = field(default_factory=lambda: _RETRIES)
     """When a failed attempt is followed by the next, by the kind of its failure."""
     operations: int = 5
     """The most node pool operations in flight (GKE documented 5 per cluster, its own autoscaler uses 9)."""

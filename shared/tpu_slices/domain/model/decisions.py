@@ -12,7 +12,7 @@ class Reason(StrEnum):
     # QUEUED
     WANTED = "Wanted"  # just heard of
     OPERATION_LIMIT = "OperationLimit"  # the cluster takes no more operations now
-    WANT_STALE = "WantStale"  # nobody confirmed lately that it is still wanted
+    DEMAND_STALE = "DemandStale"  # nobody confirmed lately that it is still wanted
     # PROVISIONING
     CREATION_STARTED = "CreationStarted"
     CREATING = "Creating"
@@ -41,7 +41,7 @@ class Reason(StrEnum):
     NO_CHIPS_LEFT = "NoChipsLeft"  # they do, and others hold what is allowed: looked at again
     # BLOCKED
     CONFIGURATION = "Configuration"
-    FOREIGN_POOL = "ForeignPool"
+    UNOWNED_POOL = "UnownedPool"
     ATTEMPTS_EXHAUSTED = "AttemptsExhausted"
     HELD = "Held"
     PAUSED = "Paused"

@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from tpu_slices.domain.model.slices import JobSetUid, Pairs, SliceId
+from tpu_slices.domain.model.slices import Pairs, SliceId, WorkloadUid
 
 COPY_LABELS = "tpu-provisioner.cloud.google.com/copy-labels"
 ADDITIONAL_NETWORKS = "tpu-provisioner.cloud.google.com/additional-node-networks"
 SERVICE_ACCOUNT = "tpu-provisioner.cloud.google.com/node-service-account"
-WISHES = (COPY_LABELS, ADDITIONAL_NETWORKS, SERVICE_ACCOUNT)
+REQUESTED_ANNOTATIONS = (COPY_LABELS, ADDITIONAL_NETWORKS, SERVICE_ACCOUNT)
 """Annotations of a pod template by which a tenant asks for more; the names are TPU Provisioner's."""
 
 
-class JobSetState(StrEnum):
+class WorkloadState(StrEnum):
     """What a JobSet is up to; the last four are final."""
 
     ACTIVE = "ACTIVE"
@@ -26,16 +26,16 @@ class JobSetState(StrEnum):
 
     @property
     def ended(self) -> bool:
-        return self not in {JobSetState.ACTIVE, JobSetState.SUSPENDED}
+        return self not in {WorkloadState.ACTIVE, WorkloadState.SUSPENDED}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobSetRef:
+class WorkloadRef:
     """A JobSet as the API server knows it, at one of its versions."""
 
     namespace: str
     name: str
-    uid: JobSetUid
+    uid: WorkloadUid
     generation: int
     """`metadata.generation`: rises with every change of the spec, suspend and resume among them."""
     resource_version: str
@@ -74,7 +74,7 @@ class BoundClaim:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SliceRequest:
+class TemplateRequest:
     """What the pod template of one replicatedJob asks for, raw; the domain makes sense of it."""
 
     replicated_job: str
@@ -95,9 +95,9 @@ class SliceRequest:
     memory_bytes: int = 0
     labels: Pairs = ()
     """The template's labels."""
-    wishes: Pairs = ()
+    requested_annotations: Pairs = ()
     """The template's annotations among WISHES."""
-    own_nodes: bool = False
+    exclusive_nodes: bool = False
     """JobSet's placement by node selector: nodes must be labelled and tainted for the one Job that may use them
     (annotations `alpha.jobset.sigs.k8s.io/exclusive-topology` and `alpha.jobset.sigs.k8s.io/node-selector`)."""
     claims: tuple[BoundClaim, ...] = ()
@@ -119,17 +119,17 @@ class WaitingLeader:
 class SlicesWanted:
     """Leader pods of a JobSet cannot be scheduled; repeated while it is true."""
 
-    jobset: JobSetRef
-    requests: tuple[SliceRequest, ...]
+    jobset: WorkloadRef
+    requests: tuple[TemplateRequest, ...]
     waiting: tuple[WaitingLeader, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobSetChanged:
+class WorkloadChanged:
     """A JobSet came to be in this state."""
 
-    jobset: JobSetRef
-    state: JobSetState
+    jobset: WorkloadRef
+    state: WorkloadState
     queue: str = ""
     """The Kueue queue that its label names."""
     fault: str = ""
@@ -154,7 +154,7 @@ class Occupant:
 
     namespace: str
     jobset: str
-    jobset_uid: JobSetUid
+    jobset_uid: WorkloadUid
     job: str
     pod_uid: str
 
@@ -175,18 +175,18 @@ class Heartbeat:
 
     count: int
     digest: str
-    uids: tuple[JobSetUid, ...] | None = None
+    uids: tuple[WorkloadUid, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """What the API server said about one JobSet when the relay was asked to look."""
 
-    jobset: JobSetRef
-    state: JobSetState
+    jobset: WorkloadRef
+    state: WorkloadState
 
 
-Fact = SlicesWanted | JobSetChanged | HostsChanged | LeaderBound | Heartbeat | Answer
+Fact = SlicesWanted | WorkloadChanged | HostsChanged | LeaderBound | Heartbeat | Answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,4 +195,4 @@ class Question:
 
     namespace: str | None = None
     name: str | None = None
-    uid: JobSetUid | None = None
+    uid: WorkloadUid | None = None

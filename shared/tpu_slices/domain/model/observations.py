@@ -70,7 +70,7 @@ class Deleting:
 
 
 @dataclass(frozen=True, slots=True)
-class Foreign:
+class Unowned:
     """It has our name and not our proof of ownership."""
 
     message: str
@@ -83,7 +83,7 @@ class Unreadable:
     message: str
 
 
-Visible = Absent | Creating | Running | Busy | Broken | Deleting | Foreign
+Visible = Absent | Creating | Running | Busy | Broken | Deleting | Unowned
 Observation = Visible | Unreadable
 
 
@@ -115,7 +115,7 @@ class PoolSeen:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InheritedPool:
+class LegacyPool:
     """A pool that TPU Provisioner made, and whom for, as its labels say."""
 
     name: str
@@ -125,8 +125,8 @@ class InheritedPool:
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class PoolObservations:
     """One look at a slice: its current attempt, and the earlier ones that are not known to be gone."""
 
     current: Observation
-    leaving: Mapping[int, Observation]
+    terminating: Mapping[int, Observation]

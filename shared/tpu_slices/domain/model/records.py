@@ -37,11 +37,11 @@ class Transition:
     at: datetime
     phase: Phase
     reason: Reason
-    sentence: str
+    message: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Leaving:
+class TerminatingAttempt:
     """An earlier attempt whose pool is not known to be gone; its name is never used again."""
 
     attempt: int
@@ -49,46 +49,46 @@ class Leaving:
     """When GKE was last told to delete it, and did not say "not now"."""
     occupant: Occupant | None = None
     """Another live Job on its hosts: it stays until that one ends."""
-    spare_until: datetime | None = None
+    delete_after: datetime | None = None
     """Found by the audit: until then the relay has said who is on it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class Refusal:
     """Why a request can never be served: found before anything was bought."""
 
     reason: Reason
-    sentence: str
+    message: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SliceRecord:
-    """The document `slices/{cluster}.{slice}`. Unsettled records have `due_at`: they are looked at again by then."""
+    """The document `slices/{cluster}.{slice}`. Unsettled records have `next_reconcile_at`: they are looked at again by then."""
 
     id: SliceId
     job: JobRef
     spec: SliceSpec | None
-    """None: nothing can be made from the request (see `verdict`), or the pool was found without a record."""
-    verdict: Verdict | None = None
-    respecified: bool = False
+    """None: nothing can be made from the request (see `refusal`), or the pool was found without a record."""
+    refusal: Refusal | None = None
+    rebuild_allowed: bool = False
     """The request changed while the JobSet was suspended: a pool of the earlier one may be rebuilt."""
-    pinned: PoolSettings | None = None
+    pinned_settings: PoolSettings | None = None
     """The cluster's settings as they were at the first create."""
 
     desire: Desire = Desire.PRESENT
-    desire_because: str = ""
-    wanted_at: datetime | None = None
+    desire_message: str = ""
+    demand_confirmed_at: datetime | None = None
     """When the want was last confirmed."""
 
     phase: Phase = Phase.QUEUED
     reason: Reason = Reason.WANTED
-    sentence: str = ""
+    message: str = ""
     since: datetime
     """When it came into this phase."""
 
     attempt: int = 1
     """The attempt that the next or the current pool is. It rises when a pool's deletion is ordered, not before."""
-    inherited: str | None = None
+    legacy_pool: str | None = None
     """The name of the pool that TPU Provisioner made for the Job, where it was adopted: attempt 0."""
     ordered_at: datetime | None = None
     """When the creation of this attempt was last decided. None: no pool of this attempt can exist."""
@@ -97,11 +97,11 @@ class SliceRecord:
     slot: int | None = None
     operation: str | None = None
     """GKE's operation for the current attempt, once noted."""
-    leaving: tuple[Leaving, ...] = ()
+    terminating: tuple[TerminatingAttempt, ...] = ()
     failures: int = 0
     """Failed attempts in a row."""
     retry_at: datetime | None = None
-    blocked_under: str | None = None
+    blocked_settings_version: str | None = None
     """The version of the settings under which it was blocked: another one is another chance."""
 
     hosts_usable: int = 0
@@ -113,12 +113,12 @@ class SliceRecord:
     """When the last occupant left."""
 
     created_at: datetime
-    due_at: datetime | None
+    next_reconcile_at: datetime | None
     expire_at: datetime | None = None
     transitions: tuple[Transition, ...] = ()
-    turns: int = 0
+    transition_count: int = 0
     """How many transitions there were."""
-    told: int = 0
+    announced_count: int = 0
     """How many of them were told to the user."""
 
     hold: bool = False
@@ -134,8 +134,8 @@ class SliceRecord:
 
     def pool_of(self, attempt: int) -> PoolName:
         """Name the pool of an attempt; a ValueError past the last one."""
-        if attempt == 0 and self.inherited is not None:
-            return PoolName(self.inherited)
+        if attempt == 0 and self.legacy_pool is not None:
+            return PoolName(self.legacy_pool)
         return pool_name(self.id, attempt)
 
     @property
@@ -149,27 +149,31 @@ class SliceRecord:
         return self.spec.chips if ordered and self.spec else 0
 
     @property
-    def untold(self) -> tuple[Transition, ...]:
-        return self.transitions[self.told - self.turns :] if self.told < self.turns else ()
+    def unannounced(self) -> tuple[Transition, ...]:
+        return (
+            self.transitions[self.announced_count - self.transition_count :]
+            if self.announced_count < self.transition_count
+            else ()
+        )
 
     @property
-    def foreign_occupant(self) -> Occupant | None:
+    def other_workload_occupant(self) -> Occupant | None:
         """The occupant, where it is a Job of another JobSet."""
         if self.occupant is None or self.occupant.jobset_uid == self.job.uid:
             return None
         return self.occupant
 
-    def turned(self, at: datetime, phase: Phase, reason: Reason, sentence: str) -> Self:
+    def transitioned(self, at: datetime, phase: Phase, reason: Reason, message: str) -> Self:
         """Give the record in this phase; a new phase or reason is a transition, a new sentence alone is not."""
         if (phase, reason) == (self.phase, self.reason) and self.transitions:
-            return replace(self, sentence=sentence)
-        transition = Transition(at=at, phase=phase, reason=reason, sentence=sentence)
+            return replace(self, message=message)
+        transition = Transition(at=at, phase=phase, reason=reason, message=message)
         return replace(
             self,
             phase=phase,
             reason=reason,
-            sentence=sentence,
+            message=message,
             since=self.since if phase is self.phase else at,
             transitions=(*self.transitions, transition)[-HISTORY:],
-            turns=self.turns + 1,
+            transition_count=self.transition_count + 1,
         )

@@ -13,7 +13,7 @@ from tpu_slices.domain.catalogue.accelerators import Placement
 from tpu_slices.domain.catalogue.topology import Topology
 
 ClusterId = NewType("ClusterId", str)  # the name of a cluster's settings document and of its topic
-JobSetUid = NewType("JobSetUid", str)  # metadata.uid, as the relay read it from the API server
+WorkloadUid = NewType("WorkloadUid", str)  # metadata.uid, as the relay read it from the API server
 SliceId = NewType("SliceId", str)  # whose slice it is: the same for every attempt
 PoolName = NewType("PoolName", str)  # SliceId and attempt: the name of a node pool
 
@@ -76,7 +76,7 @@ class JobRef:
     cluster: ClusterId
     namespace: str
     jobset: str
-    uid: JobSetUid
+    uid: WorkloadUid
     replicated_job: str
     index: int
 
@@ -108,7 +108,7 @@ class SliceSpec:
     """The tenant's choice for the hosts; None: as the settings say."""
     networks: tuple[Network, ...] | None = None
     """The tenant's choice of additional networks; None: as the settings say."""
-    own_nodes: bool = False
+    exclusive_nodes: bool = False
     """The relay labels the hosts for JobSet's placement by node selector: GKE refuses its label on a pool."""
     jobset_chips: int = 0
     """Of all slices that its JobSet asks for."""

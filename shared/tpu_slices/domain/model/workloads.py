@@ -8,12 +8,12 @@ from datetime import datetime
 from enum import StrEnum
 
 from tpu_slices.domain.model.decisions import Reason
-from tpu_slices.domain.model.facts import JobSetState
+from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.records import Phase
-from tpu_slices.domain.model.slices import ClusterId, JobSetUid, SliceId
+from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid
 
 
-class Outlook(StrEnum):
+class ReportReason(StrEnum):
     """How a JobSet stands with its slices; the reason of the Event that says so."""
 
     READY = "SlicesReady"
@@ -34,7 +34,7 @@ class Wait:
     jobs: tuple[str, ...]
     """The first of the Jobs they were made for."""
     count: int
-    says: str
+    message: str
     """What for; names the zone, the quota, the limit, the place in line."""
     since: datetime
     """Since when the one that waits longest has not served."""
@@ -48,8 +48,8 @@ class Wait:
 class Report:
     """Why a JobSet waits, or that it does not."""
 
-    outlook: Outlook
-    sentence: str
+    reason: ReportReason
+    message: str
     wanted: int
     """How many slices were asked for so far."""
     ready: int
@@ -60,14 +60,14 @@ class Report:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobSetRecord:
-    """The document `jobsets/{cluster}.{uid}`. Once ended it is a tombstone: no later fact revives it."""
+class WorkloadRecord:
+    """The document `workloads/{cluster}.{uid}`. Once ended it is a tombstone: no later fact revives it."""
 
     cluster: ClusterId
-    uid: JobSetUid
+    uid: WorkloadUid
     namespace: str
     name: str
-    state: JobSetState
+    state: WorkloadState
     generation: int
     """The generation that `state` rests on."""
     resource_version: str
@@ -84,13 +84,13 @@ class JobSetRecord:
     """Why its templates cannot be read."""
     report: Report | None = None
     """Where it stands, as last said."""
-    report_due_at: datetime | None = None
+    next_report_at: datetime | None = None
     """When it is to be reported anew."""
-    reported_at: datetime | None = None
+    announced_at: datetime | None = None
     """When the cluster was last told."""
-    times_told: int = 0
+    announced_count: int = 0
     """How many times it was."""
-    due_at: datetime | None = None
+    next_reconcile_at: datetime | None = None
     """Set while its slices are still to be nudged about its last change: the outbox, made up for by the sweep."""
     expire_at: datetime | None = None
     """When a tombstone may be forgotten: later than anything can be redelivered."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from tpu_slices.domain.catalogue.accelerators import MachineType
 from tpu_slices.domain.model.clusters import ClusterSettings
-from tpu_slices.domain.model.facts import Requirement, SliceRequest, Toleration
+from tpu_slices.domain.model.facts import Requirement, TemplateRequest, Toleration
 from tpu_slices.domain.model.slices import LAST_ATTEMPT, JobRef, SliceSpec, Taint
 from tpu_slices.domain.planning.host_labels import CAPACITY_KEYS, JOBSET_TAINT, TOPOLOGY, VARYING, ZONE, host_labels
 from tpu_slices.domain.planning.pool_labels import MOST_CHARACTERS, labels_of
@@ -23,7 +23,9 @@ class DoesNotFit(ValueError):
     """The pod could not run on the hosts that we would make; the text names the key, what it asks and what it gets."""
 
 
-def fit(request: SliceRequest, selector: Mapping[str, str], job: JobRef, spec: SliceSpec, machine: MachineType) -> None:
+def fit(
+    request: TemplateRequest, selector: Mapping[str, str], job: JobRef, spec: SliceSpec, machine: MachineType
+) -> None:
     """Raise DoesNotFit where something would keep the pods of a request, which select `selector`, off the hosts.
 
     | checked          | against                                                                        |
@@ -123,7 +125,7 @@ def _tolerates(toleration: Toleration, taint: Taint) -> bool:
     return toleration.operator == "Exists" or (toleration.key != "" and toleration.value == taint.value)
 
 
-def _refuse_sizes(request: SliceRequest, machine: MachineType) -> None:
+def _refuse_sizes(request: TemplateRequest, machine: MachineType) -> None:
     cpu, memory = machine.allocatable_cpu_milli, machine.allocatable_memory_gib
     if request.cpu_milli > cpu:
         raise DoesNotFit(f"cpu: a pod requests {request.cpu_milli}m, a node of {machine.name} has {cpu}m to give")
@@ -132,7 +134,7 @@ def _refuse_sizes(request: SliceRequest, machine: MachineType) -> None:
         raise DoesNotFit(f"memory: a pod requests {asked}, a node of {machine.name} has {memory}Gi to give")
 
 
-def _refuse_claims(request: SliceRequest, zone: str) -> None:
+def _refuse_claims(request: TemplateRequest, zone: str) -> None:
     for claim in request.claims:
         if zone not in claim.zones:
             raise DoesNotFit(

@@ -68,7 +68,7 @@ def host_labels(spec: SliceSpec, job: JobRef) -> dict[str, str]:
         **dict.fromkeys(VARYING, ""),
         **_capacity_labels(spec.capacity),
     }
-    return {**labels, NAMESPACED_JOB: f"{job.namespace}_{job.job_name}"} if spec.own_nodes else labels
+    return {**labels, NAMESPACED_JOB: f"{job.namespace}_{job.job_name}"} if spec.exclusive_nodes else labels
 
 
 def _capacity_labels(capacity: Capacity) -> Mapping[str, str]:

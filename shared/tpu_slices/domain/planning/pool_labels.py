@@ -10,8 +10,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 
-from tpu_slices.domain.model.observations import InheritedPool, PoolSeen
-from tpu_slices.domain.model.slices import ClusterId, JobRef, JobSetUid, SliceId, SliceSpec, pool_name, slice_id
+from tpu_slices.domain.model.observations import LegacyPool, PoolSeen
+from tpu_slices.domain.model.slices import ClusterId, JobRef, SliceId, SliceSpec, WorkloadUid, pool_name, slice_id
 
 OWNER_LABEL = "google.com/nodepool-manager"
 OWNER = "tpu-provisioner"
@@ -23,12 +23,12 @@ NAMESPACE_LABEL = "google.com/tpu-provisioner-jobset-namespace"
 HASH_LABEL = "google.com/tpu-provisioner-nodepool-hash"
 
 SLICE_ID_LABEL = "google.com/tpu-slice-id"
-JOBSET_UID_LABEL = "google.com/tpu-slice-jobset-uid"
+OWNER_UID_LABEL = "google.com/tpu-slice-owner-uid"
 ATTEMPT_LABEL = "google.com/tpu-slice-attempt"
 FINGERPRINT_LABEL = "google.com/tpu-slice-fingerprint"
 REPLICATED_JOB_LABEL = "google.com/tpu-slice-replicated-job"
 JOB_INDEX_LABEL = "google.com/tpu-slice-job-index"
-OWN_NODES_LABEL = "google.com/tpu-slice-own-nodes"
+EXCLUSIVE_NODES_LABEL = "google.com/tpu-slice-exclusive-nodes"
 """The relay gives nodes with this label those of JobSet's placement by node selector."""
 
 MOST_CHARACTERS = 1024
@@ -50,13 +50,13 @@ def labels_of(job: JobRef, attempt: int, spec: SliceSpec) -> dict[str, str]:
         NAMESPACE_LABEL: label_value(job.namespace),
         HASH_LABEL: spec.fingerprint,
         SLICE_ID_LABEL: slice_id(job),
-        JOBSET_UID_LABEL: label_value(job.uid),
+        OWNER_UID_LABEL: label_value(job.uid),
         ATTEMPT_LABEL: str(attempt),
         FINGERPRINT_LABEL: spec.fingerprint,
         REPLICATED_JOB_LABEL: label_value(job.replicated_job),
         JOB_INDEX_LABEL: str(job.index),
     }
-    return {**labels, OWN_NODES_LABEL: "true"} if spec.own_nodes else labels
+    return {**labels, EXCLUSIVE_NODES_LABEL: "true"} if spec.exclusive_nodes else labels
 
 
 def label_value(text: str) -> str:
@@ -67,16 +67,16 @@ def label_value(text: str) -> str:
     return f"{text[: _LONGEST - _DIGEST - 1].rstrip('-._')}-{digest}"
 
 
-def missing_proof(labels: Mapping[str, str], job: JobRef, *, inherited: bool = False) -> str | None:
+def missing_proof(labels: Mapping[str, str], job: JobRef, *, legacy_pool: bool = False) -> str | None:
     """Say which label keeps a pool from being ours for a Job; None: owner, slice id and JobSet UID agree.
 
     An inherited pool has no id and no UID of ours: it must be TPU Provisioner's for the very Job.
     """
-    if inherited:
+    if legacy_pool:
         proof = {OWNER_LABEL: OWNER, NAMESPACE_LABEL: job.namespace, JOBSET_LABEL: job.jobset}
         proof[PARENT_NAME_LABEL] = job.job_name.lower()
     else:
-        proof = {OWNER_LABEL: OWNER, SLICE_ID_LABEL: slice_id(job), JOBSET_UID_LABEL: label_value(job.uid)}
+        proof = {OWNER_LABEL: OWNER, SLICE_ID_LABEL: slice_id(job), OWNER_UID_LABEL: label_value(job.uid)}
     for key, value in proof.items():
         if key not in labels:
             return f"it has no label {key}."
@@ -98,7 +98,7 @@ def pool_seen(name: str, labels: Mapping[str, str], cluster: ClusterId) -> PoolS
             cluster=cluster,
             namespace=labels[NAMESPACE_LABEL],
             jobset=labels[JOBSET_LABEL],
-            uid=JobSetUid(labels[JOBSET_UID_LABEL]),
+            uid=WorkloadUid(labels[OWNER_UID_LABEL]),
             replicated_job=labels[REPLICATED_JOB_LABEL],
             index=int(labels[JOB_INDEX_LABEL]),
         )
@@ -111,12 +111,12 @@ def pool_seen(name: str, labels: Mapping[str, str], cluster: ClusterId) -> PoolS
     return PoolSeen(name=name, slice_id=SliceId(labels[SLICE_ID_LABEL]), attempt=attempt, job=job)
 
 
-def inherited_pool(name: str, labels: Mapping[str, str]) -> InheritedPool | None:
+def legacy_pool(name: str, labels: Mapping[str, str]) -> LegacyPool | None:
     """Read whom TPU Provisioner made a pool for; None: it did not make it."""
     if labels.get(OWNER_LABEL) != OWNER or SLICE_ID_LABEL in labels or labels.get(PARENT_KIND_LABEL) != "job":
         return None
     try:
-        return InheritedPool(
+        return LegacyPool(
             name=name,
             namespace=labels[NAMESPACE_LABEL],
             jobset=labels[JOBSET_LABEL],

@@ -9,8 +9,14 @@ from tpu_slices.domain.catalogue.accelerators import ImpossibleShape, Shape, acc
 from tpu_slices.domain.catalogue.topology import Topology
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.decisions import Reason
-from tpu_slices.domain.model.facts import ADDITIONAL_NETWORKS, COPY_LABELS, SERVICE_ACCOUNT, SliceRequest, WaitingLeader
-from tpu_slices.domain.model.records import Verdict
+from tpu_slices.domain.model.facts import (
+    ADDITIONAL_NETWORKS,
+    COPY_LABELS,
+    SERVICE_ACCOUNT,
+    TemplateRequest,
+    WaitingLeader,
+)
+from tpu_slices.domain.model.records import Refusal
 from tpu_slices.domain.model.slices import Capacity, CapacityKind, JobRef, Network, Pairs, SliceSpec, Taint, fingerprint
 from tpu_slices.domain.planning.fit import DoesNotFit, fit, pool_fits
 from tpu_slices.domain.planning.host_labels import (
@@ -44,17 +50,17 @@ _REASONS: tuple[tuple[type[ValueError], Reason], ...] = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class SliceRequest:
     """One Job of a JobSet that waits for its slice."""
 
     job: JobRef
-    request: SliceRequest
+    request: TemplateRequest
     leader: WaitingLeader
     jobset_chips: int
     """Of all slices that the JobSet asks for."""
 
 
-def spec_for(asked: Asked, settings: ClusterSettings) -> SliceSpec | Verdict:
+def spec_for(asked: SliceRequest, settings: ClusterSettings) -> SliceSpec | Refusal:
     """Say which slice a Job of a JobSet would get in this cluster; a Verdict names the key that says no.
 
     Shape, capacity and count are the template's; a pod, to which admission may have added selectors and labels, only
@@ -64,15 +70,15 @@ def spec_for(asked: Asked, settings: ClusterSettings) -> SliceSpec | Verdict:
         return _spec(asked, settings)
     except tuple(kind for kind, _ in _REASONS) as no:
         reason = next(reason for kind, reason in _REASONS if isinstance(no, kind))
-        return Verdict(reason=reason, sentence=f"replicatedJob {asked.request.replicated_job}: {no}.")
+        return Refusal(reason=reason, message=f"replicatedJob {asked.request.replicated_job}: {no}.")
 
 
-def chips_asked_for(requests: Iterable[SliceRequest]) -> int:
+def chips_requested(requests: Iterable[TemplateRequest]) -> int:
     """Count the chips of every slice that a JobSet asks for; what is impossible counts nothing."""
     return sum(_topology(request).chips * request.replicas for request in requests if _is_possible(request))
 
 
-def _is_possible(request: SliceRequest) -> bool:
+def _is_possible(request: TemplateRequest) -> bool:
     try:
         _shape(request)
     except ImpossibleShape:
@@ -80,14 +86,14 @@ def _is_possible(request: SliceRequest) -> bool:
     return True
 
 
-def _spec(asked: Asked, settings: ClusterSettings) -> SliceSpec:
+def _spec(asked: SliceRequest, settings: ClusterSettings) -> SliceSpec:
     request = asked.request
     selector = _selector(asked, settings)
     _refuse_what_gke_makes(selector)
     shape = _shape(request)
     capacity = Capacity() if settings.force_on_demand else _capacity(dict(request.node_selector))
-    wishes = dict(request.wishes)
-    copied = _listed(wishes.get(COPY_LABELS, ""))
+    requested_annotations = dict(request.requested_annotations)
+    copied = _listed(requested_annotations.get(COPY_LABELS, ""))
     spec = SliceSpec(
         accelerator=accelerator_of(request.accelerator or "").label,
         topology=_topology(request),
@@ -101,9 +107,9 @@ def _spec(asked: Asked, settings: ClusterSettings) -> SliceSpec:
         node_labels=_node_labels(selector, _copied(copied, asked, settings)),
         copied_labels=copied,
         taints=_taints(request, capacity),
-        service_account=wishes.get(SERVICE_ACCOUNT, "").strip() or None,
-        networks=_networks(wishes.get(ADDITIONAL_NETWORKS, "")),
-        own_nodes=request.own_nodes,
+        service_account=requested_annotations.get(SERVICE_ACCOUNT, "").strip() or None,
+        networks=_networks(requested_annotations.get(ADDITIONAL_NETWORKS, "")),
+        exclusive_nodes=request.exclusive_nodes,
         jobset_chips=asked.jobset_chips,
         fingerprint=_fingerprint(request),
     )
@@ -113,7 +119,7 @@ def _spec(asked: Asked, settings: ClusterSettings) -> SliceSpec:
     return spec
 
 
-def _selector(asked: Asked, settings: ClusterSettings) -> dict[str, str]:
+def _selector(asked: SliceRequest, settings: ClusterSettings) -> dict[str, str]:
     """Give what the pod selects; where there is none yet, what admission (infra/kubernetes) will leave of it."""
     if asked.leader.node_selector is not None:
         return dict(asked.leader.node_selector)
@@ -130,16 +136,16 @@ def _refuse_what_gke_makes(selector: Mapping[str, str]) -> None:
         )
 
 
-def _shape(request: SliceRequest) -> Shape:
+def _shape(request: TemplateRequest) -> Shape:
     return shape_of(request.accelerator or "", _topology(request), request.chips_per_pod)
 
 
-def _topology(request: SliceRequest) -> Topology:
+def _topology(request: TemplateRequest) -> Topology:
     return topology_of(request.accelerator or "", request.topology or "")
 
 
-def _fingerprint(request: SliceRequest) -> str:
-    asked = (*sorted(request.node_selector), *sorted(request.wishes))
+def _fingerprint(request: TemplateRequest) -> str:
+    asked = (*sorted(request.node_selector), *sorted(request.requested_annotations))
     return fingerprint(str(request.chips_per_pod), *(f"{key}={value}" for key, value in asked))
 
 
@@ -161,9 +167,9 @@ def _capacity(selector: Mapping[str, str]) -> Capacity:
     return Capacity(CapacityKind.RESERVATION, name)
 
 
-def _taints(request: SliceRequest, capacity: Capacity) -> tuple[Taint, ...]:
+def _taints(request: TemplateRequest, capacity: Capacity) -> tuple[Taint, ...]:
     spot = (_SPOT_TAINT,) if capacity.kind is CapacityKind.SPOT else ()
-    return (*spot, Taint(JOBSET_TAINT, "true")) if request.own_nodes else spot
+    return (*spot, Taint(JOBSET_TAINT, "true")) if request.exclusive_nodes else spot
 
 
 def _zone(selector: Mapping[str, str], capacity: Capacity, settings: ClusterSettings) -> str:
@@ -174,7 +180,7 @@ def _zone(selector: Mapping[str, str], capacity: Capacity, settings: ClusterSett
     return zone
 
 
-def _boot_disk(request: SliceRequest, settings: ClusterSettings) -> str:
+def _boot_disk(request: TemplateRequest, settings: ClusterSettings) -> str:
     kind = accelerator_of(request.accelerator or "")
     chosen = settings.pools.boot_disk_type
     if chosen is not None and chosen not in kind.boot_disks:
@@ -206,7 +212,7 @@ def _networks(text: str) -> tuple[Network, ...] | None:
     return tuple(networks) or None
 
 
-def _copied(keys: Iterable[str], asked: Asked, settings: ClusterSettings) -> dict[str, str]:
+def _copied(keys: Iterable[str], asked: SliceRequest, settings: ClusterSettings) -> dict[str, str]:
     """Give the pod's labels that its hosts get: by the settings, and by the pod's own annotation."""
     for key in keys:
         if not may_be_a_node_label(key):

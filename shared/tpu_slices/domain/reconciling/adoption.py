@@ -7,40 +7,40 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from tpu_slices.domain.model.clusters import ClusterSettings
-from tpu_slices.domain.model.facts import JobSetRef, JobSetState, SliceRequest, WaitingLeader
-from tpu_slices.domain.model.observations import InheritedPool
+from tpu_slices.domain.model.facts import TemplateRequest, WaitingLeader, WorkloadRef, WorkloadState
+from tpu_slices.domain.model.observations import LegacyPool
 from tpu_slices.domain.model.records import SliceRecord
-from tpu_slices.domain.model.slices import ClusterId, JobRef, JobSetUid, SliceId, SliceSpec, slice_id
-from tpu_slices.domain.model.workloads import JobSetRecord
-from tpu_slices.domain.planning.specs import Asked, chips_asked_for, spec_for
+from tpu_slices.domain.model.slices import ClusterId, JobRef, SliceId, SliceSpec, WorkloadUid, slice_id
+from tpu_slices.domain.model.workloads import WorkloadRecord
+from tpu_slices.domain.planning.specs import SliceRequest, chips_requested, spec_for
 from tpu_slices.domain.reconciling.demand import job_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LiveJobSet:
+class LiveWorkload:
     """A JobSet as the API server shows it now."""
 
-    ref: JobSetRef
-    state: JobSetState
-    requests: tuple[SliceRequest, ...]
+    ref: WorkloadRef
+    state: WorkloadState
+    requests: tuple[TemplateRequest, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Heir:
+class Adoption:
     """A pool, and the record that takes it over or (None) why it is left alone."""
 
-    pool: InheritedPool
+    pool: LegacyPool
     record: SliceRecord | None
     why: str
 
 
-def inherit(
-    pools: Iterable[InheritedPool],
-    jobsets: Sequence[LiveJobSet],
+def plan_adoptions(
+    pools: Iterable[LegacyPool],
+    workloads: Sequence[LiveWorkload],
     known: Mapping[SliceId, SliceRecord],
     settings: ClusterSettings,
     now: datetime,
-) -> tuple[Heir, ...]:
+) -> tuple[Adoption, ...]:
     """Say what becomes of each pool that TPU Provisioner made.
 
     | the pool's JobSet                          | outcome                                                     |
@@ -49,50 +49,53 @@ def inherit(
     | the same, and we made a pool for it too    | left: two pools for one Job need a person                   |
     | suspended, ended, or not there             | left: nobody needs it; TPU Provisioner or a person deletes  |
     """
-    by_name = {(jobset.ref.namespace, jobset.ref.name): jobset for jobset in jobsets}
-    return tuple(_heir(pool, by_name.get((pool.namespace, pool.jobset)), known, settings, now) for pool in pools)
+    by_name = {(jobset.ref.namespace, jobset.ref.name): jobset for jobset in workloads}
+    return tuple(_adoption(pool, by_name.get((pool.namespace, pool.jobset)), known, settings, now) for pool in pools)
 
 
-def guardians(
-    heirs: Iterable[Heir], jobsets: Iterable[LiveJobSet], known: Mapping[JobSetUid, JobSetRecord], now: datetime
-) -> tuple[JobSetRecord, ...]:
+def placeholders(
+    adoptions: Iterable[Adoption],
+    workloads: Iterable[LiveWorkload],
+    known: Mapping[WorkloadUid, WorkloadRecord],
+    now: datetime,
+) -> tuple[WorkloadRecord, ...]:
     """Give the records of the JobSets whose pools are taken over, with these slices among their wants."""
-    taken: dict[JobSetUid, list[SliceRecord]] = {}
-    for heir in heirs:
-        if heir.record is not None:
-            taken.setdefault(heir.record.job.uid, []).append(heir.record)
+    taken: dict[WorkloadUid, list[SliceRecord]] = {}
+    for adoption in adoptions:
+        if adoption.record is not None:
+            taken.setdefault(adoption.record.job.uid, []).append(adoption.record)
     return tuple(
-        _guardian(jobset, known.get(jobset.ref.uid), taken[jobset.ref.uid], now)
-        for jobset in jobsets
+        _placeholder(jobset, known.get(jobset.ref.uid), taken[jobset.ref.uid], now)
+        for jobset in workloads
         if jobset.ref.uid in taken
     )
 
 
-def _heir(
-    pool: InheritedPool,
-    jobset: LiveJobSet | None,
+def _adoption(
+    pool: LegacyPool,
+    jobset: LiveWorkload | None,
     known: Mapping[SliceId, SliceRecord],
     settings: ClusterSettings,
     now: datetime,
-) -> Heir:
+) -> Adoption:
     if jobset is None:
-        return Heir(pool, None, f"there is no JobSet {pool.namespace}/{pool.jobset}: delete the pool")
-    if jobset.state is not JobSetState.ACTIVE:
-        return Heir(pool, None, f"the JobSet is {jobset.state.lower()}: delete the pool")
+        return Adoption(pool, None, f"there is no JobSet {pool.namespace}/{pool.jobset}: delete the pool")
+    if jobset.state is not WorkloadState.ACTIVE:
+        return Adoption(pool, None, f"the JobSet is {jobset.state.lower()}: delete the pool")
     asked = _asked(pool, jobset, settings)
     if asked is None:
-        return Heir(pool, None, f"the JobSet has no Job {pool.job} that asks for TPU chips: delete the pool")
+        return Adoption(pool, None, f"the JobSet has no Job {pool.job} that asks for TPU chips: delete the pool")
     present = known.get(slice_id(asked.job))
-    if present is not None and present.inherited == pool.name:
-        return Heir(pool, None, "it is taken over already")
+    if present is not None and present.legacy_pool == pool.name:
+        return Adoption(pool, None, "it is taken over already")
     if present is not None and present.ordered_at is not None:
-        return Heir(pool, None, f"its Job has {present.pool} as well: see which one serves, and delete the other")
-    return Heir(
+        return Adoption(pool, None, f"its Job has {present.pool} as well: see which one serves, and delete the other")
+    return Adoption(
         pool, _taken_over(pool, present or _new(asked, settings, now), now), "taken over while its JobSet lives"
     )
 
 
-def _new(asked: Asked, settings: ClusterSettings, now: datetime) -> SliceRecord:
+def _new(asked: SliceRequest, settings: ClusterSettings, now: datetime) -> SliceRecord:
     spec = spec_for(asked, settings)
     return SliceRecord(
         id=slice_id(asked.job),
@@ -100,15 +103,17 @@ def _new(asked: Asked, settings: ClusterSettings, now: datetime) -> SliceRecord:
         spec=spec if isinstance(spec, SliceSpec) else None,
         since=now,
         created_at=now,
-        due_at=now,
+        next_reconcile_at=now,
     )
 
 
-def _taken_over(pool: InheritedPool, record: SliceRecord, now: datetime) -> SliceRecord:
-    return replace(record, attempt=0, inherited=pool.name, ordered_at=now, verdict=None, retry_at=None, due_at=now)
+def _taken_over(pool: LegacyPool, record: SliceRecord, now: datetime) -> SliceRecord:
+    return replace(
+        record, attempt=0, legacy_pool=pool.name, ordered_at=now, refusal=None, retry_at=None, next_reconcile_at=now
+    )
 
 
-def job_named(name: str, cluster: ClusterId, ref: JobSetRef, requests: Iterable[SliceRequest]) -> JobRef | None:
+def job_named(name: str, cluster: ClusterId, ref: WorkloadRef, requests: Iterable[TemplateRequest]) -> JobRef | None:
     """Find a Job of a JobSet by its name as TPU Provisioner writes it: in lower case."""
     for request in requests:
         index = name.removeprefix(f"{ref.name}-{request.replicated_job}-".lower())
@@ -117,27 +122,27 @@ def job_named(name: str, cluster: ClusterId, ref: JobSetRef, requests: Iterable[
     return None
 
 
-def _asked(pool: InheritedPool, jobset: LiveJobSet, settings: ClusterSettings) -> Asked | None:
+def _asked(pool: LegacyPool, jobset: LiveWorkload, settings: ClusterSettings) -> SliceRequest | None:
     job = job_named(pool.job, settings.cluster, jobset.ref, jobset.requests)
     if job is None:
         return None
     request = next(request for request in jobset.requests if request.replicated_job == job.replicated_job)
     leader = WaitingLeader(replicated_job=job.replicated_job, job_index=job.index)
-    return Asked(job=job, request=request, leader=leader, jobset_chips=chips_asked_for(jobset.requests))
+    return SliceRequest(job=job, request=request, leader=leader, jobset_chips=chips_requested(jobset.requests))
 
 
-def _guardian(
-    jobset: LiveJobSet, known: JobSetRecord | None, slices: Sequence[SliceRecord], now: datetime
-) -> JobSetRecord:
+def _placeholder(
+    jobset: LiveWorkload, known: WorkloadRecord | None, slices: Sequence[SliceRecord], now: datetime
+) -> WorkloadRecord:
     wants: dict[SliceId, datetime | None] = {record.id: None for record in slices}
     if known is not None:
         return replace(known, wants={**known.wants, **wants})
-    return JobSetRecord(
+    return WorkloadRecord(
         cluster=slices[0].job.cluster,
         uid=jobset.ref.uid,
         namespace=jobset.ref.namespace,
         name=jobset.ref.name,
-        state=JobSetState.ACTIVE,
+        state=WorkloadState.ACTIVE,
         generation=jobset.ref.generation,
         resource_version=jobset.ref.resource_version,
         wants=wants,

@@ -16,18 +16,18 @@ from tpu_slices.domain.model.observations import (
     Deleting,
     Failure,
     FailureKind,
-    Foreign,
     Observation,
+    PoolObservations,
     Running,
-    Sight,
+    Unowned,
     Unreadable,
     Visible,
 )
-from tpu_slices.domain.model.records import Phase, SliceRecord, Verdict
+from tpu_slices.domain.model.records import Phase, Refusal, SliceRecord
 from tpu_slices.domain.model.slices import LAST_ATTEMPT, same_request
 from tpu_slices.domain.planning.policy import Held, NotAllowed, check, over_budget
 from tpu_slices.domain.reconciling.patience import due, failed
-from tpu_slices.domain.reconciling.terminating import FIRST_HEAR, follow, moved_on
+from tpu_slices.domain.reconciling.terminating import OCCUPANTS_HEARD_WITHIN, begin_next_attempt, follow
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Decision:
     record: SliceRecord
     actions: tuple[Action, ...]
     reason: Reason
-    sentence: str
+    message: str
 
     @property
     def creates(self) -> bool:
@@ -45,7 +45,7 @@ class Decision:
 
 
 def decide(
-    record: SliceRecord, seen: Sight, now: datetime, settings: ClusterSettings, held: Held | None = None
+    record: SliceRecord, seen: PoolObservations, now: datetime, settings: ClusterSettings, held: Held | None = None
 ) -> Decision:
     """Decide about a slice; pure, so it can be asked at any time (`slices explain`).
 
@@ -66,25 +66,25 @@ def decide(
     | Foreign           | BLOCKED                                               | as Absent; never touched      |
     | Unreadable        | change nothing                                        | change nothing                |
 
-    Earlier attempts (`seen.leaving`) follow the ABSENT column, whatever is wanted. Where a person holds the slice, or
+    Earlier attempts (`seen.terminating`) follow the ABSENT column, whatever is wanted. Where a person holds the slice, or
     paused the cluster, nothing is created or deleted.
     """
     current = seen.current
     if record.hold:
-        sentence = "A person holds this slice: nothing is created or deleted."
-        return _frozen(record, current, now, settings, (Reason.HELD, sentence))
+        message = "A person holds this slice: nothing is created or deleted."
+        return _frozen(record, current, now, settings, (Reason.HELD, message))
     if settings.paused is not None:
-        sentence = f"The cluster is paused, nothing is created or deleted: {settings.paused}"
-        return _frozen(record, current, now, settings, (Reason.PAUSED, sentence))
+        message = f"The cluster is paused, nothing is created or deleted: {settings.paused}"
+        return _frozen(record, current, now, settings, (Reason.PAUSED, message))
     if isinstance(current, Unreadable):
         return _keep(record, now, settings, Reason.POOL_UNREADABLE, current.message)
-    record, deletes = follow(record, seen.leaving, now, settings.limits)
-    verdict = record.verdict or _disallowed(record, settings, held)
-    decision = _decide_current(replace(record, verdict=verdict), current, now, settings)
+    record, deletes = follow(record, seen.terminating, now, settings.limits)
+    refusal = record.refusal or _disallowed(record, settings, held)
+    decision = _decide_current(replace(record, refusal=refusal), current, now, settings)
     after = decision.record if decision.record.creating else replace(decision.record, slot=None)
-    if after.verdict is verdict:  # what is not allowed now may be at the next look
-        after = replace(after, verdict=record.verdict)
-    after = replace(after, due_at=due(after, now, settings.limits))
+    if after.refusal is refusal:  # what is not allowed now may be at the next look
+        after = replace(after, refusal=record.refusal)
+    after = replace(after, next_reconcile_at=due(after, now, settings.limits))
     return replace(decision, record=after, actions=(*deletes, *decision.actions))
 
 
@@ -94,28 +94,28 @@ def _frozen(
     """Change nothing; but who waits for a slice that was not begun is told why."""
     if record.phase is Phase.QUEUED and record.wanted and isinstance(seen, Absent):
         told = _become(record, now, (Phase.BLOCKED, why[0]), why[1])
-        return replace(told, record=replace(told.record, due_at=now + settings.limits.look_again))
+        return replace(told, record=replace(told.record, next_reconcile_at=now + settings.limits.requeue_after))
     return _keep(record, now, settings, *why)
 
 
-def _disallowed(record: SliceRecord, settings: ClusterSettings, held: Held | None) -> Verdict | None:
+def _disallowed(record: SliceRecord, settings: ClusterSettings, held: Held | None) -> Refusal | None:
     """Say why the settings as they are now allow no such slice to be bought."""
     if record.spec is None or not record.wanted:
         return None
     try:
         check(record.spec, record.job.namespace, settings.policy)
     except NotAllowed as no:
-        return Verdict(reason=Reason.NOT_ALLOWED, sentence=f"{no}.")
+        return Refusal(reason=Reason.NOT_ALLOWED, message=f"{no}.")
     over = None if held is None else over_budget(record.spec, record.job.namespace, held, settings.policy)
-    return Verdict(reason=Reason.NO_CHIPS_LEFT, sentence=f"{over}; tried again by itself.") if over else None
+    return Refusal(reason=Reason.NO_CHIPS_LEFT, message=f"{over}; tried again by itself.") if over else None
 
 
 def _decide_current(record: SliceRecord, seen: Visible, now: datetime, settings: ClusterSettings) -> Decision:
     match seen:
-        case Creating() | Running() | Busy() | Broken() if record.foreign_occupant is not None:
-            return _absent(moved_on(record, occupant=record.foreign_occupant), now, settings)
+        case Creating() | Running() | Busy() | Broken() if record.other_workload_occupant is not None:
+            return _absent(begin_next_attempt(record, occupant=record.other_workload_occupant), now, settings)
         case Absent():
-            return _absent(_after_inheritance(record), now, settings)
+            return _absent(_after_legacy_pool(record), now, settings)
         case Creating():
             return _creating(record, seen, now, settings)
         case Running():
@@ -125,51 +125,51 @@ def _decide_current(record: SliceRecord, seen: Visible, now: datetime, settings:
         case Broken():
             return _broken(record, seen.failure, now, settings)
         case Deleting():
-            return _absent(moved_on(record), now, settings)
-        case Foreign():
-            return _foreign(record, seen, now, settings)
+            return _absent(begin_next_attempt(record), now, settings)
+        case Unowned():
+            return _unowned(record, seen, now, settings)
         case _:
             assert_never(seen)
 
 
-def _become(record: SliceRecord, now: datetime, to: tuple[Phase, Reason], sentence: str, *actions: Action) -> Decision:
+def _become(record: SliceRecord, now: datetime, to: tuple[Phase, Reason], message: str, *actions: Action) -> Decision:
     phase, reason = to
-    return Decision(record.turned(now, phase, reason, sentence), actions, reason, sentence)
+    return Decision(record.transitioned(now, phase, reason, message), actions, reason, message)
 
 
-def _keep(record: SliceRecord, now: datetime, settings: ClusterSettings, reason: Reason, sentence: str) -> Decision:
-    again = None if record.due_at is None else now + settings.limits.look_again
-    return Decision(replace(record, due_at=again), (), reason, sentence)
+def _keep(record: SliceRecord, now: datetime, settings: ClusterSettings, reason: Reason, message: str) -> Decision:
+    again = None if record.next_reconcile_at is None else now + settings.limits.requeue_after
+    return Decision(replace(record, next_reconcile_at=again), (), reason, message)
 
 
 def _absent(record: SliceRecord, now: datetime, settings: ClusterSettings) -> Decision:
     if not record.wanted:
         return _let_go(record, now, settings.limits)
-    if record.verdict is not None:
-        refused = replace(record, retry_at=None, blocked_under=None)
-        return _become(refused, now, (Phase.REFUSED, record.verdict.reason), record.verdict.sentence)
+    if record.refusal is not None:
+        refused = replace(record, retry_at=None, blocked_settings_version=None)
+        return _become(refused, now, (Phase.REFUSED, record.refusal.reason), record.refusal.message)
     if _has_to_wait(record, now, settings):
-        return Decision(record, (), record.reason, record.sentence)
-    if record.wanted_at is None or now - record.wanted_at > settings.limits.want_ttl:
-        sentence = "Waiting for the relay to confirm that the leader pod still wants this slice."
-        return _become(record, now, (Phase.QUEUED, Reason.WANT_STALE), sentence)
+        return Decision(record, (), record.reason, record.message)
+    if record.demand_confirmed_at is None or now - record.demand_confirmed_at > settings.limits.demand_ttl:
+        message = "Waiting for the relay to confirm that the leader pod still wants this slice."
+        return _become(record, now, (Phase.QUEUED, Reason.DEMAND_STALE), message)
     if record.attempt > LAST_ATTEMPT:
-        sentence = f"{LAST_ATTEMPT} attempts failed; delete and re-create the JobSet to start afresh."
-        return _become(record, now, (Phase.BLOCKED, Reason.ATTEMPTS_EXHAUSTED), sentence)
+        message = f"{LAST_ATTEMPT} attempts failed; delete and re-create the JobSet to start afresh."
+        return _become(record, now, (Phase.BLOCKED, Reason.ATTEMPTS_EXHAUSTED), message)
     if record.slot is None:
-        sentence = "The cluster runs as many node pool operations as it takes: waiting for one to end."
-        return _become(record, now, (Phase.QUEUED, Reason.OPERATION_LIMIT), sentence)
+        message = "The cluster runs as many node pool operations as it takes: waiting for one to end."
+        return _become(record, now, (Phase.QUEUED, Reason.OPERATION_LIMIT), message)
     return _create(record, now, settings)
 
 
-def _after_inheritance(record: SliceRecord) -> SliceRecord:
+def _after_legacy_pool(record: SliceRecord) -> SliceRecord:
     """Go on to a pool of our own where the one that TPU Provisioner made is gone: its name is not ours to use."""
-    return replace(moved_on(record), leaving=record.leaving) if record.attempt == 0 else record
+    return replace(begin_next_attempt(record), terminating=record.terminating) if record.attempt == 0 else record
 
 
 def _has_to_wait(record: SliceRecord, now: datetime, settings: ClusterSettings) -> bool:
     """Say whether a failure still has its patience; other settings than it was blocked under are another chance."""
-    if record.blocked_under not in {None, settings.version}:
+    if record.blocked_settings_version not in {None, settings.version}:
         return False
     return record.retry_at is not None and now < record.retry_at
 
@@ -181,49 +181,49 @@ def _create(record: SliceRecord, now: datetime, settings: ClusterSettings) -> De
         creating=True,
         operation=None,
         retry_at=None,
-        blocked_under=None,
+        blocked_settings_version=None,
         expire_at=None,
-        pinned=settings.pools if record.ordered_at is None else record.pinned,
+        pinned_settings=settings.pools if record.ordered_at is None else record.pinned_settings,
     )
     spec = record.spec
     what = f"{spec.hosts} x {spec.machine_type} in {spec.zone}" if spec else "hosts"
-    sentence = f"Creating node pool {record.pool}: {what}."
+    message = f"Creating node pool {record.pool}: {what}."
     action = CreatePool(record.attempt)
-    return _become(ordered, now, (Phase.PROVISIONING, Reason.CREATION_STARTED), sentence, action)
+    return _become(ordered, now, (Phase.PROVISIONING, Reason.CREATION_STARTED), message, action)
 
 
 def _let_go(record: SliceRecord, now: datetime, limits: Limits) -> Decision:
     """Nothing is seen of a slice that nobody wants: it is gone once nothing of it can turn up any more."""
-    record = replace(record, creating=False, operation=None, retry_at=None, failures=0, blocked_under=None)
-    if record.leaving:
-        if all(left.occupant is not None for left in record.leaving):
-            sentence = "Another live JobSet runs on these hosts: they stay until it ends."
-            return _become(record, now, (Phase.RELEASING, Reason.OCCUPIED), sentence)
-        sentence = f"Deleting: {record.desire_because or 'no longer wanted'}."
-        return _become(record, now, (Phase.RELEASING, Reason.DELETION_STARTED), sentence)
+    record = replace(record, creating=False, operation=None, retry_at=None, failures=0, blocked_settings_version=None)
+    if record.terminating:
+        if all(left.occupant is not None for left in record.terminating):
+            message = "Another live JobSet runs on these hosts: they stay until it ends."
+            return _become(record, now, (Phase.RELEASING, Reason.OCCUPIED), message)
+        message = f"Deleting: {record.desire_message or 'no longer wanted'}."
+        return _become(record, now, (Phase.RELEASING, Reason.DELETION_STARTED), message)
     if record.ordered_at is not None and now < record.ordered_at + 2 * limits.act_window:
-        sentence = "A creation was ordered moments ago: making sure that it does not arrive late."
-        return _become(record, now, (Phase.RELEASING, Reason.CREATE_MAY_BE_UNDER_WAY), sentence)
+        message = "A creation was ordered moments ago: making sure that it does not arrive late."
+        return _become(record, now, (Phase.RELEASING, Reason.CREATE_MAY_BE_UNDER_WAY), message)
     record = replace(record, expire_at=record.expire_at or now + limits.gone_ttl)
-    if record.attempt == 1 and record.ordered_at is None and record.inherited is None:
-        sentence = f"Nothing was made: {record.desire_because or 'no longer wanted'}."
-        return _become(record, now, (Phase.GONE, Reason.NEVER_MADE), sentence)
-    sentence = f"Released: {record.desire_because or 'no longer wanted'}."
-    return _become(record, now, (Phase.GONE, Reason.RELEASED), sentence)
+    if record.attempt == 1 and record.ordered_at is None and record.legacy_pool is None:
+        message = f"Nothing was made: {record.desire_message or 'no longer wanted'}."
+        return _become(record, now, (Phase.GONE, Reason.NEVER_MADE), message)
+    message = f"Released: {record.desire_message or 'no longer wanted'}."
+    return _become(record, now, (Phase.GONE, Reason.RELEASED), message)
 
 
 def _creating(record: SliceRecord, seen: Creating, now: datetime, settings: ClusterSettings) -> Decision:
     if not record.wanted:
         return _release(record, now, settings)
-    patience = settings.limits.create_patience
+    patience = settings.limits.create_timeout
     if not seen.operation_runs and record.ordered_at is not None and now - record.ordered_at > patience:
         lost = Failure(FailureKind.UNKNOWN, "no operation runs for it any more, and it is still not created.")
         return _broken(record, lost, now, settings)
     spec = record.spec
     what = f"{spec.hosts} hosts ({spec.chips} chips) in {spec.zone}" if spec else "its hosts"
-    sentence = f"GKE is creating {what}; a stockout may take it half an hour to find out."
+    message = f"GKE is creating {what}; a stockout may take it half an hour to find out."
     underway = replace(record, creating=True)
-    return _become(underway, now, (Phase.PROVISIONING, Reason.CREATING), sentence)
+    return _become(underway, now, (Phase.PROVISIONING, Reason.CREATING), message)
 
 
 def _running(record: SliceRecord, seen: Running, now: datetime, settings: ClusterSettings) -> Decision:
@@ -231,16 +231,16 @@ def _running(record: SliceRecord, seen: Running, now: datetime, settings: Cluste
         return _release(record, now, settings)
     record = replace(record, creating=False)
     if record.spec is None or (record.attempt == 0 and record.hosts_sequence == 0):
-        found = "Found without a record" if record.inherited is None else "Made by TPU Provisioner"
+        found = "Found without a record" if record.legacy_pool is None else "Made by TPU Provisioner"
         return _become(record, now, (Phase.READY, Reason.ADOPTED), f"{found}; kept while its JobSet lives.")
     drifted = not same_request(seen.fingerprint, record.spec)
-    if drifted and record.respecified and record.occupant is None:
+    if drifted and record.rebuild_allowed and record.occupant is None:
         return _release(record, now, settings)
     if record.hosts_usable < record.spec.hosts:
         lost = record.phase is Phase.READY or record.reason is Reason.HOSTS_LOST
         reason = Reason.HOSTS_LOST if lost else Reason.HOSTS_JOINING
-        sentence = f"{record.hosts_usable} of {record.spec.hosts} hosts are ready and offer their chips."
-        return _become(record, now, (Phase.PROVISIONING, reason), sentence)
+        message = f"{record.hosts_usable} of {record.spec.hosts} hosts are ready and offer their chips."
+        return _become(record, now, (Phase.PROVISIONING, reason), message)
     return _ready(record, now, settings.limits, drifted=drifted)
 
 
@@ -248,44 +248,44 @@ def _ready(record: SliceRecord, now: datetime, limits: Limits, *, drifted: bool)
     hosts = record.spec.hosts if record.spec else record.hosts_usable
     served = replace(record, failures=0, retry_at=None)
     if drifted:
-        sentence = "Serves, though the JobSet asks for something else since; it is not rebuilt under a running Job."
-        return _become(served, now, (Phase.READY, Reason.SPEC_DRIFTED), sentence)
+        message = "Serves, though the JobSet asks for something else since; it is not rebuilt under a running Job."
+        return _become(served, now, (Phase.READY, Reason.SPEC_DRIFTED), message)
     if _leader_should_be_here(record, limits):
-        sentence = "Ready, and yet the leader pod cannot be scheduled: see its own events. No other slice is bought."
-        return _become(served, now, (Phase.READY, Reason.LEADER_STILL_WAITING), sentence)
+        message = "Ready, and yet the leader pod cannot be scheduled: see its own events. No other slice is bought."
+        return _become(served, now, (Phase.READY, Reason.LEADER_STILL_WAITING), message)
     return _become(served, now, (Phase.READY, Reason.READY), f"All {hosts} hosts are ready and offer their chips.")
 
 
 def _leader_should_be_here(record: SliceRecord, limits: Limits) -> bool:
     """Say whether a leader was reported to wait although its slice has been ready and vacant for a while."""
-    if record.phase is not Phase.READY or record.occupant is not None or record.wanted_at is None:
+    if record.phase is not Phase.READY or record.occupant is not None or record.demand_confirmed_at is None:
         return False
     vacant_since = max(record.since, record.vacant_since or record.since)
-    return record.wanted_at > vacant_since + limits.look_again
+    return record.demand_confirmed_at > vacant_since + limits.requeue_after
 
 
 def _busy(record: SliceRecord, seen: Busy, now: datetime, settings: ClusterSettings) -> Decision:
     if not record.wanted:
         return _release(record, now, settings)
-    sentence = f"GKE works on the node pool: {seen.message}"
-    return _become(replace(record, creating=False), now, (Phase.PROVISIONING, Reason.POOL_BUSY), sentence)
+    message = f"GKE works on the node pool: {seen.message}"
+    return _become(replace(record, creating=False), now, (Phase.PROVISIONING, Reason.POOL_BUSY), message)
 
 
 def _broken(record: SliceRecord, failure: Failure, now: datetime, settings: ClusterSettings) -> Decision:
     if not record.wanted:
         return _release(record, now, settings)
     if record.occupant is not None:
-        sentence = f"The node pool is broken, and its Job still runs: leaving it to repair. {failure.message}"
-        return _become(replace(record, creating=False), now, (Phase.PROVISIONING, Reason.POOL_BROKEN), sentence)
-    after = failed(moved_on(record, ordered_at=now), failure, now, settings)
-    return Decision(after, (DeletePool(record.attempt),), after.reason, after.sentence)
+        message = f"The node pool is broken, and its Job still runs: leaving it to repair. {failure.message}"
+        return _become(replace(record, creating=False), now, (Phase.PROVISIONING, Reason.POOL_BROKEN), message)
+    after = failed(begin_next_attempt(record, ordered_at=now), failure, now, settings)
+    return Decision(after, (DeletePool(record.attempt),), after.reason, after.message)
 
 
-def _foreign(record: SliceRecord, seen: Foreign, now: datetime, settings: ClusterSettings) -> Decision:
+def _unowned(record: SliceRecord, seen: Unowned, now: datetime, settings: ClusterSettings) -> Decision:
     if not record.wanted:
         return _let_go(replace(record, ordered_at=None), now, settings.limits)
-    sentence = f"A node pool named {record.pool} exists that is not ours: {seen.message} Rename or delete it."
-    return _become(replace(record, creating=False), now, (Phase.BLOCKED, Reason.FOREIGN_POOL), sentence)
+    message = f"A node pool named {record.pool} exists that is not ours: {seen.message} Rename or delete it."
+    return _become(replace(record, creating=False), now, (Phase.BLOCKED, Reason.UNOWNED_POOL), message)
 
 
 def _release(record: SliceRecord, now: datetime, settings: ClusterSettings) -> Decision:
@@ -293,8 +293,8 @@ def _release(record: SliceRecord, now: datetime, settings: ClusterSettings) -> D
 
     Of a pool that was adopted moments ago nobody has said yet who is on it: it is spared until the relay has.
     """
-    heard_by = record.ordered_at and record.ordered_at + FIRST_HEAR
+    heard_by = record.ordered_at and record.ordered_at + OCCUPANTS_HEARD_WITHIN
     if record.attempt == 0 and record.hosts_sequence == 0 and heard_by is not None and now < heard_by:
-        return _absent(moved_on(record, spare_until=heard_by), now, settings)
-    onward = _absent(moved_on(record, ordered_at=now), now, settings)
+        return _absent(begin_next_attempt(record, delete_after=heard_by), now, settings)
+    onward = _absent(begin_next_attempt(record, ordered_at=now), now, settings)
     return replace(onward, actions=(DeletePool(record.attempt), *onward.actions))

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from tpu_slices.domain.model.facts import Heartbeat, JobSetState, Question
+from tpu_slices.domain.model.facts import Heartbeat, Question, WorkloadState
 from tpu_slices.domain.model.observations import PoolSeen
-from tpu_slices.domain.model.records import Leaving, Phase, SliceRecord
-from tpu_slices.domain.model.slices import ClusterId, JobSetUid, SliceId
-from tpu_slices.domain.model.workloads import JobSetRecord
-from tpu_slices.domain.reconciling.terminating import FIRST_HEAR
+from tpu_slices.domain.model.records import Phase, SliceRecord, TerminatingAttempt
+from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid
+from tpu_slices.domain.model.workloads import WorkloadRecord
+from tpu_slices.domain.reconciling.terminating import OCCUPANTS_HEARD_WITHIN
 
-AUDIT_EVERY = timedelta(minutes=15)
+INVENTORY_CHECK_EVERY = timedelta(minutes=15)
 SILENT_AFTER = timedelta(minutes=3)
 """A relay that was not heard for this long is not believed by its silence: nothing follows from it."""
 LIST_IS_NEWS = timedelta(minutes=5)
@@ -22,26 +22,26 @@ LIST_IS_NEWS = timedelta(minutes=5)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterWatch:
-    """The document `watches/{cluster}`: when the relay was last heard, what it saw, when the books are compared."""
+class RelayHeartbeat:
+    """The document `heartbeats/{cluster}`: when the relay was last heard, what it saw, when the books are compared."""
 
     cluster: ClusterId
     heard_at: datetime | None = None
     count: int = 0
     digest: str = ""
-    uids: tuple[JobSetUid, ...] | None = None
+    uids: tuple[WorkloadUid, ...] | None = None
     uids_at: datetime | None = None
-    audit_due_at: datetime | None = None
+    next_inventory_check_at: datetime | None = None
     """When the books are compared next; None: at the next sweep."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Findings:
+class InventoryFindings:
     """What the audit would change. Nothing here deletes: due slices are decided anew, with their own evidence."""
 
     adopted: tuple[SliceRecord, ...] = ()
     """Records for pools that have none."""
-    guardians: tuple[JobSetRecord, ...] = ()
+    placeholders: tuple[WorkloadRecord, ...] = ()
     """JobSet records for adopted slices whose JobSet is not known: live until the relay says otherwise."""
     mended: tuple[tuple[SliceRecord, SliceRecord], ...] = ()
     """Records before and after: to be looked at again, with pools they did not know of."""
@@ -49,12 +49,12 @@ class Findings:
     """Orphans beyond what one audit takes on: more at once is a sign of something else, and a person should look."""
 
 
-def digest_of(uids: Iterable[JobSetUid]) -> str:
+def digest_of(uids: Iterable[WorkloadUid]) -> str:
     """Sum up a set of JobSets: equal digests mean equal sets."""
     return hashlib.sha256("\n".join(sorted(uids)).encode()).hexdigest()[:16]
 
 
-def suspicions(live: Sequence[JobSetRecord], watch: ClusterWatch | None, now: datetime) -> tuple[Question, ...]:
+def suspicions(live: Sequence[WorkloadRecord], heartbeat: RelayHeartbeat | None, now: datetime) -> tuple[Question, ...]:
     """Say what to ask the relay. From silence follow questions, never deletions.
 
     | last heartbeat                     | questions                                       |
@@ -64,26 +64,26 @@ def suspicions(live: Sequence[JobSetRecord], watch: ClusterWatch | None, now: da
     | another digest, no fresh list      | which TPU JobSets live?                         |
     | fresh list                         | for each of ours that it lacks: does this live? |
     """
-    if watch is None or watch.heard_at is None or now - watch.heard_at > SILENT_AFTER:
+    if heartbeat is None or heartbeat.heard_at is None or now - heartbeat.heard_at > SILENT_AFTER:
         return ()
-    if watch.digest == digest_of(record.uid for record in live):
+    if heartbeat.digest == digest_of(record.uid for record in live):
         return ()
-    if watch.uids is None or watch.uids_at is None or now - watch.uids_at > LIST_IS_NEWS:
+    if heartbeat.uids is None or heartbeat.uids_at is None or now - heartbeat.uids_at > LIST_IS_NEWS:
         return (Question(),)
-    listed = set(watch.uids)
+    listed = set(heartbeat.uids)
     return tuple(
         Question(namespace=record.namespace, name=record.name, uid=record.uid)
         for record in live
-        if record.uid not in listed and record.seen_at < watch.uids_at
+        if record.uid not in listed and record.seen_at < heartbeat.uids_at
     )
 
 
-def audit(
-    jobsets: Mapping[JobSetUid, JobSetRecord],
+def check_inventory(
+    workloads: Mapping[WorkloadUid, WorkloadRecord],
     slices: Mapping[SliceId, SliceRecord],
     pools: Sequence[PoolSeen],
     now: datetime,
-) -> Findings:
+) -> InventoryFindings:
     """Compare records, JobSets and pools pairwise.
 
     | found                                             | done                                             |
@@ -99,36 +99,38 @@ def audit(
     most = max(10, ready // 5)
     orphans = [pool for pool in pools if pool.slice_id not in slices]
     found = sorted(orphans, key=lambda pool: pool.attempt)[:most]
-    adopted = {pool.slice_id: _adopt(pool, jobsets.get(pool.job.uid), now) for pool in found}
-    guardians = {
-        record.job.uid: _guardian(record, adopted.values(), now)
+    adopted = {pool.slice_id: _adopt(pool, workloads.get(pool.job.uid), now) for pool in found}
+    placeholders = {
+        record.job.uid: _placeholder(record, adopted.values(), now)
         for record in adopted.values()
-        if record.job.uid not in jobsets
+        if record.job.uid not in workloads
     }
     by_slice: dict[SliceId, list[PoolSeen]] = {}
     for pool in pools:
         by_slice.setdefault(pool.slice_id, []).append(pool)
     mended = (
-        (record, _mend(record, by_slice.get(id_, ()), jobsets.get(record.job.uid), now))
+        (record, _mend(record, by_slice.get(id_, ()), workloads.get(record.job.uid), now))
         for id_, record in slices.items()
     )
-    return Findings(
+    return InventoryFindings(
         adopted=tuple(adopted.values()),
-        guardians=tuple(guardians.values()),
+        placeholders=tuple(placeholders.values()),
         mended=tuple((before, after) for before, after in mended if after is not before),
         left_out=max(0, len(orphans) - most),
     )
 
 
-def heard(watch: ClusterWatch | None, beat: Heartbeat, cluster: ClusterId, now: datetime) -> ClusterWatch:
+def heard(heartbeat: RelayHeartbeat | None, beat: Heartbeat, cluster: ClusterId, now: datetime) -> RelayHeartbeat:
     """Take in a heartbeat; one that brings the list of live JobSets makes the audit due."""
-    watch = replace(watch or ClusterWatch(cluster=cluster), heard_at=now, count=beat.count, digest=beat.digest)
+    heartbeat = replace(
+        heartbeat or RelayHeartbeat(cluster=cluster), heard_at=now, count=beat.count, digest=beat.digest
+    )
     if beat.uids is None:
-        return watch
-    return replace(watch, uids=beat.uids, uids_at=now, audit_due_at=None)
+        return heartbeat
+    return replace(heartbeat, uids=beat.uids, uids_at=now, next_inventory_check_at=None)
 
 
-def _adopt(pool: PoolSeen, jobset: JobSetRecord | None, now: datetime) -> SliceRecord:
+def _adopt(pool: PoolSeen, jobset: WorkloadRecord | None, now: datetime) -> SliceRecord:
     """Make a record for a pool: the current attempt, or one to be gone after where its JobSet is known not to live."""
     record = SliceRecord(
         id=pool.slice_id,
@@ -138,25 +140,25 @@ def _adopt(pool: PoolSeen, jobset: JobSetRecord | None, now: datetime) -> SliceR
         attempt=pool.attempt,
         ordered_at=now,
         created_at=now,
-        due_at=now,
+        next_reconcile_at=now,
     )
-    if jobset is None or jobset.state is JobSetState.ACTIVE:
+    if jobset is None or jobset.state is WorkloadState.ACTIVE:
         return record
-    return replace(record, attempt=pool.attempt + 1, ordered_at=None, leaving=(_found(pool, now),))
+    return replace(record, attempt=pool.attempt + 1, ordered_at=None, terminating=(_found(pool, now),))
 
 
-def _found(pool: PoolSeen, now: datetime) -> Leaving:
-    return Leaving(attempt=pool.attempt, spare_until=now + FIRST_HEAR)
+def _found(pool: PoolSeen, now: datetime) -> TerminatingAttempt:
+    return TerminatingAttempt(attempt=pool.attempt, delete_after=now + OCCUPANTS_HEARD_WITHIN)
 
 
-def _guardian(record: SliceRecord, adopted: Iterable[SliceRecord], now: datetime) -> JobSetRecord:
+def _placeholder(record: SliceRecord, adopted: Iterable[SliceRecord], now: datetime) -> WorkloadRecord:
     job = record.job
-    return JobSetRecord(
+    return WorkloadRecord(
         cluster=job.cluster,
         uid=job.uid,
         namespace=job.namespace,
         name=job.jobset,
-        state=JobSetState.ACTIVE,
+        state=WorkloadState.ACTIVE,
         generation=0,
         resource_version="",
         wants={other.id: None for other in adopted if other.job.uid == job.uid},
@@ -165,8 +167,8 @@ def _guardian(record: SliceRecord, adopted: Iterable[SliceRecord], now: datetime
     )
 
 
-def _mend(record: SliceRecord, pools: Sequence[PoolSeen], jobset: JobSetRecord | None, now: datetime) -> SliceRecord:
-    known = {record.attempt, *(left.attempt for left in record.leaving)}
+def _mend(record: SliceRecord, pools: Sequence[PoolSeen], jobset: WorkloadRecord | None, now: datetime) -> SliceRecord:
+    known = {record.attempt, *(left.attempt for left in record.terminating)}
     strays = tuple(_found(pool, now) for pool in pools if pool.attempt not in known)
     present = record.attempt in {pool.attempt for pool in pools}
     vanished = record.phase is Phase.READY and not present
@@ -175,11 +177,11 @@ def _mend(record: SliceRecord, pools: Sequence[PoolSeen], jobset: JobSetRecord |
     if not (strays or vanished or unheard_of or revived or _contradicts(record, jobset)):
         return record
     ordered_at = now if unheard_of else record.ordered_at
-    return replace(record, leaving=(*record.leaving, *strays), ordered_at=ordered_at, due_at=now)
+    return replace(record, terminating=(*record.terminating, *strays), ordered_at=ordered_at, next_reconcile_at=now)
 
 
-def _contradicts(record: SliceRecord, jobset: JobSetRecord | None) -> bool:
+def _contradicts(record: SliceRecord, jobset: WorkloadRecord | None) -> bool:
     """Say whether a slice is settled as READY that its JobSet, or a person, does not want any more."""
-    if record.phase is not Phase.READY or record.due_at is not None:
+    if record.phase is not Phase.READY or record.next_reconcile_at is not None:
         return False
-    return record.release_requested or (jobset is not None and jobset.state is not JobSetState.ACTIVE)
+    return record.release_requested or (jobset is not None and jobset.state is not WorkloadState.ACTIVE)

@@ -10,13 +10,13 @@ from typing import NewType
 from tpu_slices.domain.model.clusters import Limits
 from tpu_slices.domain.model.slices import ClusterId, SliceId, SliceSpec
 
-Cell = NewType("Cell", str)  # where capacity comes from: zone, accelerator, capacity
+CapacityPool = NewType("CapacityPool", str)  # where capacity comes from: zone, accelerator, capacity
 
-FIRST_WIDTH = 5
+FIRST_LIMIT = 5
 """How many operations a cluster starts with: the number in GKE's own refusal (terraform-provider-google#15205)."""
 SHORTAGE_MEMORY = timedelta(minutes=15)
 """How long a cell counts as short after it ran out."""
-WIDEN_AFTER = timedelta(minutes=5)
+RAISE_AFTER = timedelta(minutes=5)
 """How long without a refusal until one operation more is tried."""
 
 
@@ -28,18 +28,18 @@ class Slot:
     number: int
     slice_id: SliceId
     attempt: int
-    cell: Cell
+    capacity_pool: CapacityPool
     taken_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Governor:
-    """The document `governors/{cluster}`: how wide the door is, and which cells lately ran out."""
+class ConcurrencyLimiter:
+    """The document `limiters/{cluster}`: how wide the door is, and which cells lately ran out."""
 
     cluster: ClusterId
-    width: int = FIRST_WIDTH
+    limit: int = FIRST_LIMIT
     changed_at: datetime
-    shortages: Mapping[Cell, datetime]
+    shortages: Mapping[CapacityPool, datetime]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,57 +59,61 @@ class Candidate:
     """A slice that waits for its creation to be admitted."""
 
     slice_id: SliceId
-    cell: Cell
+    capacity_pool: CapacityPool
     since: datetime
 
 
-def cell_of(spec: SliceSpec) -> Cell:
-    return Cell(f"{spec.zone}/{spec.accelerator}/{spec.capacity.reservation or spec.capacity.kind}")
+def capacity_pool_of(spec: SliceSpec) -> CapacityPool:
+    return CapacityPool(f"{spec.zone}/{spec.accelerator}/{spec.capacity.reservation or spec.capacity.kind}")
 
 
 def admit(
-    waiting: Iterable[Candidate], running: Sequence[Slot], governor: Governor, now: datetime, limits: Limits
+    waiting: Iterable[Candidate], running: Sequence[Slot], limiter: ConcurrencyLimiter, now: datetime, limits: Limits
 ) -> tuple[Candidate, ...]:
     """Say who may start: in the order of waiting, as many as there are free slots.
 
     A cell that lately ran out gets one probe at a time, and all such cells together at most half of the slots.
     """
-    width = min(governor.width, limits.operations)
-    cells = [slot.cell for slot in running]
+    limit = min(limiter.limit, limits.operations)
+    pools = [slot.capacity_pool for slot in running]
     admitted: list[Candidate] = []
     for candidate in sorted(waiting, key=lambda candidate: (candidate.since, candidate.slice_id)):
-        if len(cells) >= width:
+        if len(pools) >= limit:
             break
-        if is_short(candidate.cell, governor, now) and not _may_probe(candidate.cell, cells, governor, now, width):
+        if is_short(candidate.capacity_pool, limiter, now) and not _may_probe(
+            candidate.capacity_pool, pools, limiter, now, limit
+        ):
             continue
         admitted.append(candidate)
-        cells.append(candidate.cell)
+        pools.append(candidate.capacity_pool)
     return tuple(admitted)
 
 
-def _may_probe(cell: Cell, cells: Sequence[Cell], governor: Governor, now: datetime, width: int) -> bool:
-    probes = sum(is_short(taken, governor, now) for taken in cells)
-    return cell not in cells and probes < max(1, width // 2)
+def _may_probe(
+    capacity_pool: CapacityPool, pools: Sequence[CapacityPool], limiter: ConcurrencyLimiter, now: datetime, limit: int
+) -> bool:
+    probes = sum(is_short(taken, limiter, now) for taken in pools)
+    return capacity_pool not in pools and probes < max(1, limit // 2)
 
 
-def is_short(cell: Cell, governor: Governor, now: datetime) -> bool:
-    ran_out = governor.shortages.get(cell)
+def is_short(capacity_pool: CapacityPool, limiter: ConcurrencyLimiter, now: datetime) -> bool:
+    ran_out = limiter.shortages.get(capacity_pool)
     return ran_out is not None and now - ran_out < SHORTAGE_MEMORY
 
 
-def narrowed(governor: Governor, now: datetime) -> Governor:
+def lowered(limiter: ConcurrencyLimiter, now: datetime) -> ConcurrencyLimiter:
     """Halve the door after GKE refused an operation for their number (429)."""
-    return replace(governor, width=max(1, governor.width // 2), changed_at=now)
+    return replace(limiter, limit=max(1, limiter.limit // 2), changed_at=now)
 
 
-def widened(governor: Governor, now: datetime, limits: Limits) -> Governor:
+def raised(limiter: ConcurrencyLimiter, now: datetime, limits: Limits) -> ConcurrencyLimiter:
     """Open the door by one after a quiet while, up to what is set."""
-    if now - governor.changed_at < WIDEN_AFTER or governor.width >= limits.operations:
-        return governor
-    return replace(governor, width=governor.width + 1, changed_at=now)
+    if now - limiter.changed_at < RAISE_AFTER or limiter.limit >= limits.operations:
+        return limiter
+    return replace(limiter, limit=limiter.limit + 1, changed_at=now)
 
 
-def ran_out(governor: Governor, cell: Cell, now: datetime) -> Governor:
+def ran_out(limiter: ConcurrencyLimiter, capacity_pool: CapacityPool, now: datetime) -> ConcurrencyLimiter:
     """Remember that a cell had nothing to give, and forget old shortages."""
-    kept = {known: at for known, at in governor.shortages.items() if now - at < SHORTAGE_MEMORY}
-    return replace(governor, shortages={**kept, cell: now})
+    kept = {known: at for known, at in limiter.shortages.items() if now - at < SHORTAGE_MEMORY}
+    return replace(limiter, shortages={**kept, capacity_pool: now})

@@ -7,8 +7,8 @@ from datetime import datetime
 
 from tpu_slices.domain.model.facts import LeaderBound, Occupant
 from tpu_slices.domain.model.records import SliceRecord
-from tpu_slices.domain.model.slices import JobSetUid, SliceId, slice_id
-from tpu_slices.domain.model.workloads import JobSetRecord
+from tpu_slices.domain.model.slices import SliceId, WorkloadUid, slice_id
+from tpu_slices.domain.model.workloads import WorkloadRecord
 
 
 def bound(fact: LeaderBound, record: SliceRecord, now: datetime) -> SliceRecord | None:
@@ -20,15 +20,17 @@ def bound(fact: LeaderBound, record: SliceRecord, now: datetime) -> SliceRecord 
         occupant = _occupied(record.occupant, fact)
         if occupant == record.occupant:
             return None
-        return replace(record, occupant=occupant, vacant_since=None if occupant else now, due_at=now)
-    leaving = tuple(
+        return replace(record, occupant=occupant, vacant_since=None if occupant else now, next_reconcile_at=now)
+    terminating = tuple(
         replace(left, occupant=_occupied(left.occupant, fact)) if left.attempt == fact.attempt else left
-        for left in record.leaving
+        for left in record.terminating
     )
-    return None if leaving == record.leaving else replace(record, leaving=leaving, due_at=now)
+    return (
+        None if terminating == record.terminating else replace(record, terminating=terminating, next_reconcile_at=now)
+    )
 
 
-def doubtful(fact: LeaderBound, record: SliceRecord) -> tuple[tuple[JobSetUid, SliceId], ...]:
+def doubtful(fact: LeaderBound, record: SliceRecord) -> tuple[tuple[WorkloadUid, SliceId], ...]:
     """Give the wants that must be confirmed again, since a leader of another JobSet came to a slice's hosts.
 
     That Job's own slice, for it waits no more; and the slice itself, whose Job may have found a place elsewhere too.
@@ -52,7 +54,7 @@ def doubtful(fact: LeaderBound, record: SliceRecord) -> tuple[tuple[JobSetUid, S
     return tuple(wants)
 
 
-def doubted(jobset: JobSetRecord, slice_: SliceId) -> JobSetRecord:
+def doubted(jobset: WorkloadRecord, slice_: SliceId) -> WorkloadRecord:
     """Give a JobSet whose want of a slice is not confirmed."""
     return replace(jobset, wants={**jobset.wants, slice_: None})
 

@@ -24,16 +24,18 @@ def acted(
         case DeletePool(attempt), Refused(failure) if failure.kind in {FailureKind.BUSY, FailureKind.RATE}:
             record = _not_ordered(record, attempt)
         case DeletePool(attempt), Refused(failure):
-            sentence = f"GKE refused to delete attempt {attempt}: {failure.message}"
-            record = record.turned(now, record.phase, Reason.DELETION_REFUSED, sentence)
+            message = f"GKE refused to delete attempt {attempt}: {failure.message}"
+            record = record.transitioned(now, record.phase, Reason.DELETION_REFUSED, message)
         case _:
             return record
-    return replace(record, due_at=due(record, now, settings.limits))
+    return replace(record, next_reconcile_at=due(record, now, settings.limits))
 
 
 def _not_ordered(record: SliceRecord, attempt: int) -> SliceRecord:
     """Let the next look order the deletion again: it comes when the operation that was in the way has ended."""
     return replace(
         record,
-        leaving=tuple(replace(left, ordered_at=None) if left.attempt == attempt else left for left in record.leaving),
+        terminating=tuple(
+            replace(left, ordered_at=None) if left.attempt == attempt else left for left in record.terminating
+        ),
     )

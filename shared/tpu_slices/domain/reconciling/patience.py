@@ -10,7 +10,7 @@ from types import MappingProxyType
 from tpu_slices.domain.model.clusters import ClusterSettings, Limits
 from tpu_slices.domain.model.decisions import Reason
 from tpu_slices.domain.model.observations import Failure, FailureKind
-from tpu_slices.domain.model.records import Phase, SliceRecord, Verdict
+from tpu_slices.domain.model.records import Phase, Refusal, SliceRecord
 
 FAILED: Mapping[FailureKind, tuple[Phase, Reason]] = MappingProxyType(
     {
@@ -48,21 +48,23 @@ def failed(record: SliceRecord, failure: Failure, now: datetime, settings: Clust
     """Give the record after its create failed: by the kind of failure it waits, is blocked or is refused."""
     phase, reason = FAILED[failure.kind]
     meaning = _meaning(record, failure)
-    sentence = f"{meaning}: {failure.message}"
+    message = f"{meaning}: {failure.message}"
     before = record.failures
     record = replace(record, creating=False, operation=None, failures=_in_a_row(record, reason), retry_at=None)
     match phase:
         case Phase.WAITING:
-            retry_at = now + settings.limits.retries[failure.kind].after(record.failures)
-            sentence = f"{meaning}; next try {retry_at:%H:%M:%S} UTC: {failure.message}"
+            retry_at = now + settings.limits.backoff[failure.kind].after(record.failures)
+            message = f"{meaning}; next try {retry_at:%H:%M:%S} UTC: {failure.message}"
             record = replace(record, retry_at=retry_at)
         case Phase.BLOCKED:
-            record = replace(record, blocked_under=settings.version, retry_at=now + settings.limits.blocked_again)
+            record = replace(
+                record, blocked_settings_version=settings.version, retry_at=now + settings.limits.blocked_retry_after
+            )
         case Phase.REFUSED:
-            record = replace(record, verdict=Verdict(reason=reason, sentence=sentence))
+            record = replace(record, refusal=Refusal(reason=reason, message=message))
         case _:
-            return replace(record, creating=True, failures=before, sentence=sentence)
-    return replace(record, slot=None, ordered_at=None).turned(now, phase, reason, sentence)
+            return replace(record, creating=True, failures=before, message=message)
+    return replace(record, slot=None, ordered_at=None).transitioned(now, phase, reason, message)
 
 
 def _in_a_row(record: SliceRecord, reason: Reason) -> int:
@@ -96,34 +98,34 @@ def due(record: SliceRecord, now: datetime, limits: Limits) -> datetime | None:
     | PROVISIONING                | soon, until somebody else tells us its end (an operation, host counts) |
     | WAITING                     | at `retry_at`                                                         |
     | BLOCKED                     | at the backstop: settings may have changed                             |
-    | RELEASING, or pools leaving | after `delete_again`                                                  |
+    | RELEASING, or pools leaving | after `delete_retry_after`                                                  |
     """
     times = [_due_by_phase(record, now, limits)]
-    if record.leaving:
-        times.append(now + (limits.look_again if _all_occupied(record) else limits.delete_again))
-    if record.told < record.turns:
-        times.append(now + limits.look_again)
+    if record.terminating:
+        times.append(now + (limits.requeue_after if _all_occupied(record) else limits.delete_retry_after))
+    if record.announced_count < record.transition_count:
+        times.append(now + limits.requeue_after)
     return min((time for time in times if time is not None), default=None)
 
 
 def _due_by_phase(record: SliceRecord, now: datetime, limits: Limits) -> datetime | None:
     match record.phase:
         case Phase.READY if not record.wanted:
-            return now + limits.look_again
+            return now + limits.requeue_after
         case Phase.REFUSED if record.reason is Reason.NO_CHIPS_LEFT:
-            return now + limits.look_again
+            return now + limits.requeue_after
         case Phase.READY | Phase.REFUSED | Phase.GONE:
             return None
         case Phase.QUEUED:
-            return now + (limits.want_ttl if record.reason is Reason.WANT_STALE else limits.look_again)
+            return now + (limits.demand_ttl if record.reason is Reason.DEMAND_STALE else limits.requeue_after)
         case Phase.PROVISIONING:
             return now + _patience(record, limits)
         case Phase.WAITING:
             return record.retry_at or now
         case Phase.BLOCKED:
-            return now + limits.backstop
+            return now + limits.resync_after
         case Phase.RELEASING:
-            return now + limits.delete_again
+            return now + limits.delete_retry_after
 
 
 def _patience(record: SliceRecord, limits: Limits) -> timedelta:
@@ -131,10 +133,10 @@ def _patience(record: SliceRecord, limits: Limits) -> timedelta:
         case Reason.CREATION_STARTED if record.operation is None:
             return limits.act_window
         case Reason.POOL_BUSY | Reason.POOL_BROKEN:
-            return limits.look_again
+            return limits.requeue_after
         case _:
-            return limits.backstop
+            return limits.resync_after
 
 
 def _all_occupied(record: SliceRecord) -> bool:
-    return all(left.occupant is not None for left in record.leaving)
+    return all(left.occupant is not None for left in record.terminating)

@@ -14,34 +14,36 @@ from tpu_slices.domain.model.observations import (
     Broken,
     Busy,
     Creating,
-    Foreign,
     Observation,
     Running,
+    Unowned,
     Unreadable,
 )
-from tpu_slices.domain.model.records import Leaving, SliceRecord
+from tpu_slices.domain.model.records import SliceRecord, TerminatingAttempt
 
-FIRST_HEAR = timedelta(minutes=6)
+OCCUPANTS_HEARD_WITHIN = timedelta(minutes=6)
 """A pool that was found is spared so long: the relay repeats every 5 minutes who is on which hosts."""
 
 
-def moved_on(
+def begin_next_attempt(
     record: SliceRecord,
     *,
     ordered_at: datetime | None = None,
     occupant: Occupant | None = None,
-    spare_until: datetime | None = None,
+    delete_after: datetime | None = None,
 ) -> SliceRecord:
     """Leave the current attempt behind: its name is never used again."""
-    left = Leaving(attempt=record.attempt, ordered_at=ordered_at, occupant=occupant, spare_until=spare_until)
+    left = TerminatingAttempt(
+        attempt=record.attempt, ordered_at=ordered_at, occupant=occupant, delete_after=delete_after
+    )
     return replace(
         record,
-        leaving=(*record.leaving, left),
-        attempt=max(record.attempt, *(earlier.attempt for earlier in record.leaving), 0) + 1,
+        terminating=(*record.terminating, left),
+        attempt=max(record.attempt, *(earlier.attempt for earlier in record.terminating), 0) + 1,
         ordered_at=None,
         creating=False,
         operation=None,
-        respecified=False,
+        rebuild_allowed=False,
         hosts_usable=0,
         hosts_joined=0,
         hosts_sequence=0,
@@ -54,21 +56,21 @@ def follow(
     record: SliceRecord, seen: Mapping[int, Observation], now: datetime, limits: Limits
 ) -> tuple[SliceRecord, tuple[Action, ...]]:
     """Go after the earlier attempts: forget what is gone, order again what shows no sign of going."""
-    stay: list[Leaving] = []
+    stay: list[TerminatingAttempt] = []
     deletes: list[Action] = []
-    for left in record.leaving:
+    for left in record.terminating:
         match seen.get(left.attempt, Unreadable("not looked at")):
-            case Absent() | Foreign():
+            case Absent() | Unowned():
                 continue
             case Creating() | Running() | Busy() | Broken() if left.occupant is None and _again(left, now, limits):
                 deletes.append(DeletePool(left.attempt))
                 stay.append(replace(left, ordered_at=now))
             case _:
                 stay.append(left)
-    return replace(record, leaving=tuple(stay)), tuple(deletes)
+    return replace(record, terminating=tuple(stay)), tuple(deletes)
 
 
-def _again(left: Leaving, now: datetime, limits: Limits) -> bool:
-    if left.spare_until is not None and now < left.spare_until:
+def _again(left: TerminatingAttempt, now: datetime, limits: Limits) -> bool:
+    if left.delete_after is not None and now < left.delete_after:
         return False
-    return left.ordered_at is None or now - left.ordered_at >= limits.delete_again
+    return left.ordered_at is None or now - left.ordered_at >= limits.delete_retry_after

@@ -1,6 +1,6 @@
 """What each reason means to who waits, and what can be done about it: one table, read as prose. Pure.
 
-`says` goes on from the names of the slices ("slice-0 and slice-1: ..."); `remedy` is for the person that can act.
+`message` goes on from the names of the slices ("slice-0 and slice-1: ..."); `remedy` is for the person that can act.
 `{said}` is the slice's own sentence, which names keys, values and limits, or why the cluster is paused.
 """
 
@@ -15,8 +15,8 @@ from tpu_slices.domain.model.records import SliceRecord
 
 
 @dataclass(frozen=True, slots=True)
-class Prose:
-    says: str
+class ReasonText:
+    message: str
     remedy: str = ""
 
 
@@ -27,85 +27,87 @@ _OPERATOR = "Ask who runs the cluster; `slices explain` has the details."
 SERVED = frozenset({Reason.READY, Reason.SPEC_DRIFTED, Reason.ADOPTED})
 """The reasons of slices that serve: nobody waits for them, but for their end."""
 
-PROSE: Mapping[Reason, Prose] = MappingProxyType(
+REASON_TEXTS: Mapping[Reason, ReasonText] = MappingProxyType(
     {
-        Reason.WANTED: Prose("just heard of", _BY_ITSELF),
-        Reason.OPERATION_LIMIT: Prose(
+        Reason.WANTED: ReasonText("just heard of", _BY_ITSELF),
+        Reason.OPERATION_LIMIT: ReasonText(
             "GKE takes only so many operations on a cluster at once: in line for its creation", _BY_ITSELF
         ),
-        Reason.WANT_STALE: Prose(
+        Reason.DEMAND_STALE: ReasonText(
             "no leader pod was reported to wait for it lately",
             "Nothing to do if its Job runs; else ask who runs the cluster whether the relay runs.",
         ),
-        Reason.CREATION_STARTED: Prose("ordered from GKE", _BY_ITSELF),
-        Reason.CREATING: Prose(
+        Reason.CREATION_STARTED: ReasonText("ordered from GKE", _BY_ITSELF),
+        Reason.CREATING: ReasonText(
             "GKE is creating {hosts} hosts in {zone}",
             "Nothing to do: GKE takes minutes, and up to half an hour to find that there is no stock.",
         ),
-        Reason.HOSTS_JOINING: Prose("{usable} of {hosts} hosts are ready and offer their chips", _BY_ITSELF),
-        Reason.HOSTS_LOST: Prose(
+        Reason.HOSTS_JOINING: ReasonText("{usable} of {hosts} hosts are ready and offer their chips", _BY_ITSELF),
+        Reason.HOSTS_LOST: ReasonText(
             "{usable} of {hosts} hosts are left of a slice that was ready",
             "GKE repairs hosts, and the JobSet's failure policy restarts its Jobs. A host that was cordoned needs "
             "`kubectl uncordon`.",
         ),
-        Reason.POOL_BUSY: Prose("GKE repairs or upgrades its hosts", _BY_ITSELF),
-        Reason.POOL_BROKEN: Prose("broken under its running Job, and left to repair", _OPERATOR),
-        Reason.LEADER_STILL_WAITING: Prose(
+        Reason.POOL_BUSY: ReasonText("GKE repairs or upgrades its hosts", _BY_ITSELF),
+        Reason.POOL_BROKEN: ReasonText("broken under its running Job, and left to repair", _OPERATOR),
+        Reason.LEADER_STILL_WAITING: ReasonText(
             "ready, and yet its leader pod is not scheduled",
             "See `kubectl describe pod` of the leader: something it asks for is not on these hosts.",
         ),
-        Reason.STOCKOUT: Prose(
+        Reason.STOCKOUT: ReasonText(
             "{zone} is out of {what}",
             "It is tried again by itself. Another zone, a smaller topology, spot or a reservation may be had sooner.",
         ),
-        Reason.QUOTA_EXCEEDED: Prose(
+        Reason.QUOTA_EXCEEDED: ReasonText(
             "the project's quota allows no more {what} in {zone}",
             "It is tried again by itself. Ask for more quota of these chips, or end what holds them.",
         ),
-        Reason.RESERVATION_UNAVAILABLE: Prose(
+        Reason.RESERVATION_UNAVAILABLE: ReasonText(
             "{reservation} has no room for {what} in {zone}",
             "It is tried again by itself. See `gcloud compute reservations describe`, or end what uses it.",
         ),
-        Reason.NO_IP_SPACE: Prose(
+        Reason.NO_IP_SPACE: ReasonText(
             "the cluster has no pod addresses left for {hosts} hosts",
             "It is tried again by itself. Ask who runs the cluster for a larger pod range.",
         ),
-        Reason.TOO_MANY_OPERATIONS: Prose("GKE takes no more operations on the cluster for the moment", _BY_ITSELF),
-        Reason.CLUSTER_BUSY: Prose("another operation on the cluster is in the way", _BY_ITSELF),
-        Reason.CREATION_FAILED: Prose("{said}", "It is tried again by itself. If it fails again: " + _OPERATOR),
-        Reason.IMPOSSIBLE_SHAPE: Prose("{said}", _CHANGE_IT),
-        Reason.DOES_NOT_FIT: Prose("{said}", _CHANGE_IT),
-        Reason.MADE_BY_GKE: Prose(
+        Reason.TOO_MANY_OPERATIONS: ReasonText(
+            "GKE takes no more operations on the cluster for the moment", _BY_ITSELF
+        ),
+        Reason.CLUSTER_BUSY: ReasonText("another operation on the cluster is in the way", _BY_ITSELF),
+        Reason.CREATION_FAILED: ReasonText("{said}", "It is tried again by itself. If it fails again: " + _OPERATOR),
+        Reason.IMPOSSIBLE_SHAPE: ReasonText("{said}", _CHANGE_IT),
+        Reason.DOES_NOT_FIT: ReasonText("{said}", _CHANGE_IT),
+        Reason.MADE_BY_GKE: ReasonText(
             "{said}", "Nothing to do, if GKE is to make these hosts; else leave out what asks for that."
         ),
-        Reason.NOT_ALLOWED: Prose("{said}", "Ask for what is allowed, or who runs the cluster to allow it."),
-        Reason.NO_CHIPS_LEFT: Prose("{said}", "It is tried again by itself, once others give chips back."),
-        Reason.CONFIGURATION: Prose("{said}", _OPERATOR),
-        Reason.FOREIGN_POOL: Prose("{said}", _OPERATOR),
-        Reason.ATTEMPTS_EXHAUSTED: Prose("{said}", "Create the JobSet again: another one has new names."),
-        Reason.HELD: Prose("held by a person: nothing is created or deleted", "Let it go on by `slices resume`."),
-        Reason.PAUSED: Prose("{said}", "Who runs the cluster ends the pause by `slices resume --cluster ID`."),
-        **dict.fromkeys(SERVED, Prose("not given back yet", _BY_ITSELF)),
-        Reason.DELETION_STARTED: Prose("being deleted", _BY_ITSELF),
-        Reason.OCCUPIED: Prose("another live JobSet runs on its hosts", _BY_ITSELF),
-        Reason.CREATE_MAY_BE_UNDER_WAY: Prose("given up, while an order for it may still arrive", _BY_ITSELF),
-        Reason.DELETION_REFUSED: Prose("{said}", _OPERATOR),
-        Reason.RELEASED: Prose("given back", "It is made anew while a leader pod waits for it."),
-        Reason.NEVER_MADE: Prose("not made", "It is made once a leader pod waits for it."),
-        Reason.POOL_UNREADABLE: Prose("GKE does not say what became of its hosts", _BY_ITSELF),
+        Reason.NOT_ALLOWED: ReasonText("{said}", "Ask for what is allowed, or who runs the cluster to allow it."),
+        Reason.NO_CHIPS_LEFT: ReasonText("{said}", "It is tried again by itself, once others give chips back."),
+        Reason.CONFIGURATION: ReasonText("{said}", _OPERATOR),
+        Reason.UNOWNED_POOL: ReasonText("{said}", _OPERATOR),
+        Reason.ATTEMPTS_EXHAUSTED: ReasonText("{said}", "Create the JobSet again: another one has new names."),
+        Reason.HELD: ReasonText("held by a person: nothing is created or deleted", "Let it go on by `slices resume`."),
+        Reason.PAUSED: ReasonText("{said}", "Who runs the cluster ends the pause by `slices resume --cluster ID`."),
+        **dict.fromkeys(SERVED, ReasonText("not given back yet", _BY_ITSELF)),
+        Reason.DELETION_STARTED: ReasonText("being deleted", _BY_ITSELF),
+        Reason.OCCUPIED: ReasonText("another live JobSet runs on its hosts", _BY_ITSELF),
+        Reason.CREATE_MAY_BE_UNDER_WAY: ReasonText("given up, while an order for it may still arrive", _BY_ITSELF),
+        Reason.DELETION_REFUSED: ReasonText("{said}", _OPERATOR),
+        Reason.RELEASED: ReasonText("given back", "It is made anew while a leader pod waits for it."),
+        Reason.NEVER_MADE: ReasonText("not made", "It is made once a leader pod waits for it."),
+        Reason.POOL_UNREADABLE: ReasonText("GKE does not say what became of its hosts", _BY_ITSELF),
     }
 )
 """Every reason there is."""
 
 
-_ASKED_BACK = Prose("{said}", "Create the JobSet again, if it is to go on.")
+_ASKED_BACK = ReasonText("{said}", "Create the JobSet again, if it is to go on.")
 
 
-def prose(record: SliceRecord, reason: Reason, paused: str | None = None) -> Prose:
+def reason_text(record: SliceRecord, reason: Reason, paused: str | None = None) -> ReasonText:
     """Say what a slice waits for, by this reason, and what can be done; `paused`: why its cluster is."""
-    words = _ASKED_BACK if record.release_requested else PROSE[reason]
-    said = f"the cluster is paused: {paused}" if reason is Reason.PAUSED and paused else record.sentence
-    return Prose(words.says.format_map({**_known(record), "said": (said or reason).rstrip(".")}), words.remedy)
+    words = _ASKED_BACK if record.release_requested else REASON_TEXTS[reason]
+    said = f"the cluster is paused: {paused}" if reason is Reason.PAUSED and paused else record.message
+    return ReasonText(words.message.format_map({**_known(record), "said": (said or reason).rstrip(".")}), words.remedy)
 
 
 def _known(record: SliceRecord) -> Mapping[str, object]:

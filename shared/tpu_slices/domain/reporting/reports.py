@@ -1,6 +1,6 @@
 """Why a JobSet waits: one answer, for programs and for people, the same wherever it is read. Pure.
 
-It is kept in `jobsets/{cluster}.{uid}`, posted as one Event on the JobSet that is renewed while it lasts, logged, and
+It is kept in `workloads/{cluster}.{uid}`, posted as one Event on the JobSet that is renewed while it lasts, logged, and
 printed by `slices explain`.
 """
 
@@ -12,11 +12,11 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 
 from tpu_slices.domain.model.decisions import Reason
-from tpu_slices.domain.model.facts import JobSetState
+from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.records import Phase, SliceRecord
 from tpu_slices.domain.model.slices import SliceId
-from tpu_slices.domain.model.workloads import JobSetRecord, Outlook, Report, Wait
-from tpu_slices.domain.reporting.reason_texts import SERVED, prose
+from tpu_slices.domain.model.workloads import Report, ReportReason, Wait, WorkloadRecord
+from tpu_slices.domain.reporting.reason_texts import SERVED, reason_text
 
 AGAIN = timedelta(minutes=1)
 """How soon a report is made anew while slices are on their way or tried again."""
@@ -41,7 +41,7 @@ _WORST_FIRST = (
 _STUCK = {Phase.BLOCKED, Phase.REFUSED}
 _BY_A_PERSON = {Reason.HELD, Reason.PAUSED}
 _KEPT_BY_A_PAUSE = {Phase.QUEUED, Phase.WAITING, Phase.BLOCKED}
-_UNSERVED = {Outlook.COMING, Outlook.WAITING, Outlook.STUCK}
+_UNSERVED = {ReportReason.COMING, ReportReason.WAITING, ReportReason.STUCK}
 _COMING = {
     Reason.WANTED,
     Reason.OPERATION_LIMIT,
@@ -50,16 +50,16 @@ _COMING = {
     Reason.HOSTS_JOINING,
 }
 """What every slice goes through that comes at all."""
-_OVER: Mapping[JobSetState, str] = {
-    JobSetState.COMPLETED: "It completed",
-    JobSetState.FAILED: "It failed",
-    JobSetState.DELETED: "It was deleted",
-    JobSetState.MISSING: "It is gone",
+_OVER: Mapping[WorkloadState, str] = {
+    WorkloadState.COMPLETED: "It completed",
+    WorkloadState.FAILED: "It failed",
+    WorkloadState.DELETED: "It was deleted",
+    WorkloadState.MISSING: "It is gone",
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Around:
+class QueueState:
     """What of the cluster a report goes by: who is in line for a creation, as far as known, and a pause."""
 
     places: Mapping[SliceId, int] = field(default_factory=dict)
@@ -75,7 +75,7 @@ class Around:
         return f" as number {min(numbers)}, while {self.running} run"
 
 
-def report(jobset: JobSetRecord, slices: Iterable[SliceRecord], around: Around, now: datetime) -> Report:
+def report(jobset: WorkloadRecord, slices: Iterable[SliceRecord], queue: QueueState, now: datetime) -> Report:
     """Say where a JobSet stands with its slices.
 
     | JobSet    | slices                                          | outlook    |
@@ -91,20 +91,20 @@ def report(jobset: JobSetRecord, slices: Iterable[SliceRecord], around: Around, 
     | over      | some not yet gone                               | RETURNING  |
     | over      | none left                                       | RETURNED   |
     """
-    active = jobset.state is JobSetState.ACTIVE
+    active = jobset.state is WorkloadState.ACTIVE
     records = sorted(slices, key=lambda record: (record.job.replicated_job, record.job.index))
     if active:
-        records = [record for record in records if record.reason is not Reason.WANT_STALE]
-    groups = _groups([record for record in records if _is_waited_for(record, active=active)], around, now)
+        records = [record for record in records if record.reason is not Reason.DEMAND_STALE]
+    groups = _groups([record for record in records if _is_waited_for(record, active=active)], queue, now)
     found = _Found(
-        outlook=_outlook(jobset, records, groups) if active else _idle(jobset, groups),
+        reason=_outlook(jobset, records, groups) if active else _idle(jobset, groups),
         wanted=len(records),
         ready=sum(record.phase is Phase.READY for record in records) if active else 0,
         waits=groups,
     )
     return Report(
-        outlook=found.outlook,
-        sentence=_sentence(jobset, found, now),
+        reason=found.reason,
+        message=_sentence(jobset, found, now),
         wanted=found.wanted,
         ready=found.ready,
         waits=groups[:MOST_WAITS],
@@ -114,7 +114,7 @@ def report(jobset: JobSetRecord, slices: Iterable[SliceRecord], around: Around, 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Found:
-    outlook: Outlook
+    reason: ReportReason
     wanted: int
     ready: int
     waits: tuple[Wait, ...]
@@ -134,72 +134,72 @@ def next_report(made: Report, now: datetime) -> datetime | None:
     | COMING, WAITING, RETURNING  | a minute                    |
     | STUCK                       | when it is to be said again |
     """
-    match made.outlook:
-        case Outlook.READY | Outlook.NOT_WANTED | Outlook.RETURNED:
+    match made.reason:
+        case ReportReason.READY | ReportReason.NOT_WANTED | ReportReason.RETURNED:
             return None
-        case Outlook.STUCK:
+        case ReportReason.STUCK:
             return now + RENEW
-        case Outlook.COMING | Outlook.WAITING | Outlook.RETURNING:
+        case ReportReason.COMING | ReportReason.WAITING | ReportReason.RETURNING:
             return now + AGAIN
 
 
-def is_news(made: Report, jobset: JobSetRecord, now: datetime) -> bool:
+def is_news(made: Report, jobset: WorkloadRecord, now: datetime) -> bool:
     """Say whether the cluster is to be told: what is new at once, what still holds every now and then.
 
     Where nothing was ever asked of us there is nothing to tell: the JobSet may run well on hosts of others.
     """
-    quiet = jobset.reported_at is None and made.outlook is Outlook.NOT_WANTED
-    if quiet and jobset.state is not JobSetState.SUSPENDED:
+    quiet = jobset.announced_at is None and made.reason is ReportReason.NOT_WANTED
+    if quiet and jobset.state is not WorkloadState.SUSPENDED:
         return False
-    if jobset.reported_at is None:
-        return made.wanted > 0 or made.outlook in {Outlook.NOT_WANTED, Outlook.STUCK}
-    if jobset.report is None or made.sentence != jobset.report.sentence:
+    if jobset.announced_at is None:
+        return made.wanted > 0 or made.reason in {ReportReason.NOT_WANTED, ReportReason.STUCK}
+    if jobset.report is None or made.message != jobset.report.message:
         return True
-    return next_report(made, now) is not None and now - jobset.reported_at >= RENEW
+    return next_report(made, now) is not None and now - jobset.announced_at >= RENEW
 
 
-def called_for(jobset: JobSetRecord, now: datetime) -> JobSetRecord | None:
+def called_for(jobset: WorkloadRecord, now: datetime) -> WorkloadRecord | None:
     """Give the JobSet with a report due, because a slice of it turned; None: one is due soon anyway.
 
     Where many slices turn at once, the first writes it down for all.
     """
-    if jobset.report_due_at is not None and jobset.report_due_at <= now + SOON:
+    if jobset.next_report_at is not None and jobset.next_report_at <= now + SOON:
         return None
-    return replace(jobset, report_due_at=now)
+    return replace(jobset, next_report_at=now)
 
 
-def _outlook(jobset: JobSetRecord, records: Sequence[SliceRecord], waits: Sequence[Wait]) -> Outlook:
+def _outlook(jobset: WorkloadRecord, records: Sequence[SliceRecord], waits: Sequence[Wait]) -> ReportReason:
     if not records:
-        return Outlook.STUCK if jobset.fault else Outlook.NOT_WANTED
+        return ReportReason.STUCK if jobset.fault else ReportReason.NOT_WANTED
     if not waits:
-        return Outlook.READY
+        return ReportReason.READY
     if any(wait.reason in _BY_A_PERSON or (wait.phase in _STUCK and not _tried_again(wait)) for wait in waits):
-        return Outlook.STUCK
-    return Outlook.COMING if all(wait.reason in _COMING for wait in waits) else Outlook.WAITING
+        return ReportReason.STUCK
+    return ReportReason.COMING if all(wait.reason in _COMING for wait in waits) else ReportReason.WAITING
 
 
 def _tried_again(wait: Wait) -> bool:
     return wait.reason is Reason.NO_CHIPS_LEFT
 
 
-def _idle(jobset: JobSetRecord, waits: Sequence[Wait]) -> Outlook:
+def _idle(jobset: WorkloadRecord, waits: Sequence[Wait]) -> ReportReason:
     if waits:
-        return Outlook.RETURNING
-    return Outlook.NOT_WANTED if jobset.state is JobSetState.SUSPENDED else Outlook.RETURNED
+        return ReportReason.RETURNING
+    return ReportReason.NOT_WANTED if jobset.state is WorkloadState.SUSPENDED else ReportReason.RETURNED
 
 
-def _since(jobset: JobSetRecord, found: _Found, now: datetime) -> datetime:
+def _since(jobset: WorkloadRecord, found: _Found, now: datetime) -> datetime:
     """Say since when it has been so; being on the way and in the way in turns is all one wait."""
     last = jobset.report
-    if last is not None and (found.outlook is last.outlook or {found.outlook, last.outlook} <= _UNSERVED):
+    if last is not None and (found.reason is last.reason or {found.reason, last.reason} <= _UNSERVED):
         return last.since
-    if jobset.state is not JobSetState.ACTIVE:
+    if jobset.state is not WorkloadState.ACTIVE:
         return jobset.state_since
     return min((wait.since for wait in found.waits), default=now)
 
 
-def _sentence(jobset: JobSetRecord, found: _Found, now: datetime) -> str:
-    if jobset.state is JobSetState.ACTIVE:
+def _sentence(jobset: WorkloadRecord, found: _Found, now: datetime) -> str:
+    if jobset.state is WorkloadState.ACTIVE:
         if not found.wanted and jobset.fault:
             return f"No slice can be made for it: {jobset.fault}. Change the JobSet and create it again."
         if not found.wanted:
@@ -208,7 +208,7 @@ def _sentence(jobset: JobSetRecord, found: _Found, now: datetime) -> str:
         return "; ".join([f"{found.ready} of {found.wanted} slices ready", *_told(found.waits, now)]) + f".{remedy}"
     left = sum(wait.count for wait in found.waits)
     returning = [f"{left} of {found.wanted} slices are being given back"] if left else []
-    if jobset.state is not JobSetState.SUSPENDED:
+    if jobset.state is not WorkloadState.SUSPENDED:
         return "; ".join([_OVER[jobset.state], *(returning or ["nothing of it is left"])]) + "."
     queue = f' by Kueue, in the queue "{jobset.queue}": see `kubectl describe workloads -n {jobset.namespace}`'
     queue = queue if jobset.queue else ""
@@ -218,7 +218,7 @@ def _sentence(jobset: JobSetRecord, found: _Found, now: datetime) -> str:
 def _told(waits: Sequence[Wait], now: datetime) -> Iterator[str]:
     for wait, most in zip(waits, (_LONGEST, _LONG, _LONG), strict=False):
         next_try = f", next try {wait.until:%H:%M:%S} UTC" if wait.until else ""
-        yield f"{_names(wait)} since {_clock(wait.since, now)}: {shortened(wait.says, most)}{next_try}"
+        yield f"{_names(wait)} since {_clock(wait.since, now)}: {shortened(wait.message, most)}{next_try}"
     if others := sum(wait.count for wait in waits[_IN_A_SENTENCE:]):
         yield f"{others} more wait for other things"
 
@@ -227,7 +227,7 @@ def _waiting_since(record: SliceRecord) -> datetime:
     """Say since when a slice has not served, as far back as its history goes."""
     if record.phase is Phase.READY:  # and yet of no use
         return record.transitions[-1].at if record.transitions else record.since
-    whole = record.turns <= len(record.transitions) or not record.transitions
+    whole = record.transition_count <= len(record.transitions) or not record.transitions
     since = record.created_at if whole else record.transitions[0].at
     for before, after in pairwise(record.transitions):
         if before.phase in {Phase.READY, Phase.GONE} and after.phase is not before.phase:
@@ -250,36 +250,36 @@ def shortened(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
-def _groups(records: Iterable[SliceRecord], around: Around, now: datetime) -> tuple[Wait, ...]:
+def _groups(records: Iterable[SliceRecord], queue: QueueState, now: datetime) -> tuple[Wait, ...]:
     """Put together what waits for the same, the worst first; what comes by itself is the least."""
     groups: dict[tuple[Phase, Reason, str], list[SliceRecord]] = {}
     for record in records:
-        reason = _why(record, around)
-        groups.setdefault((record.phase, reason, prose(record, reason, around.paused).says), []).append(record)
-    waits = [_wait(reason, group, around, now) for (_, reason, _), group in groups.items()]
+        reason = _why(record, queue)
+        groups.setdefault((record.phase, reason, reason_text(record, reason, queue.paused).message), []).append(record)
+    waits = [_wait(reason, group, queue, now) for (_, reason, _), group in groups.items()]
     return tuple(sorted(waits, key=lambda wait: (wait.reason in _COMING, _WORST_FIRST.index(wait.phase))))
 
 
-def _why(record: SliceRecord, around: Around) -> Reason:
+def _why(record: SliceRecord, queue: QueueState) -> Reason:
     """Say what keeps a slice now: a person's hold, or a pause, before all that was found out earlier."""
     if record.hold:
         return Reason.HELD
-    if around.paused is not None and record.phase in _KEPT_BY_A_PAUSE:
+    if queue.paused is not None and record.phase in _KEPT_BY_A_PAUSE:
         return Reason.PAUSED
     return record.reason
 
 
-def _wait(reason: Reason, group: Sequence[SliceRecord], around: Around, now: datetime) -> Wait:
+def _wait(reason: Reason, group: Sequence[SliceRecord], queue: QueueState, now: datetime) -> Wait:
     first = group[0]
-    words = prose(first, reason, around.paused)
-    place = around.place(group) if reason is Reason.OPERATION_LIMIT else ""
+    words = reason_text(first, reason, queue.paused)
+    place = queue.place(group) if reason is Reason.OPERATION_LIMIT else ""
     tries = [record.retry_at for record in group if record.retry_at is not None and record.retry_at > now]
     return Wait(
         phase=first.phase,
         reason=reason,
         jobs=tuple(record.job.job_name for record in group[:MOST_NAMED]),
         count=len(group),
-        says=f"{words.says}{place}",
+        message=f"{words.message}{place}",
         since=min(_waiting_since(record) for record in group),
         until=None if reason in _BY_A_PERSON else min(tries, default=None),
         remedy=words.remedy,

@@ -101,7 +101,7 @@ def course(record: SliceRecord, window: Window) -> Course | None:
     spans = tuple(_spans(record, window))
     if all(span.use is None and not span.begins_inside for span in spans):
         return None
-    forgotten = max(0, record.turns - len(record.transitions))
+    forgotten = max(0, record.transition_count - len(record.transitions))
     cut_in_sight = forgotten and record.transitions[0].at >= window.since
     return Course(record=record, spans=spans, forgotten=forgotten if cut_in_sight else 0)
 
@@ -121,14 +121,14 @@ def _history(record: SliceRecord) -> tuple[Transition, ...]:
     """Give the transitions on record, and before the first there ever was, the time since the slice was heard of."""
     kept = record.transitions
     if not kept:
-        return (_turn(record.created_at, record.phase, record.reason, record.sentence),)
-    if record.turns > len(kept) or kept[0].at <= record.created_at:
+        return (_turn(record.created_at, record.phase, record.reason, record.message),)
+    if record.transition_count > len(kept) or kept[0].at <= record.created_at:
         return kept
     return (_turn(record.created_at, Phase.QUEUED, Reason.WANTED, "Heard of."), *kept)
 
 
-def _turn(at: datetime, phase: Phase, reason: Reason, sentence: str) -> Transition:
-    return Transition(at=at, phase=phase, reason=reason, sentence=sentence)
+def _turn(at: datetime, phase: Phase, reason: Reason, message: str) -> Transition:
+    return Transition(at=at, phase=phase, reason=reason, message=message)
 
 
 def _uses(history: tuple[Transition, ...]) -> list[Use | None]:

@@ -1,4 +1,4 @@
-"""Sample functions: each writes down in Firestore which message reached it."""
+"""Sample functions: each records in Firestore which messages it received."""
 
 import base64
 

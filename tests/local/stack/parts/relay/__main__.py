@@ -1,4 +1,4 @@
-"""A sample relay: ready if the settings were written before it was started."""
+"""A sample relay: becomes ready if the settings were written before it was started."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""A sample cluster: says where it listens, takes whatever is created, and has one token for everybody."""
+"""A sample cluster: prints its address, accepts every create request, and issues the same token to every caller."""
 
 import argparse
 import json

@@ -1,4 +1,4 @@
-"""A sample GKE: listens once the cluster answers, and serves nothing."""
+"""A sample GKE: prints its addresses once the cluster responds, and serves nothing."""
 
 import argparse
 import signal

@@ -7,12 +7,12 @@ import pytest
 from relay.message_log import noted
 from tests.builders import a_jobset_ref
 from tests.conftest import Lines
-from tpu_slices.domain.model.facts import Heartbeat, JobSetChanged, JobSetState
+from tpu_slices.domain.model.facts import Heartbeat, WorkloadChanged, WorkloadState
 from tpu_slices.ports.errors import Temporary
 from tpu_slices.wire.messages import Message, encode_fact
 
 SAID = [
-    encode_fact(JobSetChanged(jobset=a_jobset_ref(), state=JobSetState.ACTIVE)),
+    encode_fact(WorkloadChanged(jobset=a_jobset_ref(), state=WorkloadState.ACTIVE)),
     encode_fact(Heartbeat(count=1, digest="d")),
 ]
 
@@ -26,7 +26,7 @@ def test_what_was_taken_is_noted_with_its_jobset_and_heartbeats_are_not(lines: L
     noted(sent.extend)(SAID)
     assert sent == SAID
     (line,) = lines()
-    assert (line["message"], line["kind"], line["jobset"]) == ("fact.published", "JobSetChanged", "research/llama")
+    assert (line["event"], line["kind"], line["jobset"]) == ("fact.published", "WorkloadChanged", "research/llama")
     assert line["logging.googleapis.com/trace"].startswith("projects/demo-project/traces/")
 
 

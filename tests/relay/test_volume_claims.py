@@ -22,11 +22,11 @@ from tests.builders import a_request, leaders_wait
 from tests.relay.objects import Json, jobset, pod, replicated_job
 from tests.relay.watched import START, Watched
 from tpu_slices.domain.model.facts import BoundClaim, Fact, Heartbeat, SlicesWanted
-from tpu_slices.domain.model.slices import JobSetUid
+from tpu_slices.domain.model.slices import WorkloadUid
 from tpu_slices.ports.errors import Temporary
 from tpu_slices.wire.messages import encode_fact
 
-UID = JobSetUid("uid-llama")
+UID = WorkloadUid("uid-llama")
 ZONE = "topology.kubernetes.io/zone"
 GKE_ZONE = "topology.gke.io/zone"
 
@@ -70,7 +70,7 @@ class FakeVolumes:
 
 
 @dataclass
-class Desk:
+class Setup:
     volumes: FakeVolumes = field(default_factory=FakeVolumes)
 
     def __post_init__(self) -> None:
@@ -84,24 +84,24 @@ class Desk:
 
 
 def test_a_claim_that_is_bound_to_a_zone_is_told() -> None:
-    desk = Desk()
-    assert desk.told("data") == (BoundClaim(name="data", zones=("us-central2-a",)),)
-    assert desk.volumes.asked == ["research/data", "pv-1"]
+    setup = Setup()
+    assert setup.told("data") == (BoundClaim(name="data", zones=("us-central2-a",)),)
+    assert setup.volumes.asked == ["research/data", "pv-1"]
 
 
 def test_each_template_is_told_its_own_claims() -> None:
     fact = leaders_wait(0, requests=(a_request(), a_request(replicated_job="other"), a_request(replicated_job="none")))
     mounted: Mounted = {UID: {"slice": ("data", "new"), "other": ("data",)}}
-    (told,) = Desk().claims.complete([fact], mounted)
+    (told,) = Setup().claims.complete([fact], mounted)
     assert isinstance(told, SlicesWanted)
     assert [[each.name for each in request.claims] for request in told.requests] == [["data"], ["data"], []]
 
 
 def test_facts_without_claims_are_left_as_they_are() -> None:
-    desk = Desk()
+    setup = Setup()
     facts: list[Fact] = [Heartbeat(count=0, digest="d"), leaders_wait(0)]
-    assert desk.claims.complete(facts, {UID: {}}) == facts
-    assert desk.volumes.asked == []
+    assert setup.claims.complete(facts, {UID: {}}) == facts
+    assert setup.volumes.asked == []
 
 
 @pytest.mark.parametrize(
@@ -154,38 +154,38 @@ def test_the_zones_that_a_volume_can_be_reached_from(found: Json | None, zones: 
 
 
 def test_what_was_looked_up_is_known_for_some_minutes() -> None:
-    desk = Desk()
-    desk.volumes.claims["unbound"] = claim(phase="Pending")
-    desk.told("data", "unbound")
-    asked = len(desk.volumes.asked)
-    assert desk.told("data", "unbound") == (BoundClaim(name="data", zones=("us-central2-a",)),)
-    assert len(desk.volumes.asked) == asked
-    desk.volumes.now += KEPT
-    desk.told("data", "unbound")
-    assert len(desk.volumes.asked) == 2 * asked
+    setup = Setup()
+    setup.volumes.claims["unbound"] = claim(phase="Pending")
+    setup.told("data", "unbound")
+    asked = len(setup.volumes.asked)
+    assert setup.told("data", "unbound") == (BoundClaim(name="data", zones=("us-central2-a",)),)
+    assert len(setup.volumes.asked) == asked
+    setup.volumes.now += KEPT
+    setup.told("data", "unbound")
+    assert len(setup.volumes.asked) == 2 * asked
 
 
 def test_claims_that_cannot_be_read_are_not_told_and_not_asked_for_again_at_once() -> None:
-    desk = Desk(FakeVolumes(trouble=Temporary("refused: 403 Forbidden")))
+    setup = Setup(FakeVolumes(trouble=Temporary("refused: 403 Forbidden")))
     with capture_logs() as logs:
-        assert desk.told("data", "more") == ()
-        assert desk.told("data") == ()
-    assert desk.volumes.asked == ["research/data"]
-    assert [line["event"] for line in logs] == ["claims-not-known"]
-    desk.volumes.trouble = None
-    desk.volumes.now += QUIET_AFTER_TROUBLE
-    assert desk.told("data") == (BoundClaim(name="data", zones=("us-central2-a",)),)
+        assert setup.told("data", "more") == ()
+        assert setup.told("data") == ()
+    assert setup.volumes.asked == ["research/data"]
+    assert [line["event"] for line in logs] == ["volume_claim.unknown"]
+    setup.volumes.trouble = None
+    setup.volumes.now += QUIET_AFTER_TROUBLE
+    assert setup.told("data") == (BoundClaim(name="data", zones=("us-central2-a",)),)
 
 
 def test_a_slow_server_does_not_hold_up_the_facts() -> None:
-    desk = Desk(FakeVolumes(slow=PATIENCE / 2))
-    desk.told(*(f"claim-{number}" for number in range(10)))
-    assert desk.volumes.asked == ["research/claim-0", "research/claim-1"]
+    setup = Setup(FakeVolumes(slow=PATIENCE / 2))
+    setup.told(*(f"claim-{number}" for number in range(10)))
+    assert setup.volumes.asked == ["research/claim-0", "research/claim-1"]
 
 
 def test_of_very_many_claims_some_are_looked_at() -> None:
-    desk = Desk(FakeVolumes(claims={f"c-{number:03}": claim() for number in range(500)}))
-    assert len(desk.told(*(f"c-{number:03}" for number in range(500)))) == CLAIMS_PER_FACT
+    setup = Setup(FakeVolumes(claims={f"c-{number:03}": claim() for number in range(500)}))
+    assert len(setup.told(*(f"c-{number:03}" for number in range(500)))) == CLAIMS_PER_FACT
 
 
 def test_what_is_told_of_claims_leaves_a_message_small_enough() -> None:
@@ -193,13 +193,13 @@ def test_what_is_told_of_claims_leaves_a_message_small_enough() -> None:
     zones = tuple(f"{number:063}" for number in range(20))
     volumes = FakeVolumes(dict.fromkeys(names, claim()), {"pv-1": volume(within(*zones))})
     wanted = leaders_wait(0, requests=tuple(a_request(replicated_job=f"w-{number}") for number in range(500)))
-    (told,) = Desk(volumes).claims.complete([wanted], {UID: {f"w-{number}": names for number in range(500)}})
+    (told,) = Setup(volumes).claims.complete([wanted], {UID: {f"w-{number}": names for number in range(500)}})
     assert 0 < len(encode_fact(told).data) - len(encode_fact(wanted).data) < 100_000
 
 
 def test_the_claims_are_those_of_the_leaders_that_wait(watched: Watched) -> None:
     mounts: Json = {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]}
     watched.see(jobset(spec={"replicatedJobs": [replicated_job(replicas=2)]}), pod(0, spec=mounts), pod(1))
-    assert watched.ledger.picture.claims(JobSetUid("u-1")) == {"workers": ("data",)}
+    assert watched.queue.cache.claims(WorkloadUid("u-1")) == {"workers": ("data",)}
     watched.lose(pod(0))
-    assert watched.ledger.picture.claims(JobSetUid("u-1")) == {"workers": ()}
+    assert watched.queue.cache.claims(WorkloadUid("u-1")) == {"workers": ()}

@@ -18,13 +18,13 @@ from tpu_slices.domain.model.observations import (
     Deleting,
     Failure,
     FailureKind,
-    Foreign,
     Observation,
     Running,
+    Unowned,
     Unreadable,
 )
-from tpu_slices.domain.model.records import Leaving, SliceRecord
-from tpu_slices.domain.reconciling.terminating import follow, moved_on
+from tpu_slices.domain.model.records import SliceRecord, TerminatingAttempt
+from tpu_slices.domain.reconciling.terminating import begin_next_attempt, follow
 
 LIMITS = Limits()
 observations: st.SearchStrategy[Observation] = st.sampled_from(
@@ -35,13 +35,13 @@ observations: st.SearchStrategy[Observation] = st.sampled_from(
         Busy("repair"),
         Broken(Failure(FailureKind.STOCKOUT, "none left")),
         Deleting(),
-        Foreign("not ours"),
+        Unowned("not ours"),
         Unreadable("503"),
     ]
 )
 leavings = st.lists(
     st.builds(
-        Leaving,
+        TerminatingAttempt,
         attempt=st.integers(1, 9),
         ordered_at=st.none() | st.integers(-60, 0).map(lambda seconds: NOW + seconds * MINUTE / 30),
         occupant=st.sampled_from([None, an_occupant("other")]),
@@ -52,11 +52,11 @@ leavings = st.lists(
 
 
 @given(st.integers(1, 9), leavings)
-def test_the_next_attempt_is_above_every_earlier_one(attempt: int, leaving: tuple[Leaving, ...]) -> None:
-    record = a_record(attempt=attempt, leaving=leaving)
-    after = moved_on(record)
-    assert after.attempt > max(attempt, *(left.attempt for left in leaving), 0)
-    assert [left.attempt for left in after.leaving] == [*(left.attempt for left in leaving), attempt]
+def test_the_next_attempt_is_above_every_earlier_one(attempt: int, terminating: tuple[TerminatingAttempt, ...]) -> None:
+    record = a_record(attempt=attempt, terminating=terminating)
+    after = begin_next_attempt(record)
+    assert after.attempt > max(attempt, *(left.attempt for left in terminating), 0)
+    assert [left.attempt for left in after.terminating] == [*(left.attempt for left in terminating), attempt]
 
 
 def test_nothing_of_the_attempt_that_is_left_sticks_to_the_next() -> None:
@@ -64,47 +64,49 @@ def test_nothing_of_the_attempt_that_is_left_sticks_to_the_next() -> None:
         ordered_at=NOW,
         creating=True,
         operation="operation-1",
-        respecified=True,
+        rebuild_allowed=True,
         hosts_usable=3,
         hosts_joined=4,
         hosts_sequence=9,
         occupant=an_occupant(),
     )
-    assert moved_on(record) == a_record(attempt=2, leaving=(Leaving(attempt=1),))
+    assert begin_next_attempt(record) == a_record(attempt=2, terminating=(TerminatingAttempt(attempt=1),))
 
 
 def test_whoever_stays_on_the_hosts_and_when_they_were_told_to_go_is_remembered() -> None:
-    after = moved_on(a_record(), ordered_at=NOW, occupant=an_occupant("other"))
-    assert after.leaving == (Leaving(attempt=1, ordered_at=NOW, occupant=an_occupant("other")),)
+    after = begin_next_attempt(a_record(), ordered_at=NOW, occupant=an_occupant("other"))
+    assert after.terminating == (TerminatingAttempt(attempt=1, ordered_at=NOW, occupant=an_occupant("other")),)
 
 
 @given(leavings, st.data())
-def test_only_what_is_seen_gone_or_not_ours_is_forgotten(leaving: tuple[Leaving, ...], data: st.DataObject) -> None:
-    seen = {left.attempt: data.draw(observations) for left in leaving}
-    after, _ = follow(a_record(leaving=leaving), seen, NOW, LIMITS)
-    forgotten = {left.attempt for left in leaving} - {left.attempt for left in after.leaving}
-    assert forgotten == {attempt for attempt, sight in seen.items() if isinstance(sight, Absent | Foreign)}
+def test_only_what_is_seen_gone_or_not_ours_is_forgotten(
+    terminating: tuple[TerminatingAttempt, ...], data: st.DataObject
+) -> None:
+    seen = {left.attempt: data.draw(observations) for left in terminating}
+    after, _ = follow(a_record(terminating=terminating), seen, NOW, LIMITS)
+    forgotten = {left.attempt for left in terminating} - {left.attempt for left in after.terminating}
+    assert forgotten == {attempt for attempt, sight in seen.items() if isinstance(sight, Absent | Unowned)}
 
 
 @given(leavings, st.data())
 def test_a_deletion_is_only_ordered_of_what_is_seen_unoccupied_and_not_going(
-    leaving: tuple[Leaving, ...], data: st.DataObject
+    terminating: tuple[TerminatingAttempt, ...], data: st.DataObject
 ) -> None:
-    seen = {left.attempt: data.draw(observations) for left in leaving}
-    _, deletes = follow(a_record(leaving=leaving), seen, NOW, LIMITS)
-    by_attempt = {left.attempt: left for left in leaving}
+    seen = {left.attempt: data.draw(observations) for left in terminating}
+    _, deletes = follow(a_record(terminating=terminating), seen, NOW, LIMITS)
+    by_attempt = {left.attempt: left for left in terminating}
     for delete in deletes:
         assert by_attempt[delete.attempt].occupant is None
         assert isinstance(seen[delete.attempt], Creating | Running | Busy | Broken)
 
 
 def test_what_was_not_looked_at_is_kept_and_left_alone() -> None:
-    record = a_record(leaving=(Leaving(attempt=1),))
+    record = a_record(terminating=(TerminatingAttempt(attempt=1),))
     assert follow(record, {}, NOW, LIMITS) == (record, ())
 
 
 def test_a_deletion_is_repeated_no_sooner_than_its_patience_until_the_pool_goes() -> None:
-    record = a_record(attempt=2, leaving=(Leaving(attempt=1),))
+    record = a_record(attempt=2, terminating=(TerminatingAttempt(attempt=1),))
     orders = []
     for second in range(61):
         at = NOW + second * MINUTE / 60
@@ -112,7 +114,7 @@ def test_a_deletion_is_repeated_no_sooner_than_its_patience_until_the_pool_goes(
         orders += [second] if ordered else []
     assert orders == [0, 20, 40, 60]
     record, ordered = _looked(record, Absent(), NOW + 2 * MINUTE)
-    assert (record.leaving, ordered) == ((), False)
+    assert (record.terminating, ordered) == ((), False)
 
 
 def _looked(record: SliceRecord, seen: Observation, at: datetime) -> tuple[SliceRecord, bool]:
@@ -121,8 +123,8 @@ def _looked(record: SliceRecord, seen: Observation, at: datetime) -> tuple[Slice
 
 
 def test_once_its_guest_has_gone_a_pool_is_deleted_at_once() -> None:
-    stays = Leaving(attempt=1, occupant=an_occupant("other"))
-    record = a_record(attempt=2, leaving=(stays,))
+    stays = TerminatingAttempt(attempt=1, occupant=an_occupant("other"))
+    record = a_record(attempt=2, terminating=(stays,))
     assert follow(record, {1: Running()}, NOW, LIMITS) == (record, ())
-    _, deletes = follow(a_record(attempt=2, leaving=(Leaving(attempt=1),)), {1: Running()}, NOW, LIMITS)
+    _, deletes = follow(a_record(attempt=2, terminating=(TerminatingAttempt(attempt=1),)), {1: Running()}, NOW, LIMITS)
     assert deletes == (DeletePool(1),)

@@ -2,13 +2,13 @@ from datetime import timedelta
 
 import pytest
 
-from relay.fact_queue import Ledger
+from relay.fact_queue import FactQueue
 from relay.objects import Kind
 from tests.builders import CLUSTER
 from tests.relay.objects import bound_pod, jobset, pod
 from tests.relay.watched import START, Watched, read, wants
-from tpu_slices.domain.model.facts import Heartbeat, JobSetChanged, SlicesWanted
-from tpu_slices.domain.model.slices import ClusterId, JobRef, JobSetUid
+from tpu_slices.domain.model.facts import Heartbeat, SlicesWanted, WorkloadChanged
+from tpu_slices.domain.model.slices import ClusterId, JobRef, WorkloadUid
 from tpu_slices.domain.reconciling.inventory import digest_of
 
 
@@ -20,38 +20,38 @@ def test_a_heartbeat_each_minute_sums_up_the_live_tpu_jobsets(watched: Watched) 
         jobset("other", uid="u-4", spec={"managedBy": "kueue.x-k8s.io/multikueue"}),
     )
     watched.pass_time(59)
-    assert not [fact for fact in watched.ledger.due(watched.now) if isinstance(fact, Heartbeat)]
+    assert not [fact for fact in watched.queue.due(watched.now) if isinstance(fact, Heartbeat)]
     watched.pass_time(1)
-    (beat,) = watched.ledger.due(watched.now)
-    assert beat == Heartbeat(count=3, digest=digest_of(map(JobSetUid, ["u-1", "u-2", "u-4"])))
+    (beat,) = watched.queue.due(watched.now)
+    assert beat == Heartbeat(count=3, digest=digest_of(map(WorkloadUid, ["u-1", "u-2", "u-4"])))
 
 
 def test_the_whole_list_comes_when_it_is_asked_for(watched: Watched) -> None:
     watched.see(jobset(), jobset("gemma", uid="u-2"))
-    beat = watched.ledger.everything(watched.now)
+    beat = watched.queue.everything(watched.now)
     assert beat is not None
     assert (beat.count, beat.uids) == (2, ("u-1", "u-2"))
 
 
 def test_nothing_is_said_until_every_list_is_in_place() -> None:
-    ledger = Ledger(CLUSTER)
-    ledger.listed(Kind.LEADERS, [read(pod(0)), read(pod(1))], "1", START)
-    ledger.listed(Kind.JOBSETS, [read(jobset())], "1", START)
+    queue = FactQueue(CLUSTER)
+    queue.listed(Kind.LEADERS, [read(pod(0)), read(pod(1))], "1", START)
+    queue.listed(Kind.JOBSETS, [read(jobset())], "1", START)
     early = START + timedelta(seconds=9)
-    assert (ledger.complete, ledger.due(early), ledger.everything(early)) == (False, [], None)
-    ledger.listed(Kind.HOSTS, [], "1", START + timedelta(seconds=10))
-    assert ledger.complete
-    facts = ledger.due(START + timedelta(seconds=10))
-    assert {type(fact) for fact in facts} == {Heartbeat, JobSetChanged, SlicesWanted}
+    assert (queue.complete, queue.due(early), queue.everything(early)) == (False, [], None)
+    queue.listed(Kind.HOSTS, [], "1", START + timedelta(seconds=10))
+    assert queue.complete
+    facts = queue.due(START + timedelta(seconds=10))
+    assert {type(fact) for fact in facts} == {Heartbeat, WorkloadChanged, SlicesWanted}
 
 
 def test_nothing_is_said_while_a_watch_is_silent_for_too_long(watched: Watched) -> None:
     watched.see(jobset(), pod(0), pod(1))
     watched.said()
     watched.now += timedelta(minutes=5)
-    watched.ledger.heard(Kind.JOBSETS, "1", watched.now)
-    watched.ledger.heard(Kind.HOSTS, "1", watched.now)
-    assert (watched.ledger.due(watched.now), watched.ledger.everything(watched.now)) == ([], None)
+    watched.queue.heard(Kind.JOBSETS, "1", watched.now)
+    watched.queue.heard(Kind.HOSTS, "1", watched.now)
+    assert (watched.queue.due(watched.now), watched.queue.everything(watched.now)) == ([], None)
     watched.relist(Kind.LEADERS, pod(0))
     assert wants(watched.said()) == [[0]]
 
@@ -59,14 +59,14 @@ def test_nothing_is_said_while_a_watch_is_silent_for_too_long(watched: Watched) 
 def test_what_is_being_gathered_is_said_before_the_end(watched: Watched) -> None:
     watched.see(jobset(), pod(0))
     watched.said()
-    assert wants(watched.ledger.flush(watched.now)) == [[0]]
+    assert wants(watched.queue.flush(watched.now)) == [[0]]
 
 
 def test_the_ledger_says_when_it_is_due_next(watched: Watched) -> None:
-    assert watched.ledger.next_due() == START + timedelta(minutes=1)
+    assert watched.queue.next_due() == START + timedelta(minutes=1)
     watched.see(jobset(), pod(0))
     watched.said()
-    assert watched.ledger.next_due() == START + timedelta(seconds=1)
+    assert watched.queue.next_due() == START + timedelta(seconds=1)
 
 
 def job(index: int, uid: str = "u-1") -> JobRef:
@@ -74,7 +74,7 @@ def job(index: int, uid: str = "u-1") -> JobRef:
         cluster=ClusterId("demo"),
         namespace="research",
         jobset="llama",
-        uid=JobSetUid(uid),
+        uid=WorkloadUid(uid),
         replicated_job="workers",
         index=index,
     )
@@ -82,7 +82,7 @@ def job(index: int, uid: str = "u-1") -> JobRef:
 
 def test_the_pod_of_a_job_is_the_one_that_waits(watched: Watched) -> None:
     watched.see(jobset(), bound_pod(0, "n-1", uid="old", phase="Failed"), pod(0, uid="new"), pod(1))
-    found = watched.ledger.leader_pod(job(0))
+    found = watched.queue.leader_pod(job(0))
     assert found is not None
     assert found.pod_uid == "new"
 
@@ -90,4 +90,4 @@ def test_the_pod_of_a_job_is_the_one_that_waits(watched: Watched) -> None:
 @pytest.mark.parametrize("asked", [job(7), job(0, uid="u-2")], ids=["another index", "another JobSet"])
 def test_no_pod_is_known_of_another_job(watched: Watched, asked: JobRef) -> None:
     watched.see(jobset(), pod(0))
-    assert watched.ledger.leader_pod(asked) is None
+    assert watched.queue.leader_pod(asked) is None

@@ -6,7 +6,7 @@ from relay.fact_parts import LEADERS_PER_FACT
 from relay.outbox import subject_of
 from tests.relay.objects import OPTED_OUT, SELECTOR, bound_pod, jobset, pod, replicated_job
 from tests.relay.watched import Watched, states, wants
-from tpu_slices.domain.model.facts import JobSetChanged, JobSetState, SlicesWanted
+from tpu_slices.domain.model.facts import SlicesWanted, WorkloadChanged, WorkloadState
 from tpu_slices.wire.messages import MOST_BYTES, encode_fact
 
 
@@ -83,10 +83,10 @@ def test_leaders_of_a_jobset_that_we_do_not_serve_want_nothing(watched: Watched,
 
 def test_a_resumed_jobset_is_reported_before_what_it_wants(watched: Watched) -> None:
     watched.see(jobset(spec={"suspend": True}))
-    assert states(watched.said()) == [("u-1", JobSetState.SUSPENDED)]
+    assert states(watched.said()) == [("u-1", WorkloadState.SUSPENDED)]
     watched.see(jobset(generation=2), pod(0), pod(1))
     facts = watched.said()
-    assert [type(fact) for fact in facts] == [JobSetChanged, SlicesWanted]
+    assert [type(fact) for fact in facts] == [WorkloadChanged, SlicesWanted]
 
 
 def test_many_leaders_are_reported_in_parts(watched: Watched) -> None:
@@ -139,8 +139,8 @@ def test_a_jobset_that_cannot_be_read_is_neither_wanted_nor_gone(watched: Watche
     watched.see(jobset(spec={"replicatedJobs": [replicated_job(overhead={"cpu": "some"})]}))
     watched.pass_time(300)
     (fact,) = watched.said()
-    assert isinstance(fact, JobSetChanged)
+    assert isinstance(fact, WorkloadChanged)
     assert fact.fault == 'replicatedJob workers: spec.overhead.cpu: "some" is no quantity'
-    beat = watched.ledger.everything(watched.now)
+    beat = watched.queue.everything(watched.now)
     assert beat is not None
     assert beat.uids == ("u-1",)

@@ -7,27 +7,27 @@ from typing import Any
 import pytest
 
 from tests.builders import NOW, a_job, a_jobset, a_jobset_ref, a_record, a_request, a_spec, settings
-from tpu_slices.domain.model.facts import JobSetState
-from tpu_slices.domain.model.observations import InheritedPool
+from tpu_slices.domain.model.facts import WorkloadState
+from tpu_slices.domain.model.observations import LegacyPool
 from tpu_slices.domain.model.records import Phase, SliceRecord
 from tpu_slices.domain.model.slices import slice_id
-from tpu_slices.domain.reconciling.adoption import Heir, LiveJobSet, guardians, inherit, job_named
+from tpu_slices.domain.reconciling.adoption import Adoption, LiveWorkload, job_named, placeholders, plan_adoptions
 
 
-def a_pool(**changes: Any) -> InheritedPool:
+def a_pool(**changes: Any) -> LegacyPool:
     fields = {"name": "llama-4f2a1", "namespace": "research", "jobset": "llama", "job": "llama-slice-1"}
-    return InheritedPool(**{**fields, **changes})
+    return LegacyPool(**{**fields, **changes})
 
 
-def a_live_jobset(**changes: Any) -> LiveJobSet:
-    fields: dict[str, Any] = {"ref": a_jobset_ref(), "state": JobSetState.ACTIVE, "requests": (a_request(),)}
-    return LiveJobSet(**{**fields, **changes})
+def a_live_jobset(**changes: Any) -> LiveWorkload:
+    fields: dict[str, Any] = {"ref": a_jobset_ref(), "state": WorkloadState.ACTIVE, "requests": (a_request(),)}
+    return LiveWorkload(**{**fields, **changes})
 
 
-def heir_of(pool: InheritedPool, *records: SliceRecord, **changes: Any) -> Heir:
+def heir_of(pool: LegacyPool, *records: SliceRecord, **changes: Any) -> Adoption:
     known = {record.id: record for record in records}
-    (heir,) = inherit([pool], [a_live_jobset(**changes)], known, settings(), NOW)
-    return heir
+    (adoption,) = plan_adoptions([pool], [a_live_jobset(**changes)], known, settings(), NOW)
+    return adoption
 
 
 def test_a_pool_whose_jobset_lives_is_taken_over_as_it_is() -> None:
@@ -40,9 +40,9 @@ def test_a_pool_whose_jobset_lives_is_taken_over_as_it_is() -> None:
 
 
 def test_names_are_compared_as_tpu_provisioner_writes_them() -> None:
-    heir = heir_of(a_pool(job="llama-bigslice-0"), requests=(a_request(replicated_job="BigSlice"),))
-    assert heir.record is not None
-    assert heir.record.job.replicated_job == "BigSlice"
+    adoption = heir_of(a_pool(job="llama-bigslice-0"), requests=(a_request(replicated_job="BigSlice"),))
+    assert adoption.record is not None
+    assert adoption.record.job.replicated_job == "BigSlice"
 
 
 def test_what_we_would_refuse_today_is_taken_over_all_the_same() -> None:
@@ -63,23 +63,23 @@ def test_a_slice_that_waits_gets_the_pool_that_is_there() -> None:
     [
         pytest.param(a_pool(jobset="gone"), {}, "there is no JobSet research/gone: delete the pool", id="no JobSet"),
         pytest.param(a_pool(namespace="other"), {}, "no JobSet other/llama", id="a JobSet of another namespace"),
-        pytest.param(a_pool(), {"state": JobSetState.COMPLETED}, "the JobSet is completed", id="it is over"),
-        pytest.param(a_pool(), {"state": JobSetState.SUSPENDED}, "the JobSet is suspended", id="it is suspended"),
+        pytest.param(a_pool(), {"state": WorkloadState.COMPLETED}, "the JobSet is completed", id="it is over"),
+        pytest.param(a_pool(), {"state": WorkloadState.SUSPENDED}, "the JobSet is suspended", id="it is suspended"),
         pytest.param(a_pool(job="llama-slice-9"), {}, "no Job llama-slice-9", id="no such index"),
         pytest.param(a_pool(job="llama-eval-0"), {}, "no Job llama-eval-0", id="no such replicated job"),
     ],
 )
-def test_a_pool_that_nobody_needs_is_left_alone(pool: InheritedPool, changes: dict[str, Any], why: str) -> None:
-    heir = heir_of(pool, **changes)
-    assert heir.record is None
-    assert why in heir.why
+def test_a_pool_that_nobody_needs_is_left_alone(pool: LegacyPool, changes: dict[str, Any], why: str) -> None:
+    adoption = heir_of(pool, **changes)
+    assert adoption.record is None
+    assert why in adoption.why
 
 
 def test_two_pools_for_one_job_need_a_person() -> None:
     ours = a_record(job=a_job(index=1), ordered_at=NOW)
-    heir = heir_of(a_pool(), ours)
-    assert heir.record is None
-    assert ours.pool in heir.why
+    adoption = heir_of(a_pool(), ours)
+    assert adoption.record is None
+    assert ours.pool in adoption.why
 
 
 def test_taking_over_twice_is_harmless() -> None:
@@ -90,15 +90,17 @@ def test_taking_over_twice_is_harmless() -> None:
 
 
 def test_the_jobset_is_remembered_with_the_slices_that_were_taken_over() -> None:
-    heirs = inherit([a_pool(), a_pool(name="llama-0", job="llama-slice-0")], [a_live_jobset()], {}, settings(), NOW)
-    (jobset,) = guardians(heirs, [a_live_jobset(), a_live_jobset(ref=a_jobset_ref(uid="other"))], {}, NOW)
-    assert (jobset.uid, jobset.state) == ("uid-llama", JobSetState.ACTIVE)
+    adoptions = plan_adoptions(
+        [a_pool(), a_pool(name="llama-0", job="llama-slice-0")], [a_live_jobset()], {}, settings(), NOW
+    )
+    (jobset,) = placeholders(adoptions, [a_live_jobset(), a_live_jobset(ref=a_jobset_ref(uid="other"))], {}, NOW)
+    assert (jobset.uid, jobset.state) == ("uid-llama", WorkloadState.ACTIVE)
     assert set(jobset.wants) == {slice_id(a_job()), slice_id(a_job(index=1))}
 
 
 def test_a_jobset_that_is_known_keeps_what_is_known_of_it() -> None:
     known = a_jobset(generation=7)
-    (jobset,) = guardians([heir_of(a_pool())], [a_live_jobset()], {known.uid: known}, NOW)
+    (jobset,) = placeholders([heir_of(a_pool())], [a_live_jobset()], {known.uid: known}, NOW)
     assert jobset.generation == 7
     assert jobset.wants == {**known.wants, slice_id(a_job(index=1)): None}
 

@@ -1,21 +1,21 @@
 from datetime import timedelta
 from typing import Any
 
-from relay.fact_queue import Ledger
+from relay.fact_queue import FactQueue
 from relay.objects import Kind
 from tests.builders import CLUSTER
 from tests.relay.objects import jobset, pod
 from tests.relay.watched import START, Watched, nodes, read, states, wants
-from tpu_slices.domain.model.facts import Heartbeat, JobSetChanged, JobSetState, SlicesWanted
+from tpu_slices.domain.model.facts import Heartbeat, SlicesWanted, WorkloadChanged, WorkloadState
 
 
 def test_a_jobset_is_reported_when_it_is_first_seen_and_at_each_change_of_state(watched: Watched) -> None:
     watched.see(jobset())
-    assert states(watched.said()) == [("u-1", JobSetState.ACTIVE)]
+    assert states(watched.said()) == [("u-1", WorkloadState.ACTIVE)]
     watched.see(jobset(version=11))
     assert states(watched.said()) == []
     watched.see(jobset(version=12, conditions=["Completed"]))
-    assert states(watched.said()) == [("u-1", JobSetState.COMPLETED)]
+    assert states(watched.said()) == [("u-1", WorkloadState.COMPLETED)]
 
 
 def test_a_deleted_jobset_is_reported_with_its_last_version(watched: Watched) -> None:
@@ -23,15 +23,15 @@ def test_a_deleted_jobset_is_reported_with_its_last_version(watched: Watched) ->
     watched.said()
     watched.lose(jobset(version=99, generation=3))
     (fact,) = watched.said()
-    assert isinstance(fact, JobSetChanged)
-    assert (fact.state, fact.jobset.generation, fact.jobset.resource_version) == (JobSetState.DELETED, 3, "99")
+    assert isinstance(fact, WorkloadChanged)
+    assert (fact.state, fact.jobset.generation, fact.jobset.resource_version) == (WorkloadState.DELETED, 3, "99")
 
 
 def test_a_jobset_missing_from_a_new_list_was_deleted(watched: Watched) -> None:
     watched.see(jobset(), jobset("gemma", uid="u-2"))
     watched.said()
     watched.relist(Kind.JOBSETS, jobset("gemma", uid="u-2"))
-    assert states(watched.said()) == [("u-1", JobSetState.DELETED)]
+    assert states(watched.said()) == [("u-1", WorkloadState.DELETED)]
 
 
 def test_a_jobset_made_anew_under_its_name_is_another(watched: Watched) -> None:
@@ -39,7 +39,7 @@ def test_a_jobset_made_anew_under_its_name_is_another(watched: Watched) -> None:
     watched.said()
     watched.relist(Kind.JOBSETS, jobset(uid="u-2"))
     facts = watched.said()
-    assert states(facts) == [("u-1", JobSetState.DELETED), ("u-2", JobSetState.ACTIVE)]
+    assert states(facts) == [("u-1", WorkloadState.DELETED), ("u-2", WorkloadState.ACTIVE)]
     assert wants(facts) == []
 
 
@@ -50,7 +50,7 @@ def test_a_deletion_seen_late_does_not_hide_the_jobset_made_anew(watched: Watche
     new: dict[str, Any] = {"labels": {"jobset.sigs.k8s.io/jobset-uid": "u-2"}}
     watched.see(pod(0, **new), pod(1, **new))
     facts = watched.said()
-    assert states(facts) == [("u-1", JobSetState.DELETED)]
+    assert states(facts) == [("u-1", WorkloadState.DELETED)]
     assert [fact.jobset.uid for fact in facts if isinstance(fact, SlicesWanted)] == ["u-2"]
 
 
@@ -58,9 +58,9 @@ def test_that_a_jobset_ended_is_said_again_while_it_has_hosts(watched: Watched) 
     watched.see(jobset(), *nodes(1))
     watched.said()
     watched.see(jobset(conditions=["Completed"]))
-    assert states(watched.said()) == [("u-1", JobSetState.COMPLETED)]
+    assert states(watched.said()) == [("u-1", WorkloadState.COMPLETED)]
     watched.pass_time(300)
-    assert states(watched.said()) == [("u-1", JobSetState.COMPLETED)]
+    assert states(watched.said()) == [("u-1", WorkloadState.COMPLETED)]
     watched.lose(nodes(1)[0])
     watched.pass_time(300)
     watched.said()
@@ -72,15 +72,15 @@ def test_hosts_that_come_for_a_suspended_jobset_are_a_reason_to_say_so_again(wat
     watched.see(jobset(spec={"suspend": True}))
     watched.said()
     watched.see(*nodes(1))
-    assert states(watched.said()) == [("u-1", JobSetState.SUSPENDED)]
+    assert states(watched.said()) == [("u-1", WorkloadState.SUSPENDED)]
 
 
 def test_the_first_heartbeat_names_every_jobset_so_that_what_went_unseen_is_found() -> None:
-    ledger = Ledger(CLUSTER)
+    queue = FactQueue(CLUSTER)
     for kind in Kind:
-        ledger.listed(kind, [read(jobset())] if kind is Kind.JOBSETS else [], "1", START)
-    beats = [fact for fact in ledger.due(START) if isinstance(fact, Heartbeat)]
-    later = [fact for fact in ledger.due(START + timedelta(minutes=1)) if isinstance(fact, Heartbeat)]
+        queue.listed(kind, [read(jobset())] if kind is Kind.JOBSETS else [], "1", START)
+    beats = [fact for fact in queue.due(START) if isinstance(fact, Heartbeat)]
+    later = [fact for fact in queue.due(START + timedelta(minutes=1)) if isinstance(fact, Heartbeat)]
     assert [beat.uids for beat in (*beats, *later)] == [("u-1",), None]
 
 
@@ -89,5 +89,5 @@ def test_another_queue_is_news(watched: Watched) -> None:
     watched.said()
     watched.see(jobset(spec={"suspend": True}, metadata={"labels": {"kueue.x-k8s.io/queue-name": "team-b"}}))
     (fact,) = watched.said()
-    assert isinstance(fact, JobSetChanged)
+    assert isinstance(fact, WorkloadChanged)
     assert fact.queue == "team-b"

@@ -1,4 +1,4 @@
-"""Messages out: contract of the bus."""
+"""Messages out: contract of the publisher."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Protocol
 
 from tpu_slices.domain.model.facts import Question
 from tpu_slices.domain.model.records import Transition
-from tpu_slices.domain.model.slices import ClusterId, JobRef, JobSetUid, SliceId
+from tpu_slices.domain.model.slices import ClusterId, JobRef, SliceId, WorkloadUid
 from tpu_slices.domain.model.workloads import Report
 
 
@@ -20,34 +20,34 @@ class SliceUpdate:
     job: JobRef
     slice_id: SliceId
     pool: str
-    turn: int
+    transition_number: int
     """Which of the slice's transitions it is: with the slice id, the Event's name."""
     transition: Transition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobSetUpdate:
+class WorkloadUpdate:
     """What is told to the cluster about a JobSet: becomes one Kubernetes Event, renewed while it lasts."""
 
     namespace: str
     name: str
-    uid: JobSetUid
+    uid: WorkloadUid
     report: Report
     at: datetime
-    times: int
+    count: int
     """How many times the JobSet was told about, this one included."""
 
 
-class Bus(Protocol):
+class Publisher(Protocol):
     """Messages out. Returns once they are taken; Temporary where they are not."""
 
-    def nudge(self, cluster: ClusterId, slices: Collection[SliceId]) -> None:
+    def request_reconcile(self, cluster: ClusterId, slices: Collection[SliceId]) -> None:
         """Say: look at these slices."""
 
-    def tell(self, cluster: ClusterId, updates: Collection[SliceUpdate]) -> None:
+    def announce(self, cluster: ClusterId, updates: Collection[SliceUpdate]) -> None:
         """Tell the cluster's relay what became of slices."""
 
-    def report(self, cluster: ClusterId, updates: Collection[JobSetUpdate]) -> None:
+    def announce_workloads(self, cluster: ClusterId, updates: Collection[WorkloadUpdate]) -> None:
         """Tell the cluster's relay how JobSets stand."""
 
     def ask(self, cluster: ClusterId, questions: Collection[Question]) -> None:

@@ -7,9 +7,9 @@ from tests.builders import a_job
 from tests.relay.objects import bound_pod, jobset, node
 from tests.relay.watched import Watched
 from tpu_slices.domain.model.facts import HostsChanged, LeaderBound
-from tpu_slices.domain.model.slices import JobSetUid, slice_id
+from tpu_slices.domain.model.slices import WorkloadUid, slice_id
 
-JOB = a_job(uid=JobSetUid("u-1"), replicated_job="workers")
+JOB = a_job(uid=WorkloadUid("u-1"), replicated_job="workers")
 
 
 def theirs(number: int = 0, job: str = "llama-workers-0") -> dict[str, Any]:
@@ -17,7 +17,7 @@ def theirs(number: int = 0, job: str = "llama-workers-0") -> dict[str, Any]:
     labels: dict[str, Any] = {
         "google.com/tpu-slice-id": None,
         "google.com/tpu-slice-attempt": None,
-        "google.com/tpu-slice-jobset-uid": None,
+        "google.com/tpu-slice-owner-uid": None,
         "google.com/nodepool-manager": "tpu-provisioner",
         "google.com/tpu-provisioner-parent-kind": "job",
         "google.com/tpu-provisioner-parent-name": job,

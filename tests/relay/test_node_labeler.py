@@ -9,7 +9,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from relay import translate
-from relay.node_labeler import AGAIN_AFTER, Marks, marks_missing
+from relay.node_labeler import AGAIN_AFTER, NodeLabeler, missing_labels
 from relay.objects import Host
 from tests.relay.objects import Json, node
 from tests.relay.watched import START, Watched
@@ -25,7 +25,7 @@ NO_LABELS: Mapping[str, str | None] = {}
 def own(number: int = 0, *taints: Json, version: int = 30, labels: Mapping[str, str | None] = NO_LABELS) -> Json:
     """Build a node whose pool says that its nodes must be marked."""
     base: dict[str, str | None] = {
-        "google.com/tpu-slice-own-nodes": "true",
+        "google.com/tpu-slice-exclusive-nodes": "true",
         "google.com/tpu-provisioner-parent-namespace": "research",
         "google.com/tpu-provisioner-parent-name": "llama-workers-0",
     }
@@ -37,7 +37,7 @@ def own(number: int = 0, *taints: Json, version: int = 30, labels: Mapping[str, 
 
 
 def test_a_node_of_ones_own_gets_label_and_taint_and_keeps_its_other_taints() -> None:
-    assert marks_missing(own(0, OTHER, version=77)) == {
+    assert missing_labels(own(0, OTHER, version=77)) == {
         "metadata": {"resourceVersion": "77", "labels": {NAMESPACED_JOB: JOB}},
         "spec": {"taints": [OTHER, TAINT]},
     }
@@ -55,7 +55,7 @@ def test_a_node_of_ones_own_gets_label_and_taint_and_keeps_its_other_taints() ->
     ids=["taint alone", "label alone", "another's label", "another value", "another effect"],
 )
 def test_what_is_half_marked_is_marked_whole(made: Json, taints: list[Json]) -> None:
-    patch = marks_missing(made)
+    patch = missing_labels(made)
     assert patch is not None
     assert (patch["metadata"]["labels"], patch["spec"]["taints"]) == ({NAMESPACED_JOB: JOB}, taints)
 
@@ -64,7 +64,7 @@ def test_what_is_half_marked_is_marked_whole(made: Json, taints: list[Json]) -> 
     "made",
     [
         node(0),
-        own(0, labels={"google.com/tpu-slice-own-nodes": "false"}),
+        own(0, labels={"google.com/tpu-slice-exclusive-nodes": "false"}),
         own(0, {**TAINT, "timeAdded": "2026-11-01T12:00:00Z"}, OTHER, labels={NAMESPACED_JOB: JOB}),
         own(0, labels={"google.com/tpu-provisioner-parent-name": None}),
         own(0, labels={"google.com/tpu-provisioner-parent-name": "j" * 60}),
@@ -72,7 +72,7 @@ def test_what_is_half_marked_is_marked_whole(made: Json, taints: list[Json]) -> 
     ids=["no such pool", "not so", "marked", "of no Job", "longer than a label may be"],
 )
 def test_other_nodes_are_left_alone(made: Json) -> None:
-    assert marks_missing(made) is None
+    assert missing_labels(made) is None
 
 
 @dataclass
@@ -97,7 +97,7 @@ class Bench:
     now: datetime = START
 
     def __post_init__(self) -> None:
-        self.marks = Marks(self.watched.ledger.picture.unmarked, self.nodes, lambda: self.now)
+        self.marks = NodeLabeler(self.watched.queue.cache.unlabeled, self.nodes, lambda: self.now)
 
     def look(self, after: timedelta = timedelta()) -> list[str]:
         """Let the marks look once; the nodes that were patched."""
@@ -151,7 +151,7 @@ def test_a_pool_whose_hosts_may_not_be_marked_is_warned_of_once_and_tried_each_m
         assert bench.look() == [name(0)]
         assert bench.look(timedelta(seconds=30)) == []
         assert bench.look(timedelta(seconds=30)) == [name(0)]
-    assert [(line["event"], line["log_level"]) for line in logs] == [("nodes-not-marked", "warning")]
+    assert [(line["event"], line["log_level"]) for line in logs] == [("node.label_failed", "warning")]
     bench.nodes.trouble = None
     assert bench.look(AGAIN_AFTER) == [name(0), name(1), name(2)]
 

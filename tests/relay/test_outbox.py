@@ -14,13 +14,13 @@ from tpu_slices.domain.model.facts import (
     Fact,
     Heartbeat,
     HostsChanged,
-    JobSetChanged,
-    JobSetRef,
-    JobSetState,
     SlicesWanted,
     WaitingLeader,
+    WorkloadChanged,
+    WorkloadRef,
+    WorkloadState,
 )
-from tpu_slices.domain.model.slices import JobSetUid, SliceId
+from tpu_slices.domain.model.slices import SliceId, WorkloadUid
 from tpu_slices.ports.errors import Temporary
 from tpu_slices.wire.messages import Message, decode_fact
 
@@ -68,7 +68,7 @@ def running(outbox: Outbox) -> Iterator[None]:
 
 
 @dataclass
-class Desk:
+class Setup:
     """An outbox and the time it goes by, stepped by the test."""
 
     topic: FakeTopic
@@ -81,26 +81,26 @@ class Desk:
 
 
 def outbox(topic: FakeTopic, most: int = MOST_BYTES) -> Outbox:
-    return Desk(topic, most).box
+    return Setup(topic, most).box
 
 
 def hosts(usable: int, slice_id: str = "tpu-a") -> HostsChanged:
     return HostsChanged(slice_id=SliceId(slice_id), attempt=1, usable=usable, joined=4, sequence=usable)
 
 
-def jobset(uid: str, state: JobSetState) -> JobSetChanged:
-    ref = JobSetRef(namespace="research", name="llama", uid=JobSetUid(uid), generation=1, resource_version="1")
-    return JobSetChanged(jobset=ref, state=state)
+def jobset(uid: str, state: WorkloadState) -> WorkloadChanged:
+    ref = WorkloadRef(namespace="research", name="llama", uid=WorkloadUid(uid), generation=1, resource_version="1")
+    return WorkloadChanged(jobset=ref, state=state)
 
 
 def test_facts_are_sent_in_the_order_they_came() -> None:
     topic = FakeTopic()
     box = outbox(topic)
     with running(box):
-        box.post([jobset("u-1", JobSetState.ACTIVE), hosts(1)])
+        box.post([jobset("u-1", WorkloadState.ACTIVE), hosts(1)])
         box.post([Heartbeat(count=1, digest="d")])
         taken = topic.wait_for(3)
-    assert taken == [jobset("u-1", JobSetState.ACTIVE), hosts(1), Heartbeat(count=1, digest="d")]
+    assert taken == [jobset("u-1", WorkloadState.ACTIVE), hosts(1), Heartbeat(count=1, digest="d")]
 
 
 def test_facts_that_are_not_taken_are_tried_again() -> None:
@@ -152,7 +152,7 @@ def test_closing_waits_until_all_is_sent() -> None:
     topic = FakeTopic()
     box = outbox(topic)
     thread = threading.Thread(target=box.run)
-    box.post([hosts(1), Answer(jobset=jobset("u-1", JobSetState.ACTIVE).jobset, state=JobSetState.ACTIVE)])
+    box.post([hosts(1), Answer(jobset=jobset("u-1", WorkloadState.ACTIVE).jobset, state=WorkloadState.ACTIVE)])
     thread.start()
     assert box.close(DEADLINE)
     thread.join(DEADLINE)
@@ -170,7 +170,7 @@ def test_closing_gives_up_on_a_topic_that_takes_nothing() -> None:
 
 def wanted(*indices: int, uid: str = "u-1") -> SlicesWanted:
     leaders = tuple(WaitingLeader(replicated_job="workers", job_index=index) for index in indices)
-    return SlicesWanted(jobset=jobset(uid, JobSetState.ACTIVE).jobset, requests=(), waiting=leaders)
+    return SlicesWanted(jobset=jobset(uid, WorkloadState.ACTIVE).jobset, requests=(), waiting=leaders)
 
 
 def test_the_parts_of_a_want_are_sent_together_and_replaced_together() -> None:
@@ -185,13 +185,13 @@ def test_the_parts_of_a_want_are_sent_together_and_replaced_together() -> None:
 
 
 def test_a_want_that_was_not_taken_nor_repeated_is_withdrawn() -> None:
-    desk = Desk(FakeTopic())
-    desk.box.post([wanted(0), jobset("u-2", JobSetState.DELETED)])
-    desk.now += timedelta(minutes=3)
-    desk.box.post([wanted(0, uid="u-3")])
-    desk.now += timedelta(minutes=4)
-    with running(desk.box):
-        assert desk.topic.wait_for(2) == [jobset("u-2", JobSetState.DELETED), wanted(0, uid="u-3")]
+    setup = Setup(FakeTopic())
+    setup.box.post([wanted(0), jobset("u-2", WorkloadState.DELETED)])
+    setup.now += timedelta(minutes=3)
+    setup.box.post([wanted(0, uid="u-3")])
+    setup.now += timedelta(minutes=4)
+    with running(setup.box):
+        assert setup.topic.wait_for(2) == [jobset("u-2", WorkloadState.DELETED), wanted(0, uid="u-3")]
 
 
 def test_a_topic_that_takes_nothing_for_long_is_told_to_the_probes_until_it_takes_again() -> None:
@@ -203,7 +203,7 @@ def test_a_topic_that_takes_nothing_for_long_is_told_to_the_probes_until_it_take
         clock.now += timedelta(minutes=3)
         topic(messages)
 
-    clock = Desk(topic)
+    clock = Setup(topic)
     health = Health(lambda: clock.now, Limits(silence=timedelta(hours=1)))
     for kind in Kind:
         health.heard(kind)
@@ -216,10 +216,15 @@ def test_a_topic_that_takes_nothing_for_long_is_told_to_the_probes_until_it_take
 
 
 def test_facts_held_do_not_grow_with_the_time_that_a_topic_is_away() -> None:
-    desk = Desk(FakeTopic())
+    setup = Setup(FakeTopic())
     for minute in range(60):
-        desk.now += timedelta(minutes=1)
-        desk.box.post(
-            [Heartbeat(count=minute, digest="d"), wanted(minute), hosts(minute % 4), jobset("u-1", JobSetState.ACTIVE)]
+        setup.now += timedelta(minutes=1)
+        setup.box.post(
+            [
+                Heartbeat(count=minute, digest="d"),
+                wanted(minute),
+                hosts(minute % 4),
+                jobset("u-1", WorkloadState.ACTIVE),
+            ]
         )
-    assert desk.box.held == 4
+    assert setup.box.held == 4

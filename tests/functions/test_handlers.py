@@ -16,7 +16,7 @@ from tests.world import World
 from tpu_slices.app import handlers
 from tpu_slices.app.handlers import Event
 from tpu_slices.ports.errors import Temporary
-from tpu_slices.wire.messages import Message, encode_fact, encode_nudge
+from tpu_slices.wire.messages import Message, encode_fact, encode_reconcile_request
 
 ROOT = Path(__file__).parents[2]
 
@@ -53,15 +53,15 @@ def an_ended_operation(pool: str) -> Message:
 
 def test_a_fact_comes_in_by_the_first_door_and_a_nudge_goes_out() -> None:
     world = World()
-    handlers.receive_door(an_event("facts-demo", encode_fact(leaders_wait(0))), world.ports)
-    assert [slice_ for _, slice_ in world.bus.nudges] == list(world.records)
+    handlers.handle_receive(an_event("facts-demo", encode_fact(leaders_wait(0))), world.deps)
+    assert [slice_ for _, slice_ in world.publisher.requests] == list(world.records)
 
 
 def test_a_nudge_comes_in_by_the_second_door_and_a_pool_is_ordered() -> None:
     world = World()
-    handlers.receive_door(an_event("facts-demo", encode_fact(leaders_wait(0))), world.ports)
-    nudge = encode_nudge(CLUSTER, next(iter(world.records)))
-    handlers.reconcile_door(an_event("nudges", nudge), world.ports)
+    handlers.handle_receive(an_event("facts-demo", encode_fact(leaders_wait(0))), world.deps)
+    request_reconcile = encode_reconcile_request(CLUSTER, next(iter(world.records)))
+    handlers.handle_reconcile(an_event("reconcile-requests", request_reconcile), world.deps)
     assert len(world.pools) == 1
 
 
@@ -72,7 +72,7 @@ def test_an_operation_that_ended_is_a_nudge_too() -> None:
     world.deliver()
     pool = world.record(jobset).pool
     world.operations_end()
-    handlers.reconcile_door(an_event("cloud-operations", an_ended_operation(pool)), world.ports)
+    handlers.handle_reconcile(an_event("cloud-operations", an_ended_operation(pool)), world.deps)
     assert world.record(jobset).reason == "HostsJoining"
 
 
@@ -80,7 +80,7 @@ def test_an_operation_of_another_cluster_touches_nothing() -> None:
     world = World()
     world.store.put_settings(settings(path="projects/demo-project/locations/us-central2/clusters/other"))
     ended = an_ended_operation("tpu-llama-slice-0-aaaaaaaaaaaaa-1")
-    handlers.reconcile_door(an_event("cloud-operations", ended), world.ports)
+    handlers.handle_reconcile(an_event("cloud-operations", ended), world.deps)
     assert world.backend.calls == []
 
 
@@ -103,9 +103,9 @@ def test_an_operation_of_another_cluster_touches_nothing() -> None:
 )
 def test_what_can_never_be_served_is_kept_for_people_and_acknowledged(event: Event, why: str) -> None:
     world = World()
-    handlers.receive_door(event, world.ports)
+    handlers.handle_receive(event, world.deps)
     rejection = world.store.rejections["17"]
-    assert why in rejection.why
+    assert why in rejection.error
     assert world.records == {}
 
 
@@ -113,7 +113,7 @@ def test_what_may_be_served_later_comes_back() -> None:
     world = World()
     world.store.unavailable = True
     with pytest.raises(Temporary):
-        handlers.receive_door(an_event("facts-demo", encode_fact(leaders_wait())), world.ports)
+        handlers.handle_receive(an_event("facts-demo", encode_fact(leaders_wait())), world.deps)
     assert world.store.rejections == {}
 
 
@@ -123,7 +123,7 @@ def test_a_sweep_goes_on_when_one_cluster_is_in_trouble(capsys: pytest.CaptureFi
     world.cluster_lives()
     world.deliver()
     world.backend.hide()
-    handlers.sweep_door(an_event("sweep-ticks", Message(b"{}", {})), world.ports)
+    handlers.handle_sweep(an_event("sweep-ticks", Message(b"{}", {})), world.deps)
     assert "demo: The service is currently unavailable." in capsys.readouterr().out
     assert world.record(jobset).phase == "PROVISIONING"
 

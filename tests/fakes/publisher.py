@@ -1,4 +1,4 @@
-"""The bus in memory."""
+"""The publisher in memory."""
 
 from __future__ import annotations
 
@@ -6,33 +6,33 @@ from collections.abc import Callable, Collection
 
 from tpu_slices.domain.model.facts import Question
 from tpu_slices.domain.model.slices import ClusterId, SliceId
-from tpu_slices.ports.bus import JobSetUpdate, SliceUpdate
 from tpu_slices.ports.errors import Temporary
+from tpu_slices.ports.publisher import SliceUpdate, WorkloadUpdate
 
 
-class FakeBus:
+class FakePublisher:
     """Remembers everything it took, in order; `fail_next` makes calls fail."""
 
     def __init__(self) -> None:
-        self.nudges: list[tuple[ClusterId, SliceId]] = []
+        self.requests: list[tuple[ClusterId, SliceId]] = []
         self.updates: list[SliceUpdate] = []
-        self.reports: list[tuple[ClusterId, JobSetUpdate]] = []
+        self.reports: list[tuple[ClusterId, WorkloadUpdate]] = []
         self.questions: list[tuple[ClusterId, Question]] = []
         self.meanwhile: Callable[[], object] = lambda: None
-        """What happens while nudges are being taken."""
+        """What happens while requests are being taken."""
         self._failures = 0
 
-    def nudge(self, cluster: ClusterId, slices: Collection[SliceId]) -> None:
+    def request_reconcile(self, cluster: ClusterId, slices: Collection[SliceId]) -> None:
         self._fail_if_asked()
         self.meanwhile()
-        self.nudges.extend((cluster, slice_) for slice_ in slices)
+        self.requests.extend((cluster, slice_) for slice_ in slices)
 
-    def tell(self, cluster: ClusterId, updates: Collection[SliceUpdate]) -> None:
+    def announce(self, cluster: ClusterId, updates: Collection[SliceUpdate]) -> None:
         assert all(update.job.cluster == cluster for update in updates), "an update of another cluster"
         self._fail_if_asked()
         self.updates.extend(updates)
 
-    def report(self, cluster: ClusterId, updates: Collection[JobSetUpdate]) -> None:
+    def announce_workloads(self, cluster: ClusterId, updates: Collection[WorkloadUpdate]) -> None:
         self._fail_if_asked()
         self.reports.extend((cluster, update) for update in updates)
 
@@ -44,12 +44,12 @@ class FakeBus:
         """Let the next calls raise Temporary and take nothing."""
         self._failures += times
 
-    def take_nudges(self) -> list[tuple[ClusterId, SliceId]]:
-        """Hand out what was nudged so far, once."""
-        taken, self.nudges = self.nudges, []
+    def take_requests(self) -> list[tuple[ClusterId, SliceId]]:
+        """Hand out what was requested so far, once."""
+        taken, self.requests = self.requests, []
         return taken
 
     def _fail_if_asked(self) -> None:
         if self._failures > 0:
             self._failures -= 1
-            raise Temporary("the bus was told to fail")
+            raise Temporary("the publisher was told to fail")

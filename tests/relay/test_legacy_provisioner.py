@@ -9,7 +9,7 @@ from kubernetes import client
 from structlog.testing import capture_logs
 
 from relay.events import MOST_CHARACTERS
-from relay.legacy_provisioner import MESSAGE, OURS, THEIRS, Neighbour, is_active, warning
+from relay.legacy_provisioner import MESSAGE, OURS, THEIRS, LegacyProvisionerCheck, is_active, warning
 from tests.relay.objects import Json
 from tests.relay.watched import START
 from tpu_slices.ports.errors import Temporary
@@ -40,13 +40,13 @@ class FakeCluster:
 def looked(cluster: FakeCluster) -> list[tuple[str, str]]:
     """Let the relay look once; what it logged."""
     with capture_logs() as logs:
-        Neighbour(cluster, lambda: START).look()
+        LegacyProvisionerCheck(cluster, lambda: START).look()
     return [(line["log_level"], line["event"]) for line in logs]
 
 
 def test_both_at_work_are_warned_of_in_the_log_and_on_our_own_deployment() -> None:
     cluster = FakeCluster({THEIRS: deployment(1), OURS: deployment(1)})
-    assert looked(cluster) == [("warning", "tpu-provisioner.active")]
+    assert looked(cluster) == [("warning", "legacy_provisioner.detected")]
     (event,) = cluster.events
     assert event["involvedObject"] == {
         "apiVersion": "apps/v1",
@@ -68,7 +68,7 @@ def test_the_warning_is_one_event_however_often_it_is_given() -> None:
 
 def test_outside_a_cluster_of_ours_the_log_alone_warns() -> None:
     cluster = FakeCluster({THEIRS: deployment(2)})
-    assert looked(cluster) == [("warning", "tpu-provisioner.active")]
+    assert looked(cluster) == [("warning", "legacy_provisioner.detected")]
     assert cluster.events == []
 
 
@@ -80,4 +80,4 @@ def test_a_neighbour_that_is_away_or_at_rest_is_no_trouble(found: Json | None) -
 
 
 def test_what_cannot_be_seen_is_no_trouble() -> None:
-    assert looked(FakeCluster(trouble=Temporary("refused: 403"))) == [("debug", "tpu-provisioner.not-known")]
+    assert looked(FakeCluster(trouble=Temporary("refused: 403"))) == [("debug", "legacy_provisioner.unknown")]

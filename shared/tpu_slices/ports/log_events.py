@@ -1,0 +1,50 @@
+"""Every event that the functions and the relay log: a closed list, from which alerts and metrics are derived.
+
+`docs/log-events.md` says for people what each means. The same event has the same name wherever it is logged.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class LogEvent(StrEnum):
+    """`jsonPayload.event` of a log line: a noun and what happened to it."""
+
+    # facts, and the messages that carry them
+    FACT_PUBLISHED = "fact.published"
+    FACT_RECEIVED = "fact.received"
+    FACT_DROPPED = "fact.dropped"  # too large, or the oldest of too many
+    FACT_EXPIRED = "fact.expired"  # demand that could not be published in time
+    FACT_PUBLISH_FAILED = "fact.publish_failed"  # tried again
+    MESSAGE_HANDLED = "message.handled"
+    MESSAGE_REDELIVERED = "message.redelivered"  # a temporary error: Pub/Sub delivers it again
+    MESSAGE_REJECTED = "message.rejected"  # it can never be handled
+    MESSAGE_FAILED = "message.failed"  # a bug: see the exception
+    SUBSCRIPTION_INTERRUPTED = "subscription.interrupted"
+    # decisions, and what people are told
+    SLICE_DECIDED = "slice.decided"
+    WORKLOAD_REPORTED = "workload.reported"
+    # the sweep
+    SWEEP_COMPLETED = "sweep.completed"
+    SWEEP_FAILED = "sweep.failed"  # for one cluster or workload: the others went on
+    ORPHANS_DEFERRED = "orphans.deferred"  # more than one inventory check takes on
+    # stored documents
+    DOCUMENT_UNREADABLE = "document.unreadable"
+    SETTINGS_UNREADABLE = "settings.unreadable"  # the last accepted settings stay in force
+    # what the relay reads from, and writes to, the API server
+    WATCH_RELISTED = "watch.relisted"
+    WATCH_FAILED = "watch.failed"
+    WATCH_CLOSED = "watch.closed"
+    OBJECT_UNPARSEABLE = "object.unparseable"
+    TEMPLATE_UNPARSEABLE = "template.unparseable"  # of a JobSet: nothing can be made for it
+    VOLUME_CLAIM_UNKNOWN = "volume_claim.unknown"
+    NODE_LABEL_FAILED = "node.label_failed"
+    CREDENTIALS_RELOAD_FAILED = "credentials.reload_failed"
+    LEGACY_PROVISIONER_DETECTED = "legacy_provisioner.detected"
+    LEGACY_PROVISIONER_UNKNOWN = "legacy_provisioner.unknown"
+    # the relay itself
+    PROBES_STARTED = "probes.started"
+    PROBES_FAILED = "probes.failed"
+    OUTBOX_ABANDONED = "outbox.abandoned"  # at the end, with facts that were not published
+    THREAD_FAILED = "thread.failed"  # the relay ends, and is started again
