@@ -11,7 +11,7 @@ from typing import TypeVar
 from relay.objects import Host, JobSet, JobSetName, Kind, Known, Leader, Place, PoolKey, Seen, Unparseable
 from tpu_slices.domain.model.facts import Occupant, WaitingLeader, WorkloadState
 from tpu_slices.domain.model.observations import LegacyPool
-from tpu_slices.domain.model.slices import ClusterId, WorkloadUid, slice_id
+from tpu_slices.domain.model.slices import ClusterId, Owner, OwnerKind, WorkloadUid, slice_id
 from tpu_slices.domain.reconciling.adoption import job_named
 from tpu_slices.wire.workloads import beyond_template
 
@@ -69,8 +69,8 @@ class ClusterCache:
                 if seen.fault is not None and isinstance(before, JobSet):
                     seen = replace(seen, requests=before.requests)  # its pools keep their names
                 self._jobsets[seen.identity] = seen
-                self._uids[seen.name] = seen.ref.uid
-                self._unparseable.discard(seen.ref.uid)
+                self._uids[seen.name] = seen.ref.owner.uid
+                self._unparseable.discard(seen.ref.owner.uid)
             case Leader():
                 before = self.drop(Kind.LEADERS, seen.identity)
                 self._leaders[seen.identity] = seen
@@ -157,7 +157,7 @@ class ClusterCache:
 
     def _is_of(self, leader: Leader, jobset: JobSet) -> bool:
         found = self.jobset_of(leader)
-        return found is not None and found.ref.uid == jobset.ref.uid
+        return found is not None and found.ref.owner.uid == jobset.ref.owner.uid
 
     def waiting(self, uid: WorkloadUid) -> Mapping[Place, Leader]:
         """Give a leader of each Job that asks us for a slice, where their JobSet is active and served by us."""
@@ -198,7 +198,7 @@ class ClusterCache:
 
     def live_uids(self) -> tuple[WorkloadUid, ...]:
         """Name the TPU JobSets that have not ended, whoever serves them; and what cannot be read and may be one."""
-        known = {jobset.ref.uid for jobset in self._jobsets.values() if not jobset.state.ended}
+        known = {jobset.ref.owner.uid for jobset in self._jobsets.values() if not jobset.state.ended}
         return tuple(sorted(known | self._unparseable))
 
     def has_hosts(self, uid: WorkloadUid) -> bool:
@@ -233,9 +233,12 @@ class ClusterCache:
         if leader is None or pool is None or jobset is None:
             return None
         occupant = Occupant(
-            namespace=leader.jobset.namespace,
-            jobset=leader.jobset.name,
-            jobset_uid=jobset.ref.uid,
+            owner=Owner(
+                kind=OwnerKind.JOBSET,
+                namespace=leader.jobset.namespace,
+                name=leader.jobset.name,
+                uid=jobset.ref.owner.uid,
+            ),
             job=leader.job,
             pod_uid=pod_uid,
         )

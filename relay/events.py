@@ -70,7 +70,7 @@ def event(update: SliceUpdate, leader: Leader | None) -> Mapping[str, Any]:
     return {
         "apiVersion": "v1",
         "kind": "Event",
-        "metadata": {"name": f"{update.slice_id}.{update.transition_number}", "namespace": update.job.namespace},
+        "metadata": {"name": f"{update.slice_id}.{update.transition_number}", "namespace": update.job.owner.namespace},
         "involvedObject": _about(update, leader),
         "type": type_of(transition.phase, transition.reason),
         "reason": reason_of(transition.reason),
@@ -90,13 +90,13 @@ def summary(update: WorkloadUpdate) -> Mapping[str, Any]:
     The same for programs is in an annotation, as JSON.
     """
     report = update.report
-    about = {"namespace": update.namespace, "name": update.name, "uid": update.uid}
+    about = {"namespace": update.owner.namespace, "name": update.owner.name, "uid": update.owner.uid}
     return {
         "apiVersion": "v1",
         "kind": "Event",
         "metadata": {
-            "name": f"{update.name[:MOST_OF_A_NAME]}.{update.uid}.slices",
-            "namespace": update.namespace,
+            "name": f"{update.owner.name[:MOST_OF_A_NAME]}.{update.owner.uid}.slices",
+            "namespace": update.owner.namespace,
             "annotations": {REPORT_ANNOTATION: reports.text(report)},
         },
         "involvedObject": {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", **about},
@@ -105,7 +105,7 @@ def summary(update: WorkloadUpdate) -> Mapping[str, Any]:
         "message": shortened(report.message, MOST_CHARACTERS),
         "source": {"component": COMPONENT},
         "reportingComponent": COMPONENT,
-        "reportingInstance": update.uid,
+        "reportingInstance": update.owner.uid,
         "firstTimestamp": _text(report.since),
         "lastTimestamp": _text(update.at),
         "count": update.count,
@@ -120,6 +120,6 @@ def _about(update: SliceUpdate, leader: Leader | None) -> Mapping[str, str]:
     job = update.job
     if leader is None:
         kind = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet"}
-        return {**kind, "namespace": job.namespace, "name": job.jobset, "uid": job.uid}
+        return {**kind, "namespace": job.owner.namespace, "name": job.owner.name, "uid": job.owner.uid}
     kind = {"apiVersion": "v1", "kind": "Pod"}
     return {**kind, "namespace": leader.jobset.namespace, "name": leader.pod, "uid": leader.pod_uid}

@@ -32,7 +32,7 @@ from tpu_slices.domain.model.facts import (
     WorkloadState,
 )
 from tpu_slices.domain.model.observations import LegacyPool
-from tpu_slices.domain.model.slices import ClusterId, JobRef, WorkloadUid
+from tpu_slices.domain.model.slices import ClusterId, WorkloadJob, WorkloadUid
 from tpu_slices.domain.reconciling.inventory import digest_of
 
 
@@ -117,7 +117,7 @@ class FactQueue:
             case JobSet(), JobSet() if seen.told == before.told:
                 self._gather(seen, now)
             case JobSet(), _:
-                self._bring_up(_State(seen.ref.uid), now)
+                self._bring_up(_State(seen.ref.owner.uid), now)
                 self._gather(seen, now)
                 for leader in self.cache.leaders_of(seen):
                     self._bring_up(_Bound(leader.pod_uid), now)
@@ -133,8 +133,8 @@ class FactQueue:
         gone = self.cache.drop(kind, identity)
         match gone:
             case JobSet():
-                self._ends.append(WorkloadChanged(jobset=(last or gone).ref, state=WorkloadState.DELETED))
-                for pod in [pod for pod, binding in self._bindings.items() if binding.occupant.jobset_uid == identity]:
+                self._ends.append(WorkloadChanged(workload=(last or gone).ref, state=WorkloadState.DELETED))
+                for pod in [pod for pod, binding in self._bindings.items() if binding.occupant.owner.uid == identity]:
                     self._bring_up(_Bound(pod), now)
             case Leader():
                 self._bring_up(_Bound(identity), now)
@@ -171,11 +171,11 @@ class FactQueue:
             return None
         return replace(self._heartbeat(), uids=self.cache.live_uids())
 
-    def leader_pod(self, job: JobRef) -> Leader | None:
+    def leader_pod(self, job: WorkloadJob) -> Leader | None:
         """Find the pod that leads a Job, rather one that waits than another."""
-        jobset = self.cache.jobset(job.uid)
+        jobset = self.cache.jobset(job.owner.uid)
         leaders = self.cache.leaders_of(jobset) if jobset else ()
-        place = Place(job.replicated_job, job.index)
+        place = Place(job.replicated_job, job.job_index)
         own = (leader for leader in leaders if leader.place == place)
         return max(own, key=lambda leader: (leader.waiting, leader.node is not None, leader.pod_uid), default=None)
 
@@ -193,7 +193,7 @@ class FactQueue:
         """Wait a little for more leaders, unless all there can be are waiting."""
         awaited = self.cache.awaits(jobset)
         if awaited is not Awaited.NONE:
-            self._bring_up(_Wants(jobset.ref.uid), now if awaited is Awaited.ALL else now + self._timing.gather)
+            self._bring_up(_Wants(jobset.ref.owner.uid), now if awaited is Awaited.ALL else now + self._timing.gather)
 
     def _follow(self, leader: Leader, before: Leader | None, now: datetime) -> None:
         jobset = self.cache.jobset_of(leader)
@@ -219,7 +219,7 @@ class FactQueue:
         """Say again that a JobSet is not active: hosts came for it all the same."""
         jobset = self.cache.jobset(uid) if uid else None
         if jobset is not None and jobset.state is not WorkloadState.ACTIVE:
-            self._bring_up(_State(jobset.ref.uid), now)
+            self._bring_up(_State(jobset.ref.owner.uid), now)
 
     def _say(self, subject: _Subject, now: datetime) -> Iterator[Fact]:
         again = now + self._timing.repeat
@@ -243,7 +243,7 @@ class FactQueue:
             return
         for part in parts_of(self.cache.wants(uid)):
             self._agenda[subject] = again
-            yield SlicesWanted(jobset=jobset.ref, requests=jobset.requests, waiting=part)
+            yield SlicesWanted(workload=jobset.ref, requests=jobset.requests, waiting=part)
 
     def _state(self, subject: _Subject, uid: WorkloadUid, again: datetime) -> Iterator[Fact]:
         jobset = self.cache.jobset(uid)
@@ -251,7 +251,7 @@ class FactQueue:
             return
         if jobset.state is not WorkloadState.ACTIVE and self.cache.has_hosts(uid):
             self._agenda[subject] = again
-        yield WorkloadChanged(jobset=jobset.ref, state=jobset.state, queue=jobset.queue, fault=jobset.fault or "")
+        yield WorkloadChanged(workload=jobset.ref, state=jobset.state, queue=jobset.queue, fault=jobset.fault or "")
 
     def _hosts(self, subject: _Subject, pool: PoolKey | LegacyPool, now: datetime) -> Iterator[HostsChanged]:
         count = self.cache.count(pool)
@@ -284,7 +284,7 @@ class FactQueue:
     def _ask_again_for(self, binding: PodBinding, now: datetime) -> None:
         """Say again what a JobSet waits for whose hosts another one took: its wants are in doubt since."""
         owner = self.cache.jobset(binding.owner) if binding.owner else None
-        if owner is not None and binding.owner != binding.occupant.jobset_uid:
+        if owner is not None and binding.owner != binding.occupant.owner.uid:
             self._gather(owner, now)
 
     def _heartbeat(self) -> Heartbeat:

@@ -15,7 +15,7 @@ from relay.message_log import about
 from relay.objects import JobSetName, Leader
 from tpu_slices.adapters.subscription import Delivery
 from tpu_slices.domain.model.facts import Answer, Fact, Heartbeat, Question, WorkloadRef, WorkloadState
-from tpu_slices.domain.model.slices import ClusterId, JobRef, WorkloadUid
+from tpu_slices.domain.model.slices import ClusterId, Owner, WorkloadJob, WorkloadUid
 from tpu_slices.ports.errors import Permanent, Temporary
 from tpu_slices.ports.log_events import LogEvent
 from tpu_slices.ports.publisher import SliceUpdate, WorkloadUpdate
@@ -44,7 +44,7 @@ class ClusterView(Protocol):
 
     def everything(self) -> Heartbeat | None: ...
 
-    def leader_pod(self, job: JobRef) -> Leader | None: ...
+    def leader_pod(self, job: WorkloadJob) -> Leader | None: ...
 
 
 class Inbox:
@@ -77,11 +77,11 @@ class Inbox:
     def _is_news(self, update: WorkloadUpdate) -> bool:
         """Say whether no newer report on the JobSet came before this one: messages come late, and again."""
         with self._lock:
-            last = self._told.get(update.uid)
+            last = self._told.get(update.owner.uid)
             if last is not None and update.at < last:
                 return False
-            self._told[update.uid] = update.at
-            self._told.move_to_end(update.uid)
+            self._told[update.owner.uid] = update.at
+            self._told.move_to_end(update.owner.uid)
             if len(self._told) > REMEMBERED:
                 self._told.popitem(last=False)
             return True
@@ -96,25 +96,20 @@ class Inbox:
                 self._cluster.renew(summary(update))
             case WorkloadUpdate():
                 return
-            case Question(name=None):
+            case Question(owner=Owner() as owner):
+                self._post([answer(owner, self._cluster)])
+            case Question():
                 heartbeat = self._sight.everything()
                 self._post([heartbeat] if heartbeat else [])
-            case Question(namespace=str(namespace), name=str(name), uid=str()) as question:
-                self._post([answer(question, JobSetName(namespace, name), self._cluster)])
-            case Question():
-                raise Permanent("Question: a JobSet is asked for by namespace, name and uid, or not at all")
 
 
-def answer(question: Question, name: JobSetName, cluster: Cluster) -> Answer:
+def answer(owner: Owner, cluster: Cluster) -> Answer:
     """Say what the API server itself knows of a JobSet: our own picture may be late, and a pool hangs on it."""
-    found = cluster.jobset(name)
-    if found is None or found["metadata"]["uid"] != question.uid:
-        assert question.uid is not None
-        gone = WorkloadRef(
-            namespace=name.namespace, name=name.name, uid=question.uid, generation=0, resource_version=""
-        )
-        return Answer(jobset=gone, state=WorkloadState.MISSING)
+    found = cluster.jobset(JobSetName(owner.namespace, owner.name))
+    if found is None or found["metadata"]["uid"] != owner.uid:
+        gone = WorkloadRef(owner=owner, generation=0, resource_version="")
+        return Answer(workload=gone, state=WorkloadState.MISSING)
     try:
-        return Answer(jobset=jobset_ref(found), state=jobset_state(found))
+        return Answer(workload=jobset_ref(found), state=jobset_state(found))
     except (KeyError, TypeError, ValueError, AttributeError) as unreadable:
-        raise Permanent(f"the JobSet {name.namespace}/{name.name} cannot be understood: {unreadable!r}") from unreadable
+        raise Permanent(f"the {owner.kind} {owner.full_name} cannot be understood: {unreadable!r}") from unreadable

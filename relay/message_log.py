@@ -11,7 +11,7 @@ from tpu_slices.wire.messages import Message
 
 _log = structlog.get_logger()
 
-_ABOUT = ("kind", "jobset", "jobset_uid", "slice")
+_ABOUT = ("kind", "owner_kind", "owner", "owner_uid", "slice")
 _UNNOTED = {"Heartbeat"}
 
 

@@ -56,7 +56,7 @@ class JobSet:
 
     @property
     def identity(self) -> str:
-        return self.ref.uid
+        return self.ref.owner.uid
 
     @property
     def told(self) -> tuple[WorkloadState, str, str | None]:
@@ -65,7 +65,7 @@ class JobSet:
 
     @property
     def name(self) -> JobSetName:
-        return JobSetName(self.ref.namespace, self.ref.name)
+        return JobSetName(self.ref.owner.namespace, self.ref.owner.name)
 
     @property
     def slices(self) -> int:

@@ -177,15 +177,15 @@ class Outbox:
 def subject_of(fact: Fact) -> Hashable:
     """Say what a fact is about: of two facts about the same, only the later need be known."""
     match fact:
-        case SlicesWanted(jobset=jobset):
-            return ("SlicesWanted", jobset.uid)
-        case WorkloadChanged(jobset=jobset):
-            return ("WorkloadChanged", jobset.uid)
+        case SlicesWanted(workload=workload):
+            return ("SlicesWanted", workload.owner.uid)
+        case WorkloadChanged(workload=workload):
+            return ("WorkloadChanged", workload.owner.uid)
         case HostsChanged(slice_id=slice_id, attempt=attempt):
             return ("HostsChanged", slice_id, attempt)
         case LeaderBound(slice_id=slice_id, attempt=attempt, occupant=occupant):
             return ("LeaderBound", slice_id, attempt, occupant.pod_uid)
         case Heartbeat(uids=uids):
             return ("Heartbeat", uids is None)
-        case Answer(jobset=jobset):
-            return ("Answer", jobset.uid)
+        case Answer(workload=workload):
+            return ("Answer", workload.owner.uid)

@@ -13,7 +13,7 @@ from relay.health import Health
 from relay.objects import Host, JobSet, Kind, Leader, Seen, Unparseable
 from relay.volume_claims import Mounted
 from tpu_slices.domain.model.facts import Fact, Heartbeat, SlicesWanted
-from tpu_slices.domain.model.slices import JobRef
+from tpu_slices.domain.model.slices import WorkloadJob
 from tpu_slices.ports.log_events import LogEvent
 
 _log = structlog.get_logger()
@@ -83,7 +83,7 @@ class Service:
         with self._changed:
             return self._queue.everything(self._now())
 
-    def leader_pod(self, job: JobRef) -> Leader | None:
+    def leader_pod(self, job: WorkloadJob) -> Leader | None:
         with self._changed:
             return self._queue.leader_pod(job)
 
@@ -110,7 +110,7 @@ class Service:
         """Post what is due; as the last thing also what is still being gathered."""
         with self._changed:
             facts = self._queue.flush(self._now()) if last else self._queue.due(self._now())
-            wanted = {fact.jobset.uid for fact in facts if isinstance(fact, SlicesWanted)}
+            wanted = {fact.workload.owner.uid for fact in facts if isinstance(fact, SlicesWanted)}
             mounted = {uid: self._queue.cache.claims(uid) for uid in wanted}
         self._post(self._complete(facts, mounted))
 

@@ -55,7 +55,7 @@ class Claims:
         now = self._now()
         self._known = {key: known for key, known in self._known.items() if now - known[1] < KEPT}
         return [
-            self._completed(fact, mounted.get(fact.jobset.uid, {}), now + PATIENCE)
+            self._completed(fact, mounted.get(fact.workload.owner.uid, {}), now + PATIENCE)
             if isinstance(fact, SlicesWanted)
             else fact
             for fact in facts
@@ -68,7 +68,7 @@ class Claims:
         each = ((replicated_job, name) for replicated_job, names in sorted(mounted.items()) for name in names)
         bound: defaultdict[str, list[BoundClaim]] = defaultdict(list)
         for replicated_job, name in itertools.islice(each, CLAIMS_PER_FACT):
-            if zones := self._zones(fact.jobset.namespace, name, deadline):
+            if zones := self._zones(fact.workload.owner.namespace, name, deadline):
                 bound[replicated_job].append(BoundClaim(name=name, zones=zones))
         requests = (replace(request, claims=tuple(bound[request.replicated_job])) for request in fact.requests)
         return replace(fact, requests=tuple(requests)) if bound else fact

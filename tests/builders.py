@@ -16,7 +16,16 @@ from tpu_slices.domain.model.facts import (
     WorkloadState,
 )
 from tpu_slices.domain.model.records import SliceRecord
-from tpu_slices.domain.model.slices import ClusterId, JobRef, SliceId, SliceSpec, WorkloadUid, slice_id
+from tpu_slices.domain.model.slices import (
+    ClusterId,
+    Owner,
+    OwnerKind,
+    SliceId,
+    SliceSpec,
+    WorkloadJob,
+    WorkloadUid,
+    slice_id,
+)
 from tpu_slices.domain.model.workloads import WorkloadRecord
 from tpu_slices.domain.planning.specs import SliceRequest, spec_for
 from tpu_slices.domain.reconciling.limiter import Slot, capacity_pool_of
@@ -63,32 +72,33 @@ def a_spec(**changes: Any) -> SliceSpec:
     return replace(spec, **changes)
 
 
-def a_job(**changes: Any) -> JobRef:
-    fields: dict[str, Any] = {
-        "cluster": CLUSTER,
-        "namespace": "research",
-        "jobset": "llama",
-        "uid": WorkloadUid("uid-llama"),
-        "replicated_job": "slice",
-        "index": 0,
-    }
-    return JobRef(**{**fields, **changes})
+def an_owner(name: str = "llama", **changes: Any) -> Owner:
+    fields = {"kind": OwnerKind.JOBSET, "namespace": "research", "name": name, "uid": WorkloadUid(f"uid-{name}")}
+    return Owner(**{**fields, **changes})
+
+
+def _owned(changes: dict[str, Any]) -> dict[str, Any]:
+    """Return the changes with those of the owner (`namespace`, `name`, `uid`) put into `owner`."""
+    owner = {key: changes.pop(key) for key in ("namespace", "name", "uid") if key in changes}
+    return {"owner": replace(an_owner(), **owner), **changes}
+
+
+def a_job(**changes: Any) -> WorkloadJob:
+    fields: dict[str, Any] = {"cluster": CLUSTER, "replicated_job": "slice", "job_index": 0}
+    return WorkloadJob(**{**fields, **_owned(changes)})
 
 
 def a_jobset_ref(**changes: Any) -> WorkloadRef:
     fields: dict[str, Any] = {
-        "namespace": "research",
-        "name": "llama",
-        "uid": WorkloadUid("uid-llama"),
         "generation": 1,
         "resource_version": "100",
     }
-    return WorkloadRef(**{**fields, **changes})
+    return WorkloadRef(**{**fields, **_owned(changes)})
 
 
 def leaders_wait(*indexes: int, **changes: Any) -> SlicesWanted:
     fields: dict[str, Any] = {
-        "jobset": a_jobset_ref(),
+        "workload": a_jobset_ref(),
         "requests": (a_request(),),
         "waiting": tuple(WaitingLeader(replicated_job="slice", job_index=index) for index in indexes or (0,)),
     }
@@ -97,21 +107,15 @@ def leaders_wait(*indexes: int, **changes: Any) -> SlicesWanted:
 
 def an_occupant(jobset: str = "llama", **changes: Any) -> Occupant:
     fields: dict[str, Any] = {
-        "namespace": "research",
-        "jobset": jobset,
-        "jobset_uid": WorkloadUid(f"uid-{jobset}"),
         "job": f"{jobset}-slice-0",
         "pod_uid": f"pod-{jobset}-0",
     }
-    return Occupant(**{**fields, **changes})
+    return Occupant(**{**fields, **_owned({"name": jobset, "uid": WorkloadUid(f"uid-{jobset}"), **changes})})
 
 
 def a_jobset(**changes: Any) -> WorkloadRecord:
     fields: dict[str, Any] = {
         "cluster": CLUSTER,
-        "uid": WorkloadUid("uid-llama"),
-        "namespace": "research",
-        "name": "llama",
         "state": WorkloadState.ACTIVE,
         "generation": 1,
         "resource_version": "100",
@@ -119,22 +123,13 @@ def a_jobset(**changes: Any) -> WorkloadRecord:
         "state_since": NOW,
         "seen_at": NOW,
     }
-    return WorkloadRecord(**{**fields, **changes})
+    return WorkloadRecord(**{**fields, **_owned(changes)})
 
 
 def a_record(**changes: Any) -> SliceRecord:
     """Give a slice that is wanted, and nothing done about it yet."""
-    job = changes.pop("job", a_job())
-    fields: dict[str, Any] = {
-        "id": slice_id(job),
-        "job": job,
-        "spec": a_spec(),
-        "since": NOW,
-        "demand_confirmed_at": NOW,
-        "created_at": NOW,
-        "next_reconcile_at": NOW,
-    }
-    return SliceRecord(**{**fields, **changes})
+    made = SliceRecord.of(changes.pop("job", a_job()), NOW, a_spec())
+    return replace(made, **{"demand_confirmed_at": NOW, **changes})
 
 
 def a_slot(number: int = 0, **changes: Any) -> Slot:

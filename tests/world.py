@@ -121,12 +121,12 @@ class World:
 
     def jobset_appears(self, name: str = "llama", slices: int = 1) -> LiveWorkload:
         ref = a_jobset_ref(name=name, uid=WorkloadUid(f"uid-{name}-{len(self.workloads)}"))
-        self.workloads[ref.uid] = LiveWorkload(ref, slices)
-        return self.workloads[ref.uid]
+        self.workloads[ref.owner.uid] = LiveWorkload(ref, slices)
+        return self.workloads[ref.owner.uid]
 
     def ends(self, jobset: LiveWorkload, state: WorkloadState = WorkloadState.COMPLETED) -> None:
         jobset.state = state
-        self.publish(WorkloadChanged(jobset=jobset.ref, state=state))
+        self.publish(WorkloadChanged(workload=jobset.ref, state=state))
 
     def suspends(self, jobset: LiveWorkload) -> None:
         jobset.ref = replace(jobset.ref, generation=jobset.ref.generation + 1)
@@ -205,7 +205,7 @@ class World:
         if waiting:
             leaders = tuple(WaitingLeader(replicated_job="slice", job_index=index) for index in waiting)
             request = a_request(replicas=jobset.slices)
-            self.publish(leaders_wait(jobset=jobset.ref, requests=(request,), waiting=leaders))
+            self.publish(leaders_wait(workload=jobset.ref, requests=(request,), waiting=leaders))
 
     def _relay_counts_hosts(self) -> None:
         for pool in self._running():
@@ -229,26 +229,24 @@ class World:
 
     def _schedule_a_leader(self, pool: PoolName, order: PoolOrder) -> None:
         """Bind a waiting leader of the pool's JobSet to it: its own Job's, if that one waits, else any."""
-        owner = self.workloads.get(order.job.uid)
+        owner = self.workloads.get(order.job.owner.uid)
         if owner is None or owner.state is not WorkloadState.ACTIVE:
             return
         holder = self._on_pool.get(pool)
-        if holder is not None and (holder[0] != owner.ref.uid or holder[1] in owner.bound):
+        if holder is not None and (holder[0] != owner.ref.owner.uid or holder[1] in owner.bound):
             return
-        waiting = [index for index in (order.job.index, *range(owner.slices)) if index not in owner.bound]
+        waiting = [index for index in (order.job.job_index, *range(owner.slices)) if index not in owner.bound]
         if waiting:
             owner.bound.add(waiting[0])
             self.binds(owner, order.slice_id, order.attempt, waiting[0])
 
     def binds(self, jobset: LiveWorkload, slice_: SliceId, attempt: int, index: int = 0) -> None:
         """Let the leader of a Job come to the hosts of an attempt, and the relay say so."""
-        self._on_pool[pool_name(slice_, attempt)] = (jobset.ref.uid, index)
+        self._on_pool[pool_name(slice_, attempt)] = (jobset.ref.owner.uid, index)
         occupant = Occupant(
-            namespace=jobset.ref.namespace,
-            jobset=jobset.ref.name,
-            jobset_uid=jobset.ref.uid,
-            job=f"{jobset.ref.name}-slice-{index}",
-            pod_uid=f"pod-{jobset.ref.uid}-{index}-{attempt}",
+            owner=jobset.ref.owner,
+            job=f"{jobset.ref.owner.name}-slice-{index}",
+            pod_uid=f"pod-{jobset.ref.owner.uid}-{index}-{attempt}",
         )
         self.publish(LeaderBound(slice_id=slice_, attempt=attempt, occupant=occupant, bound=True))
 
@@ -258,15 +256,15 @@ class World:
 
     def _relay_answers(self) -> None:
         for _, question in self.publisher.questions[self._taken_questions :]:
-            if question.uid is None:
+            if question.owner is None:
                 uids = self._live()
                 self.publish(Heartbeat(count=len(uids), digest=digest_of(uids), uids=uids))
                 continue
-            jobset = self.workloads.get(question.uid)
-            ref = jobset.ref if jobset else a_jobset_ref(name=question.name, uid=question.uid, generation=0)
+            jobset = self.workloads.get(question.owner.uid)
+            ref = jobset.ref if jobset else a_jobset_ref(owner=question.owner, generation=0)
             alive = jobset is not None and not jobset.state.ended
             state = jobset.state if jobset is not None and alive else WorkloadState.MISSING
-            self.publish(Answer(jobset=ref, state=state))
+            self.publish(Answer(workload=ref, state=state))
         self._taken_questions = len(self.publisher.questions)
 
     def _live(self) -> tuple[WorkloadUid, ...]:
@@ -295,5 +293,5 @@ class World:
         return {record.id: record for record in self.store.slice_records(CLUSTER)}
 
     def record(self, jobset: LiveWorkload, index: int = 0) -> SliceRecord:
-        job = a_job(jobset=jobset.ref.name, uid=jobset.ref.uid, index=index)
+        job = a_job(name=jobset.ref.owner.name, uid=jobset.ref.owner.uid, job_index=index)
         return self.records[slice_id(job)]

@@ -89,7 +89,7 @@ def _document(explained: Explained) -> dict[str, Any]:
 def _text(explained: Explained, deps: ReconcileDeps) -> Iterator[str]:
     record, now = explained.record, deps.clock.now()
     job = record.job
-    yield f"{record.id}  ({job.namespace}/{job.job_name}, cluster {job.cluster})"
+    yield f"{record.id}  ({job.owner.namespace}/{job.job_name}, cluster {job.cluster})"
     yield words.paragraph(record, now)
     yield ""
     for title, text in _facts(explained, deps):
@@ -111,7 +111,7 @@ def _facts(explained: Explained, deps: ReconcileDeps) -> Iterator[tuple[str, str
     hosts = record.spec.hosts if record.spec else "?"
     yield "Hosts", f"{record.hosts_usable} of {hosts} usable, {record.hosts_joined} joined"
     occupant = record.occupant
-    yield "On it", f"{occupant.namespace}/{occupant.job}" if occupant else "nobody"
+    yield "On it", f"{occupant.owner.namespace}/{occupant.job}" if occupant else "nobody"
     decision = explained.decision
     yield "Now", f"{decision.record.phase}, {decision.reason}: {decision.message}"
     for action in decision.actions:
@@ -133,6 +133,6 @@ def _pool(record: SliceRecord) -> str:
 def _queue(record: SliceRecord, deps: ReconcileDeps) -> str:
     """Say how many wait before it, as far as a page of the queue shows."""
     most = 100
-    ahead = [each.id for each in deps.store.queued_slices(record.job.cluster, most)]
+    ahead = [each.id for each in deps.store.queued_slices(record.cluster, most)]
     place = f"{ahead.index(record.id) + 1}." if record.id in ahead else f"after the {most}."
-    return f"{place} in line; {len(deps.store.slots(record.job.cluster))} creations run"
+    return f"{place} in line; {len(deps.store.slots(record.cluster))} creations run"

@@ -51,8 +51,8 @@ class Filter:
     def _matches(self, record: SliceRecord) -> bool:
         job = record.job
         return (
-            self.namespace in {None, job.namespace}
-            and self.jobset in {None, job.jobset}
+            self.namespace in {None, job.owner.namespace}
+            and self.jobset in {None, job.owner.name}
             and (not self.phases or record.phase in self.phases)
         )
 
@@ -148,7 +148,7 @@ def _table(records: Sequence[SliceRecord], now: datetime, *, wide: bool) -> Tabl
         hosts = record.spec.hosts if record.spec else "?"
         more = (_pool(record), shape(record)) if wide else ()
         table.add_row(
-            record.job.cluster,
+            record.cluster,
             _job(record),
             record.id,
             Text(record.phase, style=COLOURS.get(record.phase, "")),
@@ -166,9 +166,9 @@ def _pool(record: SliceRecord) -> str:
 
 
 def _job(record: SliceRecord) -> str:
-    return f"{record.job.namespace}/{record.job.job_name}"
+    return f"{record.owner.namespace}/{record.job.job_name}"
 
 
 def _order(record: SliceRecord) -> tuple[str, str, str, str, int]:
     job = record.job
-    return job.cluster, job.namespace, job.jobset, job.replicated_job, job.index
+    return job.cluster, job.owner.namespace, job.owner.name, job.replicated_job, job.job_index

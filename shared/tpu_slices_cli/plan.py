@@ -108,7 +108,7 @@ def _row(planned: Planned) -> tuple[str | Text, ...]:
 
 
 def _job(planned: Planned) -> str:
-    return f"{planned.job.namespace}/{planned.job.job_name}"
+    return f"{planned.job.owner.namespace}/{planned.job.job_name}"
 
 
 def _summary(planned: Plan) -> str:

@@ -11,7 +11,7 @@ from tpu_slices.adapters.gke_requests import as_rest, create_request
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.facts import TemplateRequest, WaitingLeader
 from tpu_slices.domain.model.records import Refusal
-from tpu_slices.domain.model.slices import JobRef, SliceSpec, WorkloadUid, slice_id
+from tpu_slices.domain.model.slices import Owner, OwnerKind, SliceSpec, WorkloadJob, WorkloadUid, slice_id
 from tpu_slices.domain.planning.specs import SliceRequest, chips_requested, spec_for
 from tpu_slices.ports.backend import PoolOrder
 from tpu_slices.wire import workloads
@@ -27,7 +27,7 @@ JOBSET_VERSION = "jobset.x-k8s.io/v1alpha2"
 class Planned:
     """One Job, and the slice that it would get or the verdict that it would not."""
 
-    job: JobRef
+    job: WorkloadJob
     outcome: SliceSpec | Refusal
     order: PoolOrder
     created: bool
@@ -38,10 +38,10 @@ class Planned:
         refusal = None if isinstance(self.outcome, SliceSpec) else self.outcome
         return {
             "slice_id": self.order.slice_id,
-            "jobset": self.job.jobset,
-            "namespace": self.job.namespace,
+            "jobset": self.job.owner.name,
+            "namespace": self.job.owner.namespace,
             "replicated_job": self.job.replicated_job,
-            "job_index": self.job.index,
+            "job_index": self.job.job_index,
             "hosts": spec and spec.hosts,
             "chips": spec and spec.chips,
             "node_pool": spec and as_rest(create_request(self.order)),
@@ -110,13 +110,16 @@ class _Owner:
 
     def asks(self, request: TemplateRequest, leader: WaitingLeader) -> Planned:
         settings = self.settings
-        job = JobRef(
+        job = WorkloadJob(
             cluster=settings.cluster,
-            namespace=self.namespace,
-            jobset=self.jobset,
-            uid=WorkloadUid(self.uid or str(uuid5(NAMESPACE_URL, f"{self.namespace}/{self.jobset}"))),
+            owner=Owner(
+                kind=OwnerKind.JOBSET,
+                namespace=self.namespace,
+                name=self.jobset,
+                uid=WorkloadUid(self.uid or str(uuid5(NAMESPACE_URL, f"{self.namespace}/{self.jobset}"))),
+            ),
             replicated_job=leader.replicated_job,
-            index=leader.job_index,
+            job_index=leader.job_index,
         )
         outcome = spec_for(SliceRequest(job=job, request=request, leader=leader, jobset_chips=self.chips), settings)
         order = PoolOrder(

@@ -98,7 +98,7 @@ def _there(records: Sequence[SliceRecord]) -> list[SliceRecord]:
 
 def _who_is_on_it(record: SliceRecord) -> str:
     occupant = record.occupant
-    return f"{occupant.namespace}/{occupant.job} runs on it" if occupant else "nobody is on it"
+    return f"{occupant.owner.namespace}/{occupant.job} runs on it" if occupant else "nobody is on it"
 
 
 def _many(records: Sequence[SliceRecord]) -> str:

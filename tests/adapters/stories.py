@@ -10,7 +10,7 @@ from tests.builders import a_job, a_leader, settings
 from tpu_slices.domain.model.clusters import Allowed, ClusterSettings, Policy, PoolSettings
 from tpu_slices.domain.model.facts import TemplateRequest, Toleration
 from tpu_slices.domain.model.records import Refusal
-from tpu_slices.domain.model.slices import JobRef, Network, SliceSpec, slice_id
+from tpu_slices.domain.model.slices import Network, SliceSpec, WorkloadJob, slice_id
 from tpu_slices.domain.planning.specs import SliceRequest, spec_for
 from tpu_slices.ports.backend import PoolOrder
 
@@ -39,7 +39,7 @@ class Story:
 
     request: TemplateRequest
     settings: ClusterSettings
-    job: JobRef = field(default_factory=a_job)
+    job: WorkloadJob = field(default_factory=a_job)
 
     @property
     def outcome(self) -> SliceSpec | Refusal:

@@ -21,7 +21,9 @@ from tpu_slices.domain.planning.pool_labels import MOST_CHARACTERS
 
 NODES_PER_ZONE = 1000  # GKE's limit for one node pool
 CAPACITIES: tuple[dict[str, str], ...] = ({}, {SPOT: "true"}, {f"{RESERVATION}-name": "hall-7"})
-LONGEST = a_job(namespace="n" * 63, jobset="j" * 100, uid=WorkloadUid("0" * 36), replicated_job="r" * 63, index=99_999)
+LONGEST = a_job(
+    namespace="n" * 63, name="j" * 100, uid=WorkloadUid("0" * 36), replicated_job="r" * 63, job_index=99_999
+)
 
 
 @dataclass(frozen=True, slots=True)

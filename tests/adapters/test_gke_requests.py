@@ -73,12 +73,12 @@ def test_no_setting_replaces_a_label_of_the_bill() -> None:
 names = st.text(st.characters(codec="ascii"), min_size=1, max_size=80)
 
 
-@pytest.mark.parametrize("of", ["cluster", "namespace", "jobset"])
+@pytest.mark.parametrize(("of", "label"), [("cluster", "cluster"), ("namespace", "namespace"), ("name", "owner")])
 @given(one=names, other=names)
 def test_labels_of_the_bill_are_what_compute_engine_takes_and_differ_where_names_do(
-    of: str, one: str, other: str
+    of: str, label: str, one: str, other: str
 ) -> None:
-    ours, theirs = (billing_labels(a_job(**{of: name}), {})[f"tpu-slice-{of}"] for name in (one, other))
+    ours, theirs = (billing_labels(a_job(**{of: name}), {})[f"tpu-slice-{label}"] for name in (one, other))
     assert re.fullmatch(r"[a-z0-9_-]{1,63}", ours)
     assert (ours == theirs) is (one == other)
 

@@ -95,9 +95,9 @@ def _labels(story: Story) -> dict[str, str]:
         "google.com/nodepool-manager": "tpu-provisioner",
         "google.com/tpu-provisioner-parent-kind": "job",
         "google.com/tpu-provisioner-parent-name": job.job_name,
-        "google.com/tpu-provisioner-parent-namespace": job.namespace,
-        "google.com/tpu-provisioner-jobset-name": job.jobset,
-        "google.com/tpu-provisioner-jobset-namespace": job.namespace,
+        "google.com/tpu-provisioner-parent-namespace": job.owner.namespace,
+        "google.com/tpu-provisioner-jobset-name": job.owner.name,
+        "google.com/tpu-provisioner-jobset-namespace": job.owner.namespace,
         "google.com/tpu-provisioner-nodepool-hash": "of labels, machine type, spot and reservation",
         **{key: label for key, label in request.labels if key in copied},
         **{

@@ -57,7 +57,7 @@ def _measure(size: int) -> tuple[float, float]:
     def three_reads() -> None:
         deps.store.settings(CLUSTER)
         deps.store.slices(CLUSTER, [record.id])
-        deps.store.workloads(CLUSTER, [record.job.uid])
+        deps.store.workloads(CLUSTER, [record.owner.uid])
 
     return _median(three_reads), _median(lambda: reconcile(CLUSTER, record.id, deps))
 
@@ -78,7 +78,7 @@ def _ports_with(size: int) -> ReconcileDeps:
     store = FirestoreStore(client)
     for index in range(size):
         record = _ready(index)
-        jobset = a_jobset(uid=record.job.uid, wants={record.id: NOW})
+        jobset = a_jobset(uid=record.owner.uid, wants={record.id: NOW})
         store.commit(Change(None, record), Change(None, jobset))
     clock = FakeClock(NOW)
     backend = FakeBackend(clock)

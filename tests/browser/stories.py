@@ -32,7 +32,7 @@ BLOCKED = (Phase.BLOCKED, Reason.CONFIGURATION, "The service account does not ex
 
 
 def lived(jobset: str, index: int, turns: Iterable[Turn], **changes: str) -> SliceRecord:
-    job = a_job(**{"jobset": jobset, "uid": WorkloadUid(f"uid-{jobset}"), "index": index, **changes})
+    job = a_job(**{"name": jobset, "uid": WorkloadUid(f"uid-{jobset}"), "job_index": index, **changes})
     turns = tuple(turns)
     born = NOW - timedelta(minutes=turns[0][0])
     record = a_record(job=job, id=slice_id(job), spec=a_spec(), created_at=born, since=born, message="Heard of.")

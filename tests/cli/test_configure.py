@@ -118,7 +118,12 @@ def a_jobset_file(world: World, tmp_path: Path) -> Path:
     world.backend.hold_legacy_pool(made)
     world.backend.hold_legacy_pool(LegacyPool(name="old-11111", namespace="research", jobset="old", job="old-slice-0"))
     manifest = yaml.safe_load((ROOT / "examples" / "v5e.yaml").read_text())
-    manifest["metadata"] = {"name": "llama", "namespace": "research", "uid": jobset.ref.uid, "resourceVersion": "7"}
+    manifest["metadata"] = {
+        "name": "llama",
+        "namespace": "research",
+        "uid": jobset.ref.owner.uid,
+        "resourceVersion": "7",
+    }
     manifest["spec"]["replicatedJobs"][0]["name"] = "slice"
     path = tmp_path / "jobsets.json"
     path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [manifest]}))
@@ -134,7 +139,7 @@ def test_pools_whose_jobsets_live_are_taken_over(world: World, tmp_path: Path) -
     result = slices(world, "adopt", "-f", listed, "--yes")
     assert (result.exit_code, result.stdout.splitlines()[-1]) == (0, "1 taken over: see them with `slices list`.")
     (record,) = world.records.values()
-    assert (record.pool, record.attempt, record.job.cluster) == ("llama-4f2a1", 0, CLUSTER)
+    assert (record.pool, record.attempt, record.cluster) == ("llama-4f2a1", 0, CLUSTER)
 
 
 def test_jobsets_without_a_uid_are_no_list_of_a_cluster(world: World) -> None:

@@ -40,7 +40,7 @@ def test_a_jobset_is_explained_before_its_slices(stage: Stage) -> None:
 
 def test_a_suspended_jobset_is_explained_though_it_has_no_slice(stage: Stage) -> None:
     suspended = stage.world.jobset_appears("gemma")
-    stage.world.publish(WorkloadChanged(jobset=suspended.ref, state=WorkloadState.SUSPENDED, queue="team-a"))
+    stage.world.publish(WorkloadChanged(workload=suspended.ref, state=WorkloadState.SUSPENDED, queue="team-a"))
     stage.world.deliver()
     assert stage.said("explain", "research/gemma").splitlines()[1] == (
         'SlicesNotWanted for 0 s: It is suspended by Kueue, in the queue "team-a": '

@@ -41,7 +41,7 @@ def test_a_list_can_be_narrowed(stage: Stage, arguments: tuple[str, ...], jobset
     serving(stage)
     out_of_stock(stage)
     listed = json.loads(stage.said("list", "-o", "json", *arguments))["slices"]
-    assert [each["job"]["jobset"] for each in listed] == jobsets
+    assert [each["owner"]["name"] for each in listed] == jobsets
 
 
 def test_what_is_gone_is_listed_when_asked_for(stage: Stage) -> None:
@@ -125,7 +125,7 @@ def test_nothing_is_released_without_somebody_who_says_so(stage: Stage) -> None:
     record = stage.world.record(serving(stage))
     result = stage.slices("release", record.id)
     assert (result.exit_code, "use --yes" in result.stderr) == (2, True)
-    assert not stage.world.record(stage.world.workloads[record.job.uid]).release_requested
+    assert not stage.world.record(stage.world.workloads[record.owner.uid]).release_requested
 
 
 # pause, resume

@@ -94,7 +94,7 @@ def test_the_plan_is_what_the_functions_order(slices: Slices) -> None:
     jobset = world.jobset_appears(slices=2)
     world.settle(minutes=5)
     ordered = [world.backend.pools[name].order for name in world.backend.ordered(Verb.CREATE)]
-    manifest = a_jobset(metadata={"name": "llama", "namespace": "research", "uid": jobset.ref.uid})
+    manifest = a_jobset(metadata={"name": "llama", "namespace": "research", "uid": jobset.ref.owner.uid})
     manifest["spec"]["replicatedJobs"][0].update(name="slice", replicas=2)
     text = yaml.safe_dump(manifest)
     demo = ROOT / "infra" / "clusters" / "demo-project" / "demo.yaml"

@@ -53,10 +53,10 @@ class Bench:
         self.console.put_document(place, {**(self.console.document(place) or {}), **fields})
 
     def jobset(self, record: WorkloadRecord) -> Stored[WorkloadRecord]:
-        return self.store.workloads(record.cluster, [record.uid])[record.uid]
+        return self.store.workloads(record.cluster, [record.owner.uid])[record.owner.uid]
 
     def slice(self, record: SliceRecord) -> Stored[SliceRecord]:
-        return self.store.slices(record.job.cluster, [record.id])[record.id]
+        return self.store.slices(record.cluster, [record.id])[record.id]
 
 
 def a_slot(number: int = 0, **changes: Any) -> Slot:
@@ -77,5 +77,5 @@ def a_governor(**changes: Any) -> ConcurrencyLimiter:
 
 def slices(count: int, **changes: Any) -> list[SliceRecord]:
     """Give slices of Jobs 0, 1, … in the order of their documents' names."""
-    records = [a_record(job=a_job(index=index), **changes) for index in range(count)]
+    records = [a_record(job=a_job(job_index=index), **changes) for index in range(count)]
     return sorted(records, key=lambda record: record.id)

@@ -173,14 +173,16 @@ def test_somebody_elses_pool_is_foreign_and_left_alone(place: Place) -> None:
 
 def test_a_pool_of_another_jobset_is_foreign_even_under_the_same_slice_id(place: Place) -> None:
     order = made(place, an_order(place))
-    other = replace(order, job=replace(order.job, uid=WorkloadUid("uid-of-its-successor")))
+    other = replace(
+        order, job=replace(order.job, owner=replace(order.job.owner, uid=WorkloadUid("uid-of-its-successor")))
+    )
     assert isinstance(place.backend.look(other), Unowned)
     assert place.backend.delete(other) == Started(None)
     assert place.backend.look(order) == Running(a_spec().fingerprint)
 
 
 def test_names_too_long_for_labels_do_not_hide_whose_a_pool_is(place: Place) -> None:
-    job = a_job(jobset=f"{'very-long' * 8}.name", namespace="n" * 63, uid=WorkloadUid("u" * 80))
+    job = a_job(name=f"{'very-long' * 8}.name", namespace="n" * 63, uid=WorkloadUid("u" * 80))
     order = made(place, an_order(place, job=job))
     assert place.backend.look(order) == Running(a_spec().fingerprint)
     started(place.backend.delete(order))
@@ -222,7 +224,7 @@ def test_a_creation_whose_answer_is_lost_has_an_unknown_outcome_and_is_found_by_
 
 
 def test_a_cluster_takes_only_so_many_operations_at_once(place: Place) -> None:
-    orders = [an_order(place, job=a_job(index=index)) for index in range(LIMIT + 1)]
+    orders = [an_order(place, job=a_job(job_index=index)) for index in range(LIMIT + 1)]
     for order in orders[:-1]:
         started(place.backend.create(order))
     assert refused(place.backend.create(orders[-1])) is FailureKind.RATE
@@ -250,13 +252,13 @@ def test_a_repair_is_waited_for(place: Place) -> None:
 
 
 def test_the_inventory_names_pools_in_every_state_with_attempt_and_job(place: Place) -> None:
-    running = made(place, an_order(place, job=a_job(index=0)))
-    broken = an_order(place, job=a_job(index=1), attempt=7)
+    running = made(place, an_order(place, job=a_job(job_index=0)))
+    broken = an_order(place, job=a_job(job_index=1), attempt=7)
     place.run_out(name_of(broken))
     made(place, broken)
-    terminating = made(place, an_order(place, job=a_job(index=2, jobset="gemma")))
+    terminating = made(place, an_order(place, job=a_job(job_index=2, name="gemma")))
     place.backend.delete(terminating)
-    creating = an_order(place, job=a_job(index=3))
+    creating = an_order(place, job=a_job(job_index=3))
     place.backend.create(creating)
     orders = (running, broken, terminating, creating)
     assert set(place.backend.inventory(place.cluster)) == {
@@ -265,7 +267,7 @@ def test_the_inventory_names_pools_in_every_state_with_attempt_and_job(place: Pl
 
 
 def test_an_operation_is_over_when_it_ended_well_or_badly(place: Place) -> None:
-    good, bad, running = (an_order(place, job=a_job(index=index)) for index in range(3))
+    good, bad, running = (an_order(place, job=a_job(job_index=index)) for index in range(3))
     place.run_out(name_of(bad))
     ended = {made(place, order).operation for order in (good, bad)}
     started(place.backend.create(running))

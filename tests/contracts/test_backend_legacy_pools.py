@@ -30,7 +30,7 @@ def test_an_inherited_pool_is_looked_at_and_deleted_by_its_own_name(place: Place
 
 def test_an_inherited_pool_of_another_job_is_foreign_and_never_deleted(place: Place) -> None:
     place.hold_legacy_pool(INHERITED)
-    order = an_order(place, attempt=0, legacy_pool=INHERITED.name, job=a_job(index=1))
+    order = an_order(place, attempt=0, legacy_pool=INHERITED.name, job=a_job(job_index=1))
     assert isinstance(place.backend.look(order), Unowned)
     assert place.backend.delete(order) == Started(None)
     assert place.backend.look(an_order(place, attempt=0, legacy_pool=INHERITED.name)) == Running()

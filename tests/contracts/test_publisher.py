@@ -14,7 +14,16 @@ from tpu_slices.adapters.pubsub import PubSubPublisher
 from tpu_slices.domain.model.decisions import Reason
 from tpu_slices.domain.model.facts import Question
 from tpu_slices.domain.model.records import Phase, Transition
-from tpu_slices.domain.model.slices import ClusterId, JobRef, SliceId, WorkloadUid, pool_name, slice_id
+from tpu_slices.domain.model.slices import (
+    ClusterId,
+    Owner,
+    OwnerKind,
+    SliceId,
+    WorkloadJob,
+    WorkloadUid,
+    pool_name,
+    slice_id,
+)
 from tpu_slices.domain.reporting.reports import QueueState, report
 from tpu_slices.ports.errors import Temporary
 from tpu_slices.ports.publisher import Publisher, SliceUpdate, WorkloadUpdate
@@ -121,13 +130,11 @@ def heard(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> He
 
 
 def update(transition_number: int) -> SliceUpdate:
-    job = JobRef(
+    job = WorkloadJob(
         cluster=DEMO,
-        namespace="research",
-        jobset="llama",
-        uid=WorkloadUid("u-1"),
+        owner=Owner(kind=OwnerKind.JOBSET, namespace="research", name="llama", uid=WorkloadUid("u-1")),
         replicated_job="workers",
-        index=transition_number,
+        job_index=transition_number,
     )
     now = datetime(2026, 11, 1, 12, 0, transition_number, tzinfo=UTC)
     transition = Transition(at=now, phase=Phase.READY, reason=Reason.READY, message="All 4 hosts are usable.")
@@ -151,13 +158,18 @@ def test_updates_arrive_as_they_were_told(heard: Heard) -> None:
 
 def test_reports_on_jobsets_arrive_as_they_were_made(heard: Heard) -> None:
     made = report(a_jobset(), [a_record()], QueueState(), NOW)
-    told = WorkloadUpdate(namespace="research", name="llama", uid=WorkloadUid("u-1"), report=made, at=NOW, count=1)
+    told = WorkloadUpdate(
+        owner=Owner(kind=OwnerKind.JOBSET, namespace="research", name="llama", uid=WorkloadUid("u-1")),
+        report=made,
+        at=NOW,
+        count=1,
+    )
     heard.publisher.announce_workloads(DEMO, [told])
     assert heard.reports() == [told]
 
 
 def test_questions_arrive_at_the_cluster_that_is_asked(heard: Heard) -> None:
-    alive = Question(namespace="research", name="llama", uid=WorkloadUid("u-1"))
+    alive = Question(owner=Owner(kind=OwnerKind.JOBSET, namespace="research", name="llama", uid=WorkloadUid("u-1")))
     heard.publisher.ask(DEMO, [alive])
     heard.publisher.ask(ClusterId("other"), [Question()])
     assert sorted(heard.questions(), key=lambda asked: asked[0]) == [(DEMO, alive), ("other", Question())]

@@ -39,7 +39,7 @@ def read(store: SliceStore, record: Record) -> Stored[Any] | None:
         case SliceRecord():
             return store.slices(CLUSTER, [record.id]).get(record.id)
         case WorkloadRecord():
-            return store.workloads(CLUSTER, [record.uid]).get(record.uid)
+            return store.workloads(CLUSTER, [record.owner.uid]).get(record.owner.uid)
         case Slot():
             return next(iter(store.slots(CLUSTER)), None)
         case ConcurrencyLimiter():
@@ -64,7 +64,7 @@ def test_every_kind_of_record_is_created_read_and_deleted(bench: Bench, record: 
 
 
 def test_many_are_read_in_one_call_and_the_unknown_are_left_out(bench: Bench) -> None:
-    known, other, foreign = a_record(), a_record(job=a_job(index=1)), a_record(job=a_job(cluster=ELSEWHERE))
+    known, other, foreign = a_record(), a_record(job=a_job(job_index=1)), a_record(job=a_job(cluster=ELSEWHERE))
     bench.create(known, other, foreign)
 
     found = bench.store.slices(CLUSTER, [known.id, other.id, foreign.id, SliceId("unknown")])
@@ -153,13 +153,13 @@ def test_a_change_of_two_documents_or_none_is_a_mistake(bench: Bench) -> None:
     bench.create(a_record())
 
     with pytest.raises(ValueError, match="one document"):
-        bench.store.commit(Change(bench.slice(a_record()), a_record(job=a_job(index=1))))
+        bench.store.commit(Change(bench.slice(a_record()), a_record(job=a_job(job_index=1))))
     with pytest.raises(ValueError, match="one document"):
         bench.store.commit(Change(None, None))
 
 
 def test_what_left_a_map_is_gone_from_the_document(bench: Bench) -> None:
-    mine, other = slice_id(a_job()), slice_id(a_job(index=1))
+    mine, other = slice_id(a_job()), slice_id(a_job(job_index=1))
     bench.create(a_jobset(wants={mine: NOW, other: None}))
     bench.store.commit(Change(bench.jobset(a_jobset()), a_jobset(wants={other: NOW})))
     assert bench.jobset(a_jobset()).value.wants == {other: NOW}

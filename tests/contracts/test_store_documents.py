@@ -65,7 +65,7 @@ def test_documents_hold_native_times_and_maps(bench: Bench) -> None:
 def test_times_are_read_as_the_standard_librarys(client: Client) -> None:
     store = FirestoreStore(client)
     store.commit(Change(None, a_jobset()))
-    jobset = store.workloads(CLUSTER, [a_jobset().uid])[a_jobset().uid].value
+    jobset = store.workloads(CLUSTER, [a_jobset().owner.uid])[a_jobset().owner.uid].value
 
     assert type(jobset.seen_at) is datetime
     assert [type(at) for at in jobset.wants.values()] == [datetime]

@@ -35,16 +35,16 @@ def test_due_jobsets_come_longest_due_first(bench: Bench) -> None:
     next_reconcile_at = {"b": NOW, "a": NOW - MINUTE, "settled": None, "future": NOW + MINUTE}
     bench.create(*(a_jobset(uid=WorkloadUid(uid), next_reconcile_at=at) for uid, at in next_reconcile_at.items()))
 
-    assert [record.uid for record in bench.store.due_workloads(NOW, 10)] == ["a", "b"]
-    assert [record.uid for record in bench.store.due_workloads(NOW, 1)] == ["a"]
+    assert [record.owner.uid for record in bench.store.due_workloads(NOW, 10)] == ["a", "b"]
+    assert [record.owner.uid for record in bench.store.due_workloads(NOW, 1)] == ["a"]
 
 
 def test_due_reports_come_longest_due_first(bench: Bench) -> None:
     next_reconcile_at = {"b": NOW, "a": NOW - MINUTE, "settled": None, "future": NOW + MINUTE}
     bench.create(*(a_jobset(uid=WorkloadUid(uid), next_report_at=at) for uid, at in next_reconcile_at.items()))
 
-    assert [record.uid for record in bench.store.due_reports(NOW, 10)] == ["a", "b"]
-    assert [record.uid for record in bench.store.due_reports(NOW, 1)] == ["a"]
+    assert [record.owner.uid for record in bench.store.due_reports(NOW, 10)] == ["a", "b"]
+    assert [record.owner.uid for record in bench.store.due_reports(NOW, 1)] == ["a"]
 
 
 def test_queued_slices_of_a_cluster_come_in_the_order_of_their_waiting(bench: Bench) -> None:
@@ -68,7 +68,7 @@ def test_live_jobsets_are_those_that_have_not_ended_page_by_page(bench: Bench) -
 
     live = list(bench.store.live_workloads(CLUSTER))
 
-    assert [stored.value.uid for stored in live] == ["ACTIVE", "SUSPENDED", "many-0", "many-1", "many-2"]
+    assert [stored.value.owner.uid for stored in live] == ["ACTIVE", "SUSPENDED", "many-0", "many-1", "many-2"]
     bench.store.commit(*(Change(stored, None) for stored in live))
     assert list(bench.store.live_workloads(CLUSTER)) == []
 
@@ -104,9 +104,9 @@ def test_chips_are_summed_up_by_namespace_and_cluster(bench: Bench) -> None:
     held = {"ordered_at": NOW}
     bench.create(
         a_record(**held),
-        a_record(job=a_job(index=1), **held),
-        a_record(job=a_job(index=2)),
-        a_record(job=a_job(index=3), phase=Phase.GONE, **held),
+        a_record(job=a_job(job_index=1), **held),
+        a_record(job=a_job(job_index=2)),
+        a_record(job=a_job(job_index=3), phase=Phase.GONE, **held),
         a_record(job=a_job(namespace="vision", uid="uid-vision"), **held),
         a_record(job=a_job(cluster=ELSEWHERE), **held),
     )
@@ -119,7 +119,7 @@ def test_chips_are_summed_up_by_namespace_and_cluster(bench: Bench) -> None:
 def test_every_slice_is_listed_gone_ones_too(bench: Bench) -> None:
     kept, gone, foreign = (
         a_record(),
-        a_record(job=a_job(index=1), phase=Phase.GONE),
+        a_record(job=a_job(job_index=1), phase=Phase.GONE),
         a_record(job=a_job(cluster=ELSEWHERE)),
     )
     bench.create(kept, gone, foreign)

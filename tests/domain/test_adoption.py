@@ -33,7 +33,7 @@ def heir_of(pool: LegacyPool, *records: SliceRecord, **changes: Any) -> Adoption
 def test_a_pool_whose_jobset_lives_is_taken_over_as_it_is() -> None:
     record = heir_of(a_pool()).record
     assert record is not None
-    assert (record.job, record.id) == (a_job(index=1), slice_id(a_job(index=1)))
+    assert (record.job, record.id) == (a_job(job_index=1), slice_id(a_job(job_index=1)))
     assert (record.attempt, record.pool, record.ordered_at) == (0, "llama-4f2a1", NOW)
     assert record.spec is not None
     assert record.spec.hosts == a_spec().hosts
@@ -52,7 +52,7 @@ def test_what_we_would_refuse_today_is_taken_over_all_the_same() -> None:
 
 
 def test_a_slice_that_waits_gets_the_pool_that_is_there() -> None:
-    waiting = a_record(job=a_job(index=1), phase=Phase.WAITING, retry_at=NOW, note="asked on Monday")
+    waiting = a_record(job=a_job(job_index=1), phase=Phase.WAITING, retry_at=NOW, note="asked on Monday")
     record = heir_of(a_pool(), waiting).record
     assert record is not None
     assert (record.pool, record.note, record.retry_at) == ("llama-4f2a1", "asked on Monday", None)
@@ -76,7 +76,7 @@ def test_a_pool_that_nobody_needs_is_left_alone(pool: LegacyPool, changes: dict[
 
 
 def test_two_pools_for_one_job_need_a_person() -> None:
-    ours = a_record(job=a_job(index=1), ordered_at=NOW)
+    ours = a_record(job=a_job(job_index=1), ordered_at=NOW)
     adoption = heir_of(a_pool(), ours)
     assert adoption.record is None
     assert ours.pool in adoption.why
@@ -94,21 +94,21 @@ def test_the_jobset_is_remembered_with_the_slices_that_were_taken_over() -> None
         [a_pool(), a_pool(name="llama-0", job="llama-slice-0")], [a_live_jobset()], {}, settings(), NOW
     )
     (jobset,) = placeholders(adoptions, [a_live_jobset(), a_live_jobset(ref=a_jobset_ref(uid="other"))], {}, NOW)
-    assert (jobset.uid, jobset.state) == ("uid-llama", WorkloadState.ACTIVE)
-    assert set(jobset.wants) == {slice_id(a_job()), slice_id(a_job(index=1))}
+    assert (jobset.owner.uid, jobset.state) == ("uid-llama", WorkloadState.ACTIVE)
+    assert set(jobset.wants) == {slice_id(a_job()), slice_id(a_job(job_index=1))}
 
 
 def test_a_jobset_that_is_known_keeps_what_is_known_of_it() -> None:
     known = a_jobset(generation=7)
-    (jobset,) = placeholders([heir_of(a_pool())], [a_live_jobset()], {known.uid: known}, NOW)
+    (jobset,) = placeholders([heir_of(a_pool())], [a_live_jobset()], {known.owner.uid: known}, NOW)
     assert jobset.generation == 7
-    assert jobset.wants == {**known.wants, slice_id(a_job(index=1)): None}
+    assert jobset.wants == {**known.wants, slice_id(a_job(job_index=1)): None}
 
 
 def test_a_job_is_found_by_its_name_however_many_there_are() -> None:
     request = a_request(replicas=2**31 - 1)
     found = job_named("llama-slice-2000000000", settings().cluster, a_jobset_ref(), [request])
     assert found is not None
-    assert found.index == 2_000_000_000
+    assert found.job_index == 2_000_000_000
     for other in ("llama-slice-2147483647", "llama-slice-01", "llama-slice-", "llama-slice-x", "llama-slice"):
         assert job_named(other, settings().cluster, a_jobset_ref(), [request]) is None

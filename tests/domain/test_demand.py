@@ -32,7 +32,7 @@ LATER = NOW + 5 * MINUTE
 
 
 def at_generation(generation: int) -> SlicesWanted:
-    return leaders_wait(0, jobset=a_jobset_ref(generation=generation))
+    return leaders_wait(0, workload=a_jobset_ref(generation=generation))
 
 
 def want(fact: SlicesWanted, known: WorkloadRecord | None = None) -> WorkloadRecord | None:
@@ -43,7 +43,7 @@ def want(fact: SlicesWanted, known: WorkloadRecord | None = None) -> WorkloadRec
 def test_leaders_of_an_unknown_jobset_make_it_known_and_its_slices_wanted() -> None:
     demand = wanted(leaders_wait(0, 2), None, {}, NOW, settings())
     assert demand is not None
-    assert set(demand.jobset.wants) == set(demand.slices) == {slice_id(a_job()), slice_id(a_job(index=2))}
+    assert set(demand.jobset.wants) == set(demand.slices) == {slice_id(a_job()), slice_id(a_job(job_index=2))}
     assert (demand.jobset.state, demand.jobset.next_reconcile_at) == (WorkloadState.ACTIVE, NOW)
     assert {record.spec for record in demand.slices.values()} == {a_spec()}
 
@@ -90,7 +90,7 @@ def test_however_a_resume_is_heard_of_another_request_respecifies(news: list[tup
     record = a_record(ordered_at=NOW)
     known: WorkloadRecord | None = a_jobset(generation=1)
     for generation, state in news:
-        change = WorkloadChanged(jobset=a_jobset_ref(generation=generation), state=state)
+        change = WorkloadChanged(workload=a_jobset_ref(generation=generation), state=state)
         known = changed(change, known, NOW + MINUTE, CLUSTER)
     fact = replace(at_generation(3), requests=(a_request(topology="4x8"),))
     demand = wanted(fact, known, {record.id: record}, LATER, settings())
@@ -99,11 +99,11 @@ def test_however_a_resume_is_heard_of_another_request_respecifies(news: list[tup
 
 
 def test_leaders_that_are_told_of_one_after_the_other_all_respecify_their_slices() -> None:
-    records = [a_record(job=a_job(index=index), ordered_at=NOW) for index in (0, 1)]
+    records = [a_record(job=a_job(job_index=index), ordered_at=NOW) for index in (0, 1)]
     known = a_jobset(generation=2, state=WorkloadState.SUSPENDED, wants=dict.fromkeys([r.id for r in records], NOW))
     known = replace(known, state_since=NOW + MINUTE)
     for index, record in enumerate(records):
-        fact = leaders_wait(index, jobset=a_jobset_ref(generation=3), requests=(a_request(topology="4x8"),))
+        fact = leaders_wait(index, workload=a_jobset_ref(generation=3), requests=(a_request(topology="4x8"),))
         demand = wanted(fact, known, {record.id: record}, LATER, settings())
         assert demand is not None
         assert demand.slices[record.id].rebuild_allowed
@@ -138,7 +138,7 @@ def test_a_forged_pod_can_only_ask_for_what_its_jobset_asks() -> None:
 
 @pytest.mark.parametrize("state", ENDS)
 def test_an_end_makes_a_tombstone_even_of_a_jobset_that_was_never_heard_of(state: WorkloadState) -> None:
-    record = changed(WorkloadChanged(jobset=a_jobset_ref(), state=state), None, NOW, CLUSTER)
+    record = changed(WorkloadChanged(workload=a_jobset_ref(), state=state), None, NOW, CLUSTER)
     assert record is not None
     assert (record.state, record.wants, record.expire_at) == (state, {}, NOW + TOMBSTONE_TTL)
     assert want(at_generation(9), record) is None
@@ -146,21 +146,21 @@ def test_an_end_makes_a_tombstone_even_of_a_jobset_that_was_never_heard_of(state
 
 @pytest.mark.parametrize("state", [WorkloadState.ACTIVE, WorkloadState.SUSPENDED])
 def test_a_jobset_is_remembered_before_it_wants_anything(state: WorkloadState) -> None:
-    record = changed(WorkloadChanged(jobset=a_jobset_ref(), state=state, queue="team-a"), None, NOW, CLUSTER)
+    record = changed(WorkloadChanged(workload=a_jobset_ref(), state=state, queue="team-a"), None, NOW, CLUSTER)
     assert record is not None
     assert (record.state, record.wants, record.queue) == (state, {}, "team-a")
     assert (record.next_report_at, record.expire_at) == (NOW, None)
 
 
 def test_an_answer_leaves_the_queue_as_it_was() -> None:
-    answer = Answer(jobset=a_jobset_ref(), state=WorkloadState.ACTIVE)
+    answer = Answer(workload=a_jobset_ref(), state=WorkloadState.ACTIVE)
     record = changed(answer, a_jobset(queue="team-a"), LATER, CLUSTER)
     assert record is not None
     assert record.queue == "team-a"
 
 
 def test_a_want_that_a_suspension_overtook_buys_nothing() -> None:
-    suspension = WorkloadChanged(jobset=a_jobset_ref(generation=2), state=WorkloadState.SUSPENDED)
+    suspension = WorkloadChanged(workload=a_jobset_ref(generation=2), state=WorkloadState.SUSPENDED)
     suspended = changed(suspension, None, NOW, CLUSTER)
     assert suspended is not None
     assert (suspended.state, suspended.wants, suspended.expire_at) == (WorkloadState.SUSPENDED, {}, None)
@@ -172,7 +172,7 @@ facts = st.lists(
     st.one_of(
         st.integers(1, 4).map(at_generation),
         st.builds(
-            lambda generation, state: WorkloadChanged(jobset=a_jobset_ref(generation=generation), state=state),
+            lambda generation, state: WorkloadChanged(workload=a_jobset_ref(generation=generation), state=state),
             st.integers(1, 4),
             st.sampled_from(WorkloadState),
         ),
@@ -193,7 +193,7 @@ def told(news: list[SlicesWanted | WorkloadChanged]) -> WorkloadRecord | None:
 
 @given(facts)
 def test_once_ended_a_jobset_never_wants_again_whatever_comes(news: list[SlicesWanted | WorkloadChanged]) -> None:
-    end = WorkloadChanged(jobset=a_jobset_ref(generation=2), state=WorkloadState.COMPLETED)
+    end = WorkloadChanged(workload=a_jobset_ref(generation=2), state=WorkloadState.COMPLETED)
     known = told([end, *news])
     assert known is not None
     assert known.state is WorkloadState.COMPLETED
@@ -204,9 +204,9 @@ def test_suspend_and_resume_are_ordered_by_generation_not_by_arrival(order: list
     """Wanted at 1, suspended at 2, resumed at 3, suspended at 4: in any order it ends suspended."""
     story: dict[int, SlicesWanted | WorkloadChanged] = {
         1: at_generation(1),
-        2: WorkloadChanged(jobset=a_jobset_ref(generation=2), state=WorkloadState.SUSPENDED),
+        2: WorkloadChanged(workload=a_jobset_ref(generation=2), state=WorkloadState.SUSPENDED),
         3: at_generation(3),
-        4: WorkloadChanged(jobset=a_jobset_ref(generation=4), state=WorkloadState.SUSPENDED),
+        4: WorkloadChanged(workload=a_jobset_ref(generation=4), state=WorkloadState.SUSPENDED),
     }
     news = [at_generation(1), *(story[generation] for generation in order)]
     known = told(news * 2 if doubled else news)

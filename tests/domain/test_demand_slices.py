@@ -98,12 +98,15 @@ def test_a_leader_on_an_earlier_attempt_keeps_that_one() -> None:
     ],
 )
 def test_a_slice_is_wanted_as_its_jobset_stands(workloads: list[WorkloadRecord], desire: Desire) -> None:
-    record = with_current_desire(a_record(), {jobset.uid: jobset for jobset in workloads})
+    record = with_current_desire(a_record(), {jobset.owner.uid: jobset for jobset in workloads})
     assert record.desire is desire
 
 
 def test_a_release_that_a_person_asked_for_goes_before_what_the_jobset_wants() -> None:
-    assert with_current_desire(a_record(release_requested=True), {a_jobset().uid: a_jobset()}).desire is Desire.ABSENT
+    assert (
+        with_current_desire(a_record(release_requested=True), {a_jobset().owner.uid: a_jobset()}).desire
+        is Desire.ABSENT
+    )
 
 
 @pytest.mark.parametrize(
@@ -119,6 +122,6 @@ def test_an_occupant_counts_while_its_jobset_lives(state: WorkloadState | None, 
     guest = an_occupant("other")
     workloads = [] if state is None else [a_jobset(uid=WorkloadUid("uid-other"), state=state)]
     record = a_record(attempt=2, occupant=guest, terminating=(TerminatingAttempt(attempt=1, occupant=guest),))
-    after = with_current_desire(record, {jobset.uid: jobset for jobset in workloads})
+    after = with_current_desire(record, {jobset.owner.uid: jobset for jobset in workloads})
     assert (after.occupant is not None) is stays
     assert (after.terminating[0].occupant is not None) is stays

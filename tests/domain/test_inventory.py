@@ -8,7 +8,7 @@ from tests.builders import CLUSTER, MINUTE, NOW, a_job, a_jobset, a_record
 from tpu_slices.domain.model.facts import Heartbeat, Question, WorkloadState
 from tpu_slices.domain.model.observations import PoolSeen
 from tpu_slices.domain.model.records import Phase, SliceRecord, TerminatingAttempt
-from tpu_slices.domain.model.slices import WorkloadUid, pool_name
+from tpu_slices.domain.model.slices import Owner, OwnerKind, WorkloadUid, pool_name
 from tpu_slices.domain.model.workloads import WorkloadRecord
 from tpu_slices.domain.reconciling.inventory import (
     InventoryFindings,
@@ -38,7 +38,7 @@ def audited(
 ) -> InventoryFindings:
     known = [OURS] if workloads is None else workloads
     return check_inventory(
-        {jobset.uid: jobset for jobset in known}, {record.id: record for record in records}, pools, NOW
+        {jobset.owner.uid: jobset for jobset in known}, {record.id: record for record in records}, pools, NOW
     )
 
 
@@ -48,18 +48,18 @@ def audited(
         pytest.param(None, (), id="never heard: nothing follows"),
         pytest.param(RelayHeartbeat(cluster=CLUSTER), (), id="audited before it was ever heard: nothing follows"),
         pytest.param(a_watch(heard_at=NOW - 4 * MINUTE), (), id="silent: nothing follows"),
-        pytest.param(a_watch(digest=digest_of([OURS.uid])), (), id="same digest: nothing to ask"),
+        pytest.param(a_watch(digest=digest_of([OURS.owner.uid])), (), id="same digest: nothing to ask"),
         pytest.param(a_watch(), (Question(),), id="another digest: ask for the list"),
         pytest.param(a_watch(uids=(OTHER,), uids_at=NOW - 6 * MINUTE), (Question(),), id="old list: ask for another"),
-        pytest.param(a_watch(uids=(OURS.uid, OTHER), uids_at=NOW), (), id="listed: lives"),
+        pytest.param(a_watch(uids=(OURS.owner.uid, OTHER), uids_at=NOW), (), id="listed: lives"),
         pytest.param(
             a_watch(uids=(OTHER,), uids_at=NOW),
-            (Question(namespace="research", name="llama", uid=OURS.uid),),
+            (Question(owner=Owner(kind=OwnerKind.JOBSET, namespace="research", name="llama", uid=OURS.owner.uid)),),
             id="not listed: ask whether it lives",
         ),
         pytest.param(
             a_watch(uids=(), digest=digest_of([]), uids_at=NOW),
-            (Question(namespace="research", name="llama", uid=OURS.uid),),
+            (Question(owner=Owner(kind=OwnerKind.JOBSET, namespace="research", name="llama", uid=OURS.owner.uid)),),
             id="empty list: ask whether it lives",
         ),
     ],
@@ -74,8 +74,8 @@ def test_a_jobset_that_was_heard_of_after_the_list_was_made_is_not_suspected() -
 
 
 def test_equal_sets_have_equal_digests_whatever_their_order() -> None:
-    assert digest_of([OURS.uid, OTHER]) == digest_of([OTHER, OURS.uid])
-    assert digest_of([OURS.uid]) != digest_of([OTHER])
+    assert digest_of([OURS.owner.uid, OTHER]) == digest_of([OTHER, OURS.owner.uid])
+    assert digest_of([OURS.owner.uid]) != digest_of([OTHER])
 
 
 def test_a_heartbeat_with_the_list_makes_the_audit_due_and_one_without_does_not() -> None:
@@ -98,7 +98,11 @@ def test_an_orphan_is_adopted_with_its_attempt_and_its_jobset_to_ask_by() -> Non
     (adopted,) = findings.adopted
     (placeholder,) = findings.placeholders
     assert (adopted.id, adopted.attempt, adopted.spec, adopted.next_reconcile_at) == (lost.id, 3, None, NOW)
-    assert (placeholder.uid, placeholder.state, placeholder.wants) == (OTHER, WorkloadState.ACTIVE, {lost.id: None})
+    assert (placeholder.owner.uid, placeholder.state, placeholder.wants) == (
+        OTHER,
+        WorkloadState.ACTIVE,
+        {lost.id: None},
+    )
 
 
 def test_an_orphan_of_a_known_jobset_needs_no_guardian() -> None:
@@ -166,7 +170,7 @@ def test_two_pools_of_one_lost_slice_are_one_record_of_the_later_attempt() -> No
 
 
 def test_the_cap_on_orphans_grows_with_a_fifth_of_what_is_ready() -> None:
-    serving = [a_record(**SERVING, job=a_job(index=index)) for index in range(60)]
+    serving = [a_record(**SERVING, job=a_job(job_index=index)) for index in range(60)]
     lost = [a_record(job=a_job(uid=WorkloadUid(f"uid-{number}"))) for number in range(14)]
     findings = audited(records=serving, pools=[a_pool(record) for record in [*serving, *lost]])
     assert (len(findings.adopted), findings.left_out) == (12, 2)

@@ -7,7 +7,7 @@ from tpu_slices.domain.model.facts import LeaderBound
 from tpu_slices.domain.model.slices import WorkloadUid, slice_id
 from tpu_slices.domain.reconciling.occupancy import doubted, doubtful
 
-GEMMA = a_job(jobset="gemma", uid=WorkloadUid("uid-gemma"), replicated_job="big-slice", index=3)
+GEMMA = a_job(name="gemma", uid=WorkloadUid("uid-gemma"), replicated_job="big-slice", job_index=3)
 
 
 def came(jobset: str = "gemma", job: str = "gemma-big-slice-3", *, bound: bool = True) -> LeaderBound:
@@ -16,14 +16,14 @@ def came(jobset: str = "gemma", job: str = "gemma-big-slice-3", *, bound: bool =
 
 def test_where_another_jobset_comes_both_wants_are_in_doubt() -> None:
     assert doubtful(came(), a_record()) == (
-        (a_record().job.uid, a_record().id),
-        (GEMMA.uid, slice_id(GEMMA)),
+        (a_record().job.owner.uid, a_record().id),
+        (GEMMA.owner.uid, slice_id(GEMMA)),
     )
 
 
 @pytest.mark.parametrize("job", ["gemma-big-slice-x", "gemma", "other-0", "gemma-"])
 def test_of_a_job_whose_name_tells_no_place_only_the_slices_own_want_is(job: str) -> None:
-    assert doubtful(came(job=job), a_record())[0] == (a_record().job.uid, a_record().id)
+    assert doubtful(came(job=job), a_record())[0] == (a_record().job.owner.uid, a_record().id)
 
 
 def test_within_a_jobset_and_on_leaving_nothing_is_in_doubt() -> None:

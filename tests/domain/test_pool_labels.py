@@ -6,10 +6,12 @@ import pytest
 
 from tests.builders import a_job, a_spec
 from tpu_slices.domain.model.observations import LegacyPool, PoolSeen
-from tpu_slices.domain.model.slices import ClusterId, JobRef, WorkloadUid, pool_name, slice_id
+from tpu_slices.domain.model.slices import ClusterId, WorkloadJob, WorkloadUid, pool_name, slice_id
 from tpu_slices.domain.planning.pool_labels import label_value, labels_of, legacy_pool, missing_proof, pool_seen
 
-LONGEST = a_job(namespace="n" * 63, jobset="j" * 100, uid=WorkloadUid("0" * 36), replicated_job="r" * 63, index=99_999)
+LONGEST = a_job(
+    namespace="n" * 63, name="j" * 100, uid=WorkloadUid("0" * 36), replicated_job="r" * 63, job_index=99_999
+)
 
 
 def test_labels_leave_room_for_a_tenants_own() -> None:
@@ -31,7 +33,7 @@ def test_a_shortened_value_is_no_broken_label() -> None:
 
 
 @pytest.mark.parametrize("job", [a_job(), LONGEST], ids=["short", "longest"])
-def test_a_pools_labels_prove_that_it_is_ours(job: JobRef) -> None:
+def test_a_pools_labels_prove_that_it_is_ours(job: WorkloadJob) -> None:
     assert missing_proof(labels_of(job, 1, a_spec()), job) is None
 
 
@@ -58,7 +60,11 @@ def test_a_shortened_jobset_name_still_belongs_to_its_slice() -> None:
     job = LONGEST
     seen = pool_seen(pool_name(slice_id(job), 1), labels_of(job, 1, a_spec()), ClusterId("demo"))
     assert seen is not None
-    assert (seen.slice_id, seen.job.uid, seen.job.index) == (slice_id(job), LONGEST.uid, LONGEST.index)
+    assert (seen.slice_id, seen.job.owner.uid, seen.job.job_index) == (
+        slice_id(job),
+        LONGEST.owner.uid,
+        LONGEST.job_index,
+    )
 
 
 @pytest.mark.parametrize(
@@ -119,7 +125,7 @@ def test_no_other_pool_is_inherited(labels: dict[str, str]) -> None:
 def test_an_inherited_pool_is_ours_for_the_very_job_only() -> None:
     assert missing_proof(TPU_PROVISIONERS, a_job(), legacy_pool=True) is None
     assert missing_proof(TPU_PROVISIONERS, a_job()) == "it has no label google.com/tpu-slice-id."
-    for other in (a_job(index=1), a_job(namespace="vision"), a_job(jobset="other")):
+    for other in (a_job(job_index=1), a_job(namespace="vision"), a_job(name="other")):
         assert missing_proof(TPU_PROVISIONERS, other, legacy_pool=True) is not None
 
 

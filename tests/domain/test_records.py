@@ -103,5 +103,5 @@ def test_only_a_job_of_another_jobset_is_a_foreign_occupant() -> None:
 
 
 def test_a_jobset_made_anew_under_the_same_name_is_a_foreign_occupant() -> None:
-    reborn = an_occupant(jobset_uid=WorkloadUid("uid-reborn"))
+    reborn = an_occupant(uid=WorkloadUid("uid-reborn"))
     assert a_record(occupant=reborn).other_workload_occupant == reborn

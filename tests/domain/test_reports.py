@@ -33,7 +33,7 @@ LATER = NOW + 5 * MINUTE
 
 
 def a_slice(index: int, phase: Phase, reason: Reason, **changes: Any) -> SliceRecord:
-    return a_record(job=a_job(index=index), phase=phase, reason=reason, message="Said.", **changes)
+    return a_record(job=a_job(job_index=index), phase=phase, reason=reason, message="Said.", **changes)
 
 
 def ready(index: int) -> SliceRecord:
@@ -167,7 +167,7 @@ def test_a_jobset_that_wants_nothing_is_told_what_is_left_of_it(
 def test_what_is_worse_than_coming_is_not_lost_among_many_that_come() -> None:
     many = [a_slice(i, Phase.QUEUED, Reason.OPERATION_LIMIT) for i in range(30)]
     failed = [a_slice(i, Phase.WAITING, Reason.CREATION_FAILED) for i in range(30, 60)]
-    failed = [replace(record, message=f"GKE said {record.job.index}.") for record in failed]
+    failed = [replace(record, message=f"GKE said {record.job.job_index}.") for record in failed]
     made = report(a_jobset(), [*many, *failed, a_slice(60, Phase.PROVISIONING, Reason.HOSTS_LOST)], QueueState(), NOW)
     assert (made.reason, len(made.waits)) == (ReportReason.WAITING, MOST_WAITS)
     assert made.waits[0].reason is Reason.CREATION_FAILED

@@ -13,8 +13,10 @@ from tests.builders import a_job, a_spec
 from tpu_slices.domain.model.slices import (
     LAST_ATTEMPT,
     ClusterId,
-    JobRef,
+    Owner,
+    OwnerKind,
     SliceId,
+    WorkloadJob,
     WorkloadUid,
     fingerprint,
     pool_name,
@@ -28,13 +30,17 @@ GKE_LENGTH = 40
 dns_labels = st.from_regex(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", fullmatch=True)
 attempts = st.integers(1, LAST_ATTEMPT)
 jobs = st.builds(
-    JobRef,
+    WorkloadJob,
     cluster=dns_labels.map(ClusterId),
-    namespace=dns_labels,
-    jobset=dns_labels,
-    uid=st.uuids().map(str).map(WorkloadUid),
+    owner=st.builds(
+        Owner,
+        kind=st.sampled_from(OwnerKind),
+        namespace=dns_labels,
+        name=dns_labels,
+        uid=st.uuids().map(lambda uid: WorkloadUid(str(uid))),
+    ),
     replicated_job=dns_labels,
-    index=st.integers(0, 99_999),
+    job_index=st.integers(0, 99_999),
 )
 
 
@@ -47,33 +53,33 @@ def readable(id_: SliceId) -> str:
 
 
 @given(jobs, attempts)
-def test_every_pool_name_is_one_that_gke_takes(job: JobRef, attempt: int) -> None:
+def test_every_pool_name_is_one_that_gke_takes(job: WorkloadJob, attempt: int) -> None:
     name = pool_name(slice_id(job), attempt)
     assert GKE_NAME.fullmatch(name)
     assert len(name) <= GKE_LENGTH
 
 
 @given(jobs, attempts)
-def test_whatever_the_tenant_writes_the_name_holds(job: JobRef, attempt: int) -> None:
-    strange = replace(job, jobset="Ünï--Code.__" * 5, replicated_job="-.-")
+def test_whatever_the_tenant_writes_the_name_holds(job: WorkloadJob, attempt: int) -> None:
+    strange = replace(job, owner=replace(job.owner, name="Ünï--Code.__" * 5), replicated_job="-.-")
     name = pool_name(slice_id(strange), attempt)
     assert GKE_NAME.fullmatch(name)
     assert len(name) <= GKE_LENGTH
 
 
 @given(jobs)
-def test_the_same_job_has_the_same_name_every_time(job: JobRef) -> None:
+def test_the_same_job_has_the_same_name_every_time(job: WorkloadJob) -> None:
     assert slice_id(job) == slice_id(replace(job))
 
 
 @given(jobs, jobs)
-def test_slices_of_two_jobs_differ(one: JobRef, other: JobRef) -> None:
-    assume((one.cluster, one.uid, one.replicated_job, one.index) != _identity(other))
+def test_slices_of_two_jobs_differ(one: WorkloadJob, other: WorkloadJob) -> None:
+    assume((one.cluster, one.owner.uid, one.replicated_job, one.job_index) != _identity(other))
     assert digest(slice_id(one)) != digest(slice_id(other))
 
 
-def _identity(job: JobRef) -> tuple[str, str, str, int]:
-    return (job.cluster, job.uid, job.replicated_job, job.index)
+def _identity(job: WorkloadJob) -> tuple[str, str, str, int]:
+    return (job.cluster, job.owner.uid, job.replicated_job, job.job_index)
 
 
 @pytest.mark.parametrize(
@@ -82,7 +88,7 @@ def _identity(job: JobRef) -> tuple[str, str, str, int]:
         pytest.param({"cluster": ClusterId("demo-2")}, id="cluster"),
         pytest.param({"uid": WorkloadUid("uid-another")}, id="uid"),
         pytest.param({"replicated_job": "workers"}, id="replicated job"),
-        pytest.param({"index": 1}, id="index"),
+        pytest.param({"job_index": 1}, id="index"),
     ],
 )
 def test_each_part_of_the_identity_changes_the_digest(changes: dict[str, object]) -> None:
@@ -94,7 +100,7 @@ def test_a_jobset_made_anew_under_its_old_name_has_other_slices() -> None:
 
 
 def test_parts_of_an_identity_cannot_run_into_each_other() -> None:
-    assert slice_id(a_job(replicated_job="a1", index=1)) != slice_id(a_job(replicated_job="a", index=11))
+    assert slice_id(a_job(replicated_job="a1", job_index=1)) != slice_id(a_job(replicated_job="a", job_index=11))
     assert slice_id(a_job(cluster=ClusterId("ab"), uid=WorkloadUid("c"))) != slice_id(
         a_job(cluster=ClusterId("a"), uid=WorkloadUid("bc"))
     )
@@ -102,11 +108,11 @@ def test_parts_of_an_identity_cannot_run_into_each_other() -> None:
 
 def test_the_name_alone_does_not_prove_the_namespace() -> None:
     """A UID is unique in its cluster; the namespace adds nothing, and its JobSet's name is for people."""
-    assert digest(slice_id(a_job(namespace="other", jobset="other"))) == digest(slice_id(a_job()))
+    assert digest(slice_id(a_job(namespace="other", name="other"))) == digest(slice_id(a_job()))
 
 
 @given(jobs)
-def test_a_digest_carries_at_least_sixty_bits(job: JobRef) -> None:
+def test_a_digest_carries_at_least_sixty_bits(job: WorkloadJob) -> None:
     assert re.fullmatch(r"[a-z2-7]{13}", digest(slice_id(job)))
 
 
@@ -121,18 +127,18 @@ def test_a_digest_carries_at_least_sixty_bits(job: JobRef) -> None:
     ],
 )
 def test_a_person_can_read_whose_slice_it_is(jobset: str, replicated_job: str, index: int, expected: str) -> None:
-    assert readable(slice_id(a_job(jobset=jobset, replicated_job=replicated_job, index=index))) == expected
+    assert readable(slice_id(a_job(name=jobset, replicated_job=replicated_job, job_index=index))) == expected
 
 
 @given(jobs, attempts, attempts)
-def test_each_attempt_has_a_name_of_its_own(job: JobRef, one: int, other: int) -> None:
+def test_each_attempt_has_a_name_of_its_own(job: WorkloadJob, one: int, other: int) -> None:
     id_ = slice_id(job)
     assert (pool_name(id_, one) == pool_name(id_, other)) == (one == other)
     assert pool_name(id_, one).startswith(id_)
 
 
 @given(jobs, jobs, attempts, attempts)
-def test_pools_of_two_slices_never_share_a_name(one: JobRef, other: JobRef, first: int, second: int) -> None:
+def test_pools_of_two_slices_never_share_a_name(one: WorkloadJob, other: WorkloadJob, first: int, second: int) -> None:
     assume(slice_id(one) != slice_id(other))
     assert pool_name(slice_id(one), first) != pool_name(slice_id(other), second)
 
@@ -174,4 +180,4 @@ def test_a_slices_chips_are_those_of_all_its_hosts() -> None:
 
 
 def test_a_jobs_name_is_the_one_that_the_jobset_controller_makes() -> None:
-    assert a_job(jobset="llama", replicated_job="slice", index=3).job_name == "llama-slice-3"
+    assert a_job(name="llama", replicated_job="slice", job_index=3).job_name == "llama-slice-3"

@@ -31,7 +31,7 @@ transitions = st.builds(
 def histories(draw: st.DrawFn) -> SliceRecord:
     """Give a record whose clocks may have gone backwards, and whose beginning may be forgotten."""
     index = draw(st.integers(0, 10_000))
-    job = a_job(index=index)
+    job = a_job(job_index=index)
     kept = tuple(draw(st.lists(transitions, max_size=8)))
     count = len(kept) + (draw(st.integers(0, 3)) if kept else 0)
     spec = draw(st.sampled_from([None, a_spec(), a_spec(hosts=1)]))

@@ -34,7 +34,7 @@ def seed(addresses: Addresses) -> None:
     document = {
         **yaml.safe_load(SETTINGS.read_text()),
         "path": addresses.cluster_path,
-        "limits": {"act_window": "5s", "requeue_after": "2s", "delete_retry_after": "1s", "backstop": "5s"},
+        "limits": {"act_window": "5s", "requeue_after": "2s", "delete_retry_after": "1s", "resync_after": "5s"},
     }
     cluster = ClusterId(addresses.cluster_id)
     decode_settings(cluster, document, "")

@@ -259,8 +259,8 @@ class FakeBackend:
 def _is_ours(pool: FakePool, order: PoolOrder) -> bool:
     made = pool.order
     if order.legacy_pool is not None:
-        return pool.made_for == (order.job.namespace, order.job.jobset, order.job.job_name)
-    return made is not None and (made.slice_id, made.job.uid) == (order.slice_id, order.job.uid)
+        return pool.made_for == (order.job.owner.namespace, order.job.owner.name, order.job.job_name)
+    return made is not None and (made.slice_id, made.job.owner.uid) == (order.slice_id, order.job.owner.uid)
 
 
 def _fingerprint(pool: FakePool) -> str | None:

@@ -107,7 +107,7 @@ class FakeStore:
     def due_reports(self, now: datetime, most: int) -> tuple[WorkloadRecord, ...]:
         self._answer()
         every = (stored.value for stored in self._all(WorkloadRecord))
-        due = [(at, record.uid, record) for record in every if (at := record.next_report_at) and at <= now]
+        due = [(at, record.owner.uid, record) for record in every if (at := record.next_report_at) and at <= now]
         return tuple(record for *_, record in sorted(due, key=lambda it: it[:2]))[:most]
 
     def queued_slices(self, cluster: ClusterId, most: int) -> tuple[SliceRecord, ...]:
@@ -123,14 +123,12 @@ class FakeStore:
     def kept_slices(self, cluster: ClusterId) -> Iterator[Stored[SliceRecord]]:
         self._answer()
         every = tuple(self._all(SliceRecord))
-        return (
-            stored for stored in every if stored.value.job.cluster == cluster and stored.value.phase is not Phase.GONE
-        )
+        return (stored for stored in every if stored.value.cluster == cluster and stored.value.phase is not Phase.GONE)
 
     def every_slice(self, cluster: ClusterId) -> Iterator[Stored[SliceRecord]]:
         self._answer()
         every = tuple(self._all(SliceRecord))
-        return (stored for stored in every if stored.value.job.cluster == cluster)
+        return (stored for stored in every if stored.value.cluster == cluster)
 
     def slots(self, cluster: ClusterId) -> tuple[Stored[Slot], ...]:
         self._answer()
@@ -148,7 +146,7 @@ class FakeStore:
     def chips_held(self, cluster: ClusterId, namespace: str | None = None) -> int:
         self._answer()
         records = self.slice_records(cluster)
-        return sum(record.chips_held for record in records if namespace in {None, record.job.namespace})
+        return sum(record.chips_held for record in records if namespace in {None, record.owner.namespace})
 
     def heartbeat(self, cluster: ClusterId) -> Stored[RelayHeartbeat] | None:
         self._answer()
@@ -224,7 +222,7 @@ class FakeStore:
 
     def slice_records(self, cluster: ClusterId) -> tuple[SliceRecord, ...]:
         """Give every slice of a cluster, GONE ones too, by id."""
-        return tuple(stored.value for stored in self._all(SliceRecord) if stored.value.job.cluster == cluster)
+        return tuple(stored.value for stored in self._all(SliceRecord) if stored.value.cluster == cluster)
 
     def jobset_records(self, cluster: ClusterId) -> tuple[WorkloadRecord, ...]:
         """Give every JobSet of a cluster, tombstones too, by UID."""

@@ -62,7 +62,7 @@ def test_it_is_spared_until_the_relay_has_said_who_is_on_it() -> None:
     world.ends(jobset)
     world.settle(minutes=2)
     assert world.pools == [POOL]
-    who = an_occupant("other", jobset_uid=other.ref.uid)
+    who = an_occupant("other", uid=other.ref.owner.uid)
     world.publish(LeaderBound(slice_id=world.record(jobset).id, attempt=0, occupant=who, bound=True))
     world.settle(minutes=20)
     assert world.pools == [POOL]

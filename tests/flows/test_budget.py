@@ -48,7 +48,7 @@ def test_chips_that_are_given_back_go_to_who_waits() -> None:
 def test_two_that_are_decided_at_once_do_not_both_take_the_last_chips() -> None:
     world = World()
     world.store.put_settings(at_most(SLICE))
-    first, second = a_record(), a_record(job=a_job(index=1))
+    first, second = a_record(), a_record(job=a_job(job_index=1))
     world.store.put(a_jobset(wants=dict.fromkeys((first.id, second.id), NOW)), first, second)
     world.store.meanwhile(lambda: None, lambda: reconcile(CLUSTER, second.id, world.deps))
     reconcile(CLUSTER, first.id, world.deps)

@@ -32,7 +32,7 @@ def wanted(world: World, *names: str, slices: int = 1) -> None:
 
 def reported(world: World) -> list[str]:
     told, _ = report_due(world.deps)
-    return sorted(each.jobset.name for each in told)
+    return sorted(each.workload.owner.name for each in told)
 
 
 def test_each_jobset_that_is_due_is_reported_on_once(world: World) -> None:
@@ -43,10 +43,10 @@ def test_each_jobset_that_is_due_is_reported_on_once(world: World) -> None:
 
 def test_a_record_that_a_slip_made_unreadable_stops_no_other_report_and_is_named(world: World) -> None:
     wanted(world, "llama", "gemma")
-    (spoilt,) = (record for record in world.records.values() if record.job.jobset == "llama")
+    (spoilt,) = (record for record in world.records.values() if record.owner.name == "llama")
     world.store.edit_slice(CLUSTER, spoilt.id, phase="REDY")
     told, failures = report_due(world.deps)
-    assert [each.jobset.name for each in told] == ["gemma"]
+    assert [each.workload.owner.name for each in told] == ["gemma"]
     (failure,) = failures
     assert failure.startswith("demo: research/llama is not reported on: ")
     assert report_due(world.deps) == ([], [])
@@ -92,10 +92,10 @@ def test_when_the_bus_is_away_the_rest_waits_for_the_next_sweep(world: World) ->
 
 def test_an_outbox_is_cleared_though_a_report_was_written_meanwhile(world: World) -> None:
     jobset = world.jobset_appears("llama")
-    fact = WorkloadChanged(jobset=jobset.ref, state=WorkloadState.ACTIVE)
+    fact = WorkloadChanged(workload=jobset.ref, state=WorkloadState.ACTIVE)
     world.publisher.meanwhile = lambda: report_due(world.deps)
     receive(fact, CLUSTER, world.deps)
-    (record,) = world.store.workloads(CLUSTER, [jobset.ref.uid]).values()
+    (record,) = world.store.workloads(CLUSTER, [jobset.ref.owner.uid]).values()
     assert (record.value.next_reconcile_at, record.value.report is not None) == (None, True)
 
 

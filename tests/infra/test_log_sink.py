@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.infra.sources import ROOT, resource
-from tpu_slices.domain.model.slices import ClusterId, JobRef, WorkloadUid, pool_name, slice_id
+from tpu_slices.domain.model.slices import ClusterId, Owner, OwnerKind, WorkloadJob, WorkloadUid, pool_name, slice_id
 from tpu_slices.wire.operations import ended_operation
 
 FILTER = resource("google_logging_project_sink", "operations")["filter"].replace('\\"', '"')
@@ -20,14 +20,17 @@ def asked_of(field: str) -> re.Pattern[str]:
     return re.compile(pattern)
 
 
-def job(jobset: str, index: int = 0) -> JobRef:
-    return JobRef(
+def job(jobset: str, index: int = 0) -> WorkloadJob:
+    return WorkloadJob(
         cluster=ClusterId("demo"),
-        namespace="team-a",
-        jobset=jobset,
-        uid=WorkloadUid("6f5b1f39-6f0c-4a53-9f4c-2f6f0a2b9a11"),
+        owner=Owner(
+            kind=OwnerKind.JOBSET,
+            namespace="team-a",
+            name=jobset,
+            uid=WorkloadUid("6f5b1f39-6f0c-4a53-9f4c-2f6f0a2b9a11"),
+        ),
         replicated_job="slice",
-        index=index,
+        job_index=index,
     )
 
 

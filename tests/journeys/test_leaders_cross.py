@@ -11,7 +11,7 @@ from tpu_slices.domain.model.slices import slice_id
 
 
 def own_slice(jobset: LiveWorkload) -> str:
-    return slice_id(a_job(jobset=jobset.ref.name, uid=jobset.ref.uid))
+    return slice_id(a_job(name=jobset.ref.owner.name, uid=jobset.ref.owner.uid))
 
 
 def crossed(world: World) -> tuple[LiveWorkload, LiveWorkload]:
@@ -22,7 +22,7 @@ def crossed(world: World) -> tuple[LiveWorkload, LiveWorkload]:
     world.operations_end()
     for jobset, other in ((llama, gemma), (gemma, llama)):
         jobset.bound.add(0)
-        world.binds(jobset, slice_id(a_job(jobset=other.ref.name, uid=other.ref.uid)), attempt=1)
+        world.binds(jobset, slice_id(a_job(name=other.ref.owner.name, uid=other.ref.owner.uid)), attempt=1)
     return llama, gemma
 
 
@@ -48,7 +48,7 @@ def test_who_still_waits_while_another_is_on_its_hosts_gets_a_slice_of_its_own()
     world.operations_end()
     guest = world.jobset_appears("guest")
     guest.bound.add(0)
-    world.binds(guest, slice_id(a_job(jobset="llama", uid=llama.ref.uid)), attempt=1)
+    world.binds(guest, slice_id(a_job(name="llama", uid=llama.ref.owner.uid)), attempt=1)
     world.settle(minutes=20, until=lambda: llama.bound == {0})
     assert llama.bound == {0}
     assert len(world.pools) == 2

@@ -80,7 +80,7 @@ def test_a_pool_with_our_name_that_is_not_ours_is_never_touched() -> None:
 def test_a_jobset_made_anew_under_the_same_name_keeps_its_slice_when_the_old_one_ends() -> None:
     world, _ = a_world_with_a_ready_slice()
     old = next(iter(world.workloads.values()))
-    new = world.jobset_appears(old.ref.name)
+    new = world.jobset_appears(old.ref.owner.name)
     world.settle(minutes=10, until=lambda: new.bound == {0})
     world.ends(old, WorkloadState.DELETED)
     world.settle(minutes=10)
@@ -92,8 +92,8 @@ def test_a_jobset_made_anew_under_the_same_name_keeps_its_slice_when_the_old_one
 def test_an_end_that_overtakes_its_beginning_buys_nothing() -> None:
     world = World()
     ref = a_jobset_ref()
-    world.publish(WorkloadChanged(jobset=ref, state=WorkloadState.DELETED))
-    world.publish(leaders_wait(0, 1, jobset=ref))
+    world.publish(WorkloadChanged(workload=ref, state=WorkloadState.DELETED))
+    world.publish(leaders_wait(0, 1, workload=ref))
     world.settle(minutes=10)
     assert world.backend.calls == []
     assert world.records == {}
@@ -135,8 +135,8 @@ def test_an_empty_list_of_live_jobsets_is_a_question_and_the_answer_counts() -> 
     (jobset,) = world.workloads.values()
     world.relay_lists_nothing = True
     world.settle(minutes=60)
-    asked = [question for _, question in world.publisher.questions if question.uid is not None]
-    assert {question.uid for question in asked} == {jobset.ref.uid}
+    asked = [question.owner for _, question in world.publisher.questions if question.owner is not None]
+    assert {owner.uid for owner in asked} == {jobset.ref.owner.uid}
     assert world.pools == [pool]
     assert world.record(jobset).phase is Phase.READY
 
@@ -183,7 +183,7 @@ def test_a_forged_pod_buys_nothing_beyond_its_jobset() -> None:
 
 def test_an_unknown_uid_is_never_served_by_anothers_slice() -> None:
     world, pool = a_world_with_a_ready_slice()
-    world.publish(WorkloadChanged(jobset=a_jobset_ref(uid=WorkloadUid("uid-forged")), state=WorkloadState.DELETED))
+    world.publish(WorkloadChanged(workload=a_jobset_ref(uid=WorkloadUid("uid-forged")), state=WorkloadState.DELETED))
     world.settle(minutes=10)
     assert world.pools == [pool]
 

@@ -51,7 +51,7 @@ def not_allowed(world: World) -> LiveWorkload:
 def queued_by_kueue(world: World) -> LiveWorkload:
     jobset = world.jobset_appears("llama")
     jobset.state = WorkloadState.SUSPENDED
-    world.publish(WorkloadChanged(jobset=jobset.ref, state=WorkloadState.SUSPENDED, queue="team-a"))
+    world.publish(WorkloadChanged(workload=jobset.ref, state=WorkloadState.SUSPENDED, queue="team-a"))
     world.deliver()
     return jobset
 
@@ -94,7 +94,7 @@ def test_the_answer_is_the_same_wherever_it_is_read(name: str, lines: Lines) -> 
     (line,) = [line for line in lines() if line["event"] == "workload.reported"]
     ((_, told),) = stage.world.publisher.reports
     event = summary(told)
-    stored = stage.world.store.workloads(CLUSTER, [jobset.ref.uid])[jobset.ref.uid].value
+    stored = stage.world.store.workloads(CLUSTER, [jobset.ref.owner.uid])[jobset.ref.owner.uid].value
     explained = json.loads(stage.said("explain", "research/llama", "-o", "json"))["report"]
     assert expected in line["message"]
     assert event["message"] == line["message"] == explained["message"]
@@ -111,7 +111,7 @@ def test_while_it_lasts_the_answer_is_one_event_that_is_renewed_and_the_end_is_t
     jobset = world.jobset_appears("llama")
     world.settle(minutes=5)
     names = {summary(told)["metadata"]["name"] for _, told in world.publisher.reports}
-    assert names == {f"llama.{jobset.ref.uid}.slices"}
+    assert names == {f"llama.{jobset.ref.owner.uid}.slices"}
     assert len(world.publisher.reports) <= 10
     world.settle(minutes=40, until=lambda: jobset.bound == {0})
     world.settle(minutes=2)

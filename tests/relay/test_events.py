@@ -7,18 +7,16 @@ from relay.events import MOST_CHARACTERS, event, reason_of, type_of
 from tests.relay.objects import pod
 from tpu_slices.domain.model.decisions import Reason
 from tpu_slices.domain.model.records import Phase, Transition
-from tpu_slices.domain.model.slices import ClusterId, JobRef, PoolName, SliceId, WorkloadUid
+from tpu_slices.domain.model.slices import ClusterId, Owner, OwnerKind, PoolName, SliceId, WorkloadJob, WorkloadUid
 from tpu_slices.ports.publisher import SliceUpdate
 
 
 def update(*, transition_number: int = 2, message: str = "All 4 hosts are usable.") -> SliceUpdate:
-    job = JobRef(
+    job = WorkloadJob(
         cluster=ClusterId("demo"),
-        namespace="research",
-        jobset="llama",
-        uid=WorkloadUid("u-1"),
+        owner=Owner(kind=OwnerKind.JOBSET, namespace="research", name="llama", uid=WorkloadUid("u-1")),
         replicated_job="workers",
-        index=0,
+        job_index=0,
     )
     at = datetime(2026, 11, 1, 12, 0, 5, 123_456, tzinfo=UTC)
     transition = Transition(at=at, phase=Phase.READY, reason=Reason.READY, message=message)

@@ -8,7 +8,7 @@ from tests.builders import CLUSTER
 from tests.relay.objects import bound_pod, jobset, pod
 from tests.relay.watched import START, Watched, read, wants
 from tpu_slices.domain.model.facts import Heartbeat, SlicesWanted, WorkloadChanged
-from tpu_slices.domain.model.slices import ClusterId, JobRef, WorkloadUid
+from tpu_slices.domain.model.slices import ClusterId, Owner, OwnerKind, WorkloadJob, WorkloadUid
 from tpu_slices.domain.reconciling.inventory import digest_of
 
 
@@ -69,14 +69,12 @@ def test_the_ledger_says_when_it_is_due_next(watched: Watched) -> None:
     assert watched.queue.next_due() == START + timedelta(seconds=1)
 
 
-def job(index: int, uid: str = "u-1") -> JobRef:
-    return JobRef(
+def job(index: int, uid: str = "u-1") -> WorkloadJob:
+    return WorkloadJob(
         cluster=ClusterId("demo"),
-        namespace="research",
-        jobset="llama",
-        uid=WorkloadUid(uid),
+        owner=Owner(kind=OwnerKind.JOBSET, namespace="research", name="llama", uid=WorkloadUid(uid)),
         replicated_job="workers",
-        index=index,
+        job_index=index,
     )
 
 
@@ -88,6 +86,6 @@ def test_the_pod_of_a_job_is_the_one_that_waits(watched: Watched) -> None:
 
 
 @pytest.mark.parametrize("asked", [job(7), job(0, uid="u-2")], ids=["another index", "another JobSet"])
-def test_no_pod_is_known_of_another_job(watched: Watched, asked: JobRef) -> None:
+def test_no_pod_is_known_of_another_job(watched: Watched, asked: WorkloadJob) -> None:
     watched.see(jobset(), pod(0))
     assert watched.queue.leader_pod(asked) is None

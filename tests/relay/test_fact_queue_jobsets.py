@@ -24,7 +24,7 @@ def test_a_deleted_jobset_is_reported_with_its_last_version(watched: Watched) ->
     watched.lose(jobset(version=99, generation=3))
     (fact,) = watched.said()
     assert isinstance(fact, WorkloadChanged)
-    assert (fact.state, fact.jobset.generation, fact.jobset.resource_version) == (WorkloadState.DELETED, 3, "99")
+    assert (fact.state, fact.workload.generation, fact.workload.resource_version) == (WorkloadState.DELETED, 3, "99")
 
 
 def test_a_jobset_missing_from_a_new_list_was_deleted(watched: Watched) -> None:
@@ -51,7 +51,7 @@ def test_a_deletion_seen_late_does_not_hide_the_jobset_made_anew(watched: Watche
     watched.see(pod(0, **new), pod(1, **new))
     facts = watched.said()
     assert states(facts) == [("u-1", WorkloadState.DELETED)]
-    assert [fact.jobset.uid for fact in facts if isinstance(fact, SlicesWanted)] == ["u-2"]
+    assert [fact.workload.owner.uid for fact in facts if isinstance(fact, SlicesWanted)] == ["u-2"]
 
 
 def test_that_a_jobset_ended_is_said_again_while_it_has_hosts(watched: Watched) -> None:

@@ -11,7 +11,7 @@ def test_a_leader_on_our_hosts_is_reported_and_so_is_its_leaving(watched: Watche
     assert bindings(facts) == [("pod-0", True)]
     (bound,) = (fact for fact in facts if isinstance(fact, LeaderBound))
     assert (bound.slice_id, bound.attempt) == ("tpu-llama-0-aaaaaaaaaaaaa", 1)
-    assert (bound.occupant.jobset_uid, bound.occupant.job) == ("u-1", "llama-workers-0")
+    assert (bound.occupant.owner.uid, bound.occupant.job) == ("u-1", "llama-workers-0")
     watched.lose(bound_pod(0, HOST))
     assert bindings(watched.said()) == [("pod-0", False)]
     watched.pass_time(300)
@@ -73,4 +73,4 @@ def test_whose_hosts_another_jobset_took_is_said_to_wait_again_at_once(watched: 
     assert bindings(watched.said()) == [("guest", True)]
     watched.pass_time(1)
     (again,) = [fact for fact in watched.said() if isinstance(fact, SlicesWanted)]
-    assert again.jobset.uid == "u-1"
+    assert again.workload.owner.uid == "u-1"

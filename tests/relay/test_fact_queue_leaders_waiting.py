@@ -19,7 +19,7 @@ def test_waiting_leaders_are_gathered_for_a_second(watched: Watched) -> None:
     watched.pass_time(0.1)
     (fact,) = (fact for fact in watched.said() if isinstance(fact, SlicesWanted))
     assert [leader.job_index for leader in fact.waiting] == [0, 1]
-    assert fact.jobset.uid == "u-1"
+    assert fact.workload.owner.uid == "u-1"
     assert [request.replicas for request in fact.requests] == [3]
 
 

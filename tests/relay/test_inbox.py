@@ -11,7 +11,7 @@ from tests.builders import MINUTE, NOW, a_jobset, a_record
 from tests.relay.objects import Json, jobset, pod
 from tests.relay.test_events import update
 from tpu_slices.domain.model.facts import Answer, Fact, Heartbeat, Question, WorkloadState
-from tpu_slices.domain.model.slices import ClusterId, JobRef, WorkloadUid
+from tpu_slices.domain.model.slices import ClusterId, Owner, OwnerKind, WorkloadJob, WorkloadUid
 from tpu_slices.domain.reporting.reports import QueueState, report
 from tpu_slices.ports.errors import Permanent, Temporary
 from tpu_slices.ports.publisher import WorkloadUpdate
@@ -54,8 +54,8 @@ class FakeSight:
     def everything(self) -> Heartbeat | None:
         return self.beat
 
-    def leader_pod(self, job: JobRef) -> Leader | None:
-        return self.leader if job.index == 0 else None
+    def leader_pod(self, job: WorkloadJob) -> Leader | None:
+        return self.leader if job.job_index == 0 else None
 
 
 class FakeDelivery:
@@ -94,11 +94,18 @@ def setup() -> Setup:
 
 def jobset_update(times: int) -> WorkloadUpdate:
     made = report(a_jobset(), [a_record()], QueueState(), NOW)
-    return WorkloadUpdate(namespace="research", name="llama", uid=WorkloadUid("u-1"), report=made, at=NOW, count=times)
+    return WorkloadUpdate(
+        owner=Owner(kind=OwnerKind.JOBSET, namespace="research", name="llama", uid=WorkloadUid("u-1")),
+        report=made,
+        at=NOW,
+        count=times,
+    )
 
 
 def question(uid: str = "u-1") -> Message:
-    return encode_question(DEMO, Question(namespace="research", name="llama", uid=WorkloadUid(uid)))
+    return encode_question(
+        DEMO, Question(owner=Owner(kind=OwnerKind.JOBSET, namespace="research", name="llama", uid=WorkloadUid(uid)))
+    )
 
 
 def test_news_become_an_event_on_the_leader_pod(setup: Setup) -> None:
@@ -146,7 +153,7 @@ def test_a_question_is_answered_with_what_the_api_server_says(
     assert setup.handle(question()) == ["ack"]
     (answer,) = setup.posted
     assert isinstance(answer, Answer)
-    assert (answer.state, answer.jobset.uid, answer.jobset.generation) == (state, "u-1", 3)
+    assert (answer.state, answer.workload.owner.uid, answer.workload.generation) == (state, "u-1", 3)
 
 
 @pytest.mark.parametrize("there", [None, jobset(uid="u-2")], ids=["gone", "another of that name"])
@@ -156,7 +163,11 @@ def test_a_jobset_that_is_not_there_is_missing(setup: Setup, there: Json | None)
     setup.handle(question())
     (answer,) = setup.posted
     assert isinstance(answer, Answer)
-    assert (answer.state, answer.jobset.uid, answer.jobset.name) == (WorkloadState.MISSING, "u-1", "llama")
+    assert (answer.state, answer.workload.owner.uid, answer.workload.owner.name) == (
+        WorkloadState.MISSING,
+        "u-1",
+        "llama",
+    )
 
 
 def test_asked_for_everything_the_relay_says_what_it_sees(setup: Setup) -> None:
@@ -182,7 +193,7 @@ def test_what_cannot_be_served_now_comes_back_and_says_nothing(setup: Setup, mes
     [
         Message(b"{}", {"kind": "SliceUpdate", "version": "9", "cluster": "demo"}),
         Message(b"{", {"kind": "Question", "version": "1", "cluster": "demo"}),
-        encode_question(DEMO, Question(name="llama")),
+        Message(b'{"owner":{"name":"llama"}}', {"kind": "Question", "version": "1", "cluster": "demo"}),
     ],
     ids=["newer", "malformed", "half a question"],
 )

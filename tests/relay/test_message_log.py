@@ -12,7 +12,7 @@ from tpu_slices.ports.errors import Temporary
 from tpu_slices.wire.messages import Message, encode_fact
 
 SAID = [
-    encode_fact(WorkloadChanged(jobset=a_jobset_ref(), state=WorkloadState.ACTIVE)),
+    encode_fact(WorkloadChanged(workload=a_jobset_ref(), state=WorkloadState.ACTIVE)),
     encode_fact(Heartbeat(count=1, digest="d")),
 ]
 
@@ -26,7 +26,7 @@ def test_what_was_taken_is_noted_with_its_jobset_and_heartbeats_are_not(lines: L
     noted(sent.extend)(SAID)
     assert sent == SAID
     (line,) = lines()
-    assert (line["event"], line["kind"], line["jobset"]) == ("fact.published", "WorkloadChanged", "research/llama")
+    assert (line["event"], line["kind"], line["owner"]) == ("fact.published", "WorkloadChanged", "research/llama")
     assert line["logging.googleapis.com/trace"].startswith("projects/demo-project/traces/")
 
 

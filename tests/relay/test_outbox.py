@@ -20,7 +20,7 @@ from tpu_slices.domain.model.facts import (
     WorkloadRef,
     WorkloadState,
 )
-from tpu_slices.domain.model.slices import SliceId, WorkloadUid
+from tpu_slices.domain.model.slices import Owner, OwnerKind, SliceId, WorkloadUid
 from tpu_slices.ports.errors import Temporary
 from tpu_slices.wire.messages import Message, decode_fact
 
@@ -89,8 +89,12 @@ def hosts(usable: int, slice_id: str = "tpu-a") -> HostsChanged:
 
 
 def jobset(uid: str, state: WorkloadState) -> WorkloadChanged:
-    ref = WorkloadRef(namespace="research", name="llama", uid=WorkloadUid(uid), generation=1, resource_version="1")
-    return WorkloadChanged(jobset=ref, state=state)
+    ref = WorkloadRef(
+        owner=Owner(kind=OwnerKind.JOBSET, namespace="research", name="llama", uid=WorkloadUid(uid)),
+        generation=1,
+        resource_version="1",
+    )
+    return WorkloadChanged(workload=ref, state=state)
 
 
 def test_facts_are_sent_in_the_order_they_came() -> None:
@@ -152,7 +156,7 @@ def test_closing_waits_until_all_is_sent() -> None:
     topic = FakeTopic()
     box = outbox(topic)
     thread = threading.Thread(target=box.run)
-    box.post([hosts(1), Answer(jobset=jobset("u-1", WorkloadState.ACTIVE).jobset, state=WorkloadState.ACTIVE)])
+    box.post([hosts(1), Answer(workload=jobset("u-1", WorkloadState.ACTIVE).workload, state=WorkloadState.ACTIVE)])
     thread.start()
     assert box.close(DEADLINE)
     thread.join(DEADLINE)
@@ -170,7 +174,7 @@ def test_closing_gives_up_on_a_topic_that_takes_nothing() -> None:
 
 def wanted(*indices: int, uid: str = "u-1") -> SlicesWanted:
     leaders = tuple(WaitingLeader(replicated_job="workers", job_index=index) for index in indices)
-    return SlicesWanted(jobset=jobset(uid, WorkloadState.ACTIVE).jobset, requests=(), waiting=leaders)
+    return SlicesWanted(workload=jobset(uid, WorkloadState.ACTIVE).workload, requests=(), waiting=leaders)
 
 
 def test_the_parts_of_a_want_are_sent_together_and_replaced_together() -> None:

@@ -29,7 +29,7 @@ from tpu_slices.domain.model.facts import (
     WorkloadChanged,
     WorkloadState,
 )
-from tpu_slices.domain.model.slices import ClusterId, WorkloadUid
+from tpu_slices.domain.model.slices import ClusterId, Owner, OwnerKind, WorkloadUid
 from tpu_slices.wire.messages import decode_fact
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(60)]
@@ -152,7 +152,7 @@ def test_a_jobset_is_followed_from_its_want_to_its_end(stage: Stage) -> None:
         stage.until(Heartbeat, lambda beat: beat.count == 0)
         stage.apply(workload())
         wanted = stage.until(SlicesWanted, lambda fact: len(fact.waiting) == 2)
-        uid = wanted.jobset.uid
+        uid = wanted.workload.owner.uid
         assert uid == stage.read("jobset", "llama")["metadata"]["uid"]
         assert [leader.job_index for leader in wanted.waiting] == [0, 1]
         assert wanted.waiting[0].node_selector == tuple(sorted(SELECTOR.items()))
@@ -164,11 +164,11 @@ def test_a_jobset_is_followed_from_its_want_to_its_end(stage: Stage) -> None:
         whole = stage.until(HostsChanged, lambda fact: fact.usable == 4)
         assert (whole.slice_id, whole.attempt, whole.joined) == ("tpu-llama-0-aaaaaaaaaaaaa", 1, 4)
         bound = stage.until(LeaderBound, lambda fact: fact.bound)
-        assert (bound.slice_id, bound.occupant.jobset_uid) == (whole.slice_id, uid)
+        assert (bound.slice_id, bound.occupant.owner.uid) == (whole.slice_id, uid)
 
         assert stage.served.kubectl("delete", "jobset", "llama").code == 0
         ended = stage.until(WorkloadChanged, lambda fact: fact.state is WorkloadState.DELETED)
-        assert ended.jobset.uid == uid
+        assert ended.workload.owner.uid == uid
         stage.until(LeaderBound, lambda fact: not fact.bound)
 
 
@@ -196,11 +196,11 @@ def test_news_of_a_slice_become_one_event_on_its_leader_pod(stage: Stage) -> Non
         stage.apply(workload())
         wanted = stage.until(SlicesWanted, lambda fact: len(fact.waiting) == 2)
         news = update()
-        job = replace(news.job, namespace="default", uid=wanted.jobset.uid)
+        job = replace(news.job, owner=replace(news.job.owner, namespace="default", uid=wanted.workload.owner.uid))
         for _ in range(2):
             stage.bus.announce(DEMO, [replace(news, job=job)])
         stage.bus.ask(DEMO, [Question()])
-        stage.until(Heartbeat, lambda beat: beat.uids == (wanted.jobset.uid,))
+        stage.until(Heartbeat, lambda beat: beat.uids == (wanted.workload.owner.uid,))
         (event,) = (made for made in _events(stage) if made["reason"] == "NodePoolCreationSucceeded")
     pod = stage.read("pod", event["involvedObject"]["name"])
     assert event["involvedObject"]["uid"] == pod["metadata"]["uid"]
@@ -211,15 +211,17 @@ def test_news_of_a_slice_become_one_event_on_its_leader_pod(stage: Stage) -> Non
 def test_questions_are_answered_from_the_api_server(stage: Stage) -> None:
     with relaying(stage):
         stage.apply(workload())
-        uid = stage.until(WorkloadChanged, lambda fact: fact.state is WorkloadState.ACTIVE).jobset.uid
+        uid = stage.until(WorkloadChanged, lambda fact: fact.state is WorkloadState.ACTIVE).workload.owner.uid
         other = WorkloadUid("00000000-0000-4000-8000-000000000000")
-        stage.bus.ask(DEMO, [Question(namespace="default", name="llama", uid=uid)])
-        assert stage.until(Answer, lambda answer: answer.jobset.uid == uid).state is WorkloadState.ACTIVE
-        stage.bus.ask(DEMO, [Question(namespace="default", name="llama", uid=other)])
-        assert stage.until(Answer, lambda answer: answer.jobset.uid == other).state is WorkloadState.MISSING
+        stage.bus.ask(DEMO, [Question(owner=Owner(kind=OwnerKind.JOBSET, namespace="default", name="llama", uid=uid))])
+        assert stage.until(Answer, lambda answer: answer.workload.owner.uid == uid).state is WorkloadState.ACTIVE
+        stage.bus.ask(
+            DEMO, [Question(owner=Owner(kind=OwnerKind.JOBSET, namespace="default", name="llama", uid=other))]
+        )
+        assert stage.until(Answer, lambda answer: answer.workload.owner.uid == other).state is WorkloadState.MISSING
         stage.forget()
-        stage.bus.ask(DEMO, [Question(namespace="default", name="gone", uid=uid)])
-        assert stage.until(Answer, lambda answer: answer.jobset.name == "gone").state is WorkloadState.MISSING
+        stage.bus.ask(DEMO, [Question(owner=Owner(kind=OwnerKind.JOBSET, namespace="default", name="gone", uid=uid))])
+        assert stage.until(Answer, lambda answer: answer.workload.owner.name == "gone").state is WorkloadState.MISSING
 
 
 def test_a_jobset_that_opted_out_is_counted_and_not_wanted(stage: Stage) -> None:
@@ -228,8 +230,8 @@ def test_a_jobset_that_opted_out_is_counted_and_not_wanted(stage: Stage) -> None
         stage.until(Heartbeat, lambda beat: beat.count == 1)
         stage.until(WorkloadChanged, lambda fact: fact.state is WorkloadState.ACTIVE)
         stage.apply(workload(name="gemma"))
-        stage.until(SlicesWanted, lambda fact: fact.jobset.name == "gemma")
-    assert not [fact for fact in stage.heard if isinstance(fact, SlicesWanted) and fact.jobset.name == "llama"]
+        stage.until(SlicesWanted, lambda fact: fact.workload.owner.name == "gemma")
+    assert not [fact for fact in stage.heard if isinstance(fact, SlicesWanted) and fact.workload.owner.name == "llama"]
 
 
 def _events(stage: Stage) -> list[Json]:

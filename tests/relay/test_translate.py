@@ -19,7 +19,7 @@ def test_a_jobset_asks_for_what_its_templates_ask() -> None:
     (request,) = seen.requests
     assert (request.replicated_job, request.replicas, request.chips_per_pod) == ("workers", 3, 4)
     assert (seen.slices, seen.fault) == (3, None)
-    assert (seen.name, seen.ref.uid, seen.ref.generation, seen.ref.resource_version) == (
+    assert (seen.name, seen.ref.owner.uid, seen.ref.generation, seen.ref.resource_version) == (
         JobSetName("research", "llama"),
         "u-1",
         1,

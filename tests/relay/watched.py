@@ -78,7 +78,7 @@ def counts(facts: Sequence[Fact]) -> list[tuple[int, int]]:
 
 
 def states(facts: Sequence[Fact]) -> list[tuple[str, WorkloadState]]:
-    return [(fact.jobset.uid, fact.state) for fact in facts if isinstance(fact, WorkloadChanged)]
+    return [(fact.workload.owner.uid, fact.state) for fact in facts if isinstance(fact, WorkloadChanged)]
 
 
 def bindings(facts: Sequence[Fact]) -> list[tuple[str, bool]]:

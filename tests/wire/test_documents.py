@@ -84,14 +84,10 @@ A_REPORT = {
     "id": "tpu-llama-slice-0-oahqlz77blgqd",
     "pool": "tpu-llama-slice-0-oahqlz77blgqd-1",
     "job_name": "llama-slice-0",
-    "job": {
-        "cluster": "demo",
-        "namespace": "research",
-        "jobset": "llama",
-        "uid": "uid-llama",
-        "replicated_job": "slice",
-        "index": 0,
-    },
+    "cluster": "demo",
+    "owner": {"kind": "JobSet", "namespace": "research", "name": "llama", "uid": "uid-llama"},
+    "replicated_job": "slice",
+    "job_index": 0,
     "spec": {
         "accelerator": "tpu-v5-lite-podslice",
         "topology": "4x4",

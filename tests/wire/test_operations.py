@@ -9,9 +9,11 @@ from hypothesis import strategies as st
 from tpu_slices.domain.model.slices import (
     LAST_ATTEMPT,
     ClusterId,
-    JobRef,
+    Owner,
+    OwnerKind,
     PoolName,
     SliceId,
+    WorkloadJob,
     WorkloadUid,
     pool_name,
     slice_id,
@@ -22,13 +24,17 @@ from tpu_slices.wire.operations import EndedOperation, ended_operation
 EVENTS = Path(__file__).parents[1] / "events"
 names = st.from_regex(r"[a-z0-9]([-a-z0-9]{0,50}[a-z0-9])?", fullmatch=True)
 jobs = st.builds(
-    JobRef,
+    WorkloadJob,
     cluster=st.just(ClusterId("demo")),
-    namespace=names,
-    jobset=names,
-    uid=st.uuids().map(lambda uid: WorkloadUid(str(uid))),
+    owner=st.builds(
+        Owner,
+        kind=st.sampled_from(OwnerKind),
+        namespace=names,
+        name=names,
+        uid=st.uuids().map(lambda uid: WorkloadUid(str(uid))),
+    ),
     replicated_job=names,
-    index=st.integers(0, 100_000),
+    job_index=st.integers(0, 100_000),
 )
 
 
@@ -62,7 +68,7 @@ def test_an_operation_that_only_began_is_passed_over() -> None:
 
 
 @given(jobs, st.integers(1, LAST_ATTEMPT))
-def test_every_pool_of_ours_is_known_by_its_name(job: JobRef, attempt: int) -> None:
+def test_every_pool_of_ours_is_known_by_its_name(job: WorkloadJob, attempt: int) -> None:
     contents = entry()
     contents["resource"]["labels"]["nodepool_name"] = pool_name(slice_id(job), attempt)
     ended = read(contents)

@@ -77,7 +77,7 @@ def test_the_largest_jobset_fits_into_a_message() -> None:
     jobs = [job | {"name": f"{number:063}", "replicas": 2**31 - 1} for number in range(TEMPLATES)]
     requests = requests_of(jobset(spec={"replicatedJobs": jobs}))
     fact = SlicesWanted(
-        jobset=a_jobset_ref(namespace="n" * 63, name="j" * 253),
+        workload=a_jobset_ref(namespace="n" * 63, name="j" * 253),
         requests=requests,
         waiting=(WaitingLeader(replicated_job=requests[0].replicated_job, job_index=0),),
     )

@@ -40,8 +40,8 @@ def latencies(view: View, noticed: Mapping[Leader, datetime]) -> dict[str, float
     found: dict[str, float] = {}
     for record in view.slices:
         job = record.job
-        calls = [call.at for call in view.creates_of(job.jobset) if call.pool.startswith(f"{record.id}-")]
-        began = noticed.get((job.jobset, job.replicated_job, job.index))
+        calls = [call.at for call in view.creates_of(job.owner.name) if call.pool.startswith(f"{record.id}-")]
+        began = noticed.get((job.owner.name, job.replicated_job, job.job_index))
         if calls and began is not None:
             found[record.id] = (min(calls) - began).total_seconds()
     return found

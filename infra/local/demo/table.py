@@ -41,7 +41,7 @@ def _row(record: SliceRecord, now: datetime) -> Row:
     end = record.since if record.phase is Phase.GONE else now
     needed = record.spec.hosts if record.spec else None
     return Row(
-        jobset=record.job.jobset,
+        jobset=record.owner.name,
         slice_id=record.id,
         phase=record.phase,
         reason=record.reason.value,

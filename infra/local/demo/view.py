@@ -53,7 +53,7 @@ class View:
     calls: tuple[Call, ...] = ()
 
     def slices_of(self, jobset: str) -> tuple[SliceRecord, ...]:
-        return tuple(record for record in self.slices if record.job.jobset == jobset)
+        return tuple(record for record in self.slices if record.owner.name == jobset)
 
     def jobset(self, name: str) -> JobSet | None:
         return next((jobset for jobset in self.jobsets if jobset.name == name), None)

@@ -64,7 +64,7 @@ def _pool(state: State, body: Body) -> Pool:
     if found is None:
         raise UnknownThingError(f"no such pool: {name}")
     if busy := state.running_on(found.path):
-        raise UnknownThingError(f"{name} is under {busy.name}")
+        raise UnknownThingError(f"{name} has a running operation: {busy.name}")
     return found
 
 

@@ -44,7 +44,7 @@ def answer(keeper: Keeper, method: str, path: str) -> tuple[int, dict[str, Any]]
     except ValueError as error:
         return 404, {"error": str(error)}
     except (ProgramFailed, TimeoutError) as error:
-        return 500, {"error": str(error) or "no answer in time"}
+        return 500, {"error": str(error) or "no response in time"}
 
 
 def _handler(keeper: Keeper) -> type[BaseHTTPRequestHandler]:

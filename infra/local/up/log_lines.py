@@ -17,8 +17,18 @@ _QUIET = frozenset({"pubsub", "firestore"})
 _ROUTINE = frozenset({"sweep.completed", "Heartbeat"})
 """Messages logged every minute that lead to no action."""
 _TROUBLE = re.compile(r"\bSEVERE\b|OutOfMemory|BindException")
-_FIRST = ("cluster", "jobset", "slice", "kind", "phase", "reason", "message")
-_UNSAID = {"event", "severity", "time", "logging.googleapis.com/trace", "jobset_uid", "event_id", "id", "exception"}
+_FIRST = ("cluster", "owner", "slice", "kind", "phase", "reason", "message")
+_UNSAID = {
+    "event",
+    "severity",
+    "time",
+    "logging.googleapis.com/trace",
+    "owner_uid",
+    "owner_kind",
+    "event_id",
+    "id",
+    "exception",
+}
 
 
 def shown(part: str, line: str, *, everything: bool = False) -> str | None:

@@ -32,7 +32,7 @@ def share(text: str) -> float:
     """Parse a percentage such as `10%`."""
     amount = re.fullmatch(r"(\d+(?:\.\d+)?)%", text)
     if amount is None or not 0 < float(amount[1]) <= 100:
-        raise argparse.ArgumentTypeError(f'"{text}" is not a percentage: write for example 10%')
+        raise argparse.ArgumentTypeError(f'"{text}" is not a percentage: write 10%')
     return float(amount[1]) / 100
 
 

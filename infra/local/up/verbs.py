@@ -5,7 +5,7 @@ import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from time import time  # noqa: TID251 - this is the door through which time comes in
+from time import time  # noqa: TID251 - the only place where the clock is read
 from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.request import ProxyHandler, Request, build_opener
@@ -56,7 +56,7 @@ def pressed(press: Press) -> dict[str, Any]:
     except HTTPError as error:
         raise Refused(_why(error)) from error
     except (URLError, OSError) as error:
-        raise Refused(f"{press.url} does not answer: is the stack still up? {error}") from error
+        raise Refused(f"{press.url} does not respond: is the stack still running? {error}") from error
 
 
 def _why(error: HTTPError) -> str:

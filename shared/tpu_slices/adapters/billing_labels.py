@@ -9,19 +9,19 @@ import hashlib
 import re
 from collections.abc import Mapping
 
-from tpu_slices.domain.model.slices import JobRef, slice_id
+from tpu_slices.domain.model.slices import WorkloadJob, slice_id
 
 _LONGEST = 63
 _DIGEST = 8  # characters that keep shortened names apart
 
 
-def billing_labels(job: JobRef, settings: Mapping[str, str]) -> dict[str, str]:
+def billing_labels(job: WorkloadJob, settings: Mapping[str, str]) -> dict[str, str]:
     """Say for whom the machines are paid; no label of the settings replaces one of these."""
     return {
         **settings,
         "tpu-slice-cluster": _value(job.cluster),
-        "tpu-slice-namespace": _value(job.namespace),
-        "tpu-slice-jobset": _value(job.jobset),
+        "tpu-slice-namespace": _value(job.owner.namespace),
+        "tpu-slice-owner": _value(job.owner.name),
         "tpu-slice": slice_id(job),
     }
 

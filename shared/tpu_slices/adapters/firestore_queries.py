@@ -35,15 +35,15 @@ class Query:
 DUE_SLICES = Query(collection="slices", where=(("next_reconcile_at", "<="),), order="next_reconcile_at")
 DUE_WORKLOADS = Query(collection="workloads", where=(("next_reconcile_at", "<="),), order="next_reconcile_at")
 DUE_REPORTS = Query(collection="workloads", where=(("next_report_at", "<="),), order="next_report_at")
-QUEUED_SLICES = Query(collection="slices", where=(("job.cluster", "=="), ("phase", "==")), order="since")
-KEPT_SLICES = Query(collection="slices", where=(("job.cluster", "=="), ("phase", "in")), order="__name__")
-EVERY_SLICE = Query(collection="slices", where=(("job.cluster", "=="),), order="__name__")
+QUEUED_SLICES = Query(collection="slices", where=(("cluster", "=="), ("phase", "==")), order="since")
+KEPT_SLICES = Query(collection="slices", where=(("cluster", "=="), ("phase", "in")), order="__name__")
+EVERY_SLICE = Query(collection="slices", where=(("cluster", "=="),), order="__name__")
 LIVE_WORKLOADS = Query(collection="workloads", where=(("cluster", "=="), ("state", "in")), order="__name__")
 SLOTS = Query(collection="slots", where=(("cluster", "=="),), order="number")
 CLUSTERS = Query(collection="clusters", order="__name__")
 
-HELD_IN_CLUSTER = Query(collection="slices", where=(("job.cluster", "=="),), order=CHIPS_HELD)
-HELD_IN_NAMESPACE = Query(collection="slices", where=(("job.cluster", "=="), ("job.namespace", "==")), order=CHIPS_HELD)
+HELD_IN_CLUSTER = Query(collection="slices", where=(("cluster", "=="),), order=CHIPS_HELD)
+HELD_IN_NAMESPACE = Query(collection="slices", where=(("cluster", "=="), ("owner.namespace", "==")), order=CHIPS_HELD)
 
 QUERIES = (
     DUE_SLICES,

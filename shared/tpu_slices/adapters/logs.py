@@ -40,16 +40,16 @@ def configure(project: str) -> None:
     )
 
 
-def trace_of(project: str, jobset_uid: str) -> str:
+def trace_of(project: str, owner_uid: str) -> str:
     """Name the trace of a JobSet; a UID that is no UUID stands for itself as a digest."""
-    digits = jobset_uid.replace("-", "").lower()
+    digits = owner_uid.replace("-", "").lower()
     if not _TRACE.fullmatch(digits):
-        digits = hashlib.sha256(jobset_uid.encode()).hexdigest()[:32]
+        digits = hashlib.sha256(owner_uid.encode()).hexdigest()[:32]
     return f"projects/{project}/traces/{digits}"
 
 
 def _traced(project: str, _: object, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    if uid := event.get("jobset_uid"):
+    if uid := event.get("owner_uid"):
         event["logging.googleapis.com/trace"] = trace_of(project, str(uid))
     return event
 

@@ -9,13 +9,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 import structlog
 
-from tpu_slices.domain.model.slices import ClusterId, SliceId
+from tpu_slices.domain.model.slices import ClusterId, Owner, SliceId
 from tpu_slices.flows.receive import receive
 from tpu_slices.flows.reconcile import Reconciled, reconcile
 from tpu_slices.flows.report import Reported
@@ -32,7 +32,7 @@ from tpu_slices.wire.operations import ended_operation
 log = structlog.stdlib.get_logger()
 
 OPERATIONS_TOPIC = "cloud-operations"
-ABOUT = ("jobset", "jobset_uid", "slice")
+ABOUT = ("owner_kind", "owner", "owner_uid", "slice")
 DATA_KEPT = 2000  # characters of a rejected message
 
 
@@ -88,8 +88,8 @@ def handle_sweep(event: Event, deps: ReconcileDeps) -> None:
 
 def _named_slices(message: Incoming, deps: ReconcileDeps) -> Iterator[tuple[ClusterId, SliceId]]:
     if message.topic != OPERATIONS_TOPIC:
-        request_reconcile = decode_reconcile_request(message.data, message.attributes)
-        yield request_reconcile.cluster, request_reconcile.slice_id
+        request = decode_reconcile_request(message.data, message.attributes)
+        yield request.cluster, request.slice_id
         return
     ended = ended_operation(message.data)
     if ended is None:
@@ -104,10 +104,9 @@ def _log_decision(done: Reconciled) -> None:
     record, decision = done.after, done.decision
     log.info(
         LogEvent.SLICE_DECIDED,
-        cluster=record.job.cluster,
+        cluster=record.cluster,
         slice=record.id,
-        jobset=f"{record.job.namespace}/{record.job.jobset}",
-        jobset_uid=record.job.uid,
+        **_about(record.owner),
         reason=decision.reason,
         message=decision.message,
         phase=record.phase,
@@ -118,13 +117,16 @@ def _log_decision(done: Reconciled) -> None:
     )
 
 
+def _about(owner: Owner) -> Mapping[str, str]:
+    return {"owner_kind": owner.kind, "owner": owner.full_name, "owner_uid": owner.uid}
+
+
 def _log_report(reported: Reported) -> None:
-    jobset, report = reported.jobset, reported.report
+    workload, report = reported.workload, reported.report
     log.info(
         LogEvent.WORKLOAD_REPORTED,
-        cluster=jobset.cluster,
-        jobset=f"{jobset.namespace}/{jobset.name}",
-        jobset_uid=jobset.uid,
+        cluster=workload.cluster,
+        **_about(workload.owner),
         **reports.document(report),
     )
 

@@ -59,9 +59,9 @@ def _survey(settings: ClusterSettings, workloads: Sequence[LiveWorkload], deps: 
         settings,
         now,
     )
-    parents = deps.store.workloads(cluster, [jobset.ref.uid for jobset in workloads])
+    parents = deps.store.workloads(cluster, [jobset.ref.owner.uid for jobset in workloads])
     records = placeholders(adoptions, workloads, {uid: stored.value for uid, stored in parents.items()}, now)
-    changes = [Change(parents.get(record.uid), record) for record in records]
+    changes = [Change(parents.get(record.owner.uid), record) for record in records]
     changes += [
         Change(known.get(adoption.record.id), adoption.record) for adoption in adoptions if adoption.record is not None
     ]

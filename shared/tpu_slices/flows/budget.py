@@ -26,7 +26,7 @@ def count(record: SliceRecord, settings: ClusterSettings, deps: ReconcileDeps) -
 
     The budget is read before the chips: a creation that is saved in between makes the save of the next one stale.
     """
-    cluster, namespace = settings.cluster, record.job.namespace
+    cluster, namespace = settings.cluster, record.owner.namespace
     if not record.wanted or not settings.policy.counts(namespace):
         return Counted()
     stored = deps.store.budget(cluster)

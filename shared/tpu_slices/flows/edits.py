@@ -33,7 +33,7 @@ def find(cluster: ClusterId, name: str, store: SliceStore) -> tuple[SliceRecord,
 def find_jobset(cluster: ClusterId, name: str, store: SliceStore) -> WorkloadRecord | None:
     """Find a JobSet that is not over by its name, `namespace/name`."""
     live = (stored.value for stored in store.live_workloads(cluster))
-    return next((jobset for jobset in live if f"{jobset.namespace}/{jobset.name}" == name), None)
+    return next((jobset for jobset in live if f"{jobset.owner.namespace}/{jobset.owner.name}" == name), None)
 
 
 def hold(note: str | None) -> Edit:
@@ -76,8 +76,8 @@ def wake(cluster: ClusterId, deps: IntakeDeps) -> int:
 
 def _names(record: SliceRecord) -> Iterator[str]:
     job = record.job
-    yield f"{job.namespace}/{job.job_name}"
-    yield f"{job.namespace}/{job.jobset}"
+    yield f"{job.owner.namespace}/{job.job_name}"
+    yield f"{job.owner.namespace}/{job.owner.name}"
     yield from (record.pool_of(left.attempt) for left in record.terminating)
     if record.legacy_pool is not None:
         yield record.legacy_pool

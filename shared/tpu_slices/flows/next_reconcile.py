@@ -19,6 +19,6 @@ def clear(requested: WorkloadRecord, deps: IntakeDeps) -> None:
 
 
 def _once(requested: WorkloadRecord, deps: IntakeDeps) -> None:
-    stored = deps.store.workloads(requested.cluster, [requested.uid]).get(requested.uid)
+    stored = deps.store.workloads(requested.cluster, [requested.owner.uid]).get(requested.owner.uid)
     if stored is not None and stored.value.next_reconcile_at == requested.next_reconcile_at is not None:
         deps.store.commit(Change(stored, replace(stored.value, next_reconcile_at=None)))

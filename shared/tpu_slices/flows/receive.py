@@ -52,9 +52,9 @@ def _take_in(fact: Fact, settings: ClusterSettings, deps: IntakeDeps) -> None:
 
 
 def _slices_wanted(fact: SlicesWanted, settings: ClusterSettings, deps: IntakeDeps) -> None:
-    cluster, uid = settings.cluster, fact.jobset.uid
+    cluster, uid = settings.cluster, fact.workload.owner.uid
     known = deps.store.workloads(cluster, [uid]).get(uid)
-    waiting = [slice_id(demand.job_of(cluster, fact.jobset, leader)) for leader in demand.legitimate(fact)]
+    waiting = [slice_id(demand.job_of(cluster, fact.workload, leader)) for leader in demand.legitimate(fact)]
     slices = deps.store.slices(cluster, {*waiting, *(known.value.wants if known else ())})
     records = {id_: stored.value for id_, stored in slices.items()}
     change = demand.wanted(
@@ -75,7 +75,7 @@ def _slices_wanted(fact: SlicesWanted, settings: ClusterSettings, deps: IntakeDe
 
 
 def _changed(fact: WorkloadChanged | Answer, cluster: ClusterId, deps: IntakeDeps) -> None:
-    known = deps.store.workloads(cluster, [fact.jobset.uid]).get(fact.jobset.uid)
+    known = deps.store.workloads(cluster, [fact.workload.owner.uid]).get(fact.workload.owner.uid)
     record = demand.changed(fact, known.value if known else None, deps.clock.now(), cluster)
     if record is None:
         _make_up(known, deps)

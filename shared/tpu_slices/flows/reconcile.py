@@ -88,7 +88,7 @@ def _once(slice_: SliceId, settings: ClusterSettings, deps: ReconcileDeps) -> Re
 
 def _with_current_desire(record: SliceRecord, settings: ClusterSettings, deps: ReconcileDeps) -> SliceRecord:
     occupants = [record.occupant, *(left.occupant for left in record.terminating)]
-    uids = {record.job.uid, *(occupant.jobset_uid for occupant in occupants if occupant)}
+    uids = {record.owner.uid, *(occupant.owner.uid for occupant in occupants if occupant)}
     workloads = deps.store.workloads(settings.cluster, uids)
     return with_current_desire(record, {uid: stored.value for uid, stored in workloads.items()})
 

@@ -9,7 +9,7 @@ from functools import cache
 
 from tpu_slices.domain.model.decisions import Reason
 from tpu_slices.domain.model.records import SliceRecord
-from tpu_slices.domain.model.slices import ClusterId
+from tpu_slices.domain.model.slices import ClusterId, Owner, OwnerKind
 from tpu_slices.domain.model.workloads import Report, WorkloadRecord
 from tpu_slices.domain.reporting.reports import RENEW, QueueState, called_for, is_news, next_report, report
 from tpu_slices.ports.deps import ReconcileDeps
@@ -29,7 +29,7 @@ MOST_TROUBLES = 3
 class Reported:
     """A JobSet and what the cluster was told about it, for the log."""
 
-    jobset: WorkloadRecord
+    workload: WorkloadRecord
     report: Report
 
 
@@ -42,13 +42,13 @@ def report_due(deps: ReconcileDeps) -> tuple[list[Reported], list[str]]:
     failures: list[str] = []
     queue = cache(lambda cluster: read_queue_state(cluster, deps.store))
     for due in deps.store.due_reports(deps.clock.now(), PAGE):
-        stored = deps.store.workloads(due.cluster, [due.uid]).get(due.uid)
+        stored = deps.store.workloads(due.cluster, [due.owner.uid]).get(due.owner.uid)
         if stored is None:
             continue
         try:
             reported = _on_jobset(stored, queue, deps)
         except Exception as trouble:  # noqa: BLE001 - whatever it is, the others wait to be told
-            failures.append(f"{due.cluster}: {due.namespace}/{due.name} is not reported on: {trouble!r}")
+            failures.append(f"{due.cluster}: {due.owner.namespace}/{due.owner.name} is not reported on: {trouble!r}")
             if not isinstance(trouble, Temporary):
                 _put_off(stored, deps)
             elif len(failures) >= MOST_TROUBLES:
@@ -59,10 +59,10 @@ def report_due(deps: ReconcileDeps) -> tuple[list[Reported], list[str]]:
     return told, failures
 
 
-def report_of(jobset: WorkloadRecord, queue: QueueState, deps: ReconcileDeps) -> Report:
+def report_of(workload: WorkloadRecord, queue: QueueState, deps: ReconcileDeps) -> Report:
     """Say how a JobSet stands now."""
-    slices = deps.store.slices(jobset.cluster, jobset.wants)
-    return report(jobset, (stored.value for stored in slices.values()), queue, deps.clock.now())
+    slices = deps.store.slices(workload.cluster, workload.wants)
+    return report(workload, (stored.value for stored in slices.values()), queue, deps.clock.now())
 
 
 def read_queue_state(cluster: ClusterId, store: SliceStore) -> QueueState:
@@ -77,7 +77,7 @@ def calling_for_report(before: SliceRecord, after: SliceRecord, deps: ReconcileD
     """Give what to save beside a slice that turned, so that its JobSet is reported on; mostly nothing."""
     if after.transition_count == before.transition_count:
         return ()
-    stored = deps.store.workloads(after.job.cluster, [after.job.uid]).get(after.job.uid)
+    stored = deps.store.workloads(after.cluster, [after.owner.uid]).get(after.owner.uid)
     called = called_for(stored.value, deps.clock.now()) if stored else None
     return (Change(stored, called),) if called else ()
 
@@ -86,16 +86,16 @@ def _on_jobset(
     stored: Stored[WorkloadRecord], queue: Callable[[ClusterId], QueueState], deps: ReconcileDeps
 ) -> Reported | None:
     """Tell, then note it: an Event that is told twice is one Event. Whoever wrote meanwhile has made it due again."""
-    jobset, now = stored.value, deps.clock.now()
-    made = report_of(jobset, queue(jobset.cluster), deps)
-    after = replace(jobset, report=made, next_report_at=next_report(made, now))
-    news = is_news(made, jobset, now)
+    workload, now = stored.value, deps.clock.now()
+    made = report_of(workload, queue(workload.cluster), deps)
+    after = replace(workload, report=made, next_report_at=next_report(made, now))
+    news = is_news(made, workload, now)
     if news:
-        after = replace(after, announced_at=now, announced_count=jobset.announced_count + 1)
-        deps.publisher.announce_workloads(jobset.cluster, [_update(after, made)])
+        after = replace(after, announced_at=now, announced_count=workload.announced_count + 1)
+        deps.publisher.announce_workloads(workload.cluster, [_update(after, made)])
     with suppress(StaleRecord):
         deps.store.commit(Change(stored, after))
-    return Reported(jobset, made) if news else None
+    return Reported(workload, made) if news else None
 
 
 def _put_off(stored: Stored[WorkloadRecord], deps: ReconcileDeps) -> None:
@@ -103,13 +103,13 @@ def _put_off(stored: Stored[WorkloadRecord], deps: ReconcileDeps) -> None:
         deps.store.commit(Change(stored, replace(stored.value, next_report_at=deps.clock.now() + RENEW)))
 
 
-def _update(jobset: WorkloadRecord, made: Report) -> WorkloadUpdate:
-    assert jobset.announced_at is not None
+def _update(workload: WorkloadRecord, made: Report) -> WorkloadUpdate:
+    assert workload.announced_at is not None
     return WorkloadUpdate(
-        namespace=jobset.namespace,
-        name=jobset.name,
-        uid=jobset.uid,
+        owner=Owner(
+            kind=OwnerKind.JOBSET, namespace=workload.owner.namespace, name=workload.owner.name, uid=workload.owner.uid
+        ),
         report=made,
-        at=jobset.announced_at,
-        count=jobset.announced_count,
+        at=workload.announced_at,
+        count=workload.announced_count,
     )

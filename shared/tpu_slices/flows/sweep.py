@@ -72,7 +72,7 @@ def _request_due(deps: ReconcileDeps) -> int:
     now = deps.clock.now()
     due: dict[ClusterId, set[SliceId]] = defaultdict(set)
     for record in deps.store.due_slices(now, PAGE):
-        due[record.job.cluster].add(record.id)
+        due[record.cluster].add(record.id)
     workloads = deps.store.due_workloads(now, PAGE)
     for jobset in workloads:
         due[jobset.cluster].update(jobset.wants)
@@ -137,8 +137,8 @@ def _compare(
     pools = deps.backend.inventory(settings)
     kept = {stored.value.id: stored for stored in deps.store.kept_slices(cluster)}
     kept.update(deps.store.slices(cluster, {pool.slice_id for pool in pools} - kept.keys()))
-    workloads = {record.uid: record for record in live}
-    uids = {stored.value.job.uid for stored in kept.values()} | {pool.job.uid for pool in pools}
+    workloads = {record.owner.uid: record for record in live}
+    uids = {stored.value.owner.uid for stored in kept.values()} | {pool.job.owner.uid for pool in pools}
     known = deps.store.workloads(cluster, uids - workloads.keys())
     workloads.update({uid: stored.value for uid, stored in known.items()})
     findings = check_inventory(workloads, {id_: stored.value for id_, stored in kept.items()}, pools, now)

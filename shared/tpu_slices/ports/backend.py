@@ -7,7 +7,7 @@ from typing import Protocol
 
 from tpu_slices.domain.model.clusters import ClusterSettings, PoolSettings
 from tpu_slices.domain.model.observations import LegacyPool, Observation, Outcome, PoolSeen
-from tpu_slices.domain.model.slices import JobRef, PoolName, SliceId, SliceSpec, pool_name
+from tpu_slices.domain.model.slices import PoolName, SliceId, SliceSpec, WorkloadJob, pool_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +22,7 @@ class PoolOrder:
     attempt: int
     legacy_pool: str | None = None
     """The name of the pool, where TPU Provisioner made it."""
-    job: JobRef
+    job: WorkloadJob
     spec: SliceSpec | None
     """None: a pool that was found without a record can be looked at and deleted, not made."""
     settings: PoolSettings

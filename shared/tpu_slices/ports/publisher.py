@@ -9,7 +9,7 @@ from typing import Protocol
 
 from tpu_slices.domain.model.facts import Question
 from tpu_slices.domain.model.records import Transition
-from tpu_slices.domain.model.slices import ClusterId, JobRef, SliceId, WorkloadUid
+from tpu_slices.domain.model.slices import ClusterId, Owner, SliceId, WorkloadJob
 from tpu_slices.domain.model.workloads import Report
 
 
@@ -17,7 +17,7 @@ from tpu_slices.domain.model.workloads import Report
 class SliceUpdate:
     """What is told to the cluster about a slice: becomes a Kubernetes Event."""
 
-    job: JobRef
+    job: WorkloadJob
     slice_id: SliceId
     pool: str
     transition_number: int
@@ -29,9 +29,7 @@ class SliceUpdate:
 class WorkloadUpdate:
     """What is told to the cluster about a JobSet: becomes one Kubernetes Event, renewed while it lasts."""
 
-    namespace: str
-    name: str
-    uid: WorkloadUid
+    owner: Owner
     report: Report
     at: datetime
     count: int

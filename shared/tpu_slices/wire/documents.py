@@ -64,9 +64,9 @@ def key(kind: type[R], cluster: ClusterId, name: str | int | None = None) -> Key
 def key_of(record: Record) -> Key:
     match record:
         case WorkloadRecord():
-            return key(WorkloadRecord, record.cluster, record.uid)
+            return key(WorkloadRecord, record.cluster, record.owner.uid)
         case SliceRecord():
-            return key(SliceRecord, record.job.cluster, record.id)
+            return key(SliceRecord, record.cluster, record.id)
         case Slot():
             return key(Slot, record.cluster, record.number)
         case ConcurrencyLimiter() | Budget() | RelayHeartbeat():

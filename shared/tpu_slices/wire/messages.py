@@ -20,7 +20,7 @@ from tpu_slices.domain.model.facts import (
     WaitingLeader,
     WorkloadChanged,
 )
-from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid
+from tpu_slices.domain.model.slices import ClusterId, Owner, SliceId
 from tpu_slices.ports.errors import Permanent
 from tpu_slices.ports.publisher import SliceUpdate, WorkloadUpdate
 from tpu_slices.wire.validation import first_fault
@@ -36,7 +36,7 @@ class Message:
 
     data: bytes
     attributes: Mapping[str, str]
-    """`kind`, `version`, and `cluster`, `jobset` (namespace/name), `jobset_uid` or `slice` where there is one."""
+    """`kind`, `version`, and where there is one `cluster`, `owner_kind`, `owner` (namespace/name), `owner_uid`, `slice`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,24 +80,22 @@ def encode_reconcile_request(cluster: ClusterId, slice_: SliceId) -> Message:
 
 
 def decode_reconcile_request(data: bytes, attributes: Mapping[str, str]) -> ReconcileRequest:
-    """Read a message of the topic `requests`; Permanent as `decode_fact`."""
-    request_reconcile: ReconcileRequest = _decode(data, attributes, _RECONCILE_REQUESTS)
-    return request_reconcile
+    """Read a message of the topic `reconcile-requests`; Permanent as `decode_fact`."""
+    request: ReconcileRequest = _decode(data, attributes, _RECONCILE_REQUESTS)
+    return request
 
 
 def encode_update(cluster: ClusterId, update: SliceUpdate) -> Message:
-    job = update.job
-    return _encode(update, cluster=cluster, **_jobset(job.namespace, job.jobset, job.uid), slice=update.slice_id)
+    return _encode(update, cluster=cluster, **_about_owner(update.job.owner), slice=update.slice_id)
 
 
 def encode_report(cluster: ClusterId, update: WorkloadUpdate) -> Message:
-    return _encode(update, cluster=cluster, **_jobset(update.namespace, update.name, update.uid))
+    return _encode(update, cluster=cluster, **_about_owner(update.owner))
 
 
 def encode_question(cluster: ClusterId, question: Question) -> Message:
-    if question.namespace is None or question.name is None or question.uid is None:
-        return _encode(question, cluster=cluster)
-    return _encode(question, cluster=cluster, **_jobset(question.namespace, question.name, question.uid))
+    about = _about_owner(question.owner) if question.owner else {}
+    return _encode(question, cluster=cluster, **about)
 
 
 def decode_update(data: bytes, attributes: Mapping[str, str]) -> SliceUpdate | WorkloadUpdate | Question:
@@ -109,18 +107,17 @@ def decode_update(data: bytes, attributes: Mapping[str, str]) -> SliceUpdate | W
 def _about(fact: Fact) -> Mapping[str, str]:
     match fact:
         case SlicesWanted() | WorkloadChanged() | Answer():
-            return _jobset(fact.jobset.namespace, fact.jobset.name, fact.jobset.uid)
+            return _about_owner(fact.workload.owner)
         case HostsChanged():
             return {"slice": fact.slice_id}
         case LeaderBound():
-            occupant = fact.occupant
-            return {"slice": fact.slice_id, **_jobset(occupant.namespace, occupant.jobset, occupant.jobset_uid)}
+            return {"slice": fact.slice_id, **_about_owner(fact.occupant.owner)}
         case Heartbeat():
             return {}
 
 
-def _jobset(namespace: str, name: str, uid: WorkloadUid) -> Mapping[str, str]:
-    return {"jobset": f"{namespace}/{name}", "jobset_uid": uid}
+def _about_owner(owner: Owner) -> Mapping[str, str]:
+    return {"owner_kind": owner.kind, "owner": owner.full_name, "owner_uid": owner.uid}
 
 
 def _encode(value: Fact | ReconcileRequest | SliceUpdate | WorkloadUpdate | Question, **about: str) -> Message:

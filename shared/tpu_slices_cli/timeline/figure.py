@@ -145,7 +145,7 @@ def _hover(each: Course, span: Span, story: Story) -> str:
     lines = (times(span, story), message_of(span)[:_HOVER_LENGTH], good_for(span))
     return "<br>".join(
         (
-            f"<b>{_wrapped(f'{job.namespace}/{job.job_name}')}</b>",
+            f"<b>{_wrapped(f'{job.owner.namespace}/{job.job_name}')}</b>",
             f"<b>{escape(state(span))}</b>",
             *map(_wrapped, lines),
         )

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from itertools import groupby
 
-from tpu_slices.domain.model.slices import ClusterId, JobRef, SliceId, WorkloadUid
+from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadJob, WorkloadUid
 from tpu_slices.domain.reporting.timeline import Course, Level, Span, Totals, Use, Window, held, levels, totals
 from tpu_slices_cli.words import clock
 
@@ -107,11 +107,11 @@ def _only(family: Family, kept: set[SliceId]) -> Family:
 def families(courses: Iterable[Course], clusters: Sequence[ClusterId]) -> tuple[Family, ...]:
     """Gather by JobSet what is ordered by JobSet; two of the same name are told apart by UID, clusters by theirs."""
     found = [(job, tuple(group)) for job, group in _by_jobset(courses)]
-    names = [(job.cluster, job.namespace, job.jobset) for job, _ in found]
+    names = [(job.cluster, job.owner.namespace, job.owner.name) for job, _ in found]
     return tuple(
         Family(
             title=_title(job, cluster=len(clusters) > 1, uid=names.count(name) > 1),
-            uid=job.uid,
+            uid=job.owner.uid,
             courses=group,
             totals=totals(group),
         )
@@ -119,20 +119,20 @@ def families(courses: Iterable[Course], clusters: Sequence[ClusterId]) -> tuple[
     )
 
 
-def _by_jobset(courses: Iterable[Course]) -> Iterator[tuple[JobRef, Iterable[Course]]]:
+def _by_jobset(courses: Iterable[Course]) -> Iterator[tuple[WorkloadJob, Iterable[Course]]]:
     def jobset(each: Course) -> tuple[str, str, str, str]:
         job = each.record.job
-        return job.cluster, job.namespace, job.jobset, job.uid
+        return job.cluster, job.owner.namespace, job.owner.name, job.owner.uid
 
     for _, group in groupby(sorted(courses, key=jobset), key=jobset):
         first, *rest = group
         yield first.record.job, (first, *rest)
 
 
-def _title(job: JobRef, *, cluster: bool, uid: bool) -> str:
+def _title(job: WorkloadJob, *, cluster: bool, uid: bool) -> str:
     where = f"{job.cluster}: " if cluster else ""
-    which = f" (UID {job.uid})" if uid else ""
-    return plain(f"{where}{job.namespace}/{job.jobset}{which}")
+    which = f" (UID {job.owner.uid})" if uid else ""
+    return plain(f"{where}{job.owner.namespace}/{job.owner.name}{which}")
 
 
 # facts in words
@@ -146,7 +146,7 @@ def plain(text: str) -> str:
 def place(each: Course) -> str:
     """Name a slice within its JobSet."""
     job = each.record.job
-    return plain(f"{job.replicated_job}-{job.index}")
+    return plain(f"{job.replicated_job}-{job.job_index}")
 
 
 def asked(each: Course) -> str:

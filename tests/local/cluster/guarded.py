@@ -1,4 +1,4 @@
-"""The API server without a network but with its filters: who sends a request matters."""
+"""The API server without a network but with its filters: authentication, impersonation, authorization."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -34,7 +34,7 @@ class Guarded:
     def admitted(
         self, method: str, path: str, *headers: Header, body: Any = None, secure: bool = True, **params: str
     ) -> tuple[User, Call]:
-        """Send a request through the filters: who acts, and what is left to do."""
+        """Send a request through the filters; return the acting user and the call."""
         call = Call(
             method=method,
             path=path,
@@ -47,24 +47,24 @@ class Guarded:
         return self.filters.admit(Caller(headers=Headers(raw=raw), secure=secure), call), call
 
     def user(self, *headers: Header, secure: bool = True) -> User:
-        """Who somebody is that asks for what everybody may see."""
+        """Return the user of a request that everybody may make."""
         return self.admitted("GET", "/version", *headers, secure=secure)[0]
 
     def review(self, path: str, body: Any, *headers: Header) -> dict[str, Any]:
-        """Send a review, and read the answer."""
+        """Send a review and return the response."""
         answer = self.filters.answered(*self.admitted("POST", path, *headers, body=body))
         assert answer is not None
         read: dict[str, Any] = orjson.loads(orjson.dumps(answer.body))
         return read
 
     def account(self, name: str = "relay", namespace: str = "default") -> str:
-        """Make a ServiceAccount, and a token of an hour for it."""
+        """Create a ServiceAccount and return a token for it that is valid for an hour."""
         made = self.world.objects.create("serviceaccounts", {"metadata": {"name": name, "namespace": namespace}})
         token, _ = self.authenticator.issue(made, [AUDIENCE], 3600)
         return token
 
     def grant(self, subject: dict[str, str], *rules: dict[str, Any], namespace: str = "", name: str = "one") -> None:
-        """Bind a subject to a role of its own: everywhere, or in a namespace."""
+        """Bind a subject to a new role, cluster-wide or in a namespace."""
         prefix, within = ("", {"namespace": namespace}) if namespace else ("cluster", {})
         metadata = {"name": name} | within
         self.world.objects.create(f"{prefix}roles", {"metadata": metadata, "rules": list(rules)})
@@ -86,6 +86,6 @@ def rule(verbs: Sequence[str], resources: Sequence[str], group: str = "", **more
 
 
 ANN = {"kind": "User", "name": "ann", "apiGroup": GROUP}
-"""A subject; she acts by way of an administrator's `Impersonate-User`."""
+"""A subject, whom an administrator impersonates with `Impersonate-User`."""
 RELAY = {"kind": "ServiceAccount", "name": "relay", "namespace": "default"}
 AS_ANN = (bearer(ADMINISTRATOR), as_user("ann"))

@@ -1,4 +1,4 @@
-"""A local API server in a process, and kubectl to talk to it."""
+"""A local API server in its own process, and kubectl to access it."""
 
 import os
 import subprocess
@@ -18,13 +18,13 @@ import orjson
 from infra.local.prerequisites import Prerequisite, find
 
 ROOT = Path(__file__).parents[3]
-config: Any = kubernetes.config  # untyped, although the package says otherwise
+config: Any = kubernetes.config  # untyped, although the package claims to be typed
 READY = "listening on "
 PROMPTLY = 3.0
 
 
 def _kubectls() -> list[Path]:
-    """The oldest and the newest kubectl of the Google Cloud CLI; else the one on the PATH."""
+    """Return the oldest and the newest kubectl of the Google Cloud CLI, else the one on the PATH."""
     tools = find(os.environ)
     found, sdk = tools[Prerequisite.KUBECTL], tools[Prerequisite.GCLOUD]
     versions = sorted((sdk / "bin").glob("kubectl.1.*") if sdk else [], key=lambda path: int(path.suffix[1:]))
@@ -37,7 +37,7 @@ KUBECTLS = _kubectls()
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What a program said, and whether it meant it."""
+    """The output and the exit code of a program."""
 
     code: int
     out: str
@@ -52,7 +52,7 @@ class Served:
     program: Path = Path("kubectl")
 
     def kubectl(self, *arguments: str, stdin: Any = None) -> Said:
-        """Run kubectl; `stdin` is an object, or several."""
+        """Run kubectl; `stdin` is one object or several."""
         several = {"apiVersion": "v1", "kind": "List", "items": stdin}
         text = "" if stdin is None else orjson.dumps(several if isinstance(stdin, list) else stdin).decode()
         done = subprocess.run(
@@ -61,7 +61,7 @@ class Served:
         return Said(done.returncode, done.stdout, done.stderr)
 
     def json(self, *arguments: str) -> Any:
-        """Run kubectl and read the object it shows."""
+        """Run kubectl and parse the object that it prints."""
         return orjson.loads(self.kubectl(*arguments, "-o", "json").out)
 
     def command(self, *arguments: str) -> list[str]:
@@ -69,7 +69,7 @@ class Served:
         return [str(self.program), f"--kubeconfig={self.kubeconfig}", f"--cache-dir={cache}", *arguments]
 
     def press(self, fault: str, **more: str) -> dict[str, int]:
-        """Press a button for faults."""
+        """Inject a fault."""
         request = urllib.request.Request(
             f"{self.address}/local/faults", data=orjson.dumps({"fault": fault} | more), method="POST"
         )
@@ -78,7 +78,7 @@ class Served:
         return answer
 
     def namespace(self) -> str:
-        """A namespace of one's own."""
+        """Create a new namespace and return its name."""
         name = f"team-{uuid.uuid4().hex[:8]}"
         assert self.kubectl("create", "namespace", name).code == 0
         return name
@@ -86,7 +86,7 @@ class Served:
 
 @contextmanager
 def serving(folder: Path, *arguments: str) -> Iterator[Served]:
-    """Start the server, wait until it says that it listens, and end it."""
+    """Start the server, wait until it reports its address, and stop it in the end."""
     kubeconfig = folder / "kubeconfig"
     module = ["-m", "infra.local.cluster", "--kubeconfig", str(kubeconfig), *arguments]
     command = ["setpriv", "--pdeathsig", "TERM", sys.executable, *module]
@@ -103,13 +103,13 @@ def serving(folder: Path, *arguments: str) -> Iterator[Served]:
 
 @contextmanager
 def connected(served: Served) -> Iterator[Any]:
-    """An ApiClient of the official client."""
+    """Yield an ApiClient of the official client."""
     with config.new_client_from_config(str(served.kubeconfig)) as connection:
         yield connection
 
 
 def ended(process: subprocess.Popen[str]) -> float:
-    """Ask the server to end; how many seconds it took."""
+    """Ask the server to stop; return how many seconds it took."""
     began = time.monotonic()
     process.terminate()
     process.wait(10)

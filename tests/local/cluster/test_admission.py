@@ -1,4 +1,4 @@
-"""What GKE and JobSet do to pods on their way in."""
+"""What GKE and JobSet do to pods on admission."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ LABEL = "jobset.sigs.k8s.io/"
 
 
 def tpu_pod(index: int, owner: Object, **annotations: str) -> Object:
-    """A pod of the Job train-slice-0 of a JobSet that wants a node pool for itself."""
+    """Return a pod of the Job train-slice-0 of a JobSet that requires a node pool for itself."""
     own = {LABEL + "jobset-name": "train", "batch.kubernetes.io/job-completion-index": str(index)}
     labels = {
         LABEL + "jobset-name": "train",

@@ -1,4 +1,4 @@
-"""Requests without a network: what is served, what is refused, and in which words."""
+"""Requests without a network: what is served, what is refused, and the messages."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What the API refuses about bindings, deletions and events."""
+"""The validation of bindings, deletions and events."""
 
 from typing import Any
 

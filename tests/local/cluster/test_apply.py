@@ -1,4 +1,4 @@
-"""Server-side apply and the owners of fields: by requests, and by kubectl."""
+"""Server-side apply and field ownership: by requests, and by kubectl."""
 
 from datetime import timedelta
 from typing import Any
@@ -16,7 +16,7 @@ TRAIN = f"{JOBSETS}/train"
 
 
 def configured(*, image: str = "python:3.12", **meta: Any) -> dict[str, Any]:
-    """A pod as somebody applies it."""
+    """Return a pod as users apply it."""
     container = {"name": "main", "image": image}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "one"} | meta, "spec": {"containers": [container]}}
 

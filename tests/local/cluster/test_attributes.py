@@ -26,7 +26,7 @@ LOG = {"name": "one", "subresource": "log"}
         ("PUT", f"{OURS}/jobsets/a", {"verb": "update", "name": "a"} | JOBSETS | TEAM),
         ("PATCH", "/api/v1/nodes/host", {"verb": "patch", "version": "v1", "resource": "nodes", "name": "host"}),
         ("GET", "/api/v1/namespaces", {"verb": "list"} | NAMESPACES),
-        # A namespace is in itself.
+        # The namespace attribute of a Namespace is its own name.
         ("GET", "/api/v1/namespaces/team", {"verb": "get", "name": "team"} | NAMESPACES | TEAM),
         (
             "PUT",

@@ -1,4 +1,4 @@
-"""Who sends a request, and as whom."""
+"""Authentication and impersonation."""
 
 import base64
 from datetime import timedelta

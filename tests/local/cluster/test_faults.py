@@ -1,4 +1,4 @@
-"""Trouble of the API server that is ordered at a button."""
+"""Faults injected into the API server."""
 
 import asyncio
 from typing import Any
@@ -11,7 +11,7 @@ from infra.local.cluster.faults import Faults
 
 
 def codes(*paths: str, **wish: Any) -> list[int]:
-    """Order an answer of 503, and give what each request to a path gets; 200: the server's own answer."""
+    """Inject a 503 response; return the code that each request to a path gets; 200: the server's own response."""
 
     async def ask() -> list[int]:
         faults = Faults()

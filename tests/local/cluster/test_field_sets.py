@@ -1,4 +1,4 @@
-"""Fields and their owners, without a server."""
+"""Field sets and field ownership, without a server."""
 
 from typing import Any
 

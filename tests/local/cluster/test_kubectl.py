@@ -1,4 +1,4 @@
-"""The local API server as people meet it: through kubectl."""
+"""The local API server as people use it: through kubectl."""
 
 import subprocess
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.time
 
 
 def manifest(namespace: str, name: str = "train", **spec: Any) -> dict[str, Any]:
-    """A JobSet as people write it, with what the webhook would default where a second apply needs it."""
+    """Return a JobSet as people write it, with the webhook's defaults where a second apply needs them."""
     written = jobset(name, **spec) | {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet"}
     written["metadata"] = {"name": name, "namespace": namespace, "annotations": {EXCLUSIVE: POOL}}
     replicated = written["spec"]["replicatedJobs"][0]
@@ -185,7 +185,7 @@ def test_a_namespace_goes_with_all_that_is_in_it(client: Served) -> None:
 
 @contextmanager
 def running(client: Served, *arguments: str) -> Iterator[IO[str]]:
-    """A kubectl that goes on, and its lines."""
+    """Run a kubectl that keeps running; yield its output."""
     with subprocess.Popen(client.command(*arguments), stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:

@@ -165,7 +165,7 @@ def test_a_pod_without_a_node_goes_at_once() -> None:
 
 
 def family(world: World, *, blocks: bool = False) -> None:
-    """A JobSet, its Job, and the Job's pod on a node."""
+    """Create a JobSet, its Job, and the Job's pod on a node."""
     top = world.objects.create("jobsets", jobset())
     middle = world.objects.create("jobs", job(**owned_by(top, blocks=blocks)))
     world.objects.create("pods", pod(node="host", **owned_by(middle, blocks=blocks)))

@@ -1,4 +1,4 @@
-"""The local API server as the relay meets it: through the official Python client."""
+"""The local API server as the relay uses it: through the official Python client."""
 
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -14,7 +14,7 @@ from tests.local.cluster.world import jobset, pod
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(60)]
 
-watch: Any = kubernetes.watch  # untyped, although the package says otherwise
+watch: Any = kubernetes.watch  # untyped, although the package claims to be typed
 JOBSETS = {"group": "jobset.x-k8s.io", "version": "v1alpha2", "plural": "jobsets"}
 
 
@@ -50,7 +50,7 @@ def a_pod(name: str, namespace: str) -> dict[str, Any]:
 
 
 def raw_events(core: Any, namespace: str, **more: Any) -> Generator[dict[str, Any], None, None]:
-    """Read a watch raw, as the relay does."""
+    """Yield the raw events of a watch, as the relay reads them."""
     response = core.list_namespaced_pod(namespace, watch=True, _preload_content=False, _request_timeout=10, **more)
     rest = b""
     try:

@@ -1,4 +1,4 @@
-"""The OpenAPI documents: whole, true to what the server does, and readable by kubectl."""
+"""The OpenAPI documents: complete, consistent with the server, and readable by kubectl."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -85,7 +85,7 @@ def test_the_lists_of_core_kinds_say_how_patches_merge_them() -> None:
 
 
 def inside(data: bytes, *numbers: int) -> list[bytes]:
-    """What a protobuf message holds at a path of field numbers; all its fields are length-delimited."""
+    """Return the values of a protobuf message at a path of field numbers, all of them length-delimited."""
     if not numbers:
         return [data]
     found, at = [], 0
@@ -107,7 +107,7 @@ def number(data: bytes, at: int) -> tuple[int, int]:
 
 
 def test_a_document_in_protobuf_says_the_same() -> None:
-    """By the field numbers of openapi.v2.Document."""
+    """Field numbers: openapi.v2.Document."""
     written = gnostic.document(openapi.v2())
     assert inside(written, 1) == [b"2.0"]
     definitions = dict(zip(inside(written, 9, 1, 1), inside(written, 9, 1, 2), strict=True))

@@ -1,4 +1,4 @@
-"""Kinds that are stored and nothing more."""
+"""Kinds that are only stored."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What `kubectl logs` says where there are no containers."""
+"""The output of `kubectl logs` without containers."""
 
 from typing import Any
 

@@ -10,7 +10,7 @@ def field(number: int, value: bytes) -> bytes:
 
 
 def body(kind: bytes, metadata: bytes) -> bytes:
-    """What kubectl sends: runtime.Unknown behind the magic."""
+    """Return what kubectl sends: runtime.Unknown after the magic number."""
     raw = field(1, metadata) + field(2, b"") + field(3, field(1, b""))
     return b"k8s\x00" + field(1, field(1, b"v1") + field(2, kind)) + field(2, raw) + field(3, b"") + field(4, b"")
 

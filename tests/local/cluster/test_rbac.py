@@ -1,4 +1,4 @@
-"""What rules allow, and the words for what they do not."""
+"""What rules allow, and the messages of refusals."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""ServiceAccounts, roles and bindings as objects: what is filled in, refused and shown of them."""
+"""ServiceAccounts, roles and bindings as objects: defaults, validation, columns."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Accounts, roles and reviews through kubectl: an old one, and one of the server's version."""
+"""Accounts, roles and reviews through kubectl: an old version, and the server's version."""
 
 import base64
 import os
@@ -29,7 +29,7 @@ class Kubectl:
     namespace: str
 
     def __call__(self, *arguments: str, token: str = "") -> Said:
-        """Run kubectl as the administrator, or with a token and nothing else."""
+        """Run kubectl as the administrator, or authenticated only by a token."""
         kubeconfig = self.served.kubeconfig
         if token:
             document = yaml.safe_load(kubeconfig.read_text())
@@ -47,7 +47,7 @@ class Kubectl:
         assert said.code == 0, said.error
 
     def token(self) -> str:
-        """A token of the account `relay`, which is made for it."""
+        """Create the account `relay` and return a token of it."""
         self.made("create", "serviceaccount", "relay", "--namespace", self.namespace)
         return self("create", "token", "relay", "--namespace", self.namespace, "--duration", "10m").out.strip()
 
@@ -62,7 +62,7 @@ def kubectl(served: Served, request: pytest.FixtureRequest) -> Iterator[Kubectl]
     if not program.exists():
         pytest.skip(f"the Google Cloud CLI brings no {request.param} here")
     kubectl = Kubectl(program=program, served=served, namespace=served.namespace())
-    kubectl("get", "pods")  # discovery is cached from here on: who may do nothing is refused what was asked for
+    kubectl("get", "pods")  # caches discovery, so that users without permissions are refused the actual request
     yield kubectl
     served.kubectl("delete", "clusterrole,clusterrolebinding", "viewer", "--ignore-not-found")
 

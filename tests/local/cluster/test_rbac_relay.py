@@ -1,4 +1,4 @@
-"""The relay's role against what the relay does: it may do all of that, and there is no verb too many."""
+"""The relay's role compared with the relay's requests: it allows all of them, and contains no unused verb."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -21,7 +21,7 @@ from tpu_slices.ports.errors import Permanent, Temporary
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(60)]
 
-client: Any = kubernetes.client  # untyped, although the package says otherwise
+client: Any = kubernetes.client  # untyped, although the package claims to be typed
 utils: Any = kubernetes.utils
 ROLE: dict[str, Any] = next(each for each in manifests() if each["kind"] == "ClusterRole")
 EVENT = {
@@ -43,12 +43,12 @@ CALLS: Mapping[str, Callable[[Cluster], object]] = {
     "renew": lambda cluster: cluster.renew(EVENT),
     "mark": lambda cluster: cluster.mark("host", PATCH),
 }
-"""One of each of the relay's single calls."""
+"""One of each kind of the relay's calls."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Permission:
-    """The least that a role can grant."""
+    """The smallest unit that a role can grant."""
 
     group: str
     resource: str
@@ -74,7 +74,7 @@ PERMISSIONS = [
 
 
 class Watched(Connection):
-    """The relay's connection; it remembers what was refused."""
+    """The relay's connection; it records refusals."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         super().__init__(environment)
@@ -101,13 +101,13 @@ class Stage:
             )
 
     def refusals(self) -> list[str]:
-        """Do everything that the relay does; what of it was refused as forbidden."""
+        """Make every request that the relay makes; return those that were refused as forbidden."""
         with Watched({"KUBECONFIG": str(self.kubeconfig)}) as connection:
             for source in sources(connection):
                 _fetch(source.fetch)
                 _fetch(source.fetch, watch=True, timeout_seconds=1)
             for call in CALLS.values():
-                # A claim that is not there, an API that is not served: another matter.
+                # A missing claim, or an API that is not served, is not a refusal.
                 with suppress(Temporary, Permanent):
                     call(Cluster(connection))
             connection.rest_client.pool_manager.clear()
@@ -123,7 +123,7 @@ def _fetch(fetch: Callable[..., Any], **more: Any) -> None:
 
 @contextmanager
 def applied(served: Served, folder: Path) -> Iterator[Stage]:
-    """Apply what the relay is deployed with, and give it a token as its pod has."""
+    """Apply the relay's manifests, and provide a token as in its pod."""
     with connected(served) as connection:
         for manifest in manifests():
             utils.create_from_dict(connection, manifest)

@@ -1,4 +1,4 @@
-"""Deletions, evictions and their rehearsals: by requests, and by kubectl."""
+"""Deletions, evictions and their dry runs: by requests, and by kubectl."""
 
 from typing import Any
 
@@ -136,7 +136,7 @@ def test_options_that_cannot_be_are_refused(options: dict[str, Any], code: int, 
 @pytest.mark.timeout(60)
 class TestWithKubectl:
     def host(self, client: Served, namespace: str) -> str:
-        """A node of one's own with a pod on it."""
+        """Create a node with a pod on it and return its name."""
         name = f"host-{namespace}"
         client.kubectl("create", "-f-", stdin={"apiVersion": "v1", "kind": "Node"} | node(name))
         owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "work", "uid": "u", "controller": True}

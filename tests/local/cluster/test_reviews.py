@@ -1,4 +1,4 @@
-"""Reviews and requests for tokens: what is asked, and answered."""
+"""Reviews and token requests, and their responses."""
 
 from datetime import timedelta
 from typing import Any

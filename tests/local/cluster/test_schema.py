@@ -8,7 +8,7 @@ from tests.local.cluster.world import jobset, node, pod
 
 
 def changed(obj: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
-    """The object with something written at a path of keys and indexes."""
+    """Return the object with a value set at a path of keys and indexes."""
     *way, last = path.split(".")
     here: Any = obj
     for step in way:

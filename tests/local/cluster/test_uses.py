@@ -1,4 +1,4 @@
-"""Every verb that is served is needed by somebody, and what needs it works with old and new kubectl."""
+"""Every served verb has a use, and every use works with old and new kubectl."""
 
 import subprocess
 from typing import Any
@@ -33,7 +33,7 @@ def minor(client: Served) -> int:
 
 
 def spoken(client: Served, use: Use, names: dict[str, str], body: Any = None) -> Said:
-    """Run the command of a row; kubectl tells the method and the type that it sends."""
+    """Run the command of a row; kubectl logs the method and the content type that it sends."""
     command = use.command
     for key, value in names.items():
         command = command.replace("{" + key + "}", value)
@@ -74,7 +74,7 @@ class TestWithKubectl:
                 continue
             whole = body
             if use.verb == "update":
-                # What is replaced has what the server filled in.
+                # The replacement must include the fields that the server has filled in.
                 whole = client.json("get", plural, "one", "-n", names["namespace"])
             spoken(client, use, names, whole if "-f-" in use.command else None)
         assert "NotFound" in client.kubectl("get", plural, "one", "-n", names["namespace"]).error

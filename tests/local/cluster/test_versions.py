@@ -1,4 +1,4 @@
-"""Lists of the past, watches by name, and what time takes away."""
+"""Lists of past versions, watches by name, and expiry."""
 
 from datetime import timedelta
 from typing import Any

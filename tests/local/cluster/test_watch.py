@@ -12,7 +12,7 @@ def told(story: Coroutine[Any, Any, Any]) -> Any:
 
 
 async def take(events: AsyncIterator[dict[str, Any]], count: int) -> list[tuple[str, str]]:
-    """The next events, by type and name."""
+    """Return the next events, as type and name."""
     seen = []
     for _ in range(count):
         event = await anext(events)

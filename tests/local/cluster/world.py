@@ -1,4 +1,4 @@
-"""An API server without a network, whose clock only the test moves, and builders of what it stores."""
+"""An API server without a network, whose clock is advanced only by the test, and builders of its objects."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
@@ -35,7 +35,7 @@ class World:
     def answer(
         self, method: str, path: str, body: Any = None, *, kind: str = "application/json", **params: str
     ) -> Answer:
-        """Send one request; `accept` and `agent` among the parameters are headers."""
+        """Send a request and return its response; `accept` and `agent` among the parameters are headers."""
         accept, agent = params.pop("accept", "application/json"), params.pop("agent", "")
         data = b"" if body is None else orjson.dumps(body)
         return self.api.serve(
@@ -43,14 +43,14 @@ class World:
         )
 
     def call(self, method: str, path: str, body: Any = None, **more: str) -> dict[str, Any]:
-        """Send one request and read the answer's JSON."""
+        """Send a request and return the JSON of the response."""
         found = self.answer(method, path, body, **more).body
         assert isinstance(found, dict)
         read: dict[str, Any] = orjson.loads(orjson.dumps(found))
         return read
 
     def watch(self, path: str, **params: str) -> AsyncIterator[dict[str, Any]]:
-        """Open a watch and read its events."""
+        """Open a watch and yield its events."""
         lines = self.answer("GET", path, watch="true", **params).body
         assert isinstance(lines, AsyncIterator)
         return _events(lines)
@@ -90,7 +90,7 @@ def jobset(name: str = "train", *, replicas: int = 2, **spec: Any) -> Object:
 
 
 def owned_by(owner: Object, *, blocks: bool = False) -> dict[str, Any]:
-    """Metadata that says who owns the object."""
+    """Return metadata with an owner reference."""
     reference = {
         "apiVersion": owner["apiVersion"],
         "kind": owner["kind"],

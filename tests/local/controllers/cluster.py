@@ -1,4 +1,4 @@
-"""A local cluster whose clock only the story moves, and builders of what stands in it."""
+"""A local cluster whose clock is advanced only by the test, and builders of its objects."""
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -34,20 +34,20 @@ class Cluster:
         self.objects = Objects(lambda: self.now)
 
     def settle(self) -> int:
-        """Reconcile until nothing changes any more at this moment; answer how many rounds it took."""
+        """Reconcile until nothing changes any more at this moment; return how many iterations it took."""
         for rounds in range(1, 30):
             seen = self.objects.version
             self.wake = reconcile(self.objects, self.now, self.pace)
             if self.objects.version == seen:
                 return rounds
-        raise AssertionError("the controllers do not come to rest")
+        raise AssertionError("the controllers do not converge")
 
     def round(self) -> None:
-        """Let every controller look once."""
+        """Run every controller once."""
         reconcile(self.objects, self.now, self.pace)
 
     def pass_time(self, seconds: float) -> None:
-        """Live through this time, moment of change by moment of change."""
+        """Advance the clock by this time, reconciling at every wake-up in between."""
         until = self.now + timedelta(seconds=seconds)
         self.settle()
         while self.wake is not None and self.wake <= until:
@@ -94,12 +94,12 @@ class Cluster:
         return [obj["metadata"]["name"] for obj in self.objects.list(plural)]
 
     def pods(self, job: str | None = None) -> list[Object]:
-        """All pods, or a Job's, by Job and completion index."""
+        """Return all pods, or a Job's, ordered by Job and completion index."""
         found = [p for p in self.objects.list("pods") if job in (None, p["metadata"]["labels"]["job-name"])]
         return sorted(found, key=lambda p: (p["metadata"]["labels"]["job-name"], index(p)))
 
     def reasons(self, plural: str, name: str) -> set[str]:
-        """Reasons of the events about an object."""
+        """Return the reasons of the events about an object."""
         uid = self.objects.get(plural, "default", name)["metadata"]["uid"]
         return {e["reason"] for e in self.objects.list("events") if e["involvedObject"]["uid"] == uid}
 
@@ -118,14 +118,14 @@ def pools_of(cluster: Cluster, pods: list[Object]) -> set[str]:
 
 
 def condition(obj: Object, kind: str) -> Object:
-    """The condition of this type, or an empty dict."""
+    """Return the condition of this type, or an empty dict."""
     conditions = obj.get("status", {}).get("conditions", [])
     found: Object = next((c for c in conditions if c["type"] == kind), {})
     return found
 
 
 def node(name: str, *, pool: str = "pool", chips: int = 4, ready: bool = True, **spec: Any) -> Object:
-    """A TPU host as GKE registers it; `spec` is added to its spec."""
+    """Return a TPU host as GKE registers it; `spec` is merged into its spec."""
     taint = {"key": "google.com/tpu", "value": "present", "effect": "NoSchedule"}
     return {
         "metadata": {
@@ -159,18 +159,18 @@ def job_spec(hosts: int = 2, pod: Object | None = None, **changes: Any) -> Objec
 
 
 def replicated_job(name: str = "slice", replicas: int = 2, **changes: Any) -> Object:
-    """One replicatedJob; `changes` are for `job_spec`."""
+    """Return one replicatedJob; `changes` are passed to `job_spec`."""
     return {"name": name, "replicas": replicas, "template": {"spec": job_spec(**changes)}}
 
 
 def jobset(name: str = "train", *replicated: Object, **spec: Any) -> Object:
-    """Two slices of two hosts, each alone in its node pool."""
+    """Return a JobSet, by default of two slices of two hosts, each with exclusive use of its node pool."""
     jobs = list(replicated) or [replicated_job()]
     metadata = {"name": name, "namespace": "default", "annotations": {EXCLUSIVE: POOL}}
     return {"metadata": metadata, "spec": {"replicatedJobs": jobs} | spec}
 
 
 def annotated(**annotations: str) -> Object:
-    """A pod template whose pods tell the kubelet how they go: run_seconds="5", fail_until_restart="1"."""
+    """Return a pod template with annotations for the kubelet, such as run_seconds="5", fail_until_restart="1"."""
     keys = {f"local.kubelet/{key.replace('_', '-')}": value for key, value in annotations.items()}
     return {"metadata": {"annotations": keys}}

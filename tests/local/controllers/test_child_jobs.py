@@ -7,7 +7,7 @@ from tests.local.controllers.cluster import EXCLUSIVE, JOBSET, POOL, Cluster, jo
 
 
 def stored(*replicated: Object, **spec: Any) -> Object:
-    """A JobSet as the API server keeps it, with defaults and a UID."""
+    """Return a JobSet as the API server stores it, with defaults and a UID."""
     return Cluster().objects.create("jobsets", jobset("train", *replicated, **spec))
 
 

@@ -1,4 +1,4 @@
-"""Objects that no controller can make sense of: each is told of once, and harms no other."""
+"""Objects that controllers cannot process: each is reported once, and does not affect other objects."""
 
 from collections.abc import Callable
 from typing import Any
@@ -38,7 +38,7 @@ def resources(**amounts: str) -> list[Object]:
 
 
 def tampered(change: Callable[[Object], object], plural: str, name: str) -> Callable[[Cluster], None]:
-    """Change a stored object after all is made, as a person with kubectl may."""
+    """Return a step that changes a stored object, as a user with kubectl may."""
 
     def tamper(cluster: Cluster) -> None:
         cluster.apply("jobsets", jobset("strange", failurePolicy={"maxRestarts": 3}))
@@ -167,7 +167,7 @@ def test_a_pattern_is_searched_and_a_broken_one_matches_nothing(pattern: str, fo
 
 @pytest.mark.parametrize("pattern", ["(a+)+$", "(a|a)*$", "((a|b)c)*d", "([a-z]*.)*x", ".*.*.*.*x", "(?:a*)+b"])
 def test_a_pattern_that_could_take_for_ever_is_not_tried(pattern: str) -> None:
-    with pytest.raises(ValueError, match="not tried here"):
+    with pytest.raises(ValueError, match="not evaluated"):
         matches(pattern, "a" * 60 + "!")
 
 

@@ -12,7 +12,7 @@ def job(**changes: Any) -> Object:
 
 
 def with_job(**changes: Any) -> Cluster:
-    """A cluster with room for four pods, where a Job has just begun."""
+    """Return a cluster with room for four pods, in which a Job has just started."""
     cluster = Cluster()
     cluster.add_pool("pool", hosts=4)
     cluster.apply("jobs", job(**changes))

@@ -1,4 +1,4 @@
-"""What JobSets' policies and annotations mean, one by one."""
+"""The effects of JobSets' policies and annotations, one by one."""
 
 from typing import Any
 

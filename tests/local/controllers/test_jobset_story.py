@@ -19,7 +19,7 @@ JOBS = ["train-slice-0", "train-slice-1"]
 
 
 def running(seconds: float = 10, **changes: Any) -> Cluster:
-    """A cluster in which a JobSet of two slices has been on two pools for this time."""
+    """Return a cluster in which a JobSet of two slices has been running on two pools for this time."""
     cluster = Cluster()
     cluster.apply("jobsets", jobset(**changes))
     cluster.add_pool("pool-0")

@@ -4,7 +4,7 @@ ALONE = {"metadata": {"name": "alone", "namespace": "default"}}
 
 
 def with_pod(**annotations: str) -> Cluster:
-    """A cluster in which a pod has just been bound to pool-0."""
+    """Return a cluster in which a pod has just been bound to pool-0."""
     cluster = Cluster()
     cluster.add_pool("pool", hosts=1)
     metadata = ALONE["metadata"] | annotated(**annotations)["metadata"]

@@ -1,4 +1,4 @@
-"""Nodes that are not what they were: taints by condition, eviction in time, shutdown, and pods that are forgotten."""
+"""Node lifecycle: taints by condition, timely eviction, shutdown, and garbage-collected pods."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -40,7 +40,7 @@ def condition_of_node(cluster: Cluster, name: str, **ready: str) -> None:
 
 
 def with_pod(**spec: Any) -> Cluster:
-    """A cluster where a pod has run for a while."""
+    """Return a cluster in which a pod has been running for a while."""
     cluster = Cluster()
     cluster.add_pool("pool", hosts=1)
     template = annotated(run_seconds="9999")

@@ -1,4 +1,4 @@
-"""A more important pod takes the place of lesser ones, and of as few as it needs."""
+"""A pod of higher priority preempts pods of lower priority, and as few as possible."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from infra.local.cluster.objects import Object
 from tests.local.controllers.cluster import Cluster, condition, pod_spec
 
 LOW, MIDDLE, HIGH = "", "system-cluster-critical", "system-node-critical"
-"""Priority classes that every cluster has; no class is priority 0."""
+"""Priority classes that every cluster has; without a class the priority is 0."""
 
 
 def important(name: str, priority: str = LOW, chips: int = 4, **spec: Any) -> Object:

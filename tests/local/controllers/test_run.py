@@ -21,7 +21,7 @@ def clock() -> datetime:
 
 
 async def until(objects: Objects, holds: Callable[[], bool]) -> None:
-    """Wait for a state of the cluster, ten seconds at most."""
+    """Wait for a state of the cluster, for at most ten seconds."""
     async with asyncio.timeout(10):
         while not holds():
             await objects.changed(objects.version)

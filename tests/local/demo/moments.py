@@ -27,7 +27,7 @@ def after(seconds: float) -> timedelta:
 
 def a_slice(jobset: str, *phases: Phase, index: int = 0, **changes: Any) -> SliceRecord:
     """Return a slice that went through these phases, one per second."""
-    job = a_job(jobset=jobset, index=index)
+    job = a_job(name=jobset, job_index=index)
     record = a_record(job=job, id=slice_id(job), created_at=NOW, since=NOW, **changes)
     for second, phase in enumerate(phases, start=1):
         record = record.transitioned(NOW + after(second), phase, ROAD[phase], f"{phase} at {second}")

@@ -1,4 +1,4 @@
-"""As much of a Kubernetes API server as hosts need, in memory: nodes, their status, pods by node."""
+"""The part of a Kubernetes API server that hosts need, in memory: nodes, their status, pods by node."""
 
 import json
 import re
@@ -15,7 +15,7 @@ _POD = re.compile(r"/api/v1/namespaces/([^/]+)/pods/([^/]+)(/eviction)?")
 
 
 class NodeApi:
-    """Nodes and pods by name; `refusing` makes every call fail with 503. It may have `evictions`."""
+    """Nodes and pods by name; `refusing` makes every call fail with 503; `evictions`: whether it supports eviction."""
 
     def __init__(self) -> None:
         self.nodes: dict[str, Manifest] = {}
@@ -89,7 +89,7 @@ def _status(code: int) -> tuple[int, Manifest]:
 
 @contextmanager
 def serving(api: NodeApi) -> Iterator[str]:
-    """The URL of a server of it."""
+    """Serve the API; yield its URL."""
 
     class Handler(BaseHTTPRequestHandler):
         wbufsize = -1
@@ -108,7 +108,7 @@ def serving(api: NodeApi) -> Iterator[str]:
         do_GET = do_POST = do_PATCH = do_DELETE = _answer  # noqa: N815 - BaseHTTPRequestHandler names them so
 
         def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class names it so
-            """Keep quiet."""
+            """Log nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever, args=(0.02,))

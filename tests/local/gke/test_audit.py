@@ -1,4 +1,4 @@
-"""The log entries of operations, and which of them the sink lets pass."""
+"""The log entries of operations, and which of them pass the sink's filter."""
 
 from typing import Any
 

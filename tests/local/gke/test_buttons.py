@@ -1,4 +1,4 @@
-"""Trouble and repairs, by the buttons a person has."""
+"""Faults and repairs, injected through the buttons."""
 
 import json
 from typing import Any
@@ -225,7 +225,7 @@ def test_a_workload_policy_that_was_removed_is_there_no_more_and_the_others_are(
 def test_a_repair_is_refused_while_the_pool_is_under_an_operation() -> None:
     world = World()
     world.create()
-    assert "is under operation-" in _refused(world, "POST /hosts/repair", pool="pool")[1]
+    assert "has a running operation: operation-" in _refused(world, "POST /hosts/repair", pool="pool")[1]
 
 
 @pytest.mark.parametrize("body", [b"[]", b"{", b'"pool"'])

@@ -1,4 +1,4 @@
-"""Hosts as Nodes: what their manifests say, and that the API is told what changed and nothing else."""
+"""Hosts as Nodes: their manifests, and that only changes are sent to the API."""
 
 import re
 

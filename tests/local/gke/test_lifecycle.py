@@ -1,4 +1,4 @@
-"""The life of a pool, with a clock that is stepped."""
+"""The lifecycle of a pool, with a stepped clock."""
 
 import pytest
 from google.cloud import container_v1 as gke

@@ -1,4 +1,4 @@
-"""The machines and topologies, against the table of what is documented."""
+"""The machine types and topologies, compared with the table of documented ones."""
 
 import csv
 from pathlib import Path

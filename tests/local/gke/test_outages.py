@@ -1,4 +1,4 @@
-"""What befalls hosts, as their Nodes show it: illness and repair, notices, maintenance, and who is forgotten."""
+"""Failures of hosts as their Nodes show them: broken hosts and repair, termination notices, maintenance, removal."""
 
 import json
 from typing import Any
@@ -221,4 +221,4 @@ def test_what_befalls_a_pool_waits_for_its_operation() -> None:
     world = World()
     world.create()
     for button in ("break", "heal", "repair", "preempt", "maintain"):
-        assert "is under operation-" in _refused(world, button)
+        assert "has a running operation: operation-" in _refused(world, button)

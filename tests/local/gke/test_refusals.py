@@ -1,4 +1,4 @@
-"""One case for each row of the table of refusals, and the words of those that were seen on GKE."""
+"""A case for each row of the table of refusals, and the messages of those that are known from GKE."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Google's own client, over loopback, against the server: in this process, and as a program."""
+"""Google's own client against the server, over loopback: in this process, and as a program."""
 
 import json
 import os
@@ -67,7 +67,7 @@ def _call(url: str, method: str = "GET", **body: Any) -> dict[str, Any]:
 
 @pytest.fixture
 def plane() -> Iterator[ControlPlane]:
-    outside = Outside(time.time, lambda: str(uuid.uuid4()), RememberedNodes())  # noqa: TID251 - real time, for once
+    outside = Outside(time.time, lambda: str(uuid.uuid4()), RememberedNodes())  # noqa: TID251 - this test runs in real time
     plane = ControlPlane(a_state(pace=QUICK), outside)
     plane.start()
     yield plane
@@ -159,7 +159,7 @@ def test_other_services_are_unknown(plane: ControlPlane) -> None:
 
 @contextmanager
 def _program(*arguments: str, **environment: str) -> Iterator[tuple[subprocess.Popen[str], str, str]]:
-    """The program, and the addresses it says it listens on."""
+    """Run the program; yield it and the addresses that it prints."""
     command = ["setpriv", "--pdeathsig", "TERM", sys.executable, "-m", "infra.local.gke", "--cluster", DEMO, *arguments]
     inherited = {key: value for key, value in os.environ.items() if key != "KUBECONFIG"}
     with subprocess.Popen(

@@ -1,4 +1,4 @@
-"""A control plane to test: a clock that is stepped, a demo cluster, requests that GKE would accept."""
+"""A control plane to test: a stepped clock, a demo cluster, and requests that GKE would accept."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -39,7 +39,7 @@ def a_state(cluster: Cluster | None = None, **changes: Any) -> State:
 
 
 def a_pool(name: str = "pool", **changes: Any) -> gke.NodePool:
-    """A v4 slice of two hosts."""
+    """Return a node pool request: a v4 slice of two hosts."""
     config = {"machine_type": "ct4p-hightpu-4t", **changes.pop("config", {})}
     given = {
         "name": name,
@@ -68,7 +68,7 @@ class SteppedClock:
 
 
 class UnreliableNodes(RememberedNodes):
-    """Nodes in memory that can be made to fail; `said` lists what was asked, failures too."""
+    """Nodes in memory that can be made to fail; `said` lists the calls, including failed ones."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -98,7 +98,7 @@ class UnreliableNodes(RememberedNodes):
 
 @dataclass
 class World:
-    """Calls a control plane whose time passes only in `after`."""
+    """Calls a control plane whose clock advances only in `after`."""
 
     state: State = field(default_factory=a_state)
     clock: SteppedClock = field(default_factory=SteppedClock)
@@ -110,7 +110,7 @@ class World:
         self.plane = ControlPlane(self.state, Outside(self.clock, counting_tokens(), self.nodes, self.published.append))
 
     def after(self, seconds: float) -> None:
-        """Let time pass in steps, as the plane's thread would."""
+        """Advance the clock in steps, as the control plane's thread would."""
         end = self.clock.now + seconds
         while True:
             wait = self.plane.tick()
@@ -154,7 +154,7 @@ class World:
         return self.plane.answer(method, request)
 
     def conditions(self) -> Mapping[str, str]:
-        """Node name to its Ready condition's status."""
+        """Return the status of the Ready condition by Node name."""
         return {name: node["status"]["conditions"][0]["status"] for name, node in self.nodes.nodes.items()}
 
     def chips(self) -> list[str]:

@@ -31,7 +31,7 @@ def assigned(
     *flavors: Object,
     preemptible: bool = False,
 ) -> Assignment:
-    """Assign; `used` in chips."""
+    """Return the assignment; `used` in chips."""
     usage = {key: chips * 10**9 for key, chips in (used or {}).items()}
     known = {one["metadata"]["name"]: stored(one) for one in flavors or (flavor(),)}
     ground = Ground(cluster_queue=stored(queue), quota=nominal(queue), flavors=known, usage=usage)
@@ -51,7 +51,7 @@ CASES: list[tuple[str, Assignment, tuple[Mode, str, str]]] = [
     ("room", assigned(ONE, cluster_queue(8)), (Mode.FIT, "", "")),
     ("nothing left", assigned(ONE, cluster_queue(8), {OF_TPU: 8}), (Mode.NO_CANDIDATES, "WaitingForQuota", LACKING)),
     (
-        "somebody to preempt",
+        "a Workload to preempt",
         assigned(ONE, cluster_queue(8), {OF_TPU: 8}, preemptible=True),
         (Mode.PREEMPT, "WaitingForQuota", LACKING),
     ),
@@ -59,7 +59,7 @@ CASES: list[tuple[str, Assignment, tuple[Mode, str, str]]] = [
     ("not enough for both", assigned(PAIR, cluster_queue(12)), (Mode.NO_FIT, "ExceedsMaxQuota", EXCEEDING)),
     ("another accelerator", assigned(SELECTS_OTHER, cluster_queue()), (Mode.NO_FIT, "NoMatchingFlavor", MISMATCH)),
     (
-        "an affinity that shuns it",
+        "an affinity that excludes it",
         assigned(workload("x", pod_set(affinity=IN_FLAVOR)), cluster_queue()),
         (Mode.NO_FIT, "NoMatchingFlavor", MISMATCH),
     ),

@@ -1,4 +1,4 @@
-"""Kueue as people meet it: two JobSets, where the quota is for one, through kubectl."""
+"""Kueue as people use it: two JobSets with quota for one, through kubectl."""
 
 import time
 from collections.abc import Iterator
@@ -39,7 +39,7 @@ def wait(served: Served, condition: str, *objects: str) -> None:
 
 
 def submit(served: Served, jobset: str, seconds: str) -> str:
-    """Create a JobSet whose pods run for so long; name its Workload once it is there."""
+    """Create a JobSet whose pods run for so long; wait for its Workload and return its name."""
     assert served.kubectl("create", "-f-", stdin=manifest(jobset, seconds)).error == ""
     uid = served.kubectl("get", "jobset", jobset, "-o", "jsonpath={.metadata.uid}").out
     deadline = time.monotonic() + 10
@@ -92,4 +92,4 @@ def test_the_fields_are_explained(living: Served) -> None:
     shown = living.kubectl("explain", "clusterqueue.spec.resourceGroups.flavors.resources")
     assert shown.error == ""
     assert "nominalQuota" in shown.out
-    assert "How much of the resource the admitted Workloads may have together." in shown.out
+    assert "How much of the resource the admitted Workloads may use in total." in shown.out

@@ -10,7 +10,7 @@ DEFAULTED = Priorities.known([], [priority_class("usual", 50) | {"globalDefault"
 
 
 def jobset(*classes: str, label: str = "") -> Object:
-    """A JobSet with a replicatedJob for each class of its pods."""
+    """Return a JobSet with a replicatedJob for each class of its pods."""
     named = [{"priorityClassName": name} if name else {} for name in classes or ("",)]
     jobs = [replicated_job(f"job-{i}", pod={"spec": pod_spec() | one}) for i, one in enumerate(named)]
     return queued("train", *jobs, labels={PRIORITY: label} if label else {})

@@ -28,7 +28,7 @@ def new_workload(*pod_sets: Object, **spec: Any) -> Object:
 
 
 def refusal(plural: str, obj: Object) -> ApiError:
-    """Send an object as kubectl does; what the API server says to it."""
+    """Create an object as kubectl does; return the API server's refusal."""
     namespace = "" if plural in ("resourceflavors", "clusterqueues") else "namespaces/default/"
     with pytest.raises(ApiError) as found:
         World().call("POST", f"{KUEUE}/{namespace}{plural}", obj, **STRICT)

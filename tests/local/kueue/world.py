@@ -1,4 +1,4 @@
-"""A local cluster with Kueue whose clock only the story moves, and builders of what is queued in it."""
+"""A local cluster with Kueue whose clock is advanced only by the test, and builders of queued objects."""
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -43,10 +43,10 @@ class QueuedCluster(Cluster):
             self.wake = reconcile(self.objects, self.now, self.pace, self.guests)
             if self.objects.version == seen:
                 return rounds
-        raise AssertionError("the controllers do not come to rest")
+        raise AssertionError("the controllers do not converge")
 
     def open_queue(self, chips: int = 8, **spec: Any) -> None:
-        """Make the queue `jobs` of the namespace default, on a ClusterQueue `team` of one flavor, `tpu`."""
+        """Create the queue `jobs` in the namespace default, on a ClusterQueue `team` with one flavor, `tpu`."""
         self.objects.create("resourceflavors", flavor())
         self.objects.create("clusterqueues", cluster_queue(chips, **spec))
         self.objects.create("localqueues", local_queue())
@@ -71,7 +71,7 @@ class QueuedCluster(Cluster):
         return found[0]
 
     def told(self, jobset_name: str, kind: str) -> tuple[str, str, str]:
-        """Status, reason and message of a condition of a JobSet's Workload; empty when it has none."""
+        """Return status, reason and message of a condition of a JobSet's Workload; empty if it is not set."""
         found = condition(self.workload(jobset_name), kind)
         return found.get("status", ""), found.get("reason", ""), found.get("message", "")
 
@@ -84,7 +84,7 @@ def flavor(name: str = "tpu", **spec: Any) -> Object:
 
 
 def group(quota: int | str = 8, *flavors: str, resource: str = TPU) -> Object:
-    """One resource with the same quota in each flavor."""
+    """Return a resource group: one resource with the same quota in each flavor."""
     quotas = [{"name": resource, "nominalQuota": quota}]
     named = [{"name": name, "resources": quotas} for name in flavors or ("tpu",)]
     return {"coveredResources": [resource], "flavors": named}
@@ -100,14 +100,14 @@ def local_queue(name: str = "jobs", **spec: Any) -> Object:
 
 
 def queued(name: str, *replicated: Object, labels: dict[str, str] | None = None, **spec: Any) -> Object:
-    """A JobSet of one slice of two hosts of four chips each, in the queue `jobs`."""
+    """Return a JobSet in the queue `jobs`, of one slice with two hosts of four chips each."""
     made = jobset(name, *(replicated or (replicated_job(replicas=1),)), **spec)
     made["metadata"]["labels"] = {QUEUE: "jobs"} | (labels or {})
     return made
 
 
 def workload(name: str, *pod_sets: Object, age: int = 0, **spec: Any) -> Object:
-    """A Workload as it is stored, made `age` seconds before noon."""
+    """Return a Workload as it is stored, created `age` seconds before noon."""
     made = NOON - timedelta(seconds=age)
     metadata = {"name": name, "namespace": "default", "uid": f"uid-{name}", "creationTimestamp": timestamp(made)}
     known = {"queueName": "jobs", "active": True, "priority": 0, "podSets": list(pod_sets) or [pod_set()]}
@@ -115,12 +115,12 @@ def workload(name: str, *pod_sets: Object, age: int = 0, **spec: Any) -> Object:
 
 
 def pod_set(name: str = "slice", count: int = 2, **pod: Any) -> Object:
-    """Hosts of four chips each."""
+    """Return a podSet of hosts with four chips each."""
     return {"name": name, "count": count, "template": {"spec": pod_spec(**pod)}}
 
 
 def admitted(made: Object, now: datetime | None = None) -> Object:
-    """Give a Workload all it asks for, of the flavor `tpu` of `team`."""
+    """Return a Workload admitted with all its requests, on the flavor `tpu` of `team`."""
     assigned = [
         {
             "name": one["name"],
@@ -134,7 +134,7 @@ def admitted(made: Object, now: datetime | None = None) -> Object:
 
 
 def stored(queue: Object) -> Object:
-    """A ClusterQueue as it is stored, or a flavor."""
+    """Return a ClusterQueue or flavor as it is stored."""
     kind = "resourceflavors" if "nodeLabels" in queue["spec"] else "clusterqueues"
     DEFAULTS[kind](queue)
     return queue

@@ -83,7 +83,7 @@ def test_a_program_that_dies_early_is_told_with_the_end_of_its_log(processes: Pr
 
 def test_a_death_is_noticed_while_another_is_waited_for(processes: Processes) -> None:
     children = processes.start(a_script("sleep 600", name="slow"), a_script("exit 1", name="dead"))
-    with pytest.raises(ProgramFailed, match="dead ended"):
+    with pytest.raises(ProgramFailed, match="dead exited"):
         processes.wait_until_ready(*children)
 
 
@@ -106,7 +106,7 @@ def test_a_death_after_the_start_is_found(processes: Processes) -> None:
     processes.check()
     child.process.send_signal(signal.SIGKILL)
     assert child.ended(within=5)
-    with pytest.raises(ProgramFailed, match="script ended"):
+    with pytest.raises(ProgramFailed, match="script exited"):
         processes.check()
 
 

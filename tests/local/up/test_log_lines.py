@@ -19,7 +19,7 @@ def test_one_of_our_lines_is_shown_short_and_in_order() -> None:
 
 
 def test_every_field_is_shown_to_who_asks_for_everything() -> None:
-    line = said("slice.decided", slice="tpu-a", operation="operation-7", jobset_uid="u")
+    line = said("slice.decided", slice="tpu-a", operation="operation-7", owner_uid="u")
     assert shown("relay", line, everything=True) == "12:30:05 relay              slice.decided tpu-a operation-7"
 
 

@@ -166,7 +166,7 @@ class Life:
     def of(cls, birth: str) -> Self:
         """Read once what all have, and give it names of its own: a day has thousands."""
         name, uid = JobSetName("research", f"js-{birth}"), WorkloadUid(f"u-{birth}")
-        ref = replace(BEGUN.ref, name=name.name, uid=uid)
+        ref = replace(BEGUN.ref, owner=replace(BEGUN.ref.owner, name=name.name, uid=uid))
         job: dict[str, Any] = {"jobset": name, "jobset_uid": uid, "claims": (f"data-{birth}",)}
         pods = [replace(each, pod_uid=f"pod-{birth}-{at}", job=f"{name.name}-workers-{at}", **job) for at, each in PODS]
         hosts = [

@@ -10,11 +10,11 @@ from relay import translate
 from relay.fact_queue import FactQueue
 from relay.inbox import answer
 from relay.objects import JobSetName, Kind, Leader, Unparseable
-from tests.builders import CLUSTER
+from tests.builders import CLUSTER, an_owner
 from tests.relay.attack.bed import Bed, name, names
 from tests.relay.objects import Json, bound_pod, jobset, node, pod, replicated_job
 from tests.relay.watched import START, Watched, bindings, counts, nodes, read, states, wants
-from tpu_slices.domain.model.facts import Heartbeat, Question, SlicesWanted, WorkloadState
+from tpu_slices.domain.model.facts import Heartbeat, SlicesWanted, WorkloadState
 from tpu_slices.domain.model.slices import WorkloadUid
 from tpu_slices.ports.errors import Permanent
 from tpu_slices.wire.messages import MOST_BYTES, encode_fact
@@ -47,7 +47,7 @@ def test_a_jobset_with_thousands_of_labels_and_a_megabyte_of_notes_is_told_in_on
     parent["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["metadata"] = notes
     watched.see(parent, *(pod(number, jobset=called, labels=THOUSANDS) for number in range(2)))
     (want,) = all_said(watched)
-    assert want.jobset.name == called
+    assert want.workload.owner.name == called
     assert len(encode_fact(want).data) < MOST_BYTES
 
 
@@ -158,9 +158,8 @@ def test_a_question_about_a_jobset_that_cannot_be_understood_gets_no_answer(odd:
 
         renew = post
 
-    question = Question(namespace="research", name="llama", uid=WorkloadUid("u-1"))
     with pytest.raises(Permanent, match="cannot be understood"):
-        answer(question, JobSetName("research", "llama"), Api())
+        answer(an_owner(uid=WorkloadUid("u-1")), Api())
 
 
 def test_an_end_is_told_though_another_watch_is_silent(watched: Watched) -> None:

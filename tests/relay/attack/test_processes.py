@@ -45,21 +45,21 @@ def test_two_relays_at_once_say_the_same_and_one_is_enough(stage: Stage) -> None
         for each in (old, new):
             each.until(lambda each=each: each.ready)  # type: ignore[misc]  # a bound default
         stage.apply(workload())
-        uid = stage.until(SlicesWanted, lambda fact: len(fact.waiting) == 2).jobset.uid
+        uid = stage.until(SlicesWanted, lambda fact: len(fact.waiting) == 2).workload.owner.uid
         twice = stage.until(SlicesWanted, lambda fact: len([other for other in stage.heard if other == fact]) == 2)
-        assert twice.jobset.uid == uid
+        assert twice.workload.owner.uid == uid
         old.kill()
         stage.forget()
         stage.apply(*(host(number) for number in range(4)))
         assert stage.until(HostsChanged, lambda fact: fact.usable == 4).joined == 4
-        assert stage.until(LeaderBound, lambda fact: fact.bound).occupant.jobset_uid == uid
+        assert stage.until(LeaderBound, lambda fact: fact.bound).occupant.owner.uid == uid
 
 
 def test_what_is_still_true_is_said_again_after_a_kill(stage: Stage) -> None:
     with running(stage.served, stage.project) as first:
         first.until(lambda: first.ready)
         stage.apply(workload())
-        uid = stage.until(SlicesWanted, lambda fact: len(fact.waiting) == 2).jobset.uid
+        uid = stage.until(SlicesWanted, lambda fact: len(fact.waiting) == 2).workload.owner.uid
         stage.apply(*(host(number) for number in range(4)))
         stage.until(LeaderBound, lambda fact: fact.bound)
         first.kill()
@@ -67,8 +67,8 @@ def test_what_is_still_true_is_said_again_after_a_kill(stage: Stage) -> None:
     stage.forget()
     with running(stage.served, stage.project):
         assert stage.until(HostsChanged, lambda fact: fact.usable == 4).joined == 4
-        assert stage.until(LeaderBound, lambda fact: fact.bound).occupant.jobset_uid == uid
-        stage.until(SlicesWanted, lambda fact: fact.jobset.name == "gemma" and len(fact.waiting) == 2)
+        assert stage.until(LeaderBound, lambda fact: fact.bound).occupant.owner.uid == uid
+        stage.until(SlicesWanted, lambda fact: fact.workload.owner.name == "gemma" and len(fact.waiting) == 2)
 
 
 def test_while_pubsub_is_away_the_relay_is_not_ready_and_then_says_how_things_are(stage: Stage) -> None:

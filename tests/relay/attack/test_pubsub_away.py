@@ -58,7 +58,7 @@ class Outage:
         return self.taken
 
     def wanted(self) -> set[str]:
-        return {fact.jobset.uid for fact in self.taken if isinstance(fact, SlicesWanted)}
+        return {fact.workload.owner.uid for fact in self.taken if isinstance(fact, SlicesWanted)}
 
 
 @pytest.fixture

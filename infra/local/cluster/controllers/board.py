@@ -1,4 +1,4 @@
-"""What runs where: the scheduler's view of the cluster during one round (pure)."""
+"""The scheduler's view of nodes, pods and free resources during one iteration (pure)."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -11,9 +11,9 @@ from infra.local.cluster.objects import Object
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Board:
-    """Nodes by name; by node name the pods that hold its resources, and what they leave of them.
+    """Nodes by name; by node name the pods that hold its resources, and its free resources.
 
-    `strange`: nodes and placed pods that nobody can read, and why. They count for nothing.
+    `strange`: nodes and placed pods that cannot be parsed, and why. They are ignored.
     """
 
     nodes: Mapping[str, Object]
@@ -23,7 +23,7 @@ class Board:
 
     @classmethod
     def of(cls, nodes: Iterable[Object], pods: Iterable[Object]) -> Self:
-        """Take all nodes and all pods; pods that are unbound, finished or on a lost node hold nothing."""
+        """Build the board of all nodes and pods; pods that are unbound, finished or on a lost node hold nothing."""
         strange: list[tuple[Object, Exception]] = []
         known = {node["metadata"]["name"]: node for node in _readable(nodes, _offered, strange)}
         holding = (pod for pod in pods if not finished(pod) and pod["spec"].get("nodeName") in known)
@@ -35,12 +35,12 @@ class Board:
         return cls(nodes=known, pods=there, free=free, strange=tuple(strange))
 
     def with_pod(self, pod: Object) -> Self:
-        """Add a pod that was bound just now, or is to be."""
+        """Return the board with a pod added that was just bound, or will be."""
         name = pod["spec"]["nodeName"]
         return self._with(name, (*self.pods[name], pod))
 
     def without(self, name: str, pods: Iterable[Object]) -> Self:
-        """Take pods from a node."""
+        """Return the board without these pods on a node."""
         gone = {pod["metadata"]["uid"] for pod in pods}
         return self._with(name, tuple(pod for pod in self.pods[name] if pod["metadata"]["uid"] not in gone))
 
@@ -49,17 +49,17 @@ class Board:
         return replace(self, pods={**self.pods, name: there}, free={**self.free, name: left})
 
     def lacks(self, node_name: str, wanted: Amounts) -> tuple[str, ...]:
-        """Name the resources of which too little is left on the node."""
+        """Return the resources of which the node has too little left."""
         free = self.free[node_name]
         return tuple(name for name in sorted(wanted) if wanted[name] > free.get(name, 0))
 
     def offers(self, node_name: str, wanted: Amounts) -> bool:
-        """Say whether the empty node would have enough."""
+        """Return whether the node, if empty, would have enough."""
         whole = _offered(self.nodes[node_name])
         return all(amount <= whole.get(name, 0) for name, amount in wanted.items())
 
     def neighbours(self) -> Iterator[tuple[Object, Object]]:
-        """Every placed pod with its node."""
+        """Yield every placed pod with its node."""
         for name, there in self.pods.items():
             for pod in there:
                 yield pod, self.nodes[name]
@@ -75,7 +75,7 @@ def _readable(
     for obj in objects:
         try:
             read(obj)
-        except Exception as error:  # noqa: BLE001 - users write objects in more ways than there are error types
+        except Exception as error:  # noqa: BLE001 - user input can fail in more ways than there are error types
             strange.append((obj, error))
         else:
             yield obj

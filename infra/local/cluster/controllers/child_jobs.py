@@ -1,7 +1,7 @@
-"""The child Jobs of a JobSet: names, labels, templates, and which attempt they belong to (pure).
+"""The child Jobs of a JobSet: their names, labels, templates and restart attempt (pure).
 
 Source: sigs.k8s.io/jobset pkg/controllers/jobset_controller.go (constructJob, labelAndAnnotateObject,
-resumeJob, getChildJobs). A JobSet comes with its defaults filled in.
+resumeJob, getChildJobs). JobSets are expected to have their defaults filled in.
 """
 
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ from infra.local.cluster.objects import Object
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Children:
-    """A JobSet's Jobs. `previous` are of an earlier attempt and to be deleted; the others of this one."""
+    """A JobSet's Jobs. `previous` belong to an earlier attempt and are to be deleted; the others to the current one."""
 
     active: tuple[Object, ...]
     succeeded: tuple[Object, ...]
@@ -60,7 +60,7 @@ def job_name(jobset: Object, replicated: Object, index: int) -> str:
 
 
 def job_key(namespace: str, name: str) -> str:
-    """Identify a Job among all namespaces, in 40 characters that fit a label."""
+    """Return an identifier of a Job across namespaces: 40 characters, valid as a label value."""
     return sha1(f"{namespace}/{name}".encode(), usedforsecurity=False).hexdigest()
 
 
@@ -69,7 +69,7 @@ def subdomain(jobset: Object) -> str:
 
 
 def child_job(jobset: Object, replicated: Object, index: int) -> Object:
-    """Make one Job of a replicatedJob."""
+    """Return one Job of a replicatedJob."""
     template = replicated["template"]
     labels = labels_of(jobset, replicated, index)
     marks = labels | _placement(jobset, template)
@@ -90,7 +90,7 @@ def child_job(jobset: Object, replicated: Object, index: int) -> Object:
 
 
 def labels_of(jobset: Object, replicated: Object, index: int) -> dict[str, str]:
-    """Labels, which are also annotations, of one child Job and its pods."""
+    """Return the labels, which are also annotations, of one child Job and its pods."""
     metadata, spec = jobset["metadata"], jobset["spec"]
     every = spec["replicatedJobs"]
     group = [job for job in every if job["groupName"] == replicated["groupName"]]
@@ -126,7 +126,7 @@ def _before(replicated: Object, others: list[Object]) -> list[Object]:
 
 
 def _placement(jobset: Object, template: Object) -> dict[str, str]:
-    """Annotations of exclusive placement: the JobSet's, then the replicatedJob's own."""
+    """Return the annotations of exclusive placement: the JobSet's, overridden by the replicatedJob's own."""
     marks: dict[str, str] = {}
     for owner in (jobset, template):
         annotations = (owner.get("metadata") or {}).get("annotations") or {}
@@ -150,7 +150,7 @@ def _with_spec(pod: Object, **fields: Any) -> Object:
 
 
 def _selecting(pod: Object, namespaced_job: str) -> Object:
-    """Ask for nodes that somebody labels for this Job, and bear their taint: the node selector strategy."""
+    """Return the pod with the node selector strategy: it selects nodes labelled for its Job, despite their taint."""
     toleration = {"key": keys.NO_SCHEDULE, "operator": "Exists", "effect": "NoSchedule"}
     return _with_spec(
         pod,
@@ -160,7 +160,7 @@ def _selecting(pod: Object, namespaced_job: str) -> Object:
 
 
 def resumed(job: Object, replicated: Object) -> Object:
-    """Let a suspended Job run, with what the JobSet's template has gained meanwhile (from Kueue, say)."""
+    """Resume a suspended Job, with additions to the JobSet's template since then (by Kueue, for example)."""
     old, new = job["spec"]["template"], replicated["template"]["spec"]["template"]
     metadata = {
         key: ((old.get("metadata") or {}).get(key) or {}) | ((new.get("metadata") or {}).get(key) or {})
@@ -179,5 +179,5 @@ def _merged(old: Object, new: Object, key: str) -> list[Object]:
 
 
 def stopped(job: Object) -> Object:
-    """Suspend a Job."""
+    """Return the Job, suspended."""
     return job | {"spec": job["spec"] | {"suspend": True}}

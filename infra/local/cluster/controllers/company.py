@@ -1,7 +1,7 @@
-"""Affinity and anti-affinity between pods: which domains of the cluster they open or close to one (pure).
+"""Affinity and anti-affinity between pods: the topology domains that they require or exclude (pure).
 
-Source: k8s.io/kubernetes pkg/scheduler/framework/plugins/interpodaffinity. Worked out once per pod, so that
-each node costs only a look at its labels.
+Source: k8s.io/kubernetes pkg/scheduler/framework/plugins/interpodaffinity. It is computed once per pod, so that
+for each node only its labels need to be compared.
 """
 
 from collections.abc import Iterable, Iterator
@@ -22,9 +22,9 @@ _Domain = tuple[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Company:
-    """`keys`: labels a node must have. `near`: domains it must be in, unless the pod is the first of its kind.
+    """`keys`: labels that a node must have. `near`: domains it must be in, unless the pod is the first to match.
 
-    `far`: domains the pod stays out of; `closed`: domains that pods already there keep it out of.
+    `far`: domains excluded by the pod's anti-affinity; `closed`: domains excluded by that of pods already there.
     """
 
     keys: frozenset[str]
@@ -35,7 +35,7 @@ class Company:
 
     @classmethod
     def of(cls, pod: Object, placed: Board) -> Self:
-        """Compare the pod with all that are placed."""
+        """Evaluate the pod's terms, and those of all placed pods."""
         wanted, hated = affinity_terms(pod, "podAffinity"), affinity_terms(pod, "podAntiAffinity")
         others = list(placed.neighbours())
         companions = [node for other, node in others if wanted and _all_pick(wanted, pod, other)]
@@ -48,7 +48,7 @@ class Company:
         )
 
     def why_not(self, labels: Labels) -> str | None:
-        """Judge a node by its labels."""
+        """Return why a node with these labels is not possible, or None."""
         domains = labels.items()
         for key in self.keys:
             if key not in labels or not (self.first or (key, labels[key]) in self.near):
@@ -81,7 +81,10 @@ def _all_pick(wanted: Iterable[Term], owner: Object, other: Object) -> bool:
 
 
 def _picks(owner: Object, term: Term, other: Object) -> bool:
-    """v1.PodAffinityTerm: an empty namespaceSelector is every namespace, none at all is the owner's own."""
+    """Return whether a v1.PodAffinityTerm matches a pod.
+
+    An empty namespaceSelector selects all namespaces; without one, and without namespaces, it is the owner's own.
+    """
     if term.get("namespaceSelector") is None:
         namespaces = term.get("namespaces") or (owner["metadata"]["namespace"],)
         if other["metadata"]["namespace"] not in namespaces:

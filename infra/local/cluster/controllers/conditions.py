@@ -1,4 +1,4 @@
-"""Conditions: what an object's status says is so, and since when (pure)."""
+"""Conditions in an object's status, and their transition times (pure)."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ class Condition:
 
 
 def of(obj: Object) -> list[Object]:
-    """List the conditions of an object that may have no status yet."""
+    """Return the conditions of an object, which may have no status yet."""
     found: list[Object] = obj.get("status", {}).get("conditions") or []
     return found
 
@@ -31,18 +31,18 @@ def is_true(obj: Object, kind: str) -> bool:
 
 
 def since(obj: Object, kind: str) -> datetime | None:
-    """When the condition took the status it has."""
+    """Return when the condition got its current status."""
     found = find(of(obj), kind)
     return moment(found["lastTransitionTime"]) if found and found.get("lastTransitionTime") else None
 
 
 def moment(stamp: str) -> datetime:
-    """Read metav1.Time: aware."""
+    """Parse a metav1.Time as a timezone-aware datetime."""
     return datetime.fromisoformat(stamp)
 
 
 def with_condition(conditions: Sequence[Object], new: Condition, now: datetime) -> list[Object]:
-    """Put `new` in its type's place or at the end; the transition time moves only with the status."""
+    """Return the conditions with `new`, replacing its type; the transition time changes only with the status."""
     old = find(conditions, new.type)
     status = "True" if new.status else "False"
     kept = old.get("lastTransitionTime") if old and old["status"] == status else None

@@ -1,4 +1,4 @@
-"""How the cluster itself ends a pod: it says why in the condition DisruptionTarget, then deletes it.
+"""Disruption of pods by the cluster itself: the condition DisruptionTarget with the reason, then deletion.
 
 Source: k8s.io/api core/v1 PodConditionType DisruptionTarget, which a Job's podFailurePolicy can ignore.
 """
@@ -12,7 +12,7 @@ TARGET = "DisruptionTarget"
 
 
 def end(objects: Objects, pod: Object, why: Condition, now: datetime) -> None:
-    """Delete a pod, with the grace period it has; one that is being deleted already is left alone."""
+    """Delete a pod with its own grace period; one that is already being deleted is left alone."""
     metadata = pod["metadata"]
     if "deletionTimestamp" in metadata:
         return

@@ -1,6 +1,6 @@
-"""Kubernetes Events of the controllers: one per object and reason, counted when it happens again.
+"""Kubernetes Events of the controllers: one per object and reason, with a count of repetitions.
 
-The recorder of `k8s.io/client-go/tools/events` keys its series the same way: by object and reason, not by text.
+The recorder of `k8s.io/client-go/tools/events` keys its series the same way: by object and reason, not by message.
 """
 
 import logging
@@ -14,13 +14,13 @@ from infra.local.cluster.objects import ApiError, Object, Objects, timestamp
 _log = logging.getLogger(__name__)
 
 _MESSAGE_LIMIT = 1024  # events.k8s.io/v1 Event.note
-_NAME_LIMIT = 253 - len(".") - 16  # what the name of any object leaves to that of its event
+_NAME_LIMIT = 253 - len(".") - 16  # leaves room for the suffix of the event's name
 _IDENTITY = ("namespace", "name", "uid", "resourceVersion")
 
 
 @dataclass(frozen=True, slots=True)
 class Happening:
-    """`regarding`: the object it happened to; `source`: the component that says so."""
+    """`regarding`: the object concerned; `source`: the reporting component."""
 
     regarding: Object
     reason: str
@@ -30,7 +30,7 @@ class Happening:
 
 
 def record(objects: Objects, happening: Happening, now: datetime) -> None:
-    """Record something that happened now. Never call it for what merely still is so: each call is a change."""
+    """Record something that happened now. Do not call it for a state that merely persists: each call is a change."""
     known = _known(objects, happening)
     if known is None:
         _create(objects, happening, now)
@@ -44,16 +44,16 @@ def record(objects: Objects, happening: Happening, now: datetime) -> None:
 
 
 def record_once(objects: Objects, happening: Happening, now: datetime) -> None:
-    """Record what may have been so before, unless an event of this reason is there already."""
+    """Record a state that may persist, unless an event with this reason already exists."""
     if _known(objects, happening) is None:
         _create(objects, happening, now)
 
 
 def doubting(objects: Objects, source: str, now: datetime) -> Doubt:
-    """Make what tells, once for each object and source, that a controller cannot deal with an object."""
+    """Return a function that reports, once per object and source, that a controller cannot process an object."""
 
     def doubt(obj: Object, error: Exception) -> None:
-        message = f"{source} cannot deal with this object: {type(error).__name__}: {error}"
+        message = f"{source} cannot process this object: {type(error).__name__}: {error}"
         happening = Happening(obj, f"NotUnderstoodBy{_camel(source)}", message, source, warns=True)
         if _known(objects, happening) is None:
             _log.warning("%s %s: %s", obj["kind"], obj["metadata"]["name"], message, exc_info=error)
@@ -76,7 +76,7 @@ def _known(objects: Objects, happening: Happening) -> Object | None:
 
 
 def _namespace(regarding: Object) -> str:
-    """Give the namespace of an event; those about nodes are in the default one."""
+    """Return the namespace of an event; events about nodes are in the default namespace."""
     return str(regarding["metadata"].get("namespace", "default"))
 
 
@@ -106,5 +106,5 @@ def _create(objects: Objects, happening: Happening, now: datetime) -> None:
     try:
         objects.create("events", event)
     except ApiError as error:
-        if error.reason != "Forbidden":  # a namespace that is being deleted takes no more events
+        if error.reason != "Forbidden":  # a namespace that is being deleted accepts no more events
             raise

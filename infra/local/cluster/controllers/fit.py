@@ -1,8 +1,8 @@
-"""Would this pod run on this node? The filters of kube-scheduler that JobSets on TPU slices meet (pure).
+"""Whether a pod fits on a node: the filters of kube-scheduler that matter to JobSets on TPU slices (pure).
 
-Reasons are the scheduler's texts (k8s.io/kubernetes/pkg/scheduler/framework/plugins, in the order in which the
-plugins run). Whether a node is Ready is none of its business: `node_lifecycle` taints those that are not. What no
-filter here judges is named by `not_covered`.
+Reasons are the scheduler's messages (k8s.io/kubernetes/pkg/scheduler/framework/plugins, in the order in which the
+plugins run). Readiness of nodes is not checked here: `node_lifecycle` taints nodes that are not Ready. Constraints
+without a filter here are reported by `not_covered`.
 """
 
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ _HostPort = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a node does not take a pod. `final`: whoever else left it (framework.UnschedulableAndUnresolvable)."""
+    """Why a pod does not fit on a node. `final`: preemption would not help (framework.UnschedulableAndUnresolvable)."""
 
     reasons: tuple[str, ...]
     final: bool = False
@@ -37,7 +37,7 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Fit:
-    """One pod against a board. What is the same for every node is worked out once, when it is needed."""
+    """One pod and a board. What is the same for all nodes is computed once, on first use."""
 
     pod: Object
     placed: Board
@@ -55,7 +55,7 @@ class Fit:
         return Company.of(self.pod, self.placed)
 
     def why_not(self, node: Object) -> Refusal | None:
-        """Say why the first filter that refuses does not let the pod onto this node of the board, or None."""
+        """Return the refusal of the first filter that rejects this node of the board, or None if the pod fits."""
         if fixed := _cordon(self.pod, node) or _taint(self.pod, node) or _selection(self.pod, node):
             return Refusal((fixed,), final=True)
         if port := self._port(node):
@@ -75,7 +75,7 @@ class Fit:
 
 
 def not_covered(pod: Object) -> tuple[str, ...]:
-    """Name the pod's constraints that no filter here judges."""
+    """Return the names of the pod's constraints for which there is no filter here."""
     spec = pod["spec"]
     spread = spec.get("topologySpreadConstraints") or ()
     volumes = spec.get("volumes") or ()

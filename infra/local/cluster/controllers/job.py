@@ -1,4 +1,4 @@
-"""The Job controller, for Indexed Jobs: pods with a completion index, counted once by a tracking finalizer."""
+"""The Job controller, for Indexed Jobs: pods with a completion index, counted once thanks to a tracking finalizer."""
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
@@ -41,7 +41,7 @@ def reconcile(objects: Objects, now: datetime, pace: Pace) -> datetime | None:
 
 
 def _let_go(objects: Objects, pod: Object) -> None:
-    """Release a tracked pod whose Job is gone or going, so that it can go too."""
+    """Remove the tracking finalizer of a pod whose Job is gone or being deleted, so that the pod can be removed."""
     if is_tracked(pod):
         objects.update("pods", released(pod))
 
@@ -62,7 +62,7 @@ def _carry_out(objects: Objects, job: Object, decided: Plan, now: datetime) -> N
 
 
 def _create(objects: Objects, job: Object, index: int, now: datetime) -> bool:
-    """Make a pod. A refusal ends this round of the Job: its other followers wait for the same leader."""
+    """Create a pod; return whether it worked. If not, stop for this Job: its other followers await the same leader."""
     try:
         pod = objects.create("pods", new_pod(job, index))
     except ApiError as error:
@@ -79,7 +79,7 @@ def _delete(objects: Objects, plural: str, obj: Object) -> None:
 
 
 def _tell_change(objects: Objects, job: Object, status: Object, now: datetime) -> None:
-    """Tell of the conditions that changed with this status, as pkg/controller/job does."""
+    """Record events for the conditions that change with this status, as pkg/controller/job does."""
     before = of(job)
     for condition in of({"status": status}):
         said = find(before, condition["type"])
@@ -99,4 +99,4 @@ _NEWS: Mapping[str, Callable[[Object], tuple[str, str]]] = {
     "Failed": lambda condition: (condition["reason"], condition["message"]),
     "Suspended": _suspension,
 }
-"""Reason and message of the event about a condition."""
+"""Reason and message of the event for a condition."""

@@ -1,7 +1,7 @@
-"""What the Job controller does about one Indexed Job now (pure).
+"""The Job controller's decision about one Indexed Job (pure).
 
 Source: pkg/controller/job/job_controller.go of Kubernetes 1.31 and later, where FailureTarget and
-SuccessCriteriaMet come first and Failed and Complete only once every pod has ended.
+SuccessCriteriaMet are set first, and Failed and Complete only once every pod has ended.
 """
 
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ _REACHED = "Reached expected number of succeeded pods"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """Write `status`, then let go of the `counted` pods, delete pods, and make those of the `missing` indexes."""
+    """Write `status`, then release the `counted` pods, delete pods, and create those of the `missing` indexes."""
 
     status: Object
     counted: tuple[Object, ...] = ()
@@ -39,7 +39,7 @@ class Plan:
 
 
 def not_covered(job: Object) -> tuple[str, ...]:
-    """Name what the Job asks for and this controller does not do."""
+    """Return the names of the features that the Job uses and this controller does not implement."""
     spec = job["spec"]
     rules = (spec.get("podFailurePolicy") or {}).get("rules") or ()
     asked = {
@@ -52,7 +52,7 @@ def not_covered(job: Object) -> tuple[str, ...]:
 
 
 def plan(job: Object, pods: Pods, now: datetime, backoff: timedelta) -> Plan:
-    """Decide. `backoff` is the time between a pod's failure and its replacement."""
+    """Return the plan. `backoff` is the time between a pod's failure and its replacement."""
     if has_ended(job, FINAL):
         return Plan(status=job["status"], counted=pods.ended)
     status = _counted(job, pods)
@@ -65,7 +65,7 @@ def plan(job: Object, pods: Pods, now: datetime, backoff: timedelta) -> Plan:
 
 
 def _counted(job: Object, pods: Pods) -> Object:
-    """Add what has ended to the status, and count what has not."""
+    """Return the status with the ended pods added and the others counted."""
     known = job.get("status") or {}
     done = _completed(job, known) | {index_of(pod) for pod in pods.succeeded}
     matches = (pod_failure_policy.match(job, pod) for pod in pods.failed)
@@ -82,7 +82,7 @@ def _counted(job: Object, pods: Pods) -> Object:
 
 
 def _verdict(job: Object, pods: Pods, status: Object, now: datetime) -> Condition | None:
-    """Tell whether the Job is to end, and why; once said it stays so."""
+    """Return the condition with which the Job is to end, or None; once set, it does not change."""
     said = next((found for kind in _FINAL_OF if (found := find(of(job), kind))), None)
     if said is not None:
         return Condition(type=said["type"], reason=said["reason"], message=said["message"])
@@ -156,7 +156,7 @@ def _completed(job: Object, status: Object) -> set[int]:
 
 
 def _missing(job: Object, pods: Pods, done: set[int]) -> tuple[int, ...]:
-    """List the lowest indexes that want a pod, as many as `parallelism` leaves room for and one round makes."""
+    """Return the lowest indexes that need a pod, limited by `parallelism` and by the pods created per iteration."""
     holding = (*pods.active, *pods.terminating) if waits_for_the_end(job) else pods.active
     taken = done | {index_of(pod) for pod in holding}
     free = (index for index in range(job["spec"]["completions"]) if index not in taken)

@@ -1,4 +1,4 @@
-"""The pods of an Indexed Job: what has become of them, and what a new one looks like (pure).
+"""The pods of an Indexed Job: their classification, and new ones (pure).
 
 Sources: pkg/controller/job/indexed_job_utils.go and job_controller.go (isPodFailed, onlyReplaceFailedPods).
 """
@@ -25,9 +25,9 @@ from infra.local.cluster.objects import Object
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pods:
-    """A Job's pods by what they are now. The last three are ended and not in the Job's status yet.
+    """A Job's pods by state. `succeeded`, `failed` and `dropped` have ended and are not yet in the Job's status.
 
-    `dropped`: deleted because the Job is suspended, so they count as nothing.
+    `dropped`: deleted because the Job is suspended, so that they are not counted.
     """
 
     active: tuple[Object, ...]
@@ -63,7 +63,7 @@ class Pods:
 
 
 def waits_for_the_end(job: Object) -> bool:
-    """Tell whether a pod is replaced only after it ended (podReplacementPolicy), not once it is deleted."""
+    """Return whether a pod is replaced only after it has ended (podReplacementPolicy), not once it is being deleted."""
     return bool(job["spec"].get("podReplacementPolicy") == "Failed")
 
 
@@ -72,7 +72,7 @@ def _deleted(pod: Object) -> bool:
 
 
 def _has_ended(job: Object, pod: Object) -> bool:
-    """Count a deleted pod as ended; with podReplacementPolicy Failed only if no kubelet has it."""
+    """Return whether a pod has ended or, with podReplacementPolicy Failed only if unbound, is being deleted."""
     if finished(pod):
         return True
     held = waits_for_the_end(job) and not suspended(job) and pod["spec"].get("nodeName")
@@ -88,7 +88,7 @@ def is_tracked(pod: Object) -> bool:
 
 
 def released(pod: Object) -> Object:
-    """Let go of a pod that is counted: without the tracking finalizer it may be removed."""
+    """Return a counted pod without the tracking finalizer, so that it may be removed."""
     kept = [name for name in pod["metadata"]["finalizers"] if name != JOB_TRACKING]
     metadata = {key: value for key, value in pod["metadata"].items() if key != "finalizers"}
     return pod | {"metadata": metadata | ({"finalizers": kept} if kept else {})}
@@ -99,7 +99,7 @@ def index_of(pod: Object) -> int:
 
 
 def new_pod(job: Object, index: int) -> Object:
-    """Make the pod of one completion index."""
+    """Return a new pod for one completion index."""
     name = job["metadata"]["name"]
     template: Mapping[str, Any] = job["spec"]["template"]
     metadata = template.get("metadata") or {}
@@ -126,7 +126,7 @@ def _with_index(container: Object) -> Object:
 
 
 def indexes(text: str, completions: int) -> set[int]:
-    """Read status.completedIndexes, "0,2-4", as far as they are below `completions`."""
+    """Parse status.completedIndexes, such as "0,2-4", keeping those below `completions`."""
     found: set[int] = set()
     for part in filter(None, text.split(",")):
         first, _, last = part.partition("-")
@@ -135,7 +135,7 @@ def indexes(text: str, completions: int) -> set[int]:
 
 
 def compact(found: Iterable[int]) -> str:
-    """Write status.completedIndexes."""
+    """Format status.completedIndexes."""
     return ",".join(f"{first}-{last}" if last > first else str(first) for first, last in _runs(sorted(found)))
 
 

@@ -1,6 +1,6 @@
 """The JobSet controller: child Jobs, the headless Service, policies, conditions.
 
-JobSets of other controllers (spec.managedBy) are left alone.
+JobSets managed by other controllers (spec.managedBy) are left alone.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from infra.local.cluster.controllers.rounds import each
 from infra.local.cluster.objects import ApiError, Object, Objects
 
 SOURCE = "jobset"
-"""The name of upstream's recorder (main.go)."""
+"""The name of the event recorder upstream (main.go)."""
 
 _WARNINGS = ("Failed", "RestartingJobSet")
 
@@ -83,14 +83,14 @@ def _ensure_service(objects: Objects, jobset: Object, now: datetime) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Refusal:
-    """How an event calls it when an object cannot be created."""
+    """Reason, and beginning of the message, of the event when an object cannot be created."""
 
     reason: str
     beginning: str = ""
 
 
 def _create(objects: Objects, jobset: Object, new: tuple[str, Object], refusal: _Refusal, now: datetime) -> None:
-    """Create an object of the JobSet; a refusal is told once and tried again at the next change."""
+    """Create an object of the JobSet; a refusal is reported once, and retried at the next change."""
     try:
         objects.create(*new)
     except ApiError as error:

@@ -1,4 +1,4 @@
-"""What the JobSet controller does about one JobSet now (pure).
+"""The JobSet controller's decision about one JobSet (pure).
 
 Source: sigs.k8s.io/jobset pkg/controllers/jobset_controller.go (reconcile) and pkg/constants/constants.go.
 """
@@ -23,7 +23,7 @@ from infra.local.cluster.controllers.lifetime import has_ended, suspended
 from infra.local.cluster.objects import Object
 
 FINAL = ("Completed", "Failed")
-_MOST_AT_ONCE = 500  # Jobs that one round makes, so that the others get their turn; upstream has no such limit
+_MOST_AT_ONCE = 500  # Jobs created per iteration, so that other JobSets are not delayed; upstream has no such limit
 _RESTARTING = "RestartingJobSet"
 _IN_PROGRESS, _STARTED = "StartupPolicyInProgress", "StartupPolicyCompleted"
 _OPPOSITES = {_IN_PROGRESS: _STARTED, _STARTED: _IN_PROGRESS}
@@ -45,7 +45,7 @@ _STARTED_IN_ORDER = Condition(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """Delete, create and update Jobs, then write `status`; `told` is what then is news, with event types."""
+    """Delete, create and update Jobs, then write `status`; `told` are the changed conditions, reported as events."""
 
     status: Object
     told: tuple[Condition, ...] = ()
@@ -56,7 +56,7 @@ class Plan:
 
 
 def plan(jobset: Object, jobs: Sequence[Object], now: datetime) -> Plan:
-    """Decide; `jobs` are those the JobSet controls."""
+    """Return the plan; `jobs` are those that the JobSet controls."""
     children = Children.of(jobset, jobs)
     counts = replicated_jobs_status(jobset, children)
     status = {"restarts": 0} | (jobset.get("status") or {}) | {"replicatedJobsStatus": counts}
@@ -70,7 +70,7 @@ def plan(jobset: Object, jobs: Sequence[Object], now: datetime) -> Plan:
 
 
 def replicated_jobs_status(jobset: Object, children: Children) -> list[Object]:
-    """Count the Jobs of this attempt, by replicatedJob, in the order in which upstream keeps them."""
+    """Return the counts of this attempt's Jobs by replicatedJob, in upstream's order."""
     names = sorted((replicated["name"] for replicated in jobset["spec"]["replicatedJobs"]), reverse=True)
     return [_count(name, children) for name in names]
 
@@ -144,7 +144,7 @@ def _missing(jobset: Object, children: Children, starting: Sequence[Object]) -> 
 
 
 def _resuspended(jobset: Object, children: Children, starting: Sequence[Object]) -> tuple[Object, ...]:
-    """Suspend the Jobs of a suspended JobSet, resume those that may start of any other."""
+    """Return the Jobs to update: to suspend if the JobSet is suspended, else to resume if they may start."""
     if suspended(jobset):
         return tuple(stopped(job) for job in children.active if not suspended(job))
     templates = {replicated["name"]: replicated for replicated in starting}
@@ -171,7 +171,7 @@ def _progress(jobset: Object, starting: Sequence[Object], status: Object) -> lis
 
 
 def _tell(status: Object, changes: Sequence[Condition], now: datetime) -> tuple[Object, tuple[Condition, ...]]:
-    """Put conditions into the status; answer it and those that are news. A first False is not worth saying."""
+    """Return the status with the conditions, and those that changed. A condition that starts as False is skipped."""
     conditions, news = of({"status": status}), []
     for change in changes:
         if not change.status and find(conditions, change.type) is None:
@@ -185,6 +185,6 @@ def _tell(status: Object, changes: Sequence[Condition], now: datetime) -> tuple[
 
 
 def _ended(condition: Object, change: Condition) -> Object:
-    """End what cannot be true together with the change."""
+    """Return the condition, set to False if it contradicts the change."""
     excluded = change.status and _OPPOSITES.get(change.type) == condition["type"]
     return condition | {"status": "False"} if excluded else condition

@@ -1,7 +1,7 @@
-"""A JobSet's policies: when it has succeeded, what a failure means, what may start now (pure).
+"""A JobSet's policies: success, failure, startup and dependencies (pure).
 
 Sources: sigs.k8s.io/jobset pkg/controllers/{success_policy,failure_policy,startup_policy,depends_on}.go. Failure
-policy actions are FailJobSet, RestartJobSet and RestartJobSetAndIgnoreMaxRestarts: admission refuses others.
+policy actions are FailJobSet, RestartJobSet and RestartJobSetAndIgnoreMaxRestarts: admission refuses all others.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,9 +20,9 @@ _FAIL = "FailJobSet"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """What failed Jobs do to their JobSet: `condition` Failed, or RestartingJobSet and another attempt.
+    """The effect of failed Jobs on their JobSet: `condition` is Failed, or RestartingJobSet with another attempt.
 
-    `counts`: the restart counts towards maxRestarts. `reason`: of the restart's own event.
+    `counts`: the restart counts towards maxRestarts. `reason`: the reason of the restart's event.
     """
 
     condition: Condition
@@ -32,7 +32,7 @@ class Failure:
 
 
 def has_succeeded(jobset: Object, succeeded: Sequence[Object]) -> bool:
-    """Judge a JobSet of which at least one Job has succeeded."""
+    """Return whether a JobSet has succeeded of which at least one Job has."""
     policy = jobset["spec"]["successPolicy"]
     every = jobset["spec"]["replicatedJobs"]
     targets = policy.get("targetReplicatedJobs") or [replicated["name"] for replicated in every]
@@ -42,7 +42,7 @@ def has_succeeded(jobset: Object, succeeded: Sequence[Object]) -> bool:
 
 
 def on_failure(jobset: Object, failed: Sequence[Object]) -> Failure:
-    """Apply the failure policy to the Jobs, at least one, that failed in this attempt."""
+    """Apply the failure policy to the Jobs that failed in this attempt, of which there is at least one."""
     policy = jobset["spec"].get("failurePolicy")
     if policy is None:
         return _failed("FailedJobs", "jobset failed due to one or more job failures", _first(failed))
@@ -80,7 +80,7 @@ def _rule_and_job(
 
 
 def _first(failed: Sequence[Object]) -> Object:
-    """Pick the Job that failed first."""
+    """Return the Job that failed first."""
     return min(failed, key=lambda job: moment(_failure_of(job)["lastTransitionTime"]))
 
 
@@ -106,9 +106,9 @@ def in_order(jobset: Object) -> bool:
 
 
 def may_start(jobset: Object, counts: Sequence[Object]) -> list[Object]:
-    """List the replicatedJobs whose Jobs are to exist and run now.
+    """Return the replicatedJobs whose Jobs should exist and run now.
 
-    In order that is the first that has not started, and none once all have. `counts`: replicatedJobsStatus.
+    With InOrder that is the first that has not started, and none once all have. `counts`: replicatedJobsStatus.
     """
     by_name = {count["name"]: count for count in counts}
     every = jobset["spec"]["replicatedJobs"]

@@ -1,7 +1,7 @@
 """Keys of labels, annotations, finalizers and taints that the controllers read and write.
 
 Sources: sigs.k8s.io/jobset api/jobset/v1alpha2/jobset_types.go and pkg/constants/constants.go;
-k8s.io/api/batch/v1/types.go and core/v1/well_known_taints.go. The last two are ours.
+k8s.io/api/batch/v1/types.go and core/v1/well_known_taints.go. The last two are specific to the local stack.
 """
 
 JOBSET_CONTROLLER = "jobset.sigs.k8s.io/jobset-controller"

@@ -1,11 +1,11 @@
-"""The kubelets of all nodes, the node life-cycle controller's part in pods, and the pod garbage collector.
+"""The kubelets of all nodes, the node lifecycle controller's handling of pods, and the pod garbage collector.
 
 No container is ever executed: a bound pod is Running after `pace.pod_start` and ends after the seconds its
-annotation `local.kubelet/run-seconds` states (else `pace.pod_run`), with exit code 0, or with 1 while its
+annotation `local.kubelet/run-seconds` specifies (else `pace.pod_run`), with exit code 0, or with 1 while its
 JobSet's restart-attempt is below `local.kubelet/fail-until-restart`. Whatever the restart policy, a container
-that ended is not restarted in its pod. On a node that is not Ready everything stands still, unless it says that it
-shuts down: its kubelet then ends its pods (pkg/kubelet/nodeshutdown). The pods of a node that is gone fail and go at
-once (the original waits 40 s).
+that ended is not restarted in its pod. On a node that is not Ready nothing changes, unless the node reports that
+it is shutting down: then its kubelet ends its pods (pkg/kubelet/nodeshutdown). The pods of a deleted node fail and
+are removed at once (the original waits 40 s).
 """
 
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ from infra.local.cluster.objects import Object, Objects
 SOURCE = "kubelet"
 
 SHUTTING_DOWN = "node is shutting down"
-"""Message of the condition Ready of a node in graceful shutdown."""
+"""Message of the Ready condition of a node in graceful shutdown."""
 
 _TERMINATED = "Pod was terminated in response to imminent node shutdown."
 _SHUT_DOWN = Condition(type=disruption.TARGET, reason="TerminationByKubelet", message=_TERMINATED)
@@ -32,7 +32,7 @@ _KILLED = 143  # 128 + SIGTERM
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """What a pod's kubelet does now: write this status, then remove the pod; or look again at `wake`."""
+    """What a pod's kubelet does now: write this status, then remove the pod; or check again at `wake`."""
 
     status: Object | None = None
     remove: bool = False
@@ -56,7 +56,7 @@ def reconcile(objects: Objects, now: datetime, pace: Pace) -> datetime | None:
 
 
 def next_step(pod: Object, nodes: Mapping[str, Object], now: datetime, pace: Pace) -> Step:
-    """Decide about a bound pod (pure)."""
+    """Return the next step of a bound pod (pure)."""
     node = nodes.get(pod["spec"]["nodeName"])
     if _waits_for_finalizers(pod):
         return Step()
@@ -88,14 +88,14 @@ def _waits_for_finalizers(pod: Object) -> bool:
 
 
 def _orphaned(pod: Object, now: datetime) -> Object:
-    """pkg/controller/podgc: a pod that was bound to a node that no longer exists."""
+    """Return the status of a pod that was bound to a node that no longer exists (pkg/controller/podgc)."""
     lost = Condition(type=disruption.TARGET, reason="DeletionByPodGC", message="PodGC: node no longer exists")
     failed = pod_status.ended(pod, now, _KILLED)
     return failed | {"conditions": with_condition(failed["conditions"], lost, now)}
 
 
 def _terminate(pod: Object, now: datetime, termination: timedelta) -> Step:
-    """End a pod that is being deleted. Its readiness ends first and tells since when it terminates."""
+    """Terminate a pod that is being deleted. Its readiness ends first, and that time is when termination began."""
     if finished(pod) or pod["status"]["phase"] == "Pending":
         return Step(remove=True)
     began = since(pod, "Ready")
@@ -143,13 +143,13 @@ def _began(pod: Object) -> datetime:
 
 
 def run_time(pod: Object, default: timedelta) -> timedelta:
-    """Read how long the pod runs. ValueError or OverflowError when the annotation is no number of seconds."""
+    """Return how long the pod runs. Raise ValueError or OverflowError if the annotation is not a number of seconds."""
     seconds = (pod["metadata"].get("annotations") or {}).get(RUN_SECONDS)
     return default if seconds is None else timedelta(seconds=float(seconds))
 
 
 def exit_code(pod: Object) -> int:
-    """Read how the pod will end. ValueError when the annotation is no integer."""
+    """Return the exit code with which the pod will end. Raise ValueError if the annotation is not an integer."""
     metadata = pod["metadata"]
     healthy_from = int((metadata.get("annotations") or {}).get(FAIL_UNTIL_RESTART, "0"))
     return 1 if int((metadata.get("labels") or {}).get(RESTART_ATTEMPT, "0")) < healthy_from else 0

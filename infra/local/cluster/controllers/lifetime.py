@@ -1,4 +1,4 @@
-"""How far a Job or a JobSet has come: suspended, ended, expired (pure)."""
+"""The life cycle of Jobs and JobSets: suspended, ended, expired (pure)."""
 
 from datetime import datetime, timedelta
 
@@ -11,12 +11,12 @@ def suspended(obj: Object) -> bool:
 
 
 def has_ended(obj: Object, kinds: tuple[str, ...]) -> bool:
-    """Tell whether one of these conditions, each of which is final, is true."""
+    """Return whether one of these conditions, which are all final, is true."""
     return any(is_true(obj, kind) for kind in kinds)
 
 
 def expiry(obj: Object, kinds: tuple[str, ...]) -> datetime | None:
-    """When a finished object is to be deleted (ttlSecondsAfterFinished); None if never."""
+    """Return when a finished object is to be deleted (ttlSecondsAfterFinished); None: never."""
     seconds = obj["spec"].get("ttlSecondsAfterFinished")
     end = next((since(obj, kind) for kind in kinds if is_true(obj, kind)), None)
     return None if seconds is None or end is None else end + timedelta(seconds=seconds)

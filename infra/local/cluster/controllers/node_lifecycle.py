@@ -1,8 +1,8 @@
-"""The node life-cycle controller and the taint manager: taints by a node's conditions, and whom they drive out.
+"""The node lifecycle controller and the taint manager: taints by node condition, and the eviction of pods by taints.
 
 Sources: k8s.io/kubernetes pkg/controller/nodelifecycle (nodeConditionToTaintKeyStatusMap, processTaintBaseEviction),
-pkg/controller/tainteviction. Ready False taints a node as not ready, Ready Unknown or missing as unreachable. A pod
-without a toleration of its own for these is given the 300 s of the admission plugin DefaultTolerationSeconds.
+pkg/controller/tainteviction. Ready False taints a node as not ready, Ready Unknown or missing as unreachable. For a
+pod without its own toleration of these, the 300 s of the admission plugin DefaultTolerationSeconds apply.
 """
 
 from collections.abc import Iterable, Mapping
@@ -35,7 +35,7 @@ _EVICTED = Condition(
 
 
 def reconcile(objects: Objects, now: datetime, pace: Pace) -> datetime | None:
-    """Keep the taints of every node as its conditions have them, then evict whom they drive out."""
+    """Update the taints of every node from its conditions, then evict the pods that do not tolerate them."""
 
     def keep_taints(node: Object) -> None:
         wanted = taints(node, now)
@@ -68,7 +68,7 @@ def _stays(pod: Object) -> bool:
 
 
 def taints(node: Object, now: datetime) -> list[Object]:
-    """Write the node's taints as its conditions want them; those of others stay, and times of what stays (pure)."""
+    """Return the node's taints by its conditions; taints set by others, and the times of kept ones, are kept (pure)."""
     before: list[Object] = node["spec"].get("taints") or []
     wanted = list(_conditional(node))
     kept = [taint for taint in before if taint["key"] not in _OWN or _identity(taint) in wanted]
@@ -92,7 +92,7 @@ def _conditional(node: Object) -> Iterable[tuple[str, str]]:
 
 
 def leaves_at(pod: Object, driving: Iterable[Taint], scale: float, now: datetime) -> datetime | None:
-    """Say when NoExecute taints drive the pod out; None if never. `scale` shortens tolerationSeconds (pure)."""
+    """Return when NoExecute taints evict the pod; None: never. `scale` shortens tolerationSeconds (pure)."""
     return soonest([_until(pod, taint, scale, now) for taint in driving])
 
 

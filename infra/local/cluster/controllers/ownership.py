@@ -1,4 +1,4 @@
-"""Owner references: which controller an object belongs to (metav1.OwnerReference; pure)."""
+"""Owner references: the controller of an object (metav1.OwnerReference; pure)."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -8,7 +8,7 @@ from infra.local.cluster.ownership import references
 
 
 def controlled_by(owner: Object) -> Object:
-    """Write the reference to the controller that makes an object."""
+    """Return the reference to the controller that creates an object."""
     return {
         "apiVersion": owner["apiVersion"],
         "kind": owner["kind"],
@@ -24,7 +24,7 @@ def controller_uid(obj: Object) -> str | None:
 
 
 def by_controller(objects: Iterable[Object]) -> defaultdict[str, list[Object]]:
-    """Group what has a controller by its UID."""
+    """Group the objects that have a controller by its UID."""
     owned: defaultdict[str, list[Object]] = defaultdict(list)
     for obj in objects:
         uid = controller_uid(obj)

@@ -1,28 +1,28 @@
-"""Regular expressions that users write into failure policies (pure).
+"""Regular expressions of users, in failure policies (pure).
 
-Upstream's are RE2's and take linear time. Python's backtrack, so those that could take for ever are not tried.
+Upstream uses RE2, which takes linear time. Python's engine backtracks, so patterns that might not end are refused.
 """
 
 import re
 from collections.abc import Iterator
 
 _UNBOUNDED = 3
-"""How many parts of a pattern may repeat without a bound."""
+"""How many parts of a pattern may repeat without limit."""
 
 
 def matches(pattern: str, text: str) -> bool:
-    """Search `text`; an invalid pattern matches nothing, as upstream has it. ValueError for one that is not tried."""
+    """Return whether the pattern matches; an invalid one does not, as upstream. Raise ValueError if it is refused."""
     try:
         compiled = re.compile(pattern)
     except (re.error, OverflowError):
         return False
     if _might_take_for_ever(pattern):
-        raise ValueError(f"not tried here, because it might take too long: {pattern[:200]}")
+        raise ValueError(f"not evaluated, because it might take too long: {pattern[:200]}")
     return compiled.search(text) is not None
 
 
 def _might_take_for_ever(pattern: str) -> bool:
-    """Look for a repeated group that repeats or chooses inside, or for many repetitions."""
+    """Return whether a repeated group contains a repetition or alternatives, or whether there are many repetitions."""
     groups, repeated, unbounded = [False], False, 0
     closed = False
     for sign in _signs(pattern):
@@ -43,6 +43,6 @@ def _might_take_for_ever(pattern: str) -> bool:
 
 
 def _signs(pattern: str) -> Iterator[str]:
-    """List what has a meaning of its own; whatever else stands there is one dot."""
+    """Yield the metacharacters that matter; everything else as a single dot."""
     for found in re.finditer(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|[(){}*+|]|.", pattern, re.DOTALL):
         yield found[0] if found[0] in "(){*+|" else "."

@@ -1,6 +1,6 @@
-"""JobSet's pod controller: followers that are not sent where their leader is are deleted, and made anew.
+"""JobSet's pod controller: followers that do not select their leader's domain are deleted, and then recreated.
 
-Source: sigs.k8s.io/jobset pkg/controllers/pod_controller.go. Pods placed by node selector have no leader to follow.
+Source: sigs.k8s.io/jobset pkg/controllers/pod_controller.go. Pods placed by node selector do not follow a leader.
 """
 
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ from infra.local.cluster.controllers.rounds import each
 from infra.local.cluster.objects import Object, Objects
 
 SOURCE = "pod"
-"""The name of upstream's recorder (main.go)."""
+"""The name of the event recorder upstream (main.go)."""
 
 _VIOLATION = Condition(
     type=disruption.TARGET,
@@ -41,7 +41,7 @@ def reconcile(objects: Objects, now: datetime, _: Pace) -> None:
 
 
 def astray(leader: Object, node: Object, pods: Iterable[Object]) -> list[Object]:
-    """List all living followers if one of them is sent elsewhere than the leader's node is (pure)."""
+    """Return all live followers if one of them selects another domain than that of the leader's node (pure)."""
     key = leader["metadata"]["annotations"][EXCLUSIVE_TOPOLOGY]
     domain = (node["metadata"].get("labels") or {}).get(key)
     followers = [

@@ -1,4 +1,4 @@
-"""A Job's podFailurePolicy: what a failed pod means for its Job (pure; pod_failure_policy.go)."""
+"""A Job's podFailurePolicy: the effect of a failed pod on its Job (pure; pod_failure_policy.go)."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ class Match:
 
 
 def match(job: Object, pod: Object) -> Match | None:
-    """Find the first rule that a pod in phase Failed matches."""
+    """Return the first rule that matches a pod in phase Failed."""
     if pod["status"]["phase"] != "Failed":
         return None
     policy = job["spec"].get("podFailurePolicy") or {}
@@ -41,7 +41,7 @@ def _matches(rule: Mapping[str, Any], pod: Object) -> Iterator[str]:
 
 
 def _exit_codes(pod: Object, only: str | None) -> Iterator[tuple[str, int]]:
-    """List containers that failed."""
+    """Yield the failed containers with their exit codes."""
     for status in pod["status"].get("containerStatuses") or ():
         code = status["state"].get("terminated", {}).get("exitCode", 0)
         if code != 0 and only in (None, status["name"]):

@@ -1,4 +1,4 @@
-"""What a kubelet writes into the status of a pod whose containers start or end (pure)."""
+"""The status that a kubelet writes when the containers of a pod start or end (pure)."""
 
 from datetime import datetime
 from hashlib import sha256
@@ -8,7 +8,7 @@ from infra.local.cluster.objects import Object, timestamp
 
 
 def started(pod: Object, node: Object, now: datetime) -> Object:
-    """Say that all containers run and are ready."""
+    """Return the status in which all containers are running and ready."""
     address = _address(pod)
     running = {"running": {"startedAt": timestamp(now)}}
     status: Object = pod["status"] | {
@@ -26,7 +26,7 @@ def started(pod: Object, node: Object, now: datetime) -> Object:
 
 
 def ended(pod: Object, now: datetime, exit_code: int) -> Object:
-    """Say that all containers, if any ran, ended with this code."""
+    """Return the status in which all containers, if any had started, have ended with this exit code."""
     succeeded = exit_code == 0
     reason = "PodCompleted" if succeeded else "PodFailed"
     conditions = of(pod)
@@ -44,7 +44,7 @@ def ended(pod: Object, now: datetime, exit_code: int) -> Object:
 
 
 def rejected(pod: Object, reason: str, message: str) -> Object:
-    """Say that the kubelet does not start this pod."""
+    """Return the status of a pod that the kubelet refuses to start."""
     status: Object = pod["status"] | {"phase": "Failed", "reason": reason, "message": message}
     return status
 
@@ -79,6 +79,6 @@ def _terminated(known: Object, now: datetime, exit_code: int) -> Object:
 
 
 def _address(pod: Object) -> str:
-    """Make up an address in 10.0.0.0/8 that stays the same for the pod."""
+    """Return an address in 10.0.0.0/8 that is stable for the pod."""
     digest = sha256(pod["metadata"]["uid"].encode()).digest()
     return ".".join(str(part) for part in (10, *digest[:3]))

@@ -1,7 +1,7 @@
-"""Which pods make room for a more important one (pure).
+"""Preemption: which pods make room for one of higher priority (pure).
 
 Source: k8s.io/kubernetes pkg/scheduler/framework/plugins/defaultpreemption and framework/preemption. There are no
-PodDisruptionBudgets here, so none is weighed; as in the original at most a hundred nodes are tried.
+PodDisruptionBudgets here, so none are considered; as in the original, at most a hundred nodes are tried.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -22,7 +22,7 @@ WAITING = "not eligible due to a terminating pod on the nominated node."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Victims:
-    """Who makes room on which node; never nobody."""
+    """The pods to preempt on a node; never empty."""
 
     node: str
     pods: tuple[Object, ...]
@@ -33,7 +33,7 @@ def priority(pod: Object) -> int:
 
 
 def not_eligible(pod: Object, board: Board, refusals: Mapping[str, Refusal]) -> str | None:
-    """Say why the pod may take nobody's place now."""
+    """Return why the pod may not preempt others now, or None if it may."""
     if pod["spec"].get("preemptionPolicy") == "Never":
         return NEVER
     room = nominated(pod)
@@ -45,13 +45,13 @@ def not_eligible(pod: Object, board: Board, refusals: Mapping[str, Refusal]) -> 
 
 
 def nominated(pod: Object) -> str | None:
-    """Name the node on which room is being made for the pod."""
+    """Return the node on which room is being made for the pod, if any."""
     found: str | None = pod.get("status", {}).get("nominatedNodeName")
     return found
 
 
 def find(pod: Object, board: Board, refusals: Mapping[str, Refusal]) -> Victims | dict[str, Refusal]:
-    """Choose victims; or say for each node why none there would do. `refusals`: why the pod fits on no node."""
+    """Return the victims, or for each node why preemption is no use there. `refusals`: why the pod fits nowhere."""
     answers = {name: Refusal((NO_HELP if refused.final else NO_VICTIMS,)) for name, refused in refusals.items()}
     candidates: list[Victims] = []
     for name in islice(_promising(pod, board, refusals), _CANDIDATES):
@@ -64,14 +64,14 @@ def find(pod: Object, board: Board, refusals: Mapping[str, Refusal]) -> Victims 
 
 
 def _promising(pod: Object, board: Board, refusals: Mapping[str, Refusal]) -> Iterator[str]:
-    """List the nodes that other pods alone keep from taking this one, and where one of them is less important."""
+    """Yield the nodes where the pod might fit without others, of which at least one has lower priority."""
     for name, refused in refusals.items():
         if not refused.final and any(priority(other) < priority(pod) for other in board.pods[name]):
             yield name
 
 
 def _on_node(pod: Object, board: Board, name: str) -> Victims | Refusal:
-    """Take every lesser pod away, then bring back, the most important first, whom the pod can live with."""
+    """Remove all pods of lower priority, then restore, by descending importance, those with which the pod fits."""
     lesser = sorted((other for other in board.pods[name] if priority(other) < priority(pod)), key=_importance)
     node, emptied = board.nodes[name], board.without(name, lesser)
     if refused := Fit(pod, emptied).why_not(node):
@@ -92,11 +92,11 @@ def _importance(pod: Object) -> tuple[int, str, str]:
 
 
 def _cost(victims: Victims) -> tuple[int, int, int, str]:
-    """Weigh the greatest priority first, then their sum, then their number."""
+    """Return the sort key: first the highest priority of a victim, then their sum, then their number."""
     lost: Sequence[int] = [priority(pod) for pod in victims.pods]
     return max(lost), _sum_above_the_lowest(lost), len(lost), victims.node
 
 
 def _sum_above_the_lowest(priorities: Iterable[int]) -> int:
-    """Sum priorities so that more victims cost more, also when priorities are negative."""
+    """Return the sum of priorities, offset so that more victims cost more even if priorities are negative."""
     return sum(each + 2**31 for each in priorities)

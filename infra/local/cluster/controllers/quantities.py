@@ -1,4 +1,4 @@
-"""Quantities of resources, exactly (k8s.io/apimachinery/pkg/api/resource, its serialization format)."""
+"""Exact resource quantities, in the serialization format of k8s.io/apimachinery/pkg/api/resource."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -8,7 +8,7 @@ from math import ceil
 from typing import Any
 
 Amounts = Mapping[str, int]
-"""Resource name → amount in billionths, the smallest a quantity can say: cores, bytes, chips, pods."""
+"""Resource name → amount in billionths, the smallest unit of a quantity: cores, bytes, chips, pods."""
 
 ONE = 10**9
 
@@ -32,12 +32,12 @@ _SUFFIXES = {
 
 
 _WRITTEN = re.compile(r"([+-]?(?:\d{1,40}(?:\.\d{0,40})?|\.\d{1,40}))(?:([eE][+-]?\d{1,2})|([numkMGTPE]|[KMGTPE]i))?")
-"""Of bounded length and exponent: nobody is to count to 1e999999999."""
+"""With bounded length and exponent, so that 1e999999999 is not computed."""
 
 
 @lru_cache(maxsize=1024)
 def quantity(text: str | float) -> int:
-    """Read "4", "500m", "16Gi", "1e3" as billionths, rounded up. ValueError for anything else."""
+    """Parse "4", "500m", "16Gi", "1e3" as billionths, rounded up. Raise ValueError for anything else."""
     found = _WRITTEN.fullmatch(str(text))
     if found is None:
         raise ValueError(f"not a quantity: {str(text)[:60]!r}")
@@ -46,7 +46,7 @@ def quantity(text: str | float) -> int:
 
 
 def amounts(listed: Mapping[str, Any] | None) -> dict[str, int]:
-    """Read a ResourceList."""
+    """Parse a ResourceList."""
     return {name: quantity(text) for name, text in (listed or {}).items()}
 
 
@@ -67,9 +67,9 @@ def largest(parts: Iterable[Amounts]) -> dict[str, int]:
 
 
 def requested(spec: Mapping[str, Any]) -> dict[str, int]:
-    """Sum what a pod's containers ask for at once; init containers run before them, one after the other.
+    """Return what a pod requests: the sum of its containers, or of an init container, which run first one by one.
 
-    A limit without a request is a request (the API server defaults it). One pod takes one place of "pods".
+    A limit without a request counts as the request (the API server defaults it). A pod takes one of "pods".
     """
     running = total(map(_of_container, spec.get("containers", ())))
     starting = largest(map(_of_container, spec.get("initContainers") or ()))

@@ -1,4 +1,4 @@
-"""One round of a controller: every object once, and when to look again by itself."""
+"""One iteration of a controller: every object once, and when to run again even without a change."""
 
 from collections.abc import Callable, Iterable
 from datetime import datetime
@@ -6,7 +6,7 @@ from datetime import datetime
 from infra.local.cluster.objects import ApiError, Object
 
 Doubt = Callable[[Object, Exception], None]
-"""Told of an object that a controller could not deal with, and why."""
+"""Called with an object that a controller could not process, and the error."""
 
 
 def soonest(wakes: Iterable[datetime | None]) -> datetime | None:
@@ -14,11 +14,11 @@ def soonest(wakes: Iterable[datetime | None]) -> datetime | None:
 
 
 def each(objects: Iterable[Object], step: Callable[[Object], datetime | None], doubt: Doubt) -> datetime | None:
-    """Take a step for every object and answer the soonest wake-up.
+    """Call `step` for every object and return the earliest wake-up time.
 
-    An object that changed or went while the round was under way (404, 409) is passed over: what happened to
-    it has raised the version, so another round follows. Whatever else is wrong with an object is told to
-    `doubt` and harms no other object.
+    An object that was changed or deleted during the iteration (404, 409) is skipped: its change has raised the
+    version, so that another iteration follows. Any other error of an object is passed to `doubt` and does not
+    affect other objects.
     """
     wakes: list[datetime | None] = []
     for obj in objects:
@@ -27,6 +27,6 @@ def each(objects: Iterable[Object], step: Callable[[Object], datetime | None], d
         except ApiError as error:
             if error.reason not in ("NotFound", "Conflict"):
                 doubt(obj, error)
-        except Exception as error:  # noqa: BLE001 - users write objects in more ways than there are error types
+        except Exception as error:  # noqa: BLE001 - user input can fail in more ways than there are error types
             doubt(obj, error)
     return soonest(wakes)

@@ -25,27 +25,27 @@ _CONTROLLERS: tuple[Controller, ...] = (
 
 
 def reconcile(objects: Objects, now: datetime, pace: Pace, guests: Sequence[Controller] = ()) -> datetime | None:
-    """Let every controller look once; answer when one wants to look again although nothing changes.
+    """Run every controller once; return when one wants to run again even if nothing changes.
 
-    `guests` are controllers that a cluster may go without; they look first.
+    `guests` are optional controllers of a cluster; they run first.
     """
     return soonest([_look(controller, objects, now, pace) for controller in (*guests, *_CONTROLLERS)])
 
 
 def _look(controller: Controller, objects: Objects, now: datetime, pace: Pace) -> datetime | None:
-    """Let one controller look. What it did not expect is logged: the others, and the next round, go on."""
+    """Run one controller. An unexpected error is logged; the other controllers, and the next iteration, continue."""
     try:
         return controller(objects, now, pace)
-    except Exception:  # noqa: BLE001 - one controller's mistake must not end the cluster
-        _log.exception("a round of %s failed", controller.__module__)
+    except Exception:  # noqa: BLE001 - an error in one controller must not end the cluster
+        _log.exception("an iteration of %s failed", controller.__module__)
         return now + pace.retry
 
 
 async def run(objects: Objects, clock: Callable[[], datetime], pace: Pace, guests: Sequence[Controller] = ()) -> None:
-    """Keep the cluster alive until cancelled: a round after every change, and at the soonest wake-up.
+    """Run the controllers until cancelled: an iteration after every change, and at the earliest wake-up time.
 
-    `clock` answers aware UTC datetimes that pass as the loop's time does. Changes are gathered for
-    `pace.gather`, and for as long as the last round took, so that requests get half of the loop at least.
+    `clock` returns timezone-aware UTC datetimes that advance as the loop's time does. Changes are gathered for
+    `pace.gather`, and for at least as long as the last iteration took, so that requests get half of the loop's time.
     """
     loop = asyncio.get_running_loop()
     swept = clock()

@@ -1,4 +1,4 @@
-"""kube-scheduler: binds pods to nodes that fit, makes room for the more important, says why the others wait.
+"""kube-scheduler: binds pods to nodes that fit, preempts for higher priorities, reports why the others wait.
 
 A Job's pods are bound one by one, as in a cluster without gang scheduling.
 """
@@ -28,7 +28,7 @@ _PREEMPTED = Condition(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """Bind to `node`, or write why not; `victims` then make room, and `room` is the node where it is being made."""
+    """Bind to `node`, or write why not; then `victims` make room on the node `room`."""
 
     verdict: Condition
     node: str | None = None
@@ -38,7 +38,7 @@ class Choice:
 
 @dataclass(slots=True)
 class _Round:
-    """One round over the pods that wait; the board takes in what was bound on the way."""
+    """One iteration over the waiting pods; pods bound during it are added to the board."""
 
     objects: Objects
     now: datetime
@@ -61,7 +61,7 @@ class _Round:
         return _explain(self.objects, pod, chosen.verdict, self.now, self.backoff)
 
     def _keep_room(self, pod: Object, room: str | None) -> Object:
-        """Count a pod for which room is made as if it were there already: who comes after it is no more important."""
+        """Add a pod for which room is being made to the board: those after it do not have a higher priority."""
         if room is not None:
             self.board = self.board.with_pod(pod | {"spec": pod["spec"] | {"nodeName": room}})
         if room == preemption.nominated(pod):
@@ -72,7 +72,7 @@ class _Round:
 
 
 def reconcile(objects: Objects, now: datetime, pace: Pace) -> datetime | None:
-    """Judge every pod that waits, the most important and then the oldest first."""
+    """Schedule every waiting pod, by descending priority and then by age."""
     waiting = sorted(filter(_waits, objects.stored("pods")), key=_turn)
     if not waiting:
         return None
@@ -84,7 +84,7 @@ def reconcile(objects: Objects, now: datetime, pace: Pace) -> datetime | None:
 
 
 def choose(pod: Object, board: Board) -> Choice:
-    """Find the first node, by name, that fits; else what to write into PodScheduled, and who should make room."""
+    """Return the first node that fits, by name; else the condition PodScheduled, and the victims that make room."""
     if pod["spec"].get("schedulingGates"):
         message = "Scheduling is blocked due to non-empty scheduling gates"
         return Choice(verdict=_waiting("SchedulingGated", message))
@@ -101,7 +101,7 @@ def choose(pod: Object, board: Board) -> Choice:
 
 
 def _in_turn(pod: Object, board: Board) -> list[str]:
-    """List the nodes by name, after the one on which room was made for the pod."""
+    """Return the nodes by name, after the one on which room was made for the pod."""
     return sorted(board.nodes, key=lambda name: (name != preemption.nominated(pod), name))
 
 
@@ -120,7 +120,7 @@ def _without_node(pod: Object, board: Board, refusals: Mapping[str, Refusal]) ->
 
 
 def explanation(refusals: Collection[Refusal]) -> str:
-    """Sum up the refusals of all nodes in the words of kube-scheduler (framework.FitError)."""
+    """Return the summary of all nodes' refusals, in kube-scheduler's format (framework.FitError)."""
     counted = Counter(reason for refused in refusals for reason in refused.reasons)
     listed = ", ".join(sorted(f"{nodes} {reason}" for reason, nodes in counted.items()))
     return f"0/{len(refusals)} nodes are available: {listed}."
@@ -150,7 +150,7 @@ def _bind(objects: Objects, pod: Object, node_name: str, now: datetime) -> Objec
 
 
 def _explain(objects: Objects, pod: Object, verdict: Condition, now: datetime, backoff: timedelta) -> datetime | None:
-    """Write why the pod waits, unless it says so already or was written to less than the back-off ago."""
+    """Write why the pod waits, unless that is unchanged or was last written less than the back-off ago."""
     said = find(of(pod), "PodScheduled")
     if said and (said.get("reason"), said.get("message")) == (verdict.reason, verdict.message):
         return None
@@ -163,7 +163,7 @@ def _explain(objects: Objects, pod: Object, verdict: Condition, now: datetime, b
 
 
 def _with_verdict(pod: Object, verdict: Condition, now: datetime) -> Object:
-    """Put the verdict into the pod's status; its lastProbeTime is when the scheduler last wrote it."""
+    """Return the pod with the condition in its status; lastProbeTime is when the scheduler last wrote it."""
     conditions = with_condition(of(pod), verdict, now)
     probed = [c | ({"lastProbeTime": timestamp(now)} if c["type"] == verdict.type else {}) for c in conditions]
     return pod | {"status": pod.get("status", {}) | {"conditions": probed}}

@@ -1,7 +1,7 @@
-"""Which labels a selector picks (pure): node selectors and label selectors share their operators.
+"""Matching of node selectors and label selectors, which share their operators (pure).
 
-Sources: k8s.io/api/core/v1 NodeSelectorRequirement, metav1.LabelSelectorRequirement. An unknown operator is a
-ValueError: the API server does not let it in.
+Sources: k8s.io/api/core/v1 NodeSelectorRequirement, metav1.LabelSelectorRequirement. An unknown operator raises
+ValueError: the API server does not admit it.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,7 +16,7 @@ Term = Mapping[str, Any]
 
 
 def meets(labels: Labels, requirement: Mapping[str, Any]) -> bool:
-    """Judge one of matchExpressions. A missing key satisfies NotIn and DoesNotExist alone."""
+    """Return whether labels meet one of matchExpressions. A missing key satisfies only NotIn and DoesNotExist."""
     value = labels.get(requirement["key"])
     values = requirement.get("values") or ()
     match requirement["operator"]:
@@ -45,7 +45,7 @@ def _integer(value: str | None, values: Any, *, larger: bool) -> bool:
 
 
 def label_selector_picks(selector: Mapping[str, Any] | None, labels: Labels) -> bool:
-    """Judge a metav1.LabelSelector: null picks nothing, an empty one everything."""
+    """Return whether a metav1.LabelSelector matches: null matches nothing, an empty one everything."""
     if selector is None:
         return False
     exact = (selector.get("matchLabels") or {}).items()
@@ -55,13 +55,13 @@ def label_selector_picks(selector: Mapping[str, Any] | None, labels: Labels) -> 
 
 
 def affinity_terms(pod: Object, kind: Literal["podAffinity", "podAntiAffinity"]) -> list[Term]:
-    """List the required terms between pods."""
+    """Return the required inter-pod terms."""
     affinity = (pod["spec"].get("affinity") or {}).get(kind) or {}
     return affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or []
 
 
 def check_terms(pod: Object) -> None:
-    """Raise what judging the pod's terms between pods would raise."""
+    """Raise what evaluating the pod's inter-pod terms would raise."""
     for term in _all_terms(pod):
         label_selector_picks(term.get("labelSelector"), {})
         for requirement in (term.get("labelSelector") or {}).get("matchExpressions") or ():
@@ -75,14 +75,14 @@ def _all_terms(pod: Object) -> Iterator[Term]:
 
 
 def node_selector_picks(selector: Mapping[str, Any], node: Object) -> bool:
-    """Judge a v1.NodeSelector: its terms are alternatives, and an empty term picks nothing."""
+    """Return whether a v1.NodeSelector matches: its terms are alternatives, and an empty term matches nothing."""
     return any(_term_picks(term, node) for term in selector["nodeSelectorTerms"])
 
 
 def _term_picks(term: Mapping[str, Any], node: Object) -> bool:
     expressions, fields = term.get("matchExpressions") or (), term.get("matchFields") or ()
     labels = node["metadata"].get("labels") or {}
-    names = {"metadata.name": node["metadata"]["name"]}  # the only field there is
+    names = {"metadata.name": node["metadata"]["name"]}  # the only supported field
     return bool(expressions or fields) and (
         all(meets(labels, requirement) for requirement in expressions)
         and all(meets(names, requirement) for requirement in fields)

@@ -1,4 +1,4 @@
-"""What a cluster forgets in time: events, as their lease in etcd ends, and too many finished pods.
+"""Removal of outdated events, as when their lease in etcd expires, and of excess finished pods.
 
 Sources: kube-apiserver --event-ttl (1 h), kube-controller-manager --terminated-pod-gc-threshold (12 500).
 """
@@ -12,7 +12,7 @@ from infra.local.cluster.objects import Object, Objects, timestamp
 
 
 def sweep(objects: Objects, now: datetime, pace: Pace) -> None:
-    """Delete events that nobody renewed for `pace.event_life`, and finished pods beyond `pace.finished_pods`."""
+    """Delete events not renewed for `pace.event_life`, and finished pods in excess of `pace.finished_pods`."""
     outdated = timestamp(now - pace.event_life)
     _delete(objects, "events", [event for event in objects.stored("events") if _renewed(event) < outdated])
     ended = [pod for pod in objects.stored("pods") if finished(pod) and "deletionTimestamp" not in pod["metadata"]]
@@ -26,6 +26,6 @@ def _delete(objects: Objects, plural: str, found: Iterable[Object]) -> None:
 
 
 def _renewed(event: Object) -> str:
-    """Say when it last was news, to the second; an event of the newer API has only its own times."""
+    """Return the time of the last occurrence, to the second; events of the newer API have only their own times."""
     last = event.get("lastTimestamp") or (event.get("series") or {}).get("lastObservedTime") or event.get("eventTime")
     return max(str(last or ""), str(event["metadata"]["creationTimestamp"]))

@@ -1,4 +1,4 @@
-"""Which taints a pod bears (pure; core/v1 Toleration.ToleratesTaint)."""
+"""Which taints a pod tolerates (pure; core/v1 Toleration.ToleratesTaint)."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,12 +11,12 @@ def tolerates(pod: Object, taint: Mapping[str, Any]) -> bool:
 
 
 def tolerating(pod: Object, taint: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """List the pod's tolerations for this taint."""
+    """Return the pod's tolerations of this taint."""
     return [toleration for toleration in pod["spec"].get("tolerations") or () if _matches(toleration, taint)]
 
 
 def _matches(toleration: Mapping[str, Any], taint: Mapping[str, Any]) -> bool:
-    """Compare; an empty key or effect of the toleration means any."""
+    """Return whether a toleration matches a taint; an empty key or effect of the toleration matches any."""
     if toleration.get("effect") and toleration["effect"] != taint["effect"]:
         return False
     if toleration.get("key") and toleration["key"] != taint["key"]:

@@ -1,4 +1,4 @@
-"""The loop around the decisions: what each says is written, and told as events."""
+"""The loop around the decisions: writes their results to objects, and records events."""
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
@@ -39,7 +39,7 @@ _SOURCE = "kueue"
 
 
 def controller(settings: Settings) -> Controller:
-    """Make the controller that `controllers.run` lets look after every change."""
+    """Return the controller that `controllers.run` runs after every change."""
     judged: dict[str, Hashable] = {}
 
     def reconcile(objects: Objects, now: datetime, _: Pace) -> datetime | None:
@@ -52,7 +52,7 @@ def controller(settings: Settings) -> Controller:
 
 @dataclass(frozen=True, slots=True)
 class _Round:
-    """`judged`: what the last verdicts about each ClusterQueue's Workloads were made of."""
+    """One iteration. `judged`: the inputs of the last decisions about each ClusterQueue's Workloads."""
 
     objects: Objects
     settings: Settings
@@ -99,7 +99,7 @@ class _Round:
             self.objects.update("workloads", step.status, status=True)
         for news in step.told:
             happening = events.Happening(jobset, news.reason, news.message, JOBSET_SOURCE, warns=news.warns)
-            # A warning is about what still is so, and each count of an event would be a change.
+            # A warning is about a state that persists, and each repetition of an event would be a change.
             (events.record_once if news.warns else events.record)(self.objects, happening, self.now)
 
     def _workloads(self, doubt: Doubt) -> datetime | None:
@@ -209,7 +209,7 @@ class _Round:
 
 
 def _queue_of(workload: Object, queues: Queues) -> str:
-    """Name the ClusterQueue whose quota a Workload holds or waits for; empty when there is none."""
+    """Return the ClusterQueue whose quota a Workload holds or waits for; empty if there is none."""
     admission = workload.get("status", {}).get("admission")
     if admission is not None:
         return str(admission["clusterQueue"])
@@ -218,5 +218,5 @@ def _queue_of(workload: Object, queues: Queues) -> str:
 
 
 def _versions(objects: Iterable[Object], kind: str) -> Hashable:
-    """Tell apart by "generation", the specs of objects, or by "resourceVersion", all of them."""
+    """Return a key that changes with the specs ("generation") or with anything ("resourceVersion") of the objects."""
     return tuple((one["metadata"]["uid"], one["metadata"][kind]) for one in objects)

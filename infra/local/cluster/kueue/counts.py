@@ -1,4 +1,4 @@
-"""The status of ClusterQueues and LocalQueues: who waits, who holds what (pure).
+"""The status of ClusterQueues and LocalQueues: pending Workloads, and quota reserved and used (pure).
 
 Source: pkg/controller/core (clusterqueue_controller.go, localqueue_controller.go).
 """
@@ -11,7 +11,7 @@ from infra.local.cluster.objects import Object
 
 
 def cluster_queue_counts(queue: Object, workloads: Sequence[Object]) -> Object:
-    """Count the Workloads of a ClusterQueue, and add up the quota that is reserved and used."""
+    """Return the counts of a ClusterQueue's Workloads, and the quota that is reserved and used."""
     keys = list(nominal(queue))
     return _counts(workloads) | {
         "flavorsReservation": _usage(keys, _held(workloads, admitted=False), borrowed=True),
@@ -20,7 +20,7 @@ def cluster_queue_counts(queue: Object, workloads: Sequence[Object]) -> Object:
 
 
 def local_queue_counts(cluster_queue: Object | None, workloads: Sequence[Object]) -> Object:
-    """Count the Workloads of a LocalQueue, and add up their quota of its ClusterQueue."""
+    """Return the counts of a LocalQueue's Workloads, and their share of the ClusterQueue's quota."""
     keys = [] if cluster_queue is None else list(nominal(cluster_queue))
     return _counts(workloads) | {
         "flavorsReservation": _usage(keys, _held(workloads, admitted=False), borrowed=False),

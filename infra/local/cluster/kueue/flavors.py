@@ -1,4 +1,4 @@
-"""Which flavors a Workload's podSets get (pure).
+"""The assignment of flavors to a Workload's podSets (pure).
 
 Source: pkg/scheduler/flavorassigner. Without cohorts there is no borrowing, and a ClusterQueue's capacity is
 its nominal quota.
@@ -30,22 +30,22 @@ _SEVERITY = ("", WAITING_FOR_QUOTA, EXCEEDS_MAX_QUOTA, NO_MATCHING_FLAVOR)
 _NEVER_FOR_LONG = ("NoSchedule", "NoExecute")
 
 Preemptible = Callable[[FlavorResource, int], bool]
-"""Whether preemption could make room for this much of a resource."""
+"""Returns whether preemption could make room for this amount of a resource."""
 
 
 class Mode(IntEnum):
-    """How well a flavor fits; the higher is preferred."""
+    """How well a flavor fits; higher values are preferred."""
 
     NO_FIT = 0
     NO_CANDIDATES = 1
-    """It would fit the quota, but what is used cannot be preempted."""
+    """It would fit the quota, but the Workloads that use it cannot be preempted."""
     PREEMPT = 2
     FIT = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ground:
-    """What there is to give: a ClusterQueue and its quota, ResourceFlavors by name, and what is in use."""
+    """What can be assigned: a ClusterQueue and its quota, ResourceFlavors by name, and the current usage."""
 
     cluster_queue: Object
     quota: Usage
@@ -55,7 +55,7 @@ class Ground:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodSetAssignment:
-    """The flavor by resource, of what is asked for in all; none when nothing was found. `reasons`: why not at once."""
+    """The flavor by resource, and the total requests; empty if none was found. `reasons`: why it does not fit now."""
 
     name: str
     count: int
@@ -68,14 +68,14 @@ class PodSetAssignment:
         return {(flavor, resource): self.requests[resource] for resource, flavor in self.flavors.items()}
 
     def status(self) -> Object:
-        """Render status.admission.podSetAssignments[]."""
+        """Return an item of status.admission.podSetAssignments."""
         usage = {name: written(name, amount) for name, amount in self.requests.items()}
         return {"name": self.name, "count": self.count, "flavors": dict(self.flavors), "resourceUsage": usage}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assignment:
-    """`reason`: of the QuotaReserved condition, when the mode is NO_FIT."""
+    """The assignment of all podSets. `reason`: of the QuotaReserved condition, if the mode is NO_FIT."""
 
     pod_sets: tuple[PodSetAssignment, ...]
     mode: Mode
@@ -95,7 +95,7 @@ class Assignment:
 
 
 def assign(workload: Object, ground: Ground, preemptible: Preemptible) -> Assignment:
-    """Find flavors for each podSet in turn, until one has none."""
+    """Assign flavors to one podSet after the other, until one gets none."""
     done: list[PodSetAssignment] = []
     mode, reason = Mode.FIT, ""
     for pod_set in workload["spec"]["podSets"]:
@@ -114,7 +114,7 @@ def _worse(first: str, second: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Try:
-    """What one flavor is good for, or the quota of one of its resources."""
+    """The evaluation of one flavor, or of the quota of one of its resources."""
 
     mode: Mode
     reason: str = ""
@@ -123,7 +123,7 @@ class _Try:
 
 @dataclass(slots=True)
 class _Search:
-    """The search for one podSet's flavors; `taken` is what the podSets before it were given."""
+    """The search for one podSet's flavors; `taken` is the usage assigned to the podSets before it."""
 
     workload: Object
     pod_set: Object
@@ -166,7 +166,7 @@ class _Search:
         )
 
     def _choose(self, group: Object) -> None:
-        """Take the first flavor that fits, else the one that fits best."""
+        """Choose the first flavor that fits, else the one that fits best."""
         covered = [name for name in self.requests if name in group["coveredResources"]]
         policy = self.ground.cluster_queue["spec"]["flavorFungibility"]["whenCanPreempt"]
         told: list[str] = []
@@ -225,7 +225,7 @@ class _Search:
 
 
 def why_not(pod_set: Object, flavor: Object | None, name: str) -> str | None:
-    """Say why a podSet's pods could not run on nodes of a flavor, from selectors and taints."""
+    """Return why a podSet's pods cannot run on nodes of a flavor, by selectors and taints, or None if they can."""
     if flavor is None:
         return f"flavor {name} not found"
     if pod_set.get("topologyRequest"):
@@ -242,7 +242,7 @@ def why_not(pod_set: Object, flavor: Object | None, name: str) -> str | None:
 
 
 def _selects(pod: Object, labels: Mapping[str, str]) -> bool:
-    """Judge by the flavor's own labels; what a pod asks of others is not the flavor's business."""
+    """Return whether the flavor's labels match; requirements on other labels are ignored."""
     selector = pod.get("nodeSelector", {})
     if any(key in labels and labels[key] != value for key, value in selector.items()):
         return False

@@ -1,4 +1,4 @@
-"""What Kueue does about one JobSet of a queue, a step at a time (pure).
+"""Kueue's decisions about one JobSet of a queue, a step at a time (pure).
 
 Source: pkg/controller/jobframework/reconciler.go (ReconcileGenericJob), pkg/controller/jobs/jobset.
 """
@@ -34,7 +34,7 @@ _FINAL = (("Completed", "Succeeded"), ("Failed", "Failed"))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ground:
-    """What decisions look up; ResourceFlavors by name."""
+    """What decisions depend on besides the objects themselves; ResourceFlavors by name."""
 
     flavors: Mapping[str, Object]
     priorities: Priorities
@@ -52,14 +52,14 @@ class News:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """What to write, in this order; an object that is None stays as it is."""
+    """What to write, in this order; an object that is None is not written."""
 
     delete: tuple[Object, ...] = ()
     create: Object | None = None
     jobset: Object | None = None
     workload: Object | None = None
     status: Object | None = None
-    """A Workload whose status is to be written."""
+    """A Workload of which the status is to be written."""
     told: tuple[News, ...] = ()
 
 
@@ -67,10 +67,10 @@ NOTHING = Step()
 
 
 def step(jobset: Object, workloads: Sequence[Object], ground: Ground, now: datetime) -> Step:
-    """Decide; `workloads` are those the JobSet controls."""
+    """Return the next step; `workloads` are those that the JobSet controls."""
     try:
         return _next(jobset, workloads, ground, now)
-    except MissingClassError as missing:  # Kueue tells of a PriorityClass in its log alone
+    except MissingClassError as missing:  # Kueue itself reports a missing PriorityClass only in its log
         return Step(told=(News(f"{missing.kind}NotFound", str(missing), warns=True),))
 
 
@@ -99,7 +99,7 @@ def _final(jobset: Object) -> tuple[str, str] | None:
 
 
 def _unmatched(jobset: Object, workloads: Sequence[Object], ground: Ground) -> Step:
-    """Stop a JobSet that has no Workload, or another one than it needs; then make the Workload."""
+    """Stop a JobSet that has no Workload, or not the one that it needs; then create the Workload."""
     if not suspended(jobset):
         if len(workloads) == 1:
             message = "No matching Workload; restoring pod templates according to existent Workload"
@@ -116,7 +116,7 @@ def _unmatched(jobset: Object, workloads: Sequence[Object], ground: Ground) -> S
 
 
 def _follow(jobset: Object, workload: Object, ground: Ground) -> Step:
-    """Make a Workload that has no quota yet what its JobSet has become."""
+    """Update a Workload without quota reservation to its changed JobSet."""
     made = new_workload(jobset, ground.priorities)
     spec = made["spec"] | {"active": workload["spec"].get("active", True)}
     message = f"Updated not matching Workload for suspended job: {key(workload)}"
@@ -128,7 +128,7 @@ def _deleted(workload: Object) -> News:
 
 
 def _keep_up(jobset: Object, workload: Object, ground: Ground, now: datetime) -> Step:
-    """Let Workload and JobSet, which has not ended, follow each other."""
+    """Synchronise the Workload and its JobSet, which has not ended."""
     spec = _asked(jobset, workload, ground)
     if spec != workload["spec"]:
         return Step(workload=workload | {"spec": spec})
@@ -143,7 +143,7 @@ def _keep_up(jobset: Object, workload: Object, ground: Ground, now: datetime) ->
 
 
 def _asked(jobset: Object, workload: Object, ground: Ground) -> Object:
-    """Give the spec the Workload should have. MissingClassError as for a new one."""
+    """Return the spec that the Workload should have. Raise MissingClassError as for a new one."""
     spec: Object = workload["spec"]
     if not reserves_quota(workload):
         spec = spec | {"queueName": queue_name(jobset)}
@@ -152,7 +152,7 @@ def _asked(jobset: Object, workload: Object, ground: Ground) -> Object:
 
 
 def _observed(jobset: Object, workload: Object, settings: Settings, now: datetime) -> Object:
-    """Write into the Workload how far the JobSet has come."""
+    """Return the Workload with the JobSet's progress in its status."""
     counts = {count["name"]: count for count in jobset.get("status", {}).get("replicatedJobsStatus", [])}
     replicated = jobset["spec"]["replicatedJobs"]
     done = [
@@ -169,7 +169,7 @@ def _observed(jobset: Object, workload: Object, settings: Settings, now: datetim
 
 
 def _says_the_same(before: Object, after: Object) -> bool:
-    """Tell whether PodsReady kept its status and reason, and nothing else changed."""
+    """Return whether PodsReady kept its status and reason, and nothing else changed."""
     told = [find(of(one), PODS_READY) for one in (before, after)]
     if told[0] is None or told[1] is None:
         return False
@@ -178,7 +178,7 @@ def _says_the_same(before: Object, after: Object) -> bool:
 
 
 def _let_go(jobset: Object, workload: Object, now: datetime) -> Step:
-    """Stop the JobSet of an evicted Workload; give the quota back once its pods are gone."""
+    """Stop the JobSet of an evicted Workload; release the quota once its pods are gone."""
     eviction = find(of(workload), EVICTED)
     assert eviction is not None
     reason, message = eviction["reason"], eviction["message"]
@@ -195,7 +195,7 @@ def _start(jobset: Object, workload: Object, ground: Ground, now: datetime) -> S
         running = templates.started(jobset, workload, ground.flavors)
     except templates.ConflictError as error:
         return Step(status=transitions.finished(workload, "FailedToStart", str(error), now))
-    except KeyError:  # a flavor that was deleted since: its quota stays reserved until it comes back
+    except KeyError:  # the flavor was deleted meanwhile: its quota stays reserved until the flavor exists again
         return NOTHING
     queue = workload["status"]["admission"]["clusterQueue"]
     return Step(jobset=running, told=(News("Started", f"Admitted by clusterQueue {queue}"),))

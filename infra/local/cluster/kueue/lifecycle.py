@@ -1,4 +1,4 @@
-"""What Kueue does about one Workload apart from scheduling it: stop, time out, queue again (pure).
+"""Kueue's decisions about one Workload other than scheduling: stopping, timeouts, requeuing (pure).
 
 Source: pkg/controller/core/workload_controller.go (Reconcile).
 """
@@ -29,14 +29,14 @@ _DEACTIVATED = ("Deactivated", "The workload is deactivated")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Next:
-    """The Workload as its status should be, and when to look again although nothing changes."""
+    """The Workload with its new status, and when to run again even if nothing changes."""
 
     workload: Object
     wake: datetime | None = None
 
 
 def step(workload: Object, queues: Queues, settings: Settings, now: datetime) -> Next:
-    """Decide; the Workload comes back as it is when there is nothing to do."""
+    """Return the next state; the Workload is unchanged if there is nothing to do."""
     if is_finished(workload):
         return Next(workload=workload)
     if not is_active(workload):
@@ -61,7 +61,7 @@ def _deactivated(workload: Object, queues: Queues, now: datetime) -> Object:
 
 
 def _queued_again(workload: Object, queues: Queues, now: datetime) -> Object:
-    """Say that what had stopped a Workload is over."""
+    """Mark the Workload as requeued if what had stopped it is over."""
     requeued = find(of(workload), REQUEUED)
     if requeued is None or requeued["status"] == "True":
         return workload
@@ -82,13 +82,13 @@ def _queued_again(workload: Object, queues: Queues, now: datetime) -> Object:
 
 
 def _blocked(workload: Object, queues: Queues, now: datetime) -> Object:
-    """Say why a Workload is not considered. What the scheduler said of one that is stays."""
+    """Write why a Workload is not considered for admission; if it is, keep the scheduler's condition."""
     why = _DEACTIVATED if not is_active(workload) else queues.blocker(workload)
     return workload if why is None else transitions.unreserved(workload, *why, now)
 
 
 def _watched(workload: Object, queues: Queues, settings: Settings, now: datetime) -> Next:
-    """Evict an admitted Workload whose queue drains, or whose pods are not ready in time."""
+    """Evict an admitted Workload if its queue is being drained, or its pods are not ready in time."""
     if is_evicted(workload):
         return Next(workload=workload)
     local = queues.local_queue(workload)
@@ -106,7 +106,7 @@ def _watched(workload: Object, queues: Queues, settings: Settings, now: datetime
 
 
 def _deadline(workload: Object, settings: Settings) -> tuple[str, datetime] | None:
-    """When the pods must be ready, and what they are late with; None when they are, or may take for ever."""
+    """Return what the pods would be late with and when they must be ready; None: they are, or there is no limit."""
     ready = find(of(workload), PODS_READY)
     if settings.pods_ready_timeout is None or not is_admitted(workload):
         return None

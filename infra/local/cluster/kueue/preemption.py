@@ -1,4 +1,4 @@
-"""Whom a Workload may preempt within its ClusterQueue (pure).
+"""Preemption of Workloads within their ClusterQueue (pure).
 
 Source: pkg/scheduler/preemption (classical, without cohorts).
 """
@@ -19,14 +19,14 @@ IN_CLUSTER_QUEUE = "InClusterQueue"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contest:
-    """A pending Workload against those that hold the quota of its ClusterQueue."""
+    """A pending Workload, and those that hold the quota of its ClusterQueue."""
 
     workload: Object
     ground: Ground
     holders: Sequence[Object]
 
     def targets(self, wanted: Usage) -> list[Object]:
-        """Choose the fewest that must go, the least important first; none when even all would not do."""
+        """Return the fewest Workloads to preempt, the least important first; none if even all would not suffice."""
         lacking = self._lacking(wanted, self.ground.usage)
         chosen: list[Object] = []
         usage: Usage = self.ground.usage
@@ -40,11 +40,11 @@ class Contest:
         return self._spare(chosen, wanted, usage)
 
     def preemptible(self, key: FlavorResource, amount: int) -> bool:
-        """Tell whether preemption can make room for this much of one resource."""
+        """Return whether preemption can make room for this amount of one resource."""
         return bool(self.targets({key: amount}))
 
     def _spare(self, chosen: list[Object], wanted: Usage, usage: Usage) -> list[Object]:
-        """Let those stay, the most important first, without whose quota it would do too."""
+        """Remove from the targets, the most important first, those whose quota is not needed."""
         kept = list(chosen)
         for holder in reversed(chosen[:-1]):
             back = _changed(usage, held(holder), 1)
@@ -76,7 +76,7 @@ class Contest:
 
 
 def _importance(holder: Object) -> tuple[Any, ...]:
-    """Sort by this: those that go anyway, then the lower priority, then the later reservation."""
+    """Return the sort key: evicted Workloads first, then lower priority, then later reservation."""
     reserved = since(holder, QUOTA_RESERVED)
     later = -reserved.timestamp() if reserved else -inf
     return not is_evicted(holder), priority(holder), later, holder["metadata"]["uid"]

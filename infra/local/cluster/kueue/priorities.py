@@ -12,7 +12,7 @@ from infra.local.cluster.objects import Object
 
 
 class MissingClassError(Exception):
-    """`kind` and `name` of a class that a JobSet asks for and that does not exist."""
+    """A JobSet names a class, of this `kind` and `name`, that does not exist."""
 
     def __init__(self, kind: str, name: str) -> None:
         super().__init__(f'{kind} "{name}" not found')
@@ -34,7 +34,7 @@ class Priorities:
         return cls(of_workloads=_values(workload_classes), of_pods=_values(pods), default=default)
 
     def of(self, jobset: Object) -> Object:
-        """Say a Workload's priority as its spec does: the label's class, else that of the first pods with one."""
+        """Return the priority fields of a Workload's spec: by the label's class, else by the first pods' with one."""
         named = jobset["metadata"].get("labels", {}).get(PRIORITY_CLASS, "")
         if named:
             return _spec(WORKLOAD_PRIORITY_CLASS, "WorkloadPriorityClass", named, self.of_workloads)

@@ -1,4 +1,4 @@
-"""The queues as they are: where a Workload belongs, what keeps it from being considered (pure).
+"""The queues: which one a Workload belongs to, and why it is not considered for admission (pure).
 
 Source: pkg/controller/core/workload_controller.go (getQueueBlocker), pkg/cache/scheduler/clusterqueue.go
 (inactiveReason), pkg/controller/core/localqueue_controller.go.
@@ -49,7 +49,7 @@ class Queues:
         return None if local is None else self.cluster_queues.get(local["spec"].get("clusterQueue", ""))
 
     def blocker(self, workload: Object) -> tuple[str, str] | None:
-        """Say why a Workload is not even considered: the reason and message of QuotaReserved=False."""
+        """Return why a Workload is not considered, as reason and message of QuotaReserved=False; None: it is."""
         local, cluster = self.local_queue(workload), self.cluster_queue(workload)
         if local is None:
             return _MISCONFIGURED, f"LocalQueue {workload['spec'].get('queueName', '')} doesn't exist"
@@ -65,7 +65,7 @@ class Queues:
         return None
 
     def readiness(self, cluster_queue: Object) -> Condition:
-        """Judge whether a ClusterQueue can admit: its condition Active."""
+        """Return the condition Active of a ClusterQueue: whether it can admit Workloads."""
         wrong = []
         if stopped(cluster_queue):
             wrong.append(("Stopped", "is stopped"))
@@ -79,7 +79,7 @@ class Queues:
         return Condition(type=_ACTIVE, status=False, reason=wrong[0][0], message=message)
 
     def openness(self, local_queue: Object) -> Condition:
-        """Judge whether a LocalQueue takes Workloads: its condition Active."""
+        """Return the condition Active of a LocalQueue: whether it accepts Workloads."""
         cluster = self.cluster_queues.get(local_queue["spec"].get("clusterQueue", ""))
         closed = "Can't submit new workloads to clusterQueue"
         if stopped(local_queue):
@@ -114,7 +114,7 @@ def _flavor_names(cluster_queue: Object) -> list[str]:
 
 
 def _checks(cluster_queue: Object) -> list[str]:
-    """Name the AdmissionChecks that are asked for: here they are always missing."""
+    """Return the names of the required AdmissionChecks, which never exist here."""
     spec = cluster_queue["spec"]
     ruled = spec.get("admissionChecksStrategy", {}).get("admissionChecks", [])
     return [*spec.get("admissionChecks", []), *(rule["name"] for rule in ruled)]

@@ -1,4 +1,4 @@
-"""What flavors offer, what Workloads ask for and what they hold (pure).
+"""Quota: what flavors offer, what Workloads request, and what they hold (pure).
 
 Source: pkg/workload/workload.go (totalRequestsFromPodSets, totalRequestsFromAdmission), pkg/resources.
 """
@@ -10,7 +10,7 @@ from infra.local.cluster.controllers.quantities import ONE, quantity, requested
 from infra.local.cluster.objects import Object
 
 FlavorResource = tuple[str, str]
-"""A ResourceFlavor's name and a resource's."""
+"""The names of a ResourceFlavor and of a resource."""
 
 Usage = Mapping[FlavorResource, int]
 """Amounts in billionths, as in `quantities`."""
@@ -21,7 +21,7 @@ _DECIMAL = ("", "k", "M", "G", "T", "P", "E")
 
 
 def nominal(cluster_queue: Object) -> dict[FlavorResource, int]:
-    """List a ClusterQueue's quota."""
+    """Return a ClusterQueue's nominal quota."""
     return {
         (flavor["name"], resource["name"]): quantity(resource["nominalQuota"])
         for group in cluster_queue["spec"].get("resourceGroups", [])
@@ -31,13 +31,13 @@ def nominal(cluster_queue: Object) -> dict[FlavorResource, int]:
 
 
 def group_of(cluster_queue: Object, resource: str) -> Object | None:
-    """Find the resource group that covers a resource."""
+    """Return the resource group that covers a resource, if any."""
     groups: list[Object] = cluster_queue["spec"].get("resourceGroups", [])
     return next((group for group in groups if resource in group["coveredResources"]), None)
 
 
 def counts(workload: Object) -> dict[str, int]:
-    """Count the pods of each podSet that still need quota: those of succeeded Jobs no longer do."""
+    """Return how many pods of each podSet still need quota: those of succeeded Jobs no longer do."""
     needed = {pod_set["name"]: int(pod_set["count"]) for pod_set in workload["spec"]["podSets"]}
     for reclaimable in workload.get("status", {}).get("reclaimablePods", []):
         if reclaimable["name"] in needed:
@@ -46,12 +46,12 @@ def counts(workload: Object) -> dict[str, int]:
 
 
 def wanted(pod_set: Object, pods: int) -> dict[str, int]:
-    """Add up what this many pods of a podSet ask for."""
+    """Return what this many pods of a podSet request."""
     return {name: amount * pods for name, amount in requested(pod_set["template"].get("spec", {})).items()}
 
 
 def held(workload: Object) -> dict[FlavorResource, int]:
-    """Add up what a Workload with a quota reservation holds."""
+    """Return the quota that a Workload holds."""
     used: dict[FlavorResource, int] = {}
     needed = counts(workload)
     for assigned in workload.get("status", {}).get("admission", {}).get("podSetAssignments", []):
@@ -72,7 +72,7 @@ def together(parts: Iterable[Usage]) -> dict[FlavorResource, int]:
 
 
 def written(resource: str, amount: int) -> str:
-    """Write an amount as resource.Quantity does: "8", "500m", "16Gi", "2k"."""
+    """Format an amount as resource.Quantity does: "8", "500m", "16Gi", "2k"."""
     if resource == "cpu" and (thousandths := ceil(amount / (ONE // 1000))) % 1000:
         return f"{thousandths}m"
     whole = ceil(amount / ONE)

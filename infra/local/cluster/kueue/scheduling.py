@@ -1,7 +1,7 @@
-"""Which Workloads of one ClusterQueue are admitted now, and why the others are not (pure).
+"""The scheduling of one ClusterQueue: which Workloads are admitted now, and why the others are not (pure).
 
-Source: pkg/scheduler/scheduler.go, pkg/cache/queue/cluster_queue.go. Without cohorts ClusterQueues do not
-touch each other, so that one pass over a queue does what Kueue does cycle by cycle.
+Source: pkg/scheduler/scheduler.go, pkg/cache/queue/cluster_queue.go. Without cohorts ClusterQueues do not affect
+each other, so that one pass over a queue is equivalent to Kueue's scheduling cycles.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,7 +19,7 @@ WAITING_FOR_PREEMPTED = "WaitingForPreemptedWorkloads"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """An admission (status.admission), or the reason and message of QuotaReserved=False and who must go first."""
+    """An admission (status.admission), or reason and message of QuotaReserved=False and the Workloads to preempt."""
 
     workload: Object
     admission: Object | None = None
@@ -31,9 +31,9 @@ class Verdict:
 def decide(
     cluster_queue: Object, queued: Iterable[Object], holders: Sequence[Object], flavors: Mapping[str, Object]
 ) -> Iterator[Verdict]:
-    """Go through a queue, the first in order first. `holders` have quota reserved; `flavors` by name.
+    """Yield the verdicts on a queue's Workloads in order. `holders` have quota reserved; `flavors` by name.
 
-    A Workload that preempts holds up those behind it; so does one that does not fit under StrictFIFO.
+    A Workload that preempts blocks those behind it; under StrictFIFO so does one that does not fit.
     """
     usage, quota = together(map(held, holders)), nominal(cluster_queue)
     strict = cluster_queue["spec"]["queueingStrategy"] == "StrictFIFO"
@@ -42,7 +42,7 @@ def decide(
         contest = Contest(workload=workload, ground=ground, holders=holders)
         try:
             assignment = assign(workload, ground, contest.preemptible)
-        except ValueError as error:  # an operator or a quantity that only whoever wrote it understands
+        except ValueError as error:  # an invalid operator or quantity
             yield Verdict(workload=workload, reason=MISCONFIGURED, message=f"failed to assign flavors: {error}")
             continue
         if assignment.mode is Mode.FIT:

@@ -1,4 +1,4 @@
-"""What admission adds to a JobSet's pod templates, and how they are restored (pure).
+"""What admission adds to a JobSet's pod templates, and their restoration (pure).
 
 Source: pkg/podset/podset.go, pkg/controller/jobframework/reconciler.go (getPodSetsInfoFromStatus).
 """
@@ -15,11 +15,11 @@ _SPEC = ("nodeSelector", "tolerations", "schedulingGates")
 
 
 class ConflictError(Exception):
-    """A key with two values: a JobSet that can never be started."""
+    """A key has two values, so that the JobSet can never be started."""
 
 
 def started(jobset: Object, workload: Object, flavors: Mapping[str, Object]) -> Object:
-    """Resume a JobSet on the flavors its Workload got. ConflictError; KeyError for a flavor that is gone."""
+    """Return a JobSet, resumed on its Workload's flavors. Raise ConflictError, or KeyError if a flavor is gone."""
     assigned = workload["status"]["admission"]["podSetAssignments"]
     replicated = [
         _with_template(job, _admitted(_template(job), workload, pod_set, flavors))
@@ -29,7 +29,7 @@ def started(jobset: Object, workload: Object, flavors: Mapping[str, Object]) -> 
 
 
 def stopped(jobset: Object, workload: Object | None) -> Object:
-    """Suspend a JobSet, and give it back the templates its user wrote, which its Workload keeps."""
+    """Return a JobSet, suspended and with the user's original templates, which its Workload keeps."""
     replicated = jobset["spec"]["replicatedJobs"]
     pod_sets = [] if workload is None else workload["spec"]["podSets"]
     if len(pod_sets) == len(replicated):
@@ -41,7 +41,7 @@ def stopped(jobset: Object, workload: Object | None) -> Object:
 
 
 def same_pods(jobset_pods: Sequence[Object], workload: Object) -> bool:
-    """Tell whether the podSets that a JobSet would have now are those of its Workload.
+    """Return whether the podSets that a JobSet would have now equal those of its Workload.
 
     Kueue compares counts, containers and, until admission adds to them, tolerations (pkg/util/equality).
     """

@@ -1,4 +1,4 @@
-"""How a Workload's status changes: its conditions, with Kueue's reasons and messages (pure).
+"""Changes of a Workload's status: its conditions, with Kueue's reasons and messages (pure).
 
 Source: pkg/workload (workload.go, admissionchecks.go), pkg/workload/evict, pkg/workload/finish.
 """
@@ -21,11 +21,11 @@ from infra.local.cluster.objects import Object, timestamp
 
 _PAST_SECONDS = "accumulatedPastExexcutionTimeSeconds"
 _LONGEST_MESSAGE = 32 * 1024
-"""metav1.Condition."""
+"""The limit of metav1.Condition."""
 
 
 def told(obj: Object, change: Condition, now: datetime) -> Object:
-    """Put a condition into an object's status, with the generation it is about."""
+    """Return an object with a condition in its status, including the observed generation."""
     short = Condition(
         type=change.type, status=change.status, reason=change.reason, message=change.message[:_LONGEST_MESSAGE]
     )
@@ -46,7 +46,7 @@ def _without_status(obj: Object, *fields: str) -> Object:
 
 
 def reserved(workload: Object, admission: Object, now: datetime) -> Object:
-    """Give a Workload its quota, and admit it: there are no admission checks."""
+    """Return a Workload with its quota reserved, and admitted: there are no admission checks."""
     message = f"Quota reserved in ClusterQueue {admission['clusterQueue']}"
     after = _with_status(workload, admission=admission)
     after = told(after, Condition(type=QUOTA_RESERVED, reason=QUOTA_RESERVED, message=message), now)
@@ -59,7 +59,7 @@ def reserved(workload: Object, admission: Object, now: datetime) -> Object:
 
 
 def unreserved(workload: Object, reason: str, message: str, now: datetime) -> Object:
-    """Take a Workload's quota away, or say why it has none."""
+    """Return a Workload without quota reservation, with the reason."""
     after = _without_status(workload, "admission")
     after = told(after, Condition(type=QUOTA_RESERVED, status=False, reason=reason, message=message), now)
     admitted_since = since(workload, ADMITTED)
@@ -71,7 +71,7 @@ def unreserved(workload: Object, reason: str, message: str, now: datetime) -> Ob
 
 
 def evicted(workload: Object, reason: str, message: str, now: datetime, cause: str = "") -> Object:
-    """Ask for a Workload's JobSet to be stopped, and count it. It keeps its quota until the pods are gone."""
+    """Return a Workload marked as evicted, and count the eviction. It keeps its quota until the pods are gone."""
     after = told(workload, Condition(type=EVICTED, reason=reason, message=message), now)
     stats = [dict(one) for one in after["status"].get("schedulingStats", {}).get("evictions", [])]
     counted = next((one for one in stats if (one["reason"], one["underlyingCause"]) == (reason, cause)), None)
@@ -83,7 +83,7 @@ def evicted(workload: Object, reason: str, message: str, now: datetime, cause: s
 
 
 def preempted(workload: Object, by: Object, job_uid: str, now: datetime) -> Object:
-    """Evict a Workload in favour of another one of its ClusterQueue."""
+    """Return a Workload evicted in favour of another one of its ClusterQueue."""
     path = f"/{workload['status']['admission']['clusterQueue']}"
     message = (
         f"Preempted to accommodate a workload (UID: {by['metadata']['uid']}, JobUID: {job_uid or 'UNKNOWN'}) "
@@ -94,7 +94,7 @@ def preempted(workload: Object, by: Object, job_uid: str, now: datetime) -> Obje
 
 
 def timed_out(workload: Object, key: str, cause: str, settings: Settings, now: datetime) -> Object:
-    """Evict a Workload whose pods are not ready in time, and let it wait before it is queued again."""
+    """Return a Workload evicted because its pods were not ready in time, with a backoff before it is requeued."""
     count = workload["status"].get("requeueState", {}).get("count", 0) + 1
     again = {"count": count, "requeueAt": timestamp(now + settings.backoff(count))}
     message = f"Exceeded the PodsReady timeout {key}"
@@ -111,7 +111,7 @@ def without_backoff(workload: Object) -> Object:
 
 
 def requeued(workload: Object, reason: str, message: str, now: datetime, *, status: bool = True) -> Object:
-    """Say whether a Workload that was evicted is queued again, and why."""
+    """Return a Workload with the condition Requeued: whether it is queued again after an eviction, and why."""
     return told(workload, Condition(type=REQUEUED, status=status, reason=reason, message=message), now)
 
 
@@ -120,7 +120,7 @@ def finished(workload: Object, reason: str, message: str, now: datetime) -> Obje
 
 
 def readiness(workload: Object, now: datetime, *, ready: bool) -> Object:
-    """Say whether the pods are ready, or wait for the start or for the end of a failure."""
+    """Return a Workload with the condition PodsReady: ready, waiting for the start, or waiting for recovery."""
     before = find(of(workload), PODS_READY)
     failed = before is not None and before["reason"] in ("WaitForRecovery", "Recovered")
     if not is_admitted(workload):
@@ -141,7 +141,7 @@ def _not_ready(reason: str, message: str) -> Condition:
 
 
 def reclaimable(workload: Object, pods: list[Object]) -> Object:
-    """Give back the quota of pods that are not needed any more, unless nothing changes."""
+    """Return a Workload with these reclaimablePods, whose quota is released; unchanged if they are the same."""
     if pods == workload.get("status", {}).get("reclaimablePods", []):
         return workload
     return _with_status(workload, reclaimablePods=pods)

@@ -1,4 +1,4 @@
-"""Reading Workloads, and making one for a JobSet (pure).
+"""Accessors of Workloads, and the Workload of a JobSet (pure).
 
 Source: pkg/controller/jobframework (workload_names.go, reconciler.go), pkg/controller/jobs/jobset.
 """
@@ -28,7 +28,7 @@ def key(obj: Object) -> str:
 
 
 def queue_name(jobset: Object) -> str:
-    """Name the LocalQueue of a JobSet; empty when it has none."""
+    """Return the LocalQueue's name of a JobSet; empty if it has none."""
     return str(jobset["metadata"].get("labels", {}).get(QUEUE_NAME, ""))
 
 
@@ -57,13 +57,13 @@ def priority(workload: Object) -> int:
 
 
 def requeue_at(workload: Object) -> datetime | None:
-    """When the backoff of a Workload ends."""
+    """Return when the backoff of a Workload ends, if it has one."""
     stamp = workload.get("status", {}).get("requeueState", {}).get("requeueAt")
     return moment(stamp) if stamp else None
 
 
 def is_queued(workload: Object, now: datetime) -> bool:
-    """Tell whether a Workload waits for admission, and nothing but quota keeps it (IsAdmissible)."""
+    """Return whether a Workload waits for admission, and only for quota (IsAdmissible)."""
     if is_finished(workload) or reserves_quota(workload) or not is_active(workload):
         return False
     requeued = find(of(workload), REQUEUED)
@@ -72,7 +72,7 @@ def is_queued(workload: Object, now: datetime) -> bool:
 
 
 def queued_since(workload: Object) -> datetime:
-    """When a Workload joined its queue; after a PodsReady timeout, when that was (GetQueueOrderTimestamp)."""
+    """Return when a Workload joined its queue, or had its PodsReady timeout (GetQueueOrderTimestamp)."""
     evicted = find(of(workload), EVICTED)
     timed_out = evicted is not None and evicted["status"] == "True" and evicted["reason"] == "PodsReadyTimeout"
     stamp = evicted["lastTransitionTime"] if evicted and timed_out else workload["metadata"]["creationTimestamp"]
@@ -80,12 +80,12 @@ def queued_since(workload: Object) -> datetime:
 
 
 def in_order(workload: Object) -> tuple[int, datetime, str]:
-    """Sort by this: the higher priority first, then the older."""
+    """Return the sort key: higher priority first, then older."""
     return -priority(workload), queued_since(workload), workload["metadata"]["uid"]
 
 
 def workload_name(jobset: Object) -> str:
-    """Name the Workload of a JobSet: `jobset-<name>-<5 digits of a hash>`."""
+    """Return the name of a JobSet's Workload: `jobset-<name>-<5 digits of a hash>`."""
     metadata = jobset["metadata"]
     group = jobset["apiVersion"].partition("/")[0]
     hashed = "\n".join((jobset["kind"], group, metadata["name"], metadata["uid"]))
@@ -95,7 +95,7 @@ def workload_name(jobset: Object) -> str:
 
 
 def pod_sets(jobset: Object) -> list[Object]:
-    """One podSet for each replicatedJob, with all pods of all its Jobs."""
+    """Return one podSet for each replicatedJob, with all pods of all its Jobs."""
     return [_pod_set(replicated) for replicated in jobset["spec"].get("replicatedJobs", [])]
 
 
@@ -111,7 +111,7 @@ def _pod_set(replicated: Object) -> Object:
 
 
 def new_workload(jobset: Object, priorities: Priorities) -> Object:
-    """Make the Workload of a JobSet. MissingClassError when it names a priority that does not exist."""
+    """Return a new Workload for a JobSet. Raise MissingClassError if it names a priority that does not exist."""
     metadata = jobset["metadata"]
     return {
         "metadata": {

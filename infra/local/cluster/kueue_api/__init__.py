@@ -1,1 +1,1 @@
-"""What the API server knows of Kueue: its kinds, their defaults, rules, schemas and columns."""
+"""Kueue in the API server: its kinds, their defaults, rules, schemas and columns."""

@@ -1,6 +1,6 @@
-"""The columns `kubectl get` shows of Kueue's objects: the CRDs' additionalPrinterColumns (pure).
+"""The columns that `kubectl get` shows for Kueue's objects: the CRDs' additionalPrinterColumns (pure).
 
-What a column's JSONPath does not find is an empty cell.
+A JSONPath without a match is an empty cell.
 """
 
 from collections.abc import Callable, Mapping
@@ -59,4 +59,4 @@ COLUMNS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...], Cells]] = MappingP
         "workloads": (("Name", "Queue", "Reserved in", "Admitted", "Finished", "Age"), (), _workload),
     }
 )
-"""By plural name: what is always shown, what `-o wide` adds, and the cells of both."""
+"""By plural name: the columns that are always shown, those that `-o wide` adds, and the cells of both."""

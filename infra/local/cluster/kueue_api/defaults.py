@@ -1,4 +1,4 @@
-"""What the schemas of kueue.x-k8s.io and Kueue's mutating webhook for JobSets fill in (pure)."""
+"""Defaults of the schemas of kueue.x-k8s.io and of Kueue's mutating webhook for JobSets (pure)."""
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -54,6 +54,6 @@ DEFAULTS: Mapping[str, Callable[[dict[str, Any]], None]] = MappingProxyType(
 
 
 def suspend_if_queued(jobset: dict[str, Any]) -> None:
-    """Suspend a new JobSet that names a queue; others are none of Kueue's (manageJobsWithoutQueueName: false)."""
+    """Suspend a new JobSet that names a queue; Kueue ignores all others (manageJobsWithoutQueueName: false)."""
     if jobset["metadata"].get("labels", {}).get(QUEUE_NAME):
         jobset["spec"]["suspend"] = True

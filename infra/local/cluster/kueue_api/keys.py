@@ -20,8 +20,8 @@ TOPOLOGY_REQUESTS = (
     "kueue.x-k8s.io/podset-unconstrained-topology",
     "kueue.x-k8s.io/podset-slice-required-topology",
 )
-"""Annotations of a pod template, each of which asks for topology-aware scheduling."""
+"""Annotations of a pod template, each of which requests topology-aware scheduling."""
 
 WORKLOAD_PRIORITY_CLASS = "kueue.x-k8s.io/workloadpriorityclass"
 POD_PRIORITY_CLASS = "scheduling.k8s.io/priorityclass"
-"""spec.priorityClassSource of a Workload."""
+"""Values of spec.priorityClassSource of a Workload."""

@@ -1,7 +1,7 @@
-"""The fields of kueue.x-k8s.io/v1beta1 as models, for `shapes` to read.
+"""The fields of kueue.x-k8s.io/v1beta1 as models, which `shapes` reads.
 
-Source: apis/kueue/v1beta1 of sigs.k8s.io/kueue. Status fields that only topologies and MultiKueue use hold
-anything. A field without a default is required by the CRD's schema.
+Source: apis/kueue/v1beta1 of sigs.k8s.io/kueue. Status fields that only topologies and MultiKueue use accept
+any value. A field without a default is required by the CRD's schema.
 """
 
 from datetime import datetime
@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
 Quantity = NewType("Quantity", str)
-"""resource.Quantity; YAML may say it as a number."""
+"""resource.Quantity; in YAML it may be a number."""
 
 Anything = Any | None
 
@@ -33,14 +33,14 @@ class ResourceFlavorSpec(_Model):
     node_labels: dict[str, str] | None = None
     """Labels of the nodes of this flavor, at most 8. They are added to the node selector of admitted pods."""
     node_taints: list[client.V1Taint] | None = None
-    """Taints of the nodes of this flavor. A podSet that does not tolerate them is not given the flavor."""
+    """Taints of the nodes of this flavor. A podSet that does not tolerate them does not get the flavor."""
     tolerations: list[client.V1Toleration] | None = None
     """Tolerations that are added to admitted pods."""
     topology_name: str | None = None
 
 
 class ResourceFlavor(_Object):
-    """A kind of nodes, by their labels and taints."""
+    """A kind of node, defined by labels and taints."""
 
     spec: ResourceFlavorSpec | None = None
 
@@ -49,7 +49,7 @@ class WorkloadPriorityClass(_Object):
     """A named priority of Workloads, apart from the priority of their pods."""
 
     value: int
-    """The priority; the higher goes first. A change has no effect on Workloads that are there already."""
+    """The priority; higher values go first. A change has no effect on existing Workloads."""
     description: str | None = None
 
 
@@ -59,7 +59,7 @@ class FairSharing(_Model):
 
 class LocalQueueSpec(_Model):
     cluster_queue: str | None = None
-    """The ClusterQueue whose quota this queue uses; it cannot change."""
+    """The ClusterQueue whose quota this queue uses; it is immutable."""
     fair_sharing: FairSharing | None = None
     stop_policy: str | None = None
     """None, Hold (admit no more) or HoldAndDrain (evict what is admitted, too)."""
@@ -88,7 +88,7 @@ class LocalQueueStatus(_Model):
 
 
 class LocalQueue(_Object):
-    """A namespace's door to a ClusterQueue."""
+    """A queue through which the Workloads of a namespace use a ClusterQueue."""
 
     spec: LocalQueueSpec | None = None
     status: LocalQueueStatus | None = None
@@ -111,7 +111,7 @@ class FlavorFungibility(_Model):
     preference: str | None = None
     when_can_borrow: str | None = None
     when_can_preempt: str | None = None
-    """Whether to try the next flavor where this one fits only after preemption."""
+    """Whether to try the next flavor if this one fits only after preemption."""
 
 
 class BorrowWithinCohort(_Model):
@@ -131,7 +131,7 @@ class FlavorResourceQuota(_Model):
     lending_limit: Quantity | None = None
     name: str
     nominal_quota: Quantity
-    """How much of the resource the admitted Workloads may have together."""
+    """How much of the resource the admitted Workloads may use in total."""
 
 
 class FlavorQuotas(_Model):
@@ -144,7 +144,7 @@ class FlavorQuotas(_Model):
 class ResourceGroup(_Model):
     covered_resources: list[str]
     flavors: list[FlavorQuotas]
-    """The flavors that give these resources, in the order in which they are tried."""
+    """The flavors that provide these resources, in the order in which they are tried."""
 
 
 class ClusterQueueSpec(_Model):
@@ -155,10 +155,10 @@ class ClusterQueueSpec(_Model):
     fair_sharing: FairSharing | None = None
     flavor_fungibility: FlavorFungibility | None = None
     namespace_selector: client.V1LabelSelector | None = None
-    """The namespaces whose Workloads are admitted: none when it is left out, all when it is empty."""
+    """The namespaces whose Workloads are admitted: none if it is not set, all if it is empty."""
     preemption: ClusterQueuePreemption | None = None
     queueing_strategy: str | None = None
-    """StrictFIFO: the first blocks those behind it. BestEffortFIFO: what does not fit is passed by."""
+    """StrictFIFO: the first Workload blocks those behind it. BestEffortFIFO: one that does not fit is skipped."""
     resource_groups: list[ResourceGroup] | None = None
     stop_policy: str | None = None
     """None, Hold (admit no more) or HoldAndDrain (evict what is admitted, too)."""
@@ -195,7 +195,7 @@ class PodSetTopologyRequest(_Model):
 
 
 class PodSet(_Model):
-    """Pods that are alike."""
+    """A set of identical pods."""
 
     count: int
     min_count: int | None = None
@@ -206,7 +206,7 @@ class PodSet(_Model):
 
 class WorkloadSpec(_Model):
     active: bool | None = None
-    """Whether the Workload may be admitted. Turning it off evicts an admitted one."""
+    """Whether the Workload may be admitted. Setting it to false evicts an admitted one."""
     maximum_execution_time_seconds: int | None = None
     pod_sets: list[PodSet]
     priority: int | None = None
@@ -275,7 +275,7 @@ class SchedulingStats(_Model):
 
 class WorkloadStatus(_Model):
     accumulated_past_exexcution_time_seconds: int | None = None
-    """For how long the Workload was admitted before; v1beta1 spells it so."""
+    """For how long the Workload was admitted before; the spelling is that of v1beta1."""
     admission: Admission | None = None
     admission_checks: list[AdmissionCheckState] | None = None
     cluster_name: str | None = None
@@ -289,7 +289,7 @@ class WorkloadStatus(_Model):
 
 
 class Workload(_Object):
-    """A set of pods that is admitted as a whole, on behalf of a JobSet, say."""
+    """A set of pods that is admitted as a whole, for example for a JobSet."""
 
     spec: WorkloadSpec | None = None
     status: WorkloadStatus | None = None

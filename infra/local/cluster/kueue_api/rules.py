@@ -1,7 +1,7 @@
-"""What Kueue's schemas and validating webhooks refuse, and what this stand-in does not do (pure).
+"""Validation by Kueue's schemas and webhooks, and what this stand-in does not cover (pure).
 
-Facts and error texts: the CRDs' x-kubernetes-validations, pkg/webhooks, pkg/controller/jobframework/validation.go.
-Asking for what is not covered is ApiError 501.
+Facts and error messages: the CRDs' x-kubernetes-validations, pkg/webhooks, pkg/controller/jobframework/validation.go.
+Using something that is not covered raises ApiError 501.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -201,7 +201,7 @@ def _priority_class(_: Object) -> Iterator[FieldError]:
 
 
 def _jobset(jobset: Object) -> Iterator[FieldError]:
-    """Say what Kueue's webhook refuses of a new JobSet."""
+    """Yield the errors of Kueue's webhook for a new JobSet."""
     metadata = jobset["metadata"]
     labels, annotations = metadata.get("labels", {}), metadata.get("annotations", {})
     if QUEUE_NAME not in labels:
@@ -215,7 +215,7 @@ def _jobset(jobset: Object) -> Iterator[FieldError]:
 
 
 def _jobset_update(old: Object, new: Object) -> Iterator[FieldError]:
-    """Say what Kueue's webhook refuses of a changed JobSet: the queue of one that runs stays."""
+    """Yield the errors of Kueue's webhook for an updated JobSet: the queue of a running one is immutable."""
     before, after = (obj["metadata"].get("labels", {}).get(QUEUE_NAME, "") for obj in (old, new))
     if before != after and not new["spec"].get("suspend", False):
         yield invalid_value(f"metadata.labels[{QUEUE_NAME}]", after, "field is immutable")
@@ -236,7 +236,7 @@ CREATE_RULES: Mapping[str, CreateRule] = MappingProxyType(
         "jobsets": _jobset,
     }
 )
-"""By plural name of the resource, whose defaults are filled in; of JobSets, what Kueue's webhook adds."""
+"""By plural name, for objects with their defaults filled in; for JobSets, the rules that Kueue's webhook adds."""
 
 UPDATE_RULES: Mapping[str, UpdateRule] = MappingProxyType(
     {

@@ -1,6 +1,6 @@
-"""What the CRDs of kueue.x-k8s.io/v1beta1 say of fields beyond their types, as `jobset_schema` does.
+"""Rules of the CRDs of kueue.x-k8s.io/v1beta1 beyond the types of fields, like `jobset_schema`.
 
-Source: config/components/crd/bases of sigs.k8s.io/kueue. Fields are named by the type that has them.
+Source: config/components/crd/bases of sigs.k8s.io/kueue. Fields are keyed by the type that has them.
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from infra.local.cluster.kueue_api.keys import POD_PRIORITY_CLASS, WORKLOAD_PRIO
 _STOP_POLICIES = ("None", "Hold", "HoldAndDrain")
 
 DEFAULTED = frozenset({"PodSet.count"})
-"""Required by the schema, and never missing: it defaults them first."""
+"""Required by the schema but never missing, because it also defaults them."""
 
 ENUMS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -71,4 +71,4 @@ SCHEMA_DEFAULTS: Mapping[str, object] = MappingProxyType(
         "PodSet.name": "main",
     }
 )
-"""What the API server fills in and `kubectl explain` shows; `defaults` does the former."""
+"""Defaults that the API server fills in (see `defaults`) and `kubectl explain` shows."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from tpu_slices.domain.model.slices import Pairs, SliceId, WorkloadUid
+from tpu_slices.domain.model.slices import Owner, Pairs, SliceId, WorkloadUid
 
 COPY_LABELS = "tpu-provisioner.cloud.google.com/copy-labels"
 ADDITIONAL_NETWORKS = "tpu-provisioner.cloud.google.com/additional-node-networks"
@@ -31,11 +31,9 @@ class WorkloadState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadRef:
-    """A JobSet as the API server knows it, at one of its versions."""
+    """A workload as the API server knows it, at one of its versions."""
 
-    namespace: str
-    name: str
-    uid: WorkloadUid
+    owner: Owner
     generation: int
     """`metadata.generation`: rises with every change of the spec, suspend and resume among them."""
     resource_version: str
@@ -119,7 +117,7 @@ class WaitingLeader:
 class SlicesWanted:
     """Leader pods of a JobSet cannot be scheduled; repeated while it is true."""
 
-    jobset: WorkloadRef
+    workload: WorkloadRef
     requests: tuple[TemplateRequest, ...]
     waiting: tuple[WaitingLeader, ...]
 
@@ -128,7 +126,7 @@ class SlicesWanted:
 class WorkloadChanged:
     """A JobSet came to be in this state."""
 
-    jobset: WorkloadRef
+    workload: WorkloadRef
     state: WorkloadState
     queue: str = ""
     """The Kueue queue that its label names."""
@@ -152,9 +150,7 @@ class HostsChanged:
 class Occupant:
     """The Job whose leader is bound to a slice's hosts."""
 
-    namespace: str
-    jobset: str
-    jobset_uid: WorkloadUid
+    owner: Owner
     job: str
     pod_uid: str
 
@@ -182,7 +178,7 @@ class Heartbeat:
 class Answer:
     """What the API server said about one JobSet when the relay was asked to look."""
 
-    jobset: WorkloadRef
+    workload: WorkloadRef
     state: WorkloadState
 
 
@@ -193,6 +189,4 @@ Fact = SlicesWanted | WorkloadChanged | HostsChanged | LeaderBound | Heartbeat |
 class Question:
     """Asked of the relay: whether this JobSet lives, or (without a JobSet) which TPU JobSets do."""
 
-    namespace: str | None = None
-    name: str | None = None
-    uid: WorkloadUid | None = None
+    owner: Owner | None = None

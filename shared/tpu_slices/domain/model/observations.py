@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from tpu_slices.domain.model.slices import JobRef, SliceId
+from tpu_slices.domain.model.slices import SliceId, WorkloadJob
 
 
 class FailureKind(StrEnum):
@@ -111,7 +111,7 @@ class PoolSeen:
     name: str
     slice_id: SliceId
     attempt: int
-    job: JobRef
+    job: WorkloadJob
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

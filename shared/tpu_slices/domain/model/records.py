@@ -10,7 +10,16 @@ from typing import Self
 from tpu_slices.domain.model.clusters import PoolSettings
 from tpu_slices.domain.model.decisions import Reason
 from tpu_slices.domain.model.facts import Occupant
-from tpu_slices.domain.model.slices import JobRef, PoolName, SliceId, SliceSpec, pool_name
+from tpu_slices.domain.model.slices import (
+    ClusterId,
+    Owner,
+    PoolName,
+    SliceId,
+    SliceSpec,
+    WorkloadJob,
+    pool_name,
+    slice_id,
+)
 
 HISTORY = 20
 """How many transitions a record keeps."""
@@ -66,7 +75,11 @@ class SliceRecord:
     """The document `slices/{cluster}.{slice}`. Unsettled records have `next_reconcile_at`: they are looked at again by then."""
 
     id: SliceId
-    job: JobRef
+    cluster: ClusterId
+    owner: Owner
+    """The workload that it was made for."""
+    replicated_job: str
+    job_index: int
     spec: SliceSpec | None
     """None: nothing can be made from the request (see `refusal`), or the pool was found without a record."""
     refusal: Refusal | None = None
@@ -128,6 +141,28 @@ class SliceRecord:
     note: str = ""
     """For people."""
 
+    @classmethod
+    def of(cls, job: WorkloadJob, now: datetime, spec: SliceSpec | None = None) -> Self:
+        """Return the record of a slice that was just heard of: nothing is ordered, and it is reconciled at once."""
+        return cls(
+            id=slice_id(job),
+            cluster=job.cluster,
+            owner=job.owner,
+            replicated_job=job.replicated_job,
+            job_index=job.job_index,
+            spec=spec,
+            since=now,
+            created_at=now,
+            next_reconcile_at=now,
+        )
+
+    @property
+    def job(self) -> WorkloadJob:
+        """The Job that it was made for."""
+        return WorkloadJob(
+            cluster=self.cluster, owner=self.owner, replicated_job=self.replicated_job, job_index=self.job_index
+        )
+
     @property
     def pool(self) -> PoolName:
         return self.pool_of(self.attempt)
@@ -159,7 +194,7 @@ class SliceRecord:
     @property
     def other_workload_occupant(self) -> Occupant | None:
         """The occupant, where it is a Job of another JobSet."""
-        if self.occupant is None or self.occupant.jobset_uid == self.job.uid:
+        if self.occupant is None or self.occupant.owner.uid == self.job.owner.uid:
             return None
         return self.occupant
 

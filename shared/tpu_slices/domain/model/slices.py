@@ -69,21 +69,40 @@ class Network:
         return f"{self.network}:{self.subnetwork}"
 
 
+class OwnerKind(StrEnum):
+    """The kinds of Kubernetes objects that slices are made for."""
+
+    JOBSET = "JobSet"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobRef:
-    """One Job of a JobSet: what a slice is made for."""
+class Owner:
+    """The Kubernetes object that slices are made for, as the relay read it from the API server."""
+
+    kind: OwnerKind
+    namespace: str
+    name: str
+    uid: WorkloadUid
+
+    @property
+    def full_name(self) -> str:
+        """`NAMESPACE/NAME`."""
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkloadJob:
+    """One Job of a workload: what a slice is made for."""
 
     cluster: ClusterId
-    namespace: str
-    jobset: str
-    uid: WorkloadUid
+    owner: Owner
     replicated_job: str
-    index: int
+    job_index: int
 
     @property
     def job_name(self) -> str:
         """The Job's name, as the JobSet controller makes it."""
-        return f"{self.jobset}-{self.replicated_job}-{self.index}"
+        return f"{self.owner.name}-{self.replicated_job}-{self.job_index}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,9 +139,9 @@ class SliceSpec:
         return self.hosts * self.chips_per_host
 
 
-def slice_id(job: JobRef) -> SliceId:
+def slice_id(job: WorkloadJob) -> SliceId:
     """Name the slice of a Job: readable, and unique by 65 bits over cluster, UID, replicated job and index."""
-    identity = chr(0).join((job.cluster, job.uid, job.replicated_job, str(job.index)))
+    identity = chr(0).join((job.cluster, job.owner.uid, job.replicated_job, str(job.job_index)))
     return SliceId(f"{_PREFIX}-{_readable(job)}-{_digest(identity)}")
 
 
@@ -145,11 +164,11 @@ def same_request(label: str | None, spec: SliceSpec) -> bool:
     return label == spec.fingerprint
 
 
-def _readable(job: JobRef) -> str:
-    tail = f"-{job.replicated_job}-{job.index}"
+def _readable(job: WorkloadJob) -> str:
+    tail = f"-{job.replicated_job}-{job.job_index}"
     if len(tail) > _READABLE // 2:
-        tail = f"-{job.index}"
-    head = re.sub(r"[^a-z0-9]+", "-", job.jobset.lower())[: _READABLE - len(tail)].strip("-")
+        tail = f"-{job.job_index}"
+    head = re.sub(r"[^a-z0-9]+", "-", job.owner.name.lower())[: _READABLE - len(tail)].strip("-")
     return f"{head}{re.sub(r'[^a-z0-9]+', '-', tail.lower())}".strip("-")
 
 

@@ -10,7 +10,7 @@ from enum import StrEnum
 from tpu_slices.domain.model.decisions import Reason
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.records import Phase
-from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid
+from tpu_slices.domain.model.slices import ClusterId, Owner, SliceId
 
 
 class ReportReason(StrEnum):
@@ -64,9 +64,7 @@ class WorkloadRecord:
     """The document `workloads/{cluster}.{uid}`. Once ended it is a tombstone: no later fact revives it."""
 
     cluster: ClusterId
-    uid: WorkloadUid
-    namespace: str
-    name: str
+    owner: Owner
     state: WorkloadState
     generation: int
     """The generation that `state` rests on."""

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from tpu_slices.domain.catalogue.accelerators import MachineType
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.facts import Requirement, TemplateRequest, Toleration
-from tpu_slices.domain.model.slices import LAST_ATTEMPT, JobRef, SliceSpec, Taint
+from tpu_slices.domain.model.slices import LAST_ATTEMPT, SliceSpec, Taint, WorkloadJob
 from tpu_slices.domain.planning.host_labels import CAPACITY_KEYS, JOBSET_TAINT, TOPOLOGY, VARYING, ZONE, host_labels
 from tpu_slices.domain.planning.pool_labels import MOST_CHARACTERS, labels_of
 
@@ -24,7 +24,7 @@ class DoesNotFit(ValueError):
 
 
 def fit(
-    request: TemplateRequest, selector: Mapping[str, str], job: JobRef, spec: SliceSpec, machine: MachineType
+    request: TemplateRequest, selector: Mapping[str, str], job: WorkloadJob, spec: SliceSpec, machine: MachineType
 ) -> None:
     """Raise DoesNotFit where something would keep the pods of a request, which select `selector`, off the hosts.
 
@@ -44,7 +44,7 @@ def fit(
     _refuse_claims(request, spec.zone)
 
 
-def pool_fits(job: JobRef, spec: SliceSpec, settings: ClusterSettings) -> None:
+def pool_fits(job: WorkloadJob, spec: SliceSpec, settings: ClusterSettings) -> None:
     """Raise DoesNotFit where GKE takes no such pool: too many nodes, too long labels."""
     if spec.hosts > settings.hosts_per_slice:
         raise DoesNotFit(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tpu_slices.domain.model.slices import Capacity, JobRef, SliceSpec
+from tpu_slices.domain.model.slices import Capacity, SliceSpec, WorkloadJob
 
 ACCELERATOR = "cloud.google.com/gke-tpu-accelerator"
 TOPOLOGY = "cloud.google.com/gke-tpu-topology"
@@ -53,7 +53,7 @@ def may_be_a_node_label(key: str) -> bool:
     return key in _FROM_USERS or not is_system(key)
 
 
-def host_labels(spec: SliceSpec, job: JobRef) -> dict[str, str]:
+def host_labels(spec: SliceSpec, job: WorkloadJob) -> dict[str, str]:
     """Give the labels that GKE, and for JobSet's placement the relay, set on every host of a slice."""
     labels = {
         ACCELERATOR: spec.accelerator,
@@ -68,7 +68,7 @@ def host_labels(spec: SliceSpec, job: JobRef) -> dict[str, str]:
         **dict.fromkeys(VARYING, ""),
         **_capacity_labels(spec.capacity),
     }
-    return {**labels, NAMESPACED_JOB: f"{job.namespace}_{job.job_name}"} if spec.exclusive_nodes else labels
+    return {**labels, NAMESPACED_JOB: f"{job.owner.namespace}_{job.job_name}"} if spec.exclusive_nodes else labels
 
 
 def _capacity_labels(capacity: Capacity) -> Mapping[str, str]:

@@ -11,7 +11,17 @@ import hashlib
 from collections.abc import Mapping
 
 from tpu_slices.domain.model.observations import LegacyPool, PoolSeen
-from tpu_slices.domain.model.slices import ClusterId, JobRef, SliceId, SliceSpec, WorkloadUid, pool_name, slice_id
+from tpu_slices.domain.model.slices import (
+    ClusterId,
+    Owner,
+    OwnerKind,
+    SliceId,
+    SliceSpec,
+    WorkloadJob,
+    WorkloadUid,
+    pool_name,
+    slice_id,
+)
 
 OWNER_LABEL = "google.com/nodepool-manager"
 OWNER = "tpu-provisioner"
@@ -38,23 +48,23 @@ _LONGEST = 63  # of a Kubernetes label's value
 _DIGEST = 13  # characters that keep shortened values apart
 
 
-def labels_of(job: JobRef, attempt: int, spec: SliceSpec) -> dict[str, str]:
+def labels_of(job: WorkloadJob, attempt: int, spec: SliceSpec) -> dict[str, str]:
     """Give every label of a slice's pool: the tenant's, and ours, of which no tenant's may replace one."""
     labels = {
         **dict(spec.node_labels),
         OWNER_LABEL: OWNER,
         PARENT_KIND_LABEL: "job",
         PARENT_NAME_LABEL: label_value(job.job_name),
-        PARENT_NAMESPACE_LABEL: label_value(job.namespace),
-        JOBSET_LABEL: label_value(job.jobset),
-        NAMESPACE_LABEL: label_value(job.namespace),
+        PARENT_NAMESPACE_LABEL: label_value(job.owner.namespace),
+        JOBSET_LABEL: label_value(job.owner.name),
+        NAMESPACE_LABEL: label_value(job.owner.namespace),
         HASH_LABEL: spec.fingerprint,
         SLICE_ID_LABEL: slice_id(job),
-        OWNER_UID_LABEL: label_value(job.uid),
+        OWNER_UID_LABEL: label_value(job.owner.uid),
         ATTEMPT_LABEL: str(attempt),
         FINGERPRINT_LABEL: spec.fingerprint,
         REPLICATED_JOB_LABEL: label_value(job.replicated_job),
-        JOB_INDEX_LABEL: str(job.index),
+        JOB_INDEX_LABEL: str(job.job_index),
     }
     return {**labels, EXCLUSIVE_NODES_LABEL: "true"} if spec.exclusive_nodes else labels
 
@@ -67,16 +77,16 @@ def label_value(text: str) -> str:
     return f"{text[: _LONGEST - _DIGEST - 1].rstrip('-._')}-{digest}"
 
 
-def missing_proof(labels: Mapping[str, str], job: JobRef, *, legacy_pool: bool = False) -> str | None:
+def missing_proof(labels: Mapping[str, str], job: WorkloadJob, *, legacy_pool: bool = False) -> str | None:
     """Say which label keeps a pool from being ours for a Job; None: owner, slice id and JobSet UID agree.
 
     An inherited pool has no id and no UID of ours: it must be TPU Provisioner's for the very Job.
     """
     if legacy_pool:
-        proof = {OWNER_LABEL: OWNER, NAMESPACE_LABEL: job.namespace, JOBSET_LABEL: job.jobset}
+        proof = {OWNER_LABEL: OWNER, NAMESPACE_LABEL: job.owner.namespace, JOBSET_LABEL: job.owner.name}
         proof[PARENT_NAME_LABEL] = job.job_name.lower()
     else:
-        proof = {OWNER_LABEL: OWNER, SLICE_ID_LABEL: slice_id(job), OWNER_UID_LABEL: label_value(job.uid)}
+        proof = {OWNER_LABEL: OWNER, SLICE_ID_LABEL: slice_id(job), OWNER_UID_LABEL: label_value(job.owner.uid)}
     for key, value in proof.items():
         if key not in labels:
             return f"it has no label {key}."
@@ -94,13 +104,16 @@ def pool_seen(name: str, labels: Mapping[str, str], cluster: ClusterId) -> PoolS
     if labels.get(OWNER_LABEL) != OWNER or SLICE_ID_LABEL not in labels:
         return None
     try:
-        job = JobRef(
+        job = WorkloadJob(
             cluster=cluster,
-            namespace=labels[NAMESPACE_LABEL],
-            jobset=labels[JOBSET_LABEL],
-            uid=WorkloadUid(labels[OWNER_UID_LABEL]),
+            owner=Owner(
+                kind=OwnerKind.JOBSET,
+                namespace=labels[NAMESPACE_LABEL],
+                name=labels[JOBSET_LABEL],
+                uid=WorkloadUid(labels[OWNER_UID_LABEL]),
+            ),
             replicated_job=labels[REPLICATED_JOB_LABEL],
-            index=int(labels[JOB_INDEX_LABEL]),
+            job_index=int(labels[JOB_INDEX_LABEL]),
         )
         attempt = int(labels[ATTEMPT_LABEL])
         expected = pool_name(slice_id(job), attempt)

@@ -17,7 +17,16 @@ from tpu_slices.domain.model.facts import (
     WaitingLeader,
 )
 from tpu_slices.domain.model.records import Refusal
-from tpu_slices.domain.model.slices import Capacity, CapacityKind, JobRef, Network, Pairs, SliceSpec, Taint, fingerprint
+from tpu_slices.domain.model.slices import (
+    Capacity,
+    CapacityKind,
+    Network,
+    Pairs,
+    SliceSpec,
+    Taint,
+    WorkloadJob,
+    fingerprint,
+)
 from tpu_slices.domain.planning.fit import DoesNotFit, fit, pool_fits
 from tpu_slices.domain.planning.host_labels import (
     CAPACITY_KEYS,
@@ -53,7 +62,7 @@ _REASONS: tuple[tuple[type[ValueError], Reason], ...] = (
 class SliceRequest:
     """One Job of a JobSet that waits for its slice."""
 
-    job: JobRef
+    job: WorkloadJob
     request: TemplateRequest
     leader: WaitingLeader
     jobset_chips: int
@@ -115,7 +124,7 @@ def _spec(asked: SliceRequest, settings: ClusterSettings) -> SliceSpec:
     )
     fit(request, selector, asked.job, spec, shape.machine)
     pool_fits(asked.job, spec, settings)
-    check(spec, asked.job.namespace, settings.policy)
+    check(spec, asked.job.owner.namespace, settings.policy)
     return spec
 
 

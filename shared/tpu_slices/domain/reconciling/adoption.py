@@ -10,7 +10,16 @@ from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.facts import TemplateRequest, WaitingLeader, WorkloadRef, WorkloadState
 from tpu_slices.domain.model.observations import LegacyPool
 from tpu_slices.domain.model.records import SliceRecord
-from tpu_slices.domain.model.slices import ClusterId, JobRef, SliceId, SliceSpec, WorkloadUid, slice_id
+from tpu_slices.domain.model.slices import (
+    ClusterId,
+    Owner,
+    OwnerKind,
+    SliceId,
+    SliceSpec,
+    WorkloadJob,
+    WorkloadUid,
+    slice_id,
+)
 from tpu_slices.domain.model.workloads import WorkloadRecord
 from tpu_slices.domain.planning.specs import SliceRequest, chips_requested, spec_for
 from tpu_slices.domain.reconciling.demand import job_of
@@ -49,7 +58,7 @@ def plan_adoptions(
     | the same, and we made a pool for it too    | left: two pools for one Job need a person                   |
     | suspended, ended, or not there             | left: nobody needs it; TPU Provisioner or a person deletes  |
     """
-    by_name = {(jobset.ref.namespace, jobset.ref.name): jobset for jobset in workloads}
+    by_name = {(jobset.ref.owner.namespace, jobset.ref.owner.name): jobset for jobset in workloads}
     return tuple(_adoption(pool, by_name.get((pool.namespace, pool.jobset)), known, settings, now) for pool in pools)
 
 
@@ -63,11 +72,11 @@ def placeholders(
     taken: dict[WorkloadUid, list[SliceRecord]] = {}
     for adoption in adoptions:
         if adoption.record is not None:
-            taken.setdefault(adoption.record.job.uid, []).append(adoption.record)
+            taken.setdefault(adoption.record.owner.uid, []).append(adoption.record)
     return tuple(
-        _placeholder(jobset, known.get(jobset.ref.uid), taken[jobset.ref.uid], now)
+        _placeholder(jobset, known.get(jobset.ref.owner.uid), taken[jobset.ref.owner.uid], now)
         for jobset in workloads
-        if jobset.ref.uid in taken
+        if jobset.ref.owner.uid in taken
     )
 
 
@@ -97,14 +106,7 @@ def _adoption(
 
 def _new(asked: SliceRequest, settings: ClusterSettings, now: datetime) -> SliceRecord:
     spec = spec_for(asked, settings)
-    return SliceRecord(
-        id=slice_id(asked.job),
-        job=asked.job,
-        spec=spec if isinstance(spec, SliceSpec) else None,
-        since=now,
-        created_at=now,
-        next_reconcile_at=now,
-    )
+    return SliceRecord.of(asked.job, now, spec if isinstance(spec, SliceSpec) else None)
 
 
 def _taken_over(pool: LegacyPool, record: SliceRecord, now: datetime) -> SliceRecord:
@@ -113,10 +115,12 @@ def _taken_over(pool: LegacyPool, record: SliceRecord, now: datetime) -> SliceRe
     )
 
 
-def job_named(name: str, cluster: ClusterId, ref: WorkloadRef, requests: Iterable[TemplateRequest]) -> JobRef | None:
+def job_named(
+    name: str, cluster: ClusterId, ref: WorkloadRef, requests: Iterable[TemplateRequest]
+) -> WorkloadJob | None:
     """Find a Job of a JobSet by its name as TPU Provisioner writes it: in lower case."""
     for request in requests:
-        index = name.removeprefix(f"{ref.name}-{request.replicated_job}-".lower())
+        index = name.removeprefix(f"{ref.owner.name}-{request.replicated_job}-".lower())
         if index != name and index.isdecimal() and int(index) < request.replicas and str(int(index)) == index:
             return job_of(cluster, ref, WaitingLeader(replicated_job=request.replicated_job, job_index=int(index)))
     return None
@@ -127,7 +131,7 @@ def _asked(pool: LegacyPool, jobset: LiveWorkload, settings: ClusterSettings) ->
     if job is None:
         return None
     request = next(request for request in jobset.requests if request.replicated_job == job.replicated_job)
-    leader = WaitingLeader(replicated_job=job.replicated_job, job_index=job.index)
+    leader = WaitingLeader(replicated_job=job.replicated_job, job_index=job.job_index)
     return SliceRequest(job=job, request=request, leader=leader, jobset_chips=chips_requested(jobset.requests))
 
 
@@ -139,9 +143,12 @@ def _placeholder(
         return replace(known, wants={**known.wants, **wants})
     return WorkloadRecord(
         cluster=slices[0].job.cluster,
-        uid=jobset.ref.uid,
-        namespace=jobset.ref.namespace,
-        name=jobset.ref.name,
+        owner=Owner(
+            kind=OwnerKind.JOBSET,
+            namespace=jobset.ref.owner.namespace,
+            name=jobset.ref.owner.name,
+            uid=jobset.ref.owner.uid,
+        ),
         state=WorkloadState.ACTIVE,
         generation=jobset.ref.generation,
         resource_version=jobset.ref.resource_version,

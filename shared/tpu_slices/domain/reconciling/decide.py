@@ -103,10 +103,10 @@ def _disallowed(record: SliceRecord, settings: ClusterSettings, held: Held | Non
     if record.spec is None or not record.wanted:
         return None
     try:
-        check(record.spec, record.job.namespace, settings.policy)
+        check(record.spec, record.owner.namespace, settings.policy)
     except NotAllowed as no:
         return Refusal(reason=Reason.NOT_ALLOWED, message=f"{no}.")
-    over = None if held is None else over_budget(record.spec, record.job.namespace, held, settings.policy)
+    over = None if held is None else over_budget(record.spec, record.owner.namespace, held, settings.policy)
     return Refusal(reason=Reason.NO_CHIPS_LEFT, message=f"{over}; tried again by itself.") if over else None
 
 

@@ -18,7 +18,16 @@ from tpu_slices.domain.model.facts import (
     WorkloadState,
 )
 from tpu_slices.domain.model.records import Desire, Refusal, SliceRecord
-from tpu_slices.domain.model.slices import ClusterId, JobRef, SliceId, SliceSpec, WorkloadUid, slice_id
+from tpu_slices.domain.model.slices import (
+    ClusterId,
+    Owner,
+    OwnerKind,
+    SliceId,
+    SliceSpec,
+    WorkloadJob,
+    WorkloadUid,
+    slice_id,
+)
 from tpu_slices.domain.model.workloads import WorkloadRecord
 from tpu_slices.domain.planning.specs import SliceRequest, chips_requested, spec_for
 
@@ -43,14 +52,14 @@ class Demand:
     slices: Mapping[SliceId, SliceRecord]
 
 
-def job_of(cluster: ClusterId, jobset: WorkloadRef, leader: WaitingLeader) -> JobRef:
-    return JobRef(
+def job_of(cluster: ClusterId, jobset: WorkloadRef, leader: WaitingLeader) -> WorkloadJob:
+    return WorkloadJob(
         cluster=cluster,
-        namespace=jobset.namespace,
-        jobset=jobset.name,
-        uid=jobset.uid,
+        owner=Owner(
+            kind=OwnerKind.JOBSET, namespace=jobset.owner.namespace, name=jobset.owner.name, uid=jobset.owner.uid
+        ),
         replicated_job=leader.replicated_job,
-        index=leader.job_index,
+        job_index=leader.job_index,
     )
 
 
@@ -65,7 +74,7 @@ class SliceDemand:
     """A waiting leader, and the Job whose slice it needs."""
 
     leader: WaitingLeader
-    job: JobRef
+    job: WorkloadJob
 
 
 def demands(fact: SlicesWanted, cluster: ClusterId, slices: Mapping[SliceId, SliceRecord]) -> tuple[SliceDemand, ...]:
@@ -74,27 +83,27 @@ def demands(fact: SlicesWanted, cluster: ClusterId, slices: Mapping[SliceId, Sli
     A leader may be scheduled to a slice that was made for another Job of its JobSet. Who then waits in vain for its
     own slice needs the one that the taker left to be made.
     """
-    own = (SliceDemand(leader, job_of(cluster, fact.jobset, leader)) for leader in legitimate(fact))
+    own = (SliceDemand(leader, job_of(cluster, fact.workload, leader)) for leader in legitimate(fact))
     return tuple(replace(each, job=_slice_left_over(each.job, fact, slices)) for each in own)
 
 
-def _slice_left_over(job: JobRef, fact: SlicesWanted, slices: Mapping[SliceId, SliceRecord]) -> JobRef:
-    passed: set[JobRef] = set()
+def _slice_left_over(job: WorkloadJob, fact: SlicesWanted, slices: Mapping[SliceId, SliceRecord]) -> WorkloadJob:
+    passed: set[WorkloadJob] = set()
     while job not in passed and (displacing := _displacing_job(job, fact, slices.get(slice_id(job)))) is not None:
         passed.add(job)
         job = displacing
     return job
 
 
-def _displacing_job(job: JobRef, fact: SlicesWanted, record: SliceRecord | None) -> JobRef | None:
+def _displacing_job(job: WorkloadJob, fact: SlicesWanted, record: SliceRecord | None) -> WorkloadJob | None:
     """Give the other Job of the same JobSet whose leader is on a Job's slice."""
     occupant = record.occupant if record else None
-    if occupant is None or occupant.jobset_uid != job.uid or occupant.job == job.job_name:
+    if occupant is None or occupant.owner.uid != job.owner.uid or occupant.job == job.job_name:
         return None
     for request in fact.requests:
-        index = occupant.job.removeprefix(f"{job.jobset}-{request.replicated_job}-")
+        index = occupant.job.removeprefix(f"{job.owner.name}-{request.replicated_job}-")
         if index.isdecimal() and int(index) < request.replicas:
-            return replace(job, replicated_job=request.replicated_job, index=int(index))
+            return replace(job, replicated_job=request.replicated_job, job_index=int(index))
     return None
 
 
@@ -116,7 +125,7 @@ def wanted(
     | suspended, at an earlier generation       | resumed; a slice asked for differently is rebuild_allowed  |
     | active                                    | the wants are confirmed                                |
     """
-    jobset = fact.jobset
+    jobset = fact.workload
     if known is not None and _is_late(jobset, known, WorkloadState.ACTIVE):
         return None
     specs = _specs(fact, settings)
@@ -127,7 +136,7 @@ def wanted(
         wants[id_] = now
         spec = specs(each)
         if id_ not in slices:
-            updates[id_] = _asking(_new_slice(each.job, now), spec)
+            updates[id_] = _asking(SliceRecord.of(each.job, now), spec)
         elif _asks_otherwise(slices[id_], spec):
             rebuild = _was_suspended_since(known, id_, jobset.generation)
             updates[id_] = replace(_asking(slices[id_], spec), rebuild_allowed=rebuild, next_reconcile_at=now)
@@ -154,9 +163,9 @@ def changed(
     A JobSet is remembered though it wants nothing yet: who asks why it waits is told, older wants are known for late
     news, and the audit counts the JobSets that the relay counts.
     """
-    if known is not None and _is_late(fact.jobset, known, fact.state):
+    if known is not None and _is_late(fact.workload, known, fact.state):
         return None
-    record = _remember(fact.jobset, known, fact.state, now, cluster)
+    record = _remember(fact.workload, known, fact.state, now, cluster)
     return replace(record, queue=fact.queue, fault=fact.fault) if isinstance(fact, WorkloadChanged) else record
 
 
@@ -176,7 +185,7 @@ def with_current_desire(record: SliceRecord, workloads: Mapping[WorkloadUid, Wor
 
     A JobSet that we know nothing of lives: silence does not delete.
     """
-    own = workloads.get(record.job.uid)
+    own = workloads.get(record.owner.uid)
     terminating = tuple(replace(left, occupant=_living(left.occupant, workloads)) for left in record.terminating)
     record = replace(record, terminating=terminating, occupant=_living(record.occupant, workloads))
     if record.release_requested:
@@ -218,9 +227,9 @@ def _remember(
     same = known is not None and known.state is state and known.generation >= jobset.generation
     return WorkloadRecord(
         cluster=cluster,
-        uid=jobset.uid,
-        namespace=jobset.namespace,
-        name=jobset.name,
+        owner=Owner(
+            kind=OwnerKind.JOBSET, namespace=jobset.owner.namespace, name=jobset.owner.name, uid=jobset.owner.uid
+        ),
         state=state,
         generation=jobset.generation if known is None else max(jobset.generation, known.generation),
         resource_version=jobset.resource_version,
@@ -236,10 +245,6 @@ def _remember(
         next_reconcile_at=now,
         expire_at=now + TOMBSTONE_TTL if state.ended else None,
     )
-
-
-def _new_slice(job: JobRef, now: datetime) -> SliceRecord:
-    return SliceRecord(id=slice_id(job), job=job, spec=None, since=now, created_at=now, next_reconcile_at=now)
 
 
 def _asking(record: SliceRecord, spec: SliceSpec | Refusal) -> SliceRecord:
@@ -260,5 +265,5 @@ def _asks_otherwise(record: SliceRecord, spec: SliceSpec | Refusal) -> bool:
 def _living(occupant: Occupant | None, workloads: Mapping[WorkloadUid, WorkloadRecord]) -> Occupant | None:
     if occupant is None:
         return None
-    jobset = workloads.get(occupant.jobset_uid)
+    jobset = workloads.get(occupant.owner.uid)
     return occupant if jobset is None or jobset.state is WorkloadState.ACTIVE else None

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from tpu_slices.domain.model.facts import Heartbeat, Question, WorkloadState
 from tpu_slices.domain.model.observations import PoolSeen
 from tpu_slices.domain.model.records import Phase, SliceRecord, TerminatingAttempt
-from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid
+from tpu_slices.domain.model.slices import ClusterId, Owner, OwnerKind, SliceId, WorkloadUid
 from tpu_slices.domain.model.workloads import WorkloadRecord
 from tpu_slices.domain.reconciling.terminating import OCCUPANTS_HEARD_WITHIN
 
@@ -66,15 +66,19 @@ def suspicions(live: Sequence[WorkloadRecord], heartbeat: RelayHeartbeat | None,
     """
     if heartbeat is None or heartbeat.heard_at is None or now - heartbeat.heard_at > SILENT_AFTER:
         return ()
-    if heartbeat.digest == digest_of(record.uid for record in live):
+    if heartbeat.digest == digest_of(record.owner.uid for record in live):
         return ()
     if heartbeat.uids is None or heartbeat.uids_at is None or now - heartbeat.uids_at > LIST_IS_NEWS:
         return (Question(),)
     listed = set(heartbeat.uids)
     return tuple(
-        Question(namespace=record.namespace, name=record.name, uid=record.uid)
+        Question(
+            owner=Owner(
+                kind=OwnerKind.JOBSET, namespace=record.owner.namespace, name=record.owner.name, uid=record.owner.uid
+            )
+        )
         for record in live
-        if record.uid not in listed and record.seen_at < heartbeat.uids_at
+        if record.owner.uid not in listed and record.seen_at < heartbeat.uids_at
     )
 
 
@@ -99,17 +103,17 @@ def check_inventory(
     most = max(10, ready // 5)
     orphans = [pool for pool in pools if pool.slice_id not in slices]
     found = sorted(orphans, key=lambda pool: pool.attempt)[:most]
-    adopted = {pool.slice_id: _adopt(pool, workloads.get(pool.job.uid), now) for pool in found}
+    adopted = {pool.slice_id: _adopt(pool, workloads.get(pool.job.owner.uid), now) for pool in found}
     placeholders = {
-        record.job.uid: _placeholder(record, adopted.values(), now)
+        record.owner.uid: _placeholder(record, adopted.values(), now)
         for record in adopted.values()
-        if record.job.uid not in workloads
+        if record.owner.uid not in workloads
     }
     by_slice: dict[SliceId, list[PoolSeen]] = {}
     for pool in pools:
         by_slice.setdefault(pool.slice_id, []).append(pool)
     mended = (
-        (record, _mend(record, by_slice.get(id_, ()), workloads.get(record.job.uid), now))
+        (record, _mend(record, by_slice.get(id_, ()), workloads.get(record.owner.uid), now))
         for id_, record in slices.items()
     )
     return InventoryFindings(
@@ -132,16 +136,7 @@ def heard(heartbeat: RelayHeartbeat | None, beat: Heartbeat, cluster: ClusterId,
 
 def _adopt(pool: PoolSeen, jobset: WorkloadRecord | None, now: datetime) -> SliceRecord:
     """Make a record for a pool: the current attempt, or one to be gone after where its JobSet is known not to live."""
-    record = SliceRecord(
-        id=pool.slice_id,
-        job=pool.job,
-        spec=None,
-        since=now,
-        attempt=pool.attempt,
-        ordered_at=now,
-        created_at=now,
-        next_reconcile_at=now,
-    )
+    record = replace(SliceRecord.of(pool.job, now), attempt=pool.attempt, ordered_at=now)
     if jobset is None or jobset.state is WorkloadState.ACTIVE:
         return record
     return replace(record, attempt=pool.attempt + 1, ordered_at=None, terminating=(_found(pool, now),))
@@ -155,13 +150,11 @@ def _placeholder(record: SliceRecord, adopted: Iterable[SliceRecord], now: datet
     job = record.job
     return WorkloadRecord(
         cluster=job.cluster,
-        uid=job.uid,
-        namespace=job.namespace,
-        name=job.jobset,
+        owner=Owner(kind=OwnerKind.JOBSET, namespace=job.owner.namespace, name=job.owner.name, uid=job.owner.uid),
         state=WorkloadState.ACTIVE,
         generation=0,
         resource_version="",
-        wants={other.id: None for other in adopted if other.job.uid == job.uid},
+        wants={other.id: None for other in adopted if other.job.owner.uid == job.owner.uid},
         state_since=now,
         seen_at=now,
     )

@@ -37,20 +37,18 @@ def doubtful(fact: LeaderBound, record: SliceRecord) -> tuple[tuple[WorkloadUid,
     Whoever does wait is reported again within seconds.
     """
     occupant = fact.occupant
-    if not fact.bound or occupant.jobset_uid == record.job.uid:
+    if not fact.bound or occupant.owner.uid == record.owner.uid:
         return ()
-    place, _, index = occupant.job.removeprefix(f"{occupant.jobset}-").rpartition("-")
-    wants = [(record.job.uid, record.id)]
+    place, _, index = occupant.job.removeprefix(f"{occupant.owner.name}-").rpartition("-")
+    wants = [(record.owner.uid, record.id)]
     if place and index.isdecimal():
         own = replace(
             record.job,
-            namespace=occupant.namespace,
-            jobset=occupant.jobset,
-            uid=occupant.jobset_uid,
+            owner=occupant.owner,
             replicated_job=place,
-            index=int(index[:9]),
+            job_index=int(index[:9]),
         )
-        wants.append((own.uid, slice_id(own)))
+        wants.append((own.owner.uid, slice_id(own)))
     return tuple(wants)
 
 

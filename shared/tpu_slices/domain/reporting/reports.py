@@ -92,7 +92,7 @@ def report(jobset: WorkloadRecord, slices: Iterable[SliceRecord], queue: QueueSt
     | over      | none left                                       | RETURNED   |
     """
     active = jobset.state is WorkloadState.ACTIVE
-    records = sorted(slices, key=lambda record: (record.job.replicated_job, record.job.index))
+    records = sorted(slices, key=lambda record: (record.job.replicated_job, record.job.job_index))
     if active:
         records = [record for record in records if record.reason is not Reason.DEMAND_STALE]
     groups = _groups([record for record in records if _is_waited_for(record, active=active)], queue, now)
@@ -210,7 +210,7 @@ def _sentence(jobset: WorkloadRecord, found: _Found, now: datetime) -> str:
     returning = [f"{left} of {found.wanted} slices are being given back"] if left else []
     if jobset.state is not WorkloadState.SUSPENDED:
         return "; ".join([_OVER[jobset.state], *(returning or ["nothing of it is left"])]) + "."
-    queue = f' by Kueue, in the queue "{jobset.queue}": see `kubectl describe workloads -n {jobset.namespace}`'
+    queue = f' by Kueue, in the queue "{jobset.queue}": see `kubectl describe workloads -n {jobset.owner.namespace}`'
     queue = queue if jobset.queue else ""
     return "; ".join([f"It is suspended{queue}", *returning, "slices are bought once it is resumed"]) + "."
 
