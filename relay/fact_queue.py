@@ -251,7 +251,9 @@ class FactQueue:
             return
         if jobset.state is not WorkloadState.ACTIVE and self.cache.has_hosts(uid):
             self._agenda[subject] = again
-        yield WorkloadChanged(workload=jobset.ref, state=jobset.state, queue=jobset.queue, fault=jobset.fault or "")
+        yield WorkloadChanged(
+            workload=jobset.ref, state=jobset.state, queue=jobset.queue, template_error=jobset.fault or ""
+        )
 
     def _hosts(self, subject: _Subject, pool: PoolKey | LegacyPool, now: datetime) -> Iterator[HostsChanged]:
         count = self.cache.count(pool)

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import structlog
 
 from relay.events import COMPONENT
+from tpu_slices.domain.model.reasons import ClusterReason
 from tpu_slices.ports.errors import Permanent, Temporary
 from tpu_slices.ports.log_events import LogEvent
 
@@ -20,7 +21,7 @@ THEIRS = ("tpu-provisioner-system", "tpu-provisioner-controller-manager")
 OURS = ("tpu-slice-provisioner", "relay")
 """As infra/kubernetes/relay.yaml names them."""
 LOOK_EVERY = 600.0
-REASON = "BothProvisionersActive"
+
 MESSAGE = (
     "TPU Provisioner runs in this cluster beside the TPU slice provisioner: both create node pools for the same "
     "JobSets, and both are paid for. Leave one of them: kubectl scale deployment "
@@ -83,7 +84,7 @@ def warning(ours: Mapping[str, Any], now: datetime) -> Mapping[str, Any]:
         "metadata": {"name": f"{name}.both-provisioners-active", "namespace": namespace},
         "involvedObject": {**about, "uid": ours["metadata"]["uid"]},
         "type": "Warning",
-        "reason": REASON,
+        "reason": ClusterReason.BOTH_PROVISIONERS_ACTIVE.value,
         "message": MESSAGE,
         "source": {"component": COMPONENT},
         "reportingComponent": COMPONENT,

@@ -119,9 +119,9 @@ def a_jobset(**changes: Any) -> WorkloadRecord:
         "state": WorkloadState.ACTIVE,
         "generation": 1,
         "resource_version": "100",
-        "wants": {slice_id(a_job()): NOW},
+        "demand": {slice_id(a_job()): NOW},
         "state_since": NOW,
-        "seen_at": NOW,
+        "last_seen_at": NOW,
     }
     return WorkloadRecord(**{**fields, **_owned(changes)})
 

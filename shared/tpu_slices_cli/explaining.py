@@ -10,7 +10,7 @@ from typing import Any
 import click
 import yaml
 
-from tpu_slices.domain.model.decisions import Reason
+from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.workloads import Report
 from tpu_slices.flows.edits import find, find_jobset
@@ -42,7 +42,7 @@ def explain_command(session: Session, name: str, cluster: str | None, output: st
     deps, id_ = session.deps, session.cluster(cluster)
     jobset = find_jobset(id_, name, deps.store) if "/" in name else None
     report = report_of(jobset, read_queue_state(id_, deps.store), deps) if jobset else None
-    names = jobset.wants if jobset else [record.id for record in find(id_, name, deps.store)]
+    names = jobset.demand if jobset else [record.id for record in find(id_, name, deps.store)]
     explained = [each for slice_ in names if (each := explain(id_, slice_, deps)) is not None]
     if not (explained or report):
         raise Permanent(f'no slice is called "{name}" in {id_} any more')
@@ -110,8 +110,8 @@ def _facts(explained: Explained, deps: ReconcileDeps) -> Iterator[tuple[str, str
         yield "Leaving", f"{record.pool_of(attempt)}: {words.seen(seen)}"
     hosts = record.spec.hosts if record.spec else "?"
     yield "Hosts", f"{record.hosts_usable} of {hosts} usable, {record.hosts_joined} joined"
-    occupant = record.occupant
-    yield "On it", f"{occupant.owner.namespace}/{occupant.job}" if occupant else "nobody"
+    occupants = ", ".join(f"{occupant.owner.namespace}/{occupant.job}" for occupant in record.occupants)
+    yield "Occupants", occupants or "none"
     decision = explained.decision
     yield "Now", f"{decision.record.phase}, {decision.reason}: {decision.message}"
     for action in decision.actions:

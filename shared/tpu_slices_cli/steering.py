@@ -97,8 +97,8 @@ def _there(records: Sequence[SliceRecord]) -> list[SliceRecord]:
 
 
 def _who_is_on_it(record: SliceRecord) -> str:
-    occupant = record.occupant
-    return f"{occupant.owner.namespace}/{occupant.job} runs on it" if occupant else "nobody is on it"
+    occupants = ", ".join(f"{occupant.owner.namespace}/{occupant.job}" for occupant in record.occupants)
+    return f"{occupants} runs on it" if occupants else "nobody is on it"
 
 
 def _many(records: Sequence[SliceRecord]) -> str:

@@ -65,10 +65,10 @@ def test_every_map_and_array_is_asked_by_or_has_no_index() -> None:
         (collection, encode_settings(settings())) for collection in ("clusters", "accepted")
     ]
     records: list[Record] = [
-        a_record(pinned_settings=settings().pools, occupant=an_occupant()),
+        a_record(pinned_settings=settings().pools, occupants=(an_occupant(),)),
         a_jobset(),
         ConcurrencyLimiter(cluster=CLUSTER, changed_at=NOW, shortages={}),
-        RelayHeartbeat(cluster=CLUSTER, heard_at=NOW, uids=()),
+        RelayHeartbeat(cluster=CLUSTER, received_at=NOW, uids=()),
     ]
     documents += [(key_of(record).collection, encode(record)) for record in records]
     asked = {(query.collection, name.partition(".")[0]) for query in QUERIES for name, _ in query.where}

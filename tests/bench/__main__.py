@@ -21,7 +21,7 @@ from tests.fakes.backend import FakeBackend
 from tests.fakes.clock import FakeClock
 from tests.fakes.publisher import FakePublisher
 from tpu_slices.adapters.firestore import FirestoreStore, connect
-from tpu_slices.domain.model.decisions import Reason
+from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.records import Phase, SliceRecord
 from tpu_slices.domain.model.slices import WorkloadUid
 from tpu_slices.flows.reconcile import reconcile
@@ -78,7 +78,7 @@ def _ports_with(size: int) -> ReconcileDeps:
     store = FirestoreStore(client)
     for index in range(size):
         record = _ready(index)
-        jobset = a_jobset(uid=record.owner.uid, wants={record.id: NOW})
+        jobset = a_jobset(uid=record.owner.uid, demand={record.id: NOW})
         store.commit(Change(None, record), Change(None, jobset))
     clock = FakeClock(NOW)
     backend = FakeBackend(clock)
@@ -103,7 +103,7 @@ def order_of(record: SliceRecord) -> PoolOrder:
 def _ready(index: int) -> SliceRecord:
     job = a_job(uid=WorkloadUid(f"uid-{index}"))
     return a_record(
-        job=job, phase=Phase.READY, reason=Reason.READY, ordered_at=NOW, hosts_usable=4, next_reconcile_at=None
+        job=job, phase=Phase.READY, reason=Reason.READY, create_requested_at=NOW, hosts_usable=4, next_reconcile_at=None
     )
 
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from tests.builders import NOW, a_job, a_record, a_spec
 from tests.world import World
-from tpu_slices.domain.model.decisions import Reason
+from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.records import HISTORY, Phase, SliceRecord
 from tpu_slices.domain.model.slices import WorkloadUid, slice_id
 

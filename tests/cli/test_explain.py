@@ -19,7 +19,7 @@ def test_a_slice_is_explained_by_each_of_its_names(stage: Stage) -> None:
     (text,) = texts
     assert text.splitlines()[1].startswith("This slice has been READY for ")
     assert f"{record.pool} (attempt 1): running" in text
-    assert "On it     research/llama-slice-0" in text
+    assert "Occupants research/llama-slice-0" in text
     assert "CreationStarted: Creating node pool" in text
 
 

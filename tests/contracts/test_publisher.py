@@ -11,8 +11,8 @@ from google.cloud.pubsub_v1 import PublisherClient, SubscriberClient
 from tests.builders import NOW, a_jobset, a_record
 from tests.fakes.publisher import FakePublisher
 from tpu_slices.adapters.pubsub import PubSubPublisher
-from tpu_slices.domain.model.decisions import Reason
 from tpu_slices.domain.model.facts import Question
+from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.records import Phase, Transition
 from tpu_slices.domain.model.slices import (
     ClusterId,

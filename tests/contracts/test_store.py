@@ -30,7 +30,7 @@ EVERY_KIND = [
     a_slot(),
     a_governor(shortages={CapacityPool("us-central2-b/tpu-v4-podslice/projects/example.com:p/reservations/r`1"): NOW}),
     Budget(cluster=CLUSTER, creations=3, changed_at=NOW),
-    RelayHeartbeat(cluster=CLUSTER, heard_at=NOW, uids=(WorkloadUid("a"), WorkloadUid("b"))),
+    RelayHeartbeat(cluster=CLUSTER, received_at=NOW, uids=(WorkloadUid("a"), WorkloadUid("b"))),
 ]
 
 
@@ -160,12 +160,12 @@ def test_a_change_of_two_documents_or_none_is_a_mistake(bench: Bench) -> None:
 
 def test_what_left_a_map_is_gone_from_the_document(bench: Bench) -> None:
     mine, other = slice_id(a_job()), slice_id(a_job(job_index=1))
-    bench.create(a_jobset(wants={mine: NOW, other: None}))
-    bench.store.commit(Change(bench.jobset(a_jobset()), a_jobset(wants={other: NOW})))
-    assert bench.jobset(a_jobset()).value.wants == {other: NOW}
+    bench.create(a_jobset(demand={mine: NOW, other: None}))
+    bench.store.commit(Change(bench.jobset(a_jobset()), a_jobset(demand={other: NOW})))
+    assert bench.jobset(a_jobset()).value.demand == {other: NOW}
 
-    bench.store.commit(Change(bench.jobset(a_jobset()), a_jobset(wants={})))
-    assert bench.jobset(a_jobset()).value.wants == {}
+    bench.store.commit(Change(bench.jobset(a_jobset()), a_jobset(demand={})))
+    assert bench.jobset(a_jobset()).value.demand == {}
 
 
 def test_a_field_that_only_a_person_knows_is_kept_and_never_read(bench: Bench) -> None:

@@ -52,12 +52,12 @@ def test_documents_hold_native_times_and_maps(bench: Bench) -> None:
     bench.create(a_record(), a_jobset())
 
     document = bench.console.document(key_of(a_record())) or {}
-    wants = (bench.console.document(key_of(a_jobset())) or {})["wants"]
+    demand = (bench.console.document(key_of(a_jobset())) or {})["demand"]
 
     assert document == encode(a_record())
     assert isinstance(document["next_reconcile_at"], datetime)
     assert isinstance(document["spec"], dict)
-    assert all(isinstance(at, datetime) for at in wants.values())
+    assert all(isinstance(at, datetime) for at in demand.values())
 
 
 @pytest.mark.emulators
@@ -67,8 +67,8 @@ def test_times_are_read_as_the_standard_librarys(client: Client) -> None:
     store.commit(Change(None, a_jobset()))
     jobset = store.workloads(CLUSTER, [a_jobset().owner.uid])[a_jobset().owner.uid].value
 
-    assert type(jobset.seen_at) is datetime
-    assert [type(at) for at in jobset.wants.values()] == [datetime]
+    assert type(jobset.last_seen_at) is datetime
+    assert [type(at) for at in jobset.demand.values()] == [datetime]
 
 
 @pytest.mark.emulators

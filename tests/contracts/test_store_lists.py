@@ -101,7 +101,7 @@ def test_a_record_that_cannot_be_read_does_not_hide_the_others(bench: Bench) -> 
 
 
 def test_chips_are_summed_up_by_namespace_and_cluster(bench: Bench) -> None:
-    held = {"ordered_at": NOW}
+    held = {"create_requested_at": NOW}
     bench.create(
         a_record(**held),
         a_record(job=a_job(job_index=1), **held),

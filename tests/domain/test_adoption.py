@@ -34,7 +34,7 @@ def test_a_pool_whose_jobset_lives_is_taken_over_as_it_is() -> None:
     record = heir_of(a_pool()).record
     assert record is not None
     assert (record.job, record.id) == (a_job(job_index=1), slice_id(a_job(job_index=1)))
-    assert (record.attempt, record.pool, record.ordered_at) == (0, "llama-4f2a1", NOW)
+    assert (record.attempt, record.pool, record.create_requested_at) == (0, "llama-4f2a1", NOW)
     assert record.spec is not None
     assert record.spec.hosts == a_spec().hosts
 
@@ -76,7 +76,7 @@ def test_a_pool_that_nobody_needs_is_left_alone(pool: LegacyPool, changes: dict[
 
 
 def test_two_pools_for_one_job_need_a_person() -> None:
-    ours = a_record(job=a_job(job_index=1), ordered_at=NOW)
+    ours = a_record(job=a_job(job_index=1), create_requested_at=NOW)
     adoption = heir_of(a_pool(), ours)
     assert adoption.record is None
     assert ours.pool in adoption.why
@@ -95,14 +95,14 @@ def test_the_jobset_is_remembered_with_the_slices_that_were_taken_over() -> None
     )
     (jobset,) = placeholders(adoptions, [a_live_jobset(), a_live_jobset(ref=a_jobset_ref(uid="other"))], {}, NOW)
     assert (jobset.owner.uid, jobset.state) == ("uid-llama", WorkloadState.ACTIVE)
-    assert set(jobset.wants) == {slice_id(a_job()), slice_id(a_job(job_index=1))}
+    assert set(jobset.demand) == {slice_id(a_job()), slice_id(a_job(job_index=1))}
 
 
 def test_a_jobset_that_is_known_keeps_what_is_known_of_it() -> None:
     known = a_jobset(generation=7)
     (jobset,) = placeholders([heir_of(a_pool())], [a_live_jobset()], {known.owner.uid: known}, NOW)
     assert jobset.generation == 7
-    assert jobset.wants == {**known.wants, slice_id(a_job(job_index=1)): None}
+    assert jobset.demand == {**known.demand, slice_id(a_job(job_index=1)): None}
 
 
 def test_a_job_is_found_by_its_name_however_many_there_are() -> None:

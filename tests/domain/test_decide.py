@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from tests.builders import MINUTE, NOW, a_record, a_spec, an_occupant, settings
-from tpu_slices.domain.model.decisions import Action, CreatePool, DeletePool, Reason
+from tpu_slices.domain.model.decisions import Action, CreatePool, DeletePool
 from tpu_slices.domain.model.observations import (
     Absent,
     Broken,
@@ -23,13 +23,14 @@ from tpu_slices.domain.model.observations import (
     Unowned,
     Unreadable,
 )
+from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.records import Desire, Phase, Refusal, SliceRecord, TerminatingAttempt
 from tpu_slices.domain.model.slices import LAST_ATTEMPT
 from tpu_slices.domain.reconciling.decide import decide
 
 STOCKOUT = Failure(FailureKind.STOCKOUT, "[GCE_STOCKOUT] not enough resources")
-ASKED = {"ordered_at": NOW - MINUTE, "creating": True, "slot": 0, "phase": Phase.PROVISIONING}
-SERVING = {"ordered_at": NOW - 60 * MINUTE, "phase": Phase.READY, "reason": Reason.READY, "hosts_usable": 4}
+ASKED = {"create_requested_at": NOW - MINUTE, "creating": True, "slot": 0, "phase": Phase.PROVISIONING}
+SERVING = {"create_requested_at": NOW - 60 * MINUTE, "phase": Phase.READY, "reason": Reason.READY, "hosts_usable": 4}
 BLOCKED = {"phase": Phase.BLOCKED, "reason": Reason.CONFIGURATION}
 OURS = Running(a_spec().fingerprint)
 
@@ -109,7 +110,7 @@ TABLE: list[tuple[str, SliceRecord, Observation, Phase, Reason, tuple[Action, ..
     ("used up", wanted(attempt=LAST_ATTEMPT + 1, slot=0), Absent(), Phase.BLOCKED, Reason.ATTEMPTS_EXHAUSTED, ()),
     # Absent, ABSENT
     ("never bought", unwanted(), Absent(), Phase.GONE, Reason.NEVER_MADE, ()),
-    ("bought long ago", unwanted(ordered_at=NOW - 60 * MINUTE), Absent(), Phase.GONE, Reason.RELEASED, ()),
+    ("bought long ago", unwanted(create_requested_at=NOW - 60 * MINUTE), Absent(), Phase.GONE, Reason.RELEASED, ()),
     ("just ordered", unwanted(**ASKED), Absent(), Phase.RELEASING, Reason.CREATE_MAY_BE_UNDER_WAY, ()),
     # Creating
     ("creating", wanted(**ASKED), Creating(), Phase.PROVISIONING, Reason.CREATING, ()),
@@ -123,7 +124,7 @@ TABLE: list[tuple[str, SliceRecord, Observation, Phase, Reason, tuple[Action, ..
     ),
     (
         "creating without an operation for long",
-        wanted(**{**ASKED, "ordered_at": NOW - 21 * MINUTE}),
+        wanted(**{**ASKED, "create_requested_at": NOW - 21 * MINUTE}),
         Creating(operation_runs=False),
         Phase.WAITING,
         Reason.CREATION_FAILED,
@@ -135,7 +136,7 @@ TABLE: list[tuple[str, SliceRecord, Observation, Phase, Reason, tuple[Action, ..
     ("three of four", wanted(**ASKED, hosts_usable=3), OURS, Phase.PROVISIONING, Reason.HOSTS_JOINING, ()),
     ("all hosts", wanted(**ASKED, hosts_usable=4), OURS, Phase.READY, Reason.READY, ()),
     ("a host was lost", wanted(**{**SERVING, "hosts_usable": 3}), OURS, Phase.PROVISIONING, Reason.HOSTS_LOST, ()),
-    ("serving", wanted(**SERVING, occupant=an_occupant()), OURS, Phase.READY, Reason.READY, ()),
+    ("serving", wanted(**SERVING, occupants=(an_occupant(),)), OURS, Phase.READY, Reason.READY, ()),
     (
         "ready, and the leader still waits",
         wanted(**SERVING, since=NOW - 10 * MINUTE),
@@ -156,7 +157,7 @@ TABLE: list[tuple[str, SliceRecord, Observation, Phase, Reason, tuple[Action, ..
     ("finished", unwanted(**SERVING), OURS, Phase.RELEASING, Reason.DELETION_STARTED, (DELETE,)),
     (
         "another's leader is on it",
-        unwanted(**SERVING, occupant=an_occupant("other")),
+        unwanted(**SERVING, occupants=(an_occupant("other"),)),
         OURS,
         Phase.RELEASING,
         Reason.OCCUPIED,
@@ -164,7 +165,7 @@ TABLE: list[tuple[str, SliceRecord, Observation, Phase, Reason, tuple[Action, ..
     ),
     (
         "another took it first: the next attempt is bought",
-        wanted(**SERVING, occupant=an_occupant("other"), slot=0),
+        wanted(**SERVING, occupants=(an_occupant("other"),), slot=0),
         OURS,
         Phase.PROVISIONING,
         Reason.CREATION_STARTED,
@@ -180,7 +181,7 @@ TABLE: list[tuple[str, SliceRecord, Observation, Phase, Reason, tuple[Action, ..
     ),
     (
         "another request, changed while suspended, occupied",
-        wanted(**SERVING, rebuild_allowed=True, occupant=an_occupant()),
+        wanted(**SERVING, rebuild_allowed=True, occupants=(an_occupant(),)),
         Running("v1-other"),
         Phase.READY,
         Reason.SPEC_DRIFTED,
@@ -212,7 +213,7 @@ TABLE: list[tuple[str, SliceRecord, Observation, Phase, Reason, tuple[Action, ..
     ),
     (
         "broken under its Job",
-        wanted(**SERVING, occupant=an_occupant()),
+        wanted(**SERVING, occupants=(an_occupant(),)),
         Broken(STOCKOUT),
         Phase.PROVISIONING,
         Reason.POOL_BROKEN,
@@ -220,7 +221,7 @@ TABLE: list[tuple[str, SliceRecord, Observation, Phase, Reason, tuple[Action, ..
     ),
     (
         "broken under another's Job",
-        unwanted(**SERVING, occupant=an_occupant("other")),
+        unwanted(**SERVING, occupants=(an_occupant("other"),)),
         Broken(STOCKOUT),
         Phase.RELEASING,
         Reason.OCCUPIED,
@@ -320,8 +321,8 @@ def test_a_slot_is_given_back_with_the_end_of_the_creation() -> None:
     assert decide(wanted(**ASKED), PoolObservations(Broken(STOCKOUT), {}), NOW, settings()).record.slot is None
 
 
-LEFT = TerminatingAttempt(attempt=1, ordered_at=NOW - timedelta(seconds=5))
-OVERDUE = replace(LEFT, ordered_at=NOW - MINUTE)
+LEFT = TerminatingAttempt(attempt=1, delete_requested_at=NOW - timedelta(seconds=5))
+OVERDUE = replace(LEFT, delete_requested_at=NOW - MINUTE)
 
 
 @pytest.mark.parametrize(
@@ -338,7 +339,7 @@ OVERDUE = replace(LEFT, ordered_at=NOW - MINUTE)
         pytest.param(OVERDUE, Broken(STOCKOUT), True, True, id="broken: ordered again"),
         pytest.param(OVERDUE, Unreadable("503"), True, False, id="unreadable: nothing"),
         pytest.param(
-            replace(OVERDUE, occupant=an_occupant("other")), OURS, True, False, id="occupied by another: kept"
+            replace(OVERDUE, occupants=(an_occupant("other"),)), OURS, True, False, id="occupied by another: kept"
         ),
     ],
 )

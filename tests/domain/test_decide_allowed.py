@@ -8,11 +8,12 @@ import pytest
 
 from tests.builders import MINUTE, NOW, a_record, a_spec, settings
 from tpu_slices.domain.model.clusters import Allowed, Policy
-from tpu_slices.domain.model.decisions import CreatePool, Reason
+from tpu_slices.domain.model.decisions import CreatePool, Decision
 from tpu_slices.domain.model.observations import Absent, Observation, PoolObservations, Running
+from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.records import Desire, Phase, Refusal, SliceRecord
 from tpu_slices.domain.planning.policy import Held
-from tpu_slices.domain.reconciling.decide import Decision, decide
+from tpu_slices.domain.reconciling.decide import decide
 
 NO_LIMITS = Policy()
 TOO_LARGE = Policy(everyone=Allowed(chips_per_slice=8))
@@ -48,7 +49,7 @@ def test_a_refusal_ends_the_patience_with_an_earlier_failure() -> None:
 
 
 def test_a_slice_that_serves_is_not_taken_away_by_new_settings() -> None:
-    serving = a_record(ordered_at=NOW - 60 * MINUTE, phase=Phase.READY, reason=Reason.READY, hosts_usable=4)
+    serving = a_record(create_requested_at=NOW - 60 * MINUTE, phase=Phase.READY, reason=Reason.READY, hosts_usable=4)
     decision = decided(serving, TOO_LARGE, seen=Running(a_spec().fingerprint))
     assert (decision.record.phase, decision.actions) == (Phase.READY, ())
 
@@ -82,9 +83,9 @@ def test_nobody_is_told_what_a_slice_that_is_not_wanted_may_not_be() -> None:
     ("changes", "chips"),
     [
         pytest.param({}, 0, id="not ordered"),
-        pytest.param({"ordered_at": NOW}, 16, id="ordered"),
-        pytest.param({"ordered_at": NOW, "phase": Phase.GONE}, 0, id="gone"),
-        pytest.param({"ordered_at": NOW, "spec": None}, 0, id="found without a record"),
+        pytest.param({"create_requested_at": NOW}, 16, id="ordered"),
+        pytest.param({"create_requested_at": NOW, "phase": Phase.GONE}, 0, id="gone"),
+        pytest.param({"create_requested_at": NOW, "spec": None}, 0, id="found without a record"),
     ],
 )
 def test_a_slice_holds_its_chips_from_the_order_until_it_is_given_up(changes: dict[str, object], chips: int) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import MINUTE, NOW, a_record, a_spec, an_occupant, settings
-from tpu_slices.domain.model.decisions import Action, CreatePool, DeletePool, Reason
+from tpu_slices.domain.model.decisions import Action, CreatePool, DeletePool
 from tpu_slices.domain.model.observations import (
     Absent,
     Broken,
@@ -25,6 +25,7 @@ from tpu_slices.domain.model.observations import (
     Unowned,
     Unreadable,
 )
+from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.records import Desire, Phase, SliceRecord, TerminatingAttempt
 from tpu_slices.domain.reconciling.decide import decide
 from tpu_slices.domain.reconciling.outcomes import acted
@@ -32,9 +33,9 @@ from tpu_slices.domain.reconciling.outcomes import acted
 SETTLED = {Phase.READY, Phase.REFUSED, Phase.GONE}
 moments = st.integers(-120, 5).map(lambda minutes: NOW + minutes * MINUTE)
 maybe_moments = st.none() | moments
-occupants = st.sampled_from([None, an_occupant(), an_occupant("other")])
+occupants = st.sampled_from([(), (an_occupant(),), (an_occupant("other"),)])
 terminating = st.lists(
-    st.builds(TerminatingAttempt, attempt=st.integers(1, 3), ordered_at=maybe_moments, occupant=occupants),
+    st.builds(TerminatingAttempt, attempt=st.integers(1, 3), delete_requested_at=maybe_moments, occupants=occupants),
     max_size=2,
     unique_by=lambda left: left.attempt,
 ).map(tuple)
@@ -59,14 +60,14 @@ def records(draw: st.DrawFn) -> SliceRecord:
         phase=draw(st.sampled_from(Phase)),
         reason=draw(st.sampled_from(Reason)),
         attempt=draw(st.integers(4, 6)),
-        ordered_at=draw(maybe_moments),
+        create_requested_at=draw(maybe_moments),
         creating=draw(st.booleans()),
         slot=draw(st.none() | st.integers(0, 4)),
         terminating=draw(terminating),
         failures=draw(st.integers(0, 40)),
         retry_at=draw(maybe_moments),
         hosts_usable=draw(st.integers(0, 4)),
-        occupant=draw(occupants),
+        occupants=draw(occupants),
         rebuild_allowed=draw(st.booleans()),
         spec=draw(st.sampled_from([None, a_spec()])),
     )
@@ -102,8 +103,8 @@ def test_nothing_is_deleted_under_another_live_job_nor_what_is_not_ours(
     sight = data.draw(sights(record))
     decision = decide(record, sight, NOW, settings())
     deleted = {action.attempt for action in decision.actions if isinstance(action, DeletePool)}
-    occupied = {left.attempt for left in record.terminating if left.occupant is not None}
-    if record.other_workload_occupant is not None:
+    occupied = {left.attempt for left in record.terminating if left.occupants}
+    if record.other_workload_occupants:
         occupied.add(record.attempt)
     foreign = {attempt for attempt, seen in sight.terminating.items() if isinstance(seen, Unowned)}
     if isinstance(sight.current, Unowned):
@@ -162,10 +163,10 @@ class World:
 @given(st.data(), records())
 def test_repeated_looks_reach_what_is_wanted_and_stay_there(data: st.DataObject, record: SliceRecord) -> None:
     """Where nobody else is on the hosts, wants are renewed and the world obeys."""
-    record = replace(record, occupant=None, spec=a_spec(), failures=0)
-    record = replace(record, terminating=tuple(replace(left, occupant=None) for left in record.terminating))
+    record = replace(record, occupants=(), spec=a_spec(), failures=0)
+    record = replace(record, terminating=tuple(replace(left, occupants=()) for left in record.terminating))
     seen = data.draw(observations.filter(lambda seen: not isinstance(seen, Unowned | Unreadable | Deleting)))
-    if record.ordered_at is None:
+    if record.create_requested_at is None:
         seen = Absent()
     world = World(
         {record.attempt: seen, **{left.attempt: data.draw(st.just(Running())) for left in record.terminating}}

@@ -37,14 +37,14 @@ def at_generation(generation: int) -> SlicesWanted:
 
 def want(fact: SlicesWanted, known: WorkloadRecord | None = None) -> WorkloadRecord | None:
     demand = wanted(fact, known, {}, LATER, settings())
-    return demand.jobset if demand else None
+    return demand.workload if demand else None
 
 
 def test_leaders_of_an_unknown_jobset_make_it_known_and_its_slices_wanted() -> None:
     demand = wanted(leaders_wait(0, 2), None, {}, NOW, settings())
     assert demand is not None
-    assert set(demand.jobset.wants) == set(demand.slices) == {slice_id(a_job()), slice_id(a_job(job_index=2))}
-    assert (demand.jobset.state, demand.jobset.next_reconcile_at) == (WorkloadState.ACTIVE, NOW)
+    assert set(demand.workload.demand) == set(demand.slices) == {slice_id(a_job()), slice_id(a_job(job_index=2))}
+    assert (demand.workload.state, demand.workload.next_reconcile_at) == (WorkloadState.ACTIVE, NOW)
     assert {record.spec for record in demand.slices.values()} == {a_spec()}
 
 
@@ -63,12 +63,12 @@ def test_a_want_counts_unless_it_is_late_news(known: WorkloadRecord, late: bool)
     record = want(at_generation(2), known)
     assert (record is None) is late
     if record is not None:
-        assert (record.state, record.generation, record.wants[slice_id(a_job())]) == (WorkloadState.ACTIVE, 2, LATER)
+        assert (record.state, record.generation, record.demand[slice_id(a_job())]) == (WorkloadState.ACTIVE, 2, LATER)
 
 
 def test_a_resumed_jobset_that_asks_for_something_else_respecifies_its_slices() -> None:
     suspended = a_jobset(generation=1, state=WorkloadState.SUSPENDED)
-    record = a_record(ordered_at=NOW)
+    record = a_record(create_requested_at=NOW)
     fact = replace(at_generation(2), requests=(a_request(topology="4x8"),))
     demand = wanted(fact, suspended, {record.id: record}, LATER, settings())
     assert demand is not None
@@ -87,7 +87,7 @@ def test_a_resumed_jobset_that_asks_for_something_else_respecifies_its_slices() 
     ],
 )
 def test_however_a_resume_is_heard_of_another_request_respecifies(news: list[tuple[int, WorkloadState]]) -> None:
-    record = a_record(ordered_at=NOW)
+    record = a_record(create_requested_at=NOW)
     known: WorkloadRecord | None = a_jobset(generation=1)
     for generation, state in news:
         change = WorkloadChanged(workload=a_jobset_ref(generation=generation), state=state)
@@ -99,19 +99,19 @@ def test_however_a_resume_is_heard_of_another_request_respecifies(news: list[tup
 
 
 def test_leaders_that_are_told_of_one_after_the_other_all_respecify_their_slices() -> None:
-    records = [a_record(job=a_job(job_index=index), ordered_at=NOW) for index in (0, 1)]
-    known = a_jobset(generation=2, state=WorkloadState.SUSPENDED, wants=dict.fromkeys([r.id for r in records], NOW))
+    records = [a_record(job=a_job(job_index=index), create_requested_at=NOW) for index in (0, 1)]
+    known = a_jobset(generation=2, state=WorkloadState.SUSPENDED, demand=dict.fromkeys([r.id for r in records], NOW))
     known = replace(known, state_since=NOW + MINUTE)
     for index, record in enumerate(records):
         fact = leaders_wait(index, workload=a_jobset_ref(generation=3), requests=(a_request(topology="4x8"),))
         demand = wanted(fact, known, {record.id: record}, LATER, settings())
         assert demand is not None
         assert demand.slices[record.id].rebuild_allowed
-        known = demand.jobset
+        known = demand.workload
 
 
 def test_another_request_at_the_same_generation_does_not_respecify() -> None:
-    record = a_record(ordered_at=NOW)
+    record = a_record(create_requested_at=NOW)
     fact = replace(at_generation(1), requests=(a_request(topology="4x8"),))
     demand = wanted(fact, a_jobset(generation=1), {record.id: record}, LATER, settings())
     assert demand is not None
@@ -119,10 +119,10 @@ def test_another_request_at_the_same_generation_does_not_respecify() -> None:
 
 
 def test_new_settings_do_not_touch_the_spec_of_a_slice_that_may_have_a_pool() -> None:
-    record = a_record(ordered_at=NOW)
+    record = a_record(create_requested_at=NOW)
     moved = settings(zone="us-central2-a")
     with_pool = wanted(leaders_wait(0), a_jobset(), {record.id: record}, LATER, moved)
-    without = wanted(leaders_wait(0), a_jobset(), {record.id: replace(record, ordered_at=None)}, LATER, moved)
+    without = wanted(leaders_wait(0), a_jobset(), {record.id: replace(record, create_requested_at=None)}, LATER, moved)
     assert with_pool is not None
     assert without is not None
     assert with_pool.slices == {}
@@ -140,7 +140,7 @@ def test_a_forged_pod_can_only_ask_for_what_its_jobset_asks() -> None:
 def test_an_end_makes_a_tombstone_even_of_a_jobset_that_was_never_heard_of(state: WorkloadState) -> None:
     record = changed(WorkloadChanged(workload=a_jobset_ref(), state=state), None, NOW, CLUSTER)
     assert record is not None
-    assert (record.state, record.wants, record.expire_at) == (state, {}, NOW + TOMBSTONE_TTL)
+    assert (record.state, record.demand, record.expire_at) == (state, {}, NOW + TOMBSTONE_TTL)
     assert want(at_generation(9), record) is None
 
 
@@ -148,7 +148,7 @@ def test_an_end_makes_a_tombstone_even_of_a_jobset_that_was_never_heard_of(state
 def test_a_jobset_is_remembered_before_it_wants_anything(state: WorkloadState) -> None:
     record = changed(WorkloadChanged(workload=a_jobset_ref(), state=state, queue="team-a"), None, NOW, CLUSTER)
     assert record is not None
-    assert (record.state, record.wants, record.queue) == (state, {}, "team-a")
+    assert (record.state, record.demand, record.queue) == (state, {}, "team-a")
     assert (record.next_report_at, record.expire_at) == (NOW, None)
 
 
@@ -163,7 +163,7 @@ def test_a_want_that_a_suspension_overtook_buys_nothing() -> None:
     suspension = WorkloadChanged(workload=a_jobset_ref(generation=2), state=WorkloadState.SUSPENDED)
     suspended = changed(suspension, None, NOW, CLUSTER)
     assert suspended is not None
-    assert (suspended.state, suspended.wants, suspended.expire_at) == (WorkloadState.SUSPENDED, {}, None)
+    assert (suspended.state, suspended.demand, suspended.expire_at) == (WorkloadState.SUSPENDED, {}, None)
     assert want(at_generation(1), suspended) is None
     assert want(at_generation(3), suspended) is not None
 

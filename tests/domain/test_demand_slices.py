@@ -69,14 +69,14 @@ def leader(jobset: str = "llama", *, on: bool = True, attempt: int = 1) -> Leade
 def test_a_leader_comes_and_goes() -> None:
     occupied = bound(leader(), a_record(), NOW)
     assert occupied is not None
-    assert occupied.occupant == an_occupant()
+    assert occupied.occupants == (an_occupant(),)
     free = bound(leader(on=False), occupied, NOW)
     assert free is not None
-    assert free.occupant is None
+    assert free.occupants == ()
 
 
 def test_late_news_of_an_earlier_leader_does_not_evict_the_present_one() -> None:
-    occupied = a_record(occupant=an_occupant(pod_uid="pod-after-restart"))
+    occupied = a_record(occupants=(an_occupant(pod_uid="pod-after-restart"),))
     assert bound(leader(on=False), occupied, NOW) is None
 
 
@@ -84,8 +84,8 @@ def test_a_leader_on_an_earlier_attempt_keeps_that_one() -> None:
     record = a_record(attempt=2, terminating=(TerminatingAttempt(attempt=1),))
     after = bound(leader("other"), record, NOW)
     assert after is not None
-    assert after.occupant is None
-    assert after.terminating == (TerminatingAttempt(attempt=1, occupant=an_occupant("other")),)
+    assert after.occupants == ()
+    assert after.terminating == (TerminatingAttempt(attempt=1, occupants=(an_occupant("other"),)),)
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_a_release_that_a_person_asked_for_goes_before_what_the_jobset_wants() -
 def test_an_occupant_counts_while_its_jobset_lives(state: WorkloadState | None, stays: bool) -> None:
     guest = an_occupant("other")
     workloads = [] if state is None else [a_jobset(uid=WorkloadUid("uid-other"), state=state)]
-    record = a_record(attempt=2, occupant=guest, terminating=(TerminatingAttempt(attempt=1, occupant=guest),))
+    record = a_record(attempt=2, occupants=(guest,), terminating=(TerminatingAttempt(attempt=1, occupants=(guest,)),))
     after = with_current_desire(record, {jobset.owner.uid: jobset for jobset in workloads})
-    assert (after.occupant is not None) is stays
-    assert (after.terminating[0].occupant is not None) is stays
+    assert (after.occupants == (guest,)) is stays
+    assert (after.terminating[0].occupants == (guest,)) is stays

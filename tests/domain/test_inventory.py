@@ -19,13 +19,13 @@ from tpu_slices.domain.reconciling.inventory import (
     suspicions,
 )
 
-OURS = a_jobset(seen_at=NOW - 60 * MINUTE)
+OURS = a_jobset(last_seen_at=NOW - 60 * MINUTE)
 OTHER = WorkloadUid("uid-other")
-SERVING = {"phase": Phase.READY, "ordered_at": NOW, "next_reconcile_at": None}
+SERVING = {"phase": Phase.READY, "create_requested_at": NOW, "next_reconcile_at": None}
 
 
 def a_watch(**changes: object) -> RelayHeartbeat:
-    fields = {"cluster": CLUSTER, "heard_at": NOW, "count": 1, "digest": digest_of([OTHER])}
+    fields = {"cluster": CLUSTER, "received_at": NOW, "count": 1, "digest": digest_of([OTHER])}
     return RelayHeartbeat(**{**fields, **changes})  # type: ignore[arg-type]  # the test names fields of RelayHeartbeat
 
 
@@ -47,18 +47,20 @@ def audited(
     [
         pytest.param(None, (), id="never heard: nothing follows"),
         pytest.param(RelayHeartbeat(cluster=CLUSTER), (), id="audited before it was ever heard: nothing follows"),
-        pytest.param(a_watch(heard_at=NOW - 4 * MINUTE), (), id="silent: nothing follows"),
+        pytest.param(a_watch(received_at=NOW - 4 * MINUTE), (), id="silent: nothing follows"),
         pytest.param(a_watch(digest=digest_of([OURS.owner.uid])), (), id="same digest: nothing to ask"),
         pytest.param(a_watch(), (Question(),), id="another digest: ask for the list"),
-        pytest.param(a_watch(uids=(OTHER,), uids_at=NOW - 6 * MINUTE), (Question(),), id="old list: ask for another"),
-        pytest.param(a_watch(uids=(OURS.owner.uid, OTHER), uids_at=NOW), (), id="listed: lives"),
         pytest.param(
-            a_watch(uids=(OTHER,), uids_at=NOW),
+            a_watch(uids=(OTHER,), uids_received_at=NOW - 6 * MINUTE), (Question(),), id="old list: ask for another"
+        ),
+        pytest.param(a_watch(uids=(OURS.owner.uid, OTHER), uids_received_at=NOW), (), id="listed: lives"),
+        pytest.param(
+            a_watch(uids=(OTHER,), uids_received_at=NOW),
             (Question(owner=Owner(kind=OwnerKind.JOBSET, namespace="research", name="llama", uid=OURS.owner.uid)),),
             id="not listed: ask whether it lives",
         ),
         pytest.param(
-            a_watch(uids=(), digest=digest_of([]), uids_at=NOW),
+            a_watch(uids=(), digest=digest_of([]), uids_received_at=NOW),
             (Question(owner=Owner(kind=OwnerKind.JOBSET, namespace="research", name="llama", uid=OURS.owner.uid)),),
             id="empty list: ask whether it lives",
         ),
@@ -69,8 +71,8 @@ def test_from_silence_follow_questions_only(heartbeat: RelayHeartbeat | None, qu
 
 
 def test_a_jobset_that_was_heard_of_after_the_list_was_made_is_not_suspected() -> None:
-    newer = a_jobset(seen_at=NOW)
-    assert suspicions([newer], a_watch(uids=(), uids_at=NOW - MINUTE), NOW) == ()
+    newer = a_jobset(last_seen_at=NOW)
+    assert suspicions([newer], a_watch(uids=(), uids_received_at=NOW - MINUTE), NOW) == ()
 
 
 def test_equal_sets_have_equal_digests_whatever_their_order() -> None:
@@ -83,7 +85,7 @@ def test_a_heartbeat_with_the_list_makes_the_audit_due_and_one_without_does_not(
     beat = Heartbeat(count=1, digest="d")
     assert heard(audited_later, beat, CLUSTER, NOW).next_inventory_check_at == NOW + 9 * MINUTE
     listed = heard(audited_later, Heartbeat(count=1, digest="d", uids=(OTHER,)), CLUSTER, NOW)
-    assert (listed.next_inventory_check_at, listed.uids, listed.uids_at) == (None, (OTHER,), NOW)
+    assert (listed.next_inventory_check_at, listed.uids, listed.uids_received_at) == (None, (OTHER,), NOW)
     assert heard(listed, beat, CLUSTER, NOW).uids == (OTHER,)
 
 
@@ -98,7 +100,7 @@ def test_an_orphan_is_adopted_with_its_attempt_and_its_jobset_to_ask_by() -> Non
     (adopted,) = findings.adopted
     (placeholder,) = findings.placeholders
     assert (adopted.id, adopted.attempt, adopted.spec, adopted.next_reconcile_at) == (lost.id, 3, None, NOW)
-    assert (placeholder.owner.uid, placeholder.state, placeholder.wants) == (
+    assert (placeholder.owner.uid, placeholder.state, placeholder.demand) == (
         OTHER,
         WorkloadState.ACTIVE,
         {lost.id: None},
@@ -151,10 +153,10 @@ def test_more_orphans_than_one_audit_takes_on_are_left_to_a_person() -> None:
 @pytest.mark.parametrize("phase", [Phase.GONE, Phase.WAITING, Phase.QUEUED, Phase.BLOCKED])
 def test_a_pool_that_its_record_believes_was_never_ordered_will_be_looked_at(phase: Phase) -> None:
     """An order was never heard of again, the next one refused: the pool of the first is there all the same."""
-    record = a_record(phase=phase, ordered_at=None, next_reconcile_at=None)
+    record = a_record(phase=phase, create_requested_at=None, next_reconcile_at=None)
     findings = audited(records=[record], pools=[a_pool(record)], workloads=[a_jobset(state=WorkloadState.COMPLETED)])
     ((_, after),) = findings.mended
-    assert (after.ordered_at, after.next_reconcile_at, after.terminating) == (NOW, NOW, ())
+    assert (after.create_requested_at, after.next_reconcile_at, after.terminating) == (NOW, NOW, ())
 
 
 def test_a_release_that_a_person_asked_for_in_the_record_alone_is_found() -> None:

@@ -5,7 +5,7 @@ import pytest
 from tests.builders import NOW, a_job, a_jobset, a_record, an_occupant
 from tpu_slices.domain.model.facts import LeaderBound
 from tpu_slices.domain.model.slices import WorkloadUid, slice_id
-from tpu_slices.domain.reconciling.occupancy import doubted, doubtful
+from tpu_slices.domain.reconciling.occupancy import demand_in_doubt, with_stale_demand
 
 GEMMA = a_job(name="gemma", uid=WorkloadUid("uid-gemma"), replicated_job="big-slice", job_index=3)
 
@@ -15,7 +15,7 @@ def came(jobset: str = "gemma", job: str = "gemma-big-slice-3", *, bound: bool =
 
 
 def test_where_another_jobset_comes_both_wants_are_in_doubt() -> None:
-    assert doubtful(came(), a_record()) == (
+    assert demand_in_doubt(came(), a_record()) == (
         (a_record().job.owner.uid, a_record().id),
         (GEMMA.owner.uid, slice_id(GEMMA)),
     )
@@ -23,15 +23,15 @@ def test_where_another_jobset_comes_both_wants_are_in_doubt() -> None:
 
 @pytest.mark.parametrize("job", ["gemma-big-slice-x", "gemma", "other-0", "gemma-"])
 def test_of_a_job_whose_name_tells_no_place_only_the_slices_own_want_is(job: str) -> None:
-    assert doubtful(came(job=job), a_record())[0] == (a_record().job.owner.uid, a_record().id)
+    assert demand_in_doubt(came(job=job), a_record())[0] == (a_record().job.owner.uid, a_record().id)
 
 
 def test_within_a_jobset_and_on_leaving_nothing_is_in_doubt() -> None:
-    assert doubtful(came("llama", "llama-slice-1"), a_record()) == ()
-    assert doubtful(came(bound=False), a_record()) == ()
+    assert demand_in_doubt(came("llama", "llama-slice-1"), a_record()) == ()
+    assert demand_in_doubt(came(bound=False), a_record()) == ()
 
 
 def test_a_doubted_want_stays_a_want_that_nobody_confirmed() -> None:
     record = a_record()
-    jobset = a_jobset(wants={record.id: NOW})
-    assert doubted(jobset, record.id).wants == {record.id: None}
+    jobset = a_jobset(demand={record.id: NOW})
+    assert with_stale_demand(jobset, record.id).demand == {record.id: None}

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from tests.builders import NOW, a_record, settings
-from tpu_slices.domain.model.decisions import DeletePool, Reason
+from tpu_slices.domain.model.decisions import DeletePool
 from tpu_slices.domain.model.observations import (
     Absent,
     Creating,
@@ -17,6 +17,7 @@ from tpu_slices.domain.model.observations import (
     Refused,
     Started,
 )
+from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.records import Desire, Phase, SliceRecord, TerminatingAttempt
 from tpu_slices.domain.reconciling.decide import decide
 from tpu_slices.domain.reconciling.outcomes import acted
@@ -32,7 +33,7 @@ def terminating() -> SliceRecord:
         phase=Phase.RELEASING,
         reason=Reason.DELETION_STARTED,
         attempt=2,
-        terminating=(TerminatingAttempt(attempt=1, ordered_at=NOW),),
+        terminating=(TerminatingAttempt(attempt=1, delete_requested_at=NOW),),
     )
 
 

@@ -10,17 +10,24 @@ from hypothesis import strategies as st
 
 from tests.builders import MINUTE, NOW, a_record, an_occupant, settings
 from tpu_slices.domain.model.clusters import Backoff, Limits
-from tpu_slices.domain.model.decisions import CreatePool, DeletePool, Reason
+from tpu_slices.domain.model.decisions import CreatePool, DeletePool
 from tpu_slices.domain.model.observations import Failure, FailureKind, Refused, Started
+from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.records import Desire, Phase, SliceRecord, TerminatingAttempt
 from tpu_slices.domain.reconciling.outcomes import acted
 from tpu_slices.domain.reconciling.patience import FAILED, due, failed
 
 LIMITS = Limits()
 SECOND = timedelta(seconds=1)
-LEFT = TerminatingAttempt(attempt=1, ordered_at=NOW)
-GUEST = TerminatingAttempt(attempt=1, occupant=an_occupant("other"))
-MADE = {"phase": Phase.PROVISIONING, "ordered_at": NOW, "creating": True, "slot": 0, "operation": "operation-1"}
+LEFT = TerminatingAttempt(attempt=1, delete_requested_at=NOW)
+GUEST = TerminatingAttempt(attempt=1, occupants=(an_occupant("other"),))
+MADE = {
+    "phase": Phase.PROVISIONING,
+    "create_requested_at": NOW,
+    "creating": True,
+    "slot": 0,
+    "operation": "operation-1",
+}
 
 
 @pytest.mark.parametrize(
@@ -96,7 +103,7 @@ def test_every_kind_of_failure_has_its_place_and_its_words(kind: FailureKind) ->
 def test_a_failed_create_gives_back_its_slot_and_waits_by_its_kind(kind: FailureKind, retry: timedelta | None) -> None:
     after = failed(a_record(**MADE), Failure(kind, "why"), NOW, settings())
     assert after.retry_at == (None if retry is None else NOW + retry)
-    assert (after.slot, after.creating, after.operation, after.ordered_at, after.failures) == (
+    assert (after.slot, after.creating, after.operation, after.create_requested_at, after.failures) == (
         None,
         False,
         None,
@@ -129,7 +136,7 @@ def test_what_gke_never_makes_is_refused_for_good() -> None:
 def test_a_name_that_is_taken_is_no_failure_but_a_reason_to_look() -> None:
     record = a_record(**MADE, failures=3)
     after = failed(record, Failure(FailureKind.NAME_TAKEN, "already exists"), NOW, settings())
-    assert (after.failures, after.creating, after.slot, after.ordered_at) == (3, True, 0, NOW)
+    assert (after.failures, after.creating, after.slot, after.create_requested_at) == (3, True, 0, NOW)
     assert due(after, NOW, LIMITS) is not None
 
 

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from tests.builders import a_record, a_spec
-from tpu_slices.domain.model.decisions import Reason
+from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.slices import SliceSpec
 from tpu_slices.domain.reporting.reason_texts import REASON_TEXTS, reason_text
 

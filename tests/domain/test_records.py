@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import MINUTE, NOW, a_record, an_occupant
-from tpu_slices.domain.model.decisions import Reason
+from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.records import HISTORY, Desire, Phase, SliceRecord
 from tpu_slices.domain.model.slices import LAST_ATTEMPT, WorkloadUid
 
@@ -97,11 +97,11 @@ def test_a_slice_is_wanted_by_its_desire(desire: Desire, wanted: bool) -> None:
 
 def test_only_a_job_of_another_jobset_is_a_foreign_occupant() -> None:
     other = an_occupant("other")
-    assert a_record().other_workload_occupant is None
-    assert a_record(occupant=an_occupant(job="llama-slice-3")).other_workload_occupant is None
-    assert a_record(occupant=other).other_workload_occupant == other
+    assert a_record().other_workload_occupants == ()
+    assert a_record(occupants=(an_occupant(job="llama-slice-3"),)).other_workload_occupants == ()
+    assert a_record(occupants=(other,)).other_workload_occupants == (other,)
 
 
 def test_a_jobset_made_anew_under_the_same_name_is_a_foreign_occupant() -> None:
     reborn = an_occupant(uid=WorkloadUid("uid-reborn"))
-    assert a_record(occupant=reborn).other_workload_occupant == reborn
+    assert a_record(occupants=(reborn,)).other_workload_occupants == (reborn,)

@@ -11,11 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import MINUTE, NOW, a_job, a_jobset, a_record
-from tpu_slices.domain.model.decisions import Reason
 from tpu_slices.domain.model.facts import WorkloadState
+from tpu_slices.domain.model.reasons import Reason, ReportReason
 from tpu_slices.domain.model.records import Phase, SliceRecord
 from tpu_slices.domain.model.slices import WorkloadUid
-from tpu_slices.domain.model.workloads import ReportReason
 from tpu_slices.domain.reporting.reports import (
     AGAIN,
     MOST_NAMED,
@@ -188,7 +187,7 @@ def test_a_try_that_is_past_is_no_next_try() -> None:
 
 
 def test_a_jobset_that_cannot_be_read_is_told_what_is_wrong_with_it() -> None:
-    made = report(a_jobset(fault="spec.replicatedJobs: 501 are too many"), [], QueueState(), NOW)
+    made = report(a_jobset(template_error="spec.replicatedJobs: 501 are too many"), [], QueueState(), NOW)
     assert (made.reason, made.message) == (
         ReportReason.STUCK,
         ("No slice can be made for it: spec.replicatedJobs: 501 are too many. Change the JobSet and create it again."),

@@ -12,8 +12,8 @@ from tests.builders import a_job, a_leader, a_request
 from tests.domain.asking import EVERYTHING, SHAPE, outcome, refusal_of, selecting, spec_of
 from tpu_slices.domain.catalogue.accelerators import Placement
 from tpu_slices.domain.catalogue.topology import Topology
-from tpu_slices.domain.model.decisions import Reason
 from tpu_slices.domain.model.facts import TemplateRequest
+from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.records import Refusal
 from tpu_slices.domain.model.slices import Capacity, CapacityKind, Taint
 from tpu_slices.domain.planning.host_labels import TOPOLOGY, host_labels

@@ -7,7 +7,7 @@ import pytest
 from tests.builders import a_leader, a_request
 from tests.domain.asking import EVERYTHING, SHAPE, refusal_of, selecting, spec_of
 from tpu_slices.domain.model.clusters import Allowed, Policy, PoolSettings
-from tpu_slices.domain.model.decisions import Reason
+from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.slices import Network
 
 # what admission adds to the pod

@@ -43,8 +43,8 @@ leavings = st.lists(
     st.builds(
         TerminatingAttempt,
         attempt=st.integers(1, 9),
-        ordered_at=st.none() | st.integers(-60, 0).map(lambda seconds: NOW + seconds * MINUTE / 30),
-        occupant=st.sampled_from([None, an_occupant("other")]),
+        delete_requested_at=st.none() | st.integers(-60, 0).map(lambda seconds: NOW + seconds * MINUTE / 30),
+        occupants=st.sampled_from([(), (an_occupant("other"),)]),
     ),
     max_size=4,
     unique_by=lambda left: left.attempt,
@@ -61,21 +61,23 @@ def test_the_next_attempt_is_above_every_earlier_one(attempt: int, terminating: 
 
 def test_nothing_of_the_attempt_that_is_left_sticks_to_the_next() -> None:
     record = a_record(
-        ordered_at=NOW,
+        create_requested_at=NOW,
         creating=True,
         operation="operation-1",
         rebuild_allowed=True,
         hosts_usable=3,
         hosts_joined=4,
         hosts_sequence=9,
-        occupant=an_occupant(),
+        occupants=(an_occupant(),),
     )
     assert begin_next_attempt(record) == a_record(attempt=2, terminating=(TerminatingAttempt(attempt=1),))
 
 
 def test_whoever_stays_on_the_hosts_and_when_they_were_told_to_go_is_remembered() -> None:
-    after = begin_next_attempt(a_record(), ordered_at=NOW, occupant=an_occupant("other"))
-    assert after.terminating == (TerminatingAttempt(attempt=1, ordered_at=NOW, occupant=an_occupant("other")),)
+    after = begin_next_attempt(a_record(), delete_requested_at=NOW, occupants=(an_occupant("other"),))
+    assert after.terminating == (
+        TerminatingAttempt(attempt=1, delete_requested_at=NOW, occupants=(an_occupant("other"),)),
+    )
 
 
 @given(leavings, st.data())
@@ -96,7 +98,7 @@ def test_a_deletion_is_only_ordered_of_what_is_seen_unoccupied_and_not_going(
     _, deletes = follow(a_record(terminating=terminating), seen, NOW, LIMITS)
     by_attempt = {left.attempt: left for left in terminating}
     for delete in deletes:
-        assert by_attempt[delete.attempt].occupant is None
+        assert by_attempt[delete.attempt].occupants == ()
         assert isinstance(seen[delete.attempt], Creating | Running | Busy | Broken)
 
 
@@ -123,7 +125,7 @@ def _looked(record: SliceRecord, seen: Observation, at: datetime) -> tuple[Slice
 
 
 def test_once_its_guest_has_gone_a_pool_is_deleted_at_once() -> None:
-    stays = TerminatingAttempt(attempt=1, occupant=an_occupant("other"))
+    stays = TerminatingAttempt(attempt=1, occupants=(an_occupant("other"),))
     record = a_record(attempt=2, terminating=(stays,))
     assert follow(record, {1: Running()}, NOW, LIMITS) == (record, ())
     _, deletes = follow(a_record(attempt=2, terminating=(TerminatingAttempt(attempt=1),)), {1: Running()}, NOW, LIMITS)

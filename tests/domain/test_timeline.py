@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import MINUTE, NOW, a_job, a_record, a_spec
-from tpu_slices.domain.model.decisions import Reason
+from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.records import HISTORY, Phase, SliceRecord, Transition
 from tpu_slices.domain.model.slices import slice_id
 from tpu_slices.domain.reporting.timeline import HELD, Course, Use, Window, course, held, levels, totals

@@ -8,9 +8,9 @@ from tests.builders import CLUSTER, a_request, an_occupant
 from tests.fakes.backend import Verb
 from tests.world import LiveWorkload as Running
 from tests.world import World
-from tpu_slices.domain.model.decisions import Reason
 from tpu_slices.domain.model.facts import LeaderBound, WorkloadState
 from tpu_slices.domain.model.observations import LegacyPool
+from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.records import Phase
 from tpu_slices.domain.model.slices import ClusterId, PoolName
 from tpu_slices.domain.reconciling.adoption import LiveWorkload

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.builders import CLUSTER, NOW, a_job, a_jobset, a_record, settings
 from tests.world import World
 from tpu_slices.domain.model.clusters import Allowed, ClusterSettings, Policy
-from tpu_slices.domain.model.decisions import Reason
+from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.records import Phase
 from tpu_slices.flows.reconcile import reconcile
 
@@ -49,7 +49,7 @@ def test_two_that_are_decided_at_once_do_not_both_take_the_last_chips() -> None:
     world = World()
     world.store.put_settings(at_most(SLICE))
     first, second = a_record(), a_record(job=a_job(job_index=1))
-    world.store.put(a_jobset(wants=dict.fromkeys((first.id, second.id), NOW)), first, second)
+    world.store.put(a_jobset(demand=dict.fromkeys((first.id, second.id), NOW)), first, second)
     world.store.meanwhile(lambda: None, lambda: reconcile(CLUSTER, second.id, world.deps))
     reconcile(CLUSTER, first.id, world.deps)
     assert world.pools == [second.pool]

@@ -9,8 +9,9 @@ import pytest
 from tests.builders import CLUSTER
 from tests.world import World
 from tpu_slices.domain.model.facts import HostsChanged, WorkloadChanged, WorkloadState
+from tpu_slices.domain.model.reasons import ReportReason
 from tpu_slices.domain.model.records import Phase
-from tpu_slices.domain.model.workloads import ReportReason, WorkloadRecord
+from tpu_slices.domain.model.workloads import WorkloadRecord
 from tpu_slices.domain.reporting.reports import RENEW
 from tpu_slices.flows.receive import receive
 from tpu_slices.flows.report import MOST_TROUBLES, report_due

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from tests.builders import CLUSTER, a_request, leaders_wait
 from tests.fakes.backend import Verb
 from tests.world import LiveWorkload, World
-from tpu_slices.domain.model.decisions import Reason
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.observations import Failure, FailureKind
+from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.records import Phase
 
 

@@ -140,7 +140,7 @@ def test_a_jobset_that_cannot_be_read_is_neither_wanted_nor_gone(watched: Watche
     watched.pass_time(300)
     (fact,) = watched.said()
     assert isinstance(fact, WorkloadChanged)
-    assert fact.fault == 'replicatedJob workers: spec.overhead.cpu: "some" is no quantity'
+    assert fact.template_error == 'replicatedJob workers: spec.overhead.cpu: "some" is no quantity'
     beat = watched.queue.everything(watched.now)
     assert beat is not None
     assert beat.uids == ("u-1",)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.builders import MINUTE, NOW, a_job, a_jobset, a_record, a_spec
 from tpu_slices.domain.catalogue.topology import Topology
 from tpu_slices.domain.model.clusters import PoolSettings
-from tpu_slices.domain.model.decisions import Reason
+from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.records import Phase, SliceRecord
 from tpu_slices.domain.model.slices import LAST_ATTEMPT, Network, Pairs, Taint
 from tpu_slices.domain.model.workloads import WorkloadRecord
@@ -140,7 +140,7 @@ A_REPORT = {
     "attempt": 1,
     "legacy_pool": None,
     "chips_held": 16,
-    "ordered_at": NOW - MINUTE,
+    "create_requested_at": NOW - MINUTE,
     "creating": False,
     "slot": None,
     "operation": "operation-1-abc",
@@ -148,7 +148,7 @@ A_REPORT = {
     "failures": 0,
     "retry_at": None,
     "blocked_settings_version": None,
-    "occupant": None,
+    "occupants": [],
     "vacant_since": None,
     "created_at": NOW - 5 * MINUTE,
     "next_reconcile_at": NOW + MINUTE,
@@ -177,7 +177,7 @@ def test_a_slice_reads_like_a_report() -> None:
             pinned_settings=PoolSettings(resource_labels={"cost-centre": "research"}),
             operation="operation-1-abc",
             created_at=NOW - 5 * MINUTE,
-            ordered_at=NOW - MINUTE,
+            create_requested_at=NOW - MINUTE,
             next_reconcile_at=NOW + MINUTE,
         ),
         spec=a_spec(
@@ -202,7 +202,7 @@ def test_every_document_is_named_after_its_cluster_and_itself() -> None:
     assert str(key_of(a_jobset())) == "workloads/demo.uid-llama"
     assert str(key_of(a_record())) == "slices/demo.tpu-llama-slice-0-oahqlz77blgqd"
     assert str(key_of(ConcurrencyLimiter(cluster=a_job().cluster, changed_at=NOW, shortages={}))) == "limiters/demo"
-    assert str(key_of(RelayHeartbeat(cluster=a_job().cluster, heard_at=NOW))) == "heartbeats/demo"
+    assert str(key_of(RelayHeartbeat(cluster=a_job().cluster, received_at=NOW))) == "heartbeats/demo"
 
 
 def test_a_slice_whose_attempts_are_used_up_can_still_be_written() -> None:

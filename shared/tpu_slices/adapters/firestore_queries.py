@@ -66,9 +66,9 @@ UNINDEXED: Mapping[str, tuple[str, ...]] = {
     "accepted": ("limits", "pod_to_node_labels", "policy", "pools", "reservation_zones"),
     "clusters": ("limits", "note", "pod_to_node_labels", "policy", "pools", "reservation_zones"),
     "limiters": ("shortages",),
-    "workloads": ("report", "wants"),
+    "workloads": ("report", "demand"),
     "rejected": ("data", "error"),
-    "slices": ("terminating", "note", "occupant", "pinned_settings", "message", "spec", "transitions", "refusal"),
+    "slices": ("terminating", "note", "occupants", "pinned_settings", "message", "spec", "transitions", "refusal"),
     "heartbeats": ("uids",),
 }
 """What nobody asks by. Each entry of a map or an array would cost index writes with every change of its document."""

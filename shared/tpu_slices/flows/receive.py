@@ -55,7 +55,7 @@ def _slices_wanted(fact: SlicesWanted, settings: ClusterSettings, deps: IntakeDe
     cluster, uid = settings.cluster, fact.workload.owner.uid
     known = deps.store.workloads(cluster, [uid]).get(uid)
     waiting = [slice_id(demand.job_of(cluster, fact.workload, leader)) for leader in demand.legitimate(fact)]
-    slices = deps.store.slices(cluster, {*waiting, *(known.value.wants if known else ())})
+    slices = deps.store.slices(cluster, {*waiting, *(known.value.demand if known else ())})
     records = {id_: stored.value for id_, stored in slices.items()}
     change = demand.wanted(
         fact,
@@ -68,10 +68,10 @@ def _slices_wanted(fact: SlicesWanted, settings: ClusterSettings, deps: IntakeDe
         _make_up(known, deps)
         return
     revision, *_ = deps.store.commit(
-        Change(known, change.jobset), *(Change(slices.get(id_), record) for id_, record in change.slices.items())
+        Change(known, change.workload), *(Change(slices.get(id_), record) for id_, record in change.slices.items())
     )
     demanded = [slice_id(each.job) for each in demand.demands(fact, cluster, records)]
-    _request_reconcile(Stored(change.jobset, revision), {*waiting, *demanded}, deps)
+    _request_reconcile(Stored(change.workload, revision), {*waiting, *demanded}, deps)
 
 
 def _changed(fact: WorkloadChanged | Answer, cluster: ClusterId, deps: IntakeDeps) -> None:
@@ -81,7 +81,7 @@ def _changed(fact: WorkloadChanged | Answer, cluster: ClusterId, deps: IntakeDep
         _make_up(known, deps)
         return
     revision, *_ = deps.store.commit(Change(known, record))
-    _request_reconcile(Stored(record, revision), record.wants, deps)
+    _request_reconcile(Stored(record, revision), record.demand, deps)
 
 
 def _about_a_slice(fact: HostsChanged | LeaderBound, cluster: ClusterId, deps: IntakeDeps) -> None:
@@ -90,31 +90,33 @@ def _about_a_slice(fact: HostsChanged | LeaderBound, cluster: ClusterId, deps: I
     if stored is None:
         return
     now = deps.clock.now()
-    doubts: tuple[tuple[WorkloadUid, SliceId], ...] = ()
+    stale_demand: tuple[tuple[WorkloadUid, SliceId], ...] = ()
     if isinstance(fact, HostsChanged):
         record = demand.counted(fact, stored.value, now)
     else:
         record = occupancy.bound(fact, stored.value, now)
-        doubts = occupancy.doubtful(fact, stored.value) if record is not None else ()
+        stale_demand = occupancy.demand_in_doubt(fact, stored.value) if record is not None else ()
     if record is not None:
-        deps.store.commit(Change(stored, record), *_doubts(doubts, cluster, deps))
+        deps.store.commit(Change(stored, record), *_stale_demand(stale_demand, cluster, deps))
     if record is not None or stored.value.next_reconcile_at is not None:
-        deps.publisher.request_reconcile(cluster, {fact.slice_id, *(slice_ for _, slice_ in doubts)})
+        deps.publisher.request_reconcile(cluster, {fact.slice_id, *(slice_ for _, slice_ in stale_demand)})
 
 
-def _doubts(wants: Collection[tuple[WorkloadUid, SliceId]], cluster: ClusterId, deps: IntakeDeps) -> Iterator[Change]:
+def _stale_demand(
+    demand: Collection[tuple[WorkloadUid, SliceId]], cluster: ClusterId, deps: IntakeDeps
+) -> Iterator[Change]:
     """Give what to save so that wants are not fresh until they are confirmed again."""
-    workloads = deps.store.workloads(cluster, [uid for uid, _ in wants]) if wants else {}
-    for uid, slice_ in wants:
+    workloads = deps.store.workloads(cluster, [uid for uid, _ in demand]) if demand else {}
+    for uid, slice_ in demand:
         stored = workloads.get(uid)
-        if stored is not None and stored.value.wants.get(slice_) is not None:
-            yield Change(stored, occupancy.doubted(stored.value, slice_))
+        if stored is not None and stored.value.demand.get(slice_) is not None:
+            yield Change(stored, occupancy.with_stale_demand(stored.value, slice_))
 
 
 def _make_up(known: Stored[WorkloadRecord] | None, deps: IntakeDeps) -> None:
     """Late news changes nothing; but if the nudges of an earlier one were lost, they are made up for."""
     if known is not None and known.value.next_reconcile_at is not None:
-        _request_reconcile(known, known.value.wants, deps)
+        _request_reconcile(known, known.value.demand, deps)
 
 
 def _request_reconcile(jobset: Stored[WorkloadRecord], slices: Collection[SliceId], deps: IntakeDeps) -> None:

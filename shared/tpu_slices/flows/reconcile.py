@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from tpu_slices.domain.model.clusters import ClusterSettings
-from tpu_slices.domain.model.decisions import Action, CreatePool, Reason
+from tpu_slices.domain.model.decisions import Action, CreatePool, Decision
 from tpu_slices.domain.model.observations import Absent, FailureKind, Outcome, PoolObservations, Refused
+from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.records import Phase, SliceRecord
 from tpu_slices.domain.model.slices import LAST_ATTEMPT, ClusterId, PoolName, SliceId
 from tpu_slices.domain.planning.policy import Held
-from tpu_slices.domain.reconciling.decide import Decision, decide
+from tpu_slices.domain.reconciling.decide import decide
 from tpu_slices.domain.reconciling.demand import with_current_desire
 from tpu_slices.domain.reconciling.limiter import capacity_pool_of, lowered, ran_out
 from tpu_slices.domain.reconciling.outcomes import acted
@@ -87,15 +88,17 @@ def _once(slice_: SliceId, settings: ClusterSettings, deps: ReconcileDeps) -> Re
 
 
 def _with_current_desire(record: SliceRecord, settings: ClusterSettings, deps: ReconcileDeps) -> SliceRecord:
-    occupants = [record.occupant, *(left.occupant for left in record.terminating)]
-    uids = {record.owner.uid, *(occupant.owner.uid for occupant in occupants if occupant)}
+    occupants = [*record.occupants, *(occupant for left in record.terminating for occupant in left.occupants)]
+    uids = {record.owner.uid, *(occupant.owner.uid for occupant in occupants)}
     workloads = deps.store.workloads(settings.cluster, uids)
     return with_current_desire(record, {uid: stored.value for uid, stored in workloads.items()})
 
 
 def _look(record: SliceRecord, settings: ClusterSettings, deps: ReconcileDeps) -> PoolObservations:
     """Look at every pool that may exist. An attempt whose creation was never ordered has none."""
-    current = Absent() if record.ordered_at is None else deps.backend.look(_order(record, record.attempt, settings))
+    current = (
+        Absent() if record.create_requested_at is None else deps.backend.look(_order(record, record.attempt, settings))
+    )
     terminating = {
         left.attempt: deps.backend.look(_order(record, left.attempt, settings)) for left in record.terminating
     }
@@ -168,7 +171,9 @@ def _announce(record: SliceRecord, settings: ClusterSettings, deps: ReconcileDep
 
 def _announced_pool(record: SliceRecord) -> PoolName:
     """Name the pool that a transition is about: the one that is leaving, where there is no other."""
-    attempt = record.terminating[-1].attempt if record.terminating and record.ordered_at is None else record.attempt
+    attempt = (
+        record.terminating[-1].attempt if record.terminating and record.create_requested_at is None else record.attempt
+    )
     return record.pool_of(min(attempt, LAST_ATTEMPT))
 
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 
-from tpu_slices.domain.model.decisions import Reason
+from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import ClusterId, Owner, OwnerKind
 from tpu_slices.domain.model.workloads import Report, WorkloadRecord
@@ -61,7 +61,7 @@ def report_due(deps: ReconcileDeps) -> tuple[list[Reported], list[str]]:
 
 def report_of(workload: WorkloadRecord, queue: QueueState, deps: ReconcileDeps) -> Report:
     """Say how a JobSet stands now."""
-    slices = deps.store.slices(workload.cluster, workload.wants)
+    slices = deps.store.slices(workload.cluster, workload.demand)
     return report(workload, (stored.value for stored in slices.values()), queue, deps.clock.now())
 
 

@@ -75,7 +75,7 @@ def _request_due(deps: ReconcileDeps) -> int:
         due[record.cluster].add(record.id)
     workloads = deps.store.due_workloads(now, PAGE)
     for jobset in workloads:
-        due[jobset.cluster].update(jobset.wants)
+        due[jobset.cluster].update(jobset.demand)
     for cluster, slices in due.items():
         deps.publisher.request_reconcile(cluster, sorted(slices))
     for jobset in workloads:

@@ -7,7 +7,7 @@ from typing import Any
 from infra.local.demo.steps import Progress, Step, Until
 from infra.local.demo.view import CREATE, Call, Event, JobSet, View
 from tests.builders import NOW, a_job, a_record
-from tpu_slices.domain.model.decisions import Reason
+from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.records import Phase, SliceRecord
 from tpu_slices.domain.model.slices import slice_id
 

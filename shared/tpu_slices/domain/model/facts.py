@@ -130,7 +130,7 @@ class WorkloadChanged:
     state: WorkloadState
     queue: str = ""
     """The Kueue queue that its label names."""
-    fault: str = ""
+    template_error: str = ""
     """Why its templates cannot be read: nothing can be made for it."""
 
 

@@ -8,8 +8,8 @@ from enum import StrEnum
 from typing import Self
 
 from tpu_slices.domain.model.clusters import PoolSettings
-from tpu_slices.domain.model.decisions import Reason
 from tpu_slices.domain.model.facts import Occupant
+from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.slices import (
     ClusterId,
     Owner,
@@ -54,10 +54,10 @@ class TerminatingAttempt:
     """An earlier attempt whose pool is not known to be gone; its name is never used again."""
 
     attempt: int
-    ordered_at: datetime | None = None
+    delete_requested_at: datetime | None = None
     """When GKE was last told to delete it, and did not say "not now"."""
-    occupant: Occupant | None = None
-    """Another live Job on its hosts: it stays until that one ends."""
+    occupants: tuple[Occupant, ...] = ()
+    """Other live Jobs on its hosts: it stays until they end."""
     delete_after: datetime | None = None
     """Found by the audit: until then the relay has said who is on it."""
 
@@ -103,7 +103,7 @@ class SliceRecord:
     """The attempt that the next or the current pool is. It rises when a pool's deletion is ordered, not before."""
     legacy_pool: str | None = None
     """The name of the pool that TPU Provisioner made for the Job, where it was adopted: attempt 0."""
-    ordered_at: datetime | None = None
+    create_requested_at: datetime | None = None
     """When the creation of this attempt was last decided. None: no pool of this attempt can exist."""
     creating: bool = False
     """A creation is decided and not known to have ended: a slot is held for it."""
@@ -120,8 +120,8 @@ class SliceRecord:
     hosts_usable: int = 0
     hosts_joined: int = 0
     hosts_sequence: int = 0
-    occupant: Occupant | None = None
-    """The Job whose leader is bound to the current pool."""
+    occupants: tuple[Occupant, ...] = ()
+    """The Jobs whose leaders are bound to the current pool: the one that was bound last."""
     vacant_since: datetime | None = None
     """When the last occupant left."""
 
@@ -180,7 +180,7 @@ class SliceRecord:
     @property
     def chips_held(self) -> int:
         """Chips of the current attempt, from the order to create it until it is given up."""
-        ordered = self.ordered_at is not None and self.phase is not Phase.GONE
+        ordered = self.create_requested_at is not None and self.phase is not Phase.GONE
         return self.spec.chips if ordered and self.spec else 0
 
     @property
@@ -192,11 +192,9 @@ class SliceRecord:
         )
 
     @property
-    def other_workload_occupant(self) -> Occupant | None:
-        """The occupant, where it is a Job of another JobSet."""
-        if self.occupant is None or self.occupant.owner.uid == self.job.owner.uid:
-            return None
-        return self.occupant
+    def other_workload_occupants(self) -> tuple[Occupant, ...]:
+        """The occupants that are Jobs of other workloads."""
+        return tuple(occupant for occupant in self.occupants if occupant.owner.uid != self.owner.uid)
 
     def transitioned(self, at: datetime, phase: Phase, reason: Reason, message: str) -> Self:
         """Give the record in this phase; a new phase or reason is a transition, a new sentence alone is not."""

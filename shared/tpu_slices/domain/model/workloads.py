@@ -5,24 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
 
-from tpu_slices.domain.model.decisions import Reason
 from tpu_slices.domain.model.facts import WorkloadState
+from tpu_slices.domain.model.reasons import Reason, ReportReason
 from tpu_slices.domain.model.records import Phase
 from tpu_slices.domain.model.slices import ClusterId, Owner, SliceId
-
-
-class ReportReason(StrEnum):
-    """How a JobSet stands with its slices; the reason of the Event that says so."""
-
-    READY = "SlicesReady"
-    COMING = "SlicesComing"  # all is on its way
-    WAITING = "SlicesWaiting"  # something is in the way, and tried again by itself
-    STUCK = "SlicesStuck"  # somebody has to do something
-    NOT_WANTED = "SlicesNotWanted"  # nothing of ours keeps it waiting
-    RETURNING = "SlicesReturning"  # it is over, and its slices are being given back
-    RETURNED = "SlicesReturned"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,15 +57,15 @@ class WorkloadRecord:
     """The generation that `state` rests on."""
     resource_version: str
     """The resourceVersion that `state` rests on."""
-    wants: Mapping[SliceId, datetime | None]
+    demand: Mapping[SliceId, datetime | None]
     """Its slices, and when each was last confirmed to be wanted (None: never, its pool was found)."""
     state_since: datetime
     """When it was first heard to be in this state at a generation; a later generation starts anew."""
-    seen_at: datetime
+    last_seen_at: datetime
     """When the last fact about it arrived."""
     queue: str = ""
     """The Kueue queue it is in, as its label says."""
-    fault: str = ""
+    template_error: str = ""
     """Why its templates cannot be read."""
     report: Report | None = None
     """Where it stands, as last said."""

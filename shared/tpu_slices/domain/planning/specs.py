@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from tpu_slices.domain.catalogue.accelerators import ImpossibleShape, Shape, accelerator_of, shape_of, topology_of
 from tpu_slices.domain.catalogue.topology import Topology
 from tpu_slices.domain.model.clusters import ClusterSettings
-from tpu_slices.domain.model.decisions import Reason
 from tpu_slices.domain.model.facts import (
     ADDITIONAL_NETWORKS,
     COPY_LABELS,
@@ -16,6 +15,7 @@ from tpu_slices.domain.model.facts import (
     TemplateRequest,
     WaitingLeader,
 )
+from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.records import Refusal
 from tpu_slices.domain.model.slices import (
     Capacity,

@@ -97,7 +97,7 @@ def _adoption(
     present = known.get(slice_id(asked.job))
     if present is not None and present.legacy_pool == pool.name:
         return Adoption(pool, None, "it is taken over already")
-    if present is not None and present.ordered_at is not None:
+    if present is not None and present.create_requested_at is not None:
         return Adoption(pool, None, f"its Job has {present.pool} as well: see which one serves, and delete the other")
     return Adoption(
         pool, _taken_over(pool, present or _new(asked, settings, now), now), "taken over while its JobSet lives"
@@ -111,7 +111,13 @@ def _new(asked: SliceRequest, settings: ClusterSettings, now: datetime) -> Slice
 
 def _taken_over(pool: LegacyPool, record: SliceRecord, now: datetime) -> SliceRecord:
     return replace(
-        record, attempt=0, legacy_pool=pool.name, ordered_at=now, refusal=None, retry_at=None, next_reconcile_at=now
+        record,
+        attempt=0,
+        legacy_pool=pool.name,
+        create_requested_at=now,
+        refusal=None,
+        retry_at=None,
+        next_reconcile_at=now,
     )
 
 
@@ -138,9 +144,9 @@ def _asked(pool: LegacyPool, jobset: LiveWorkload, settings: ClusterSettings) ->
 def _placeholder(
     jobset: LiveWorkload, known: WorkloadRecord | None, slices: Sequence[SliceRecord], now: datetime
 ) -> WorkloadRecord:
-    wants: dict[SliceId, datetime | None] = {record.id: None for record in slices}
+    demand: dict[SliceId, datetime | None] = {record.id: None for record in slices}
     if known is not None:
-        return replace(known, wants={**known.wants, **wants})
+        return replace(known, demand={**known.demand, **demand})
     return WorkloadRecord(
         cluster=slices[0].job.cluster,
         owner=Owner(
@@ -152,7 +158,7 @@ def _placeholder(
         state=WorkloadState.ACTIVE,
         generation=jobset.ref.generation,
         resource_version=jobset.ref.resource_version,
-        wants=wants,
+        demand=demand,
         state_since=now,
-        seen_at=now,
+        last_seen_at=now,
     )

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import assert_never
 
 from tpu_slices.domain.model.clusters import ClusterSettings, Limits
-from tpu_slices.domain.model.decisions import Action, CreatePool, DeletePool, Reason
+from tpu_slices.domain.model.decisions import Action, CreatePool, Decision, DeletePool
 from tpu_slices.domain.model.observations import (
     Absent,
     Broken,
@@ -23,25 +23,12 @@ from tpu_slices.domain.model.observations import (
     Unreadable,
     Visible,
 )
+from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.records import Phase, Refusal, SliceRecord
 from tpu_slices.domain.model.slices import LAST_ATTEMPT, same_request
 from tpu_slices.domain.planning.policy import Held, NotAllowed, check, over_budget
 from tpu_slices.domain.reconciling.patience import due, failed
 from tpu_slices.domain.reconciling.terminating import OCCUPANTS_HEARD_WITHIN, begin_next_attempt, follow
-
-
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """The record to save, and what to do once it is saved. Equal records and no actions: nothing to do."""
-
-    record: SliceRecord
-    actions: tuple[Action, ...]
-    reason: Reason
-    message: str
-
-    @property
-    def creates(self) -> bool:
-        return any(isinstance(action, CreatePool) for action in self.actions)
 
 
 def decide(
@@ -112,8 +99,8 @@ def _disallowed(record: SliceRecord, settings: ClusterSettings, held: Held | Non
 
 def _decide_current(record: SliceRecord, seen: Visible, now: datetime, settings: ClusterSettings) -> Decision:
     match seen:
-        case Creating() | Running() | Busy() | Broken() if record.other_workload_occupant is not None:
-            return _absent(begin_next_attempt(record, occupant=record.other_workload_occupant), now, settings)
+        case Creating() | Running() | Busy() | Broken() if record.other_workload_occupants:
+            return _absent(begin_next_attempt(record, occupants=record.other_workload_occupants), now, settings)
         case Absent():
             return _absent(_after_legacy_pool(record), now, settings)
         case Creating():
@@ -177,13 +164,13 @@ def _has_to_wait(record: SliceRecord, now: datetime, settings: ClusterSettings) 
 def _create(record: SliceRecord, now: datetime, settings: ClusterSettings) -> Decision:
     ordered = replace(
         record,
-        ordered_at=now,
+        create_requested_at=now,
         creating=True,
         operation=None,
         retry_at=None,
         blocked_settings_version=None,
         expire_at=None,
-        pinned_settings=settings.pools if record.ordered_at is None else record.pinned_settings,
+        pinned_settings=settings.pools if record.create_requested_at is None else record.pinned_settings,
     )
     spec = record.spec
     what = f"{spec.hosts} x {spec.machine_type} in {spec.zone}" if spec else "hosts"
@@ -196,16 +183,16 @@ def _let_go(record: SliceRecord, now: datetime, limits: Limits) -> Decision:
     """Nothing is seen of a slice that nobody wants: it is gone once nothing of it can turn up any more."""
     record = replace(record, creating=False, operation=None, retry_at=None, failures=0, blocked_settings_version=None)
     if record.terminating:
-        if all(left.occupant is not None for left in record.terminating):
+        if all(left.occupants for left in record.terminating):
             message = "Another live JobSet runs on these hosts: they stay until it ends."
             return _become(record, now, (Phase.RELEASING, Reason.OCCUPIED), message)
         message = f"Deleting: {record.desire_message or 'no longer wanted'}."
         return _become(record, now, (Phase.RELEASING, Reason.DELETION_STARTED), message)
-    if record.ordered_at is not None and now < record.ordered_at + 2 * limits.act_window:
+    if record.create_requested_at is not None and now < record.create_requested_at + 2 * limits.act_window:
         message = "A creation was ordered moments ago: making sure that it does not arrive late."
         return _become(record, now, (Phase.RELEASING, Reason.CREATE_MAY_BE_UNDER_WAY), message)
     record = replace(record, expire_at=record.expire_at or now + limits.gone_ttl)
-    if record.attempt == 1 and record.ordered_at is None and record.legacy_pool is None:
+    if record.attempt == 1 and record.create_requested_at is None and record.legacy_pool is None:
         message = f"Nothing was made: {record.desire_message or 'no longer wanted'}."
         return _become(record, now, (Phase.GONE, Reason.NEVER_MADE), message)
     message = f"Released: {record.desire_message or 'no longer wanted'}."
@@ -216,7 +203,11 @@ def _creating(record: SliceRecord, seen: Creating, now: datetime, settings: Clus
     if not record.wanted:
         return _release(record, now, settings)
     patience = settings.limits.create_timeout
-    if not seen.operation_runs and record.ordered_at is not None and now - record.ordered_at > patience:
+    if (
+        not seen.operation_runs
+        and record.create_requested_at is not None
+        and now - record.create_requested_at > patience
+    ):
         lost = Failure(FailureKind.UNKNOWN, "no operation runs for it any more, and it is still not created.")
         return _broken(record, lost, now, settings)
     spec = record.spec
@@ -234,7 +225,7 @@ def _running(record: SliceRecord, seen: Running, now: datetime, settings: Cluste
         found = "Found without a record" if record.legacy_pool is None else "Made by TPU Provisioner"
         return _become(record, now, (Phase.READY, Reason.ADOPTED), f"{found}; kept while its JobSet lives.")
     drifted = not same_request(seen.fingerprint, record.spec)
-    if drifted and record.rebuild_allowed and record.occupant is None:
+    if drifted and record.rebuild_allowed and not record.occupants:
         return _release(record, now, settings)
     if record.hosts_usable < record.spec.hosts:
         lost = record.phase is Phase.READY or record.reason is Reason.HOSTS_LOST
@@ -258,7 +249,7 @@ def _ready(record: SliceRecord, now: datetime, limits: Limits, *, drifted: bool)
 
 def _leader_should_be_here(record: SliceRecord, limits: Limits) -> bool:
     """Say whether a leader was reported to wait although its slice has been ready and vacant for a while."""
-    if record.phase is not Phase.READY or record.occupant is not None or record.demand_confirmed_at is None:
+    if record.phase is not Phase.READY or record.occupants or record.demand_confirmed_at is None:
         return False
     vacant_since = max(record.since, record.vacant_since or record.since)
     return record.demand_confirmed_at > vacant_since + limits.requeue_after
@@ -274,16 +265,16 @@ def _busy(record: SliceRecord, seen: Busy, now: datetime, settings: ClusterSetti
 def _broken(record: SliceRecord, failure: Failure, now: datetime, settings: ClusterSettings) -> Decision:
     if not record.wanted:
         return _release(record, now, settings)
-    if record.occupant is not None:
+    if record.occupants:
         message = f"The node pool is broken, and its Job still runs: leaving it to repair. {failure.message}"
         return _become(replace(record, creating=False), now, (Phase.PROVISIONING, Reason.POOL_BROKEN), message)
-    after = failed(begin_next_attempt(record, ordered_at=now), failure, now, settings)
+    after = failed(begin_next_attempt(record, delete_requested_at=now), failure, now, settings)
     return Decision(after, (DeletePool(record.attempt),), after.reason, after.message)
 
 
 def _unowned(record: SliceRecord, seen: Unowned, now: datetime, settings: ClusterSettings) -> Decision:
     if not record.wanted:
-        return _let_go(replace(record, ordered_at=None), now, settings.limits)
+        return _let_go(replace(record, create_requested_at=None), now, settings.limits)
     message = f"A node pool named {record.pool} exists that is not ours: {seen.message} Rename or delete it."
     return _become(replace(record, creating=False), now, (Phase.BLOCKED, Reason.UNOWNED_POOL), message)
 
@@ -293,8 +284,8 @@ def _release(record: SliceRecord, now: datetime, settings: ClusterSettings) -> D
 
     Of a pool that was adopted moments ago nobody has said yet who is on it: it is spared until the relay has.
     """
-    heard_by = record.ordered_at and record.ordered_at + OCCUPANTS_HEARD_WITHIN
+    heard_by = record.create_requested_at and record.create_requested_at + OCCUPANTS_HEARD_WITHIN
     if record.attempt == 0 and record.hosts_sequence == 0 and heard_by is not None and now < heard_by:
         return _absent(begin_next_attempt(record, delete_after=heard_by), now, settings)
-    onward = _absent(begin_next_attempt(record, ordered_at=now), now, settings)
+    onward = _absent(begin_next_attempt(record, delete_requested_at=now), now, settings)
     return replace(onward, actions=(DeletePool(record.attempt), *onward.actions))

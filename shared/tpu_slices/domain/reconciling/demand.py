@@ -48,15 +48,15 @@ _BECAUSE: Mapping[WorkloadState, str] = {
 class Demand:
     """What a fact changes: the JobSet's record, the slices' records that are new or asked for differently."""
 
-    jobset: WorkloadRecord
+    workload: WorkloadRecord
     slices: Mapping[SliceId, SliceRecord]
 
 
-def job_of(cluster: ClusterId, jobset: WorkloadRef, leader: WaitingLeader) -> WorkloadJob:
+def job_of(cluster: ClusterId, workload: WorkloadRef, leader: WaitingLeader) -> WorkloadJob:
     return WorkloadJob(
         cluster=cluster,
         owner=Owner(
-            kind=OwnerKind.JOBSET, namespace=jobset.owner.namespace, name=jobset.owner.name, uid=jobset.owner.uid
+            kind=OwnerKind.JOBSET, namespace=workload.owner.namespace, name=workload.owner.name, uid=workload.owner.uid
         ),
         replicated_job=leader.replicated_job,
         job_index=leader.job_index,
@@ -97,7 +97,7 @@ def _slice_left_over(job: WorkloadJob, fact: SlicesWanted, slices: Mapping[Slice
 
 def _displacing_job(job: WorkloadJob, fact: SlicesWanted, record: SliceRecord | None) -> WorkloadJob | None:
     """Give the other Job of the same JobSet whose leader is on a Job's slice."""
-    occupant = record.occupant if record else None
+    occupant = record.occupants[-1] if record and record.occupants else None
     if occupant is None or occupant.owner.uid != job.owner.uid or occupant.job == job.job_name:
         return None
     for request in fact.requests:
@@ -125,23 +125,23 @@ def wanted(
     | suspended, at an earlier generation       | resumed; a slice asked for differently is rebuild_allowed  |
     | active                                    | the wants are confirmed                                |
     """
-    jobset = fact.workload
-    if known is not None and _is_late(jobset, known, WorkloadState.ACTIVE):
+    workload = fact.workload
+    if known is not None and _is_late(workload, known, WorkloadState.ACTIVE):
         return None
     specs = _specs(fact, settings)
     updates: dict[SliceId, SliceRecord] = {}
-    wants: dict[SliceId, datetime | None] = dict(known.wants) if known else {}
+    demand: dict[SliceId, datetime | None] = dict(known.demand) if known else {}
     for each in demands(fact, settings.cluster, slices):
         id_ = slice_id(each.job)
-        wants[id_] = now
+        demand[id_] = now
         spec = specs(each)
         if id_ not in slices:
             updates[id_] = _asking(SliceRecord.of(each.job, now), spec)
         elif _asks_otherwise(slices[id_], spec):
-            rebuild = _was_suspended_since(known, id_, jobset.generation)
+            rebuild = _was_suspended_since(known, id_, workload.generation)
             updates[id_] = replace(_asking(slices[id_], spec), rebuild_allowed=rebuild, next_reconcile_at=now)
-    record = _remember(jobset, known, WorkloadState.ACTIVE, now, settings.cluster)
-    return Demand(replace(record, wants=wants), updates)
+    record = _remember(workload, known, WorkloadState.ACTIVE, now, settings.cluster)
+    return Demand(replace(record, demand=demand), updates)
 
 
 def _specs(fact: SlicesWanted, settings: ClusterSettings) -> Callable[[SliceDemand], SliceSpec | Refusal]:
@@ -166,7 +166,11 @@ def changed(
     if known is not None and _is_late(fact.workload, known, fact.state):
         return None
     record = _remember(fact.workload, known, fact.state, now, cluster)
-    return replace(record, queue=fact.queue, fault=fact.fault) if isinstance(fact, WorkloadChanged) else record
+    return (
+        replace(record, queue=fact.queue, template_error=fact.template_error)
+        if isinstance(fact, WorkloadChanged)
+        else record
+    )
 
 
 def counted(fact: HostsChanged, record: SliceRecord, now: datetime) -> SliceRecord | None:
@@ -186,26 +190,26 @@ def with_current_desire(record: SliceRecord, workloads: Mapping[WorkloadUid, Wor
     A JobSet that we know nothing of lives: silence does not delete.
     """
     own = workloads.get(record.owner.uid)
-    terminating = tuple(replace(left, occupant=_living(left.occupant, workloads)) for left in record.terminating)
-    record = replace(record, terminating=terminating, occupant=_living(record.occupant, workloads))
+    terminating = tuple(replace(left, occupants=_living(left.occupants, workloads)) for left in record.terminating)
+    record = replace(record, terminating=terminating, occupants=_living(record.occupants, workloads))
     if record.release_requested:
         return replace(record, desire=Desire.ABSENT, desire_message="a person asked for its release")
     if own is None:
         return record
     desire = Desire.PRESENT if own.state is WorkloadState.ACTIVE else Desire.ABSENT
     return replace(
-        record, desire=desire, desire_message=_BECAUSE[own.state], demand_confirmed_at=own.wants.get(record.id)
+        record, desire=desire, desire_message=_BECAUSE[own.state], demand_confirmed_at=own.demand.get(record.id)
     )
 
 
-def _is_late(jobset: WorkloadRef, known: WorkloadRecord, state: WorkloadState) -> bool:
+def _is_late(workload: WorkloadRef, known: WorkloadRecord, state: WorkloadState) -> bool:
     if known.state.ended:
         return True
     if state.ended:
         return False
-    if jobset.generation == known.generation:
+    if workload.generation == known.generation:
         return known.state is WorkloadState.SUSPENDED and state is WorkloadState.ACTIVE
-    return jobset.generation < known.generation
+    return workload.generation < known.generation
 
 
 def _was_suspended_since(known: WorkloadRecord | None, slice_: SliceId, generation: int) -> bool:
@@ -217,27 +221,27 @@ def _was_suspended_since(known: WorkloadRecord | None, slice_: SliceId, generati
         return False
     if known.state is WorkloadState.SUSPENDED or generation > known.generation:
         return True
-    last = known.wants.get(slice_)
+    last = known.demand.get(slice_)
     return last is not None and last < known.state_since
 
 
 def _remember(
-    jobset: WorkloadRef, known: WorkloadRecord | None, state: WorkloadState, now: datetime, cluster: ClusterId
+    workload: WorkloadRef, known: WorkloadRecord | None, state: WorkloadState, now: datetime, cluster: ClusterId
 ) -> WorkloadRecord:
-    same = known is not None and known.state is state and known.generation >= jobset.generation
+    same = known is not None and known.state is state and known.generation >= workload.generation
     return WorkloadRecord(
         cluster=cluster,
         owner=Owner(
-            kind=OwnerKind.JOBSET, namespace=jobset.owner.namespace, name=jobset.owner.name, uid=jobset.owner.uid
+            kind=OwnerKind.JOBSET, namespace=workload.owner.namespace, name=workload.owner.name, uid=workload.owner.uid
         ),
         state=state,
-        generation=jobset.generation if known is None else max(jobset.generation, known.generation),
-        resource_version=jobset.resource_version,
-        wants=known.wants if known else {},
+        generation=workload.generation if known is None else max(workload.generation, known.generation),
+        resource_version=workload.resource_version,
+        demand=known.demand if known else {},
         state_since=known.state_since if known is not None and same else now,
-        seen_at=now,
+        last_seen_at=now,
         queue=known.queue if known else "",
-        fault=known.fault if known else "",
+        template_error=known.template_error if known else "",
         report=known.report if known else None,
         next_report_at=now,
         announced_at=known.announced_at if known else None,
@@ -257,13 +261,11 @@ def _asks_otherwise(record: SliceRecord, spec: SliceSpec | Refusal) -> bool:
     """Where no pool can exist, whatever is different counts; else only what the tenant asks for does."""
     if isinstance(spec, Refusal):
         return record.refusal != spec
-    if record.refusal is not None or record.spec is None or record.ordered_at is None:
+    if record.refusal is not None or record.spec is None or record.create_requested_at is None:
         return record.refusal is not None or record.spec != spec
     return record.spec.fingerprint != spec.fingerprint
 
 
-def _living(occupant: Occupant | None, workloads: Mapping[WorkloadUid, WorkloadRecord]) -> Occupant | None:
-    if occupant is None:
-        return None
-    jobset = workloads.get(occupant.owner.uid)
-    return occupant if jobset is None or jobset.state is WorkloadState.ACTIVE else None
+def _living(occupants: tuple[Occupant, ...], workloads: Mapping[WorkloadUid, WorkloadRecord]) -> tuple[Occupant, ...]:
+    known = ((occupant, workloads.get(occupant.owner.uid)) for occupant in occupants)
+    return tuple(occupant for occupant, workload in known if workload is None or workload.state is WorkloadState.ACTIVE)

@@ -26,11 +26,11 @@ class RelayHeartbeat:
     """The document `heartbeats/{cluster}`: when the relay was last heard, what it saw, when the books are compared."""
 
     cluster: ClusterId
-    heard_at: datetime | None = None
+    received_at: datetime | None = None
     count: int = 0
     digest: str = ""
     uids: tuple[WorkloadUid, ...] | None = None
-    uids_at: datetime | None = None
+    uids_received_at: datetime | None = None
     next_inventory_check_at: datetime | None = None
     """When the books are compared next; None: at the next sweep."""
 
@@ -64,11 +64,11 @@ def suspicions(live: Sequence[WorkloadRecord], heartbeat: RelayHeartbeat | None,
     | another digest, no fresh list      | which TPU JobSets live?                         |
     | fresh list                         | for each of ours that it lacks: does this live? |
     """
-    if heartbeat is None or heartbeat.heard_at is None or now - heartbeat.heard_at > SILENT_AFTER:
+    if heartbeat is None or heartbeat.received_at is None or now - heartbeat.received_at > SILENT_AFTER:
         return ()
     if heartbeat.digest == digest_of(record.owner.uid for record in live):
         return ()
-    if heartbeat.uids is None or heartbeat.uids_at is None or now - heartbeat.uids_at > LIST_IS_NEWS:
+    if heartbeat.uids is None or heartbeat.uids_received_at is None or now - heartbeat.uids_received_at > LIST_IS_NEWS:
         return (Question(),)
     listed = set(heartbeat.uids)
     return tuple(
@@ -78,7 +78,7 @@ def suspicions(live: Sequence[WorkloadRecord], heartbeat: RelayHeartbeat | None,
             )
         )
         for record in live
-        if record.owner.uid not in listed and record.seen_at < heartbeat.uids_at
+        if record.owner.uid not in listed and record.last_seen_at < heartbeat.uids_received_at
     )
 
 
@@ -127,19 +127,19 @@ def check_inventory(
 def heard(heartbeat: RelayHeartbeat | None, beat: Heartbeat, cluster: ClusterId, now: datetime) -> RelayHeartbeat:
     """Take in a heartbeat; one that brings the list of live JobSets makes the audit due."""
     heartbeat = replace(
-        heartbeat or RelayHeartbeat(cluster=cluster), heard_at=now, count=beat.count, digest=beat.digest
+        heartbeat or RelayHeartbeat(cluster=cluster), received_at=now, count=beat.count, digest=beat.digest
     )
     if beat.uids is None:
         return heartbeat
-    return replace(heartbeat, uids=beat.uids, uids_at=now, next_inventory_check_at=None)
+    return replace(heartbeat, uids=beat.uids, uids_received_at=now, next_inventory_check_at=None)
 
 
 def _adopt(pool: PoolSeen, jobset: WorkloadRecord | None, now: datetime) -> SliceRecord:
     """Make a record for a pool: the current attempt, or one to be gone after where its JobSet is known not to live."""
-    record = replace(SliceRecord.of(pool.job, now), attempt=pool.attempt, ordered_at=now)
+    record = replace(SliceRecord.of(pool.job, now), attempt=pool.attempt, create_requested_at=now)
     if jobset is None or jobset.state is WorkloadState.ACTIVE:
         return record
-    return replace(record, attempt=pool.attempt + 1, ordered_at=None, terminating=(_found(pool, now),))
+    return replace(record, attempt=pool.attempt + 1, create_requested_at=None, terminating=(_found(pool, now),))
 
 
 def _found(pool: PoolSeen, now: datetime) -> TerminatingAttempt:
@@ -154,9 +154,9 @@ def _placeholder(record: SliceRecord, adopted: Iterable[SliceRecord], now: datet
         state=WorkloadState.ACTIVE,
         generation=0,
         resource_version="",
-        wants={other.id: None for other in adopted if other.job.owner.uid == job.owner.uid},
+        demand={other.id: None for other in adopted if other.job.owner.uid == job.owner.uid},
         state_since=now,
-        seen_at=now,
+        last_seen_at=now,
     )
 
 
@@ -165,12 +165,17 @@ def _mend(record: SliceRecord, pools: Sequence[PoolSeen], jobset: WorkloadRecord
     strays = tuple(_found(pool, now) for pool in pools if pool.attempt not in known)
     present = record.attempt in {pool.attempt for pool in pools}
     vanished = record.phase is Phase.READY and not present
-    unheard_of = present and record.ordered_at is None
+    unheard_of = present and record.create_requested_at is None
     revived = present and record.phase is Phase.GONE
     if not (strays or vanished or unheard_of or revived or _contradicts(record, jobset)):
         return record
-    ordered_at = now if unheard_of else record.ordered_at
-    return replace(record, terminating=(*record.terminating, *strays), ordered_at=ordered_at, next_reconcile_at=now)
+    create_requested_at = now if unheard_of else record.create_requested_at
+    return replace(
+        record,
+        terminating=(*record.terminating, *strays),
+        create_requested_at=create_requested_at,
+        next_reconcile_at=now,
+    )
 
 
 def _contradicts(record: SliceRecord, jobset: WorkloadRecord | None) -> bool:

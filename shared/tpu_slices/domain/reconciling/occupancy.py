@@ -17,12 +17,12 @@ def bound(fact: LeaderBound, record: SliceRecord, now: datetime) -> SliceRecord 
     A leaving counts only for the very pod that is known to be there: the next one may have come before the news.
     """
     if fact.attempt == record.attempt:
-        occupant = _occupied(record.occupant, fact)
-        if occupant == record.occupant:
+        occupants = _occupied(record.occupants, fact)
+        if occupants == record.occupants:
             return None
-        return replace(record, occupant=occupant, vacant_since=None if occupant else now, next_reconcile_at=now)
+        return replace(record, occupants=occupants, vacant_since=None if occupants else now, next_reconcile_at=now)
     terminating = tuple(
-        replace(left, occupant=_occupied(left.occupant, fact)) if left.attempt == fact.attempt else left
+        replace(left, occupants=_occupied(left.occupants, fact)) if left.attempt == fact.attempt else left
         for left in record.terminating
     )
     return (
@@ -30,7 +30,7 @@ def bound(fact: LeaderBound, record: SliceRecord, now: datetime) -> SliceRecord 
     )
 
 
-def doubtful(fact: LeaderBound, record: SliceRecord) -> tuple[tuple[WorkloadUid, SliceId], ...]:
+def demand_in_doubt(fact: LeaderBound, record: SliceRecord) -> tuple[tuple[WorkloadUid, SliceId], ...]:
     """Give the wants that must be confirmed again, since a leader of another JobSet came to a slice's hosts.
 
     That Job's own slice, for it waits no more; and the slice itself, whose Job may have found a place elsewhere too.
@@ -40,7 +40,7 @@ def doubtful(fact: LeaderBound, record: SliceRecord) -> tuple[tuple[WorkloadUid,
     if not fact.bound or occupant.owner.uid == record.owner.uid:
         return ()
     place, _, index = occupant.job.removeprefix(f"{occupant.owner.name}-").rpartition("-")
-    wants = [(record.owner.uid, record.id)]
+    demand = [(record.owner.uid, record.id)]
     if place and index.isdecimal():
         own = replace(
             record.job,
@@ -48,16 +48,16 @@ def doubtful(fact: LeaderBound, record: SliceRecord) -> tuple[tuple[WorkloadUid,
             replicated_job=place,
             job_index=int(index[:9]),
         )
-        wants.append((own.owner.uid, slice_id(own)))
-    return tuple(wants)
+        demand.append((own.owner.uid, slice_id(own)))
+    return tuple(demand)
 
 
-def doubted(jobset: WorkloadRecord, slice_: SliceId) -> WorkloadRecord:
+def with_stale_demand(jobset: WorkloadRecord, slice_: SliceId) -> WorkloadRecord:
     """Give a JobSet whose want of a slice is not confirmed."""
-    return replace(jobset, wants={**jobset.wants, slice_: None})
+    return replace(jobset, demand={**jobset.demand, slice_: None})
 
 
-def _occupied(present: Occupant | None, fact: LeaderBound) -> Occupant | None:
+def _occupied(present: tuple[Occupant, ...], fact: LeaderBound) -> tuple[Occupant, ...]:
     if fact.bound:
-        return fact.occupant
-    return None if present is not None and present.pod_uid == fact.occupant.pod_uid else present
+        return (fact.occupant,)
+    return tuple(occupant for occupant in present if occupant.pod_uid != fact.occupant.pod_uid)

@@ -6,8 +6,9 @@ from dataclasses import replace
 from datetime import datetime
 
 from tpu_slices.domain.model.clusters import ClusterSettings
-from tpu_slices.domain.model.decisions import Action, CreatePool, DeletePool, Reason
+from tpu_slices.domain.model.decisions import Action, CreatePool, DeletePool
 from tpu_slices.domain.model.observations import FailureKind, Outcome, Refused, Started
+from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.reconciling.patience import due, failed
 
@@ -36,6 +37,6 @@ def _not_ordered(record: SliceRecord, attempt: int) -> SliceRecord:
     return replace(
         record,
         terminating=tuple(
-            replace(left, ordered_at=None) if left.attempt == attempt else left for left in record.terminating
+            replace(left, delete_requested_at=None) if left.attempt == attempt else left for left in record.terminating
         ),
     )

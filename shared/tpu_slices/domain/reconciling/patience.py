@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 from types import MappingProxyType
 
 from tpu_slices.domain.model.clusters import ClusterSettings, Limits
-from tpu_slices.domain.model.decisions import Reason
 from tpu_slices.domain.model.observations import Failure, FailureKind
+from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.records import Phase, Refusal, SliceRecord
 
 FAILED: Mapping[FailureKind, tuple[Phase, Reason]] = MappingProxyType(
@@ -64,7 +64,7 @@ def failed(record: SliceRecord, failure: Failure, now: datetime, settings: Clust
             record = replace(record, refusal=Refusal(reason=reason, message=message))
         case _:
             return replace(record, creating=True, failures=before, message=message)
-    return replace(record, slot=None, ordered_at=None).transitioned(now, phase, reason, message)
+    return replace(record, slot=None, create_requested_at=None).transitioned(now, phase, reason, message)
 
 
 def _in_a_row(record: SliceRecord, reason: Reason) -> int:
@@ -139,4 +139,4 @@ def _patience(record: SliceRecord, limits: Limits) -> timedelta:
 
 
 def _all_occupied(record: SliceRecord) -> bool:
-    return all(left.occupant is not None for left in record.terminating)
+    return all(left.occupants for left in record.terminating)

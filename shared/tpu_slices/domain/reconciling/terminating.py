@@ -28,26 +28,26 @@ OCCUPANTS_HEARD_WITHIN = timedelta(minutes=6)
 def begin_next_attempt(
     record: SliceRecord,
     *,
-    ordered_at: datetime | None = None,
-    occupant: Occupant | None = None,
+    delete_requested_at: datetime | None = None,
+    occupants: tuple[Occupant, ...] = (),
     delete_after: datetime | None = None,
 ) -> SliceRecord:
     """Leave the current attempt behind: its name is never used again."""
     left = TerminatingAttempt(
-        attempt=record.attempt, ordered_at=ordered_at, occupant=occupant, delete_after=delete_after
+        attempt=record.attempt, delete_requested_at=delete_requested_at, occupants=occupants, delete_after=delete_after
     )
     return replace(
         record,
         terminating=(*record.terminating, left),
         attempt=max(record.attempt, *(earlier.attempt for earlier in record.terminating), 0) + 1,
-        ordered_at=None,
+        create_requested_at=None,
         creating=False,
         operation=None,
         rebuild_allowed=False,
         hosts_usable=0,
         hosts_joined=0,
         hosts_sequence=0,
-        occupant=None,
+        occupants=(),
         vacant_since=None,
     )
 
@@ -62,9 +62,9 @@ def follow(
         match seen.get(left.attempt, Unreadable("not looked at")):
             case Absent() | Unowned():
                 continue
-            case Creating() | Running() | Busy() | Broken() if left.occupant is None and _again(left, now, limits):
+            case Creating() | Running() | Busy() | Broken() if not left.occupants and _again(left, now, limits):
                 deletes.append(DeletePool(left.attempt))
-                stay.append(replace(left, ordered_at=now))
+                stay.append(replace(left, delete_requested_at=now))
             case _:
                 stay.append(left)
     return replace(record, terminating=tuple(stay)), tuple(deletes)
@@ -73,4 +73,4 @@ def follow(
 def _again(left: TerminatingAttempt, now: datetime, limits: Limits) -> bool:
     if left.delete_after is not None and now < left.delete_after:
         return False
-    return left.ordered_at is None or now - left.ordered_at >= limits.delete_retry_after
+    return left.delete_requested_at is None or now - left.delete_requested_at >= limits.delete_retry_after

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import pairwise
 
-from tpu_slices.domain.model.decisions import Reason
 from tpu_slices.domain.model.facts import WorkloadState
+from tpu_slices.domain.model.reasons import Reason, ReportReason
 from tpu_slices.domain.model.records import Phase, SliceRecord
 from tpu_slices.domain.model.slices import SliceId
-from tpu_slices.domain.model.workloads import Report, ReportReason, Wait, WorkloadRecord
+from tpu_slices.domain.model.workloads import Report, Wait, WorkloadRecord
 from tpu_slices.domain.reporting.reason_texts import SERVED, reason_text
 
 AGAIN = timedelta(minutes=1)
@@ -170,7 +170,7 @@ def called_for(jobset: WorkloadRecord, now: datetime) -> WorkloadRecord | None:
 
 def _outlook(jobset: WorkloadRecord, records: Sequence[SliceRecord], waits: Sequence[Wait]) -> ReportReason:
     if not records:
-        return ReportReason.STUCK if jobset.fault else ReportReason.NOT_WANTED
+        return ReportReason.STUCK if jobset.template_error else ReportReason.NOT_WANTED
     if not waits:
         return ReportReason.READY
     if any(wait.reason in _BY_A_PERSON or (wait.phase in _STUCK and not _tried_again(wait)) for wait in waits):
@@ -200,8 +200,8 @@ def _since(jobset: WorkloadRecord, found: _Found, now: datetime) -> datetime:
 
 def _sentence(jobset: WorkloadRecord, found: _Found, now: datetime) -> str:
     if jobset.state is WorkloadState.ACTIVE:
-        if not found.wanted and jobset.fault:
-            return f"No slice can be made for it: {jobset.fault}. Change the JobSet and create it again."
+        if not found.wanted and jobset.template_error:
+            return f"No slice can be made for it: {jobset.template_error}. Change the JobSet and create it again."
         if not found.wanted:
             return "As far as the relay says, no leader pod of it waits for hosts: nothing is asked of the provisioner."
         remedy = f" {found.waits[0].remedy}" if found.waits and found.waits[0].remedy else ""

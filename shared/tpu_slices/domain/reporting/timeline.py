@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from itertools import groupby
 
-from tpu_slices.domain.model.decisions import Reason
+from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.records import Phase, SliceRecord, Transition
 
 
