@@ -29,7 +29,7 @@ from relay.node_labeler import NodeLabeler
 from relay.outbox import Outbox
 from relay.probes import Probes
 from relay.refusals import rising_pause
-from relay.service import Service
+from relay.relay import Relay
 from relay.settings import Settings
 from relay.steady import SteadyClock
 from relay.volume_claims import Claims
@@ -47,7 +47,7 @@ LAST_WORDS_SECONDS = 5.0
 MESSAGES_AT_ONCE = 8
 
 
-class Relay:
+class Process:
     """Every part, each in its thread. None is expected to end before it is told to: if one does, all do."""
 
     def __init__(self, settings: Settings) -> None:
@@ -58,12 +58,12 @@ class Relay:
         send = partial(publish, connect_publisher(once), settings.topic, patience=once)
         self._outbox = Outbox(noted(send), chance, now, self._health)
         complete = Claims(calls, now).complete
-        self._service = Service(FactQueue(settings.cluster), now, complete, self._outbox.post, self._health)
+        self._relay = Relay(FactQueue(settings.cluster), now, complete, self._outbox.post, self._health)
         patience = Patience(settings.watch_silence, time.monotonic)
-        self._watches = [Watch(source, self._service, patience, chance) for source in cluster.sources(api)]
-        self._labeler = NodeLabeler(self._service.unlabeled, calls, now)
+        self._watches = [Watch(source, self._relay, patience, chance) for source in cluster.sources(api)]
+        self._labeler = NodeLabeler(self._relay.unlabeled, calls, now)
         self._legacy_check = LegacyProvisionerCheck(calls, SystemClock().now)
-        inbox = Inbox(settings.cluster, calls, self._service, self._outbox.post)
+        inbox = Inbox(settings.cluster, calls, self._relay, self._outbox.post)
         self._subscription = Subscription(settings.subscription, MESSAGES_AT_ONCE, inbox.handle, chance)
         self._probes = _probes(settings, self._health)
         self._over = threading.Event()
@@ -78,14 +78,14 @@ class Relay:
             beside.append(self._probes.run)
         for part in (*beside, *(watch.run for watch in self._watches)):
             self._begin(part)
-        serving = self._begin(self._service.run)
+        serving = self._begin(self._relay.run)
         self._over.wait()
         self._end(serving)
         return 1 if self._broken else 0
 
     def _announce(self) -> None:
         """Say `ready`, and listen to what we are asked: before, there is no picture to answer from."""
-        self._service.wait_until_complete()
+        self._relay.wait_until_complete()
         if not self._over.is_set():
             sys.stdout.write("ready\n")
             sys.stdout.flush()
@@ -107,7 +107,7 @@ class Relay:
         self._subscription.stop()
         for stop in (self._labeler.stop, self._legacy_check.stop, *(watch.stop for watch in self._watches)):
             stop()
-        self._service.stop()
+        self._relay.stop()
         serving.join(LAST_WORDS_SECONDS)
         if not self._outbox.close(LAST_WORDS_SECONDS):
             _log.warning(LogEvent.OUTBOX_ABANDONED)
@@ -148,7 +148,7 @@ def main() -> int:
     try:
         settings = Settings.read(os.environ)
         logs.configure(settings.project)
-        relay = Relay(settings)
+        relay = Process(settings)
     except (ValueError, ConfigException) as wrong:
         sys.stderr.write(f"relay: {wrong}\n")
         return 2

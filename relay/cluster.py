@@ -105,7 +105,7 @@ class Cluster:
                     raise
                 self.post(event)
 
-    def mark(self, node: str, patch: Mapping[str, Any]) -> None:
+    def label_node(self, node: str, patch: Mapping[str, Any]) -> None:
         """Send a JSON merge patch of a Node; that it changed meanwhile, or is gone, the watch of nodes says too."""
         with _classing(NOT_FOUND, CONFLICT):
             self._core.patch_node(

@@ -66,7 +66,7 @@ class ClusterCache:
         match seen:
             case JobSet():
                 before: Known | None = self._jobsets.get(seen.identity)
-                if seen.fault is not None and isinstance(before, JobSet):
+                if seen.parse_error is not None and isinstance(before, JobSet):
                     seen = replace(seen, requests=before.requests)  # its pools keep their names
                 self._jobsets[seen.identity] = seen
                 self._uids[seen.name] = seen.ref.owner.uid
@@ -91,7 +91,7 @@ class ClusterCache:
         """Let an object be what it was when it could be read, but ask for nothing."""
         match self._known(unparseable):
             case JobSet() as jobset:
-                self._jobsets[unparseable.identity] = replace(jobset, fault=unparseable.fault)
+                self._jobsets[unparseable.identity] = replace(jobset, parse_error=unparseable.parse_error)
                 return jobset
             case Leader() as leader:
                 return self.put(replace(leader, waiting=False))
@@ -174,11 +174,11 @@ class ClusterCache:
         return Awaited.ALL if len({each.place for each in self._waiting(jobset)}) >= jobset.slices else Awaited.SOME
 
     def _waiting(self, jobset: JobSet) -> Iterator[Leader]:
-        asks = jobset.served and jobset.fault is None and jobset.state is WorkloadState.ACTIVE
+        asks = jobset.served and jobset.parse_error is None and jobset.state is WorkloadState.ACTIVE
         asked = {request.replicated_job for request in jobset.requests} if asks else set()
         return (each for each in self.leaders_of(jobset) if each.waiting and each.place.replicated_job in asked)
 
-    def wants(self, uid: WorkloadUid) -> Iterator[WaitingLeader]:
+    def leaders_in_demand(self, uid: WorkloadUid) -> Iterator[WaitingLeader]:
         """Tell of the leaders that wait, in the order of their Jobs."""
         waiting = self.waiting(uid)
         requests = {request.replicated_job: request for request in self._jobsets[uid].requests} if waiting else {}

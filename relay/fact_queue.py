@@ -16,9 +16,10 @@ for ever.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from dataclasses import replace
+from datetime import datetime
 
+from relay.agenda import Beat, Bound, Demand, Hosts, State, Subject, Timing
 from relay.cluster_cache import Awaited, ClusterCache, Count, PodBinding
 from relay.fact_parts import parts_of
 from relay.objects import Host, JobSet, Kind, Leader, Place, PoolKey, Seen, Unparseable
@@ -36,63 +37,27 @@ from tpu_slices.domain.model.slices import ClusterId, WorkloadJob, WorkloadUid
 from tpu_slices.domain.reconciling.inventory import digest_of
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Timing:
-    """How long the relay waits for what."""
-
-    gather: timedelta = timedelta(seconds=1)
-    count_every: timedelta = timedelta(seconds=15)
-    repeat: timedelta = timedelta(minutes=5)
-    beat: timedelta = timedelta(minutes=1)
-    blind_after: timedelta = timedelta(minutes=4)
-
-
-@dataclass(frozen=True, slots=True)
-class _Wants:
-    uid: WorkloadUid
-
-
-@dataclass(frozen=True, slots=True)
-class _State:
-    uid: WorkloadUid
-
-
-@dataclass(frozen=True, slots=True)
-class _Hosts:
-    pool: PoolKey | LegacyPool
-
-
-@dataclass(frozen=True, slots=True)
-class _Bound:
-    pod_uid: str
-
-
-@dataclass(frozen=True, slots=True)
-class _Beat:
-    pass
-
-
-_Subject = _Wants | _State | _Hosts | _Bound | _Beat
+TIMING = Timing()
 
 
 class FactQueue:
     """Takes in what watches see; gives the facts that are due."""
 
-    def __init__(self, cluster: ClusterId, timing: Timing = Timing()) -> None:
+    def __init__(self, cluster: ClusterId, timing: Timing = TIMING) -> None:
         self.cache = ClusterCache(cluster)
         self._timing = timing
-        self._agenda: dict[_Subject, datetime] = {}
+        self._agenda: dict[Subject, datetime] = {}
         self._ends: list[WorkloadChanged] = []
         self._counted: dict[PoolKey | LegacyPool, tuple[Count, datetime]] = {}
         self._bindings: dict[str, PodBinding] = {}
-        self._heard: dict[Kind, datetime] = {}
+        self._signs_of_life: dict[Kind, datetime] = {}
         self._nodes_version = 0
         self._listed = False
 
     @property
     def complete(self) -> bool:
         """Every kind was listed: what is not in the picture is not there."""
-        return len(self._heard) == len(Kind)
+        return len(self._signs_of_life) == len(Kind)
 
     def listed(self, kind: Kind, seen: Sequence[Seen], version: str, now: datetime) -> None:
         """Take in a whole list: what it lacks is gone."""
@@ -101,12 +66,12 @@ class FactQueue:
             self.lost(kind, identity, now)
         for each in seen:
             self.saw(each, now)
-        self.heard(kind, version, now)
-        self._put_off(_Beat(), now)
+        self.bookmarked(kind, version, now)
+        self._put_off(Beat(), now)
 
-    def heard(self, kind: Kind, version: str, now: datetime) -> None:
+    def bookmarked(self, kind: Kind, version: str, now: datetime) -> None:
         """Take a sign of life of a watch, which has brought everything up to a resourceVersion."""
-        self._heard[kind] = now
+        self._signs_of_life[kind] = now
         if kind is Kind.HOSTS and version.isdigit():
             self._nodes_version = max(self._nodes_version, int(version))
 
@@ -114,13 +79,13 @@ class FactQueue:
         """Take in an object that came or changed."""
         before = self.cache.put(seen)
         match seen, before:
-            case JobSet(), JobSet() if seen.told == before.told:
+            case JobSet(), JobSet() if seen.announced_state == before.announced_state:
                 self._gather(seen, now)
             case JobSet(), _:
-                self._bring_up(_State(seen.ref.owner.uid), now)
+                self._bring_up(State(seen.ref.owner.uid), now)
                 self._gather(seen, now)
                 for leader in self.cache.leaders_of(seen):
-                    self._bring_up(_Bound(leader.pod_uid), now)
+                    self._bring_up(Bound(leader.pod_uid), now)
             case Leader(), _:
                 self._follow(seen, before if isinstance(before, Leader) else None, now)
             case Host(), _:
@@ -135,9 +100,9 @@ class FactQueue:
             case JobSet():
                 self._ends.append(WorkloadChanged(workload=(last or gone).ref, state=WorkloadState.DELETED))
                 for pod in [pod for pod, binding in self._bindings.items() if binding.occupant.owner.uid == identity]:
-                    self._bring_up(_Bound(pod), now)
+                    self._bring_up(Bound(pod), now)
             case Leader():
-                self._bring_up(_Bound(identity), now)
+                self._bring_up(Bound(identity), now)
             case Host():
                 self._recount(gone, None, now)
             case None:
@@ -151,13 +116,13 @@ class FactQueue:
             return facts
         for subject in [subject for subject, at in self._agenda.items() if at <= now]:
             del self._agenda[subject]
-            facts.extend(self._say(subject, now))
+            facts.extend(self._facts_about(subject, now))
         return facts
 
     def flush(self, now: datetime) -> list[Fact]:
         """Give what is being gathered, without waiting any longer."""
         for subject in self._agenda:
-            if isinstance(subject, _Wants) and self._agenda[subject] <= now + self._timing.gather:
+            if isinstance(subject, Demand) and self._agenda[subject] <= now + self._timing.gather:
                 self._agenda[subject] = now
         return self.due(now)
 
@@ -180,82 +145,84 @@ class FactQueue:
         return max(own, key=lambda leader: (leader.waiting, leader.node is not None, leader.pod_uid), default=None)
 
     def _sees(self, now: datetime) -> bool:
-        return self.complete and all(now - heard < self._timing.blind_after for heard in self._heard.values())
+        return self.complete and all(
+            now - bookmarked < self._timing.blind_after for bookmarked in self._signs_of_life.values()
+        )
 
-    def _bring_up(self, subject: _Subject, at: datetime) -> None:
+    def _bring_up(self, subject: Subject, at: datetime) -> None:
         """Put a subject on the agenda, at this time at the latest."""
         self._agenda[subject] = min(at, self._agenda.get(subject, at))
 
-    def _put_off(self, subject: _Subject, at: datetime) -> None:
+    def _put_off(self, subject: Subject, at: datetime) -> None:
         self._agenda.setdefault(subject, at)
 
     def _gather(self, jobset: JobSet, now: datetime) -> None:
         """Wait a little for more leaders, unless all there can be are waiting."""
         awaited = self.cache.awaits(jobset)
         if awaited is not Awaited.NONE:
-            self._bring_up(_Wants(jobset.ref.owner.uid), now if awaited is Awaited.ALL else now + self._timing.gather)
+            self._bring_up(Demand(jobset.ref.owner.uid), now if awaited is Awaited.ALL else now + self._timing.gather)
 
     def _follow(self, leader: Leader, before: Leader | None, now: datetime) -> None:
         jobset = self.cache.jobset_of(leader)
         if jobset is not None and leader.waiting and not (before and before.waiting):
             self._gather(jobset, now)
         if leader.node != (before.node if before else None):
-            self._bring_up(_Bound(leader.pod_uid), now)
+            self._bring_up(Bound(leader.pod_uid), now)
 
     def _recount(self, host: Host, before: Host | None, now: datetime) -> None:
         """See when the count of a pool is to be said, and who is on a host that came or went."""
-        said = self._counted.get(host.pool)
+        published = self._counted.get(host.pool)
         count = self.cache.count(host.pool)
-        if said is None or count.whole != said[0].whole:
-            self._bring_up(_Hosts(host.pool), now)
+        if published is None or count.whole != published[0].whole:
+            self._bring_up(Hosts(host.pool), now)
             self._remind(host.jobset_uid, now)
-        elif count != said[0]:
-            self._bring_up(_Hosts(host.pool), said[1] + self._timing.count_every)
+        elif count != published[0]:
+            self._bring_up(Hosts(host.pool), published[1] + self._timing.count_every)
         if before is None:
             for pod in self.cache.pods_on_node(host.node):
-                self._bring_up(_Bound(pod), now)
+                self._bring_up(Bound(pod), now)
 
     def _remind(self, uid: WorkloadUid | None, now: datetime) -> None:
         """Say again that a JobSet is not active: hosts came for it all the same."""
         jobset = self.cache.jobset(uid) if uid else None
         if jobset is not None and jobset.state is not WorkloadState.ACTIVE:
-            self._bring_up(_State(jobset.ref.owner.uid), now)
+            self._bring_up(State(jobset.ref.owner.uid), now)
 
-    def _say(self, subject: _Subject, now: datetime) -> Iterator[Fact]:
-        again = now + self._timing.repeat
+    def _facts_about(self, subject: Subject, now: datetime) -> Iterator[Fact]:
+        repeat_at = now + self._timing.repeat
         match subject:
-            case _Wants(uid):
-                yield from self._wanted(subject, uid, again)
-            case _State(uid):
-                yield from self._state(subject, uid, again)
-            case _Hosts(pool):
+            case Demand(uid):
+                yield from self._wanted(subject, uid, repeat_at)
+            case State(uid):
+                yield from self._state(subject, uid, repeat_at)
+            case Hosts(pool):
                 yield from self._hosts(subject, pool, now)
-            case _Bound(pod):
+            case Bound(pod):
                 yield from self._bound(subject, pod, now)
-            case _Beat():
+            case Beat():
                 whole, self._listed = not self._listed, True
                 self._agenda[subject] = now + self._timing.beat
                 yield replace(self._heartbeat(), uids=self.cache.live_uids()) if whole else self._heartbeat()
 
-    def _wanted(self, subject: _Subject, uid: WorkloadUid, again: datetime) -> Iterator[Fact]:
+    def _wanted(self, subject: Subject, uid: WorkloadUid, repeat_at: datetime) -> Iterator[Fact]:
         jobset = self.cache.jobset(uid)
         if jobset is None:
             return
-        for part in parts_of(self.cache.wants(uid)):
-            self._agenda[subject] = again
+        for part in parts_of(self.cache.leaders_in_demand(uid)):
+            self._agenda[subject] = repeat_at
             yield SlicesWanted(workload=jobset.ref, requests=jobset.requests, waiting=part)
 
-    def _state(self, subject: _Subject, uid: WorkloadUid, again: datetime) -> Iterator[Fact]:
+    def _state(self, subject: Subject, uid: WorkloadUid, repeat_at: datetime) -> Iterator[Fact]:
         jobset = self.cache.jobset(uid)
         if jobset is None:
             return
         if jobset.state is not WorkloadState.ACTIVE and self.cache.has_hosts(uid):
-            self._agenda[subject] = again
+            self._agenda[subject] = repeat_at
         yield WorkloadChanged(
-            workload=jobset.ref, state=jobset.state, queue=jobset.queue, template_error=jobset.fault or ""
+            workload=jobset.ref, state=jobset.state, queue=jobset.queue, template_error=jobset.parse_error or ""
         )
 
-    def _hosts(self, subject: _Subject, pool: PoolKey | LegacyPool, now: datetime) -> Iterator[HostsChanged]:
+    def _hosts(self, subject: Subject, pool: PoolKey | LegacyPool, now: datetime) -> Iterator[HostsChanged]:
         count = self.cache.count(pool)
         self._counted[pool] = (count, now)
         if count.joined:
@@ -272,7 +239,7 @@ class FactQueue:
                 sequence=self._nodes_version,
             )
 
-    def _bound(self, subject: _Subject, pod: str, now: datetime) -> Iterator[Fact]:
+    def _bound(self, subject: Subject, pod: str, now: datetime) -> Iterator[Fact]:
         before, binding = self._bindings.pop(pod, None), self.cache.binding(pod)
         if before is not None and before != binding:
             yield _leader_bound(before, bound=False)
@@ -281,9 +248,9 @@ class FactQueue:
             self._agenda[subject] = now + self._timing.repeat
             yield _leader_bound(binding, bound=True)
         if binding is not None and before != binding:
-            self._ask_again_for(binding, now)
+            self._repeat_demand_of(binding, now)
 
-    def _ask_again_for(self, binding: PodBinding, now: datetime) -> None:
+    def _repeat_demand_of(self, binding: PodBinding, now: datetime) -> None:
         """Say again what a JobSet waits for whose hosts another one took: its wants are in doubt since."""
         owner = self.cache.jobset(binding.owner) if binding.owner else None
         if owner is not None and binding.owner != binding.occupant.owner.uid:

@@ -39,7 +39,7 @@ class Health:
         """Take in that a part goes round."""
         self._ticks[part] = self._now()
 
-    def heard(self, kind: Kind) -> None:
+    def bookmarked(self, kind: Kind) -> None:
         """Take in a sign of a watch whose list is in place."""
         self._signs[kind] = self._now()
         self._failures.pop(kind, None)
@@ -78,11 +78,11 @@ class Health:
 
     def _of_watch(self, kind: Kind, now: datetime) -> str | None:
         sign, failure = self._signs.get(kind), self._failures.get(kind)
-        because = f": {failure}" if failure else ""
+        detail = f": {failure}" if failure else ""
         if sign is None:
-            return f"{kind}: no list yet{because}"
+            return f"{kind}: no list yet{detail}"
         if now - sign > self._limits.silence:
-            return f"{kind}: no sign for {_seconds(now - sign)}{because}"
+            return f"{kind}: no sign for {_seconds(now - sign)}{detail}"
         return None
 
 

@@ -51,13 +51,13 @@ class Inbox:
     """Serves the messages of one cluster's subscription to `slice-updates`."""
 
     def __init__(
-        self, cluster_id: ClusterId, cluster: Cluster, sight: ClusterView, post: Callable[[list[Fact]], None]
+        self, cluster_id: ClusterId, cluster: Cluster, view: ClusterView, post: Callable[[list[Fact]], None]
     ) -> None:
         self._cluster_id = cluster_id
         self._cluster = cluster
-        self._sight = sight
+        self._view = view
         self._post = post
-        self._told: OrderedDict[WorkloadUid, datetime] = OrderedDict()
+        self._renewed_at: OrderedDict[WorkloadUid, datetime] = OrderedDict()
         self._lock = threading.Lock()
 
     def handle(self, delivery: Delivery) -> None:
@@ -67,8 +67,8 @@ class Inbox:
         except Temporary as trouble:
             _log.warning(LogEvent.MESSAGE_REDELIVERED, id=delivery.message_id, error=str(trouble))
             delivery.nack()
-        except Permanent as fault:
-            _log.error(LogEvent.MESSAGE_REJECTED, id=delivery.message_id, error=str(fault))
+        except Permanent as parse_error:
+            _log.error(LogEvent.MESSAGE_REJECTED, id=delivery.message_id, error=str(parse_error))
             delivery.ack()
         else:
             delivery.ack()
@@ -77,13 +77,13 @@ class Inbox:
     def _is_news(self, update: WorkloadUpdate) -> bool:
         """Say whether no newer report on the JobSet came before this one: messages come late, and again."""
         with self._lock:
-            last = self._told.get(update.owner.uid)
+            last = self._renewed_at.get(update.owner.uid)
             if last is not None and update.at < last:
                 return False
-            self._told[update.owner.uid] = update.at
-            self._told.move_to_end(update.owner.uid)
-            if len(self._told) > REMEMBERED:
-                self._told.popitem(last=False)
+            self._renewed_at[update.owner.uid] = update.at
+            self._renewed_at.move_to_end(update.owner.uid)
+            if len(self._renewed_at) > REMEMBERED:
+                self._renewed_at.popitem(last=False)
             return True
 
     def _serve(self, delivery: Delivery) -> None:
@@ -91,7 +91,7 @@ class Inbox:
             return
         match decode_update(delivery.data, delivery.attributes):
             case SliceUpdate() as update:
-                self._cluster.post(event(update, self._sight.leader_pod(update.job)))
+                self._cluster.post(event(update, self._view.leader_pod(update.job)))
             case WorkloadUpdate() as update if self._is_news(update):
                 self._cluster.renew(summary(update))
             case WorkloadUpdate():
@@ -99,7 +99,7 @@ class Inbox:
             case Question(owner=Owner() as owner):
                 self._post([answer(owner, self._cluster)])
             case Question():
-                heartbeat = self._sight.everything()
+                heartbeat = self._view.everything()
                 self._post([heartbeat] if heartbeat else [])
 
 

@@ -24,7 +24,7 @@ _log = structlog.get_logger()
 
 TAINT: Mapping[str, str] = {"key": JOBSET_TAINT, "value": "true", "effect": "NoSchedule"}
 """JobSet's pods tolerate it by its key and effect."""
-AGAIN_AFTER = timedelta(minutes=1)
+RETRY_AFTER = timedelta(minutes=1)
 _LONGEST = 63
 """Of a label's value. A longer namespace and name JobSet itself could not select by."""
 
@@ -55,13 +55,13 @@ def missing_labels(node: Mapping[str, Any]) -> Mapping[str, Any] | None:
 class Nodes(Protocol):
     """As `relay.cluster.Cluster`: Temporary and Permanent where the API server refuses."""
 
-    def mark(self, node: str, patch: Mapping[str, Any]) -> None: ...
+    def label_node(self, node: str, patch: Mapping[str, Any]) -> None: ...
 
 
 class NodeLabeler:
     """Sends the patches that hosts need; for a while none to a pool one of whose hosts refused.
 
-    A host is tried again when it changed, and after `AGAIN_AFTER`: that its patch was taken is known by the watch.
+    A host is tried again when it changed, and after `RETRY_AFTER`: that its patch was taken is known by the watch.
     """
 
     def __init__(
@@ -93,13 +93,13 @@ class NodeLabeler:
         self._forget_all_but(hosts)
         for host in hosts:
             if self._is_due(host, self._now()):
-                self._mark(host)
+                self._label(host)
 
-    def _mark(self, host: Host) -> None:
+    def _label(self, host: Host) -> None:
         assert host.unlabeled is not None
         self._tried[host.node] = (host.unlabeled, self._now())
         try:
-            self._nodes.mark(host.node, host.unlabeled)
+            self._nodes.label_node(host.node, host.unlabeled)
         except (Temporary, Permanent) as trouble:
             if host.pool not in self._refused:
                 _log.warning(LogEvent.NODE_LABEL_FAILED, node=host.node, error=str(trouble))
@@ -107,9 +107,9 @@ class NodeLabeler:
 
     def _is_due(self, host: Host, now: datetime) -> bool:
         refused, (patch, tried) = self._refused.get(host.pool), self._tried.get(host.node, (None, now))
-        if refused is not None and now - refused < AGAIN_AFTER:
+        if refused is not None and now - refused < RETRY_AFTER:
             return False
-        return patch != host.unlabeled or now - tried >= AGAIN_AFTER
+        return patch != host.unlabeled or now - tried >= RETRY_AFTER
 
     def _forget_all_but(self, hosts: Sequence[Host]) -> None:
         nodes, pools = {host.node for host in hosts}, {host.pool for host in hosts}

@@ -51,7 +51,7 @@ class JobSet:
     """It is run by the JobSet controller and did not opt out."""
     queue: str = ""
     """The Kueue queue that it is in."""
-    fault: str | None = None
+    parse_error: str | None = None
     """Why its templates cannot be read."""
 
     @property
@@ -59,9 +59,9 @@ class JobSet:
         return self.ref.owner.uid
 
     @property
-    def told(self) -> tuple[WorkloadState, str, str | None]:
+    def announced_state(self) -> tuple[WorkloadState, str, str | None]:
         """What is said of it when it changes."""
-        return self.state, self.queue, self.fault
+        return self.state, self.queue, self.parse_error
 
     @property
     def name(self) -> JobSetName:
@@ -126,7 +126,7 @@ class Unparseable:
 
     kind: Kind
     identity: str
-    fault: str
+    parse_error: str
 
 
 Known = JobSet | Leader | Host

@@ -32,10 +32,10 @@ def in_words(error: Exception, what: str) -> str:
     if not isinstance(error, ApiException):
         return " ".join(f"{type(error).__name__}: {error}".split())[:LONGEST_WORDS]
     known = responses.get(error.status or 0, "")
-    said = f"{error.status} {_message(error) or error.reason or known}"
+    text = f"{error.status} {_message(error) or error.reason or known}"
     if error.status == NOT_FOUND:
-        said = f"the API server does not serve {what}: {said}"
-    return " ".join(said.split())[:LONGEST_WORDS]
+        text = f"the API server does not serve {what}: {text}"
+    return " ".join(text.split())[:LONGEST_WORDS]
 
 
 def _message(error: ApiException) -> str:

@@ -59,20 +59,20 @@ def jobset(obj: Json) -> JobSet | None:
     One that cannot be read whole is there all the same, and asks for nothing: it must not seem gone.
     """
     requests: tuple[TemplateRequest, ...] = ()
-    fault = None
+    parse_error = None
     try:
         if not asks_for_tpu(obj):
             return None
         requests = requests_of(obj)
     except ValueError as unreadable:
-        fault = str(unreadable)
+        parse_error = str(unreadable)
     return JobSet(
         ref=jobset_ref(obj),
         state=jobset_state(obj),
         requests=requests,
         served=is_served(obj),
         queue=strings(obj["metadata"], "labels").get(QUEUE, ""),
-        fault=fault,
+        parse_error=parse_error,
     )
 
 

@@ -49,7 +49,7 @@ class FactSink(Protocol):
 
     def lost(self, kind: Kind, identity: str, version: str, last: JobSet | None) -> None: ...
 
-    def heard(self, kind: Kind, version: str) -> None: ...
+    def bookmarked(self, kind: Kind, version: str) -> None: ...
 
     def ticked(self, kind: Kind) -> None:
         """Take in that the watch is at work, though nothing was heard."""
@@ -197,7 +197,7 @@ class Watch:
             raise ApiException(status=obj.get("code"), reason=obj.get("message"))
         self._sign, self._failures = self._patience.seconds(), 0
         if event.type == "BOOKMARK":
-            self._sink.heard(kind, event.version)
+            self._sink.bookmarked(kind, event.version)
             return
         seen = self._read(obj)
         if event.type == "DELETED" or seen is None:

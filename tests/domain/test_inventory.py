@@ -15,8 +15,8 @@ from tpu_slices.domain.reconciling.inventory import (
     RelayHeartbeat,
     check_inventory,
     digest_of,
-    heard,
     suspicions,
+    with_heartbeat,
 )
 
 OURS = a_jobset(last_seen_at=NOW - 60 * MINUTE)
@@ -83,10 +83,10 @@ def test_equal_sets_have_equal_digests_whatever_their_order() -> None:
 def test_a_heartbeat_with_the_list_makes_the_audit_due_and_one_without_does_not() -> None:
     audited_later = a_watch(next_inventory_check_at=NOW + 9 * MINUTE)
     beat = Heartbeat(count=1, digest="d")
-    assert heard(audited_later, beat, CLUSTER, NOW).next_inventory_check_at == NOW + 9 * MINUTE
-    listed = heard(audited_later, Heartbeat(count=1, digest="d", uids=(OTHER,)), CLUSTER, NOW)
+    assert with_heartbeat(audited_later, beat, CLUSTER, NOW).next_inventory_check_at == NOW + 9 * MINUTE
+    listed = with_heartbeat(audited_later, Heartbeat(count=1, digest="d", uids=(OTHER,)), CLUSTER, NOW)
     assert (listed.next_inventory_check_at, listed.uids, listed.uids_received_at) == (None, (OTHER,), NOW)
-    assert heard(listed, beat, CLUSTER, NOW).uids == (OTHER,)
+    assert with_heartbeat(listed, beat, CLUSTER, NOW).uids == (OTHER,)
 
 
 def test_books_that_agree_give_no_findings() -> None:

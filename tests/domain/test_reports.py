@@ -16,9 +16,9 @@ from tpu_slices.domain.model.reasons import Reason, ReportReason
 from tpu_slices.domain.model.records import Phase, SliceRecord
 from tpu_slices.domain.model.slices import WorkloadUid
 from tpu_slices.domain.reporting.reports import (
-    AGAIN,
     MOST_NAMED,
     MOST_WAITS,
+    REFRESH_AFTER,
     RENEW,
     SOON,
     QueueState,
@@ -216,8 +216,8 @@ def test_an_outlook_that_lasts_keeps_its_beginning() -> None:
     [
         ([ready(0)], None),
         ([], None),
-        ([a_slice(0, Phase.PROVISIONING, Reason.CREATING)], AGAIN),
-        ([out_of_stock(0)], AGAIN),
+        ([a_slice(0, Phase.PROVISIONING, Reason.CREATING)], REFRESH_AFTER),
+        ([out_of_stock(0)], REFRESH_AFTER),
         ([a_slice(0, Phase.REFUSED, Reason.NOT_ALLOWED)], RENEW),
     ],
 )

@@ -35,7 +35,7 @@ class Recorder:
         assert last is None
         self._put(identity, None, kind, version)
 
-    def heard(self, kind: Kind, version: str) -> None:
+    def bookmarked(self, kind: Kind, version: str) -> None:
         self._expect(kind, version)
         with self.changed:
             self.signs += 1

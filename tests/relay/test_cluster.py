@@ -175,7 +175,7 @@ PATCH = {"metadata": {"resourceVersion": "7", "labels": {"a": "b"}}, "spec": {"t
 @pytest.mark.parametrize("code", [200, 404, 409])
 def test_a_node_is_patched_or_tells_by_its_watch_why_not(server: Answering, cluster: Cluster, code: int) -> None:
     server.answer(code, {} if code == 200 else refusal(code, "Whatever"))
-    cluster.mark("n-1", PATCH)
+    cluster.label_node("n-1", PATCH)
     assert server.sent == [("/api/v1/nodes/n-1", PATCH)]
     assert server.content_type == "application/merge-patch+json"
 
@@ -184,7 +184,7 @@ def test_a_node_is_patched_or_tells_by_its_watch_why_not(server: Answering, clus
 def test_a_node_that_may_not_be_patched(server: Answering, cluster: Cluster, code: int, kind: type[Exception]) -> None:
     server.answer(code, refusal(code, "Whatever"))
     with pytest.raises(kind, match=f"refused: {code}"):
-        cluster.mark("n-1", PATCH)
+        cluster.label_node("n-1", PATCH)
 
 
 GONE = {"kind": "Status", "reason": "NotFound", "details": {"kind": "namespaces", "name": "research"}}

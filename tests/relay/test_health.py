@@ -17,7 +17,7 @@ class Bed:
 
     def hear(self, *kinds: Kind) -> None:
         for kind in kinds:
-            self.health.heard(kind)
+            self.health.bookmarked(kind)
 
     def pass_time(self, seconds: float) -> None:
         self.now += timedelta(seconds=seconds)
@@ -34,7 +34,7 @@ def test_a_relay_that_hears_all_and_is_heard_is_ready(bed: Bed) -> None:
 
 def test_a_relay_is_not_ready_before_its_lists_are_in_place() -> None:
     health = Health(lambda: START)
-    health.heard(Kind.HOSTS)
+    health.bookmarked(Kind.HOSTS)
     health.failed(Kind.JOBSETS, "403 forbidden")
     assert health.unready() == ["jobsets: no list yet: 403 forbidden", "leaders: no list yet"]
 

@@ -75,11 +75,11 @@ class FakeDelivery:
 @dataclass
 class Setup:
     cluster: FakeCluster = field(default_factory=FakeCluster)
-    sight: FakeSight = field(default_factory=FakeSight)
+    view: FakeSight = field(default_factory=FakeSight)
     posted: list[Fact] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.inbox = Inbox(DEMO, self.cluster, self.sight, self.posted.extend)
+        self.inbox = Inbox(DEMO, self.cluster, self.view, self.posted.extend)
 
     def handle(self, message: Message) -> list[str]:
         delivery = FakeDelivery(message)
@@ -109,7 +109,7 @@ def question(uid: str = "u-1") -> Message:
 
 
 def test_news_become_an_event_on_the_leader_pod(setup: Setup) -> None:
-    setup.sight.leader = translate.leader(pod(0))
+    setup.view.leader = translate.leader(pod(0))
     assert setup.handle(encode_update(DEMO, update())) == ["ack"]
     (event,) = setup.cluster.events
     assert (event["involvedObject"]["kind"], event["involvedObject"]["uid"]) == ("Pod", "pod-0")
@@ -171,9 +171,9 @@ def test_a_jobset_that_is_not_there_is_missing(setup: Setup, there: Json | None)
 
 
 def test_asked_for_everything_the_relay_says_what_it_sees(setup: Setup) -> None:
-    setup.sight.beat = Heartbeat(count=1, digest="d", uids=(WorkloadUid("u-1"),))
+    setup.view.beat = Heartbeat(count=1, digest="d", uids=(WorkloadUid("u-1"),))
     assert setup.handle(encode_question(DEMO, Question())) == ["ack"]
-    assert setup.posted == [setup.sight.beat]
+    assert setup.posted == [setup.view.beat]
 
 
 def test_asked_for_everything_while_it_does_not_see_it_says_nothing(setup: Setup) -> None:

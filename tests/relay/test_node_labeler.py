@@ -9,7 +9,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from relay import translate
-from relay.node_labeler import AGAIN_AFTER, NodeLabeler, missing_labels
+from relay.node_labeler import RETRY_AFTER, NodeLabeler, missing_labels
 from relay.objects import Host
 from tests.relay.objects import Json, node
 from tests.relay.watched import START, Watched
@@ -82,7 +82,7 @@ class FakeNodes:
     patches: list[tuple[str, Mapping[str, Any]]] = field(default_factory=list)
     trouble: Exception | None = None
 
-    def mark(self, node: str, patch: Mapping[str, Any]) -> None:
+    def label_node(self, node: str, patch: Mapping[str, Any]) -> None:
         self.patches.append((node, patch))
         if self.trouble is not None:
             raise self.trouble
@@ -131,7 +131,7 @@ def test_a_patch_that_did_not_help_is_sent_again_after_a_minute() -> None:
     bench = Bench()
     bench.watched.see(own(0))
     bench.look()
-    assert bench.look(AGAIN_AFTER) == [name(0)]
+    assert bench.look(RETRY_AFTER) == [name(0)]
 
 
 def test_a_host_that_is_marked_or_gone_is_done_with() -> None:
@@ -140,7 +140,7 @@ def test_a_host_that_is_marked_or_gone_is_done_with() -> None:
     bench.look()
     bench.watched.see(own(0, TAINT, version=31, labels={NAMESPACED_JOB: JOB}))
     bench.watched.lose(own(1))
-    assert bench.look(AGAIN_AFTER) == []
+    assert bench.look(RETRY_AFTER) == []
 
 
 @pytest.mark.parametrize("trouble", [Temporary("refused: 403 Forbidden"), Permanent("refused: 422")])
@@ -153,7 +153,7 @@ def test_a_pool_whose_hosts_may_not_be_marked_is_warned_of_once_and_tried_each_m
         assert bench.look(timedelta(seconds=30)) == [name(0)]
     assert [(line["event"], line["log_level"]) for line in logs] == [("node.label_failed", "warning")]
     bench.nodes.trouble = None
-    assert bench.look(AGAIN_AFTER) == [name(0), name(1), name(2)]
+    assert bench.look(RETRY_AFTER) == [name(0), name(1), name(2)]
 
 
 def test_a_pool_that_refuses_does_not_hold_up_another() -> None:

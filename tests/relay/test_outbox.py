@@ -200,22 +200,22 @@ def test_a_want_that_was_not_taken_nor_repeated_is_withdrawn() -> None:
 
 def test_a_topic_that_takes_nothing_for_long_is_told_to_the_probes_until_it_takes_again() -> None:
     topic = FakeTopic(failures=2)
-    told: list[list[str]] = []
+    announced_state: list[list[str]] = []
 
     def send(messages: Sequence[Message]) -> None:
-        told.append(health.unready())
+        announced_state.append(health.unready())
         clock.now += timedelta(minutes=3)
         topic(messages)
 
     clock = Setup(topic)
     health = Health(lambda: clock.now, Limits(silence=timedelta(hours=1)))
     for kind in Kind:
-        health.heard(kind)
+        health.bookmarked(kind)
     box = Outbox(send, random.Random(1), lambda: clock.now, health)
     with running(box):
         box.post([hosts(1)])
         topic.wait_for(1)
-    assert told == [[], [], ["publishing: fails for 180 s: the topic is away"]]
+    assert announced_state == [[], [], ["publishing: fails for 180 s: the topic is away"]]
     assert health.unready() == []
 
 

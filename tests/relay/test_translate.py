@@ -18,7 +18,7 @@ def test_a_jobset_asks_for_what_its_templates_ask() -> None:
     assert seen is not None
     (request,) = seen.requests
     assert (request.replicated_job, request.replicas, request.chips_per_pod) == ("workers", 3, 4)
-    assert (seen.slices, seen.fault) == (3, None)
+    assert (seen.slices, seen.parse_error) == (3, None)
     assert (seen.name, seen.ref.owner.uid, seen.ref.generation, seen.ref.resource_version) == (
         JobSetName("research", "llama"),
         "u-1",
@@ -43,7 +43,7 @@ def test_a_jobset_that_cannot_be_read_is_there_and_asks_for_nothing() -> None:
     seen = translate.jobset(jobset(spec={"replicatedJobs": [replicated_job(overhead={"cpu": "some"})]}))
     assert seen is not None
     assert (seen.requests, seen.state) == ((), WorkloadState.ACTIVE)
-    assert seen.fault == 'replicatedJob workers: spec.overhead.cpu: "some" is no quantity'
+    assert seen.parse_error == 'replicatedJob workers: spec.overhead.cpu: "some" is no quantity'
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ class Setup:
     def __post_init__(self) -> None:
         self.claims = Claims(self.volumes, lambda: self.volumes.now)
 
-    def told(self, *names: str) -> tuple[BoundClaim, ...]:
+    def announced_state(self, *names: str) -> tuple[BoundClaim, ...]:
         """Complete a want whose leaders mount these claims; what is said of them."""
         (fact,) = self.claims.complete([leaders_wait(0)], {UID: {"slice": names}})
         assert isinstance(fact, SlicesWanted)
@@ -85,16 +85,16 @@ class Setup:
 
 def test_a_claim_that_is_bound_to_a_zone_is_told() -> None:
     setup = Setup()
-    assert setup.told("data") == (BoundClaim(name="data", zones=("us-central2-a",)),)
+    assert setup.announced_state("data") == (BoundClaim(name="data", zones=("us-central2-a",)),)
     assert setup.volumes.asked == ["research/data", "pv-1"]
 
 
 def test_each_template_is_told_its_own_claims() -> None:
     fact = leaders_wait(0, requests=(a_request(), a_request(replicated_job="other"), a_request(replicated_job="none")))
     mounted: Mounted = {UID: {"slice": ("data", "new"), "other": ("data",)}}
-    (told,) = Setup().claims.complete([fact], mounted)
-    assert isinstance(told, SlicesWanted)
-    assert [[each.name for each in request.claims] for request in told.requests] == [["data"], ["data"], []]
+    (announced_state,) = Setup().claims.complete([fact], mounted)
+    assert isinstance(announced_state, SlicesWanted)
+    assert [[each.name for each in request.claims] for request in announced_state.requests] == [["data"], ["data"], []]
 
 
 def test_facts_without_claims_are_left_as_they_are() -> None:
@@ -156,36 +156,36 @@ def test_the_zones_that_a_volume_can_be_reached_from(found: Json | None, zones: 
 def test_what_was_looked_up_is_known_for_some_minutes() -> None:
     setup = Setup()
     setup.volumes.claims["unbound"] = claim(phase="Pending")
-    setup.told("data", "unbound")
+    setup.announced_state("data", "unbound")
     asked = len(setup.volumes.asked)
-    assert setup.told("data", "unbound") == (BoundClaim(name="data", zones=("us-central2-a",)),)
+    assert setup.announced_state("data", "unbound") == (BoundClaim(name="data", zones=("us-central2-a",)),)
     assert len(setup.volumes.asked) == asked
     setup.volumes.now += KEPT
-    setup.told("data", "unbound")
+    setup.announced_state("data", "unbound")
     assert len(setup.volumes.asked) == 2 * asked
 
 
 def test_claims_that_cannot_be_read_are_not_told_and_not_asked_for_again_at_once() -> None:
     setup = Setup(FakeVolumes(trouble=Temporary("refused: 403 Forbidden")))
     with capture_logs() as logs:
-        assert setup.told("data", "more") == ()
-        assert setup.told("data") == ()
+        assert setup.announced_state("data", "more") == ()
+        assert setup.announced_state("data") == ()
     assert setup.volumes.asked == ["research/data"]
     assert [line["event"] for line in logs] == ["volume_claim.unknown"]
     setup.volumes.trouble = None
     setup.volumes.now += QUIET_AFTER_TROUBLE
-    assert setup.told("data") == (BoundClaim(name="data", zones=("us-central2-a",)),)
+    assert setup.announced_state("data") == (BoundClaim(name="data", zones=("us-central2-a",)),)
 
 
 def test_a_slow_server_does_not_hold_up_the_facts() -> None:
     setup = Setup(FakeVolumes(slow=PATIENCE / 2))
-    setup.told(*(f"claim-{number}" for number in range(10)))
+    setup.announced_state(*(f"claim-{number}" for number in range(10)))
     assert setup.volumes.asked == ["research/claim-0", "research/claim-1"]
 
 
 def test_of_very_many_claims_some_are_looked_at() -> None:
     setup = Setup(FakeVolumes(claims={f"c-{number:03}": claim() for number in range(500)}))
-    assert len(setup.told(*(f"c-{number:03}" for number in range(500)))) == CLAIMS_PER_FACT
+    assert len(setup.announced_state(*(f"c-{number:03}" for number in range(500)))) == CLAIMS_PER_FACT
 
 
 def test_what_is_told_of_claims_leaves_a_message_small_enough() -> None:
@@ -193,8 +193,10 @@ def test_what_is_told_of_claims_leaves_a_message_small_enough() -> None:
     zones = tuple(f"{number:063}" for number in range(20))
     volumes = FakeVolumes(dict.fromkeys(names, claim()), {"pv-1": volume(within(*zones))})
     wanted = leaders_wait(0, requests=tuple(a_request(replicated_job=f"w-{number}") for number in range(500)))
-    (told,) = Setup(volumes).claims.complete([wanted], {UID: {f"w-{number}": names for number in range(500)}})
-    assert 0 < len(encode_fact(told).data) - len(encode_fact(wanted).data) < 100_000
+    (announced_state,) = Setup(volumes).claims.complete(
+        [wanted], {UID: {f"w-{number}": names for number in range(500)}}
+    )
+    assert 0 < len(encode_fact(announced_state).data) - len(encode_fact(wanted).data) < 100_000
 
 
 def test_the_claims_are_those_of_the_leaders_that_wait(watched: Watched) -> None:

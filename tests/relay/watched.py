@@ -5,7 +5,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from relay import translate
-from relay.fact_queue import FactQueue, Timing
+from relay.agenda import Timing
+from relay.fact_queue import FactQueue
 from relay.objects import JobSet, Kind, Seen
 from tests.builders import CLUSTER
 from tests.relay.objects import node
@@ -44,19 +45,19 @@ class Watched:
     def see(self, *objects: dict[str, Any]) -> None:
         for obj in objects:
             self.queue.saw(read(obj), self.now)
-            self.queue.heard(KINDS[obj["kind"]], obj["metadata"]["resourceVersion"], self.now)
+            self.queue.bookmarked(KINDS[obj["kind"]], obj["metadata"]["resourceVersion"], self.now)
 
     def lose(self, obj: dict[str, Any], version: int = 100) -> None:
         seen = read(obj)
         kind = KINDS[obj["kind"]]
         self.queue.lost(kind, seen.identity, self.now, seen if isinstance(seen, JobSet) else None)
-        self.queue.heard(kind, str(version), self.now)
+        self.queue.bookmarked(kind, str(version), self.now)
 
     def pass_time(self, seconds: float) -> None:
         """Let time pass while the watches give signs of life."""
         self.now += timedelta(seconds=seconds)
         for kind in Kind:
-            self.queue.heard(kind, "1", self.now)
+            self.queue.bookmarked(kind, "1", self.now)
 
     def said(self) -> list[Fact]:
         """Take what is due now, heartbeats left out."""

@@ -62,7 +62,7 @@ def _play(stack: Stack, started: float) -> int:
             left = stage.clean(steps)
         tell(_ending(stage.view, alarm, left))
         tell(_explanation(steps, stage.view, stack))
-    code, message = report.verdict(steps, left)
+    code, message = report.outcome(steps, left)
     say(f"\n{message} It took {time.monotonic() - started:.0f} s.")
     return code
 

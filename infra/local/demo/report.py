@@ -11,7 +11,7 @@ from tpu_slices.domain.model.records import SliceRecord
 HAPPENED, FAILED = 0, 1
 """Exit codes."""
 
-LONGEST_SENTENCE = 110
+LONGEST_MESSAGE = 110
 
 Leader = tuple[str, str, int]
 """JobSet, replicated job and index of the Job whose leader pod it is."""
@@ -30,9 +30,10 @@ def timeline(record: SliceRecord) -> Iterator[str]:
     """Yield a line for each transition in the record; times are relative to the record's creation."""
     if len(record.transitions) < record.transition_count:
         yield f"           {record.transition_count - len(record.transitions)} earlier transitions were not kept"
-    for turn in record.transitions:
-        after = (turn.at - record.created_at).total_seconds()
-        yield f"  {after:5.1f} s  {turn.phase.value:<12} {turn.reason.value:<20} {_short(turn.message)}"
+    for transition in record.transitions:
+        after = (transition.at - record.created_at).total_seconds()
+        what = f"{transition.phase.value:<12} {transition.reason.value:<20} {_short(transition.message)}"
+        yield f"  {after:5.1f} s  {what}"
 
 
 def latencies(view: View, noticed: Mapping[Leader, datetime]) -> dict[str, float]:
@@ -65,7 +66,7 @@ def leftover_lines(leftovers: Leftovers) -> Iterator[str]:
         yield f"{kind}: {', '.join(names) if names else 'none'}"
 
 
-def verdict(steps: Sequence[Progress], leftovers: Leftovers) -> tuple[int, str]:
+def outcome(steps: Sequence[Progress], leftovers: Leftovers) -> tuple[int, str]:
     """Return the exit code and a message that explains it."""
     missing = [f"({each.step.letter})" for each in steps if not each.happened]
     left = [kind for kind, names in leftovers.items() if names]
@@ -96,4 +97,4 @@ def _jobset_line(conditions: frozenset[str], ready: int, restarts: int) -> str:
 
 
 def _short(message: str) -> str:
-    return message if len(message) <= LONGEST_SENTENCE else f"{message[: LONGEST_SENTENCE - 1]}…"
+    return message if len(message) <= LONGEST_MESSAGE else f"{message[: LONGEST_MESSAGE - 1]}…"

@@ -160,7 +160,7 @@ def _ready(view: View, name: str) -> int:
 
 def _stayed_ready(view: View, name: str) -> bool:
     """Return whether the slices stayed READY from the first READY on."""
-    phases = [turn.phase for record in view.slices_of(name) for turn in record.transitions]
+    phases = [transition.phase for record in view.slices_of(name) for transition in record.transitions]
     return all(phase is Phase.READY for phase in phases[phases.index(Phase.READY) :])
 
 

@@ -34,7 +34,7 @@ def listening(keeper: Keeper) -> Iterator[str]:
 def answer(keeper: Keeper, method: str, path: str) -> tuple[int, dict[str, Any]]:
     """Return the HTTP status and the JSON response."""
     if (method, path) == ("GET", "/"):
-        return 200, {"parts": keeper.standings()}
+        return 200, {"parts": keeper.statuses()}
     _, name, verb, *rest = (*path.split("/"), "", "")
     try:
         order = Order(verb)

@@ -41,7 +41,7 @@ class Part:
     due: float | None = None
 
     @property
-    def standing(self) -> str:
+    def status(self) -> str:
         if self.child is not None:
             return f"running, pid {self.child.process.pid}"
         return "stopped" if self.stopped else "died; will be restarted"
@@ -70,8 +70,8 @@ class Keeper:
         self._orders.put((order, part.program.name, outcome))
         return outcome
 
-    def standings(self) -> dict[str, str]:
-        return {name: part.standing for name, part in list(self.parts.items())}
+    def statuses(self) -> dict[str, str]:
+        return {name: part.status for name, part in list(self.parts.items())}
 
     def keep(self, rounds: Iterator[object]) -> None:
         """Run one iteration per item of `rounds`; an order is carried out at once."""
@@ -105,7 +105,7 @@ class Keeper:
                 return f"{name} was killed and will be restarted"
             case _:
                 pass
-        return f"{name}: {part.standing}"
+        return f"{name}: {part.status}"
 
     def _look_after(self, part: Part) -> None:
         now = self.clock()

@@ -177,8 +177,8 @@ def _looks(verbs: Any) -> None:
 
 
 def _status(_: argparse.Namespace, where: Note) -> None:
-    for name, standing in pressed(Press(f"{where.control}/"))["parts"].items():
-        print(f"{name:<20} {standing}")
+    for name, status in pressed(Press(f"{where.control}/"))["parts"].items():
+        print(f"{name:<20} {status}")
     for fault in pressed(Press(f"{where.gke}/faults"))["faults"]:
         print(f"fault                {trouble.in_words(fault, time())}")
 

@@ -114,10 +114,10 @@ def failure(code: int, texts: Sequence[str], conditions: Collection[str] = ()) -
 
     code: google.rpc.Code of Operation.error, 0 where there is none; conditions: names of StatusCondition.Code.
     """
-    said = [text for text in texts if text] or ["GKE gives no reason."]
+    given = [text for text in texts if text] or ["GKE gives no reason."]
     by_condition = next((_CONDITIONS[name] for name in conditions if name in _CONDITIONS), None)
-    kind = _by_words(" ".join(said)) or by_condition or _STATUS_CODES.get(code, FailureKind.UNKNOWN)
-    return Failure(kind, shortened(said[0]))
+    kind = _by_words(" ".join(given)) or by_condition or _STATUS_CODES.get(code, FailureKind.UNKNOWN)
+    return Failure(kind, shortened(given[0]))
 
 
 def shortened(text: str) -> str:

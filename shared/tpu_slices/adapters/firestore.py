@@ -151,7 +151,7 @@ class FirestoreStore:
                 case Change(before, after) if before and after:
                     # Each field is replaced as a whole, so that what left a map is gone; a stranger's field stays.
                     batch.update(reference, encode(after), option=self._unchanged(before))
-        with told_apart():
+        with classified_errors():
             try:
                 results = batch.commit(retry=self._retry, timeout=self._timeout)
             except (AlreadyExists, FailedPrecondition, NotFound) as stale:
@@ -161,7 +161,7 @@ class FirestoreStore:
         )
 
     def reject(self, rejection: Rejection) -> None:
-        with told_apart():
+        with classified_errors():
             place, document = rejection_key(rejection), encode_rejection(rejection)
             self._reference(place).set(document, retry=self._retry, timeout=self._timeout)
 
@@ -202,7 +202,7 @@ class FirestoreStore:
     def _sum(self, query: Query, *values: object) -> int:
         """Sum up, on the server, the field that the answers would be ordered by."""
         summed: Any = self._asked(query, *values).sum(query.order)  # the client's hints lag behind what it answers
-        with told_apart():
+        with classified_errors():
             ((answer,),) = self._retry(lambda: summed.get(retry=_ONCE, timeout=self._timeout))()
         return int(answer.value)
 
@@ -217,12 +217,12 @@ class FirestoreStore:
 
         The client's own way to go on with a query that broke off before its first document is a TypeError (2.34).
         """
-        with told_apart():
+        with classified_errors():
             return self._retry(lambda: list(answers(retry=_ONCE, timeout=self._timeout)))()
 
 
 @contextlib.contextmanager
-def told_apart() -> Iterator[None]:
+def classified_errors() -> Iterator[None]:
     """Tell what can never be stored (Permanent) from all else that Firestore answers (Temporary).
 
     A permission that is missing and a database or an index that is not there yet are put right by people, and the

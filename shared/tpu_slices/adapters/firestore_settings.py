@@ -8,7 +8,7 @@ from typing import Any
 from google.api_core.exceptions import AlreadyExists, FailedPrecondition, NotFound
 from google.cloud.firestore import SERVER_TIMESTAMP, Client, DocumentReference
 
-from tpu_slices.adapters.firestore import told_apart
+from tpu_slices.adapters.firestore import classified_errors
 from tpu_slices.domain.model.slices import ClusterId
 from tpu_slices.ports.errors import StaleRecord
 from tpu_slices.ports.store import Document, Revision, SettingsWritten
@@ -26,7 +26,7 @@ class FirestoreSettings:
         self._client = client
 
     def read(self, cluster: ClusterId) -> SettingsWritten:
-        with told_apart():
+        with classified_errors():
             written = self._at(settings_key(cluster)).get(timeout=_SECONDS)
             accepted = self._at(accepted_key(cluster)).get(timeout=_SECONDS)
         return SettingsWritten(
@@ -44,23 +44,23 @@ class FirestoreSettings:
             batch.delete(place, option=unchanged)
         batch.create(place, dict(document))
         batch.set(self._at(accepted_key(cluster)), dict(document))
-        with told_apart():
+        with classified_errors():
             try:
                 batch.commit(timeout=_SECONDS)
             except (AlreadyExists, FailedPrecondition, NotFound) as stale:
                 raise StaleRecord(stale.message) from stale
 
     def paused(self, cluster: ClusterId) -> str | None:
-        with told_apart():
+        with classified_errors():
             pause = self._at(pause_key(cluster)).get(timeout=_SECONDS)
         return str(pause.get("message")) if pause.exists else None
 
     def pause(self, cluster: ClusterId, message: str) -> None:
-        with told_apart():
+        with classified_errors():
             self._at(pause_key(cluster)).set({"message": message, "paused_at": SERVER_TIMESTAMP}, timeout=_SECONDS)
 
     def resume(self, cluster: ClusterId) -> None:
-        with told_apart():
+        with classified_errors():
             self._at(pause_key(cluster)).delete(timeout=_SECONDS)
 
     def _at(self, place: Key) -> DocumentReference:

@@ -149,8 +149,8 @@ class GkeBackend:
         failure = None if creation is None else _failure(creation)
         if failure is not None:
             return failure
-        said = (*(condition.message for condition in pool.conditions), pool.status_message)
-        return cloud_errors.failure(0, said, _codes(pool.conditions))
+        texts = (*(condition.message for condition in pool.conditions), pool.status_message)
+        return cloud_errors.failure(0, texts, _codes(pool.conditions))
 
     def _name_taken(self, order: PoolOrder) -> Refused | None:
         """Look behind "busy": GKE says so, not "exists", while the operation of an earlier create still runs."""
@@ -221,8 +221,8 @@ def _failure(operation: Operation) -> Failure | None:
     error = operation.error
     if not _ended(operation) or not (error.code or error.message or operation.status_message):
         return None
-    said = (error.message, operation.status_message, operation.detail)
-    return cloud_errors.failure(error.code, said, _codes(operation.nodepool_conditions))
+    texts = (error.message, operation.status_message, operation.detail)
+    return cloud_errors.failure(error.code, texts, _codes(operation.nodepool_conditions))
 
 
 def _codes(conditions: Iterable[StatusCondition]) -> list[str]:
@@ -231,7 +231,7 @@ def _codes(conditions: Iterable[StatusCondition]) -> list[str]:
 
 
 def _refused(error: google.GoogleAPIError) -> Refused:
-    verdict = cloud_errors.refusal(error)
-    if isinstance(verdict, Temporary):
-        raise verdict from error
-    return Refused(verdict)
+    classified = cloud_errors.refusal(error)
+    if isinstance(classified, Temporary):
+        raise classified from error
+    return Refused(classified)

@@ -49,18 +49,18 @@ class PubSubPublisher:
         self._patience = patience
 
     def request_reconcile(self, cluster: ClusterId, slices: Collection[SliceId]) -> None:
-        self._say(RECONCILE_REQUESTS, (encode_reconcile_request(cluster, slice_) for slice_ in slices))
+        self._publish(RECONCILE_REQUESTS, (encode_reconcile_request(cluster, slice_) for slice_ in slices))
 
     def announce(self, cluster: ClusterId, updates: Collection[SliceUpdate]) -> None:
-        self._say(SLICE_UPDATES, (encode_update(cluster, update) for update in updates))
+        self._publish(SLICE_UPDATES, (encode_update(cluster, update) for update in updates))
 
     def announce_workloads(self, cluster: ClusterId, updates: Collection[WorkloadUpdate]) -> None:
-        self._say(SLICE_UPDATES, (encode_report(cluster, update) for update in updates))
+        self._publish(SLICE_UPDATES, (encode_report(cluster, update) for update in updates))
 
     def ask(self, cluster: ClusterId, questions: Collection[Question]) -> None:
-        self._say(SLICE_UPDATES, (encode_question(cluster, question) for question in questions))
+        self._publish(SLICE_UPDATES, (encode_question(cluster, question) for question in questions))
 
-    def _say(self, topic: str, messages: Iterable[Message]) -> None:
+    def _publish(self, topic: str, messages: Iterable[Message]) -> None:
         publish(self._publisher, f"projects/{self._project}/topics/{topic}", messages, self._patience)
 
 

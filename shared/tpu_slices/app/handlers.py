@@ -142,7 +142,7 @@ def _answer(event: Event, serve: Callable[[Incoming], None], deps: IntakeDeps) -
 def _rejecting(event: Event, deps: IntakeDeps, message: Callable[[], Incoming | None]) -> Iterator[None]:
     try:
         yield
-    except Permanent as never:
+    except Permanent as permanent:
         opened = message()
         data = opened.data.decode(errors="replace") if opened else repr(event.data)
         deps.store.reject(
@@ -150,13 +150,13 @@ def _rejecting(event: Event, deps: IntakeDeps, message: Callable[[], Incoming | 
                 message_id=event.id,
                 source=event.source,
                 rejected_at=deps.clock.now(),
-                error=str(never),
+                error=str(permanent),
                 data=data[:DATA_KEPT],
             )
         )
-        log.error(LogEvent.MESSAGE_REJECTED, error=str(never))  # noqa: TRY400 - a sentence for people, not a trace
-    except Temporary as again:
-        log.warning(LogEvent.MESSAGE_REDELIVERED, error=str(again))
+        log.error(LogEvent.MESSAGE_REJECTED, error=str(permanent))  # noqa: TRY400 - a sentence for people, not a trace
+    except Temporary as temporary:
+        log.warning(LogEvent.MESSAGE_REDELIVERED, error=str(temporary))
         raise
     except Exception:
         log.exception(LogEvent.MESSAGE_FAILED)

@@ -19,7 +19,7 @@ from tpu_slices.domain.model.facts import (
 from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid, slice_id
 from tpu_slices.domain.model.workloads import WorkloadRecord
 from tpu_slices.domain.reconciling import demand, occupancy
-from tpu_slices.domain.reconciling.inventory import heard
+from tpu_slices.domain.reconciling.inventory import with_heartbeat
 from tpu_slices.flows.next_reconcile import clear
 from tpu_slices.flows.retrying import retry_on_conflict
 from tpu_slices.ports.deps import IntakeDeps
@@ -46,7 +46,7 @@ def _take_in(fact: Fact, settings: ClusterSettings, deps: IntakeDeps) -> None:
         case Heartbeat():
             heartbeat = deps.store.heartbeat(settings.cluster)
             known = heartbeat.value if heartbeat else None
-            deps.store.commit(Change(heartbeat, heard(known, fact, settings.cluster, deps.clock.now())))
+            deps.store.commit(Change(heartbeat, with_heartbeat(known, fact, settings.cluster, deps.clock.now())))
         case _:
             assert_never(fact)
 

@@ -38,7 +38,7 @@ def report_due(deps: ReconcileDeps) -> tuple[list[Reported], list[str]]:
 
     One JobSet's trouble stops no other: one that cannot be reported on goes to the end of the line.
     """
-    told: list[Reported] = []
+    reports: list[Reported] = []
     failures: list[str] = []
     queue = cache(lambda cluster: read_queue_state(cluster, deps.store))
     for due in deps.store.due_reports(deps.clock.now(), PAGE):
@@ -55,8 +55,8 @@ def report_due(deps: ReconcileDeps) -> tuple[list[Reported], list[str]]:
                 break
             continue
         if reported is not None:
-            told.append(reported)
-    return told, failures
+            reports.append(reported)
+    return reports, failures
 
 
 def report_of(workload: WorkloadRecord, queue: QueueState, deps: ReconcileDeps) -> Report:

@@ -49,7 +49,7 @@ def decode_settings(cluster: ClusterId, document: Mapping[str, Any], version: st
     try:
         written = SettingsForm.model_validate(document)
     except ValidationError as invalid:
-        problems = dict.fromkeys(explained(fault) for fault in invalid.errors(include_url=False))
+        problems = dict.fromkeys(explained(error) for error in invalid.errors(include_url=False))
         raise Permanent(f"clusters/{cluster}: {'; '.join(problems)}") from invalid
     return ClusterSettings(
         cluster=cluster,

@@ -19,7 +19,7 @@ from tpu_slices.domain.reconciling.inventory import RelayHeartbeat
 from tpu_slices.domain.reconciling.limiter import Budget, ConcurrencyLimiter, Slot
 from tpu_slices.ports.errors import Permanent
 from tpu_slices.ports.store import Change, Record, Rejection
-from tpu_slices.wire.validation import first_fault
+from tpu_slices.wire.validation import first_error
 
 SCHEMA = 1
 """The edition of the documents. Raised when older code would misread them; a new field alone is no new edition."""
@@ -98,7 +98,7 @@ def decode(kind: type[R], document: Mapping[str, Any]) -> R:
     try:
         return adapter.validate_python(document)
     except ValidationError as invalid:
-        raise Permanent(f"{kind.__name__}: {first_fault(invalid)}") from invalid
+        raise Permanent(f"{kind.__name__}: {first_error(invalid)}") from invalid
 
 
 def rejection_key(rejection: Rejection) -> Key:

@@ -23,7 +23,7 @@ from tpu_slices.domain.model.facts import (
 from tpu_slices.domain.model.slices import ClusterId, Owner, SliceId
 from tpu_slices.ports.errors import Permanent
 from tpu_slices.ports.publisher import SliceUpdate, WorkloadUpdate
-from tpu_slices.wire.validation import first_fault
+from tpu_slices.wire.validation import first_error
 
 VERSION = "1"
 MOST_BYTES = 1_000_000
@@ -36,7 +36,7 @@ class Message:
 
     data: bytes
     attributes: Mapping[str, str]
-    """`kind`, `version`, and where there is one `cluster`, `owner_kind`, `owner` (namespace/name), `owner_uid`, `slice`."""
+    """`kind`, `version`; where there is one `cluster`, `owner_kind`, `owner` (namespace/name), `owner_uid`, `slice`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +100,8 @@ def encode_question(cluster: ClusterId, question: Question) -> Message:
 
 def decode_update(data: bytes, attributes: Mapping[str, str]) -> SliceUpdate | WorkloadUpdate | Question:
     """Read a message of the topic `slice-updates`; Permanent as `decode_fact`."""
-    said: SliceUpdate | WorkloadUpdate | Question = _decode(data, attributes, _FOR_THE_RELAY)
-    return said
+    update: SliceUpdate | WorkloadUpdate | Question = _decode(data, attributes, _FOR_THE_RELAY)
+    return update
 
 
 def _about(fact: Fact) -> Mapping[str, str]:
@@ -139,4 +139,4 @@ def _decode(data: bytes, attributes: Mapping[str, str], kinds: Mapping[str, Type
     try:
         return adapter.validate_json(data, strict=True)
     except ValidationError as invalid:
-        raise Permanent(f"{kind}: {first_fault(invalid)}") from invalid
+        raise Permanent(f"{kind}: {first_error(invalid)}") from invalid

@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from tpu_slices.domain.model.slices import PoolName, SliceId
 from tpu_slices.ports.errors import Permanent
-from tpu_slices.wire.validation import first_fault
+from tpu_slices.wire.validation import first_error
 
 _OUR_POOL = re.compile(r"(tpu-[a-z0-9]([-a-z0-9]*[a-z0-9])?-[a-z2-7]{13})-[1-9][0-9]{0,3}")
 _METHOD = re.compile(r"\.(Create|Delete)NodePool$")
@@ -70,7 +70,7 @@ def ended_operation(data: bytes) -> EndedOperation | None:
             return None
         labels = _Labels.model_validate(entry.resource.labels)
     except ValidationError as invalid:
-        raise Permanent(f"log entry: {first_fault(invalid)}") from invalid
+        raise Permanent(f"log entry: {first_error(invalid)}") from invalid
     ours = _OUR_POOL.fullmatch(labels.nodepool_name)
     if ours is None:
         return None

@@ -200,14 +200,14 @@ _PLACES: Mapping[str, tuple[str, str]] = {
 """Where each setting belongs, and what to write there."""
 
 
-def explained(fault: ErrorDetails) -> str:
+def explained(error: ErrorDetails) -> str:
     """Say where the fault is and what to write there, as in `limits.demand_ttl cannot be 'soon': write seconds, …`."""
-    where = [str(part) for part in fault["loc"] if part != "[key]"]
-    if fault["type"] == "without_key":
+    where = [str(part) for part in error["loc"] if part != "[key]"]
+    if error["type"] == "without_key":
         return f"{'.'.join(where)}.confidential_storage needs a key: write boot_disk_kms_key beside it"
-    if fault["type"] == "extra_forbidden":
+    if error["type"] == "extra_forbidden":
         near = difflib.get_close_matches(where[-1], _PLACES, n=1)
         return f"{'.'.join(where)} is no setting: " + (f"is {_PLACES[near[0]][0]} meant?" if near else "remove it")
-    wrong = "is missing" if fault["type"] == "missing" else f"cannot be {fault['input']!r}"
+    wrong = "is missing" if error["type"] == "missing" else f"cannot be {error['input']!r}"
     remedies = [_PLACES[part][1] for part in where if part in _PLACES]
     return f"{'.'.join(where) or 'the document'} {wrong}: write {remedies[-1] if remedies else 'a map of settings'}"

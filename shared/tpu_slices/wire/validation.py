@@ -5,9 +5,9 @@ from __future__ import annotations
 from pydantic import ValidationError
 
 
-def first_fault(invalid: ValidationError) -> str:
+def first_error(invalid: ValidationError) -> str:
     """Name the first field that is wrong and what is wrong with it, never what it holds."""
-    fault = invalid.errors(include_url=False, include_context=False, include_input=False)[0]
-    field = ".".join(str(part) for part in fault["loc"]) or "data"
+    error = invalid.errors(include_url=False, include_context=False, include_input=False)[0]
+    field = ".".join(str(part) for part in error["loc"]) or "data"
     more = invalid.error_count() - 1
-    return f"{field}: {fault['msg']}" + (f" (and {more} more)" if more else "")
+    return f"{field}: {error['msg']}" + (f" (and {more} more)" if more else "")

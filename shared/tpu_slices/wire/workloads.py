@@ -105,8 +105,8 @@ def leader_of(pod: Json) -> WaitingLeader:
 def beyond_template(leader: WaitingLeader, request: TemplateRequest) -> WaitingLeader:
     """Leave of a leader's labels those that its template does not have."""
     known = frozenset(request.labels)
-    told = replace(leader, labels=tuple(pair for pair in leader.labels if pair not in known)[:LABELS])
-    return told if bytes_of(told) <= TEMPLATE_BYTES else replace(told, labels=())
+    kept = replace(leader, labels=tuple(pair for pair in leader.labels if pair not in known)[:LABELS])
+    return kept if bytes_of(kept) <= TEMPLATE_BYTES else replace(kept, labels=())
 
 
 def chips_of(pod: Json) -> int:
@@ -189,9 +189,9 @@ def _request(pod: Json, replicated_job: str) -> TemplateRequest:
 
 def _bounded(request: TemplateRequest, most: int) -> TemplateRequest:
     """Keep a request within so many bytes; what then could not be told whole is told so that it is refused."""
-    for told in (request, replace(request, labels=())):
-        if bytes_of(told) <= most:
-            return told
+    for kept in (request, replace(request, labels=())):
+        if bytes_of(kept) <= most:
+            return kept
     return TemplateRequest(
         replicated_job=request.replicated_job,
         replicas=request.replicas,

@@ -37,7 +37,7 @@ class Row:
 def figure(story: Story) -> dict[str, Any]:
     """Give `data` and `layout` as plotly.js takes them, and `themes`: what to change in them for light and dark."""
     rows, labels = _rows(story)
-    traces = [*_areas(story), *_bars(rows, story), *_marks(rows, story)]
+    traces = [*_areas(story), *_bars(rows, story), *_markers(rows, story)]
     made = go.Figure(data=traces, layout=_layout(story, labels)).to_plotly_json()
     themes = {"light": _theme(made["data"], LIGHT), "dark": _theme(made["data"], DARK)}
     return {**made, "themes": themes}
@@ -66,12 +66,12 @@ def _areas(story: Story) -> Iterator[go.Scatter]:
     levels = [level for level in story.levels if level.at < story.window.until]
     ends = [*levels, *levels[-1:]]
     at = [*(_date(level.at) for level in levels), *([_date(story.window.until)] if levels else [])]
-    told = [
+    hover_texts = [
         f"<b>{story.time(level.at)}</b><br>{chips(level.held)} held<br>{chips(level.useful)} useful"
         f"<br>{chips(level.waiting)} waited for"
         for level in ends
     ]
-    stairs: dict[str, Any] = {"x": at, "mode": "lines", "hovertext": told, "hoverinfo": "text"}
+    stairs: dict[str, Any] = {"x": at, "mode": "lines", "hovertext": hover_texts, "hoverinfo": "text"}
     for name, phase, counts, fill in (
         ("held", Phase.PROVISIONING, [level.held for level in ends], PATTERNS[Phase.PROVISIONING]),
         ("useful", Phase.READY, [level.useful for level in ends], PATTERNS[Phase.READY]),
@@ -111,7 +111,7 @@ def _bars(rows: list[Row], story: Story) -> Iterator[go.Bar]:
             )
 
 
-def _marks(rows: list[Row], story: Story) -> Iterator[go.Scatter]:
+def _markers(rows: list[Row], story: Story) -> Iterator[go.Scatter]:
     """Mark each change of phase or reason; where a slice is gone; and where the beginning is cut off."""
     begun = [(row, span) for row in rows for span in row.course.spans if span.begins_inside]
     changed = [(row, span) for row, span in begun if span.transition.phase is not Phase.GONE]
@@ -122,7 +122,7 @@ def _marks(rows: list[Row], story: Story) -> Iterator[go.Scatter]:
         ("gone", "x-thin", 9, ends),
         ("beginning cut off", "triangle-left", 13, cut),
     ):
-        told = [
+        hover_texts = [
             _wrapped(beginning(row.course, story)) if marked is cut else _hover(row.course, span, story)
             for row, span in marked
         ]
@@ -133,7 +133,7 @@ def _marks(rows: list[Row], story: Story) -> Iterator[go.Scatter]:
             yaxis="y2",
             x=[_date(span.start) for _, span in marked],
             y=[row.at for row, _ in marked],
-            hovertext=told,
+            hovertext=hover_texts,
             hoverinfo="text",
             cliponaxis=False,
             marker={"symbol": symbol, "size": size, "line": {"width": 2}},

@@ -32,7 +32,7 @@ def page(story: Story) -> str:
         tag("title", f"Slices over time: {story.whose}"),
         tag("style", f"{_variables()}\n{_file('page.css')}"),
     )
-    main = _told(story) if story.courses else _nothing(story)
+    main = _content(story) if story.courses else _nothing(story)
     body = tag("body", _header(story), tag("main", *main, id="main"), _footer(story), *scripts)
     return document(tag("html", head, body, lang="en"))
 
@@ -77,7 +77,7 @@ def _nothing(story: Story) -> Iterator[Element]:
     )
 
 
-def _told(story: Story) -> Iterator[Element]:
+def _content(story: Story) -> Iterator[Element]:
     yield _figures(story)
     yield from _warnings(story)
     yield _chart()
@@ -149,7 +149,7 @@ def _legends() -> Iterator[Element]:
         (drawn("M20 1V13L9 7Z", fill="var(--page)"), "beginning cut off"),
     )
     for name, entries in (("Chips", chips), ("Slices", slices)):
-        listed = (tag("li", picture, text) for picture, text in entries)
+        listed = (tag("li", symbol, text) for symbol, text in entries)
         yield tag("ul", tag("li", tag("strong", f"{name}:")), *listed, class_="legend", aria_label=f"Legend: {name}")
 
 

@@ -8,9 +8,9 @@ from infra.local.demo.report import (
     latencies,
     latency_lines,
     leftover_lines,
+    outcome,
     seen_of,
     timelines,
-    verdict,
 )
 from infra.local.demo.steps import Progress, done, failed
 from tests.builders import NOW
@@ -73,16 +73,16 @@ def test_what_is_left_is_named() -> None:
 
 
 def test_all_steps_and_nothing_left_is_success() -> None:
-    assert verdict([STEP, STEP], NOTHING) == (HAPPENED, "All 2 steps completed, and nothing is left.")
+    assert outcome([STEP, STEP], NOTHING) == (HAPPENED, "All 2 steps completed, and nothing is left.")
 
 
 @pytest.mark.parametrize("step", [HAPPENING, failed(HAPPENING, "too late")])
 def test_a_step_that_did_not_happen_is_a_failure(step: Progress) -> None:
-    assert verdict([STEP, step], NOTHING) == (FAILED, "FAILED: (a) did not complete.")
+    assert outcome([STEP, step], NOTHING) == (FAILED, "FAILED: (a) did not complete.")
 
 
 def test_anything_left_is_a_failure() -> None:
-    assert verdict([STEP], SOMETHING) == (FAILED, "FAILED: resources are left: node pools in GKE.")
+    assert outcome([STEP], SOMETHING) == (FAILED, "FAILED: resources are left: node pools in GKE.")
 
 
 def test_a_step_that_did_not_happen_is_reported_with_everything_that_was_seen_of_it() -> None:

@@ -43,7 +43,7 @@ class Kept:
             self.now += 3600
             if happened():
                 return
-        raise AssertionError(f"it never happened: {self.said}, {self.keeper.standings()}")
+        raise AssertionError(f"it never happened: {self.said}, {self.keeper.statuses()}")
 
     def pid(self, part: str) -> int | None:
         child = self.keeper.parts[part].child

@@ -44,8 +44,8 @@ class Bed:
     def core(self) -> Any:
         return client.CoreV1Api(self.api)
 
-    def press(self, fault: str, **more: Any) -> int:
-        return press(self.served.address, fault, **more)
+    def press(self, parse_error: str, **more: Any) -> int:
+        return press(self.served.address, parse_error, **more)
 
     def create(self, *numbers: int, **labels: str) -> None:
         for number in numbers:
@@ -75,9 +75,9 @@ class Bed:
             assert not thread.is_alive()
 
 
-def press(address: str, fault: str, **more: Any) -> int:
+def press(address: str, parse_error: str, **more: Any) -> int:
     """Press a button of a local API server; how many watches it met."""
-    data = orjson.dumps({"fault": fault, **more})
+    data = orjson.dumps({"fault": parse_error, **more})
     request = urllib.request.Request(f"{address}/local/faults", data=data, method="POST")
     with urllib.request.urlopen(request, timeout=DEADLINE) as response:
         answer: dict[str, int] = orjson.loads(response.read())

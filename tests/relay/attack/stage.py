@@ -93,14 +93,14 @@ class Running:
 def running(served: Served, project: str, **environment: str) -> Iterator[Running]:
     """Start the relay, and ask it to end unless it was killed: it must do so promptly, and in peace."""
     command = ["setpriv", "--pdeathsig", "TERM", sys.executable, "-m", "relay"]
-    told: Mapping[str, str] = os.environ | {
+    announced_state: Mapping[str, str] = os.environ | {
         "CLUSTER": "demo",
         "GOOGLE_CLOUD_PROJECT": project,
         "KUBECONFIG": str(served.kubeconfig),
         "PROBE_PORT": "0",
         **environment,
     }
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT, env=told) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT, env=announced_state) as process:
         one = Running(process)
         reader = threading.Thread(target=one.read)
         reader.start()

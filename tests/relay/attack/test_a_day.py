@@ -16,7 +16,7 @@ from relay.health import Health
 from relay.node_labeler import NodeLabeler
 from relay.objects import Host, JobSet, JobSetName, Kind, Leader, PoolKey
 from relay.outbox import Outbox
-from relay.service import Service
+from relay.relay import Relay
 from relay.volume_claims import Claims
 from tests.builders import CLUSTER
 from tests.relay.objects import Json, jobset, node, pod
@@ -73,7 +73,7 @@ class Api:
         zones = {"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["us-central2-b"]}
         return {"spec": {"nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [zones]}]}}}}
 
-    def mark(self, node: str, patch: Any) -> None:
+    def label_node(self, node: str, patch: Any) -> None:
         raise Temporary(f"{node} is not marked: {patch}")
 
 
@@ -90,10 +90,10 @@ class Day:
         self.outbox.close(0)  # it then sends what it has, and is done
         self.queue = FactQueue(CLUSTER)
         self.claims = Claims(api, lambda: self.now)
-        self.service = Service(self.queue, lambda: self.now, self.claims.complete, self.outbox.post, health)
-        self.marks = NodeLabeler(self.service.unlabeled, api, lambda: self.now)
+        self.relay_ = Relay(self.queue, lambda: self.now, self.claims.complete, self.outbox.post, health)
+        self.marks = NodeLabeler(self.relay_.unlabeled, api, lambda: self.now)
         for kind in Kind:
-            self.service.listed(kind, [], "1")
+            self.relay_.listed(kind, [], "1")
 
     def pass_minute(self) -> None:
         """Let JobSets begin, and those of the minutes before go on."""
@@ -101,12 +101,12 @@ class Day:
         self.minute += 1
         for kind in Kind:
             if not (kind is Kind.LEADERS and self.blind):
-                self.service.heard(kind, "1")
+                self.relay_.bookmarked(kind, "1")
         for age in range(8):
             if 0 < self.minute - age <= MINUTES:
                 for number in range(JOBSETS_PER_MINUTE):
                     self._go_on(f"{self.minute - age}-{number}", age)
-        self.service.say()
+        self.relay_.publish_due()
         self.marks.look()
         if not self.away:
             self.outbox.run()
@@ -125,9 +125,9 @@ class Day:
         }
         goes: dict[int, Sequence[Thing]] = {6: (*life.bound, *life.hosts), 7: (life.ended,)}
         for seen in comes.get(age, ()):
-            self.service.saw(kind_of(seen), seen, "1")
+            self.relay_.saw(kind_of(seen), seen, "1")
         for seen in goes.get(age, ()):
-            self.service.lost(kind_of(seen), seen.identity, "1", seen if isinstance(seen, JobSet) else None)
+            self.relay_.lost(kind_of(seen), seen.identity, "1", seen if isinstance(seen, JobSet) else None)
         if age == max(goes):
             del self._lives[birth]
 

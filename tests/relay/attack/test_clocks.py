@@ -7,7 +7,7 @@ import pytest
 from relay.fact_queue import FactQueue
 from relay.health import Health
 from relay.objects import Kind
-from relay.service import Service
+from relay.relay import Relay
 from relay.steady import SteadyClock
 from tests.builders import CLUSTER
 from tests.relay.objects import jobset, pod
@@ -36,11 +36,11 @@ class Room:
         self.said: list[Fact] = []
         self.queue = FactQueue(CLUSTER)
         health = Health(self.now)
-        self.service = Service(self.queue, self.now, lambda facts, _: list(facts), self.said.extend, health)
+        self.relay_ = Relay(self.queue, self.now, lambda facts, _: list(facts), self.said.extend, health)
         self.health = health
-        self.service.listed(Kind.HOSTS, [], "1")
-        self.service.listed(Kind.JOBSETS, [read(jobset())], "1")
-        self.service.listed(Kind.LEADERS, [read(pod(0)), read(pod(1))], "1")
+        self.relay_.listed(Kind.HOSTS, [], "1")
+        self.relay_.listed(Kind.JOBSETS, [read(jobset())], "1")
+        self.relay_.listed(Kind.LEADERS, [read(pod(0)), read(pod(1))], "1")
 
     def minutes(self, count: int) -> list[Fact]:
         """Let minutes pass; what was said in them."""
@@ -48,8 +48,8 @@ class Room:
         for _ in range(count):
             self.hands.pass_time(60)
             for kind in Kind:
-                self.service.heard(kind, "1")
-            self.service.say()
+                self.relay_.bookmarked(kind, "1")
+            self.relay_.publish_due()
         return list(self.said)
 
 

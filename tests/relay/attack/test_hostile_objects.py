@@ -62,7 +62,7 @@ def test_what_is_told_of_a_pods_labels_is_the_same_as_if_all_were_kept() -> None
     template = dict(list(THOUSANDS.items())[:LABELS])
     parent = jobset()
     parent["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["metadata"] = {"labels": template}
-    told = []
+    announced_state = []
     for most in (translate.LABELS_KEPT, len(THOUSANDS)):
         leader = read(pod(0, labels=THOUSANDS))
         assert isinstance(leader, Leader)
@@ -72,9 +72,9 @@ def test_what_is_told_of_a_pods_labels_is_the_same_as_if_all_were_kept() -> None
         queue.listed(Kind.JOBSETS, [read(parent)], "1", START)
         kept = replace(leader, asks=replace(leader.asks, labels=whole[:most]))
         queue.listed(Kind.LEADERS, [kept], "1", START)
-        told.append([fact.waiting for fact in queue.flush(START) if isinstance(fact, SlicesWanted)])
-    assert told[0] == told[1]
-    assert len(told[0][0][0].labels) > 0
+        announced_state.append([fact.waiting for fact in queue.flush(START) if isinstance(fact, SlicesWanted)])
+    assert announced_state[0] == announced_state[1]
+    assert len(announced_state[0][0][0].labels) > 0
 
 
 def test_a_jobset_that_cannot_be_understood_is_not_gone(watched: Watched) -> None:
@@ -167,7 +167,7 @@ def test_an_end_is_told_though_another_watch_is_silent(watched: Watched) -> None
     watched.see(jobset(), jobset("gemma", uid="u-2"))
     watched.said()
     watched.now += timedelta(hours=1)
-    watched.queue.heard(Kind.JOBSETS, "90", watched.now)
+    watched.queue.bookmarked(Kind.JOBSETS, "90", watched.now)
     watched.lose(jobset())
     assert states(watched.said()) == [("u-1", WorkloadState.DELETED)]
 

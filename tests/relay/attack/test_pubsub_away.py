@@ -10,7 +10,7 @@ from relay.fact_queue import FactQueue
 from relay.health import Health
 from relay.objects import JobSet, Kind
 from relay.outbox import Outbox
-from relay.service import Service
+from relay.relay import Relay
 from tests.builders import CLUSTER
 from tests.relay.objects import Json, jobset, node, pod
 from tests.relay.watched import KINDS, START, counts, read, states
@@ -29,29 +29,29 @@ class Outage:
         health = Health(lambda: self.now)
         self.outbox = Outbox(self._take, random.Random(1), lambda: self.now, health)
         self.outbox.close(0)  # it then sends what it has, and is done
-        self.service = Service(
+        self.relay_ = Relay(
             FactQueue(CLUSTER), lambda: self.now, lambda facts, _: list(facts), self.outbox.post, health
         )
         for kind in Kind:
-            self.service.listed(kind, [], "1")
+            self.relay_.listed(kind, [], "1")
 
     def _take(self, messages: Sequence[Message]) -> None:
         self.taken += [decode_fact(message.data, message.attributes) for message in messages]
 
     def see(self, *objects: Json) -> None:
         for obj in objects:
-            self.service.saw(KINDS[obj["kind"]], read(obj), "1")
+            self.relay_.saw(KINDS[obj["kind"]], read(obj), "1")
 
     def lose(self, obj: Json) -> None:
         seen = read(obj)
-        self.service.lost(KINDS[obj["kind"]], seen.identity, "1", seen if isinstance(seen, JobSet) else None)
+        self.relay_.lost(KINDS[obj["kind"]], seen.identity, "1", seen if isinstance(seen, JobSet) else None)
 
     def pass_time(self, minutes: int) -> None:
         for _ in range(minutes * 4):
             self.now += timedelta(seconds=15)
             for kind in Kind:
-                self.service.heard(kind, "1")
-            self.service.say()
+                self.relay_.bookmarked(kind, "1")
+            self.relay_.publish_due()
 
     def come_back(self) -> list[Fact]:
         self.outbox.run()

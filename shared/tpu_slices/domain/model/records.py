@@ -72,7 +72,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SliceRecord:
-    """The document `slices/{cluster}.{slice}`. Unsettled records have `next_reconcile_at`: they are looked at again by then."""
+    """The document `slices/{cluster}.{slice}`. An unsettled record has `next_reconcile_at`."""
 
     id: SliceId
     cluster: ClusterId

@@ -28,7 +28,7 @@ from tpu_slices.domain.model.records import Phase, Refusal, SliceRecord
 from tpu_slices.domain.model.slices import LAST_ATTEMPT, same_request
 from tpu_slices.domain.planning.policy import Held, NotAllowed, check, over_budget
 from tpu_slices.domain.reconciling.patience import due, failed
-from tpu_slices.domain.reconciling.terminating import OCCUPANTS_HEARD_WITHIN, begin_next_attempt, follow
+from tpu_slices.domain.reconciling.terminating import OCCUPANTS_KNOWN_WITHIN, begin_next_attempt, follow
 
 
 def decide(
@@ -50,11 +50,11 @@ def decide(
     | Busy              | wait                                                  | delete until GKE accepts      |
     | Broken            | unoccupied: delete, next attempt by kind of failure   | delete                        |
     | Deleting          | go on with the next attempt                           | wait                          |
-    | Foreign           | BLOCKED                                               | as Absent; never touched      |
+    | Unowned           | BLOCKED                                               | as Absent; never touched      |
     | Unreadable        | change nothing                                        | change nothing                |
 
-    Earlier attempts (`seen.terminating`) follow the ABSENT column, whatever is wanted. Where a person holds the slice, or
-    paused the cluster, nothing is created or deleted.
+    Earlier attempts (`seen.terminating`) follow the ABSENT column, whatever is wanted. Where a person holds the slice,
+    or paused the cluster, nothing is created or deleted.
     """
     current = seen.current
     if record.hold:
@@ -80,8 +80,8 @@ def _frozen(
 ) -> Decision:
     """Change nothing; but who waits for a slice that was not begun is told why."""
     if record.phase is Phase.QUEUED and record.wanted and isinstance(seen, Absent):
-        told = _become(record, now, (Phase.BLOCKED, why[0]), why[1])
-        return replace(told, record=replace(told.record, next_reconcile_at=now + settings.limits.requeue_after))
+        blocked = _become(record, now, (Phase.BLOCKED, why[0]), why[1])
+        return replace(blocked, record=replace(blocked.record, next_reconcile_at=now + settings.limits.requeue_after))
     return _keep(record, now, settings, *why)
 
 
@@ -125,8 +125,8 @@ def _become(record: SliceRecord, now: datetime, to: tuple[Phase, Reason], messag
 
 
 def _keep(record: SliceRecord, now: datetime, settings: ClusterSettings, reason: Reason, message: str) -> Decision:
-    again = None if record.next_reconcile_at is None else now + settings.limits.requeue_after
-    return Decision(replace(record, next_reconcile_at=again), (), reason, message)
+    at = None if record.next_reconcile_at is None else now + settings.limits.requeue_after
+    return Decision(replace(record, next_reconcile_at=at), (), reason, message)
 
 
 def _absent(record: SliceRecord, now: datetime, settings: ClusterSettings) -> Decision:
@@ -284,8 +284,8 @@ def _release(record: SliceRecord, now: datetime, settings: ClusterSettings) -> D
 
     Of a pool that was adopted moments ago nobody has said yet who is on it: it is spared until the relay has.
     """
-    heard_by = record.create_requested_at and record.create_requested_at + OCCUPANTS_HEARD_WITHIN
-    if record.attempt == 0 and record.hosts_sequence == 0 and heard_by is not None and now < heard_by:
-        return _absent(begin_next_attempt(record, delete_after=heard_by), now, settings)
+    known_by = record.create_requested_at and record.create_requested_at + OCCUPANTS_KNOWN_WITHIN
+    if record.attempt == 0 and record.hosts_sequence == 0 and known_by is not None and now < known_by:
+        return _absent(begin_next_attempt(record, delete_after=known_by), now, settings)
     onward = _absent(begin_next_attempt(record, delete_requested_at=now), now, settings)
     return replace(onward, actions=(DeletePool(record.attempt), *onward.actions))

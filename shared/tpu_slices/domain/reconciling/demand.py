@@ -34,7 +34,7 @@ from tpu_slices.domain.planning.specs import SliceRequest, chips_requested, spec
 TOMBSTONE_TTL = timedelta(days=40)
 """How long an ended JobSet is remembered: longer than Pub/Sub can keep a message (31 days)."""
 
-_BECAUSE: Mapping[WorkloadState, str] = {
+_DESIRE_MESSAGES: Mapping[WorkloadState, str] = {
     WorkloadState.ACTIVE: "the JobSet wants it",
     WorkloadState.SUSPENDED: "the JobSet is suspended",
     WorkloadState.COMPLETED: "the JobSet completed",
@@ -198,7 +198,7 @@ def with_current_desire(record: SliceRecord, workloads: Mapping[WorkloadUid, Wor
         return record
     desire = Desire.PRESENT if own.state is WorkloadState.ACTIVE else Desire.ABSENT
     return replace(
-        record, desire=desire, desire_message=_BECAUSE[own.state], demand_confirmed_at=own.demand.get(record.id)
+        record, desire=desire, desire_message=_DESIRE_MESSAGES[own.state], demand_confirmed_at=own.demand.get(record.id)
     )
 
 

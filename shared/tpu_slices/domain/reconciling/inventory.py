@@ -12,7 +12,7 @@ from tpu_slices.domain.model.observations import PoolSeen
 from tpu_slices.domain.model.records import Phase, SliceRecord, TerminatingAttempt
 from tpu_slices.domain.model.slices import ClusterId, Owner, OwnerKind, SliceId, WorkloadUid
 from tpu_slices.domain.model.workloads import WorkloadRecord
-from tpu_slices.domain.reconciling.terminating import OCCUPANTS_HEARD_WITHIN
+from tpu_slices.domain.reconciling.terminating import OCCUPANTS_KNOWN_WITHIN
 
 INVENTORY_CHECK_EVERY = timedelta(minutes=15)
 SILENT_AFTER = timedelta(minutes=3)
@@ -124,7 +124,9 @@ def check_inventory(
     )
 
 
-def heard(heartbeat: RelayHeartbeat | None, beat: Heartbeat, cluster: ClusterId, now: datetime) -> RelayHeartbeat:
+def with_heartbeat(
+    heartbeat: RelayHeartbeat | None, beat: Heartbeat, cluster: ClusterId, now: datetime
+) -> RelayHeartbeat:
     """Take in a heartbeat; one that brings the list of live JobSets makes the audit due."""
     heartbeat = replace(
         heartbeat or RelayHeartbeat(cluster=cluster), received_at=now, count=beat.count, digest=beat.digest
@@ -143,7 +145,7 @@ def _adopt(pool: PoolSeen, jobset: WorkloadRecord | None, now: datetime) -> Slic
 
 
 def _found(pool: PoolSeen, now: datetime) -> TerminatingAttempt:
-    return TerminatingAttempt(attempt=pool.attempt, delete_after=now + OCCUPANTS_HEARD_WITHIN)
+    return TerminatingAttempt(attempt=pool.attempt, delete_after=now + OCCUPANTS_KNOWN_WITHIN)
 
 
 def _placeholder(record: SliceRecord, adopted: Iterable[SliceRecord], now: datetime) -> WorkloadRecord:

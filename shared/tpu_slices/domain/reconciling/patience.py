@@ -69,7 +69,9 @@ def failed(record: SliceRecord, failure: Failure, now: datetime, settings: Clust
 
 def _in_a_row(record: SliceRecord, reason: Reason) -> int:
     """Count a failure: patience begins anew where the last one was another."""
-    last = next((turn.reason for turn in reversed(record.transitions) if turn.phase is Phase.WAITING), reason)
+    last = next(
+        (transition.reason for transition in reversed(record.transitions) if transition.phase is Phase.WAITING), reason
+    )
     return record.failures + 1 if last is reason else 1
 
 

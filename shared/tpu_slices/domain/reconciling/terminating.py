@@ -21,7 +21,7 @@ from tpu_slices.domain.model.observations import (
 )
 from tpu_slices.domain.model.records import SliceRecord, TerminatingAttempt
 
-OCCUPANTS_HEARD_WITHIN = timedelta(minutes=6)
+OCCUPANTS_KNOWN_WITHIN = timedelta(minutes=6)
 """A pool that was found is spared so long: the relay repeats every 5 minutes who is on which hosts."""
 
 
@@ -62,7 +62,7 @@ def follow(
         match seen.get(left.attempt, Unreadable("not looked at")):
             case Absent() | Unowned():
                 continue
-            case Creating() | Running() | Busy() | Broken() if not left.occupants and _again(left, now, limits):
+            case Creating() | Running() | Busy() | Broken() if not left.occupants and _delete_due(left, now, limits):
                 deletes.append(DeletePool(left.attempt))
                 stay.append(replace(left, delete_requested_at=now))
             case _:
@@ -70,7 +70,7 @@ def follow(
     return replace(record, terminating=tuple(stay)), tuple(deletes)
 
 
-def _again(left: TerminatingAttempt, now: datetime, limits: Limits) -> bool:
+def _delete_due(left: TerminatingAttempt, now: datetime, limits: Limits) -> bool:
     if left.delete_after is not None and now < left.delete_after:
         return False
     return left.delete_requested_at is None or now - left.delete_requested_at >= limits.delete_retry_after

@@ -1,7 +1,7 @@
 """What each reason means to who waits, and what can be done about it: one table, read as prose. Pure.
 
 `message` goes on from the names of the slices ("slice-0 and slice-1: ..."); `remedy` is for the person that can act.
-`{said}` is the slice's own sentence, which names keys, values and limits, or why the cluster is paused.
+`{detail}` is the slice's own sentence, which names keys, values and limits, or why the cluster is paused.
 """
 
 from __future__ import annotations
@@ -74,24 +74,24 @@ REASON_TEXTS: Mapping[Reason, ReasonText] = MappingProxyType(
             "GKE takes no more operations on the cluster for the moment", _BY_ITSELF
         ),
         Reason.CLUSTER_BUSY: ReasonText("another operation on the cluster is in the way", _BY_ITSELF),
-        Reason.CREATION_FAILED: ReasonText("{said}", "It is tried again by itself. If it fails again: " + _OPERATOR),
-        Reason.IMPOSSIBLE_SHAPE: ReasonText("{said}", _CHANGE_IT),
-        Reason.DOES_NOT_FIT: ReasonText("{said}", _CHANGE_IT),
+        Reason.CREATION_FAILED: ReasonText("{detail}", "It is tried again by itself. If it fails again: " + _OPERATOR),
+        Reason.IMPOSSIBLE_SHAPE: ReasonText("{detail}", _CHANGE_IT),
+        Reason.DOES_NOT_FIT: ReasonText("{detail}", _CHANGE_IT),
         Reason.MADE_BY_GKE: ReasonText(
-            "{said}", "Nothing to do, if GKE is to make these hosts; else leave out what asks for that."
+            "{detail}", "Nothing to do, if GKE is to make these hosts; else leave out what asks for that."
         ),
-        Reason.NOT_ALLOWED: ReasonText("{said}", "Ask for what is allowed, or who runs the cluster to allow it."),
-        Reason.NO_CHIPS_LEFT: ReasonText("{said}", "It is tried again by itself, once others give chips back."),
-        Reason.CONFIGURATION: ReasonText("{said}", _OPERATOR),
-        Reason.UNOWNED_POOL: ReasonText("{said}", _OPERATOR),
-        Reason.ATTEMPTS_EXHAUSTED: ReasonText("{said}", "Create the JobSet again: another one has new names."),
+        Reason.NOT_ALLOWED: ReasonText("{detail}", "Ask for what is allowed, or who runs the cluster to allow it."),
+        Reason.NO_CHIPS_LEFT: ReasonText("{detail}", "It is tried again by itself, once others give chips back."),
+        Reason.CONFIGURATION: ReasonText("{detail}", _OPERATOR),
+        Reason.UNOWNED_POOL: ReasonText("{detail}", _OPERATOR),
+        Reason.ATTEMPTS_EXHAUSTED: ReasonText("{detail}", "Create the JobSet again: another one has new names."),
         Reason.HELD: ReasonText("held by a person: nothing is created or deleted", "Let it go on by `slices resume`."),
-        Reason.PAUSED: ReasonText("{said}", "Who runs the cluster ends the pause by `slices resume --cluster ID`."),
+        Reason.PAUSED: ReasonText("{detail}", "Who runs the cluster ends the pause by `slices resume --cluster ID`."),
         **dict.fromkeys(SERVED, ReasonText("not given back yet", _BY_ITSELF)),
         Reason.DELETION_STARTED: ReasonText("being deleted", _BY_ITSELF),
         Reason.OCCUPIED: ReasonText("another live JobSet runs on its hosts", _BY_ITSELF),
         Reason.CREATE_MAY_BE_UNDER_WAY: ReasonText("given up, while an order for it may still arrive", _BY_ITSELF),
-        Reason.DELETION_REFUSED: ReasonText("{said}", _OPERATOR),
+        Reason.DELETION_REFUSED: ReasonText("{detail}", _OPERATOR),
         Reason.RELEASED: ReasonText("given back", "It is made anew while a leader pod waits for it."),
         Reason.NEVER_MADE: ReasonText("not made", "It is made once a leader pod waits for it."),
         Reason.POOL_UNREADABLE: ReasonText("GKE does not say what became of its hosts", _BY_ITSELF),
@@ -100,14 +100,16 @@ REASON_TEXTS: Mapping[Reason, ReasonText] = MappingProxyType(
 """Every reason there is."""
 
 
-_ASKED_BACK = ReasonText("{said}", "Create the JobSet again, if it is to go on.")
+_ASKED_BACK = ReasonText("{detail}", "Create the JobSet again, if it is to go on.")
 
 
 def reason_text(record: SliceRecord, reason: Reason, paused: str | None = None) -> ReasonText:
     """Say what a slice waits for, by this reason, and what can be done; `paused`: why its cluster is."""
     words = _ASKED_BACK if record.release_requested else REASON_TEXTS[reason]
-    said = f"the cluster is paused: {paused}" if reason is Reason.PAUSED and paused else record.message
-    return ReasonText(words.message.format_map({**_known(record), "said": (said or reason).rstrip(".")}), words.remedy)
+    detail = f"the cluster is paused: {paused}" if reason is Reason.PAUSED and paused else record.message
+    return ReasonText(
+        words.message.format_map({**_known(record), "detail": (detail or reason).rstrip(".")}), words.remedy
+    )
 
 
 def _known(record: SliceRecord) -> Mapping[str, object]:

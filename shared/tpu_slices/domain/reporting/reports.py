@@ -18,14 +18,14 @@ from tpu_slices.domain.model.slices import SliceId
 from tpu_slices.domain.model.workloads import Report, Wait, WorkloadRecord
 from tpu_slices.domain.reporting.reason_texts import SERVED, reason_text
 
-AGAIN = timedelta(minutes=1)
+REFRESH_AFTER = timedelta(minutes=1)
 """How soon a report is made anew while slices are on their way or tried again."""
 SOON = timedelta(seconds=10)
 RENEW = timedelta(minutes=10)
 """How often what still holds is said again: Kubernetes forgets an Event after an hour."""
 MOST_WAITS = 20
 MOST_NAMED = 10
-_IN_A_SENTENCE = 3
+_NAMED_IN_MESSAGE = 3
 _LONGEST, _LONG = 500, 150  # characters of what the first group waits for, and each of the others, in the sentence
 
 _WORST_FIRST = (
@@ -97,14 +97,14 @@ def report(jobset: WorkloadRecord, slices: Iterable[SliceRecord], queue: QueueSt
         records = [record for record in records if record.reason is not Reason.DEMAND_STALE]
     groups = _groups([record for record in records if _is_waited_for(record, active=active)], queue, now)
     found = _Found(
-        reason=_outlook(jobset, records, groups) if active else _idle(jobset, groups),
+        reason=_reason(jobset, records, groups) if active else _idle(jobset, groups),
         wanted=len(records),
         ready=sum(record.phase is Phase.READY for record in records) if active else 0,
         waits=groups,
     )
     return Report(
         reason=found.reason,
-        message=_sentence(jobset, found, now),
+        message=_message(jobset, found, now),
         wanted=found.wanted,
         ready=found.ready,
         waits=groups[:MOST_WAITS],
@@ -140,7 +140,7 @@ def next_report(made: Report, now: datetime) -> datetime | None:
         case ReportReason.STUCK:
             return now + RENEW
         case ReportReason.COMING | ReportReason.WAITING | ReportReason.RETURNING:
-            return now + AGAIN
+            return now + REFRESH_AFTER
 
 
 def is_news(made: Report, jobset: WorkloadRecord, now: datetime) -> bool:
@@ -168,17 +168,17 @@ def called_for(jobset: WorkloadRecord, now: datetime) -> WorkloadRecord | None:
     return replace(jobset, next_report_at=now)
 
 
-def _outlook(jobset: WorkloadRecord, records: Sequence[SliceRecord], waits: Sequence[Wait]) -> ReportReason:
+def _reason(jobset: WorkloadRecord, records: Sequence[SliceRecord], waits: Sequence[Wait]) -> ReportReason:
     if not records:
         return ReportReason.STUCK if jobset.template_error else ReportReason.NOT_WANTED
     if not waits:
         return ReportReason.READY
-    if any(wait.reason in _BY_A_PERSON or (wait.phase in _STUCK and not _tried_again(wait)) for wait in waits):
+    if any(wait.reason in _BY_A_PERSON or (wait.phase in _STUCK and not _is_retried(wait)) for wait in waits):
         return ReportReason.STUCK
     return ReportReason.COMING if all(wait.reason in _COMING for wait in waits) else ReportReason.WAITING
 
 
-def _tried_again(wait: Wait) -> bool:
+def _is_retried(wait: Wait) -> bool:
     return wait.reason is Reason.NO_CHIPS_LEFT
 
 
@@ -198,14 +198,16 @@ def _since(jobset: WorkloadRecord, found: _Found, now: datetime) -> datetime:
     return min((wait.since for wait in found.waits), default=now)
 
 
-def _sentence(jobset: WorkloadRecord, found: _Found, now: datetime) -> str:
+def _message(jobset: WorkloadRecord, found: _Found, now: datetime) -> str:
     if jobset.state is WorkloadState.ACTIVE:
         if not found.wanted and jobset.template_error:
             return f"No slice can be made for it: {jobset.template_error}. Change the JobSet and create it again."
         if not found.wanted:
             return "As far as the relay says, no leader pod of it waits for hosts: nothing is asked of the provisioner."
         remedy = f" {found.waits[0].remedy}" if found.waits and found.waits[0].remedy else ""
-        return "; ".join([f"{found.ready} of {found.wanted} slices ready", *_told(found.waits, now)]) + f".{remedy}"
+        return (
+            "; ".join([f"{found.ready} of {found.wanted} slices ready", *_wait_texts(found.waits, now)]) + f".{remedy}"
+        )
     left = sum(wait.count for wait in found.waits)
     returning = [f"{left} of {found.wanted} slices are being given back"] if left else []
     if jobset.state is not WorkloadState.SUSPENDED:
@@ -215,11 +217,11 @@ def _sentence(jobset: WorkloadRecord, found: _Found, now: datetime) -> str:
     return "; ".join([f"It is suspended{queue}", *returning, "slices are bought once it is resumed"]) + "."
 
 
-def _told(waits: Sequence[Wait], now: datetime) -> Iterator[str]:
+def _wait_texts(waits: Sequence[Wait], now: datetime) -> Iterator[str]:
     for wait, most in zip(waits, (_LONGEST, _LONG, _LONG), strict=False):
         next_try = f", next try {wait.until:%H:%M:%S} UTC" if wait.until else ""
         yield f"{_names(wait)} since {_clock(wait.since, now)}: {shortened(wait.message, most)}{next_try}"
-    if others := sum(wait.count for wait in waits[_IN_A_SENTENCE:]):
+    if others := sum(wait.count for wait in waits[_NAMED_IN_MESSAGE:]):
         yield f"{others} more wait for other things"
 
 
@@ -241,7 +243,7 @@ def _clock(at: datetime, now: datetime) -> str:
 
 def _names(wait: Wait) -> str:
     """Name the Jobs, as far as they fit in a sentence."""
-    named = wait.jobs[:_IN_A_SENTENCE]
+    named = wait.jobs[:_NAMED_IN_MESSAGE]
     more = wait.count - len(named)
     return " and ".join([", ".join(named), *([f"{more} more"] if more else [])])
 

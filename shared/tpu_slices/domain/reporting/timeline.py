@@ -102,8 +102,8 @@ def course(record: SliceRecord, window: Window) -> Course | None:
     if all(span.use is None and not span.begins_inside for span in spans):
         return None
     forgotten = max(0, record.transition_count - len(record.transitions))
-    cut_in_sight = forgotten and record.transitions[0].at >= window.since
-    return Course(record=record, spans=spans, forgotten=forgotten if cut_in_sight else 0)
+    cut_within = forgotten and record.transitions[0].at >= window.since
+    return Course(record=record, spans=spans, forgotten=forgotten if cut_within else 0)
 
 
 def _spans(record: SliceRecord, window: Window) -> Iterator[Span]:
@@ -121,13 +121,13 @@ def _history(record: SliceRecord) -> tuple[Transition, ...]:
     """Give the transitions on record, and before the first there ever was, the time since the slice was heard of."""
     kept = record.transitions
     if not kept:
-        return (_turn(record.created_at, record.phase, record.reason, record.message),)
+        return (_transition(record.created_at, record.phase, record.reason, record.message),)
     if record.transition_count > len(kept) or kept[0].at <= record.created_at:
         return kept
-    return (_turn(record.created_at, Phase.QUEUED, Reason.WANTED, "Heard of."), *kept)
+    return (_transition(record.created_at, Phase.QUEUED, Reason.WANTED, "Heard of."), *kept)
 
 
-def _turn(at: datetime, phase: Phase, reason: Reason, message: str) -> Transition:
+def _transition(at: datetime, phase: Phase, reason: Reason, message: str) -> Transition:
     return Transition(at=at, phase=phase, reason=reason, message=message)
 
 

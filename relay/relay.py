@@ -22,7 +22,7 @@ SHORTEST, LONGEST = 0.05, 0.5
 """Seconds between two looks at what is due."""
 
 
-class Service:
+class Relay:
     """One lock around the ledger, and one loop that posts what is due. Fulfils `watch.FactSink` and `inbox.Sight`.
 
     What is due is completed by what must be looked up first, while the lock is free. `now` is a clock that is never
@@ -47,31 +47,31 @@ class Service:
 
     def listed(self, kind: Kind, seen: Sequence[Seen], version: str) -> None:
         for each in seen:
-            _note_fault(each)
+            _log_parse_error(each)
         with self._changed:
             self._queue.listed(kind, seen, version, self._now())
             self._changed.notify_all()
-        self._health.heard(kind)
+        self._health.bookmarked(kind)
 
     def saw(self, kind: Kind, seen: Seen, version: str) -> None:
-        _note_fault(seen)
+        _log_parse_error(seen)
         with self._changed:
-            self._queue.heard(kind, version, self._now())
+            self._queue.bookmarked(kind, version, self._now())
             self._queue.saw(seen, self._now())
             self._changed.notify_all()
-        self._health.heard(kind)
+        self._health.bookmarked(kind)
 
     def lost(self, kind: Kind, identity: str, version: str, last: JobSet | None) -> None:
         with self._changed:
-            self._queue.heard(kind, version, self._now())
+            self._queue.bookmarked(kind, version, self._now())
             self._queue.lost(kind, identity, self._now(), last)
             self._changed.notify_all()
-        self._health.heard(kind)
+        self._health.bookmarked(kind)
 
-    def heard(self, kind: Kind, version: str) -> None:
+    def bookmarked(self, kind: Kind, version: str) -> None:
         with self._changed:
-            self._queue.heard(kind, version, self._now())
-        self._health.heard(kind)
+            self._queue.bookmarked(kind, version, self._now())
+        self._health.bookmarked(kind)
 
     def ticked(self, kind: Kind) -> None:
         self._health.ticked(kind)
@@ -104,9 +104,9 @@ class Service:
             with self._changed:
                 self._changed.wait(self._pause())
                 stopping = self._stopping
-            self.say(last=stopping)
+            self.publish_due(last=stopping)
 
-    def say(self, *, last: bool = False) -> None:
+    def publish_due(self, *, last: bool = False) -> None:
         """Post what is due; as the last thing also what is still being gathered."""
         with self._changed:
             facts = self._queue.flush(self._now()) if last else self._queue.due(self._now())
@@ -126,9 +126,9 @@ class Service:
         return min(LONGEST, max(SHORTEST, (due - self._now()).total_seconds()))
 
 
-def _note_fault(seen: Seen) -> None:
+def _log_parse_error(seen: Seen) -> None:
     match seen:
-        case JobSet(fault=str(why)):
+        case JobSet(parse_error=str(why)):
             _log.warning(LogEvent.TEMPLATE_UNPARSEABLE, namespace=seen.name.namespace, jobset=seen.name.name, error=why)
         case Unparseable(kind, identity, why):
             _log.warning(LogEvent.OBJECT_UNPARSEABLE, kind=kind, id=identity, error=why)
