@@ -1,4 +1,4 @@
-# The verbs of this repository. `make` alone lists them.
+# The targets of this repository. `make` alone lists them.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -8,43 +8,43 @@ AS_ROOT := $(if $(filter-out 0,$(shell id -u)),sudo)
 .DEFAULT_GOAL := help
 .PHONY: help demo local test browser check unit bench format lock clean
 
-help: ## List the verbs
+help: ## List the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
 
-demo: $(STAMP) ## The main job, locally: from nothing to a JobSet served and cleaned up
+demo: $(STAMP) ## Run the system locally, from an empty cluster to JobSets served and cleaned up
 	@$(BIN)/python -m infra.local demo
 
-local: $(STAMP) ## The whole system, kept up for you to try; Ctrl-C ends it
+local: $(STAMP) ## Run the whole system locally and keep it running, to try it; Ctrl-C ends it
 	@$(BIN)/python -m infra.local up
 
-test: check $(STAMP) browser ## The whole gate: format, lint, types, layers, every test
+test: check $(STAMP) browser ## Run all checks: format, lint, types, layers, every test
 	$(BIN)/pytest
 
-browser: # Chromium opens the page that `slices timeline` writes; without it its tests fail, and name the remedy
+browser: # Chromium is for tests of the page that `slices timeline` writes; without it they fail, and name the remedy
 	@command -v chromium >/dev/null || { $(AS_ROOT) apt-get update -q && $(AS_ROOT) apt-get install -qy --no-install-recommends chromium fonts-dejavu-core; } || true
 
-unit: $(STAMP) ## The tests that need no process and no port
+unit: $(STAMP) ## Run the tests that need no processes and no ports
 	$(BIN)/pytest -m "not emulators"
 
-check: $(STAMP) ## Format, lint, types and layers
+check: $(STAMP) ## Check format, lint, types and layers
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
-bench: $(STAMP) ## What an event costs, against a floor measured in the same run
+bench: $(STAMP) ## Measure the cost of an event, against a baseline of the same run
 	$(BIN)/python -m tests.bench
 
-format: $(STAMP) ## Put the sources in order
+format: $(STAMP) ## Format the sources, and fix what ruff can
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-lock: $(STAMP) ## Resolve the dependencies anew (needs uv)
+lock: $(STAMP) ## Resolve the dependencies into the requirements files (needs uv)
 	uv pip compile -q --universal --generate-hashes --no-header --python-version 3.11 pyproject.toml -o functions/requirements.txt
 	uv pip compile -q --universal --generate-hashes --no-header --python-version 3.11 pyproject.toml --extra relay -o relay/requirements.txt
 	uv pip compile -q --universal --generate-hashes --no-header --python-version 3.11 pyproject.toml --extra relay --extra dev -o tests/requirements.txt
 
-clean: ## Remove what the other verbs made
+clean: ## Remove what the other targets created
 	rm -rf $(VENV) .local .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(STAMP): tests/requirements.txt pyproject.toml

@@ -1,1 +1,1 @@
-"""The three doors of the system, as Cloud Run functions call them; nothing else lives here."""
+"""The entry points of the three Cloud Run functions; nothing else belongs here."""

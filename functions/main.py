@@ -1,4 +1,4 @@
-"""Entry points of the functions: each hands its event through to the door behind it."""
+"""Entry points of the functions: each passes its event to its handler."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ def _reconcile_deps() -> ReconcileDeps:
 
 @functions_framework.cloud_event
 def receive(event: CloudEvent) -> None:
-    """Take in a fact that a relay published."""
+    """Handle a fact that a relay published."""
     handlers.handle_receive(_open(event), _intake_deps())
 
 
 @functions_framework.cloud_event
 def reconcile(event: CloudEvent) -> None:
-    """Bring slices nearer to what is wanted."""
+    """Reconcile the slices of a request, or the one whose node pool operation has ended."""
     handlers.handle_reconcile(_open(event), _reconcile_deps())
 
 
 @functions_framework.cloud_event
 def sweep(event: CloudEvent) -> None:
-    """Find what is due and what was left behind."""
+    """Request reconciliation of whatever is due, and find what was left behind."""
     handlers.handle_sweep(_open(event), _reconcile_deps())
 
 

@@ -1,4 +1,4 @@
-"""The part that runs in the cluster: watches, translates, reports facts; posts Events and answers questions.
+"""The part that runs in the cluster: it watches objects, publishes facts, posts Events and answers questions.
 
-It decides nothing about slices and remembers nothing that a list of the cluster's objects does not bring back.
+It decides nothing about slices, and keeps no state that listing the cluster's objects does not restore.
 """

@@ -1,6 +1,6 @@
 """`python -m relay`: prints `ready` once every list is in place; SIGTERM and SIGINT end it within seconds.
 
-While it runs it answers Kubernetes' probes; how it is told where, see `relay.settings`.
+While it runs it answers Kubernetes' probes; their address and port are settings (`relay.settings`).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ MESSAGES_AT_ONCE = 8
 
 
 class Process:
-    """Every part, each in its thread. None is expected to end before it is told to: if one does, all do."""
+    """Runs every part in a thread of its own. A part that fails with an exception ends the process."""
 
     def __init__(self, settings: Settings) -> None:
         api, chance = connect(), random.Random()  # noqa: S311 - jitter, not a secret
@@ -70,13 +70,13 @@ class Process:
         self._broken = False
 
     def run(self) -> int:
-        """Run until a signal or until a part breaks; the exit code."""
+        """Run until a signal or until a part fails; return the exit code."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: self._over.set())
-        beside = [self._outbox.run, self._announce, self._labeler.run, self._legacy_check.run]
+        parts = [self._outbox.run, self._announce, self._labeler.run, self._legacy_check.run]
         if self._probes is not None:
-            beside.append(self._probes.run)
-        for part in (*beside, *(watch.run for watch in self._watches)):
+            parts.append(self._probes.run)
+        for part in (*parts, *(watch.run for watch in self._watches)):
             self._begin(part)
         serving = self._begin(self._relay.run)
         self._over.wait()
@@ -84,7 +84,7 @@ class Process:
         return 1 if self._broken else 0
 
     def _announce(self) -> None:
-        """Say `ready`, and listen to what we are asked: before, there is no picture to answer from."""
+        """Print `ready` and serve the subscription, once the cluster cache is complete: some answers come from it."""
         self._relay.wait_until_complete()
         if not self._over.is_set():
             sys.stdout.write("ready\n")
@@ -92,18 +92,18 @@ class Process:
             self._listen()
 
     def _listen(self) -> None:
-        """Serve what we are asked. Whatever ends it: facts go out all the same."""
+        """Serve the subscription until the relay ends. Facts are published even while it is interrupted."""
         failures = 0
         while not self._over.is_set():
             try:
                 self._subscription.run()
-            except Exception:  # noqa: BLE001 - the client's threads hand on whatever broke in them
+            except Exception:  # noqa: BLE001 - the client's threads may raise anything
                 _log.exception(LogEvent.SUBSCRIPTION_INTERRUPTED)
             failures += 1
             self._over.wait(rising_pause(1.0, failures))
 
     def _end(self, serving: threading.Thread) -> None:
-        """Close what comes in, then say what was gathered."""
+        """Stop all input, then publish what was gathered."""
         self._subscription.stop()
         for stop in (self._labeler.stop, self._legacy_check.stop, *(watch.stop for watch in self._watches)):
             stop()
@@ -122,7 +122,7 @@ class Process:
     def _guarded(self, part: Callable[[], None]) -> None:
         try:
             part()
-        except Exception:  # noqa: BLE001 - whatever it is: a relay with a dead part is worse than one that restarts
+        except Exception:  # noqa: BLE001 - a relay with a dead thread is worse than one that restarts
             _log.exception(LogEvent.THREAD_FAILED)
             self._broken = True
             self._over.set()
@@ -134,7 +134,10 @@ def _limits(settings: Settings) -> Limits:
 
 
 def _probes(settings: Settings, health: Health) -> Probes | None:
-    """Open the probes' port. Where another has it we go on: whoever asks there learns that it is not us."""
+    """Return the probes' server; None if its port is taken.
+
+    The relay then runs without it: a probe gets its answer from the process that has the port.
+    """
     try:
         probes = Probes((settings.probe_host, settings.probe_port), {"/readyz": health.unready, "/livez": health.hung})
     except OSError as taken:

@@ -1,4 +1,4 @@
-"""What may come due to be published, and how long the relay waits for what. Pure."""
+"""The subjects of facts that come due, and the intervals between facts. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tpu_slices.domain.model.slices import WorkloadUid
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timing:
-    """How long the relay waits for what."""
+    """The relay's delays and intervals; `relay.fact_queue` has the table of what they apply to."""
 
     gather: timedelta = timedelta(seconds=1)
     count_every: timedelta = timedelta(seconds=15)
@@ -23,14 +23,14 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """That leaders of a workload wait."""
+    """The leaders of a workload that wait for slices."""
 
     uid: WorkloadUid
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """The state that a workload is in."""
+    """The state of a workload."""
 
     uid: WorkloadUid
 
@@ -44,14 +44,14 @@ class Hosts:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """The hosts that a leader is bound to."""
+    """The binding of a leader to the hosts of a pool."""
 
     pod_uid: str
 
 
 @dataclass(frozen=True, slots=True)
 class Beat:
-    """That the relay is alive, and which workloads there are."""
+    """The heartbeat: the relay is alive, and which workloads exist."""
 
 
 Subject = Demand | State | Hosts | Bound | Beat

@@ -1,4 +1,4 @@
-"""The API server through the official client: what is watched, what is asked, what is written (Events, nodes)."""
+"""The API server through the official client: what is watched, what is read, what is written (Events, nodes)."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ JOBSETS = ("jobset.x-k8s.io", "v1alpha2")
 FORBIDDEN = 403
 NOT_FOUND = 404
 CONFLICT = 409
-_SECONDS = (5.0, 10.0)  # to connect, to answer
-_QUICKLY = (1.0, 1.0)  # for what can do without an answer
+_TIMEOUTS = (5.0, 10.0)  # seconds to connect, and to answer
+_SHORT_TIMEOUTS = (1.0, 1.0)  # for reads that the relay can do without
 
 
 def sources(api: client.ApiClient) -> tuple[Source, ...]:
-    """Name what is watched; of pods only leaders and of nodes only ours come over the line."""
-    core: Any = client.CoreV1Api(api)  # annotated for typed answers; all is read raw here
+    """Return what is watched: JobSets, leader pods, and the nodes of our pools and of TPU Provisioner's."""
+    core: Any = client.CoreV1Api(api)  # annotated for typed responses; here all are read raw
     custom: Any = client.CustomObjectsApi(api)
     jobsets = partial(custom.list_cluster_custom_object, *JOBSETS, "jobsets")
     leaders = partial(core.list_pod_for_all_namespaces, label_selector=translate.LEADERS)
@@ -40,7 +40,7 @@ def sources(api: client.ApiClient) -> tuple[Source, ...]:
 
 
 class Cluster:
-    """Single calls. Temporary where the API server cannot be reached or is not well; Permanent where it refuses."""
+    """Single calls. They raise Permanent if the API server rejects the request itself (400, 422), else Temporary."""
 
     def __init__(self, api: client.ApiClient) -> None:
         self._core: Any = client.CoreV1Api(api)  # as above
@@ -48,56 +48,56 @@ class Cluster:
         self._custom: Any = client.CustomObjectsApi(api)
 
     def jobset(self, name: JobSetName) -> Mapping[str, Any] | None:
-        """Read a JobSet from the API server itself; None: there is none of that name.
+        """Return a JobSet as the API server has it; None if there is none of that name.
 
-        Only a NotFound that names the JobSet says so: a server that does not know JobSets at all answers 404 too.
+        Only a NotFound that names the JobSet proves that: an API server without JobSet's CRD answers 404 too.
         """
-        with _classing():
+        with _converted_errors():
             try:
                 read = partial(self._custom.get_namespaced_custom_object, *JOBSETS, name.namespace, "jobsets")
-                return _raw(read, name.name, seconds=_SECONDS)
+                return _raw(read, name.name, seconds=_TIMEOUTS)
             except ApiException as error:
-                if error.status == NOT_FOUND and _names(error, name):
+                if error.status == NOT_FOUND and _is_about(error, name):
                     return None
                 raise
 
     def claim(self, namespace: str, name: str) -> Mapping[str, Any] | None:
-        """Read a PersistentVolumeClaim, quickly or not at all; None: there is none of that name."""
-        with _classing():
+        """Return a PersistentVolumeClaim; None if there is none of that name. The timeouts are short."""
+        with _converted_errors():
             return _found(self._core.read_namespaced_persistent_volume_claim, name, namespace)
 
     def volume(self, name: str) -> Mapping[str, Any] | None:
-        """Read a PersistentVolume, as `claim`."""
-        with _classing():
+        """Return a PersistentVolume, as `claim` does."""
+        with _converted_errors():
             return _found(self._core.read_persistent_volume, name)
 
     def deployment(self, namespace: str, name: str) -> Mapping[str, Any] | None:
-        """Read a Deployment, as `claim`."""
-        with _classing():
+        """Return a Deployment, as `claim` does."""
+        with _converted_errors():
             return _found(self._apps.read_namespaced_deployment, name, namespace)
 
     def post(self, event: Mapping[str, Any]) -> None:
-        """Create a v1 Event; one of that name that is there already is this very one.
+        """Create a v1 Event. An existing one of that name is the same Event: the conflict is ignored.
 
-        In a namespace that is gone, or going, there is nobody left to tell.
+        So is the error for a namespace that is gone or being terminated: nobody would read the Event.
         """
-        with _classing(CONFLICT, unless=_namespace_goes):
+        with _converted_errors(CONFLICT, unless=_is_namespace_gone):
             namespace = event["metadata"]["namespace"]
             self._core.create_namespaced_event(
-                namespace, client.CoreV1Event.model_validate(event), _request_timeout=_SECONDS, _preload_content=False
+                namespace, client.CoreV1Event.model_validate(event), _request_timeout=_TIMEOUTS, _preload_content=False
             )
 
     def renew(self, event: Mapping[str, Any]) -> None:
-        """Make a v1 Event what it says now, whether there is one of that name or not."""
+        """Patch the v1 Event of that name, or create it if there is none."""
         namespace, name = event["metadata"]["namespace"], event["metadata"]["name"]
-        with _classing(unless=_namespace_goes):
+        with _converted_errors(unless=_is_namespace_gone):
             try:
                 self._core.patch_namespaced_event(
                     name,
                     namespace,
                     dict(event),
                     _content_type="application/merge-patch+json",
-                    _request_timeout=_SECONDS,
+                    _request_timeout=_TIMEOUTS,
                     _preload_content=False,
                 )
             except ApiException as error:
@@ -106,20 +106,20 @@ class Cluster:
                 self.post(event)
 
     def label_node(self, node: str, patch: Mapping[str, Any]) -> None:
-        """Send a JSON merge patch of a Node; that it changed meanwhile, or is gone, the watch of nodes says too."""
-        with _classing(NOT_FOUND, CONFLICT):
+        """Send a JSON merge patch of a Node. A conflict or a missing Node is ignored: the watch of nodes shows both."""
+        with _converted_errors(NOT_FOUND, CONFLICT):
             self._core.patch_node(
                 node,
                 dict(patch),
                 _content_type="application/merge-patch+json",
-                _request_timeout=_SECONDS,
+                _request_timeout=_TIMEOUTS,
                 _preload_content=False,
             )
 
 
 def _found(read: Callable[..., Response], *names: str) -> Mapping[str, Any] | None:
     try:
-        return _raw(read, *names, seconds=_QUICKLY)
+        return _raw(read, *names, seconds=_SHORT_TIMEOUTS)
     except ApiException as error:
         if error.status == NOT_FOUND:
             return None
@@ -132,21 +132,21 @@ def _raw(read: Callable[..., Response], *names: str, seconds: tuple[float, float
 
 
 @contextmanager
-def _classing(*as_good: int, unless: Callable[[ApiException], bool] = lambda _: False) -> Iterator[None]:
-    """Class what went wrong; refusals of these codes, or of which `unless` says so, are as good as success."""
+def _converted_errors(*ignored: int, unless: Callable[[ApiException], bool] = lambda _: False) -> Iterator[None]:
+    """Raise the client's errors as Temporary or Permanent; ignore these status codes, and where `unless` holds."""
     try:
         yield
     except ApiException as error:
-        if error.status not in as_good and not unless(error):
-            raise _classed(error) from error
+        if error.status not in ignored and not unless(error):
+            raise _converted(error) from error
     except HTTPError as error:
         raise Temporary(f"the API server does not answer: {error}") from error
     except orjson.JSONDecodeError as error:
-        raise Temporary(f"the API server's answer cannot be read: {error}") from error
+        raise Temporary(f"the API server's answer cannot be parsed: {error}") from error
 
 
-def _namespace_goes(error: ApiException) -> bool:
-    """Look whether a metav1.Status says that the namespace is not there, or is being terminated."""
+def _is_namespace_gone(error: ApiException) -> bool:
+    """Return whether a metav1.Status reports that the namespace does not exist, or is being terminated."""
     try:
         status = orjson.loads(error.body or b"")
     except orjson.JSONDecodeError:
@@ -157,8 +157,8 @@ def _namespace_goes(error: ApiException) -> bool:
     return missing or (error.status == FORBIDDEN and "NamespaceTerminating" in causes)
 
 
-def _names(error: ApiException, name: JobSetName) -> bool:
-    """Look whether a metav1.Status of reason NotFound is about this JobSet."""
+def _is_about(error: ApiException, name: JobSetName) -> bool:
+    """Return whether an error is a metav1.Status of reason NotFound for this JobSet."""
     try:
         status = orjson.loads(error.body or b"")
     except orjson.JSONDecodeError:
@@ -167,8 +167,8 @@ def _names(error: ApiException, name: JobSetName) -> bool:
     return (status.get("reason"), details.get("kind"), details.get("name")) == ("NotFound", "jobsets", name.name)
 
 
-def _classed(error: ApiException) -> Temporary | Permanent:
-    """Class a refusal: what this very call cannot have will never be had; all else may come right."""
+def _converted(error: ApiException) -> Temporary | Permanent:
+    """Return Permanent for a request that can never succeed, Temporary for all that may succeed later."""
     if error.status in {400, 422}:
         return Permanent(f"the API server refused: {error.status} {error.reason}")
     return Temporary(f"the API server refused: {error.status} {error.reason}")

@@ -1,4 +1,4 @@
-"""The cluster as the relay sees it now, and what follows from that. No time, no memory of what was said."""
+"""The cluster as the relay sees it now, and what follows from it. No clock, and no record of what was published."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class Count:
     usable: int
     joined: int
     whole: bool
-    """All hosts that the slice has are usable. No hosts are never all."""
+    """Every host that the slice should have is usable; False if there are no hosts."""
 
 
 class Awaited(Enum):
-    """How many of a JobSet's slices are waited for."""
+    """How many of a JobSet's slices have a leader that waits for them."""
 
     NONE = auto()
     SOME = auto()
@@ -38,7 +38,7 @@ class Awaited(Enum):
 
 @dataclass(frozen=True, slots=True)
 class PodBinding:
-    """A leader on the hosts of a pool."""
+    """A leader pod that is bound to a host of a pool."""
 
     pool: PoolKey
     occupant: Occupant
@@ -47,7 +47,7 @@ class PodBinding:
 
 
 class ClusterCache:
-    """Objects by identity, and the ways that lead from one to the others."""
+    """Objects by identity, with indexes from one kind to another."""
 
     def __init__(self, cluster: ClusterId) -> None:
         self._cluster = cluster
@@ -62,12 +62,12 @@ class ClusterCache:
         self._unparseable: set[WorkloadUid] = set()
 
     def put(self, seen: Seen) -> Known | None:
-        """Take in an object as it is now; give what it was before."""
+        """Store an object as it is now; return what it was before, None if it is new."""
         match seen:
             case JobSet():
                 before: Known | None = self._jobsets.get(seen.identity)
                 if seen.parse_error is not None and isinstance(before, JobSet):
-                    seen = replace(seen, requests=before.requests)  # its pools keep their names
+                    seen = replace(seen, requests=before.requests)  # legacy pools are mapped to its Jobs by them
                 self._jobsets[seen.identity] = seen
                 self._uids[seen.name] = seen.ref.owner.uid
                 self._unparseable.discard(seen.ref.owner.uid)
@@ -88,7 +88,7 @@ class ClusterCache:
         return before
 
     def _keep(self, unparseable: Unparseable) -> Known | None:
-        """Let an object be what it was when it could be read, but ask for nothing."""
+        """Keep the last state of an object that could be parsed, without its demand; return what it was before."""
         match self._known(unparseable):
             case JobSet() as jobset:
                 self._jobsets[unparseable.identity] = replace(jobset, parse_error=unparseable.parse_error)
@@ -111,7 +111,7 @@ class ClusterCache:
                 return self._hosts.get(unparseable.identity)
 
     def drop(self, kind: Kind, identity: str) -> Known | None:
-        """Forget an object; give what it was."""
+        """Remove an object; return what it was, None if it is not known."""
         match kind:
             case Kind.JOBSETS:
                 self._unparseable.discard(WorkloadUid(identity))
@@ -145,7 +145,7 @@ class ClusterCache:
         return self._jobsets.get(uid)
 
     def jobset_of(self, leader: Leader) -> JobSet | None:
-        """Find a leader's JobSet by its name: a pod that is left over from an earlier JobSet of that name has none."""
+        """Return a leader's JobSet, by name; None for a pod that is left over from an earlier JobSet of that name."""
         uid = self._uids.get(leader.jobset)
         if uid is None or leader.jobset_uid not in {None, uid}:
             return None
@@ -160,13 +160,13 @@ class ClusterCache:
         return found is not None and found.ref.owner.uid == jobset.ref.owner.uid
 
     def waiting(self, uid: WorkloadUid) -> Mapping[Place, Leader]:
-        """Give a leader of each Job that asks us for a slice, where their JobSet is active and served by us."""
+        """Return one waiting leader per Job of a JobSet; none unless it is active, parseable and served by us."""
         jobset = self._jobsets.get(uid)
         waiting = self._waiting(jobset) if jobset else ()
         return {leader.place: leader for leader in sorted(waiting, key=lambda leader: leader.pod_uid)}
 
     def awaits(self, jobset: JobSet) -> Awaited:
-        """Say how many of a JobSet's leaders wait; as soon as it is clear, for a JobSet may have thousands."""
+        """Return how many of a JobSet's leaders wait; counts no further than needed, as there may be thousands."""
         if next(self._waiting(jobset), None) is None:
             return Awaited.NONE
         if len(self._pods.get(jobset.name, ())) < jobset.slices:
@@ -179,25 +179,25 @@ class ClusterCache:
         return (each for each in self.leaders_of(jobset) if each.waiting and each.place.replicated_job in asked)
 
     def leaders_in_demand(self, uid: WorkloadUid) -> Iterator[WaitingLeader]:
-        """Tell of the leaders that wait, in the order of their Jobs."""
+        """Yield the leaders that wait, in the order of their Jobs, without the labels that their templates have."""
         waiting = self.waiting(uid)
         requests = {request.replicated_job: request for request in self._jobsets[uid].requests} if waiting else {}
         for place in sorted(waiting):
             yield beyond_template(waiting[place].asks, requests[place.replicated_job])
 
     def claims(self, uid: WorkloadUid) -> Mapping[str, tuple[str, ...]]:
-        """Name the volume claims that the waiting leaders of a JobSet mount, by replicatedJob."""
+        """Return the PersistentVolumeClaims that the waiting leaders of a JobSet mount, by replicatedJob."""
         mounted: defaultdict[str, set[str]] = defaultdict(set)
         for place, leader in self.waiting(uid).items():
             mounted[place.replicated_job].update(leader.claims)
         return {replicated_job: tuple(sorted(names)) for replicated_job, names in mounted.items()}
 
     def unlabeled(self) -> tuple[Host, ...]:
-        """Give the hosts that must be marked for JobSet's placement, and are not."""
+        """Return the hosts that lack the label or the taint of JobSet's exclusive placement."""
         return tuple(self._hosts[node] for node in sorted(self._unlabeled))
 
     def live_uids(self) -> tuple[WorkloadUid, ...]:
-        """Name the TPU JobSets that have not ended, whoever serves them; and what cannot be read and may be one."""
+        """Return the UIDs of TPU JobSets that have not ended, whoever serves them, and of unparseable JobSets."""
         known = {jobset.ref.owner.uid for jobset in self._jobsets.values() if not jobset.state.ended}
         return tuple(sorted(known | self._unparseable))
 
@@ -211,7 +211,7 @@ class ClusterCache:
         return Count(usable, len(hosts), 0 < expected <= usable)
 
     def key_of(self, pool: PoolKey | LegacyPool) -> PoolKey | None:
-        """Name a pool by its slice; one that TPU Provisioner made by that of its Job, if there is such a JobSet."""
+        """Return the slice and attempt of a pool; for a legacy pool those of its Job, None if that is not known."""
         if isinstance(pool, PoolKey):
             return pool
         jobset = self._jobsets.get(self._uids.get(JobSetName(pool.namespace, pool.jobset), ""))
@@ -221,11 +221,11 @@ class ClusterCache:
         return PoolKey(slice_id(job), 0) if job else None
 
     def pods_on_node(self, node: str) -> frozenset[str]:
-        """Name the leader pods that are bound to a node."""
+        """Return the UIDs of the leader pods that are bound to a node."""
         return frozenset(self._pods_on_node.get(node, ()))
 
     def binding(self, pod_uid: str) -> PodBinding | None:
-        """Say on which pool of ours a leader is, and for whom; None where it is on none, or its JobSet is gone."""
+        """Return a leader's pool and its Job; None if its node's pool is not known, or its JobSet is gone."""
         leader = self._leaders.get(pod_uid)
         host = self._hosts.get(leader.node or "") if leader else None
         jobset = self.jobset_of(leader) if leader else None
@@ -246,7 +246,7 @@ class ClusterCache:
 
 
 def _discard(index: dict[K, set[str]], key: K, member: str) -> None:
-    """Take a member out of an index, and the key with the last of them."""
+    """Remove a member from an index, and the key with its last member."""
     members = index.get(key)
     if members is None:
         return

@@ -1,4 +1,4 @@
-"""The official client: how it is configured, how it authenticates, and what it does when it is no longer known."""
+"""The official client: how it is configured and authenticated, and how it reloads credentials that are rejected."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ from tpu_slices.ports.log_events import LogEvent
 _log = structlog.get_logger()
 
 _RETRIES = Retry(total=1, status=0, respect_retry_after_header=False)
-"""Of a connection that the server closed meanwhile. What it answers, however it asks us to wait, is ours to judge: the
-client would sleep for as long as the answer says, deaf to everything."""
+"""Once for a connection that the server closed meanwhile. Responses are not retried here, whatever their Retry-After:
+the client would sleep for as long as it says, and could not be stopped."""
 
 
 def connect(environment: Mapping[str, str] = os.environ) -> client.ApiClient:
-    """Open the client: by KUBECONFIG where it is set, else by the pod's own service account.
+    """Return a client, configured by KUBECONFIG if that is set, else by the pod's own service account.
 
-    ConfigException where there is neither.
+    Raises ConfigException if there is neither.
     """
     return Connection(environment)
 
 
 class Connection(client.ApiClient):
-    """An ApiClient that reads its credentials again when the API server knows them no more, or is not known any more.
+    """An ApiClient that reloads its credentials when the API server rejects them, or its certificate is not trusted.
 
-    It then asks once more. Tokens and certificates in files are exchanged while we run: the official client reads a
-    pod's own token again each minute by the wall's clock, and what a kubeconfig names not at all.
+    It then repeats the call once. Tokens and certificates in files are rotated while the relay runs: the official
+    client reloads a pod's own token each minute by the system clock, and never the files that a kubeconfig names.
     """
 
     def __init__(self, environment: Mapping[str, str]) -> None:
@@ -64,16 +64,16 @@ class Connection(client.ApiClient):
         else:
             if response.status != UNAUTHORIZED or not self._renew():
                 return response
-            response.read()  # gives the connection back
+            response.read()  # returns the connection to the pool
         known = self.configuration.auth_settings().get("BearerToken")
         return ask(method, url, headers | ({known["key"]: known["value"]} if known else {}))
 
     def _renew(self) -> bool:
-        """Read the credentials again; False where that cannot be done."""
+        """Reload the credentials; return whether that succeeded."""
         with self._reading:
             try:
                 settings = _configuration(self._environment)
-            except Exception as wrong:  # noqa: BLE001 - whatever a file half written leads to: it will be whole
+            except Exception as wrong:  # noqa: BLE001 - a half-written file may raise anything; the next one is whole
                 _log.warning(LogEvent.CREDENTIALS_RELOAD_FAILED, error=str(wrong))
                 return False
             self.rest_client = rest.RESTClientObject(settings)
@@ -82,7 +82,7 @@ class Connection(client.ApiClient):
 
 
 def _is_untrusted(error: ApiException | MaxRetryError) -> bool:
-    """Say whether the server's certificate, or ours, was refused; the client hides that in two ways."""
+    """Return whether the server's certificate or the client's was refused; the client reports that in two ways."""
     return isinstance(error.reason, SSLError) or "SSLError" in str(error.reason)
 
 

@@ -1,4 +1,4 @@
-"""News of slices as Kubernetes Events. Pure."""
+"""Updates of slices and workloads as Kubernetes Events. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOST_CHARACTERS = 1024
 """The longest message of an Event (k8s.io/kubernetes pkg/apis/core/validation/events.go)."""
 
 MOST_OF_A_NAME = 200
-"""With a UID and the ending, a JobSet's name so long stays within the 253 characters that an object's name may have."""
+"""Characters kept of a JobSet's name: with its UID and a suffix they stay within the 253 of an object's name."""
 REPORT_ANNOTATION = "tpu-provisioner.cloud.google.com/report"
 
 _AS_TPU_PROVISIONER: Mapping[Reason, str] = MappingProxyType(
@@ -30,15 +30,15 @@ _AS_TPU_PROVISIONER: Mapping[Reason, str] = MappingProxyType(
         Reason.STOCKOUT: "NodePoolCreationFailed",
         Reason.QUOTA_EXCEEDED: "NodePoolCreationFailed",
         Reason.RESERVATION_UNAVAILABLE: "NodePoolCreationFailed",
-        Reason.NO_IP_SPACE: "NodePoolCreationFailed",
+        Reason.IP_SPACE_EXHAUSTED: "NodePoolCreationFailed",
         Reason.DELETION_STARTED: "NodePoolDeletionStarted",
         Reason.RELEASED: "NodePoolDeletionSucceeded",
         Reason.DELETION_REFUSED: "NodePoolDeletionFailed",
     }
 )
-"""Reasons for which TPU Provisioner has a name, so that what people watch for still comes; others keep their own."""
+"""Reasons for which TPU Provisioner has a name, so that existing alerts still match; others keep their own."""
 
-_TROUBLES = frozenset(
+_WARNINGS = frozenset(
     {
         Reason.HOSTS_LOST,
         Reason.POOL_BROKEN,
@@ -47,7 +47,7 @@ _TROUBLES = frozenset(
         Reason.DELETION_REFUSED,
     }
 )
-"""What is a warning though the slice's phase is none."""
+"""Reasons whose Event is a Warning in every phase."""
 
 
 def reason_of(reason: Reason) -> str:
@@ -55,14 +55,14 @@ def reason_of(reason: Reason) -> str:
 
 
 def type_of(phase: Phase, reason: Reason) -> str:
-    trouble = phase in {Phase.WAITING, Phase.REFUSED, Phase.BLOCKED} or reason in _TROUBLES
+    trouble = phase in {Phase.WAITING, Phase.REFUSED, Phase.BLOCKED} or reason in _WARNINGS
     return "Warning" if trouble else "Normal"
 
 
 def event(update: SliceUpdate, leader: Leader | None) -> Mapping[str, Any]:
-    """Make the v1 Event on the leader pod, or on the JobSet where no such pod is known.
+    """Return the v1 Event on the leader pod, or on the JobSet if no such pod is known.
 
-    Its name follows from the slice and the turn: the same news told twice is one Event.
+    Its name is made of the slice and the number of the transition: an update that is delivered twice is one Event.
     """
     transition = update.transition
     at = _text(transition.at)
@@ -84,9 +84,9 @@ def event(update: SliceUpdate, leader: Leader | None) -> Mapping[str, Any]:
 
 
 def summary(update: WorkloadUpdate) -> Mapping[str, Any]:
-    """Make the v1 Event on a JobSet that says how it stands: one per JobSet, renewed under its name.
+    """Return the v1 Event that reports on a JobSet's slices: one per JobSet, updated under the same name.
 
-    The same for programs is in an annotation, as JSON.
+    An annotation has the same report as JSON, for programs.
     """
     report = update.report
     about = {"namespace": update.owner.namespace, "name": update.owner.name, "uid": update.owner.uid}
@@ -99,7 +99,7 @@ def summary(update: WorkloadUpdate) -> Mapping[str, Any]:
             "annotations": {REPORT_ANNOTATION: reports.text(report)},
         },
         "involvedObject": {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", **about},
-        "type": "Warning" if report.reason in {ReportReason.WAITING, ReportReason.STUCK} else "Normal",
+        "type": "Warning" if report.reason in {ReportReason.WAITING, ReportReason.BLOCKED} else "Normal",
         "reason": report.reason.value,
         "message": shortened(report.message, MOST_CHARACTERS),
         "source": {"component": COMPONENT},

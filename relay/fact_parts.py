@@ -1,4 +1,4 @@
-"""How many waiting leaders go into one fact. Pure."""
+"""Splits waiting leaders into parts that fit into one fact each. Pure."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from tpu_slices.domain.model.facts import WaitingLeader
 from tpu_slices.wire.messages import bytes_of
 
 LEADERS_PER_FACT = 200
-"""So many slices are written down in one delivery of a fact."""
+"""The most slices that are saved in one delivery of a fact."""
 LEADERS_BYTES = 250_000
-"""What `tpu_slices.wire.workloads` leaves of a message for them, and more than any one of them takes."""
+"""The bytes of a message that `tpu_slices.wire.workloads` leaves for leaders; each one of them takes less."""
 
 
 def parts_of(leaders: Iterable[WaitingLeader]) -> Iterator[tuple[WaitingLeader, ...]]:
-    """Split leaders, in their order, into parts that each fit into a fact; none is empty."""
+    """Yield leaders, in their order, in parts that fit into a fact each; no part is empty."""
     part: list[WaitingLeader] = []
     room = LEADERS_BYTES
     for leader in leaders:

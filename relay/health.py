@@ -1,6 +1,6 @@
-"""Whether the relay is well, by what its parts tell of themselves: the answers to Kubernetes' probes.
+"""Whether the relay is healthy, by what its parts report: the answers to Kubernetes' probes.
 
-Every entry is written whole, so parts tell from any thread without a lock, and the probe never waits for one.
+Every entry is replaced as a whole, so parts report from any thread without a lock, and a probe never waits for one.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from relay.objects import Kind
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """How long what may last before it counts."""
+    """How long each condition may last before a probe fails."""
 
     silence: timedelta = timedelta(seconds=90)
-    """Without a sign of a watch."""
+    """A watch without a sign of life."""
     publishing: timedelta = timedelta(minutes=2)
-    """In which no fact was taken though there were some."""
+    """Facts that Pub/Sub does not accept."""
     tick: timedelta = timedelta(minutes=10)
-    """For one turn of a part: more than all its time limits together."""
+    """A thread without a tick: more than all timeouts of one round of its loop together."""
 
 
 class Health:
-    """Takes in signs; `now` is a clock that is never set."""
+    """Records signs of life and failures; `now` is a monotonic clock."""
 
     def __init__(self, now: Callable[[], datetime], limits: Limits = Limits()) -> None:
         self._now = now
@@ -36,17 +36,17 @@ class Health:
         self._unpublished: tuple[datetime, str] | None = None
 
     def ticked(self, part: str) -> None:
-        """Take in that a part goes round."""
+        """Record that the loop of a thread runs."""
         self._ticks[part] = self._now()
 
     def bookmarked(self, kind: Kind) -> None:
-        """Take in a sign of a watch whose list is in place."""
+        """Record a sign of life of a watch whose list is in place."""
         self._signs[kind] = self._now()
         self._failures.pop(kind, None)
         self.ticked(kind)
 
     def failed(self, kind: Kind, why: str) -> None:
-        """Take in that a list or a watch failed."""
+        """Record that a list or a watch failed."""
         self._failures[kind] = why
         self.ticked(kind)
 
@@ -54,24 +54,24 @@ class Health:
         self._unpublished = None
 
     def not_published(self, why: str) -> None:
-        """Take in that facts were not taken; since when counts from the first time."""
+        """Record that facts could not be published; the time counts from the first failure in a row."""
         since, _ = self._unpublished or (self._now(), why)
         self._unpublished = (since, why)
 
     def unready(self) -> list[str]:
-        """Say, a line each, what keeps the relay from telling what there is in the cluster."""
+        """Return, one line each, what keeps the relay from publishing the state of the cluster."""
         now = self._now()
         lines = [line for kind in Kind if (line := self._of_watch(kind, now))]
         if self._unpublished is not None and now - self._unpublished[0] > self._limits.publishing:
             since, why = self._unpublished
-            lines.append(f"publishing: fails for {_seconds(now - since)}: {why}")
+            lines.append(f"publishing: has failed for {_seconds(now - since)}: {why}")
         return lines
 
     def hung(self) -> list[str]:
-        """Name, a line each, the parts that do not go round any more."""
+        """Return, one line each, the threads whose loops do not run any more."""
         now, ticks = self._now(), dict(self._ticks)
         return [
-            f"{part}: no turn for {_seconds(now - ticked)}"
+            f"{part}: no tick for {_seconds(now - ticked)}"
             for part, ticked in sorted(ticks.items())
             if now - ticked > self._limits.tick
         ]
@@ -82,7 +82,7 @@ class Health:
         if sign is None:
             return f"{kind}: no list yet{detail}"
         if now - sign > self._limits.silence:
-            return f"{kind}: no sign for {_seconds(now - sign)}{detail}"
+            return f"{kind}: no sign of life for {_seconds(now - sign)}{detail}"
         return None
 
 

@@ -1,4 +1,7 @@
-"""What the functions say to the cluster: news become Events, questions are answered from the API server."""
+"""What the functions send to the cluster: updates become Events, questions are answered.
+
+A question about one JobSet is answered from the API server, one about all of them from the cluster cache.
+"""
 
 from __future__ import annotations
 
@@ -26,11 +29,11 @@ _log = structlog.get_logger()
 
 
 REMEMBERED = 10_000
-"""JobSets of which it is known when they were last reported on."""
+"""The most JobSets for which the time of the last report is kept."""
 
 
 class Cluster(Protocol):
-    """Single calls to the API server; Temporary and Permanent as `relay.cluster.Cluster`."""
+    """Single calls to the API server; they raise Temporary and Permanent as `relay.cluster.Cluster` does."""
 
     def jobset(self, name: JobSetName) -> Mapping[str, Any] | None: ...
 
@@ -40,7 +43,7 @@ class Cluster(Protocol):
 
 
 class ClusterView(Protocol):
-    """What the relay sees of the cluster."""
+    """The cluster as the relay sees it."""
 
     def everything(self) -> Heartbeat | None: ...
 
@@ -48,7 +51,7 @@ class ClusterView(Protocol):
 
 
 class Inbox:
-    """Serves the messages of one cluster's subscription to `slice-updates`."""
+    """Handles the messages of one cluster's subscription to `slice-updates`."""
 
     def __init__(
         self, cluster_id: ClusterId, cluster: Cluster, view: ClusterView, post: Callable[[list[Fact]], None]
@@ -61,21 +64,21 @@ class Inbox:
         self._lock = threading.Lock()
 
     def handle(self, delivery: Delivery) -> None:
-        """Serve one delivery, and acknowledge it unless it should come back."""
+        """Handle one delivery; acknowledge it unless Pub/Sub should deliver it again."""
         try:
             self._serve(delivery)
         except Temporary as trouble:
             _log.warning(LogEvent.MESSAGE_REDELIVERED, id=delivery.message_id, error=str(trouble))
             delivery.nack()
-        except Permanent as parse_error:
-            _log.error(LogEvent.MESSAGE_REJECTED, id=delivery.message_id, error=str(parse_error))
+        except Permanent as error:
+            _log.error(LogEvent.MESSAGE_REJECTED, id=delivery.message_id, error=str(error))
             delivery.ack()
         else:
             delivery.ack()
             _log.info(LogEvent.MESSAGE_HANDLED, id=delivery.message_id, **about(delivery.attributes))
 
-    def _is_news(self, update: WorkloadUpdate) -> bool:
-        """Say whether no newer report on the JobSet came before this one: messages come late, and again."""
+    def _is_newest(self, update: WorkloadUpdate) -> bool:
+        """Record a report; return whether no newer one on the JobSet came first: messages may be late or repeated."""
         with self._lock:
             last = self._renewed_at.get(update.owner.uid)
             if last is not None and update.at < last:
@@ -92,7 +95,7 @@ class Inbox:
         match decode_update(delivery.data, delivery.attributes):
             case SliceUpdate() as update:
                 self._cluster.post(event(update, self._view.leader_pod(update.job)))
-            case WorkloadUpdate() as update if self._is_news(update):
+            case WorkloadUpdate() as update if self._is_newest(update):
                 self._cluster.renew(summary(update))
             case WorkloadUpdate():
                 return
@@ -104,12 +107,12 @@ class Inbox:
 
 
 def answer(owner: Owner, cluster: Cluster) -> Answer:
-    """Say what the API server itself knows of a JobSet: our own picture may be late, and a pool hangs on it."""
+    """Return a JobSet's state from the API server: a pool may be deleted on it, and the cluster cache may lag."""
     found = cluster.jobset(JobSetName(owner.namespace, owner.name))
     if found is None or found["metadata"]["uid"] != owner.uid:
         gone = WorkloadRef(owner=owner, generation=0, resource_version="")
         return Answer(workload=gone, state=WorkloadState.MISSING)
     try:
         return Answer(workload=jobset_ref(found), state=jobset_state(found))
-    except (KeyError, TypeError, ValueError, AttributeError) as unreadable:
-        raise Permanent(f"the {owner.kind} {owner.full_name} cannot be understood: {unreadable!r}") from unreadable
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise Permanent(f"the {owner.kind} {owner.full_name} cannot be parsed: {error!r}") from error

@@ -1,4 +1,4 @@
-"""Whether TPU Provisioner is at work in this cluster too: then both make nodes for the same pods."""
+"""Warns if TPU Provisioner is active in this cluster too: both would create nodes for the same pods."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ LOOK_EVERY = 600.0
 
 MESSAGE = (
     "TPU Provisioner runs in this cluster beside the TPU slice provisioner: both create node pools for the same "
-    "JobSets, and both are paid for. Leave one of them: kubectl scale deployment "
+    "JobSets, and both are billed. Stop one of them: kubectl scale deployment "
     f"{THEIRS[1]} --namespace {THEIRS[0]} --replicas 0"
 )
 
 
 class Cluster(Protocol):
-    """As `relay.cluster.Cluster`."""
+    """Single calls, as in `relay.cluster.Cluster`."""
 
     def deployment(self, namespace: str, name: str) -> Mapping[str, Any] | None: ...
 
@@ -38,7 +38,7 @@ class Cluster(Protocol):
 
 
 class LegacyProvisionerCheck:
-    """Looks at the start, and then every ten minutes; what it cannot see it does not warn of."""
+    """Checks at the start, and then every ten minutes; without permission to read the Deployment it does not warn."""
 
     def __init__(self, cluster: Cluster, now: Callable[[], datetime]) -> None:
         self._cluster = cluster
@@ -46,7 +46,7 @@ class LegacyProvisionerCheck:
         self._stopping = threading.Event()
 
     def run(self) -> None:
-        """Look until it is time to stop."""
+        """Check until `stop` is called."""
         self.look()
         while not self._stopping.wait(LOOK_EVERY):
             self.look()
@@ -55,11 +55,11 @@ class LegacyProvisionerCheck:
         self._stopping.set()
 
     def look(self) -> None:
-        """Warn, in the log and by an Event, where both are at work."""
+        """Warn, in the log and by an Event, if both are active."""
         try:
             if not is_active(self._cluster.deployment(*THEIRS)):
                 return
-            _log.warning(LogEvent.LEGACY_PROVISIONER_DETECTED, what=MESSAGE)
+            _log.warning(LogEvent.LEGACY_PROVISIONER_DETECTED, message=MESSAGE)
             ours = self._cluster.deployment(*OURS)
             if ours is not None:
                 self._cluster.post(warning(ours, self._now()))
@@ -68,13 +68,13 @@ class LegacyProvisionerCheck:
 
 
 def is_active(deployment: Mapping[str, Any] | None) -> bool:
-    """Say whether an apps/v1 Deployment has a pod at work."""
+    """Return whether an apps/v1 Deployment has an available pod."""
     available: int = ((deployment or {}).get("status") or {}).get("availableReplicas", 0)
     return available > 0
 
 
 def warning(ours: Mapping[str, Any], now: datetime) -> Mapping[str, Any]:
-    """Make the v1 Event on our own Deployment; it keeps its name, so it shows once until it expires."""
+    """Return the v1 Event on our own Deployment; its name is fixed, so it is posted once until it expires."""
     namespace, name = OURS
     at = now.strftime("%Y-%m-%dT%H:%M:%SZ")
     about = {"apiVersion": "apps/v1", "kind": "Deployment", "namespace": namespace, "name": name}

@@ -1,8 +1,8 @@
-"""JobSet's placement by node selector: the nodes of a Job's slice must be marked for that Job alone.
+"""JobSet's exclusive placement by node selector: the nodes of a Job's slice are labeled for that Job alone.
 
-GKE refuses that placement's label on a node pool, so the nodes are labelled once they are there; JobSet leaves that to
-others (kubernetes-sigs/jobset pkg/controllers/jobset_controller.go, constructJob). Their taint comes with the pool, so
-that nobody else is quicker; here it is only put back.
+GKE refuses that placement's label on a node pool, so the nodes are labeled once they exist; JobSet leaves that to
+others (kubernetes-sigs/jobset pkg/controllers/jobset_controller.go, constructJob). The taint is part of the node pool,
+so that no other pod is scheduled there first; here it is only restored where it is missing.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from tpu_slices.ports.log_events import LogEvent
 _log = structlog.get_logger()
 
 TAINT: Mapping[str, str] = {"key": JOBSET_TAINT, "value": "true", "effect": "NoSchedule"}
-"""JobSet's pods tolerate it by its key and effect."""
+"""JobSet's pods tolerate it, by key and effect."""
 RETRY_AFTER = timedelta(minutes=1)
 _LONGEST = 63
-"""Of a label's value. A longer namespace and name JobSet itself could not select by."""
+"""Characters of a label's value. JobSet itself cannot select by a longer namespace and name."""
 
 
 def missing_labels(node: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Give the JSON merge patch that marks a v1 Node of ours for its Job; None where it is marked, or need not be.
+    """Return the JSON merge patch that labels a v1 Node for its Job; None if it is labeled, or need not or cannot be.
 
-    The patch names the resourceVersion that it rests on: it replaces all taints, and must not undo another's.
+    The patch has the resourceVersion that it is based on: it replaces all taints, and must not undo another's change.
     """
     metadata = node["metadata"]
     labels: Mapping[str, str] = metadata.get("labels") or {}
@@ -53,15 +53,15 @@ def missing_labels(node: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 
 class Nodes(Protocol):
-    """As `relay.cluster.Cluster`: Temporary and Permanent where the API server refuses."""
+    """As `relay.cluster.Cluster`: raises Temporary or Permanent if the API server refuses."""
 
     def label_node(self, node: str, patch: Mapping[str, Any]) -> None: ...
 
 
 class NodeLabeler:
-    """Sends the patches that hosts need; for a while none to a pool one of whose hosts refused.
+    """Sends the patches that hosts need; after a failure, no others to that pool for `RETRY_AFTER`.
 
-    A host is tried again when it changed, and after `RETRY_AFTER`: that its patch was taken is known by the watch.
+    A host is retried once it has changed, or after `RETRY_AFTER`: the watch shows whether its patch was applied.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class NodeLabeler:
         self._stopping = threading.Event()
 
     def run(self) -> None:
-        """Look for hosts to mark until it is time to stop."""
+        """Label hosts until `stop` is called."""
         while not self._stopping.wait(self._look_every):
             self.look()
 
@@ -88,7 +88,7 @@ class NodeLabeler:
         self._stopping.set()
 
     def look(self) -> None:
-        """Try each host that is due."""
+        """Patch each host that is due."""
         hosts = self._unlabeled()
         self._forget_all_but(hosts)
         for host in hosts:

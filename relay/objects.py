@@ -1,4 +1,4 @@
-"""What the relay keeps of the objects it watches: a few fields of each."""
+"""What the relay keeps of the objects that it watches: a few fields of each."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tpu_slices.domain.model.slices import SliceId, WorkloadUid
 
 
 class Kind(StrEnum):
-    """What is watched."""
+    """The kinds of objects that are watched."""
 
     JOBSETS = "jobsets"
     LEADERS = "leaders"
@@ -26,14 +26,14 @@ class JobSetName(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Which Job of its JobSet."""
+    """The position of a Job in its JobSet."""
 
     replicated_job: str
     job_index: int
 
 
 class PoolKey(NamedTuple):
-    """One attempt's pool."""
+    """The node pool of one attempt."""
 
     slice_id: SliceId
     attempt: int
@@ -41,18 +41,18 @@ class PoolKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobSet:
-    """A JobSet of which at least one replicatedJob asks for TPU chips."""
+    """A JobSet of which at least one replicatedJob requests TPU chips."""
 
     ref: WorkloadRef
     state: WorkloadState
     requests: tuple[TemplateRequest, ...]
-    """What it asks us for: nothing where its templates opted out or cannot be read."""
+    """What it requests from this provisioner: nothing of templates that opted out, or that could never be parsed."""
     served: bool
-    """It is run by the JobSet controller and did not opt out."""
+    """Whether it is managed by the JobSet controller and did not opt out."""
     queue: str = ""
-    """The Kueue queue that it is in."""
+    """The Kueue queue that its label names."""
     parse_error: str | None = None
-    """Why its templates cannot be read."""
+    """Why its templates cannot be parsed."""
 
     @property
     def identity(self) -> str:
@@ -60,7 +60,7 @@ class JobSet:
 
     @property
     def announced_state(self) -> tuple[WorkloadState, str, str | None]:
-        """What is said of it when it changes."""
+        """What is published as soon as it changes."""
         return self.state, self.queue, self.parse_error
 
     @property
@@ -80,14 +80,14 @@ class Leader:
     pod_uid: str
     jobset: JobSetName
     jobset_uid: WorkloadUid | None
-    """As the JobSet controller labelled it; versions that do not leave it out."""
+    """From the JobSet controller's label; None if its version does not set that."""
     job: str
     asks: WaitingLeader
-    """As the pod says it: its labels are all there."""
+    """What the pod itself requests, with its labels, also those that its template has."""
     claims: tuple[str, ...]
-    """The volume claims that it mounts."""
+    """The PersistentVolumeClaims that it mounts."""
     waiting: bool
-    """It cannot be scheduled for want of a slice that we might make."""
+    """Whether it cannot be scheduled, and a slice from this provisioner might help."""
     node: str | None
     """The node that it is bound to; None once it has ended."""
 
@@ -102,18 +102,18 @@ class Leader:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Host:
-    """A node of one of our pools."""
+    """A node of a pool of ours, or of TPU Provisioner's."""
 
     node: str
     pool: PoolKey | LegacyPool
     jobset_uid: WorkloadUid | None
-    """Whom the pool was made for."""
+    """The JobSet that the pool was made for; None for a legacy pool."""
     expected: int | None
-    """How many hosts its slice has, where the node's labels say so."""
+    """The number of hosts of its slice; None if the node's labels do not have it."""
     usable: bool
-    """Ready, offering all its chips, here to stay, and marked where it must be."""
+    """Whether it is Ready, offers all its chips, has the label and taint it needs, and is not cordoned or deleted."""
     unlabeled: Mapping[str, Any] | None
-    """The patch that marks it for JobSet's placement by node selector; None: nothing is missing."""
+    """The patch that labels it for JobSet's exclusive placement; None: nothing is missing."""
 
     @property
     def identity(self) -> str:
@@ -122,7 +122,7 @@ class Host:
 
 @dataclass(frozen=True, slots=True)
 class Unparseable:
-    """An object that is there and cannot be understood: of it we know what we knew."""
+    """An object that exists but cannot be parsed: its last known state stays."""
 
     kind: Kind
     identity: str

@@ -1,4 +1,4 @@
-"""Facts on their way out: kept until they are taken, the newest of each subject only."""
+"""Facts to be published: kept until Pub/Sub accepts them, the newest of each subject only."""
 
 from __future__ import annotations
 
@@ -28,26 +28,26 @@ from tpu_slices.wire.messages import Message, encode_fact
 _log = structlog.get_logger()
 
 MOST_BYTES = 64_000_000
-"""Of facts that are kept; beyond that the oldest go: the relay repeats what is still true."""
+"""The size of the facts that are kept; beyond it the oldest are dropped: the relay repeats what still holds."""
 A_MESSAGE = 1_000
-"""Bytes that a message takes beside its data, at least."""
+"""The least bytes that a message takes beside its data."""
 DEMAND_TTL = timedelta(minutes=6)
-"""A want that is not taken for so long, and was not repeated, is wanted no more: it must not buy anything."""
+"""Demand that could not be published for so long, and was not repeated, has expired: it must not buy anything."""
 AT_ONCE, BYTES_AT_ONCE = 100, 8_000_000
-"""About what is handed to the client in one go, which holds several copies."""
+"""Roughly the messages and bytes that are passed to the client at once, which holds several copies of them."""
 LOOK_EVERY = 30.0
 
 Send = Callable[[Sequence[Message]], None]
-"""Returns once the messages are taken; Temporary where they are not."""
+"""Returns once Pub/Sub has accepted the messages; raises Temporary if it does not."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """All that was said of a subject at one time."""
+    """The messages on one subject that were posted together."""
 
     messages: tuple[Message, ...]
     until: datetime | None
-    """When it is void; None: never."""
+    """When they expire; None: never."""
 
     @property
     def size(self) -> int:
@@ -55,7 +55,7 @@ class _Held:
 
 
 class Outbox:
-    """Sends facts in the order they came; those that were not taken are tried again until they are."""
+    """Sends facts in the order in which they were posted, and retries until Pub/Sub accepts them."""
 
     def __init__(
         self, send: Send, chance: random.Random, now: Callable[[], datetime], health: Health, most: int = MOST_BYTES
@@ -71,7 +71,7 @@ class Outbox:
         self._closing = False
 
     def post(self, facts: Iterable[Fact]) -> None:
-        """Take facts to be sent; newer ones take the place of older ones of the same subject."""
+        """Queue facts to be sent; they replace earlier ones on the same subject."""
         fresh: dict[Hashable, _Held] = {}
         for fact in facts:
             self._add(fact, fresh)
@@ -83,7 +83,7 @@ class Outbox:
             self._changed.notify_all()
 
     def run(self) -> None:
-        """Send until the box is closed and empty, or abandoned."""
+        """Send until the outbox is closed and empty."""
         failures = 0
         while batch := self._take():
             try:
@@ -94,13 +94,13 @@ class Outbox:
                 _log.warning(LogEvent.FACT_PUBLISH_FAILED, tried=len(batch), held=self.held, error=str(trouble))
                 self._health.not_published(str(trouble))
                 self._put_back()
-                self._rest(rising_pause(0.5, failures - 1))
+                self._back_off(rising_pause(0.5, failures - 1))
             else:
                 self._health.published()
                 self._sent()
 
     def close(self, patience: float) -> bool:
-        """Let `run` end once all is sent; False where that took longer than `patience` seconds."""
+        """End `run` once everything is sent; return whether that took no longer than `patience` seconds."""
         with self._changed:
             self._closing = True
             self._changed.notify_all()
@@ -108,7 +108,7 @@ class Outbox:
 
     @property
     def held(self) -> int:
-        """How many facts wait to be taken."""
+        """The number of messages that Pub/Sub has not accepted yet."""
         with self._changed:
             return sum(len(held.messages) for box in (self._waiting, self._sending) for held in box.values())
 
@@ -119,7 +119,7 @@ class Outbox:
             _log.error(LogEvent.FACT_DROPPED, kind=type(fact).__name__, error=str(too_large))
             return
         earlier = fresh.pop(subject := subject_of(fact), None)
-        if isinstance(fact, SlicesWanted):  # the wants of one JobSet may come in parts
+        if isinstance(fact, SlicesWanted):  # the demand of one JobSet may come in parts
             fresh[subject] = _Held((*(earlier.messages if earlier else ()), message), self._now() + DEMAND_TTL)
         else:
             fresh[subject] = _Held((message,), None)
@@ -137,9 +137,9 @@ class Outbox:
             _log.error(LogEvent.FACT_DROPPED, **dropped.messages[0].attributes)
 
     def _take(self) -> list[Message]:
-        """Wait for facts, and take the first of them; none: the box is closed and empty."""
+        """Wait for facts, and return the first of them; none if the outbox is closed and empty."""
         with self._changed:
-            self._withdraw()
+            self._drop_expired()
             while not (self._waiting or self._closing):
                 self._health.ticked("publish")
                 self._changed.wait(LOOK_EVERY)
@@ -153,7 +153,7 @@ class Outbox:
                 room -= held.size
             return messages
 
-    def _withdraw(self) -> None:
+    def _drop_expired(self) -> None:
         now = self._now()
         for subject in [subject for subject, held in self._waiting.items() if held.until and held.until < now]:
             _log.warning(LogEvent.FACT_EXPIRED, **self._waiting.pop(subject).messages[0].attributes)
@@ -168,14 +168,14 @@ class Outbox:
             self._sending = {}
             self._changed.notify_all()
 
-    def _rest(self, at_most: float) -> None:
+    def _back_off(self, at_most: float) -> None:
         with self._changed:
             if self._changed.wait_for(lambda: self._closing, at_most * self._chance.uniform(0.5, 1)):
                 self._changed.wait(0.2)
 
 
 def subject_of(fact: Fact) -> Hashable:
-    """Say what a fact is about: of two facts about the same, only the later need be known."""
+    """Return what a fact is about: of two facts on the same subject, only the later one matters."""
     match fact:
         case SlicesWanted(workload=workload):
             return ("SlicesWanted", workload.owner.uid)

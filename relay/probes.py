@@ -1,4 +1,4 @@
-"""Kubernetes' probes over HTTP: /readyz and /livez, answered 200, or 503 with what is not well."""
+"""Kubernetes' probes over HTTP: /readyz and /livez, answered with 200, or with 503 and what is wrong."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 AT_ONCE = 16
-"""Connections; probes need one at a time."""
+"""The most connections that are served; probes need one at a time."""
 SECONDS = 5.0
-"""For a request to come in, and its answer to go out."""
+"""The timeout for a request to be read and answered."""
 
 Faults = Callable[[], Sequence[str]]
-"""What is not well, a line each; nothing: all is."""
+"""Returns what is wrong, one line each; nothing if all is well."""
 
 
 class Probes(ThreadingHTTPServer):
-    """Listens on `address`; `run` answers until `stop`. An OSError where the address is taken."""
+    """Listens on `address`; `run` answers until `stop`. The constructor raises OSError if the address is taken."""
 
     daemon_threads = True
 
@@ -37,7 +37,7 @@ class Probes(ThreadingHTTPServer):
         self.serve_forever(poll_interval=0.5)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Serve a connection, or close it where there are too many: whoever is in the cluster may open some."""
+        """Serve a connection, or close it if there are too many: any pod in the cluster may open some."""
         if self._room.acquire(blocking=False):
             super().process_request(request, client_address)
         else:
@@ -50,7 +50,7 @@ class Probes(ThreadingHTTPServer):
             self._room.release()
 
     def stop(self) -> None:
-        """End `run`, and close the port. From another thread than the one that runs."""
+        """End `run`, and close the port. Must be called from another thread than `run`."""
         self.shutdown()
         self.server_close()
 
@@ -61,7 +61,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def setup(self) -> None:
         super().setup()
-        self._end = threading.Timer(SECONDS, self._cut)
+        self._end = threading.Timer(SECONDS, self._close_connection)
         self._end.daemon = True
         self._end.start()
 
@@ -69,8 +69,8 @@ class _Handler(BaseHTTPRequestHandler):
         self._end.cancel()
         super().finish()
 
-    def _cut(self) -> None:
-        """End a connection that sends its request byte by byte."""
+    def _close_connection(self) -> None:
+        """Close a connection that takes too long, such as one that sends its request byte by byte."""
         with suppress(OSError):
             self.connection.shutdown(socket.SHUT_RDWR)
 

@@ -1,4 +1,4 @@
-"""What an API server's refusals mean, and when to come back. Pure."""
+"""What an API server's refusals mean, and when to retry. Pure."""
 
 from __future__ import annotations
 
@@ -9,26 +9,29 @@ from kubernetes.client.exceptions import ApiException
 
 LONGEST_PAUSE = 30.0
 LONGEST_WORDS = 500
-"""Of the server's own words, which may quote what a tenant wrote."""
+"""The most characters of the server's own message, which may quote what a tenant wrote."""
 GONE = 410
 NOT_FOUND = 404
 UNAUTHORIZED = 401
 
 
 def rising_pause(first: float, failures: int) -> float:
-    """Double the pause, in seconds, with each failure in a row; of very many the number itself would not fit."""
+    """Return the pause in seconds: doubled with each consecutive failure, up to LONGEST_PAUSE.
+
+    The exponent is capped, as the power would overflow after very many failures.
+    """
     return min(LONGEST_PAUSE, first * 2.0 ** min(failures, 16))
 
 
 def asked_pause(error: Exception) -> float:
-    """Give the seconds that a refusal asks us to stay away (Retry-After); never more than LONGEST_PAUSE."""
+    """Return the seconds of a refusal's Retry-After, 0 if it has none; never more than LONGEST_PAUSE."""
     headers = error.headers if isinstance(error, ApiException) else None
     asked = str((headers or {}).get("Retry-After", "")).strip()
     return min(LONGEST_PAUSE, float(asked[:9])) if asked.isascii() and asked.isdigit() else 0.0
 
 
 def in_words(error: Exception, what: str) -> str:
-    """Say in one line what went wrong with a list or watch of `what`."""
+    """Return in one line what went wrong with a list or watch of `what`."""
     if not isinstance(error, ApiException):
         return " ".join(f"{type(error).__name__}: {error}".split())[:LONGEST_WORDS]
     known = responses.get(error.status or 0, "")
@@ -39,7 +42,7 @@ def in_words(error: Exception, what: str) -> str:
 
 
 def _message(error: ApiException) -> str:
-    """Give the message of a metav1.Status; a proxy, or an unknown path, has other words."""
+    """Return the message of a metav1.Status; empty for other bodies, as of a proxy or an unknown path."""
     try:
         status = orjson.loads(error.body or b"")
     except orjson.JSONDecodeError:

@@ -1,4 +1,4 @@
-"""The ledger among threads: watches write to it, the inbox reads it, and what is due goes out."""
+"""The fact queue, shared by threads: watches write to it, the inbox reads from it, and due facts are posted."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from tpu_slices.ports.log_events import LogEvent
 _log = structlog.get_logger()
 
 SHORTEST, LONGEST = 0.05, 0.5
-"""Seconds between two looks at what is due."""
+"""Seconds between two checks for facts that are due."""
 
 
 class Relay:
-    """One lock around the ledger, and one loop that posts what is due. Fulfils `watch.FactSink` and `inbox.Sight`.
+    """One lock around the fact queue, and one loop that posts facts that are due.
 
-    What is due is completed by what must be looked up first, while the lock is free. `now` is a clock that is never
-    set: all it is used for is intervals.
+    Implements `watch.FactSink` and `inbox.ClusterView`. Before due facts are posted, `complete` adds what must be
+    looked up; the lock is not held meanwhile. `now` is a monotonic clock, used for intervals only.
     """
 
     def __init__(
@@ -92,12 +92,12 @@ class Relay:
             return self._queue.cache.unlabeled()
 
     def wait_until_complete(self) -> None:
-        """Return when every list is in place, or when it is time to stop."""
+        """Block until every list is in place, or `stop` is called."""
         with self._changed:
             self._changed.wait_for(lambda: self._queue.complete or self._stopping)
 
     def run(self) -> None:
-        """Post what is due until it is time to stop; then what is still being gathered."""
+        """Post facts that are due until `stop` is called, then those that are still being gathered."""
         stopping = False
         while not stopping:
             self._health.ticked("report")
@@ -107,11 +107,11 @@ class Relay:
             self.publish_due(last=stopping)
 
     def publish_due(self, *, last: bool = False) -> None:
-        """Post what is due; as the last thing also what is still being gathered."""
+        """Post facts that are due; with `last`, also those that are still being gathered."""
         with self._changed:
             facts = self._queue.flush(self._now()) if last else self._queue.due(self._now())
-            wanted = {fact.workload.owner.uid for fact in facts if isinstance(fact, SlicesWanted)}
-            mounted = {uid: self._queue.cache.claims(uid) for uid in wanted}
+            in_demand = {fact.workload.owner.uid for fact in facts if isinstance(fact, SlicesWanted)}
+            mounted = {uid: self._queue.cache.claims(uid) for uid in in_demand}
         self._post(self._complete(facts, mounted))
 
     def stop(self) -> None:

@@ -1,4 +1,4 @@
-"""What the relay is told by its environment."""
+"""The relay's settings, from environment variables."""
 
 from __future__ import annotations
 
@@ -12,23 +12,26 @@ from tpu_slices.domain.model.slices import ClusterId
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """CLUSTER and GOOGLE_CLOUD_PROJECT; the others are optional. Google's and Kubernetes' own are theirs."""
+    """CLUSTER and GOOGLE_CLOUD_PROJECT are required, the others optional.
+
+    The variables of Google's and Kubernetes' clients are read by these clients.
+    """
 
     project: str
     cluster: ClusterId
     watch_silence: float
-    """WATCH_SILENCE_SECONDS (90), after which a watch without any sign is given up and listed again."""
+    """WATCH_SILENCE_SECONDS (90), after which a watch without a sign of life is given up and listed again."""
     publish_patience: float
-    """PUBLISH_PATIENCE_SECONDS (120), after which a relay whose facts are not taken is not ready any more."""
+    """PUBLISH_PATIENCE_SECONDS (120), after which a relay whose facts Pub/Sub does not accept is not ready any more."""
     probe_host: str
-    """PROBE_HOST (127.0.0.1), the address that /readyz and /livez are served on: in a pod 0.0.0.0, for the kubelet
-    comes from outside."""
+    """PROBE_HOST (127.0.0.1), the address that /readyz and /livez are served on: in a pod 0.0.0.0, as the kubelet
+    connects from outside."""
     probe_port: int
-    """PROBE_PORT (8081), their port; 0 takes a free one, which the log line "probes.started" names."""
+    """PROBE_PORT (8081), their port; 0 picks a free one, which the log event "probes.started" names."""
 
     @classmethod
     def read(cls, environment: Mapping[str, str]) -> Self:
-        """Read them; a ValueError names what is missing or wrong."""
+        """Return the settings; raise ValueError, naming what is missing or wrong."""
         missing = [name for name in ("CLUSTER", "GOOGLE_CLOUD_PROJECT") if not environment.get(name)]
         if missing:
             raise ValueError(f"not set in the environment: {', '.join(missing)}")
@@ -58,5 +61,5 @@ def _number(environment: Mapping[str, str], name: str, default: int, among: tupl
     except ValueError:
         number = math.nan
     if not least <= number <= most:
-        raise ValueError(f'{name}: "{text}" is no number from {least} to {most}')
+        raise ValueError(f'{name}: "{text}" is not a number from {least} to {most}')
     return number

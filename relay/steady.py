@@ -1,4 +1,4 @@
-"""Time by which intervals are measured: it starts with the wall's clock and is never set."""
+"""A monotonic clock for intervals, whose times start at the system clock's."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 
 class SteadyClock:
-    """Goes on evenly, though somebody sets the clock on the wall: what is due stays due when it was due."""
+    """Runs evenly, even if the system clock is set: what is scheduled comes neither early nor late."""
 
     def __init__(self, began: datetime, seconds: Callable[[], float]) -> None:
         self._began = began
@@ -15,5 +15,5 @@ class SteadyClock:
         self._origin = seconds()
 
     def now(self) -> datetime:
-        """Say when it is; compare it with nothing but what this clock said before."""
+        """Return the time; compare it only with other times of this clock."""
         return self._began + timedelta(seconds=self._seconds() - self._origin)

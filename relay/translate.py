@@ -1,6 +1,6 @@
-"""Kubernetes objects, as the API server's JSON says them, to what the relay keeps of them. Pure.
+"""Translates Kubernetes objects, in the API server's JSON, to what the relay keeps of them. Pure.
 
-Every reader gives None for an object that does not concern us; fields that only Kubernetes writes are trusted to have
+Every reader returns None for an object that is not relevant; fields that only Kubernetes writes are trusted to have
 their documented shape. What tenants write into pod templates is read by `tpu_slices.wire.workloads`.
 """
 
@@ -46,17 +46,17 @@ from tpu_slices.wire.workloads import (
 LEADERS = f"{JOBSET_NAME},{COMPLETION_INDEX}=0"
 """The label selector of leader pods; Kubernetes labels pods with their index since 1.28."""
 LABELS_KEPT = 2 * LABELS
-"""Of a pod's, the first by key: among so many are all that are told, LABELS beyond as many of the template's."""
+"""The most labels kept of a pod, the first by key: room for LABELS of its template, and for LABELS beyond those."""
 QUEUE = "kueue.x-k8s.io/queue-name"
-"""The label that puts a JobSet into a queue of Kueue."""
+"""The label that names a JobSet's Kueue queue."""
 HOSTS = f"{OWNER_LABEL}={OWNER}"
-"""The label selector of our nodes, and of those that TPU Provisioner made."""
+"""The label selector of the nodes of our pools, and of TPU Provisioner's."""
 
 
 def jobset(obj: Json) -> JobSet | None:
-    """Read a jobset.x-k8s.io/v1alpha2 JobSet; None where it asks for no TPU.
+    """Return a jobset.x-k8s.io/v1alpha2 JobSet as the relay keeps it; None if it requests no TPU.
 
-    One that cannot be read whole is there all the same, and asks for nothing: it must not seem gone.
+    One whose templates cannot be parsed is returned without requests: it must not seem deleted.
     """
     requests: tuple[TemplateRequest, ...] = ()
     parse_error = None
@@ -64,8 +64,8 @@ def jobset(obj: Json) -> JobSet | None:
         if not asks_for_tpu(obj):
             return None
         requests = requests_of(obj)
-    except ValueError as unreadable:
-        parse_error = str(unreadable)
+    except ValueError as invalid:
+        parse_error = str(invalid)
     return JobSet(
         ref=jobset_ref(obj),
         state=jobset_state(obj),
@@ -77,7 +77,7 @@ def jobset(obj: Json) -> JobSet | None:
 
 
 def leader(obj: Json) -> Leader | None:
-    """Read a v1 Pod; None where it is no leader of a JobSet's Job."""
+    """Return a v1 Pod as a Leader; None if it is not the leader pod of a JobSet's Job."""
     if not is_leader(obj):
         return None
     metadata = obj["metadata"]
@@ -100,7 +100,7 @@ def leader(obj: Json) -> Leader | None:
 
 
 def host(obj: Json) -> Host | None:
-    """Read a v1 Node; None where it is neither of a pool of ours nor of one that TPU Provisioner made."""
+    """Return a v1 Node as a Host; None unless its pool is ours or TPU Provisioner's."""
     metadata = obj["metadata"]
     labels = strings(metadata, "labels")
     pool = _pool(labels)

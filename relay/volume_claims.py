@@ -1,4 +1,4 @@
-"""Volume claims of leaders that wait, and the zones from which their volumes can be reached."""
+"""PersistentVolumeClaims of leaders that wait, and the zones from which their volumes can be reached."""
 
 from __future__ import annotations
 
@@ -22,9 +22,11 @@ _log = structlog.get_logger()
 CLAIMS_PER_FACT = 50
 ZONES_PER_CLAIM = 20
 PATIENCE = timedelta(seconds=2)
-"""For all look-ups of one turn's facts; what was begun in time takes seconds, not minutes."""
+"""The time in which look-ups for one batch of facts may begin; each of them takes seconds, not minutes."""
 KEPT = timedelta(minutes=3)
+"""How long a claim's zones are cached."""
 QUIET_AFTER_TROUBLE = timedelta(minutes=1)
+"""How long nothing is looked up after a failure."""
 
 _ZONE_KEYS = (ZONE, "topology.gke.io/zone")
 """The latter is what kubernetes-sigs/gcp-compute-persistent-disk-csi-driver writes."""
@@ -34,7 +36,7 @@ Mounted = Mapping[WorkloadUid, Mapping[str, tuple[str, ...]]]
 
 
 class Volumes(Protocol):
-    """As `relay.cluster.Cluster`: None where there is none of that name."""
+    """As `relay.cluster.Cluster`: None if there is none of that name."""
 
     def claim(self, namespace: str, name: str) -> Mapping[str, Any] | None: ...
 
@@ -42,7 +44,7 @@ class Volumes(Protocol):
 
 
 class Claims:
-    """Completes facts by what claims are bound to. What cannot be known in good time is not said."""
+    """Adds to facts what claims are bound to. What cannot be looked up in time is left out."""
 
     def __init__(self, volumes: Volumes, now: Callable[[], datetime]) -> None:
         self._volumes = volumes
@@ -51,7 +53,7 @@ class Claims:
         self._quiet_until: datetime | None = None
 
     def complete(self, facts: Sequence[Fact], mounted: Mounted) -> list[Fact]:
-        """Say of each request which of its claims are bound to what only some zones reach."""
+        """Return the facts; each request of a SlicesWanted names its claims whose volumes only some zones reach."""
         now = self._now()
         self._known = {key: known for key, known in self._known.items() if now - known[1] < KEPT}
         return [
@@ -64,7 +66,7 @@ class Claims:
     def _completed(
         self, fact: SlicesWanted, mounted: Mapping[str, tuple[str, ...]], deadline: datetime
     ) -> SlicesWanted:
-        """Look at the first claims only: of very many there is neither time to ask nor room to tell."""
+        """Return a fact with its bound claims; only the first ones, as look-ups take time and a message has a limit."""
         each = ((replicated_job, name) for replicated_job, names in sorted(mounted.items()) for name in names)
         bound: defaultdict[str, list[BoundClaim]] = defaultdict(list)
         for replicated_job, name in itertools.islice(each, CLAIMS_PER_FACT):
@@ -74,7 +76,7 @@ class Claims:
         return replace(fact, requests=tuple(requests)) if bound else fact
 
     def _zones(self, namespace: str, name: str, deadline: datetime) -> tuple[str, ...]:
-        """Give the zones of a claim's volume; none where it is not bound, not bound to zones, or not known."""
+        """Return the zones of a claim's volume; none if it is not bound, not limited to zones, or not known."""
         known = self._known.get((namespace, name))
         if known is not None:
             return known[0]
@@ -96,16 +98,16 @@ class Claims:
 
 
 def volume_of(claim: Mapping[str, Any] | None) -> str | None:
-    """Name the volume that a v1 PersistentVolumeClaim is bound to."""
+    """Return the volume that a v1 PersistentVolumeClaim is bound to."""
     if claim is None or (claim.get("status") or {}).get("phase") != "Bound":
         return None
     return claim["spec"].get("volumeName") or None
 
 
 def zones_of(volume: Mapping[str, Any] | None) -> tuple[str, ...]:
-    """Give the zones that a v1 PersistentVolume can be reached from; none: it does not depend on the zone.
+    """Return the zones that a v1 PersistentVolume can be reached from; none: it does not depend on the zone.
 
-    Its node affinity holds where one of the terms does: a term without a zone leaves all open.
+    Its node affinity matches if one of its terms does: one without a zone matches in every zone.
     """
     required = (((volume or {}).get("spec") or {}).get("nodeAffinity") or {}).get("required") or {}
     terms = [_zones_of_term(term) for term in required.get("nodeSelectorTerms") or ()]
@@ -115,7 +117,7 @@ def zones_of(volume: Mapping[str, Any] | None) -> tuple[str, ...]:
 
 
 def _zones_of_term(term: Mapping[str, Any]) -> frozenset[str] | None:
-    """Give the zones in which a term can hold; None where it says nothing of zones."""
+    """Return the zones in which a term can match; None if it does not name zones."""
     named: Iterator[Iterable[str]] = (
         each.get("values") or ()
         for each in term.get("matchExpressions") or ()

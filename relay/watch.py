@@ -1,6 +1,6 @@
-"""One watch, kept alive for ever: list, follow, list again where the thread is lost.
+"""One watch, kept alive: list, follow, and list again if it cannot be resumed.
 
-Reads the official client's responses raw: a watch of typed objects takes 14 times the processor time.
+Reads the official client's raw responses: a watch of typed objects takes 14 times the processor time.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LIST_SECONDS = 30.0
 
 
 class Response(Protocol):
-    """As urllib3.HTTPResponse, its content not read yet."""
+    """As urllib3.HTTPResponse, with its content not read yet."""
 
     @property
     def data(self) -> bytes: ...
@@ -41,7 +41,7 @@ class Response(Protocol):
 
 
 class FactSink(Protocol):
-    """Where what is seen goes; called from the watch's own thread."""
+    """Receives what a watch sees; called from the watch's own thread."""
 
     def listed(self, kind: Kind, seen: Sequence[Seen], version: str) -> None: ...
 
@@ -52,36 +52,38 @@ class FactSink(Protocol):
     def bookmarked(self, kind: Kind, version: str) -> None: ...
 
     def ticked(self, kind: Kind) -> None:
-        """Take in that the watch is at work, though nothing was heard."""
+        """Record that the watch's thread is at work, although no event came."""
 
     def failed(self, kind: Kind, why: str) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What to watch, and how to read it."""
+    """What to watch, and how to parse it."""
 
     kind: Kind
     fetch: Callable[..., Response]
-    """A list call of the official client, its selectors already given."""
+    """A list call of the official client, with its selectors."""
     read: Callable[[Mapping[str, Any]], Seen | None]
     identity: str
-    """The field of the metadata that tells objects apart."""
+    """The field of the metadata that identifies an object."""
     called: str
-    """What it is for people: its plural, and its API where that is not Kubernetes' own."""
+    """Its name in messages: the plural, and the API if that is not Kubernetes' own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """Seconds without any sign after which a watch is given up, by a clock that is never set; the first pause."""
+    """How long a watch may be silent, and how long it pauses; in seconds."""
 
     silence: float
+    """Without a sign of life, after which a watch is given up."""
     seconds: Callable[[], float]
+    """A monotonic clock."""
     first_pause: float = 1.0
 
 
 class WatchLost(Exception):
-    """The server cannot go on from where the watch was."""
+    """The watch cannot be resumed where it was; the list must be fetched again."""
 
 
 class Watch:
@@ -98,37 +100,37 @@ class Watch:
         self._sign = patience.seconds()
 
     def stop(self) -> None:
-        """End `run` soon, though it waits for the server to say something. From any thread."""
+        """End `run` soon, even while it waits for the server. May be called from any thread."""
         self._stopping.set()
         response = self._response
         if response is not None:
             try:
                 response.shutdown()
-            except (OSError, ValueError, RuntimeError) as error:  # it ended by itself at this very moment
+            except (OSError, ValueError, RuntimeError) as error:  # it ended by itself at this moment
                 _log.info(LogEvent.WATCH_CLOSED, kind=self._source.kind, error=str(error))
 
     def run(self) -> None:
-        """List and follow; after what went wrong list again, with rising pauses until a watch gives signs again."""
+        """List and follow; after a failure list again, with rising pauses until a watch shows a sign of life."""
         while not self._stopping.is_set():
             try:
                 self._follow_from(self._list())
             except (WatchLost, ReadTimeoutError) as lost:
-                self._come_to_rest(LogEvent.WATCH_RELISTED, lost)
+                self._back_off(LogEvent.WATCH_RELISTED, lost)
             except (ApiException, HTTPError, OSError, ValueError) as error:
-                self._come_to_rest(LogEvent.WATCH_FAILED, error)
+                self._back_off(LogEvent.WATCH_FAILED, error)
 
     def _list(self) -> str:
-        """Take in the whole list; give its version."""
+        """Pass the whole list to the sink; return its version."""
         try:
             seen, version = self._pages(FIRST_PAGE)
-        except WatchLost:  # the rest of a list that took its time: as a whole it cannot expire
+        except WatchLost:  # the list was fetched too slowly: in one page it cannot expire
             seen, version = self._pages(None)
         self._sink.listed(self._source.kind, seen, version)
         self._sign = self._patience.seconds()
         return version
 
     def _pages(self, limit: int | None) -> tuple[list[Seen], str]:
-        """Fetch a list by pages of one version; without a limit at one go. WatchLost where the rest is gone."""
+        """Return a list, fetched in pages of one version, or whole without a limit; WatchLost if the rest expired."""
         seen: list[Seen] = []
         token: str | None = None
         while True:
@@ -142,27 +144,27 @@ class Watch:
             limit = limit and next_limit(limit, len(data))
 
     def _fetch_page(self, limit: int | None, token: str | None) -> bytes:
-        wanted = {"limit": limit} if limit else {}
+        size = {"limit": limit} if limit else {}
         place = {"_continue": token} if token else {}
         patience = (CONNECT_SECONDS, LIST_SECONDS)
         try:
-            return self._source.fetch(**wanted, **place, _request_timeout=patience, _preload_content=False).data
+            return self._source.fetch(**size, **place, _request_timeout=patience, _preload_content=False).data
         except ApiException as error:
             if token and error.status == GONE:
                 raise WatchLost("the rest of the list expired") from error
             raise
 
     def _follow_from(self, version: str) -> None:
-        """Watch, and watch again from there when the server ends it, as it does every few minutes."""
+        """Watch from a version on, and resume when the server ends the watch, as it does every few minutes."""
         while not self._stopping.is_set():
             before = version
             for event in self._events(version):
                 if is_back(event.version, version):
                     raise WatchLost(f"the watch went back from {version} to {event.version}")
-                self._take(event)
+                self._pass_on(event)
                 version = event.version
             if version == before:
-                self._rest(self._patience.first_pause)
+                self._pause(self._patience.first_pause)
 
     def _events(self, version: str) -> Iterator[Event]:
         with closing(
@@ -179,17 +181,17 @@ class Watch:
             lines = Lines()
             while not self._stopping.is_set() and (chunk := response.read1(1 << 16)):
                 yield from map(event_of, lines.of(chunk))
-                self._require_a_sign()
-        self._require_a_sign()
+                self._require_sign_of_life()
+        self._require_sign_of_life()
 
-    def _require_a_sign(self) -> None:
-        """Give up what says something, again and again, and never an event."""
+    def _require_sign_of_life(self) -> None:
+        """Raise WatchLost if the server keeps sending something, but never an event or a bookmark."""
         silent = self._patience.seconds() - self._sign
         if silent > self._patience.silence:
             raise WatchLost(f"no event for {silent:.0f} s")
 
-    def _take(self, event: Event) -> None:
-        """Hand on one event."""
+    def _pass_on(self, event: Event) -> None:
+        """Pass one event to the sink; raise WatchLost or ApiException for an ERROR."""
         kind, obj = self._source.kind, event.object
         if event.type == "ERROR":
             if obj.get("code") == GONE:
@@ -207,22 +209,22 @@ class Watch:
             self._sink.saw(kind, seen, event.version)
 
     def _read(self, obj: Mapping[str, Any]) -> Seen | None:
-        """Read an object; one that cannot be understood is there all the same."""
+        """Return what the relay keeps of an object; Unparseable if it cannot be parsed, None if it is not relevant."""
         try:
             return self._source.read(obj)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             return Unparseable(self._source.kind, identity_of(obj, self._source.identity), in_words(error, ""))
 
-    def _come_to_rest(self, what: str, error: Exception) -> None:
-        """Say what went wrong, and pause: longer with each failure, and as long as the server asks."""
+    def _back_off(self, event: LogEvent, error: Exception) -> None:
+        """Log what went wrong, and pause: longer with each failure, and as long as the server asks."""
         if self._stopping.is_set():
             return
         self._failures += 1
         why = in_words(error, self._source.called)
-        _log.warning(what, kind=self._source.kind, error=why)
+        _log.warning(event, kind=self._source.kind, error=why)
         self._sink.failed(self._source.kind, why)
-        self._rest(rising_pause(self._patience.first_pause, self._failures - 1), asked_pause(error))
+        self._pause(rising_pause(self._patience.first_pause, self._failures - 1), asked_pause(error))
 
-    def _rest(self, at_most: float, at_least: float = 0.0) -> None:
-        """Pause for a random time, so that many do not come back at once; less when it is time to stop."""
+    def _pause(self, at_most: float, at_least: float = 0.0) -> None:
+        """Pause for a random time, so that many relays do not return at once; end it early on `stop`."""
         self._stopping.wait(at_least + at_most * self._chance.uniform(0.5, 1))

@@ -1,4 +1,4 @@
-"""Honest examples of domain values; a test overrides what it is about."""
+"""Realistic examples of domain values; a test overrides what it is about."""
 
 from __future__ import annotations
 
@@ -66,8 +66,8 @@ def a_leader(index: int = 0, **changes: Any) -> WaitingLeader:
 
 
 def a_spec(**changes: Any) -> SliceSpec:
-    asked = SliceRequest(job=a_job(), request=a_request(), leader=a_leader(), jobset_chips=64)
-    spec = spec_for(asked, settings())
+    request = SliceRequest(job=a_job(), request=a_request(), leader=a_leader(), jobset_chips=64)
+    spec = spec_for(request, settings())
     assert isinstance(spec, SliceSpec)
     return replace(spec, **changes)
 
@@ -127,7 +127,7 @@ def a_jobset(**changes: Any) -> WorkloadRecord:
 
 
 def a_record(**changes: Any) -> SliceRecord:
-    """Give a slice that is wanted, and nothing done about it yet."""
+    """Return a slice that is in demand, and nothing done about it yet."""
     made = SliceRecord.of(changes.pop("job", a_job()), NOW, a_spec())
     return replace(made, **{"demand_confirmed_at": NOW, **changes})
 

@@ -12,7 +12,7 @@ from tpu_slices.adapters import logs
 
 pytest_plugins = ["tests.emulators"]
 
-# A law is tried on so many examples; how long one takes on a busy machine says nothing.
+# Each property is checked on so many examples; without a deadline, as a busy machine may take long for one.
 settings.register_profile("gate", max_examples=60, deadline=None)
 settings.load_profile("gate")
 
@@ -21,7 +21,7 @@ Lines = Callable[[], list[dict[str, Any]]]
 
 @pytest.fixture
 def lines(capsys: pytest.CaptureFixture[str]) -> Iterator[Lines]:
-    """Log as the functions do; give the lines that were written since the last look."""
+    """Log as the functions do; the fixture's value returns the lines written since its last call."""
     logs.configure("demo-project")
     yield lambda: [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     structlog.reset_defaults()

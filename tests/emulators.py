@@ -1,7 +1,7 @@
 """The Pub/Sub and Firestore emulators, started once per session, when the first test asks for them.
 
-A test that asks bears the marks `emulators` and `enable_socket`, and takes `project_id` for its own: projects do
-not see each other, so nothing is ever cleaned.
+A test that asks has the marks `emulators` and `enable_socket`, and uses `project_id` as its project: projects are
+isolated from each other, so nothing is ever cleaned up.
 """
 
 import os

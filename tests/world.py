@@ -1,6 +1,6 @@
 """The whole system in memory: the production flows on fakes, a small cluster, and a fuse that can blow anywhere.
 
-Messages are delivered at least once, in any order the test asks for; whoever dies in the middle gets them again.
+Messages are delivered at least once, in any order the test asks for; one whose handler crashes is delivered again.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Fused:
 
 @dataclass(slots=True)
 class LiveWorkload:
-    """A JobSet in the cluster, and what its Jobs are up to."""
+    """A JobSet in the cluster: its state, and which of its Jobs have a bound leader."""
 
     ref: WorkloadRef
     slices: int
@@ -137,14 +137,14 @@ class World:
         jobset.ref = replace(jobset.ref, generation=jobset.ref.generation + 1)
         jobset.state = WorkloadState.ACTIVE
 
-    def dies_with_the_relay_away(self, jobset: LiveWorkload) -> None:
+    def ends_unreported(self, jobset: LiveWorkload) -> None:
         jobset.state = WorkloadState.DELETED
 
     def publish(self, fact: Fact) -> None:
         self._facts.append(fact)
 
     def shuffle_messages(self, chance: random.Random) -> None:
-        """Let what is under way come twice, and in any order; old requests may come again too."""
+        """Duplicate the facts under way and shuffle them; some older reconcile requests come again, too."""
         facts = [*self._facts, *self._facts]
         chance.shuffle(facts)
         self._facts = deque(facts)
@@ -163,7 +163,7 @@ class World:
             self.deliver()
 
     def deliver(self) -> None:
-        """Hand out every message until none is left; a message whose handler dies comes back."""
+        """Deliver every message until none is left; one whose handler crashes is delivered again."""
         for _ in range(10_000):
             if self._facts:
                 fact = self._facts.popleft()
@@ -193,12 +193,12 @@ class World:
     def cluster_lives(self) -> None:
         if not self.relay_is_dead:
             for jobset in self.workloads.values():
-                self._relay_wants(jobset)
+                self._relay_reports_demand(jobset)
             self._relay_counts_hosts()
-            self._relay_beats()
+            self._relay_sends_heartbeat()
             self._relay_answers()
 
-    def _relay_wants(self, jobset: LiveWorkload) -> None:
+    def _relay_reports_demand(self, jobset: LiveWorkload) -> None:
         if jobset.state is not WorkloadState.ACTIVE:
             return
         waiting = [index for index in range(jobset.slices) if index not in jobset.bound]
@@ -241,7 +241,7 @@ class World:
             self.binds(owner, order.slice_id, order.attempt, waiting[0])
 
     def binds(self, jobset: LiveWorkload, slice_: SliceId, attempt: int, index: int = 0) -> None:
-        """Let the leader of a Job come to the hosts of an attempt, and the relay say so."""
+        """Bind the leader of a Job to the hosts of an attempt, and let the relay report it."""
         self._on_pool[pool_name(slice_, attempt)] = (jobset.ref.owner.uid, index)
         occupant = Occupant(
             owner=jobset.ref.owner,
@@ -250,7 +250,7 @@ class World:
         )
         self.publish(LeaderBound(slice_id=slice_, attempt=attempt, occupant=occupant, bound=True))
 
-    def _relay_beats(self) -> None:
+    def _relay_sends_heartbeat(self) -> None:
         uids = self._live()
         self.publish(Heartbeat(count=len(uids), digest=digest_of(uids)))
 

@@ -1,4 +1,4 @@
-# The client opens "(default)". Where the project has it already, import it:
+# The functions use the database "(default)". If the project has it already, import it:
 #   terraform import google_firestore_database.records "(default)"
 
 resource "google_firestore_database" "records" {
@@ -12,7 +12,7 @@ resource "google_firestore_database" "records" {
   depends_on = [google_project_service.api]
 }
 
-# Of ../firestore.indexes.json, which a test derives from the queries.
+# From ../firestore.indexes.json; a test compares that file with the queries.
 resource "google_firestore_index" "index" {
   for_each = {
     for index in local.firestore.indexes :
@@ -43,7 +43,7 @@ resource "google_firestore_field" "field" {
   collection = each.value.collectionGroup
   field      = each.value.fieldPath
 
-  # Empty: no index at all on this field.
+  # Empty: this field is not indexed.
   index_config {}
 
   dynamic "ttl_config" {

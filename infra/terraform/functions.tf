@@ -1,4 +1,4 @@
-# Each function is one entry point of functions/main.py. The source is staged by cloudbuild.yaml: main.py, tpu_slices/ and
+# Each function is one entry point of functions/main.py. cloudbuild.yaml stages the source: main.py, tpu_slices/ and
 # requirements.txt side by side.
 
 locals {
@@ -13,8 +13,8 @@ locals {
       memory        = "512Mi"
       max_instances = 20
       publishes_to  = ["reconcile-requests", "slice-updates"]
-      # There are no permissions on node pools: creating and deleting one is an update of the cluster. A pool of tpu7x
-      # names a workload policy; whether GKE asks for both of the last two was never seen.
+      # IAM has no permissions on node pools: creating and deleting one is an update of the cluster. A pool of tpu7x
+      # names a workload policy; whether GKE requires both resourcePolicies permissions was never tested.
       gke = [
         "compute.resourcePolicies.get",
         "compute.resourcePolicies.use",
@@ -28,7 +28,7 @@ locals {
       memory        = "512Mi"
       max_instances = 1
       publishes_to  = ["reconcile-requests", "slice-updates"]
-      # It looks and requests reconciliation: what it finds is done by reconcile.
+      # It only reads and requests reconciliation: reconcile makes all changes.
       gke = [
         "container.clusters.get",
         "container.operations.get",
@@ -52,7 +52,7 @@ resource "google_storage_bucket" "functions" {
   public_access_prevention    = "enforced"
 }
 
-# Named by its content: a function is deployed anew when, and only when, its source changed.
+# Named by its content: a function is redeployed if, and only if, its source changed.
 resource "google_storage_bucket_object" "functions" {
   name   = "functions-${data.archive_file.functions.output_sha256}.zip"
   bucket = google_storage_bucket.functions.name
@@ -78,7 +78,8 @@ resource "google_cloudfunctions2_function" "function" {
     }
   }
 
-  # Without an event trigger: Pub/Sub pushes by our own subscriptions, and the decorator in main.py says CloudEvent.
+  # No event trigger: the subscriptions of messaging.tf push to it, and the decorator in main.py makes it a CloudEvent
+  # function.
   service_config {
     service_account_email            = google_service_account.function[each.key].email
     ingress_settings                 = "ALLOW_INTERNAL_ONLY"

@@ -1,4 +1,5 @@
-# Who may do what. Each function is a person of its own, and so is each push to one; none can be called from outside.
+# Permissions. Each function has a service account of its own, and so has each push to one; none can be called from
+# outside.
 
 resource "google_service_account" "function" {
   for_each = local.functions
@@ -50,7 +51,8 @@ resource "google_pubsub_topic_iam_member" "function" {
   member = google_service_account.function[each.value.function].member
 }
 
-# Pub/Sub itself moves what was given up: it takes the message off the one and puts it on the other.
+# Pub/Sub's service agent moves messages to the dead-letter topic: it acknowledges them in the subscription, and
+# publishes them to the topic.
 locals {
   pubsub_agent = join("", [
     "serviceAccount:service-${data.google_project.provisioner.number}",
@@ -115,12 +117,12 @@ resource "google_project_iam_member" "gke" {
       condition = alltrue([
         for email in values(local.node_service_accounts) : endswith(email, ".iam.gserviceaccount.com")
       ])
-      error_message = "Give every cluster's TPU nodes an account of their own: pools.service_account in its file."
+      error_message = "TPU nodes need a service account of their own: set pools.service_account in each cluster's file."
     }
   }
 }
 
-# Who creates nodes must be allowed to act as them.
+# Whoever creates nodes must be allowed to act as their service account.
 resource "google_service_account_iam_member" "nodes" {
   for_each = toset(compact(concat(values(local.node_service_accounts), local.chosen_service_accounts)))
 

@@ -1,4 +1,4 @@
-# What the files beside this folder say: the same files make the local stack. Needs no provider to be evaluated.
+# Values from the files beside this folder, which the local stack reads too. They are evaluated without a provider.
 
 locals {
   messaging = yamldecode(file("${path.module}/../messaging.yaml"))
@@ -6,22 +6,22 @@ locals {
 
   clusters_folder = "${path.module}/../clusters/${var.project}"
 
-  # By cluster id, the name of the file.
+  # By cluster id, which is the name of the file.
   clusters = {
     for file in fileset(local.clusters_folder, "*.yaml") :
     trimsuffix(file, ".yaml") => yamldecode(file("${local.clusters_folder}/${file}"))
   }
 
-  # Clusters may live in projects of their own: what GKE needs is granted there, and its log is read there.
+  # Clusters may be in projects of their own: GKE permissions are granted there, and GKE's log is read there.
   cluster_projects = { for id, cluster in local.clusters : id => split("/", cluster.path)[1] }
   gke_projects     = toset(values(local.cluster_projects))
 
-  # By cluster id, whom its TPU nodes act as; "" where nobody is named.
+  # By cluster id, the service account of its TPU nodes; "" if none is set.
   node_service_accounts = {
     for id, cluster in local.clusters : id => try(coalesce(cluster.pools.service_account), "")
   }
 
-  # Whom else they may act as, because `policy` lets pods choose them. What a pattern stands for is granted by hand.
+  # Other service accounts that `policy` lets pods name for their nodes. Those that match a pattern are granted by hand.
   chosen_service_accounts = distinct(flatten([
     for cluster in local.clusters : [
       try([for email in cluster.policy.service_accounts : email if !strcontains(email, "*")], []),
@@ -32,7 +32,7 @@ locals {
     ]
   ]))
 
-  # A row with {cluster} in its name exists once for each cluster; `cluster` is "" on the others.
+  # A row with {cluster} in its name exists once per cluster; in other rows `cluster` is "".
   copies = { true = keys(local.clusters), false = [""] }
 
   topics = merge([
@@ -59,7 +59,7 @@ locals {
     }
   ]...)
 
-  # Pub/Sub waits for a push as long as the subscription's deadline: so long may the function take.
+  # Pub/Sub waits for a push as long as the subscription's ack deadline, so that is the function's timeout.
   function_timeouts = {
     for name in keys(local.functions) : name => max([
       for row in local.messaging.subscriptions : row.ack_deadline_seconds if lookup(row, "function", null) == name

@@ -1,5 +1,6 @@
-# GKE's audit log says when an operation on a node pool has ended, or that a call was refused at once. Only pools with
-# our kind of name pass (shared/tpu_slices/domain/model/slices.py); what the filter lets through, shared/tpu_slices/wire/operations.py reads.
+# GKE's audit log has an entry when an operation on a node pool has ended, or when a call was refused at once. The
+# filter passes only pools whose names have our form (shared/tpu_slices/domain/model/slices.py); the entries are parsed
+# by shared/tpu_slices/wire/operations.py.
 
 resource "google_logging_project_sink" "operations" {
   for_each = local.gke_projects

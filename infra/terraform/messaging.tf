@@ -1,4 +1,4 @@
-# Every row of ../messaging.yaml.
+# The topics and subscriptions of ../messaging.yaml.
 
 resource "google_pubsub_topic" "topic" {
   for_each = local.topics
@@ -21,12 +21,12 @@ resource "google_pubsub_subscription" "subscription" {
     maximum_backoff = each.value.maximum_backoff
   }
 
-  # Never: by default a subscription that nobody used for 31 days is deleted.
+  # Never expires: by default, a subscription without activity for 31 days is deleted.
   expiration_policy {
     ttl = ""
   }
 
-  # functions-framework learns the topic's full name from the path.
+  # functions-framework reads the topic's full name from the path.
   dynamic "push_config" {
     for_each = each.value.function[*]
 
@@ -36,7 +36,7 @@ resource "google_pubsub_subscription" "subscription" {
         google_pubsub_topic.topic[each.value.topic].id,
       ])
 
-      # The audience would be the whole endpoint, path included; Cloud Run expects the service.
+      # By default the audience is the whole endpoint, path included; Cloud Run expects the service's URL.
       oidc_token {
         service_account_email = google_service_account.push[push_config.value].email
         audience              = google_cloudfunctions2_function.function[push_config.value].service_config[0].uri

@@ -1,6 +1,6 @@
-# The relay runs in the cluster and has no service account: its Kubernetes ServiceAccount is the identity.
-# Clusters of one project share a workload identity pool, so there the same ServiceAccount of two clusters is one
-# identity: put clusters into projects of their own where one's administrators must not speak for the other.
+# The relay runs in the cluster and has no service account in IAM: its Kubernetes ServiceAccount is the principal.
+# Clusters of one project share a workload identity pool, so the same ServiceAccount of two clusters is one principal:
+# use a project per cluster if the administrators of one must not be able to act as the relay of another.
 
 locals {
   relays = {
@@ -13,7 +13,7 @@ locals {
   }
 }
 
-# What is a cluster's own is its relay's: it publishes to its topic, and pulls its subscription.
+# The relay of a cluster may publish to that cluster's topic, and pull that cluster's subscription.
 resource "google_pubsub_topic_iam_member" "relay" {
   for_each = { for name, row in local.topics : name => row if row.cluster != "" }
 

@@ -1,25 +1,25 @@
 variable "project" {
-  description = "The project of functions, messages and records; the files in ../clusters/PROJECT are its clusters."
+  description = "The project of functions, messages and records; ../clusters/PROJECT has its clusters' settings."
   type        = string
 
   validation {
     condition     = can(regex("^[a-z][-a-z0-9]{4,28}[a-z0-9]$", var.project))
-    error_message = "Give the id of a project: 6 to 30 characters of a-z, 0-9 and -."
+    error_message = "The project must be a project id: 6 to 30 characters of a-z, 0-9 and -."
   }
 }
 
 variable "region" {
-  description = "Where the functions, the schedule and the relay's image live, as in us-central1."
+  description = "The region of the functions, the schedule and the relay's image, such as us-central1."
   type        = string
 
   validation {
     condition     = can(regex("^[a-z]+-[a-z]+[0-9]+$", var.region))
-    error_message = "Give the name of a region, as in us-central1."
+    error_message = "The region must be the name of a region, such as us-central1."
   }
 }
 
 variable "firestore_location" {
-  description = "Where the records live: a region or a multi-region such as nam5. It cannot be changed later."
+  description = "The location of the records: a region, or a multi-region such as nam5. It cannot be changed later."
   type        = string
   nullable    = false
 }

@@ -1,6 +1,6 @@
 # The provisioner's cloud side: functions, messages, records, identities.
-# It was never applied to a live project: formatted, evaluated where no provider is needed, and checked against the
-# code by tests/infra; the arguments of resources were read in the provider's documentation. The first
+# It was never applied to a live project. It is formatted, evaluated as far as no provider is needed, and checked
+# against the code by tests/infra; the arguments of resources follow the provider's documentation. The first
 # `terraform init` writes .terraform.lock.hcl: keep it with the sources.
 
 terraform {
@@ -17,7 +17,7 @@ terraform {
     }
   }
 
-  # The bucket and the prefix are given to `terraform init`: see cloudbuild.yaml.
+  # The bucket and the prefix are passed to `terraform init`: see cloudbuild.yaml.
   backend "gcs" {}
 }
 

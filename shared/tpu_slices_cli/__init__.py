@@ -1,4 +1,5 @@
-"""The command `slices`, for people: what a manifest would get, what there is and why, and a hand on it.
+"""The command `slices`, for users and operators: plan, inspect and control slices, and configure clusters.
 
-Reads files, prints, and calls the flows that the functions call; decides nothing. Functions and relay never import it.
+It reads files, calls the same flows as the functions, and prints; it decides nothing. Functions and relay never import
+it.
 """

@@ -1,4 +1,4 @@
-"""`python -m tpu_slices_cli`: the same as `slices`."""
+"""Entry point of `python -m tpu_slices_cli`: the same as `slices`."""
 
 from __future__ import annotations
 

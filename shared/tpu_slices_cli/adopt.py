@@ -1,4 +1,4 @@
-"""`slices adopt`: take over the node pools of TPU Provisioner."""
+"""`slices adopt`: adopt the node pools of TPU Provisioner."""
 
 from __future__ import annotations
 
@@ -18,59 +18,72 @@ from tpu_slices_cli.screen import confirmed, console
 from tpu_slices_cli.session import Session
 
 
-@click.command(name="adopt", short_help="Take over the node pools of TPU Provisioner.")
+@click.command(name="adopt", short_help="Adopt the node pools of TPU Provisioner.")
 @click.option(
-    "--filename", "-f", "files", multiple=True, required=True, metavar="FILE", help="All JobSets of the cluster."
+    "--filename",
+    "-f",
+    "files",
+    multiple=True,
+    required=True,
+    metavar="FILE",
+    help="Manifests of all JobSets of the cluster; - is standard input.",
 )
-@click.option("--cluster", metavar="ID", help="The cluster; may be left out where there is only one.")
-@click.option("--dry-run", is_flag=True, help="Only show what would become of each pool.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--cluster", metavar="ID", help="ID of the cluster; optional if only one is configured.")
+@click.option("--dry-run", is_flag=True, help="Show the plan, and change nothing.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @click.pass_obj
 def adopt_command(session: Session, files: tuple[str, ...], cluster: str | None, *, dry_run: bool, yes: bool) -> None:
-    """Take over the node pools that TPU Provisioner made for JobSets that live: as they are, nothing restarts.
+    """Adopt the node pools that TPU Provisioner created for active JobSets. No pool is rebuilt, no Job restarts.
 
     \b
     kubectl get jobsets -A -o json > jobsets.json
     slices adopt -f jobsets.json --cluster my-cluster
 
-    Stop TPU Provisioner first (infra/moving-from-tpu-provisioner.md has the order of steps). A pool is kept while its
-    JobSet lives, and deleted when that ends. Pools that nobody needs are shown and left alone. Doing it again does no
-    harm.
-    """  # noqa: D301 - click's mark for lines to leave as they are
+    Stop TPU Provisioner first: infra/moving-from-tpu-provisioner.md has all steps. An adopted pool is kept while its
+    JobSet is active, and deleted when the JobSet ends. Other pools are listed and left alone. The command is safe to
+    repeat.
+    """  # noqa: D301 - click keeps the line breaks after this mark
     jobsets = [_live(manifest) for manifest in read(files) if manifest.kind == "JobSet"]
     id_ = session.cluster(cluster)
     plan = survey(id_, jobsets, session.deps)
     _show(plan.adoptions)
-    taken = sum(adoption.record is not None for adoption in plan.adoptions)
-    if dry_run or not taken:
-        click.echo(f"{taken} to take over; nothing was changed.")
+    adoptable = _count(plan.adoptions)
+    if dry_run or not adoptable:
+        click.echo(f"{adoptable} of {_pools(plan.adoptions)} can be adopted. Nothing was changed.")
         return
-    if not confirmed(f"Take over {taken} of {len(plan.adoptions)} node pools of {id_}?", yes=yes):
+    if not confirmed(f"Adopt {adoptable} of {_pools(plan.adoptions)} of {id_}?", yes=yes):
         return
     plan = adopt(id_, jobsets, session.deps)
-    click.echo(
-        f"{sum(adoption.record is not None for adoption in plan.adoptions)} taken over: see them with `slices list`."
-    )
+    click.echo(f"{_count(plan.adoptions)} of {_pools(plan.adoptions)} adopted; `slices list` shows them.")
 
 
 def _live(manifest: Manifest) -> LiveWorkload:
     if manifest.body["apiVersion"] != JOBSET_VERSION:
-        raise manifest.is_not(f"apiVersion: {manifest.body['apiVersion']} is not understood, only {JOBSET_VERSION}")
+        raise manifest.is_not(f"apiVersion: {manifest.body['apiVersion']} is not supported, only {JOBSET_VERSION}")
     if not {"uid", "resourceVersion", "namespace", "name"} <= manifest.metadata.keys():
-        raise manifest.is_not("metadata has no uid: list them with kubectl get jobsets -A -o json")
+        raise manifest.is_not("metadata has no uid: use the output of kubectl get jobsets -A -o json")
     try:
         return LiveWorkload(
             ref=jobset_ref(manifest.body),
             state=jobset_state(manifest.body),
             requests=requests_of(manifest.body),
         )
-    except ValueError as wrong:
-        raise NotAManifest(f"{manifest.where}: {wrong}") from wrong
+    except ValueError as error:
+        raise NotAManifest(f"{manifest.where}: {error}") from error
+
+
+def _count(adoptions: Sequence[Adoption]) -> int:
+    """Return the number of pools that are adopted."""
+    return sum(adoption.record is not None for adoption in adoptions)
+
+
+def _pools(adoptions: Sequence[Adoption]) -> str:
+    return "1 node pool" if len(adoptions) == 1 else f"{len(adoptions)} node pools"
 
 
 def _show(adoptions: Sequence[Adoption]) -> None:
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for title in ("NODE POOL", "JOB", "WHAT BECOMES OF IT"):
+    for title in ("NODE POOL", "JOB", "OUTCOME"):
         table.add_column(title, overflow="fold")
     for adoption in adoptions:
         style = "green" if adoption.record is not None else "yellow"

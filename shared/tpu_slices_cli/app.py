@@ -1,4 +1,4 @@
-"""`slices`: the group of commands, and what they have in common."""
+"""`slices`: the group of commands, its options and exit codes."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ NOT_DONE, UNREADABLE, INTERRUPTED = 1, 2, 130
 
 
 class Commands(click.Group):
-    """What goes wrong is said in one line; nobody is shown a traceback."""
+    """A group whose errors are printed as one line, without a traceback."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's own signature
-        """Give them in the order in which a newcomer needs them."""
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        """Return the commands in the order in which a new user needs them, instead of by name."""
         return list(self.commands)
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
-        except NotAManifest as wrong:
-            _end(str(wrong), UNREADABLE)
-        except (Permanent, Temporary) as trouble:
-            _end(str(trouble), NOT_DONE)
+        except NotAManifest as error:
+            _end(str(error), UNREADABLE)
+        except (Permanent, Temporary) as error:
+            _end(str(error), NOT_DONE)
         except KeyboardInterrupt:
             _end("", INTERRUPTED)
 
@@ -45,12 +45,12 @@ class Commands(click.Group):
     "--project",
     envvar="GOOGLE_CLOUD_PROJECT",
     metavar="PROJECT",
-    help="Project with the records. [env: GOOGLE_CLOUD_PROJECT]",
+    help="ID of the Google Cloud project. [env: GOOGLE_CLOUD_PROJECT]",
 )
 @click.version_option(package_name="tpu-slice-provisioner", prog_name="slices")
 @click.pass_context
 def main(context: click.Context, project: str | None) -> None:
-    """See and steer the TPU slices that the provisioner buys for JobSets."""
+    """Plan, inspect and control the TPU slices that the provisioner creates for JobSets."""
     if not isinstance(context.obj, Session):
         context.obj = Session(project)
 

@@ -1,4 +1,4 @@
-"""`slices completion`: what a shell needs to complete commands, options and files."""
+"""`slices completion`: the script by which a shell completes commands, options and files."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _INSTALL = {
 }
 
 
-@click.command(name="completion", short_help="What a shell needs to complete this command.")
+@click.command(name="completion", short_help="Print the completion script of a shell.")
 @click.argument("shell", type=click.Choice([*_INSTALL]))
 @click.pass_context
 def completion_command(context: click.Context, shell: str) -> None:
-    """Print the completion script of a shell. Its first line says where it belongs."""
-    made = get_completion_class(shell)
-    assert made is not None, shell
-    script = made(context.find_root().command, {}, "slices", "_SLICES_COMPLETE").source()
+    """Print the completion script of a shell. Its first line is the command that installs it."""
+    completion = get_completion_class(shell)
+    assert completion is not None, shell
+    script = completion(context.find_root().command, {}, "slices", "_SLICES_COMPLETE").source()
     click.echo(f"# {_INSTALL[shell]}\n{script.strip()}")

@@ -1,4 +1,4 @@
-"""`slices explain`: one slice, or all of a JobSet: where it stands, why, and what comes next."""
+"""`slices explain`: the state of a slice, or of a JobSet and its slices: phase, reason, next decision, history."""
 
 from __future__ import annotations
 
@@ -24,28 +24,31 @@ from tpu_slices_cli.listing import documents
 from tpu_slices_cli.screen import console
 from tpu_slices_cli.session import Session
 
+_LABEL = 12  # columns
 
-@click.command(name="explain", short_help="One slice: where it stands, why, and what comes next.")
+
+@click.command(name="explain", short_help="Explain the state of a slice, or why a JobSet waits.")
 @click.argument("name")
-@click.option("--cluster", metavar="ID", help="The cluster; may be left out where there is only one.")
+@click.option("--cluster", metavar="ID", help="ID of the cluster; optional if only one is configured.")
 @click.option("--output", "-o", type=click.Choice(["text", "json", "yaml"]), default="text", show_default=True)
 @click.pass_obj
 def explain_command(session: Session, name: str, cluster: str | None, output: str) -> None:
-    """Explain a slice, or why a JobSet waits: looks at all that the functions look at, and does nothing.
+    """Explain the state of a slice, or why a JobSet waits. Nothing is changed.
 
-    NAME is a slice, a node pool, NAMESPACE/JOB or NAMESPACE/JOBSET.
+    The record, the node pool in GKE, and the decision that the next reconciliation would make are shown. NAME is a
+    slice, a node pool, NAMESPACE/JOB or NAMESPACE/JOBSET.
 
     \b
     slices explain research/llama
     slices explain tpu-llama-workers-0-oahqlz77blgqd -o json
-    """  # noqa: D301 - click's mark for lines to leave as they are
+    """  # noqa: D301 - click keeps the line breaks after this mark
     deps, id_ = session.deps, session.cluster(cluster)
     jobset = find_jobset(id_, name, deps.store) if "/" in name else None
     report = report_of(jobset, read_queue_state(id_, deps.store), deps) if jobset else None
     names = jobset.demand if jobset else [record.id for record in find(id_, name, deps.store)]
     explained = [each for slice_ in names if (each := explain(id_, slice_, deps)) is not None]
     if not (explained or report):
-        raise Permanent(f'no slice is called "{name}" in {id_} any more')
+        raise Permanent(f'slice "{name}" no longer exists in {id_}')
     if output == "text":
         texts = [*([_report_text(name, report, deps)] if report else []), *(_text(each, deps) for each in explained)]
         for lines in texts:
@@ -62,8 +65,8 @@ def _report_text(name: str, report: Report, deps: ReconcileDeps) -> Iterator[str
     for wait in report.waits:
         yield f"  {wait.count} x {wait.phase}, {wait.reason}, since {words.clock(wait.since, now)}: {wait.message}"
         yield f"    Jobs: {', '.join(wait.jobs)}{', ...' if wait.count > len(wait.jobs) else ''}"
-        if wait.until is not None:
-            yield f"    Next try: {words.moment(wait.until, now)}"
+        if wait.retry_at is not None:
+            yield f"    Next attempt: {words.moment(wait.retry_at, now)}"
         if wait.remedy:
             yield f"    {wait.remedy}"
     yield ""
@@ -93,8 +96,8 @@ def _text(explained: Explained, deps: ReconcileDeps) -> Iterator[str]:
     yield words.paragraph(record, now)
     yield ""
     for title, text in _facts(explained, deps):
-        yield f"{title:<10}{text}"
-    yield f"{'History':<10}" + ("" if record.transitions else "none yet")
+        yield f"{title:<{_LABEL}}{text}"
+    yield (f"{'History':<{_LABEL}}" + ("" if record.transitions else "none")).rstrip()
     for each in record.transitions:
         yield f"  {each.at:%Y-%m-%d %H:%M:%S}  {each.phase:<13}{each.reason}: {each.message}"
     yield ""
@@ -103,19 +106,19 @@ def _text(explained: Explained, deps: ReconcileDeps) -> Iterator[str]:
 def _facts(explained: Explained, deps: ReconcileDeps) -> Iterator[tuple[str, str]]:
     record, now = explained.record, deps.clock.now()
     yield "Slice", words.shape(record)
-    message = f", because {record.desire_message}" if record.desire_message else ""
-    yield "Wanted", f"{record.desire}{message}{_confirmed(record, now)}"
+    message = f": {record.desire_message}" if record.desire_message else ""
+    yield "Desire", f"{record.desire}{message}{_confirmed(record, now)}"
     yield "Pool", f"{_pool(record)} (attempt {record.attempt}): {words.seen(explained.seen.current)}"
     for attempt, seen in explained.seen.terminating.items():
-        yield "Leaving", f"{record.pool_of(attempt)}: {words.seen(seen)}"
+        yield "Terminating", f"{record.pool_of(attempt)}: {words.seen(seen)}"
     hosts = record.spec.hosts if record.spec else "?"
     yield "Hosts", f"{record.hosts_usable} of {hosts} usable, {record.hosts_joined} joined"
     occupants = ", ".join(f"{occupant.owner.namespace}/{occupant.job}" for occupant in record.occupants)
     yield "Occupants", occupants or "none"
     decision = explained.decision
-    yield "Now", f"{decision.record.phase}, {decision.reason}: {decision.message}"
+    yield "Decision", f"{decision.record.phase}, {decision.reason}: {decision.message}"
     for action in decision.actions:
-        yield "Would", words.ordered(action, record)
+        yield "Action", words.ordered(action, record)
     if decision.reason is Reason.OPERATION_LIMIT:
         yield "Queue", _queue(record, deps)
     if record.note:
@@ -123,16 +126,18 @@ def _facts(explained: Explained, deps: ReconcileDeps) -> Iterator[tuple[str, str
 
 
 def _confirmed(record: SliceRecord, now: datetime) -> str:
-    return f"; last confirmed {words.moment(record.demand_confirmed_at, now)}" if record.demand_confirmed_at else ""
+    return (
+        f"; demand last confirmed {words.moment(record.demand_confirmed_at, now)}" if record.demand_confirmed_at else ""
+    )
 
 
 def _pool(record: SliceRecord) -> str:
-    return str(documents([record])[0]["pool"] or "none: all attempts are used up")
+    return str(documents([record])[0]["pool"] or "none: all attempts were used")
 
 
 def _queue(record: SliceRecord, deps: ReconcileDeps) -> str:
-    """Say how many wait before it, as far as a page of the queue shows."""
+    """Return the slice's position in the queue of its cluster, up to `most`, and the number of running creations."""
     most = 100
-    ahead = [each.id for each in deps.store.queued_slices(record.cluster, most)]
-    place = f"{ahead.index(record.id) + 1}." if record.id in ahead else f"after the {most}."
-    return f"{place} in line; {len(deps.store.slots(record.cluster))} creations run"
+    queued = [each.id for each in deps.store.queued_slices(record.cluster, most)]
+    position = f"position {queued.index(record.id) + 1}" if record.id in queued else f"after position {most}"
+    return f"{position}; creations in progress: {len(deps.store.slots(record.cluster))}"

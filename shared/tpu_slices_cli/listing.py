@@ -1,4 +1,4 @@
-"""`slices list`: the slices there are."""
+"""`slices list`: slices as a table, JSON or YAML, filtered and watched."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ class Filter:
     jobset: str | None = None
     phases: frozenset[Phase] = frozenset()
     gone: bool = False
-    """Whether slices that are gone are shown too."""
+    """True: include slices in phase GONE."""
 
     def read(self, store: SliceStore) -> list[SliceRecord]:
-        """Give the records that match, by cluster, namespace, JobSet and Job."""
+        """Return the matching records, ordered by cluster, namespace, JobSet and Job."""
         lists = store.every_slice if self.gone or Phase.GONE in self.phases else store.kept_slices
         records = (stored.value for cluster in self.clusters for stored in lists(cluster))
         return sorted((record for record in records if self._matches(record)), key=_order)
@@ -57,20 +57,28 @@ class Filter:
         )
 
 
-@click.command(name="list", short_help="The slices there are.")
-@click.option("--cluster", metavar="ID", help="One cluster's only.")
-@click.option("--namespace", "-n", help="One namespace's only.")
-@click.option("--jobset", metavar="NAME", help="One JobSet's only.")
+@click.command(name="list", short_help="List slices.")
+@click.option("--cluster", metavar="ID", help="Only slices of this cluster.")
+@click.option("--namespace", "-n", help="Only slices of this namespace.")
+@click.option("--jobset", metavar="NAME", help="Only slices of this JobSet.")
 @click.option(
-    "--phase", "phases", multiple=True, type=click.Choice([*Phase], case_sensitive=False), help="May be given again."
+    "--phase",
+    "phases",
+    multiple=True,
+    type=click.Choice([*Phase], case_sensitive=False),
+    help="Only slices in this phase; can be repeated.",
 )
-@click.option("--all", "gone", is_flag=True, help="Also those that are gone.")
+@click.option("--all", "gone", is_flag=True, help="Include slices in phase GONE.")
 @click.option(
     "--output", "-o", type=click.Choice(["table", "wide", "json", "yaml"]), default="table", show_default=True
 )
-@click.option("--watch", "-w", is_flag=True, help="Go on showing them, until Ctrl-C.")
+@click.option("--watch", "-w", is_flag=True, help="Watch for changes until Ctrl-C.")
 @click.option(
-    "--interval", type=click.FloatRange(min=0.5), default=5.0, show_default=True, help="Seconds between two looks."
+    "--interval",
+    type=click.FloatRange(min=0.5),
+    default=5.0,
+    show_default=True,
+    help="Seconds between two refreshes with --watch.",
 )
 @click.pass_obj
 def list_command(  # noqa: PLR0913 - one for each option
@@ -85,14 +93,14 @@ def list_command(  # noqa: PLR0913 - one for each option
     watch: bool,
     interval: float,
 ) -> None:
-    """List slices: what each is for, where it stands, and why.
+    """List slices with their Job, phase, hosts, reason and message.
 
     \b
     slices list --namespace research --phase waiting --phase refused
     slices list --jobset llama --watch
-    """  # noqa: D301 - click's mark for lines to leave as they are
+    """  # noqa: D301 - click keeps the line breaks after this mark
     store = session.deps.store
-    wanted = Filter(
+    matching = Filter(
         clusters=(ClusterId(cluster),) if cluster else store.clusters(),
         namespace=namespace,
         jobset=jobset,
@@ -100,15 +108,17 @@ def list_command(  # noqa: PLR0913 - one for each option
         gone=gone,
     )
     if watch:
-        _watch(wanted, session, interval, wide=output == "wide")
+        _watch(matching, session, interval, wide=output == "wide")
     elif output in {"json", "yaml"}:
-        click.echo(_machine(wanted.read(store), output))
+        click.echo(_machine(matching.read(store), output))
+    elif records := matching.read(store):
+        console().print(_table(records, session.deps.clock.now(), wide=output == "wide"))
     else:
-        console().print(_table(wanted.read(store), session.deps.clock.now(), wide=output == "wide"))
+        click.echo("No slices found.", err=True)
 
 
 def documents(records: Iterable[SliceRecord]) -> list[dict[str, Any]]:
-    """Give records as the Firestore console shows them, times in ISO 8601."""
+    """Return the records with the fields that the Firestore console shows, times in ISO 8601."""
     return [json.loads(json.dumps(encode(record), default=_plain)) for record in records]
 
 
@@ -121,17 +131,17 @@ def _plain(value: object) -> str:
     return value.isoformat() if isinstance(value, datetime) else str(value)
 
 
-def _watch(wanted: Filter, session: Session, interval: float, *, wide: bool) -> None:
-    """Redraw on a terminal; elsewhere print what changed, line by line."""
+def _watch(matching: Filter, session: Session, interval: float, *, wide: bool) -> None:
+    """Redraw the table on a terminal; elsewhere print a line per change of phase or reason."""
     screen, store, clock = console(), session.deps.store, session.deps.clock
     if screen.is_terminal:
         with Live(console=screen, auto_refresh=False) as live:
             while True:
-                live.update(_table(wanted.read(store), clock.now(), wide=wide), refresh=True)
+                live.update(_table(matching.read(store), clock.now(), wide=wide), refresh=True)
                 sleep(interval)
     known: dict[str, SliceRecord] = {}
     while True:
-        for record in wanted.read(store):
+        for record in matching.read(store):
             before = known.get(record.id)
             if before is None or (before.phase, before.reason) != (record.phase, record.reason):
                 click.echo(f"{clock.now():%H:%M:%S} {_job(record)} {record.phase} {record.reason}: {record.message}")
@@ -141,9 +151,9 @@ def _watch(wanted: Filter, session: Session, interval: float, *, wide: bool) -> 
 
 def _table(records: Sequence[SliceRecord], now: datetime, *, wide: bool) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
-    extra = ("POOL", "WHAT") if wide else ()
-    for title in ("CLUSTER", "JOB", "SLICE", "PHASE", "HOSTS", "REASON", "FOR", *extra, "WHY"):
-        table.add_column(title, overflow="fold", no_wrap=title in {"PHASE", "HOSTS", "FOR"})
+    extra = ("POOL", "SPEC") if wide else ()
+    for title in ("CLUSTER", "JOB", "SLICE", "PHASE", "HOSTS", "REASON", "SINCE", *extra, "MESSAGE"):
+        table.add_column(title, overflow="fold", no_wrap=title in {"PHASE", "HOSTS", "SINCE"})
     for record in records:
         hosts = record.spec.hosts if record.spec else "?"
         more = (_pool(record), shape(record)) if wide else ()

@@ -1,4 +1,4 @@
-"""Manifests as people write them and kubectl prints them: documents with their place, or one line why not."""
+"""Manifests as users write them and kubectl prints them, read with the place of each document for error messages."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import Any
 import yaml
 
 MOST_BYTES = 32_000_000
-"""More than all JobSets of a busy cluster; what is larger is something else."""
+"""Above the size of all JobSets of a busy cluster."""
 
 
 class NotAManifest(ValueError):
-    """A file is not what it claims to be; the text names file, document and field."""
+    """A file is missing or invalid; the message names the file, the document and the field."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +35,15 @@ class Manifest:
         return metadata
 
     def is_not(self, why: str) -> NotAManifest:
+        """Return an error about this document."""
         return NotAManifest(f"{self.where}: {why}")
 
 
 def read(files: Iterable[str]) -> list[Manifest]:
-    """Read files, folders (the .yaml, .yml and .json in them) and - for standard input; NotAManifest."""
+    """Return the manifests of files, folders (their .yaml, .yml and .json files) and `-` (standard input).
+
+    NotAManifest: a file cannot be read, or is invalid.
+    """
     manifests = [manifest for file in files for name, text in _texts(file) for manifest in _documents(name, text)]
     return [part for manifest in manifests for part in _parts(manifest)]
 
@@ -54,17 +58,17 @@ def _texts(file: str) -> Iterator[tuple[str, str]]:
         try:
             yield str(each), each.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            why = error.strerror if isinstance(error, OSError) else "it is no text"
+            why = error.strerror if isinstance(error, OSError) else "not UTF-8"
             raise NotAManifest(f"{each}: cannot be read: {why}") from error
 
 
 def _documents(name: str, text: str) -> Iterator[Manifest]:
     if len(text) > MOST_BYTES:
-        raise NotAManifest(f"{name}: more than {MOST_BYTES} characters")
+        raise NotAManifest(f"{name}: larger than the limit of {MOST_BYTES} characters")
     try:
         bodies = [json.loads(text)] if text.lstrip()[:1] in {"{", "["} else list(yaml.load_all(text, Unambiguous))
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise NotAManifest(f"{name}: no YAML: {_one_line(error)}") from error
+        raise NotAManifest(f"{name}: cannot be parsed: {_one_line(error)}") from error
     for number, body in enumerate(bodies, start=1):
         where = name if len(bodies) == 1 else f"{name}: document {number}"
         if body is not None:
@@ -73,7 +77,7 @@ def _documents(name: str, text: str) -> Iterator[Manifest]:
 
 def _checked(where: str, body: object) -> Manifest:
     if not isinstance(body, Mapping):
-        raise NotAManifest(f"{where}: a {type(body).__name__}, where an object with apiVersion and kind belongs")
+        raise NotAManifest(f"{where}: expected an object with apiVersion and kind, found: {type(body).__name__}")
     for field in ("apiVersion", "kind"):
         if not isinstance(body.get(field), str):
             raise NotAManifest(f"{where}: {field} is missing")
@@ -81,7 +85,7 @@ def _checked(where: str, body: object) -> Manifest:
 
 
 def _parts(manifest: Manifest) -> Iterator[Manifest]:
-    """Unpack a List, as `kubectl get -o yaml` prints it."""
+    """Yield the items of a List, as `kubectl get -o yaml` prints it, or the manifest itself."""
     if not manifest.kind.endswith("List") or not isinstance(manifest.body.get("items"), list):
         if not isinstance(manifest.body.get("metadata"), Mapping):
             raise manifest.is_not("metadata is missing")
@@ -92,13 +96,13 @@ def _parts(manifest: Manifest) -> Iterator[Manifest]:
 
 
 class Unambiguous(yaml.SafeLoader):
-    """YAML whose keys are there once: of two, the library takes the last without a word."""
+    """A loader that raises for duplicate keys, of which PyYAML silently keeps the last."""
 
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002 - the library's own
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002 - PyYAML's
         keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode) and key.value != "<<"]
-        twice = next((key for key in keys if keys.count(key) > 1), None)
-        if twice is not None:
-            raise yaml.constructor.ConstructorError(problem=f"{twice} is there twice", problem_mark=node.start_mark)
+        duplicate = next((key for key in keys if keys.count(key) > 1), None)
+        if duplicate is not None:
+            raise yaml.constructor.ConstructorError(problem=f"duplicate key {duplicate}", problem_mark=node.start_mark)
         return super().construct_mapping(node, deep)
 
 

@@ -1,4 +1,4 @@
-"""`slices plan`: what each Job would get, and why not."""
+"""`slices plan`: the slice that each Job of a manifest would get, or the refusal."""
 
 from __future__ import annotations
 
@@ -23,35 +23,43 @@ from tpu_slices_cli.settings_file import read_settings
 REFUSED = 3
 
 
-@click.command(name="plan", short_help="What each Job of a manifest would get, and why not.")
+@click.command(name="plan", short_help="Show the slice that each Job of a manifest would get.")
 @click.option(
-    "--filename", "-f", "files", multiple=True, required=True, metavar="FILE", help="Manifests; - is standard input."
+    "--filename",
+    "-f",
+    "files",
+    multiple=True,
+    required=True,
+    metavar="FILE",
+    help="File or folder of manifests; - is standard input.",
 )
 @click.option(
     "--cluster",
     required=True,
     metavar="FILE|ID",
     shell_complete=lambda *_: [click.shell_completion.CompletionItem("infra/clusters/", type="file")],
-    help="Settings of the cluster: a file, or the id of one that is configured.",
+    help="Settings of the cluster: a file, or the ID of a configured cluster.",
 )
-@click.option("--namespace", "-n", default="default", show_default=True, help="Of manifests that name none.")
+@click.option("--namespace", "-n", default="default", show_default=True, help="Namespace of manifests without one.")
 @click.option("--output", "-o", type=click.Choice(["table", "json", "yaml"]), default="table", show_default=True)
 @click.pass_obj
 def plan_command(session: Session, files: tuple[str, ...], cluster: str, namespace: str, output: str) -> None:
-    """Show what each Job of JobSets, or each leader Pod, would get: by the very code that buys, and without buying.
+    """Show the slice that each Job of a JobSet, or each leader Pod, would get. Nothing is created.
+
+    The plan is made by the code that creates the slices.
 
     \b
     slices plan -f train.yaml --cluster infra/clusters/my-project/my-cluster.yaml
     kubectl get jobsets -A -o yaml | slices plan -f - --cluster my-cluster -o json
 
-    The ids of slices and the names of node pools follow from the JobSet's UID. Of a JobSet that is not created yet they
-    stand for others.
+    The IDs of slices and the names of node pools depend on the JobSet's UID. Those of a JobSet that is not created yet
+    are examples.
 
-    Exit code: 0 all can be had, 3 some are refused, 2 a file is not what it claims to be.
-    """  # noqa: D301 - click's mark for lines to leave as they are
+    Exit codes: 0 no Job is refused, 2 a file is invalid, 3 at least one Job is refused.
+    """  # noqa: D301 - click keeps the line breaks after this mark
     manifests = read(files)
     if not any(manifest.kind in {"JobSet", "Pod"} for manifest in manifests):
-        raise NotAManifest(f"{', '.join(files)}: no JobSet and no Pod in it")
+        raise NotAManifest(f"{', '.join(files)}: contains no JobSet and no Pod")
     planned = plan(manifests, _settings(session, cluster), namespace)
     match output:
         case "json":
@@ -68,7 +76,7 @@ def _settings(session: Session, cluster: str) -> ClusterSettings:
         return read_settings(Path(cluster)).settings
     settings = session.deps.store.settings(ClusterId(cluster))
     if settings is None:
-        raise NotAManifest(f"--cluster {cluster}: neither a file nor a cluster that is configured")
+        raise NotAManifest(f"--cluster {cluster}: neither a file nor a configured cluster")
     return settings
 
 
@@ -118,7 +126,7 @@ def _summary(planned: Plan) -> str:
     text = f"{_many(len(specs), 'slice')}, {_many(hosts, 'host')}, {_many(chips, 'chip')}"
     text += f"; {refused} refused" if refused else ""
     if not all(each.created for each in planned.slices):
-        text += ". Not created yet: names of node pools will end differently"
+        text += ". Some JobSets are not created yet: the names of their node pools will differ"
     return f"{text}."
 
 

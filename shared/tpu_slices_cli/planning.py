@@ -1,4 +1,4 @@
-"""What each Job of some manifests would get: through the code that the functions run, and without acting. Pure."""
+"""The slice that each Job of some manifests would get, planned by the code that the functions run. Pure."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from tpu_slices.wire.jobsets import is_leader, is_served
 from tpu_slices_cli.manifests import Manifest
 
 MOST_JOBS = 10_000
-"""Of one JobSet: more slices than any cluster has nodes for."""
+"""The limit for one JobSet: more slices than any cluster has nodes for."""
 JOBSET_VERSION = "jobset.x-k8s.io/v1alpha2"
 
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """One Job, and the slice that it would get or the verdict that it would not."""
+    """A Job, and the slice that it would get or the refusal."""
 
     job: WorkloadJob
     outcome: SliceSpec | Refusal
     order: PoolOrder
     created: bool
-    """The JobSet is there already, so that its UID, and the names that follow from it, are the real ones."""
+    """True: the JobSet exists, so its UID and the names that depend on it are final."""
 
     def as_json(self) -> dict[str, Any]:
         spec = self.outcome if isinstance(self.outcome, SliceSpec) else None
@@ -53,7 +53,7 @@ class Planned:
 class Plan:
     slices: tuple[Planned, ...]
     skipped: tuple[str, ...]
-    """Documents that ask us for nothing, and why."""
+    """Documents that request no slice, each with the reason."""
 
     @property
     def refused(self) -> bool:
@@ -61,7 +61,10 @@ class Plan:
 
 
 def plan(manifests: Iterable[Manifest], settings: ClusterSettings, namespace: str) -> Plan:
-    """Plan JobSets and leader pods, whose namespace is `namespace` where they name none; NotAManifest."""
+    """Return the plan for JobSets and leader pods; `namespace` is that of manifests without one.
+
+    NotAManifest: a manifest is invalid.
+    """
     slices: list[Planned] = []
     skipped: list[str] = []
     for manifest in manifests:
@@ -72,10 +75,10 @@ def plan(manifests: Iterable[Manifest], settings: ClusterSettings, namespace: st
                 slices += of(manifest, settings, namespace)
             else:
                 skipped.append(f"{manifest.where}: {why}")
-        except ValueError as wrong:
-            raise manifest.is_not(str(wrong)) from wrong
-        except (TypeError, AttributeError, KeyError) as wrong:
-            raise manifest.is_not(f"it is not of the shape that Kubernetes gives it: {wrong}") from wrong
+        except ValueError as error:
+            raise manifest.is_not(str(error)) from error
+        except (TypeError, AttributeError, KeyError) as error:
+            raise manifest.is_not(f"malformed {manifest.kind}: {error}") from error
     return Plan(tuple(slices), tuple(skipped))
 
 
@@ -84,21 +87,26 @@ def _why_skipped(manifest: Manifest) -> str | None:
     match manifest.kind:
         case "JobSet":
             if body["apiVersion"] != JOBSET_VERSION:
-                raise ValueError(f"apiVersion: {body['apiVersion']} is not understood, only {JOBSET_VERSION}")
+                raise ValueError(f"apiVersion: {body['apiVersion']} is not supported, only {JOBSET_VERSION}")
             if not isinstance(body.get("spec"), Mapping) or not body["spec"].get("replicatedJobs"):
                 raise ValueError("spec.replicatedJobs is missing")
             if not is_served(body):
-                return f"JobSet {manifest.metadata.get('name')} opted out, or another controller runs it"
-            return None if workloads.asks_for_tpu(body) else f"JobSet {manifest.metadata.get('name')} asks for no TPU"
+                return f"JobSet {manifest.metadata.get('name')} opted out, or is managed by another controller"
+            name = manifest.metadata.get("name")
+            return None if workloads.asks_for_tpu(body) else f"JobSet {name} requests no TPU chips"
         case "Pod":
-            return None if is_leader(body) else f"Pod {manifest.metadata.get('name')} leads no Job of a JobSet"
+            return (
+                None
+                if is_leader(body)
+                else f"Pod {manifest.metadata.get('name')} is not the leader pod of a JobSet's Job"
+            )
         case other:
-            return f"{other} is neither JobSet nor Pod"
+            return f"{other} is neither a JobSet nor a Pod"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Owner:
-    """Whose slices are planned."""
+    """The JobSet whose slices are planned."""
 
     settings: ClusterSettings
     namespace: str
@@ -106,9 +114,10 @@ class _Owner:
     uid: str | None
     """None: the JobSet is not created yet."""
     chips: int
-    """Of all slices that the JobSet asks for."""
+    """The sum over all slices that the JobSet requests."""
 
     def asks(self, request: TemplateRequest, leader: WaitingLeader) -> Planned:
+        """Return the plan for the Job of this leader."""
         settings = self.settings
         job = WorkloadJob(
             cluster=settings.cluster,
@@ -146,7 +155,7 @@ def _of_jobset(manifest: Manifest, settings: ClusterSettings, namespace: str) ->
     )
     jobs = sum(request.replicas for request in requests)
     if jobs > MOST_JOBS:
-        raise ValueError(f"replicas: {jobs} Jobs are more than the {MOST_JOBS} that are planned")
+        raise ValueError(f"replicas: {jobs} Jobs exceed the limit of {MOST_JOBS}")
     for request in requests:
         for index in range(request.replicas):
             yield owner.asks(request, WaitingLeader(replicated_job=request.replicated_job, job_index=index))

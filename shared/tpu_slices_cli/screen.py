@@ -1,4 +1,4 @@
-"""Where things are shown to people: colours on a terminal, whole lines everywhere else."""
+"""Output and confirmation: colours and wrapped lines on a terminal, whole lines everywhere else."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ import sys
 import click
 from rich.console import Console
 
-_WIDE = 250  # columns for what is not read on a terminal: nothing is cut off
+_WIDE = 250  # columns where the output is not a terminal
 
 
 def console() -> Console:
-    """Give the standard output; NO_COLOR is heeded (no-color.org)."""
+    """Return a console on standard output; NO_COLOR disables colours (no-color.org)."""
     return Console(file=sys.stdout, width=None if sys.stdout.isatty() else _WIDE, highlight=False, soft_wrap=False)
 
 
 def confirmed(question: str, *, yes: bool) -> bool:
-    """Ask; without a terminal and without --yes there is nobody to answer, which is a UsageError."""
+    """Return the answer to a question, or True with --yes; without --yes and without a terminal, raise a UsageError."""
     if yes:
         return True
     if not sys.stdin.isatty():
-        raise click.UsageError("nobody is there to confirm it: use --yes")
+        raise click.UsageError("confirmation requires a terminal: use --yes")
     return click.confirm(question)

@@ -1,4 +1,4 @@
-"""What a command works with: opened when it is first needed, so that `plan` needs no project and no network."""
+"""The dependencies of a command, opened on first use, so that `plan` with files needs no project and no network."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tpu_slices.ports.store import SettingsStore
 
 
 class Session:
-    """One run of `slices`."""
+    """One run of `slices`: its settings and dependencies."""
 
     def __init__(self, project: str | None) -> None:
         self._project = project
@@ -25,8 +25,8 @@ class Session:
         environment = {**os.environ, "GOOGLE_CLOUD_PROJECT": self._project or ""}
         try:
             return Settings.from_env(environment)
-        except SettingsError as missing:
-            raise click.UsageError(f"{missing}, or use --project") from missing
+        except SettingsError as error:
+            raise click.UsageError(f"{error}, or use --project") from error
 
     @cached_property
     def deps(self) -> ReconcileDeps:
@@ -37,11 +37,12 @@ class Session:
         return wiring.build_settings_store(self.settings)
 
     def cluster(self, named: str | None) -> ClusterId:
-        """Give the cluster that was named, or the only one there is."""
+        """Return the named cluster, or the only one that is configured; UsageError: there is none, or several."""
         if named is not None:
             return ClusterId(named)
         known = self.deps.store.clusters()
         if len(known) == 1:
             return known[0]
-        choices = ", ".join(known) or "none yet: `slices configure FILE` makes one"
-        raise click.UsageError(f"which cluster? Name it with --cluster: {choices}")
+        if not known:
+            raise click.UsageError("no cluster is configured: use `slices configure FILE`")
+        raise click.UsageError(f"several clusters are configured: use --cluster with one of {', '.join(known)}")

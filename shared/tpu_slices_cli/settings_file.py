@@ -1,4 +1,4 @@
-"""A cluster's settings from a file, as `infra/clusters/PROJECT/CLUSTER.yaml`."""
+"""A cluster's settings in a file, as in `infra/clusters/PROJECT/CLUSTER.yaml`."""
 
 from __future__ import annotations
 
@@ -28,17 +28,20 @@ class SettingsFile:
 
 
 def read_settings(path: Path) -> SettingsFile:
-    """Read and check a file; the cluster's id is its name. NotAManifest says what is wrong, and what to write."""
+    """Return the checked settings in a file; the cluster's ID is the file's name without its suffix.
+
+    NotAManifest: the file is missing or invalid; the message names the field and what to write.
+    """
     try:
         document = yaml.load(path.read_text(encoding="utf-8"), Unambiguous)  # noqa: S506 - a SafeLoader
     except OSError as error:
         raise NotAManifest(f"{path}: cannot be read: {error.strerror}") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise NotAManifest(f"{path}: no YAML: {' '.join(str(error).split())}") from error
+        raise NotAManifest(f"{path}: cannot be parsed: {' '.join(str(error).split())}") from error
     if not isinstance(document, Mapping):
-        raise NotAManifest(f"{path}: a {type(document).__name__}, where a map of settings belongs")
+        raise NotAManifest(f"{path}: expected a map of settings, found: {type(document).__name__}")
     try:
         settings = decode_settings(ClusterId(path.stem), document, version="")
-    except Permanent as wrong:
-        raise NotAManifest(f"{path}: {str(wrong).removeprefix(f'clusters/{path.stem}: ')}") from wrong
+    except Permanent as error:
+        raise NotAManifest(f"{path}: {str(error).removeprefix(f'clusters/{path.stem}: ')}") from error
     return SettingsFile(path, document, settings)

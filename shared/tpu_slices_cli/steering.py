@@ -1,4 +1,4 @@
-"""`slices hold`, `release`, `pause` and `resume`: a hand on slices and clusters."""
+"""`slices hold`, `release`, `pause` and `resume`: control slices and clusters."""
 
 from __future__ import annotations
 
@@ -12,72 +12,80 @@ from tpu_slices.flows import edits
 from tpu_slices_cli.screen import confirmed
 from tpu_slices_cli.session import Session
 
-_CLUSTER = click.option("--cluster", metavar="ID", help="The cluster; may be left out where there is only one.")
+_CLUSTER = click.option("--cluster", metavar="ID", help="ID of the cluster; optional if only one is configured.")
 
 
-@click.command(name="hold", short_help="Keep a slice exactly as it is.")
+@click.command(name="hold", short_help="Put a slice on hold: nothing is created or deleted for it.")
 @click.argument("name")
 @_CLUSTER
-@click.option("--note", metavar="TEXT", help="Why, for others; kept on the record.")
+@click.option("--note", metavar="TEXT", help="Why, for other operators; stored in the record.")
 @click.pass_obj
 def hold_command(session: Session, name: str, cluster: str | None, note: str | None) -> None:
-    """Let nothing be created or deleted for a slice, whatever its JobSet does, until `slices resume NAME`.
+    """Put a slice on hold: nothing is created or deleted for it, whatever its JobSet does, until `slices resume NAME`.
 
-    NAME is a slice, a node pool, NAMESPACE/JOB, or NAMESPACE/JOBSET for all of its slices. What is held is paid for.
+    NAME is a slice, a node pool, NAMESPACE/JOB, or NAMESPACE/JOBSET for all of its slices. The hosts of a slice on hold
+    are still billed.
     """
     id_ = session.cluster(cluster)
-    for record in _there(edits.find(id_, name, session.deps.store)):
-        held = edits.edit(id_, record.id, edits.hold(note), session.deps)
-        click.echo(
-            f"{record.id} is held: `slices resume {record.id}` ends it." if held else f"{record.id} was held already."
-        )
+    for record in _not_gone(edits.find(id_, name, session.deps.store)):
+        changed = edits.edit(id_, record.id, edits.hold(note), session.deps)
+        state = f"is on hold; `slices resume {record.id}` ends it" if changed else "was already on hold"
+        click.echo(f"{record.id} {state}.")
 
 
-@click.command(name="release", short_help="Give a slice back now.")
+@click.command(name="release", short_help="Release a slice: delete its node pool now.")
 @click.argument("name")
 @_CLUSTER
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @click.pass_obj
 def release_command(session: Session, name: str, cluster: str | None, *, yes: bool) -> None:
-    """Give a slice back, although its JobSet may still want it; it is not bought again. Whoever runs on it is killed.
+    """Release a slice: delete its node pool, even if its JobSet needs it, and do not create it again.
+
+    Pods that run on the slice are killed.
 
     NAME is a slice, a node pool, NAMESPACE/JOB, or NAMESPACE/JOBSET for all of its slices.
     """
     id_ = session.cluster(cluster)
-    records = _there(edits.find(id_, name, session.deps.store))
+    records = _not_gone(edits.find(id_, name, session.deps.store))
     for record in records:
-        click.echo(f"{record.id}: {record.phase}, {_who_is_on_it(record)}")
+        click.echo(f"{record.id}: {record.phase}, {_occupancy(record)}")
     if not records or not confirmed(f"Delete the node pools of {_many(records)}?", yes=yes):
         return
     for record in records:
         changed = edits.edit(id_, record.id, edits.release, session.deps)
-        click.echo(f"{record.id} is being released." if changed else f"{record.id} was being released already.")
+        click.echo(f"{record.id} is being released." if changed else f"{record.id} was already being released.")
 
 
-@click.command(name="pause", short_help="Stop creating and deleting in a whole cluster.")
+@click.command(name="pause", short_help="Pause a cluster: nothing is created or deleted in it.")
 @_CLUSTER
-@click.option("--message", "-m", required=True, metavar="TEXT", help="Shown to everybody who waits.")
+@click.option("--message", "-m", required=True, metavar="TEXT", help="Why; shown to users whose slices wait.")
 @click.pass_obj
 def pause_command(session: Session, cluster: str | None, message: str) -> None:
-    """Create and delete nothing in a cluster until `slices resume --cluster ID`. What runs goes on running."""
+    """Pause a cluster: no slice is created or deleted in it until `slices resume --cluster ID`.
+
+    Running Jobs are not affected.
+    """
     id_ = session.cluster(cluster)
     session.written.pause(id_, message)
-    click.echo(f"{id_} is paused: `slices resume --cluster {id_}` goes on.")
+    click.echo(f"{id_} is paused; `slices resume --cluster {id_}` ends the pause.")
 
 
-@click.command(name="resume", short_help="End a hold, or the pause of a cluster.")
+@click.command(name="resume", short_help="End the hold of a slice, or the pause of a cluster.")
 @click.argument("name", required=False)
 @_CLUSTER
 @click.pass_obj
 def resume_command(session: Session, name: str | None, cluster: str | None) -> None:
-    """End the hold of NAME, a slice or all of a JobSet; without NAME, the pause of the cluster."""
+    """End the hold of a slice; without NAME, end the pause of the cluster.
+
+    NAME is a slice, a node pool, NAMESPACE/JOB, or NAMESPACE/JOBSET for all of its slices.
+    """
     id_ = session.cluster(cluster)
     if name is None:
         _end_pause(session, id_)
         return
     for record in edits.find(id_, name, session.deps.store):
-        freed = edits.edit(id_, record.id, edits.resume, session.deps)
-        click.echo(f"{record.id} goes on." if freed else f"{record.id} was not held.")
+        changed = edits.edit(id_, record.id, edits.resume, session.deps)
+        click.echo(f"{record.id} is no longer on hold." if changed else f"{record.id} was not on hold.")
 
 
 def _end_pause(session: Session, cluster: ClusterId) -> None:
@@ -85,20 +93,21 @@ def _end_pause(session: Session, cluster: ClusterId) -> None:
         click.echo(f"{cluster} was not paused.")
         return
     session.written.resume(cluster)
-    click.echo(f"{cluster} goes on: {edits.wake(cluster, session.deps)} slices are looked at.")
+    count = edits.wake(cluster, session.deps)
+    click.echo(f"{cluster} is resumed. Slices to be reconciled: {count}.")
 
 
-def _there(records: Sequence[SliceRecord]) -> list[SliceRecord]:
-    """Leave out, aloud, what is gone: there is nothing to be done about it."""
+def _not_gone(records: Sequence[SliceRecord]) -> list[SliceRecord]:
+    """Return the slices that are not GONE; print a line for each that is."""
     for record in records:
         if record.phase is Phase.GONE:
-            click.echo(f"{record.id} is gone.")
+            click.echo(f"{record.id} is already gone.")
     return [record for record in records if record.phase is not Phase.GONE]
 
 
-def _who_is_on_it(record: SliceRecord) -> str:
+def _occupancy(record: SliceRecord) -> str:
     occupants = ", ".join(f"{occupant.owner.namespace}/{occupant.job}" for occupant in record.occupants)
-    return f"{occupants} runs on it" if occupants else "nobody is on it"
+    return f"occupied by {occupants}" if occupants else "not occupied"
 
 
 def _many(records: Sequence[SliceRecord]) -> str:

@@ -1,4 +1,4 @@
-"""Times, observations and actions in words. Pure."""
+"""Texts for times, observations, actions, specs and the state of a slice. Pure."""
 
 from __future__ import annotations
 
@@ -24,41 +24,43 @@ _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 
 def span(duration: timedelta) -> str:
-    """Say how long in its largest unit, as in `12 min`; nothing at all is `0 s`."""
+    """Return a duration in its largest unit, as in `12 min`; `0 s` if it is shorter than a second."""
     seconds = max(0, int(duration.total_seconds()))
     size, unit = next(((size, unit) for size, unit in _UNITS if seconds >= size), _UNITS[-1])
     return f"{seconds // size} {unit}"
 
 
 def moment(at: datetime, now: datetime) -> str:
-    """Say when, from now on: `in 4 min (14:20:00 UTC)`, `12 min ago (14:04:00 UTC)`; with the date on another day."""
+    """Return a time relative to now: `in 4 min (14:20:00 UTC)`, `12 min ago (14:04:00 UTC)`; see `clock`."""
     if at > now:
         return f"in {span(at - now)} ({clock(at, now)})"
     return f"{span(now - at)} ago ({clock(at, now)})"
 
 
 def clock(at: datetime, now: datetime) -> str:
+    """Return a time in UTC, with its date if that is not today's."""
     return f"{at:%H:%M:%S} UTC" if at.date() == now.date() else f"{at:%Y-%m-%d %H:%M:%S} UTC"
 
 
 def seen(observation: Observation) -> str:
+    """Return the observed state of a node pool."""
     match observation:
         case Absent():
-            return "there is none"
+            return "does not exist"
         case Creating(operation_runs=True):
             return "being created"
         case Creating():
-            return "in creation, although no operation runs for it"
+            return "being created, but no operation is in progress"
         case Running():
             return "running"
         case Busy(message):
-            return f"GKE works on it: {message}"
+            return f"busy: {message}"
         case Broken(failure):
             return f"broken: {failure.message}"
         case Deleting():
             return "being deleted"
         case Unowned(message):
-            return f"not ours: {message}"
+            return f"unowned: {message}"
         case Unreadable(message):
             return f"cannot be read: {message}"
         case _:
@@ -66,33 +68,35 @@ def seen(observation: Observation) -> str:
 
 
 def ordered(action: Action, record: SliceRecord) -> str:
+    """Return an action as text, as in `create node pool tpu-llama-0-x-1`."""
     pool = record.pool_of(min(action.attempt, LAST_ATTEMPT))
     return f"create node pool {pool}" if isinstance(action, CreatePool) else f"delete node pool {pool}"
 
 
 def shape(record: SliceRecord) -> str:
+    """Return accelerator, topology, hosts, chips, zone and capacity of a slice."""
     spec = record.spec
     if spec is None:
-        return "not known" if record.refusal is None else "none: refused"
+        return "unknown" if record.refusal is None else "none: refused"
     how = spec.capacity.reservation or spec.capacity.kind.lower().replace("_", " ")
     hosts = f"{spec.hosts} x {spec.machine_type}"
     return f"{spec.accelerator} {spec.topology}: {hosts}, {spec.chips} chips, {spec.zone}, {how}"
 
 
 def paragraph(record: SliceRecord, now: datetime) -> str:
-    """Say in a few sentences where a slice stands: what, since when, why, and what comes next."""
+    """Return the state of a slice: phase, since when, message, next attempt, and what an operator requested."""
     since = f"for {span(now - record.since)} (since {clock(record.since, now)})"
-    parts = [f"This slice has been {record.phase} {since}: {record.message or record.reason}"]
+    parts = [f"{record.phase} {since}: {(record.message or record.reason).rstrip('.')}."]
     if record.retry_at is not None and record.retry_at > now:
-        parts.append(f"It is tried again {moment(record.retry_at, now)}.")
+        parts.append(f"Next attempt {moment(record.retry_at, now)}.")
     elif record.next_reconcile_at is not None:
         parts.append(
-            f"It is looked at again {moment(record.next_reconcile_at, now)}."
+            f"Reconciled again {moment(record.next_reconcile_at, now)}."
             if record.next_reconcile_at > now
-            else "A look is due."
+            else "Reconciliation is due."
         )
     if record.hold:
-        parts.append("A person holds it: nothing is created or deleted until `slices resume`.")
+        parts.append(f"On hold: nothing is created or deleted until `slices resume {record.id}`.")
     if record.release_requested:
-        parts.append("A person asked for its release.")
+        parts.append("Its release was requested by an operator.")
     return " ".join(parts)

@@ -1,4 +1,4 @@
-"""What the local GKE says to an order, in a cluster that has what the order's settings name."""
+"""How the local GKE answers an order, in a cluster that has what the order's settings name."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tpu_slices.ports.backend import PoolOrder
 
 
 def why_refused(order: PoolOrder) -> str | None:
-    """Give GKE's words; None: it would make the pool."""
+    """Return GKE's error message; None: it would create the pool."""
     assert order.spec is not None
     cluster = a_cluster(
         zones=("us-central2-b", order.spec.zone),

@@ -44,14 +44,14 @@ def an_error(kind: type[google.GoogleAPICallError], text: str) -> google.GoogleA
 
 @dataclass
 class Recording:
-    """Plays one answer per method, and keeps what was asked; a method without an answer fails the test."""
+    """Plays one answer per method, and keeps the calls; a method without an answer fails the test."""
 
     answers: Mapping[str, Answer]
-    asked: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    calls: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
 
     def __getattr__(self, method: str) -> Any:
         def answer(**arguments: Any) -> Any:
-            self.asked.append((method, arguments))
+            self.calls.append((method, arguments))
             found = self.answers[method]
             if isinstance(found, Exception):
                 raise found
@@ -61,7 +61,7 @@ class Recording:
 
     @property
     def methods(self) -> list[str]:
-        return [method for method, _ in self.asked]
+        return [method for method, _ in self.calls]
 
 
 def backend(recording: Recording) -> GkeBackend:

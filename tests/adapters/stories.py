@@ -16,7 +16,7 @@ from tpu_slices.ports.backend import PoolOrder
 
 SPOT = "cloud.google.com/gke-spot"
 RESERVATION = "cloud.google.com/reservation"
-WISH = "tpu-provisioner.cloud.google.com"
+ANNOTATIONS = "tpu-provisioner.cloud.google.com"
 
 
 def asking(accelerator: str, topology: str, chips: int, **selectors: str) -> TemplateRequest:
@@ -67,11 +67,11 @@ def story(request: TemplateRequest, **set_: Any) -> Story:
     return Story(request, settings(**set_))
 
 
-def wishing(request: TemplateRequest, **requested_annotations: str) -> TemplateRequest:
+def with_annotations(request: TemplateRequest, **requested_annotations: str) -> TemplateRequest:
     return replace(
         request,
         requested_annotations=tuple(
-            (f"{WISH}/{name.replace('_', '-')}", wish) for name, wish in requested_annotations.items()
+            (f"{ANNOTATIONS}/{name.replace('_', '-')}", value) for name, value in requested_annotations.items()
         ),
     )
 
@@ -126,8 +126,8 @@ STORIES: Mapping[str, Story] = {
     "every-setting": story(asking("tpu-v6e-slice", "4x4", 4), pools=EVERYTHING),
     "every-other-choice": story(asking("tpu7x", "2x2x2", 4), pools=OTHER_CHOICES),
     "forced-on-demand": story(asking("tpu-v6e-slice", "4x4", 4, **{SPOT: "true"}), force_on_demand=True),
-    "a-tenants-wishes": story(
-        wishing(
+    "a-tenants-requested-annotations": story(
+        with_annotations(
             V5E,
             copy_labels="team",
             node_service_account="vision@demo-project.iam.gserviceaccount.com",
@@ -138,7 +138,7 @@ STORIES: Mapping[str, Story] = {
         ),
         policy=Policy(everyone=Allowed(service_accounts=("*",), additional_networks=("*",))),
     ),
-    "selectors-of-the-tenants-own": story(
+    "a-tenants-node-selectors": story(
         asking(
             "tpu-v5-lite-podslice",
             "4x4",
@@ -151,5 +151,5 @@ STORIES: Mapping[str, Story] = {
             },
         )
     ),
-    "nodes-of-its-own": story(replace(V5E, exclusive_nodes=True)),
+    "exclusive-nodes": story(replace(V5E, exclusive_nodes=True)),
 }

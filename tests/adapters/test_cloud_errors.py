@@ -1,4 +1,4 @@
-"""What Google says, and what we make of it: one row per text that was seen or is documented."""
+"""Google's errors, and the kinds of failure they become: one row per text that was seen or is documented."""
 
 from __future__ import annotations
 
@@ -131,31 +131,29 @@ UNKNOWN_OUTCOMES: list[tuple[type[google.GoogleAPICallError], str]] = [
 
 
 @pytest.mark.parametrize(("error", "text", "kind"), REFUSALS, ids=lambda value: str(value)[:40])
-def test_a_refusal_is_classed_and_told_in_googles_words(
+def test_a_refusal_has_a_kind_and_googles_message(
     error: type[google.GoogleAPICallError], text: str, kind: FailureKind
 ) -> None:
     assert refusal(error(text)) == Failure(kind, text)
 
 
 @pytest.mark.parametrize(("code", "text", "kind"), FAILURES, ids=lambda value: str(value)[:40])
-def test_a_failed_operation_is_classed_by_its_error(code: int, text: str, kind: FailureKind) -> None:
+def test_a_failed_operations_kind_follows_from_its_error(code: int, text: str, kind: FailureKind) -> None:
     assert failure(code, [text]).kind is kind
 
 
 @pytest.mark.parametrize(("error", "text"), UNKNOWN_OUTCOMES, ids=lambda value: str(value)[:40])
-def test_an_outcome_that_is_not_known_is_temporary_whatever_the_text(
-    error: type[google.GoogleAPICallError], text: str
-) -> None:
-    verdict = refusal(error(text))
-    assert isinstance(verdict, Temporary)
-    assert str(verdict) == f"{error.__name__}: {text}"
+def test_an_unknown_outcome_is_temporary_whatever_the_text(error: type[google.GoogleAPICallError], text: str) -> None:
+    refused = refusal(error(text))
+    assert isinstance(refused, Temporary)
+    assert str(refused) == f"{error.__name__}: {text}"
 
 
-def test_a_reading_that_ran_out_of_time_is_temporary() -> None:
+def test_a_read_that_timed_out_is_temporary() -> None:
     gave_up: type[google.GoogleAPIError] = google.RetryError
-    verdict = refusal(gave_up("Timeout of 8.0s exceeded", None))
-    assert isinstance(verdict, Temporary)
-    assert str(verdict).startswith("RetryError: Timeout of 8.0s exceeded")
+    refused = refusal(gave_up("Timeout of 8.0s exceeded", None))
+    assert isinstance(refused, Temporary)
+    assert str(refused).startswith("RetryError: Timeout of 8.0s exceeded")
 
 
 @pytest.mark.parametrize(
@@ -170,32 +168,32 @@ def test_a_reading_that_ran_out_of_time_is_temporary() -> None:
         ("SET_BY_OPERATOR", FailureKind.UNKNOWN),
     ],
 )
-def test_a_condition_classes_a_failure_whose_words_say_nothing(condition: str, kind: FailureKind) -> None:
+def test_a_condition_decides_the_kind_of_a_failure_whose_message_does_not(condition: str, kind: FailureKind) -> None:
     assert failure(0, ["It did not work."], ["CA_EXPIRING", condition]) == Failure(kind, "It did not work.")
 
 
-def test_words_say_more_than_conditions() -> None:
+def test_the_message_decides_before_the_conditions() -> None:
     text = "No available resources in specified reservations."
     assert failure(8, [text], ["GCE_STOCKOUT"]).kind is FailureKind.RESERVATION
 
 
-def test_the_class_may_stand_in_a_text_that_is_not_shown() -> None:
+def test_the_kind_may_follow_from_a_text_that_is_not_shown() -> None:
     detail = f"Insufficient quota to satisfy the request: {NOT_ALL} [GCE_QUOTA_EXCEEDED]"
     assert failure(0, ["", "It did not work.", detail]) == Failure(FailureKind.QUOTA, "It did not work.")
 
 
-def test_a_failure_without_a_word_says_so() -> None:
+def test_a_failure_without_a_message_says_that_gke_gives_no_reason() -> None:
     assert failure(0, [""]) == Failure(FailureKind.UNKNOWN, "GKE gives no reason.")
 
 
 @pytest.mark.parametrize(
     "jobset", ["gce-stockout", "quota-exceeded", "tpu-topology", "too-many-operations", "permissions-error"]
 )
-def test_a_tenants_names_are_not_taken_for_reasons(jobset: str) -> None:
-    error: type[google.GoogleAPICallError] = google.InvalidArgument
-    verdict = refusal(error(f"Invalid value for node pool tpu-{jobset}-0-oahqlz77blgqd-1."))
-    assert isinstance(verdict, Failure)
-    assert verdict.kind is FailureKind.CONFIGURATION
+def test_a_jobsets_name_is_not_taken_for_an_error(jobset: str) -> None:
+    invalid: type[google.GoogleAPICallError] = google.InvalidArgument
+    refused = refusal(invalid(f"Invalid value for node pool tpu-{jobset}-0-oahqlz77blgqd-1."))
+    assert isinstance(refused, Failure)
+    assert refused.kind is FailureKind.CONFIGURATION
 
 
 def test_a_message_is_one_line_of_at_most_300_characters() -> None:
@@ -206,9 +204,9 @@ def test_a_message_is_one_line_of_at_most_300_characters() -> None:
 
 def test_a_long_message_keeps_its_beginning_and_its_end() -> None:
     cause = f"[GCE_STOCKOUT]: {INSTANCE} The zone does not have enough resources available to fulfill the request."
-    told = shortened(f"Google Compute Engine: {NOT_ALL} {NOT_ALL} {cause}")
-    assert told.startswith("Google Compute Engine: Not all instances")
-    assert told.endswith(cause)
+    message = shortened(f"Google Compute Engine: {NOT_ALL} {NOT_ALL} {cause}")
+    assert message.startswith("Google Compute Engine: Not all instances")
+    assert message.endswith(cause)
 
 
 @pytest.mark.parametrize(
@@ -222,11 +220,11 @@ def test_a_long_message_keeps_its_beginning_and_its_end() -> None:
     ],
 )
 def test_credentials_are_left_out(secret: str) -> None:
-    told = shortened(f"Request failed: {secret} was not accepted.")
-    assert "[redacted]" in told
-    assert secret not in told
-    assert "c29tZS10b2tlbg" not in told
-    assert told.endswith(" was not accepted.")
+    message = shortened(f"Request failed: {secret} was not accepted.")
+    assert "[redacted]" in message
+    assert secret not in message
+    assert "c29tZS10b2tlbg" not in message
+    assert message.endswith(" was not accepted.")
 
 
 def test_credentials_are_left_out_before_the_text_is_cut() -> None:

@@ -1,4 +1,4 @@
-"""What the emulator cannot be made to do: answers that break off."""
+"""What the emulator cannot be made to do: query streams that break off."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 
 @dataclass(slots=True)
 class BreakingFirestore(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has no types
-    """Answers a query with one slice, after as many answers as it is told broke off before their first document."""
+    """Answers a query with one slice, after `breaks` streams that ended before their first document."""
 
     breaks: int
-    asked: int = 0
+    queries: int = 0
 
     def service(self, call: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler | None:
         if call.method != "/google.firestore.v1.Firestore/RunQuery":
@@ -35,8 +35,8 @@ class BreakingFirestore(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc h
         )
 
     def _run_query(self, request: RunQueryRequest, context: grpc.ServicerContext) -> Iterator[RunQueryResponse]:
-        self.asked += 1
-        if self.asked <= self.breaks:
+        self.queries += 1
+        if self.queries <= self.breaks:
             yield RunQueryResponse(read_time=NOW)
             context.abort(grpc.StatusCode.UNAVAILABLE, "the connection was drained")
         name = f"{request.parent}/{key_of(a_record())}"
@@ -61,14 +61,14 @@ def client(firestore: BreakingFirestore, monkeypatch: pytest.MonkeyPatch) -> Ite
         server.stop(None).wait()
 
 
-def test_a_query_whose_answer_breaks_off_is_asked_again(firestore: BreakingFirestore, client: Client) -> None:
+def test_a_query_whose_stream_breaks_off_is_retried(firestore: BreakingFirestore, client: Client) -> None:
     firestore.breaks = 2
 
     assert FirestoreStore(client).due_slices(NOW, 10) == (a_record(),)
-    assert firestore.asked == 3
+    assert firestore.queries == 3
 
 
-def test_a_query_whose_answers_go_on_breaking_off_is_temporary(firestore: BreakingFirestore, client: Client) -> None:
+def test_a_query_whose_streams_keep_breaking_off_is_temporary(firestore: BreakingFirestore, client: Client) -> None:
     firestore.breaks = 1_000
 
     with pytest.raises(Temporary, match="drained"):

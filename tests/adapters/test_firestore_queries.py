@@ -41,26 +41,26 @@ def test_the_declared_indexes_are_those_that_the_queries_need() -> None:
     assert DECLARED["indexes"] == needed
 
 
-def test_the_declared_exceptions_are_what_expires_and_what_nobody_asks_by() -> None:
+def test_the_declared_overrides_are_the_expiring_and_the_unindexed_fields() -> None:
     expiring = [(collection, "expire_at", True) for collection in EXPIRING]
     unindexed = [(collection, field, False) for collection, names in UNINDEXED.items() for field in names]
 
     assert [declared(override) for override in DECLARED["fieldOverrides"]] == [*expiring, *unindexed]
 
 
-def test_nothing_is_asked_by_a_field_without_an_index() -> None:
-    asked = {
+def test_no_query_uses_a_field_without_an_index() -> None:
+    queried = {
         (query.collection, field.partition(".")[0])
         for query in QUERIES
         for field in (*(name for name, _ in query.where), query.order)
     }
     without = {(collection, field) for collection, names in UNINDEXED.items() for field in names}
 
-    assert not asked & without
-    assert not asked & {(collection, "expire_at") for collection in EXPIRING}
+    assert not queried & without
+    assert not queried & {(collection, "expire_at") for collection in EXPIRING}
 
 
-def test_every_map_and_array_is_asked_by_or_has_no_index() -> None:
+def test_every_map_and_array_is_queried_or_has_no_index() -> None:
     documents: list[tuple[str, dict[str, Any]]] = [
         (collection, encode_settings(settings())) for collection in ("clusters", "accepted")
     ]
@@ -71,15 +71,15 @@ def test_every_map_and_array_is_asked_by_or_has_no_index() -> None:
         RelayHeartbeat(cluster=CLUSTER, received_at=NOW, uids=()),
     ]
     documents += [(key_of(record).collection, encode(record)) for record in records]
-    asked = {(query.collection, name.partition(".")[0]) for query in QUERIES for name, _ in query.where}
-    asked.add(("workloads", "owner"))  # by people, in the console
+    queried = {(query.collection, name.partition(".")[0]) for query in QUERIES for name, _ in query.where}
+    queried.add(("workloads", "owner"))  # by people, in the console
 
     for collection, document in documents:
         large = {name for name, value in document.items() if isinstance(value, dict | list)}
-        assert large <= {*UNINDEXED[collection], *(name for place, name in asked if place == collection)}
+        assert large <= {*UNINDEXED[collection], *(name for place, name in queried if place == collection)}
 
 
-def test_an_index_is_needed_from_two_fields_on() -> None:
+def test_a_composite_index_is_needed_from_two_fields_on() -> None:
     assert Query(collection="slices", where=(("next_reconcile_at", "<="),), order="next_reconcile_at").index == ()
     assert Query(collection="slices", where=(("phase", "=="),), order="__name__").index == ()
     assert Query(collection="slices", where=(("phase", "=="),), order="since").index == ("phase", "since")

@@ -1,4 +1,4 @@
-"""What is asked of GKE, how patiently, and what its refusals become."""
+"""Which calls are made to GKE, with which timeouts, and what its refusals become."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from tpu_slices.domain.model.observations import Failure, FailureKind, Refused, 
 from tpu_slices.ports.errors import Temporary
 
 
-def test_a_deletion_looks_whose_the_pool_is_before_it_touches_it() -> None:
-    stranger = Recording({"get_node_pool": a_pool(Status.RUNNING, config=gke.NodeConfig())})
-    assert backend(stranger).delete(ORDER) == Started(None)
-    assert stranger.methods == ["get_node_pool"]
+def test_an_unowned_pool_is_not_deleted() -> None:
+    unowned = Recording({"get_node_pool": a_pool(Status.RUNNING, config=gke.NodeConfig())})
+    assert backend(unowned).delete(ORDER) == Started(None)
+    assert unowned.methods == ["get_node_pool"]
 
 
 @pytest.mark.parametrize(
@@ -43,12 +43,12 @@ def test_a_deletion_looks_whose_the_pool_is_before_it_touches_it() -> None:
     ],
     ids=["taken", "gone", "busy", "forbidden"],
 )
-def test_a_deletion_ends_in_what_gke_says(answer: Answer, outcome: object) -> None:
+def test_the_outcome_of_a_deletion_follows_from_gkes_answer(answer: Answer, outcome: object) -> None:
     recording = Recording({"get_node_pool": a_pool(Status.ERROR), "delete_node_pool": answer})
     assert backend(recording).delete(ORDER) == outcome
 
 
-def test_busy_says_nothing_about_the_name_where_no_pool_has_it() -> None:
+def test_a_busy_cluster_without_a_pool_of_that_name_is_busy() -> None:
     busy = an_error(google.FailedPrecondition, "Cluster is running incompatible operation operation-9.")
     recording = Recording({"create_node_pool": busy, "get_node_pool": an_error(google.NotFound, "pool")})
     assert backend(recording).create(ORDER) == Refused(Failure(FailureKind.BUSY, busy.message))
@@ -67,14 +67,14 @@ def test_a_change_whose_outcome_is_unknown_is_temporary(error: Exception) -> Non
         backend(Recording(answers)).delete(ORDER)
 
 
-def test_the_inventory_leaves_pools_of_others_alone() -> None:
+def test_the_inventory_leaves_out_unowned_pools() -> None:
     theirs = gke.NodeConfig(labels={"google.com/nodepool-manager": "tpu-provisioner"})
     pools = [a_pool(Status.ERROR), a_pool(Status.RUNNING, name="theirs", config=theirs), gke.NodePool(name="plain")]
     recording = Recording({"list_node_pools": gke.ListNodePoolsResponse(node_pools=pools)})
     assert [pool.name for pool in backend(recording).inventory(settings())] == [POOL]
 
 
-def test_ended_operations_are_those_of_this_cluster_that_are_done() -> None:
+def test_ended_operations_are_the_done_ones_of_this_cluster() -> None:
     cluster_link = LINK.partition("/nodePools/")[0]
     operations = listed(
         failed(name="failed"),
@@ -85,7 +85,7 @@ def test_ended_operations_are_those_of_this_cluster_that_are_done() -> None:
     )
     recording = Recording({"list_operations": operations})
     assert backend(recording).ended_operations(settings()) == {"failed", "of-the-cluster-itself"}
-    assert recording.asked[0][1]["parent"] == "projects/demo-project/locations/us-central2"
+    assert recording.calls[0][1]["parent"] == "projects/demo-project/locations/us-central2"
 
 
 GONE = {"get_node_pool": an_error(google.NotFound, "pool"), "get_cluster": gke.Cluster(), "get_operation": a_creation()}
@@ -103,7 +103,7 @@ def test_every_call_ends_within_a_minute_and_changes_are_never_repeated(verb: st
     recording = Recording(answers)
     getattr(backend(recording), verb)(NOTED if verb == "look" and answers is GONE else ORDER)
     longest = 0.0
-    for method, arguments in recording.asked:
+    for method, arguments in recording.calls:
         changes = method.startswith(("create", "delete"))
         assert (arguments["retry"] is None) is changes
         longest += arguments["timeout"] if changes else 2 * arguments["timeout"]

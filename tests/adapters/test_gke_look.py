@@ -52,23 +52,23 @@ def look(order: PoolOrder = ORDER, **answers: Answer) -> Observation:
     [
         (a_pool(Status.RUNNING), Running("v1-abc")),
         (a_pool(Status.STOPPING), Deleting()),
-        (a_pool(Status.RECONCILING), Busy("a repair, an upgrade or a change of size.")),
+        (a_pool(Status.RECONCILING), Busy("a repair, an upgrade or a resize.")),
         (a_pool(Status.RECONCILING, status_message="Upgrading."), Busy("Upgrading.")),
     ],
     ids=["running", "stopping", "reconciling", "reconciling-with-a-message"],
 )
-def test_a_status_alone_says_what_is_there(pool: gke.NodePool, seen: Observation) -> None:
+def test_a_status_alone_is_enough_for_these_observations(pool: gke.NodePool, seen: Observation) -> None:
     assert look(get_node_pool=pool) == seen
 
 
-def test_a_status_that_is_not_known_is_unreadable() -> None:
+def test_an_unknown_status_is_unreadable() -> None:
     assert isinstance(look(get_node_pool=a_pool(Status.STATUS_UNSPECIFIED)), Unreadable)
     with pytest.warns(UserWarning, match="Unrecognized Status enum value: 99"):
         assert isinstance(look(get_node_pool=a_pool(99)), Unreadable)
 
 
 @pytest.mark.parametrize("status", list(Status), ids=lambda status: status.name)
-def test_whose_a_pool_is_comes_before_its_status(status: int) -> None:
+def test_a_pool_without_our_labels_is_unowned_whatever_its_status(status: int) -> None:
     bare = a_pool(status, config=gke.NodeConfig(labels={"google.com/nodepool-manager": "tpu-provisioner"}))
     assert look(get_node_pool=bare) == Unowned("it has no label google.com/tpu-slice-id.")
 
@@ -85,7 +85,7 @@ def test_whose_a_pool_is_comes_before_its_status(status: int) -> None:
     ],
     ids=["pending", "running", "aborting", "cancelled", "failed", "forgotten"],
 )
-def test_a_pool_in_creation_is_as_its_operation_is(operation: Answer, seen: Observation) -> None:
+def test_a_pool_in_creation_is_observed_by_its_operation(operation: Answer, seen: Observation) -> None:
     assert look(NOTED, get_node_pool=a_pool(Status.PROVISIONING), get_operation=operation) == seen
 
 
@@ -106,7 +106,7 @@ def test_progress_of_a_running_operation_is_no_failure() -> None:
     ],
     ids=["none", "running", "failed", "of-another-pool", "of-another-cluster", "of-another-type"],
 )
-def test_an_operation_that_was_not_noted_is_found_by_the_pools_name(
+def test_an_operation_that_is_not_on_record_is_found_by_the_pools_name(
     others: Sequence[gke.Operation], seen: Observation
 ) -> None:
     assert look(get_node_pool=a_pool(Status.PROVISIONING), list_operations=listed(*others)) == seen
@@ -120,7 +120,7 @@ def test_a_broken_pool_is_explained_by_the_operation_that_made_it(status: int) -
     assert look(ORDER, get_node_pool=pool, list_operations=listed(failed())) == expected
 
 
-def test_a_quota_named_only_beside_the_error_is_a_quota() -> None:
+def test_a_quota_named_only_in_the_operations_detail_is_a_quota() -> None:
     operation = a_creation(
         error=status_pb2.Status(code=8, message="Instance 'gke-demo-1' creation failed."),
         detail="Insufficient quota to satisfy the request: [GCE_QUOTA_EXCEEDED]",
@@ -129,7 +129,7 @@ def test_a_quota_named_only_beside_the_error_is_a_quota() -> None:
     assert seen == Broken(Failure(FailureKind.QUOTA, "Instance 'gke-demo-1' creation failed."))
 
 
-def test_an_error_told_by_the_deprecated_field_alone_is_an_error() -> None:
+def test_an_error_in_the_deprecated_field_alone_is_an_error() -> None:
     seen = look(NOTED, get_node_pool=a_pool(Status.ERROR), get_operation=a_creation(status_message=STOCKOUT))
     assert seen == Broken(Failure(FailureKind.STOCKOUT, STOCKOUT))
 
@@ -151,19 +151,19 @@ def test_a_pool_that_broke_later_is_explained_by_its_conditions(creation: Answer
     assert seen == Broken(Failure(FailureKind.STOCKOUT, "Repair failed."))
 
 
-def test_a_condition_of_a_later_version_of_gke_is_no_obstacle() -> None:
+def test_an_unknown_condition_code_is_tolerated() -> None:
     pool = a_pool(Status.ERROR, conditions=[gke.StatusCondition(code=99, message="New trouble.")])
     with pytest.warns(UserWarning, match="Unrecognized Code enum value: 99"):
         seen = look(get_node_pool=pool, list_operations=listed())
     assert seen == Broken(Failure(FailureKind.UNKNOWN, "New trouble."))
 
 
-def test_a_broken_pool_without_any_word_is_broken_all_the_same() -> None:
+def test_a_broken_pool_without_a_message_is_broken_all_the_same() -> None:
     seen = look(get_node_pool=a_pool(Status.ERROR), list_operations=listed())
     assert seen == Broken(Failure(FailureKind.UNKNOWN, "GKE gives no reason."))
 
 
-def test_a_cluster_that_is_not_there_says_nothing_about_a_pool() -> None:
+def test_a_pool_of_a_missing_cluster_is_unreadable() -> None:
     seen = look(get_node_pool=an_error(google.NotFound, "pool"), get_cluster=an_error(google.NotFound, "cluster"))
     assert seen == Unreadable(f"{PATH} does not exist.")
 
@@ -173,7 +173,7 @@ def test_a_cluster_that_is_not_there_says_nothing_about_a_pool() -> None:
     [
         (None, Absent()),
         ("id-1", Absent()),
-        ("id-0", Unreadable(f"{PATH} is another cluster than the one on record: its id is id-1.")),
+        ("id-0", Unreadable(f"{PATH} is not the cluster on record: its id is id-1.")),
     ],
 )
 def test_a_pool_is_absent_only_from_the_cluster_on_record(on_record: str | None, seen: Observation) -> None:
@@ -187,7 +187,7 @@ def test_a_pool_is_absent_only_from_the_cluster_on_record(on_record: str | None,
     [an_error(google.PermissionDenied, "No."), an_error(google.ServiceUnavailable, "No.")],
     ids=repr,
 )
-def test_each_reading_that_fails_makes_the_whole_unreadable(method: str, error: Exception) -> None:
+def test_an_observation_is_unreadable_if_any_of_its_reads_fails(method: str, error: Exception) -> None:
     answers = {
         "get_node_pool": an_error(google.NotFound, "pool"),
         "get_cluster": gke.Cluster(),
@@ -198,7 +198,7 @@ def test_each_reading_that_fails_makes_the_whole_unreadable(method: str, error: 
     assert "No." in seen.message
 
 
-def test_operations_are_listed_only_for_pools_in_trouble_whose_operation_was_not_noted() -> None:
+def test_operations_are_listed_only_for_broken_pools_whose_operation_is_not_on_record() -> None:
     healthy = Recording({"get_node_pool": a_pool(Status.RUNNING)})
     backend(healthy).look(ORDER)
     assert healthy.methods == ["get_node_pool"]

@@ -1,4 +1,4 @@
-"""Laws of the requests: true of every slice of the catalogue, under any settings."""
+"""What is true of the requests for every slice of the catalogue, under any settings."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Shaped:
     topology: str
     chips: int
 
-    def asked_for(self, **selectors: str) -> TemplateRequest:
+    def request(self, **selectors: str) -> TemplateRequest:
         return asking(self.accelerator, self.topology, self.chips, **selectors)
 
 
@@ -58,7 +58,7 @@ def test_gke_accepts_every_slice_of_the_catalogue() -> None:
     refused = {}
     for shape in SHAPES:
         for capacity in CAPACITIES:
-            no = why_refused(story(shape.asked_for(**capacity)).order)
+            no = why_refused(story(shape.request(**capacity)).order)
             if no is not None:
                 refused[f"{shape} {capacity}"] = no
     assert refused == {}
@@ -73,7 +73,7 @@ networks = st.lists(st.builds(Network, words, words), max_size=2).map(tuple)
 
 @st.composite
 def pool_settings(draw: st.DrawFn, disks: tuple[str, ...]) -> PoolSettings:
-    """Give what `slices configure` would take, for an accelerator with these boot disks."""
+    """Draw settings that `slices configure` accepts, for an accelerator with these boot disks."""
     drawn = draw(
         st.builds(
             PoolSettings,
@@ -100,27 +100,27 @@ def pool_settings(draw: st.DrawFn, disks: tuple[str, ...]) -> PoolSettings:
 @st.composite
 def stories(draw: st.DrawFn) -> Story:
     shape = draw(st.sampled_from(SHAPES))
-    request = shape.asked_for(**draw(st.sampled_from(CAPACITIES)), **draw(labels))
+    request = shape.request(**draw(st.sampled_from(CAPACITIES)), **draw(labels))
     pools = draw(pool_settings(CATALOGUE[shape.accelerator].boot_disks))
     return Story(request, settings(pools=pools), draw(st.sampled_from([a_job(), LONGEST])))
 
 
 @given(stories())
-def test_what_is_not_refused_for_its_labels_is_a_request_that_gke_accepts(told: Story) -> None:
-    outcome = told.outcome
+def test_gke_accepts_every_request_that_is_not_refused_for_its_labels(drawn: Story) -> None:
+    outcome = drawn.outcome
     if isinstance(outcome, Refusal):
-        assert f"GKE takes {MOST_CHARACTERS}" in outcome.message
+        assert f"GKE allows {MOST_CHARACTERS}" in outcome.message
         return
-    pool = create_request(told.order).node_pool
+    pool = create_request(drawn.order).node_pool
     assert sum(len(key) + len(value) for key, value in pool.config.labels.items()) <= MOST_CHARACTERS
     assert pool.initial_node_count * outcome.chips_per_host == outcome.topology.chips
-    assert why_refused(told.order) is None
+    assert why_refused(drawn.order) is None
 
 
 @given(stories())
-def test_the_same_order_gives_the_same_request(told: Story) -> None:
-    if isinstance(told.outcome, Refusal):
+def test_the_same_order_gives_the_same_request(drawn: Story) -> None:
+    if isinstance(drawn.outcome, Refusal):
         return
-    one, other = create_request(told.order), create_request(told.order)
+    one, other = create_request(drawn.order), create_request(drawn.order)
     assert one == other
     assert as_rest(one) == as_rest(other)

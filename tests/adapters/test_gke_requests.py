@@ -27,7 +27,7 @@ RENEW = "RENEW_GOLDEN_REQUESTS"
 
 @pytest.mark.parametrize("name", STORIES)
 def test_a_request_is_as_recorded(name: str) -> None:
-    """`RENEW_GOLDEN_REQUESTS=1 pytest tests/adapters` records anew, and fails: look at the difference."""
+    """`RENEW_GOLDEN_REQUESTS=1 pytest tests/adapters` records again, and fails: check the difference."""
     asked = json.dumps(as_rest(create_request(STORIES[name].order)), indent=2) + "\n"
     record = GOLDEN / f"{name}.json"
     if os.environ.get(RENEW):
@@ -45,26 +45,26 @@ def test_gke_accepts_what_is_recorded(name: str) -> None:
     assert why_refused(STORIES[name].order) is None
 
 
-def test_each_attempt_has_a_pool_of_its_own() -> None:
+def test_each_attempt_has_its_own_pool() -> None:
     pool = create_request(replace(ORDER, attempt=3)).node_pool
     assert pool.name == f"{ORDER.slice_id}-3"
     assert pool.config.labels["google.com/tpu-slice-attempt"] == "3"
 
 
-def test_a_tenants_labels_are_there_and_replace_none_of_ours() -> None:
+def test_a_tenants_labels_are_added_and_replace_none_of_ours() -> None:
     plain = create_request(ORDER).node_pool.config.labels
-    requested_annotations = {**dict.fromkeys(plain, "mine-now"), "team": "vision"}
-    wished = replace(ORDER, spec=a_spec(node_labels=tuple(requested_annotations.items())))
-    assert create_request(wished).node_pool.config.labels == {**dict(plain), "team": "vision"}
+    requested = {**dict.fromkeys(plain, "mine-now"), "team": "vision"}
+    order = replace(ORDER, spec=a_spec(node_labels=tuple(requested.items())))
+    assert create_request(order).node_pool.config.labels == {**dict(plain), "team": "vision"}
 
 
-def test_no_additional_network_is_a_choice_too() -> None:
+def test_a_spec_without_networks_overrides_the_settings_networks() -> None:
     settings = PoolSettings(additional_networks=EVERYTHING.additional_networks)
     chosen = create_request(replace(ORDER, spec=a_spec(networks=()), settings=settings)).node_pool
     assert "network_config" not in chosen
 
 
-def test_no_setting_replaces_a_label_of_the_bill() -> None:
+def test_no_setting_replaces_a_billing_label() -> None:
     plain = create_request(ORDER).node_pool.config.resource_labels
     taken = replace(ORDER, settings=PoolSettings(resource_labels=dict.fromkeys(plain, "mine-now")))
     assert create_request(taken).node_pool.config.resource_labels == plain
@@ -75,20 +75,18 @@ names = st.text(st.characters(codec="ascii"), min_size=1, max_size=80)
 
 @pytest.mark.parametrize(("of", "label"), [("cluster", "cluster"), ("namespace", "namespace"), ("name", "owner")])
 @given(one=names, other=names)
-def test_labels_of_the_bill_are_what_compute_engine_takes_and_differ_where_names_do(
-    of: str, label: str, one: str, other: str
-) -> None:
+def test_billing_labels_are_valid_and_differ_where_names_do(of: str, label: str, one: str, other: str) -> None:
     ours, theirs = (billing_labels(a_job(**{of: name}), {})[f"tpu-slice-{label}"] for name in (one, other))
     assert re.fullmatch(r"[a-z0-9_-]{1,63}", ours)
     assert (ours == theirs) is (one == other)
 
 
-def test_what_was_found_without_a_record_cannot_be_made_anew() -> None:
+def test_a_pool_that_was_found_without_a_record_cannot_be_created_again() -> None:
     with pytest.raises(CannotBeMade, match="found without a record"):
         create_request(replace(ORDER, spec=None))
 
 
-def test_paths_are_googles() -> None:
+def test_paths_have_gkes_form() -> None:
     assert pool_path(ORDER) == f"{DEMO}/nodePools/tpu-llama-slice-0-oahqlz77blgqd-1"
     operation = operation_path(DEMO, "operation-1")
     assert operation == "projects/demo-project/locations/us-central2/operations/operation-1"

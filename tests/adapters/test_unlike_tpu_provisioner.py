@@ -1,4 +1,4 @@
-"""Where our requests differ from TPU Provisioner's, each on purpose; all else is as it was."""
+"""Where our requests differ from TPU Provisioner's, each on purpose; all else is the same."""
 
 from __future__ import annotations
 
@@ -64,14 +64,14 @@ DIFFERENCES = (
     ),
     Difference(
         field="locations",
-        story="selectors-of-the-tenants-own",
+        story="a-tenants-node-selectors",
         theirs=["us-central2-b"],
         ours=["us-central2-a"],
-        why="the pod or its reservation may say the zone",
+        why="the pod or its reservation may name the zone",
     ),
     Difference(
         field="config.labels.topology.kubernetes.io/zone",
-        story="selectors-of-the-tenants-own",
+        story="a-tenants-node-selectors",
         theirs="us-central2-a",
         ours=None,
         why="GKE refuses labels under Kubernetes' names",
@@ -81,7 +81,7 @@ DIFFERENCES = (
         story="v5e-of-several-hosts",
         theirs=None,
         ours=True,
-        why="as the cluster's settings say: off is refused in a release channel",
+        why="as set for the cluster: off is refused in a release channel",
     ),
     Difference(
         field="maxPodsConstraint.maxPodsPerNode",
@@ -95,7 +95,7 @@ DIFFERENCES = (
         story="v5e-of-several-hosts",
         theirs=None,
         ours="pd-balanced",
-        why="the accelerator's default is said: GKE's may change",
+        why="the accelerator's default is written out: GKE's may change",
     ),
     Difference(field="config.diskSizeGb", story="every-setting", theirs=None, ours=200, why="a setting"),
     Difference(
@@ -114,10 +114,10 @@ DIFFERENCES = (
     ),
     Difference(
         field="config.taints",
-        story="nodes-of-its-own",
+        story="exclusive-nodes",
         theirs=None,
         ours=[{"effect": "NO_SCHEDULE", "key": "alpha.jobset.sigs.k8s.io/no-schedule", "value": "true"}],
-        why="nodes of its own are so from the start; theirs are tainted later, by a script",
+        why="exclusive nodes are tainted from the start; theirs later, by a script",
     ),
     Difference(
         field="config.shieldedInstanceConfig.enableIntegrityMonitoring",
@@ -138,7 +138,7 @@ DIFFERENCES = (
         story="v5e-of-several-hosts",
         theirs=None,
         ours=["https://www.googleapis.com/auth/cloud-platform"],
-        why="IAM alone says what nodes may do",
+        why="IAM alone decides what nodes may do",
     ),
     Difference(
         field="config.labels.google.com/tpu-provisioner-nodepool-hash",
@@ -151,14 +151,14 @@ DIFFERENCES = (
 
 ADDITIONS = {
     "config.labels.google.com/tpu-slice-": "whose slice it is",
-    "config.resourceLabels.": "the bill says whose machines they were",
+    "config.resourceLabels.": "the bill names the workload whose machines they were",
     "nodeDrainConfig.": "a drain of an hour, GKE's own limit, would hold one of the cluster's few operations",
 }
-"""How fields begin that only we set, and why we do."""
+"""Prefixes of the fields that only we set, and why we do."""
 
 
 def fields(message: Json, above: str = "") -> Iterator[tuple[str, Any]]:
-    """Give every field that is no message itself, by its path."""
+    """Yield every leaf field with its path."""
     for key, value in message.items():
         if isinstance(value, dict):
             yield from fields(value, f"{above}{key}.")
@@ -167,7 +167,7 @@ def fields(message: Json, above: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def both(name: str) -> tuple[Json, Json]:
-    """Give the fields of their request and of ours for a story."""
+    """Return the fields of their request and of ours for a story."""
     theirs = node_pool_of(STORIES[name])
     assert theirs is not None
     return dict(fields(theirs)), dict(fields(dict(as_rest(create_request(STORIES[name].order)))))
@@ -181,25 +181,25 @@ def differing(name: str) -> set[str]:
 KNOWN_TO_BOTH = [name for name, story in STORIES.items() if node_pool_of(story) is not None]
 
 
-def test_the_one_accelerator_that_only_we_know_is_v5es_device() -> None:
+def test_only_the_v5e_device_is_unknown_to_tpu_provisioner() -> None:
     assert set(STORIES) - set(KNOWN_TO_BOTH) == {"v5e-device"}
 
 
 @pytest.mark.parametrize("name", KNOWN_TO_BOTH)
-def test_nothing_differs_but_what_is_meant_to(name: str) -> None:
+def test_no_field_differs_unintentionally(name: str) -> None:
     meant = {difference.field for difference in DIFFERENCES}
     assert {path for path in differing(name) - meant if not path.startswith(tuple(ADDITIONS))} == set()
 
 
 @pytest.mark.parametrize("difference", DIFFERENCES, ids=lambda difference: difference.field)
-def test_what_is_meant_to_differ_does(difference: Difference) -> None:
+def test_each_intended_difference_is_there(difference: Difference) -> None:
     theirs, ours = both(difference.story)
     assert difference.field in differing(difference.story)
     assert (theirs.get(difference.field), ours.get(difference.field)) == (difference.theirs, difference.ours)
 
 
 @pytest.mark.parametrize("beginning", ADDITIONS)
-def test_what_is_meant_to_be_added_is_ours_alone(beginning: str) -> None:
+def test_each_intended_addition_is_ours_alone(beginning: str) -> None:
     theirs, ours = both("v5e-of-several-hosts")
     assert [path for path in theirs if path.startswith(beginning)] == []
     assert [path for path in ours if path.startswith(beginning)] != []

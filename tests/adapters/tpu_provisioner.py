@@ -1,6 +1,6 @@
 """What TPU Provisioner asks GKE for, for the same pod: ai-on-gke/tpu-provisioner@6789e2a, internal/cloud/gke.go.
 
-Its settings by ours; what it writes into labels of its own hash and name is said, not computed.
+Its settings are taken from ours; the labels with its own hash and name are described, not computed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NOT_COPIED = ("cloud.google.com/", "google.com/")
 
 
 def node_pool_of(story: Story) -> Json | None:
-    """Give its node pool as the REST API writes it; None: it does not know the accelerator."""
+    """Return its node pool as the REST API writes it; None: it does not know the accelerator."""
     request, settings = story.request, story.settings
     if request.accelerator not in _FAMILIES or request.topology is None:
         return None
@@ -66,7 +66,7 @@ def _config(story: Story, machine: str) -> Json:
 
 
 def _capacity(selector: Mapping[str, str]) -> Json:
-    """Give a reservation without its parts, and spot with its taint."""
+    """Return a reservation without blocks and sub-blocks, and spot with its taint."""
     paid: Json = {}
     if f"{RESERVATION}-name" in selector:
         project = selector.get(f"{RESERVATION}-project")
@@ -101,16 +101,16 @@ def _labels(story: Story) -> dict[str, str]:
         "google.com/tpu-provisioner-nodepool-hash": "of labels, machine type, spot and reservation",
         **{key: label for key, label in request.labels if key in copied},
         **{
-            key: wanted
-            for key, wanted in request.node_selector
+            key: value
+            for key, value in request.node_selector
             if key in _COPIED_THOUGH_GOOGLES or not key.startswith(_NOT_COPIED)
         },
     }
 
 
 def _networks(story: Story) -> Json:
-    wished = dict(story.request.requested_annotations).get(ADDITIONAL_NETWORKS, "")
-    pairs = [pair.strip() for pair in wished.split(",") if pair.strip()]
+    requested = dict(story.request.requested_annotations).get(ADDITIONAL_NETWORKS, "")
+    pairs = [pair.strip() for pair in requested.split(",") if pair.strip()]
     named = pairs or [str(network) for network in story.settings.pools.additional_networks]
     split = [pair.partition(":") for pair in named]
     return {"additionalNodeNetworkConfigs": [{"network": one, "subnetwork": other} for one, _, other in split]}

@@ -1,7 +1,7 @@
 """`make bench`: what one event costs, as ratios against a floor measured in the same run; printed, never asserted.
 
-A look at a settled slice reads settings, slice and JobSet from the Firestore emulator and asks a GKE in memory. Its
-floor is the same three reads alone. The cost must not grow with the number of slices in the books.
+Reconciling a settled slice reads settings, slice and workload from the Firestore emulator and asks a GKE in memory. Its
+floor is the same three reads alone. The cost must not grow with the number of stored slices.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tpu_slices.ports.store import Change
 from tpu_slices.wire.cluster_settings import encode_settings
 
 ROUNDS = 100
-BOOKS = (10, 100, 1000)
+STORED = (10, 100, 1000)
 
 
 def main() -> None:
@@ -43,15 +43,15 @@ def main() -> None:
         (port,) = free_ports(1)
         processes.wait_until_ready(*processes.start(emulators.firestore(tools, port, Path(scratch))))
         os.environ["FIRESTORE_EMULATOR_HOST"] = f"127.0.0.1:{port}"
-        print(f"{'slices':>8} {'floor ms':>9} {'look ms':>9} {'look / floor':>13}")
-        _measure(BOOKS[0])  # a young JVM is slow: not counted
-        for size in BOOKS:
-            floor, look = _measure(size)
-            print(f"{size:>8} {floor * 1e3:>9.2f} {look * 1e3:>9.2f} {look / floor:>13.2f}")
+        print(f"{'slices':>8} {'floor ms':>9} {'reconcile ms':>13} {'reconcile / floor':>18}")
+        _measure(STORED[0])  # a young JVM is slow: not counted
+        for size in STORED:
+            floor, cost = _measure(size)
+            print(f"{size:>8} {floor * 1e3:>9.2f} {cost * 1e3:>13.2f} {cost / floor:>18.2f}")
 
 
 def _measure(size: int) -> tuple[float, float]:
-    deps = _ports_with(size)
+    deps = _deps_with(size)
     record = _ready(0)
 
     def three_reads() -> None:
@@ -72,7 +72,7 @@ def _median(step: Callable[[], object]) -> float:
     return statistics.median(times)
 
 
-def _ports_with(size: int) -> ReconcileDeps:
+def _deps_with(size: int) -> ReconcileDeps:
     client = connect(f"bench-{uuid.uuid4().hex[:8]}")
     client.collection("clusters").document(CLUSTER).set(dict(encode_settings(settings())))
     store = FirestoreStore(client)

@@ -37,7 +37,7 @@ FLAGS = (
     "--hide-scrollbars",
     "--remote-debugging-pipe",
 )
-# The browser wants its pipe at descriptors 3 and 4: from where they are, out of each other's way, there.
+# The browser expects its pipe at descriptors 3 and 4: both are copied to 10 and above first, so that neither is lost.
 AT_3_AND_4 = """
 import fcntl, os, sys
 ends = [fcntl.fcntl(int(end), fcntl.F_DUPFD, 10) for end in sys.argv[1:3]]
@@ -49,13 +49,13 @@ os.execv(sys.argv[3], sys.argv[3:])
 Json = dict[str, Any]
 
 
-class PageTrouble(Exception):
+class PageError(Exception):
     """The browser refused a command, or a script of a test threw."""
 
 
 @dataclass
 class Pipe:
-    """Both ends that are ours: writes commands, reads messages, each with a deadline."""
+    """Our two ends of the pipe: commands are written to one, messages are read from the other, with a deadline."""
 
     out: int
     into: int
@@ -73,7 +73,7 @@ class Pipe:
                 raise TimeoutError("the browser does not answer")
             more = os.read(self.into, 1 << 20)
             if not more:
-                raise PageTrouble("the browser has ended")
+                raise PageError("the browser has ended")
             self._rest += more
         line, self._rest = self._rest.split(b"\0", 1)
         message: Json = json.loads(line)
@@ -82,7 +82,7 @@ class Pipe:
 
 @dataclass
 class Browser:
-    """One tab. `complaints` is what the page said in the console or threw, `requests` what it asked of any network."""
+    """One tab. `complaints`: console errors, warnings and exceptions; `requests`: URLs requested from any network."""
 
     pipe: Pipe
     session: str | None = None
@@ -99,10 +99,10 @@ class Browser:
             answer = self.pipe.read(deadline)
             if answer.get("id") == self._number:
                 if "error" in answer:
-                    raise PageTrouble(f"{method}: {answer['error']['message']}")
+                    raise PageError(f"{method}: {answer['error']['message']}")
                 result: Json = answer["result"]
                 return result
-            self._hear(answer)
+            self._record(answer)
 
     def open_tab(self) -> None:
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
@@ -111,7 +111,7 @@ class Browser:
             self.call(f"{domain}.enable")
 
     def open(self, path: Path, *, width: int = 1200, dark: bool = False, touch: bool = False) -> None:
-        """Show a file at this width in CSS pixels; returns when its chart is drawn."""
+        """Open a file at this width in CSS pixels and wait until its chart is drawn."""
         self.complaints.clear()
         self.requests.clear()
         self.prefers(dark=dark)
@@ -126,10 +126,10 @@ class Browser:
         self.call("Emulation.setEmulatedMedia", media="", features=[scheme])
 
     def get(self, expression: str) -> Any:
-        """Give the value of an expression on the page; of a promise, what it comes to."""
+        """Return the value of an expression on the page; of a promise, its result."""
         answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         if "exceptionDetails" in answer:
-            raise PageTrouble(answer["exceptionDetails"]["exception"]["description"])
+            raise PageError(answer["exceptionDetails"]["exception"]["description"])
         return answer["result"].get("value")
 
     def wait_for(self, expression: str) -> None:
@@ -149,7 +149,7 @@ class Browser:
     def point(self, x: float, y: float) -> None:
         self.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
 
-    def _hear(self, event: Json) -> None:
+    def _record(self, event: Json) -> None:
         about = event.get("params", {})
         method = event.get("method")
         if method == "Runtime.exceptionThrown":
@@ -164,7 +164,7 @@ class Browser:
 
 @contextmanager
 def chromium(profile: Path, log: Path) -> Iterator[Browser]:
-    """Start the browser with an empty profile; on leaving it is ended, and nothing of it is left."""
+    """Start the browser with an empty profile; on exit end it and every process that it started."""
     program = shutil.which("chromium")
     if program is None:
         pytest.fail(REMEDY, pytrace=False)
@@ -173,14 +173,14 @@ def chromium(profile: Path, log: Path) -> Iterator[Browser]:
     begin = (sys.executable, "-c", AT_3_AND_4, str(theirs_in), str(theirs_out))
     command = ("setpriv", "--pdeathsig", "TERM", *begin, program, *FLAGS, f"--user-data-dir={profile}")
     environment = {"HOME": str(log.parent), "PATH": os.environ["PATH"]}
-    with log.open("wb") as said:
+    with log.open("wb") as output:
         process = subprocess.Popen(
             command,
             env=environment,
             pass_fds=(theirs_in, theirs_out),
             start_new_session=True,
-            stdout=said,
-            stderr=said,
+            stdout=output,
+            stderr=output,
         )
     os.close(theirs_in)
     os.close(theirs_out)
@@ -195,11 +195,11 @@ def chromium(profile: Path, log: Path) -> Iterator[Browser]:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Ask it to end, and then end what it started itself too."""
+    """Terminate the browser, then kill every process that it started."""
     process.terminate()
     descriptor = os.pidfd_open(process.pid)
     select.select([descriptor], [], [], PATIENCE)
     os.close(descriptor)
-    # Not yet collected, so the group still bears its number and no other does.
+    # Not waited for yet: its process group cannot have been reused.
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()

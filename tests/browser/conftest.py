@@ -1,4 +1,4 @@
-"""The browser, started once for all that look at pages, and pages to look at."""
+"""The browser, started once per session, and timeline pages to open in it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 @pytest.fixture
 def pages(tmp_path: Path) -> Pages:
-    """Write the timeline of these slices as the command writes it."""
+    """Return a function that writes the timeline of these slices by the command."""
 
     def make(records: list[SliceRecord]) -> Path:
         path = tmp_path / "timeline.html"

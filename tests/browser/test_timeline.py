@@ -6,7 +6,7 @@ import pytest
 
 from tests.browser.chromium import Browser
 from tests.browser.conftest import Pages
-from tests.browser.stories import HOSTILE, READY, an_afternoon, hostile, lived, unbroken
+from tests.browser.stories import HOSTILE, READY, an_afternoon, hostile, unbroken, with_history
 from tpu_slices_cli.timeline.colours import DARK, LIGHT
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(240)]
@@ -16,7 +16,7 @@ LIGHT_AND_DARK = pytest.mark.parametrize("dark", [False, True], ids=["light", "d
 
 BARS = "[...document.querySelectorAll('#chart .barlayer .point path')].map(bar => bar.getBoundingClientRect())"
 OPEN_ALL = "document.querySelectorAll('details').forEach(each => { each.open = true; })"
-# Gives every text that can be seen and stands out less than 4.5 to 1 from what is behind it (WCAG 2.2, 1.4.3).
+# Every visible text whose contrast to its background is below 4.5 to 1 (WCAG 2.2, 1.4.3).
 TOO_FAINT = """(() => {
   const numbers = colour => colour.match(/[\\d.]+/g).map(Number);
   const light = colour => numbers(colour).slice(0, 3).map(part => part / 255)
@@ -24,8 +24,8 @@ TOO_FAINT = """(() => {
     .reduce((sum, part, place) => sum + part * [0.2126, 0.7152, 0.0722][place], 0);
   const behind = element => {
     for (let each = element; each; each = each.parentElement) {
-      const ground = getComputedStyle(each).backgroundColor;
-      if ((numbers(ground)[3] ?? 1) > 0) return ground;
+      const background = getComputedStyle(each).backgroundColor;
+      if ((numbers(background)[3] ?? 1) > 0) return background;
     }
   };
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
@@ -46,7 +46,7 @@ BEYOND = """[...document.querySelectorAll("body *")].filter(each => !each.closes
 
 
 def hovered(browser: Browser, number: int) -> str:
-    """Point at a bar; give what comes up."""
+    """Point at a bar; return the text of its tooltip."""
     browser.get("document.getElementById('chart').scrollIntoView()")
     bar = browser.get(f"(({BARS})[{number}]).toJSON()")
     x, y = bar["x"] + 0.7 * bar["width"], bar["y"] + bar["height"] / 2
@@ -61,16 +61,14 @@ def hovered(browser: Browser, number: int) -> str:
 
 @WIDE_AND_NARROW
 @LIGHT_AND_DARK
-def test_the_page_needs_nothing_but_itself_and_complains_of_nothing(
-    browser: Browser, pages: Pages, width: int, dark: bool
-) -> None:
+def test_the_page_loads_only_itself_and_logs_no_error(browser: Browser, pages: Pages, width: int, dark: bool) -> None:
     path = pages(an_afternoon())
     browser.open(path, width=width, dark=dark, touch=width == 360)
     assert browser.requests == [path.as_uri()]
     assert browser.complaints == []
 
 
-def test_the_page_may_ask_nobody(browser: Browser, pages: Pages) -> None:
+def test_the_page_may_not_call_any_server(browser: Browser, pages: Pages) -> None:
     browser.open(pages(an_afternoon()))
     browser.get("fetch('http://127.0.0.1:9/').catch(() => 0)")
     assert any("Content Security Policy" in complaint for complaint in browser.complaints)
@@ -79,7 +77,7 @@ def test_the_page_may_ask_nobody(browser: Browser, pages: Pages) -> None:
     assert buttons == ["Zoom in", "Zoom out", "Reset axes", "Download plot as a PNG"]
 
 
-def test_each_stretch_is_a_bar_and_each_change_a_mark(browser: Browser, pages: Pages) -> None:
+def test_each_span_is_a_bar_and_each_transition_a_marker(browser: Browser, pages: Pages) -> None:
     browser.open(pages(an_afternoon()))
     bars = browser.get(f"({BARS}).map(each => each.toJSON())")
     assert (
@@ -92,8 +90,8 @@ def test_each_stretch_is_a_bar_and_each_change_a_mark(browser: Browser, pages: P
     assert "slice-0: PROVISIONING" in labels
 
 
-def test_what_comes_up_on_a_bar_says_why_and_when(browser: Browser, pages: Pages) -> None:
-    browser.open(pages([lived("llama", 0, [(60, *READY)])]))
+def test_a_bars_tooltip_has_reason_message_and_times(browser: Browser, pages: Pages) -> None:
+    browser.open(pages([with_history("llama", 0, [(60, *READY)])]))
     text = hovered(browser, 0)
     assert "READY, Ready" in text
     assert "from 11:00:00 UTC until now (1 h)" in text
@@ -101,16 +99,14 @@ def test_what_comes_up_on_a_bar_says_why_and_when(browser: Browser, pages: Pages
     assert "16 chips, useful: 16.0 chip-hours" in text
 
 
-def test_the_sums_are_there(browser: Browser, pages: Pages) -> None:
-    browser.open(pages([lived("llama", 0, [(60, *READY)])]))
+def test_the_totals_are_shown(browser: Browser, pages: Pages) -> None:
+    browser.open(pages([with_history("llama", 0, [(60, *READY)])]))
     figures = browser.get("[...document.querySelectorAll('.figures div')].map(each => each.innerText.split('\\n'))")
-    assert ["Useful", "16.0", "chip-hours, 100% of what was held"] in [
-        [part for part in each if part] for each in figures
-    ]
+    assert ["Useful", "16.0", "chip-hours, 100% of those held"] in [[part for part in each if part] for each in figures]
 
 
 @LIGHT_AND_DARK
-def test_on_a_telephone_nothing_lies_beyond_the_edge(browser: Browser, pages: Pages, dark: bool) -> None:
+def test_nothing_overflows_a_phones_screen(browser: Browser, pages: Pages, dark: bool) -> None:
     for records in (an_afternoon(), hostile(), unbroken(), []):
         browser.open(pages(records), width=360, touch=True, dark=dark)
         browser.get(OPEN_ALL)
@@ -121,7 +117,7 @@ def test_on_a_telephone_nothing_lies_beyond_the_edge(browser: Browser, pages: Pa
 
 @WIDE_AND_NARROW
 @LIGHT_AND_DARK
-def test_every_text_stands_out(browser: Browser, pages: Pages, width: int, dark: bool) -> None:
+def test_every_text_has_enough_contrast(browser: Browser, pages: Pages, width: int, dark: bool) -> None:
     browser.open(pages(an_afternoon()), width=width, dark=dark)
     browser.get(OPEN_ALL)
     found = browser.get(TOO_FAINT)
@@ -129,8 +125,8 @@ def test_every_text_stands_out(browser: Browser, pages: Pages, width: int, dark:
     assert found["seen"] > 100
 
 
-def ground(browser: Browser) -> tuple[str, str]:
-    """Give the colours behind the page and behind the chart."""
+def background(browser: Browser) -> tuple[str, str]:
+    """Return the background colours of the page and of the chart."""
     page, chart = (
         browser.get(f"getComputedStyle(document.querySelector('{what}')).backgroundColor")
         for what in ("body", "#chart .main-svg")
@@ -142,21 +138,21 @@ def rgb(colour: str) -> str:
     return f"rgb({', '.join(str(int(colour[place : place + 2], 16)) for place in (1, 3, 5))})"
 
 
-def test_page_and_chart_follow_the_system_and_then_the_reader(browser: Browser, pages: Pages) -> None:
+def test_page_and_chart_follow_the_systems_colours_and_then_the_readers_choice(browser: Browser, pages: Pages) -> None:
     light, dark = rgb(LIGHT.page), rgb(DARK.page)
     browser.open(pages(an_afternoon()))
-    assert ground(browser) == (light, light)
+    assert background(browser) == (light, light)
     browser.prefers(dark=True)
     browser.wait_for("document.getElementById('chart').dataset.drawn === 'dark'")
-    assert ground(browser) == (dark, dark)
+    assert background(browser) == (dark, dark)
     choose = "(each => { each.value = 'light'; each.dispatchEvent(new Event('change')); })"
     browser.get(f"{choose}(document.getElementById('colours'))")
     browser.wait_for("document.getElementById('chart').dataset.drawn === 'light'")
-    assert ground(browser) == (light, light)
+    assert background(browser) == (light, light)
 
 
-def test_by_keyboard_a_slice_is_reached_and_opened(browser: Browser, pages: Pages) -> None:
-    browser.open(pages([lived("llama", 0, [(60, *READY)])]))
+def test_a_slice_can_be_reached_and_opened_by_keyboard(browser: Browser, pages: Pages) -> None:
+    browser.open(pages([with_history("llama", 0, [(60, *READY)])]))
     focused = []
     for _ in range(20):
         browser.press("Tab")
@@ -173,21 +169,21 @@ def test_by_keyboard_a_slice_is_reached_and_opened(browser: Browser, pages: Page
     assert browser.get(outline) == "solid"
 
 
-def test_readers_of_the_screen_get_names_headings_and_landmarks(browser: Browser, pages: Pages) -> None:
+def test_screen_readers_get_names_headings_and_landmarks(browser: Browser, pages: Pages) -> None:
     browser.open(pages(an_afternoon()))
     nodes = browser.call("Accessibility.getFullAXTree")["nodes"]
-    told = [(node["role"]["value"], node.get("name", {}).get("value", "")) for node in nodes if not node["ignored"]]
-    assert {"banner", "main", "contentinfo", "table", "figure"} <= {role for role, _ in told}
-    headings = {name for role, name in told if role == "heading"}
+    exposed = [(node["role"]["value"], node.get("name", {}).get("value", "")) for node in nodes if not node["ignored"]]
+    assert {"banner", "main", "contentinfo", "table", "figure"} <= {role for role, _ in exposed}
+    headings = {name for role, name in exposed if role == "heading"}
     assert {"Slices over time: all clusters", "Chart", "Chip-hours by JobSet", "research/llama"} <= headings
     assert [
-        role for role, name in told if role in {"button", "combobox", "link", "DisclosureTriangle"} and not name
+        role for role, name in exposed if role in {"button", "combobox", "link", "DisclosureTriangle"} and not name
     ] == []
-    assert ("group", "Chart") in told
+    assert ("group", "Chart") in exposed
     assert browser.get("document.documentElement.lang") == "en"
 
 
-def test_what_tenants_write_does_nothing(browser: Browser, pages: Pages) -> None:
+def test_tenants_texts_are_not_executed(browser: Browser, pages: Pages) -> None:
     browser.open(pages(hostile()))
     browser.get(OPEN_ALL)
     assert "</script>" in hovered(browser, 1)
@@ -197,8 +193,8 @@ def test_what_tenants_write_does_nothing(browser: Browser, pages: Pages) -> None
     assert browser.complaints == []
 
 
-def test_without_a_slice_the_page_is_whole(browser: Browser, pages: Pages) -> None:
+def test_the_page_works_without_a_slice(browser: Browser, pages: Pages) -> None:
     path = pages([])
     browser.open(path)
-    assert "There was no slice in this time: all clusters." in browser.get("document.body.innerText")
+    assert "No slices found: all clusters." in browser.get("document.body.innerText")
     assert (browser.requests, browser.complaints) == ([path.as_uri()], [])

@@ -1,4 +1,4 @@
-"""The command, run as a person runs it, and manifests to run it on."""
+"""The command, run as on the command line."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def stage() -> Stage:
 
 @pytest.fixture
 def slices() -> Slices:
-    """Run `slices` with these arguments; `input` is what comes by standard input."""
+    """Return a function that runs `slices` with these arguments; `input` becomes its standard input."""
 
     def run(*arguments: object, input: str | None = None) -> Result:  # noqa: A002 - as the runner calls it
         return CliRunner().invoke(main, [str(argument) for argument in arguments], input=input, prog_name="slices")

@@ -1,4 +1,4 @@
-"""A page of `slices timeline`, read as a browser reads it, and what it is made of."""
+"""A parser for the page of `slices timeline`, and the stories that pages are made of."""
 
 from __future__ import annotations
 

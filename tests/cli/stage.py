@@ -1,4 +1,4 @@
-"""A world in memory, and the command run on it as a person runs it."""
+"""A world in memory, and the command run on it as on the command line."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tpu_slices_cli.session import Session
 
 
 class StageSession(Session):
-    """A session at the world's own desk."""
+    """A session with the world's own dependencies."""
 
     def __init__(self, world: World) -> None:
         super().__init__("demo-project")
@@ -39,7 +39,7 @@ class Stage:
     def slices(self, *arguments: str, input: str | None = None) -> Result:  # noqa: A002 - as the runner calls it
         return CliRunner().invoke(main, list(arguments), obj=StageSession(self.world), input=input, prog_name="slices")
 
-    def said(self, *arguments: str) -> str:
+    def output_of(self, *arguments: str) -> str:
         result = self.slices(*arguments)
         assert result.exit_code == 0, result.output
         return result.stdout

@@ -1,4 +1,4 @@
-"""`slices configure` and `slices adopt`: what is written down, and for whom."""
+"""`slices configure` and `slices adopt`: what is shown, confirmed and written."""
 
 from __future__ import annotations
 
@@ -47,30 +47,30 @@ def test_settings_are_checked_shown_and_written(world: World, file: Path) -> Non
     result = slices(world, "configure", file, "--yes")
     assert result.exit_code == 0, result.output
     assert "+zone: us-central2-b" in result.stdout
-    assert "clusters/research is written." in result.stdout
+    assert "clusters/research is configured." in result.stdout
     known = world.store.settings(RESEARCH)
     assert known is not None
     assert known.zone == "us-central2-b"
 
 
-def test_what_is_so_already_is_not_written_again(world: World, file: Path) -> None:
+def test_unchanged_settings_are_not_written_again(world: World, file: Path) -> None:
     slices(world, "configure", file, "--yes")
     revision = world.store.revision(settings_key(RESEARCH))
-    assert slices(world, "configure", file, "--yes").stdout == "clusters/research is so already.\n"
+    assert slices(world, "configure", file, "--yes").stdout == "clusters/research is up to date.\n"
     assert world.store.revision(settings_key(RESEARCH)) == revision
 
 
-def test_only_what_differs_is_shown(world: World, file: Path) -> None:
+def test_only_the_difference_is_shown_and_a_dry_run_writes_nothing(world: World, file: Path) -> None:
     slices(world, "configure", file, "--yes")
     rewrite(file, zone="us-central2-c")
     shown = slices(world, "configure", file, "--dry-run").stdout.splitlines()
-    assert shown[-3:] == ["-zone: us-central2-b", "+zone: us-central2-c", "Nothing was written."]
+    assert shown[-3:] == ["-zone: us-central2-b", "+zone: us-central2-c", "Nothing was changed."]
     known = world.store.settings(RESEARCH)
     assert known is not None
     assert known.zone == "us-central2-b"
 
 
-def test_what_somebody_edited_since_is_not_overwritten(world: World, file: Path) -> None:
+def test_a_manual_edit_is_overwritten_only_with_the_option(world: World, file: Path) -> None:
     slices(world, "configure", file, "--yes")
     edited = {**(world.store.document(settings_key(RESEARCH)) or {}), "note": "careful, launch week"}
     world.store.put_document(settings_key(RESEARCH), edited)
@@ -82,29 +82,29 @@ def test_what_somebody_edited_since_is_not_overwritten(world: World, file: Path)
     assert world.store.document(settings_key(RESEARCH)) == yaml.safe_load(file.read_text())
 
 
-def test_a_document_that_was_written_by_hand_is_somebodys_edit(world: World, file: Path) -> None:
+def test_a_document_without_an_accepted_copy_counts_as_a_manual_edit(world: World, file: Path) -> None:
     world.store.put_document(settings_key(RESEARCH), {"path": settings().path})
     assert world.store.document(accepted_key(RESEARCH)) is None
     assert slices(world, "configure", file, "--yes").exit_code == 1
 
 
-def test_a_file_that_is_wrong_is_told_by_field_and_nothing_is_written(world: World, file: Path, tmp_path: Path) -> None:
+def test_an_invalid_file_is_refused_by_field_and_nothing_is_written(world: World, file: Path, tmp_path: Path) -> None:
     wrong = tmp_path / "wrong.yaml"
     wrong.write_text(yaml.safe_dump({"path": settings().path, "limits": {"operations": "many"}}))
     result = slices(world, "configure", file, wrong, "--yes")
     assert result.exit_code == 2
-    assert result.stderr == f"{wrong}: limits.operations cannot be 'many': write a whole number from 1 to 100\n"
+    assert result.stderr == f"{wrong}: limits.operations: Invalid value: 'many': must be a whole number from 1 to 100\n"
     assert world.store.document(settings_key(RESEARCH)) is None
 
 
-def test_without_somebody_who_says_so_nothing_is_written(world: World, file: Path) -> None:
+def test_nothing_is_written_without_confirmation(world: World, file: Path) -> None:
     result = slices(world, "configure", file)
     assert (result.exit_code, "use --yes" in result.stderr) == (2, True)
     assert world.store.document(settings_key(RESEARCH)) is None
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "infra" / "clusters").glob("*/*.yaml")), ids=lambda path: path.stem)
-def test_every_file_of_the_repository_can_be_configured(world: World, path: Path) -> None:
+def test_every_settings_file_of_the_repository_can_be_configured(world: World, path: Path) -> None:
     assert slices(world, "configure", path, "--yes", "--overwrite").exit_code == 0
 
 
@@ -130,19 +130,22 @@ def a_jobset_file(world: World, tmp_path: Path) -> Path:
     return path
 
 
-def test_pools_whose_jobsets_live_are_taken_over(world: World, tmp_path: Path) -> None:
+def test_legacy_pools_of_live_jobsets_are_adopted(world: World, tmp_path: Path) -> None:
     listed = a_jobset_file(world, tmp_path)
     shown = slices(world, "adopt", "-f", listed, "--dry-run")
-    assert "1 to take over; nothing was changed." in shown.stdout
+    assert "1 of 2 node pools can be adopted. Nothing was changed." in shown.stdout
     assert "there is no JobSet research/old: delete the pool" in shown.stdout
     assert world.records == {}
     result = slices(world, "adopt", "-f", listed, "--yes")
-    assert (result.exit_code, result.stdout.splitlines()[-1]) == (0, "1 taken over: see them with `slices list`.")
+    assert (result.exit_code, result.stdout.splitlines()[-1]) == (
+        0,
+        "1 of 2 node pools adopted; `slices list` shows them.",
+    )
     (record,) = world.records.values()
     assert (record.pool, record.attempt, record.cluster) == ("llama-4f2a1", 0, CLUSTER)
 
 
-def test_jobsets_without_a_uid_are_no_list_of_a_cluster(world: World) -> None:
+def test_jobsets_without_a_uid_are_refused(world: World) -> None:
     result = slices(world, "adopt", "-f", ROOT / "examples" / "v5e.yaml", "--yes")
     assert result.exit_code == 2
     assert "kubectl get jobsets -A -o json" in result.stderr

@@ -10,31 +10,31 @@ from tpu_slices.domain.model.facts import WorkloadChanged, WorkloadState
 
 WHO = "gemma-slice-0 since 12:00 UTC"
 OUT_OF_STOCK = "us-central2-b is out of tpu-v5-lite-podslice 4x4"
-REMEDY = "It is tried again by itself. Another zone, a smaller topology, spot or a reservation may be had sooner."
+REMEDY = "It is retried automatically. Another zone, a smaller topology, spot or a reservation may be available sooner."
 
 
 def test_a_slice_is_explained_by_each_of_its_names(stage: Stage) -> None:
     record = stage.world.record(serving(stage))
-    texts = {stage.said("explain", name) for name in (record.id, record.pool, "research/llama-slice-0")}
+    texts = {stage.output_of("explain", name) for name in (record.id, record.pool, "research/llama-slice-0")}
     (text,) = texts
-    assert text.splitlines()[1].startswith("This slice has been READY for ")
+    assert text.splitlines()[1].startswith("READY for ")
     assert f"{record.pool} (attempt 1): running" in text
-    assert "Occupants research/llama-slice-0" in text
+    assert "Occupants   research/llama-slice-0" in text
     assert "CreationStarted: Creating node pool" in text
 
 
 def test_a_jobset_is_explained_before_its_slices(stage: Stage) -> None:
     out_of_stock(stage)
-    lines = stage.said("explain", "research/gemma").splitlines()
+    lines = stage.output_of("explain", "research/gemma").splitlines()
     assert lines[:6] == [
         "research/gemma",
-        f"SlicesWaiting for 0 s: 0 of 1 slices ready; {WHO}: {OUT_OF_STOCK}, next try 12:01:00 UTC. {REMEDY}",
+        f"SlicesWaiting for 0 s: 0 of 1 slices ready; {WHO}: {OUT_OF_STOCK}, next attempt at 12:01:00 UTC. {REMEDY}",
         f"  1 x WAITING, Stockout, since 12:00:00 UTC: {OUT_OF_STOCK}",
         "    Jobs: gemma-slice-0",
-        "    Next try: in 1 min (12:01:00 UTC)",
+        "    Next attempt: in 1 min (12:01:00 UTC)",
         f"    {REMEDY}",
     ]
-    report = json.loads(stage.said("explain", "research/gemma", "-o", "json"))["report"]
+    report = json.loads(stage.output_of("explain", "research/gemma", "-o", "json"))["report"]
     assert (report["reason"], report["waits"][0]["reason"]) == ("SlicesWaiting", "Stockout")
 
 
@@ -42,38 +42,38 @@ def test_a_suspended_jobset_is_explained_though_it_has_no_slice(stage: Stage) ->
     suspended = stage.world.jobset_appears("gemma")
     stage.world.publish(WorkloadChanged(workload=suspended.ref, state=WorkloadState.SUSPENDED, queue="team-a"))
     stage.world.deliver()
-    assert stage.said("explain", "research/gemma").splitlines()[1] == (
-        'SlicesNotWanted for 0 s: It is suspended by Kueue, in the queue "team-a": '
-        "see `kubectl describe workloads -n research`; slices are bought once it is resumed."
+    assert stage.output_of("explain", "research/gemma").splitlines()[1] == (
+        'NoSlicesRequested for 0 s: The JobSet is suspended by Kueue in queue "team-a" '
+        "(see `kubectl describe workloads -n research`); slices are created when it is resumed."
     )
 
 
-def test_who_waits_is_told_what_for_and_until_when(stage: Stage) -> None:
+def test_a_waiting_slice_is_explained_with_its_reason_and_next_retry(stage: Stage) -> None:
     out_of_stock(stage)
-    text = stage.said("explain", "research/gemma")
-    assert "This slice has been WAITING for 0 s (since 12:00:00 UTC): us-central2-b has no" in text
-    assert "It is tried again in 1 min (12:01:00 UTC)." in text
+    text = stage.output_of("explain", "research/gemma")
+    assert "WAITING for 0 s (since 12:00:00 UTC): us-central2-b is out of" in text
+    assert "Next attempt in 1 min (12:01:00 UTC)." in text
 
 
-def test_an_explanation_does_nothing_and_says_what_would_be_done(stage: Stage) -> None:
+def test_explaining_changes_nothing_and_shows_the_next_decision(stage: Stage) -> None:
     record = stage.world.record(serving(stage))
     stage.world.store.edit_slice(CLUSTER, record.id, release_requested=True)
     calls = len(stage.world.backend.calls)
-    (explained,) = json.loads(stage.said("explain", record.id, "-o", "json"))["slices"]
+    (explained,) = json.loads(stage.output_of("explain", record.id, "-o", "json"))["slices"]
     assert explained["decision"]["actions"] == [f"delete node pool {record.pool}"]
     assert explained["seen"]["current"] == "running"
     assert len(stage.world.backend.calls) == calls
 
 
-def test_without_gke_the_rest_is_still_explained(stage: Stage) -> None:
+def test_a_slice_is_explained_though_gke_is_unavailable(stage: Stage) -> None:
     record = stage.world.record(serving(stage))
     stage.world.backend.hide()
-    assert "cannot be read: The service is currently unavailable." in stage.said("explain", record.id)
+    assert "cannot be read: The service is currently unavailable." in stage.output_of("explain", record.id)
 
 
-def test_a_name_that_nobody_has_is_said_in_one_line(stage: Stage) -> None:
+def test_an_unknown_name_is_an_error_of_one_line(stage: Stage) -> None:
     result = stage.slices("explain", "research/nobody")
     assert (result.exit_code, result.stdout) == (1, "")
     assert result.stderr.splitlines() == [
-        'no slice is called "research/nobody" in demo: see `slices list --cluster demo --all`'
+        'slice "research/nobody" not found in cluster demo: see `slices list --cluster demo --all`'
     ]

@@ -16,13 +16,13 @@ from tpu_slices_cli.app import main
 # list
 
 
-def test_slices_are_listed_with_their_phase_and_why(stage: Stage) -> None:
+def test_slices_are_listed_with_phase_and_message(stage: Stage) -> None:
     serving(stage)
     out_of_stock(stage)
-    gemma, llama = stage.said("list").splitlines()[1:]
+    gemma, llama = stage.output_of("list").splitlines()[1:]
     assert gemma.split()[:2] == ["demo", "research/gemma-slice-0"]
     assert "WAITING" in gemma
-    assert "has no tpu-v5-lite-podslice 4x4 to give" in gemma
+    assert "is out of tpu-v5-lite-podslice 4x4" in gemma
     assert ("READY" in llama, "4/4" in llama) == (True, True)
 
 
@@ -37,24 +37,24 @@ def test_slices_are_listed_with_their_phase_and_why(stage: Stage) -> None:
         (("--cluster", "demo"), ["gemma", "llama"]),
     ],
 )
-def test_a_list_can_be_narrowed(stage: Stage, arguments: tuple[str, ...], jobsets: list[str]) -> None:
+def test_a_list_can_be_filtered(stage: Stage, arguments: tuple[str, ...], jobsets: list[str]) -> None:
     serving(stage)
     out_of_stock(stage)
-    listed = json.loads(stage.said("list", "-o", "json", *arguments))["slices"]
+    listed = json.loads(stage.output_of("list", "-o", "json", *arguments))["slices"]
     assert [each["owner"]["name"] for each in listed] == jobsets
 
 
-def test_what_is_gone_is_listed_when_asked_for(stage: Stage) -> None:
+def test_gone_slices_are_listed_with_the_option_all(stage: Stage) -> None:
     jobset = serving(stage)
     stage.world.ends(jobset)
     stage.world.settle(minutes=10)
-    assert json.loads(stage.said("list", "-o", "json"))["slices"] == []
-    (gone,) = json.loads(stage.said("list", "--all", "-o", "json"))["slices"]
+    assert json.loads(stage.output_of("list", "-o", "json"))["slices"] == []
+    (gone,) = json.loads(stage.output_of("list", "--all", "-o", "json"))["slices"]
     assert gone["phase"] == "GONE"
 
 
-class Patience:
-    """Sleeps a few times while the world goes on, until Ctrl-C."""
+class SleepUntilInterrupted:
+    """A sleep during which the world goes on; after the last step, Ctrl-C."""
 
     def __init__(self, *meanwhile: Callable[[], object]) -> None:
         self._meanwhile = list(meanwhile)
@@ -66,45 +66,45 @@ class Patience:
         self._meanwhile.pop(0)()
 
 
-def test_what_changes_is_shown_line_by_line_until_ctrl_c(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_watching_prints_a_line_per_change_until_ctrl_c(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     jobset = serving(stage)
 
     def ends() -> None:
         stage.world.ends(jobset)
         stage.world.deliver()
 
-    monkeypatch.setattr("tpu_slices_cli.listing.sleep", Patience(lambda: None, ends))
+    monkeypatch.setattr("tpu_slices_cli.listing.sleep", SleepUntilInterrupted(lambda: None, ends))
     result = stage.slices("list", "--watch")
     assert result.exit_code == 130
     ready, releasing = result.stdout.splitlines()
     assert "research/llama-slice-0 READY Ready: All 4 hosts" in ready
-    assert "research/llama-slice-0 RELEASING DeletionStarted: Deleting: the JobSet completed." in releasing
+    assert "llama-slice-0 RELEASING DeletionStarted: Deleting the node pool: the JobSet completed." in releasing
 
 
 # hold, release, resume
 
 
-def test_what_is_held_stays_until_it_is_resumed(stage: Stage) -> None:
+def test_a_held_slice_stays_until_it_is_resumed(stage: Stage) -> None:
     jobset = serving(stage)
     record = stage.world.record(jobset)
-    assert stage.said("hold", "research/llama", "--note", "ask Ada") == (
-        f"{record.id} is held: `slices resume {record.id}` ends it.\n"
+    assert stage.output_of("hold", "research/llama", "--note", "ask Ada") == (
+        f"{record.id} is on hold; `slices resume {record.id}` ends it.\n"
     )
-    assert stage.said("hold", "research/llama") == f"{record.id} was held already.\n"
+    assert stage.output_of("hold", "research/llama") == f"{record.id} was already on hold.\n"
     stage.world.ends(jobset)
     stage.world.settle(minutes=5)
     assert stage.world.pools == [record.pool]
     assert stage.world.record(jobset).note == "ask Ada"
-    assert stage.said("resume", record.id) == f"{record.id} goes on.\n"
+    assert stage.output_of("resume", record.id) == f"{record.id} is no longer on hold.\n"
     stage.world.settle(minutes=10)
     assert stage.world.pools == []
 
 
-def test_what_is_released_is_deleted_though_its_jobset_wants_it(stage: Stage) -> None:
+def test_a_released_slice_is_deleted_though_it_is_in_demand(stage: Stage) -> None:
     record = stage.world.record(serving(stage))
-    said = stage.said("release", record.pool, "--yes")
-    assert said.splitlines() == [
-        f"{record.id}: READY, research/llama-slice-0 runs on it",
+    output = stage.output_of("release", record.pool, "--yes")
+    assert output.splitlines() == [
+        f"{record.id}: READY, occupied by research/llama-slice-0",
         f"{record.id} is being released.",
     ]
     stage.world.deliver()
@@ -112,16 +112,16 @@ def test_what_is_released_is_deleted_though_its_jobset_wants_it(stage: Stage) ->
 
 
 @pytest.mark.parametrize("verb", ["hold", "release"])
-def test_about_what_is_gone_there_is_nothing_to_be_done(stage: Stage, verb: str) -> None:
+def test_hold_and_release_leave_a_gone_slice_as_it_is(stage: Stage, verb: str) -> None:
     jobset = serving(stage)
     stage.world.ends(jobset)
     stage.world.settle(minutes=10)
     record = stage.world.record(jobset)
-    assert stage.said(verb, record.id) == f"{record.id} is gone.\n"
+    assert stage.output_of(verb, record.id) == f"{record.id} is already gone.\n"
     assert stage.world.record(jobset) == record
 
 
-def test_nothing_is_released_without_somebody_who_says_so(stage: Stage) -> None:
+def test_nothing_is_released_without_confirmation(stage: Stage) -> None:
     record = stage.world.record(serving(stage))
     result = stage.slices("release", record.id)
     assert (result.exit_code, "use --yes" in result.stderr) == (2, True)
@@ -131,32 +131,32 @@ def test_nothing_is_released_without_somebody_who_says_so(stage: Stage) -> None:
 # pause, resume
 
 
-def test_a_paused_cluster_buys_nothing_and_tells_who_waits(stage: Stage) -> None:
-    assert stage.said("pause", "--message", "upgrade until noon.").startswith("demo is paused")
+def test_a_paused_cluster_creates_nothing_and_its_slices_say_why(stage: Stage) -> None:
+    assert stage.output_of("pause", "--message", "upgrade until noon.").startswith("demo is paused")
     jobset = stage.world.jobset_appears()
     stage.world.settle(minutes=5)
     record = stage.world.record(jobset)
     assert (stage.world.pools, record.phase) == ([], Phase.BLOCKED)
     assert record.message.endswith("upgrade until noon.")
-    assert stage.said("resume", "--cluster", "demo") == "demo goes on: 1 slices are looked at.\n"
+    assert stage.output_of("resume", "--cluster", "demo") == "demo is resumed. Slices to be reconciled: 1.\n"
     stage.world.settle(minutes=10, until=lambda: jobset.bound == {0})
     assert jobset.bound == {0}
 
 
-def test_what_was_not_paused_is_said_so(stage: Stage) -> None:
-    assert stage.said("resume") == "demo was not paused.\n"
+def test_resuming_a_cluster_that_was_not_paused_says_so(stage: Stage) -> None:
+    assert stage.output_of("resume") == "demo was not paused.\n"
 
 
-# trouble
+# errors and help
 
 
-def test_when_the_records_are_out_of_reach_it_is_said_in_one_line(stage: Stage) -> None:
+def test_an_unavailable_store_is_an_error_of_one_line(stage: Stage) -> None:
     stage.world.store.unavailable = True
     result = stage.slices("list")
     assert (result.exit_code, result.stderr) == (1, "the store is unavailable\n")
 
 
-def test_without_a_project_it_says_how_to_name_one() -> None:
+def test_without_a_project_the_error_says_how_to_name_one() -> None:
     result = CliRunner().invoke(main, ["list"], env={"GOOGLE_CLOUD_PROJECT": ""}, prog_name="slices")
     assert result.exit_code == 2
     assert "GOOGLE_CLOUD_PROJECT is not set" in result.stderr
@@ -166,14 +166,14 @@ def test_without_a_project_it_says_how_to_name_one() -> None:
 @pytest.mark.parametrize(
     "command", [[], *([name] for name in main.commands)], ids=lambda words: " ".join(words) or "slices"
 )
-def test_every_command_teaches(command: list[str]) -> None:
+def test_every_command_has_help(command: list[str]) -> None:
     result = CliRunner().invoke(main, [*command, "--help"], prog_name="slices")
     assert result.exit_code == 0
     assert result.stdout.startswith("Usage: slices")
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_shells_learn_to_complete(shell: str) -> None:
+def test_every_shell_gets_its_completion_script(shell: str) -> None:
     result = CliRunner().invoke(main, ["completion", shell], prog_name="slices")
     assert result.exit_code == 0
     assert result.stdout.startswith("# ")

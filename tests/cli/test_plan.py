@@ -50,7 +50,7 @@ def refused_file(slices: Slices, text: str) -> str:
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
-def test_every_example_can_be_had(slices: Slices, example: Path) -> None:
+def test_every_example_gets_its_slices(slices: Slices, example: Path) -> None:
     result = slices("plan", "-f", example, "--cluster", RESEARCH, "-o", "json")
     assert result.exit_code == 0, result.output
     jobset = yaml.safe_load(example.read_text())
@@ -58,7 +58,7 @@ def test_every_example_can_be_had(slices: Slices, example: Path) -> None:
     assert [(each["replicated_job"], each["job_index"]) for each in json.loads(result.stdout)["slices"]] == jobs
 
 
-def test_json_says_what_is_bought_in_the_words_of_gkes_rest_api(slices: Slices) -> None:
+def test_json_shows_the_node_pool_as_gkes_rest_api_does(slices: Slices) -> None:
     (only,) = planned(slices, a_jobset(metadata={"name": "v5e", "namespace": "research", "uid": "uid-1"}))
     pool = only.pop("node_pool")
     assert only == {
@@ -76,7 +76,7 @@ def test_json_says_what_is_bought_in_the_words_of_gkes_rest_api(slices: Slices) 
     assert pool["config"]["machineType"] == "ct5lp-hightpu-4t"
 
 
-def test_what_is_refused_says_why_and_gives_no_pool(slices: Slices) -> None:
+def test_a_refused_job_has_reason_and_message_and_no_pool(slices: Slices) -> None:
     jobset = a_jobset()
     pod_spec(jobset)["nodeSelector"]["cloud.google.com/gke-tpu-topology"] = "3x5"
     (only,) = planned(slices, jobset, a_jobset(), code=3)[:1]
@@ -88,7 +88,7 @@ def test_what_is_refused_says_why_and_gives_no_pool(slices: Slices) -> None:
     }
 
 
-def test_the_plan_is_what_the_functions_order(slices: Slices) -> None:
+def test_the_plan_equals_what_the_functions_order(slices: Slices) -> None:
     world = World()
     world.store.put_settings(read_settings(ROOT / "infra" / "clusters" / "demo-project" / "demo.yaml").settings)
     jobset = world.jobset_appears(slices=2)
@@ -130,8 +130,12 @@ def test_a_leader_pod_is_planned_as_its_job(slices: Slices) -> None:
 @pytest.mark.parametrize(
     ("document", "why"),
     [
-        pytest.param(a_pod(**{"batch.kubernetes.io/job-completion-index": "1"}), "leads no Job", id="a follower"),
-        pytest.param({"apiVersion": "v1", "kind": "Service", "metadata": {}}, "neither JobSet nor Pod", id="a Service"),
+        pytest.param(
+            a_pod(**{"batch.kubernetes.io/job-completion-index": "1"}), "is not the leader pod", id="a follower"
+        ),
+        pytest.param(
+            {"apiVersion": "v1", "kind": "Service", "metadata": {}}, "neither a JobSet nor a Pod", id="a Service"
+        ),
         pytest.param(
             a_jobset(spec={**a_jobset()["spec"], "managedBy": "kueue.x-k8s.io/multikueue"}),
             "another controller",
@@ -139,11 +143,12 @@ def test_a_leader_pod_is_planned_as_its_job(slices: Slices) -> None:
         ),
     ],
 )
-def test_what_asks_nothing_of_us_is_skipped_aloud(slices: Slices, document: Json, why: str) -> None:
+def test_a_document_that_requests_no_slice_is_skipped_with_a_message(slices: Slices, document: Json, why: str) -> None:
     text = "---\n".join(map(yaml.safe_dump, [document, a_jobset()]))
     result = slices("plan", "-f", "-", "--cluster", RESEARCH, input=text)
     assert result.exit_code == 0
-    assert f"skipped standard input: document 1: {document['kind']}" in result.stderr or why in result.stderr
+    assert f"skipped standard input: document 1: {document['kind']}" in result.stderr
+    assert why in result.stderr
     assert "1 slice, 4 hosts, 16 chips" in result.stdout
 
 
@@ -161,63 +166,65 @@ TEMPLATE = ("spec", "replicatedJobs", 0, "template", "spec", "template", "spec")
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "message"),
     [
-        pytest.param("{", "standard input: no YAML: ", id="half a brace"),
-        pytest.param("a: [", "standard input: no YAML: ", id="half a list"),
-        pytest.param("- 1", "standard input: a list, where an object", id="a list"),
+        pytest.param("{", "standard input: cannot be parsed: ", id="half a brace"),
+        pytest.param("a: [", "standard input: cannot be parsed: ", id="half a list"),
+        pytest.param("- 1", "standard input: expected an object with apiVersion and kind, found: list", id="a list"),
         pytest.param("kind: JobSet", "standard input: apiVersion is missing", id="no version"),
         pytest.param("apiVersion: v1\nkind: Pod", "standard input: metadata is missing", id="no metadata"),
-        pytest.param("", "no JobSet and no Pod in it", id="nothing"),
-        pytest.param("apiVersion: v1\nkind: Service\nmetadata: {}", "no JobSet and no Pod in it", id="nothing of ours"),
-        pytest.param("a: 1\na: 2", "a is there twice", id="a key that is there twice"),
+        pytest.param("", "contains no JobSet and no Pod", id="nothing"),
+        pytest.param(
+            "apiVersion: v1\nkind: Service\nmetadata: {}", "contains no JobSet and no Pod", id="nothing of ours"
+        ),
+        pytest.param("a: 1\na: 2", "duplicate key a", id="a key that is there twice"),
         pytest.param(without("spec"), "spec.replicatedJobs is missing", id="no spec"),
         pytest.param(without("metadata", "name"), "metadata.name is missing", id="no name"),
         pytest.param(without(*TEMPLATE, "containers"), "containers is missing", id="no containers"),
         pytest.param(without(*TEMPLATE[:4]), "template is missing", id="no template"),
         pytest.param(
-            yaml.safe_dump(a_jobset(apiVersion="jobset.x-k8s.io/v1")), "jobset.x-k8s.io/v1 is not understood", id="v1"
+            yaml.safe_dump(a_jobset(apiVersion="jobset.x-k8s.io/v1")), "jobset.x-k8s.io/v1 is not supported", id="v1"
         ),
         pytest.param(
-            yaml.safe_dump(a_jobset()).replace("topology: 4x4", "topology: 44"), "44 should be text", id="a number"
+            yaml.safe_dump(a_jobset()).replace("topology: 4x4", "topology: 44"), "44 must be a string", id="a number"
         ),
         pytest.param(
             yaml.safe_dump(a_jobset()).replace("google.com/tpu: 4", "google.com/tpu: four"), "four", id="four chips"
         ),
     ],
 )
-def test_a_file_that_is_not_what_it_claims_to_be_is_told_in_one_line(slices: Slices, text: str, says: str) -> None:
-    assert says in refused_file(slices, text)
+def test_a_malformed_file_is_an_error_of_one_line(slices: Slices, text: str, message: str) -> None:
+    assert message in refused_file(slices, text)
 
 
-def test_more_jobs_than_there_can_be_are_not_planned(slices: Slices) -> None:
+def test_more_jobs_than_the_limit_are_not_planned(slices: Slices) -> None:
     jobset = a_jobset()
     jobset["spec"]["replicatedJobs"][0]["replicas"] = 2**31 - 1
-    assert "replicas: 2147483647 Jobs are more than the 10000" in refused_file(slices, yaml.safe_dump(jobset))
+    assert "replicas: 2147483647 Jobs exceed the limit of 10000" in refused_file(slices, yaml.safe_dump(jobset))
 
 
-def test_the_document_is_named_by_its_number(slices: Slices) -> None:
+def test_an_error_names_the_document_by_its_number(slices: Slices) -> None:
     text = "---\n".join([yaml.safe_dump(a_jobset()), without("metadata", "name")])
     assert refused_file(slices, text).startswith("standard input: document 2: metadata.name")
 
 
-def test_a_file_that_is_not_there_and_settings_that_make_no_sense_are_told_too(slices: Slices, tmp_path: Path) -> None:
+def test_a_missing_file_and_invalid_settings_are_errors(slices: Slices, tmp_path: Path) -> None:
     result = slices("plan", "-f", tmp_path / "none.yaml", "--cluster", RESEARCH)
     assert (result.exit_code, "none.yaml: cannot be read" in result.stderr) == (2, True)
     broken = tmp_path / "broken.yaml"
     broken.write_text("zone: somewhere")
     result = slices("plan", "-f", EXAMPLES[0], "--cluster", broken)
     assert result.exit_code == 2
-    assert result.stderr.startswith(f"{broken}: path is missing: write the cluster's full name")
+    assert result.stderr.startswith(f"{broken}: path: Required value: must be the cluster's full name")
 
 
-def test_a_table_shows_people_what_programs_get(slices: Slices) -> None:
+def test_the_table_ends_with_refusals_and_a_summary(slices: Slices) -> None:
     result = slices("plan", "-f", ROOT / "examples" / "demo", "--cluster", RESEARCH)
     assert result.exit_code == 3
     head, *_, message, summary = result.stdout.splitlines()
     assert head.split() == ["JOB", "SLICE", "HOSTS", "CHIPS", "CAPACITY", "ZONE", "NODE", "POOL"]
     assert message.startswith("default/impossible-workers-0: replicatedJob workers: ")
-    assert "; 1 refused. Not created yet: " in summary
+    assert "; 1 refused. Some JobSets are not created yet: " in summary
 
 
 def places(value: Any, path: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
@@ -230,7 +237,7 @@ JUNK = st.one_of(st.none(), st.booleans(), st.integers(), st.text(max_size=5), s
 
 @settings(max_examples=150, deadline=None)
 @given(st.sampled_from([place for place in places(a_jobset()) if place]), JUNK)
-def test_whatever_is_broken_nobody_sees_a_traceback(place: tuple[str | int, ...], junk: Any) -> None:
+def test_no_broken_manifest_leads_to_a_traceback(place: tuple[str | int, ...], junk: Any) -> None:
     document = copy.deepcopy(a_jobset())
     *most, last = place
     inner: Any = document

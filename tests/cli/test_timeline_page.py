@@ -1,4 +1,4 @@
-"""The page of `slices timeline`: what it says, and that tenants' words stay words."""
+"""The page of `slices timeline`: its content, and that tenants' texts are escaped."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ import pytest
 from tests.browser.stories import (
     HOSTILE,
     HOSTILE_NAME,
+    QUEUED,
     READY,
     STARTED,
     STOCKOUT,
-    WANTED,
     an_afternoon,
     flapping,
     hostile,
-    lived,
     served,
+    with_history,
 )
 from tests.builders import NOW
 from tests.cli.reading import Reader, a_story
@@ -33,11 +33,11 @@ from tpu_slices_cli.timeline.markup import data, script
 from tpu_slices_cli.timeline.page import page
 from tpu_slices_cli.timeline.story import MOST_SHOWN, chip_hours, families, lasting, plain
 
-# tenants' words
+# tenants' texts
 
 
-def test_what_tenants_write_is_text_and_nothing_else() -> None:
-    harmless = Reader(page(a_story([lived("llama", 0, [(200, *WANTED), (100, *READY)])])))
+def test_tenants_texts_are_escaped_in_the_page() -> None:
+    harmless = Reader(page(a_story([with_history("llama", 0, [(200, *QUEUED), (100, *READY)])])))
     attacked = Reader(page(a_story(hostile())))
     assert attacked.elements == harmless.elements
     assert HOSTILE in attacked.text
@@ -45,7 +45,7 @@ def test_what_tenants_write_is_text_and_nothing_else() -> None:
     assert "\u202e" not in attacked.text
 
 
-def test_in_the_chart_what_tenants_write_is_escaped_as_plotly_reads_it() -> None:
+def test_tenants_texts_are_escaped_in_the_chart() -> None:
     drawn = figure(a_story(hostile()))
     texts = [text for trace in drawn["data"] for text in trace["hovertext"]] + list(
         drawn["layout"]["yaxis2"]["ticktext"]
@@ -55,26 +55,26 @@ def test_in_the_chart_what_tenants_write_is_escaped_as_plotly_reads_it() -> None
 
 
 @pytest.mark.parametrize("text", ["</script>", "<!--<script>", "a&b", '"', "\u2028"])
-def test_data_cannot_end_its_script(text: str) -> None:
+def test_data_cannot_close_its_script_element(text: str) -> None:
     inside = data([text], "figure").text or ""
     assert not set(inside) & set("<>")
     assert json.loads(inside) == [text]
 
 
 @pytest.mark.parametrize("source", ["'</script>'", "'</SCRIPT'", "<!-- x", "'<script'"])
-def test_a_script_that_would_end_too_soon_is_not_written(source: str) -> None:
-    with pytest.raises(ValueError, match="no tag of a script"):
+def test_a_script_that_contains_a_script_tag_is_an_error(source: str) -> None:
+    with pytest.raises(ValueError, match="no script tag"):
         script(source)
 
 
-def test_what_turns_the_reading_direction_is_shown() -> None:
+def test_control_and_direction_characters_are_replaced() -> None:
     assert plain("a\u202eb\x00c\nd") == "a\ufffdb\ufffdc\nd"
 
 
-# what it says
+# content
 
 
-def test_each_bar_says_in_the_lists_what_it_says_on_hover() -> None:
+def test_every_span_of_the_chart_is_in_the_lists_too() -> None:
     story = a_story(an_afternoon())
     text = " ".join(Reader(page(story)).text.split())
     for each in story.courses:
@@ -84,46 +84,48 @@ def test_each_bar_says_in_the_lists_what_it_says_on_hover() -> None:
 
 
 def test_a_bar_is_as_long_as_its_span() -> None:
-    drawn = figure(a_story([lived("llama", 0, [(120, *READY)])], hours=1))
+    drawn = figure(a_story([with_history("llama", 0, [(120, *READY)])], hours=1))
     (bar,) = [trace for trace in drawn["data"] if trace["type"] == "bar"]
     assert (bar["name"], list(bar["base"]), list(bar["x"])) == ("READY", ["2026-03-01T11:00:00.000"], [3_600_000])
-    assert "from 10:00:00 UTC, before this page begins, until now (2 h)" in bar["hovertext"][0].replace("<br>", " ")
+    assert "from 10:00:00 UTC (before the start of this page) until now (2 h)" in bar["hovertext"][0].replace(
+        "<br>", " "
+    )
 
 
-def test_where_the_beginning_is_cut_off_it_is_said_and_marked() -> None:
+def test_a_cut_off_beginning_is_stated_and_marked() -> None:
     story = a_story([flapping("bert", 0)])
     text = Reader(page(story)).text
-    assert "The beginning of 1 slice is cut off: a record keeps the last 20 changes." in text
-    assert "7 earlier changes are on record no more; what was before 09:42:00 UTC is not known." in text
-    (mark,) = [trace for trace in figure(story)["data"] if trace["name"] == "beginning cut off"]
-    assert list(mark["x"]) == ["2026-03-01T09:42:00.000"]
+    assert "The history of 1 slice is truncated: a record keeps the last 20 transitions." in text
+    assert "7 earlier transitions are no longer on record; the state before 09:42:00 UTC is unknown." in text
+    (marker,) = [trace for trace in figure(story)["data"] if trace["name"] == "history truncated"]
+    assert list(marker["x"]) == ["2026-03-01T09:42:00.000"]
 
 
-def test_chip_hours_are_told_by_jobset_and_in_all() -> None:
-    failed = lived("gemma", 0, [(180, *STARTED), (120, *STOCKOUT)])
-    rows = Reader(page(a_story([failed, lived("llama", 0, [(90, *STARTED), (60, *READY)])]))).rows
-    head = ["JobSet", "slices", "waiting", "stopped", "getting ready", "in vain", "useful", "held", "useful share"]
+def test_chip_hours_are_summed_by_jobset_and_in_all() -> None:
+    failed = with_history("gemma", 0, [(180, *STARTED), (120, *STOCKOUT)])
+    rows = Reader(page(a_story([failed, with_history("llama", 0, [(90, *STARTED), (60, *READY)])]))).rows
+    head = ["JobSet", "slices", "waiting", "stopped", "starting", "idle", "useful", "held", "useful share"]
     assert rows[:4] == [
         head,
         ["research/gemma", "1", "32.0", "0.0", "0.0", "16.0", "0.0", "16.0", "0%"],
         ["research/llama", "1", "0.0", "0.0", "8.0", "0.0", "16.0", "24.0", "67%"],
-        ["All", "2", "32.0", "0.0", "8.0", "16.0", "16.0", "40.0", "40%"],
+        ["Total", "2", "32.0", "0.0", "8.0", "16.0", "16.0", "40.0", "40%"],
     ]
 
 
-def test_chips_are_told_over_time() -> None:
-    rows = Reader(page(a_story([lived("llama", 0, [(120, *WANTED), (90, *STARTED), (60, *READY)])]))).rows
+def test_chips_over_time_are_listed() -> None:
+    rows = Reader(page(a_story([with_history("llama", 0, [(120, *QUEUED), (90, *STARTED), (60, *READY)])]))).rows
     assert rows[-4:] == [
-        ["from", "held", "useful", "waited for"],
+        ["from", "held", "useful", "waiting"],
         ["10:00:00 UTC", "0", "0", "16"],
         ["10:30:00 UTC", "16", "0", "0"],
         ["11:00:00 UTC", "16", "16", "0"],
     ]
 
 
-def test_jobsets_of_one_name_are_told_apart() -> None:
-    one, other = (lived("llama", index, [(60, *READY)]) for index in range(2))
-    reborn = lived("llama", 0, [(30, *READY)], uid="uid-reborn")
+def test_jobsets_of_one_name_are_distinguished_by_uid() -> None:
+    one, other = (with_history("llama", index, [(60, *READY)]) for index in range(2))
+    reborn = with_history("llama", 0, [(30, *READY)], uid="uid-reborn")
     assert [family.title for family in a_story([one, other]).families] == ["research/llama"]
     assert [family.title for family in a_story([one, reborn]).families] == [
         "research/llama (UID uid-llama)",
@@ -131,20 +133,20 @@ def test_jobsets_of_one_name_are_told_apart() -> None:
     ]
 
 
-def test_among_several_clusters_each_jobset_is_told_with_its_own() -> None:
-    records = [lived("llama", 0, [(60, *READY)], cluster=cluster) for cluster in ("east", "west")]
+def test_with_several_clusters_each_title_has_its_cluster() -> None:
+    records = [with_history("llama", 0, [(60, *READY)], cluster=cluster) for cluster in ("east", "west")]
     window = Window(NOW - timedelta(hours=1), NOW)
     found = [each for record in records if (each := course(record, window)) is not None]
     titles = [family.title for family in families(found, [ClusterId("east"), ClusterId("west")])]
     assert titles == ["east: research/llama", "west: research/llama"]
 
 
-def test_of_very_many_slices_those_that_changed_last_are_shown_and_all_are_counted() -> None:
+def test_of_very_many_slices_the_last_changed_are_shown_and_all_are_counted() -> None:
     story = a_story([served(f"jobset-{number:03}", 0, 40 + number) for number in range(MOST_SHOWN + 20)])
     shown = [family.title for family in story.shown]
     assert len(shown) == MOST_SHOWN
     assert shown[0] == "research/jobset-000"
-    assert "20 more slices are in the sums" in Reader(page(story)).text
+    assert "20 more slices are in the totals" in Reader(page(story)).text
     assert len(story.courses) == MOST_SHOWN + 20
 
 
@@ -152,12 +154,12 @@ def test_of_very_many_slices_those_that_changed_last_are_shown_and_all_are_count
     ("seconds", "text"),
     [(0, "0 s"), (59, "59 s"), (3_600, "1 h"), (3_900, "1 h 5 min"), (90_061, "1 d 1 h")],
 )
-def test_how_long_is_said_in_two_units(seconds: int, text: str) -> None:
+def test_a_duration_has_at_most_two_units(seconds: int, text: str) -> None:
     assert lasting(timedelta(seconds=seconds)) == text
 
 
 @pytest.mark.parametrize(("hours", "text"), [(0, "0.0"), (0.01, "< 0.1"), (0.06, "0.1"), (1234.56, "1,234.6")])
-def test_chip_hours_have_one_place(hours: float, text: str) -> None:
+def test_chip_hours_have_one_decimal(hours: float, text: str) -> None:
     assert chip_hours(timedelta(hours=hours)) == text
 
 
@@ -165,7 +167,7 @@ def test_chip_hours_have_one_place(hours: float, text: str) -> None:
 
 
 def luminance(colour: str) -> float:
-    """Give the relative luminance of WCAG 2.2."""
+    """Return the relative luminance as WCAG 2.2 defines it."""
     parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
     red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
@@ -177,7 +179,7 @@ def contrast(one: str, other: str) -> float:
 
 
 @pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
-def test_colours_stand_out_from_the_page(theme: Theme) -> None:
+def test_colours_have_enough_contrast_to_the_page(theme: Theme) -> None:
     for text in (theme.ink, theme.quiet, theme.accent):
         assert contrast(text, theme.page) >= 4.5
         assert contrast(text, theme.panel) >= 4.5

@@ -1,4 +1,4 @@
-"""The places slices live that the contract is held against, each with the same buttons."""
+"""The backends under contract, each with a cluster and the same buttons."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tpu_slices.domain.model.slices import PoolName
 from tpu_slices.ports.backend import Backend
 
 LIMIT = 5
-"""Operations that either place takes at once."""
+"""Concurrent operations that either cluster accepts."""
 
 
 class Place(Protocol):
@@ -43,13 +43,13 @@ class Place(Protocol):
         """Let the operation that runs on a pool end."""
 
     def run_out(self, pool: PoolName) -> None:
-        """Let the zone have no hosts for a pool that will be ordered."""
+        """Let the zone be out of hosts for a pool that will be ordered."""
 
     def repair(self, pool: PoolName) -> None:
         """Let GKE work on a pool."""
 
     def vanish(self, pool: PoolName) -> None:
-        """Take a pool away without an operation."""
+        """Remove a pool without an operation."""
 
     def squat(self, pool: PoolName) -> None:
         """Let somebody else have a pool of that name."""
@@ -58,10 +58,10 @@ class Place(Protocol):
         """Let TPU Provisioner have made a pool."""
 
     def lose_next_answer(self) -> None:
-        """Take the next creation, and lose the answer."""
+        """Let the next creation be carried out, and its answer be lost."""
 
     def break_down(self) -> None:
-        """Answer nothing any more."""
+        """Let every further call fail."""
 
 
 class InMemory:
@@ -159,7 +159,7 @@ class LocalGke:
 
 @contextmanager
 def local_gke() -> Iterator[LocalGke]:
-    """Serve a local GKE whose time passes only when a test says so."""
+    """Serve a local GKE whose clock only the test advances."""
     gke = Gke()
     server = Server(gke.plane, counting_tokens())
     try:

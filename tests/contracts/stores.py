@@ -1,4 +1,4 @@
-"""Both stores, each with a console as a person has it: past the port."""
+"""Both stores, each with a console as operators have it: past the port."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ REAL = [pytest.mark.emulators, pytest.mark.enable_socket]
 
 
 class Console(Protocol):
-    """What a person sees and edits, past the port."""
+    """What operators see and edit, past the port."""
 
     def put_document(self, place: Key, fields: Fields) -> None: ...
 
@@ -48,7 +48,7 @@ class Bench:
         self.store.commit(*(Change(None, record) for record in records))
 
     def edit(self, record: Record, **fields: Any) -> None:
-        """Change fields of a record's document, as a person would."""
+        """Change fields of a record's document, as an operator would."""
         place = key_of(record)
         self.console.put_document(place, {**(self.console.document(place) or {}), **fields})
 
@@ -71,11 +71,11 @@ def a_slot(number: int = 0, **changes: Any) -> Slot:
     return Slot(**{**fields, **changes})
 
 
-def a_governor(**changes: Any) -> ConcurrencyLimiter:
+def a_limiter(**changes: Any) -> ConcurrencyLimiter:
     return ConcurrencyLimiter(**{"cluster": CLUSTER, "changed_at": NOW, "shortages": {}, **changes})
 
 
 def slices(count: int, **changes: Any) -> list[SliceRecord]:
-    """Give slices of Jobs 0, 1, … in the order of their documents' names."""
+    """Return slices of Jobs 0, 1, … in the order of their documents' names."""
     records = [a_record(job=a_job(job_index=index), **changes) for index in range(count)]
     return sorted(records, key=lambda record: record.id)

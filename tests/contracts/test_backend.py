@@ -1,4 +1,4 @@
-"""What every `Backend` keeps: the fake of the journeys, and GKE as the local one shows it."""
+"""What every `Backend` guarantees: the fake, and the adapter on the local GKE."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def name_of(order: PoolOrder) -> PoolName:
 
 
 def started(outcome: Outcome) -> str:
-    """Give the operation of an order that was taken."""
+    """Return the operation of an order that was accepted."""
     assert isinstance(outcome, Started), outcome
     assert outcome.operation is not None
     return outcome.operation
@@ -60,13 +60,13 @@ def refused(outcome: Outcome) -> FailureKind:
 
 
 def made(place: Place, order: PoolOrder) -> PoolOrder:
-    """Create an order's pool to the end; the order as it is known afterwards."""
+    """Create an order's pool to the end; return the order with its operation."""
     operation = started(place.backend.create(order))
     place.finish(name_of(order))
     return replace(order, operation=operation)
 
 
-def test_a_pool_that_nobody_made_is_absent(place: Place) -> None:
+def test_a_pool_that_was_never_created_is_absent(place: Place) -> None:
     assert place.backend.look(an_order(place)) == Absent()
 
 
@@ -78,7 +78,7 @@ def test_a_pool_is_being_created_and_then_runs_with_its_fingerprint(place: Place
     assert place.backend.look(noted) == Running(a_spec().fingerprint)
 
 
-def test_a_running_creation_is_found_although_its_operation_was_not_noted(place: Place) -> None:
+def test_a_running_creation_is_found_although_its_operation_is_not_on_record(place: Place) -> None:
     order = an_order(place)
     place.backend.create(order)
     assert place.backend.look(order) == Creating(operation_runs=True)
@@ -103,7 +103,7 @@ def test_a_stockout_leaves_a_broken_pool_behind(place: Place, noted: bool) -> No
     assert "GCE_STOCKOUT" in seen.failure.message
 
 
-def test_a_failed_creation_is_remembered_by_its_operation_when_its_pool_is_gone(place: Place) -> None:
+def test_a_failed_creation_is_known_from_its_operation_after_its_pool_is_gone(place: Place) -> None:
     order = an_order(place)
     place.run_out(name_of(order))
     after = made(place, order)
@@ -114,20 +114,20 @@ def test_a_failed_creation_is_remembered_by_its_operation_when_its_pool_is_gone(
     assert place.backend.look(order) == Absent()
 
 
-def test_a_pool_that_does_not_show_yet_is_created_while_its_operation_runs(place: Place) -> None:
+def test_a_missing_pool_counts_as_creating_while_its_operation_runs(place: Place) -> None:
     order = an_order(place)
     noted = replace(order, operation=started(place.backend.create(order)))
     place.vanish(name_of(order))
     assert place.backend.look(noted) == Creating()
 
 
-def test_a_pool_that_was_made_and_taken_away_is_absent(place: Place) -> None:
+def test_a_pool_that_was_created_and_removed_is_absent(place: Place) -> None:
     order = made(place, an_order(place))
     place.vanish(name_of(order))
     assert place.backend.look(order) == Absent()
 
 
-def test_an_operation_that_is_not_known_any_more_says_nothing(place: Place) -> None:
+def test_a_forgotten_operation_changes_no_observation(place: Place) -> None:
     order = an_order(place, operation="operation-forgotten")
     assert place.backend.look(order) == Absent()
     place.backend.create(order)
@@ -142,7 +142,7 @@ def test_a_pool_is_not_deleted_while_it_is_created(place: Place) -> None:
     assert place.backend.look(order) == Creating()
 
 
-def test_a_deletion_can_be_ordered_again_until_the_pool_is_absent(place: Place) -> None:
+def test_a_deletion_can_be_repeated_until_the_pool_is_absent(place: Place) -> None:
     order = made(place, an_order(place))
     started(place.backend.delete(order))
     assert place.backend.look(order) == Deleting()
@@ -161,7 +161,7 @@ def test_a_broken_pool_is_deleted(place: Place) -> None:
     assert place.backend.look(order) == Absent()
 
 
-def test_somebody_elses_pool_is_foreign_and_left_alone(place: Place) -> None:
+def test_somebody_elses_pool_is_unowned_and_left_alone(place: Place) -> None:
     order = an_order(place)
     place.squat(name_of(order))
     assert isinstance(place.backend.look(order), Unowned)
@@ -171,7 +171,7 @@ def test_somebody_elses_pool_is_foreign_and_left_alone(place: Place) -> None:
     assert place.backend.inventory(place.cluster) == ()
 
 
-def test_a_pool_of_another_jobset_is_foreign_even_under_the_same_slice_id(place: Place) -> None:
+def test_a_pool_of_another_jobset_is_unowned_even_under_the_same_slice_id(place: Place) -> None:
     order = made(place, an_order(place))
     other = replace(
         order, job=replace(order.job, owner=replace(order.job.owner, uid=WorkloadUid("uid-of-its-successor")))
@@ -181,14 +181,14 @@ def test_a_pool_of_another_jobset_is_foreign_even_under_the_same_slice_id(place:
     assert place.backend.look(order) == Running(a_spec().fingerprint)
 
 
-def test_names_too_long_for_labels_do_not_hide_whose_a_pool_is(place: Place) -> None:
+def test_a_pool_is_recognized_although_its_names_are_too_long_for_labels(place: Place) -> None:
     job = a_job(name=f"{'very-long' * 8}.name", namespace="n" * 63, uid=WorkloadUid("u" * 80))
     order = made(place, an_order(place, job=job))
     assert place.backend.look(order) == Running(a_spec().fingerprint)
     started(place.backend.delete(order))
 
 
-def test_another_cluster_under_the_same_name_is_not_believed(place: Place) -> None:
+def test_a_pool_of_another_cluster_under_the_same_name_is_unreadable(place: Place) -> None:
     order = an_order(place, cluster_gke_id="the-cluster-that-was-here-before")
     assert isinstance(place.backend.look(order), Unreadable)
 
@@ -197,12 +197,12 @@ def test_a_cluster_whose_id_is_not_on_record_is_not_checked(place: Place) -> Non
     assert place.backend.look(an_order(place, cluster_gke_id=None)) == Absent()
 
 
-def test_whatever_keeps_from_seeing_is_unreadable(place: Place) -> None:
+def test_a_pool_is_unreadable_while_gke_does_not_answer(place: Place) -> None:
     place.break_down()
     assert isinstance(place.backend.look(an_order(place)), Unreadable)
 
 
-def test_what_cannot_be_asked_or_ordered_now_is_temporary(place: Place) -> None:
+def test_orders_and_lists_are_temporary_errors_while_gke_does_not_answer(place: Place) -> None:
     order = an_order(place)
     place.break_down()
     with pytest.raises(Temporary):
@@ -215,7 +215,7 @@ def test_what_cannot_be_asked_or_ordered_now_is_temporary(place: Place) -> None:
         place.backend.ended_operations(place.cluster)
 
 
-def test_a_creation_whose_answer_is_lost_has_an_unknown_outcome_and_is_found_by_looking(place: Place) -> None:
+def test_a_creation_whose_answer_is_lost_is_a_temporary_error_and_is_found_by_look(place: Place) -> None:
     order = an_order(place)
     place.lose_next_answer()
     with pytest.raises(Temporary):
@@ -223,7 +223,7 @@ def test_a_creation_whose_answer_is_lost_has_an_unknown_outcome_and_is_found_by_
     assert place.backend.look(order) == Creating()
 
 
-def test_a_cluster_takes_only_so_many_operations_at_once(place: Place) -> None:
+def test_a_cluster_limits_its_concurrent_operations(place: Place) -> None:
     orders = [an_order(place, job=a_job(job_index=index)) for index in range(LIMIT + 1)]
     for order in orders[:-1]:
         started(place.backend.create(order))
@@ -233,7 +233,7 @@ def test_a_cluster_takes_only_so_many_operations_at_once(place: Place) -> None:
     started(place.backend.create(orders[-1]))
 
 
-def test_an_order_without_a_spec_is_not_made_but_looked_at_and_deleted(place: Place) -> None:
+def test_a_pool_without_a_spec_is_observed_and_deleted_but_not_created(place: Place) -> None:
     order = an_order(place)
     found = replace(order, spec=None)
     assert refused(place.backend.create(found)) is FailureKind.CONFIGURATION
@@ -242,7 +242,7 @@ def test_an_order_without_a_spec_is_not_made_but_looked_at_and_deleted(place: Pl
     started(place.backend.delete(found))
 
 
-def test_a_repair_is_waited_for(place: Place) -> None:
+def test_a_pool_under_repair_is_busy_until_the_repair_ends(place: Place) -> None:
     order = made(place, an_order(place))
     place.repair(name_of(order))
     assert isinstance(place.backend.look(order), Busy)
@@ -266,7 +266,7 @@ def test_the_inventory_names_pools_in_every_state_with_attempt_and_job(place: Pl
     }
 
 
-def test_an_operation_is_over_when_it_ended_well_or_badly(place: Place) -> None:
+def test_ended_operations_include_failed_ones(place: Place) -> None:
     good, bad, running = (an_order(place, job=a_job(job_index=index)) for index in range(3))
     place.run_out(name_of(bad))
     ended = {made(place, order).operation for order in (good, bad)}

@@ -33,8 +33,8 @@ DEMO = ClusterId("demo")
 
 
 @dataclass
-class Heard:
-    """A bus, and all that was said on it so far."""
+class Setup:
+    """A publisher, and everything that it has published so far."""
 
     publisher: Publisher
     requests: Callable[[], list[tuple[ClusterId, SliceId]]]
@@ -44,9 +44,9 @@ class Heard:
     break_down: Callable[[], None]
 
 
-def on_the_fake() -> Heard:
+def on_the_fake() -> Setup:
     fake = FakePublisher()
-    return Heard(
+    return Setup(
         fake,
         lambda: fake.requests,
         lambda: fake.updates,
@@ -73,7 +73,7 @@ class EmulatedTopics:
             self.publisher.delete_topic(topic=f"projects/{self._project}/topics/{topic}")
 
     def drain(self, topic: str) -> list[Any]:
-        """Take every message that was published; what was taken by the emulator can be pulled at once."""
+        """Pull every message that was published; the emulator delivers at once what it has accepted."""
         messages: list[Any] = []
         while True:
             try:
@@ -92,7 +92,7 @@ class EmulatedTopics:
         return f"projects/{self._project}/subscriptions/{topic}"
 
 
-def on_the_emulator(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Heard:
+def on_the_emulator(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Setup:
     monkeypatch.setenv("PUBSUB_EMULATOR_HOST", request.getfixturevalue("pubsub_emulator"))
     project = f"test-{uuid.uuid4().hex[:16]}"
     topics = EmulatedTopics(project)
@@ -101,20 +101,20 @@ def on_the_emulator(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
         decoded = [
             decode_reconcile_request(message.data, message.attributes) for message in topics.drain("reconcile-requests")
         ]
-        return [(request_reconcile.cluster, request_reconcile.slice_id) for request_reconcile in decoded]
+        return [(request.cluster, request.slice_id) for request in decoded]
 
-    def said() -> list[tuple[ClusterId, SliceUpdate | WorkloadUpdate | Question]]:
+    def published() -> list[tuple[ClusterId, SliceUpdate | WorkloadUpdate | Question]]:
         return [
             (ClusterId(message.attributes["cluster"]), decode_update(message.data, message.attributes))
             for message in topics.drain("slice-updates")
         ]
 
-    return Heard(
+    return Setup(
         PubSubPublisher(topics.publisher, project),
         requests,
-        lambda: [update for _, update in said() if isinstance(update, SliceUpdate)],
-        lambda: [report for _, report in said() if isinstance(report, WorkloadUpdate)],
-        lambda: [(cluster, question) for cluster, question in said() if isinstance(question, Question)],
+        lambda: [update for _, update in published() if isinstance(update, SliceUpdate)],
+        lambda: [report for _, report in published() if isinstance(report, WorkloadUpdate)],
+        lambda: [(cluster, question) for cluster, question in published() if isinstance(question, Question)],
         topics.delete,
     )
 
@@ -125,7 +125,7 @@ def on_the_emulator(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
         pytest.param("emulator", marks=[pytest.mark.emulators, pytest.mark.enable_socket]),
     ]
 )
-def heard(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Heard:
+def setup(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Setup:
     return on_the_fake() if request.param == "fake" else on_the_emulator(request, monkeypatch)
 
 
@@ -144,45 +144,45 @@ def update(transition_number: int) -> SliceUpdate:
     )
 
 
-def test_every_slice_that_is_nudged_arrives(heard: Heard) -> None:
+def test_every_reconcile_request_arrives(setup: Setup) -> None:
     slices = [SliceId(f"tpu-llama-{number}-aaaaaaaaaaaaa") for number in range(60)]
-    heard.publisher.request_reconcile(DEMO, slices)
-    assert sorted(heard.requests()) == sorted((DEMO, slice_) for slice_ in slices)
+    setup.publisher.request_reconcile(DEMO, slices)
+    assert sorted(setup.requests()) == sorted((DEMO, slice_) for slice_ in slices)
 
 
-def test_updates_arrive_as_they_were_told(heard: Heard) -> None:
-    told = [update(1), update(2)]
-    heard.publisher.announce(DEMO, told)
-    assert sorted(heard.updates(), key=lambda each: each.transition_number) == told
+def test_updates_arrive_as_they_were_announced(setup: Setup) -> None:
+    announced = [update(1), update(2)]
+    setup.publisher.announce(DEMO, announced)
+    assert sorted(setup.updates(), key=lambda each: each.transition_number) == announced
 
 
-def test_reports_on_jobsets_arrive_as_they_were_made(heard: Heard) -> None:
+def test_reports_on_jobsets_arrive_as_they_were_announced(setup: Setup) -> None:
     made = report(a_jobset(), [a_record()], QueueState(), NOW)
-    told = WorkloadUpdate(
+    announced = WorkloadUpdate(
         owner=Owner(kind=OwnerKind.JOBSET, namespace="research", name="llama", uid=WorkloadUid("u-1")),
         report=made,
         at=NOW,
         count=1,
     )
-    heard.publisher.announce_workloads(DEMO, [told])
-    assert heard.reports() == [told]
+    setup.publisher.announce_workloads(DEMO, [announced])
+    assert setup.reports() == [announced]
 
 
-def test_questions_arrive_at_the_cluster_that_is_asked(heard: Heard) -> None:
+def test_questions_arrive_at_their_cluster(setup: Setup) -> None:
     alive = Question(owner=Owner(kind=OwnerKind.JOBSET, namespace="research", name="llama", uid=WorkloadUid("u-1")))
-    heard.publisher.ask(DEMO, [alive])
-    heard.publisher.ask(ClusterId("other"), [Question()])
-    assert sorted(heard.questions(), key=lambda asked: asked[0]) == [(DEMO, alive), ("other", Question())]
+    setup.publisher.ask(DEMO, [alive])
+    setup.publisher.ask(ClusterId("other"), [Question()])
+    assert sorted(setup.questions(), key=lambda each: each[0]) == [(DEMO, alive), ("other", Question())]
 
 
-def test_nothing_to_say_is_said_without_a_message(heard: Heard) -> None:
-    heard.publisher.request_reconcile(DEMO, [])
-    heard.publisher.announce(DEMO, [])
-    heard.publisher.ask(DEMO, [])
-    assert (heard.requests(), heard.updates(), heard.questions()) == ([], [], [])
+def test_empty_lists_publish_no_message(setup: Setup) -> None:
+    setup.publisher.request_reconcile(DEMO, [])
+    setup.publisher.announce(DEMO, [])
+    setup.publisher.ask(DEMO, [])
+    assert (setup.requests(), setup.updates(), setup.questions()) == ([], [], [])
 
 
-def test_a_bus_that_takes_nothing_is_a_temporary_trouble(heard: Heard) -> None:
-    heard.break_down()
+def test_a_failing_publisher_is_a_temporary_error(setup: Setup) -> None:
+    setup.break_down()
     with pytest.raises(Temporary):
-        heard.publisher.request_reconcile(DEMO, [SliceId("tpu-llama-0-aaaaaaaaaaaaa")])
+        setup.publisher.request_reconcile(DEMO, [SliceId("tpu-llama-0-aaaaaaaaaaaaa")])

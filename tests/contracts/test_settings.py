@@ -43,7 +43,7 @@ def zone(setup: Setup) -> str | None:
     return known.zone
 
 
-def test_what_is_written_first_is_read_by_the_functions(setup: Setup) -> None:
+def test_the_first_settings_are_read_by_the_functions(setup: Setup) -> None:
     assert setup.written.read(CLUSTER).document is None
     assert setup.store.settings(CLUSTER) is None
     setup.written.write(CLUSTER, DOCUMENT, None)
@@ -51,7 +51,7 @@ def test_what_is_written_first_is_read_by_the_functions(setup: Setup) -> None:
     assert setup.store.clusters() == (CLUSTER,)
 
 
-def test_it_is_replaced_as_a_whole(setup: Setup) -> None:
+def test_settings_are_replaced_as_a_whole(setup: Setup) -> None:
     setup.written.write(CLUSTER, DOCUMENT, None)
     setup.written.write(CLUSTER, OTHER, setup.written.read(CLUSTER).revision)
     written = setup.written.read(CLUSTER)
@@ -59,7 +59,7 @@ def test_it_is_replaced_as_a_whole(setup: Setup) -> None:
     assert zone(setup) is None
 
 
-def test_whoever_comes_second_is_told_so(setup: Setup) -> None:
+def test_a_write_over_a_newer_revision_is_refused(setup: Setup) -> None:
     setup.written.write(CLUSTER, DOCUMENT, None)
     with pytest.raises(StaleRecord):
         setup.written.write(CLUSTER, OTHER, None)
@@ -70,7 +70,7 @@ def test_whoever_comes_second_is_told_so(setup: Setup) -> None:
     assert setup.written.read(CLUSTER).document == OTHER
 
 
-def test_an_edit_in_the_console_is_seen_beside_what_was_accepted(setup: Setup) -> None:
+def test_an_edit_in_the_console_is_seen_beside_the_accepted_settings(setup: Setup) -> None:
     setup.written.write(CLUSTER, DOCUMENT, None)
     setup.console.put_document(settings_key(CLUSTER), {**DOCUMENT, "zone": "us-central2-c"})
     written = setup.written.read(CLUSTER)
@@ -78,16 +78,16 @@ def test_an_edit_in_the_console_is_seen_beside_what_was_accepted(setup: Setup) -
     assert zone(setup) == "us-central2-c"
 
 
-def test_while_an_edit_makes_no_sense_the_last_that_did_holds(setup: Setup) -> None:
+def test_accepted_settings_stay_in_force_while_an_edit_is_invalid(setup: Setup) -> None:
     setup.written.write(CLUSTER, DOCUMENT, None)
     setup.console.put_document(settings_key(CLUSTER), {**DOCUMENT, "zone": "somewhere"})
     assert zone(setup) == "us-central2-b"
 
 
-def test_without_such_a_one_it_says_what_is_wrong(setup: Setup) -> None:
+def test_without_accepted_settings_an_invalid_edit_is_an_error_that_names_the_field(setup: Setup) -> None:
     broken: dict[str, Any] = {**encode_settings(settings()), "zone": "somewhere"}
     setup.console.put_document(settings_key(CLUSTER), broken)
-    with pytest.raises(Permanent, match="zone cannot be 'somewhere'"):
+    with pytest.raises(Permanent, match="zone: Invalid value: 'somewhere'"):
         setup.store.settings(CLUSTER)
 
 

@@ -1,4 +1,4 @@
-"""How every SliceStore writes: the fake, and the real one on the Firestore emulator."""
+"""How every `SliceStore` writes: the fake, and the real one on the Firestore emulator."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.builders import CLUSTER, NOW, a_job, a_jobset, a_record, settings
-from tests.contracts.stores import ELSEWHERE, Bench, a_governor, a_slot
+from tests.contracts.stores import ELSEWHERE, Bench, a_limiter, a_slot
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import SliceId, WorkloadUid, slice_id
 from tpu_slices.domain.model.workloads import WorkloadRecord
@@ -28,7 +28,7 @@ EVERY_KIND = [
     a_jobset(),
     a_jobset(queue="team-a", report=REPORT, next_report_at=NOW, announced_at=NOW, announced_count=3),
     a_slot(),
-    a_governor(shortages={CapacityPool("us-central2-b/tpu-v4-podslice/projects/example.com:p/reservations/r`1"): NOW}),
+    a_limiter(shortages={CapacityPool("us-central2-b/tpu-v4-podslice/projects/example.com:p/reservations/r`1"): NOW}),
     Budget(cluster=CLUSTER, creations=3, changed_at=NOW),
     RelayHeartbeat(cluster=CLUSTER, received_at=NOW, uids=(WorkloadUid("a"), WorkloadUid("b"))),
 ]
@@ -63,18 +63,18 @@ def test_every_kind_of_record_is_created_read_and_deleted(bench: Bench, record: 
     assert read(bench.store, record) is None
 
 
-def test_many_are_read_in_one_call_and_the_unknown_are_left_out(bench: Bench) -> None:
-    known, other, foreign = a_record(), a_record(job=a_job(job_index=1)), a_record(job=a_job(cluster=ELSEWHERE))
-    bench.create(known, other, foreign)
+def test_many_records_are_read_in_one_call_and_unknown_ids_are_left_out(bench: Bench) -> None:
+    known, other, elsewhere = a_record(), a_record(job=a_job(job_index=1)), a_record(job=a_job(cluster=ELSEWHERE))
+    bench.create(known, other, elsewhere)
 
-    found = bench.store.slices(CLUSTER, [known.id, other.id, foreign.id, SliceId("unknown")])
+    found = bench.store.slices(CLUSTER, [known.id, other.id, elsewhere.id, SliceId("unknown")])
 
     assert {id_: stored.value for id_, stored in found.items()} == {known.id: known, other.id: other}
     assert bench.store.slices(CLUSTER, []) == {}
     assert bench.store.workloads(CLUSTER, [WorkloadUid("unknown")]) == {}
 
 
-def test_what_exists_is_not_created_again(bench: Bench) -> None:
+def test_an_existing_record_is_not_created_again(bench: Bench) -> None:
     bench.create(a_record())
 
     with pytest.raises(StaleRecord):
@@ -83,7 +83,7 @@ def test_what_exists_is_not_created_again(bench: Bench) -> None:
     assert bench.slice(a_record()).value == a_record()
 
 
-def test_a_write_on_an_older_reading_is_refused(bench: Bench) -> None:
+def test_a_write_over_a_newer_revision_is_refused(bench: Bench) -> None:
     bench.create(a_record())
     first = bench.slice(a_record())
     bench.store.commit(Change(first, a_record(attempt=2)))
@@ -96,7 +96,7 @@ def test_a_write_on_an_older_reading_is_refused(bench: Bench) -> None:
     assert bench.slice(a_record()).value.attempt == 2
 
 
-def test_what_was_deleted_meanwhile_is_neither_written_nor_deleted_again(bench: Bench) -> None:
+def test_a_record_deleted_meanwhile_is_neither_written_nor_deleted_again(bench: Bench) -> None:
     bench.create(a_slot())
     (read_before,) = bench.store.slots(CLUSTER)
     bench.store.commit(Change(read_before, None))
@@ -109,7 +109,7 @@ def test_what_was_deleted_meanwhile_is_neither_written_nor_deleted_again(bench: 
     assert bench.store.slots(CLUSTER) == ()
 
 
-def test_what_was_deleted_and_made_anew_is_another_edition(bench: Bench) -> None:
+def test_a_record_that_was_deleted_and_recreated_has_another_revision(bench: Bench) -> None:
     bench.create(a_slot())
     (earlier,) = bench.store.slots(CLUSTER)
     bench.store.commit(Change(earlier, None))
@@ -119,7 +119,7 @@ def test_what_was_deleted_and_made_anew_is_another_edition(bench: Bench) -> None
         bench.store.commit(Change(earlier, None))
 
 
-def test_the_revision_that_a_commit_gives_allows_the_next_write(bench: Bench) -> None:
+def test_the_revision_that_a_commit_returns_allows_the_next_write(bench: Bench) -> None:
     made, _ = bench.store.commit(Change(None, a_record()), Change(None, a_slot()))
     written = a_record(attempt=2)
     (changed,) = bench.store.commit(Change(Stored(a_record(), made), written))
@@ -129,7 +129,7 @@ def test_the_revision_that_a_commit_gives_allows_the_next_write(bench: Bench) ->
     assert bench.store.commit(Change(Stored(written, unchanged), None)) == ("",)
 
 
-def test_one_stale_change_keeps_a_whole_commit_from_happening(bench: Bench) -> None:
+def test_one_stale_change_prevents_the_whole_commit(bench: Bench) -> None:
     bench.create(a_record(), a_jobset())
     stale = bench.slice(a_record())
     bench.edit(a_record(), hold=True)
@@ -145,11 +145,11 @@ def test_one_stale_change_keeps_a_whole_commit_from_happening(bench: Bench) -> N
     assert bench.jobset(a_jobset()).value.generation == 1
 
 
-def test_a_commit_of_nothing_does_nothing(bench: Bench) -> None:
+def test_an_empty_commit_does_nothing(bench: Bench) -> None:
     assert bench.store.commit() == ()
 
 
-def test_a_change_of_two_documents_or_none_is_a_mistake(bench: Bench) -> None:
+def test_a_change_of_two_documents_or_none_is_an_error(bench: Bench) -> None:
     bench.create(a_record())
 
     with pytest.raises(ValueError, match="one document"):
@@ -158,7 +158,7 @@ def test_a_change_of_two_documents_or_none_is_a_mistake(bench: Bench) -> None:
         bench.store.commit(Change(None, None))
 
 
-def test_what_left_a_map_is_gone_from_the_document(bench: Bench) -> None:
+def test_a_key_removed_from_a_map_is_removed_from_the_document(bench: Bench) -> None:
     mine, other = slice_id(a_job()), slice_id(a_job(job_index=1))
     bench.create(a_jobset(demand={mine: NOW, other: None}))
     bench.store.commit(Change(bench.jobset(a_jobset()), a_jobset(demand={other: NOW})))
@@ -168,7 +168,7 @@ def test_what_left_a_map_is_gone_from_the_document(bench: Bench) -> None:
     assert bench.jobset(a_jobset()).value.demand == {}
 
 
-def test_a_field_that_only_a_person_knows_is_kept_and_never_read(bench: Bench) -> None:
+def test_a_field_that_an_operator_added_is_kept_and_never_read(bench: Bench) -> None:
     bench.create(a_record())
     bench.edit(a_record(), ticket="see #42")
     bench.store.commit(Change(bench.slice(a_record()), a_record(attempt=2)))
@@ -177,7 +177,7 @@ def test_a_field_that_only_a_person_knows_is_kept_and_never_read(bench: Bench) -
     assert (bench.console.document(key_of(a_record())) or {})["ticket"] == "see #42"
 
 
-def test_what_a_person_edits_is_read_and_is_another_edition(bench: Bench) -> None:
+def test_an_operators_edit_is_read_and_is_a_new_revision(bench: Bench) -> None:
     bench.create(a_record())
     before = bench.slice(a_record())
     bench.edit(a_record(), hold=True, note="waiting for the vendor")
@@ -198,7 +198,7 @@ def in_threads(count: int, act: Callable[[int], int]) -> list[int]:
         return list(pool.map(one, range(count)))
 
 
-def test_of_eight_that_create_the_same_one_wins(bench: Bench) -> None:
+def test_of_eight_concurrent_creations_one_succeeds(bench: Bench) -> None:
     def take(number: int) -> int:
         try:
             bench.create(a_slot(slice_id=SliceId(f"slice-{number}")))
@@ -209,8 +209,8 @@ def test_of_eight_that_create_the_same_one_wins(bench: Bench) -> None:
     assert sum(in_threads(8, take)) == 1
 
 
-def test_eight_that_read_and_write_the_same_lose_nothing(bench: Bench) -> None:
-    bench.create(a_governor(limit=0))
+def test_eight_concurrent_writers_lose_no_update(bench: Bench) -> None:
+    bench.create(a_limiter(limit=0))
 
     def count_up(_: int) -> int:
         before = bench.store.limiter(CLUSTER)

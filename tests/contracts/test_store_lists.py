@@ -1,4 +1,4 @@
-"""What every SliceStore finds: the fake, and the real one on the Firestore emulator."""
+"""What every `SliceStore` lists: the fake, and the real one on the Firestore emulator."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ def test_due_jobsets_come_longest_due_first(bench: Bench) -> None:
 
 
 def test_due_reports_come_longest_due_first(bench: Bench) -> None:
-    next_reconcile_at = {"b": NOW, "a": NOW - MINUTE, "settled": None, "future": NOW + MINUTE}
-    bench.create(*(a_jobset(uid=WorkloadUid(uid), next_report_at=at) for uid, at in next_reconcile_at.items()))
+    next_report_at = {"b": NOW, "a": NOW - MINUTE, "settled": None, "future": NOW + MINUTE}
+    bench.create(*(a_jobset(uid=WorkloadUid(uid), next_report_at=at) for uid, at in next_report_at.items()))
 
     assert [record.owner.uid for record in bench.store.due_reports(NOW, 10)] == ["a", "b"]
     assert [record.owner.uid for record in bench.store.due_reports(NOW, 1)] == ["a"]
 
 
-def test_queued_slices_of_a_cluster_come_in_the_order_of_their_waiting(bench: Bench) -> None:
+def test_queued_slices_of_a_cluster_come_longest_queued_first(bench: Bench) -> None:
     one, two, three, other = slices(4)
     bench.create(
         replace(one, since=NOW),
@@ -61,7 +61,7 @@ def test_queued_slices_of_a_cluster_come_in_the_order_of_their_waiting(bench: Be
     assert [record.id for record in bench.store.queued_slices(CLUSTER, 1)] == [three.id]
 
 
-def test_live_jobsets_are_those_that_have_not_ended_page_by_page(bench: Bench) -> None:
+def test_live_jobsets_of_every_page_are_those_that_have_not_ended(bench: Bench) -> None:
     records = [a_jobset(uid=WorkloadUid(state.value), state=state) for state in WorkloadState]
     many = [a_jobset(uid=WorkloadUid(f"many-{number}")) for number in range(3)]
     bench.create(*records, *many, a_jobset(cluster=ELSEWHERE))
@@ -83,21 +83,21 @@ def test_kept_slices_are_those_in_any_phase_but_gone(bench: Bench) -> None:
     assert kept == [record.id for record, phase in phases.items() if phase is not Phase.GONE]
 
 
-def test_slots_come_by_rising_number(bench: Bench) -> None:
+def test_slots_come_in_ascending_order(bench: Bench) -> None:
     bench.create(*(a_slot(number) for number in (10, 2, 0)), a_slot(1, cluster=ELSEWHERE))
 
     assert [stored.value.number for stored in bench.store.slots(CLUSTER)] == [0, 2, 10]
 
 
-def test_a_record_that_cannot_be_read_does_not_hide_the_others(bench: Bench) -> None:
-    spoilt, sound = slices(2)
-    bench.create(spoilt, sound)
-    bench.edit(spoilt, schema=99)
+def test_an_unreadable_record_does_not_hide_the_others(bench: Bench) -> None:
+    unreadable, sound = slices(2)
+    bench.create(unreadable, sound)
+    bench.edit(unreadable, schema=99)
 
     assert bench.store.due_slices(NOW, 10) == (sound,)
     assert [stored.value for stored in bench.store.kept_slices(CLUSTER)] == [sound]
     with pytest.raises(Permanent, match="schema: 99"):
-        bench.slice(spoilt)
+        bench.slice(unreadable)
 
 
 def test_chips_are_summed_up_by_namespace_and_cluster(bench: Bench) -> None:
@@ -116,11 +116,11 @@ def test_chips_are_summed_up_by_namespace_and_cluster(bench: Bench) -> None:
     assert bench.store.chips_held(CLUSTER, "nobody") == 0
 
 
-def test_every_slice_is_listed_gone_ones_too(bench: Bench) -> None:
-    kept, gone, foreign = (
+def test_every_slice_is_listed_including_gone_ones(bench: Bench) -> None:
+    kept, gone, elsewhere = (
         a_record(),
         a_record(job=a_job(job_index=1), phase=Phase.GONE),
         a_record(job=a_job(cluster=ELSEWHERE)),
     )
-    bench.create(kept, gone, foreign)
+    bench.create(kept, gone, elsewhere)
     assert {stored.value.id for stored in bench.store.every_slice(CLUSTER)} == {kept.id, gone.id}

@@ -1,4 +1,4 @@
-"""Requests, and what comes of them."""
+"""Requests, and the specs or refusals that they lead to."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ EVERYTHING = Toleration(operator="Exists")
 
 
 def selecting(further: Mapping[str, str]) -> TemplateRequest:
-    """Ask for a 4x4 of v5e with further selectors."""
+    """Return a request for a 4x4 of v5e with further selectors."""
     return a_request(node_selector=tuple({**SHAPE, **further}.items()), tolerations=(EVERYTHING,))
 
 
 def outcome(request: TemplateRequest, leader: WaitingLeader | None = None, **set_: Any) -> SliceSpec | Refusal:
-    asked = SliceRequest(job=a_job(), request=request, leader=leader or a_leader(), jobset_chips=64)
-    return spec_for(asked, settings(**set_))
+    slice_request = SliceRequest(job=a_job(), request=request, leader=leader or a_leader(), jobset_chips=64)
+    return spec_for(slice_request, settings(**set_))
 
 
 def spec_of(request: TemplateRequest, leader: WaitingLeader | None = None, **set_: Any) -> SliceSpec:

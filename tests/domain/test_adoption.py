@@ -1,4 +1,4 @@
-"""What becomes of the pools that TPU Provisioner made."""
+"""Which legacy pools, those that TPU Provisioner made, are adopted, and as what."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def a_live_jobset(**changes: Any) -> LiveWorkload:
     return LiveWorkload(**{**fields, **changes})
 
 
-def heir_of(pool: LegacyPool, *records: SliceRecord, **changes: Any) -> Adoption:
+def adoption_of(pool: LegacyPool, *records: SliceRecord, **changes: Any) -> Adoption:
     known = {record.id: record for record in records}
     (adoption,) = plan_adoptions([pool], [a_live_jobset(**changes)], known, settings(), NOW)
     return adoption
 
 
-def test_a_pool_whose_jobset_lives_is_taken_over_as_it_is() -> None:
-    record = heir_of(a_pool()).record
+def test_a_pool_of_a_live_jobset_is_adopted_as_it_is() -> None:
+    record = adoption_of(a_pool()).record
     assert record is not None
     assert (record.job, record.id) == (a_job(job_index=1), slice_id(a_job(job_index=1)))
     assert (record.attempt, record.pool, record.create_requested_at) == (0, "llama-4f2a1", NOW)
@@ -40,20 +40,20 @@ def test_a_pool_whose_jobset_lives_is_taken_over_as_it_is() -> None:
 
 
 def test_names_are_compared_as_tpu_provisioner_writes_them() -> None:
-    adoption = heir_of(a_pool(job="llama-bigslice-0"), requests=(a_request(replicated_job="BigSlice"),))
+    adoption = adoption_of(a_pool(job="llama-bigslice-0"), requests=(a_request(replicated_job="BigSlice"),))
     assert adoption.record is not None
     assert adoption.record.job.replicated_job == "BigSlice"
 
 
-def test_what_we_would_refuse_today_is_taken_over_all_the_same() -> None:
-    record = heir_of(a_pool(), requests=(a_request(topology="3x5"),)).record
+def test_a_pool_is_adopted_even_if_its_request_would_be_refused() -> None:
+    record = adoption_of(a_pool(), requests=(a_request(topology="3x5"),)).record
     assert record is not None
     assert record.spec is None
 
 
-def test_a_slice_that_waits_gets_the_pool_that_is_there() -> None:
+def test_a_waiting_slice_gets_the_legacy_pool() -> None:
     waiting = a_record(job=a_job(job_index=1), phase=Phase.WAITING, retry_at=NOW, note="asked on Monday")
-    record = heir_of(a_pool(), waiting).record
+    record = adoption_of(a_pool(), waiting).record
     assert record is not None
     assert (record.pool, record.note, record.retry_at) == ("llama-4f2a1", "asked on Monday", None)
 
@@ -69,27 +69,27 @@ def test_a_slice_that_waits_gets_the_pool_that_is_there() -> None:
         pytest.param(a_pool(job="llama-eval-0"), {}, "no Job llama-eval-0", id="no such replicated job"),
     ],
 )
-def test_a_pool_that_nobody_needs_is_left_alone(pool: LegacyPool, changes: dict[str, Any], why: str) -> None:
-    adoption = heir_of(pool, **changes)
+def test_a_pool_that_no_active_job_needs_is_not_adopted(pool: LegacyPool, changes: dict[str, Any], why: str) -> None:
+    adoption = adoption_of(pool, **changes)
     assert adoption.record is None
     assert why in adoption.why
 
 
-def test_two_pools_for_one_job_need_a_person() -> None:
+def test_a_pool_is_not_adopted_for_a_job_that_has_one_of_ours() -> None:
     ours = a_record(job=a_job(job_index=1), create_requested_at=NOW)
-    adoption = heir_of(a_pool(), ours)
+    adoption = adoption_of(a_pool(), ours)
     assert adoption.record is None
     assert ours.pool in adoption.why
 
 
-def test_taking_over_twice_is_harmless() -> None:
-    first = heir_of(a_pool()).record
+def test_adopting_twice_changes_nothing() -> None:
+    first = adoption_of(a_pool()).record
     assert first is not None
-    again = heir_of(a_pool(), first)
-    assert (again.record, again.why) == (None, "it is taken over already")
+    again = adoption_of(a_pool(), first)
+    assert (again.record, again.why) == (None, "already adopted")
 
 
-def test_the_jobset_is_remembered_with_the_slices_that_were_taken_over() -> None:
+def test_an_unknown_jobset_gets_a_placeholder_with_its_adopted_slices() -> None:
     adoptions = plan_adoptions(
         [a_pool(), a_pool(name="llama-0", job="llama-slice-0")], [a_live_jobset()], {}, settings(), NOW
     )
@@ -98,14 +98,14 @@ def test_the_jobset_is_remembered_with_the_slices_that_were_taken_over() -> None
     assert set(jobset.demand) == {slice_id(a_job()), slice_id(a_job(job_index=1))}
 
 
-def test_a_jobset_that_is_known_keeps_what_is_known_of_it() -> None:
+def test_a_known_jobset_keeps_its_record_and_gets_the_adopted_slice() -> None:
     known = a_jobset(generation=7)
-    (jobset,) = placeholders([heir_of(a_pool())], [a_live_jobset()], {known.owner.uid: known}, NOW)
+    (jobset,) = placeholders([adoption_of(a_pool())], [a_live_jobset()], {known.owner.uid: known}, NOW)
     assert jobset.generation == 7
     assert jobset.demand == {**known.demand, slice_id(a_job(job_index=1)): None}
 
 
-def test_a_job_is_found_by_its_name_however_many_there_are() -> None:
+def test_a_job_is_found_by_name_among_any_number() -> None:
     request = a_request(replicas=2**31 - 1)
     found = job_named("llama-slice-2000000000", settings().cluster, a_jobset_ref(), [request])
     assert found is not None

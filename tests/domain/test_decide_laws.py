@@ -1,4 +1,4 @@
-"""Laws of `decide`: true of every record in every world."""
+"""What is true of `decide` for every record and every observation."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ occupants = st.sampled_from([(), (an_occupant(),), (an_occupant("other"),)])
 terminating = st.lists(
     st.builds(TerminatingAttempt, attempt=st.integers(1, 3), delete_requested_at=maybe_moments, occupants=occupants),
     max_size=2,
-    unique_by=lambda left: left.attempt,
+    unique_by=lambda earlier: earlier.attempt,
 ).map(tuple)
 failures = st.builds(Failure, st.sampled_from(FailureKind), st.just("why"))
 observations: st.SearchStrategy[Observation] = st.one_of(
@@ -74,51 +74,51 @@ def records(draw: st.DrawFn) -> SliceRecord:
 
 
 @st.composite
-def sights(draw: st.DrawFn, record: SliceRecord) -> PoolObservations:
-    return PoolObservations(draw(observations), {left.attempt: draw(observations) for left in record.terminating})
+def pool_observations(draw: st.DrawFn, record: SliceRecord) -> PoolObservations:
+    return PoolObservations(draw(observations), {earlier.attempt: draw(observations) for earlier in record.terminating})
 
 
 @given(st.data(), records())
-def test_a_record_that_is_not_settled_is_looked_at_again(data: st.DataObject, record: SliceRecord) -> None:
-    sight = data.draw(sights(record))
-    after = decide(replace(record, next_reconcile_at=NOW), sight, NOW, settings()).record
+def test_a_record_that_is_not_settled_is_reconciled_again(data: st.DataObject, record: SliceRecord) -> None:
+    seen = data.draw(pool_observations(record))
+    after = decide(replace(record, next_reconcile_at=NOW), seen, NOW, settings()).record
     assert after.next_reconcile_at is not None or (
         after.phase in SETTLED and not after.terminating and after.announced_count == after.transition_count
     )
 
 
 @given(st.data(), records())
-def test_what_cannot_be_seen_is_neither_bought_nor_deleted(data: st.DataObject, record: SliceRecord) -> None:
-    sight = replace(data.draw(sights(record)), current=Unreadable("503"))
-    decision = decide(record, sight, NOW, settings())
+def test_a_slice_whose_pool_is_unreadable_is_neither_created_nor_deleted(
+    data: st.DataObject, record: SliceRecord
+) -> None:
+    seen = replace(data.draw(pool_observations(record)), current=Unreadable("503"))
+    decision = decide(record, seen, NOW, settings())
     assert not decision.creates
     assert DeletePool(record.attempt) not in decision.actions
     assert decision.record.phase is record.phase
 
 
 @given(st.data(), records())
-def test_nothing_is_deleted_under_another_live_job_nor_what_is_not_ours(
-    data: st.DataObject, record: SliceRecord
-) -> None:
-    sight = data.draw(sights(record))
-    decision = decide(record, sight, NOW, settings())
+def test_no_occupied_and_no_unowned_pool_is_deleted(data: st.DataObject, record: SliceRecord) -> None:
+    seen = data.draw(pool_observations(record))
+    decision = decide(record, seen, NOW, settings())
     deleted = {action.attempt for action in decision.actions if isinstance(action, DeletePool)}
-    occupied = {left.attempt for left in record.terminating if left.occupants}
+    occupied = {earlier.attempt for earlier in record.terminating if earlier.occupants}
     if record.other_workload_occupants:
         occupied.add(record.attempt)
-    foreign = {attempt for attempt, seen in sight.terminating.items() if isinstance(seen, Unowned)}
-    if isinstance(sight.current, Unowned):
-        foreign.add(record.attempt)
-    assert not deleted & (occupied | foreign)
-    assert deleted <= {record.attempt, *(left.attempt for left in record.terminating)}
+    unowned = {attempt for attempt, pool in seen.terminating.items() if isinstance(pool, Unowned)}
+    if isinstance(seen.current, Unowned):
+        unowned.add(record.attempt)
+    assert not deleted & (occupied | unowned)
+    assert deleted <= {record.attempt, *(earlier.attempt for earlier in record.terminating)}
 
 
 @given(st.data(), records())
-def test_a_create_needs_a_desire_a_fresh_want_a_slot_and_an_unused_name(
+def test_a_creation_needs_a_desire_fresh_demand_a_slot_and_an_unused_name(
     data: st.DataObject, record: SliceRecord
 ) -> None:
-    sight = data.draw(sights(record))
-    decision = decide(record, sight, NOW, settings())
+    seen = data.draw(pool_observations(record))
+    decision = decide(record, seen, NOW, settings())
     creates = [action.attempt for action in decision.actions if isinstance(action, CreatePool)]
     assert len(creates) <= 1
     if creates:
@@ -127,25 +127,25 @@ def test_a_create_needs_a_desire_a_fresh_want_a_slot_and_an_unused_name(
         assert record.demand_confirmed_at is not None
         assert NOW - record.demand_confirmed_at <= settings().limits.demand_ttl
         assert creates == [decision.record.attempt]
-        assert creates[0] not in {left.attempt for left in decision.record.terminating}
+        assert creates[0] not in {earlier.attempt for earlier in decision.record.terminating}
 
 
 @given(st.data(), records())
-def test_deciding_twice_is_deciding_the_same(data: st.DataObject, record: SliceRecord) -> None:
-    sight = data.draw(sights(record))
-    assert decide(record, sight, NOW, settings()) == decide(record, sight, NOW, settings())
+def test_deciding_twice_gives_the_same_decision(data: st.DataObject, record: SliceRecord) -> None:
+    seen = data.draw(pool_observations(record))
+    assert decide(record, seen, NOW, settings()) == decide(record, seen, NOW, settings())
 
 
 @dataclass
 class World:
-    """The smallest world that answers orders: pools by attempt, created and deleted at once."""
+    """The smallest world that executes actions: pools by attempt, created and deleted at once."""
 
     pools: dict[int, Observation] = field(default_factory=dict)
 
-    def sight(self, record: SliceRecord) -> PoolObservations:
+    def observe(self, record: SliceRecord) -> PoolObservations:
         return PoolObservations(
             self.pools.get(record.attempt, Absent()),
-            {left.attempt: self.pools.get(left.attempt, Absent()) for left in record.terminating},
+            {earlier.attempt: self.pools.get(earlier.attempt, Absent()) for earlier in record.terminating},
         )
 
     def work_ends(self) -> None:
@@ -161,32 +161,32 @@ class World:
 
 
 @given(st.data(), records())
-def test_repeated_looks_reach_what_is_wanted_and_stay_there(data: st.DataObject, record: SliceRecord) -> None:
-    """Where nobody else is on the hosts, wants are renewed and the world obeys."""
+def test_repeated_decisions_reach_the_desire_and_stay_there(data: st.DataObject, record: SliceRecord) -> None:
+    """Given that nobody occupies the hosts, demand is confirmed again and GKE does what is ordered."""
     record = replace(record, occupants=(), spec=a_spec(), failures=0)
-    record = replace(record, terminating=tuple(replace(left, occupants=()) for left in record.terminating))
+    record = replace(record, terminating=tuple(replace(earlier, occupants=()) for earlier in record.terminating))
     seen = data.draw(observations.filter(lambda seen: not isinstance(seen, Unowned | Unreadable | Deleting)))
     if record.create_requested_at is None:
         seen = Absent()
     world = World(
-        {record.attempt: seen, **{left.attempt: data.draw(st.just(Running())) for left in record.terminating}}
+        {record.attempt: seen, **{earlier.attempt: data.draw(st.just(Running())) for earlier in record.terminating}}
     )
     now = NOW
     for _ in range(30):
         now += timedelta(minutes=16)
         world.work_ends()
-        record = _tick(replace(record, demand_confirmed_at=now, slot=0, hosts_usable=4), world, now)
+        record = reconciled(replace(record, demand_confirmed_at=now, slot=0, hosts_usable=4), world, now)
     present = {attempt for attempt, seen in world.pools.items() if not isinstance(seen, Absent)}
     if record.wanted and record.phase not in {Phase.REFUSED, Phase.BLOCKED}:
         assert record.phase is Phase.READY
         assert present == {record.attempt}
     else:
         assert present == set()
-    assert _tick(replace(record, demand_confirmed_at=now, slot=None), world, now).phase is record.phase
+    assert reconciled(replace(record, demand_confirmed_at=now, slot=None), world, now).phase is record.phase
 
 
-def _tick(record: SliceRecord, world: World, now: datetime) -> SliceRecord:
-    decision = decide(record, world.sight(record), now, settings())
+def reconciled(record: SliceRecord, world: World, now: datetime) -> SliceRecord:
+    decision = decide(record, world.observe(record), now, settings())
     after = decision.record
     for action in decision.actions:
         world.perform(action)

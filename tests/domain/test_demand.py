@@ -1,4 +1,4 @@
-"""From facts to what is wanted: an end is final, late news is late, and a pod asks for no more than its JobSet."""
+"""From facts to demand: an end is final, outdated facts are ignored, and a pod requests no more than its JobSet."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ def at_generation(generation: int) -> SlicesWanted:
     return leaders_wait(0, workload=a_jobset_ref(generation=generation))
 
 
-def want(fact: SlicesWanted, known: WorkloadRecord | None = None) -> WorkloadRecord | None:
+def apply_demand(fact: SlicesWanted, known: WorkloadRecord | None = None) -> WorkloadRecord | None:
     demand = wanted(fact, known, {}, LATER, settings())
     return demand.workload if demand else None
 
 
-def test_leaders_of_an_unknown_jobset_make_it_known_and_its_slices_wanted() -> None:
+def test_leaders_of_an_unknown_jobset_create_its_record_and_demand() -> None:
     demand = wanted(leaders_wait(0, 2), None, {}, NOW, settings())
     assert demand is not None
     assert set(demand.workload.demand) == set(demand.slices) == {slice_id(a_job()), slice_id(a_job(job_index=2))}
@@ -49,24 +49,26 @@ def test_leaders_of_an_unknown_jobset_make_it_known_and_its_slices_wanted() -> N
 
 
 @pytest.mark.parametrize(
-    ("known", "late"),
+    ("known", "outdated"),
     [
         pytest.param(a_jobset(generation=2), False, id="active at this generation: confirmed"),
         pytest.param(a_jobset(generation=1), False, id="active at an earlier generation: confirmed"),
-        pytest.param(a_jobset(generation=3), True, id="active at a later generation: late"),
-        pytest.param(a_jobset(generation=2, state=WorkloadState.SUSPENDED), True, id="suspended at this one: late"),
-        pytest.param(a_jobset(generation=1, state=WorkloadState.SUSPENDED), False, id="suspended earlier: resumed"),
+        pytest.param(a_jobset(generation=3), True, id="active at a later generation: outdated"),
+        pytest.param(a_jobset(generation=2, state=WorkloadState.SUSPENDED), True, id="suspended at this one: outdated"),
+        pytest.param(
+            a_jobset(generation=1, state=WorkloadState.SUSPENDED), False, id="suspended at an earlier one: resumed"
+        ),
         *(pytest.param(a_jobset(generation=1, state=end), True, id=f"{end}: final") for end in ENDS),
     ],
 )
-def test_a_want_counts_unless_it_is_late_news(known: WorkloadRecord, late: bool) -> None:
-    record = want(at_generation(2), known)
-    assert (record is None) is late
+def test_demand_counts_unless_it_is_outdated(known: WorkloadRecord, outdated: bool) -> None:
+    record = apply_demand(at_generation(2), known)
+    assert (record is None) is outdated
     if record is not None:
         assert (record.state, record.generation, record.demand[slice_id(a_job())]) == (WorkloadState.ACTIVE, 2, LATER)
 
 
-def test_a_resumed_jobset_that_asks_for_something_else_respecifies_its_slices() -> None:
+def test_a_resumed_jobset_with_another_request_changes_the_specs_of_its_slices() -> None:
     suspended = a_jobset(generation=1, state=WorkloadState.SUSPENDED)
     record = a_record(create_requested_at=NOW)
     fact = replace(at_generation(2), requests=(a_request(topology="4x8"),))
@@ -78,18 +80,20 @@ def test_a_resumed_jobset_that_asks_for_something_else_respecifies_its_slices() 
 
 
 @pytest.mark.parametrize(
-    "news",
+    "changes",
     [
-        pytest.param([(2, WorkloadState.SUSPENDED)], id="suspended, then wanted"),
-        pytest.param([(2, WorkloadState.SUSPENDED), (3, WorkloadState.ACTIVE)], id="resumed before it is wanted"),
+        pytest.param([(2, WorkloadState.SUSPENDED)], id="suspended, then in demand"),
+        pytest.param([(2, WorkloadState.SUSPENDED), (3, WorkloadState.ACTIVE)], id="resumed before the demand arrives"),
         pytest.param([(3, WorkloadState.ACTIVE)], id="the suspension was too short to be seen"),
-        pytest.param([], id="nothing but the want was heard"),
+        pytest.param([], id="only the demand arrived"),
     ],
 )
-def test_however_a_resume_is_heard_of_another_request_respecifies(news: list[tuple[int, WorkloadState]]) -> None:
+def test_however_a_resume_is_reported_another_request_changes_the_spec(
+    changes: list[tuple[int, WorkloadState]],
+) -> None:
     record = a_record(create_requested_at=NOW)
     known: WorkloadRecord | None = a_jobset(generation=1)
-    for generation, state in news:
+    for generation, state in changes:
         change = WorkloadChanged(workload=a_jobset_ref(generation=generation), state=state)
         known = changed(change, known, NOW + MINUTE, CLUSTER)
     fact = replace(at_generation(3), requests=(a_request(topology="4x8"),))
@@ -98,7 +102,7 @@ def test_however_a_resume_is_heard_of_another_request_respecifies(news: list[tup
     assert demand.slices[record.id].rebuild_allowed
 
 
-def test_leaders_that_are_told_of_one_after_the_other_all_respecify_their_slices() -> None:
+def test_leaders_reported_one_after_the_other_all_change_the_specs_of_their_slices() -> None:
     records = [a_record(job=a_job(job_index=index), create_requested_at=NOW) for index in (0, 1)]
     known = a_jobset(generation=2, state=WorkloadState.SUSPENDED, demand=dict.fromkeys([r.id for r in records], NOW))
     known = replace(known, state_since=NOW + MINUTE)
@@ -110,7 +114,7 @@ def test_leaders_that_are_told_of_one_after_the_other_all_respecify_their_slices
         known = demand.workload
 
 
-def test_another_request_at_the_same_generation_does_not_respecify() -> None:
+def test_another_request_at_the_same_generation_does_not_change_the_spec() -> None:
     record = a_record(create_requested_at=NOW)
     fact = replace(at_generation(1), requests=(a_request(topology="4x8"),))
     demand = wanted(fact, a_jobset(generation=1), {record.id: record}, LATER, settings())
@@ -118,7 +122,7 @@ def test_another_request_at_the_same_generation_does_not_respecify() -> None:
     assert not demand.slices[record.id].rebuild_allowed
 
 
-def test_new_settings_do_not_touch_the_spec_of_a_slice_that_may_have_a_pool() -> None:
+def test_new_settings_do_not_change_the_spec_of_a_slice_that_may_have_a_pool() -> None:
     record = a_record(create_requested_at=NOW)
     moved = settings(zone="us-central2-a")
     with_pool = wanted(leaders_wait(0), a_jobset(), {record.id: record}, LATER, moved)
@@ -129,23 +133,23 @@ def test_new_settings_do_not_touch_the_spec_of_a_slice_that_may_have_a_pool() ->
     assert without.slices[record.id].spec == a_spec(zone="us-central2-a")
 
 
-def test_a_forged_pod_can_only_ask_for_what_its_jobset_asks() -> None:
+def test_a_forged_pod_can_only_request_what_its_jobset_requests() -> None:
     fact = leaders_wait(0, 3, 4, -1, requests=(a_request(replicas=4),))
     assert [leader.job_index for leader in legitimate(fact)] == [0, 3]
-    foreign = replace(fact, requests=(a_request(replicated_job="other"),))
-    assert legitimate(foreign) == ()
+    other = replace(fact, requests=(a_request(replicated_job="other"),))
+    assert legitimate(other) == ()
 
 
 @pytest.mark.parametrize("state", ENDS)
-def test_an_end_makes_a_tombstone_even_of_a_jobset_that_was_never_heard_of(state: WorkloadState) -> None:
+def test_the_end_of_an_unknown_jobset_leaves_a_tombstone(state: WorkloadState) -> None:
     record = changed(WorkloadChanged(workload=a_jobset_ref(), state=state), None, NOW, CLUSTER)
     assert record is not None
     assert (record.state, record.demand, record.expire_at) == (state, {}, NOW + TOMBSTONE_TTL)
-    assert want(at_generation(9), record) is None
+    assert apply_demand(at_generation(9), record) is None
 
 
 @pytest.mark.parametrize("state", [WorkloadState.ACTIVE, WorkloadState.SUSPENDED])
-def test_a_jobset_is_remembered_before_it_wants_anything(state: WorkloadState) -> None:
+def test_a_jobset_has_a_record_before_it_has_demand(state: WorkloadState) -> None:
     record = changed(WorkloadChanged(workload=a_jobset_ref(), state=state, queue="team-a"), None, NOW, CLUSTER)
     assert record is not None
     assert (record.state, record.demand, record.queue) == (state, {}, "team-a")
@@ -159,16 +163,16 @@ def test_an_answer_leaves_the_queue_as_it_was() -> None:
     assert record.queue == "team-a"
 
 
-def test_a_want_that_a_suspension_overtook_buys_nothing() -> None:
+def test_demand_that_arrives_after_a_later_suspension_does_not_count() -> None:
     suspension = WorkloadChanged(workload=a_jobset_ref(generation=2), state=WorkloadState.SUSPENDED)
     suspended = changed(suspension, None, NOW, CLUSTER)
     assert suspended is not None
     assert (suspended.state, suspended.demand, suspended.expire_at) == (WorkloadState.SUSPENDED, {}, None)
-    assert want(at_generation(1), suspended) is None
-    assert want(at_generation(3), suspended) is not None
+    assert apply_demand(at_generation(1), suspended) is None
+    assert apply_demand(at_generation(3), suspended) is not None
 
 
-facts = st.lists(
+fact_lists = st.lists(
     st.one_of(
         st.integers(1, 4).map(at_generation),
         st.builds(
@@ -181,38 +185,38 @@ facts = st.lists(
 )
 
 
-def told(news: list[SlicesWanted | WorkloadChanged]) -> WorkloadRecord | None:
+def apply_all(facts: list[SlicesWanted | WorkloadChanged]) -> WorkloadRecord | None:
     known: WorkloadRecord | None = None
-    for fact in news:
+    for fact in facts:
         if isinstance(fact, SlicesWanted):
-            known = want(fact, known) or known
+            known = apply_demand(fact, known) or known
         else:
             known = changed(fact, known, LATER, CLUSTER) or known
     return known
 
 
-@given(facts)
-def test_once_ended_a_jobset_never_wants_again_whatever_comes(news: list[SlicesWanted | WorkloadChanged]) -> None:
+@given(fact_lists)
+def test_an_ended_jobset_stays_ended_whatever_facts_follow(facts: list[SlicesWanted | WorkloadChanged]) -> None:
     end = WorkloadChanged(workload=a_jobset_ref(generation=2), state=WorkloadState.COMPLETED)
-    known = told([end, *news])
+    known = apply_all([end, *facts])
     assert known is not None
     assert known.state is WorkloadState.COMPLETED
 
 
 @given(st.permutations([1, 2, 3, 4]), st.booleans())
 def test_suspend_and_resume_are_ordered_by_generation_not_by_arrival(order: list[int], doubled: bool) -> None:
-    """Wanted at 1, suspended at 2, resumed at 3, suspended at 4: in any order it ends suspended."""
+    """Demand at 1, suspended at 2, resumed at 3, suspended at 4: it is suspended at the end, in any order."""
     story: dict[int, SlicesWanted | WorkloadChanged] = {
         1: at_generation(1),
         2: WorkloadChanged(workload=a_jobset_ref(generation=2), state=WorkloadState.SUSPENDED),
         3: at_generation(3),
         4: WorkloadChanged(workload=a_jobset_ref(generation=4), state=WorkloadState.SUSPENDED),
     }
-    news = [at_generation(1), *(story[generation] for generation in order)]
-    known = told(news * 2 if doubled else news)
+    facts = [at_generation(1), *(story[generation] for generation in order)]
+    known = apply_all(facts * 2 if doubled else facts)
     assert known is not None
     assert (known.state, known.generation) == (WorkloadState.SUSPENDED, 4)
 
 
-def test_a_tombstone_outlives_every_message() -> None:
+def test_a_tombstone_outlives_every_message_in_pubsub() -> None:
     assert timedelta(days=31) < TOMBSTONE_TTL

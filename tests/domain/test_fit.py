@@ -1,4 +1,4 @@
-"""Would a slice's pods run on the hosts that we would make? Every key that says no is named."""
+"""Whether a slice's pods could run on its hosts; a refusal names the key."""
 
 from __future__ import annotations
 
@@ -48,16 +48,16 @@ ZONE = "topology.kubernetes.io/zone"
         pytest.param(a_term((ZONE, "Exists", ""), ("kubernetes.io/arch", "In", "amd64")), id="both"),
     ],
 )
-def test_node_affinity_that_the_hosts_meet_is_no_obstacle(term: tuple[Requirement, ...]) -> None:
+def test_node_affinity_that_the_hosts_meet_is_accepted(term: tuple[Requirement, ...]) -> None:
     fits(a_request(affinity=(term,)))
 
 
 @pytest.mark.parametrize(
-    ("term", "says"),
+    ("term", "message"),
     [
         (a_term((ZONE, "In", "us-east5-a")), f"{ZONE}: the pod's node affinity requires In us-east5-a, .*\"us-cen"),
         (a_term((ZONE, "NotIn", "us-central2-b")), f"{ZONE}: .*NotIn us-central2-b"),
-        (a_term(("gpu", "Exists", "")), "gpu: .*requires Exists, the hosts of this slice do not have it"),
+        (a_term(("gpu", "Exists", "")), "gpu: .*requires Exists, and the hosts of this slice do not have it"),
         (a_term((ZONE, "DoesNotExist", "")), f"{ZONE}: .*DoesNotExist"),
         (a_term(("cloud.google.com/gke-nodepool", "In", "mine")), "gke-nodepool: .*In mine"),
         (a_term(("metadata.name", "In", "node-1")), "metadata.name: .*In node-1"),
@@ -68,16 +68,18 @@ def test_node_affinity_that_the_hosts_meet_is_no_obstacle(term: tuple[Requiremen
     ],
     ids=lambda value: value if isinstance(value, str) else value[-1].operator,
 )
-def test_node_affinity_that_no_host_would_meet_is_refused_by_its_key(term: tuple[Requirement, ...], says: str) -> None:
-    with pytest.raises(DoesNotFit, match=says):
+def test_node_affinity_that_no_host_would_meet_is_refused_by_its_key(
+    term: tuple[Requirement, ...], message: str
+) -> None:
+    with pytest.raises(DoesNotFit, match=message):
         fits(a_request(affinity=(term,)))
 
 
-def test_one_term_that_holds_is_enough() -> None:
+def test_one_matching_term_is_enough() -> None:
     fits(a_request(affinity=(a_term(("gpu", "Exists", "")), a_term((ZONE, "Exists", "")))))
 
 
-def test_a_term_that_requires_nothing_holds() -> None:
+def test_an_empty_term_matches() -> None:
     fits(a_request(affinity=((),)))
 
 
@@ -113,7 +115,7 @@ def holds(requirement: Requirement) -> bool:
         pytest.param(Toleration(operator="Exists"), id="every taint"),
     ],
 )
-def test_a_taint_that_is_tolerated_is_no_obstacle(toleration: Toleration) -> None:
+def test_a_tolerated_taint_is_accepted(toleration: Toleration) -> None:
     fits(a_request(tolerations=(toleration,)), a_spec(taints=(SPOT,)))
 
 
@@ -132,28 +134,31 @@ def test_a_taint_that_is_not_tolerated_is_refused_by_its_key(tolerations: tuple[
         fits(a_request(tolerations=tolerations), a_spec(taints=(SPOT,)))
 
 
-def test_a_pod_may_ask_for_all_that_a_node_has_to_give() -> None:
+def test_a_pod_may_request_all_that_is_allocatable() -> None:
     fits(a_request(cpu_milli=HOST.allocatable_cpu_milli, memory_bytes=HOST.allocatable_memory_gib * GIB))
 
 
 @pytest.mark.parametrize(
-    ("changes", "says"),
+    ("changes", "message"),
     [
-        ({"cpu_milli": 112_000}, "cpu: a pod requests 112000m, a node of ct5lp-hightpu-4t has 111650m to give"),
-        ({"memory_bytes": 192 * GIB}, "memory: a pod requests 192.0Gi, a node of ct5lp-hightpu-4t has 178Gi to give"),
+        ({"cpu_milli": 112_000}, "cpu: a pod requests 112000m, and a ct5lp-hightpu-4t node has 111650m allocatable"),
+        (
+            {"memory_bytes": 192 * GIB},
+            "memory: a pod requests 192.0Gi, and a ct5lp-hightpu-4t node has 178Gi allocatable",
+        ),
     ],
     ids=["cpu", "memory"],
 )
-def test_more_than_a_node_has_to_give_is_refused(changes: dict[str, Any], says: str) -> None:
-    with pytest.raises(DoesNotFit, match=says):
+def test_a_pod_that_requests_more_than_is_allocatable_is_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(DoesNotFit, match=message):
         fits(a_request(**changes))
 
 
-def test_a_volume_in_the_slices_zone_can_be_reached() -> None:
+def test_a_volume_in_the_slices_zone_is_accepted() -> None:
     fits(a_request(claims=(BoundClaim(name="data", zones=("us-central2-a", "us-central2-b")),)))
 
 
-def test_a_volume_that_is_bound_elsewhere_is_refused_by_its_claim() -> None:
+def test_a_volume_in_another_zone_is_refused_by_its_claim() -> None:
     with pytest.raises(DoesNotFit, match=r"persistentVolumeClaim data: .*us-east5-a, .*are in us-central2-b"):
         fits(a_request(claims=(BoundClaim(name="data", zones=("us-east5-a",)),)))
 
@@ -161,11 +166,11 @@ def test_a_volume_that_is_bound_elsewhere_is_refused_by_its_claim() -> None:
 NAMESPACED_JOB = "alpha.jobset.sigs.k8s.io/namespaced-job"
 
 
-def test_jobsets_placement_by_node_selector_works_where_the_relay_labels_the_hosts() -> None:
+def test_exclusive_placement_by_node_selector_is_accepted_where_the_relay_labels_the_nodes() -> None:
     fits(a_request(), a_spec(exclusive_nodes=True), selector={NAMESPACED_JOB: "research_llama-slice-0"})
 
 
-def test_jobsets_own_taint_is_tolerated_by_what_jobset_adds_to_the_pods() -> None:
+def test_jobsets_taint_on_exclusive_nodes_needs_no_toleration_in_the_template() -> None:
     taint = Taint("alpha.jobset.sigs.k8s.io/no-schedule", "true")
     fits(
         a_request(), a_spec(exclusive_nodes=True, taints=(taint,)), selector={NAMESPACED_JOB: "research_llama-slice-0"}
@@ -173,28 +178,30 @@ def test_jobsets_own_taint_is_tolerated_by_what_jobset_adds_to_the_pods() -> Non
 
 
 @pytest.mark.parametrize("value", ["research_llama-slice-1", "other_llama-slice-0"])
-def test_no_job_gets_hosts_by_another_jobs_name(value: str) -> None:
+def test_a_selector_for_another_jobs_nodes_is_refused(value: str) -> None:
     with pytest.raises(DoesNotFit, match=NAMESPACED_JOB):
         fits(a_request(), a_spec(exclusive_nodes=True), selector={NAMESPACED_JOB: value})
 
 
-def test_that_placement_without_its_annotations_is_refused() -> None:
+def test_exclusive_placement_without_its_annotations_is_refused() -> None:
     with pytest.raises(DoesNotFit, match=NAMESPACED_JOB):
         fits(a_request(), selector={NAMESPACED_JOB: "research_llama-slice-0"})
 
 
-def test_a_slice_of_more_hosts_than_a_pool_takes_is_refused() -> None:
-    with pytest.raises(DoesNotFit, match=r"gke-tpu-topology: .*takes 1024 hosts, and a node pool has at most 1000"):
+def test_a_slice_of_more_hosts_than_a_pool_may_have_is_refused() -> None:
+    with pytest.raises(
+        DoesNotFit, match=r"gke-tpu-topology: .*needs 1024 hosts, and a node pool may have at most 1000"
+    ):
         pool_fits(a_job(), a_spec(hosts=1024), settings())
 
 
-def test_how_many_hosts_a_pool_takes_is_a_setting() -> None:
+def test_the_maximum_of_hosts_per_pool_is_a_setting() -> None:
     pool_fits(a_job(), a_spec(hosts=1024), settings(hosts_per_slice=2000))
 
 
-def test_labels_that_are_longer_than_gke_takes_are_refused_by_their_keys() -> None:
+def test_labels_longer_than_gke_allows_are_refused_by_key() -> None:
     labels = tuple((f"example.com/label-{number}", "x" * 60) for number in range(6))
-    with pytest.raises(DoesNotFit, match=r"node labels: .* GKE takes 1024: .*example.com/label-0"):
+    with pytest.raises(DoesNotFit, match=r"node labels: .* GKE allows 1024: .*example.com/label-0"):
         pool_fits(a_job(), a_spec(node_labels=labels), settings())
 
 
@@ -202,11 +209,11 @@ def test_labels_that_are_longer_than_gke_takes_are_refused_by_their_keys() -> No
     ("key", "value"),
     [("team", "a b"), ("team", "x" * 64), ("te am", "x"), ("a/b/c", "x"), ("x" * 64, "x"), ("Example.com/x", "y")],
 )
-def test_a_label_that_no_node_can_have_is_refused(key: str, value: str) -> None:
-    with pytest.raises(DoesNotFit, match="is no label that a node can have"):
+def test_an_invalid_label_is_refused(key: str, value: str) -> None:
+    with pytest.raises(DoesNotFit, match="is not a valid node label"):
         pool_fits(a_job(), a_spec(node_labels=((key, value),)), settings())
 
 
 @pytest.mark.parametrize(("key", "value"), [("team", ""), ("example.com/Team_1", "A.b-c_D"), ("x" * 63, "x" * 63)])
-def test_any_other_label_is_no_obstacle(key: str, value: str) -> None:
+def test_a_valid_label_is_accepted(key: str, value: str) -> None:
     pool_fits(a_job(), a_spec(node_labels=((key, value),)), settings())

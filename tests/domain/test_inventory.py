@@ -1,4 +1,4 @@
-"""What follows from silence (questions only) and what the audit finds in three books."""
+"""Which questions follow from heartbeats, and what the inventory check finds in JobSets, records and pools."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ OTHER = WorkloadUid("uid-other")
 SERVING = {"phase": Phase.READY, "create_requested_at": NOW, "next_reconcile_at": None}
 
 
-def a_watch(**changes: object) -> RelayHeartbeat:
+def a_heartbeat(**changes: object) -> RelayHeartbeat:
     fields = {"cluster": CLUSTER, "received_at": NOW, "count": 1, "digest": digest_of([OTHER])}
-    return RelayHeartbeat(**{**fields, **changes})  # type: ignore[arg-type]  # the test names fields of RelayHeartbeat
+    return RelayHeartbeat(**{**fields, **changes})  # type: ignore[arg-type]  # the test names its fields
 
 
 def a_pool(record: SliceRecord, attempt: int = 1) -> PoolSeen:
     return PoolSeen(name=pool_name(record.id, attempt), slice_id=record.id, attempt=attempt, job=record.job)
 
 
-def audited(
+def findings_of(
     *, records: list[SliceRecord], pools: list[PoolSeen], workloads: list[WorkloadRecord] | None = None
 ) -> InventoryFindings:
     known = [OURS] if workloads is None else workloads
@@ -45,34 +45,36 @@ def audited(
 @pytest.mark.parametrize(
     ("heartbeat", "questions"),
     [
-        pytest.param(None, (), id="never heard: nothing follows"),
-        pytest.param(RelayHeartbeat(cluster=CLUSTER), (), id="audited before it was ever heard: nothing follows"),
-        pytest.param(a_watch(received_at=NOW - 4 * MINUTE), (), id="silent: nothing follows"),
-        pytest.param(a_watch(digest=digest_of([OURS.owner.uid])), (), id="same digest: nothing to ask"),
-        pytest.param(a_watch(), (Question(),), id="another digest: ask for the list"),
+        pytest.param(None, (), id="never received: no question"),
+        pytest.param(RelayHeartbeat(cluster=CLUSTER), (), id="checked before it was ever received: no question"),
+        pytest.param(a_heartbeat(received_at=NOW - 4 * MINUTE), (), id="silent: no question"),
+        pytest.param(a_heartbeat(digest=digest_of([OURS.owner.uid])), (), id="same digest: no question"),
+        pytest.param(a_heartbeat(), (Question(),), id="another digest: ask for the list"),
         pytest.param(
-            a_watch(uids=(OTHER,), uids_received_at=NOW - 6 * MINUTE), (Question(),), id="old list: ask for another"
+            a_heartbeat(uids=(OTHER,), uids_received_at=NOW - 6 * MINUTE), (Question(),), id="old list: ask for another"
         ),
-        pytest.param(a_watch(uids=(OURS.owner.uid, OTHER), uids_received_at=NOW), (), id="listed: lives"),
+        pytest.param(a_heartbeat(uids=(OURS.owner.uid, OTHER), uids_received_at=NOW), (), id="listed: no question"),
         pytest.param(
-            a_watch(uids=(OTHER,), uids_received_at=NOW),
+            a_heartbeat(uids=(OTHER,), uids_received_at=NOW),
             (Question(owner=Owner(kind=OwnerKind.JOBSET, namespace="research", name="llama", uid=OURS.owner.uid)),),
-            id="not listed: ask whether it lives",
+            id="not listed: ask about the JobSet",
         ),
         pytest.param(
-            a_watch(uids=(), digest=digest_of([]), uids_received_at=NOW),
+            a_heartbeat(uids=(), digest=digest_of([]), uids_received_at=NOW),
             (Question(owner=Owner(kind=OwnerKind.JOBSET, namespace="research", name="llama", uid=OURS.owner.uid)),),
-            id="empty list: ask whether it lives",
+            id="empty list: ask about the JobSet",
         ),
     ],
 )
-def test_from_silence_follow_questions_only(heartbeat: RelayHeartbeat | None, questions: tuple[Question, ...]) -> None:
+def test_a_heartbeat_that_lacks_a_jobset_leads_to_questions_only(
+    heartbeat: RelayHeartbeat | None, questions: tuple[Question, ...]
+) -> None:
     assert suspicions([OURS], heartbeat, NOW) == questions
 
 
-def test_a_jobset_that_was_heard_of_after_the_list_was_made_is_not_suspected() -> None:
+def test_a_jobset_seen_after_the_list_was_made_is_not_asked_about() -> None:
     newer = a_jobset(last_seen_at=NOW)
-    assert suspicions([newer], a_watch(uids=(), uids_received_at=NOW - MINUTE), NOW) == ()
+    assert suspicions([newer], a_heartbeat(uids=(), uids_received_at=NOW - MINUTE), NOW) == ()
 
 
 def test_equal_sets_have_equal_digests_whatever_their_order() -> None:
@@ -80,23 +82,23 @@ def test_equal_sets_have_equal_digests_whatever_their_order() -> None:
     assert digest_of([OURS.owner.uid]) != digest_of([OTHER])
 
 
-def test_a_heartbeat_with_the_list_makes_the_audit_due_and_one_without_does_not() -> None:
-    audited_later = a_watch(next_inventory_check_at=NOW + 9 * MINUTE)
+def test_a_heartbeat_makes_the_inventory_check_due_only_with_the_list() -> None:
+    known = a_heartbeat(next_inventory_check_at=NOW + 9 * MINUTE)
     beat = Heartbeat(count=1, digest="d")
-    assert with_heartbeat(audited_later, beat, CLUSTER, NOW).next_inventory_check_at == NOW + 9 * MINUTE
-    listed = with_heartbeat(audited_later, Heartbeat(count=1, digest="d", uids=(OTHER,)), CLUSTER, NOW)
+    assert with_heartbeat(known, beat, CLUSTER, NOW).next_inventory_check_at == NOW + 9 * MINUTE
+    listed = with_heartbeat(known, Heartbeat(count=1, digest="d", uids=(OTHER,)), CLUSTER, NOW)
     assert (listed.next_inventory_check_at, listed.uids, listed.uids_received_at) == (None, (OTHER,), NOW)
     assert with_heartbeat(listed, beat, CLUSTER, NOW).uids == (OTHER,)
 
 
-def test_books_that_agree_give_no_findings() -> None:
+def test_consistent_jobsets_records_and_pools_give_no_findings() -> None:
     serving = a_record(**SERVING)
-    assert audited(records=[serving], pools=[a_pool(serving)]) == InventoryFindings()
+    assert findings_of(records=[serving], pools=[a_pool(serving)]) == InventoryFindings()
 
 
-def test_an_orphan_is_adopted_with_its_attempt_and_its_jobset_to_ask_by() -> None:
+def test_an_orphan_is_adopted_with_its_attempt_and_a_placeholder_for_its_jobset() -> None:
     lost = a_record(job=a_job(uid=OTHER))
-    findings = audited(records=[], pools=[a_pool(lost, 3)])
+    findings = findings_of(records=[], pools=[a_pool(lost, 3)])
     (adopted,) = findings.adopted
     (placeholder,) = findings.placeholders
     assert (adopted.id, adopted.attempt, adopted.spec, adopted.next_reconcile_at) == (lost.id, 3, None, NOW)
@@ -107,17 +109,17 @@ def test_an_orphan_is_adopted_with_its_attempt_and_its_jobset_to_ask_by() -> Non
     )
 
 
-def test_an_orphan_of_a_known_jobset_needs_no_guardian() -> None:
+def test_an_orphan_of_a_known_jobset_needs_no_placeholder() -> None:
     lost = a_record()
-    findings = audited(records=[], pools=[a_pool(lost)])
+    findings = findings_of(records=[], pools=[a_pool(lost)])
     assert (len(findings.adopted), findings.placeholders) == (1, ())
 
 
-def test_a_pool_of_an_attempt_that_its_record_does_not_know_is_gone_after() -> None:
+def test_a_pool_of_an_attempt_missing_from_its_record_becomes_terminating() -> None:
     serving = a_record(**SERVING, attempt=3, terminating=(TerminatingAttempt(attempt=2),))
-    findings = audited(records=[serving], pools=[a_pool(serving, 3), a_pool(serving, 2), a_pool(serving, 1)])
+    findings = findings_of(records=[serving], pools=[a_pool(serving, 3), a_pool(serving, 2), a_pool(serving, 1)])
     ((_, after),) = findings.mended
-    assert [left.attempt for left in after.terminating] == [2, 1]
+    assert [each.attempt for each in after.terminating] == [2, 1]
     assert after.next_reconcile_at == NOW
 
 
@@ -135,44 +137,46 @@ def test_a_pool_of_an_attempt_that_its_record_does_not_know_is_gone_after() -> N
         ),
     ],
 )
-def test_a_record_that_contradicts_the_other_books_is_looked_at_again(
+def test_a_record_that_contradicts_jobset_or_pool_is_reconciled_again(
     record: SliceRecord, with_pool: bool, state: WorkloadState
 ) -> None:
     pools = [a_pool(record)] if with_pool else []
-    findings = audited(records=[record], pools=pools, workloads=[a_jobset(state=state)])
+    findings = findings_of(records=[record], pools=pools, workloads=[a_jobset(state=state)])
     ((before, after),) = findings.mended
     assert (before, after.next_reconcile_at) == (record, NOW)
 
 
-def test_more_orphans_than_one_audit_takes_on_are_left_to_a_person() -> None:
+def test_orphans_beyond_the_limit_of_one_inventory_check_are_left_out() -> None:
     lost = [a_record(job=a_job(uid=WorkloadUid(f"uid-{number}"))) for number in range(14)]
-    findings = audited(records=[], pools=[a_pool(record) for record in lost])
+    findings = findings_of(records=[], pools=[a_pool(record) for record in lost])
     assert (len(findings.adopted), findings.left_out) == (10, 4)
 
 
 @pytest.mark.parametrize("phase", [Phase.GONE, Phase.WAITING, Phase.QUEUED, Phase.BLOCKED])
-def test_a_pool_that_its_record_believes_was_never_ordered_will_be_looked_at(phase: Phase) -> None:
-    """An order was never heard of again, the next one refused: the pool of the first is there all the same."""
+def test_a_pool_that_its_record_counts_as_never_requested_is_reconciled_again(phase: Phase) -> None:
+    """The answer to a creation was lost and the next one refused: the pool of the first is there all the same."""
     record = a_record(phase=phase, create_requested_at=None, next_reconcile_at=None)
-    findings = audited(records=[record], pools=[a_pool(record)], workloads=[a_jobset(state=WorkloadState.COMPLETED)])
+    findings = findings_of(
+        records=[record], pools=[a_pool(record)], workloads=[a_jobset(state=WorkloadState.COMPLETED)]
+    )
     ((_, after),) = findings.mended
     assert (after.create_requested_at, after.next_reconcile_at, after.terminating) == (NOW, NOW, ())
 
 
-def test_a_release_that_a_person_asked_for_in_the_record_alone_is_found() -> None:
+def test_a_release_requested_in_the_record_alone_is_found() -> None:
     record = a_record(**SERVING, release_requested=True)
-    ((_, after),) = audited(records=[record], pools=[a_pool(record)]).mended
+    ((_, after),) = findings_of(records=[record], pools=[a_pool(record)]).mended
     assert after.next_reconcile_at == NOW
 
 
-def test_two_pools_of_one_lost_slice_are_one_record_of_the_later_attempt() -> None:
+def test_two_pools_of_one_unknown_slice_become_one_record_of_the_later_attempt() -> None:
     lost = a_record()
-    findings = audited(records=[], pools=[a_pool(lost, 2), a_pool(lost, 1)])
+    findings = findings_of(records=[], pools=[a_pool(lost, 2), a_pool(lost, 1)])
     assert [adopted.attempt for adopted in findings.adopted] == [2]
 
 
-def test_the_cap_on_orphans_grows_with_a_fifth_of_what_is_ready() -> None:
+def test_the_limit_of_orphans_grows_with_a_fifth_of_the_ready_slices() -> None:
     serving = [a_record(**SERVING, job=a_job(job_index=index)) for index in range(60)]
     lost = [a_record(job=a_job(uid=WorkloadUid(f"uid-{number}"))) for number in range(14)]
-    findings = audited(records=serving, pools=[a_pool(record) for record in [*serving, *lost]])
+    findings = findings_of(records=serving, pools=[a_pool(record) for record in [*serving, *lost]])
     assert (len(findings.adopted), findings.left_out) == (12, 2)

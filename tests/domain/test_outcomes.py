@@ -1,4 +1,4 @@
-"""What an action's outcome makes of the record."""
+"""How an action's outcome changes the record."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ DELETE = DeletePool(1)
 
 
 def terminating() -> SliceRecord:
-    """Give a slice whose first pool's deletion is ordered at this moment."""
+    """Return a slice whose first pool's deletion is being requested."""
     return a_record(
         desire=Desire.ABSENT,
         phase=Phase.RELEASING,
@@ -38,24 +38,24 @@ def terminating() -> SliceRecord:
 
 
 def next_actions(record: SliceRecord) -> tuple[object, ...]:
-    """Look again a moment later; the pool is still there."""
+    """Return the actions of a decision a moment later, with the pool still there."""
     return decide(record, PoolObservations(Absent(), {1: Creating()}), NOW + MOMENT, settings()).actions
 
 
 @pytest.mark.parametrize("kind", [FailureKind.BUSY, FailureKind.RATE])
-def test_a_deletion_that_came_too_early_is_ordered_again_at_the_next_look(kind: FailureKind) -> None:
+def test_a_deletion_refused_for_now_is_repeated_at_the_next_reconcile(kind: FailureKind) -> None:
     record = acted(terminating(), DELETE, Refused(Failure(kind, "not now")), NOW, settings())
     assert (record.phase, record.reason) == (Phase.RELEASING, Reason.DELETION_STARTED)
     assert record.next_reconcile_at == NOW + settings().limits.delete_retry_after
     assert next_actions(record) == (DELETE,)
 
 
-def test_a_deletion_that_is_under_way_is_not_ordered_at_every_look() -> None:
+def test_a_deletion_under_way_is_not_repeated_at_every_reconcile() -> None:
     record = acted(terminating(), DELETE, Started("operation-1"), NOW, settings())
     assert next_actions(record) == ()
 
 
-def test_a_deletion_that_is_refused_for_good_is_told_and_not_ordered_at_every_look() -> None:
+def test_a_deletion_refused_for_good_has_its_reason_and_is_not_repeated_at_every_reconcile() -> None:
     failure = Failure(FailureKind.CONFIGURATION, "missing permission")
     record = acted(terminating(), DELETE, Refused(failure), NOW, settings())
     assert record.reason is Reason.DELETION_REFUSED

@@ -1,4 +1,4 @@
-"""What tenants may ask for, and how much: refused with the key, the value and what is allowed."""
+"""What tenants may request, and how much: refused with the key, the value and what is allowed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def policy(**allowed: Any) -> Policy:
 
 
 @pytest.mark.parametrize(
-    ("asked", "allowed", "says"),
+    ("requested", "allowed", "message"),
     [
         pytest.param(
             {"service_account": "root@p.iam.gserviceaccount.com"},
@@ -69,31 +69,33 @@ def policy(**allowed: Any) -> Policy:
         pytest.param(
             {"hosts": 4, "chips_per_host": 4},
             {"chips_per_slice": 8},
-            "policy.chips_per_slice: This slice would have 16 chips, 8 are allowed",
+            "policy.chips_per_slice: this slice has 16 chips, and at most 8 are allowed",
             id="chips of a slice",
         ),
         pytest.param(
             {"jobset_chips": 512},
             {"chips_per_jobset": 256},
-            "policy.chips_per_jobset: The JobSet's slices together would have 512 chips, 256 are allowed",
+            "policy.chips_per_jobset: the slices of the JobSet have 512 chips, and at most 256 are allowed",
             id="chips of a JobSet",
         ),
         pytest.param(
             {"hosts": 4, "chips_per_host": 4},
             {"chips_per_namespace": 15},
-            "policy.chips_per_namespace: This slice would have 16 chips, 15 are allowed",
+            "policy.chips_per_namespace: this slice has 16 chips, and at most 15 are allowed",
             id="more than the whole namespace may have",
         ),
     ],
 )
-def test_what_is_not_allowed_is_refused(asked: dict[str, Any], allowed: dict[str, Any], says: str) -> None:
+def test_a_request_that_is_not_allowed_is_refused(
+    requested: dict[str, Any], allowed: dict[str, Any], message: str
+) -> None:
     with pytest.raises(NotAllowed) as refused:
-        check(a_spec(**asked), "research", policy(**allowed))
-    assert str(refused.value) == says
+        check(a_spec(**requested), "research", policy(**allowed))
+    assert str(refused.value) == message
 
 
 @pytest.mark.parametrize(
-    ("asked", "allowed"),
+    ("requested", "allowed"),
     [
         pytest.param({"capacity": SPOT}, {}, id="spot, by default"),
         pytest.param({"capacity": RESERVED}, {}, id="any reservation, by default"),
@@ -102,11 +104,11 @@ def test_what_is_not_allowed_is_refused(asked: dict[str, Any], allowed: dict[str
         pytest.param({"hosts": 4, "chips_per_host": 4}, {"chips_per_slice": 16}, id="exactly as many chips"),
     ],
 )
-def test_what_is_allowed_passes(asked: dict[str, Any], allowed: dict[str, Any]) -> None:
-    check(a_spec(**asked), "research", policy(**allowed))
+def test_a_request_that_is_allowed_passes(requested: dict[str, Any], allowed: dict[str, Any]) -> None:
+    check(a_spec(**requested), "research", policy(**allowed))
 
 
-def test_a_namespace_has_its_own_rules_instead() -> None:
+def test_a_namespaces_own_rules_replace_those_for_everyone() -> None:
     rules = Policy(everyone=Allowed(chips_per_slice=4), namespaces={"research": Allowed(chips_per_slice=64)})
     check(a_spec(), "research", rules)
     with pytest.raises(NotAllowed, match="chips_per_slice"):
@@ -114,27 +116,29 @@ def test_a_namespace_has_its_own_rules_instead() -> None:
 
 
 def test_a_slice_larger_than_the_cluster_may_hold_is_refused_for_good() -> None:
-    with pytest.raises(NotAllowed, match=r"policy.chips_per_cluster: This slice would have 16 chips, 8 are allowed"):
+    with pytest.raises(
+        NotAllowed, match=r"policy.chips_per_cluster: this slice has 16 chips, and at most 8 are allowed"
+    ):
         check(a_spec(), "research", Policy(chips_per_cluster=8))
 
 
-def test_chips_that_others_hold_are_not_to_be_had() -> None:
+def test_chips_that_the_namespace_holds_count_towards_its_limit() -> None:
     rules = Policy(everyone=Allowed(chips_per_namespace=64))
     over = over_budget(a_spec(), "research", Held(in_namespace=56, in_cluster=56), rules)
-    assert over == "policy.chips_per_namespace: this slice has 16 chips and the namespace research holds 56 of 64"
+    assert over == "policy.chips_per_namespace: this slice has 16 chips, and the namespace research holds 56 of 64"
 
 
-def test_other_namespaces_count_for_the_cluster_only() -> None:
+def test_chips_of_other_namespaces_count_towards_the_clusters_limit_only() -> None:
     rules = Policy(everyone=Allowed(chips_per_namespace=64), chips_per_cluster=128)
     over = over_budget(a_spec(), "research", Held(in_namespace=0, in_cluster=120), rules)
-    assert over == "policy.chips_per_cluster: this slice has 16 chips and the cluster holds 120 of 128"
+    assert over == "policy.chips_per_cluster: this slice has 16 chips, and the cluster holds 120 of 128"
 
 
 limits = st.one_of(st.none(), st.integers(16, 200))
 
 
 @given(st.integers(0, 200), st.integers(0, 200), limits, limits)
-def test_whoever_buys_stays_within_every_limit(
+def test_a_slice_within_budget_exceeds_no_limit(
     mine: int, others: int, per_namespace: int | None, per_cluster: int | None
 ) -> None:
     rules = Policy(everyone=Allowed(chips_per_namespace=per_namespace), chips_per_cluster=per_cluster)
@@ -144,7 +148,7 @@ def test_whoever_buys_stays_within_every_limit(
         assert per_cluster is None or mine + others + 16 <= per_cluster
 
 
-def test_whether_it_matters_who_holds_what_depends_on_the_limits() -> None:
+def test_held_chips_are_counted_only_where_a_limit_applies() -> None:
     rules = Policy(namespaces={"research": Allowed(chips_per_namespace=64)})
     assert rules.counts("research")
     assert not rules.counts("vision")

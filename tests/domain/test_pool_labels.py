@@ -1,4 +1,4 @@
-"""The labels of our pools: whose slice it is, and the proof that it is ours."""
+"""The labels of our pools: whose slice a pool is, and the proof that it is ours."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LONGEST = a_job(
 )
 
 
-def test_labels_leave_room_for_a_tenants_own() -> None:
+def test_our_labels_leave_room_for_a_tenants() -> None:
     labels = labels_of(LONGEST, 9999, a_spec(exclusive_nodes=True))
     assert sum(len(key) + len(value) for key, value in labels.items()) <= 950
     assert max(map(len, labels.values())) <= 63
@@ -27,7 +27,7 @@ def test_shortened_values_of_different_names_differ() -> None:
     assert label_value("a" * 63) == "a" * 63
 
 
-def test_a_shortened_value_is_no_broken_label() -> None:
+def test_a_shortened_value_is_a_valid_label() -> None:
     assert "-.-" not in label_value(f"{'a' * 48}.-{'b' * 40}")
     assert label_value(f"{'a' * 48}.-{'b' * 40}").startswith(f"{'a' * 48}-")
 
@@ -40,7 +40,7 @@ def test_a_pools_labels_prove_that_it_is_ours(job: WorkloadJob) -> None:
 @pytest.mark.parametrize(
     "key", ["google.com/nodepool-manager", "google.com/tpu-slice-id", "google.com/tpu-slice-owner-uid"]
 )
-def test_without_each_of_three_labels_there_is_no_proof(key: str) -> None:
+def test_each_of_three_labels_is_needed_for_the_proof(key: str) -> None:
     job = a_job()
     labels = labels_of(job, 1, a_spec())
     other = {**labels, key: "another"}
@@ -49,7 +49,7 @@ def test_without_each_of_three_labels_there_is_no_proof(key: str) -> None:
     assert missing_proof(other, job) == f"it has no label {key}."
 
 
-def test_an_inventoried_pool_says_whose_it_is() -> None:
+def test_a_pools_labels_name_its_slice_attempt_and_job() -> None:
     job = a_job()
     name = pool_name(slice_id(job), 12)
     seen = pool_seen(name, labels_of(job, 12, a_spec()), ClusterId("demo"))
@@ -82,18 +82,18 @@ def test_a_shortened_jobset_name_still_belongs_to_its_slice() -> None:
     ],
     ids=str,
 )
-def test_a_pool_whose_labels_do_not_agree_is_none_of_our_business(change: dict[str, str | None]) -> None:
+def test_a_pool_whose_labels_contradict_each_other_is_not_ours(change: dict[str, str | None]) -> None:
     job = a_job()
     labels = {key: value for key, value in {**labels_of(job, 1, a_spec()), **change}.items() if value is not None}
     assert pool_seen(pool_name(slice_id(job), 1), labels, ClusterId("demo")) is None
 
 
-def test_a_pool_made_under_another_clusters_name_is_none_of_our_business() -> None:
+def test_a_pool_created_under_another_clusters_name_is_not_ours() -> None:
     job = a_job()
     assert pool_seen(pool_name(slice_id(job), 1), labels_of(job, 1, a_spec()), ClusterId("staging")) is None
 
 
-TPU_PROVISIONERS = {
+LEGACY_LABELS = {
     "google.com/nodepool-manager": "tpu-provisioner",
     "google.com/tpu-provisioner-parent-kind": "job",
     "google.com/tpu-provisioner-parent-name": "llama-slice-0",
@@ -104,31 +104,31 @@ TPU_PROVISIONERS = {
 }
 
 
-def test_a_pool_of_tpu_provisioner_says_whom_it_was_made_for() -> None:
+def test_a_legacy_pools_labels_name_its_job() -> None:
     made = LegacyPool(name="llama-4f2a1", namespace="research", jobset="llama", job="llama-slice-0")
-    assert legacy_pool("llama-4f2a1", TPU_PROVISIONERS) == made
+    assert legacy_pool("llama-4f2a1", LEGACY_LABELS) == made
 
 
 @pytest.mark.parametrize(
     "labels",
     [
         pytest.param(labels_of(a_job(), 1, a_spec()), id="one of ours"),
-        pytest.param({**TPU_PROVISIONERS, "google.com/nodepool-manager": "other"}, id="somebody else's"),
-        pytest.param({**TPU_PROVISIONERS, "google.com/tpu-provisioner-parent-kind": "pod"}, id="for no Job"),
+        pytest.param({**LEGACY_LABELS, "google.com/nodepool-manager": "other"}, id="somebody else's"),
+        pytest.param({**LEGACY_LABELS, "google.com/tpu-provisioner-parent-kind": "pod"}, id="for no Job"),
         pytest.param({"google.com/nodepool-manager": "tpu-provisioner"}, id="for nobody"),
     ],
 )
-def test_no_other_pool_is_inherited(labels: dict[str, str]) -> None:
+def test_no_other_pool_is_a_legacy_pool(labels: dict[str, str]) -> None:
     assert legacy_pool("llama-4f2a1", labels) is None
 
 
-def test_an_inherited_pool_is_ours_for_the_very_job_only() -> None:
-    assert missing_proof(TPU_PROVISIONERS, a_job(), legacy_pool=True) is None
-    assert missing_proof(TPU_PROVISIONERS, a_job()) == "it has no label google.com/tpu-slice-id."
+def test_a_legacy_pool_is_proven_for_its_own_job_only() -> None:
+    assert missing_proof(LEGACY_LABELS, a_job(), legacy_pool=True) is None
+    assert missing_proof(LEGACY_LABELS, a_job()) == "it has no label google.com/tpu-slice-id."
     for other in (a_job(job_index=1), a_job(namespace="vision"), a_job(name="other")):
-        assert missing_proof(TPU_PROVISIONERS, other, legacy_pool=True) is not None
+        assert missing_proof(LEGACY_LABELS, other, legacy_pool=True) is not None
 
 
-def test_only_slices_with_nodes_of_their_own_say_so() -> None:
+def test_only_slices_with_exclusive_nodes_have_the_label() -> None:
     assert "google.com/tpu-slice-exclusive-nodes" not in labels_of(a_job(), 1, a_spec())
     assert labels_of(a_job(), 1, a_spec(exclusive_nodes=True))["google.com/tpu-slice-exclusive-nodes"] == "true"

@@ -1,4 +1,4 @@
-"""Transitions: what is remembered of a slice's course, and what of it is still to be told."""
+"""Transitions: which are kept in a slice's record, and which are still to be announced."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.records import HISTORY, Desire, Phase, SliceRecord
 from tpu_slices.domain.model.slices import LAST_ATTEMPT, WorkloadUid
 
-transition_count = st.lists(st.tuples(st.sampled_from(Phase), st.sampled_from(Reason)), max_size=3 * HISTORY)
+courses = st.lists(st.tuples(st.sampled_from(Phase), st.sampled_from(Reason)), max_size=3 * HISTORY)
 
 
 def after(course: list[tuple[Phase, Reason]]) -> SliceRecord:
     record = a_record()
     for number, (phase, reason) in enumerate(course):
-        record = record.transitioned(NOW + number * MINUTE, phase, reason, f"turn {number}")
+        record = record.transitioned(NOW + number * MINUTE, phase, reason, f"transition {number}")
     return record
 
 
-def test_the_first_turn_is_a_transition_even_into_the_phase_of_the_beginning() -> None:
+def test_the_first_transition_counts_even_if_it_changes_nothing() -> None:
     record = a_record()
     transitioned = record.transitioned(NOW, record.phase, record.reason, "Heard of.")
     assert (transitioned.transition_count, len(transitioned.transitions)) == (1, 1)
 
 
-def test_a_new_sentence_alone_is_no_transition() -> None:
+def test_a_new_message_alone_is_no_transition() -> None:
     once = after([(Phase.PROVISIONING, Reason.HOSTS_JOINING)])
     again = once.transitioned(NOW + MINUTE, Phase.PROVISIONING, Reason.HOSTS_JOINING, "3 of 4 hosts.")
     assert again.message == "3 of 4 hosts."
@@ -41,24 +41,24 @@ def test_a_new_sentence_alone_is_no_transition() -> None:
     )
 
 
-def test_a_new_reason_is_a_transition_within_the_same_stay() -> None:
+def test_a_new_reason_is_a_transition_and_keeps_since() -> None:
     once = after([(Phase.PROVISIONING, Reason.CREATING)])
     again = once.transitioned(NOW + MINUTE, Phase.PROVISIONING, Reason.HOSTS_JOINING, "")
     assert (again.transition_count, again.since) == (2, once.since)
 
 
-def test_a_new_phase_begins_a_new_stay() -> None:
+def test_a_new_phase_sets_since() -> None:
     once = after([(Phase.PROVISIONING, Reason.CREATING)])
     assert once.transitioned(NOW + MINUTE, Phase.READY, Reason.READY, "").since == NOW + MINUTE
 
 
-@given(transition_count)
-def test_no_two_transitions_in_a_row_are_alike(course: list[tuple[Phase, Reason]]) -> None:
+@given(courses)
+def test_no_two_consecutive_transitions_are_equal(course: list[tuple[Phase, Reason]]) -> None:
     kept = [(transition.phase, transition.reason) for transition in after(course).transitions]
     assert all(one != other for one, other in itertools.pairwise(kept))
 
 
-@given(transition_count)
+@given(courses)
 def test_the_last_twenty_transitions_are_kept_and_all_are_counted(course: list[tuple[Phase, Reason]]) -> None:
     record = after(course)
     changes = [pair for place, pair in enumerate(course) if place == 0 or pair != course[place - 1]]
@@ -66,8 +66,10 @@ def test_the_last_twenty_transitions_are_kept_and_all_are_counted(course: list[t
     assert [(each.phase, each.reason) for each in record.transitions] == changes[-HISTORY:]
 
 
-@given(transition_count, st.data())
-def test_what_is_untold_is_the_newest_that_is_kept(course: list[tuple[Phase, Reason]], data: st.DataObject) -> None:
+@given(courses, st.data())
+def test_the_unannounced_transitions_are_the_newest_that_are_kept(
+    course: list[tuple[Phase, Reason]], data: st.DataObject
+) -> None:
     record = after(course)
     announced_count = data.draw(st.integers(0, record.transition_count))
     record = replace(record, announced_count=announced_count)
@@ -91,17 +93,17 @@ def test_attempts_beyond_the_last_have_no_pool() -> None:
 
 
 @pytest.mark.parametrize(("desire", "wanted"), [(Desire.PRESENT, True), (Desire.ABSENT, False)])
-def test_a_slice_is_wanted_by_its_desire(desire: Desire, wanted: bool) -> None:
+def test_a_slices_demand_follows_from_its_desire(desire: Desire, wanted: bool) -> None:
     assert a_record(desire=desire).wanted is wanted
 
 
-def test_only_a_job_of_another_jobset_is_a_foreign_occupant() -> None:
+def test_only_a_job_of_another_jobset_is_another_workloads_occupant() -> None:
     other = an_occupant("other")
     assert a_record().other_workload_occupants == ()
     assert a_record(occupants=(an_occupant(job="llama-slice-3"),)).other_workload_occupants == ()
     assert a_record(occupants=(other,)).other_workload_occupants == (other,)
 
 
-def test_a_jobset_made_anew_under_the_same_name_is_a_foreign_occupant() -> None:
-    reborn = an_occupant(uid=WorkloadUid("uid-reborn"))
-    assert a_record(occupants=(reborn,)).other_workload_occupants == (reborn,)
+def test_a_recreated_jobset_of_the_same_name_is_another_workloads_occupant() -> None:
+    recreated = an_occupant(uid=WorkloadUid("uid-recreated"))
+    assert a_record(occupants=(recreated,)).other_workload_occupants == (recreated,)

@@ -1,4 +1,4 @@
-"""Naming laws: what a slice and its node pools are called, and what their names prove."""
+"""What slices and their node pools are called, and what their names prove."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ def readable(id_: SliceId) -> str:
 
 
 @given(jobs, attempts)
-def test_every_pool_name_is_one_that_gke_takes(job: WorkloadJob, attempt: int) -> None:
+def test_every_pool_name_is_valid_for_gke(job: WorkloadJob, attempt: int) -> None:
     name = pool_name(slice_id(job), attempt)
     assert GKE_NAME.fullmatch(name)
     assert len(name) <= GKE_LENGTH
 
 
 @given(jobs, attempts)
-def test_whatever_the_tenant_writes_the_name_holds(job: WorkloadJob, attempt: int) -> None:
+def test_a_pool_name_is_valid_whatever_the_jobset_is_called(job: WorkloadJob, attempt: int) -> None:
     strange = replace(job, owner=replace(job.owner, name="Ünï--Code.__" * 5), replicated_job="-.-")
     name = pool_name(slice_id(strange), attempt)
     assert GKE_NAME.fullmatch(name)
@@ -68,12 +68,12 @@ def test_whatever_the_tenant_writes_the_name_holds(job: WorkloadJob, attempt: in
 
 
 @given(jobs)
-def test_the_same_job_has_the_same_name_every_time(job: WorkloadJob) -> None:
+def test_the_same_job_has_the_same_slice_id(job: WorkloadJob) -> None:
     assert slice_id(job) == slice_id(replace(job))
 
 
 @given(jobs, jobs)
-def test_slices_of_two_jobs_differ(one: WorkloadJob, other: WorkloadJob) -> None:
+def test_slice_ids_of_two_jobs_differ(one: WorkloadJob, other: WorkloadJob) -> None:
     assume((one.cluster, one.owner.uid, one.replicated_job, one.job_index) != _identity(other))
     assert digest(slice_id(one)) != digest(slice_id(other))
 
@@ -95,7 +95,7 @@ def test_each_part_of_the_identity_changes_the_digest(changes: dict[str, object]
     assert digest(slice_id(a_job(**changes))) != digest(slice_id(a_job()))
 
 
-def test_a_jobset_made_anew_under_its_old_name_has_other_slices() -> None:
+def test_a_recreated_jobset_has_other_slice_ids() -> None:
     assert slice_id(a_job(uid=WorkloadUid("uid-reborn"))) != slice_id(a_job())
 
 
@@ -106,13 +106,13 @@ def test_parts_of_an_identity_cannot_run_into_each_other() -> None:
     )
 
 
-def test_the_name_alone_does_not_prove_the_namespace() -> None:
-    """A UID is unique in its cluster; the namespace adds nothing, and its JobSet's name is for people."""
+def test_the_digest_does_not_depend_on_namespace_and_name() -> None:
+    """A UID is unique in its cluster: the namespace adds nothing, and the JobSet's name is for readers."""
     assert digest(slice_id(a_job(namespace="other", name="other"))) == digest(slice_id(a_job()))
 
 
 @given(jobs)
-def test_a_digest_carries_at_least_sixty_bits(job: WorkloadJob) -> None:
+def test_a_digest_has_thirteen_base32_characters(job: WorkloadJob) -> None:
     assert re.fullmatch(r"[a-z2-7]{13}", digest(slice_id(job)))
 
 
@@ -126,12 +126,12 @@ def test_a_digest_carries_at_least_sixty_bits(job: WorkloadJob) -> None:
         pytest.param("my.jobset.v2", "tpu", 0, "my-jobset-v-tpu-0", id="dots become dashes"),
     ],
 )
-def test_a_person_can_read_whose_slice_it_is(jobset: str, replicated_job: str, index: int, expected: str) -> None:
+def test_a_slice_id_is_readable(jobset: str, replicated_job: str, index: int, expected: str) -> None:
     assert readable(slice_id(a_job(name=jobset, replicated_job=replicated_job, job_index=index))) == expected
 
 
 @given(jobs, attempts, attempts)
-def test_each_attempt_has_a_name_of_its_own(job: WorkloadJob, one: int, other: int) -> None:
+def test_each_attempt_has_its_own_pool_name(job: WorkloadJob, one: int, other: int) -> None:
     id_ = slice_id(job)
     assert (pool_name(id_, one) == pool_name(id_, other)) == (one == other)
     assert pool_name(id_, one).startswith(id_)
@@ -144,18 +144,18 @@ def test_pools_of_two_slices_never_share_a_name(one: WorkloadJob, other: Workloa
 
 
 @pytest.mark.parametrize("attempt", [0, -1, LAST_ATTEMPT + 1])
-def test_an_attempt_without_a_name_is_an_error(attempt: int) -> None:
+def test_an_attempt_out_of_range_is_an_error(attempt: int) -> None:
     with pytest.raises(ValueError, match="is not within 1 to 9999"):
         pool_name(slice_id(a_job()), attempt)
 
 
 @given(st.lists(st.text(alphabet="ab=", max_size=4), max_size=4), st.lists(st.text(alphabet="ab=", max_size=4)))
-def test_fingerprints_are_equal_for_equal_requests_alone(one: list[str], other: list[str]) -> None:
+def test_fingerprints_are_equal_for_equal_requests_only(one: list[str], other: list[str]) -> None:
     assume(one and other)
     assert (fingerprint(*one) == fingerprint(*other)) == (one == other)
 
 
-def test_a_fingerprint_is_a_legal_label_and_says_its_version() -> None:
+def test_a_fingerprint_is_a_valid_label_with_its_version() -> None:
     assert re.fullmatch(r"v1-[a-z2-7]{13}", fingerprint("4", "a=b"))
 
 
@@ -171,7 +171,7 @@ def test_a_fingerprint_is_a_legal_label_and_says_its_version() -> None:
         pytest.param("", True, id="empty"),
     ],
 )
-def test_only_a_fingerprint_of_this_version_can_differ(label: str | None, same: bool) -> None:
+def test_only_fingerprints_of_this_version_are_compared(label: str | None, same: bool) -> None:
     assert same_request(label, a_spec()) is same
 
 
@@ -179,5 +179,5 @@ def test_a_slices_chips_are_those_of_all_its_hosts() -> None:
     assert a_spec().chips == a_spec().topology.chips
 
 
-def test_a_jobs_name_is_the_one_that_the_jobset_controller_makes() -> None:
+def test_a_jobs_name_is_the_one_that_the_jobset_controller_gives_it() -> None:
     assert a_job(name="llama", replicated_job="slice", job_index=3).job_name == "llama-slice-3"

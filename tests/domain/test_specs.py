@@ -1,4 +1,4 @@
-"""What a request gets: the slice we would make, or the key that says no."""
+"""What a request leads to: the spec of a slice, or a refusal that names the key."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tpu_slices.domain.planning.specs import chips_requested
 ZONE = "topology.kubernetes.io/zone"
 
 
-def test_a_plain_request_gets_the_hosts_that_its_shape_is_made_of() -> None:
+def test_a_plain_request_gets_the_hosts_of_its_shape() -> None:
     spec = spec_of(a_request())
     assert (spec.accelerator, spec.topology) == ("tpu-v5-lite-podslice", Topology((4, 4)))
     assert (spec.machine_type, spec.hosts, spec.chips_per_host) == ("ct5lp-hightpu-4t", 4, 4)
@@ -30,11 +30,11 @@ def test_a_plain_request_gets_the_hosts_that_its_shape_is_made_of() -> None:
     assert (spec.zone, spec.capacity, spec.node_labels) == ("us-central2-b", Capacity(), ())
 
 
-def test_the_zone_that_the_pod_selects_goes_before_the_settings() -> None:
+def test_the_zone_that_the_pod_selects_overrides_the_settings() -> None:
     assert spec_of(selecting({ZONE: "us-central2-c"})).zone == "us-central2-c"
 
 
-def test_without_any_zone_the_tenant_is_told_to_name_one() -> None:
+def test_a_request_without_any_zone_is_refused() -> None:
     refusal = refusal_of(a_request(), zone=None)
     assert (refusal.reason, ZONE in refusal.message) == (Reason.DOES_NOT_FIT, True)
 
@@ -42,7 +42,7 @@ def test_without_any_zone_the_tenant_is_told_to_name_one() -> None:
 @pytest.mark.parametrize(
     ("selectors", "capacity"),
     [
-        pytest.param({}, Capacity(), id="nothing said: on demand"),
+        pytest.param({}, Capacity(), id="no selector: on demand"),
         pytest.param({"cloud.google.com/gke-spot": "true"}, Capacity(CapacityKind.SPOT), id="spot"),
         pytest.param(
             {"cloud.google.com/reservation-name": "r1"}, Capacity(CapacityKind.RESERVATION, "r1"), id="reservation"
@@ -85,7 +85,7 @@ def test_capacity_is_what_the_pod_selects(selectors: dict[str, str], capacity: C
         pytest.param({"iam.gke.io/gke-metadata-server-enabled": "true"}, id="the metadata server"),
     ],
 )
-def test_selectors_that_our_hosts_meet_are_no_obstacle(selectors: dict[str, str]) -> None:
+def test_selectors_that_our_hosts_meet_are_accepted(selectors: dict[str, str]) -> None:
     assert spec_of(selecting(selectors)).node_labels == ()
 
 
@@ -140,12 +140,12 @@ def test_an_impossible_request_is_refused_by_its_field(changes: dict[str, Any], 
     assert refusal.message.endswith(".")
 
 
-def test_what_the_relay_read_and_what_the_selector_says_must_agree() -> None:
+def test_the_parsed_topology_and_the_selector_must_agree() -> None:
     refusal = refusal_of(a_request(topology="4x8", node_selector=tuple(SHAPE.items())))
     assert (refusal.reason, "gke-tpu-topology" in refusal.message) == (Reason.DOES_NOT_FIT, True)
 
 
-def test_a_tenants_own_selectors_become_labels_of_the_hosts() -> None:
+def test_a_tenants_selectors_become_node_labels() -> None:
     assert spec_of(selecting({"team": "a", "example.com/pool": "b"})).node_labels == (
         ("example.com/pool", "b"),
         ("team", "a"),
@@ -161,7 +161,7 @@ system_keys = st.builds(
 
 
 @given(system_keys, st.from_regex(r"[a-z0-9]{1,8}", fullmatch=True))
-def test_no_tenant_writes_a_label_under_the_systems_names(key: str, value: str) -> None:
+def test_no_tenant_sets_a_label_under_a_system_domain(key: str, value: str) -> None:
     spec = outcome(a_request(node_selector=(*SHAPE.items(), (key, value))))
     assert isinstance(spec, Refusal) or spec.node_labels == ()
 
@@ -174,7 +174,7 @@ plain_selectors = st.dictionaries(
 
 
 @given(plain_selectors)
-def test_every_selector_of_a_slice_we_would_make_is_met_by_its_hosts(selectors: dict[str, str]) -> None:
+def test_the_hosts_of_an_accepted_request_meet_every_selector(selectors: dict[str, str]) -> None:
     request = a_request(node_selector=(*SHAPE.items(), *selectors.items()))
     spec = spec_of(request)
     labels = {**host_labels(spec, a_job()), **dict(spec.node_labels)}
@@ -197,7 +197,7 @@ def test_the_fingerprint_is_of_the_tenants_request_alone() -> None:
     "other",
     [
         pytest.param(selecting({"team": "a"}), id="a further selector"),
-        pytest.param(selecting({ZONE: "us-central2-b"}), id="a zone said aloud"),
+        pytest.param(selecting({ZONE: "us-central2-b"}), id="a zone"),
         pytest.param(
             a_request(topology="4x8", node_selector=tuple({**SHAPE, TOPOLOGY: "4x8"}.items())), id="another topology"
         ),
@@ -208,11 +208,11 @@ def test_another_request_has_another_fingerprint(other: TemplateRequest) -> None
     assert spec_of(other).fingerprint != spec_of(a_request()).fingerprint
 
 
-def test_more_replicas_ask_for_the_same_slice() -> None:
+def test_the_number_of_replicas_does_not_change_the_spec() -> None:
     assert spec_of(a_request(replicas=8)) == spec_of(a_request())
 
 
-# what GKE itself makes
+# what GKE itself provisions
 
 
 @pytest.mark.parametrize(
@@ -223,27 +223,27 @@ def test_more_replicas_ask_for_the_same_slice() -> None:
         pytest.param("cloud.google.com/gke-queued", "true", id="queued provisioning"),
     ],
 )
-def test_what_belongs_to_gkes_own_provisioners_is_left_to_them_aloud(key: str, value: str) -> None:
+def test_a_request_for_gkes_own_provisioners_is_refused_by_key(key: str, value: str) -> None:
     refusal = refusal_of(selecting({key: value}))
-    assert refusal.reason is Reason.MADE_BY_GKE
-    assert f'{key}: the pod selects "{value}", so GKE itself makes its nodes' in refusal.message
+    assert refusal.reason is Reason.PROVISIONED_BY_GKE
+    assert f'{key}: the pod selects "{value}", so GKE itself provisions its nodes' in refusal.message
 
 
 # capacity by settings
 
 
-def test_a_reservation_is_bought_from_where_it_is() -> None:
+def test_a_reservations_zone_is_used() -> None:
     reserved = selecting({"cloud.google.com/reservation-name": "r1"})
     assert spec_of(reserved, reservation_zones={"r1": "us-central2-c"}).zone == "us-central2-c"
 
 
-def test_spot_hosts_carry_spots_taint() -> None:
+def test_spot_hosts_have_the_spot_taint() -> None:
     assert spec_of(selecting({"cloud.google.com/gke-spot": "true"})).taints == (
         Taint("cloud.google.com/gke-spot", "true"),
     )
 
 
-def test_nodes_of_its_own_carry_jobsets_taint_from_the_start() -> None:
+def test_exclusive_nodes_have_jobsets_taint_from_the_start() -> None:
     spec = spec_of(a_request(exclusive_nodes=True))
     assert (spec.exclusive_nodes, spec.taints) == (True, (Taint("alpha.jobset.sigs.k8s.io/no-schedule", "true"),))
 
@@ -255,13 +255,13 @@ SPOT_AND_RESERVED = [
 
 
 @pytest.mark.parametrize("selectors", SPOT_AND_RESERVED)
-def test_forced_on_demand_nothing_else_is_bought(selectors: dict[str, str]) -> None:
+def test_forced_on_demand_every_slice_is_on_demand(selectors: dict[str, str]) -> None:
     spec = spec_of(selecting(selectors), force_on_demand=True)
     assert (spec.capacity, spec.taints) == (Capacity(), ())
 
 
 @pytest.mark.parametrize("selectors", SPOT_AND_RESERVED)
-def test_a_pod_that_selects_what_is_not_sold_is_told_so(selectors: dict[str, str]) -> None:
+def test_a_pod_that_selects_spot_or_a_reservation_is_refused_under_forced_on_demand(selectors: dict[str, str]) -> None:
     request = selecting(selectors)
     refusal = refusal_of(request, a_leader(node_selector=request.node_selector), force_on_demand=True)
     assert refusal.reason is Reason.DOES_NOT_FIT
@@ -272,6 +272,6 @@ def test_a_pod_that_selects_what_is_not_sold_is_told_so(selectors: dict[str, str
 # a JobSet's chips
 
 
-def test_a_jobset_asks_for_the_chips_of_every_slice_that_is_possible() -> None:
+def test_a_jobset_requests_the_chips_of_every_possible_slice() -> None:
     requests = (a_request(replicas=3), a_request(topology="2x2", replicas=2), a_request(topology="3x5", replicas=9))
     assert chips_requested(requests) == 3 * 16 + 2 * 4

@@ -1,4 +1,4 @@
-"""Attempts that are left behind: names are never used again, and nobody is evicted."""
+"""Earlier attempts that are being deleted: names are never reused, and no occupant is evicted."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ observations: st.SearchStrategy[Observation] = st.sampled_from(
         Unreadable("503"),
     ]
 )
-leavings = st.lists(
+attempts = st.lists(
     st.builds(
         TerminatingAttempt,
         attempt=st.integers(1, 9),
@@ -47,19 +47,21 @@ leavings = st.lists(
         occupants=st.sampled_from([(), (an_occupant("other"),)]),
     ),
     max_size=4,
-    unique_by=lambda left: left.attempt,
+    unique_by=lambda each: each.attempt,
 ).map(tuple)
 
 
-@given(st.integers(1, 9), leavings)
-def test_the_next_attempt_is_above_every_earlier_one(attempt: int, terminating: tuple[TerminatingAttempt, ...]) -> None:
+@given(st.integers(1, 9), attempts)
+def test_the_next_attempts_number_is_above_every_earlier_one(
+    attempt: int, terminating: tuple[TerminatingAttempt, ...]
+) -> None:
     record = a_record(attempt=attempt, terminating=terminating)
     after = begin_next_attempt(record)
-    assert after.attempt > max(attempt, *(left.attempt for left in terminating), 0)
-    assert [left.attempt for left in after.terminating] == [*(left.attempt for left in terminating), attempt]
+    assert after.attempt > max(attempt, *(each.attempt for each in terminating), 0)
+    assert [each.attempt for each in after.terminating] == [*(each.attempt for each in terminating), attempt]
 
 
-def test_nothing_of_the_attempt_that_is_left_sticks_to_the_next() -> None:
+def test_the_next_attempt_starts_without_the_state_of_the_last() -> None:
     record = a_record(
         create_requested_at=NOW,
         creating=True,
@@ -73,58 +75,58 @@ def test_nothing_of_the_attempt_that_is_left_sticks_to_the_next() -> None:
     assert begin_next_attempt(record) == a_record(attempt=2, terminating=(TerminatingAttempt(attempt=1),))
 
 
-def test_whoever_stays_on_the_hosts_and_when_they_were_told_to_go_is_remembered() -> None:
+def test_a_terminating_attempt_keeps_its_occupants_and_the_time_of_its_deletion() -> None:
     after = begin_next_attempt(a_record(), delete_requested_at=NOW, occupants=(an_occupant("other"),))
     assert after.terminating == (
         TerminatingAttempt(attempt=1, delete_requested_at=NOW, occupants=(an_occupant("other"),)),
     )
 
 
-@given(leavings, st.data())
-def test_only_what_is_seen_gone_or_not_ours_is_forgotten(
+@given(attempts, st.data())
+def test_only_absent_and_unowned_pools_are_removed_from_the_record(
     terminating: tuple[TerminatingAttempt, ...], data: st.DataObject
 ) -> None:
-    seen = {left.attempt: data.draw(observations) for left in terminating}
+    seen = {each.attempt: data.draw(observations) for each in terminating}
     after, _ = follow(a_record(terminating=terminating), seen, NOW, LIMITS)
-    forgotten = {left.attempt for left in terminating} - {left.attempt for left in after.terminating}
-    assert forgotten == {attempt for attempt, sight in seen.items() if isinstance(sight, Absent | Unowned)}
+    removed = {each.attempt for each in terminating} - {each.attempt for each in after.terminating}
+    assert removed == {attempt for attempt, pool in seen.items() if isinstance(pool, Absent | Unowned)}
 
 
-@given(leavings, st.data())
-def test_a_deletion_is_only_ordered_of_what_is_seen_unoccupied_and_not_going(
+@given(attempts, st.data())
+def test_only_pools_seen_unoccupied_and_not_deleting_are_deleted(
     terminating: tuple[TerminatingAttempt, ...], data: st.DataObject
 ) -> None:
-    seen = {left.attempt: data.draw(observations) for left in terminating}
+    seen = {each.attempt: data.draw(observations) for each in terminating}
     _, deletes = follow(a_record(terminating=terminating), seen, NOW, LIMITS)
-    by_attempt = {left.attempt: left for left in terminating}
+    by_attempt = {each.attempt: each for each in terminating}
     for delete in deletes:
         assert by_attempt[delete.attempt].occupants == ()
         assert isinstance(seen[delete.attempt], Creating | Running | Busy | Broken)
 
 
-def test_what_was_not_looked_at_is_kept_and_left_alone() -> None:
+def test_an_attempt_that_was_not_observed_is_kept_and_left_alone() -> None:
     record = a_record(terminating=(TerminatingAttempt(attempt=1),))
     assert follow(record, {}, NOW, LIMITS) == (record, ())
 
 
-def test_a_deletion_is_repeated_no_sooner_than_its_patience_until_the_pool_goes() -> None:
+def test_a_deletion_is_repeated_at_intervals_until_the_pool_is_absent() -> None:
     record = a_record(attempt=2, terminating=(TerminatingAttempt(attempt=1),))
     orders = []
     for second in range(61):
         at = NOW + second * MINUTE / 60
-        record, ordered = _looked(record, Running(), at)
+        record, ordered = _followed(record, Running(), at)
         orders += [second] if ordered else []
     assert orders == [0, 20, 40, 60]
-    record, ordered = _looked(record, Absent(), NOW + 2 * MINUTE)
+    record, ordered = _followed(record, Absent(), NOW + 2 * MINUTE)
     assert (record.terminating, ordered) == ((), False)
 
 
-def _looked(record: SliceRecord, seen: Observation, at: datetime) -> tuple[SliceRecord, bool]:
+def _followed(record: SliceRecord, seen: Observation, at: datetime) -> tuple[SliceRecord, bool]:
     after, deletes = follow(record, {1: seen}, at, LIMITS)
     return after, deletes == (DeletePool(1),)
 
 
-def test_once_its_guest_has_gone_a_pool_is_deleted_at_once() -> None:
+def test_a_pool_is_deleted_as_soon_as_its_last_occupant_has_left() -> None:
     stays = TerminatingAttempt(attempt=1, occupants=(an_occupant("other"),))
     record = a_record(attempt=2, terminating=(stays,))
     assert follow(record, {1: Running()}, NOW, LIMITS) == (record, ())

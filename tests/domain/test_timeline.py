@@ -1,4 +1,4 @@
-"""What slices did over time: laws of spans, levels and chip-hours, and what each phase counts as."""
+"""What slices did over time: spans, levels and chip-hours, and what each phase counts as."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ transitions = st.builds(
 
 @st.composite
 def histories(draw: st.DrawFn) -> SliceRecord:
-    """Give a record whose clocks may have gone backwards, and whose beginning may be forgotten."""
+    """Draw a record whose clock may have gone backwards, and whose first transitions may not be kept."""
     index = draw(st.integers(0, 10_000))
     job = a_job(job_index=index)
     kept = tuple(draw(st.lists(transitions, max_size=8)))
@@ -47,8 +47,8 @@ def courses_of(records: list[SliceRecord], window: Window) -> list[Course]:
     return [found for record in records if (found := course(record, window)) is not None]
 
 
-def lived(*transitions: Step, minutes_each: int = 10) -> Course:
-    """Give the course of a slice that took these turns, one every ten minutes, until ten minutes after the last."""
+def course_with(*transitions: Step, minutes_each: int = 10) -> Course:
+    """Return the course of a slice with these transitions, each lasting `minutes_each`."""
     record = a_record()
     for number, (phase, reason) in enumerate(transitions):
         record = record.transitioned(NOW + number * minutes_each * MINUTE, phase, reason, f"{reason}.")
@@ -58,10 +58,10 @@ def lived(*transitions: Step, minutes_each: int = 10) -> Course:
 
 
 def uses(*transitions: Step) -> list[Use | None]:
-    return [span.use for span in lived(*transitions).spans]
+    return [span.use for span in course_with(*transitions).spans]
 
 
-# laws
+# properties
 
 
 @given(histories(), windows)
@@ -85,14 +85,14 @@ def test_the_totals_are_the_area_under_the_levels(records: list[SliceRecord], wi
 
 
 @given(many, windows)
-def test_no_more_is_useful_than_is_held(records: list[SliceRecord], window: Window) -> None:
+def test_no_more_chips_are_useful_than_are_held(records: list[SliceRecord], window: Window) -> None:
     curve = levels(courses_of(records, window))
     assert all(0 <= level.useful <= level.held and level.waiting >= 0 for level in curve)
     assert all(one.at < other.at for one, other in pairwise(curve))
 
 
 @given(many, windows, minutes)
-def test_what_is_cut_in_two_adds_up(records: list[SliceRecord], window: Window, cut: datetime) -> None:
+def test_the_totals_of_two_adjacent_windows_add_up(records: list[SliceRecord], window: Window, cut: datetime) -> None:
     cut = min(max(cut, window.since), window.until)
     whole = totals(courses_of(records, window))
     before = totals(courses_of(records, Window(window.since, cut)))
@@ -101,7 +101,7 @@ def test_what_is_cut_in_two_adds_up(records: list[SliceRecord], window: Window, 
 
 
 @given(many, windows)
-def test_the_whole_is_the_sum_of_its_slices(records: list[SliceRecord], window: Window) -> None:
+def test_the_totals_are_the_sum_over_slices(records: list[SliceRecord], window: Window) -> None:
     courses = courses_of(records, window)
     each = [totals([one]) for one in courses]
     assert totals(courses) == {use: sum((one[use] for one in each), timedelta()) for use in Use}
@@ -109,14 +109,14 @@ def test_the_whole_is_the_sum_of_its_slices(records: list[SliceRecord], window: 
 
 @given(st.lists(transitions, min_size=1, max_size=8), windows)
 def test_at_each_moment_the_last_transition_before_it_holds(transitions: list[Transition], window: Window) -> None:
-    ordered = tuple(sorted(transitions, key=lambda turn: turn.at))
+    ordered = tuple(sorted(transitions, key=lambda each: each.at))
     record = a_record(transitions=ordered, transition_count=len(ordered), created_at=ordered[0].at)
     for found in courses_of([record], window):
         for span in found.spans:
-            assert [turn for turn in ordered if turn.at <= span.start][-1] == span.transition
+            assert [each for each in ordered if each.at <= span.start][-1] == span.transition
 
 
-# what counts as what
+# what a span counts as
 
 STARTED = (Phase.PROVISIONING, Reason.CREATION_STARTED)
 CREATING = (Phase.PROVISIONING, Reason.CREATING)
@@ -135,37 +135,39 @@ GONE = (Phase.GONE, Reason.RELEASED)
     [
         pytest.param([STARTED, CREATING, JOINING], [Use.STARTING] * 3, id="still under way"),
         pytest.param([STARTED, JOINING, READY], [Use.STARTING, Use.STARTING, Use.USEFUL], id="became ready"),
-        pytest.param([STARTED, STOCKOUT], [Use.VAIN, Use.WAITING], id="failed"),
+        pytest.param([STARTED, STOCKOUT], [Use.IDLE, Use.WAITING], id="failed"),
         pytest.param(
             [STARTED, CREATING, STARTED, READY],
-            [Use.VAIN, Use.VAIN, Use.STARTING, Use.USEFUL],
+            [Use.IDLE, Use.IDLE, Use.STARTING, Use.USEFUL],
             id="the second attempt became ready",
         ),
         pytest.param([READY, LOST, READY], [Use.USEFUL, Use.STARTING, Use.USEFUL], id="hosts came back"),
-        pytest.param([READY, LOST, RELEASING], [Use.USEFUL, Use.VAIN, Use.VAIN], id="hosts did not come back"),
-        pytest.param([READY, UNUSED, READY], [Use.USEFUL, Use.VAIN, Use.USEFUL], id="nobody could use it"),
-        pytest.param([RELEASING, OCCUPIED, GONE], [Use.VAIN, Use.USEFUL, None], id="another Job was on it"),
+        pytest.param([READY, LOST, RELEASING], [Use.USEFUL, Use.IDLE, Use.IDLE], id="hosts did not come back"),
+        pytest.param([READY, UNUSED, READY], [Use.USEFUL, Use.IDLE, Use.USEFUL], id="nobody could use it"),
+        pytest.param([RELEASING, OCCUPIED, GONE], [Use.IDLE, Use.USEFUL, None], id="another Job was on it"),
         pytest.param(
-            [(Phase.QUEUED, Reason.WANTED), (Phase.BLOCKED, Reason.HELD), (Phase.REFUSED, Reason.NO_CHIPS_LEFT)],
+            [
+                (Phase.QUEUED, Reason.REQUESTED),
+                (Phase.BLOCKED, Reason.HELD),
+                (Phase.REFUSED, Reason.CHIP_LIMIT_REACHED),
+            ],
             [Use.WAITING, Use.STOPPED, Use.STOPPED],
             id="nothing was held",
         ),
     ],
 )
-def test_what_chips_are_good_for_is_known_by_what_came_of_them(
-    transitions: list[Step], expected: list[Use | None]
-) -> None:
+def test_a_spans_use_follows_from_what_came_of_it(transitions: list[Step], expected: list[Use | None]) -> None:
     assert uses(*transitions) == expected
 
 
 def test_chip_hours_are_chips_times_hours() -> None:
-    found = lived(STARTED, READY, RELEASING, GONE, minutes_each=60)
+    found = course_with(STARTED, READY, RELEASING, GONE, minutes_each=60)
     hour = CHIPS * timedelta(hours=1)
     assert totals([found]) == {
         Use.WAITING: timedelta(),
         Use.STOPPED: timedelta(),
         Use.STARTING: hour,
-        Use.VAIN: hour,
+        Use.IDLE: hour,
         Use.USEFUL: hour,
     }
     assert held(totals([found])) == 3 * hour
@@ -174,11 +176,11 @@ def test_chip_hours_are_chips_times_hours() -> None:
 
 def test_an_outcome_after_the_window_is_still_known() -> None:
     record = a_record()
-    for number, turn in enumerate([STARTED, STOCKOUT]):
-        record = record.transitioned(NOW + number * 10 * MINUTE, *turn, "")
+    for number, each in enumerate([STARTED, STOCKOUT]):
+        record = record.transitioned(NOW + number * 10 * MINUTE, *each, "")
     found = course(record, Window(NOW, NOW + 5 * MINUTE))
     assert found is not None
-    assert [span.use for span in found.spans] == [Use.VAIN]
+    assert [span.use for span in found.spans] == [Use.IDLE]
 
 
 # the beginning and the end
@@ -194,7 +196,7 @@ def test_before_its_first_transition_a_slice_was_queued() -> None:
     ]
 
 
-def test_a_slice_without_a_transition_is_where_its_record_says() -> None:
+def test_a_slice_without_transitions_has_the_phase_of_its_record() -> None:
     found = course(a_record(), Window(NOW, NOW + MINUTE))
     assert found is not None
     assert [(span.transition.phase, span.use) for span in found.spans] == [(Phase.QUEUED, Use.WAITING)]
@@ -207,19 +209,19 @@ def a_long_history() -> SliceRecord:
     return record
 
 
-def test_of_a_long_history_it_is_known_how_much_is_forgotten() -> None:
+def test_the_number_of_transitions_that_were_not_kept_is_known() -> None:
     found = course(a_long_history(), ALWAYS)
     assert found is not None
     assert (found.forgotten, found.spans[0].start) == (5, NOW + 5 * MINUTE)
 
 
-def test_what_was_forgotten_before_the_window_is_not_missed() -> None:
+def test_transitions_lost_before_the_window_do_not_count() -> None:
     found = course(a_long_history(), Window(NOW + 6 * MINUTE, ALWAYS.until))
     assert found is not None
     assert found.forgotten == 0
 
 
-def test_a_span_that_began_before_the_window_is_cut_and_knows_it() -> None:
+def test_a_span_that_began_before_the_window_is_cut_and_marked() -> None:
     record = a_record().transitioned(NOW, *READY, "")
     found = course(record, Window(NOW + MINUTE, NOW + 2 * MINUTE))
     assert found is not None
@@ -227,12 +229,12 @@ def test_a_span_that_began_before_the_window_is_cut_and_knows_it() -> None:
     assert (span.start, span.transition.at, span.begins_inside) == (NOW + MINUTE, NOW, False)
 
 
-def test_what_was_gone_before_the_window_was_not_there() -> None:
+def test_a_slice_gone_before_the_window_has_no_course() -> None:
     record = a_record().transitioned(NOW, *GONE, "")
     assert course(record, Window(NOW + MINUTE, NOW + 2 * MINUTE)) is None
 
 
-def test_what_begins_after_the_window_was_not_there() -> None:
+def test_a_slice_created_after_the_window_has_no_course() -> None:
     assert course(replace(a_record(), created_at=NOW + MINUTE), Window(NOW - MINUTE, NOW)) is None
 
 

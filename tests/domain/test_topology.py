@@ -14,7 +14,7 @@ dimensions = st.lists(st.integers(1, 9999), min_size=2, max_size=3).map(tuple)
 
 
 @given(dimensions)
-def test_what_is_written_is_read_back(sides: tuple[int, ...]) -> None:
+def test_a_topology_is_parsed_and_written_back(sides: tuple[int, ...]) -> None:
     text = "x".join(map(str, sides))
     topology = Topology.parse(text)
     assert (topology.dimensions, str(topology)) == (sides, text)
@@ -43,8 +43,8 @@ def test_the_chips_are_the_product_of_the_sides(sides: tuple[int, ...]) -> None:
         pytest.param("four", id="words"),
     ],
 )
-def test_anything_else_is_refused_in_words_for_the_tenant(text: str) -> None:
-    with pytest.raises(ValueError, match="is no topology: it takes 2 or 3 positive numbers") as refused:
+def test_a_malformed_topology_is_an_error_that_quotes_it(text: str) -> None:
+    with pytest.raises(ValueError, match="is not a topology; use 2 or 3 positive numbers") as refused:
         Topology.parse(text)
     assert f'"{text}"' in str(refused.value)
 

@@ -1,4 +1,4 @@
-"""A local stack that takes seconds where GKE takes minutes, and the hands of a user on it."""
+"""A local stack that takes seconds where GKE takes minutes, and a user's commands on it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Json = dict[str, Any]
 
 
 def seed(addresses: Addresses) -> None:
-    """Write the examples' settings for the local cluster, and let it be patient for seconds where GKE takes minutes."""
+    """Write the examples' settings for the local cluster, with limits of seconds instead of minutes."""
     document = {
         **yaml.safe_load(SETTINGS.read_text()),
         "path": addresses.cluster_path,
@@ -56,7 +56,7 @@ class Cluster:
         return subprocess.run(command, capture_output=True, text=True, timeout=30, check=True, input=text).stdout
 
     def slices(self, *arguments: str, text: str = "") -> Json:
-        """Run the command as a person on this project does, and read its JSON."""
+        """Run the command as a user of this project does; return its JSON."""
         command = [sys.executable, "-m", "tpu_slices_cli", *arguments, "-o", "json"]
         environment = {**os.environ, **self.addresses.environment(), "PYTHONPATH": str(REPOSITORY)}
         ended = subprocess.run(

@@ -1,4 +1,4 @@
-"""Every example does on the local stack what it says: its slices are made, its Jobs run on them, nothing is left."""
+"""Every example on the local stack: its slices are created, its Jobs run on them, nothing is left."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ EXAMPLES = sorted((REPOSITORY / "examples").glob("*.yaml"))
 
 @pytest.fixture(scope="module")
 def cluster(tools: Tools, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """The whole stack with every example applied, as a user would."""
+    """Run the whole stack with every example applied, as a user would."""
     state = tmp_path_factory.mktemp("examples")
     with running(Plan(state=state, sweep_seconds=1, gke_arguments=FAST), seed) as stack:
         found = Cluster(stack.addresses, tools)
@@ -35,7 +35,7 @@ def jobset_of(example: Path) -> Json:
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.stem)
-def test_an_example_runs_on_slices_that_are_given_back(cluster: Cluster, example: Path) -> None:
+def test_an_example_runs_on_slices_that_are_released(cluster: Cluster, example: Path) -> None:
     jobset = jobset_of(example)
     name = jobset["metadata"]["name"]
     until_over(cluster, name)
@@ -46,8 +46,8 @@ def test_an_example_runs_on_slices_that_are_given_back(cluster: Cluster, example
         time.sleep(0.5)
 
 
-def test_what_was_planned_is_what_was_bought(cluster: Cluster) -> None:
-    """Plan the JobSets as they are in the cluster, by the settings in Firestore, and look what GKE was asked for."""
+def test_the_plan_equals_what_was_created(cluster: Cluster) -> None:
+    """Plan the JobSets of the cluster by the settings in Firestore, and compare with the calls to GKE."""
     for example in EXAMPLES:
         until_over(cluster, jobset_of(example)["metadata"]["name"])
     jobsets = cluster.kubectl("get", "jobsets", "-A", "-o", "json")
@@ -55,7 +55,7 @@ def test_what_was_planned_is_what_was_bought(cluster: Cluster) -> None:
     calls: list[Json] = get_json(f"{cluster.addresses.buttons}/calls")["calls"]
     created = {call["pool"] for call in calls if call["method"] == "CreateNodePool"}
     assert created >= {each["node_pool"]["name"] for each in planned}
-    # A leader of another JobSet may take a pool that suits it too: then there is a second attempt.
+    # A leader of another JobSet may occupy a pool that suits it, too: then there is a second attempt.
     assert {pool.rpartition("-")[0] for pool in created} == {each["slice_id"] for each in planned}
     recorded = cluster.slices("list", "--all")["slices"]
     assert {each["id"] for each in recorded} == {each["slice_id"] for each in planned}

@@ -1,4 +1,4 @@
-"""JobSets in a queue of Kueue: no slice is bought before Kueue admits, and who waits is told what for."""
+"""JobSets in a queue of Kueue: no slice is created before Kueue admits one, and its report says what it waits for."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def cluster(tools: Tools, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 def until(message: Callable[[], str], words: str) -> None:
     deadline = time.monotonic() + PATIENCE
-    while words not in (said := message()):
-        assert time.monotonic() < deadline, f"waited for {words!r}; last: {said}"
+    while words not in (last := message()):
+        assert time.monotonic() < deadline, f"waited for {words!r}; last: {last}"
         time.sleep(0.3)
 
 
@@ -39,11 +39,11 @@ def pools_of(cluster: Cluster, jobset: str) -> list[str]:
     return [pool for pool in pools if jobset in pool]
 
 
-# The second may run on the slice that was made for the first, before that is given back, or on one of its own.
-def test_who_is_not_admitted_buys_nothing_is_told_where_it_waits_and_has_its_turn(cluster: Cluster) -> None:
+# The second may run on the slice that was created for the first, before that is released, or on its own.
+def test_a_jobset_that_is_not_admitted_creates_nothing_is_reported_and_runs_later(cluster: Cluster) -> None:
     until(
         lambda: cluster.kubectl("describe", "jobset", "kueue-second"),
-        'It is suspended by Kueue, in the queue "team-a": see `kubectl describe workloads -n default`;',
+        'The JobSet is suspended by Kueue in queue "team-a" (see `kubectl describe workloads -n default`);',
     )
     until(lambda: cluster.kubectl("get", "events"), "1 of 1 slices ready.")
     assert pools_of(cluster, "kueue-second") == []
@@ -55,11 +55,11 @@ def test_who_is_not_admitted_buys_nothing_is_told_where_it_waits_and_has_its_tur
         time.sleep(0.3)
 
 
-def test_explain_answers_for_who_has_no_slice_yet(cluster: Cluster) -> None:
+def test_a_jobset_without_a_slice_can_be_explained(cluster: Cluster) -> None:
     cluster.kubectl("create", "-f", "-", text=QUEUELESS)
-    until(lambda: cluster.kubectl("get", "events"), 'in the queue "nowhere"')
+    until(lambda: cluster.kubectl("get", "events"), 'in queue "nowhere"')
     report = cluster.slices("explain", "default/queueless")["report"]
-    assert (report["reason"], report["wanted"]) == ("SlicesNotWanted", 0)
+    assert (report["reason"], report["requested"]) == ("NoSlicesRequested", 0)
 
 
 QUEUELESS = (

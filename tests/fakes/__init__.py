@@ -1,1 +1,1 @@
-"""Fulfilments of the ports with memory: each passes the same contract suite as its adapter."""
+"""Implementations of the ports in memory: each passes the same contract suite as its adapter."""

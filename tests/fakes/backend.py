@@ -57,7 +57,7 @@ class FakeOperation:
 
 @dataclass(slots=True, kw_only=True)
 class FakePool:
-    """`order` made it and is the proof of whose it is; None: somebody else's pool under one of our names."""
+    """`order` created it and proves that it is ours; None: somebody else's pool under one of our names."""
 
     name: PoolName
     order: PoolOrder | None
@@ -155,7 +155,7 @@ class FakeBackend:
         self.pools[pool].seen = Broken(failure)
 
     def vanish(self, pool: PoolName) -> None:
-        """Remove a pool as a person would, behind our back; its operations stay as they are."""
+        """Remove a pool as an operator would, past the port; its operations stay as they are."""
         del self.pools[pool]
 
     def steal(self, pool: PoolName) -> None:
@@ -180,18 +180,18 @@ class FakeBackend:
         self._refusals.append(failure)
 
     def lose_next_answer(self) -> None:
-        """Take the next order and let its answer be lost on the way."""
+        """Let the next order be carried out, and its answer be lost."""
         self._answer_lost = True
 
     def ordered(self, verb: Verb) -> list[PoolName]:
-        """Name the pools of the orders that were taken up, oldest first."""
+        """Return the pools of the orders that were accepted, oldest first."""
         return [call.pool for call in self.calls if call.verb is verb and call.outcome != Started(None)]
 
     # inside
 
     def _nothing(self, order: PoolOrder) -> Observation:
         if order.cluster_gke_id is not None and order.cluster_gke_id != self.cluster_gke_id:
-            return Unreadable(f"cluster {order.cluster_path} is another one than the one on record.")
+            return Unreadable(f"cluster {order.cluster_path} is not the cluster on record.")
         operation = self.operations.get(order.operation or "")
         if operation is None:
             return Absent()
@@ -228,7 +228,7 @@ class FakeBackend:
         return Started(pool.operation.name)
 
     def _answered(self, verb: Verb, order: PoolOrder, outcome: Outcome | None) -> Outcome:
-        """Log the order; an answer that does not arrive is Temporary."""
+        """Record the call; a lost answer is Temporary."""
         if self._answer_lost:
             self._answer_lost, outcome = False, None
         self.calls.append(Call(at=self._clock.now(), verb=verb, pool=order.name, outcome=outcome))

@@ -11,7 +11,7 @@ from tpu_slices.ports.publisher import SliceUpdate, WorkloadUpdate
 
 
 class FakePublisher:
-    """Remembers everything it took, in order; `fail_next` makes calls fail."""
+    """Keeps everything that was published, in order; `fail_next` makes calls fail."""
 
     def __init__(self) -> None:
         self.requests: list[tuple[ClusterId, SliceId]] = []
@@ -19,7 +19,7 @@ class FakePublisher:
         self.reports: list[tuple[ClusterId, WorkloadUpdate]] = []
         self.questions: list[tuple[ClusterId, Question]] = []
         self.meanwhile: Callable[[], object] = lambda: None
-        """What happens while requests are being taken."""
+        """Called while reconcile requests are being published."""
         self._failures = 0
 
     def request_reconcile(self, cluster: ClusterId, slices: Collection[SliceId]) -> None:
@@ -41,11 +41,11 @@ class FakePublisher:
         self.questions.extend((cluster, question) for question in questions)
 
     def fail_next(self, times: int = 1) -> None:
-        """Let the next calls raise Temporary and take nothing."""
+        """Let the next calls raise Temporary and publish nothing."""
         self._failures += times
 
     def take_requests(self) -> list[tuple[ClusterId, SliceId]]:
-        """Hand out what was requested so far, once."""
+        """Return the requests published since the last call."""
         taken, self.requests = self.requests, []
         return taken
 

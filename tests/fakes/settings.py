@@ -1,4 +1,4 @@
-"""What people set, in memory: the same documents that the fake store reads."""
+"""The settings of clusters, in memory: the same documents that the fake store reads."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The records in memory, with the contract of the real ones and a memory of what was asked.
+"""The store in memory, with the contract of the real one; commits are kept for tests to look at.
 
-Values are kept as documents: what the wire cannot say does not come back.
+Values are kept as documents: what the wire format cannot hold is lost.
 """
 
 from __future__ import annotations
@@ -178,22 +178,22 @@ class FakeStore:
         self._failures.extend(errors)
 
     def lose_next_answer(self) -> None:
-        """Let the next commit be written, and its caller not learn it."""
+        """Let the next commit be written, and its answer be lost."""
         self._lost_answers += 1
 
     def meanwhile(self, *acts: Callable[[], object]) -> None:
         """Let somebody else do this right before the next commits, one each."""
         self._meanwhile.extend(acts)
 
-    # What people and other worlds do
+    # What operators and other processes do
 
     def put(self, *records: Record) -> None:
-        """Have these records, whatever there was; no commit is remembered."""
+        """Write these records over whatever is there; `commits` does not show it."""
         for record in records:
             self.put_document(key_of(record), encode(record))
 
     def put_settings(self, settings: ClusterSettings) -> None:
-        """Write a cluster's settings as a person would: their version is a new one, whatever it says."""
+        """Write a cluster's settings as an operator would: they get a new version, whatever theirs says."""
         self.put_document(settings_key(settings.cluster), encode_settings(settings))
 
     def edit_slice(self, cluster: ClusterId, id_: SliceId, **fields: Any) -> None:
@@ -221,11 +221,11 @@ class FakeStore:
         return found.revision if found else None
 
     def slice_records(self, cluster: ClusterId) -> tuple[SliceRecord, ...]:
-        """Give every slice of a cluster, GONE ones too, by id."""
+        """Return every slice of a cluster, GONE ones too, by id."""
         return tuple(stored.value for stored in self._all(SliceRecord) if stored.value.cluster == cluster)
 
     def jobset_records(self, cluster: ClusterId) -> tuple[WorkloadRecord, ...]:
-        """Give every JobSet of a cluster, tombstones too, by UID."""
+        """Return the workload records of a cluster, tombstones too, by UID."""
         return tuple(stored.value for stored in self._all(WorkloadRecord) if stored.value.cluster == cluster)
 
     def _answer(self) -> None:
@@ -254,9 +254,9 @@ class FakeStore:
         if change.after is None:
             del documents[place]
             return Revision("")
-        strangers = there.fields if there else {}
-        fields = {**strangers, **encode(change.after)}
-        if there is None or fields != there.fields:  # as Firestore: what changes nothing is no new edition
+        unknown = there.fields if there else {}
+        fields = {**unknown, **encode(change.after)}
+        if there is None or fields != there.fields:  # as in Firestore: a write that changes nothing is no new revision
             documents[place] = _Document(fields, self._next_revision())
         return documents[place].revision
 

@@ -1,4 +1,4 @@
-"""A cluster moves over from TPU Provisioner: its pools go on serving, and are deleted when their JobSets end."""
+"""A cluster moves over from TPU Provisioner: its pools are adopted, and deleted when their JobSets end."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def as_listed(jobset: Running, state: WorkloadState = WorkloadState.ACTIVE) -> L
     return LiveWorkload(ref=jobset.ref, state=state, requests=(a_request(replicas=jobset.slices),))
 
 
-def test_a_pool_goes_on_serving_under_our_care() -> None:
+def test_an_adopted_pool_keeps_serving() -> None:
     world, jobset = a_cluster_of_tpu_provisioner()
     adopt(CLUSTER, [as_listed(jobset)], world.deps)
     world.settle(minutes=40)
@@ -42,7 +42,7 @@ def test_a_pool_goes_on_serving_under_our_care() -> None:
     assert (world.pools, world.backend.calls) == ([POOL], [])
 
 
-def test_it_is_deleted_when_its_jobset_ends() -> None:
+def test_an_adopted_pool_is_deleted_when_its_jobset_ends() -> None:
     world, jobset = a_cluster_of_tpu_provisioner()
     adopt(CLUSTER, [as_listed(jobset)], world.deps)
     world.settle(minutes=5)
@@ -53,7 +53,7 @@ def test_it_is_deleted_when_its_jobset_ends() -> None:
     assert (world.record(jobset).phase, world.record(jobset).reason) == (Phase.GONE, Reason.RELEASED)
 
 
-def test_it_is_spared_until_the_relay_has_said_who_is_on_it() -> None:
+def test_an_adopted_pool_is_kept_until_its_occupants_are_known_and_gone() -> None:
     world, jobset = a_cluster_of_tpu_provisioner()
     adopt(CLUSTER, [as_listed(jobset)], world.deps)
     other = world.jobset_appears("other")
@@ -71,22 +71,22 @@ def test_it_is_spared_until_the_relay_has_said_who_is_on_it() -> None:
     assert world.pools == []
 
 
-def test_it_is_deleted_when_its_jobset_goes_unheard() -> None:
+def test_an_adopted_pool_is_deleted_when_its_jobset_ended_unreported() -> None:
     world, jobset = a_cluster_of_tpu_provisioner()
     adopt(CLUSTER, [as_listed(jobset)], world.deps)
-    world.dies_with_the_relay_away(jobset)
+    world.ends_unreported(jobset)
     world.settle(minutes=60)
     assert world.pools == []
 
 
-def test_its_brothers_are_bought_as_usual() -> None:
+def test_slices_of_sibling_jobs_are_created_as_usual() -> None:
     world, jobset = a_cluster_of_tpu_provisioner(slices=2)
     adopt(CLUSTER, [as_listed(jobset)], world.deps)
     world.settle(minutes=20)
     assert world.pools == sorted([POOL, world.record(jobset, 1).pool])
 
 
-def test_when_it_breaks_the_next_one_is_ours() -> None:
+def test_an_adopted_pool_that_vanishes_is_replaced_by_one_of_ours() -> None:
     world, jobset = a_cluster_of_tpu_provisioner()
     adopt(CLUSTER, [as_listed(jobset)], world.deps)
     world.settle(minutes=5)
@@ -98,7 +98,7 @@ def test_when_it_breaks_the_next_one_is_ours() -> None:
     assert record.pool != POOL
 
 
-def test_a_pool_that_is_not_taken_over_is_never_touched() -> None:
+def test_a_legacy_pool_that_is_not_adopted_is_never_touched() -> None:
     world, jobset = a_cluster_of_tpu_provisioner()
     plan = adopt(CLUSTER, [as_listed(jobset, WorkloadState.COMPLETED)], world.deps)
     world.settle(minutes=60)
@@ -121,7 +121,7 @@ def test_adopting_again_changes_nothing_more() -> None:
     assert (plan.changes, len(world.store.commits)) == ((), commits)
 
 
-def test_without_settings_or_without_gke_it_says_so() -> None:
+def test_adopting_without_settings_or_without_gke_is_an_error() -> None:
     world, _ = a_cluster_of_tpu_provisioner()
     with pytest.raises(Permanent, match="slices configure"):
         adopt(ClusterId("unknown"), [], world.deps)

@@ -1,4 +1,4 @@
-"""One look at one slice, when others write at the same time or the world does not answer."""
+"""Reconciling one slice while others write at the same time, or while GKE or the store does not answer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tpu_slices.flows.reconcile import explain, reconcile
 from tpu_slices.ports.errors import Permanent, Temporary
 
 
-def a_world_that_wants_a_slice() -> tuple[World, LiveWorkload]:
+def a_world_with_demand() -> tuple[World, LiveWorkload]:
     world = World()
     jobset = world.jobset_appears()
     world.cluster_lives()
@@ -24,7 +24,7 @@ def a_world_that_wants_a_slice() -> tuple[World, LiveWorkload]:
 
 
 def a_world_whose_slice_is_created() -> tuple[World, LiveWorkload]:
-    world, jobset = a_world_that_wants_a_slice()
+    world, jobset = a_world_with_demand()
     world.deliver()
     world.operations_end()
     return world, jobset
@@ -34,7 +34,7 @@ def edited_meanwhile(world: World, jobset: LiveWorkload) -> None:
     world.store.edit_slice(CLUSTER, world.record(jobset).id, note="seen")
 
 
-def test_a_slot_is_given_back_although_somebody_writes_between_remember_and_note() -> None:
+def test_a_slot_is_freed_although_the_record_is_edited_between_remember_and_note() -> None:
     world, jobset = a_world_whose_slice_is_created()
     id_ = world.record(jobset).id
     world.store.meanwhile(lambda: None, lambda: None, lambda: edited_meanwhile(world, jobset))
@@ -43,7 +43,7 @@ def test_a_slot_is_given_back_although_somebody_writes_between_remember_and_note
     assert world.record(jobset).note == "seen"
 
 
-def test_a_decision_on_a_stale_record_is_made_anew() -> None:
+def test_a_decision_on_a_stale_record_is_repeated() -> None:
     world, jobset = a_world_whose_slice_is_created()
     world.store.meanwhile(lambda: edited_meanwhile(world, jobset))
     done = reconcile(CLUSTER, world.record(jobset).id, world.deps)
@@ -51,8 +51,8 @@ def test_a_decision_on_a_stale_record_is_made_anew() -> None:
     assert done.before.note == "seen"
 
 
-def test_a_release_that_a_person_asks_for_is_made() -> None:
-    world, jobset = a_world_that_wants_a_slice()
+def test_a_requested_release_is_carried_out() -> None:
+    world, jobset = a_world_with_demand()
     world.settle(minutes=10, until=lambda: jobset.bound == {0})
     world.settle(minutes=2)
     world.store.edit_slice(CLUSTER, world.record(jobset).id, release_requested=True)
@@ -60,8 +60,8 @@ def test_a_release_that_a_person_asks_for_is_made() -> None:
     assert world.backend.ordered(Verb.DELETE) == [world.backend.ordered(Verb.CREATE)[0]]
 
 
-def test_a_slice_on_hold_is_neither_bought_nor_deleted() -> None:
-    world, jobset = a_world_that_wants_a_slice()
+def test_a_slice_on_hold_is_not_deleted() -> None:
+    world, jobset = a_world_with_demand()
     world.settle(minutes=10, until=lambda: jobset.bound == {0})
     world.store.edit_slice(CLUSTER, world.record(jobset).id, hold=True)
     world.ends(jobset)
@@ -71,7 +71,7 @@ def test_a_slice_on_hold_is_neither_bought_nor_deleted() -> None:
 
 
 def test_an_order_whose_answer_is_lost_is_found_again_by_name() -> None:
-    world, jobset = a_world_that_wants_a_slice()
+    world, jobset = a_world_with_demand()
     world.backend.lose_next_answer()
     world.settle(minutes=10, until=lambda: jobset.bound == {0})
     world.settle(minutes=2)
@@ -79,8 +79,8 @@ def test_an_order_whose_answer_is_lost_is_found_again_by_name() -> None:
     assert world.pools == [world.record(jobset).pool]
 
 
-def test_a_refusal_for_too_many_operations_halves_the_door() -> None:
-    world, jobset = a_world_that_wants_a_slice()
+def test_a_refusal_for_too_many_operations_halves_the_limit() -> None:
+    world, jobset = a_world_with_demand()
     world.backend.refuse_next_create(Failure(FailureKind.RATE, "Too many operations."))
     world.deliver()
     limiter = world.store.limiter(CLUSTER)
@@ -90,8 +90,8 @@ def test_a_refusal_for_too_many_operations_halves_the_door() -> None:
     assert world.store.slots(CLUSTER) == ()
 
 
-def test_what_is_needed_of_a_person_is_said_and_tried_again_after_the_settings_change() -> None:
-    world, jobset = a_world_that_wants_a_slice()
+def test_a_blocked_slice_has_a_message_and_is_retried_after_the_settings_change() -> None:
+    world, jobset = a_world_with_demand()
     world.backend.refuse_next_create(Failure(FailureKind.CONFIGURATION, "no such service account: x@y."))
     world.deliver()
     assert world.record(jobset).phase is Phase.BLOCKED
@@ -103,7 +103,7 @@ def test_what_is_needed_of_a_person_is_said_and_tried_again_after_the_settings_c
     assert order.settings.service_account == "nodes@demo.iam"
 
 
-def test_an_unreadable_gke_changes_nothing_and_is_looked_at_again() -> None:
+def test_an_unreadable_gke_changes_no_phase_and_the_slice_is_reconciled_again() -> None:
     world, jobset = a_world_whose_slice_is_created()
     before = world.record(jobset)
     world.backend.hide()
@@ -113,8 +113,8 @@ def test_an_unreadable_gke_changes_nothing_and_is_looked_at_again() -> None:
     assert done.after.next_reconcile_at is not None
 
 
-def test_explaining_does_nothing() -> None:
-    world, jobset = a_world_that_wants_a_slice()
+def test_explaining_changes_nothing() -> None:
+    world, jobset = a_world_with_demand()
     world.deliver()
     commits, calls = len(world.store.commits), len(world.backend.calls)
     explained = explain(CLUSTER, world.record(jobset).id, world.deps)
@@ -123,7 +123,7 @@ def test_explaining_does_nothing() -> None:
     assert (len(world.store.commits), len(world.backend.calls)) == (commits, calls)
 
 
-def test_a_slice_that_nobody_knows_is_nothing() -> None:
+def test_reconciling_an_unknown_slice_does_nothing() -> None:
     world = World()
     assert reconcile(CLUSTER, SliceId("tpu-unknown-aaaaaaaaaaaaa"), world.deps) is None
 
@@ -135,7 +135,7 @@ def test_a_slice_of_an_unknown_cluster_is_a_permanent_error() -> None:
         reconcile("elsewhere", record.id, world.deps)  # type: ignore[arg-type]  # a cluster id is only a string
 
 
-def test_a_store_that_is_away_brings_the_nudge_back() -> None:
+def test_an_unavailable_store_is_a_temporary_error() -> None:
     world, jobset = a_world_whose_slice_is_created()
     id_ = world.record(jobset).id
     world.store.unavailable = True

@@ -24,7 +24,7 @@ def world() -> World:
     return World()
 
 
-def wanted(world: World, *names: str, slices: int = 1) -> None:
+def request_slices(world: World, *names: str, slices: int = 1) -> None:
     for name in names:
         world.jobset_appears(name, slices=slices)
     world.cluster_lives()
@@ -32,39 +32,39 @@ def wanted(world: World, *names: str, slices: int = 1) -> None:
 
 
 def reported(world: World) -> list[str]:
-    told, _ = report_due(world.deps)
-    return sorted(each.workload.owner.name for each in told)
+    updates, _ = report_due(world.deps)
+    return sorted(each.workload.owner.name for each in updates)
 
 
 def test_each_jobset_that_is_due_is_reported_on_once(world: World) -> None:
-    wanted(world, "llama", "gemma")
+    request_slices(world, "llama", "gemma")
     assert reported(world) == ["gemma", "llama"]
     assert reported(world) == []
 
 
-def test_a_record_that_a_slip_made_unreadable_stops_no_other_report_and_is_named(world: World) -> None:
-    wanted(world, "llama", "gemma")
-    (spoilt,) = (record for record in world.records.values() if record.owner.name == "llama")
-    world.store.edit_slice(CLUSTER, spoilt.id, phase="REDY")
-    told, failures = report_due(world.deps)
-    assert [each.workload.owner.name for each in told] == ["gemma"]
+def test_a_report_over_an_unreadable_record_fails_by_name_and_stops_no_other(world: World) -> None:
+    request_slices(world, "llama", "gemma")
+    (unreadable,) = (record for record in world.records.values() if record.owner.name == "llama")
+    world.store.edit_slice(CLUSTER, unreadable.id, phase="REDY")
+    updates, failures = report_due(world.deps)
+    assert [each.workload.owner.name for each in updates] == ["gemma"]
     (failure,) = failures
-    assert failure.startswith("demo: research/llama is not reported on: ")
+    assert failure.startswith("demo: no report on research/llama: ")
     assert report_due(world.deps) == ([], [])
     world.clock.advance(RENEW)
     assert len(report_due(world.deps)[1]) == 1
 
 
-def test_a_bus_that_takes_nothing_leaves_the_report_due(world: World) -> None:
-    wanted(world, "llama")
+def test_a_failing_publisher_leaves_the_report_due(world: World) -> None:
+    request_slices(world, "llama")
     world.publisher.fail_next()
-    told, failures = report_due(world.deps)
-    assert (told, len(failures)) == ([], 1)
+    updates, failures = report_due(world.deps)
+    assert (updates, len(failures)) == ([], 1)
     assert reported(world) == ["llama"]
 
 
-def test_many_slices_that_turn_at_once_write_one_call_for_a_report(world: World) -> None:
-    wanted(world, "llama", slices=4)
+def test_slices_that_transition_together_request_one_report(world: World) -> None:
+    request_slices(world, "llama", slices=4)
     world.settle(minutes=15)
     (jobset,) = world.workloads
     assert world.store.workloads(CLUSTER, [jobset])[jobset].value.next_report_at is None
@@ -72,26 +72,26 @@ def test_many_slices_that_turn_at_once_write_one_call_for_a_report(world: World)
     for record in world.records.values():
         world.publish(HostsChanged(slice_id=record.id, attempt=record.attempt, usable=0, joined=0, sequence=99))
     world.deliver()
-    calls = [
+    report_requests = [
         change
         for commit in world.store.commits[before:]
         for change in commit
         if isinstance(change.after, WorkloadRecord)
     ]
-    assert len(calls) == 1
+    assert len(report_requests) == 1
     assert [each.phase for each in world.records.values()] == [Phase.PROVISIONING] * 4
-    (told,), _ = report_due(world.deps)
-    assert (told.report.reason, told.report.ready) == (ReportReason.WAITING, 0)
+    (update,), _ = report_due(world.deps)
+    assert (update.report.reason, update.report.ready) == (ReportReason.WAITING, 0)
 
 
-def test_when_the_bus_is_away_the_rest_waits_for_the_next_sweep(world: World) -> None:
-    wanted(world, *(f"jobset-{number}" for number in range(10)))
+def test_reporting_stops_after_some_failures_until_the_next_sweep(world: World) -> None:
+    request_slices(world, *(f"jobset-{number}" for number in range(10)))
     world.publisher.fail_next(100)
-    told, failures = report_due(world.deps)
-    assert (told, len(failures)) == ([], MOST_TROUBLES)
+    updates, failures = report_due(world.deps)
+    assert (updates, len(failures)) == ([], MOST_TROUBLES)
 
 
-def test_an_outbox_is_cleared_though_a_report_was_written_meanwhile(world: World) -> None:
+def test_a_pending_reconcile_is_cleared_though_a_report_was_written_meanwhile(world: World) -> None:
     jobset = world.jobset_appears("llama")
     fact = WorkloadChanged(workload=jobset.ref, state=WorkloadState.ACTIVE)
     world.publisher.meanwhile = lambda: report_due(world.deps)
@@ -100,8 +100,8 @@ def test_an_outbox_is_cleared_though_a_report_was_written_meanwhile(world: World
     assert (record.value.next_reconcile_at, record.value.report is not None) == (None, True)
 
 
-def test_an_outbox_that_was_left_is_emptied_and_cleared_by_the_sweep(world: World) -> None:
-    wanted(world, "llama")
+def test_a_pending_reconcile_is_requested_and_cleared_by_the_sweep(world: World) -> None:
+    request_slices(world, "llama")
     (uid,) = world.workloads
     stored = world.store.workloads(CLUSTER, [uid])[uid]
     world.store.commit(Change(stored, replace(stored.value, next_reconcile_at=world.clock.now())))

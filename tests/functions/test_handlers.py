@@ -1,4 +1,4 @@
-"""What the handlers answer to Pub/Sub, and what they keep of messages that can never be served."""
+"""How the handlers answer Pub/Sub, and what they keep of messages that can never be handled."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ def an_ended_operation(pool: str) -> Message:
     return Message(json.dumps(entry).encode(), {})
 
 
-def test_a_fact_comes_in_by_the_first_door_and_a_nudge_goes_out() -> None:
+def test_a_received_fact_becomes_a_reconcile_request() -> None:
     world = World()
     handlers.handle_receive(an_event("facts-demo", encode_fact(leaders_wait(0))), world.deps)
     assert [slice_ for _, slice_ in world.publisher.requests] == list(world.records)
 
 
-def test_a_nudge_comes_in_by_the_second_door_and_a_pool_is_ordered() -> None:
+def test_a_reconcile_request_becomes_a_node_pool() -> None:
     world = World()
     handlers.handle_receive(an_event("facts-demo", encode_fact(leaders_wait(0))), world.deps)
     request_reconcile = encode_reconcile_request(CLUSTER, next(iter(world.records)))
@@ -65,7 +65,7 @@ def test_a_nudge_comes_in_by_the_second_door_and_a_pool_is_ordered() -> None:
     assert len(world.pools) == 1
 
 
-def test_an_operation_that_ended_is_a_nudge_too() -> None:
+def test_an_ended_operation_is_a_reconcile_request_too() -> None:
     world = World()
     jobset = world.jobset_appears()
     world.cluster_lives()
@@ -76,7 +76,7 @@ def test_an_operation_that_ended_is_a_nudge_too() -> None:
     assert world.record(jobset).reason == "HostsJoining"
 
 
-def test_an_operation_of_another_cluster_touches_nothing() -> None:
+def test_an_operation_of_another_cluster_changes_nothing() -> None:
     world = World()
     world.store.put_settings(settings(path="projects/demo-project/locations/us-central2/clusters/other"))
     ended = an_ended_operation("tpu-llama-slice-0-aaaaaaaaaaaaa-1")
@@ -101,7 +101,7 @@ def test_an_operation_of_another_cluster_touches_nothing() -> None:
         pytest.param(an_event("facts-demo", encode_fact(leaders_wait()), data="%"), "data", id="envelope"),
     ],
 )
-def test_what_can_never_be_served_is_kept_for_people_and_acknowledged(event: Event, why: str) -> None:
+def test_a_message_that_can_never_be_handled_is_kept_and_acknowledged(event: Event, why: str) -> None:
     world = World()
     handlers.handle_receive(event, world.deps)
     rejection = world.store.rejections["17"]
@@ -109,7 +109,7 @@ def test_what_can_never_be_served_is_kept_for_people_and_acknowledged(event: Eve
     assert world.records == {}
 
 
-def test_what_may_be_served_later_comes_back() -> None:
+def test_a_temporary_error_leaves_the_message_to_redelivery() -> None:
     world = World()
     world.store.unavailable = True
     with pytest.raises(Temporary):
@@ -117,7 +117,7 @@ def test_what_may_be_served_later_comes_back() -> None:
     assert world.store.rejections == {}
 
 
-def test_a_sweep_goes_on_when_one_cluster_is_in_trouble(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_cluster_that_cannot_be_swept_is_logged_and_changes_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     world = World()
     jobset = world.jobset_appears()
     world.cluster_lives()

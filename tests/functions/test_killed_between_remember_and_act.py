@@ -1,4 +1,4 @@
-"""A reconcile process that dies by SIGKILL after its decision is saved and before GKE heard of it."""
+"""A reconcile process that is killed by SIGKILL after its decision is saved and before GKE answers."""
 
 from __future__ import annotations
 
@@ -95,12 +95,12 @@ def local_gke(addresses: Addresses) -> Program:
 
 
 def kill(child: Child) -> None:
-    """End it as the kernel would: no handler runs, its workers with it."""
+    """Send SIGKILL to the process and its workers: no handler runs."""
     os.killpg(child.process.pid, 9)
     assert child.ended(within=10)
 
 
-def test_the_pool_is_created_once_by_whoever_comes_next(
+def test_the_next_process_creates_the_pool_once(
     addresses: Addresses, store: FirestoreStore, processes: Processes, a_gke_that_never_answers: socket.socket
 ) -> None:
     messaging.create(messaging.read().of_cluster(CLUSTER), addresses)

@@ -1,4 +1,4 @@
-"""The log of a journey: Cloud Logging's shape, one id from the relay to the node pool, nothing of tenants but names."""
+"""The log of a JobSet: Cloud Logging's shape, one trace from relay to node pool, of tenants nothing but names."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ SECRET = "hunter2"
 Line = dict[str, Any]
 
 
-def wanted_of_a_tenant_with_secrets() -> SlicesWanted:
-    """Give what the relay says of a JobSet whose pods carry secrets wherever a tenant may write."""
+def demand_of_a_tenant_with_secrets() -> SlicesWanted:
+    """Return what the relay publishes of a JobSet that has secrets wherever a tenant may write."""
     secretive: Line = {"env": [{"name": "TOKEN", "value": SECRET}], "args": [SECRET], "command": [SECRET]}
     template = replicated_job(containers=[container(**secretive)])
     template["template"]["spec"]["template"]["metadata"] = {
@@ -51,7 +51,7 @@ def wanted_of_a_tenant_with_secrets() -> SlicesWanted:
 
 
 def the_way_to_a_pool(world: World) -> None:
-    fact = wanted_of_a_tenant_with_secrets()
+    fact = demand_of_a_tenant_with_secrets()
     message = encode_fact(fact)
     noted(lambda _: None)([message])
     handlers.handle_receive(an_event("facts-demo", message), world.deps)
@@ -60,7 +60,7 @@ def the_way_to_a_pool(world: World) -> None:
     handlers.handle_sweep(an_event("sweep-ticks", message), world.deps)
 
 
-def test_a_journey_is_followed_by_the_uid_of_its_jobset(lines: Lines) -> None:
+def test_a_jobset_has_one_trace_from_relay_to_node_pool(lines: Lines) -> None:
     world = World()
     the_way_to_a_pool(world)
     trace = f"projects/demo-project/traces/{UID.replace('-', '')}"
@@ -91,7 +91,7 @@ def test_every_line_has_the_shape_that_cloud_logging_reads(lines: Lines) -> None
         assert line["message"]
 
 
-def test_nothing_of_a_tenant_but_names_is_logged(lines: Lines) -> None:
+def test_of_a_tenants_objects_only_names_are_logged(lines: Lines) -> None:
     the_way_to_a_pool(World())
     written = json.dumps(lines())
     assert SECRET not in written
@@ -105,7 +105,7 @@ def test_a_uid_that_is_no_uuid_has_a_trace_all_the_same() -> None:
     assert len(odd.rpartition("/")[2]) == 32
 
 
-def test_a_line_that_is_about_no_jobset_has_no_trace(lines: Lines) -> None:
+def test_a_line_that_is_about_no_workload_has_no_trace(lines: Lines) -> None:
     with bound_contextvars(event_id="1"):
         handlers.log.info("sweep.completed")
     (line,) = lines()

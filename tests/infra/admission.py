@@ -59,11 +59,11 @@ class Policy:
         )
 
     def matches(self, job: Mapping[str, Any]) -> bool:
-        """Say whether every match condition holds: only then is the policy evaluated at all."""
+        """Return whether every match condition holds: only then is the policy evaluated at all."""
         return all(self._eval(each["expression"], object=job) is True for each in self.spec["matchConditions"])
 
     def admitted(self, job: Json, params: Json | None) -> Json:
-        """Give the Job as it is stored; without params the binding leaves it as it is."""
+        """Return the Job as it is stored; without params the binding leaves it unchanged."""
         if params is None or not self.matches(job):
             return job
         known: Json = {}

@@ -1,4 +1,4 @@
-"""The files that a deployment is made of, read as values."""
+"""The files of a deployment, parsed."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +19,7 @@ _PLAIN = SerializationOptions(
 
 
 def parsed(text: str) -> dict[str, Any]:
-    """Give blocks by their kind, then by their labels; what must be evaluated stays text in `${...}`."""
+    """Return blocks by their kind, then by their labels; expressions stay text in `${...}`."""
     document: dict[str, Any] = hcl2.loads(text, serialization_options=_PLAIN)
     return document
 
@@ -33,7 +33,7 @@ def blocks(kind: str) -> Iterator[Any]:
 
 
 def resource(kind: str, name: str) -> dict[str, Any]:
-    """Give the one block that declares it."""
+    """Return the one block that declares the resource."""
     [found] = [block[kind][name] for block in blocks("resource") if name in block.get(kind, {})]
     body: dict[str, Any] = found
     return body
@@ -45,7 +45,7 @@ def local(name: str) -> Any:
 
 
 def attributes(value: Any, name: str) -> Iterator[Any]:
-    """Give every value of that name, however deep it lies."""
+    """Yield every value of that name, at any depth."""
     if isinstance(value, dict):
         for key, inner in value.items():
             if key == name:

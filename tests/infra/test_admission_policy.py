@@ -1,4 +1,4 @@
-"""The policy that pins TPU Jobs to their own slices: its very expressions, evaluated on the Jobs of the examples."""
+"""The policy that pins TPU Jobs to their own slices: its expressions, evaluated on the Jobs of the examples."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ EXAMPLES = sorted((ROOT / "examples").glob("**/*.yaml"))
 
 
 def jobs_of(example: Path) -> list[Json]:
-    """Make the Jobs that the JobSet controller makes, as far as it matters here."""
+    """Return the Jobs that the JobSet controller creates, as far as the policy reads them."""
     return [
         a_job(f"{document['metadata']['name']}-{job['name']}-{index}", spec=copy.deepcopy(job["template"]["spec"]))
         for document in yaml.safe_load_all(example.read_text())
@@ -89,38 +89,38 @@ def cpu_job() -> Json:
         ),
     ],
 )
-def test_whatever_else_is_created_is_not_even_evaluated(job: Json) -> None:
+def test_other_jobs_do_not_match(job: Json) -> None:
     assert not POLICY.matches(job)
     assert POLICY.admitted(job, STRIP) == job
 
 
 @pytest.mark.parametrize("section", ["requests", "limits"])
 @pytest.mark.parametrize("where", ["containers", "initContainers"])
-def test_chips_count_wherever_they_are_asked_for(where: str, section: str) -> None:
+def test_chips_count_wherever_they_are_requested(where: str, section: str) -> None:
     pod = {"containers": [{"name": "x"}], where: [{"name": "x", "resources": {section: {"google.com/tpu": "4"}}}]}
     assert POLICY.matches(a_job(spec={"template": {"spec": pod}}))
 
 
-def test_a_job_without_selectors_gets_its_first() -> None:
+def test_a_job_without_selectors_gets_its_job_key() -> None:
     assert list(selector_of(POLICY.admitted(a_job(), PARAMS))) == ["job-key"]
 
 
-def test_a_tenants_own_key_does_not_stay() -> None:
+def test_a_tenants_own_job_key_is_replaced() -> None:
     key = a_job()["metadata"]["labels"]["jobset.sigs.k8s.io/job-key"]
     assert selector_of(POLICY.admitted(selecting(**{"job-key": "another's"}), PARAMS)) == {"job-key": key}
 
 
-def test_spot_and_reservations_are_stripped_where_that_is_set() -> None:
+def test_spot_and_reservations_are_stripped_if_that_is_set() -> None:
     job = selecting(team="vision", **dict.fromkeys(CAPACITY_KEYS, "true"))
     assert set(selector_of(POLICY.admitted(job, STRIP))) == {"team", "job-key"}
     assert set(selector_of(POLICY.admitted(job, PARAMS))) == {"team", "job-key", *CAPACITY_KEYS}
 
 
-def test_stripping_what_is_not_there_is_no_fault() -> None:
+def test_stripping_absent_selectors_is_no_error() -> None:
     assert set(selector_of(POLICY.admitted(selecting(team="vision"), STRIP))) == {"team", "job-key"}
 
 
-def test_a_location_hint_is_added_where_one_is_set() -> None:
+def test_a_location_hint_is_added_if_one_is_set() -> None:
     admitted = POLICY.admitted(a_job(), {"data": {"locationHint": "cell-a"}})
     assert selector_of(admitted)["cloud.google.com/gke-location-hint"] == "cell-a"
 
@@ -130,21 +130,21 @@ def test_settings_that_are_left_out_are_off(params: Json) -> None:
     assert list(selector_of(POLICY.admitted(a_job(), params))) == ["job-key"]
 
 
-def test_without_its_settings_nothing_is_changed() -> None:
+def test_without_its_parameters_nothing_is_changed() -> None:
     assert POLICY.admitted(a_job(), None) == a_job()
     assert BINDING["spec"]["paramRef"]["parameterNotFoundAction"] == "Allow"
 
 
-def test_no_failure_keeps_a_job_from_being_created() -> None:
+def test_a_failure_of_the_policy_does_not_block_a_job() -> None:
     assert DEFINED["spec"]["failurePolicy"] == "Ignore"
 
 
-def test_jobs_alone_are_looked_at_when_they_are_created() -> None:
+def test_only_the_creation_of_jobs_is_matched() -> None:
     (rule,) = DEFINED["spec"]["matchConstraints"]["resourceRules"]
     assert (rule["apiGroups"], rule["resources"], rule["operations"]) == (["batch"], ["jobs"], ["CREATE"])
 
 
-def test_the_three_parts_name_each_other() -> None:
+def test_policy_binding_and_parameters_refer_to_each_other() -> None:
     reference = BINDING["spec"]["paramRef"]
     assert BINDING["spec"]["policyName"] == DEFINED["metadata"]["name"]
     assert (reference["name"], reference["namespace"]) == (PARAMS["metadata"]["name"], PARAMS["metadata"]["namespace"])

@@ -1,4 +1,4 @@
-"""What cloudbuild.yaml says; what its scripts do is in test_build_scripts.py."""
+"""The content of cloudbuild.yaml; its scripts are run in test_build_scripts.py."""
 
 import re
 import tomllib
@@ -9,7 +9,7 @@ HEADER = (ROOT / "cloudbuild.yaml").read_text().partition("\nsteps:")[0]
 
 
 def options(step: str) -> dict[str, str]:
-    """Give the options of a step of Terraform: `-out=plan` is `{"-out": "plan"}`."""
+    """Return the options of a Terraform step: `-out=plan` is `{"-out": "plan"}`."""
     return dict(re.findall(r"^(-[a-z-]+)=(.*)$", "\n".join(STEPS[step]["args"]), flags=re.MULTILINE))
 
 
@@ -19,12 +19,12 @@ def test_the_steps_come_in_this_order() -> None:
     assert not [step for step in BUILD["steps"] if "waitFor" in step or "allowFailure" in step]
 
 
-def test_every_step_runs_in_a_stated_version() -> None:
+def test_every_steps_image_has_an_exact_version() -> None:
     for step in BUILD["steps"]:
         assert re.search(r":\d+\.\d+\.\d+(-[a-z]+)?$", step["name"]), step["name"]
 
 
-def test_terraform_is_one_version_everywhere() -> None:
+def test_terraform_has_one_version_everywhere() -> None:
     [terraform] = blocks("terraform")
     images = {STEPS[step]["name"] for step in ("init", "plan", "apply")}
 
@@ -40,19 +40,19 @@ def test_the_functions_run_on_the_python_that_checked_them() -> None:
     assert project["tool"]["mypy"]["python_version"] == version
 
 
-def test_what_is_applied_is_what_was_planned() -> None:
+def test_the_plan_that_was_made_is_applied() -> None:
     assert STEPS["apply"]["args"][-1] == options("plan")["-out"]
     assert {STEPS[step]["args"][0] for step in ("init", "plan", "apply")} == {"-chdir=infra/terraform"}
     assert "-auto-approve" not in STEPS["apply"]["args"]
 
 
-def test_every_variable_without_a_default_is_given() -> None:
+def test_every_variable_without_a_default_is_set() -> None:
     given = set(re.findall(r"^-var=(\w+)=", "\n".join(STEPS["plan"]["args"]), flags=re.MULTILINE))
 
     assert given == {name for block in blocks("variable") for name, body in block.items() if "default" not in body}
 
 
-def test_the_command_at_its_head_gives_every_substitution() -> None:
+def test_the_command_in_the_header_sets_every_substitution() -> None:
     steps = "\n".join(line for step in BUILD["steps"] for line in (*step.get("args", ()), step.get("script", "")))
     used = set(re.findall(r"\$\{(_[A-Z_]+)\}", steps))
 
@@ -60,7 +60,7 @@ def test_the_command_at_its_head_gives_every_substitution() -> None:
     assert "substitutions" not in BUILD, "a default is somebody's own value"
 
 
-def test_the_image_goes_to_the_repository_that_terraform_made() -> None:
+def test_the_image_goes_to_the_repository_that_terraform_declares() -> None:
     repository = resource("google_artifact_registry_repository", "images")["repository_id"]
     for step in ("image", "roll-out"):
         [image] = re.findall(r'^image="(.*)"$', STEPS[step]["script"], flags=re.MULTILINE)

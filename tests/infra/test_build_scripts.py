@@ -1,4 +1,4 @@
-"""The scripts of cloudbuild.yaml, run on copies of the sources with stand-ins for what they call."""
+"""The scripts of cloudbuild.yaml, run on copies of the sources with stand-ins for the tools that they call."""
 
 import os
 import shutil
@@ -29,7 +29,7 @@ def run(step: str, folder: Path, environment: Mapping[str, str]) -> subprocess.C
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Give a copy of what is deployed, with two clusters of the project `shop`."""
+    """Return a copy of what is deployed, with two clusters of the project `shop`."""
     for name in ("functions", "shared", "infra/kubernetes"):
         shutil.copytree(ROOT / name, tmp_path / name)
     clusters = tmp_path / "infra" / "clusters" / "shop"
@@ -40,7 +40,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def cluster_tools(folder: Path, fails_on: str = "nothing of the kind") -> dict[str, str]:
-    """Put gcloud and kubectl on the PATH that write down how they were called."""
+    """Return an environment whose gcloud and kubectl record how they are called."""
     tools = folder / "tools"
     tools.mkdir()
     for name in ("gcloud", "kubectl"):
@@ -96,7 +96,7 @@ def test_the_settings_of_every_cluster_of_the_project_are_written(folder: Path) 
     ]
 
 
-def test_settings_that_somebody_edited_end_the_build(folder: Path) -> None:
+def test_a_failing_configure_ends_the_build(folder: Path) -> None:
     environment = cluster_tools(folder, fails_on="configure")
     (folder / ".venv" / "bin").mkdir(parents=True)
     shutil.copy(folder / "tools" / "kubectl", folder / ".venv" / "bin" / "slices")

@@ -1,4 +1,4 @@
-"""The settings of clusters as files."""
+"""The settings files of clusters."""
 
 import re
 from dataclasses import replace
@@ -24,7 +24,7 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def names(document: dict[str, Any], above: str = "") -> set[str]:
-    """Give every field as a path: `limits.backoff.rate.initial`."""
+    """Return every field as a path: `limits.backoff.rate.initial`."""
     found = set()
     for name, value in document.items():
         named_by_people = name in {"namespaces", "reservation_zones", "resource_labels"}
@@ -34,14 +34,14 @@ def names(document: dict[str, Any], above: str = "") -> set[str]:
 
 
 @pytest.mark.parametrize("path", CLUSTERS, ids=lambda path: path.stem)
-def test_it_is_read_without_a_complaint(path: Path) -> None:
+def test_every_settings_file_is_valid(path: Path) -> None:
     settings = decode_settings(ClusterId(path.stem), read(path), "")
 
     assert settings.cluster == path.stem
     assert re.fullmatch(r"[a-z]([-a-z0-9]*[a-z0-9])?", path.stem), "it is part of the names of topics"
 
 
-def test_the_example_names_every_field_there_is() -> None:
+def test_the_example_names_every_field() -> None:
     settings = decode_settings(ClusterId("example-cluster"), read(EXAMPLE), "")
     for_people = {"note"}
 
@@ -60,7 +60,7 @@ def test_the_example_shows_the_defaults() -> None:
 
 def test_every_field_of_the_example_is_explained() -> None:
     lines = EXAMPLE.read_text().splitlines()
-    plain = {"boot_disk_gb", "first", "longest", "unknown"}  # their names say it
+    plain = {"boot_disk_gb", "first", "longest", "unknown"}  # the name is enough
     for before, line in pairwise(lines):
         if name := re.match(r"\s*(\w+):", line):
             assert "#" in line or before.lstrip().startswith("#") or name[1] in plain, line

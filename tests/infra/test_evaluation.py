@@ -1,6 +1,6 @@
-"""What Terraform itself makes of the files, as far as it goes without a provider: their form, and who there would be.
+"""How Terraform itself evaluates the files, as far as it can without a provider: format, locals and instances.
 
-Every `for_each` rests on files and variables alone, so the instances of each resource are known before any plan.
+Every `for_each` depends on files and variables alone: the instances of each resource are known before any plan.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ CLUSTERS = {"blue": PROJECT, "red": "other-project"}
 
 
 def terraform(folder: Path, *arguments: str, text: str = "") -> str:
-    """Run it; an AssertionError holds what it complained of."""
+    """Run Terraform and return its output; an AssertionError has its error."""
     command = ["setpriv", "--pdeathsig", "TERM", "terraform", *arguments]
     environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "CHECKPOINT_DISABLE": "1"}
     ran = subprocess.run(command, cwd=folder, env=environment, input=text, capture_output=True, text=True, check=False)
@@ -40,7 +40,7 @@ def terraform(folder: Path, *arguments: str, text: str = "") -> str:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Give the variables, and the locals that need no provider, beside the files that they read."""
+    """Return a folder with the variables, the locals that need no provider, and the files that they read."""
     target = tmp_path / "infra" / "terraform"
     target.mkdir(parents=True)
     for name in ("messaging.yaml", "firestore.indexes.json"):
@@ -63,16 +63,16 @@ def _texts() -> list[str]:
 
 
 def evaluated(folder: Path, expressions: dict[str, str], project: str = PROJECT) -> dict[str, Any]:
-    asked = ", ".join(f'"{name}" = {expression}' for name, expression in expressions.items())
+    queries = ", ".join(f'"{name}" = {expression}' for name, expression in expressions.items())
     variables = {"project": project, "region": "us-central1", "firestore_location": "nam5"}
     given = [f"-var={name}={value}" for name, value in variables.items()]
-    answer = terraform(folder, "console", *given, text=f"jsonencode({{{asked}}})\n")
+    answer = terraform(folder, "console", *given, text=f"jsonencode({{{queries}}})\n")
     values: dict[str, Any] = json.loads(json.loads(answer))
     return values
 
 
 def instances(folder: Path) -> dict[str, list[str]]:
-    """Give the keys of every resource that exists more than once, by its address."""
+    """Return the keys of the instances of every resource with `for_each`, by its address."""
     each = {
         f"{kind}.{name}": f"keys({{for key, _ in {_expression(body)} : key => 0}})"
         for block in blocks("resource")
@@ -92,11 +92,11 @@ def rows() -> dict[str, messaging.Subscription]:
     return {row.name: row for cluster in CLUSTERS for row in MESSAGING.of_cluster(cluster).subscriptions}
 
 
-def test_the_files_are_well_formed() -> None:
+def test_the_files_are_formatted() -> None:
     terraform(TERRAFORM, "fmt", "-check", "-recursive", "-diff", ".")
 
 
-def test_the_cloud_has_the_same_rows_as_the_local_stack(folder: Path) -> None:
+def test_the_cloud_has_the_topics_and_subscriptions_of_the_local_stack(folder: Path) -> None:
     found = evaluated(folder, {"topics": "keys(local.topics)", "rows": "local.subscriptions"})
 
     assert found["topics"] == sorted({name for cluster in CLUSTERS for name in MESSAGING.of_cluster(cluster).topics})
@@ -116,7 +116,7 @@ def test_the_cloud_has_the_same_rows_as_the_local_stack(folder: Path) -> None:
     }
 
 
-def test_a_function_may_take_as_long_as_pub_sub_waits_for_it(folder: Path) -> None:
+def test_a_functions_timeout_is_the_ack_deadline_of_its_subscriptions(folder: Path) -> None:
     waits = {
         function: max(row.ack_deadline_seconds for row in MESSAGING.subscriptions if row.function == function)
         for function in MESSAGING.functions
@@ -124,14 +124,14 @@ def test_a_function_may_take_as_long_as_pub_sub_waits_for_it(folder: Path) -> No
     assert evaluated(folder, {"timeouts": "local.function_timeouts"})["timeouts"] == waits
 
 
-def test_who_there_would_be(folder: Path) -> None:
+def test_the_instances_follow_from_clusters_and_messaging(folder: Path) -> None:
     found = instances(folder)
 
     assert found["google_pubsub_topic_iam_member.relay"] == ["facts-blue", "facts-red"]
     assert found["google_pubsub_subscription_iam_member.relay"] == ["relay-blue", "relay-red"]
     assert found["google_pubsub_topic_iam_member.dead_letters"] == ["dead-letters"]
-    given_up = [row.name for row in rows().values() if row.dead_letter_topic]
-    assert found["google_pubsub_subscription_iam_member.dead_letters"] == sorted(given_up)
+    dead_lettered = [row.name for row in rows().values() if row.dead_letter_topic]
+    assert found["google_pubsub_subscription_iam_member.dead_letters"] == sorted(dead_lettered)
     assert found["google_logging_project_sink.operations"] == ["other-project", "shop-project"]
     assert found["google_project_iam_member.gke"] == [
         f"{function}/{project}" for function in ("reconcile", "sweep") for project in ("other-project", "shop-project")
@@ -140,8 +140,8 @@ def test_who_there_would_be(folder: Path) -> None:
     assert found["google_cloud_scheduler_job.schedule"] == [schedule.name for schedule in MESSAGING.schedules]
 
 
-def test_accounts_that_pods_may_choose_can_be_acted_as_but_for_patterns(folder: Path) -> None:
-    """The functions could not create nodes that act as one of them otherwise."""
+def test_reconcile_may_act_as_every_allowed_service_account_but_patterns(folder: Path) -> None:
+    """Otherwise it could not create nodes with these accounts."""
     file = folder.parent / "clusters" / PROJECT / "blue.yaml"
     file.write_text(
         file.read_text()
@@ -155,12 +155,12 @@ def test_accounts_that_pods_may_choose_can_be_acted_as_but_for_patterns(folder: 
     ]
 
 
-def test_each_relay_gets_the_news_of_its_own_cluster_only(folder: Path) -> None:
+def test_each_relay_gets_the_updates_of_its_own_cluster_only(folder: Path) -> None:
     found = evaluated(folder, {"filter": 'local.subscriptions["relay-blue"].filter'})
     assert found["filter"] == 'attributes.cluster = "blue"'
 
 
-def test_every_index_and_every_exception_gets_a_resource_of_its_own(folder: Path) -> None:
+def test_every_index_and_every_field_override_has_its_own_resource(folder: Path) -> None:
     declared = json.loads((ROOT / "infra" / "firestore.indexes.json").read_text())
     found = instances(folder)
 
@@ -169,12 +169,12 @@ def test_every_index_and_every_exception_gets_a_resource_of_its_own(folder: Path
 
 
 def test_a_project_without_clusters_has_functions_and_no_relay(folder: Path) -> None:
-    asked = {
+    queries = {
         "topics": "keys(local.topics)",
         "projects": "local.gke_projects",
         "accounts": "local.node_service_accounts",
     }
-    found = evaluated(folder, asked, project="nobodys-project")
+    found = evaluated(folder, queries, project="nobodys-project")
 
     assert found["topics"] == sorted(name for name in MESSAGING.topics if "{cluster}" not in name)
     assert found["projects"] == []
@@ -182,7 +182,7 @@ def test_a_project_without_clusters_has_functions_and_no_relay(folder: Path) -> 
 
 
 @pytest.mark.parametrize("pools", ["{}", "{service_account: 1-compute@developer.gserviceaccount.com}"])
-def test_nodes_without_an_account_of_their_own_are_seen(folder: Path, pools: str) -> None:
+def test_nodes_without_their_own_service_account_fail_the_precondition(folder: Path, pools: str) -> None:
     path = f"projects/{PROJECT}/locations/us-central2/clusters/blue"
     (folder.parent / "clusters" / PROJECT / "blue.yaml").write_text(f"path: {path}\npools: {pools}\n")
     [body] = [block["google_project_iam_member"]["gke"] for block in blocks("resource") if _grants_gke(block)]

@@ -19,8 +19,8 @@ FUNCTIONS: Mapping[str, Mapping[str, list[str]]] = local("functions")
 REFERENCE = re.compile(r"(?<![\w.])(?:(data)\.)?(google_\w+|archive_\w+|local|var)\.(\w+)")
 
 
-class Asked(dict[str, str]):
-    """An environment that remembers what was looked up."""
+class RecordingEnvironment(dict[str, str]):
+    """An environment that records the names that were looked up."""
 
     def __init__(self, given: Mapping[str, str]) -> None:
         super().__init__(given)
@@ -54,23 +54,23 @@ def strings(value: object) -> Iterator[str]:
             yield from strings(inner)
 
 
-def test_each_function_is_an_entry_point_and_is_pushed_to() -> None:
+def test_each_function_is_an_entry_point_and_has_a_subscription() -> None:
     assert set(FUNCTIONS) == entry_points() == set(MESSAGING.functions)
     function = resource("google_cloudfunctions2_function", "function")
     assert function["for_each"] == "${local.functions}"
     assert function["build_config"][0]["entry_point"] == "${each.key}"
 
 
-def test_a_function_is_told_what_it_asks_for_and_nothing_of_the_local_stack() -> None:
-    told = service_config()["environment_variables"]
-    assert isinstance(told, dict)
-    asked = Asked(dict.fromkeys(told, "demo-project"))
-    Settings.from_env(asked)
+def test_a_functions_environment_is_what_it_reads_without_the_local_stacks() -> None:
+    given = service_config()["environment_variables"]
+    assert isinstance(given, dict)
+    environment = RecordingEnvironment(dict.fromkeys(given, "demo-project"))
+    Settings.from_env(environment)
 
-    assert set(told) == {name for name in asked.names if not name.endswith("_EMULATOR_HOST")}
-    for name in told:
+    assert set(given) == {name for name in environment.names if not name.endswith("_EMULATOR_HOST")}
+    for name in given:
         with pytest.raises(SettingsError, match=name):
-            Settings.from_env({other: "demo-project" for other in told if other != name})
+            Settings.from_env({other: "demo-project" for other in given if other != name})
 
 
 def test_no_function_has_a_public_address() -> None:
@@ -87,12 +87,12 @@ def test_no_function_has_a_public_address() -> None:
     assert invokers[0]["member"] == "${google_service_account.push[each.key].member}"
 
 
-def test_a_function_serves_as_many_requests_at_once_as_its_framework_has_threads() -> None:
+def test_a_functions_concurrency_is_the_number_of_its_frameworks_threads() -> None:
     config = service_config()
     assert config["max_instance_request_concurrency"] == 4 * int(str(config["available_cpu"]))
 
 
-def test_every_subscription_is_retried_kept_for_ever_and_given_up_somewhere() -> None:
+def test_every_subscription_never_expires_and_has_backoff_and_dead_letters() -> None:
     subscription = resource("google_pubsub_subscription", "subscription")
     assert subscription["expiration_policy"] == [{"ttl": ""}]
     assert subscription["retry_policy"] == [
@@ -115,19 +115,19 @@ def test_a_push_names_the_topic_in_its_path_and_the_service_as_its_audience() ->
     assert token["service_account_email"] == "${google_service_account.push[push_config.value].email}"
 
 
-def test_every_topic_is_written_to_and_read() -> None:
+def test_every_topic_has_a_publisher_and_a_subscription() -> None:
     functions = {topic for function in FUNCTIONS.values() for topic in function["publishes_to"]}
     relays = {topic for topic in MESSAGING.topics if "{cluster}" in topic}
     schedules = {schedule.topic for schedule in MESSAGING.schedules}
-    given_up = {row.dead_letter_topic for row in MESSAGING.subscriptions if row.dead_letter_topic}
+    dead_letters = {row.dead_letter_topic for row in MESSAGING.subscriptions if row.dead_letter_topic}
     sink = set(re.findall(r'topic\["([-a-z]+)"\]', json.dumps(FILES["log_sink.tf"]).replace("\\", "")))
 
     assert sink == {"cloud-operations"}
-    assert functions | relays | schedules | given_up | sink == set(MESSAGING.topics)
+    assert functions | relays | schedules | dead_letters | sink == set(MESSAGING.topics)
     assert {row.topic for row in MESSAGING.subscriptions} == set(MESSAGING.topics)
 
 
-def test_functions_publish_where_the_bus_does_and_the_relay_has_its_own() -> None:
+def test_functions_publish_to_the_publishers_topics_and_the_relay_to_its_own() -> None:
     assert {topic for function in FUNCTIONS.values() for topic in function["publishes_to"]} == {
         pubsub.RECONCILE_REQUESTS,
         pubsub.SLICE_UPDATES,
@@ -150,7 +150,7 @@ def test_only_reconcile_may_change_a_cluster_or_act_as_its_nodes() -> None:
     assert actor["member"] == '${google_service_account.function["reconcile"].member}'
 
 
-def test_nobody_owns_edits_or_administers() -> None:
+def test_only_these_roles_are_granted() -> None:
     roles = {role for text in strings(FILES) for role in re.findall(r"roles/[\w.]+", text)}
 
     assert roles == {
@@ -165,7 +165,7 @@ def test_nobody_owns_edits_or_administers() -> None:
     }
 
 
-def test_each_function_runs_as_itself() -> None:
+def test_each_function_has_its_own_service_account() -> None:
     assert service_config()["service_account_email"] == "${google_service_account.function[each.key].email}"
     accounts = [
         list(block["google_service_account"]) for block in blocks("resource") if "google_service_account" in block
@@ -175,7 +175,7 @@ def test_each_function_runs_as_itself() -> None:
         assert resource("google_service_account", kind)["for_each"] == "${local.functions}"
 
 
-def test_the_relay_is_known_by_the_account_that_its_manifest_names() -> None:
+def test_the_relays_identity_is_the_service_account_of_its_manifest() -> None:
     manifest = yaml.safe_load_all((ROOT / "infra" / "kubernetes" / "relay.yaml").read_text())
     [account] = [obj["metadata"] for obj in manifest if obj["kind"] == "ServiceAccount"]
     [variable] = [block["relay_identity"] for block in blocks("variable") if "relay_identity" in block]
@@ -183,7 +183,7 @@ def test_the_relay_is_known_by_the_account_that_its_manifest_names() -> None:
     assert variable["default"] == {"namespace": account["namespace"], "service_account": account["name"]}
 
 
-def test_what_is_declared_of_the_records_is_all_carried_over() -> None:
+def test_terraform_reads_every_field_of_the_index_declarations() -> None:
     declared = json.loads((ROOT / "infra" / "firestore.indexes.json").read_text())
 
     assert set(declared) == {"indexes", "fieldOverrides"}
@@ -204,7 +204,7 @@ def test_versions_are_exact() -> None:
     assert set(providers) == used
 
 
-def test_whatever_is_referred_to_is_declared() -> None:
+def test_every_reference_is_declared_and_every_local_and_variable_is_used() -> None:
     declared = {("", kind, name) for block in blocks("resource") for kind, named in block.items() for name in named}
     declared |= {("data", kind, name) for block in blocks("data") for kind, named in block.items() for name in named}
     declared |= {("", "local", name) for block in blocks("locals") for name in block}
@@ -217,7 +217,7 @@ def test_whatever_is_referred_to_is_declared() -> None:
     }
 
 
-def test_every_file_says_what_it_depends_on_by_a_path_of_its_own() -> None:
+def test_every_path_of_a_module_exists_or_is_built() -> None:
     paths = set(re.findall(r"\$\{path\.module\}/([\w./-]+)", "".join(p.read_text() for p in TERRAFORM.glob("*.tf"))))
     built = {path for path in paths if "/build/" in path}
 

@@ -1,4 +1,4 @@
-"""What a researcher sees when nothing, or the usual, goes wrong."""
+"""What a researcher sees when nothing goes wrong, or only the usual."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def reasons(world: World, jobset: LiveWorkload, index: int = 0) -> list[Reason]:
     return [transition.reason for transition in world.record(jobset, index).transitions]
 
 
-def test_a_slice_goes_from_wanted_to_ready_to_gone_and_says_so() -> None:
+def test_a_slice_goes_from_demand_to_ready_to_gone_and_announces_each_transition() -> None:
     world = World()
     jobset = world.jobset_appears()
     world.settle(minutes=10, until=lambda: jobset.bound == {0})
@@ -39,7 +39,7 @@ def test_a_slice_goes_from_wanted_to_ready_to_gone_and_says_so() -> None:
     assert world.record(jobset).message == "Released: the JobSet completed."
 
 
-def test_a_suspended_jobset_gives_its_slice_back_and_a_resumed_one_gets_another() -> None:
+def test_a_suspended_jobsets_slice_is_released_and_a_resumed_one_gets_another() -> None:
     world = World()
     jobset = world.jobset_appears()
     world.settle(minutes=10, until=lambda: jobset.bound == {0})
@@ -66,7 +66,7 @@ def test_a_jobset_that_restarts_keeps_its_slice() -> None:
     assert len(world.backend.calls) == 1
 
 
-def test_a_stockout_is_waited_out_and_the_next_attempt_made_without_anybody() -> None:
+def test_a_stockout_is_retried_without_an_operator() -> None:
     world = World()
     jobset = world.jobset_appears()
     world.cluster_lives()
@@ -79,8 +79,8 @@ def test_a_stockout_is_waited_out_and_the_next_attempt_made_without_anybody() ->
     assert world.pools == [world.record(jobset).pool]
 
 
-def test_a_slice_taken_by_its_brothers_leader_is_made_up_for_by_the_slice_that_one_left() -> None:
-    """Leader 0 goes to slice 1, because slice 0 is out of stock: leader 1 then needs slice 0."""
+def test_a_job_displaced_by_its_siblings_leader_gets_the_siblings_slice() -> None:
+    """Leader 0 is scheduled to slice 1, because slice 0 is out of stock: leader 1 then needs slice 0."""
     world = World()
     jobset = world.jobset_appears(slices=2)
     world.cluster_lives()
@@ -96,7 +96,7 @@ def test_a_slice_taken_by_its_brothers_leader_is_made_up_for_by_the_slice_that_o
     assert len(world.pools) == 2
 
 
-def test_more_slices_than_gke_takes_operations_queue_and_all_are_served() -> None:
+def test_slices_beyond_the_operation_limit_are_queued_and_all_are_served() -> None:
     world = World()
     jobset = world.jobset_appears(slices=12)
     world.cluster_lives()

@@ -1,4 +1,4 @@
-"""Whatever side effect is the last of a process, redelivery and the sweep bring about the same right world."""
+"""A process may crash after any side effect: redelivery and the sweep lead to the same outcome."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def live_through_a_jobset(fuse: Fuse) -> World:
     if isinstance(getattr(world.backend.pools.get(world.record(jobset).pool), "seen", None), Creating):
         world.backend.fail(world.record(jobset).pool, STOCKOUT)
     world.settle(minutes=30, until=lambda: len(jobset.bound) == 2)
-    assert len(jobset.bound) == 2, "both leaders come to their hosts"
+    assert len(jobset.bound) == 2, "both leaders are bound"
     world.settle(minutes=3)
     world.ends(jobset)
     world.settle(minutes=40)
@@ -29,12 +29,12 @@ def live_through_a_jobset(fuse: Fuse) -> World:
 
 def test_without_a_crash_everything_is_served_and_nothing_is_left() -> None:
     world = live_through_a_jobset(Fuse())
-    assert_right(world)
+    assert_nothing_is_left(world)
     creates = [call for call in world.backend.calls if call.verb == "CREATE"]
     assert len(creates) == 3, "one per slice, and one more after the stockout"
 
 
-def assert_right(world: World) -> None:
+def assert_nothing_is_left(world: World) -> None:
     assert world.pools == []
     assert {record.phase for record in world.records.values()} == {Phase.GONE}
     assert all(
@@ -51,9 +51,9 @@ def side_effects() -> int:
 
 
 @pytest.mark.parametrize("last", range(1, side_effects() + 1))
-def test_killed_after_any_side_effect_the_world_ends_the_same(last: int) -> None:
+def test_a_crash_after_any_side_effect_leads_to_the_same_outcome(last: int) -> None:
     world = live_through_a_jobset(Fuse(blows_after=last))
     assert world.crashes == 1
-    assert_right(world)
+    assert_nothing_is_left(world)
     names = [call.pool for call in world.backend.calls if call.verb == "CREATE" and "Started" in repr(call.outcome)]
-    assert len(names) == len(set(names)) == 3, "no pool is bought twice"
+    assert len(names) == len(set(names)) == 3, "no pool is created twice"

@@ -1,4 +1,4 @@
-"""Leaders of two JobSets that come to each other's hosts: nobody buys a second slice for who runs already."""
+"""Leaders of two JobSets that are scheduled to each other's hosts: a Job that runs gets no second slice."""
 
 from __future__ import annotations
 
@@ -10,12 +10,8 @@ from tpu_slices.domain.model.records import Phase
 from tpu_slices.domain.model.slices import slice_id
 
 
-def own_slice(jobset: LiveWorkload) -> str:
-    return slice_id(a_job(name=jobset.ref.owner.name, uid=jobset.ref.owner.uid))
-
-
 def crossed(world: World) -> tuple[LiveWorkload, LiveWorkload]:
-    """Let two JobSets get their slices, and their leaders come to each other's."""
+    """Let two JobSets get their slices, and bind each leader to the other's hosts."""
     llama, gemma = world.jobset_appears("llama"), world.jobset_appears("gemma")
     world.cluster_lives()
     world.deliver()
@@ -26,7 +22,7 @@ def crossed(world: World) -> tuple[LiveWorkload, LiveWorkload]:
     return llama, gemma
 
 
-def test_two_that_crossed_keep_two_pools_until_both_have_ended() -> None:
+def test_two_crossed_jobsets_keep_one_pool_each_until_they_end() -> None:
     world = World()
     llama, gemma = crossed(world)
     world.settle(minutes=40)
@@ -40,7 +36,7 @@ def test_two_that_crossed_keep_two_pools_until_both_have_ended() -> None:
     assert world.pools == []
 
 
-def test_who_still_waits_while_another_is_on_its_hosts_gets_a_slice_of_its_own() -> None:
+def test_a_jobset_that_waits_while_another_occupies_its_slice_gets_another() -> None:
     world = World()
     llama = world.jobset_appears("llama")
     world.cluster_lives()

@@ -1,4 +1,4 @@
-"""The worst bug there is: a slice deleted under a Job that lives, or one that is not ours."""
+"""The worst bug there could be: a slice deleted under a live Job, or a pool deleted that is not ours."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def a_world_with_a_ready_slice() -> tuple[World, PoolName]:
     return world, record.pool
 
 
-def test_a_late_delete_of_an_earlier_attempt_meets_a_name_that_is_no_longer_in_use() -> None:
+def test_a_late_deletion_of_an_earlier_attempt_does_not_reach_the_next_one() -> None:
     world, pool = a_world_with_a_ready_slice()
     (jobset,) = world.workloads.values()
     first = world.backend.pools[pool].order
@@ -36,7 +36,7 @@ def test_a_late_delete_of_an_earlier_attempt_meets_a_name_that_is_no_longer_in_u
     assert world.pools == [pool_name(world.record(jobset).id, first.attempt + 1)]
 
 
-def test_a_pool_stays_while_another_jobsets_leader_is_on_it_and_goes_when_that_one_ends() -> None:
+def test_a_pool_stays_while_another_jobset_occupies_it_and_is_deleted_when_that_ends() -> None:
     world, pool = a_world_with_a_ready_slice()
     owner = next(iter(world.workloads.values()))
     guest = world.jobset_appears("guest", slices=0)
@@ -51,7 +51,7 @@ def test_a_pool_stays_while_another_jobsets_leader_is_on_it_and_goes_when_that_o
     assert world.record(owner).phase is Phase.GONE
 
 
-def test_a_slice_taken_by_another_jobset_is_replaced_not_taken_back() -> None:
+def test_a_slice_occupied_by_another_jobset_is_replaced_and_not_deleted() -> None:
     world, pool = a_world_with_a_ready_slice()
     owner = next(iter(world.workloads.values()))
     guest = world.jobset_appears("guest", slices=0)
@@ -61,7 +61,7 @@ def test_a_slice_taken_by_another_jobset_is_replaced_not_taken_back() -> None:
     assert world.pools == sorted([pool, pool_name(world.record(owner).id, 2)])
 
 
-def test_a_pool_with_our_name_that_is_not_ours_is_never_touched() -> None:
+def test_an_unowned_pool_under_our_name_is_never_touched() -> None:
     world = World()
     jobset = world.jobset_appears()
     world.cluster_lives()
@@ -77,7 +77,7 @@ def test_a_pool_with_our_name_that_is_not_ours_is_never_touched() -> None:
     assert world.backend.ordered(Verb.DELETE) == []
 
 
-def test_a_jobset_made_anew_under_the_same_name_keeps_its_slice_when_the_old_one_ends() -> None:
+def test_a_recreated_jobset_keeps_its_slice_when_the_old_one_of_its_name_ends() -> None:
     world, _ = a_world_with_a_ready_slice()
     old = next(iter(world.workloads.values()))
     new = world.jobset_appears(old.ref.owner.name)
@@ -89,7 +89,7 @@ def test_a_jobset_made_anew_under_the_same_name_keeps_its_slice_when_the_old_one
     assert world.pools == [world.record(new).pool]
 
 
-def test_an_end_that_overtakes_its_beginning_buys_nothing() -> None:
+def test_demand_that_arrives_after_the_jobsets_end_creates_nothing() -> None:
     world = World()
     ref = a_jobset_ref()
     world.publish(WorkloadChanged(workload=ref, state=WorkloadState.DELETED))
@@ -99,23 +99,23 @@ def test_an_end_that_overtakes_its_beginning_buys_nothing() -> None:
     assert world.records == {}
 
 
-def test_a_dead_relay_deletes_nothing_and_buys_nothing() -> None:
+def test_a_dead_relay_deletes_nothing_and_creates_nothing() -> None:
     world, pool = a_world_with_a_ready_slice()
     (jobset,) = world.workloads.values()
     waiting = world.jobset_appears("late")
     world.cluster_lives()
     world.deliver()
     world.relay_is_dead = True
-    world.dies_with_the_relay_away(jobset)
-    bought = len(world.backend.ordered(Verb.CREATE))
+    world.ends_unreported(jobset)
+    created = len(world.backend.ordered(Verb.CREATE))
     world.settle(minutes=180)
     assert pool in world.pools
     assert world.backend.ordered(Verb.DELETE) == []
-    assert len(world.backend.ordered(Verb.CREATE)) == bought
+    assert len(world.backend.ordered(Verb.CREATE)) == created
     assert world.record(waiting).phase in {Phase.PROVISIONING, Phase.QUEUED}
 
 
-def test_a_want_that_nobody_confirms_any_more_is_not_bought_late() -> None:
+def test_demand_that_is_no_longer_confirmed_creates_nothing() -> None:
     world = World()
     for number in range(5):
         world.store.put(a_slot(number, taken_at=NOW + 28 * MINUTE))
@@ -130,7 +130,7 @@ def test_a_want_that_nobody_confirms_any_more_is_not_bought_late() -> None:
     assert world.record(jobset).reason == "DemandStale"
 
 
-def test_an_empty_list_of_live_jobsets_is_a_question_and_the_answer_counts() -> None:
+def test_jobsets_missing_from_a_heartbeat_are_asked_about_before_any_deletion() -> None:
     world, pool = a_world_with_a_ready_slice()
     (jobset,) = world.workloads.values()
     world.relay_lists_nothing = True
@@ -141,16 +141,16 @@ def test_an_empty_list_of_live_jobsets_is_a_question_and_the_answer_counts() -> 
     assert world.record(jobset).phase is Phase.READY
 
 
-def test_a_jobset_that_went_unheard_is_asked_about_and_its_slice_released_on_the_answer() -> None:
+def test_a_jobset_that_ended_unreported_is_asked_about_and_its_slice_released() -> None:
     world, _ = a_world_with_a_ready_slice()
     (jobset,) = world.workloads.values()
-    world.dies_with_the_relay_away(jobset)
+    world.ends_unreported(jobset)
     world.settle(minutes=60)
     assert world.pools == []
-    assert world.record(jobset).desire_message == "the JobSet is gone"
+    assert world.record(jobset).desire_message == "the JobSet no longer exists"
 
 
-def test_a_cluster_that_cannot_be_read_is_no_empty_cluster() -> None:
+def test_a_cluster_that_cannot_be_read_does_not_count_as_empty() -> None:
     world, pool = a_world_with_a_ready_slice()
     (jobset,) = world.workloads.values()
     world.store.put_settings(settings(gke_id="another-cluster"))
@@ -161,7 +161,7 @@ def test_a_cluster_that_cannot_be_read_is_no_empty_cluster() -> None:
     assert [call.verb for call in world.backend.calls] == [Verb.CREATE]
 
 
-def test_a_pool_without_a_record_is_kept_while_its_jobset_lives_and_goes_with_it() -> None:
+def test_a_pool_without_a_record_is_kept_until_its_jobset_ends() -> None:
     world, pool = a_world_with_a_ready_slice()
     (jobset,) = world.workloads.values()
     fresh = World()
@@ -169,26 +169,26 @@ def test_a_pool_without_a_record_is_kept_while_its_jobset_lives_and_goes_with_it
     fresh.workloads.update(world.workloads)
     fresh.settle(minutes=60)
     assert fresh.pools == [pool]
-    fresh.dies_with_the_relay_away(jobset)
+    fresh.ends_unreported(jobset)
     fresh.settle(minutes=60)
     assert fresh.pools == []
 
 
-def test_a_forged_pod_buys_nothing_beyond_its_jobset() -> None:
+def test_leaders_with_forged_job_indexes_create_nothing() -> None:
     world = World()
     world.publish(leaders_wait(4, 99, -1))
     world.settle(minutes=5)
     assert world.records == {}
 
 
-def test_an_unknown_uid_is_never_served_by_anothers_slice() -> None:
+def test_the_end_of_a_forged_uid_releases_nobodys_slice() -> None:
     world, pool = a_world_with_a_ready_slice()
     world.publish(WorkloadChanged(workload=a_jobset_ref(uid=WorkloadUid("uid-forged")), state=WorkloadState.DELETED))
     world.settle(minutes=10)
     assert world.pools == [pool]
 
 
-def test_a_delete_waits_until_gke_takes_it() -> None:
+def test_a_deletion_is_repeated_until_gke_accepts_it() -> None:
     world = World()
     jobset = world.jobset_appears()
     world.cluster_lives()

@@ -1,4 +1,4 @@
-"""Why is my job waiting? The same answer in the Event, the record, the log and from `slices explain`."""
+"""Why is my job waiting? The same report in the Event, the record, the log and from `slices explain`."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from tpu_slices.wire.documents import encode
 
 
 def refused_with(kind: FailureKind) -> Callable[[World], LiveWorkload]:
-    def announce(world: World) -> LiveWorkload:
+    def begin(world: World) -> LiveWorkload:
         world.backend.refuse_next_create(Failure(kind, "GKE's words"))
-        return wanted(world)
+        return one_slice(world)
 
-    return announce
+    return begin
 
 
-def wanted(world: World) -> LiveWorkload:
+def one_slice(world: World) -> LiveWorkload:
     jobset = world.jobset_appears("llama")
     world.cluster_lives()
     world.deliver()
     return jobset
 
 
-def many(world: World) -> LiveWorkload:
+def nine_slices(world: World) -> LiveWorkload:
     jobset = world.jobset_appears("llama", slices=9)
     world.cluster_lives()
     world.deliver()
@@ -45,7 +45,7 @@ def many(world: World) -> LiveWorkload:
 
 def not_allowed(world: World) -> LiveWorkload:
     world.store.put_settings(settings(policy=Policy(everyone=Allowed(capacity=(CapacityKind.SPOT,)))))
-    return wanted(world)
+    return one_slice(world)
 
 
 def queued_by_kueue(world: World) -> LiveWorkload:
@@ -61,18 +61,21 @@ STORIES = {
         refused_with(FailureKind.STOCKOUT),
         (
             "0 of 1 slices ready; llama-slice-0 since 12:00 UTC: us-central2-b is out of tpu-v5-lite-podslice 4x4, "
-            "next try 12:01:00 UTC. "
+            "next attempt at 12:01:00 UTC. "
         ),
     ),
     "quota": (
         refused_with(FailureKind.QUOTA),
-        "llama-slice-0 since 12:00 UTC: the project's quota allows no more tpu-v5-lite-podslice",
+        "llama-slice-0 since 12:00 UTC: the project's quota does not allow more tpu-v5-lite-podslice",
     ),
-    "settings of GKE": (refused_with(FailureKind.CONFIGURATION), "GKE refused the node pool for its settings"),
-    "operations": (many, "in line for its creation as number 1, while 5 run"),
+    "settings of GKE": (refused_with(FailureKind.CONFIGURATION), "GKE rejected the node pool"),
+    "operations": (nine_slices, "(queue position 1, 5 running)"),
     "policy": (not_allowed, "capacity"),
-    "Kueue": (queued_by_kueue, 'It is suspended by Kueue, in the queue "team-a": see `kubectl describe workloads'),
-    "on its way": (wanted, "0 of 1 slices ready; llama-slice-0 since 12:00 UTC: ordered from GKE. Nothing to do"),
+    "Kueue": (queued_by_kueue, 'The JobSet is suspended by Kueue in queue "team-a" (see `kubectl describe workloads'),
+    "on its way": (
+        one_slice,
+        "0 of 1 slices ready; llama-slice-0 since 12:00 UTC: requested from GKE. No action needed",
+    ),
 }
 
 
@@ -86,43 +89,43 @@ TICK = {"message": {"data": "e30=", "attributes": {}, "messageId": "1", "publish
 
 
 @pytest.mark.parametrize("name", STORIES)
-def test_the_answer_is_the_same_wherever_it_is_read(name: str, lines: Lines) -> None:
-    announce, expected = STORIES[name]
+def test_the_report_is_the_same_wherever_it_is_read(name: str, lines: Lines) -> None:
+    begin, expected = STORIES[name]
     stage = Stage()
-    jobset = announce(stage.world)
+    jobset = begin(stage.world)
     swept(stage.world)
     (line,) = [line for line in lines() if line["event"] == "workload.reported"]
-    ((_, told),) = stage.world.publisher.reports
-    event = summary(told)
+    ((_, update),) = stage.world.publisher.reports
+    event = summary(update)
     stored = stage.world.store.workloads(CLUSTER, [jobset.ref.owner.uid])[jobset.ref.owner.uid].value
-    explained = json.loads(stage.said("explain", "research/llama", "-o", "json"))["report"]
+    explained = json.loads(stage.output_of("explain", "research/llama", "-o", "json"))["report"]
     assert expected in line["message"]
     assert event["message"] == line["message"] == explained["message"]
     assert encode(stored)["report"]["message"] == line["message"]
-    assert line["message"] in stage.said("explain", "research/llama")
+    assert line["message"] in stage.output_of("explain", "research/llama")
     assert json.loads(event["metadata"]["annotations"][REPORT_ANNOTATION]) == explained
     assert {key: line[key] for key in explained} == explained
 
 
-def test_while_it_lasts_the_answer_is_one_event_that_is_renewed_and_the_end_is_told() -> None:
+def test_a_wait_is_one_event_that_is_renewed_and_its_end_is_reported_once() -> None:
     world = World()
     for _ in range(3):
         world.backend.refuse_next_create(Failure(FailureKind.STOCKOUT, "GKE's words"))
     jobset = world.jobset_appears("llama")
     world.settle(minutes=5)
-    names = {summary(told)["metadata"]["name"] for _, told in world.publisher.reports}
+    names = {summary(update)["metadata"]["name"] for _, update in world.publisher.reports}
     assert names == {f"llama.{jobset.ref.owner.uid}.slices"}
     assert len(world.publisher.reports) <= 10
     world.settle(minutes=40, until=lambda: jobset.bound == {0})
     world.settle(minutes=2)
     last = world.publisher.reports[-1][1]
     assert (last.report.reason, last.report.message) == ("SlicesReady", "1 of 1 slices ready.")
-    told = len(world.publisher.reports)
+    count = len(world.publisher.reports)
     world.settle(minutes=60)
-    assert len(world.publisher.reports) == told
+    assert len(world.publisher.reports) == count
 
 
-def test_a_jobset_that_waits_for_a_person_is_told_so_every_ten_minutes() -> None:
+def test_a_jobset_that_waits_for_an_operator_is_reported_every_ten_minutes() -> None:
     world = World()
     not_allowed(world)
     world.settle(minutes=60)

@@ -1,4 +1,4 @@
-"""Kubernetes objects as the API server shows them, for tests to vary."""
+"""Kubernetes objects as the API server returns them, for tests to vary."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ def replicated_job(name: str = "workers", replicas: int | None = 2, **pod_spec: 
 
 
 def jobset(name: str = "llama", *, uid: str = "u-1", version: int = 10, generation: int = 1, **parts: Any) -> Json:
-    """Build a JobSet; `spec`, `metadata` and `conditions` (types that are True) are laid over it."""
+    """Return a JobSet; `spec`, `metadata` and `conditions` (types that are True) override its fields."""
     conditions = [{"type": type_, "status": "True"} for type_ in parts.get("conditions", ())]
     return {
         "apiVersion": "jobset.x-k8s.io/v1alpha2",
@@ -42,7 +42,7 @@ def jobset(name: str = "llama", *, uid: str = "u-1", version: int = 10, generati
 
 
 def pod(index: int = 0, *, jobset: str = "llama", uid: str | None = None, **parts: Any) -> Json:
-    """Build a leader pod that cannot be scheduled; `spec`, `metadata`, `labels` and `status` are laid over it."""
+    """Return an unschedulable leader pod; `spec`, `metadata`, `labels` and `status` override its fields."""
     labels = {
         "jobset.sigs.k8s.io/jobset-name": jobset,
         "jobset.sigs.k8s.io/jobset-uid": "u-1",
@@ -75,7 +75,7 @@ def bound_pod(index: int, node: str, *, uid: str | None = None, phase: str = "Ru
 
 
 def node(number: int = 0, *, slice_id: str = "tpu-llama-0-aaaaaaaaaaaaa", attempt: int = 1, **parts: Any) -> Json:
-    """Build a node of ours, Ready with its 4 chips; `ready`, `offers`, `labels` and `metadata` vary it."""
+    """Return a node of ours, Ready with its 4 chips; `ready`, `offers`, `labels` and `metadata` vary it."""
     labels = {
         "google.com/nodepool-manager": "tpu-provisioner",
         "google.com/tpu-slice-id": slice_id,

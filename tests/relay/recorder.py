@@ -1,4 +1,4 @@
-"""What one watch said, remembered; and ways to wait for more."""
+"""A sink that records what one watch delivers, and waits for more."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -11,7 +11,7 @@ DEADLINE = 10.0
 
 @dataclass
 class Recorder:
-    """A sink for one kind; `until` waits for something to become true of it."""
+    """A fact sink for one kind; `until` waits for a condition."""
 
     kind: Kind = Kind.HOSTS
     lists: list[list[str]] = field(default_factory=list)

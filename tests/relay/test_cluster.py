@@ -1,4 +1,4 @@
-"""Single calls to an API server that answers as it is told."""
+"""Single calls to an API server whose answer the test sets."""
 
 import json
 import threading
@@ -21,14 +21,14 @@ pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 LLAMA = JobSetName("research", "llama")
 
 
-class Answering(ThreadingHTTPServer):
-    """Gives one answer to everything, and remembers what it was sent."""
+class AnsweringServer(ThreadingHTTPServer):
+    """Answers every request alike, and records the requests."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.code = 200
         self.body = b"{}"
-        self.sent: list[tuple[str, Any]] = []
+        self.requests: list[tuple[str, Any]] = []
         self.content_type = ""
 
     def answer(self, code: int, body: Any) -> None:
@@ -36,7 +36,7 @@ class Answering(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    server: Answering
+    server: AnsweringServer
 
     def do_GET(self) -> None:
         self._serve(None)
@@ -49,10 +49,10 @@ class _Handler(BaseHTTPRequestHandler):
         self.do_POST()
 
     def log_message(self, format: str, *_: object) -> None:  # noqa: A002 - the base class names it so
-        """Say nothing."""
+        """Log nothing."""
 
     def _serve(self, body: Any) -> None:
-        self.server.sent.append((self.path, body))
+        self.server.requests.append((self.path, body))
         self.send_response(self.server.code)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(self.server.body)))
@@ -61,8 +61,8 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def server() -> Iterator[Answering]:
-    with Answering() as answering:
+def server() -> Iterator[AnsweringServer]:
+    with AnsweringServer() as answering:
         thread = threading.Thread(target=answering.serve_forever, args=(0.02,))
         thread.start()
         yield answering
@@ -71,7 +71,7 @@ def server() -> Iterator[Answering]:
 
 
 @pytest.fixture
-def cluster(server: Answering) -> Iterator[Cluster]:
+def cluster(server: AnsweringServer) -> Iterator[Cluster]:
     with client.ApiClient(client.Configuration(host=f"http://127.0.0.1:{server.server_port}")) as api:
         yield Cluster(api)
         api.rest_client.pool_manager.clear()
@@ -88,13 +88,13 @@ def refusal(code: int, reason: str, **details: str) -> dict[str, Any]:
     }
 
 
-def test_a_jobset_is_read_as_it_is(server: Answering, cluster: Cluster) -> None:
+def test_a_jobset_is_returned_unchanged(server: AnsweringServer, cluster: Cluster) -> None:
     server.answer(200, jobset())
     assert cluster.jobset(LLAMA) == jobset()
-    assert server.sent == [("/apis/jobset.x-k8s.io/v1alpha2/namespaces/research/jobsets/llama", None)]
+    assert server.requests == [("/apis/jobset.x-k8s.io/v1alpha2/namespaces/research/jobsets/llama", None)]
 
 
-def test_a_jobset_that_is_not_found_is_none(server: Answering, cluster: Cluster) -> None:
+def test_a_jobset_that_is_not_found_is_none(server: AnsweringServer, cluster: Cluster) -> None:
     server.answer(404, refusal(404, "NotFound", name="llama", group="jobset.x-k8s.io", kind="jobsets"))
     assert cluster.jobset(LLAMA) is None
 
@@ -108,41 +108,43 @@ def test_a_jobset_that_is_not_found_is_none(server: Answering, cluster: Cluster)
         (403, refusal(403, "Forbidden", name="llama", kind="jobsets")),
         (503, refusal(503, "ServiceUnavailable")),
     ],
-    ids=["no such path", "no such resource", "another object", "forbidden", "not well"],
+    ids=["no such path", "no such resource", "another object", "forbidden", "unavailable"],
 )
-def test_any_other_refusal_says_nothing_about_the_jobset(
-    server: Answering, cluster: Cluster, code: int, body: Any
+def test_any_other_refusal_of_a_jobset_is_a_temporary_error(
+    server: AnsweringServer, cluster: Cluster, code: int, body: Any
 ) -> None:
     server.answer(code, body)
     with pytest.raises(Temporary, match=f"the API server refused: {code}"):
         cluster.jobset(LLAMA)
 
 
-def test_a_server_that_is_away_is_a_temporary_trouble(server: Answering, cluster: Cluster) -> None:
+def test_an_unreachable_server_is_a_temporary_error(server: AnsweringServer, cluster: Cluster) -> None:
     server.socket.close()
     with pytest.raises(Temporary, match="the API server does not answer"):
         cluster.jobset(LLAMA)
 
 
-def test_an_event_is_created_whole(server: Answering, cluster: Cluster) -> None:
+def test_an_event_is_created_with_all_its_fields(server: AnsweringServer, cluster: Cluster) -> None:
     made = event(update(), None)
     server.answer(201, made)
     cluster.post(made)
-    ((path, body),) = server.sent
+    ((path, body),) = server.requests
     assert path == "/api/v1/namespaces/research/events"
     assert json.loads(json.dumps(body).replace("+00:00", "Z")) == made
 
 
-def test_an_event_that_is_there_already_is_this_one(server: Answering, cluster: Cluster) -> None:
+def test_an_event_that_exists_already_counts_as_created(server: AnsweringServer, cluster: Cluster) -> None:
     server.answer(409, refusal(409, "AlreadyExists", kind="events"))
     cluster.post(event(update(), None))
-    assert len(server.sent) == 1
+    assert len(server.requests) == 1
 
 
 @pytest.mark.parametrize(
     ("code", "kind"), [(422, Permanent), (400, Permanent), (404, Temporary), (403, Temporary), (500, Temporary)]
 )
-def test_an_event_that_is_refused(server: Answering, cluster: Cluster, code: int, kind: type[Exception]) -> None:
+def test_a_refused_event_is_a_permanent_error_only_if_it_is_invalid(
+    server: AnsweringServer, cluster: Cluster, code: int, kind: type[Exception]
+) -> None:
     server.answer(code, refusal(code, "Whatever"))
     with pytest.raises(kind, match=f"refused: {code}"):
         cluster.post(event(update(), None))
@@ -156,12 +158,12 @@ READS: list[tuple[str, Callable[[Cluster], Any]]] = [
 
 
 @pytest.mark.parametrize(("path", "read"), READS)
-def test_other_objects_are_read_raw(
-    server: Answering, cluster: Cluster, path: str, read: Callable[[Cluster], Any]
+def test_other_objects_are_returned_as_they_are(
+    server: AnsweringServer, cluster: Cluster, path: str, read: Callable[[Cluster], Any]
 ) -> None:
     server.answer(200, {"spec": {"anything": 1}})
     assert read(cluster) == {"spec": {"anything": 1}}
-    assert server.sent == [(path, None)]
+    assert server.requests == [(path, None)]
     server.answer(404, refusal(404, "NotFound"))
     assert read(cluster) is None
     server.answer(403, refusal(403, "Forbidden"))
@@ -173,34 +175,40 @@ PATCH = {"metadata": {"resourceVersion": "7", "labels": {"a": "b"}}, "spec": {"t
 
 
 @pytest.mark.parametrize("code", [200, 404, 409])
-def test_a_node_is_patched_or_tells_by_its_watch_why_not(server: Answering, cluster: Cluster, code: int) -> None:
+def test_a_node_that_is_gone_or_has_changed_is_no_error_of_a_patch(
+    server: AnsweringServer, cluster: Cluster, code: int
+) -> None:
     server.answer(code, {} if code == 200 else refusal(code, "Whatever"))
     cluster.label_node("n-1", PATCH)
-    assert server.sent == [("/api/v1/nodes/n-1", PATCH)]
+    assert server.requests == [("/api/v1/nodes/n-1", PATCH)]
     assert server.content_type == "application/merge-patch+json"
 
 
 @pytest.mark.parametrize(("code", "kind"), [(403, Temporary), (422, Permanent), (500, Temporary)])
-def test_a_node_that_may_not_be_patched(server: Answering, cluster: Cluster, code: int, kind: type[Exception]) -> None:
+def test_a_refused_patch_is_a_permanent_error_only_if_it_is_invalid(
+    server: AnsweringServer, cluster: Cluster, code: int, kind: type[Exception]
+) -> None:
     server.answer(code, refusal(code, "Whatever"))
     with pytest.raises(kind, match=f"refused: {code}"):
         cluster.label_node("n-1", PATCH)
 
 
 GONE = {"kind": "Status", "reason": "NotFound", "details": {"kind": "namespaces", "name": "research"}}
-GOING = {"kind": "Status", "reason": "Forbidden", "details": {"causes": [{"reason": "NamespaceTerminating"}]}}
+TERMINATING = {"kind": "Status", "reason": "Forbidden", "details": {"causes": [{"reason": "NamespaceTerminating"}]}}
 
 
-@pytest.mark.parametrize(("code", "status"), [(404, GONE), (403, GOING)], ids=["gone", "going"])
-def test_in_a_namespace_that_goes_there_is_nobody_left_to_tell(
-    server: Answering, cluster: Cluster, code: int, status: Any
+@pytest.mark.parametrize(("code", "status"), [(404, GONE), (403, TERMINATING)], ids=["gone", "terminating"])
+def test_an_event_in_a_namespace_that_is_terminating_or_gone_is_dropped(
+    server: AnsweringServer, cluster: Cluster, code: int, status: Any
 ) -> None:
     server.answer(code, status)
     cluster.post(event(update(), None))
     cluster.renew(event(update(), None))
 
 
-def test_an_event_that_is_forbidden_for_another_reason_comes_back(server: Answering, cluster: Cluster) -> None:
+def test_an_event_that_is_forbidden_for_another_reason_is_a_temporary_error(
+    server: AnsweringServer, cluster: Cluster
+) -> None:
     server.answer(403, {"kind": "Status", "reason": "Forbidden"})
     with pytest.raises(Temporary):
         cluster.renew(event(update(), None))

@@ -1,4 +1,4 @@
-"""What the relay is deployed with, against what it does."""
+"""The relay's manifest, compared with what the relay needs and does."""
 
 import re
 import subprocess
@@ -28,7 +28,7 @@ def container() -> Any:
     return only
 
 
-def test_the_relay_may_look_write_events_and_mark_nodes_and_nothing_else() -> None:
+def test_the_relay_may_read_write_events_and_label_nodes_and_nothing_else() -> None:
     allowed = {
         (resource, verb)
         for rule in of_kind("ClusterRole")["rules"]
@@ -47,7 +47,7 @@ def test_the_relay_may_look_write_events_and_mark_nodes_and_nothing_else() -> No
     }
 
 
-def test_of_deployments_the_relay_may_see_two() -> None:
+def test_the_relay_may_read_two_deployments() -> None:
     (rule,) = (rule for rule in of_kind("ClusterRole")["rules"] if rule["resources"] == ["deployments"])
     assert (rule["apiGroups"], rule["verbs"]) == (["apps"], ["get"])
     assert rule["resourceNames"] == [legacy_provisioner.THEIRS[1], legacy_provisioner.OURS[1]]
@@ -55,7 +55,7 @@ def test_of_deployments_the_relay_may_see_two() -> None:
     assert (own["namespace"], own["name"]) == legacy_provisioner.OURS
 
 
-def test_the_role_is_bound_to_the_account_that_the_relay_runs_as() -> None:
+def test_the_role_is_bound_to_the_relays_service_account() -> None:
     account = of_kind("ServiceAccount")["metadata"]
     (subject,) = of_kind("ClusterRoleBinding")["subjects"]
     assert (subject["name"], subject["namespace"]) == (account["name"], account["namespace"])
@@ -65,14 +65,14 @@ def test_the_role_is_bound_to_the_account_that_the_relay_runs_as() -> None:
     assert deployment["spec"]["template"]["spec"]["serviceAccountName"] == account["name"]
 
 
-def test_the_manifest_gives_the_relay_all_that_it_must_be_told() -> None:
+def test_the_manifest_sets_every_required_variable() -> None:
     given = {variable["name"]: variable["value"] for variable in container()["env"]}
     filled = {name: value.strip("${}").lower() for name, value in given.items()}
     settings = Settings.read(filled)
     assert (settings.watch_silence, settings.probe_host) == (90, "0.0.0.0")
 
 
-def test_kubernetes_probes_what_the_relay_answers_where_it_answers() -> None:
+def test_the_probes_use_the_relays_port_and_paths() -> None:
     (port,) = container()["ports"]
     given = {variable["name"]: variable["value"] for variable in container()["env"]}
     assert given["PROBE_PORT"] == str(port["containerPort"])
@@ -80,24 +80,24 @@ def test_kubernetes_probes_what_the_relay_answers_where_it_answers() -> None:
         assert container()[probe]["httpGet"] == {"path": path, "port": port["name"]}
 
 
-def test_the_relay_cannot_miss_firestore() -> None:
-    """It does not so much as load it: what happens there is none of its concern."""
+def test_the_relay_does_not_load_firestore() -> None:
+    """An outage of Firestore cannot affect it."""
     loaded = "import sys, relay.__main__; print(sum('firestore' in name for name in sys.modules))"
-    said = subprocess.run([sys.executable, "-c", loaded], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert said.stdout == "0\n"
+    result = subprocess.run([sys.executable, "-c", loaded], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert result.stdout == "0\n"
 
 
-def test_a_relay_that_is_told_nothing_of_probes_answers_at_home() -> None:
+def test_by_default_probes_are_served_on_the_loopback_interface() -> None:
     settings = Settings.read(ENVIRONMENT)
     assert (settings.probe_host, settings.probe_port) == ("127.0.0.1", 8081)
     assert Settings.read(ENVIRONMENT | {"PROBE_PORT": "0"}).probe_port == 0
 
 
-def test_the_manifest_asks_for_nothing_but_what_the_roll_out_puts_in() -> None:
+def test_the_manifests_placeholders_are_those_that_the_roll_out_fills_in() -> None:
     assert set(re.findall(r"\$\{(\w+)\}", MANIFEST.partition("\n")[2])) == {"IMAGE", "CLUSTER", "PROJECT"}
 
 
-def test_the_topic_and_the_subscription_are_among_those_that_are_made() -> None:
+def test_the_relays_topic_and_subscription_are_created() -> None:
     settings = Settings.read(ENVIRONMENT)
     topics = [topic.replace("{cluster}", "demo") for topic in MESSAGING["topics"]]
     subscriptions = {name.replace("{cluster}", "demo"): row for name, row in MESSAGING["subscriptions"].items()}
@@ -107,17 +107,17 @@ def test_the_topic_and_the_subscription_are_among_those_that_are_made() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "says"),
+    ("changes", "message"),
     [
         ({"CLUSTER": ""}, "not set in the environment: CLUSTER"),
         ({"CLUSTER": "", "GOOGLE_CLOUD_PROJECT": ""}, "CLUSTER, GOOGLE_CLOUD_PROJECT"),
-        ({"WATCH_SILENCE_SECONDS": "soon"}, 'WATCH_SILENCE_SECONDS: "soon" is no number from 1 to 200'),
-        ({"WATCH_SILENCE_SECONDS": "0"}, "is no number from 1 to 200"),
-        ({"WATCH_SILENCE_SECONDS": "nan"}, "is no number from 1 to 200"),
-        ({"PROBE_PORT": "65536"}, 'PROBE_PORT: "65536" is no number from 0 to 65535'),
-        ({"PUBLISH_PATIENCE_SECONDS": "x"}, 'PUBLISH_PATIENCE_SECONDS: "x" is no number from 1 to 3600'),
+        ({"WATCH_SILENCE_SECONDS": "soon"}, 'WATCH_SILENCE_SECONDS: "soon" is not a number from 1 to 200'),
+        ({"WATCH_SILENCE_SECONDS": "0"}, "is not a number from 1 to 200"),
+        ({"WATCH_SILENCE_SECONDS": "nan"}, "is not a number from 1 to 200"),
+        ({"PROBE_PORT": "65536"}, 'PROBE_PORT: "65536" is not a number from 0 to 65535'),
+        ({"PUBLISH_PATIENCE_SECONDS": "x"}, 'PUBLISH_PATIENCE_SECONDS: "x" is not a number from 1 to 3600'),
     ],
 )
-def test_a_relay_that_is_told_nonsense_says_what_is_wrong(changes: dict[str, str], says: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(says)):
+def test_an_invalid_variable_is_an_error_that_names_it(changes: dict[str, str], message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
         Settings.read(ENVIRONMENT | changes)

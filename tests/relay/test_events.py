@@ -56,20 +56,20 @@ def test_an_event_is_on_the_jobset_where_no_pod_is_known() -> None:
     assert made["metadata"]["namespace"] == "research"
 
 
-def test_the_same_news_has_the_same_name_and_other_news_another() -> None:
+def test_the_same_transition_has_the_same_event_name_and_another_has_another() -> None:
     name = event(update(transition_number=2), None)["metadata"]["name"]
     assert name == event(update(transition_number=2), translate.leader(pod(0)))["metadata"]["name"]
     assert name != event(update(transition_number=3), None)["metadata"]["name"]
 
 
-def test_a_long_sentence_is_cut_to_what_an_event_takes() -> None:
+def test_a_long_message_is_cut_to_the_limit_of_an_event() -> None:
     assert len(event(update(message="x" * 5000), None)["message"]) == MOST_CHARACTERS
 
 
 @pytest.mark.parametrize(
     ("reason", "phase", "name", "type_"),
     [
-        (Reason.WANTED, Phase.QUEUED, "Wanted", "Normal"),
+        (Reason.REQUESTED, Phase.QUEUED, "Requested", "Normal"),
         (Reason.CREATION_STARTED, Phase.PROVISIONING, "NodePoolCreationStarted", "Normal"),
         (Reason.HOSTS_JOINING, Phase.PROVISIONING, "HostsJoining", "Normal"),
         (Reason.HOSTS_LOST, Phase.PROVISIONING, "HostsLost", "Warning"),
@@ -83,14 +83,16 @@ def test_a_long_sentence_is_cut_to_what_an_event_takes() -> None:
         (Reason.DELETION_STARTED, Phase.RELEASING, "NodePoolDeletionStarted", "Normal"),
         (Reason.DELETION_REFUSED, Phase.RELEASING, "NodePoolDeletionFailed", "Warning"),
         (Reason.RELEASED, Phase.GONE, "NodePoolDeletionSucceeded", "Normal"),
-        (Reason.NEVER_MADE, Phase.GONE, "NeverMade", "Normal"),
+        (Reason.NEVER_CREATED, Phase.GONE, "NeverCreated", "Normal"),
     ],
 )
-def test_the_reason_and_type_of_an_event(reason: Reason, phase: Phase, name: str, type_: str) -> None:
+def test_the_reason_and_type_of_an_event_follow_from_reason_and_phase(
+    reason: Reason, phase: Phase, name: str, type_: str
+) -> None:
     assert (reason_of(reason), type_of(phase, reason)) == (name, type_)
 
 
 @pytest.mark.parametrize("reason", Reason)
-def test_every_reason_is_one_that_kubernetes_takes(reason: Reason) -> None:
+def test_every_reason_is_valid_in_kubernetes(reason: Reason) -> None:
     assert reason_of(reason).isalnum()
     assert len(reason_of(reason)) <= 128

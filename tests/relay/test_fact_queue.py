@@ -6,13 +6,13 @@ from relay.fact_queue import FactQueue
 from relay.objects import Kind
 from tests.builders import CLUSTER
 from tests.relay.objects import bound_pod, jobset, pod
-from tests.relay.watched import START, Watched, read, wants
+from tests.relay.watched import START, Watched, demand, read
 from tpu_slices.domain.model.facts import Heartbeat, SlicesWanted, WorkloadChanged
 from tpu_slices.domain.model.slices import ClusterId, Owner, OwnerKind, WorkloadJob, WorkloadUid
 from tpu_slices.domain.reconciling.inventory import digest_of
 
 
-def test_a_heartbeat_each_minute_sums_up_the_live_tpu_jobsets(watched: Watched) -> None:
+def test_a_heartbeat_each_minute_has_count_and_digest_of_the_live_tpu_jobsets(watched: Watched) -> None:
     watched.see(
         jobset(),
         jobset("gemma", uid="u-2", spec={"suspend": True}),
@@ -26,14 +26,14 @@ def test_a_heartbeat_each_minute_sums_up_the_live_tpu_jobsets(watched: Watched) 
     assert beat == Heartbeat(count=3, digest=digest_of(map(WorkloadUid, ["u-1", "u-2", "u-4"])))
 
 
-def test_the_whole_list_comes_when_it_is_asked_for(watched: Watched) -> None:
+def test_a_heartbeat_on_request_lists_every_jobset(watched: Watched) -> None:
     watched.see(jobset(), jobset("gemma", uid="u-2"))
     beat = watched.queue.everything(watched.now)
     assert beat is not None
     assert (beat.count, beat.uids) == (2, ("u-1", "u-2"))
 
 
-def test_nothing_is_said_until_every_list_is_in_place() -> None:
+def test_no_fact_is_due_until_every_list_is_complete() -> None:
     queue = FactQueue(CLUSTER)
     queue.listed(Kind.LEADERS, [read(pod(0)), read(pod(1))], "1", START)
     queue.listed(Kind.JOBSETS, [read(jobset())], "1", START)
@@ -45,27 +45,27 @@ def test_nothing_is_said_until_every_list_is_in_place() -> None:
     assert {type(fact) for fact in facts} == {Heartbeat, WorkloadChanged, SlicesWanted}
 
 
-def test_nothing_is_said_while_a_watch_is_silent_for_too_long(watched: Watched) -> None:
+def test_no_fact_is_due_while_a_watch_is_silent_for_too_long(watched: Watched) -> None:
     watched.see(jobset(), pod(0), pod(1))
-    watched.said()
+    watched.due_facts()
     watched.now += timedelta(minutes=5)
     watched.queue.bookmarked(Kind.JOBSETS, "1", watched.now)
     watched.queue.bookmarked(Kind.HOSTS, "1", watched.now)
     assert (watched.queue.due(watched.now), watched.queue.everything(watched.now)) == ([], None)
     watched.relist(Kind.LEADERS, pod(0))
-    assert wants(watched.said()) == [[0]]
+    assert demand(watched.due_facts()) == [[0]]
 
 
-def test_what_is_being_gathered_is_said_before_the_end(watched: Watched) -> None:
+def test_a_flush_returns_demand_that_is_still_being_gathered(watched: Watched) -> None:
     watched.see(jobset(), pod(0))
-    watched.said()
-    assert wants(watched.queue.flush(watched.now)) == [[0]]
+    watched.due_facts()
+    assert demand(watched.queue.flush(watched.now)) == [[0]]
 
 
-def test_the_ledger_says_when_it_is_due_next(watched: Watched) -> None:
+def test_the_queue_knows_when_the_next_fact_is_due(watched: Watched) -> None:
     assert watched.queue.next_due() == START + timedelta(minutes=1)
     watched.see(jobset(), pod(0))
-    watched.said()
+    watched.due_facts()
     assert watched.queue.next_due() == START + timedelta(seconds=1)
 
 
@@ -78,14 +78,14 @@ def job(index: int, uid: str = "u-1") -> WorkloadJob:
     )
 
 
-def test_the_pod_of_a_job_is_the_one_that_waits(watched: Watched) -> None:
+def test_the_leader_pod_of_a_job_is_the_one_that_waits(watched: Watched) -> None:
     watched.see(jobset(), bound_pod(0, "n-1", uid="old", phase="Failed"), pod(0, uid="new"), pod(1))
     found = watched.queue.leader_pod(job(0))
     assert found is not None
     assert found.pod_uid == "new"
 
 
-@pytest.mark.parametrize("asked", [job(7), job(0, uid="u-2")], ids=["another index", "another JobSet"])
-def test_no_pod_is_known_of_another_job(watched: Watched, asked: WorkloadJob) -> None:
+@pytest.mark.parametrize("other", [job(7), job(0, uid="u-2")], ids=["another index", "another JobSet"])
+def test_another_job_has_no_leader_pod(watched: Watched, other: WorkloadJob) -> None:
     watched.see(jobset(), pod(0))
-    assert watched.queue.leader_pod(asked) is None
+    assert watched.queue.leader_pod(other) is None

@@ -5,63 +5,63 @@ import pytest
 from relay.fact_parts import LEADERS_PER_FACT
 from relay.outbox import subject_of
 from tests.relay.objects import OPTED_OUT, SELECTOR, bound_pod, jobset, pod, replicated_job
-from tests.relay.watched import Watched, states, wants
+from tests.relay.watched import Watched, demand, states
 from tpu_slices.domain.model.facts import SlicesWanted, WorkloadChanged, WorkloadState
 from tpu_slices.wire.messages import MOST_BYTES, encode_fact
 
 
 def test_waiting_leaders_are_gathered_for_a_second(watched: Watched) -> None:
     watched.see(jobset(spec={"replicatedJobs": [replicated_job(replicas=3)]}), pod(0))
-    assert wants(watched.said()) == []
+    assert demand(watched.due_facts()) == []
     watched.pass_time(0.9)
     watched.see(pod(1))
-    assert wants(watched.said()) == []
+    assert demand(watched.due_facts()) == []
     watched.pass_time(0.1)
-    (fact,) = (fact for fact in watched.said() if isinstance(fact, SlicesWanted))
+    (fact,) = (fact for fact in watched.due_facts() if isinstance(fact, SlicesWanted))
     assert [leader.job_index for leader in fact.waiting] == [0, 1]
     assert fact.workload.owner.uid == "u-1"
     assert [request.replicas for request in fact.requests] == [3]
 
 
-def test_when_every_leader_waits_there_is_nothing_to_wait_for(watched: Watched) -> None:
+def test_once_every_leader_waits_demand_is_reported_at_once(watched: Watched) -> None:
     watched.see(jobset(), pod(0), pod(1))
-    assert wants(watched.said()) == [[0, 1]]
+    assert demand(watched.due_facts()) == [[0, 1]]
 
 
 def test_a_leader_that_waits_later_is_reported_with_all_that_wait(watched: Watched) -> None:
     watched.see(jobset(), pod(0))
     watched.pass_time(1)
-    assert wants(watched.said()) == [[0]]
+    assert demand(watched.due_facts()) == [[0]]
     watched.see(pod(1))
-    assert wants(watched.said()) == [[0, 1]]
+    assert demand(watched.due_facts()) == [[0, 1]]
 
 
 def test_a_leader_seen_before_its_jobset_is_not_forgotten(watched: Watched) -> None:
     watched.see(pod(0), pod(1))
     watched.pass_time(5)
-    assert watched.said() == []
+    assert watched.due_facts() == []
     watched.see(jobset())
-    assert wants(watched.said()) == [[0, 1]]
+    assert demand(watched.due_facts()) == [[0, 1]]
 
 
-def test_what_is_still_wanted_is_said_again_every_five_minutes(watched: Watched) -> None:
+def test_demand_is_repeated_every_five_minutes(watched: Watched) -> None:
     watched.see(jobset(), pod(0), pod(1))
-    watched.said()
+    watched.due_facts()
     watched.pass_time(299)
-    assert wants(watched.said()) == []
+    assert demand(watched.due_facts()) == []
     watched.pass_time(1)
-    assert wants(watched.said()) == [[0, 1]]
+    assert demand(watched.due_facts()) == [[0, 1]]
     watched.see(bound_pod(0, "n"), bound_pod(1, "n"))
     watched.pass_time(300)
-    assert wants(watched.said()) == []
+    assert demand(watched.due_facts()) == []
 
 
-def test_another_event_of_a_pod_that_waits_is_no_news(watched: Watched) -> None:
+def test_another_event_of_a_waiting_pod_repeats_nothing(watched: Watched) -> None:
     watched.see(jobset(), pod(0), pod(1))
-    watched.said()
+    watched.due_facts()
     watched.see(pod(0), pod(1))
     watched.pass_time(5)
-    assert wants(watched.said()) == []
+    assert demand(watched.due_facts()) == []
 
 
 @pytest.mark.parametrize(
@@ -75,72 +75,72 @@ def test_another_event_of_a_pod_that_waits_is_no_news(watched: Watched) -> None:
     ],
     ids=["suspended", "managed by another", "opted out", "failed", "a later one of that name"],
 )
-def test_leaders_of_a_jobset_that_we_do_not_serve_want_nothing(watched: Watched, parts: dict[str, Any]) -> None:
+def test_leaders_of_a_jobset_that_we_do_not_serve_have_no_demand(watched: Watched, parts: dict[str, Any]) -> None:
     watched.see(jobset(**parts), pod(0), pod(1))
     watched.pass_time(2)
-    assert wants(watched.said()) == []
+    assert demand(watched.due_facts()) == []
 
 
-def test_a_resumed_jobset_is_reported_before_what_it_wants(watched: Watched) -> None:
+def test_a_resumed_jobset_is_reported_before_its_demand(watched: Watched) -> None:
     watched.see(jobset(spec={"suspend": True}))
-    assert states(watched.said()) == [("u-1", WorkloadState.SUSPENDED)]
+    assert states(watched.due_facts()) == [("u-1", WorkloadState.SUSPENDED)]
     watched.see(jobset(generation=2), pod(0), pod(1))
-    facts = watched.said()
+    facts = watched.due_facts()
     assert [type(fact) for fact in facts] == [WorkloadChanged, SlicesWanted]
 
 
 def test_many_leaders_are_reported_in_parts(watched: Watched) -> None:
     watched.see(jobset(spec={"replicatedJobs": [replicated_job(replicas=450)]}))
     watched.see(*(pod(index) for index in range(450)))
-    assert [len(part) for part in wants(watched.said())] == [LEADERS_PER_FACT, LEADERS_PER_FACT, 50]
+    assert [len(part) for part in demand(watched.due_facts())] == [LEADERS_PER_FACT, LEADERS_PER_FACT, 50]
 
 
 def test_a_pod_that_is_replaced_is_one_leader(watched: Watched) -> None:
     watched.see(jobset(), pod(0, uid="first"), pod(0, uid="second"))
     watched.pass_time(1)
-    assert wants(watched.said()) == [[0]]
+    assert demand(watched.due_facts()) == [[0]]
 
 
-def test_leaders_that_say_much_are_reported_in_more_parts(watched: Watched) -> None:
+def test_leaders_with_many_labels_are_reported_in_more_parts(watched: Watched) -> None:
     labels = {f"{number:03}{'k' * 40}": "v" * 60 for number in range(100)}
     watched.see(jobset(spec={"replicatedJobs": [replicated_job(replicas=100)]}))
     watched.see(*(pod(index, labels=labels) for index in range(100)))
-    facts = [fact for fact in watched.said() if isinstance(fact, SlicesWanted)]
+    facts = [fact for fact in watched.due_facts() if isinstance(fact, SlicesWanted)]
     assert 1 < len(facts) < 10
     assert [leader.job_index for fact in facts for leader in fact.waiting] == list(range(100))
     assert all(len(encode_fact(fact).data) < MOST_BYTES for fact in facts)
-    assert len({subject_of(fact) for fact in facts}) == 1  # of which the outbox keeps every part: see test_report
+    assert len({subject_of(fact) for fact in facts}) == 1  # the outbox keeps every part of one subject: see test_outbox
 
 
-def test_a_leader_tells_its_own_selector_and_the_labels_that_its_template_lacks(watched: Watched) -> None:
+def test_a_leader_is_reported_with_its_selector_and_the_labels_its_template_lacks(watched: Watched) -> None:
     job = replicated_job(replicas=1)
     job["template"]["spec"]["template"]["metadata"] = {"labels": {"team": "vision"}}
     selector = {**SELECTOR, "alpha.jobset.sigs.k8s.io/namespaced-job": "research_llama-workers-0"}
     watched.see(jobset(spec={"replicatedJobs": [job]}))
     watched.see(pod(0, labels={"team": "vision", "added": "yes"}, spec={"nodeSelector": selector}))
-    (fact,) = (fact for fact in watched.said() if isinstance(fact, SlicesWanted))
+    (fact,) = (fact for fact in watched.due_facts() if isinstance(fact, SlicesWanted))
     (leader,) = fact.waiting
     assert leader.node_selector == tuple(sorted(selector.items()))
     assert ("added", "yes") in leader.labels
     assert "team" not in dict(leader.labels)
 
 
-def test_leaders_of_a_template_that_asks_us_for_nothing_want_nothing(watched: Watched) -> None:
+def test_leaders_of_a_template_that_opted_out_have_no_demand(watched: Watched) -> None:
     theirs = replicated_job("workers", 2)
     theirs["template"]["spec"]["template"]["metadata"] = {"labels": {OPTED_OUT: "true"}}
     watched.see(jobset(spec={"replicatedJobs": [theirs, replicated_job("others")]}), pod(0), pod(1))
     watched.pass_time(2)
-    assert wants(watched.said()) == []
+    assert demand(watched.due_facts()) == []
 
 
-def test_a_jobset_that_cannot_be_read_is_neither_wanted_nor_gone(watched: Watched) -> None:
+def test_an_unparseable_jobset_has_no_demand_but_is_not_gone(watched: Watched) -> None:
     watched.see(jobset(), pod(0), pod(1))
-    watched.said()
+    watched.due_facts()
     watched.see(jobset(spec={"replicatedJobs": [replicated_job(overhead={"cpu": "some"})]}))
     watched.pass_time(300)
-    (fact,) = watched.said()
+    (fact,) = watched.due_facts()
     assert isinstance(fact, WorkloadChanged)
-    assert fact.template_error == 'replicatedJob workers: spec.overhead.cpu: "some" is no quantity'
+    assert fact.template_error == 'replicatedJob workers: spec.overhead.cpu: "some" is not a valid quantity'
     beat = watched.queue.everything(watched.now)
     assert beat is not None
     assert beat.uids == ("u-1",)

@@ -7,15 +7,15 @@ from relay.objects import Kind
 from tests.relay.watched import START
 
 
-class Bed:
-    """A health whose time is stepped by the test; every watch was just heard."""
+class Setup:
+    """A health whose time is stepped by the test; every watch has just had a sign of life."""
 
     def __init__(self) -> None:
         self.now: datetime = START
         self.health = Health(lambda: self.now, Limits())
-        self.hear(*Kind)
+        self.sign_of_life(*Kind)
 
-    def hear(self, *kinds: Kind) -> None:
+    def sign_of_life(self, *kinds: Kind) -> None:
         for kind in kinds:
             self.health.bookmarked(kind)
 
@@ -24,51 +24,51 @@ class Bed:
 
 
 @pytest.fixture
-def bed() -> Bed:
-    return Bed()
+def setup() -> Setup:
+    return Setup()
 
 
-def test_a_relay_that_hears_all_and_is_heard_is_ready(bed: Bed) -> None:
-    assert bed.health.unready() == []
+def test_a_relay_whose_watches_and_publishing_work_is_ready(setup: Setup) -> None:
+    assert setup.health.unready() == []
 
 
-def test_a_relay_is_not_ready_before_its_lists_are_in_place() -> None:
+def test_a_relay_is_not_ready_before_its_lists_are_complete() -> None:
     health = Health(lambda: START)
     health.bookmarked(Kind.HOSTS)
     health.failed(Kind.JOBSETS, "403 forbidden")
     assert health.unready() == ["jobsets: no list yet: 403 forbidden", "leaders: no list yet"]
 
 
-def test_a_watch_that_is_silent_for_too_long_is_named(bed: Bed) -> None:
-    bed.pass_time(90)
-    assert bed.health.unready() == []
-    bed.pass_time(1)
-    bed.hear(Kind.JOBSETS, Kind.HOSTS)
-    bed.health.failed(Kind.LEADERS, "503 Service Unavailable")
-    assert bed.health.unready() == ["leaders: no sign for 91 s: 503 Service Unavailable"]
-    bed.hear(Kind.LEADERS)
-    assert bed.health.unready() == []
+def test_a_watch_that_is_silent_for_too_long_makes_the_relay_unready(setup: Setup) -> None:
+    setup.pass_time(90)
+    assert setup.health.unready() == []
+    setup.pass_time(1)
+    setup.sign_of_life(Kind.JOBSETS, Kind.HOSTS)
+    setup.health.failed(Kind.LEADERS, "503 Service Unavailable")
+    assert setup.health.unready() == ["leaders: no sign of life for 91 s: 503 Service Unavailable"]
+    setup.sign_of_life(Kind.LEADERS)
+    assert setup.health.unready() == []
 
 
-def test_a_short_trouble_with_publishing_does_not_count(bed: Bed) -> None:
-    bed.health.not_published("away")
-    bed.pass_time(80)
-    bed.hear(*Kind)
-    bed.health.not_published("still away")
-    bed.pass_time(40)
-    assert bed.health.unready() == []
-    bed.pass_time(1)
-    assert bed.health.unready() == ["publishing: fails for 121 s: still away"]
-    bed.health.published()
-    assert bed.health.unready() == []
+def test_publishing_must_fail_for_two_minutes_to_make_the_relay_unready(setup: Setup) -> None:
+    setup.health.not_published("away")
+    setup.pass_time(80)
+    setup.sign_of_life(*Kind)
+    setup.health.not_published("still away")
+    setup.pass_time(40)
+    assert setup.health.unready() == []
+    setup.pass_time(1)
+    assert setup.health.unready() == ["publishing: has failed for 121 s: still away"]
+    setup.health.published()
+    assert setup.health.unready() == []
 
 
-def test_what_fails_is_alive_and_what_does_not_turn_is_not(bed: Bed) -> None:
-    bed.health.ticked("publish")
-    bed.pass_time(599)
+def test_a_failing_part_is_alive_and_one_that_does_not_tick_is_hung(setup: Setup) -> None:
+    setup.health.ticked("publish")
+    setup.pass_time(599)
     for kind in Kind:
-        bed.health.failed(kind, "away")
-    bed.pass_time(2)
-    assert bed.health.hung() == ["publish: no turn for 601 s"]
-    bed.health.ticked("publish")
-    assert bed.health.hung() == []
+        setup.health.failed(kind, "away")
+    setup.pass_time(2)
+    assert setup.health.hung() == ["publish: no tick for 601 s"]
+    setup.health.ticked("publish")
+    assert setup.health.hung() == []

@@ -22,12 +22,12 @@ DEMO = ClusterId("demo")
 
 @dataclass
 class FakeCluster:
-    """JobSets to be found and Events that were posted; `trouble` is raised by every call."""
+    """JobSets to be found and Events that were posted; every call raises `error` if it is set."""
 
     jobsets: dict[JobSetName, Json] = field(default_factory=dict)
     events: list[Mapping[str, Any]] = field(default_factory=list)
     renewed: dict[str, Mapping[str, Any]] = field(default_factory=dict)
-    trouble: Exception | None = None
+    error: Exception | None = None
 
     def jobset(self, name: JobSetName) -> Json | None:
         self._fail()
@@ -42,12 +42,12 @@ class FakeCluster:
         self.renewed[event["metadata"]["name"]] = event
 
     def _fail(self) -> None:
-        if self.trouble is not None:
-            raise self.trouble
+        if self.error is not None:
+            raise self.error
 
 
 @dataclass
-class FakeSight:
+class FakeClusterView:
     leader: Leader | None = None
     beat: Heartbeat | None = None
 
@@ -75,7 +75,7 @@ class FakeDelivery:
 @dataclass
 class Setup:
     cluster: FakeCluster = field(default_factory=FakeCluster)
-    view: FakeSight = field(default_factory=FakeSight)
+    view: FakeClusterView = field(default_factory=FakeClusterView)
     posted: list[Fact] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -108,14 +108,14 @@ def question(uid: str = "u-1") -> Message:
     )
 
 
-def test_news_become_an_event_on_the_leader_pod(setup: Setup) -> None:
+def test_a_slice_update_becomes_an_event_on_the_leader_pod(setup: Setup) -> None:
     setup.view.leader = translate.leader(pod(0))
     assert setup.handle(encode_update(DEMO, update())) == ["ack"]
     (event,) = setup.cluster.events
     assert (event["involvedObject"]["kind"], event["involvedObject"]["uid"]) == ("Pod", "pod-0")
 
 
-def test_a_report_becomes_one_event_on_the_jobset_that_is_renewed(setup: Setup) -> None:
+def test_reports_on_a_jobset_become_one_event_that_is_renewed(setup: Setup) -> None:
     for times in (1, 2):
         assert setup.handle(encode_report(DEMO, jobset_update(times=times))) == ["ack"]
     ((name, event),) = setup.cluster.renewed.items()
@@ -132,7 +132,7 @@ def test_a_report_that_comes_late_does_not_overwrite_a_newer_one(setup: Setup) -
     assert event["count"] == 2
 
 
-def test_news_for_another_cluster_are_left_alone(setup: Setup) -> None:
+def test_an_update_for_another_cluster_is_ignored(setup: Setup) -> None:
     assert setup.handle(encode_update(ClusterId("other"), update())) == ["ack"]
     assert setup.cluster.events == []
 
@@ -146,7 +146,7 @@ def test_news_for_another_cluster_are_left_alone(setup: Setup) -> None:
         ({"metadata": {"deletionTimestamp": "2026-11-01T12:00:00Z"}}, WorkloadState.DELETED),
     ],
 )
-def test_a_question_is_answered_with_what_the_api_server_says(
+def test_a_question_is_answered_with_the_state_on_the_api_server(
     setup: Setup, parts: dict[str, Any], state: WorkloadState
 ) -> None:
     setup.cluster.jobsets[JobSetName("research", "llama")] = jobset(generation=3, **parts)
@@ -156,10 +156,10 @@ def test_a_question_is_answered_with_what_the_api_server_says(
     assert (answer.state, answer.workload.owner.uid, answer.workload.generation) == (state, "u-1", 3)
 
 
-@pytest.mark.parametrize("there", [None, jobset(uid="u-2")], ids=["gone", "another of that name"])
-def test_a_jobset_that_is_not_there_is_missing(setup: Setup, there: Json | None) -> None:
-    if there:
-        setup.cluster.jobsets[JobSetName("research", "llama")] = there
+@pytest.mark.parametrize("found", [None, jobset(uid="u-2")], ids=["gone", "another of that name"])
+def test_a_jobset_that_is_gone_or_recreated_is_missing(setup: Setup, found: Json | None) -> None:
+    if found:
+        setup.cluster.jobsets[JobSetName("research", "llama")] = found
     setup.handle(question())
     (answer,) = setup.posted
     assert isinstance(answer, Answer)
@@ -170,20 +170,20 @@ def test_a_jobset_that_is_not_there_is_missing(setup: Setup, there: Json | None)
     )
 
 
-def test_asked_for_everything_the_relay_says_what_it_sees(setup: Setup) -> None:
+def test_a_question_about_all_is_answered_with_the_whole_list(setup: Setup) -> None:
     setup.view.beat = Heartbeat(count=1, digest="d", uids=(WorkloadUid("u-1"),))
     assert setup.handle(encode_question(DEMO, Question())) == ["ack"]
     assert setup.posted == [setup.view.beat]
 
 
-def test_asked_for_everything_while_it_does_not_see_it_says_nothing(setup: Setup) -> None:
+def test_a_question_about_all_is_not_answered_while_the_list_is_incomplete(setup: Setup) -> None:
     assert setup.handle(encode_question(DEMO, Question())) == ["ack"]
     assert setup.posted == []
 
 
-@pytest.mark.parametrize("message", [question(), encode_update(DEMO, update())], ids=["question", "news"])
-def test_what_cannot_be_served_now_comes_back_and_says_nothing(setup: Setup, message: Message) -> None:
-    setup.cluster.trouble = Temporary("the API server does not answer")
+@pytest.mark.parametrize("message", [question(), encode_update(DEMO, update())], ids=["question", "update"])
+def test_a_message_that_cannot_be_handled_now_is_redelivered(setup: Setup, message: Message) -> None:
+    setup.cluster.error = Temporary("the API server does not answer")
     assert setup.handle(message) == ["nack"]
     assert setup.posted == []
 
@@ -197,11 +197,11 @@ def test_what_cannot_be_served_now_comes_back_and_says_nothing(setup: Setup, mes
     ],
     ids=["newer", "malformed", "half a question"],
 )
-def test_what_can_never_be_served_does_not_come_back(setup: Setup, message: Message) -> None:
+def test_a_message_that_can_never_be_handled_is_acknowledged(setup: Setup, message: Message) -> None:
     assert setup.handle(message) == ["ack"]
     assert (setup.posted, setup.cluster.events) == ([], [])
 
 
-def test_an_event_that_is_refused_does_not_come_back(setup: Setup) -> None:
-    setup.cluster.trouble = Permanent("the API server refused: 422 Invalid")
+def test_an_update_whose_event_is_refused_for_good_is_acknowledged(setup: Setup) -> None:
+    setup.cluster.error = Permanent("the API server refused: 422 Invalid")
     assert setup.handle(encode_update(DEMO, update())) == ["ack"]

@@ -1,4 +1,4 @@
-"""Both provisioners in one cluster: said aloud, and where a person looks."""
+"""Both provisioners in one cluster: the relay warns in its log and by an Event."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -26,27 +26,27 @@ def deployment(available: int) -> Json:
 class FakeCluster:
     deployments: dict[tuple[str, str], Json] = field(default_factory=dict)
     events: list[Mapping[str, Any]] = field(default_factory=list)
-    trouble: Exception | None = None
+    error: Exception | None = None
 
     def deployment(self, namespace: str, name: str) -> Mapping[str, Any] | None:
-        if self.trouble is not None:
-            raise self.trouble
+        if self.error is not None:
+            raise self.error
         return self.deployments.get((namespace, name))
 
     def post(self, event: Mapping[str, Any]) -> None:
         self.events.append(event)
 
 
-def looked(cluster: FakeCluster) -> list[tuple[str, str]]:
-    """Let the relay look once; what it logged."""
+def log_of_a_check(cluster: FakeCluster) -> list[tuple[str, str]]:
+    """Check once; return level and event of each line that was logged."""
     with capture_logs() as logs:
         LegacyProvisionerCheck(cluster, lambda: START).look()
     return [(line["log_level"], line["event"]) for line in logs]
 
 
-def test_both_at_work_are_warned_of_in_the_log_and_on_our_own_deployment() -> None:
+def test_two_active_provisioners_lead_to_a_log_line_and_an_event_on_our_deployment() -> None:
     cluster = FakeCluster({THEIRS: deployment(1), OURS: deployment(1)})
-    assert looked(cluster) == [("warning", "legacy_provisioner.detected")]
+    assert log_of_a_check(cluster) == [("warning", "legacy_provisioner.detected")]
     (event,) = cluster.events
     assert event["involvedObject"] == {
         "apiVersion": "apps/v1",
@@ -59,25 +59,25 @@ def test_both_at_work_are_warned_of_in_the_log_and_on_our_own_deployment() -> No
     assert "kubectl scale deployment tpu-provisioner-controller-manager" in event["message"]
 
 
-def test_the_warning_is_one_event_however_often_it_is_given() -> None:
+def test_the_warning_is_one_event_however_often_it_is_posted() -> None:
     first, second = warning(deployment(1), START), warning(deployment(1), START)
     assert first["metadata"] == second["metadata"]
     assert client.CoreV1Event.model_validate(first).reason == "BothProvisionersActive"
     assert len(MESSAGE) <= MOST_CHARACTERS
 
 
-def test_outside_a_cluster_of_ours_the_log_alone_warns() -> None:
+def test_without_a_deployment_of_ours_only_the_log_warns() -> None:
     cluster = FakeCluster({THEIRS: deployment(2)})
-    assert looked(cluster) == [("warning", "legacy_provisioner.detected")]
+    assert log_of_a_check(cluster) == [("warning", "legacy_provisioner.detected")]
     assert cluster.events == []
 
 
 @pytest.mark.parametrize("found", [None, deployment(0), {}])
-def test_a_neighbour_that_is_away_or_at_rest_is_no_trouble(found: Json | None) -> None:
+def test_a_legacy_provisioner_that_is_absent_or_scaled_down_leads_to_no_warning(found: Json | None) -> None:
     assert not is_active(found)
     cluster = FakeCluster({THEIRS: found, OURS: deployment(1)} if found is not None else {})
-    assert (looked(cluster), cluster.events) == ([], [])
+    assert (log_of_a_check(cluster), cluster.events) == ([], [])
 
 
-def test_what_cannot_be_seen_is_no_trouble() -> None:
-    assert looked(FakeCluster(trouble=Temporary("refused: 403"))) == [("debug", "legacy_provisioner.unknown")]
+def test_a_check_that_fails_leads_to_no_warning() -> None:
+    assert log_of_a_check(FakeCluster(error=Temporary("refused: 403"))) == [("debug", "legacy_provisioner.unknown")]

@@ -1,4 +1,4 @@
-"""What the relay notes of what it said."""
+"""What the relay logs of the facts that it publishes."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from tpu_slices.domain.model.facts import Heartbeat, WorkloadChanged, WorkloadSt
 from tpu_slices.ports.errors import Temporary
 from tpu_slices.wire.messages import Message, encode_fact
 
-SAID = [
+MESSAGES = [
     encode_fact(WorkloadChanged(workload=a_jobset_ref(), state=WorkloadState.ACTIVE)),
     encode_fact(Heartbeat(count=1, digest="d")),
 ]
@@ -21,16 +21,16 @@ def refuse(_: Sequence[Message]) -> None:
     raise Temporary("Pub/Sub is away")
 
 
-def test_what_was_taken_is_noted_with_its_jobset_and_heartbeats_are_not(lines: Lines) -> None:
+def test_published_facts_are_logged_with_their_jobset_and_heartbeats_are_not(lines: Lines) -> None:
     sent: list[Message] = []
-    noted(sent.extend)(SAID)
-    assert sent == SAID
+    noted(sent.extend)(MESSAGES)
+    assert sent == MESSAGES
     (line,) = lines()
     assert (line["event"], line["kind"], line["owner"]) == ("fact.published", "WorkloadChanged", "research/llama")
     assert line["logging.googleapis.com/trace"].startswith("projects/demo-project/traces/")
 
 
-def test_what_was_not_taken_is_not_noted(lines: Lines) -> None:
+def test_facts_that_were_not_published_are_not_logged(lines: Lines) -> None:
     with pytest.raises(Temporary):
-        noted(refuse)(SAID)
+        noted(refuse)(MESSAGES)
     assert lines() == []

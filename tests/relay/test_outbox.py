@@ -28,16 +28,16 @@ DEADLINE = 5.0
 
 
 class FakeTopic:
-    """Takes messages, or fails so many times first; a hold keeps it from answering."""
+    """Accepts messages after `failures` failures; while `free` is cleared it does not answer."""
 
     def __init__(self, failures: int = 0) -> None:
-        self.taken: list[Fact] = []
+        self.accepted: list[Fact] = []
         self.tries = 0
         self.free = threading.Event()
         self.free.set()
         self.entered = threading.Event()
         self._failures = failures
-        self._taken = threading.Condition()
+        self._accepted = threading.Condition()
 
     def __call__(self, messages: Sequence[Message]) -> None:
         self.entered.set()
@@ -45,14 +45,14 @@ class FakeTopic:
         self.tries += 1
         if self.tries <= self._failures:
             raise Temporary("the topic is away")
-        with self._taken:
-            self.taken += [decode_fact(message.data, message.attributes) for message in messages]
-            self._taken.notify_all()
+        with self._accepted:
+            self.accepted += [decode_fact(message.data, message.attributes) for message in messages]
+            self._accepted.notify_all()
 
     def wait_for(self, count: int) -> list[Fact]:
-        with self._taken:
-            assert self._taken.wait_for(lambda: len(self.taken) >= count, DEADLINE)
-        return self.taken
+        with self._accepted:
+            assert self._accepted.wait_for(lambda: len(self.accepted) >= count, DEADLINE)
+        return self.accepted
 
 
 @contextmanager
@@ -69,7 +69,7 @@ def running(outbox: Outbox) -> Iterator[None]:
 
 @dataclass
 class Setup:
-    """An outbox and the time it goes by, stepped by the test."""
+    """An outbox and its clock, stepped by the test."""
 
     topic: FakeTopic
     most: int = MOST_BYTES
@@ -97,17 +97,17 @@ def jobset(uid: str, state: WorkloadState) -> WorkloadChanged:
     return WorkloadChanged(workload=ref, state=state)
 
 
-def test_facts_are_sent_in_the_order_they_came() -> None:
+def test_facts_are_published_in_the_order_they_were_posted() -> None:
     topic = FakeTopic()
     box = outbox(topic)
     with running(box):
         box.post([jobset("u-1", WorkloadState.ACTIVE), hosts(1)])
         box.post([Heartbeat(count=1, digest="d")])
-        taken = topic.wait_for(3)
-    assert taken == [jobset("u-1", WorkloadState.ACTIVE), hosts(1), Heartbeat(count=1, digest="d")]
+        accepted = topic.wait_for(3)
+    assert accepted == [jobset("u-1", WorkloadState.ACTIVE), hosts(1), Heartbeat(count=1, digest="d")]
 
 
-def test_facts_that_are_not_taken_are_tried_again() -> None:
+def test_facts_that_could_not_be_published_are_retried() -> None:
     topic = FakeTopic(failures=2)
     box = outbox(topic)
     with running(box):
@@ -116,7 +116,7 @@ def test_facts_that_are_not_taken_are_tried_again() -> None:
     assert topic.tries == 3
 
 
-def test_of_two_facts_about_the_same_the_newer_is_sent() -> None:
+def test_of_two_facts_on_one_subject_the_newer_is_published() -> None:
     topic = FakeTopic()
     box = outbox(topic)
     box.post([hosts(1), hosts(2), hosts(1, "tpu-b")])
@@ -136,7 +136,7 @@ def test_a_fact_that_failed_does_not_replace_a_newer_one() -> None:
         assert topic.wait_for(1) == [hosts(2)]
 
 
-def test_a_full_box_drops_the_oldest() -> None:
+def test_a_full_outbox_drops_the_oldest_fact() -> None:
     topic = FakeTopic()
     box = outbox(topic, most=2 * A_MESSAGE + 500)
     box.post([hosts(1, "tpu-a"), hosts(1, "tpu-b"), hosts(1, "tpu-c")])
@@ -144,7 +144,7 @@ def test_a_full_box_drops_the_oldest() -> None:
         assert topic.wait_for(2) == [hosts(1, "tpu-b"), hosts(1, "tpu-c")]
 
 
-def test_a_fact_too_large_to_be_sent_does_not_hold_up_the_others() -> None:
+def test_a_fact_too_large_to_be_published_does_not_hold_up_the_others() -> None:
     topic = FakeTopic()
     box = outbox(topic)
     with running(box):
@@ -152,7 +152,7 @@ def test_a_fact_too_large_to_be_sent_does_not_hold_up_the_others() -> None:
         assert topic.wait_for(1) == [hosts(1)]
 
 
-def test_closing_waits_until_all_is_sent() -> None:
+def test_closing_waits_until_everything_is_published() -> None:
     topic = FakeTopic()
     box = outbox(topic)
     thread = threading.Thread(target=box.run)
@@ -160,10 +160,10 @@ def test_closing_waits_until_all_is_sent() -> None:
     thread.start()
     assert box.close(DEADLINE)
     thread.join(DEADLINE)
-    assert len(topic.taken) == 2
+    assert len(topic.accepted) == 2
 
 
-def test_closing_gives_up_on_a_topic_that_takes_nothing() -> None:
+def test_closing_gives_up_on_a_topic_that_fails() -> None:
     topic = FakeTopic(failures=3)
     box = outbox(topic)
     box.post([hosts(1)])
@@ -172,38 +172,38 @@ def test_closing_gives_up_on_a_topic_that_takes_nothing() -> None:
         topic.wait_for(1)
 
 
-def wanted(*indices: int, uid: str = "u-1") -> SlicesWanted:
+def demand(*indices: int, uid: str = "u-1") -> SlicesWanted:
     leaders = tuple(WaitingLeader(replicated_job="workers", job_index=index) for index in indices)
     return SlicesWanted(workload=jobset(uid, WorkloadState.ACTIVE).workload, requests=(), waiting=leaders)
 
 
-def test_the_parts_of_a_want_are_sent_together_and_replaced_together() -> None:
+def test_the_parts_of_one_demand_are_published_and_replaced_together() -> None:
     topic = FakeTopic()
     box = outbox(topic)
-    box.post([wanted(0, 1), wanted(2)])
-    box.post([wanted(1), wanted(0, uid="u-2")])
-    box.post([wanted(3, uid="u-2"), wanted(4, uid="u-2")])
+    box.post([demand(0, 1), demand(2)])
+    box.post([demand(1), demand(0, uid="u-2")])
+    box.post([demand(3, uid="u-2"), demand(4, uid="u-2")])
     assert box.held == 3
     with running(box):
-        assert topic.wait_for(3) == [wanted(1), wanted(3, uid="u-2"), wanted(4, uid="u-2")]
+        assert topic.wait_for(3) == [demand(1), demand(3, uid="u-2"), demand(4, uid="u-2")]
 
 
-def test_a_want_that_was_not_taken_nor_repeated_is_withdrawn() -> None:
+def test_demand_that_was_neither_published_nor_repeated_in_time_is_withdrawn() -> None:
     setup = Setup(FakeTopic())
-    setup.box.post([wanted(0), jobset("u-2", WorkloadState.DELETED)])
+    setup.box.post([demand(0), jobset("u-2", WorkloadState.DELETED)])
     setup.now += timedelta(minutes=3)
-    setup.box.post([wanted(0, uid="u-3")])
+    setup.box.post([demand(0, uid="u-3")])
     setup.now += timedelta(minutes=4)
     with running(setup.box):
-        assert setup.topic.wait_for(2) == [jobset("u-2", WorkloadState.DELETED), wanted(0, uid="u-3")]
+        assert setup.topic.wait_for(2) == [jobset("u-2", WorkloadState.DELETED), demand(0, uid="u-3")]
 
 
-def test_a_topic_that_takes_nothing_for_long_is_told_to_the_probes_until_it_takes_again() -> None:
+def test_a_topic_that_fails_for_long_makes_the_relay_unready_until_it_recovers() -> None:
     topic = FakeTopic(failures=2)
-    announced_state: list[list[str]] = []
+    faults: list[list[str]] = []
 
     def send(messages: Sequence[Message]) -> None:
-        announced_state.append(health.unready())
+        faults.append(health.unready())
         clock.now += timedelta(minutes=3)
         topic(messages)
 
@@ -215,18 +215,18 @@ def test_a_topic_that_takes_nothing_for_long_is_told_to_the_probes_until_it_take
     with running(box):
         box.post([hosts(1)])
         topic.wait_for(1)
-    assert announced_state == [[], [], ["publishing: fails for 180 s: the topic is away"]]
+    assert faults == [[], [], ["publishing: has failed for 180 s: the topic is away"]]
     assert health.unready() == []
 
 
-def test_facts_held_do_not_grow_with_the_time_that_a_topic_is_away() -> None:
+def test_the_number_of_held_facts_does_not_grow_while_a_topic_is_unavailable() -> None:
     setup = Setup(FakeTopic())
     for minute in range(60):
         setup.now += timedelta(minutes=1)
         setup.box.post(
             [
                 Heartbeat(count=minute, digest="d"),
-                wanted(minute),
+                demand(minute),
                 hosts(minute % 4),
                 jobset("u-1", WorkloadState.ACTIVE),
             ]

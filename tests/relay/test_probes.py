@@ -17,7 +17,7 @@ DEADLINE = 5.0
 
 @dataclass
 class Served:
-    """Probes, and what is wrong, which the test changes."""
+    """Probes and the faults that they answer with, which the test sets."""
 
     faults: list[str] = field(default_factory=list)
 
@@ -44,22 +44,22 @@ def served() -> Iterator[Served]:
     assert not thread.is_alive()
 
 
-def test_what_is_well_is_answered_200(served: Served) -> None:
+def test_without_faults_the_answer_is_200(served: Served) -> None:
     assert served.ask("/readyz") == (200, "ok\n")
 
 
-def test_what_is_not_well_is_answered_503_and_named_line_by_line(served: Served) -> None:
-    served.faults = ["jobsets: no list yet", "publishing: fails for 121 s: näh"]
-    assert served.ask("/readyz") == (503, "jobsets: no list yet\npublishing: fails for 121 s: näh\n")
+def test_faults_are_answered_with_503_line_by_line(served: Served) -> None:
+    served.faults = ["jobsets: no list yet", "publishing: has failed for 121 s: näh"]
+    assert served.ask("/readyz") == (503, "jobsets: no list yet\npublishing: has failed for 121 s: näh\n")
     served.faults = []
     assert served.ask("/readyz") == (200, "ok\n")
 
 
-def test_another_path_is_no_probe(served: Served) -> None:
+def test_another_path_is_answered_with_404(served: Served) -> None:
     assert served.ask("/metrics") == (404, "no such probe\n")
 
 
-def test_one_who_connects_and_says_nothing_holds_up_nobody(served: Served) -> None:
+def test_an_idle_connection_does_not_hold_up_others(served: Served) -> None:
     with socket.create_connection(("127.0.0.1", served.probes.port)):
         assert served.ask("/readyz") == (200, "ok\n")
 
@@ -69,9 +69,7 @@ def test_a_port_that_is_taken_is_an_error(served: Served) -> None:
         Probes(("127.0.0.1", served.probes.port), {})
 
 
-def test_idle_connections_take_no_more_room_than_there_is_and_are_cut(
-    served: Served, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_idle_connections_are_limited_in_number_and_closed(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(probes, "SECONDS", 0.5)
     before = threading.active_count()
     idle = [socket.create_connection(("127.0.0.1", served.probes.port)) for _ in range(3 * probes.AT_ONCE)]

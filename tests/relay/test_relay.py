@@ -42,54 +42,54 @@ F = TypeVar("F", bound=Fact)
 
 @dataclass
 class Stage:
-    """A cluster with controllers, topics, and everything the relay said so far."""
+    """A cluster with controllers, topics, and every fact that the relay has published so far."""
 
     served: Served
     project: str
     emulator: str
     subscriber: Any = field(default_factory=SubscriberClient)
-    publisher: Any = field(default_factory=PublisherClient)
-    heard: list[Fact] = field(default_factory=list)
+    topics: Any = field(default_factory=PublisherClient)
+    received_facts: list[Fact] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        for topic, subscription in (("facts-demo", "heard"), ("slice-updates", "relay-demo")):
+        for topic, subscription in (("facts-demo", "facts"), ("slice-updates", "relay-demo")):
             path = f"projects/{self.project}/topics/{topic}"
-            self.publisher.create_topic(name=path)
+            self.topics.create_topic(name=path)
             self.subscriber.create_subscription(name=self._subscription(subscription), topic=path)
 
     @property
-    def bus(self) -> PubSubPublisher:
-        return PubSubPublisher(self.publisher, self.project)
+    def publisher(self) -> PubSubPublisher:
+        return PubSubPublisher(self.topics, self.project)
 
     def apply(self, *objects: Json) -> None:
-        said = self.served.kubectl("apply", "-f", "-", stdin=list(objects))
-        assert said.code == 0, said.error
+        result = self.served.kubectl("apply", "-f", "-", stdin=list(objects))
+        assert result.code == 0, result.error
 
     def read(self, *arguments: str) -> Json:
-        said = self.served.kubectl("get", "-o", "json", *arguments)
-        assert said.code == 0, said.error
-        found: Json = json.loads(said.out)
+        result = self.served.kubectl("get", "-o", "json", *arguments)
+        assert result.code == 0, result.error
+        found: Json = json.loads(result.out)
         return found
 
     def until(self, kind: type[F], true: Callable[[F], bool]) -> F:
-        """Wait for a fact."""
+        """Return the first fact of this kind for which the condition is true; wait for it."""
         deadline = time.monotonic() + DEADLINE
         while time.monotonic() < deadline:
-            for fact in self.heard:
+            for fact in self.received_facts:
                 if isinstance(fact, kind) and true(fact):
                     return fact
             self._pull()
-        raise AssertionError(f"no such {kind.__name__} in {self.heard}")
+        raise AssertionError(f"no such {kind.__name__} in {self.received_facts}")
 
     def forget(self) -> None:
-        self.heard.clear()
+        self.received_facts.clear()
 
     def _pull(self) -> None:
-        """Take what was published; the pull itself waits for something."""
-        name = self._subscription("heard")
+        """Pull what was published; the call itself waits for a message."""
+        name = self._subscription("facts")
         answer = self.subscriber.pull(subscription=name, max_messages=100, timeout=DEADLINE)
         for received in answer.received_messages:
-            self.heard.append(decode_fact(received.message.data, received.message.attributes))
+            self.received_facts.append(decode_fact(received.message.data, received.message.attributes))
         if answer.received_messages:
             ids = [received.ack_id for received in answer.received_messages]
             self.subscriber.acknowledge(subscription=name, ack_ids=ids)
@@ -126,7 +126,7 @@ def relaying(stage: Stage) -> Iterator[subprocess.Popen[str]]:
 
 
 def workload(**metadata: Any) -> Json:
-    """Two slices of four hosts each, as a person would write them down."""
+    """Return a JobSet of two slices of four hosts each, as a user would write it."""
     pods = {"restartPolicy": "Never", "containers": [container()], "nodeSelector": dict(SELECTOR)}
     spec = {"parallelism": 4, "completions": 4, "backoffLimit": 0, "template": {"spec": pods}}
     return {
@@ -138,7 +138,7 @@ def workload(**metadata: Any) -> Json:
 
 
 def host(number: int, *, ready: bool = True) -> Json:
-    """One of our nodes, as GKE registers it."""
+    """Return one of our nodes as GKE registers it."""
     made = node(number, ready=ready)
     del made["metadata"]["resourceVersion"], made["metadata"]["uid"]
     made["metadata"]["labels"] |= {"cloud.google.com/gke-tpu-accelerator": "tpu-v4-podslice"}
@@ -147,17 +147,17 @@ def host(number: int, *, ready: bool = True) -> Json:
     return made
 
 
-def test_a_jobset_is_followed_from_its_want_to_its_end(stage: Stage) -> None:
+def test_a_jobset_is_reported_from_its_demand_to_its_end(stage: Stage) -> None:
     with relaying(stage):
         stage.until(Heartbeat, lambda beat: beat.count == 0)
         stage.apply(workload())
-        wanted = stage.until(SlicesWanted, lambda fact: len(fact.waiting) == 2)
-        uid = wanted.workload.owner.uid
+        demand = stage.until(SlicesWanted, lambda fact: len(fact.waiting) == 2)
+        uid = demand.workload.owner.uid
         assert uid == stage.read("jobset", "llama")["metadata"]["uid"]
-        assert [leader.job_index for leader in wanted.waiting] == [0, 1]
-        assert wanted.waiting[0].node_selector == tuple(sorted(SELECTOR.items()))
-        assert ("jobset.sigs.k8s.io/job-index", "0") in wanted.waiting[0].labels
-        (request,) = wanted.requests
+        assert [leader.job_index for leader in demand.waiting] == [0, 1]
+        assert demand.waiting[0].node_selector == tuple(sorted(SELECTOR.items()))
+        assert ("jobset.sigs.k8s.io/job-index", "0") in demand.waiting[0].labels
+        (request,) = demand.requests
         assert (request.replicas, request.topology, request.chips_per_pod) == (2, "2x2x4", 4)
 
         stage.apply(*(host(number) for number in range(4)))
@@ -172,7 +172,7 @@ def test_a_jobset_is_followed_from_its_want_to_its_end(stage: Stage) -> None:
         stage.until(LeaderBound, lambda fact: not fact.bound)
 
 
-def test_a_node_of_ones_own_is_marked_and_counts_from_then_on(stage: Stage) -> None:
+def test_an_exclusive_node_is_labeled_and_usable_from_then_on(stage: Stage) -> None:
     made = host(0)
     made["metadata"]["labels"] |= {
         "cloud.google.com/gke-tpu-topology": "2x2x1",
@@ -185,22 +185,22 @@ def test_a_node_of_ones_own_is_marked_and_counts_from_then_on(stage: Stage) -> N
         stage.apply(made)
         stage.until(HostsChanged, lambda fact: (fact.usable, fact.joined) == (0, 1))
         stage.until(HostsChanged, lambda fact: fact.usable == 1)
-    marked = stage.read("node", made["metadata"]["name"])
-    assert marked["metadata"]["labels"]["alpha.jobset.sigs.k8s.io/namespaced-job"] == "default_llama-workers-0"
-    keys = [taint["key"] for taint in marked["spec"]["taints"]]
+    labeled = stage.read("node", made["metadata"]["name"])
+    assert labeled["metadata"]["labels"]["alpha.jobset.sigs.k8s.io/namespaced-job"] == "default_llama-workers-0"
+    keys = [taint["key"] for taint in labeled["spec"]["taints"]]
     assert keys == ["google.com/tpu", "alpha.jobset.sigs.k8s.io/no-schedule"]
 
 
-def test_news_of_a_slice_become_one_event_on_its_leader_pod(stage: Stage) -> None:
+def test_a_repeated_update_of_a_slice_becomes_one_event_on_its_leader_pod(stage: Stage) -> None:
     with relaying(stage):
         stage.apply(workload())
-        wanted = stage.until(SlicesWanted, lambda fact: len(fact.waiting) == 2)
-        news = update()
-        job = replace(news.job, owner=replace(news.job.owner, namespace="default", uid=wanted.workload.owner.uid))
+        demand = stage.until(SlicesWanted, lambda fact: len(fact.waiting) == 2)
+        sent = update()
+        job = replace(sent.job, owner=replace(sent.job.owner, namespace="default", uid=demand.workload.owner.uid))
         for _ in range(2):
-            stage.bus.announce(DEMO, [replace(news, job=job)])
-        stage.bus.ask(DEMO, [Question()])
-        stage.until(Heartbeat, lambda beat: beat.uids == (wanted.workload.owner.uid,))
+            stage.publisher.announce(DEMO, [replace(sent, job=job)])
+        stage.publisher.ask(DEMO, [Question()])
+        stage.until(Heartbeat, lambda beat: beat.uids == (demand.workload.owner.uid,))
         (event,) = (made for made in _events(stage) if made["reason"] == "NodePoolCreationSucceeded")
     pod = stage.read("pod", event["involvedObject"]["name"])
     assert event["involvedObject"]["uid"] == pod["metadata"]["uid"]
@@ -213,29 +213,35 @@ def test_questions_are_answered_from_the_api_server(stage: Stage) -> None:
         stage.apply(workload())
         uid = stage.until(WorkloadChanged, lambda fact: fact.state is WorkloadState.ACTIVE).workload.owner.uid
         other = WorkloadUid("00000000-0000-4000-8000-000000000000")
-        stage.bus.ask(DEMO, [Question(owner=Owner(kind=OwnerKind.JOBSET, namespace="default", name="llama", uid=uid))])
+        stage.publisher.ask(
+            DEMO, [Question(owner=Owner(kind=OwnerKind.JOBSET, namespace="default", name="llama", uid=uid))]
+        )
         assert stage.until(Answer, lambda answer: answer.workload.owner.uid == uid).state is WorkloadState.ACTIVE
-        stage.bus.ask(
+        stage.publisher.ask(
             DEMO, [Question(owner=Owner(kind=OwnerKind.JOBSET, namespace="default", name="llama", uid=other))]
         )
         assert stage.until(Answer, lambda answer: answer.workload.owner.uid == other).state is WorkloadState.MISSING
         stage.forget()
-        stage.bus.ask(DEMO, [Question(owner=Owner(kind=OwnerKind.JOBSET, namespace="default", name="gone", uid=uid))])
+        stage.publisher.ask(
+            DEMO, [Question(owner=Owner(kind=OwnerKind.JOBSET, namespace="default", name="gone", uid=uid))]
+        )
         assert stage.until(Answer, lambda answer: answer.workload.owner.name == "gone").state is WorkloadState.MISSING
 
 
-def test_a_jobset_that_opted_out_is_counted_and_not_wanted(stage: Stage) -> None:
+def test_a_jobset_that_opted_out_is_counted_and_has_no_demand(stage: Stage) -> None:
     stage.apply(workload(annotations={OPTED_OUT: "true"}))
     with relaying(stage):
         stage.until(Heartbeat, lambda beat: beat.count == 1)
         stage.until(WorkloadChanged, lambda fact: fact.state is WorkloadState.ACTIVE)
         stage.apply(workload(name="gemma"))
         stage.until(SlicesWanted, lambda fact: fact.workload.owner.name == "gemma")
-    assert not [fact for fact in stage.heard if isinstance(fact, SlicesWanted) and fact.workload.owner.name == "llama"]
+    assert not [
+        fact for fact in stage.received_facts if isinstance(fact, SlicesWanted) and fact.workload.owner.name == "llama"
+    ]
 
 
 def _events(stage: Stage) -> list[Json]:
-    """Wait for the Event: news and questions are served side by side."""
+    """Return the Events once ours is among them: updates and questions are handled concurrently."""
     deadline = time.monotonic() + DEADLINE
     while time.monotonic() < deadline:
         found: list[Json] = stage.read("events")["items"]

@@ -9,10 +9,10 @@ from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.slices import SliceId
 from tpu_slices.wire.jobsets import jobset_state
 
-THEIRS = {"metadata": {"annotations": {OPTED_OUT: "true"}}}
+OPTED_OUT_POD = {"metadata": {"annotations": {OPTED_OUT: "true"}}}
 
 
-def test_a_jobset_asks_for_what_its_templates_ask() -> None:
+def test_a_jobsets_requests_are_those_of_its_tpu_templates() -> None:
     driver = replicated_job("driver", 1, containers=[container(0)])
     seen = translate.jobset(jobset(spec={"replicatedJobs": [driver, replicated_job("workers", 3)]}))
     assert seen is not None
@@ -27,23 +27,23 @@ def test_a_jobset_asks_for_what_its_templates_ask() -> None:
     )
 
 
-def test_a_jobset_without_tpu_does_not_concern_us() -> None:
+def test_a_jobset_without_tpus_is_ignored() -> None:
     assert translate.jobset(jobset(spec={"replicatedJobs": [replicated_job(containers=[container(0)])]})) is None
 
 
-def test_a_jobset_whose_templates_all_opted_out_is_there_and_asks_for_nothing() -> None:
+def test_a_jobset_whose_templates_all_opted_out_is_kept_without_requests() -> None:
     job = replicated_job()
-    job["template"]["spec"]["template"] |= THEIRS
+    job["template"]["spec"]["template"] |= OPTED_OUT_POD
     seen = translate.jobset(jobset(spec={"replicatedJobs": [job]}))
     assert seen is not None
     assert (seen.requests, seen.served) == ((), True)
 
 
-def test_a_jobset_that_cannot_be_read_is_there_and_asks_for_nothing() -> None:
+def test_an_unparseable_jobset_is_kept_without_requests() -> None:
     seen = translate.jobset(jobset(spec={"replicatedJobs": [replicated_job(overhead={"cpu": "some"})]}))
     assert seen is not None
     assert (seen.requests, seen.state) == ((), WorkloadState.ACTIVE)
-    assert seen.parse_error == 'replicatedJob workers: spec.overhead.cpu: "some" is no quantity'
+    assert seen.parse_error == 'replicatedJob workers: spec.overhead.cpu: "some" is not a valid quantity'
 
 
 @pytest.mark.parametrize(
@@ -61,11 +61,13 @@ def test_a_jobset_that_cannot_be_read_is_there_and_asks_for_nothing() -> None:
     ],
     ids=["fresh", "resumed, condition late", "suspended", "completed", "failed", "deleted"],
 )
-def test_the_state_of_a_jobset(parts: dict[str, Any], state: WorkloadState) -> None:
+def test_the_state_of_a_jobset_follows_from_spec_conditions_and_deletion(
+    parts: dict[str, Any], state: WorkloadState
+) -> None:
     assert jobset_state(jobset(**parts)) is state
 
 
-def test_a_condition_that_is_not_true_is_no_end() -> None:
+def test_a_condition_that_is_not_true_does_not_end_a_jobset() -> None:
     running = jobset()
     running["status"]["conditions"] = [{"type": "Completed", "status": "False"}]
     assert jobset_state(running) is WorkloadState.ACTIVE
@@ -83,13 +85,13 @@ def test_a_condition_that_is_not_true_is_no_end() -> None:
     ],
     ids=["plain", "named controller", "another controller", "opted out", "opted out by label", "opted in"],
 )
-def test_a_jobset_is_served_unless_it_is_anothers(parts: dict[str, Any], served: bool) -> None:
+def test_a_jobset_is_served_unless_it_opted_out_or_has_another_controller(parts: dict[str, Any], served: bool) -> None:
     seen = translate.jobset(jobset(**parts))
     assert seen is not None
     assert seen.served is served
 
 
-def test_a_leader_that_cannot_be_scheduled_waits() -> None:
+def test_an_unschedulable_leader_waits() -> None:
     seen = translate.leader(pod(1))
     assert seen is not None
     assert seen.waiting
@@ -98,7 +100,7 @@ def test_a_leader_that_cannot_be_scheduled_waits() -> None:
     assert (seen.job, seen.node) == ("llama-workers-1", None)
 
 
-def test_a_leader_is_known_by_its_annotation_too() -> None:
+def test_a_leader_is_recognized_by_its_annotation_too() -> None:
     key = "batch.kubernetes.io/job-completion-index"
     assert translate.leader(pod(labels={key: None}, metadata={"annotations": {key: "0"}})) is not None
 
@@ -116,7 +118,7 @@ def test_a_leader_is_known_by_its_annotation_too() -> None:
         {"jobset.sigs.k8s.io/job-index": "9" * 5000},
     ],
 )
-def test_a_pod_that_leads_no_job_of_a_jobset_does_not_concern_us(labels: dict[str, str | None]) -> None:
+def test_a_pod_that_is_no_leader_of_a_jobsets_job_is_ignored(labels: dict[str, str | None]) -> None:
     assert translate.leader(pod(labels=labels)) is None
 
 
@@ -130,14 +132,14 @@ def test_a_pod_that_leads_no_job_of_a_jobset_does_not_concern_us(labels: dict[st
         {"spec": {"schedulingGates": [{"name": "kueue.x-k8s.io/topology"}]}},
         {"spec": {"nodeName": "n-1"}},
         {"metadata": {"deletionTimestamp": "2026-11-01T12:00:00Z"}},
-        THEIRS,
+        OPTED_OUT_POD,
         {"labels": {OPTED_OUT: "true"}},
         {"spec": {"containers": [container(0)]}},
         {"spec": {"nodeSelector": {"cloud.google.com/gke-tpu-topology": "2x2x4"}}},
         {"spec": {"nodeSelector": {"cloud.google.com/gke-tpu-accelerator": "tpu-v4-podslice"}}},
     ],
 )
-def test_a_leader_that_does_not_ask_us_does_not_wait(parts: dict[str, Any]) -> None:
+def test_a_leader_that_is_scheduled_or_requests_nothing_of_us_does_not_wait(parts: dict[str, Any]) -> None:
     seen = translate.leader(pod(**parts))
     assert seen is not None
     assert not seen.waiting
@@ -146,7 +148,7 @@ def test_a_leader_that_does_not_ask_us_does_not_wait(parts: dict[str, Any]) -> N
 @pytest.mark.parametrize(
     "key", ["cloud.google.com/compute-class", "cloud.google.com/gke-queued", "cloud.google.com/gke-flex-start"]
 )
-def test_a_leader_that_asks_for_gkes_own_provisioners_is_told_of_with_its_selector(key: str) -> None:
+def test_a_leader_that_selects_gkes_own_provisioners_waits_with_its_selector(key: str) -> None:
     seen = translate.leader(pod(spec={"nodeSelector": {**SELECTOR, key: "true"}}))
     assert seen is not None
     assert seen.waiting
@@ -156,7 +158,7 @@ def test_a_leader_that_asks_for_gkes_own_provisioners_is_told_of_with_its_select
 @pytest.mark.parametrize(
     ("phase", "on"), [("Running", "n-1"), ("Pending", "n-1"), ("Succeeded", None), ("Failed", None)]
 )
-def test_a_leader_is_on_its_node_until_it_ends(phase: str, on: str | None) -> None:
+def test_a_leader_is_bound_to_its_node_until_it_ends(phase: str, on: str | None) -> None:
     seen = translate.leader(pod(spec={"nodeName": "n-1"}, status={"phase": phase, "conditions": []}))
     assert seen is not None
     assert seen.node == on
@@ -173,7 +175,7 @@ def test_a_node_of_ours_names_its_pool() -> None:
     "labels",
     [{"google.com/tpu-slice-id": None}, {"google.com/tpu-slice-attempt": None}, {"google.com/tpu-slice-attempt": "x"}],
 )
-def test_another_node_does_not_concern_us(labels: dict[str, str | None]) -> None:
+def test_another_node_is_ignored(labels: dict[str, str | None]) -> None:
     assert translate.host(node(labels=labels)) is None
 
 
@@ -197,9 +199,9 @@ def test_a_host_is_usable_when_it_is_ready_and_offers_all_its_chips(parts: dict[
 
 
 def test_a_host_that_is_being_deleted_is_not_usable() -> None:
-    leaving = node()
-    leaving["metadata"]["deletionTimestamp"] = "2026-11-01T12:00:00Z"
-    seen = translate.host(leaving)
+    terminating = node()
+    terminating["metadata"]["deletionTimestamp"] = "2026-11-01T12:00:00Z"
+    seen = translate.host(terminating)
     assert seen is not None
     assert not seen.usable
 
@@ -222,7 +224,7 @@ def test_the_hosts_of_a_slice_follow_from_topology_and_chips(
     assert seen.expected == expected
 
 
-def test_a_host_that_must_be_marked_is_not_usable_before_it_is() -> None:
+def test_an_exclusive_host_is_not_usable_before_it_is_labeled() -> None:
     labels = {
         "google.com/tpu-slice-exclusive-nodes": "true",
         "google.com/tpu-provisioner-parent-namespace": "research",
@@ -232,14 +234,14 @@ def test_a_host_that_must_be_marked_is_not_usable_before_it_is() -> None:
     assert bare is not None
     assert bare.unlabeled is not None
     assert not bare.usable
-    marked = node(labels=labels | {"alpha.jobset.sigs.k8s.io/namespaced-job": "research_llama-workers-0"})
-    marked["spec"] = bare.unlabeled["spec"]
-    seen = translate.host(marked)
+    labeled = node(labels=labels | {"alpha.jobset.sigs.k8s.io/namespaced-job": "research_llama-workers-0"})
+    labeled["spec"] = bare.unlabeled["spec"]
+    seen = translate.host(labeled)
     assert seen is not None
     assert (seen.unlabeled, seen.usable) == (None, True)
 
 
-def test_a_host_that_was_cordoned_is_not_usable() -> None:
+def test_a_cordoned_host_is_not_usable() -> None:
     seen = translate.host({**node(0), "spec": {"unschedulable": True}})
     assert seen is not None
     assert not seen.usable

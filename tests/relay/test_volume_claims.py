@@ -1,4 +1,4 @@
-"""Volume claims of waiting leaders: what they are bound to is said with the want."""
+"""Volume claims of waiting leaders: demand names the zones that their volumes are bound to."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -45,14 +45,14 @@ def within(*zones: str, key: str = ZONE, operator: str = "In") -> Json:
 
 @dataclass
 class FakeVolumes:
-    """Claims and volumes by name; each call takes `slow`, and raises `trouble` where there is any."""
+    """Claims and volumes by name; each call takes `slow`, and raises `error` if it is set."""
 
     claims: dict[str, Json] = field(default_factory=lambda: {"data": claim()})
     volumes: dict[str, Json] = field(default_factory=lambda: {"pv-1": volume(within("us-central2-a"))})
-    trouble: Exception | None = None
+    error: Exception | None = None
     slow: timedelta = timedelta()
     now: datetime = START
-    asked: list[str] = field(default_factory=list)
+    calls: list[str] = field(default_factory=list)
 
     def claim(self, namespace: str, name: str) -> Mapping[str, Any] | None:
         self._take_time(f"{namespace}/{name}")
@@ -62,11 +62,11 @@ class FakeVolumes:
         self._take_time(name)
         return self.volumes.get(name)
 
-    def _take_time(self, asked: str) -> None:
-        self.asked.append(asked)
+    def _take_time(self, call: str) -> None:
+        self.calls.append(call)
         self.now += self.slow
-        if self.trouble is not None:
-            raise self.trouble
+        if self.error is not None:
+            raise self.error
 
 
 @dataclass
@@ -76,32 +76,32 @@ class Setup:
     def __post_init__(self) -> None:
         self.claims = Claims(self.volumes, lambda: self.volumes.now)
 
-    def announced_state(self, *names: str) -> tuple[BoundClaim, ...]:
-        """Complete a want whose leaders mount these claims; what is said of them."""
+    def claims_of(self, *names: str) -> tuple[BoundClaim, ...]:
+        """Complete demand whose leaders mount these claims; return the claims of its request."""
         (fact,) = self.claims.complete([leaders_wait(0)], {UID: {"slice": names}})
         assert isinstance(fact, SlicesWanted)
         return fact.requests[0].claims
 
 
-def test_a_claim_that_is_bound_to_a_zone_is_told() -> None:
+def test_a_claim_that_is_bound_to_a_zone_is_added_to_the_request() -> None:
     setup = Setup()
-    assert setup.announced_state("data") == (BoundClaim(name="data", zones=("us-central2-a",)),)
-    assert setup.volumes.asked == ["research/data", "pv-1"]
+    assert setup.claims_of("data") == (BoundClaim(name="data", zones=("us-central2-a",)),)
+    assert setup.volumes.calls == ["research/data", "pv-1"]
 
 
-def test_each_template_is_told_its_own_claims() -> None:
+def test_each_request_gets_the_claims_of_its_own_template() -> None:
     fact = leaders_wait(0, requests=(a_request(), a_request(replicated_job="other"), a_request(replicated_job="none")))
     mounted: Mounted = {UID: {"slice": ("data", "new"), "other": ("data",)}}
-    (announced_state,) = Setup().claims.complete([fact], mounted)
-    assert isinstance(announced_state, SlicesWanted)
-    assert [[each.name for each in request.claims] for request in announced_state.requests] == [["data"], ["data"], []]
+    (completed,) = Setup().claims.complete([fact], mounted)
+    assert isinstance(completed, SlicesWanted)
+    assert [[each.name for each in request.claims] for request in completed.requests] == [["data"], ["data"], []]
 
 
-def test_facts_without_claims_are_left_as_they_are() -> None:
+def test_facts_without_claims_are_unchanged() -> None:
     setup = Setup()
     facts: list[Fact] = [Heartbeat(count=0, digest="d"), leaders_wait(0)]
     assert setup.claims.complete(facts, {UID: {}}) == facts
-    assert setup.volumes.asked == []
+    assert setup.volumes.calls == []
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_facts_without_claims_are_left_as_they_are() -> None:
         ({"spec": {"volumeName": "pv-1"}}, None),
     ],
 )
-def test_a_claim_is_bound_when_it_says_so_and_to_what(found: Json | None, name: str | None) -> None:
+def test_a_claims_volume_is_known_only_if_it_is_bound(found: Json | None, name: str | None) -> None:
     assert volume_of(found) == name
 
 
@@ -149,57 +149,55 @@ def test_a_claim_is_bound_when_it_says_so_and_to_what(found: Json | None, name: 
         "no such volume",
     ],
 )
-def test_the_zones_that_a_volume_can_be_reached_from(found: Json | None, zones: tuple[str, ...]) -> None:
+def test_a_volumes_zones_follow_from_its_node_affinity(found: Json | None, zones: tuple[str, ...]) -> None:
     assert zones_of(found) == zones
 
 
-def test_what_was_looked_up_is_known_for_some_minutes() -> None:
+def test_look_ups_are_cached_for_some_minutes() -> None:
     setup = Setup()
     setup.volumes.claims["unbound"] = claim(phase="Pending")
-    setup.announced_state("data", "unbound")
-    asked = len(setup.volumes.asked)
-    assert setup.announced_state("data", "unbound") == (BoundClaim(name="data", zones=("us-central2-a",)),)
-    assert len(setup.volumes.asked) == asked
+    setup.claims_of("data", "unbound")
+    calls = len(setup.volumes.calls)
+    assert setup.claims_of("data", "unbound") == (BoundClaim(name="data", zones=("us-central2-a",)),)
+    assert len(setup.volumes.calls) == calls
     setup.volumes.now += KEPT
-    setup.announced_state("data", "unbound")
-    assert len(setup.volumes.asked) == 2 * asked
+    setup.claims_of("data", "unbound")
+    assert len(setup.volumes.calls) == 2 * calls
 
 
-def test_claims_that_cannot_be_read_are_not_told_and_not_asked_for_again_at_once() -> None:
-    setup = Setup(FakeVolumes(trouble=Temporary("refused: 403 Forbidden")))
+def test_claims_that_cannot_be_looked_up_are_left_out_and_not_retried_at_once() -> None:
+    setup = Setup(FakeVolumes(error=Temporary("refused: 403 Forbidden")))
     with capture_logs() as logs:
-        assert setup.announced_state("data", "more") == ()
-        assert setup.announced_state("data") == ()
-    assert setup.volumes.asked == ["research/data"]
+        assert setup.claims_of("data", "more") == ()
+        assert setup.claims_of("data") == ()
+    assert setup.volumes.calls == ["research/data"]
     assert [line["event"] for line in logs] == ["volume_claim.unknown"]
-    setup.volumes.trouble = None
+    setup.volumes.error = None
     setup.volumes.now += QUIET_AFTER_TROUBLE
-    assert setup.announced_state("data") == (BoundClaim(name="data", zones=("us-central2-a",)),)
+    assert setup.claims_of("data") == (BoundClaim(name="data", zones=("us-central2-a",)),)
 
 
 def test_a_slow_server_does_not_hold_up_the_facts() -> None:
     setup = Setup(FakeVolumes(slow=PATIENCE / 2))
-    setup.announced_state(*(f"claim-{number}" for number in range(10)))
-    assert setup.volumes.asked == ["research/claim-0", "research/claim-1"]
+    setup.claims_of(*(f"claim-{number}" for number in range(10)))
+    assert setup.volumes.calls == ["research/claim-0", "research/claim-1"]
 
 
-def test_of_very_many_claims_some_are_looked_at() -> None:
+def test_the_number_of_claims_of_one_fact_is_limited() -> None:
     setup = Setup(FakeVolumes(claims={f"c-{number:03}": claim() for number in range(500)}))
-    assert len(setup.announced_state(*(f"c-{number:03}" for number in range(500)))) == CLAIMS_PER_FACT
+    assert len(setup.claims_of(*(f"c-{number:03}" for number in range(500)))) == CLAIMS_PER_FACT
 
 
-def test_what_is_told_of_claims_leaves_a_message_small_enough() -> None:
+def test_claims_add_less_than_100_kb_to_a_message() -> None:
     names = tuple(f"{number:0253}" for number in range(20))
     zones = tuple(f"{number:063}" for number in range(20))
     volumes = FakeVolumes(dict.fromkeys(names, claim()), {"pv-1": volume(within(*zones))})
-    wanted = leaders_wait(0, requests=tuple(a_request(replicated_job=f"w-{number}") for number in range(500)))
-    (announced_state,) = Setup(volumes).claims.complete(
-        [wanted], {UID: {f"w-{number}": names for number in range(500)}}
-    )
-    assert 0 < len(encode_fact(announced_state).data) - len(encode_fact(wanted).data) < 100_000
+    demand = leaders_wait(0, requests=tuple(a_request(replicated_job=f"w-{number}") for number in range(500)))
+    (completed,) = Setup(volumes).claims.complete([demand], {UID: {f"w-{number}": names for number in range(500)}})
+    assert 0 < len(encode_fact(completed).data) - len(encode_fact(demand).data) < 100_000
 
 
-def test_the_claims_are_those_of_the_leaders_that_wait(watched: Watched) -> None:
+def test_only_the_claims_of_waiting_leaders_are_looked_up(watched: Watched) -> None:
     mounts: Json = {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]}
     watched.see(jobset(spec={"replicatedJobs": [replicated_job(replicas=2)]}), pod(0, spec=mounts), pod(1))
     assert watched.queue.cache.claims(WorkloadUid("u-1")) == {"workers": ("data",)}

@@ -1,4 +1,4 @@
-"""One watch against the local API server, whose buttons do to it what networks and servers do."""
+"""One watch against the local API server, whose buttons imitate failures of networks and servers."""
 
 import random
 import threading
@@ -41,7 +41,7 @@ class Watched:
 
     @contextmanager
     def watching(self, silence: float = 30, first_pause: float = 0.2) -> Iterator[Recorder]:
-        """Run the watch in a thread; it must end promptly when it is told to."""
+        """Run the watch in a thread; it must end promptly after `stop`."""
         one = Watch(self.source, self.recorder, Patience(silence, time.monotonic, first_pause), random.Random(3))
         thread = threading.Thread(target=one.run)
         thread.start()
@@ -68,7 +68,7 @@ def names(*numbers: int) -> list[str]:
     return sorted(name(number) for number in numbers)
 
 
-def test_a_list_comes_in_pages(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_list_is_read_page_by_page(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watch, "FIRST_PAGE", 2)
     watched.create(0, 1, 2, 3, 4)
     with watched.watching() as recorder:
@@ -76,7 +76,7 @@ def test_a_list_comes_in_pages(watched: Watched, monkeypatch: pytest.MonkeyPatch
     assert recorder.lists[0] == names(0, 1, 2, 3, 4)
 
 
-def test_what_comes_and_goes_after_the_list_is_seen(watched: Watched) -> None:
+def test_objects_created_and_deleted_after_the_list_are_seen(watched: Watched) -> None:
     watched.create(0)
     with watched.watching() as recorder:
         recorder.until(lambda: bool(recorder.lists))
@@ -87,7 +87,7 @@ def test_what_comes_and_goes_after_the_list_is_seen(watched: Watched) -> None:
     assert recorder.lists == [names(0)]
 
 
-def test_an_object_that_is_ours_no_more_is_lost(watched: Watched) -> None:
+def test_an_object_that_loses_our_label_is_lost(watched: Watched) -> None:
     watched.create(0, 1)
     with watched.watching() as recorder:
         recorder.until(lambda: len(recorder.present) == 2)
@@ -100,7 +100,7 @@ def test_bookmarks_are_signs_of_life(watched: Watched) -> None:
         recorder.until(lambda: recorder.signs >= 3)
 
 
-def test_a_watch_that_the_server_ends_goes_on_where_it_was(watched: Watched) -> None:
+def test_a_watch_that_the_server_ends_is_resumed_where_it_was(watched: Watched) -> None:
     watched.create(0)
     with watched.watching() as recorder:
         recorder.until(lambda: recorder.signs >= 1)
@@ -110,7 +110,7 @@ def test_a_watch_that_the_server_ends_goes_on_where_it_was(watched: Watched) -> 
     assert len(recorder.lists) == 1
 
 
-def test_a_watch_that_falls_silent_is_closed_and_listed_again(watched: Watched) -> None:
+def test_a_watch_that_falls_silent_is_closed_and_relisted(watched: Watched) -> None:
     watched.create(0, 1)
     with watched.watching(silence=1) as recorder:
         recorder.until(lambda: recorder.signs >= 1)
@@ -120,7 +120,7 @@ def test_a_watch_that_falls_silent_is_closed_and_listed_again(watched: Watched) 
     assert recorder.lists == [names(0, 1), names(1)]
 
 
-def test_history_that_is_gone_leads_to_a_new_list(watched: Watched) -> None:
+def test_expired_history_leads_to_a_new_list(watched: Watched) -> None:
     watched.create(0, 1)
     with watched.watching() as recorder:
         recorder.until(lambda: recorder.signs >= 1)
@@ -133,7 +133,7 @@ def test_history_that_is_gone_leads_to_a_new_list(watched: Watched) -> None:
     assert recorder.lists[1] == names(1, 2)
 
 
-def test_a_server_that_comes_back_with_other_certificates_and_tokens_is_waited_for(tmp_path: Path) -> None:
+def test_a_watch_survives_a_server_that_returns_with_other_certificates_and_tokens(tmp_path: Path) -> None:
     with (
         serving(tmp_path, "--no-controllers") as served,
         connected(served) as api,
@@ -151,20 +151,20 @@ def test_a_server_that_comes_back_with_other_certificates_and_tokens_is_waited_f
                 recorder.until(lambda: len(recorder.lists) >= 2 and recorder.lists[-1] == [])
 
 
-def test_a_watch_can_be_stopped_while_the_server_says_nothing(watched: Watched) -> None:
+def test_a_watch_can_be_stopped_while_the_server_is_silent(watched: Watched) -> None:
     with watched.watching() as recorder:
         recorder.until(lambda: recorder.signs >= 1)
         watched.served.press("silence-watches")
 
 
-def test_an_object_that_cannot_be_understood_is_there_all_the_same(watched: Watched) -> None:
+def test_an_unparseable_object_is_kept_all_the_same(watched: Watched) -> None:
     watched.create(0, 1)
-    understood = watched.source.read
+    read_before = watched.source.read
 
     def read(obj: Mapping[str, Any]) -> Seen | None:
         if obj["metadata"]["name"] == name(0):
             raise KeyError("status")
-        return understood(obj)
+        return read_before(obj)
 
     watched.source = replace(watched.source, read=read)
     with watched.watching() as recorder:

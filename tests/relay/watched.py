@@ -1,4 +1,4 @@
-"""A ledger whose time is stepped by the test, and ways to read what it said."""
+"""A fact queue whose time is stepped by the test, and ways to read its facts."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -30,14 +30,14 @@ KINDS = {"JobSet": Kind.JOBSETS, "Pod": Kind.LEADERS, "Node": Kind.HOSTS}
 
 
 class Watched:
-    """A ledger with a hand on the clock; every list was empty at the start, and the first heartbeat is told."""
+    """A fact queue and its clock; every list was empty at the start, and the first heartbeat has been taken."""
 
     def __init__(self) -> None:
         self.queue = FactQueue(CLUSTER, Timing())
         self.now = START
         for kind in Kind:
             self.relist(kind)
-        self.said()
+        self.due_facts()
 
     def relist(self, kind: Kind, *objects: dict[str, Any], version: int = 1) -> None:
         self.queue.listed(kind, [read(obj) for obj in objects], str(version), self.now)
@@ -54,13 +54,13 @@ class Watched:
         self.queue.bookmarked(kind, str(version), self.now)
 
     def pass_time(self, seconds: float) -> None:
-        """Let time pass while the watches give signs of life."""
+        """Let time pass while every watch sends bookmarks."""
         self.now += timedelta(seconds=seconds)
         for kind in Kind:
             self.queue.bookmarked(kind, "1", self.now)
 
-    def said(self) -> list[Fact]:
-        """Take what is due now, heartbeats left out."""
+    def due_facts(self) -> list[Fact]:
+        """Return the facts that are due now, heartbeats left out; they are due only once."""
         return [fact for fact in self.queue.due(self.now) if not isinstance(fact, Heartbeat)]
 
 
@@ -70,7 +70,7 @@ def read(obj: dict[str, Any]) -> Seen:
     return seen
 
 
-def wants(facts: Sequence[Fact]) -> list[list[int]]:
+def demand(facts: Sequence[Fact]) -> list[list[int]]:
     return [[leader.job_index for leader in fact.waiting] for fact in facts if isinstance(fact, SlicesWanted)]
 
 

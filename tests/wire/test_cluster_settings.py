@@ -30,7 +30,7 @@ def read(**document: Any) -> ClusterSettings:
     return decode_settings(CLUSTER, {"path": PATH, **document}, "edition-1")
 
 
-def test_a_path_is_enough() -> None:
+def test_a_path_alone_is_valid() -> None:
     assert read() == ClusterSettings(cluster=CLUSTER, version="edition-1", path=PATH)
 
 
@@ -72,7 +72,7 @@ EVERYTHING: dict[str, Any] = {
     },
     "limits": {"demand_ttl": "20m", "requeue_after": 30, "operations": 9, "backoff": {"ip-space": {"initial": "10m"}}},
 }
-UNDERSTOOD = ClusterSettings(
+DECODED = ClusterSettings(
     cluster=CLUSTER,
     version="edition-1",
     path=PATH,
@@ -113,12 +113,12 @@ UNDERSTOOD = ClusterSettings(
 )
 
 
-def test_everything_can_be_written() -> None:
-    assert read(**EVERYTHING) == UNDERSTOOD
+def test_every_setting_is_read() -> None:
+    assert read(**EVERYTHING) == DECODED
 
 
 @pytest.mark.parametrize(
-    ("written", "meant"),
+    ("written", "expected"),
     [
         (90, timedelta(seconds=90)),
         (0.5, timedelta(milliseconds=500)),
@@ -129,11 +129,11 @@ def test_everything_can_be_written() -> None:
         (None, Limits().demand_ttl),
     ],
 )
-def test_durations_are_seconds_or_text(written: object, meant: timedelta) -> None:
-    assert read(limits={"demand_ttl": written}).limits.demand_ttl == meant
+def test_durations_are_seconds_or_text(written: object, expected: timedelta) -> None:
+    assert read(limits={"demand_ttl": written}).limits.demand_ttl == expected
 
 
-def test_a_first_wait_beyond_the_usual_longest_is_the_longest_too() -> None:
+def test_an_initial_backoff_beyond_the_default_maximum_is_the_maximum_too() -> None:
     backoff = read(limits={"backoff": {"RATE": {"initial": "5m"}}}).limits.backoff
 
     assert backoff[FailureKind.RATE] == Backoff(5 * MINUTE, 5 * MINUTE)
@@ -144,7 +144,7 @@ def test_a_first_wait_beyond_the_usual_longest_is_the_longest_too() -> None:
     disk=st.integers(10, 65536),
     tags=st.lists(st.from_regex(r"[a-z]([-a-z0-9]{0,8}[a-z0-9])?", fullmatch=True), max_size=3),
 )
-def test_what_is_encoded_is_read_as_it_was(seconds: int, disk: int, tags: list[str]) -> None:
+def test_encoded_settings_are_decoded_unchanged(seconds: int, disk: int, tags: list[str]) -> None:
     pools = PoolSettings(boot_disk_gb=disk, network_tags=tuple(tags))
     limits = Limits(demand_ttl=timedelta(seconds=seconds), act_window=timedelta(milliseconds=seconds))
     written = settings(pools=pools, limits=limits)
@@ -163,7 +163,7 @@ def test_every_setting_of_the_domain_can_be_written() -> None:
     assert decode_settings(CLUSTER, document, "v") == replace(settings(), version="v")
 
 
-def test_all_that_is_wrong_is_said_at_once_with_its_remedy() -> None:
+def test_every_mistake_is_named_at_once_with_its_remedy() -> None:
     with pytest.raises(Permanent) as refused:
         decode_settings(
             CLUSTER,
@@ -182,57 +182,82 @@ def test_all_that_is_wrong_is_said_at_once_with_its_remedy() -> None:
             "edition-1",
         )
 
-    kinds = "initial and maximum under any of stockout, quota, reservation, ip_space, rate, busy, unknown"
+    kinds = "a map of initial and maximum for any of stockout, quota, reservation, ip_space, rate, busy, unknown"
     durations = "seconds, or text such as 90s, 15m, 2h or 30d"
+    tags = "a list of names of a-z, 0-9 and -, up to 63 characters each"
     assert set(str(refused.value).removeprefix("clusters/demo: ").split("; ")) == {
-        "path is missing: write the cluster's full name: projects/P/locations/L/clusters/C",
-        "zone cannot be 'somewhere': write the name of a zone, as in us-central2-b",
-        "colour is no setting: remove it",
-        "pools.boot_disk_gb cannot be '100': write a whole number of GB from 10 to 65536",
-        "pools.network_tags.0 cannot be 'UP': write a list of names of a-z, 0-9 and -, up to 63 characters each",
-        "pools.zone is no setting: is zone meant?",
-        f"limits.demand_ttl cannot be 'soon': write {durations}",
-        "limits.demand_tll is no setting: is limits.demand_ttl meant?",
-        f"limits.resync_after cannot be 0: write {durations}",
-        "limits.operations cannot be 0: write a whole number from 1 to 100",
-        f"limits.backoff.stokout cannot be 'stokout': write {kinds}",
-        f"limits.backoff.impossible cannot be 'impossible': write {kinds}",
-        f"limits.backoff.quota.initial cannot be True: write {durations}",
+        "path: Required value: must be the cluster's full name, projects/P/locations/L/clusters/C",
+        "zone: Invalid value: 'somewhere': must be the name of a zone, such as us-central2-b",
+        "colour: Unknown field: remove it",
+        "pools.boot_disk_gb: Invalid value: '100': must be a whole number of GB from 10 to 65536",
+        f"pools.network_tags.0: Invalid value: 'UP': must be {tags}",
+        "pools.zone: Unknown field: did you mean zone?",
+        f"limits.demand_ttl: Invalid value: 'soon': must be {durations}",
+        "limits.demand_tll: Unknown field: did you mean limits.demand_ttl?",
+        f"limits.resync_after: Invalid value: 0: must be {durations}",
+        "limits.operations: Invalid value: 0: must be a whole number from 1 to 100",
+        f"limits.backoff.stokout: Invalid value: 'stokout': must be {kinds}",
+        f"limits.backoff.impossible: Invalid value: 'impossible': must be {kinds}",
+        f"limits.backoff.quota.initial: Invalid value: True: must be {durations}",
     }
 
 
 @pytest.mark.parametrize("document", [{"limits": 5}, {"limits": {"backoff": []}}, {"pools": "default"}])
-def test_a_map_that_is_none_is_named(document: dict[str, Any]) -> None:
-    with pytest.raises(Permanent, match=r"(limits|limits\.backoff|pools) cannot be .*: write "):
+def test_a_value_that_should_be_a_map_is_named(document: dict[str, Any]) -> None:
+    with pytest.raises(Permanent, match=r"(limits|limits\.backoff|pools): Invalid value: .*: must be "):
         read(**document)
 
 
 @pytest.mark.parametrize(
-    ("document", "says"),
+    ("document", "message"),
     [
-        ({"pools": {"confidential_storage": True}}, "pools.confidential_storage needs a key: write boot_disk_kms_key"),
-        ({"pools": {"additional_networks": ["vpc-2"]}}, "pools.additional_networks.0 cannot be 'vpc-2': write a list"),
-        ({"pools": {"workload_policy": "x-{chips}"}}, "pools.workload_policy cannot be 'x-{chips}': write a name"),
-        ({"pools": {"resource_labels": {"Team": "x"}}}, "pools.resource_labels.Team cannot be 'Team': write a map"),
-        ({"pools": {"boot_disk_kms_key": "my-key"}}, "pools.boot_disk_kms_key cannot be 'my-key': write projects/P/"),
-        ({"pod_to_node_labels": ["google.com/x"]}, "pod_to_node_labels.0 cannot be 'google.com/x': write a list"),
-        ({"policy": {"capacity": ["cheap"]}}, "policy.capacity.0 cannot be 'cheap': write a list of any of on_demand"),
-        ({"policy": {"capacity": []}}, r"policy.capacity cannot be \[\]: write a list of any of on_demand"),
-        ({"policy": {"chips_per_slice": 0}}, "policy.chips_per_slice cannot be 0: write a whole number of chips"),
-        ({"policy": {"namespaces": {"a": {"chips": 4}}}}, "policy.namespaces.a.chips is no setting"),
+        ({"pools": {"confidential_storage": True}}, "pools.confidential_storage requires a key: set boot_disk_kms_key"),
+        (
+            {"pools": {"additional_networks": ["vpc-2"]}},
+            "pools.additional_networks.0: Invalid value: 'vpc-2': must be a list",
+        ),
+        (
+            {"pools": {"workload_policy": "x-{chips}"}},
+            "pools.workload_policy: Invalid value: 'x-{chips}': must be a name",
+        ),
+        (
+            {"pools": {"resource_labels": {"Team": "x"}}},
+            "pools.resource_labels.Team: Invalid value: 'Team': must be a map",
+        ),
+        (
+            {"pools": {"boot_disk_kms_key": "my-key"}},
+            "pools.boot_disk_kms_key: Invalid value: 'my-key': must be projects/P/",
+        ),
+        (
+            {"pod_to_node_labels": ["google.com/x"]},
+            "pod_to_node_labels.0: Invalid value: 'google.com/x': must be a list",
+        ),
+        (
+            {"policy": {"capacity": ["cheap"]}},
+            "policy.capacity.0: Invalid value: 'cheap': must be a list of any of on_demand",
+        ),
+        ({"policy": {"capacity": []}}, r"policy.capacity: Invalid value: \[\]: must be a list of any of on_demand"),
+        (
+            {"policy": {"chips_per_slice": 0}},
+            "policy.chips_per_slice: Invalid value: 0: must be a whole number of chips",
+        ),
+        ({"policy": {"namespaces": {"a": {"chips": 4}}}}, "policy.namespaces.a.chips: Unknown field"),
         (
             {"policy": {"namespaces": {"a": {"chips_per_cluster": 4}}}},
-            "policy.namespaces.a.chips_per_cluster is no set",
+            "policy.namespaces.a.chips_per_cluster: Unknown",
         ),
-        ({"reservation_zones": {"r": "here"}}, "reservation_zones.r cannot be 'here': write the zone of each"),
+        (
+            {"reservation_zones": {"r": "here"}},
+            "reservation_zones.r: Invalid value: 'here': must be a map of reservations and their zones",
+        ),
     ],
     ids=lambda value: value.partition(" ")[0] if isinstance(value, str) else "",
 )
-def test_what_is_wrong_is_said_with_its_remedy(document: dict[str, Any], says: str) -> None:
-    with pytest.raises(Permanent, match=says):
+def test_a_mistake_is_named_with_its_remedy(document: dict[str, Any], message: str) -> None:
+    with pytest.raises(Permanent, match=message):
         read(**document)
 
 
-def test_settings_of_another_edition_are_not_guessed_at() -> None:
-    with pytest.raises(Permanent, match="schema cannot be 2: write 1"):
+def test_settings_of_another_schema_are_an_error() -> None:
+    with pytest.raises(Permanent, match="schema: Invalid value: 2: must be 1"):
         read(schema=2)

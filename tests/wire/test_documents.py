@@ -35,7 +35,7 @@ LEAVES: Mapping[Any, st.SearchStrategy[Any]] = {
 
 
 def values_of(hint: Any) -> st.SearchStrategy[Any]:
-    """Make any value that a field of this type may have."""
+    """Return a strategy for every value that a field of this type may have."""
     if hint in LEAVES:
         return LEAVES[hint]
     if isinstance(hint, NewType):
@@ -52,7 +52,7 @@ def values_of(hint: Any) -> st.SearchStrategy[Any]:
 
 
 def parts_of(value: Any) -> list[Any]:
-    """Give everything in a document, at any depth."""
+    """Return every value in a document, at any depth."""
     match value:
         case dict():
             return [value, *value, *(part for member in value.values() for part in parts_of(member))]
@@ -64,7 +64,7 @@ def parts_of(value: Any) -> list[Any]:
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 @given(data=st.data())
-def test_every_record_comes_back_as_it_was(kind: type[Record], data: st.DataObject) -> None:
+def test_every_record_is_decoded_unchanged(kind: type[Record], data: st.DataObject) -> None:
     record = data.draw(values_of(kind))
 
     assert decode(kind, encode(record)) == record
@@ -79,7 +79,7 @@ def test_a_document_holds_only_what_firestore_can_hold(kind: type[Record], data:
     assert not [part for part in parts if isinstance(part, list) and any(isinstance(member, list) for member in part)]
 
 
-A_REPORT = {
+A_SLICE = {
     "schema": 1,
     "id": "tpu-llama-slice-0-oahqlz77blgqd",
     "pool": "tpu-llama-slice-0-oahqlz77blgqd-1",
@@ -170,8 +170,8 @@ A_REPORT = {
 }
 
 
-def test_a_slice_reads_like_a_report() -> None:
-    """What a person sees in the console, there sorted by name."""
+def test_the_document_of_a_slice() -> None:
+    """As the console shows it, there sorted by name."""
     record = replace(
         a_record(
             pinned_settings=PoolSettings(resource_labels={"cost-centre": "research"}),
@@ -195,10 +195,10 @@ def test_a_slice_reads_like_a_report() -> None:
     )
     record = record.transitioned(NOW, Phase.PROVISIONING, Reason.HOSTS_JOINING, "3 of 4 hosts are ready.")
 
-    assert encode(record) == A_REPORT
+    assert encode(record) == A_SLICE
 
 
-def test_every_document_is_named_after_its_cluster_and_itself() -> None:
+def test_every_documents_key_has_its_cluster_and_id() -> None:
     assert str(key_of(a_jobset())) == "workloads/demo.uid-llama"
     assert str(key_of(a_record())) == "slices/demo.tpu-llama-slice-0-oahqlz77blgqd"
     assert str(key_of(ConcurrencyLimiter(cluster=a_job().cluster, changed_at=NOW, shortages={}))) == "limiters/demo"
@@ -220,7 +220,7 @@ def test_an_older_document_without_the_later_fields_has_their_defaults() -> None
     assert decode(SliceRecord, document) == a_record()
 
 
-def test_fields_and_members_of_strangers_are_left_out() -> None:
+def test_unknown_fields_are_ignored() -> None:
     document = encode(a_record())
     document["colour"] = "blue"
     document["spec"]["rack"] = 7
@@ -229,31 +229,31 @@ def test_fields_and_members_of_strangers_are_left_out() -> None:
 
 
 @pytest.mark.parametrize("schema", [SCHEMA + 1, 0, None, "1", True])
-def test_another_edition_of_the_documents_is_not_guessed_at(schema: object) -> None:
+def test_a_document_of_another_schema_is_an_error(schema: object) -> None:
     with pytest.raises(Permanent, match=r"schema: .* deploy the newer provisioner"):
         decode(SliceRecord, {**encode(a_record()), "schema": schema})
 
 
 @pytest.mark.parametrize(
-    ("slip", "named"),
+    ("mistake", "message"),
     [
         ({"phase": "REDY"}, "phase: "),
-        ({"spec": {**encode(a_record())["spec"], "topology": "4by4"}}, '"4by4" is no topology'),
+        ({"spec": {**encode(a_record())["spec"], "topology": "4by4"}}, '"4by4" is not a topology'),
         ({"spec": {**encode(a_record())["spec"], "node_labels": "none"}}, "spec.node_labels: "),
         ({"spec": "none"}, "spec: "),
         ({"transitions": [{"at": NOW}]}, r"transitions\.0\.phase: "),
         ({"hold": "perhaps"}, "hold: "),
     ],
 )
-def test_a_slip_of_a_hand_in_the_console_is_named_by_its_field(slip: dict[str, Any], named: str) -> None:
-    with pytest.raises(Permanent, match=f"SliceRecord: .*{named}"):
-        decode(SliceRecord, {**encode(a_record()), **slip})
+def test_a_mistake_in_the_console_is_named_by_its_field(mistake: dict[str, Any], message: str) -> None:
+    with pytest.raises(Permanent, match=f"SliceRecord: .*{message}"):
+        decode(SliceRecord, {**encode(a_record()), **mistake})
 
 
-def test_a_report_of_another_edition_is_left_out_and_the_jobset_read_all_the_same() -> None:
+def test_an_unreadable_report_is_left_out_and_the_jobset_is_read_all_the_same() -> None:
     made = report(a_jobset(), [a_record()], QueueState(), NOW)
     document = encode(a_jobset(report=made, queue="team-a"))
-    spoilt = {**document, "report": {**document["report"], "reason": "SlicesDreaming"}}
-    read = decode(WorkloadRecord, spoilt)
+    edited = {**document, "report": {**document["report"], "reason": "SlicesDreaming"}}
+    read = decode(WorkloadRecord, edited)
     assert (read.report, read.queue) == (None, "team-a")
     assert decode(WorkloadRecord, document).report == made

@@ -32,21 +32,21 @@ def body(name: str) -> dict[str, Any]:
 
 
 @pytest.fixture
-def door(tmp_path: Path) -> FlaskClient:
-    """Functions-framework as deployed, with a function that answers what it was handed."""
+def function(tmp_path: Path) -> FlaskClient:
+    """Return a client of functions-framework as deployed, with a function that records its event."""
     program = tmp_path / "main.py"
     program.write_text(
         "import functions_framework, json, pathlib\n"
         "@functions_framework.cloud_event\n"
-        "def door(event):\n"
+        "def function(event):\n"
         "    seen = json.dumps({'source': event['source'], 'data': event.data})\n"
         f"    pathlib.Path({str(tmp_path / 'seen.json')!r}).write_text(seen)\n"
     )
     create_app: Callable[..., Flask] = functions_framework.create_app  # it has no annotations
-    return create_app(target="door", source=str(program), signature_type="cloudevent").test_client()
+    return create_app(target="function", source=str(program), signature_type="cloudevent").test_client()
 
 
-def handed_over(tmp_path: Path) -> Incoming:
+def received(tmp_path: Path) -> Incoming:
     seen = json.loads((tmp_path / "seen.json").read_text())
     return incoming(seen["source"], seen["data"])
 
@@ -57,13 +57,13 @@ def assert_is_the_recorded_message(message: Incoming) -> None:
     assert isinstance(decode_fact(message.data, message.attributes), SlicesWanted)
 
 
-def test_a_push_is_opened(door: FlaskClient, tmp_path: Path) -> None:
-    answer = door.post(f"/{TOPIC}", json=body("push_body"))
+def test_a_push_is_read(function: FlaskClient, tmp_path: Path) -> None:
+    answer = function.post(f"/{TOPIC}", json=body("push_body"))
     assert answer.status_code == 200
-    assert_is_the_recorded_message(handed_over(tmp_path))
+    assert_is_the_recorded_message(received(tmp_path))
 
 
-def test_an_eventarc_delivery_is_opened(door: FlaskClient, tmp_path: Path) -> None:
+def test_an_eventarc_delivery_is_read(function: FlaskClient, tmp_path: Path) -> None:
     headers = {
         "ce-id": "17",
         "ce-source": SOURCE,
@@ -71,15 +71,15 @@ def test_an_eventarc_delivery_is_opened(door: FlaskClient, tmp_path: Path) -> No
         "ce-type": "google.cloud.pubsub.topic.v1.messagePublished",
         "ce-time": "2026-11-01T12:00:00.25Z",
     }
-    answer = door.post("/", json=body("eventarc_body"), headers=headers)
+    answer = function.post("/", json=body("eventarc_body"), headers=headers)
     assert answer.status_code == 200
-    assert_is_the_recorded_message(handed_over(tmp_path))
+    assert_is_the_recorded_message(received(tmp_path))
 
 
-def test_a_push_to_a_path_without_the_topic_is_refused(door: FlaskClient, tmp_path: Path) -> None:
-    door.post("/", json=body("push_body"))
-    with pytest.raises(Permanent, match="names no topic: the path of a push endpoint must end in its full name"):
-        handed_over(tmp_path)
+def test_a_push_to_a_path_without_the_topic_is_refused(function: FlaskClient, tmp_path: Path) -> None:
+    function.post("/", json=body("push_body"))
+    with pytest.raises(Permanent, match="names no topic: the path of the push endpoint must end in its full name"):
+        received(tmp_path)
 
 
 def test_a_message_of_attributes_alone_has_empty_data() -> None:
@@ -93,28 +93,28 @@ def test_a_message_may_have_no_attributes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "says"),
+    ("data", "message"),
     [
         (None, "data: expected an object, not NoneType"),
         ({}, r"data\.message: expected an object"),
         ({"message": {**MESSAGE, "messageId": ""}}, r"data\.message\.messageId: expected text"),
-        ({"message": {**MESSAGE, "data": "e30"}}, r"data\.message\.data: no base64"),
+        ({"message": {**MESSAGE, "data": "e30"}}, r"data\.message\.data: invalid base64"),
         ({"message": {**MESSAGE, "publishTime": "soon"}}, r"data\.message\.publishTime: Invalid isoformat"),
         ({"message": {**MESSAGE, "publishTime": "2026-11-01T12:00:00"}}, "has no time zone"),
         ({"message": {**MESSAGE, "attributes": ["kind"]}}, r"data\.message\.attributes: expected an object"),
     ],
 )
-def test_an_event_that_is_no_message_says_which_field_and_why(data: object, says: str) -> None:
-    with pytest.raises(Permanent, match=says):
+def test_a_malformed_event_is_an_error_that_names_the_field(data: object, message: str) -> None:
+    with pytest.raises(Permanent, match=message):
         incoming(SOURCE, data)
 
 
-def test_the_cluster_is_known_from_the_topic() -> None:
+def test_the_cluster_is_part_of_the_topics_name() -> None:
     assert cluster_of("facts-demo") == "demo"
     assert cluster_of("facts-my-facts-2") == "my-facts-2"
 
 
 @pytest.mark.parametrize("topic", ["reconcile-requests", "facts-", "old-facts-demo"])
-def test_another_topic_names_no_cluster(topic: str) -> None:
-    with pytest.raises(Permanent, match="is no topic of facts"):
+def test_another_topic_is_an_error(topic: str) -> None:
+    with pytest.raises(Permanent, match="is not a topic for facts"):
         cluster_of(topic)

@@ -63,27 +63,27 @@ def with_data(message: Message, **changes: Any) -> bytes:
 
 
 @given(facts)
-def test_a_fact_survives_the_journey(fact: Fact) -> None:
+def test_a_fact_is_decoded_unchanged(fact: Fact) -> None:
     message = encode_fact(fact)
     assert decode_fact(message.data, message.attributes) == fact
 
 
 @given(st.builds(SliceUpdate, transition=transitions))
-def test_an_update_survives_the_journey(update: SliceUpdate) -> None:
+def test_an_update_is_decoded_unchanged(update: SliceUpdate) -> None:
     message = encode_update(DEMO, update)
     assert decode_update(message.data, message.attributes) == update
     assert message.attributes["cluster"] == DEMO
 
 
 @given(st.from_type(Question))
-def test_a_question_survives_the_journey(question: Question) -> None:
+def test_a_question_is_decoded_unchanged(question: Question) -> None:
     message = encode_question(DEMO, question)
     assert decode_update(message.data, message.attributes) == question
     assert message.attributes["cluster"] == DEMO
 
 
 @given(st.from_type(SliceId))
-def test_a_nudge_survives_the_journey(slice_: SliceId) -> None:
+def test_a_reconcile_request_is_decoded_unchanged(slice_: SliceId) -> None:
     message = encode_reconcile_request(DEMO, slice_)
     assert decode_reconcile_request(message.data, message.attributes) == ReconcileRequest(DEMO, slice_)
 
@@ -95,14 +95,14 @@ def test_the_recorded_form_of_a_fact_is_read_and_written(name: str) -> None:
     assert same_bytes(encode_fact(fact), recorded)
 
 
-def test_the_recorded_form_of_a_nudge_is_read_and_written() -> None:
+def test_the_recorded_form_of_a_reconcile_request_is_read_and_written() -> None:
     recorded = golden("reconcile_request")
-    request_reconcile = decode_reconcile_request(recorded.data, recorded.attributes)
-    assert same_bytes(encode_reconcile_request(request_reconcile.cluster, request_reconcile.slice_id), recorded)
+    request = decode_reconcile_request(recorded.data, recorded.attributes)
+    assert same_bytes(encode_reconcile_request(request.cluster, request.slice_id), recorded)
 
 
 @pytest.mark.parametrize("name", ["slice_update", "workload_update", "question"])
-def test_the_recorded_form_of_what_the_relay_is_told_is_read_and_written(name: str) -> None:
+def test_the_recorded_form_of_a_message_to_the_relay_is_read_and_written(name: str) -> None:
     recorded = golden(name)
     match decode_update(recorded.data, recorded.attributes):
         case SliceUpdate() as update:
@@ -113,45 +113,49 @@ def test_the_recorded_form_of_what_the_relay_is_told_is_read_and_written(name: s
             assert same_bytes(encode_question(DEMO, question), recorded)
 
 
-def test_a_field_that_is_not_known_yet_is_passed_over() -> None:
+def test_an_unknown_field_is_ignored() -> None:
     recorded = golden("hosts_changed")
     data = with_data(recorded, colour="blue")
     assert decode_fact(data, recorded.attributes) == decode_fact(recorded.data, recorded.attributes)
 
 
 @pytest.mark.parametrize(
-    ("attributes", "data", "says"),
+    ("attributes", "data", "message"),
     [
-        ({"kind": "Nudge", "version": "1"}, b"{}", 'kind: "Nudge" is not one of SlicesWanted, '),
+        ({"kind": "Greeting", "version": "1"}, b"{}", 'kind: "Greeting" is not one of SlicesWanted, '),
         ({"version": "1"}, b"{}", 'kind: "" is not one of'),
-        ({"kind": "Heartbeat", "version": "2"}, b"{}", 'version: "2" is not understood here, only "1"'),
-        ({"kind": "Heartbeat"}, b"{}", 'version: "" is not understood'),
+        ({"kind": "Heartbeat", "version": "2"}, b"{}", 'version: "2" is not supported, only "1"'),
+        ({"kind": "Heartbeat"}, b"{}", 'version: "" is not supported'),
         ({"kind": "Heartbeat", "version": "1"}, b"{", "Heartbeat: data: Invalid JSON"),
         ({"kind": "Heartbeat", "version": "1"}, b"\xff", "Heartbeat: data: Invalid JSON"),
         ({"kind": "Heartbeat", "version": "1"}, b"[]", "Heartbeat: data: "),
         ({"kind": "Heartbeat", "version": "1"}, b"{}", r"Heartbeat: count: Field required \(and 1 more\)"),
         ({"kind": "Heartbeat", "version": "1"}, b'{"count": "1", "digest": ""}', "Heartbeat: count: Input should be"),
-        ({"kind": "Heartbeat", "version": "1"}, b" " * (MOST_BYTES + 1), "data: 1000001 bytes are more than"),
+        (
+            {"kind": "Heartbeat", "version": "1"},
+            b" " * (MOST_BYTES + 1),
+            "data: 1000001 bytes: a message may have at most",
+        ),
     ],
 )
-def test_a_message_that_cannot_be_read_says_which_field_and_why(
-    attributes: dict[str, str], data: bytes, says: str
+def test_a_malformed_message_is_an_error_that_names_the_field(
+    attributes: dict[str, str], data: bytes, message: str
 ) -> None:
-    with pytest.raises(Permanent, match=says):
+    with pytest.raises(Permanent, match=message):
         decode_fact(data, attributes)
 
 
-def test_the_faulty_field_is_named_with_its_way() -> None:
+def test_a_nested_field_is_named_with_its_path() -> None:
     recorded = golden("slices_wanted")
     data = with_data(recorded, waiting=[{"replicated_job": "workers", "job_index": "0"}])
     with pytest.raises(Permanent, match=r"SlicesWanted: waiting\.0\.job_index: "):
         decode_fact(data, recorded.attributes)
 
 
-def test_a_want_of_a_relay_that_says_less_is_read() -> None:
+def test_demand_from_an_older_relay_is_read() -> None:
     recorded = golden("slices_wanted")
-    said = json.loads(recorded.data)
-    (request,) = said["requests"]
+    recorded_data = json.loads(recorded.data)
+    (request,) = recorded_data["requests"]
     since_then = (
         "affinity",
         "tolerations",
@@ -163,7 +167,7 @@ def test_a_want_of_a_relay_that_says_less_is_read() -> None:
         "claims",
     )
     former = {key: value for key, value in request.items() if key not in since_then}
-    leaders = [{key: leader[key] for key in ("replicated_job", "job_index")} for leader in said["waiting"]]
+    leaders = [{key: leader[key] for key in ("replicated_job", "job_index")} for leader in recorded_data["waiting"]]
     assert set(former) < set(request)
     fact = decode_fact(with_data(recorded, requests=[former], waiting=leaders), recorded.attributes)
     assert isinstance(fact, SlicesWanted)
@@ -172,7 +176,7 @@ def test_a_want_of_a_relay_that_says_less_is_read() -> None:
     assert fact.waiting == tuple(WaitingLeader(**leader) for leader in leaders)
 
 
-def test_the_room_that_a_part_takes_is_what_it_adds_to_a_message() -> None:
+def test_bytes_of_a_part_are_what_it_adds_to_a_message() -> None:
     recorded = golden("slices_wanted")
     fact = decode_fact(recorded.data, recorded.attributes)
     assert isinstance(fact, SlicesWanted)
@@ -181,12 +185,12 @@ def test_the_room_that_a_part_takes_is_what_it_adds_to_a_message() -> None:
     assert len(encode_fact(more).data) == len(encode_fact(fact).data) + added
 
 
-def test_a_state_that_does_not_exist_is_refused() -> None:
+def test_an_unknown_state_is_an_error() -> None:
     recorded = golden("workload_changed")
     with pytest.raises(Permanent, match=r"WorkloadChanged: state: Input should be 'ACTIVE'"):
         decode_fact(with_data(recorded, state="DREAMING"), recorded.attributes)
 
 
-def test_a_message_too_large_to_be_read_is_not_written_either() -> None:
-    with pytest.raises(ValueError, match=r"Heartbeat takes .* at most 1000000"):
+def test_a_message_too_large_to_be_read_cannot_be_written() -> None:
+    with pytest.raises(ValueError, match=r"Heartbeat has .* at most 1000000"):
         encode_fact(Heartbeat(count=1, digest="d" * MOST_BYTES))

@@ -63,12 +63,12 @@ def test_a_call_refused_at_once_has_no_operation() -> None:
     assert (ended.slice_id, ended.operation) == ("tpu-llama-0-ni2rmqnzkqh7a", None)
 
 
-def test_an_operation_that_only_began_is_passed_over() -> None:
+def test_an_operation_that_only_began_is_ignored() -> None:
     assert read(entry("log_create_began")) is None
 
 
 @given(jobs, st.integers(1, LAST_ATTEMPT))
-def test_every_pool_of_ours_is_known_by_its_name(job: WorkloadJob, attempt: int) -> None:
+def test_every_pool_of_ours_is_recognized_by_its_name(job: WorkloadJob, attempt: int) -> None:
     contents = entry()
     contents["resource"]["labels"]["nodepool_name"] = pool_name(slice_id(job), attempt)
     ended = read(contents)
@@ -77,45 +77,45 @@ def test_every_pool_of_ours_is_known_by_its_name(job: WorkloadJob, attempt: int)
 
 
 @pytest.mark.parametrize("pool", ["default-pool", "tpu-llama-0", "tpu-llama-0-ni2rmqnzkqh7a", "xtpu-a-ni2rmqnzkqh7a-1"])
-def test_a_pool_that_is_not_ours_is_passed_over(pool: str) -> None:
+def test_a_pool_that_is_not_ours_is_ignored(pool: str) -> None:
     contents = entry()
     contents["resource"]["labels"]["nodepool_name"] = pool
     assert read(contents) is None
 
 
 @pytest.mark.parametrize("method", ["SetNodePoolSize", "UpdateNodePool", "CreateCluster"])
-def test_another_method_is_passed_over(method: str) -> None:
+def test_another_method_is_ignored(method: str) -> None:
     contents = entry()
     contents["protoPayload"]["methodName"] = f"google.container.v1.ClusterManager.{method}"
     assert read(contents) is None
 
 
-def test_the_beta_api_is_understood_too() -> None:
+def test_the_beta_api_is_read_too() -> None:
     contents = entry()
     contents["protoPayload"]["methodName"] = "google.container.v1beta1.ClusterManager.CreateNodePool"
     assert read(contents) is not None
 
 
-def test_another_resource_is_passed_over() -> None:
+def test_another_resource_is_ignored() -> None:
     contents = entry()
     contents["resource"]["type"] = "gke_cluster"
     assert read(contents) is None
 
 
 @pytest.mark.parametrize(
-    ("data", "says"),
+    ("data", "message"),
     [
         (b"", "log entry: data: Invalid JSON"),
         (b"{}", "log entry: resource: Field required"),
         (b'{"resource": {"type": "gke_nodepool"}}', "log entry: protoPayload: Field required"),
     ],
 )
-def test_what_is_no_log_entry_says_which_field_and_why(data: bytes, says: str) -> None:
-    with pytest.raises(Permanent, match=says):
+def test_a_malformed_log_entry_is_an_error_that_names_the_field(data: bytes, message: str) -> None:
+    with pytest.raises(Permanent, match=message):
         ended_operation(data)
 
 
-def test_a_pool_without_its_cluster_is_malformed() -> None:
+def test_a_pool_without_its_cluster_is_an_error() -> None:
     contents = entry()
     del contents["resource"]["labels"]["cluster_name"]
     with pytest.raises(Permanent, match="log entry: cluster_name: Field required"):

@@ -39,7 +39,7 @@ from tpu_slices.wire.quantities import quantity
         (1e-05, Fraction(1, 10**5)),
     ],
 )
-def test_a_quantity_is_read_exactly(written: str | float, amount: Fraction | int) -> None:
+def test_a_quantity_is_parsed_exactly(written: str | float, amount: Fraction | int) -> None:
     assert quantity(written) == amount
 
 
@@ -47,6 +47,6 @@ def test_a_quantity_is_read_exactly(written: str | float, amount: Fraction | int
     "written",
     ["", "-1", "lots", "4 Gi", "4gi", "4K", "1e", "1e3Gi", "1e999", "0x10", "1_000", "1/2", "٤", "4\n", "9" * 65, True],
 )
-def test_what_kubernetes_would_not_take_is_no_quantity(written: str | float) -> None:
-    with pytest.raises(ValueError, match="is no quantity"):
+def test_a_quantity_that_kubernetes_refuses_is_an_error(written: str | float) -> None:
+    with pytest.raises(ValueError, match="is not a valid quantity"):
         quantity(written)

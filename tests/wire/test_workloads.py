@@ -26,14 +26,14 @@ GIB = 1 << 30
 ALWAYS = {"restartPolicy": "Always"}
 
 
-def asking(name: str = "main", *, limits: Json | None = None, **requests: Any) -> Json:
-    """Build a container by its requests, of which `chips` are google.com/tpu."""
+def requesting(name: str = "main", *, limits: Json | None = None, **requests: Any) -> Json:
+    """Return a container with these requests; `chips` are google.com/tpu."""
     amounts = {"google.com/tpu" if key == "chips" else key: amount for key, amount in requests.items()}
     return {"name": name, "resources": {"requests": amounts, **({"limits": limits} if limits else {})}}
 
 
 def only_request(*, metadata: Json | None = None, **pod_spec: Any) -> TemplateRequest:
-    """Read the one request of a JobSet whose template has this spec and this metadata."""
+    """Return the one request of a JobSet whose template has this spec and this metadata."""
     job = replicated_job(**pod_spec)
     job["template"]["spec"]["template"]["metadata"] = metadata or {}
     (request,) = requests_of(jobset(spec={"replicatedJobs": [job]}))
@@ -41,7 +41,7 @@ def only_request(*, metadata: Json | None = None, **pod_spec: Any) -> TemplateRe
 
 
 def refusal(request: TemplateRequest, leader: WaitingLeader | None = None) -> Refusal:
-    """Say why the domain makes no slice for it."""
+    """Return why the domain refuses the request."""
     waiting = leader or WaitingLeader(replicated_job=request.replicated_job, job_index=0)
     known: ClusterSettings = settings()
     refusal = spec_for(SliceRequest(job=a_job(), request=request, leader=waiting, jobset_chips=16), known)
@@ -49,14 +49,14 @@ def refusal(request: TemplateRequest, leader: WaitingLeader | None = None) -> Re
     return refusal
 
 
-def test_a_template_is_read_whole() -> None:
+def test_every_field_of_a_template_is_read() -> None:
     spread = {"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["us-central2-b"]}
     named = {"key": "metadata.name", "operator": "NotIn", "values": ["n-1"]}
     term = {"matchExpressions": [spread, {"key": "pool", "operator": "Exists"}], "matchFields": [named]}
     required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
     request = only_request(
         metadata={"labels": {"team": "vision"}, "annotations": {COPY_LABELS: "team", "other": "x"}},
-        containers=[asking(chips=4, cpu="100500m", memory="100Gi")],
+        containers=[requesting(chips=4, cpu="100500m", memory="100Gi")],
         affinity={"nodeAffinity": required},
         tolerations=[{"key": "spot", "operator": "Exists", "effect": "NoSchedule"}, {"key": "a", "value": "b"}],
     )
@@ -85,7 +85,7 @@ def test_a_template_is_read_whole() -> None:
     )
 
 
-def test_replicated_jobs_without_chips_ask_for_nothing() -> None:
+def test_replicated_jobs_without_chips_have_no_request() -> None:
     driver = replicated_job("driver", 1, containers=[container(0)])
     (request,) = requests_of(jobset(spec={"replicatedJobs": [driver, replicated_job("workers", None)]}))
     assert (request.replicated_job, request.replicas) == ("workers", 1)
@@ -93,7 +93,7 @@ def test_replicated_jobs_without_chips_ask_for_nothing() -> None:
 
 
 @pytest.mark.parametrize("section", ["labels", "annotations"])
-def test_a_template_that_opted_out_asks_others(section: str) -> None:
+def test_a_template_that_opted_out_has_no_request(section: str) -> None:
     job = replicated_job("theirs")
     job["template"]["spec"]["template"]["metadata"] = {section: {OPTED_OUT: "true"}}
     mixed = jobset(spec={"replicatedJobs": [job, replicated_job("ours")]})
@@ -106,25 +106,41 @@ def test_a_template_that_opted_out_asks_others(section: str) -> None:
 @pytest.mark.parametrize(
     ("pod_spec", "chips", "cpu", "memory"),
     [
-        ({"containers": [asking(chips=4, cpu="1", memory="1Gi")]}, 4, 1000, GIB),
-        ({"containers": [asking(chips="2", cpu="0.5"), asking(chips="2", cpu="1500m")]}, 4, 2000, 0),
-        ({"containers": [asking(chips=4, cpu="0.5m"), asking(cpu="0.1m")]}, 4, 1, 0),
-        ({"containers": [asking(limits={"google.com/tpu": 4, "cpu": 2, "memory": "1Gi"})]}, 4, 2000, GIB),
-        ({"containers": [asking(chips=4, cpu="1", limits={"google.com/tpu": "8", "cpu": "7"})]}, 4, 1000, 0),
-        ({"containers": [asking(chips=4)], "initContainers": [asking(chips=8, cpu="3")]}, 8, 3000, 0),
-        ({"containers": [asking(chips=4)], "initContainers": [asking(chips=1), asking(chips=3)]}, 4, 0, 0),
-        ({"containers": [asking(chips=4)], "initContainers": [asking(chips=2) | ALWAYS]}, 6, 0, 0),
-        ({"containers": [asking(chips=1)], "initContainers": [asking(chips=2) | ALWAYS, asking(chips=4)]}, 6, 0, 0),
-        ({"containers": [asking(chips=1)], "initContainers": [asking(chips=4), asking(chips=2) | ALWAYS]}, 4, 0, 0),
-        ({"containers": [asking(chips=4, cpu="1")], "overhead": {"cpu": "250m", "memory": "1Gi"}}, 4, 1250, GIB),
-        ({"containers": [asking(chips=4, cpu="1")], "resources": {"requests": {"cpu": "9"}}}, 4, 9000, 0),
+        ({"containers": [requesting(chips=4, cpu="1", memory="1Gi")]}, 4, 1000, GIB),
+        ({"containers": [requesting(chips="2", cpu="0.5"), requesting(chips="2", cpu="1500m")]}, 4, 2000, 0),
+        ({"containers": [requesting(chips=4, cpu="0.5m"), requesting(cpu="0.1m")]}, 4, 1, 0),
+        ({"containers": [requesting(limits={"google.com/tpu": 4, "cpu": 2, "memory": "1Gi"})]}, 4, 2000, GIB),
+        ({"containers": [requesting(chips=4, cpu="1", limits={"google.com/tpu": "8", "cpu": "7"})]}, 4, 1000, 0),
+        ({"containers": [requesting(chips=4)], "initContainers": [requesting(chips=8, cpu="3")]}, 8, 3000, 0),
+        ({"containers": [requesting(chips=4)], "initContainers": [requesting(chips=1), requesting(chips=3)]}, 4, 0, 0),
+        ({"containers": [requesting(chips=4)], "initContainers": [requesting(chips=2) | ALWAYS]}, 6, 0, 0),
         (
-            {"containers": [asking(chips=4, cpu="1")], "resources": {"limits": {"cpu": "9", "memory": "1Gi"}}},
+            {
+                "containers": [requesting(chips=1)],
+                "initContainers": [requesting(chips=2) | ALWAYS, requesting(chips=4)],
+            },
+            6,
+            0,
+            0,
+        ),
+        (
+            {
+                "containers": [requesting(chips=1)],
+                "initContainers": [requesting(chips=4), requesting(chips=2) | ALWAYS],
+            },
+            4,
+            0,
+            0,
+        ),
+        ({"containers": [requesting(chips=4, cpu="1")], "overhead": {"cpu": "250m", "memory": "1Gi"}}, 4, 1250, GIB),
+        ({"containers": [requesting(chips=4, cpu="1")], "resources": {"requests": {"cpu": "9"}}}, 4, 9000, 0),
+        (
+            {"containers": [requesting(chips=4, cpu="1")], "resources": {"limits": {"cpu": "9", "memory": "1Gi"}}},
             4,
             1000,
             GIB,
         ),
-        ({"containers": [asking(chips=4, memory="8000E")]}, 4, 0, (1 << 63) - 1),
+        ({"containers": [requesting(chips=4, memory="8000E")]}, 4, 0, (1 << 63) - 1),
     ],
     ids=[
         "one",
@@ -143,42 +159,50 @@ def test_a_template_that_opted_out_asks_others(section: str) -> None:
         "no further than Kubernetes counts",
     ],
 )
-def test_a_pod_requests_the_most_that_it_needs_at_one_time(pod_spec: Json, chips: int, cpu: int, memory: int) -> None:
+def test_a_pods_request_is_the_most_that_it_needs_at_one_time(
+    pod_spec: Json, chips: int, cpu: int, memory: int
+) -> None:
     request = only_request(**pod_spec)
     assert (request.chips_per_pod, request.cpu_milli, request.memory_bytes) == (chips, cpu, memory)
 
 
 @pytest.mark.parametrize(
-    ("pod_spec", "says"),
+    ("pod_spec", "message"),
     [
-        ({"containers": [asking(chips="four")]}, r'container main: resources\.requests\.google\.com/tpu: "four" is no'),
-        ({"containers": [asking(chips="0.5")]}, "google.com/tpu: the containers request 0.5, it comes in whole"),
-        ({"containers": [asking(chips=4, cpu="lots")]}, r'replicatedJob workers: container main: .*cpu: "lots" is no'),
-        ({"overhead": {"memory": "-1"}}, r'spec\.overhead\.memory: "-1" is no quantity'),
+        (
+            {"containers": [requesting(chips="four")]},
+            r'container main: resources\.requests\.google\.com/tpu: "four" is no',
+        ),
+        ({"containers": [requesting(chips="0.5")]}, "google.com/tpu: the containers request 0.5, which must be"),
+        (
+            {"containers": [requesting(chips=4, cpu="lots")]},
+            r'replicatedJob workers: container main: .*cpu: "lots" is no',
+        ),
+        ({"overhead": {"memory": "-1"}}, r'spec\.overhead\.memory: "-1" is not a valid quantity'),
         ({"resources": {"requests": {"cpu": ""}}}, r"resources\.requests\.cpu: "),
-        ({"nodeSelector": {"rack": 7}}, "7 should be text: put it in quotes"),
-        ({"tolerations": [{"value": True}]}, "True should be text"),
-        ({"containers": None}, "not of the shape that Kubernetes gives it"),
-        ({"affinity": {"nodeAffinity": []}, "tolerations": ["all"]}, "replicatedJob workers: it is not of the shape"),
+        ({"nodeSelector": {"rack": 7}}, "7 must be a string: put it in quotes"),
+        ({"tolerations": [{"value": True}]}, "True must be a string"),
+        ({"containers": None}, "does not match the Kubernetes API"),
+        ({"affinity": {"nodeAffinity": []}, "tolerations": ["all"]}, "replicatedJob workers: does not match the"),
     ],
 )
-def test_what_cannot_be_read_is_named(pod_spec: Json, says: str) -> None:
-    with pytest.raises(ValueError, match=says):
+def test_a_malformed_field_is_named(pod_spec: Json, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         only_request(**pod_spec)
 
 
 @pytest.mark.parametrize(
-    ("manifest", "says"),
+    ("manifest", "message"),
     [
         ({"kind": "JobSet"}, "spec.replicatedJobs: spec is missing"),
         ({"spec": {"replicatedJobs": [{}]}}, "spec.replicatedJobs: name is missing"),
         ({"spec": {"replicatedJobs": [{"name": "a"}]}}, "replicatedJob a: template is missing"),
-        ({"spec": {"replicatedJobs": [replicated_job() | {"replicas": "2"}]}}, 'replicas: "2" is no number of Jobs'),
-        ({"spec": {"replicatedJobs": [replicated_job() | {"replicas": -1}]}}, 'replicas: "-1" is no number of Jobs'),
+        ({"spec": {"replicatedJobs": [replicated_job() | {"replicas": "2"}]}}, 'replicas: "2" is not a valid number'),
+        ({"spec": {"replicatedJobs": [replicated_job() | {"replicas": -1}]}}, 'replicas: "-1" is not a valid number'),
     ],
 )
-def test_a_manifest_that_is_no_jobset_says_what_it_lacks(manifest: Json, says: str) -> None:
-    with pytest.raises(ValueError, match=says):
+def test_a_malformed_jobset_is_an_error_that_names_what_is_missing(manifest: Json, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         requests_of(manifest)
 
 
@@ -194,7 +218,7 @@ def test_a_preference_requires_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("on_jobset", "on_job", "own"),
+    ("on_jobset", "on_job", "exclusive"),
     [
         ((), (), False),
         ((EXCLUSIVE, BY_NODE_SELECTOR), (), True),
@@ -204,46 +228,46 @@ def test_a_preference_requires_nothing() -> None:
         ((EXCLUSIVE,), (), False),
     ],
 )
-def test_nodes_are_a_jobs_own_where_jobset_places_by_node_selector(
-    on_jobset: tuple[str, ...], on_job: tuple[str, ...], own: bool
+def test_nodes_are_exclusive_where_jobset_places_by_node_selector(
+    on_jobset: tuple[str, ...], on_job: tuple[str, ...], exclusive: bool
 ) -> None:
     job = replicated_job()
     job["template"]["metadata"] = {"annotations": dict.fromkeys(on_job, "")}
     placed = jobset(spec={"replicatedJobs": [job]}, metadata={"annotations": dict.fromkeys(on_jobset, "")})
-    assert [request.exclusive_nodes for request in requests_of(placed)] == [own]
+    assert [request.exclusive_nodes for request in requests_of(placed)] == [exclusive]
 
 
-def test_a_leader_pod_alone_asks_for_one_slice() -> None:
+def test_a_leader_pod_alone_requests_one_slice() -> None:
     annotations = {EXCLUSIVE: "cloud.google.com/gke-nodepool", BY_NODE_SELECTOR: "true"}
     request = request_of_pod(pod(metadata={"annotations": annotations}), "workers")
     assert (request.replicated_job, request.replicas, request.chips_per_pod) == ("workers", 1, 4)
     assert (request.accelerator, request.exclusive_nodes) == ("tpu-v4-podslice", True)
 
 
-def test_a_leader_says_its_place_its_selector_and_what_admission_added() -> None:
+def test_a_leader_has_its_place_its_selector_and_what_admission_added() -> None:
     leader = leader_of(pod(3, spec={"nodeSelector": {**SELECTOR, "job-key": "k"}}, labels={"team": "vision"}))
     assert (leader.replicated_job, leader.job_index) == ("workers", 3)
     assert leader.node_selector == tuple(sorted({**SELECTOR, "job-key": "k"}.items()))
     request = only_request(metadata={"labels": {"team": "vision", "jobset.sigs.k8s.io/job-index": "0"}})
-    told = dict(beyond_template(leader, request).labels)
-    assert "team" not in told
-    assert told["jobset.sigs.k8s.io/job-index"] == "3"
+    added = dict(beyond_template(leader, request).labels)
+    assert "team" not in added
+    assert added["jobset.sigs.k8s.io/job-index"] == "3"
 
 
 @pytest.mark.parametrize(
-    ("labels", "says"),
+    ("labels", "message"),
     [
         ({"jobset.sigs.k8s.io/job-index": None}, "Pod: jobset.sigs.k8s.io/job-index is missing"),
-        ({"jobset.sigs.k8s.io/job-index": "x"}, 'label jobset.sigs.k8s.io/job-index: "x" is no number'),
+        ({"jobset.sigs.k8s.io/job-index": "x"}, 'label jobset.sigs.k8s.io/job-index: "x" is not a valid index'),
         ({"jobset.sigs.k8s.io/replicatedjob-name": None}, "Pod: jobset.sigs.k8s.io/replicatedjob-name is missing"),
     ],
 )
-def test_a_pod_without_a_place_is_no_leader(labels: dict[str, str | None], says: str) -> None:
-    with pytest.raises(ValueError, match=says):
+def test_a_pod_without_a_place_is_an_error(labels: dict[str, str | None], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         leader_of(pod(labels=labels))
 
 
-def test_the_volume_claims_of_a_pod() -> None:
+def test_a_pods_volume_claims_are_listed_once() -> None:
     volumes = [
         {"name": "b", "persistentVolumeClaim": {"claimName": "scratch"}},
         {"name": "a", "persistentVolumeClaim": {"claimName": "data", "readOnly": True}},

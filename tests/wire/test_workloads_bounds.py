@@ -1,4 +1,4 @@
-"""Whatever a tenant writes into a JobSet, a message can tell it."""
+"""Whatever a tenant writes into a JobSet fits into a message."""
 
 import pytest
 
@@ -48,7 +48,7 @@ def test_a_template_keeps_a_hundred_labels() -> None:
     ],
     ids=["selectors", "tolerations", "requested_annotations", "affinity"],
 )
-def test_a_template_too_large_to_be_told_is_refused_and_not_forgotten(template: Json) -> None:
+def test_a_template_too_large_for_a_message_is_refused_and_not_left_out(template: Json) -> None:
     request = only_request(**template)
     assert bytes_of(request) <= TEMPLATE_BYTES
     assert (request.accelerator, request.topology, request.chips_per_pod) == ("tpu-v4-podslice", "2x2x4", 4)
@@ -56,13 +56,13 @@ def test_a_template_too_large_to_be_told_is_refused_and_not_forgotten(template: 
     assert "at most 16384 bytes are read" in refusal(request).message
 
 
-def test_labels_go_before_anything_else_does() -> None:
+def test_labels_are_dropped_before_anything_else() -> None:
     request = only_request(metadata={"labels": many(100, length=200)})
     assert (request.labels, request.affinity) == ((), ())
     assert request.node_selector == tuple(sorted(SELECTOR.items()))
 
 
-def test_a_pod_that_selects_more_than_any_node_has_is_refused_by_what_is_kept() -> None:
+def test_a_pod_with_more_selectors_than_a_node_can_have_is_refused() -> None:
     leader = leader_of(pod(spec={"nodeSelector": {**SELECTOR, **many(3000)}}))
     assert leader.node_selector is not None
     assert 3_000 < sum(len(key) + len(value) for key, value in leader.node_selector) <= SELECTOR_CHARACTERS
@@ -87,18 +87,18 @@ def test_the_largest_jobset_fits_into_a_message() -> None:
     assert len(requests) == TEMPLATES
 
 
-def test_more_templates_than_can_be_told_are_an_error() -> None:
+def test_more_templates_than_fit_into_a_message_are_an_error() -> None:
     jobs = [replicated_job(f"w{number}") for number in range(TEMPLATES + 1)]
-    with pytest.raises(ValueError, match="501 ask for TPU, at most 500 are read"):
+    with pytest.raises(ValueError, match="501 request TPU, at most 500 are supported"):
         requests_of(jobset(spec={"replicatedJobs": jobs}))
 
 
-def test_a_name_of_which_no_job_can_be_made_is_left_out() -> None:
+def test_a_replicated_job_whose_name_is_too_long_is_left_out() -> None:
     jobs = [replicated_job("w" * 64), replicated_job("w" * 63)]
     assert [request.replicated_job for request in requests_of(jobset(spec={"replicatedJobs": jobs}))] == ["w" * 63]
 
 
-def test_a_pods_own_labels_are_kept_as_few() -> None:
+def test_a_pods_own_labels_are_limited_alike() -> None:
     leader = beyond_template(leader_of(pod(labels=many(3000, length=1))), only_request())
     assert len(leader.labels) == LABELS
     assert leader.labels == tuple(sorted(leader.labels))

@@ -1,1 +1,1 @@
-"""The only place where vendors are imported: each adapter makes calls and translates, and decides nothing."""
+"""The only package that imports vendors' clients: adapters make calls and translate, and decide nothing."""

@@ -1,4 +1,4 @@
-"""The labels of a slice's machines on the bill: Compute Engine's own, not Kubernetes'.
+"""The labels of a slice's machines for billing: those of Compute Engine, not of Kubernetes.
 
 Rules: at most 63 characters of `[a-z0-9_-]`, keys beginning with a letter (Compute Engine's guide to labels).
 """
@@ -12,11 +12,11 @@ from collections.abc import Mapping
 from tpu_slices.domain.model.slices import WorkloadJob, slice_id
 
 _LONGEST = 63
-_DIGEST = 8  # characters that keep shortened names apart
+_DIGEST = 8  # characters of the digest that keeps changed names distinct
 
 
 def billing_labels(job: WorkloadJob, settings: Mapping[str, str]) -> dict[str, str]:
-    """Say for whom the machines are paid; no label of the settings replaces one of these."""
+    """Return the labels that attribute the cost of the machines; labels of the settings cannot replace the slice's."""
     return {
         **settings,
         "tpu-slice-cluster": _value(job.cluster),
@@ -27,7 +27,7 @@ def billing_labels(job: WorkloadJob, settings: Mapping[str, str]) -> dict[str, s
 
 
 def _value(name: str) -> str:
-    """Write a Kubernetes name as a label's value; names that differ stay different, if they had to be changed."""
+    """Return a Kubernetes name as a label value; a digest keeps names distinct that have to be changed."""
     plain = re.sub(r"[^a-z0-9_-]", "-", name.lower())
     if plain == name and len(plain) <= _LONGEST:
         return plain

@@ -1,4 +1,4 @@
-"""The real time."""
+"""The clock of the system."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 
 class SystemClock:
-    """The port `Clock` on this machine's clock."""
+    """The port `Clock` on the system clock."""
 
     def now(self) -> datetime:
         return datetime.now(UTC)

@@ -1,4 +1,4 @@
-"""What Google's refusals and failures mean, as tables. Pure; nothing of one API's messages is imported."""
+"""Classifies Google's refusals and failures by tables. Pure; it imports no message types of a single API."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _WORDS: tuple[_Row, ...] = (
     _Row(FailureKind.CONFIGURATION, r"PERMISSIONS_ERROR", "kubernetes/autoscaler@55c37cd, GCE client"),
     _Row(FailureKind.CONFIGURATION, r"Constraint constraints/", "kubernetes/autoscaler@55c37cd, organisation policy"),
 )
-"""First match wins. No pattern can match within a name that a tenant chose: names have no space, `_` or capital."""
+"""First match wins. No pattern can match within a tenant's names: these have no space, `_` or capital letter."""
 
 _CONDITIONS: Mapping[str, FailureKind] = MappingProxyType(
     {
@@ -63,7 +63,7 @@ _CONDITIONS: Mapping[str, FailureKind] = MappingProxyType(
         "CLOUD_KMS_KEY_DESTROYED": FailureKind.CONFIGURATION,
     }
 )
-"""google.container.v1 StatusCondition.Code"""
+"""By google.container.v1 StatusCondition.Code."""
 
 _STATUS_CODES: Mapping[int, FailureKind] = MappingProxyType(
     {
@@ -72,7 +72,7 @@ _STATUS_CODES: Mapping[int, FailureKind] = MappingProxyType(
         8: FailureKind.QUOTA,  # RESOURCE_EXHAUSTED: seen with quotas (sig-storage-local-static-provisioner#526)
     }
 )
-"""google.rpc.Code, in Operation.error"""
+"""By google.rpc.Code, in Operation.error."""
 
 _EXCEPTIONS: tuple[tuple[type[google.GoogleAPICallError], FailureKind], ...] = (
     (google.Aborted, FailureKind.BUSY),
@@ -80,11 +80,11 @@ _EXCEPTIONS: tuple[tuple[type[google.GoogleAPICallError], FailureKind], ...] = (
     (google.FailedPrecondition, FailureKind.BUSY),  # magic-modules retries it for node pools
     (google.BadRequest, FailureKind.CONFIGURATION),
     (google.Forbidden, FailureKind.CONFIGURATION),
-    (google.NotFound, FailureKind.CONFIGURATION),  # of what the request names: network, policy, cluster
+    (google.NotFound, FailureKind.CONFIGURATION),  # something that the request names: network, policy, cluster
     (google.TooManyRequests, FailureKind.RATE),
     (google.MethodNotImplemented, FailureKind.CONFIGURATION),
 )
-"""gRPC's and REST's classes at once: the latter are the bases (google.api_core.exceptions). First match wins."""
+"""Covers gRPC and REST: REST's classes are the bases of gRPC's (google.api_core.exceptions). First match wins."""
 
 _SECRETS = re.compile(
     r"ya29\.[\w.-]+"  # OAuth access tokens
@@ -96,9 +96,10 @@ _SECRETS = re.compile(
 
 
 def refusal(error: google.GoogleAPIError) -> Failure | Temporary:
-    """Say why a call was refused; Temporary: it is not known whether it was, or it says nothing about the request.
+    """Return why a call was refused, or Temporary if it may have succeeded or the error is not due to the request.
 
-    Outages, timeouts and unknown ends leave a change's outcome open; missing credentials are the caller's own trouble.
+    After an outage, a timeout or an unknown error the outcome of a change is unknown; missing credentials are not due
+    to the request.
     """
     text = _text_of(error)
     kind = next((kind for type_, kind in _EXCEPTIONS if isinstance(error, type_)), None)
@@ -110,9 +111,9 @@ def refusal(error: google.GoogleAPIError) -> Failure | Temporary:
 
 
 def failure(code: int, texts: Sequence[str], conditions: Collection[str] = ()) -> Failure:
-    """Say why something that GKE had taken on failed; the first text is the one to show.
+    """Return why something that GKE had accepted failed; the first text that is not empty becomes the message.
 
-    code: google.rpc.Code of Operation.error, 0 where there is none; conditions: names of StatusCondition.Code.
+    code: google.rpc.Code of Operation.error, 0 if there is none; conditions: names of StatusCondition.Code.
     """
     given = [text for text in texts if text] or ["GKE gives no reason."]
     by_condition = next((_CONDITIONS[name] for name in conditions if name in _CONDITIONS), None)
@@ -121,7 +122,7 @@ def failure(code: int, texts: Sequence[str], conditions: Collection[str] = ()) -
 
 
 def shortened(text: str) -> str:
-    """Give at most 300 characters on one line, without credentials; Google's causes stand at the end, so that stays."""
+    """Return at most 300 characters on one line, without credentials; the end stays, as Google states causes there."""
     line = _SECRETS.sub("[redacted]", " ".join(text.split()))
     if len(line) <= _LONGEST:
         return line

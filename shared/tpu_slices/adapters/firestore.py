@@ -1,7 +1,7 @@
 """The port `SliceStore` on Firestore.
 
-Every write is guarded by the update time of what was read. There are no read-write transactions: their locks make
-others wait for 2 seconds, and 60 where a client dies (measured on the emulator).
+Every write of a record is guarded by the update time of what was read. There are no read-write transactions: their
+locks make other clients wait for 2 seconds, and for 60 if a client dies (measured on the emulator).
 """
 
 from __future__ import annotations
@@ -62,18 +62,18 @@ _LIVE = tuple(state.value for state in WorkloadState if not state.ended)
 _KEPT = tuple(phase.value for phase in Phase if phase is not Phase.GONE)
 
 _ONCE = Retry(if_exception_type(), timeout=None)
-"""A call that is not tried again."""
+"""Disables the client's own retries."""
 
 log = structlog.get_logger()
 
 
 def connect(project: str) -> Client:
-    """Open the client; FIRESTORE_EMULATOR_HOST leads it elsewhere."""
+    """Return a client; with FIRESTORE_EMULATOR_HOST it uses the emulator."""
     return Client(project=project)
 
 
 class FirestoreStore:
-    """Firestore in native mode; a call takes at most `timeout` seconds, and is not tried again later than that."""
+    """Firestore in native mode; each try of a call takes at most `timeout` seconds, and no retry starts after them."""
 
     def __init__(self, client: Client, *, timeout: float = 10.0, page: int = 300) -> None:
         self._client = client
@@ -149,7 +149,7 @@ class FirestoreStore:
                 case Change(before, None) if before:
                     batch.delete(reference, option=self._unchanged(before))
                 case Change(before, after) if before and after:
-                    # Each field is replaced as a whole, so that what left a map is gone; a stranger's field stays.
+                    # Each field is replaced as a whole, so that removed map entries are gone; unknown fields stay.
                     batch.update(reference, encode(after), option=self._unchanged(before))
         with classified_errors():
             try:
@@ -172,7 +172,7 @@ class FirestoreStore:
         return self._client.write_option(last_update_time=datetime.fromisoformat(before.revision))
 
     def _get(self, places: Collection[Key]) -> dict[Key, Snapshot]:
-        """Read documents in one call; those that are not there are left out."""
+        """Return these documents, read in one call, without those that do not exist."""
         if not places:
             return {}
         asked = {self._reference(place).path: place for place in places}
@@ -193,15 +193,15 @@ class FirestoreStore:
         return tuple(stored.value for stored in _readable(kind, found))
 
     def _every(self, kind: type[R], query: Query, *values: object) -> Iterator[Stored[R]]:
-        """Read page by page: a stream that is consumed slowly would be cut off by its timeout."""
+        """Yield every result, read page by page: the timeout would cut off a stream that is consumed slowly."""
         page = asked = self._asked(query, *values).limit(self._page)
         while found := self._read(page.stream):
             yield from _readable(kind, found)
             page = asked.start_after(found[-1])
 
     def _sum(self, query: Query, *values: object) -> int:
-        """Sum up, on the server, the field that the answers would be ordered by."""
-        summed: Any = self._asked(query, *values).sum(query.order)  # the client's hints lag behind what it answers
+        """Return the sum, computed by the server, of the field that the query sorts by."""
+        summed: Any = self._asked(query, *values).sum(query.order)  # the client's type hints do not match its result
         with classified_errors():
             ((answer,),) = self._retry(lambda: summed.get(retry=_ONCE, timeout=self._timeout))()
         return int(answer.value)
@@ -213,9 +213,9 @@ class FirestoreStore:
         return asked
 
     def _read(self, answers: Callable[..., Iterable[Snapshot]]) -> list[Snapshot]:
-        """Read an answer to its end, and anew where it breaks off.
+        """Return all results; if the stream breaks off, read it again from the start.
 
-        The client's own way to go on with a query that broke off before its first document is a TypeError (2.34).
+        The client's own retry of a query that broke off before its first document raises TypeError (version 2.34).
         """
         with classified_errors():
             return self._retry(lambda: list(answers(retry=_ONCE, timeout=self._timeout)))()
@@ -223,10 +223,10 @@ class FirestoreStore:
 
 @contextlib.contextmanager
 def classified_errors() -> Iterator[None]:
-    """Tell what can never be stored (Permanent) from all else that Firestore answers (Temporary).
+    """Raise Permanent for what can never be stored, and Temporary for every other error of Firestore.
 
-    A permission that is missing and a database or an index that is not there yet are put right by people, and the
-    message is not to blame.
+    A missing permission, and a database or an index that does not exist yet, are Temporary: nothing is wrong with the
+    message, and operators can correct them.
     """
     try:
         yield
@@ -237,13 +237,13 @@ def classified_errors() -> Iterator[None]:
 
 
 def _settings(cluster: ClusterId, written: Snapshot, accepted: Snapshot | None) -> ClusterSettings:
-    """Read what is written; where that cannot be understood, what was last accepted holds."""
+    """Return the written settings or, if invalid, the last accepted ones; raise Permanent if there are none."""
     try:
         return decode_settings(cluster, _fields(written), _revision(written))
     except Permanent as problem:
         if accepted is None:
             raise
-        log.error(LogEvent.SETTINGS_UNREADABLE, cluster=cluster, error=str(problem))  # noqa: TRY400 - no crash of ours
+        log.error(LogEvent.SETTINGS_UNREADABLE, cluster=cluster, error=str(problem))  # noqa: TRY400 - not a bug
         return decode_settings(cluster, _fields(accepted), _revision(accepted))
 
 
@@ -252,7 +252,8 @@ def _readable(kind: type[R], found: Iterable[Snapshot]) -> Iterator[Stored[R]]:
         try:
             yield _stored(kind, snapshot)
         except Permanent as problem:
-            log.error(LogEvent.DOCUMENT_UNREADABLE, document=snapshot.reference.path, error=str(problem))  # noqa: TRY400 - no crash of ours
+            path = snapshot.reference.path
+            log.error(LogEvent.DOCUMENT_UNREADABLE, document=path, error=str(problem))  # noqa: TRY400 - not a bug
 
 
 def _stored(kind: type[R], snapshot: Snapshot) -> Stored[R]:
@@ -260,7 +261,7 @@ def _stored(kind: type[R], snapshot: Snapshot) -> Stored[R]:
 
 
 def _revision(written: Snapshot | WriteResult) -> Revision:
-    """Give the update time, which Firestore keeps in microseconds (google.firestore.v1 Precondition.update_time)."""
+    """Return the update time, which Firestore keeps in microseconds (google.firestore.v1 Precondition.update_time)."""
     return Revision(written.update_time.isoformat())
 
 
@@ -269,7 +270,7 @@ def _fields(snapshot: Snapshot) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Give times as the standard library's: the client's carry nanoseconds that nobody wrote."""
+    """Return the value with the standard library's datetimes: the client's have nanoseconds, which are never stored."""
     match value:
         case dict():
             return {name: _plain(member) for name, member in value.items()}

@@ -1,4 +1,4 @@
-"""Every query on the records, as data: `firestore` asks them, and infra/firestore.indexes.json serves them."""
+"""Every query on the records, as data: `firestore` runs them, and infra/firestore.indexes.json has their indexes."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ Operator = Literal["==", "in", "<="]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """What is asked of a collection; the values to compare with come at the time of asking."""
+    """A query of a collection; the values to compare with are passed when it is run."""
 
     collection: str
     where: tuple[tuple[str, Operator], ...] = ()
     order: str
-    """The field by which the answers rise; `__name__` is the document's own name."""
+    """The field that sorts the results, ascending; `__name__` is the document's own name."""
 
     @property
     def index(self) -> tuple[str, ...]:
-        """Give the fields of the composite index it needs, all rising; none where Firestore's own indexes do.
+        """Return the fields of the composite index that it needs, all ascending; none if automatic indexes suffice.
 
-        Source: Firestore's guide to index types. Equalities come first, then the order, in which a range must be; the
-        document's name ends every index by itself.
+        Source: Firestore's guide to index types. The fields compared for equality come first, then the sort field,
+        which a range must be on; every index ends with the document's name without listing it.
         """
         asked = dict.fromkeys((*(field for field, _ in self.where), self.order))
         fields = tuple(field for field in asked if field != "__name__")
@@ -71,4 +71,7 @@ UNINDEXED: Mapping[str, tuple[str, ...]] = {
     "slices": ("terminating", "note", "occupants", "pinned_settings", "message", "spec", "transitions", "refusal"),
     "heartbeats": ("uids",),
 }
-"""What nobody asks by. Each entry of a map or an array would cost index writes with every change of its document."""
+"""Fields that no query uses, by collection.
+
+If they were indexed, each entry of a map or an array would cost index writes with every change of its document.
+"""

@@ -1,4 +1,4 @@
-"""The port `SettingsStore` on Firestore: what people set, for the tools by which they set it."""
+"""The port `SettingsStore` on Firestore: settings and pauses, for the command line."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tpu_slices.wire.cluster_settings import accepted_key, pause_key, settings_k
 from tpu_slices.wire.documents import Key
 
 _SECONDS = 10.0
-"""How long a call may take."""
+"""The timeout of a call."""
 
 
 class FirestoreSettings:
@@ -36,7 +36,7 @@ class FirestoreSettings:
         )
 
     def write(self, cluster: ClusterId, document: Document, before: Revision | None) -> None:
-        """Replace the document as a whole: a field that is left out is left out there too."""
+        """Replace the whole document: stored fields that the new document lacks are removed."""
         batch = self._client.batch()
         place = self._at(settings_key(cluster))
         if before is not None:

@@ -48,21 +48,21 @@ _READ: Mapping[str, Any] = MappingProxyType(
         ),
     }
 )
-"""Seconds for one reading with its repetitions; the last of these may take as long again: at most 16."""
+"""Seconds for one read with its retries; the last retry may take as long again: at most 16 in all."""
 _CHANGE: Mapping[str, Any] = MappingProxyType({"timeout": 25.0, "retry": None})
-"""Never repeated: an answer that is lost leaves the outcome open. A look reads three times at most, a change once:
-each method of the port ends within a minute."""
+"""Never retried: if the response is lost, the outcome is unknown. A look makes at most three reads, a change at most
+one: each method of the port ends within a minute."""
 
 
 def client(emulator_host: str | None) -> ClusterManagerClient:
-    """Build Google's client, or one that speaks gRPC without TLS and credentials to `host:port`."""
+    """Return Google's client; for an emulator at `host:port`, one that speaks gRPC without TLS and credentials."""
     if emulator_host is None:
         return ClusterManagerClient()
     return ClusterManagerClient(transport=ClusterManagerGrpcTransport(channel=grpc.insecure_channel(emulator_host)))
 
 
 class GkeBackend:
-    """Node pools of any cluster that the client's credentials reach; keeps nothing between calls."""
+    """The node pools of every cluster that the client's credentials can access; keeps no state between calls."""
 
     def __init__(self, client: ClusterManagerClient) -> None:
         self._client = client
@@ -113,19 +113,21 @@ class GkeBackend:
         return frozenset(op.name for op in operations if _ended(op) and here in f"{op.target_link}/")
 
     def _missing(self, order: PoolOrder) -> Observation:
-        """Tell a pool that is not there from a cluster that is not there, or is not the one on record."""
+        """Return the observation for a pool that was not found.
+
+        Unreadable if the cluster does not exist or is not the one on record. Otherwise Creating or Broken if the
+        creation on record is running or failed, else Absent.
+        """
         try:
             cluster = self._client.get_cluster(name=order.cluster_path, **_READ)
         except google.NotFound:
             return Unreadable(f"{order.cluster_path} does not exist.")
         if order.cluster_gke_id not in {None, cluster.id}:
-            return Unreadable(
-                f"{order.cluster_path} is another cluster than the one on record: its id is {cluster.id}."
-            )
+            return Unreadable(f"{order.cluster_path} is not the cluster on record: its id is {cluster.id}.")
         return _created(self._noted(order), otherwise=Absent())
 
     def _present(self, pool: NodePool, order: PoolOrder) -> Observation:
-        """Read a pool's status, once it is proven ours (google.container.v1 NodePool.Status)."""
+        """Return Unowned, or for a pool that is ours what its status means (google.container.v1 NodePool.Status)."""
         lacking = _lacking(pool, order)
         if lacking is not None:
             return Unowned(lacking)
@@ -135,16 +137,16 @@ class GkeBackend:
             case NodePool.Status.RUNNING:
                 return Running(pool.config.labels.get(FINGERPRINT_LABEL))
             case NodePool.Status.RECONCILING:
-                return Busy(cloud_errors.shortened(pool.status_message or "a repair, an upgrade or a change of size."))
+                return Busy(cloud_errors.shortened(pool.status_message or "a repair, an upgrade or a resize."))
             case NodePool.Status.STOPPING:
                 return Deleting()
             case NodePool.Status.ERROR | NodePool.Status.RUNNING_WITH_ERROR:
                 return Broken(self._why_broken(pool, order))
             case _:
-                return Unreadable(f"the node pool's status is {pool.status!r}, which nothing is known of.")
+                return Unreadable(f"The node pool's status is not known to the provisioner: {pool.status!r}.")
 
     def _why_broken(self, pool: NodePool, order: PoolOrder) -> Failure:
-        """Ask the creation first, whose words say more; a pool that broke later has only its conditions."""
+        """Return the creation's failure, which has more detail; for a pool that broke later, that of its conditions."""
         creation = self._creation(order)
         failure = None if creation is None else _failure(creation)
         if failure is not None:
@@ -153,7 +155,7 @@ class GkeBackend:
         return cloud_errors.failure(0, texts, _codes(pool.conditions))
 
     def _name_taken(self, order: PoolOrder) -> Refused | None:
-        """Look behind "busy": GKE says so, not "exists", while the operation of an earlier create still runs."""
+        """Return NAME_TAKEN if the pool exists: until its creation ends, GKE answers another create with "busy"."""
         try:
             taken = self._pool(order) is not None
         except google.GoogleAPIError:
@@ -173,14 +175,14 @@ class GkeBackend:
             raise Temporary(cloud_errors.shortened(str(error))) from error
 
     def _creation(self, order: PoolOrder) -> Operation | None:
-        """Find the operation that creates, or created, the pool: the one noted, else by the pool's name."""
+        """Return the operation that creates, or created, the pool: the one on record, else found by the pool's name."""
         if order.operation is not None:
             return self._noted(order)
         target = f"/clusters/{pool_path(order).partition('/clusters/')[2]}"
         return next((op for op in self._operations(order.cluster_path) if _creates(op, target)), None)
 
     def _noted(self, order: PoolOrder) -> Operation | None:
-        """Read the noted operation; None: none was noted, or GKE has forgotten it."""
+        """Return the operation on record; None if there is none, or GKE no longer has it."""
         if order.operation is None:
             return None
         try:
@@ -189,7 +191,7 @@ class GkeBackend:
             return None
 
     def _operations(self, cluster_path: str) -> list[Operation]:
-        """List the location's operations; GKE takes no filter, and forgets what ended days ago."""
+        """Return the location's operations; GKE offers no filter, and drops operations that ended days ago."""
         return list(self._client.list_operations(parent=location_path(cluster_path), **_READ).operations)
 
 
@@ -198,7 +200,7 @@ def _lacking(pool: NodePool, order: PoolOrder) -> str | None:
 
 
 def _created(creation: Operation | None, *, otherwise: Observation) -> Observation:
-    """Say what a pool is whose creation did, or did not, end."""
+    """Return the observation that follows from a creation; `otherwise` if it succeeded or is not known."""
     if creation is None:
         return otherwise
     if not _ended(creation):
@@ -212,12 +214,15 @@ def _ended(operation: Operation) -> bool:
 
 
 def _creates(operation: Operation, target: str) -> bool:
-    """Compare by the end of the link: GKE writes the project's number, and `zones/` for `locations/` at times."""
+    """Return whether an operation creates the pool with this link.
+
+    Only the end is compared: GKE writes the project's number, and at times `zones/` instead of `locations/`.
+    """
     return operation.operation_type == Operation.Type.CREATE_NODE_POOL and operation.target_link.endswith(target)
 
 
 def _failure(operation: Operation) -> Failure | None:
-    """Read how an operation ended: DONE alone says nothing (google.container.v1 Operation.error)."""
+    """Return why an operation failed, None if it did not: DONE can mean both (google.container.v1 Operation.error)."""
     error = operation.error
     if not _ended(operation) or not (error.code or error.message or operation.status_message):
         return None
@@ -226,7 +231,7 @@ def _failure(operation: Operation) -> Failure | None:
 
 
 def _codes(conditions: Iterable[StatusCondition]) -> list[str]:
-    """Name the conditions' codes; one that this version of the client does not know is a number without a name."""
+    """Return the names of the conditions' codes; empty for a code that this version of the client does not know."""
     return [getattr(condition.code, "name", "") for condition in conditions]
 
 

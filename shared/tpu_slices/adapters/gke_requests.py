@@ -1,4 +1,4 @@
-"""From an order to GKE's request for a node pool (google.container.v1), and the paths of what it names. Pure."""
+"""Builds GKE's request for a node pool (google.container.v1) from an order, and the paths of GKE's resources. Pure."""
 
 from __future__ import annotations
 
@@ -33,24 +33,24 @@ from tpu_slices.ports.backend import PoolOrder
 _SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 _RESERVATION_KEY = "compute.googleapis.com/reservation-name"
 _DRAIN_GRACE = timedelta(minutes=2)
-"""How long a leaving node's pods may take to end. GKE's own hour would hold one of the cluster's few operations."""
+"""How long a drained node's pods may take to end; GKE's default hour would hold one of the cluster's few operations."""
 
 
 class CannotBeMade(ValueError):
-    """No request can be written for this order; the text says what is missing."""
+    """No request can be built for this order; the text names what is missing."""
 
 
 def create_request(order: PoolOrder) -> CreateNodePoolRequest:
-    """Write the request for an order's pool, the same one every time; CannotBeMade."""
+    """Return the request for an order's pool, always the same for the same order; raise CannotBeMade without a spec."""
     if order.spec is None:
-        raise CannotBeMade("The slice was found without a record: what it was asked to be is not known.")
+        raise CannotBeMade("The slice was found without a record: its spec is unknown.")
     return CreateNodePoolRequest(parent=order.cluster_path, node_pool=_node_pool(order, order.spec))
 
 
 def as_rest(request: CreateNodePoolRequest) -> Mapping[str, Any]:
-    """Give the request's node pool as GKE's REST API writes it: camelCase, enums by name, only what is set.
+    """Return the request's node pool as in GKE's REST API: camelCase, enums by name, only the fields that are set.
 
-    In the order of the keys: that of a map in a protocol buffer is another one in each process.
+    The keys are sorted: the order of a protocol buffer's map differs from process to process.
     """
     text = NodePool.to_json(
         request.node_pool,
@@ -68,7 +68,7 @@ def pool_path(order: PoolOrder) -> str:
 
 
 def location_path(cluster_path: str) -> str:
-    """Give `projects/P/locations/L` of a cluster: where its operations are."""
+    """Return `projects/P/locations/L` of a cluster, the parent of its operations."""
     return cluster_path.partition("/clusters/")[0]
 
 
@@ -95,7 +95,7 @@ def _node_pool(order: PoolOrder, spec: SliceSpec) -> NodePool:
 
 
 def _placement(spec: SliceSpec, settings: PoolSettings) -> NodePool.PlacementPolicy | None:
-    """Give what wires the hosts together; a single host takes none, and a workload policy names its own topology."""
+    """Return the placement policy; a single host has none, and a workload policy itself states the topology."""
     match spec.placement:
         case Placement.COMPACT:
             compact = NodePool.PlacementPolicy.Type.COMPACT

@@ -4,8 +4,8 @@
 people read. Source of the special keys `severity`, `message`, `time` and `logging.googleapis.com/trace`: Cloud
 Logging's documentation of structured logging.
 
-A line about a JobSet has the JobSet's UID as the id of its trace (both are 32 hexadecimal digits): whoever knows the
-JobSet knows the trace, from the relay's publish to the node pool, and nothing need be carried along.
+A line about a JobSet has the JobSet's UID as the id of its trace (both are 32 hexadecimal digits): the JobSet alone
+identifies the trace, from the relay's publish to the node pool, and no trace id has to be passed along.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _TRACE = re.compile(r"[0-9a-f]{32}")
 
 
 def configure(project: str) -> None:
-    """Write every event as one JSON line to standard output; `project`: where the traces are."""
+    """Configure structlog to write every event as one JSON line to standard output; `project` holds the traces."""
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
@@ -41,7 +41,7 @@ def configure(project: str) -> None:
 
 
 def trace_of(project: str, owner_uid: str) -> str:
-    """Name the trace of a JobSet; a UID that is no UUID stands for itself as a digest."""
+    """Return the name of a JobSet's trace; its id is the UID, or a digest of the UID if that is not a UUID."""
     digits = owner_uid.replace("-", "").lower()
     if not _TRACE.fullmatch(digits):
         digits = hashlib.sha256(owner_uid.encode()).hexdigest()[:32]
@@ -55,7 +55,7 @@ def _traced(project: str, _: object, __: str, event: MutableMapping[str, Any]) -
 
 
 def _message(_: object, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """Add a line for people where the event brings none: its name, and the error if there is one."""
+    """Add a message to an event that has none: its name, and the error if there is one."""
     error = event.get("error")
     event.setdefault("message", f"{event['event']}: {error}" if error else str(event["event"]))
     return event

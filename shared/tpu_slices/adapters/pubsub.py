@@ -1,4 +1,4 @@
-"""The bus on Google Cloud Pub/Sub. Its client (google.cloud.pubsub_v1) ships no types: they are given here."""
+"""The publisher on Google Cloud Pub/Sub. Its client (google.cloud.pubsub_v1) ships no types: they are declared here."""
 
 from __future__ import annotations
 
@@ -19,10 +19,9 @@ from tpu_slices.wire.messages import Message, encode_question, encode_reconcile_
 RECONCILE_REQUESTS = "reconcile-requests"
 SLICE_UPDATES = "slice-updates"
 PATIENCE = 20.0
-"""Seconds within which everything that is said must be taken."""
+"""Seconds within which Pub/Sub must accept all messages of a call."""
 
-
-_MAY_COME_RIGHT = if_exception_type(
+_RETRYABLE = if_exception_type(
     exceptions.Aborted,
     exceptions.Cancelled,
     exceptions.DeadlineExceeded,
@@ -31,17 +30,17 @@ _MAY_COME_RIGHT = if_exception_type(
     exceptions.ServiceUnavailable,
     exceptions.Unknown,
 )
-"""What the client itself tries again to publish (google.pubsub.v1.Publisher)."""
+"""The errors after which the client itself retries a publish by default (google.pubsub.v1.Publisher)."""
 
 
 class PubSubClient(Protocol):
-    """As `google.cloud.pubsub_v1.PublisherClient`; the future holds the message's id."""
+    """The part of `google.cloud.pubsub_v1.PublisherClient` that is used; the future's result is the message id."""
 
     def publish(self, topic: str, data: bytes, **attributes: str) -> futures.Future[str]: ...
 
 
 class PubSubPublisher:
-    """The Bus, on topics of one project."""
+    """The port `Publisher` on the topics of one project."""
 
     def __init__(self, publisher: PubSubClient, project: str, patience: float = PATIENCE) -> None:
         self._publisher = publisher
@@ -65,26 +64,26 @@ class PubSubPublisher:
 
 
 def connect_publisher(patience: float = PATIENCE) -> PubSubClient:
-    """Open a client that gives a message up when we do; PUBSUB_EMULATOR_HOST leads it elsewhere.
+    """Return a client that drops a message after `patience` seconds; with PUBSUB_EMULATOR_HOST it uses the emulator.
 
-    Left to itself it keeps each message for ten minutes: while Pub/Sub is away it would pile up every try of ours, and
-    when Pub/Sub is back say them all, the outdated ones too.
+    By default the client keeps each message for ten minutes: during an outage of Pub/Sub the messages of all our
+    retries would accumulate, and after it all of them would be published, including outdated ones.
     """
-    retry = Retry(predicate=_MAY_COME_RIGHT, initial=0.1, maximum=patience / 2, timeout=patience)
+    retry = Retry(predicate=_RETRYABLE, initial=0.1, maximum=patience / 2, timeout=patience)
     client: PubSubClient = PublisherClient(publisher_options=types.PublisherOptions(retry=retry, timeout=patience))
     return client
 
 
 def publish(publisher: PubSubClient, topic: str, messages: Iterable[Message], patience: float) -> None:
-    """Publish to `projects/P/topics/T`, together, and wait until all are taken; Temporary where one is not.
+    """Publish all messages to `projects/P/topics/T` and wait until they are accepted; raise Temporary if one is not.
 
-    The client itself tries again what may be tried again. What was taken before an error is said twice when the
-    caller comes back: messages are nudges or facts.
+    The client itself retries what can be retried. If the caller retries after an error, messages that were accepted
+    before it are published twice; this is harmless, as messages are requests or facts.
     """
-    taken = [publisher.publish(topic, message.data, **message.attributes) for message in messages]
-    done, late = futures.wait(taken, timeout=patience)
+    sent = [publisher.publish(topic, message.data, **message.attributes) for message in messages]
+    done, late = futures.wait(sent, timeout=patience)
     for outcome in done:
         if (error := outcome.exception()) is not None:
             raise Temporary(f"{topic}: not published: {error}") from error
     if late:
-        raise Temporary(f"{topic}: {len(late)} of {len(taken)} messages were not taken within {patience:g} s")
+        raise Temporary(f"{topic}: {len(late)} of {len(sent)} messages were not accepted within {patience:g} s")

@@ -1,4 +1,4 @@
-"""A Pub/Sub subscription that is pulled: a stream of messages, opened again whenever it breaks."""
+"""A pull subscription of Pub/Sub: a stream of messages, reopened whenever it breaks."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _log = structlog.get_logger()
 
 LONGEST_PAUSE = 30.0
 LEASE_SECONDS = 10
-"""How long a message is ours without a word from us: what a relay that died had taken comes back so soon."""
+"""By how much a message's lease is extended at a time: what a relay held when it died is redelivered this soon."""
 
 
 class Delivery(Protocol):
-    """As `google.cloud.pubsub_v1.subscriber.message.Message`."""
+    """The part of `google.cloud.pubsub_v1.subscriber.message.Message` that is used."""
 
     @property
     def message_id(self) -> str: ...
@@ -39,7 +39,7 @@ class Delivery(Protocol):
 
 
 class Subscription:
-    """`projects/P/subscriptions/S`; `handle` is called in threads, `at_once` at most, and acks or nacks each."""
+    """`projects/P/subscriptions/S`; `handle` runs in at most `at_once` threads, and acks or nacks each message."""
 
     def __init__(self, path: str, at_once: int, handle: Callable[[Delivery], None], chance: random.Random) -> None:
         self._path = path
@@ -49,7 +49,7 @@ class Subscription:
         self._stopping = threading.Event()
 
     def run(self) -> None:
-        """Deliver until it is stopped; a stream that breaks is opened again after a rising pause."""
+        """Deliver until `stop` is called; reopen a broken stream after a pause that grows with each failure."""
         failures = 0
         with SubscriberClient() as client:
             while not self._stopping.is_set():
@@ -62,11 +62,11 @@ class Subscription:
                 self._stopping.wait(min(LONGEST_PAUSE, 0.5 * 2.0 ** min(failures, 16)) * self._chance.uniform(0.5, 1))
 
     def stop(self) -> None:
-        """End `run` soon. From any thread."""
+        """Make `run` return soon; may be called from any thread."""
         self._stopping.set()
 
     def _stays(self, stream: futures.Future[None]) -> bool:
-        """Wait until it is time to stop; False where the stream ended before that, an error where it broke."""
+        """Return True once `stop` is called, False if the stream ends before; raise the error that breaks it."""
         while not self._stopping.is_set():
             try:
                 stream.result(timeout=0.5)

@@ -1,1 +1,1 @@
-"""What a function is made of: how its message is opened and answered, which adapter stands behind which port."""
+"""The parts of a function: how its message is opened and answered, and which adapter implements which port."""

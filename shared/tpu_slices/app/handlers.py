@@ -1,10 +1,10 @@
-"""Behind the three doors: a message is opened, its flow run, one line logged, and every error answered.
+"""The handlers of the three functions: each opens a message, runs its flow, logs the result and answers errors.
 
-| error          | recorded                | answer to Pub/Sub                  |
-|----------------|-------------------------|------------------------------------|
-| Permanent      | in `rejected/`, logged  | acknowledged: it can never succeed |
-| Temporary      | logged                  | comes back, later a dead letter    |
-| anything else  | logged with its trace   | comes back: a bug must be loud     |
+| error          | recorded                     | effect on the message                            |
+|----------------|------------------------------|--------------------------------------------------|
+| Permanent      | in `rejected/`, logged       | acknowledged: it can never succeed               |
+| Temporary      | logged                       | redelivered, in the end to the dead-letter topic |
+| anything else  | logged with its stack trace  | the same: a bug must not pass unnoticed          |
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ log = structlog.stdlib.get_logger()
 
 OPERATIONS_TOPIC = "cloud-operations"
 ABOUT = ("owner_kind", "owner", "owner_uid", "slice")
-DATA_KEPT = 2000  # characters of a rejected message
+DATA_KEPT = 2000  # characters kept of a rejected message
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A CloudEvent, as much of it as the doors read."""
+    """The part of a CloudEvent that the handlers read."""
 
     id: str
     source: str
@@ -46,7 +46,7 @@ class Event:
 
 
 def handle_receive(event: Event, deps: IntakeDeps) -> None:
-    """Take in a fact of the topic `facts-{cluster}`."""
+    """Record a fact of the topic `facts-{cluster}`."""
 
     def serve(message: Incoming) -> None:
         cluster = cluster_of(message.topic)
@@ -59,7 +59,7 @@ def handle_receive(event: Event, deps: IntakeDeps) -> None:
 
 
 def handle_reconcile(event: Event, deps: ReconcileDeps) -> None:
-    """Look at the slices of a nudge, or at the one whose operation Cloud Logging says has ended."""
+    """Reconcile the slice of a reconcile request, or the one whose operation ended according to GKE's audit log."""
 
     def serve(message: Incoming) -> None:
         for cluster, slice_ in _named_slices(message, deps):
@@ -71,7 +71,7 @@ def handle_reconcile(event: Event, deps: ReconcileDeps) -> None:
 
 
 def handle_sweep(event: Event, deps: ReconcileDeps) -> None:
-    """Sweep, whatever the tick says."""
+    """Sweep; the content of the tick is not read."""
 
     def serve(_: Incoming) -> None:
         swept = sweep(deps)
@@ -154,7 +154,7 @@ def _rejecting(event: Event, deps: IntakeDeps, message: Callable[[], Incoming | 
                 data=data[:DATA_KEPT],
             )
         )
-        log.error(LogEvent.MESSAGE_REJECTED, error=str(permanent))  # noqa: TRY400 - a sentence for people, not a trace
+        log.error(LogEvent.MESSAGE_REJECTED, error=str(permanent))  # noqa: TRY400 - not a bug
     except Temporary as temporary:
         log.warning(LogEvent.MESSAGE_REDELIVERED, error=str(temporary))
         raise

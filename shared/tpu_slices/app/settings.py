@@ -1,4 +1,4 @@
-"""What the environment says, read once; every variable that the functions and the relay read is named here."""
+"""The environment of the functions and of the command `slices`, read once. The relay has settings of its own."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from dataclasses import dataclass
 
 
 class SettingsError(ValueError):
-    """The environment lacks something; the text names every variable and the remedy."""
+    """A required variable is not set; the text names it and the remedy."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """The environment of a function."""
+    """The environment variables."""
 
     project: str
-    """GOOGLE_CLOUD_PROJECT: where Firestore and Pub/Sub live."""
+    """GOOGLE_CLOUD_PROJECT: the project of Firestore and Pub/Sub."""
     gke_emulator: str | None = None
-    """GKE_EMULATOR_HOST: host:port of a GKE that speaks gRPC without TLS; set by the local stack only.
+    """GKE_EMULATOR_HOST: host:port of a GKE emulator that speaks gRPC without TLS; set by the local stack only.
 
     The Pub/Sub and Firestore clients read PUBSUB_EMULATOR_HOST and FIRESTORE_EMULATOR_HOST themselves.
     """
@@ -26,5 +26,5 @@ class Settings:
     def from_env(cls, env: Mapping[str, str]) -> Settings:
         project = env.get("GOOGLE_CLOUD_PROJECT", "")
         if not project:
-            raise SettingsError("GOOGLE_CLOUD_PROJECT is not set: give it the id of the project with the records")
+            raise SettingsError("GOOGLE_CLOUD_PROJECT is not set: set it to the id of the project that has the records")
         return cls(project=project, gke_emulator=env.get("GKE_EMULATOR_HOST") or None)

@@ -1,6 +1,6 @@
-"""Which adapter stands behind which port: the whole system on one page.
+"""Which adapter implements which port: the whole system on one page.
 
-Vendors are imported where they are needed first: a function that does not touch GKE does not load its client.
+Vendors' clients are imported where they are first needed: a function that does not call GKE does not load its client.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from tpu_slices.ports.store import SettingsStore
 
 
 def build_intake_deps(settings: Settings) -> IntakeDeps:
-    """Wire what `receive` needs: records and messages."""
+    """Return the dependencies of `receive`: store, publisher and clock."""
     from tpu_slices.adapters import firestore, pubsub
 
     return IntakeDeps(
@@ -23,7 +23,7 @@ def build_intake_deps(settings: Settings) -> IntakeDeps:
 
 
 def build_reconcile_deps(settings: Settings) -> ReconcileDeps:
-    """Wire what `reconcile` and `sweep` need: the same, and GKE."""
+    """Return the dependencies of `reconcile` and `sweep`: those of `receive`, and GKE."""
     from tpu_slices.adapters import gke
 
     deps = build_intake_deps(settings)
@@ -32,7 +32,7 @@ def build_reconcile_deps(settings: Settings) -> ReconcileDeps:
 
 
 def build_settings_store(settings: Settings) -> SettingsStore:
-    """Wire what the tools need by which people set a cluster."""
+    """Return the store by which the command line reads and writes settings and pauses."""
     from tpu_slices.adapters import firestore, firestore_settings
 
     return firestore_settings.FirestoreSettings(firestore.connect(settings.project))

@@ -1,1 +1,1 @@
-"""One flow each from fact to effect: look, decide, remember, act, note. Ports and domain only; no vendor, no wire."""
+"""The flows, from a fact to its effect: look, decide, remember, act, note. They use ports and domain only."""

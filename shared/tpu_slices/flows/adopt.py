@@ -1,4 +1,4 @@
-"""Taking over what TPU Provisioner made: asked for by a person, once, while a cluster moves over."""
+"""Adopts the node pools of TPU Provisioner, when an operator migrates a cluster."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tpu_slices.ports.store import Change
 
 @dataclass(frozen=True, slots=True)
 class AdoptionPlan:
-    """What becomes of each pool that TPU Provisioner made, and the writes that make it so."""
+    """The outcome for each pool that TPU Provisioner made, and the writes that bring it about."""
 
     adoptions: tuple[Adoption, ...]
     changes: tuple[Change, ...]
 
 
 def survey(cluster: ClusterId, workloads: Sequence[LiveWorkload], deps: ReconcileDeps) -> AdoptionPlan:
-    """Say what `adopt` would do; Permanent: the cluster is not known. Temporary: GKE or the store cannot be read."""
+    """Return what `adopt` would do. Permanent: unknown cluster. Temporary: GKE or the store cannot be read."""
     settings = deps.store.settings(cluster)
     if settings is None:
         raise Permanent(f'no settings for cluster "{cluster}": write them with `slices configure`')
@@ -31,7 +31,7 @@ def survey(cluster: ClusterId, workloads: Sequence[LiveWorkload], deps: Reconcil
 
 
 def adopt(cluster: ClusterId, workloads: Sequence[LiveWorkload], deps: ReconcileDeps) -> AdoptionPlan:
-    """Take over every pool that can be; doing it twice is harmless. Raises as `survey`."""
+    """Adopt every pool that can be adopted; repeating this is harmless. Raises like `survey`."""
 
     def once() -> AdoptionPlan:
         plan = survey(cluster, workloads, deps)
@@ -47,7 +47,7 @@ def adopt(cluster: ClusterId, workloads: Sequence[LiveWorkload], deps: Reconcile
 
 
 def _survey(settings: ClusterSettings, workloads: Sequence[LiveWorkload], deps: ReconcileDeps) -> AdoptionPlan:
-    """Lay the pools beside the JobSets; these are written first, so that no slice is without one to ask about."""
+    """Return the plan; it writes JobSets before slices, so that every slice has a JobSet that can be asked about."""
     cluster, now = settings.cluster, deps.clock.now()
     pools = deps.backend.legacy_pools(settings)
     jobs = [job_named(pool.job, cluster, each.ref, each.requests) for pool in pools for each in workloads]

@@ -1,4 +1,4 @@
-"""The chips that are held, where the settings limit them: counted before a creation, which is then put in order."""
+"""Counts the chips that other slices hold, if the settings limit them, before a creation is decided."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from tpu_slices.ports.store import Change
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """Chips that others held, and the write that puts a creation in order which rests on this count."""
+    """The chips that other slices hold, and the write that orders a creation based on this count."""
 
     held: Held | None = None
-    """None: nothing limits them, or nothing is to be bought."""
+    """None: no limit applies, or the slice is not in demand."""
     guards: tuple[Change, ...] = ()
 
 
 def count(record: SliceRecord, settings: ClusterSettings, deps: ReconcileDeps) -> Counted:
-    """Count the chips that other slices hold, where that matters.
+    """Return the chips that other slices hold, if a limit applies.
 
-    The budget is read before the chips: a creation that is saved in between makes the save of the next one stale.
+    The budget is read before the chips, so that a creation saved in between makes the next one's save stale.
     """
     cluster, namespace = settings.cluster, record.owner.namespace
     if not record.wanted or not settings.policy.counts(namespace):

@@ -1,4 +1,4 @@
-"""What people do to slices: found by the names they know, changed under guard, and looked at at once."""
+"""Edits of slices by operators: find slices by name, change their records, and request a reconcile."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ Edit = Callable[[SliceRecord], SliceRecord]
 
 
 def find(cluster: ClusterId, name: str, store: SliceStore) -> tuple[SliceRecord, ...]:
-    """Find slices by a name: slice id, node pool, `namespace/job`, or `namespace/jobset` for all of a JobSet.
+    """Return the slices with this name: slice id, node pool, `namespace/job`, or `namespace/jobset` for a JobSet's.
 
-    Permanent: there is none.
+    GONE ones only if there are no others. Raise Permanent if there is none.
     """
     if "/" not in name and (by_id := store.slices(cluster, [SliceId(name), SliceId(name.rpartition("-")[0])])):
         return tuple(stored.value for stored in by_id.values())
     found = tuple(stored.value for stored in store.every_slice(cluster) if name in _names(stored.value))
     kept = tuple(record for record in found if record.phase is not Phase.GONE)
     if not found:
-        raise Permanent(f'no slice is called "{name}" in {cluster}: see `slices list --cluster {cluster} --all`')
+        raise Permanent(f'slice "{name}" not found in cluster {cluster}: see `slices list --cluster {cluster} --all`')
     return kept or found
 
 
 def find_jobset(cluster: ClusterId, name: str, store: SliceStore) -> WorkloadRecord | None:
-    """Find a JobSet that is not over by its name, `namespace/name`."""
+    """Return the JobSet named `namespace/name` that has not ended, or None."""
     live = (stored.value for stored in store.live_workloads(cluster))
     return next((jobset for jobset in live if f"{jobset.owner.namespace}/{jobset.owner.name}" == name), None)
 
 
 def hold(note: str | None) -> Edit:
-    """Let nothing be created or deleted for a slice."""
+    """Return the edit that holds a slice, so that nothing is created or deleted for it."""
     return lambda record: replace(record, hold=True, note=record.note if note is None else note)
 
 
@@ -50,7 +50,7 @@ def release(record: SliceRecord) -> SliceRecord:
 
 
 def edit(cluster: ClusterId, slice_: SliceId, change: Edit, deps: IntakeDeps) -> bool:
-    """Change a slice's record as a person may, and have it looked at; False: it is so already."""
+    """Edit a slice's record and request a reconcile; return False if the record is so already or does not exist."""
 
     def once() -> bool:
         stored: Stored[SliceRecord] | None = deps.store.slices(cluster, [slice_]).get(slice_)
@@ -66,7 +66,7 @@ def edit(cluster: ClusterId, slice_: SliceId, change: Edit, deps: IntakeDeps) ->
 
 
 def wake(cluster: ClusterId, deps: IntakeDeps) -> int:
-    """Have every slice looked at that is not settled, as after a pause; give their number."""
+    """Request a reconcile of every slice that is not settled, as after a pause; return their number."""
     unsettled = [
         stored.value.id for stored in deps.store.kept_slices(cluster) if stored.value.next_reconcile_at is not None
     ]
@@ -78,6 +78,6 @@ def _names(record: SliceRecord) -> Iterator[str]:
     job = record.job
     yield f"{job.owner.namespace}/{job.job_name}"
     yield f"{job.owner.namespace}/{job.owner.name}"
-    yield from (record.pool_of(left.attempt) for left in record.terminating)
+    yield from (record.pool_of(earlier.attempt) for earlier in record.terminating)
     if record.legacy_pool is not None:
         yield record.legacy_pool

@@ -1,4 +1,4 @@
-"""The outbox of a JobSet, `next_reconcile_at`: its slices are nudged, and only then it is cleared."""
+"""Clears a JobSet's `next_reconcile_at` once reconcile requests for its slices are published."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from tpu_slices.ports.store import Change
 
 
 def clear(requested: WorkloadRecord, deps: IntakeDeps) -> None:
-    """Clear the outbox of a JobSet whose slices were nudged; what was put into it since stays."""
-    with suppress(StaleRecord):  # then the sweep nudges once more, and clears
+    """Clear `next_reconcile_at` of a JobSet after reconcile requests for its slices, unless it was set anew since."""
+    with suppress(StaleRecord):  # then the sweep requests them once more, and clears it
         retry_on_conflict(lambda: _once(requested, deps), deps.clock)
 
 

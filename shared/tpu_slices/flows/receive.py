@@ -1,4 +1,4 @@
-"""From a fact to what is wanted: remember it, then nudge the slices that it touches."""
+"""Records a fact from the relay, and requests a reconcile of the slices that it affects."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from tpu_slices.ports.store import Change, Stored
 
 
 def receive(fact: Fact, cluster: ClusterId, deps: IntakeDeps) -> None:
-    """Take a fact in. Permanent: the cluster is not known to us. Temporary: let it come back."""
+    """Record a fact and request reconciles. Permanent: unknown cluster. Temporary: the message is redelivered."""
     settings = deps.store.settings(cluster)
     if settings is None:
         raise Permanent(f'no settings for cluster "{cluster}": write clusters/{cluster}, or stop its relay')
-    retry_on_conflict(lambda: _take_in(fact, settings, deps), deps.clock)
+    retry_on_conflict(lambda: _record(fact, settings, deps), deps.clock)
 
 
-def _take_in(fact: Fact, settings: ClusterSettings, deps: IntakeDeps) -> None:
+def _record(fact: Fact, settings: ClusterSettings, deps: IntakeDeps) -> None:
     match fact:
         case SlicesWanted():
             _slices_wanted(fact, settings, deps)
@@ -65,7 +65,7 @@ def _slices_wanted(fact: SlicesWanted, settings: ClusterSettings, deps: IntakeDe
         settings,
     )
     if change is None:
-        _make_up(known, deps)
+        _repeat_requests(known, deps)
         return
     revision, *_ = deps.store.commit(
         Change(known, change.workload), *(Change(slices.get(id_), record) for id_, record in change.slices.items())
@@ -78,14 +78,14 @@ def _changed(fact: WorkloadChanged | Answer, cluster: ClusterId, deps: IntakeDep
     known = deps.store.workloads(cluster, [fact.workload.owner.uid]).get(fact.workload.owner.uid)
     record = demand.changed(fact, known.value if known else None, deps.clock.now(), cluster)
     if record is None:
-        _make_up(known, deps)
+        _repeat_requests(known, deps)
         return
     revision, *_ = deps.store.commit(Change(known, record))
     _request_reconcile(Stored(record, revision), record.demand, deps)
 
 
 def _about_a_slice(fact: HostsChanged | LeaderBound, cluster: ClusterId, deps: IntakeDeps) -> None:
-    """Take in what is news about a slice; one without a record is left to the audit, which finds its pool."""
+    """Record a fact about a slice; one without a record is left to the inventory check, which finds its pool."""
     stored = deps.store.slices(cluster, [fact.slice_id]).get(fact.slice_id)
     if stored is None:
         return
@@ -105,7 +105,7 @@ def _about_a_slice(fact: HostsChanged | LeaderBound, cluster: ClusterId, deps: I
 def _stale_demand(
     demand: Collection[tuple[WorkloadUid, SliceId]], cluster: ClusterId, deps: IntakeDeps
 ) -> Iterator[Change]:
-    """Give what to save so that wants are not fresh until they are confirmed again."""
+    """Yield the changes after which this demand counts as stale until it is confirmed again."""
     workloads = deps.store.workloads(cluster, [uid for uid, _ in demand]) if demand else {}
     for uid, slice_ in demand:
         stored = workloads.get(uid)
@@ -113,16 +113,16 @@ def _stale_demand(
             yield Change(stored, occupancy.with_stale_demand(stored.value, slice_))
 
 
-def _make_up(known: Stored[WorkloadRecord] | None, deps: IntakeDeps) -> None:
-    """Late news changes nothing; but if the nudges of an earlier one were lost, they are made up for."""
+def _repeat_requests(known: Stored[WorkloadRecord] | None, deps: IntakeDeps) -> None:
+    """Publish the reconcile requests for an earlier fact again, if they may have been lost."""
     if known is not None and known.value.next_reconcile_at is not None:
         _request_reconcile(known, known.value.demand, deps)
 
 
 def _request_reconcile(jobset: Stored[WorkloadRecord], slices: Collection[SliceId], deps: IntakeDeps) -> None:
-    """Nudge, then clear the outbox."""
+    """Request a reconcile of the slices, then clear the JobSet's `next_reconcile_at`."""
     deps.publisher.request_reconcile(jobset.value.cluster, slices)
     try:
         deps.store.commit(Change(jobset, replace(jobset.value, next_reconcile_at=None)))
-    except StaleRecord:  # it may have been reported on meanwhile
+    except StaleRecord:  # the sweep may have written its report meanwhile
         clear(jobset.value, deps)

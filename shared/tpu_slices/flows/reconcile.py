@@ -1,4 +1,4 @@
-"""One slice, once: look, decide, remember, act, note. Never waits for an operation."""
+"""Reconciles one slice once: look, decide, remember, act, note. Never waits for an operation."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tpu_slices.ports.store import Change, Stored
 
 @dataclass(frozen=True, slots=True)
 class Reconciled:
-    """What happened to a slice, for the log: one decision, one line."""
+    """The outcome of one reconcile, logged as one line."""
 
     before: SliceRecord
     decision: Decision
@@ -37,9 +37,9 @@ class Reconciled:
 
 
 def reconcile(cluster: ClusterId, slice_: SliceId, deps: ReconcileDeps) -> Reconciled | None:
-    """Bring one slice nearer to what is wanted; None: no such slice, or it is gone for good.
+    """Reconcile one slice; return None if it does not exist, or is GONE and settled.
 
-    Permanent: the cluster is not known. Temporary: let the nudge come back.
+    Permanent: unknown cluster. Temporary: the request is redelivered.
     """
     settings = deps.store.settings(cluster)
     if settings is None:
@@ -49,16 +49,16 @@ def reconcile(cluster: ClusterId, slice_: SliceId, deps: ReconcileDeps) -> Recon
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """What `reconcile` would go by, and what it would decide."""
+    """The input of `reconcile` at this time, and what it would decide."""
 
     record: SliceRecord
-    """As the JobSets stand now."""
+    """With its current desire."""
     seen: PoolObservations
     decision: Decision
 
 
 def explain(cluster: ClusterId, slice_: SliceId, deps: ReconcileDeps) -> Explained | None:
-    """Say what `reconcile` would decide now, without doing any of it; None: no such cluster or slice."""
+    """Return what `reconcile` would decide now, or None if there is no such cluster or slice. Changes nothing."""
     settings = deps.store.settings(cluster)
     stored = deps.store.slices(cluster, [slice_]).get(slice_)
     if settings is None or stored is None:
@@ -88,25 +88,25 @@ def _once(slice_: SliceId, settings: ClusterSettings, deps: ReconcileDeps) -> Re
 
 
 def _with_current_desire(record: SliceRecord, settings: ClusterSettings, deps: ReconcileDeps) -> SliceRecord:
-    occupants = [*record.occupants, *(occupant for left in record.terminating for occupant in left.occupants)]
+    occupants = [*record.occupants, *(occupant for earlier in record.terminating for occupant in earlier.occupants)]
     uids = {record.owner.uid, *(occupant.owner.uid for occupant in occupants)}
     workloads = deps.store.workloads(settings.cluster, uids)
     return with_current_desire(record, {uid: stored.value for uid, stored in workloads.items()})
 
 
 def _look(record: SliceRecord, settings: ClusterSettings, deps: ReconcileDeps) -> PoolObservations:
-    """Look at every pool that may exist. An attempt whose creation was never ordered has none."""
+    """Return the observations of every pool that may exist; an attempt that was never requested has none."""
     current = (
         Absent() if record.create_requested_at is None else deps.backend.look(_order(record, record.attempt, settings))
     )
     terminating = {
-        left.attempt: deps.backend.look(_order(record, left.attempt, settings)) for left in record.terminating
+        earlier.attempt: deps.backend.look(_order(record, earlier.attempt, settings)) for earlier in record.terminating
     }
     return PoolObservations(current, terminating)
 
 
 def _decide(record: SliceRecord, settings: ClusterSettings, deps: ReconcileDeps, held: Held | None) -> Decision:
-    """Decide; where only a slot is missing to create, try to take one and decide again with it."""
+    """Return the decision; if only a slot is missing for a creation, try to take one and decide again."""
     seen = _look(record, settings, deps)
     decision = decide(record, seen, deps.clock.now(), settings, held)
     if decision.reason is not Reason.OPERATION_LIMIT:
@@ -120,16 +120,16 @@ def _decide(record: SliceRecord, settings: ClusterSettings, deps: ReconcileDeps,
 def _remember(
     stored: Stored[SliceRecord], decision: Decision, deps: ReconcileDeps, guards: tuple[Change, ...]
 ) -> Stored[SliceRecord]:
-    """Save the decision; a creation under a limit of chips only if no other one was saved since they were counted."""
+    """Save the decision; under a chip limit, fail if another creation was saved since the chips were counted."""
     if decision.record == stored.value:
         return stored
-    beside = (*(guards if decision.creates else ()), *calling_for_report(stored.value, decision.record, deps))
-    revision, *_ = deps.store.commit(Change(stored, decision.record), *beside)
+    others = (*(guards if decision.creates else ()), *calling_for_report(stored.value, decision.record, deps))
+    revision, *_ = deps.store.commit(Change(stored, decision.record), *others)
     return Stored(decision.record, revision)
 
 
 def _act(record: SliceRecord, decision: Decision, settings: ClusterSettings, deps: ReconcileDeps) -> SliceRecord:
-    """Act on what was just remembered; too long after it, look again instead."""
+    """Perform the actions of the decision just saved; raise StaleRecord once the decision is too old."""
     deadline = deps.clock.now() + settings.limits.act_window
     for action in decision.actions:
         if deps.clock.now() > deadline:
@@ -150,7 +150,7 @@ def _perform(action: Action, record: SliceRecord, settings: ClusterSettings, dep
 
 
 def _announce(record: SliceRecord, settings: ClusterSettings, deps: ReconcileDeps) -> SliceRecord:
-    """Tell the user what turned since it was last told; noted afterwards, so that it is never lost."""
+    """Announce the transitions that were not announced yet; counted only afterwards, so that none is lost."""
     if not record.unannounced:
         return record
     first = record.transition_count - len(record.unannounced) + 1
@@ -170,7 +170,7 @@ def _announce(record: SliceRecord, settings: ClusterSettings, deps: ReconcileDep
 
 
 def _announced_pool(record: SliceRecord) -> PoolName:
-    """Name the pool that a transition is about: the one that is leaving, where there is no other."""
+    """Return the pool to announce: the current one or, if it was not requested, the last terminating one."""
     attempt = (
         record.terminating[-1].attempt if record.terminating and record.create_requested_at is None else record.attempt
     )
@@ -180,7 +180,7 @@ def _announced_pool(record: SliceRecord) -> PoolName:
 def _settle_with_limiter(
     before: SliceRecord, after: SliceRecord, settings: ClusterSettings, deps: ReconcileDeps
 ) -> None:
-    """Once a step is saved: give back the slot of a creation that is over, and remember where capacity ran out."""
+    """Free the slot of a creation that ended, and record a stockout, after a step was saved."""
     if after.reason is Reason.STOCKOUT and after.transition_count > before.transition_count and after.spec is not None:
         capacity_pool = capacity_pool_of(after.spec)
         slots.change_limiter(lambda limiter, now: ran_out(limiter, capacity_pool, now), settings.cluster, deps)

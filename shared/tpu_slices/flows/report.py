@@ -1,4 +1,4 @@
-"""How JobSets stand with their slices: made anew when it is due, told to the cluster when it is news."""
+"""Makes the reports of JobSets that are due, and announces them to the cluster."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ from tpu_slices.ports.publisher import WorkloadUpdate
 from tpu_slices.ports.store import Change, SliceStore, Stored
 
 PAGE = 200
-"""How many JobSets one sweep reports on; the longest due come first, the rest next minute."""
+"""The most JobSets that one sweep reports on, the earliest due first; the others are reported on a minute later."""
 LINE = 100
-"""How many places of a cluster's line are known; who is behind them is told how many are before."""
+"""How many positions of a cluster's queue are read; slices behind them only learn that they are behind them."""
 MOST_TROUBLES = 3
-"""So many in one sweep, and what is left waits for the next: something is wrong with more than one JobSet."""
+"""With this many errors a sweep stops reporting at a temporary one: the problem is not with single JobSets."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reported:
-    """A JobSet and what the cluster was told about it, for the log."""
+    """A JobSet and the report that was announced, for the log."""
 
     workload: WorkloadRecord
     report: Report
 
 
 def report_due(deps: ReconcileDeps) -> tuple[list[Reported], list[str]]:
-    """Report on every JobSet that is due; give what was news, and what went wrong.
+    """Report on every JobSet that is due; return the announced reports, and the errors.
 
-    One JobSet's trouble stops no other: one that cannot be reported on goes to the end of the line.
+    An error of one JobSet does not stop the others; unless it is temporary, its report is postponed.
     """
     reports: list[Reported] = []
     failures: list[str] = []
@@ -47,10 +47,10 @@ def report_due(deps: ReconcileDeps) -> tuple[list[Reported], list[str]]:
             continue
         try:
             reported = _on_jobset(stored, queue, deps)
-        except Exception as trouble:  # noqa: BLE001 - whatever it is, the others wait to be told
-            failures.append(f"{due.cluster}: {due.owner.namespace}/{due.owner.name} is not reported on: {trouble!r}")
-            if not isinstance(trouble, Temporary):
-                _put_off(stored, deps)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the other JobSets are still reported on
+            failures.append(f"{due.cluster}: no report on {due.owner.namespace}/{due.owner.name}: {error!r}")
+            if not isinstance(error, Temporary):
+                _postpone(stored, deps)
             elif len(failures) >= MOST_TROUBLES:
                 break
             continue
@@ -60,21 +60,21 @@ def report_due(deps: ReconcileDeps) -> tuple[list[Reported], list[str]]:
 
 
 def report_of(workload: WorkloadRecord, queue: QueueState, deps: ReconcileDeps) -> Report:
-    """Say how a JobSet stands now."""
+    """Return the current report of a JobSet."""
     slices = deps.store.slices(workload.cluster, workload.demand)
     return report(workload, (stored.value for stored in slices.values()), queue, deps.clock.now())
 
 
 def read_queue_state(cluster: ClusterId, store: SliceStore) -> QueueState:
-    """Read what a report goes by beside the JobSet and its slices."""
+    """Return the state of the cluster that reports depend on."""
     settings = store.settings(cluster)
-    inline = [record.id for record in store.queued_slices(cluster, LINE) if record.reason is Reason.OPERATION_LIMIT]
-    places = {id_: number for number, id_ in enumerate(inline, start=1)}
+    queued = [record.id for record in store.queued_slices(cluster, LINE) if record.reason is Reason.OPERATION_LIMIT]
+    places = {id_: number for number, id_ in enumerate(queued, start=1)}
     return QueueState(places, len(store.slots(cluster)) if places else 0, settings.paused if settings else None)
 
 
 def calling_for_report(before: SliceRecord, after: SliceRecord, deps: ReconcileDeps) -> tuple[Change, ...]:
-    """Give what to save beside a slice that turned, so that its JobSet is reported on; mostly nothing."""
+    """Return what to save together with a slice's transition so that its JobSet is reported on; mostly nothing."""
     if after.transition_count == before.transition_count:
         return ()
     stored = deps.store.workloads(after.cluster, [after.owner.uid]).get(after.owner.uid)
@@ -85,20 +85,23 @@ def calling_for_report(before: SliceRecord, after: SliceRecord, deps: ReconcileD
 def _on_jobset(
     stored: Stored[WorkloadRecord], queue: Callable[[ClusterId], QueueState], deps: ReconcileDeps
 ) -> Reported | None:
-    """Tell, then note it: an Event that is told twice is one Event. Whoever wrote meanwhile has made it due again."""
+    """Announce the report, then save that: announced twice it is still one Event.
+
+    If another process wrote the record meanwhile, it also made the next report due.
+    """
     workload, now = stored.value, deps.clock.now()
     made = report_of(workload, queue(workload.cluster), deps)
     after = replace(workload, report=made, next_report_at=next_report(made, now))
-    news = is_news(made, workload, now)
-    if news:
+    announced = is_news(made, workload, now)
+    if announced:
         after = replace(after, announced_at=now, announced_count=workload.announced_count + 1)
         deps.publisher.announce_workloads(workload.cluster, [_update(after, made)])
     with suppress(StaleRecord):
         deps.store.commit(Change(stored, after))
-    return Reported(workload, made) if news else None
+    return Reported(workload, made) if announced else None
 
 
-def _put_off(stored: Stored[WorkloadRecord], deps: ReconcileDeps) -> None:
+def _postpone(stored: Stored[WorkloadRecord], deps: ReconcileDeps) -> None:
     with suppress(Temporary, Permanent):
         deps.store.commit(Change(stored, replace(stored.value, next_report_at=deps.clock.now() + RENEW)))
 

@@ -1,4 +1,4 @@
-"""A stale record is no error: somebody else decided first, so look again."""
+"""Retries a step after a conflict: another process wrote a record first."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FIRST_PAUSE = 0.1  # seconds, at most; doubled each time
 
 
 def retry_on_conflict(step: Callable[[], T], clock: Clock) -> T:
-    """Do the step; on StaleRecord pause and do it anew, three times in all, then let the message come back."""
+    """Return the result of the step; on StaleRecord pause and repeat it, with three tries in all, then raise."""
     for tried in range(TRIES - 1):
         try:
             return step()

@@ -1,4 +1,4 @@
-"""The governor's slots: taken before a creation is remembered, freed after its end is."""
+"""The concurrency limiter's slots: taken before a creation is saved, freed after its end is saved."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from tpu_slices.ports.store import Change, Stored
 
 
 def take(record: SliceRecord, settings: ClusterSettings, deps: ReconcileDeps) -> int | None:
-    """Take a slot for the record's attempt; the one it already has, if a crash came in between. None: none is free."""
+    """Reserve a slot for the record's attempt and return its number, or None if none is free.
+
+    An attempt that already has a slot, after a crash, keeps it.
+    """
     if record.spec is None:
         return None
     cluster, now = settings.cluster, deps.clock.now()
@@ -25,8 +28,8 @@ def take(record: SliceRecord, settings: ClusterSettings, deps: ReconcileDeps) ->
         if (slot.slice_id, slot.attempt) == (record.id, record.attempt):
             return slot.number
     _, limiter = _limiter(cluster, now, deps)
-    me = Candidate(record.id, capacity_pool_of(record.spec), record.since)
-    if not admit([me], running, limiter, now, settings.limits):
+    candidate = Candidate(record.id, capacity_pool_of(record.spec), record.since)
+    if not admit([candidate], running, limiter, now, settings.limits):
         return None
     number = _first_free({slot.number for slot in running})
     slot = Slot(
@@ -34,7 +37,7 @@ def take(record: SliceRecord, settings: ClusterSettings, deps: ReconcileDeps) ->
         number=number,
         slice_id=record.id,
         attempt=record.attempt,
-        capacity_pool=me.capacity_pool,
+        capacity_pool=candidate.capacity_pool,
         taken_at=now,
     )
     deps.store.commit(Change(None, slot))
@@ -42,7 +45,7 @@ def take(record: SliceRecord, settings: ClusterSettings, deps: ReconcileDeps) ->
 
 
 def free(slot: Stored[Slot], settings: ClusterSettings, deps: ReconcileDeps) -> None:
-    """Give a slot back, and nudge those who may start now. If somebody else freed it, they did both."""
+    """Free a slot and request a reconcile of the slices that may start now, unless another process freed it."""
     with suppress(StaleRecord):
         deps.store.commit(Change(slot, None))
         change_limiter(lambda limiter, now: raised(limiter, now, settings.limits), settings.cluster, deps)
@@ -52,7 +55,7 @@ def free(slot: Stored[Slot], settings: ClusterSettings, deps: ReconcileDeps) -> 
 def change_limiter(
     change: Callable[[ConcurrencyLimiter, datetime], ConcurrencyLimiter], cluster: ClusterId, deps: ReconcileDeps
 ) -> None:
-    """Change the governor; if somebody else did so at the same moment, theirs is as good as ours."""
+    """Change the limiter; if another process changes it at the same time, only its change is kept."""
     now = deps.clock.now()
     stored, before = _limiter(cluster, now, deps)
     after = change(before, now)

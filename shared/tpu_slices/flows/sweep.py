@@ -1,4 +1,4 @@
-"""Each minute: what is due, what ended unheard, and now and then whether the books agree."""
+"""The sweep, each minute: reconcile what is due, settle slots, check the inventory if due, and report."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from tpu_slices.ports.errors import Permanent, Temporary
 from tpu_slices.ports.store import Change, Stored
 
 PAGE = 500
-"""How many due slices one sweep nudges; the longest due come first, the rest next minute."""
+"""The most slices, and JobSets, that one sweep reads as due; the earliest due come first, the others a minute later."""
 SLOT_GRACE = timedelta(minutes=2)
-"""How long a slot may be held before its slice's record says so: the time between taking and remembering."""
+"""How long a slot may be taken before it is on its slice's record: it is taken before the decision is saved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Swept:
 
 
 def sweep(deps: ReconcileDeps) -> Swept:
-    """Nudge what is due everywhere, look after each cluster, and report; one cluster's trouble stops no other."""
+    """Request reconciles of what is due, check each cluster, and report; errors of one cluster do not stop others."""
     requested = _request_due(deps)
     asked, adopted, left_out = 0, 0, 0
     failures: list[str] = []
@@ -58,8 +58,8 @@ def sweep(deps: ReconcileDeps) -> Swept:
                 continue
             requested += retry_on_conflict(partial(_settle_slots, settings, deps), deps.clock)
             findings, questions = retry_on_conflict(partial(_check_inventory_if_due, settings, deps), deps.clock)
-        except (Temporary, Permanent) as trouble:
-            failures.append(f"{cluster}: {trouble}")
+        except (Temporary, Permanent) as error:
+            failures.append(f"{cluster}: {error}")
             continue
         asked += questions
         adopted += len(findings.adopted)
@@ -84,22 +84,22 @@ def _request_due(deps: ReconcileDeps) -> int:
 
 
 def _settle_slots(settings: ClusterSettings, deps: ReconcileDeps) -> int:
-    """Settle every running operation with one question to GKE, and free the slots that a crash left taken."""
+    """Request reconciles where GKE's operation ended, read in one call, and free slots left over by a crash."""
     taken = deps.store.slots(settings.cluster)
     if not taken:
         return 0
     records = deps.store.slices(settings.cluster, [slot.value.slice_id for slot in taken])
     ended = deps.backend.ended_operations(settings)
-    over: list[SliceId] = []
+    finished: list[SliceId] = []
     for slot in taken:
         stored = records.get(slot.value.slice_id)
         if stored is None or stored.value.slot != slot.value.number:
             _free_if_left(slot, settings, deps)
         elif stored.value.operation in ended:
-            over.append(stored.value.id)
-    if over:
-        deps.publisher.request_reconcile(settings.cluster, over)
-    return len(over)
+            finished.append(stored.value.id)
+    if finished:
+        deps.publisher.request_reconcile(settings.cluster, finished)
+    return len(finished)
 
 
 def _free_if_left(slot: Stored[Slot], settings: ClusterSettings, deps: ReconcileDeps) -> None:
@@ -132,7 +132,7 @@ def _check_inventory_if_due(settings: ClusterSettings, deps: ReconcileDeps) -> t
 def _compare(
     live: Iterable[WorkloadRecord], settings: ClusterSettings, deps: ReconcileDeps, now: datetime
 ) -> InventoryFindings:
-    """Lay the books side by side and write what the audit finds; each change is guarded by what it was found on."""
+    """Check the inventory and write the findings; each write is guarded by the revision that the check read."""
     cluster = settings.cluster
     pools = deps.backend.inventory(settings)
     kept = {stored.value.id: stored for stored in deps.store.kept_slices(cluster)}

@@ -1,1 +1,1 @@
-"""What the flows need from the outside, as contracts: each is fulfilled by an adapter and by a fake with memory."""
+"""What the flows need from the outside, as protocols: each is implemented by an adapter and by an in-memory fake."""

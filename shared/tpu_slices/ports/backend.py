@@ -1,4 +1,4 @@
-"""A place slices live: contract of the backend."""
+"""The backend that runs slices (GKE): its protocol."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from tpu_slices.domain.model.slices import PoolName, SliceId, SliceSpec, Workloa
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolOrder:
-    """One attempt's pool: everything the backend needs to find it, prove that it is ours, or make it."""
+    """One attempt's pool: all that the backend needs to find it, verify that it is ours, create or delete it."""
 
     cluster_path: str
     """`projects/P/locations/L/clusters/C`."""
     cluster_gke_id: str | None
-    """GKE's own id of the cluster, where it is checked."""
+    """GKE's id of the cluster; None: not checked."""
     slice_id: SliceId
     attempt: int
     legacy_pool: str | None = None
-    """The name of the pool, where TPU Provisioner made it."""
+    """The name of the pool if TPU Provisioner made it."""
     job: WorkloadJob
     spec: SliceSpec | None
-    """None: a pool that was found without a record can be looked at and deleted, not made."""
+    """None: a pool that was found without a record; it can be observed and deleted, but not created."""
     settings: PoolSettings
     operation: str | None = None
-    """The operation that was noted for it."""
+    """The operation that creates the pool, if it is on record."""
 
     @property
     def name(self) -> PoolName:
@@ -35,29 +35,29 @@ class PoolOrder:
 
 
 class Backend(Protocol):
-    """A place slices live. Nothing here waits for an operation to end; every call ends within a minute."""
+    """The backend that runs slices. No method waits for an operation to end; every call ends within a minute."""
 
     def look(self, order: PoolOrder) -> Observation:
-        """Say what is there under the order's pool name.
+        """Return what exists under the order's pool name.
 
-        Absent only where the cluster was read and is the one on record; a pool without our owner label, slice id
-        and JobSet UID is Foreign; whatever keeps us from seeing is Unreadable, never an exception.
+        Absent only if the cluster was read and is the one on record; a pool without our owner label, slice id and
+        JobSet UID is Unowned; whatever prevents reading the pool is Unreadable, never an exception.
         """
 
     def create(self, order: PoolOrder) -> Outcome:
-        """Order the pool. A name that is taken is Refused(NAME_TAKEN): look whose it is. Temporary: unknown outcome."""
+        """Request the creation of the pool; an existing name is Refused(NAME_TAKEN). Temporary: unknown outcome."""
 
     def delete(self, order: PoolOrder) -> Outcome:
-        """Order the deletion of a pool that is proven ours; looks first. Nothing there, or not ours: Started(None).
+        """Request the deletion of a pool after verifying that it is ours. If it is not, or is absent: Started(None).
 
-        Idempotent: callers order it again until `look` says Absent. Temporary: unknown outcome.
+        Idempotent: callers repeat it until `look` returns Absent. Temporary: unknown outcome.
         """
 
     def inventory(self, cluster: ClusterSettings) -> tuple[PoolSeen, ...]:
-        """List every pool that carries our labels. Temporary where the list cannot be had: never a part of it."""
+        """Return every pool that carries our labels. Raise Temporary if the list is not complete."""
 
     def legacy_pools(self, cluster: ClusterSettings) -> tuple[LegacyPool, ...]:
-        """List every pool that TPU Provisioner made. Temporary as `inventory`."""
+        """Return every pool that TPU Provisioner made. Raise Temporary like `inventory`."""
 
     def ended_operations(self, cluster: ClusterSettings) -> frozenset[str]:
-        """Name the operations of the cluster that are over, in one call. Temporary where they cannot be had."""
+        """Return the names of the cluster's ended operations, in one call. Raise Temporary if they cannot be read."""

@@ -1,4 +1,4 @@
-"""Time: contract of the clock."""
+"""The clock: its protocol."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Protocol
 
 class Clock(Protocol):
     def now(self) -> datetime:
-        """Give the time, in UTC."""
+        """Return the time, in UTC."""
 
     def pause(self, at_most: float) -> None:
-        """Let a random time pass, `at_most` so many seconds: two who met once should not meet again."""
+        """Sleep for a random time of at most this many seconds, so that conflicting writers do not retry together."""

@@ -1,4 +1,4 @@
-"""What the flows get from `wiring`."""
+"""The dependencies of the flows, built by `wiring`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tpu_slices.ports.store import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntakeDeps:
-    """What it takes to write down what is wanted, as the flows get it from `wiring`."""
+    """The dependencies for recording facts."""
 
     store: SliceStore
     publisher: Publisher
@@ -23,6 +23,6 @@ class IntakeDeps:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReconcileDeps(IntakeDeps):
-    """And what it takes to bring it about."""
+    """The dependencies for reconciling slices: those for facts, and the backend."""
 
     backend: Backend

@@ -1,15 +1,15 @@
-"""What an adapter or a flow raises, and what becomes of the message: see `tpu_slices.app.handlers`."""
+"""The errors that adapters and flows raise; `tpu_slices.app.handlers` describes how each message is answered."""
 
 from __future__ import annotations
 
 
 class Temporary(Exception):
-    """Nothing is wrong with the message: let it come back."""
+    """Nothing is wrong with the message: it is redelivered."""
 
 
 class Permanent(Exception):
-    """The message can never be served: it is recorded, told, and acknowledged."""
+    """The message can never be handled: it is recorded, logged, and acknowledged."""
 
 
 class StaleRecord(Temporary):
-    """Somebody else wrote a record since it was read: look again."""
+    """A record was written by another process since it was read: retry with the current record."""

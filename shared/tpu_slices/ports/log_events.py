@@ -1,6 +1,6 @@
 """Every event that the functions and the relay log: a closed list, from which alerts and metrics are derived.
 
-`docs/log-events.md` says for people what each means. The same event has the same name wherever it is logged.
+`docs/log-events.md` describes each event. The same event has the same name wherever it is logged.
 """
 
 from __future__ import annotations
@@ -16,28 +16,28 @@ class LogEvent(StrEnum):
     FACT_RECEIVED = "fact.received"
     FACT_DROPPED = "fact.dropped"  # too large, or the oldest of too many
     FACT_EXPIRED = "fact.expired"  # demand that could not be published in time
-    FACT_PUBLISH_FAILED = "fact.publish_failed"  # tried again
+    FACT_PUBLISH_FAILED = "fact.publish_failed"  # retried
     MESSAGE_HANDLED = "message.handled"
     MESSAGE_REDELIVERED = "message.redelivered"  # a temporary error: Pub/Sub delivers it again
     MESSAGE_REJECTED = "message.rejected"  # it can never be handled
     MESSAGE_FAILED = "message.failed"  # a bug: see the exception
     SUBSCRIPTION_INTERRUPTED = "subscription.interrupted"
-    # decisions, and what people are told
+    # decisions and reports
     SLICE_DECIDED = "slice.decided"
     WORKLOAD_REPORTED = "workload.reported"
     # the sweep
     SWEEP_COMPLETED = "sweep.completed"
-    SWEEP_FAILED = "sweep.failed"  # for one cluster or workload: the others went on
-    ORPHANS_DEFERRED = "orphans.deferred"  # more than one inventory check takes on
+    SWEEP_FAILED = "sweep.failed"  # for one cluster or workload: the others were swept
+    ORPHANS_DEFERRED = "orphans.deferred"  # beyond the limit of one inventory check
     # stored documents
     DOCUMENT_UNREADABLE = "document.unreadable"
     SETTINGS_UNREADABLE = "settings.unreadable"  # the last accepted settings stay in force
-    # what the relay reads from, and writes to, the API server
+    # the relay's reads from, and writes to, the API server
     WATCH_RELISTED = "watch.relisted"
     WATCH_FAILED = "watch.failed"
     WATCH_CLOSED = "watch.closed"
     OBJECT_UNPARSEABLE = "object.unparseable"
-    TEMPLATE_UNPARSEABLE = "template.unparseable"  # of a JobSet: nothing can be made for it
+    TEMPLATE_UNPARSEABLE = "template.unparseable"  # of a JobSet: no slice can be created for it
     VOLUME_CLAIM_UNKNOWN = "volume_claim.unknown"
     NODE_LABEL_FAILED = "node.label_failed"
     CREDENTIALS_RELOAD_FAILED = "credentials.reload_failed"
@@ -46,5 +46,5 @@ class LogEvent(StrEnum):
     # the relay itself
     PROBES_STARTED = "probes.started"
     PROBES_FAILED = "probes.failed"
-    OUTBOX_ABANDONED = "outbox.abandoned"  # at the end, with facts that were not published
-    THREAD_FAILED = "thread.failed"  # the relay ends, and is started again
+    OUTBOX_ABANDONED = "outbox.abandoned"  # at shutdown, with facts that were not published
+    THREAD_FAILED = "thread.failed"  # the relay exits, and Kubernetes restarts it

@@ -1,4 +1,4 @@
-"""Messages out: contract of the publisher."""
+"""The publisher of messages: its protocol."""
 
 from __future__ import annotations
 
@@ -15,38 +15,38 @@ from tpu_slices.domain.model.workloads import Report
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SliceUpdate:
-    """What is told to the cluster about a slice: becomes a Kubernetes Event."""
+    """A transition of a slice, announced to its cluster's relay, which posts it as a Kubernetes Event."""
 
     job: WorkloadJob
     slice_id: SliceId
     pool: str
     transition_number: int
-    """Which of the slice's transitions it is: with the slice id, the Event's name."""
+    """The number of the transition of this slice; together with the slice id, the Event's name."""
     transition: Transition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadUpdate:
-    """What is told to the cluster about a JobSet: becomes one Kubernetes Event, renewed while it lasts."""
+    """A report on a JobSet, announced to its cluster's relay, which posts or renews one Kubernetes Event."""
 
     owner: Owner
     report: Report
     at: datetime
     count: int
-    """How many times the JobSet was told about, this one included."""
+    """The number of announcements about the JobSet, this one included."""
 
 
 class Publisher(Protocol):
-    """Messages out. Returns once they are taken; Temporary where they are not."""
+    """Publishes messages. Every method returns once all are accepted, or raises Temporary."""
 
     def request_reconcile(self, cluster: ClusterId, slices: Collection[SliceId]) -> None:
-        """Say: look at these slices."""
+        """Request a reconcile of these slices."""
 
     def announce(self, cluster: ClusterId, updates: Collection[SliceUpdate]) -> None:
-        """Tell the cluster's relay what became of slices."""
+        """Announce transitions of slices to the cluster's relay."""
 
     def announce_workloads(self, cluster: ClusterId, updates: Collection[WorkloadUpdate]) -> None:
-        """Tell the cluster's relay how JobSets stand."""
+        """Announce reports on JobSets to the cluster's relay."""
 
     def ask(self, cluster: ClusterId, questions: Collection[Question]) -> None:
-        """Ask the cluster's relay to look at JobSets."""
+        """Ask the cluster's relay about JobSets."""

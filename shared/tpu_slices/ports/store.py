@@ -1,4 +1,4 @@
-"""The records, and the settings that people write: contracts of the store."""
+"""The store of records and settings: its protocols."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from tpu_slices.domain.reconciling.limiter import Budget, ConcurrencyLimiter, Sl
 
 Record = WorkloadRecord | SliceRecord | Slot | ConcurrencyLimiter | Budget | RelayHeartbeat
 R_co = TypeVar("R_co", bound=Record, covariant=True)
-Revision = NewType("Revision", str)  # opaque; another one after every change of the record
+Revision = NewType("Revision", str)  # opaque; changes with every write of the record
 
 
 @dataclass(frozen=True, slots=True)
 class Stored(Generic[R_co]):
-    """A record as it was read, and which edition of it."""
+    """A record as it was read, and its revision."""
 
     value: R_co
     revision: Revision
@@ -37,11 +37,11 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rejection:
-    """A message that could not be served, kept for people in `rejected/{message id}`."""
+    """A message that could not be handled, kept for operators in `rejected/{message id}`."""
 
     message_id: str
     source: str
-    """Topic or function it came in by."""
+    """The source of its CloudEvent, which names the topic."""
     rejected_at: datetime
     error: str
     data: str
@@ -49,83 +49,83 @@ class Rejection:
 
 
 class SliceStore(Protocol):
-    """The records. Reads see the latest write; every method raises Temporary where the store cannot be reached.
+    """The records. Reads see the latest write; every method raises Temporary if the store cannot be reached.
 
-    A record that cannot be read (a newer schema, a slip of a person's hand) is Permanent where it is asked for by name;
-    lists leave it out and say so in the log, so that it does not hide the others.
+    A record that cannot be parsed (a newer schema, an invalid manual edit) raises Permanent if it is read by name;
+    lists omit and log it, so that it does not hide the others.
     """
 
     def settings(self, cluster: ClusterId) -> ClusterSettings | None:
-        """Read the settings people wrote, and whether they paused the cluster; None: an unknown cluster.
+        """Return the cluster's settings, including its pause, or None if the cluster is unknown.
 
-        Settings that cannot be understood are told in the log, and the last that were accepted hold; Permanent where
-        there are none of these either.
+        If they are invalid, this is logged and the last accepted settings stay in force; raise Permanent if there are
+        none.
         """
 
     def clusters(self) -> tuple[ClusterId, ...]:
-        """Name every cluster that has settings."""
+        """Return every cluster that has settings."""
 
     def workloads(
         self, cluster: ClusterId, uids: Collection[WorkloadUid]
     ) -> Mapping[WorkloadUid, Stored[WorkloadRecord]]:
-        """Read these JobSets in one call; the unknown are left out."""
+        """Return these JobSets' records, read in one call, without those that do not exist."""
 
     def slices(self, cluster: ClusterId, ids: Collection[SliceId]) -> Mapping[SliceId, Stored[SliceRecord]]:
-        """Read these slices in one call; the unknown are left out."""
+        """Return these slices' records, read in one call, without those that do not exist."""
 
     def due_slices(self, now: datetime, most: int) -> tuple[SliceRecord, ...]:
-        """Read the slices of all clusters with `next_reconcile_at` at or before now, the longest due first."""
+        """Return slices of all clusters with `next_reconcile_at` at or before now, the earliest first."""
 
     def due_workloads(self, now: datetime, most: int) -> tuple[WorkloadRecord, ...]:
-        """Read the JobSets of all clusters with `next_reconcile_at` at or before now, the longest due first."""
+        """Return JobSets of all clusters with `next_reconcile_at` at or before now, the earliest first."""
 
     def due_reports(self, now: datetime, most: int) -> tuple[WorkloadRecord, ...]:
-        """Read the JobSets of all clusters with `next_report_at` at or before now, the longest due first."""
+        """Return JobSets of all clusters with `next_report_at` at or before now, the earliest first."""
 
     def queued_slices(self, cluster: ClusterId, most: int) -> tuple[SliceRecord, ...]:
-        """Read the slices in phase QUEUED, those that wait longest first."""
+        """Return slices in phase QUEUED, those that wait longest first."""
 
     def live_workloads(self, cluster: ClusterId) -> Iterator[Stored[WorkloadRecord]]:
-        """Read every JobSet that is not ended, in pages."""
+        """Yield every JobSet that has not ended, read in pages."""
 
     def kept_slices(self, cluster: ClusterId) -> Iterator[Stored[SliceRecord]]:
-        """Read every slice that is not GONE, in pages."""
+        """Yield every slice that is not GONE, read in pages."""
 
     def every_slice(self, cluster: ClusterId) -> Iterator[Stored[SliceRecord]]:
-        """Read every slice there is a record of, GONE ones too, in pages."""
+        """Yield every slice on record, including GONE ones, read in pages."""
 
     def slots(self, cluster: ClusterId) -> tuple[Stored[Slot], ...]:
-        """Read the slots that are taken, by rising number."""
+        """Return the slots that are taken, in ascending order of their numbers."""
 
     def limiter(self, cluster: ClusterId) -> Stored[ConcurrencyLimiter] | None: ...
 
     def budget(self, cluster: ClusterId) -> Stored[Budget] | None: ...
 
     def chips_held(self, cluster: ClusterId, namespace: str | None = None) -> int:
-        """Sum up `SliceRecord.chips_held` over a cluster, or one namespace of it, in one call."""
+        """Return the sum of `SliceRecord.chips_held` over a cluster or one of its namespaces, in one call."""
 
     def heartbeat(self, cluster: ClusterId) -> Stored[RelayHeartbeat] | None: ...
 
     def commit(self, *changes: Change) -> tuple[Revision, ...]:
-        """Write all or nothing; give the new revision of each (of a deleted one: the empty string).
+        """Write all changes or none; return the new revision of each (for a deleted one, the empty string).
 
-        StaleRecord: one of them was written, made or deleted since it was read.
+        Raise StaleRecord if one of the records was written, created or deleted since it was read.
 
-        A person's fields of a slice (`hold`, `release_requested`, `note`) are written like all others: whoever
-        edits them changes the revision.
+        The fields of a slice that operators edit (`hold`, `release_requested`, `note`) are written like all others:
+        an edit changes the revision.
         """
 
     def reject(self, rejection: Rejection) -> None:
-        """Keep a message that could not be served; doing so twice is harmless."""
+        """Store a message that could not be handled; repeating this is harmless."""
 
 
 Document = Mapping[str, Any]
-"""Settings as people write them: see `tpu_slices.wire.cluster_settings`."""
+"""A settings document as operators write it: see `tpu_slices.wire.cluster_settings`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingsWritten:
-    """The settings document of a cluster as it stands, and the last one that was written by `SettingsStore.write`."""
+    """The current settings document of a cluster, and the last one that `SettingsStore.write` wrote."""
 
     document: Document | None
     """None: there is none."""
@@ -134,20 +134,20 @@ class SettingsWritten:
 
 
 class SettingsStore(Protocol):
-    """What people set, for the tools by which they set it. Temporary where the store cannot be reached."""
+    """Settings and pauses, for the command line. Every method raises Temporary if the store cannot be reached."""
 
     def read(self, cluster: ClusterId) -> SettingsWritten: ...
 
     def write(self, cluster: ClusterId, document: Document, before: Revision | None) -> None:
-        """Write `clusters/{cluster}` and, the same, `accepted/{cluster}`; all or nothing.
+        """Write the document to `clusters/{cluster}` and `accepted/{cluster}`, both or neither.
 
-        StaleRecord: somebody else wrote, or made, the document since it was read at revision `before`.
+        Raise StaleRecord if the document was written or created since it was read at revision `before`.
         """
 
     def paused(self, cluster: ClusterId) -> str | None:
-        """Say why the cluster is paused; None: it is not."""
+        """Return why the cluster is paused, or None if it is not."""
 
     def pause(self, cluster: ClusterId, message: str) -> None:
-        """Let nothing be created or deleted in the cluster (`pauses/{cluster}`), which no build touches."""
+        """Pause the cluster, so that nothing is created or deleted: write `pauses/{cluster}`, untouched by builds."""
 
     def resume(self, cluster: ClusterId) -> None: ...

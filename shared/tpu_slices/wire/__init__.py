@@ -1,1 +1,1 @@
-"""The only place where bytes become domain values, and back; every message and document carries its version."""
+"""The only place where bytes are decoded to domain values and encoded; every message and document has a version."""

@@ -1,4 +1,4 @@
-"""The settings of a cluster as people write them, in the document `clusters/{cluster}`.
+"""The settings of a cluster as operators write them, in the document `clusters/{cluster}`.
 
     path: projects/P/locations/L/clusters/C
     zone: us-central2-b
@@ -12,7 +12,7 @@
       backoff:
         stockout: {initial: 1m, maximum: 15m}
 
-Only `path` is needed: everything else has the defaults of `tpu_slices.domain.model.clusters`.
+Only `path` is required: all else has the defaults of `tpu_slices.domain.model.clusters`.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ def settings_key(cluster: ClusterId) -> Key:
 
 
 def accepted_key(cluster: ClusterId) -> Key:
-    """Name the document with the settings that were last found good: they hold while a person's slip does not."""
+    """Return the key of the last accepted settings, which stay in force while `clusters/{cluster}` is invalid."""
     return Key("accepted", cluster)
 
 
 def pause_key(cluster: ClusterId) -> Key:
-    """Name the document that is there while a cluster is paused: `message`, for people, and `paused_at`."""
+    """Return the key of the document that exists while a cluster is paused, with `message` and `paused_at`."""
     return Key("pauses", cluster)
 
 
 def decode_settings(cluster: ClusterId, document: Mapping[str, Any], version: str) -> ClusterSettings:
-    """Read the document; Permanent names every field that is wrong, and what to write there instead."""
+    """Return the settings of a document; raise Permanent with every invalid field and what it must be."""
     try:
         written = SettingsForm.model_validate(document)
     except ValidationError as invalid:
@@ -64,7 +64,7 @@ def decode_settings(cluster: ClusterId, document: Mapping[str, Any], version: st
 
 
 def encode_settings(settings: ClusterSettings) -> Fields:
-    """Write settings as `decode_settings` reads them; name, version and pause are not the document's."""
+    """Return settings as `decode_settings` reads them; name, version and pause are not part of the document."""
     document: Fields = native(settings)
     pools, policy = settings.pools, settings.policy
     return {
@@ -93,7 +93,7 @@ def _pools(written: PoolsForm) -> PoolSettings:
 
 
 def _policy(written: PolicyForm) -> Policy:
-    """Read the policy; a namespace has what is said for everyone, but for what is said of it."""
+    """Return the policy; a namespace has everyone's values except those that are set for it."""
     everyone = _allowed(written, Allowed())
     return Policy(
         everyone=everyone,
@@ -103,15 +103,15 @@ def _policy(written: PolicyForm) -> Policy:
 
 
 def _allowed(written: AllowedForm, otherwise: Allowed) -> Allowed:
-    given: dict[str, Any] = {name: it for name, it in written.given().items() if name in AllowedForm.model_fields}
-    exact: dict[str, Any] = {name: tuple(it) if isinstance(it, list) else it for name, it in given.items()}
-    return replace(otherwise, **exact)
+    given: dict[str, Any] = {name: value for name, value in written.given().items() if name in AllowedForm.model_fields}
+    frozen: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
+    return replace(otherwise, **frozen)
 
 
 def _limits(written: LimitsForm) -> Limits:
     backoff = {**Limits().backoff}
     for kind, given in (written.backoff or {}).items():
-        usual = backoff[kind]
-        initial = given.initial or usual.initial
-        backoff[kind] = Backoff(initial, max(initial, given.maximum or usual.maximum))  # the usual may be too short now
+        default = backoff[kind]
+        initial = given.initial or default.initial
+        backoff[kind] = Backoff(initial, max(initial, given.maximum or default.maximum))  # the default may be too short
     return Limits(**{**written.given(), "backoff": backoff})

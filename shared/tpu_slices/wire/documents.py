@@ -1,4 +1,4 @@
-"""Records as Firestore documents: native values only, under names and in words that a person can read."""
+"""Records as Firestore documents, with native values and readable names only."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from tpu_slices.ports.store import Change, Record, Rejection
 from tpu_slices.wire.validation import first_error
 
 SCHEMA = 1
-"""The edition of the documents. Raised when older code would misread them; a new field alone is no new edition."""
+"""The version of the documents. Raised if older code would misread them; a new field alone does not require it."""
 
 REJECTED_TTL = timedelta(days=30)
-"""How long people can look at a message that could not be served."""
+"""How long a message that could not be handled is kept."""
 
 CHIPS_HELD = "chips_held"
-"""The field of a slice that is summed up."""
+"""The field of a slice that Firestore sums up."""
 
 Fields = dict[str, Any]
-"""What Firestore holds: text, whole numbers, bools, None, times in UTC, maps with text as keys, arrays of no arrays."""
+"""What Firestore stores: text, whole numbers, bools, None, times in UTC, maps with text keys, arrays without arrays."""
 
 R = TypeVar("R", bound=Record)
 
@@ -47,7 +47,7 @@ COLLECTIONS: Mapping[type[Any], str] = {
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """Where a document is."""
+    """The collection and id of a document."""
 
     collection: str
     id: str
@@ -57,7 +57,7 @@ class Key:
 
 
 def key(kind: type[R], cluster: ClusterId, name: str | int | None = None) -> Key:
-    """Give `{collection}/{cluster}.{name}`, or `{collection}/{cluster}` for what a cluster has one of."""
+    """Return `{collection}/{cluster}.{name}`, or `{collection}/{cluster}` for kinds of which a cluster has one."""
     return Key(COLLECTIONS[kind], cluster if name is None else f"{cluster}.{name}")
 
 
@@ -74,26 +74,26 @@ def key_of(record: Record) -> Key:
 
 
 def place_of(change: Change) -> Key:
-    """Give the document that is changed; ValueError: none, or two."""
-    places = {key_of(record) for record in (change.before and change.before.value, change.after) if record}
-    if len(places) != 1:
-        raise ValueError(f"a change is of one document, not of {', '.join(map(str, places)) or 'none'}")
-    return places.pop()
+    """Return the key of the document that is changed; raise ValueError if there is none, or two."""
+    keys = {key_of(record) for record in (change.before and change.before.value, change.after) if record}
+    if len(keys) != 1:
+        raise ValueError(f"a change must be of one document, not of {', '.join(map(str, keys)) or 'none'}")
+    return keys.pop()
 
 
 def encode(record: Record) -> Fields:
-    """Give the whole document: every field of the record is in it, so that nothing of an older edition stays.
+    """Return the whole document, with every field of the record, so that it replaces what an older version wrote.
 
     Times keep microseconds, as Firestore does.
     """
-    return {"schema": SCHEMA, **native(record), **_in_short(record)}
+    return {"schema": SCHEMA, **native(record), **_derived(record)}
 
 
 def decode(kind: type[R], document: Mapping[str, Any]) -> R:
-    """Read a document. Fields that no record has are left out; Permanent: another edition, or not readable."""
+    """Return the record of a document, ignoring unknown fields; raise Permanent if the schema or a field is invalid."""
     schema = document.get("schema")
     if type(schema) is not int or not 1 <= schema <= SCHEMA:
-        raise Permanent(f"schema: {schema!r} is not understood here, only 1 to {SCHEMA}: deploy the newer provisioner")
+        raise Permanent(f"schema: {schema!r} is not supported, only 1 to {SCHEMA}: deploy the newer provisioner")
     adapter: TypeAdapter[R] = _ADAPTERS[kind]
     try:
         return adapter.validate_python(document)
@@ -110,7 +110,7 @@ def encode_rejection(rejection: Rejection) -> Fields:
 
 
 def native(value: object) -> Any:
-    """Give a domain value in Firestore's terms: `4x4`, durations in seconds, enums by their value."""
+    """Return a domain value as native values: topologies as `4x4`, durations in seconds, enums by their value."""
     match value:
         case Topology():
             return str(value)
@@ -119,7 +119,7 @@ def native(value: object) -> Any:
         case timedelta():
             seconds = value.total_seconds()
             return int(seconds) if seconds.is_integer() else seconds
-        case SliceSpec():  # Firestore has no arrays in arrays
+        case SliceSpec():  # Firestore does not support arrays in arrays
             return {**_members(value), "node_labels": dict(value.node_labels)}
         case Mapping():
             return {str(native(name)): native(member) for name, member in value.items()}
@@ -135,8 +135,8 @@ def _members(value: Any) -> Fields:
     return {field.name: native(getattr(value, field.name)) for field in fields(value)}
 
 
-def _in_short(record: Record) -> Fields:
-    """Say what a person looks for first and would have to work out: written, never read."""
+def _derived(record: Record) -> Fields:
+    """Return derived fields for readers of the document and for queries; they are never decoded."""
     if not isinstance(record, SliceRecord):
         return {}
     hosts = record.spec.hosts if record.spec else "?"
@@ -151,12 +151,12 @@ def _in_short(record: Record) -> Fields:
 def _pool(record: SliceRecord) -> str | None:
     try:
         return record.pool
-    except ValueError:  # its attempts are used up
+    except ValueError:  # past LAST_ATTEMPT
         return None
 
 
-def _as_recorded(document: Any) -> Any:
-    """Undo what `native` does to a spec."""
+def _with_parsed_spec(document: Any) -> Any:
+    """Return the document with its spec as it was before `native`."""
     spec = document.get("spec")
     if not isinstance(spec, dict):
         return document
@@ -171,8 +171,8 @@ def _as_recorded(document: Any) -> Any:
 _REPORT = TypeAdapter(Report | None)
 
 
-def _less_an_unreadable_report(document: Any) -> Any:
-    """Leave out a report that another edition wrote, or a hand spoilt: it is made anew, and nothing hangs on it."""
+def _without_invalid_report(document: Any) -> Any:
+    """Return the document without a report of another version or edited by hand: it is derived and made again."""
     try:
         _REPORT.validate_python(document.get("report"))
     except ValidationError:
@@ -181,8 +181,8 @@ def _less_an_unreadable_report(document: Any) -> Any:
 
 
 _ADAPTERS: Mapping[type[Any], TypeAdapter[Any]] = {
-    WorkloadRecord: TypeAdapter(Annotated[WorkloadRecord, BeforeValidator(_less_an_unreadable_report)]),
-    SliceRecord: TypeAdapter(Annotated[SliceRecord, BeforeValidator(_as_recorded)]),
+    WorkloadRecord: TypeAdapter(Annotated[WorkloadRecord, BeforeValidator(_without_invalid_report)]),
+    SliceRecord: TypeAdapter(Annotated[SliceRecord, BeforeValidator(_with_parsed_spec)]),
     Slot: TypeAdapter(Slot),
     ConcurrencyLimiter: TypeAdapter(ConcurrencyLimiter),
     Budget: TypeAdapter(Budget),

@@ -1,4 +1,4 @@
-"""What functions-framework hands over for a Pub/Sub message, whichever way it came."""
+"""Decodes the CloudEvents that functions-framework passes for Pub/Sub messages, by push or by Eventarc."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ _FACTS = "facts-"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Incoming:
-    """One delivery of one message."""
+    """One delivery of a message."""
 
     id: str
     data: bytes
     attributes: Mapping[str, str]
     topic: str
-    """The topic's own name, without its project."""
+    """The topic's name, without its project."""
     published_at: datetime
 
 
 def incoming(source: str, data: object) -> Incoming:
-    """Open a CloudEvent `google.cloud.pubsub.topic.v1.messagePublished`, given its `source` and `data`.
+    """Return the message of a CloudEvent `google.cloud.pubsub.topic.v1.messagePublished` from its `source` and `data`.
 
     A push body as Pub/Sub sends it (converted by functions-framework 3.10, which drops subscription, ordering key
     and delivery attempt) and Eventarc's binary form have `data.message.{data,attributes,messageId,publishTime}` in
-    common; nothing else is read. Permanent: it is no such event.
+    common; nothing else is read. Raise Permanent if it is no such event.
     """
     topic = _SOURCE.fullmatch(source)
     if topic is None:
-        raise Permanent(f'source: "{source}" names no topic: the path of a push endpoint must end in its full name')
+        raise Permanent(f'source: "{source}" names no topic: the path of the push endpoint must end in its full name')
     message = _mapping(_mapping(data, "data").get("message"), "data.message")
     return Incoming(
         id=_text(message, "messageId"),
@@ -49,9 +49,9 @@ def incoming(source: str, data: object) -> Incoming:
 
 
 def cluster_of(topic: str) -> ClusterId:
-    """Name the cluster whose relay may publish to a topic `facts-{cluster}`; Permanent for any other topic."""
+    """Return the cluster of a topic `facts-{cluster}`, where only its relay publishes; raise Permanent for others."""
     if not topic.startswith(_FACTS) or topic == _FACTS:
-        raise Permanent(f'topic: "{topic}" is no topic of facts: {_FACTS}CLUSTER')
+        raise Permanent(f'topic: "{topic}" is not a topic for facts, {_FACTS}CLUSTER')
     return ClusterId(topic.removeprefix(_FACTS))
 
 
@@ -72,7 +72,7 @@ def _bytes(encoded: object) -> bytes:
     try:
         return base64.b64decode(str(encoded), validate=True)
     except (binascii.Error, ValueError) as bad:
-        raise Permanent(f"data.message.data: no base64: {bad}") from bad
+        raise Permanent(f"data.message.data: invalid base64: {bad}") from bad
 
 
 def _attributes(value: object) -> Mapping[str, str]:

@@ -1,6 +1,6 @@
-"""Kubernetes' JobSets and their leader pods: which they are, and what they are up to.
+"""Reads JobSets and identifies their leader pods.
 
-Objects have the shape that the API server gives them (sigs.k8s.io/jobset api/jobset/v1alpha2).
+Objects are as the API server returns them (sigs.k8s.io/jobset api/jobset/v1alpha2).
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ def jobset_ref(obj: Json) -> WorkloadRef:
 
 
 def jobset_state(obj: Json) -> WorkloadState:
-    """Say what a JobSet is up to.
+    """Return the state of a JobSet.
 
-    Suspended is read off the spec alone, whose changes raise the generation: the condition of that name comes later,
-    at the same generation, and two facts that differ under one generation could not be put in order.
+    Suspension is read from the spec only, whose changes increase the generation: the condition of that name is set
+    later, at the same generation, and two different facts of one generation could not be ordered.
     """
     if "deletionTimestamp" in obj["metadata"]:
         return WorkloadState.DELETED
@@ -52,26 +52,26 @@ def jobset_state(obj: Json) -> WorkloadState:
 
 
 def is_served(obj: Json) -> bool:
-    """Say whether a JobSet is run by JobSet's own controller, and did not opt out."""
+    """Return whether a JobSet is managed by JobSet's own controller and has not opted out."""
     controller = obj["spec"].get("managedBy") or JOBSET_CONTROLLER
     return bool(controller == JOBSET_CONTROLLER) and not opted_out(obj)
 
 
 def is_leader(pod: Json) -> bool:
-    """Say whether a pod is the first (completion index 0) of a Job of a JobSet."""
+    """Return whether a pod is the leader (completion index 0) of a Job of a JobSet."""
     labels, annotations = strings(pod["metadata"], "labels"), strings(pod["metadata"], "annotations")
     index = labels.get(COMPLETION_INDEX, annotations.get(COMPLETION_INDEX))
     return index == "0" and {JOBSET_NAME, REPLICATED_JOB} <= labels.keys() and is_count(labels.get(JOB_INDEX, ""))
 
 
 def condition(obj: Json, type_: str) -> Json:
-    """Give the condition of a type, or nothing."""
+    """Return the condition of a type, or an empty one."""
     conditions: Iterable[Json] = (obj.get("status") or {}).get("conditions") or ()
     matching: Iterator[Json] = (each for each in conditions if each["type"] == type_)
     return next(matching, {})
 
 
 def strings(section: Json, key: str) -> Mapping[str, str]:
-    """Give a map of labels, annotations or selectors, which may be left out."""
+    """Return a map of labels, annotations or selectors, empty if it is absent."""
     found: Mapping[str, str] = section.get(key) or {}
     return found

@@ -1,4 +1,4 @@
-"""Facts, nudges, updates and questions as Pub/Sub messages: JSON data, and attributes that people filter by."""
+"""Facts, reconcile requests, updates and questions as Pub/Sub messages: JSON data, and attributes to filter by."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ from tpu_slices.wire.validation import first_error
 
 VERSION = "1"
 MOST_BYTES = 1_000_000
-"""Pub/Sub takes 10 MB; nothing that we say needs a tenth of it (`workloads` bounds what tenants write)."""
+"""Pub/Sub accepts 10 MB; no message of ours needs a tenth of it (`workloads` bounds what tenants write)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What is published: `data` is never empty (functions-framework refuses a message without)."""
+    """A message to publish; `data` is never empty (functions-framework rejects a message without data)."""
 
     data: bytes
     attributes: Mapping[str, str]
-    """`kind`, `version`; where there is one `cluster`, `owner_kind`, `owner` (namespace/name), `owner_uid`, `slice`."""
+    """`kind`, `version`; if there is one `cluster`, `owner_kind`, `owner` (namespace/name), `owner_uid`, `slice`."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReconcileRequest:
-    """Look at this slice."""
+    """A request to reconcile this slice."""
 
     cluster: ClusterId
     slice_id: SliceId
@@ -64,23 +64,23 @@ def encode_fact(fact: Fact) -> Message:
 
 
 def bytes_of(part: TemplateRequest | WaitingLeader) -> int:
-    """Say how much room a part of a SlicesWanted takes."""
+    """Return the encoded size of a part of a SlicesWanted."""
     return len(_PARTS[type(part).__name__].dump_json(part))
 
 
 def decode_fact(data: bytes, attributes: Mapping[str, str]) -> Fact:
-    """Read a message of a `facts-{cluster}` topic; Permanent says which field is wrong, and how."""
+    """Return the fact of a message of a `facts-{cluster}` topic; raise Permanent with the invalid field."""
     fact: Fact = _decode(data, attributes, _FACTS)
     return fact
 
 
 def encode_reconcile_request(cluster: ClusterId, slice_: SliceId) -> Message:
-    """One slice in each: Pub/Sub then spreads, retries and dead-letters them one by one."""
+    """Return a message for one slice, so that Pub/Sub distributes, retries and dead-letters slices one by one."""
     return _encode(ReconcileRequest(cluster, slice_), cluster=cluster, slice=slice_)
 
 
 def decode_reconcile_request(data: bytes, attributes: Mapping[str, str]) -> ReconcileRequest:
-    """Read a message of the topic `reconcile-requests`; Permanent as `decode_fact`."""
+    """Return the request of a message of the topic `reconcile-requests`; raise Permanent like `decode_fact`."""
     request: ReconcileRequest = _decode(data, attributes, _RECONCILE_REQUESTS)
     return request
 
@@ -99,7 +99,7 @@ def encode_question(cluster: ClusterId, question: Question) -> Message:
 
 
 def decode_update(data: bytes, attributes: Mapping[str, str]) -> SliceUpdate | WorkloadUpdate | Question:
-    """Read a message of the topic `slice-updates`; Permanent as `decode_fact`."""
+    """Return the value of a message of the topic `slice-updates`; raise Permanent like `decode_fact`."""
     update: SliceUpdate | WorkloadUpdate | Question = _decode(data, attributes, _FOR_THE_RELAY)
     return update
 
@@ -124,7 +124,7 @@ def _encode(value: Fact | ReconcileRequest | SliceUpdate | WorkloadUpdate | Ques
     kind = type(value).__name__
     data = _ALL[kind].dump_json(value)
     if len(data) > MOST_BYTES:
-        raise ValueError(f"{kind} takes {len(data)} bytes: a message has at most {MOST_BYTES}")
+        raise ValueError(f"{kind} has {len(data)} bytes: a message may have at most {MOST_BYTES}")
     return Message(data, {"kind": kind, "version": VERSION, **about})
 
 
@@ -133,9 +133,9 @@ def _decode(data: bytes, attributes: Mapping[str, str], kinds: Mapping[str, Type
     if adapter is None:
         raise Permanent(f'attribute kind: "{kind}" is not one of {", ".join(kinds)}')
     if (version := attributes.get("version", "")) != VERSION:
-        raise Permanent(f'attribute version: "{version}" is not understood here, only "{VERSION}"')
+        raise Permanent(f'attribute version: "{version}" is not supported, only "{VERSION}"')
     if len(data) > MOST_BYTES:
-        raise Permanent(f"data: {len(data)} bytes are more than the {MOST_BYTES} that a message may have")
+        raise Permanent(f"data: {len(data)} bytes: a message may have at most {MOST_BYTES}")
     try:
         return adapter.validate_json(data, strict=True)
     except ValidationError as invalid:

@@ -1,4 +1,4 @@
-"""What Cloud Logging says when an operation on a node pool has ended: a log sink publishes the entries."""
+"""Decodes the audit log entries of ended node pool operations, which a log sink publishes."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _METHOD = re.compile(r"\.(Create|Delete)NodePool$")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndedOperation:
-    """GKE is done with an order for one of our pools; how it ended is for a look to find out."""
+    """An operation on one of our pools has ended; the next reconcile finds out how."""
 
     cluster_path: str
     """`projects/P/locations/L/clusters/C`."""
     pool: PoolName
     slice_id: SliceId
     operation: str | None
-    """`operation-<epoch ms>-<uuid>`; None: the call was refused at once and no operation began."""
+    """`operation-<epoch ms>-<uuid>`; None: the call was rejected at once, and no operation began."""
 
 
 class _Labels(BaseModel):
@@ -49,7 +49,7 @@ class _AuditLog(BaseModel):
 
 
 class _LogEntry(BaseModel):
-    """LogEntry with an AuditLog payload (google.logging.v2, google.cloud.audit): the few fields that are read."""
+    """LogEntry with an AuditLog payload (google.logging.v2, google.cloud.audit): the fields that are read."""
 
     resource: _Resource
     operation: _Operation | None = None
@@ -57,11 +57,11 @@ class _LogEntry(BaseModel):
 
 
 def ended_operation(data: bytes) -> EndedOperation | None:
-    """Read an entry of the Admin Activity log; None where it is no end of an operation on one of our pools.
+    """Return the operation of an Admin Activity log entry, or None if it is not the end of one on one of our pools.
 
-    A long-running call logs two entries, the latter with `operation.last`; one that was refused logs one entry without
-    `operation`. Whose pool it is is read off `resource.labels`: `resourceName` says `zones/` where the call said
-    `locations/`. Permanent: no such entry.
+    A long-running call logs two entries, the latter with `operation.last`; a rejected call logs one entry without
+    `operation`. The pool is taken from `resource.labels`, since `resourceName` has `zones/` where the call had
+    `locations/`. Raise Permanent if the data is no such entry.
     """
     try:
         entry = _LogEntry.model_validate_json(data)

@@ -1,4 +1,4 @@
-"""Kubernetes quantities, exactly, and what a pod requests of a resource.
+"""Exact Kubernetes quantities, and the resource requests of pods.
 
 Grammar: k8s.io/apimachinery/pkg/api/resource, the serialization format of Quantity. Sums:
 k8s.io/component-helpers/resource, PodRequests.
@@ -14,14 +14,14 @@ from types import MappingProxyType
 from typing import Any
 
 MOST = (1 << 63) - 1
-"""Kubernetes counts no further."""
+"""The largest quantity in Kubernetes."""
 
-_NOTHING = Fraction(0)
+_ZERO = Fraction(0)
 _QUANTITY = re.compile(
     r"\+?(?P<number>\d+(?:\.\d*)?|\.\d+)(?:(?P<suffix>[KMGTPE]i|[numkMGTPE])|[eE](?P<exponent>[+-]?\d{1,2}))?", re.ASCII
 )
 _LONGEST = 64
-"""Longer ones, and exponents of three digits, say nothing that a machine could offer."""
+"""No machine could offer what needs more characters, or an exponent of three digits."""
 
 _FACTORS: Mapping[str, Fraction] = MappingProxyType(
     {
@@ -36,11 +36,11 @@ _FACTORS: Mapping[str, Fraction] = MappingProxyType(
 
 
 def quantity(written: str | float) -> Fraction:
-    """Read "4", "500m", "1.5Gi", "1e3", or a number as YAML gives it; ValueError for all else, and for less than 0."""
+    """Return the value of "4", "500m", "1.5Gi", "1e3" or a number; raise ValueError otherwise, and below 0."""
     text = str(written)
     found = _QUANTITY.fullmatch(text) if len(text) <= _LONGEST else None
     if found is None:
-        raise ValueError(f'"{text[:_LONGEST]}" is no quantity')
+        raise ValueError(f'"{text[:_LONGEST]}" is not a valid quantity')
     number = Fraction(found["number"])
     if found["exponent"]:
         return number * Fraction(10) ** int(found["exponent"])
@@ -48,57 +48,57 @@ def quantity(written: str | float) -> Fraction:
 
 
 def extended(pod_spec: Mapping[str, Any], resource: str) -> int:
-    """Sum what a pod requests of an extended resource, which comes in whole numbers; ValueError names the field."""
-    asked = _of_containers(pod_spec, resource)
-    if asked.denominator != 1:
-        raise ValueError(f"{resource}: the containers request {float(asked)}, it comes in whole numbers")
-    return min(int(asked), MOST)
+    """Return a pod's request of an extended resource; raise ValueError, naming the field, if it is not an integer."""
+    requested = _of_containers(pod_spec, resource)
+    if requested.denominator != 1:
+        raise ValueError(f"{resource}: the containers request {float(requested)}, which must be a whole number")
+    return min(int(requested), MOST)
 
 
 def cpu_milli(pod_spec: Mapping[str, Any]) -> int:
-    """Sum the thousandths of a CPU that a pod requests, rounded up; ValueError names the field that is no quantity."""
+    """Return a pod's CPU request in thousandths, rounded up; raise ValueError, naming the field, if it is invalid."""
     return min(ceil(_of_pod(pod_spec, "cpu") * 1000), MOST)
 
 
 def memory_bytes(pod_spec: Mapping[str, Any]) -> int:
-    """Sum the memory that a pod requests, as `cpu_milli`."""
+    """Return a pod's memory request in bytes; raise ValueError like `cpu_milli`."""
     return min(ceil(_of_pod(pod_spec, "memory")), MOST)
 
 
 def _of_pod(pod_spec: Mapping[str, Any], resource: str) -> Fraction:
-    """Take what the pod itself says (Kubernetes 1.32) before the containers' sum, and add the runtime's overhead.
+    """Return the request at pod level (Kubernetes 1.32), else that of the containers, plus the pod's overhead.
 
-    A limit of the pod stands for a request that neither it nor its containers make.
+    The limit at pod level counts as the request if neither the pod nor its containers have one.
     """
     own = pod_spec.get("resources") or {}
-    asked = _named(own, "requests", resource, "resources")
-    if asked is None:
-        asked = _of_containers(pod_spec, resource) or _named(own, "limits", resource, "resources")
-    return (asked or _NOTHING) + (_named(pod_spec, "overhead", resource, "spec") or _NOTHING)
+    requested = _named(own, "requests", resource, "resources")
+    if requested is None:
+        requested = _of_containers(pod_spec, resource) or _named(own, "limits", resource, "resources")
+    return (requested or _ZERO) + (_named(pod_spec, "overhead", resource, "spec") or _ZERO)
 
 
 def _of_containers(pod_spec: Mapping[str, Any], resource: str) -> Fraction:
-    """Take the most that is asked for at one time: while the pod starts, or while it runs.
+    """Return the most that the containers request at one time, while the pod starts or while it runs.
 
-    Init containers run one after the other, each beside the sidecars that were started before it; sidecars are those
-    that are restarted always, and go on.
+    Init containers run one after the other, together with the sidecars that were started before; sidecars are init
+    containers with restartPolicy Always, and keep running.
     """
-    sidecars = starting = _NOTHING
+    sidecars = starting = _ZERO
     for container in pod_spec.get("initContainers") or ():
-        asked = _of_container(container, resource)
-        starting = max(starting, sidecars + asked)
+        requested = _of_container(container, resource)
+        starting = max(starting, sidecars + requested)
         if container.get("restartPolicy") == "Always":
-            sidecars += asked
+            sidecars += requested
     containers: Iterable[Mapping[str, Any]] = pod_spec["containers"]
     running = sum((_of_container(container, resource) for container in containers), sidecars)
     return max(starting, running)
 
 
 def _of_container(container: Mapping[str, Any], resource: str) -> Fraction:
-    """Read the request, for which a limit stands where there is none."""
+    """Return the request of a container, for which its limit counts if there is none."""
     resources, where = container.get("resources") or {}, f"container {container.get('name')}: resources"
-    asked = _named(resources, "requests", resource, where)
-    return asked if asked is not None else _named(resources, "limits", resource, where) or _NOTHING
+    requested = _named(resources, "requests", resource, where)
+    return requested if requested is not None else _named(resources, "limits", resource, where) or _ZERO
 
 
 def _named(holder: Mapping[str, Any], section: str, resource: str, where: str) -> Fraction | None:

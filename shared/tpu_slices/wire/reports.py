@@ -1,4 +1,4 @@
-"""A report in JSON's terms: the same in the Event's annotation, in the logs and from `slices explain`."""
+"""A report as JSON: the same in the Event's annotation, in the logs and from `slices explain`."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _ADAPTER = TypeAdapter(Report)
 
 
 def document(report: Report) -> dict[str, Any]:
-    """Give `{"outlook", "message", "wanted", "ready", "since", "waits": [{"phase", "reason", "jobs", ...}]}`."""
+    """Return `{"reason", "message", "requested", "ready", "waits": [{"phase", "reason", "jobs", ...}], "since"}`."""
     written: dict[str, Any] = _ADAPTER.dump_python(report, mode="json")
     return written
 
 
 def text(report: Report) -> str:
-    """Give the document on one line."""
+    """Return the document as JSON on one line."""
     return json.dumps(document(report), separators=(",", ":"))

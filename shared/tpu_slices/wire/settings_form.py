@@ -1,4 +1,4 @@
-"""The form of a cluster's settings: every field, what it takes, and what a person is told where it is wrong."""
+"""The schema of a cluster's settings: every field, its valid values, and the error for an invalid one."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def _duration(value: object) -> timedelta:
             return timedelta(seconds=value)
         case str() if amount := _AMOUNT.fullmatch(value.strip()):
             return timedelta(**{_UNITS[amount[2]]: float(amount[1])})
-    raise ValueError(f"{value!r} is no duration")
+    raise ValueError(f"{value!r} is not a duration")
 
 
 def _kind(value: object) -> FailureKind:
     kind = FailureKind(str(value).upper().replace("-", "_"))
     if kind not in Limits().backoff:
-        raise ValueError(f"{value} is never tried again by itself")
+        raise ValueError(f"{value} is never retried")
     return kind
 
 
@@ -48,7 +48,7 @@ def _network(value: object) -> Network:
 
 def _node_label(value: str) -> str:
     if not may_be_a_node_label(value):
-        raise ValueError(f"GKE takes no label {value} from others")
+        raise ValueError(f"GKE does not accept {value} as a node label")
     return value
 
 
@@ -63,28 +63,28 @@ _Duration = Annotated[timedelta, BeforeValidator(_duration), Field(gt=timedelta(
 _Kind = Annotated[FailureKind, BeforeValidator(_kind)]
 
 
-def _remedy(what_to_write: str, **bounds: Any) -> Any:
-    """Declare a setting that has a default; the description is what a person is told where it is wrong."""
-    return Field(default=None, description=what_to_write, **bounds)
+def _setting(valid: str, **bounds: Any) -> Any:
+    """Return an optional field; `valid` completes the error "... must be ..."."""
+    return Field(default=None, description=valid, **bounds)
 
 
 def _chips() -> Any:
-    return _remedy("a whole number of chips, or nothing for no limit", ge=1)
+    return _setting("a whole number of chips, or omitted for no limit", ge=1)
 
 
 def _zone() -> Any:
-    return _remedy("the name of a zone, as in us-central2-b")
+    return _setting("the name of a zone, such as us-central2-b")
 
 
 def _time() -> Any:
-    return _remedy("seconds, or text such as 90s, 15m, 2h or 30d")
+    return _setting("seconds, or text such as 90s, 15m, 2h or 30d")
 
 
 class WrittenForm(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     def given(self) -> Fields:
-        """Give what was written; empty is as good as not written."""
+        """Return the fields that are set and not null."""
         return {name: value for name in self.model_fields_set if (value := getattr(self, name)) is not None}
 
 
@@ -102,39 +102,39 @@ class LimitsForm(WrittenForm):
     delete_retry_after: _Duration | None = _time()
     blocked_retry_after: _Duration | None = _time()
     gone_ttl: _Duration | None = _time()
-    backoff: dict[_Kind, BackoffForm] | None = _remedy(
-        f"initial and maximum under any of {', '.join(kind.lower() for kind in Limits().backoff)}"
+    backoff: dict[_Kind, BackoffForm] | None = _setting(
+        f"a map of initial and maximum for any of {', '.join(kind.lower() for kind in Limits().backoff)}"
     )
-    operations: int | None = _remedy("a whole number from 1 to 100", ge=1, le=100)
+    operations: int | None = _setting("a whole number from 1 to 100", ge=1, le=100)
 
 
 class PoolsForm(WrittenForm):
-    service_account: str | None = _remedy("an address such as NAME@P.iam.gserviceaccount.com", pattern=r"^\S+@\S+$")
-    boot_disk_gb: int | None = _remedy("a whole number of GB from 10 to 65536", ge=10, le=65536)
-    boot_disk_type: str | None = _remedy("a disk type such as hyperdisk-balanced", pattern=r"^[a-z]+(-[a-z]+)+$")
-    boot_disk_kms_key: str | None = _remedy(
+    service_account: str | None = _setting("an address such as NAME@P.iam.gserviceaccount.com", pattern=r"^\S+@\S+$")
+    boot_disk_gb: int | None = _setting("a whole number of GB from 10 to 65536", ge=10, le=65536)
+    boot_disk_type: str | None = _setting("a disk type such as hyperdisk-balanced", pattern=r"^[a-z]+(-[a-z]+)+$")
+    boot_disk_kms_key: str | None = _setting(
         "projects/P/locations/L/keyRings/R/cryptoKeys/K",
         pattern=r"^projects/[^/]+/locations/[^/]+/keyRings/[^/]+/cryptoKeys/[^/]+$",
     )
-    confidential_storage: bool | None = _remedy("true, beside a boot_disk_kms_key, or false")
-    secondary_boot_disk: str | None = _remedy(
+    confidential_storage: bool | None = _setting("true, which requires a boot_disk_kms_key, or false")
+    secondary_boot_disk: str | None = _setting(
         "projects/P/global/images/I", pattern=r"^projects/[^/]+/global/images/[^/]+$"
     )
-    image_streaming: bool | None = _remedy("true or false")
-    max_pods_per_node: int | None = _remedy("a whole number from 8 to 256", ge=8, le=256)
-    auto_upgrade: bool | None = _remedy("true or false")
-    secure_boot: bool | None = _remedy("true or false")
-    integrity_monitoring: bool | None = _remedy("true or false")
-    network_tags: list[Annotated[str, Field(pattern=r"^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$")]] | None = _remedy(
+    image_streaming: bool | None = _setting("true or false")
+    max_pods_per_node: int | None = _setting("a whole number from 8 to 256", ge=8, le=256)
+    auto_upgrade: bool | None = _setting("true or false")
+    secure_boot: bool | None = _setting("true or false")
+    integrity_monitoring: bool | None = _setting("true or false")
+    network_tags: list[Annotated[str, Field(pattern=r"^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$")]] | None = _setting(
         "a list of names of a-z, 0-9 and -, up to 63 characters each"
     )
-    additional_networks: list[_Network] | None = _remedy("a list of NETWORK:SUBNETWORK")
-    workload_policy: str | None = _remedy(
-        "a name that begins with a letter, in which {topology} may stand for the slice's",
+    additional_networks: list[_Network] | None = _setting("a list of NETWORK:SUBNETWORK")
+    workload_policy: str | None = _setting(
+        "a name that begins with a letter, in which {topology} stands for the slice's topology",
         pattern=r"^[a-z][-a-z0-9]*(\{topology\})?[-a-z0-9]*$",
     )
-    resource_labels: dict[_BillingKey, _BillingValue] | None = _remedy(
-        "a map of at most 60, of a-z, 0-9, _ and -, up to 63 characters each, keys beginning with a letter",
+    resource_labels: dict[_BillingKey, _BillingValue] | None = _setting(
+        "a map of at most 60 labels of a-z, 0-9, _ and -, up to 63 characters each, keys beginning with a letter",
         max_length=60,
     )
 
@@ -146,13 +146,13 @@ class PoolsForm(WrittenForm):
 
 
 class AllowedForm(WrittenForm):
-    capacity: list[_Capacity] | None = _remedy(
+    capacity: list[_Capacity] | None = _setting(
         f"a list of any of {', '.join(kind.lower() for kind in CapacityKind)}", min_length=1
     )
-    reservations: _Patterns | None = _remedy("a list of names or projects/P/reservations/R; * matches anything")
-    service_accounts: _Patterns | None = _remedy("a list of addresses; * matches anything")
-    additional_networks: _Patterns | None = _remedy("a list of NETWORK:SUBNETWORK; * matches anything")
-    copied_labels: _Patterns | None = _remedy("a list of keys of pod labels; * matches anything")
+    reservations: _Patterns | None = _setting("a list of names or projects/P/reservations/R; * matches anything")
+    service_accounts: _Patterns | None = _setting("a list of addresses; * matches anything")
+    additional_networks: _Patterns | None = _setting("a list of NETWORK:SUBNETWORK; * matches anything")
+    copied_labels: _Patterns | None = _setting("a list of keys of pod labels; * matches anything")
     chips_per_slice: int | None = _chips()
     chips_per_jobset: int | None = _chips()
     chips_per_namespace: int | None = _chips()
@@ -160,29 +160,31 @@ class AllowedForm(WrittenForm):
 
 class PolicyForm(AllowedForm):
     chips_per_cluster: int | None = _chips()
-    namespaces: dict[str, AllowedForm] | None = _remedy(
+    namespaces: dict[str, AllowedForm] | None = _setting(
         f"a map of {', '.join(AllowedForm.model_fields)} for each namespace"
     )
 
 
 class SettingsForm(WrittenForm):
-    schema_: int | None = Field(default=None, alias="schema", ge=1, le=SCHEMA, description=f"1 to {SCHEMA}, or nothing")
-    note: str | None = _remedy("text: it is for people")
+    schema_: int | None = Field(default=None, alias="schema", ge=1, le=SCHEMA, description=f"1 to {SCHEMA}, or omitted")
+    note: str | None = _setting("text")
     path: str = Field(
-        description="the cluster's full name: projects/P/locations/L/clusters/C",
+        description="the cluster's full name, projects/P/locations/L/clusters/C",
         pattern=r"^projects/[^/]+/locations/[^/]+/clusters/[^/]+$",
     )
-    gke_id: str | None = _remedy("the id in GKE's own description of the cluster", min_length=1)
+    gke_id: str | None = _setting("the id that GKE shows for the cluster", min_length=1)
     zone: _Zone | None = _zone()
-    reservation_zones: dict[str, _Zone] | None = _remedy("the zone of each reservation, as in hall-7: us-central2-b")
-    pod_to_node_labels: list[_NodeLabel] | None = _remedy(
+    reservation_zones: dict[str, _Zone] | None = _setting(
+        "a map of reservations and their zones, such as hall-7: us-central2-b"
+    )
+    pod_to_node_labels: list[_NodeLabel] | None = _setting(
         "a list of keys of pod labels, none under google.com, kubernetes.io, k8s.io or gke.io"
     )
-    force_on_demand: bool | None = _remedy("true or false")
-    hosts_per_slice: int | None = _remedy("a whole number from 1 to 15000", ge=1, le=15000)
-    pools: PoolsForm | None = _remedy(f"a map of {', '.join(PoolsForm.model_fields)}")
-    policy: PolicyForm | None = _remedy(f"a map of {', '.join(PolicyForm.model_fields)}")
-    limits: LimitsForm | None = _remedy(f"a map of {', '.join(LimitsForm.model_fields)}")
+    force_on_demand: bool | None = _setting("true or false")
+    hosts_per_slice: int | None = _setting("a whole number from 1 to 15000", ge=1, le=15000)
+    pools: PoolsForm | None = _setting(f"a map of {', '.join(PoolsForm.model_fields)}")
+    policy: PolicyForm | None = _setting(f"a map of {', '.join(PolicyForm.model_fields)}")
+    limits: LimitsForm | None = _setting(f"a map of {', '.join(LimitsForm.model_fields)}")
 
 
 _PLACES: Mapping[str, tuple[str, str]] = {
@@ -197,17 +199,18 @@ _PLACES: Mapping[str, tuple[str, str]] = {
     )
     for name, field in model.model_fields.items()
 }
-"""Where each setting belongs, and what to write there."""
+"""The full path of each setting, and its valid values."""
 
 
 def explained(error: ErrorDetails) -> str:
-    """Say where the fault is and what to write there, as in `limits.demand_ttl cannot be 'soon': write seconds, …`."""
+    """Return the error in Kubernetes' form, as in `limits.demand_ttl: Invalid value: 'soon': must be seconds, …`."""
     where = [str(part) for part in error["loc"] if part != "[key]"]
     if error["type"] == "without_key":
-        return f"{'.'.join(where)}.confidential_storage needs a key: write boot_disk_kms_key beside it"
+        return f"{'.'.join(where)}.confidential_storage requires a key: set boot_disk_kms_key as well"
     if error["type"] == "extra_forbidden":
         near = difflib.get_close_matches(where[-1], _PLACES, n=1)
-        return f"{'.'.join(where)} is no setting: " + (f"is {_PLACES[near[0]][0]} meant?" if near else "remove it")
-    wrong = "is missing" if error["type"] == "missing" else f"cannot be {error['input']!r}"
-    remedies = [_PLACES[part][1] for part in where if part in _PLACES]
-    return f"{'.'.join(where) or 'the document'} {wrong}: write {remedies[-1] if remedies else 'a map of settings'}"
+        meant = f"did you mean {_PLACES[near[0]][0]}?" if near else "remove it"
+        return f"{'.'.join(where)}: Unknown field: {meant}"
+    wrong = "Required value" if error["type"] == "missing" else f"Invalid value: {error['input']!r}"
+    valid = [_PLACES[part][1] for part in where if part in _PLACES]
+    return f"{'.'.join(where) or 'document'}: {wrong}: must be {valid[-1] if valid else 'a map of settings'}"

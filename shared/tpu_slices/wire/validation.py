@@ -1,4 +1,4 @@
-"""What is wrong with a message, in one sentence for people."""
+"""Describes validation errors in one line."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pydantic import ValidationError
 
 
 def first_error(invalid: ValidationError) -> str:
-    """Name the first field that is wrong and what is wrong with it, never what it holds."""
+    """Return the first invalid field and what is wrong with it, without its value."""
     error = invalid.errors(include_url=False, include_context=False, include_input=False)[0]
     field = ".".join(str(part) for part in error["loc"]) or "data"
     more = invalid.error_count() - 1

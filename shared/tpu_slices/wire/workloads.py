@@ -1,14 +1,14 @@
-"""What JobSets and their leader pods ask for: Kubernetes' JSON to domain values, for the relay and for `slices plan`.
+"""Reads what JobSets and their leader pods request, from Kubernetes' JSON, for the relay and for `slices plan`.
 
 Keys: sigs.k8s.io/jobset api/jobset/v1alpha2, k8s.io/api/batch/v1; TPU Provisioner's: ai-on-gke/tpu-provisioner@6789e2a.
-Whatever a tenant writes, a SlicesWanted made of what is read here stays below `messages.MOST_BYTES`:
+Whatever a tenant writes, a SlicesWanted with these values is smaller than `messages.MOST_BYTES`:
 
-| what                         | most                                            | beyond that                         |
+| what                         | limit                                           | beyond that                         |
 |------------------------------|-------------------------------------------------|-------------------------------------|
-| labels of a template, a pod  | LABELS, the first by key                        | left out: a node pool takes fewer   |
-| one template                 | TEMPLATE_BYTES, or its share of TEMPLATES_BYTES | first no labels, then refused       |
-| a pod's selector             | SELECTOR_CHARACTERS, the first by key           | left out: the pod is refused anyway |
-| replicatedJobs that want TPU | TEMPLATES                                       | ValueError                          |
+| labels of a template, a pod  | LABELS, the first by key                        | omitted: a node pool allows fewer   |
+| one template                 | TEMPLATE_BYTES, or its share of TEMPLATES_BYTES | without labels, else refused        |
+| a pod's node selector        | SELECTOR_CHARACTERS, the first by key           | omitted: the pod is refused anyway  |
+| replicatedJobs with TPU      | TEMPLATES                                       | ValueError                          |
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ TEMPLATES = 500
 TEMPLATE_BYTES = 16_384
 TEMPLATES_BYTES = 600_000
 SELECTOR_CHARACTERS = 4_096
-"""More than the labels of our hosts ever sum up to: a node pool takes 1,024 characters, and GKE adds fewer."""
+"""More than the labels of our hosts can have: a node pool allows 1,024 characters, and GKE adds fewer."""
 
 _LONGEST = 63  # of a label's value, and of a Job's name
 
@@ -53,27 +53,27 @@ _TOO_MUCH = Requirement(
     values=(f"fewer selectors, affinities, tolerations and annotations (at most {TEMPLATE_BYTES} bytes are read)",),
 )
 _NO_NODE = Requirement(key="nodeSelectorTerms", operator="In", values=("an expression in every term",))
-"""What stands for an empty term, which no node meets (v1 NodeSelectorTerm)."""
+"""Replaces an empty term, which no node meets (v1 NodeSelectorTerm)."""
 
 
 def asks_for_tpu(jobset: Json) -> bool:
-    """Say whether a pod template asks for chips, whoever is to provide them; ValueError as `requests_of`."""
+    """Return whether a pod template requests chips, from whichever provisioner; raise ValueError like `requests_of`."""
     return bool(_with_chips(jobset))
 
 
 def requests_of(jobset: Json) -> tuple[TemplateRequest, ...]:
-    """Give what the replicatedJobs of a JobSet ask us for: those that want chips and whose templates did not opt out.
+    """Return the requests of a JobSet's replicatedJobs with chips whose templates have not opted out.
 
-    ValueError names the field that is not as Kubernetes would have it.
+    Raise ValueError, naming the field, if a field is not as in Kubernetes' API.
     """
     ours = {name: job for name, job in _with_chips(jobset).items() if not opted_out(_pod_template(job))}
     if len(ours) > TEMPLATES:
-        raise ValueError(f"spec.replicatedJobs: {len(ours)} ask for TPU, at most {TEMPLATES} are read")
+        raise ValueError(f"spec.replicatedJobs: {len(ours)} request TPU, at most {TEMPLATES} are supported")
     most = min(TEMPLATE_BYTES, TEMPLATES_BYTES // max(1, len(ours)))
     requests = []
     for name, job in ours.items():
         with _reading(f"replicatedJob {name}"):
-            exclusive_nodes = _own_nodes(_annotations(jobset), _annotations(job["template"]))
+            exclusive_nodes = _exclusive_nodes(_annotations(jobset), _annotations(job["template"]))
             request = replace(
                 _request(_pod_template(job), name), replicas=_replicas(job), exclusive_nodes=exclusive_nodes
             )
@@ -82,18 +82,18 @@ def requests_of(jobset: Json) -> tuple[TemplateRequest, ...]:
 
 
 def request_of_pod(pod: Json, replicated_job: str) -> TemplateRequest:
-    """Give what a leader pod asks for where there is no JobSet to read it from; ValueError as `requests_of`."""
+    """Return the request of a leader pod without its JobSet; raise ValueError like `requests_of`."""
     with _reading("Pod"):
-        request = replace(_request(pod, replicated_job), exclusive_nodes=_own_nodes({}, _annotations(pod)))
+        request = replace(_request(pod, replicated_job), exclusive_nodes=_exclusive_nodes({}, _annotations(pod)))
         return _bounded(request, TEMPLATE_BYTES)
 
 
 def leader_of(pod: Json) -> WaitingLeader:
-    """Give a leader pod's place, its selector and all its labels; ValueError as `requests_of`."""
+    """Return a leader pod's replicatedJob, index, node selector and labels; raise ValueError like `requests_of`."""
     with _reading("Pod"):
         labels = _strings(pod["metadata"], "labels")
         if not is_count(index := labels[JOB_INDEX]):
-            raise ValueError(f'label {JOB_INDEX}: "{index[:_LONGEST]}" is no number')
+            raise ValueError(f'label {JOB_INDEX}: "{index[:_LONGEST]}" is not a valid index')
         return WaitingLeader(
             replicated_job=labels[REPLICATED_JOB],
             job_index=int(index),
@@ -103,37 +103,37 @@ def leader_of(pod: Json) -> WaitingLeader:
 
 
 def beyond_template(leader: WaitingLeader, request: TemplateRequest) -> WaitingLeader:
-    """Leave of a leader's labels those that its template does not have."""
+    """Return the leader with only those labels that its template does not have."""
     known = frozenset(request.labels)
     kept = replace(leader, labels=tuple(pair for pair in leader.labels if pair not in known)[:LABELS])
     return kept if bytes_of(kept) <= TEMPLATE_BYTES else replace(kept, labels=())
 
 
 def chips_of(pod: Json) -> int:
-    """Count the chips that a pod, or the pods of a template, ask for each; ValueError as `requests_of`."""
+    """Return the chips that a pod, or each pod of a template, requests; raise ValueError like `requests_of`."""
     return extended(pod["spec"], CHIPS)
 
 
 def claims_of(pod: Json) -> tuple[str, ...]:
-    """Name the volume claims that a pod mounts; not those made for it alone, which nothing binds before it runs."""
+    """Return the names of the volume claims that a pod mounts, without ephemeral ones, which are not bound before."""
     claims = (volume.get("persistentVolumeClaim") for volume in pod["spec"].get("volumes") or ())
     return tuple(sorted({claim["claimName"] for claim in claims if claim}))
 
 
 def opted_out(obj: Json) -> bool:
-    """Say whether a JobSet, a template or a pod asks, by label or annotation, that no nodes be made for it."""
+    """Return whether a JobSet, template or pod has the label or annotation that disables provisioning for it."""
     metadata = obj.get("metadata") or {}
     return any((metadata.get(section) or {}).get(OPTED_OUT) == "true" for section in ("labels", "annotations"))
 
 
 def is_count(text: str) -> bool:
-    """Say whether a text is a whole number that is not absurd."""
+    """Return whether a text is a whole number of at most nine digits."""
     return text.isascii() and text.isdigit() and len(text) < 10
 
 
 @contextmanager
 def _reading(what: str) -> Iterator[None]:
-    """Say of what cannot be read where it is."""
+    """Raise errors within the block as ValueError with the name of what is read."""
     try:
         yield
     except KeyError as missing:
@@ -141,11 +141,11 @@ def _reading(what: str) -> Iterator[None]:
     except ValueError as wrong:
         raise ValueError(f"{what}: {wrong}") from wrong
     except (TypeError, AttributeError) as wrong:
-        raise ValueError(f"{what}: it is not of the shape that Kubernetes gives it: {wrong}") from wrong
+        raise ValueError(f"{what}: does not match the Kubernetes API: {wrong}") from wrong
 
 
 def _with_chips(jobset: Json) -> Mapping[str, Json]:
-    """Give the replicatedJobs whose pods ask for chips, by name; of one with a longer name no Job can be made."""
+    """Return the replicatedJobs whose pods request chips, by name, without names too long for a Job."""
     found = {}
     with _reading("spec.replicatedJobs"):
         for job in jobset["spec"].get("replicatedJobs") or ():
@@ -163,12 +163,12 @@ def _pod_template(replicated_job: Json) -> Json:
 def _replicas(replicated_job: Json) -> int:
     replicas = replicated_job.get("replicas", 1)
     if not isinstance(replicas, int) or replicas < 0:
-        raise ValueError(f'replicas: "{replicas}" is no number of Jobs')
+        raise ValueError(f'replicas: "{replicas}" is not a valid number of Jobs')
     return replicas
 
 
 def _request(pod: Json, replicated_job: str) -> TemplateRequest:
-    """Read a pod, or the template of some, as one Job whose nodes may be anybody's."""
+    """Return the request of a pod or pod template, for one Job and without exclusive nodes."""
     spec, metadata = pod["spec"], pod.get("metadata") or {}
     selector, annotations = _strings(spec, "nodeSelector"), _strings(metadata, "annotations")
     return TemplateRequest(
@@ -188,14 +188,14 @@ def _request(pod: Json, replicated_job: str) -> TemplateRequest:
 
 
 def _bounded(request: TemplateRequest, most: int) -> TemplateRequest:
-    """Keep a request within so many bytes; what then could not be told whole is told so that it is refused."""
+    """Return the request within this size: whole, without labels, or reduced to one that is refused."""
     for kept in (request, replace(request, labels=())):
         if bytes_of(kept) <= most:
             return kept
     return TemplateRequest(
         replicated_job=request.replicated_job,
         replicas=request.replicas,
-        accelerator=(request.accelerator or "")[: _LONGEST + 1],  # no label's value is longer: it stays impossible
+        accelerator=(request.accelerator or "")[: _LONGEST + 1],  # longer than any label's value: still refused
         topology=(request.topology or "")[: _LONGEST + 1],
         chips_per_pod=request.chips_per_pod,
         affinity=((_TOO_MUCH,),),
@@ -203,7 +203,7 @@ def _bounded(request: TemplateRequest, most: int) -> TemplateRequest:
 
 
 def _selector(selector: Mapping[str, str]) -> Pairs:
-    """Keep what hosts of ours could have at most: who selects more is refused, whatever the rest says."""
+    """Return the first pairs, up to the limit: a pod that selects more is refused, whatever the rest selects."""
     pairs = sorted(selector.items())
     sums = itertools.accumulate(len(key) + len(value) for key, value in pairs)
     return tuple(pair for pair, so_far in zip(pairs, sums, strict=True) if so_far <= SELECTOR_CHARACTERS)
@@ -238,14 +238,14 @@ def _toleration(toleration: Json) -> Toleration:
     )
 
 
-def _own_nodes(jobset: Mapping[str, str], job: Mapping[str, str]) -> bool:
-    """Say whether JobSet places by node selector, from the annotations of a JobSet and of a Job's template.
+def _exclusive_nodes(jobset: Mapping[str, str], job: Mapping[str, str]) -> bool:
+    """Return whether JobSet places by node selector, from the annotations of a JobSet and of a Job's template.
 
-    A Job gets the JobSet's flag only with the JobSet's topology (pkg/controllers/jobset_controller.go,
-    labelAndAnnotateObject).
+    A Job gets the JobSet's node selector annotation only together with its topology annotation
+    (pkg/controllers/jobset_controller.go, labelAndAnnotateObject).
     """
-    inherited = jobset if EXCLUSIVE in jobset else {}
-    return all(key in job or key in inherited for key in (EXCLUSIVE, BY_NODE_SELECTOR))
+    applied = jobset if EXCLUSIVE in jobset else {}
+    return all(key in job or key in applied for key in (EXCLUSIVE, BY_NODE_SELECTOR))
 
 
 def _annotations(obj: Json) -> Mapping[str, str]:
@@ -258,5 +258,5 @@ def _strings(section: Json, key: str) -> Mapping[str, str]:
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"{value!r:.80} should be text: put it in quotes")
+        raise TypeError(f"{value!r:.80} must be a string: put it in quotes")
     return value

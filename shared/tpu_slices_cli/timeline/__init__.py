@@ -1,5 +1,5 @@
-"""`slices timeline`: what slices did over time, as a page that needs nothing but itself.
+"""`slices timeline`: what slices did over time, as a self-contained HTML page.
 
-Words, figures and markup, all pure but for `command`; the arithmetic is `tpu_slices.domain.reporting.timeline`. Only
-`figure` and `page` import plotly, and only the command imports them, when it runs: the other commands stay quick.
+Texts, chart and markup; all pure except `command`. The numbers are computed by `tpu_slices.domain.reporting.timeline`.
+Only `figure` and `page` import plotly; `command` imports them when it runs, so that the other commands start quickly.
 """

@@ -1,7 +1,7 @@
-"""The colours and patterns of a timeline: one table for the chart and for the page around it.
+"""The colours and patterns of a timeline, shared by the chart and the page.
 
-Contrast as in WCAG 2.2: text 4.5 to 1 (1.4.3), shapes 3 to 1 (1.4.11), each against the page. Colours are Okabe and
-Ito's, darkened where the page is light; phases differ by pattern too, so colour alone tells nothing (1.4.1).
+Contrast to the page as in WCAG 2.2: text 4.5 to 1 (1.4.3), shapes 3 to 1 (1.4.11). The colours are Okabe and Ito's,
+darker in the light theme. Phases differ by pattern too, so that none is recognizable by colour alone (1.4.1).
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ class Theme:
     panel: str
     ink: str
     quiet: str
-    """For text of less weight."""
+    """For secondary text."""
     line: str
-    """For rules and grids, which carry no meaning."""
+    """For rules and grids, which are decoration."""
     accent: str
-    """For links and what has the focus."""
+    """For links and the focus outline."""
     phases: dict[Phase, str]
 
 
@@ -69,7 +69,7 @@ PATTERNS = {
     Phase.REFUSED: "-",
     Phase.BLOCKED: "+",
 }
-"""Plotly's names of patterns (attribute `marker.pattern.shape` of a bar)."""
+"""The pattern of each phase, as in plotly's `marker.pattern.shape` of a bar."""
 
 STROKES = {
     "": "",
@@ -80,4 +80,4 @@ STROKES = {
     "-": "M0 4H32M0 10H32",
     "+": "M0 7H32M5 0V14M13 0V14M21 0V14M29 0V14",
 }
-"""The same patterns as SVG paths, for a swatch of 32 x 14."""
+"""The same patterns as SVG paths, for a swatch of 32 x 14 pixels."""

@@ -1,4 +1,4 @@
-"""`slices timeline`: what slices did over time, as a page to open and to send."""
+"""`slices timeline`: write an HTML page that shows what slices did over time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3_600, "d": 86_400}
 
 
 class Since(click.ParamType[timedelta]):
-    """How long back: `90m`, `6h`, `2d`."""
+    """A duration: `90m`, `6h`, `2d`."""
 
     name = "duration"
 
@@ -28,17 +28,17 @@ class Since(click.ParamType[timedelta]):
             return value
         found = re.fullmatch(r"(\d{1,5}) ?(s|m|min|h|d)", value, re.ASCII)
         if found is None or not int(found[1]):
-            self.fail(f"{value!r} is no time: write 90m, 6h or 2d", param, ctx)
+            self.fail(f"{value!r} is not a duration: write 90m, 6h or 2d", param, ctx)
         return timedelta(seconds=int(found[1]) * _SECONDS[found[2]])
 
 
-@click.command(name="timeline", short_help="What slices did over time, as a page.")
+@click.command(name="timeline", short_help="Write a timeline of slices as an HTML page.")
 @click.argument("jobset", required=False)
 @click.option(
-    "--since", type=Since(), default="24h", show_default=True, metavar="TIME", help="How far back: 90m, 6h, 2d."
+    "--since", type=Since(), default="24h", show_default=True, metavar="TIME", help="Duration up to now: 90m, 6h, 2d."
 )
-@click.option("--cluster", metavar="ID", help="One cluster's only.")
-@click.option("--namespace", "-n", help="One namespace's only.")
+@click.option("--cluster", metavar="ID", help="Only slices of this cluster.")
+@click.option("--namespace", "-n", help="Only slices of this namespace.")
 @click.option(
     "--output",
     "-f",
@@ -47,30 +47,31 @@ class Since(click.ParamType[timedelta]):
     default="timeline.html",
     show_default=True,
     type=click.Path(dir_okay=False, allow_dash=True),
-    help="Where the page is written; - is the standard output.",
+    help="File to write; - is standard output.",
 )
 @click.pass_obj
 def timeline_command(  # noqa: PLR0913 - one for each option
     session: Session, *, jobset: str | None, since: timedelta, cluster: str | None, namespace: str | None, output: str
 ) -> None:
-    """Write a page with the phases of slices over time, the chips they held, and what these were good for.
+    """Write an HTML page with the phases of slices over time, the chips that they held, and how these were used.
 
-    JOBSET is NAME or NAMESPACE/NAME. The page is one file that needs no network; it also says everything in words.
+    JOBSET is NAME or NAMESPACE/NAME. The page is one file and needs no network. What its chart shows is in its lists
+    and tables too.
 
     \b
     slices timeline research/llama --since 6h
     slices timeline --cluster demo -f - > demo.html
-    """  # noqa: D301 - click's mark for lines to leave as they are
-    from tpu_slices_cli.timeline.page import page  # noqa: PLC0415 - loads plotly, which no other command waits for
+    """  # noqa: D301 - click keeps the line breaks after this mark
+    from tpu_slices_cli.timeline.page import page  # noqa: PLC0415 - imports plotly, which is slow
 
     now = session.deps.clock.now()
-    wanted = _filter(jobset, cluster, namespace, session.deps.store)
+    matching = _filter(jobset, cluster, namespace, session.deps.store)
     window = Window(now - since, now)
-    found = _courses(wanted, window, session.deps.store)
-    story = Story(whose=_whose(wanted, cluster), window=window, families=families(found, wanted.clusters))
+    found = _courses(matching, window, session.deps.store)
+    story = Story(whose=_scope(matching, cluster), window=window, families=families(found, matching.clusters))
     _write(output, page(story))
     where = "" if output == "-" else f"{output}: "
-    count = slices(len(found)) if found else "no slice"
+    count = slices(len(found)) if found else "no slices"
     click.echo(f"{where}{count} in the last {lasting(since)}, {story.whose}", err=True)
 
 
@@ -78,10 +79,10 @@ def _write(output: str, text: str) -> None:
     try:
         with click.open_file(output, "wb", atomic=True) as file:
             file.write(text.encode())
-    except OSError as trouble:
+    except OSError as error:
         if output == "-":
             raise
-        raise click.FileError(output, trouble.strerror) from trouble
+        raise click.FileError(output, error.strerror) from error
 
 
 def _filter(jobset: str | None, cluster: str | None, namespace: str | None, store: SliceStore) -> Filter:
@@ -96,11 +97,11 @@ def _filter(jobset: str | None, cluster: str | None, namespace: str | None, stor
     )
 
 
-def _courses(wanted: Filter, window: Window, store: SliceStore) -> list[Course]:
-    return [found for record in wanted.read(store) if (found := course(record, window)) is not None]
+def _courses(matching: Filter, window: Window, store: SliceStore) -> list[Course]:
+    return [found for record in matching.read(store) if (found := course(record, window)) is not None]
 
 
-def _whose(wanted: Filter, cluster: str | None) -> str:
-    """Say what was asked for, as in `JobSet llama, namespace research, cluster demo`."""
-    named = (("JobSet", wanted.jobset), ("namespace", wanted.namespace), ("cluster", cluster))
+def _scope(matching: Filter, cluster: str | None) -> str:
+    """Return the filter as text, as in `JobSet llama, namespace research, cluster demo`."""
+    named = (("JobSet", matching.jobset), ("namespace", matching.namespace), ("cluster", cluster))
     return plain(", ".join(f"{what} {name}" for what, name in named if name)) or "all clusters"

@@ -1,6 +1,6 @@
-"""The chart of a timeline, made with plotly: chips as areas, and below them a bar for each slice. Pure.
+"""The chart of a timeline, by plotly: chips over time as areas, and below them a row of bars per slice. Pure.
 
-Plotly reads text as markup (`<b>`, `<a>`, entities): all that tenants wrote is escaped before it goes in.
+Plotly interprets text as markup (`<b>`, `<a>`, entities), so all texts of tenants are escaped.
 """
 
 from __future__ import annotations
@@ -20,31 +20,31 @@ from tpu_slices_cli.timeline.colours import DARK, LIGHT, PATTERNS, Theme
 from tpu_slices_cli.timeline.story import Story, beginning, chips, good_for, message_of, place, state, times
 
 ROW, CHIPS, AXIS, TITLE = 40, 160, 46, 30  # heights in pixels
-_LABEL_ABOVE, _NAME_ABOVE = 0.44, 0.1  # rows: a slice's name above the middle of its bar, a JobSet's below its row's
+_LABEL_ABOVE, _NAME_ABOVE = 0.44, 0.1  # rows above the position: the name of a slice, the name of a JobSet
 _LABEL_LENGTH = 40
-_HOVER_WIDTH, _HOVER_LENGTH = 44, 400  # characters; a telephone shows 44 in a line
+_HOVER_WIDTH, _HOVER_LENGTH = 44, 400  # characters; a phone shows 44 per line
 _FONT = {"family": "system-ui, sans-serif", "size": 13}
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A slice, and how far down it is drawn."""
+    """A slice, and its position on the vertical axis."""
 
     at: float
     course: Course
 
 
 def figure(story: Story) -> dict[str, Any]:
-    """Give `data` and `layout` as plotly.js takes them, and `themes`: what to change in them for light and dark."""
+    """Return `data` and `layout` for plotly.js, and `themes`: the colours to set in them for light and dark."""
     rows, labels = _rows(story)
     traces = [*_areas(story), *_bars(rows, story), *_markers(rows, story)]
-    made = go.Figure(data=traces, layout=_layout(story, labels)).to_plotly_json()
-    themes = {"light": _theme(made["data"], LIGHT), "dark": _theme(made["data"], DARK)}
-    return {**made, "themes": themes}
+    chart = go.Figure(data=traces, layout=_layout(story, labels)).to_plotly_json()
+    themes = {"light": _theme(chart["data"], LIGHT), "dark": _theme(chart["data"], DARK)}
+    return {**chart, "themes": themes}
 
 
 def _rows(story: Story) -> tuple[list[Row], dict[float, str]]:
-    """Give each slice its row, and the text above each; a JobSet's name has a row of its own."""
+    """Return a row per slice, and the labels by position; the name of a JobSet has a row of its own."""
     rows: list[Row] = []
     labels: dict[float, str] = {}
     down = 0
@@ -62,13 +62,13 @@ def _short(text: str) -> str:
 
 
 def _areas(story: Story) -> Iterator[go.Scatter]:
-    """Draw chips held, the useful among them in front, and those waited for as a line."""
+    """Yield the held chips, in front of them the useful ones, and the waiting ones as a line."""
     levels = [level for level in story.levels if level.at < story.window.until]
     ends = [*levels, *levels[-1:]]
     at = [*(_date(level.at) for level in levels), *([_date(story.window.until)] if levels else [])]
     hover_texts = [
         f"<b>{story.time(level.at)}</b><br>{chips(level.held)} held<br>{chips(level.useful)} useful"
-        f"<br>{chips(level.waiting)} waited for"
+        f"<br>{chips(level.waiting)} waiting"
         for level in ends
     ]
     stairs: dict[str, Any] = {"x": at, "mode": "lines", "hovertext": hover_texts, "hoverinfo": "text"}
@@ -112,15 +112,15 @@ def _bars(rows: list[Row], story: Story) -> Iterator[go.Bar]:
 
 
 def _markers(rows: list[Row], story: Story) -> Iterator[go.Scatter]:
-    """Mark each change of phase or reason; where a slice is gone; and where the beginning is cut off."""
+    """Yield the markers: transitions, the end of a slice (GONE), and the beginning of a truncated history."""
     begun = [(row, span) for row in rows for span in row.course.spans if span.begins_inside]
     changed = [(row, span) for row, span in begun if span.transition.phase is not Phase.GONE]
     ends = [(row, span) for row, span in begun if span.transition.phase is Phase.GONE]
     cut = [(row, row.course.spans[0]) for row in rows if row.course.forgotten]
     for name, symbol, size, marked in (
-        ("change", "circle", 6, changed),
+        ("transition", "circle", 6, changed),
         ("gone", "x-thin", 9, ends),
-        ("beginning cut off", "triangle-left", 13, cut),
+        ("history truncated", "triangle-left", 13, cut),
     ):
         hover_texts = [
             _wrapped(beginning(row.course, story)) if marked is cut else _hover(row.course, span, story)
@@ -157,7 +157,7 @@ def _wrapped(text: str) -> str:
 
 
 def _date(at: datetime) -> str:
-    """Give a moment in UTC as plotly takes it, which knows of no zones."""
+    """Return a time in UTC as plotly expects it, without a time zone."""
     return at.replace(tzinfo=None).isoformat(timespec="milliseconds")
 
 
@@ -203,7 +203,7 @@ def _layout(story: Story, labels: dict[float, str]) -> go.Layout:
 
 
 def _theme(data: list[dict[str, Any]], theme: Theme) -> dict[str, Any]:
-    """Give what a theme paints, by path: in each trace, and in the layout."""
+    """Return the colours of a theme by path, for each trace and for the layout."""
     return {"data": [_trace_colours(trace, theme) for trace in data], "layout": _layout_colours(theme)}
 
 

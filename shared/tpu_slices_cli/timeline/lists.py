@@ -1,4 +1,4 @@
-"""What the chart shows, as lists and a table: for those who do not see it, or want to copy from it."""
+"""The data of the chart as lists and a table: for screen readers, and for copying."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from tpu_slices_cli.timeline.swatches import swatch
 
 
 def histories(story: Story) -> Element:
-    """Give a list for each JobSet, in which each slice can be opened."""
+    """Return a section per JobSet with a collapsible history of each slice."""
     listed = (
         tag("section", tag("h3", family.title), *(_slice(each, story) for each in family.courses))
         for family in story.shown
     )
-    return tag("section", tag("h2", "Slices, one by one"), *listed, id="histories")
+    return tag("section", tag("h2", "Slice histories"), *listed, id="histories")
 
 
 def _slice(each: Course, story: Story) -> Element:
@@ -56,10 +56,10 @@ def _phase(phase: Phase) -> Element:
 
 
 def over_time(story: Story) -> Element:
-    """Give the chips over time as a table, the newest rows of it where there are too many."""
+    """Return the chips over time as a table of the newest MOST_LEVELS levels."""
     inside = tuple(level for level in story.levels if level.at < story.window.until)
     levels = inside[-MOST_LEVELS:]
-    titles = ("from", "held", "useful", "waited for")
+    titles = ("from", "held", "useful", "waiting")
     head = tag("thead", tag("tr", *(tag("th", each, scope="col") for each in titles)))
     table = tag("table", tag("caption", _caption(len(inside) - len(levels))), head, tag("tbody", *_rows(levels, story)))
     return tag(
@@ -70,7 +70,8 @@ def over_time(story: Story) -> Element:
 
 
 def _caption(left: int) -> str:
-    return f"Chips from each moment on; {left:,} earlier levels are left out." if left else "Chips from each moment on."
+    omitted = f" {left:,} earlier levels are omitted." if left else ""
+    return f"The number of chips from each time on.{omitted}"
 
 
 def _rows(levels: tuple[Level, ...], story: Story) -> Iterator[Element]:

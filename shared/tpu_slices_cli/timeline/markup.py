@@ -1,4 +1,4 @@
-"""HTML as a tree: text and attributes are escaped by the writer of the standard library, nowhere by hand."""
+"""HTML as a tree, so that all text and attributes are escaped by the standard library, never by hand."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ Child = Element | str
 
 
 def tag(name: str, /, *children: Child, **attributes: str) -> Element:
-    """Give an element; `class_` and `aria_label` stand for `class` and `aria-label`."""
-    made = Element(name, {key.rstrip("_").replace("_", "-"): value for key, value in attributes.items()})
+    """Return an element; `class_` and `aria_label` stand for `class` and `aria-label`."""
+    element = Element(name, {key.rstrip("_").replace("_", "-"): value for key, value in attributes.items()})
     for child in children:
         if isinstance(child, Element):
-            made.append(child)
-        elif len(made):
-            made[-1].tail = (made[-1].tail or "") + child
+            element.append(child)
+        elif len(element):
+            element[-1].tail = (element[-1].tail or "") + child
         else:
-            made.text = (made.text or "") + child
-    return made
+            element.text = (element.text or "") + child
+    return element
 
 
 def document(root: Element) -> str:
@@ -29,25 +29,25 @@ def document(root: Element) -> str:
 
 
 def script(source: str) -> Element:
-    """Give a script of our own; a ValueError where it would end before its end (HTML, "script data" states)."""
+    """Return a script element; ValueError: the source would close it early (HTML, "script data" states)."""
     if any(end in source.lower() for end in ("</script", "<script", "<!--")):
-        raise ValueError("a script must hold no tag of a script and no comment of HTML")
+        raise ValueError("a script must contain no script tag and no HTML comment")
     return tag("script", source)
 
 
 def data(value: Any, id_: str) -> Element:
-    """Give JSON for a script to read; no character of it can end the element, whatever a tenant wrote."""
+    """Return an element with JSON for a script; `<` and `>` are escaped, so that no text of a tenant can close it."""
     text = json.dumps(value, separators=(",", ":")).replace("<", "\\u003c").replace(">", "\\u003e")
     return tag("script", text, type="application/json", id=id_)
 
 
 def policy(*scripts: Element) -> Element:
-    """Let only these scripts run, and nothing be fetched from anywhere (Content Security Policy Level 3)."""
+    """Return a policy that allows only these scripts and no requests (Content Security Policy Level 3)."""
     rules = (
         "default-src 'none'",
         f"script-src {' '.join(_digest(each.text or '') for each in scripts)}",
-        "style-src 'unsafe-inline'",  # plotly.js sets styles as it draws
-        "img-src data: blob:",  # and makes the picture that a reader saves
+        "style-src 'unsafe-inline'",  # plotly.js sets styles when it draws
+        "img-src data: blob:",  # plotly.js creates the PNG to download
         "base-uri 'none'",
         "form-action 'none'",
     )

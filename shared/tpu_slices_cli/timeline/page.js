@@ -1,6 +1,6 @@
 "use strict";
 
-// Draws the figure of the page, in the colours that the system or the reader chose.
+// Draws the chart of the page in the light or dark theme of the system, or in the one that the user selected.
 (() => {
   const { data, layout, themes } = JSON.parse(document.getElementById("figure").textContent);
   const chart = document.getElementById("chart");
@@ -8,14 +8,14 @@
   const system = matchMedia("(prefers-color-scheme: dark)");
   const config = {
     responsive: true,
-    displayModeBar: true, // its buttons can have the focus, so they must be seen
+    displayModeBar: true, // its buttons can have the focus, so they must be visible
     displaylogo: false,
-    showSendToCloud: false, // what a page tells is nobody else's
+    showSendToCloud: false, // the data must not leave the page
     modeBarButtons: [["zoomIn2d", "zoomOut2d", "resetScale2d", "toImage"]],
     toImageButtonOptions: { filename: "timeline" },
   };
 
-  // Gives a copy of a trace or a layout, with what the paint says at paths like "marker.line.color".
+  // Returns a copy of a trace or a layout with the values of `paint` set at paths like "marker.line.color".
   function painted(plain, paint) {
     const copy = structuredClone(plain);
     for (const [path, value] of Object.entries(paint)) {
@@ -33,13 +33,13 @@
     const paint = themes[theme];
     const traces = data.map((trace, number) => painted(trace, paint.data[number]));
     return Plotly.react(chart, traces, painted(layout, paint.layout), config).then(() => {
-      // The lists say the same in order; the drawing's texts, read one by one, would not.
+      // Screen readers read the lists instead: the texts of the chart are in no useful order.
       for (const drawing of chart.querySelectorAll(".main-svg")) drawing.setAttribute("aria-hidden", "true");
       chart.dataset.drawn = theme;
     });
   }
 
-  // A finger that drags scrolls the page; a mouse chooses a stretch of time.
+  // On a touch screen dragging scrolls the page; with a mouse it selects a time range.
   if (matchMedia("(pointer: coarse)").matches) layout.dragmode = false;
   choice.addEventListener("change", draw);
   system.addEventListener("change", draw);

@@ -1,4 +1,4 @@
-"""The page of a timeline: one HTML document that needs nothing but itself. Pure."""
+"""The page of a timeline: a self-contained HTML document. Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tpu_slices_cli.timeline.swatches import drawn, swatch
 
 
 def page(story: Story) -> str:
-    """Give the whole document. Texts of tenants are in it as text only."""
+    """Return the HTML document. Texts of tenants are escaped."""
     library, own = script(get_plotlyjs()), script(_file("page.js"))
     scripts = [library, data(figure(story), "figure"), own] if story.courses else []
     head = tag(
@@ -57,7 +57,7 @@ def _of(theme: Theme) -> str:
 def _header(story: Story) -> Element:
     since, until = story.window.since, story.window.until
     about = tag("p", "From ", _time(since), " to ", _time(until), f" ({lasting(until - since)}).", class_="quiet")
-    options = (("system", "as the system"), ("light", "light"), ("dark", "dark"))
+    options = (("system", "system default"), ("light", "light"), ("dark", "dark"))
     choice = tag("select", *(tag("option", text, value=value) for value, text in options), id="colours")
     skip = tag("a", "Skip to the lists", href="#histories", class_="skip")
     top = [tag("h1", f"Slices over time: {story.whose}")]
@@ -71,10 +71,9 @@ def _time(at: datetime) -> Element:
 
 
 def _nothing(story: Story) -> Iterator[Element]:
-    yield tag("p", f"There was no slice in this time: {story.whose}.", id="histories")
-    yield tag(
-        "p", "A longer time, another cluster or another namespace may have some; ", tag("code", "slices list --all")
-    )
+    yield tag("p", f"No slices found: {story.whose}.", id="histories")
+    hint = "Use a longer --since, another cluster or another namespace; "
+    yield tag("p", hint, tag("code", "slices list --all"), " lists all slices on record.")
 
 
 def _content(story: Story) -> Iterator[Element]:
@@ -95,36 +94,36 @@ def _figures(story: Story) -> Element:
             "of 1 JobSet" if len(story.families) == 1 else f"of {len(story.families):,} JobSets",
         ),
         ("Held", chip_hours(held(sums)), "chip-hours"),
-        ("Useful", chip_hours(sums[Use.USEFUL]), f"chip-hours, {useful_share(sums)} of what was held"),
-        ("Getting ready", chip_hours(sums[Use.STARTING]), "chip-hours"),
-        ("In vain", chip_hours(sums[Use.VAIN]), "chip-hours"),
-        ("Waiting", chip_hours(sums[Use.WAITING]), "chip-hours asked for"),
-        ("Stopped", chip_hours(sums[Use.STOPPED]), "chip-hours asked for"),
+        ("Useful", chip_hours(sums[Use.USEFUL]), f"chip-hours, {useful_share(sums)} of those held"),
+        ("Starting", chip_hours(sums[Use.STARTING]), "chip-hours"),
+        ("Idle", chip_hours(sums[Use.IDLE]), "chip-hours"),
+        ("Waiting", chip_hours(sums[Use.WAITING]), "chip-hours requested"),
+        ("Stopped", chip_hours(sums[Use.STOPPED]), "chip-hours requested"),
     ]
     numbers = (tag("div", tag("dt", name), tag("dd", value, tag("small", unit))) for name, value, unit in shown)
-    return tag("section", tag("h2", "In short"), tag("dl", *numbers, class_="figures"))
+    return tag("section", tag("h2", "Summary"), tag("dl", *numbers, class_="figures"))
 
 
 def _warnings(story: Story) -> Iterator[Element]:
     if story.omitted:
         text = (
-            f"{story.omitted:,} more slices are in the sums and in the chips, but not drawn or listed one by one: "
-            "those shown changed last. Name a JobSet, a namespace or a shorter time to see others."
+            f"{story.omitted:,} more slices are in the totals and in the chart of chips, but not drawn or listed: only "
+            "the slices that changed last are. Select a JobSet, a namespace or a shorter time to see others."
         )
         yield tag("p", text, class_="note")
     if story.cut_off:
         text = (
-            f"The beginning of {slices(story.cut_off)} is cut off: a record keeps the last {HISTORY} changes. "
-            "What was before is in no sum; the chart marks the place, and the lists name it."
+            f"The history of {slices(story.cut_off)} is truncated: a record keeps the last {HISTORY} transitions. "
+            "Earlier ones are in no total; the chart and the lists show where the history begins."
         )
         yield tag("p", text, class_="note")
     if story.unknown_chips:
-        yield tag("p", f"The chips of {slices(story.unknown_chips)} are not known: none are counted.", class_="note")
+        yield tag("p", f"The chips of {slices(story.unknown_chips)} are unknown and counted as 0.", class_="note")
 
 
 def _chart() -> Element:
-    note = "With a mouse: drag across it for a shorter time, double-click for the whole. The lists below say the same."
-    missing = tag("noscript", "The chart needs scripts. The lists below say the same in words.")
+    note = "Drag with the mouse to zoom in, double-click to reset. The lists below contain the same data."
+    missing = tag("noscript", "The chart requires JavaScript. The lists below contain the same data.")
     drawing = tag(
         "div", missing, id="chart", role="group", aria_labelledby="chart-title", aria_describedby="chart-note"
     )
@@ -140,13 +139,13 @@ def _legends() -> Iterator[Element]:
     chips = (
         (swatch(Phase.READY), "useful"),
         (swatch(Phase.PROVISIONING), "held"),
-        (drawn("M0 7H32", dashes="3 3"), "waited for"),
+        (drawn("M0 7H32", dashes="3 3"), "waiting"),
     )
     slices = (
         *((swatch(phase), phase.value) for phase in PATTERNS),
-        (drawn("M16 7m-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0", fill="var(--page)"), "a change"),
+        (drawn("M16 7m-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0", fill="var(--page)"), "transition"),
         (drawn("M11 2L21 12M21 2L11 12"), "gone"),
-        (drawn("M20 1V13L9 7Z", fill="var(--page)"), "beginning cut off"),
+        (drawn("M20 1V13L9 7Z", fill="var(--page)"), "history truncated"),
     )
     for name, entries in (("Chips", chips), ("Slices", slices)):
         listed = (tag("li", symbol, text) for symbol, text in entries)
@@ -161,13 +160,13 @@ def _by_jobset(story: Story) -> Element:
         role="rowgroup",
     )
     rows = [_row(family.title, len(family.courses), family.totals, titles) for family in story.largest]
-    foot = tag("tfoot", _row("All", len(story.courses), story.totals, titles), role="rowgroup")
+    foot = tag("tfoot", _row("Total", len(story.courses), story.totals, titles), role="rowgroup")
     left = len(story.families) - len(story.largest)
-    rest = f" {left:,} JobSets with less than these are in the sum only." if left else ""
-    caption = tag("caption", f"Chips times hours, by what the chips were good for.{rest}")
+    rest = f" {left:,} smaller JobSets are in the total only." if left else ""
+    caption = tag("caption", f"Chips x hours, by use.{rest}")
     table = tag("table", caption, head, tag("tbody", *rows, role="rowgroup"), foot, class_="stacked", role="table")
     meanings = (part for name, meaning in USES.values() for part in (tag("dt", name), tag("dd", f"{meaning}.")))
-    explained = tag("details", tag("summary", "What is counted as what"), tag("dl", *meanings, class_="uses"))
+    explained = tag("details", tag("summary", "Definitions"), tag("dl", *meanings, class_="uses"))
     return tag("section", tag("h2", "Chip-hours by JobSet"), table, explained)
 
 
@@ -179,13 +178,18 @@ def _row(title: str, slices: int, sums: Totals, titles: Iterable[str]) -> Elemen
 
 
 def _footer(story: Story) -> Element:
-    made = tag(
-        "p", "Made by ", tag("code", "slices timeline"), " at ", _time(story.window.until), "; all times are UTC."
+    generated = tag(
+        "p",
+        "Generated by ",
+        tag("code", "slices timeline"),
+        " at ",
+        _time(story.window.until),
+        ". All times are in UTC.",
     )
     counted = (
-        "Chips are counted as each slice asks for them now. A pool of an earlier attempt that is being deleted while "
-        "its slice already waits again is not counted."
+        "The chips of a slice are those that it requests now, for all of its history. The node pool of an earlier "
+        "attempt that is still being deleted while the slice waits for the next attempt is not counted."
     )
     return (
-        tag("footer", tag("h2", "How to read this"), tag("p", counted), made) if story.courses else tag("footer", made)
+        tag("footer", tag("h2", "Notes"), tag("p", counted), generated) if story.courses else tag("footer", generated)
     )

@@ -1,4 +1,4 @@
-"""What a timeline tells: the slices of a window by JobSet, and each fact in words, for chart and lists alike."""
+"""The content of a timeline: the slices of a window by JobSet, and the texts that chart and lists share."""
 
 from __future__ import annotations
 
@@ -14,19 +14,22 @@ from tpu_slices.domain.reporting.timeline import Course, Level, Span, Totals, Us
 from tpu_slices_cli.words import clock
 
 MOST_SHOWN = 200
-"""Slices that are drawn and listed one by one; a page with more would neither load nor be read."""
+"""The limit of slices that are drawn and listed; a page with more would be slow to load and hard to read."""
 MOST_LEVELS = 300
-"""Rows of the table of chips over time."""
+"""The limit of rows in the table of chips over time."""
 
 USES = {
-    Use.WAITING: ("waiting", "asked for and not there yet: QUEUED or WAITING"),
-    Use.STOPPED: ("stopped", "asked for, and nothing comes by itself: REFUSED or BLOCKED"),
-    Use.STARTING: ("getting ready", "held: PROVISIONING that became READY, or still may"),
-    Use.VAIN: (
-        "in vain",
-        "held for nothing: PROVISIONING that never became READY, READY that no leader could use, RELEASING",
+    Use.WAITING: ("waiting", "requested and retried automatically: QUEUED or WAITING"),
+    Use.STOPPED: (
+        "stopped",
+        "requested, but somebody must change something or release chips first: REFUSED or BLOCKED",
     ),
-    Use.USEFUL: ("useful", "held and serving: READY, and RELEASING while another live Job runs on the hosts"),
+    Use.STARTING: ("starting", "held: PROVISIONING that became READY, or still may"),
+    Use.IDLE: (
+        "idle",
+        "held, not used: PROVISIONING that never became READY, READY whose leader pod was not schedulable, RELEASING",
+    ),
+    Use.USEFUL: ("useful", "held and usable: READY, or RELEASING while another live Job runs on the hosts"),
 }
 _HOUR = timedelta(hours=1)
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
@@ -44,7 +47,7 @@ class Family:
 
 @dataclass(frozen=True, kw_only=True)
 class Story:
-    """All that a page tells. `whose` says in words what was asked for."""
+    """The content of a page; `whose` is the filter as text."""
 
     whose: str
     window: Window
@@ -64,7 +67,7 @@ class Story:
 
     @cached_property
     def shown(self) -> tuple[Family, ...]:
-        """Those told one by one: where there are too many, the slices that changed last."""
+        """The JobSets with the slices that are drawn and listed: the MOST_SHOWN that changed last."""
         newest = sorted(self.courses, key=lambda each: each.spans[-1].transition.at, reverse=True)[:MOST_SHOWN]
         kept = {each.record.id for each in newest}
         families = (_only(family, kept) for family in self.families)
@@ -72,7 +75,7 @@ class Story:
 
     @cached_property
     def largest(self) -> tuple[Family, ...]:
-        """The JobSets that a table of them shows: where there are too many, those that asked for most."""
+        """The JobSets in the table of chip-hours: the MOST_SHOWN with the largest sum of all uses."""
         most = sorted(self.families, key=lambda each: sum(each.totals.values(), timedelta()), reverse=True)[:MOST_SHOWN]
         return tuple(family for family in self.families if family in most)
 
@@ -82,17 +85,17 @@ class Story:
 
     @property
     def cut_off(self) -> int:
-        """How many slices have a beginning within the window that is on record no more."""
+        """The number of slices whose first transitions in the window are no longer on record."""
         return sum(1 for each in self.courses if each.forgotten)
 
     @property
     def unknown_chips(self) -> int:
-        """How many slices nothing is known of but that they are there."""
+        """The number of slices without a spec, whose chips are unknown."""
         return sum(1 for each in self.courses if each.record.spec is None)
 
     @property
     def begins(self) -> datetime:
-        """When the first of the slices came into sight."""
+        """The start of the earliest span."""
         return min((each.spans[0].start for each in self.courses), default=self.window.since)
 
     def time(self, at: datetime) -> str:
@@ -105,7 +108,10 @@ def _only(family: Family, kept: set[SliceId]) -> Family:
 
 
 def families(courses: Iterable[Course], clusters: Sequence[ClusterId]) -> tuple[Family, ...]:
-    """Gather by JobSet what is ordered by JobSet; two of the same name are told apart by UID, clusters by theirs."""
+    """Return the courses by JobSet.
+
+    A title has the UID if several JobSets have its name, and the cluster if there are several clusters.
+    """
     found = [(job, tuple(group)) for job, group in _by_jobset(courses)]
     names = [(job.cluster, job.owner.namespace, job.owner.name) for job, _ in found]
     return tuple(
@@ -135,16 +141,16 @@ def _title(job: WorkloadJob, *, cluster: bool, uid: bool) -> str:
     return plain(f"{where}{job.owner.namespace}/{job.owner.name}{which}")
 
 
-# facts in words
+# texts
 
 
 def plain(text: str) -> str:
-    """Give text that shows what it is: control characters and those that turn the direction become U+FFFD."""
+    """Return a text in which control characters and those that change the direction are replaced by U+FFFD."""
     return "".join("\ufffd" if unicodedata.category(each)[0] == "C" and each != "\n" else each for each in text)
 
 
 def place(each: Course) -> str:
-    """Name a slice within its JobSet."""
+    """Return the name of a slice within its JobSet."""
     job = each.record.job
     return plain(f"{job.replicated_job}-{job.job_index}")
 
@@ -158,26 +164,26 @@ def state(span: Span) -> str:
 
 
 def times(span: Span, story: Story) -> str:
-    """Say when a span was, and how long, as in `from 12:00:00 UTC to 12:30:00 UTC (30 min)`."""
+    """Return the times and the duration of a span, as in `from 12:00:00 UTC to 12:30:00 UTC (30 min)`."""
     at = span.transition.at
-    begun = f"from {story.time(at)}" if span.begins_inside else f"from {story.time(at)}, before this page begins,"
+    start = f"from {story.time(at)}" if span.begins_inside else f"from {story.time(at)} (before the start of this page)"
     if span.end == story.window.until:
-        return f"{begun} until now ({lasting(span.end - at)})"
-    return f"{begun} to {story.time(span.end)} ({lasting(span.end - at)})"
+        return f"{start} until now ({lasting(span.end - at)})"
+    return f"{start} to {story.time(span.end)} ({lasting(span.end - at)})"
 
 
 def good_for(span: Span) -> str:
-    """Say what its chips were good for."""
+    """Return the chips of a span, their use and the chip-hours."""
     if span.use is None:
         return "no chips"
     return f"{chips(span.chips)}, {USES[span.use][0]}: {chip_hours(span.chip_time)} chip-hours"
 
 
 def beginning(each: Course, story: Story) -> str:
-    """Say what is not on record any more."""
-    changes = "one earlier change is" if each.forgotten == 1 else f"{each.forgotten} earlier changes are"
+    """Return a text about the transitions that are no longer on record."""
+    earlier = "1 earlier transition is" if each.forgotten == 1 else f"{each.forgotten} earlier transitions are"
     since = story.time(each.spans[0].start)
-    return f"The beginning is cut off: {changes} on record no more; what was before {since} is not known."
+    return f"The history is truncated: {earlier} no longer on record; the state before {since} is unknown."
 
 
 def message_of(span: Span) -> str:
@@ -193,7 +199,7 @@ def slices(count: int) -> str:
 
 
 def chip_hours(sum_: timedelta) -> str:
-    """Give chip-hours with one place, as in `1,234.5`; less than that, but not nothing, is `< 0.1`."""
+    """Return chip-hours with one decimal, as in `1,234.5`; `< 0.1` if they would be rounded to zero."""
     hours = sum_ / _HOUR
     return "< 0.1" if 0 < hours < 0.05 else f"{hours:,.1f}"
 
@@ -203,12 +209,12 @@ def share(part: timedelta, whole: timedelta) -> str:
 
 
 def useful_share(sums: Totals) -> str:
-    """Give what part of the chip-hours held was useful."""
+    """Return the share of the held chip-hours that was useful."""
     return share(sums[Use.USEFUL], held(sums))
 
 
 def lasting(duration: timedelta) -> str:
-    """Say how long in its two largest units, as in `1 h 5 min`."""
+    """Return a duration in its two largest units, as in `1 h 5 min`."""
     left = max(0, int(duration.total_seconds()))
     parts = []
     for size, unit in _UNITS:

@@ -1,4 +1,4 @@
-"""The colour and pattern of a phase, as a small picture beside its name."""
+"""The colour and pattern of a phase, as a small image beside its name."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tpu_slices_cli.timeline.markup import tag
 
 
 def swatch(phase: Phase) -> Element:
-    """Give the picture; readers of the screen hear the name beside it only."""
+    """Return the image of a phase, hidden from screen readers, which read the name beside it."""
     if phase not in PATTERNS:
         return drawn("M10 2L22 12M22 2L10 12")
     ground = tag("rect", width="32", height="14", fill=f"var(--{phase.lower()})")
@@ -19,6 +19,6 @@ def swatch(phase: Phase) -> Element:
 
 
 def drawn(path: str, *, stroke: str = "var(--ink)", dashes: str = "none", fill: str = "none") -> Element:
-    """Give a picture of lines in 32 x 14."""
+    """Return an image of 32 x 14 pixels with this path."""
     line = tag("path", d=path, fill=fill, stroke=stroke, stroke_width="2", stroke_dasharray=dashes)
     return tag("svg", line, viewBox="0 0 32 14", aria_hidden="true")

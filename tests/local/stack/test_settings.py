@@ -24,5 +24,5 @@ def test_the_settings_are_those_of_the_cluster_that_is_simulated(addresses: Addr
 
 
 def test_a_slip_in_the_settings_is_named_before_anything_is_written() -> None:
-    with pytest.raises(Permanent, match=r"limits\.demand_ttl cannot be 'soon'"):
+    with pytest.raises(Permanent, match=r"limits\.demand_ttl: Invalid value: 'soon'"):
         checked("path: projects/p/locations/l/clusters/c\nlimits: {demand_ttl: soon}", DEMO)

@@ -33,7 +33,7 @@ def test_what_is_more_than_information_is_marked() -> None:
     [
         ("relay", ""),
         ("pubsub", "INFO: started"),
-        ("function-sweep", said("sweep.completed", nudged=0)),
+        ("function-sweep", said("sweep.completed", requested=0)),
         ("function-receive", said("fact.received", kind="Heartbeat")),
     ],
 )

@@ -29,7 +29,7 @@ def test_a_jobset_that_waits_says_why_and_goes_on_when_the_trouble_is_over(termi
     terminal.local("stockout", "--zone", "us-central2-b", "--for", "1h")
     terminal.kubectl("apply", "-f", str(REPOSITORY / "examples" / "v5e.yaml"))
     described = terminal.until(lambda: terminal.kubectl("describe", "jobset", "v5e"), "SlicesWaiting")
-    assert "UTC: us-central2-b is out of tpu-v5-lite-podslice 4x4, next try" in described
+    assert "UTC: us-central2-b is out of tpu-v5-lite-podslice 4x4, next attempt at" in described
     assert "workload.reported" in terminal.local("logs", "sweep")
     assert "all injected faults are cleared" in terminal.local("clear")
     terminal.until(lambda: terminal.kubectl("get", "events"), "1 of 1 slices ready.")
@@ -41,7 +41,7 @@ def test_a_jobset_that_waits_says_why_and_goes_on_when_the_trouble_is_over(termi
         "function-sweep": {"workload.reported"},
     }
     terminal.kubectl("delete", "jobset", "v5e")
-    terminal.until(lambda: terminal.kubectl("get", "events"), "nothing of it is left.")
+    terminal.until(lambda: terminal.kubectl("get", "events"), "no slices are left.")
 
 
 def _who_logged(terminal: Terminal, trace: str) -> dict[str, set[str]]:

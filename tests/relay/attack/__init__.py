@@ -1,1 +1,1 @@
-"""Attempts to shake the relay off. Each test is one; what it checks the relay by is what the relay says afterwards."""
+"""Attempts to make the relay fail: each test is one, and checks what the relay reports afterwards."""

@@ -1,4 +1,4 @@
-"""A watch of nodes against an API server whose faults are at hand."""
+"""A watch of nodes against an API server with fault injection."""
 
 import random
 import threading
@@ -44,8 +44,8 @@ class Bed:
     def core(self) -> Any:
         return client.CoreV1Api(self.api)
 
-    def press(self, parse_error: str, **more: Any) -> int:
-        return press(self.served.address, parse_error, **more)
+    def press(self, fault: str, **more: Any) -> int:
+        return press(self.served.address, fault, **more)
 
     def create(self, *numbers: int, **labels: str) -> None:
         for number in numbers:
@@ -57,13 +57,13 @@ class Bed:
         self.core.delete_node(name(number))
 
     def raw(self, number: int) -> str:
-        """Give a node as the API server writes it."""
+        """Return a node as the API server writes it."""
         text: bytes = self.core.read_node(name(number), _preload_content=False).data
         return text.decode()
 
     @contextmanager
     def watching(self, silence: float = 30, first_pause: float = 0.05) -> Iterator[Recorder]:
-        """Run the watch in a thread; it must end promptly when it is told to."""
+        """Run the watch in a thread; it must end promptly after `stop`."""
         one = Watch(self.source, self.recorder, Patience(silence, time.monotonic, first_pause), random.Random(3))
         thread = threading.Thread(target=one.run)
         thread.start()
@@ -75,9 +75,9 @@ class Bed:
             assert not thread.is_alive()
 
 
-def press(address: str, parse_error: str, **more: Any) -> int:
-    """Press a button of a local API server; how many watches it met."""
-    data = orjson.dumps({"fault": parse_error, **more})
+def press(address: str, fault: str, **more: Any) -> int:
+    """Press a button of a local API server; return the number of watches that it affected."""
+    data = orjson.dumps({"fault": fault, **more})
     request = urllib.request.Request(f"{address}/local/faults", data=data, method="POST")
     with urllib.request.urlopen(request, timeout=DEADLINE) as response:
         answer: dict[str, int] = orjson.loads(response.read())

@@ -1,4 +1,4 @@
-"""The relay as a process: its log, its probes, and a gate before what it talks to."""
+"""The relay as a process: its log, its probes, and a gate in front of its servers."""
 
 import json
 import os
@@ -23,7 +23,7 @@ PROMPTLY = 12.0
 
 @dataclass
 class Running:
-    """A relay that runs: the lines of its log, as they come."""
+    """A running relay, with the lines of its log so far."""
 
     process: subprocess.Popen[str]
     lines: list[Json] = field(default_factory=list)
@@ -41,7 +41,7 @@ class Running:
                 self.changed.notify_all()
 
     def until(self, true: Callable[[], bool]) -> None:
-        """Wait for something in the log."""
+        """Wait until the condition is true; it is checked after each line of the log."""
         with self.changed:
             assert self.changed.wait_for(true, DEADLINE), self.lines
 
@@ -50,12 +50,12 @@ class Running:
             return [line for line in self.lines if line["event"] == event]
 
     def log(self, event: str) -> Json:
-        """Wait for a line."""
+        """Return the first line with this event; wait for it."""
         self.until(lambda: any(line["event"] == event for line in self.lines))
         return self.logged(event)[0]
 
     def probe(self, path: str) -> tuple[int, list[str]]:
-        """Ask as the kubelet does."""
+        """Probe as the kubelet does; return the status and the lines of the answer."""
         port = self.log("probes.started")["port"]
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as answer:
@@ -65,7 +65,7 @@ class Running:
                 return refused.code, refused.read().decode().splitlines()
 
     def until_probed(self, true: Callable[[int, list[str]], bool], path: str = "/readyz") -> list[str]:
-        """Ask again and again until the answer is as wished; its lines."""
+        """Probe until the condition is true of the answer; return its lines."""
         answers: list[list[str]] = []
 
         def answered() -> bool:
@@ -77,7 +77,7 @@ class Running:
         return answers[-1]
 
     def until_true(self, true: Callable[[], bool]) -> None:
-        """Look again and again for what nobody tells."""
+        """Wait until the condition is true; it is checked every 0.1 s."""
         deadline = time.monotonic() + DEADLINE
         while not true():
             assert time.monotonic() < deadline, self.lines
@@ -91,16 +91,16 @@ class Running:
 
 @contextmanager
 def running(served: Served, project: str, **environment: str) -> Iterator[Running]:
-    """Start the relay, and ask it to end unless it was killed: it must do so promptly, and in peace."""
+    """Run the relay; at the end it must stop promptly and without an error, unless it was killed."""
     command = ["setpriv", "--pdeathsig", "TERM", sys.executable, "-m", "relay"]
-    announced_state: Mapping[str, str] = os.environ | {
+    variables: Mapping[str, str] = os.environ | {
         "CLUSTER": "demo",
         "GOOGLE_CLOUD_PROJECT": project,
         "KUBECONFIG": str(served.kubeconfig),
         "PROBE_PORT": "0",
         **environment,
     }
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT, env=announced_state) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT, env=variables) as process:
         one = Running(process)
         reader = threading.Thread(target=one.read)
         reader.start()
@@ -114,7 +114,7 @@ def running(served: Served, project: str, **environment: str) -> Iterator[Runnin
 
 
 class Gate:
-    """A TCP port that leads to another while it is open; closed, nobody answers and every connection is cut."""
+    """A TCP port that forwards to another while it is open; `close` refuses and cuts every connection."""
 
     def __init__(self, target: str) -> None:
         host, _, port = target.partition(":")

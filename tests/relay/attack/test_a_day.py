@@ -1,4 +1,4 @@
-"""A day in which thousands of JobSets come and go: what the relay remembers is what there is."""
+"""A day in which thousands of JobSets come and go: the relay keeps no more than what exists."""
 
 import gc
 import random
@@ -29,7 +29,7 @@ from tpu_slices.wire.messages import Message
 MINUTES = 24 * 60
 JOBSETS_PER_MINUTE = 2
 MOST_GROWTH = 20_000
-"""Bytes in two hours. One entry for each of their 240 JobSets that is not forgotten takes more."""
+"""Bytes in two hours. One entry kept for each of their 240 JobSets would take more."""
 
 
 Thing = JobSet | Leader | Host
@@ -44,16 +44,16 @@ def read_as(kind: type[S], obj: Json) -> S:
 
 BEGUN = read_as(JobSet, jobset())
 PODS = [(at, read_as(Leader, pod(at))) for at in range(2)]
-OWN_NODES = {
+EXCLUSIVE_NODES = {
     "google.com/tpu-slice-exclusive-nodes": "true",
     "google.com/tpu-provisioner-parent-namespace": "research",
     "google.com/tpu-provisioner-parent-name": "llama-workers-0",
 }
-HOST = read_as(Host, node(labels=OWN_NODES))
+HOST = read_as(Host, node(labels=EXCLUSIVE_NODES))
 
 
 class Topic:
-    """Takes what is sent, and counts the ends."""
+    """Accepts every message, and counts the JobSets reported as deleted."""
 
     def __init__(self) -> None:
         self.ends = 0
@@ -63,7 +63,7 @@ class Topic:
 
 
 class Api:
-    """Every claim is bound to a volume of one zone; no node can be marked."""
+    """Every claim is bound to a volume of one zone; no node can be labeled."""
 
     def claim(self, namespace: str, name: str) -> Json:
         return {"status": {"phase": "Bound"}, "spec": {"volumeName": f"{namespace}-{name}"}}
@@ -74,11 +74,11 @@ class Api:
         return {"spec": {"nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [zones]}]}}}}
 
     def label_node(self, node: str, patch: Any) -> None:
-        raise Temporary(f"{node} is not marked: {patch}")
+        raise Temporary(f"{node} is not labeled: {patch}")
 
 
 class Day:
-    """All that remembers, by a clock that is stepped minute by minute."""
+    """Every part of the relay that keeps state, with a clock that is stepped minute by minute."""
 
     def __init__(self) -> None:
         self.now: datetime = START
@@ -87,16 +87,16 @@ class Day:
         self.topic, api = Topic(), Api()
         health = Health(lambda: self.now)
         self.outbox = Outbox(self.topic, random.Random(1), lambda: self.now, health)
-        self.outbox.close(0)  # it then sends what it has, and is done
+        self.outbox.close(0)  # so that `run` publishes what is held, and returns
         self.queue = FactQueue(CLUSTER)
         self.claims = Claims(api, lambda: self.now)
         self.relay_ = Relay(self.queue, lambda: self.now, self.claims.complete, self.outbox.post, health)
-        self.marks = NodeLabeler(self.relay_.unlabeled, api, lambda: self.now)
+        self.labeler = NodeLabeler(self.relay_.unlabeled, api, lambda: self.now)
         for kind in Kind:
             self.relay_.listed(kind, [], "1")
 
     def pass_minute(self) -> None:
-        """Let JobSets begin, and those of the minutes before go on."""
+        """Let a minute pass: new JobSets begin, earlier ones continue."""
         self.now += timedelta(minutes=1)
         self.minute += 1
         for kind in Kind:
@@ -105,18 +105,18 @@ class Day:
         for age in range(8):
             if 0 < self.minute - age <= MINUTES:
                 for number in range(JOBSETS_PER_MINUTE):
-                    self._go_on(f"{self.minute - age}-{number}", age)
+                    self._continue(f"{self.minute - age}-{number}", age)
         self.relay_.publish_due()
-        self.marks.look()
-        if not self.away:
+        self.labeler.look()
+        if not self.unavailable:
             self.outbox.run()
 
-    def _go_on(self, birth: str, age: int) -> None:
-        """Let a JobSet, its pods and its nodes come and go, by its age in minutes."""
+    def _continue(self, birth: str, age: int) -> None:
+        """Let the relay see a JobSet, its pods and its nodes come and go, by the JobSet's age in minutes."""
         if age == 0:
             self._lives[birth] = Life.of(birth)
         if (life := self._lives.get(birth)) is None:
-            return  # born before the day was looked at
+            return  # it began before the day
         comes: dict[int, Sequence[Thing]] = {
             0: (life.begun, *life.waiting),
             1: life.hosts,
@@ -133,17 +133,17 @@ class Day:
 
     @property
     def blind(self) -> bool:
-        """A watch is silent from time to time."""
+        """Whether a watch is silent, as it is from time to time."""
         return self.minute % 240 < 15
 
     @property
-    def away(self) -> bool:
-        """Pub/Sub is away from time to time."""
+    def unavailable(self) -> bool:
+        """Whether Pub/Sub is unavailable, as it is from time to time."""
         return 100 < self.minute % 300 < 115
 
-    def remembered(self) -> dict[str, int]:
-        """Say how much each part remembers, by the field."""
-        parts = (self.queue, self.queue.cache, self.claims, self.marks, self.outbox)
+    def entries(self) -> dict[str, int]:
+        """Return the number of entries in each field of each part."""
+        parts = (self.queue, self.queue.cache, self.claims, self.labeler, self.outbox)
         return {
             f"{type(part).__name__}.{field}": len(value)
             for part in parts
@@ -154,7 +154,7 @@ class Day:
 
 @dataclass(frozen=True, kw_only=True)
 class Life:
-    """A JobSet of two slices of a host each, which must be marked and cannot be."""
+    """A JobSet of two slices of one host each; the hosts should be labeled and cannot be."""
 
     begun: JobSet
     waiting: Sequence[Leader]
@@ -164,7 +164,7 @@ class Life:
 
     @classmethod
     def of(cls, birth: str) -> Self:
-        """Read once what all have, and give it names of its own: a day has thousands."""
+        """Return a JobSet under names of its own; the objects are parsed only once, for a day has thousands."""
         name, uid = JobSetName("research", f"js-{birth}"), WorkloadUid(f"u-{birth}")
         ref = replace(BEGUN.ref, owner=replace(BEGUN.ref.owner, name=name.name, uid=uid))
         job: dict[str, Any] = {"jobset": name, "jobset_uid": uid, "claims": (f"data-{birth}",)}
@@ -193,16 +193,16 @@ def kind_of(seen: Thing) -> Kind:
 
 
 @pytest.mark.timeout(60)
-def test_after_a_day_the_relay_remembers_what_it_did_in_the_morning() -> None:
+def test_after_a_day_the_relay_keeps_no_more_entries_than_after_an_hour() -> None:
     day = Day()
     day.pass_minute()
     for _ in range(59):
         day.pass_minute()
-    busy, blocks = day.remembered(), allocated()
+    busy, blocks = day.entries(), allocated()
     while day.minute < MINUTES:
         day.pass_minute()
     assert day.topic.ends >= JOBSETS_PER_MINUTE * (MINUTES - 30)
-    assert sum(day.remembered().values()) <= 1.5 * sum(busy.values())
+    assert sum(day.entries().values()) <= 1.5 * sum(busy.values())
     assert allocated() - blocks < MINUTES  # less than half of one block for each JobSet
 
 
@@ -212,27 +212,27 @@ def allocated() -> int:
 
 
 @pytest.mark.timeout(60)
-def test_from_hour_to_hour_the_relay_takes_no_more_memory() -> None:
+def test_the_relays_memory_does_not_grow_from_hour_to_hour() -> None:
     day = Day()
     tracemalloc.start()
     try:
-        taken = []
+        sizes = []
         for _ in range(4):
             for _ in range(60):
                 day.pass_minute()
             gc.collect()
-            taken.append(tracemalloc.get_traced_memory()[0])
+            sizes.append(tracemalloc.get_traced_memory()[0])
     finally:
         tracemalloc.stop()
-    assert taken[-1] - taken[1] < MOST_GROWTH  # the first hour fills what is kept for a while
+    assert sizes[-1] - sizes[1] < MOST_GROWTH  # the first hour fills what is kept for a while
 
 
-def test_when_all_is_gone_nothing_is_remembered() -> None:
+def test_when_everything_is_gone_no_entry_is_kept() -> None:
     day = Day()
     day.minute = MINUTES - 30
-    empty = day.remembered()
+    empty = day.entries()
     for _ in range(60):
         day.pass_minute()
-    rest = {field: count for field, count in day.remembered().items() if count != empty[field]}
+    rest = {field: count for field, count in day.entries().items() if count != empty[field]}
     assert rest == {}
     assert day.topic.ends == 30 * JOBSETS_PER_MINUTE

@@ -28,33 +28,33 @@ class Hands:
 
 
 class Room:
-    """A service that goes by the steady clock; every watch gives a sign each minute."""
+    """A relay that uses the steady clock; every watch has a sign of life each minute."""
 
     def __init__(self) -> None:
         self.hands = Hands()
         self.now = SteadyClock(self.hands.wall, lambda: self.hands.passed).now
-        self.said: list[Fact] = []
+        self.published: list[Fact] = []
         self.queue = FactQueue(CLUSTER)
         health = Health(self.now)
-        self.relay_ = Relay(self.queue, self.now, lambda facts, _: list(facts), self.said.extend, health)
+        self.relay_ = Relay(self.queue, self.now, lambda facts, _: list(facts), self.published.extend, health)
         self.health = health
         self.relay_.listed(Kind.HOSTS, [], "1")
         self.relay_.listed(Kind.JOBSETS, [read(jobset())], "1")
         self.relay_.listed(Kind.LEADERS, [read(pod(0)), read(pod(1))], "1")
 
     def minutes(self, count: int) -> list[Fact]:
-        """Let minutes pass; what was said in them."""
-        self.said.clear()
+        """Let minutes pass; return the facts published in them."""
+        self.published.clear()
         for _ in range(count):
             self.hands.pass_time(60)
             for kind in Kind:
                 self.relay_.bookmarked(kind, "1")
             self.relay_.publish_due()
-        return list(self.said)
+        return list(self.published)
 
 
 @pytest.mark.parametrize("hours", [1, -1, 24 * 365, -24 * 365])
-def test_a_clock_that_is_set_changes_neither_what_is_said_nor_when(hours: int) -> None:
+def test_setting_the_wall_clock_changes_neither_facts_nor_their_times(hours: int) -> None:
     undisturbed, room = Room(), Room()
     assert room.minutes(3) == undisturbed.minutes(3)
     room.hands.wall += timedelta(hours=hours)
@@ -67,7 +67,7 @@ def test_a_clock_that_is_set_changes_neither_what_is_said_nor_when(hours: int) -
     assert [fact for fact in facts if isinstance(fact, WorkloadChanged) and fact.state is WorkloadState.DELETED] == []
 
 
-def test_silence_is_measured_though_the_clock_is_set_back() -> None:
+def test_silence_is_measured_although_the_wall_clock_is_set_back() -> None:
     room = Room()
     room.hands.pass_time(300)
     room.hands.wall -= timedelta(hours=1)
@@ -75,7 +75,7 @@ def test_silence_is_measured_though_the_clock_is_set_back() -> None:
     assert len(room.health.unready()) == len(Kind)
 
 
-def test_the_steady_clock_begins_with_the_wall_and_leaves_it() -> None:
+def test_the_steady_clock_starts_at_the_wall_clock_and_does_not_follow_it() -> None:
     hands = Hands()
     now = SteadyClock(hands.wall, lambda: hands.passed).now
     assert now() == START

@@ -1,4 +1,4 @@
-"""Credentials that are exchanged, expire, or do not suffice."""
+"""Credentials that are rotated, expire, or do not suffice."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,8 +17,8 @@ from tpu_slices.ports.errors import Temporary
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(60)]
 
 
-class Kept:
-    """A kubeconfig that names a file with a token, both to be written to."""
+class CredentialFiles:
+    """A kubeconfig and the token file that it names, for tests to rewrite."""
 
     def __init__(self, bed: Bed, folder: Path) -> None:
         self.path, self.token = folder / "kubeconfig", folder / "token"
@@ -31,36 +31,36 @@ class Kept:
 
 
 @pytest.fixture
-def kept(bed: Bed, tmp_path: Path) -> Iterator[Kept]:
-    made = Kept(bed, tmp_path)
+def files(bed: Bed, tmp_path: Path) -> Iterator[CredentialFiles]:
+    made = CredentialFiles(bed, tmp_path)
     bed.source = next(source for source in cluster.sources(made.api) if source.kind is Kind.HOSTS)
     with made.api:
         yield made
 
 
-def test_a_token_that_is_not_known_any_more_is_read_again(bed: Bed, kept: Kept) -> None:
+def test_a_rejected_token_is_read_from_its_file_again(bed: Bed, files: CredentialFiles) -> None:
     bed.create(0)
     with bed.watching() as recorder:
         recorder.until(lambda: len(recorder.failures) >= 2)
         assert recorder.failures[0] == "401 Unauthorized"
-        kept.token.write_text(kept.good)
+        files.token.write_text(files.good)
         recorder.until(lambda: recorder.lists == [names(0)])
 
 
-def test_a_kubeconfig_half_written_does_not_end_the_relay(bed: Bed, kept: Kept) -> None:
+def test_a_half_written_kubeconfig_does_not_end_the_relay(bed: Bed, files: CredentialFiles) -> None:
     with bed.watching() as recorder:
-        kept.path.write_text("{half: [writ")
+        files.path.write_text("{half: [writ")
         recorder.until(lambda: len(recorder.failures) >= 2)
-        kept.path.unlink()
+        files.path.unlink()
         tries = len(recorder.failures)
         recorder.until(lambda: len(recorder.failures) > tries + 1)
-        kept.token.write_text(kept.good)
-        kept.path.write_text(kept.whole)
+        files.token.write_text(files.good)
+        files.path.write_text(files.whole)
         recorder.until(lambda: len(recorder.lists) == 1)
 
 
-def test_a_watch_goes_on_where_it_was_with_the_new_token(bed: Bed, kept: Kept) -> None:
-    kept.token.write_text(kept.good)
+def test_a_watch_is_resumed_where_it_was_with_the_new_token(bed: Bed, files: CredentialFiles) -> None:
+    files.token.write_text(files.good)
     with bed.watching() as recorder:
         recorder.until(lambda: recorder.signs >= 1)
         bed.press("answer", verb="watch", code=401, message="Unauthorized", times=1)
@@ -70,15 +70,15 @@ def test_a_watch_goes_on_where_it_was_with_the_new_token(bed: Bed, kept: Kept) -
     assert (len(recorder.lists), len(recorder.failures)) == (1, 0)
 
 
-def test_a_single_call_is_asked_again_with_the_new_token(kept: Kept) -> None:
-    calls, name = cluster.Cluster(kept.api), JobSetName("default", "llama")
+def test_a_single_call_uses_the_new_token(files: CredentialFiles) -> None:
+    calls, name = cluster.Cluster(files.api), JobSetName("default", "llama")
     with pytest.raises(Temporary, match="401"):
         calls.jobset(name)
-    kept.token.write_text(kept.good)
+    files.token.write_text(files.good)
     assert calls.jobset(name) is None
 
 
-def test_one_resource_that_is_forbidden_does_not_stop_the_others(bed: Bed) -> None:
+def test_a_forbidden_resource_does_not_stop_the_watches_of_others(bed: Bed) -> None:
     words = 'jobsets.jobset.x-k8s.io is forbidden: User "relay" cannot list resource "jobsets"'
     bed.press("answer", resource="jobsets", code=403, message=words)
     with bed.watching() as recorder:
@@ -92,7 +92,9 @@ def test_one_resource_that_is_forbidden_does_not_stop_the_others(bed: Bed) -> No
     assert recorder.failures[0] == f"403 {words}"
 
 
-def test_a_pods_own_token_is_read_from_its_file_each_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_service_accounts_token_is_read_from_its_file_each_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     token, authority = tmp_path / "token", tmp_path / "ca.crt"
     token.write_text("first")
     authority.write_text("certificate")
@@ -100,8 +102,8 @@ def test_a_pods_own_token_is_read_from_its_file_each_time(tmp_path: Path, monkey
     monkeypatch.setattr(incluster_config, "SERVICE_CERT_FILENAME", str(authority))
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
-    said = []
+    tokens = []
     for text in ("first", "second"):
         token.write_text(text)
-        said.append(connect({}).configuration.get_api_key_with_prefix("BearerToken"))
-    assert said == ["bearer first", "bearer second"]
+        tokens.append(connect({}).configuration.get_api_key_with_prefix("BearerToken"))
+    assert tokens == ["bearer first", "bearer second"]

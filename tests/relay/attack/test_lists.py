@@ -27,7 +27,7 @@ def page(items: list[Mapping[str, Any]], rest: str) -> str:
     return orjson.dumps({"kind": "PodList", "apiVersion": "v1", "metadata": metadata, "items": items}).decode()
 
 
-def test_a_slow_list_of_very_many_pods_is_taken_in_whole(bed: Bed) -> None:
+def test_a_slow_list_of_very_many_pods_is_read_completely(bed: Bed) -> None:
     pods = [pod(number) for number in range(MANY)]
     for first in range(0, MANY, LONGEST_PAGE):
         rest = f"after {first}" if first + LONGEST_PAGE < MANY else ""
@@ -41,7 +41,7 @@ def test_a_slow_list_of_very_many_pods_is_taken_in_whole(bed: Bed) -> None:
     assert recorder.ticks >= MANY / LONGEST_PAGE
 
 
-def test_very_many_leaders_of_one_jobset_do_not_hold_up_the_ledger() -> None:
+def test_very_many_leaders_of_one_jobset_do_not_hold_up_the_fact_queue() -> None:
     queue = FactQueue(CLUSTER)
     parent = jobset(spec={"replicatedJobs": [replicated_job(replicas=MANY)]})
     leaders: list[Seen] = [read(pod(number)) for number in range(MANY)]
@@ -49,12 +49,12 @@ def test_very_many_leaders_of_one_jobset_do_not_hold_up_the_ledger() -> None:
     queue.listed(Kind.HOSTS, [], "1", START)
     queue.listed(Kind.JOBSETS, [read(parent)], "1", START)
     queue.listed(Kind.LEADERS, leaders, "1", START)
-    wanted = [fact for fact in queue.due(START) if isinstance(fact, SlicesWanted)]
-    assert sum(len(fact.waiting) for fact in wanted) == MANY
-    assert time.process_time() - began < 10  # each leader against each other took minutes
+    demand = [fact for fact in queue.due(START) if isinstance(fact, SlicesWanted)]
+    assert sum(len(fact.waiting) for fact in demand) == MANY
+    assert time.process_time() - began < 10  # comparing each leader with each other took minutes
 
 
-def test_the_rest_of_a_list_that_expired_is_listed_at_one_go(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_list_whose_continue_token_expired_is_read_in_one_page(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watch, "FIRST_PAGE", 1)
     bed.create(0, 1, 2, 3)
     bed.press("answer", verb="list", continued=True, code=410, message="The provided continue parameter is too old")
@@ -65,20 +65,20 @@ def test_the_rest_of_a_list_that_expired_is_listed_at_one_go(bed: Bed, monkeypat
     assert (recorder.lists, recorder.failures) == ([names(0, 1, 2, 3)], [])
 
 
-def test_what_changes_while_it_is_listed_is_seen_as_it_is_in_the_end(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Between two pages one goes, one comes, one changes: the pages are of one version, the watch brings the rest."""
+def test_changes_during_a_list_are_seen_afterwards(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nodes change between two pages: the pages are of one version, the watch adds the rest."""
     monkeypatch.setattr(watch, "FIRST_PAGE", 2)
     bed.create(0, 1, 2, 3, 4)
     fetch, between = bed.source.fetch, ["once"]
 
-    def fetch_and_change(**asked: Any) -> watch.Response:
-        if "_continue" in asked and between:
+    def fetch_and_change(**arguments: Any) -> watch.Response:
+        if "_continue" in arguments and between:
             between.clear()
             bed.delete(0)
             bed.delete(4)
             bed.create(5)
             bed.core.patch_node(names(1)[0], {"metadata": {"labels": {"google.com/tpu-slice-attempt": "2"}}})
-        return fetch(**asked)
+        return fetch(**arguments)
 
     bed.source = watch.Source(Kind.HOSTS, fetch_and_change, bed.source.read, "name", "nodes")
     with bed.watching() as recorder:
@@ -91,7 +91,7 @@ def test_what_changes_while_it_is_listed_is_seen_as_it_is_in_the_end(bed: Bed, m
     "text",
     ['{"kind":"NodeList","items":[{"meta', "", "null", "[]", '{"items":[]}', '{"metadata":{"resourceVersion":7}}'],
 )
-def test_a_list_that_is_none_is_asked_for_again(bed: Bed, text: str) -> None:
+def test_a_malformed_list_is_requested_again(bed: Bed, text: str) -> None:
     bed.create(0)
     bed.press("answer", verb="list", code=200, text=text, times=1)
     with bed.watching() as recorder:
@@ -103,7 +103,7 @@ def test_a_list_without_items_is_an_empty_list() -> None:
     assert page_of(b'{"metadata":{"resourceVersion":"7"},"items":null}').items == ()
 
 
-def test_pages_become_as_large_as_fits() -> None:
+def test_the_page_size_adapts_to_the_bytes_of_a_page() -> None:
     assert next_limit(50, took=100_000) == 100
     assert next_limit(400, took=100_000) == LONGEST_PAGE
     assert next_limit(100, took=PAGE_BYTES // 2 + 1) == 100
@@ -111,10 +111,10 @@ def test_pages_become_as_large_as_fits() -> None:
     assert next_limit(1, took=75_000_000) == 1
 
 
-def test_a_line_without_an_end_is_not_kept_for_ever() -> None:
+def test_an_endless_line_is_an_error() -> None:
     lines = Lines()
     assert lines.of(b"x" * LINE_BYTES) == []
-    with pytest.raises(ValueError, match="no event of a watch"):
+    with pytest.raises(ValueError, match="not an event of a watch"):
         lines.of(b"x")
 
 
@@ -127,11 +127,11 @@ def test_objects_of_a_megabyte_are_listed_a_few_at_a_time(bed: Bed, monkeypatch:
     limits = []
     fetch = bed.source.fetch
 
-    def fetch_and_note(**asked: Any) -> watch.Response:
-        limits.append(asked.get("limit"))
-        return fetch(**asked)
+    def fetch_and_record(**arguments: Any) -> watch.Response:
+        limits.append(arguments.get("limit"))
+        return fetch(**arguments)
 
-    bed.source = watch.Source(Kind.HOSTS, fetch_and_note, bed.source.read, "name", "nodes")
+    bed.source = watch.Source(Kind.HOSTS, fetch_and_record, bed.source.read, "name", "nodes")
     with bed.watching() as recorder:
         recorder.until(lambda: bool(recorder.lists))
     assert recorder.lists == [names(*range(8))]

@@ -1,4 +1,4 @@
-"""The relay as a process among others: two at a time, killed, and with what it talks to away."""
+"""The relay as a process: two at a time, killed, and with its servers unreachable."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,26 +27,28 @@ def stage(tmp_path: Path, pubsub_emulator: str, project_id: str, monkeypatch: py
 
 @pytest.fixture
 def quiet(tmp_path: Path) -> Iterator[Served]:
-    """An API server in which nothing happens by itself."""
+    """Serve an API without controllers."""
     with serving(tmp_path, "--no-controllers", "--bookmark-seconds", "0.5") as served:
         yield served
 
 
-def elsewhere() -> Json:
-    """A JobSet that fits on none of the hosts there are."""
+def unschedulable() -> Json:
+    """Return a JobSet that fits on none of the hosts."""
     made = workload(name="gemma")
     pods = made["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]
     pods["nodeSelector"] |= {"cloud.google.com/gke-tpu-topology": "4x4x4"}
     return made
 
 
-def test_two_relays_at_once_say_the_same_and_one_is_enough(stage: Stage) -> None:
+def test_two_relays_report_the_same_and_one_is_enough(stage: Stage) -> None:
     with running(stage.served, stage.project) as old, running(stage.served, stage.project) as new:
         for each in (old, new):
             each.until(lambda each=each: each.ready)  # type: ignore[misc]  # a bound default
         stage.apply(workload())
         uid = stage.until(SlicesWanted, lambda fact: len(fact.waiting) == 2).workload.owner.uid
-        twice = stage.until(SlicesWanted, lambda fact: len([other for other in stage.heard if other == fact]) == 2)
+        twice = stage.until(
+            SlicesWanted, lambda fact: len([other for other in stage.received_facts if other == fact]) == 2
+        )
         assert twice.workload.owner.uid == uid
         old.kill()
         stage.forget()
@@ -55,7 +57,7 @@ def test_two_relays_at_once_say_the_same_and_one_is_enough(stage: Stage) -> None
         assert stage.until(LeaderBound, lambda fact: fact.bound).occupant.owner.uid == uid
 
 
-def test_what_is_still_true_is_said_again_after_a_kill(stage: Stage) -> None:
+def test_what_still_holds_is_reported_again_after_a_kill(stage: Stage) -> None:
     with running(stage.served, stage.project) as first:
         first.until(lambda: first.ready)
         stage.apply(workload())
@@ -63,7 +65,7 @@ def test_what_is_still_true_is_said_again_after_a_kill(stage: Stage) -> None:
         stage.apply(*(host(number) for number in range(4)))
         stage.until(LeaderBound, lambda fact: fact.bound)
         first.kill()
-    stage.apply(elsewhere())
+    stage.apply(unschedulable())
     stage.forget()
     with running(stage.served, stage.project):
         assert stage.until(HostsChanged, lambda fact: fact.usable == 4).joined == 4
@@ -71,17 +73,17 @@ def test_what_is_still_true_is_said_again_after_a_kill(stage: Stage) -> None:
         stage.until(SlicesWanted, lambda fact: fact.workload.owner.name == "gemma" and len(fact.waiting) == 2)
 
 
-def test_while_pubsub_is_away_the_relay_is_not_ready_and_then_says_how_things_are(stage: Stage) -> None:
+def test_while_pubsub_is_unavailable_the_relay_is_unready_and_then_reports_what_holds(stage: Stage) -> None:
     gate = Gate(stage.emulator)
-    wish = {"PUBSUB_EMULATOR_HOST": gate.address, "PUBLISH_PATIENCE_SECONDS": "1"}
-    with running(stage.served, stage.project, **wish) as relay:
+    environment = {"PUBSUB_EMULATOR_HOST": gate.address, "PUBLISH_PATIENCE_SECONDS": "1"}
+    with running(stage.served, stage.project, **environment) as relay:
         relay.until(lambda: relay.ready)
         relay.until_probed(lambda code, _: code == 200)
         gate.close()
         stage.apply(workload())
         relay.log("fact.publish_failed")
         (why,) = relay.until_probed(lambda code, _: code == 503)
-        assert why.startswith("publishing: fails for ")
+        assert why.startswith("publishing: has failed for ")
         assert relay.probe("/livez") == (200, ["ok"])
         gate.open()
         assert len(stage.until(SlicesWanted, lambda fact: len(fact.waiting) == 2).waiting) == 2
@@ -89,16 +91,16 @@ def test_while_pubsub_is_away_the_relay_is_not_ready_and_then_says_how_things_ar
     gate.close()
 
 
-def test_a_pubsub_whose_name_leads_nowhere_is_waited_for(quiet: Served, project_id: str) -> None:
-    wish = {"PUBSUB_EMULATOR_HOST": f"{NOWHERE}:8085", "PUBLISH_PATIENCE_SECONDS": "1"}
-    with running(quiet, project_id, **wish) as relay:
+def test_a_relay_whose_pubsub_does_not_resolve_is_unready_but_alive(quiet: Served, project_id: str) -> None:
+    environment = {"PUBSUB_EMULATOR_HOST": f"{NOWHERE}:8085", "PUBLISH_PATIENCE_SECONDS": "1"}
+    with running(quiet, project_id, **environment) as relay:
         relay.until(lambda: relay.ready)
         (why,) = relay.until_probed(lambda code, _: code == 503)
-        assert why.startswith("publishing: fails for ")
+        assert why.startswith("publishing: has failed for ")
         assert relay.probe("/livez") == (200, ["ok"])
 
 
-def test_an_api_server_whose_name_leads_nowhere_is_waited_for(
+def test_a_relay_whose_api_server_does_not_resolve_is_unready_but_alive(
     quiet: Served, project_id: str, pubsub_emulator: str
 ) -> None:
     right = quiet.kubeconfig.read_text()
@@ -112,7 +114,7 @@ def test_an_api_server_whose_name_leads_nowhere_is_waited_for(
         assert relay.probe("/livez") == (200, ["ok"])
 
 
-def test_an_api_server_without_our_jobsets_keeps_the_relay_from_being_ready_and_no_more(
+def test_a_relay_whose_api_server_does_not_serve_jobsets_is_unready_but_alive(
     quiet: Served, project_id: str, pubsub_emulator: str
 ) -> None:
     press(quiet.address, "answer", resource="jobsets", code=404, text="404 page not found\n")
@@ -129,15 +131,15 @@ def test_an_api_server_without_our_jobsets_keeps_the_relay_from_being_ready_and_
         relay.until_probed(lambda _, lines: not any(line.startswith("jobsets") for line in lines))
 
 
-def test_a_watch_that_falls_silent_makes_the_relay_unready_until_it_is_listed_again(
+def test_a_silent_watch_makes_the_relay_unready_until_it_is_relisted(
     quiet: Served, project_id: str, pubsub_emulator: str
 ) -> None:
-    wish = {"PUBSUB_EMULATOR_HOST": pubsub_emulator, "WATCH_SILENCE_SECONDS": "2"}
-    with running(quiet, project_id, **wish) as relay:
+    environment = {"PUBSUB_EMULATOR_HOST": pubsub_emulator, "WATCH_SILENCE_SECONDS": "2"}
+    with running(quiet, project_id, **environment) as relay:
         relay.until(lambda: relay.ready)
         press(quiet.address, "answer", resource="nodes", verb="list", code=503, message="overloaded")
         relay.until_true(lambda: press(quiet.address, "silence-watches", resource="nodes") == 1)
         lines = relay.until_probed(lambda code, lines: code == 503 and "503" in lines[0])
-        assert lines[0].startswith("hosts: no sign for ")
+        assert lines[0].startswith("hosts: no sign of life for ")
         press(quiet.address, "heal")
         relay.until_probed(lambda _, lines: not any(line.startswith("hosts") for line in lines))

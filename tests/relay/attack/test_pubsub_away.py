@@ -1,4 +1,4 @@
-"""Minutes in which Pub/Sub takes nothing while the cluster goes on."""
+"""Minutes in which Pub/Sub is unavailable while the cluster changes."""
 
 import random
 from collections.abc import Sequence
@@ -21,22 +21,22 @@ MANY = 20
 
 
 class Outage:
-    """A service and its outbox; Pub/Sub takes what is held only when the test says that it is back."""
+    """A relay and its outbox; nothing is published before the test calls `come_back`."""
 
     def __init__(self) -> None:
         self.now: datetime = START
-        self.taken: list[Fact] = []
+        self.published: list[Fact] = []
         health = Health(lambda: self.now)
-        self.outbox = Outbox(self._take, random.Random(1), lambda: self.now, health)
-        self.outbox.close(0)  # it then sends what it has, and is done
+        self.outbox = Outbox(self._publish, random.Random(1), lambda: self.now, health)
+        self.outbox.close(0)  # so that `run` publishes what is held, and returns
         self.relay_ = Relay(
             FactQueue(CLUSTER), lambda: self.now, lambda facts, _: list(facts), self.outbox.post, health
         )
         for kind in Kind:
             self.relay_.listed(kind, [], "1")
 
-    def _take(self, messages: Sequence[Message]) -> None:
-        self.taken += [decode_fact(message.data, message.attributes) for message in messages]
+    def _publish(self, messages: Sequence[Message]) -> None:
+        self.published += [decode_fact(message.data, message.attributes) for message in messages]
 
     def see(self, *objects: Json) -> None:
         for obj in objects:
@@ -55,10 +55,10 @@ class Outage:
 
     def come_back(self) -> list[Fact]:
         self.outbox.run()
-        return self.taken
+        return self.published
 
-    def wanted(self) -> set[str]:
-        return {fact.workload.owner.uid for fact in self.taken if isinstance(fact, SlicesWanted)}
+    def demand(self) -> set[str]:
+        return {fact.workload.owner.uid for fact in self.published if isinstance(fact, SlicesWanted)}
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def waiting(number: int) -> tuple[Json, Json]:
     return jobset(name, uid=uid), leader
 
 
-def test_what_is_still_true_is_said_when_pubsub_is_back_and_what_is_not_any_more_is_not(outage: Outage) -> None:
+def test_after_an_outage_only_what_still_holds_is_published(outage: Outage) -> None:
     for number in range(MANY):
         outage.see(*waiting(number))
     outage.pass_time(1)
@@ -83,11 +83,11 @@ def test_what_is_still_true_is_said_when_pubsub_is_back_and_what_is_not_any_more
     outage.see({**satisfied, "status": {"phase": "Running"}})
     outage.pass_time(7)
     outage.come_back()
-    assert outage.wanted() == {f"u-{number}" for number in range(2, MANY)}
-    assert ("u-0", WorkloadState.DELETED) in states(outage.taken)
+    assert outage.demand() == {f"u-{number}" for number in range(2, MANY)}
+    assert ("u-0", WorkloadState.DELETED) in states(outage.published)
 
 
-def test_what_is_held_is_bounded_by_what_there_is(outage: Outage) -> None:
+def test_the_number_of_held_facts_is_bounded_by_what_exists(outage: Outage) -> None:
     for number in range(MANY):
         outage.see(*waiting(number))
     outage.pass_time(1)
@@ -95,7 +95,7 @@ def test_what_is_held_is_bounded_by_what_there_is(outage: Outage) -> None:
     for usable in (1, 0) * 10:
         outage.see(*(node(number, ready=number < usable) for number in range(4)))
         outage.pass_time(3)
-    assert outage.outbox.held == held + 2  # the count of the one pool that came, and a heartbeat beside the first one
+    assert outage.outbox.held == held + 2  # the count of the one new pool, and a heartbeat besides the first one
     facts = outage.come_back()
     assert counts(facts) == [(0, 4)]
     beats = [fact for fact in facts if isinstance(fact, Heartbeat)]

@@ -1,4 +1,4 @@
-"""An API server that is overloaded, upgraded, restarted, or does not know us any more."""
+"""An API server that is overloaded, upgraded, restarted, or does not serve what is requested."""
 
 import time
 
@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.time
 
 @pytest.mark.parametrize("code", [429, 500, 502, 503, 504])
 @pytest.mark.parametrize("verb", ["list", "watch"])
-def test_a_server_that_is_not_well_is_waited_for(bed: Bed, code: int, verb: str) -> None:
+def test_a_server_that_answers_with_an_error_is_retried(bed: Bed, code: int, verb: str) -> None:
     bed.create(0)
     bed.press("answer", verb=verb, code=code, message="not now", times=3)
     with bed.watching() as recorder:
@@ -26,7 +26,7 @@ def test_a_server_that_is_not_well_is_waited_for(bed: Bed, code: int, verb: str)
         recorder.until(lambda: sorted(recorder.present) == names(0, 1))
 
 
-def test_the_server_says_for_how_long_it_is_left_alone(bed: Bed) -> None:
+def test_retry_after_is_respected(bed: Bed) -> None:
     bed.press("answer", verb="list", code=429, message="too many requests", retry_after=1, times=1)
     began = time.monotonic()
     with bed.watching() as recorder:
@@ -35,13 +35,13 @@ def test_the_server_says_for_how_long_it_is_left_alone(bed: Bed) -> None:
     assert recorder.failures == ["429 too many requests"]
 
 
-def test_a_watch_that_was_sent_away_for_an_hour_can_be_stopped(bed: Bed) -> None:
+def test_a_watch_with_a_retry_after_of_an_hour_can_be_stopped(bed: Bed) -> None:
     bed.press("answer", verb="list", code=503, message="later", retry_after=3600)
     with bed.watching() as recorder:
         recorder.until(lambda: bool(recorder.failures))
 
 
-def test_a_call_that_is_sent_away_for_an_hour_fails_at_once(bed: Bed) -> None:
+def test_a_call_with_a_retry_after_of_an_hour_fails_at_once(bed: Bed) -> None:
     bed.press("answer", code=429, message="later", retry_after=3600)
     began = time.monotonic()
     with pytest.raises(Temporary, match="429"):
@@ -49,34 +49,34 @@ def test_a_call_that_is_sent_away_for_an_hour_fails_at_once(bed: Bed) -> None:
     assert time.monotonic() - began < 5
 
 
-def test_a_call_whose_answer_is_cut_off_fails_and_may_come_right(bed: Bed) -> None:
+def test_a_call_whose_answer_is_cut_off_is_a_temporary_error(bed: Bed) -> None:
     bed.press("answer", resource="persistentvolumeclaims", code=200, text='{"status": {"pha', times=1)
-    with pytest.raises(Temporary, match="cannot be read"):
+    with pytest.raises(Temporary, match="cannot be parsed"):
         cluster.Cluster(bed.api).claim("default", "data")
     bed.press("answer", resource="jobsets", code=200, text="<html>", times=1)
-    with pytest.raises(Temporary, match="cannot be read"):
+    with pytest.raises(Temporary, match="cannot be parsed"):
         cluster.Cluster(bed.api).jobset(JobSetName("default", "llama"))
 
 
 @pytest.mark.parametrize(
-    ("asked", "seconds"), [("7", 7), ("3600", 30), ("9" * 400, 30), ("soon", 0), ("-1", 0), ("²", 0), ("", 0)]
+    ("retry_after", "seconds"), [("7", 7), ("3600", 30), ("9" * 400, 30), ("soon", 0), ("-1", 0), ("²", 0), ("", 0)]
 )
-def test_no_more_is_made_of_retry_after_than_makes_sense(asked: str, seconds: float) -> None:
+def test_retry_after_is_limited_and_ignored_if_it_is_malformed(retry_after: str, seconds: float) -> None:
     refused = client.exceptions.ApiException(status=429)
-    refused.headers = {"Retry-After": asked}
+    refused.headers = {"Retry-After": retry_after}
     assert asked_pause(refused) == seconds
 
 
-def test_pauses_stay_the_longest_there_are_however_long_it_takes() -> None:
+def test_pauses_double_up_to_the_maximum() -> None:
     assert [rising_pause(1.0, failures) for failures in (0, 1, 2, 5, 5_000)] == [1, 2, 4, 30, 30]
 
 
-def test_a_fault_of_one_line_stays_one_line() -> None:
+def test_an_errors_text_is_one_line_of_at_most_500_characters() -> None:
     refused = client.exceptions.ApiException(status=500, reason="x\n" * 5_000)
     assert in_words(refused, "pods") == ("500 " + "x " * 5_000)[:500]
 
 
-def test_an_api_that_the_server_does_not_serve_is_said_to_be_not_served(bed: Bed) -> None:
+def test_an_api_that_is_not_served_is_named_in_the_error(bed: Bed) -> None:
     bed.press("answer", resource="nodes", code=404, text="404 page not found\n")
     with bed.watching() as recorder:
         recorder.until(lambda: len(recorder.failures) >= 2)

@@ -1,4 +1,4 @@
-"""What comes over an open watch, or does not."""
+"""What an open watch delivers, or does not."""
 
 import random
 import threading
@@ -15,7 +15,7 @@ from tests.relay.recorder import Recorder
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(60)]
 
 
-def test_watches_that_close_again_and_again_lose_nothing_and_list_nothing(bed: Bed) -> None:
+def test_watches_that_are_closed_repeatedly_lose_nothing_without_a_relist(bed: Bed) -> None:
     bed.create(0)
     with bed.watching() as recorder:
         for number in (1, 2, 3):
@@ -27,7 +27,7 @@ def test_watches_that_close_again_and_again_lose_nothing_and_list_nothing(bed: B
     assert recorder.lists == [names(0)]
 
 
-def test_a_watch_that_ends_at_once_each_time_is_given_up_and_listed(bed: Bed) -> None:
+def test_a_watch_that_always_ends_at_once_is_given_up_and_relisted(bed: Bed) -> None:
     bed.press("answer", verb="watch", code=200, text="")
     with bed.watching(silence=0.3) as recorder:
         recorder.until(lambda: len(recorder.lists) >= 2)
@@ -35,7 +35,7 @@ def test_a_watch_that_ends_at_once_each_time_is_given_up_and_listed(bed: Bed) ->
 
 
 class Dripping:
-    """A response, and the clock: each read brings one byte, and ten seconds."""
+    """A response and a clock: each read returns one byte and takes ten seconds."""
 
     data = b'{"metadata": {"resourceVersion": "7"}, "items": null}'
 
@@ -51,10 +51,10 @@ class Dripping:
         raise ValueError("nothing to shut down")
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Close nothing."""
 
 
-def test_a_watch_that_sends_bytes_and_never_an_event_is_given_up_and_listed() -> None:
+def test_a_watch_that_sends_bytes_but_no_event_is_given_up_and_relisted() -> None:
     drip, recorder = Dripping(), Recorder()
     source = Source(Kind.HOSTS, lambda **_: drip, translate.host, "name", "nodes")
     one = Watch(source, recorder, Patience(90, lambda: drip.now, 0.01), random.Random(3))
@@ -66,7 +66,7 @@ def test_a_watch_that_sends_bytes_and_never_an_event_is_given_up_and_listed() ->
     assert recorder.failures[0] == "WatchLost: no event for 100 s"
 
 
-def test_a_watch_that_goes_back_is_listed_again(bed: Bed) -> None:
+def test_a_watch_whose_version_goes_back_is_relisted(bed: Bed) -> None:
     bed.create(0, 1)
     bed.delete(0)
     with bed.watching() as recorder:
@@ -79,7 +79,7 @@ def test_a_watch_that_goes_back_is_listed_again(bed: Bed) -> None:
     assert "went back" in recorder.failures[0]
 
 
-def test_an_event_that_is_said_twice_is_the_same_event(bed: Bed) -> None:
+def test_a_duplicated_event_changes_nothing(bed: Bed) -> None:
     with bed.watching() as recorder:
         recorder.until(lambda: recorder.signs >= 1)
         bed.create(0)
@@ -118,7 +118,7 @@ def test_a_line_that_is_no_event_leads_to_a_new_list(bed: Bed, text: str) -> Non
     assert len(recorder.failures) == 1
 
 
-def test_an_event_cut_off_by_the_end_of_the_watch_comes_whole_with_the_next(bed: Bed) -> None:
+def test_an_event_cut_off_by_the_end_of_a_watch_is_delivered_by_the_next(bed: Bed) -> None:
     with bed.watching() as recorder:
         recorder.until(lambda: recorder.signs >= 1)
         bed.press("say-to-watches", text='{"type":"ADDED","object":{"metadata":{"name":"half')
@@ -128,7 +128,7 @@ def test_an_event_cut_off_by_the_end_of_the_watch_comes_whole_with_the_next(bed:
     assert len(recorder.lists) == 1
 
 
-def test_a_history_that_is_always_gone_is_not_listed_in_a_rush(bed: Bed) -> None:
+def test_repeated_expiry_of_history_is_relisted_with_rising_pauses(bed: Bed) -> None:
     bed.press("answer", verb="watch", code=410, message="too old resource version: 1 (2)")
     began = time.monotonic()
     with bed.watching(first_pause=0.1) as recorder:

@@ -1,9 +1,9 @@
-"""The TPU catalogue: which slices exist, and which hosts each is made of.
+"""The TPU catalogue: which slices exist, and which hosts each consists of.
 
-One table. A slice is an accelerator, a topology and the chips that one pod (one host) asks for; from those follow
-the machine type, the number of hosts (chips / chips per host, an exact division) and the placement that GKE wants.
+A slice is an accelerator, a topology and the chips that one pod (one host) requests; from those follow the machine
+type, the number of hosts (chips / chips per host, an exact division) and the placement policy that GKE requires.
 Sources: GKE's cluster autoscaler (GoogleCloudPlatform/cluster-autoscaler@7d25050: machinetypes/ for labels, machine
-types, chips and boot disks, reserved.go and os-reserved.yaml for what is left for pods); xpk@367c838
+types, chips and boot disks, reserved.go and os-reserved.yaml for allocatable resources); xpk@367c838
 (system_characteristics.py) for topologies and caps; Google's pages on Ironwood and KubeRay's on v6e for versions.
 """
 
@@ -18,7 +18,7 @@ from tpu_slices.domain.catalogue.topology import Topology
 
 
 class Placement(StrEnum):
-    """What a multi-host pool of this accelerator sends as its placement policy."""
+    """The placement policy of a multi-host pool of this accelerator."""
 
     COMPACT = "COMPACT"  # type COMPACT and the topology
     WORKLOAD_POLICY = "WORKLOAD_POLICY"  # the name of a Compute Engine workload policy
@@ -33,13 +33,13 @@ class MachineType:
     vcpus: int
     memory_gib: int
     allocatable_cpu_milli: int
-    """What a node has left for pods, in thousandths of a CPU: GKE reserves the rest."""
+    """What a node offers to pods, in thousandths of a CPU: GKE reserves the rest."""
     allocatable_memory_gib: int
-    """Likewise, up to GKE 1.36; later versions leave more."""
+    """What a node offers to pods up to GKE 1.36; later versions offer more."""
     single_host: Topology
-    """The topology that one such host is by itself."""
+    """The topology of a slice of one such host."""
     multi_host: bool = False
-    """Whether such hosts can be wired to slices of several hosts."""
+    """Whether slices of several such hosts exist."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,28 +50,28 @@ class Accelerator:
     generation: str
     machines: tuple[MachineType, ...]
     small: tuple[Topology, ...]
-    """Every legal topology below the cube rule, smallest first."""
+    """Every valid topology that does not consist of 4x4x4 cubes, smallest first."""
     cubes: int = 0
     """Largest slice in cubes of 4x4x4; such topologies are sorted and every side is a multiple of 4. 0: none."""
     placement: Placement = Placement.COMPACT
     boot_disks: tuple[str, ...]
-    """The boot disk types that the hosts take, the default first."""
+    """The boot disk types that the hosts support, the default first."""
     minimum_gke: str | None = None
-    """The first GKE version that knows the accelerator, where it is recent enough to matter."""
+    """The first GKE version that supports the accelerator, where it is recent enough to matter."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """The hosts that a slice is made of."""
+    """The hosts that a slice consists of."""
 
     machine: MachineType
     hosts: int
     placement: Placement | None
-    """None for a single host: GKE refuses a placement policy there."""
+    """None for a single host: GKE rejects a placement policy there."""
 
 
 class ImpossibleShape(ValueError):
-    """No such slice exists; the text names the field, what was asked and the nearest legal choices."""
+    """No such slice exists; the text names the field, its value and the nearest valid choices."""
 
 
 def _topologies(*texts: str) -> tuple[Topology, ...]:
@@ -81,7 +81,7 @@ def _topologies(*texts: str) -> tuple[Topology, ...]:
 def _machine(
     name: str, has: tuple[int, int, int], for_pods: tuple[int, int], single: str, *, multi_host: bool = False
 ) -> MachineType:
-    """Write a row: name, (chips, vCPUs, GiB), (milli-CPUs, GiB) left for pods, topology of one host."""
+    """Return a row of the table: name, (chips, vCPUs, GiB), allocatable (milli-CPUs, GiB), topology of one host."""
     return MachineType(
         name=name,
         chips=has[0],
@@ -168,7 +168,7 @@ CATALOGUE: Mapping[str, Accelerator] = {
         Accelerator(
             label="tpu7",
             generation="tpu7",
-            machines=(  # what is left for pods was computed as the others': no page lists these hosts
+            machines=(  # what pods can use is computed as for the others: no page lists these hosts
                 _machine("tpu7-standard-1t", (1, 56, 240), (55_790, 224), "1x1x1"),
                 _machine("tpu7-standard-4t", (4, 224, 960), (223_370, 918), "2x2x1", multi_host=True),
             ),
@@ -182,12 +182,12 @@ CATALOGUE: Mapping[str, Accelerator] = {
 
 
 def shape_of(accelerator: str, topology: Topology, chips_per_pod: int) -> Shape:
-    """Find the hosts for a topology when each pod asks for `chips_per_pod` chips; ImpossibleShape if none are.
+    """Return the hosts for a topology if each pod requests `chips_per_pod` chips; raise ImpossibleShape if none fit.
 
     | topology vs chips per pod     | hosts                              | placement            |
     |-------------------------------|------------------------------------|----------------------|
     | equal                         | one, of the machine of that size   | none                 |
-    | larger, machine is multi-host | topology chips / chips per pod     | as the accelerator's |
+    | larger, machine is multi-host | topology chips / chips per pod     | the accelerator's    |
     | anything else                 | ImpossibleShape                    |                      |
     """
     kind = accelerator_of(accelerator)
@@ -197,7 +197,7 @@ def shape_of(accelerator: str, topology: Topology, chips_per_pod: int) -> Shape:
     if machine is None:
         sizes = _one_of(str(chips) for chips in fitting)
         raise ImpossibleShape(
-            f"google.com/tpu: {chips_per_pod} per pod cannot make {topology} of {kind.label}: ask for {sizes}"
+            f"google.com/tpu: {kind.label} {topology} is not available with {chips_per_pod} per pod: request {sizes}"
         )
     hosts = topology.chips // machine.chips
     return Shape(machine=machine, hosts=hosts, placement=kind.placement if hosts > 1 else None)
@@ -206,24 +206,24 @@ def shape_of(accelerator: str, topology: Topology, chips_per_pod: int) -> Shape:
 def accelerator_of(label: str) -> Accelerator:
     kind = CATALOGUE.get(label)
     if kind is None:
-        raise ImpossibleShape(f'cloud.google.com/gke-tpu-accelerator: "{label}" is not known: use {_one_of(CATALOGUE)}')
+        raise ImpossibleShape(f'cloud.google.com/gke-tpu-accelerator: "{label}" is unknown: use {_one_of(CATALOGUE)}')
     return kind
 
 
 def topology_of(label: str, text: str) -> Topology:
-    """Read a topology as it is written for an accelerator; ImpossibleShape, which does not say yet that it is legal."""
+    """Return the parsed topology; raise ImpossibleShape on bad syntax. The accelerator may still not have it."""
     kind = accelerator_of(label)
     try:
         return Topology.parse(text)
     except ValueError as bad:
         smallest = _one_of(str(topology) for topology in legal_topologies(kind)[:3])
         raise ImpossibleShape(
-            f"cloud.google.com/gke-tpu-topology: {bad}: the smallest of {kind.label} are {smallest}"
+            f"cloud.google.com/gke-tpu-topology: {bad}; the smallest of {kind.label} are {smallest}"
         ) from bad
 
 
 def legal_topologies(kind: Accelerator) -> tuple[Topology, ...]:
-    """Every topology of an accelerator, by rising number of chips."""
+    """Return every topology of an accelerator, in increasing order of chips."""
     return _legal(kind.small, kind.cubes)
 
 
@@ -252,7 +252,7 @@ def _refuse_unknown_topology(kind: Accelerator, topology: Topology) -> None:
 
 
 def _nearest(legal: tuple[Topology, ...], chips: int) -> list[Topology]:
-    """Give the three topologies whose number of chips is closest, smallest first; of equals the least stretched."""
+    """Return the three topologies closest in chips, smallest first; a tie goes to the shorter longest side."""
     closest = sorted(legal, key=lambda topology: (abs(topology.chips - chips), max(topology.dimensions)))[:3]
     return sorted(closest, key=lambda topology: (topology.chips, topology))
 

@@ -1,1 +1,1 @@
-"""The values that decisions are about: slices, workloads, records, facts, observations. Pure."""
+"""The values that decisions use: slices, workloads, records, facts, observations. Pure."""

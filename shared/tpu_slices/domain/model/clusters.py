@@ -1,4 +1,4 @@
-"""What people set for a cluster."""
+"""The settings of a cluster."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from tpu_slices.domain.model.slices import CapacityKind, ClusterId, Network
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """When to try again: `initial`, then twice as long each time, at most `maximum`."""
+    """Exponential backoff: `initial`, doubled with each failure, capped at `maximum`."""
 
     initial: timedelta
     maximum: timedelta
 
     def after(self, failures: int) -> timedelta:
-        """Give the pause after that many failures in a row (1 or more)."""
+        """Return the pause after that many consecutive failures (1 or more)."""
         doublings = min(failures - 1, 20)
         return min(self.initial * (1 << doublings), self.maximum)
 
@@ -43,33 +43,33 @@ _RETRIES: Mapping[FailureKind, Backoff] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """How patient the decisions are. Every duration has a default that fits a real cluster."""
+    """Timeouts, intervals and the operation limit. The defaults fit a real cluster."""
 
     demand_ttl: timedelta = timedelta(minutes=15)
-    """A slice is only bought while its want was confirmed this recently; the relay repeats every 5 minutes."""
+    """A slice is only bought if its demand was confirmed this recently; the relay repeats it every 5 minutes."""
     act_window: timedelta = timedelta(seconds=60)
-    """A decision is acted on within this time after it was saved, or looked at anew."""
+    """A saved decision is only acted on within this time; after it, the slice is reconciled again."""
     create_timeout: timedelta = timedelta(minutes=20)
-    """How long a pool may stay in creation although no operation runs for it any more."""
+    """How long a pool may remain in creation although no operation runs for it any more."""
     requeue_after: timedelta = timedelta(minutes=1)
-    """When to look at something that changes without telling us."""
+    """When a slice is reconciled again if nothing announces the change that it waits for."""
     resync_after: timedelta = timedelta(minutes=10)
-    """When to look at something whose end somebody else tells us: the log sink, the sweep, the relay."""
+    """When a slice is reconciled again if the log sink, the sweep or the relay normally announces the change."""
     delete_retry_after: timedelta = timedelta(seconds=20)
-    """When to look whether a pool is gone, and to order its deletion again where GKE shows no sign of it."""
+    """When a pool's deletion is checked, and requested again if GKE shows no sign of it."""
     blocked_retry_after: timedelta = timedelta(hours=1)
-    """When what needs a person is tried again by itself: a permission that was granted changes nothing we can see."""
+    """When a blocked slice is retried without a settings change: a granted permission is not visible to us."""
     gone_ttl: timedelta = timedelta(days=30)
-    """How long the record of a slice that is gone can be read."""
+    """How long the record of a GONE slice is kept."""
     backoff: Mapping[FailureKind, Backoff] = field(default_factory=lambda: _RETRIES)
-    """When a failed attempt is followed by the next, by the kind of its failure."""
+    """The pause before the next attempt, by the kind of the failure."""
     operations: int = 5
     """The most node pool operations in flight (GKE documented 5 per cluster, its own autoscaler uses 9)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolSettings:
-    """What every node pool of a cluster gets; pinned on a slice's record at its first create."""
+    """The settings of every node pool of a cluster; pinned on a slice's record at its first create."""
 
     service_account: str | None = None
     """The nodes' service account; None: GKE's default."""
@@ -82,53 +82,53 @@ class PoolSettings:
     secondary_boot_disk: str | None = None
     """A disk image with container images: `projects/P/global/images/I`."""
     image_streaming: bool = False
-    """On anyway where there is a secondary boot disk: GKE takes one only with it."""
+    """Always on with a secondary boot disk: GKE requires it."""
     max_pods_per_node: int = 15
     auto_upgrade: bool = True
-    """GKE refuses False in a cluster that is in a release channel."""
+    """GKE rejects False in a cluster that is enrolled in a release channel."""
     secure_boot: bool = True
     integrity_monitoring: bool = True
     network_tags: tuple[str, ...] = ()
     additional_networks: tuple[Network, ...] = ()
     workload_policy: str = "tpu-provisioner-{topology}"
-    """Name of the Compute Engine workload policy for slices that need one; `{topology}` is filled in."""
+    """The Compute Engine workload policy for slices that need one; `{topology}` is replaced."""
     resource_labels: Mapping[str, str] = field(default_factory=dict)
-    """Labels for billing reports, beside those of cluster, namespace, JobSet and slice."""
+    """Labels for billing reports, in addition to those for cluster, namespace, JobSet and slice."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allowed:
-    """What the tenants of a namespace may ask for. Patterns may contain `*`."""
+    """What the tenants of a namespace may request. Patterns may contain `*`."""
 
     capacity: tuple[CapacityKind, ...] = tuple(CapacityKind)
     reservations: tuple[str, ...] = ("*",)
     """`R`, or `projects/P/reservations/R` for another project's."""
     service_accounts: tuple[str, ...] = ()
-    """Whom a pod may ask its hosts to act as; the settings' own is always allowed."""
+    """Node service accounts that a pod may request; the one in the settings is always allowed."""
     additional_networks: tuple[str, ...] = ()
-    """`NETWORK:SUBNETWORK`; the settings' own are always allowed."""
+    """`NETWORK:SUBNETWORK`; those in the settings are always allowed."""
     copied_labels: tuple[str, ...] = ("*",)
-    """Keys of pod labels that a pod may ask to be copied to its hosts."""
+    """Keys of pod labels that a pod may have copied to its hosts."""
     chips_per_slice: int | None = None
     chips_per_jobset: int | None = None
     chips_per_namespace: int | None = None
-    """Of all slices of the namespace that are bought or being bought."""
+    """The most chips that all slices of the namespace hold together, bought or being bought."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """What tenants may ask for, and how much."""
+    """What tenants may request, and how many chips."""
 
     everyone: Allowed = Allowed()
     namespaces: Mapping[str, Allowed] = field(default_factory=dict)
-    """Whole, instead of `everyone`'s, for the namespaces named."""
+    """Replaces `everyone` as a whole for the namespaces named."""
     chips_per_cluster: int | None = None
 
     def allowed(self, namespace: str) -> Allowed:
         return self.namespaces.get(namespace, self.everyone)
 
     def counts(self, namespace: str) -> bool:
-        """Say whether it matters for this namespace how many chips are held."""
+        """Return whether a limit on held chips applies to this namespace."""
         return self.chips_per_cluster is not None or self.allowed(namespace).chips_per_namespace is not None
 
 
@@ -138,23 +138,23 @@ class ClusterSettings:
 
     cluster: ClusterId
     version: str = ""
-    """Which edition of the document this is: what was blocked under another one gets another chance."""
+    """The document's version: a slice that was blocked under another version is retried."""
     path: str
     """`projects/P/locations/L/clusters/C`."""
     gke_id: str | None = None
-    """GKE's own id of the cluster: one that is made anew under the same name is another cluster. None: not checked."""
+    """GKE's id of the cluster: a cluster re-created under the same name has another one. None: not checked."""
     zone: str | None = None
-    """Where slices are made when neither the pod nor its reservation says so."""
+    """The zone of slices for which neither the pod nor its reservation names one."""
     reservation_zones: Mapping[str, str] = field(default_factory=dict)
     """The zone of a reservation, by its name or `projects/P/reservations/R`."""
     pod_to_node_labels: tuple[str, ...] = ()
-    """Keys of pod labels that every pod's hosts get."""
+    """Keys of pod labels that are copied to the hosts of every pod."""
     force_on_demand: bool = False
-    """Spot and reservations are not bought, whatever pods select."""
+    """Neither spot nor reservations are bought, whatever pods select."""
     hosts_per_slice: int = 1000
-    """More are refused: GKE documents 1,000 nodes per pool and zone."""
+    """Larger slices are refused: GKE documents 1,000 nodes per pool and zone."""
     pools: PoolSettings = PoolSettings()
     policy: Policy = Policy()
     limits: Limits = Limits()
     paused: str | None = None
-    """Why nothing is created or deleted at the moment; set beside the document (`pauses/{cluster}`)."""
+    """Why the cluster is paused (nothing is created or deleted); stored in `pauses/{cluster}`. None: not paused."""

@@ -23,7 +23,7 @@ Action = CreatePool | DeletePool
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The record to save, and what to do once it is saved. Equal records and no actions: nothing to do."""
+    """The record to save, and the actions to take once it is saved. Same record and no actions: nothing to do."""
 
     record: SliceRecord
     actions: tuple[Action, ...]

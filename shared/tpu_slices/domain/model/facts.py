@@ -1,4 +1,4 @@
-"""What the relay reports: past tense, each with the versions of the objects it rests on. Never a command."""
+"""The facts that the relay reports, each with the versions of the objects it is based on. Never a command."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ COPY_LABELS = "tpu-provisioner.cloud.google.com/copy-labels"
 ADDITIONAL_NETWORKS = "tpu-provisioner.cloud.google.com/additional-node-networks"
 SERVICE_ACCOUNT = "tpu-provisioner.cloud.google.com/node-service-account"
 REQUESTED_ANNOTATIONS = (COPY_LABELS, ADDITIONAL_NETWORKS, SERVICE_ACCOUNT)
-"""Annotations of a pod template by which a tenant asks for more; the names are TPU Provisioner's."""
+"""Annotations of a pod template by which a tenant requests more; the names are TPU Provisioner's."""
 
 
 class WorkloadState(StrEnum):
-    """What a JobSet is up to; the last four are final."""
+    """The state of a JobSet; the last four are final."""
 
     ACTIVE = "ACTIVE"
     SUSPENDED = "SUSPENDED"
     COMPLETED = "COMPLETED"
     FAILED = "FAILED"
-    DELETED = "DELETED"  # seen going
-    MISSING = "MISSING"  # asked for and not there: gone, or another UID has its name
+    DELETED = "DELETED"  # the relay saw the deletion
+    MISSING = "MISSING"  # not found when asked about: deleted, or another UID has its name
 
     @property
     def ended(self) -> bool:
@@ -31,13 +31,13 @@ class WorkloadState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadRef:
-    """A workload as the API server knows it, at one of its versions."""
+    """A workload at one version, as read from the API server."""
 
     owner: Owner
     generation: int
-    """`metadata.generation`: rises with every change of the spec, suspend and resume among them."""
+    """`metadata.generation`: increases with every change of the spec, including suspend and resume."""
     resource_version: str
-    """`metadata.resourceVersion`: recorded for people, never compared."""
+    """`metadata.resourceVersion`: recorded for information, never compared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +52,7 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Toleration:
-    """A taint that a pod puts up with (v1 Toleration)."""
+    """A toleration of a pod (v1 Toleration)."""
 
     key: str = ""
     """Empty: every key."""
@@ -65,7 +65,7 @@ class Toleration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundClaim:
-    """A volume claim of a pod whose volume can only be reached from some zones."""
+    """A volume claim of a pod whose volume is only accessible from some zones."""
 
     name: str
     zones: tuple[str, ...]
@@ -73,7 +73,7 @@ class BoundClaim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TemplateRequest:
-    """What the pod template of one replicatedJob asks for, raw; the domain makes sense of it."""
+    """What the pod template of one replicatedJob requests, not yet interpreted."""
 
     replicated_job: str
     replicas: int
@@ -82,19 +82,19 @@ class TemplateRequest:
     topology: str | None
     """Node selector `cloud.google.com/gke-tpu-topology`."""
     chips_per_pod: int
-    """`google.com/tpu`: the most that containers, sidecars and init containers ask for at one time."""
+    """`google.com/tpu`: the most that containers, sidecars and init containers request at one time."""
     node_selector: Pairs = ()
     """The whole node selector."""
     affinity: tuple[tuple[Requirement, ...], ...] = ()
-    """Required node affinity: one of these terms must hold, all requirements of it. Empty: nothing is required."""
+    """Required node affinity: all requirements of at least one term must be met. Empty: none."""
     tolerations: tuple[Toleration, ...] = ()
     cpu_milli: int = 0
-    """What the pod requests, in thousandths of a CPU, by the same rule as chips."""
+    """The pod's CPU request in thousandths of a CPU, computed like the chips."""
     memory_bytes: int = 0
     labels: Pairs = ()
     """The template's labels."""
     requested_annotations: Pairs = ()
-    """The template's annotations among WISHES."""
+    """The template's annotations whose keys are in REQUESTED_ANNOTATIONS."""
     exclusive_nodes: bool = False
     """JobSet's placement by node selector: nodes must be labelled and tainted for the one Job that may use them
     (annotations `alpha.jobset.sigs.k8s.io/exclusive-topology` and `alpha.jobset.sigs.k8s.io/node-selector`)."""
@@ -108,14 +108,14 @@ class WaitingLeader:
     replicated_job: str
     job_index: int
     node_selector: Pairs | None = None
-    """The pod's own, to which admission may have added; None: no pod is there, the template says it all."""
+    """The pod's node selector, which admission may have extended; None: there is no pod, use the template's."""
     labels: Pairs = ()
     """The pod's labels beyond the template's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlicesWanted:
-    """Leader pods of a JobSet cannot be scheduled; repeated while it is true."""
+    """Leader pods of a JobSet cannot be scheduled; repeated while this is true."""
 
     workload: WorkloadRef
     requests: tuple[TemplateRequest, ...]
@@ -124,31 +124,31 @@ class SlicesWanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadChanged:
-    """A JobSet came to be in this state."""
+    """A JobSet is in this state."""
 
     workload: WorkloadRef
     state: WorkloadState
     queue: str = ""
     """The Kueue queue that its label names."""
     template_error: str = ""
-    """Why its templates cannot be read: nothing can be made for it."""
+    """Why its templates cannot be parsed, so that no slice can be created; empty: they can."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostsChanged:
-    """The hosts of a pool were counted. Usable: Ready and offering all their chips."""
+    """The count of a pool's hosts. Usable: Ready and offering all their chips."""
 
     slice_id: SliceId
     attempt: int
     usable: int
     joined: int
     sequence: int
-    """Where the relay's watch of the nodes stood: never falls. An older count is ignored."""
+    """The position of the relay's watch of nodes; never decreases. A count with a lower one is ignored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Occupant:
-    """The Job whose leader is bound to a slice's hosts."""
+    """A Job whose leader pod is bound to a slice's hosts."""
 
     owner: Owner
     job: str
@@ -157,7 +157,7 @@ class Occupant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderBound:
-    """A leader was bound to a pool's hosts, or (not `bound`) left them."""
+    """A leader pod was bound to a pool's hosts, or (not `bound`) left them."""
 
     slice_id: SliceId
     attempt: int
@@ -167,7 +167,7 @@ class LeaderBound:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heartbeat:
-    """The relay is alive and sees so many TPU JobSets; `uids` only when it was asked for the list."""
+    """The relay is running and sees `count` TPU JobSets; `uids` lists them in its first heartbeat and on request."""
 
     count: int
     digest: str
@@ -176,7 +176,7 @@ class Heartbeat:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What the API server said about one JobSet when the relay was asked to look."""
+    """The state of one JobSet, read from the API server because the relay was asked for it."""
 
     workload: WorkloadRef
     state: WorkloadState
@@ -187,6 +187,6 @@ Fact = SlicesWanted | WorkloadChanged | HostsChanged | LeaderBound | Heartbeat |
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """Asked of the relay: whether this JobSet lives, or (without a JobSet) which TPU JobSets do."""
+    """A question to the relay: the state of this JobSet or, without an owner, the list of TPU JobSets."""
 
     owner: Owner | None = None

@@ -1,4 +1,4 @@
-"""What the world says about a slice's pool, and how a failure is classed."""
+"""What is observed of a slice's pool, and the kinds of failures."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from tpu_slices.domain.model.slices import SliceId, WorkloadJob
 
 
 class FailureKind(StrEnum):
-    """Why a pool could not be made; each kind has its own patience."""
+    """Why a pool could not be created; each kind has its own backoff."""
 
     STOCKOUT = "STOCKOUT"  # the zone has no such hosts now
     QUOTA = "QUOTA"  # the project may not have more
     RESERVATION = "RESERVATION"  # the reservation is used up, missing or not yet ready
     IP_SPACE = "IP_SPACE"  # the pod range is full
-    RATE = "RATE"  # too many operations or calls at once: the governor narrows
-    BUSY = "BUSY"  # an operation on the pool or the cluster is in the way
-    NAME_TAKEN = "NAME_TAKEN"  # a pool of that name exists: look whose it is
-    CONFIGURATION = "CONFIGURATION"  # settings or permissions: a person is needed
-    IMPOSSIBLE = "IMPOSSIBLE"  # GKE will never make this shape
+    RATE = "RATE"  # too many operations or calls at once: the concurrency limit is lowered
+    BUSY = "BUSY"  # another operation on the pool or the cluster is in progress
+    NAME_TAKEN = "NAME_TAKEN"  # a pool of that name exists: check whether it is ours
+    CONFIGURATION = "CONFIGURATION"  # settings or permissions: an operator must act
+    IMPOSSIBLE = "IMPOSSIBLE"  # GKE never creates this shape
     UNKNOWN = "UNKNOWN"
 
 
@@ -28,57 +28,57 @@ class FailureKind(StrEnum):
 class Failure:
     kind: FailureKind
     message: str
-    """The vendor's own words, shortened."""
+    """The vendor's error message, shortened."""
 
 
 @dataclass(frozen=True, slots=True)
 class Absent:
-    """No pool of that name, in a cluster that was read and is the one on record."""
+    """There is no pool of that name; the cluster was read and is the one on record."""
 
 
 @dataclass(frozen=True, slots=True)
 class Creating:
-    """Being created; `operation_runs` is False when no operation stands behind it any more."""
+    """The pool is being created; `operation_runs` is False if no operation runs for it any more."""
 
     operation_runs: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """Created; says nothing about its hosts, which the relay counts."""
+    """The pool was created; this says nothing about its hosts, which the relay counts."""
 
     fingerprint: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Busy:
-    """GKE is at work on it: repair, upgrade."""
+    """GKE repairs or upgrades the pool."""
 
     message: str
 
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """It will not become, or is no longer, what was asked for."""
+    """The pool will not become, or is no longer, what was requested."""
 
     failure: Failure
 
 
 @dataclass(frozen=True, slots=True)
 class Deleting:
-    """On its way out, whoever asked for it."""
+    """The pool is being deleted, by us or by somebody else."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unowned:
-    """It has our name and not our proof of ownership."""
+    """The pool has our name but lacks our labels of ownership."""
 
     message: str
 
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """We could not see: this says nothing about the pool."""
+    """The pool could not be read: nothing is known about it."""
 
     message: str
 
@@ -89,14 +89,14 @@ Observation = Visible | Unreadable
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """GKE took the order; `operation` is None where there was nothing left to do."""
+    """GKE accepted the request; `operation` is None if there was nothing to do."""
 
     operation: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """GKE did not take the order."""
+    """GKE did not accept the request."""
 
     failure: Failure
 
@@ -106,7 +106,7 @@ Outcome = Started | Refused
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolSeen:
-    """A pool of the inventory: everything with our owner label in one cluster."""
+    """A pool of the inventory: the pools of one cluster that carry our owner label."""
 
     name: str
     slice_id: SliceId
@@ -116,7 +116,7 @@ class PoolSeen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LegacyPool:
-    """A pool that TPU Provisioner made, and whom for, as its labels say."""
+    """A pool that TPU Provisioner made, and the Job in its labels."""
 
     name: str
     namespace: str
@@ -126,7 +126,7 @@ class LegacyPool:
 
 @dataclass(frozen=True, slots=True)
 class PoolObservations:
-    """One look at a slice: its current attempt, and the earlier ones that are not known to be gone."""
+    """The pools of a slice at one time: the current attempt's, and those of terminating attempts by their number."""
 
     current: Observation
     terminating: Mapping[int, Observation]

@@ -1,7 +1,7 @@
-"""The closed list of reasons: why a slice is in its phase, how a workload stands, what is wrong with a cluster.
+"""The closed list of reasons: of a slice's phase, of a workload's report, and of problems with a cluster.
 
-Each is a word in CamelCase, as in Kubernetes' conditions and Events, and stands beside a message for people.
-`docs/reasons.md` says of each what it means and what can be done.
+Each is a word in CamelCase, as in Kubernetes' conditions and Events, and is shown with a message.
+`docs/reasons.md` describes each reason and what to do about it.
 """
 
 from __future__ import annotations
@@ -10,69 +10,69 @@ from enum import StrEnum
 
 
 class Reason(StrEnum):
-    """Why a slice is in its phase. Log event, metric label, Event reason (see `event_of`) and test id at once."""
+    """Why a slice is in its phase. Used in log lines, metric labels, Events (see `event_of`) and test ids."""
 
     # QUEUED
-    WANTED = "Wanted"  # just heard of
-    OPERATION_LIMIT = "OperationLimit"  # the cluster takes no more operations now
-    DEMAND_STALE = "DemandStale"  # nobody confirmed lately that it is still wanted
+    REQUESTED = "Requested"  # new, not reconciled yet
+    OPERATION_LIMIT = "OperationLimit"  # the cluster accepts no more operations now
+    DEMAND_STALE = "DemandStale"  # the relay did not confirm the demand lately
     # PROVISIONING
     CREATION_STARTED = "CreationStarted"
     CREATING = "Creating"
     HOSTS_JOINING = "HostsJoining"
-    HOSTS_LOST = "HostsLost"  # it was ready before
-    POOL_BUSY = "PoolBusy"  # repair or upgrade by GKE
-    POOL_BROKEN = "PoolBroken"  # occupied, so repair has its time
+    HOSTS_LOST = "HostsLost"  # it was READY before
+    POOL_BUSY = "PoolBusy"  # GKE repairs or upgrades it
+    POOL_BROKEN = "PoolBroken"  # kept because it is occupied, so that GKE can repair it
     # READY
     READY = "Ready"
-    SPEC_DRIFTED = "SpecDrifted"  # serves, though made for an earlier version of the request
-    LEADER_STILL_WAITING = "LeaderStillWaiting"  # ready, and yet the leader is not scheduled
-    ADOPTED = "Adopted"  # found without a record, kept because its JobSet lives
+    SPEC_DRIFTED = "SpecDrifted"  # in use, but created for an earlier version of the request
+    LEADER_STILL_WAITING = "LeaderStillWaiting"  # every host is ready, but the leader pod is not scheduled
+    ADOPTED = "Adopted"  # found without a record, kept because its JobSet is live
     # WAITING
     STOCKOUT = "Stockout"
     QUOTA_EXCEEDED = "QuotaExceeded"
     RESERVATION_UNAVAILABLE = "ReservationUnavailable"
-    NO_IP_SPACE = "NoIpSpace"
+    IP_SPACE_EXHAUSTED = "IpSpaceExhausted"
     TOO_MANY_OPERATIONS = "TooManyOperations"
     CLUSTER_BUSY = "ClusterBusy"
     CREATION_FAILED = "CreationFailed"
     # REFUSED
     IMPOSSIBLE_SHAPE = "ImpossibleShape"
     DOES_NOT_FIT = "DoesNotFit"
-    MADE_BY_GKE = "MadeByGke"  # it asks for hosts that GKE itself makes
-    NOT_ALLOWED = "NotAllowed"  # the settings allow its tenant no such slice
-    NO_CHIPS_LEFT = "NoChipsLeft"  # they do, and others hold what is allowed: looked at again
+    PROVISIONED_BY_GKE = "ProvisionedByGke"  # it selects hosts that GKE itself provisions
+    NOT_ALLOWED = "NotAllowed"  # the settings do not allow its tenant such a slice
+    CHIP_LIMIT_REACHED = "ChipLimitReached"  # allowed, but other slices hold the chips: reconciled again
     # BLOCKED
-    CONFIGURATION = "Configuration"
+    INVALID_CONFIGURATION = "InvalidConfiguration"
     UNOWNED_POOL = "UnownedPool"
     ATTEMPTS_EXHAUSTED = "AttemptsExhausted"
     HELD = "Held"
     PAUSED = "Paused"
     # RELEASING
     DELETION_STARTED = "DeletionStarted"
-    OCCUPIED = "Occupied"  # another live Job is on it
-    CREATE_MAY_BE_UNDER_WAY = "CreateMayBeUnderWay"  # an order may still arrive: look again before letting go
-    DELETION_REFUSED = "DeletionRefused"  # asked again until GKE takes it
+    OCCUPIED = "Occupied"  # another live Job runs on it
+    CREATION_IN_DOUBT = "CreationInDoubt"  # a create request may still arrive: checked before it is GONE
+    DELETION_REFUSED = "DeletionRefused"  # requested again until GKE accepts it
     # GONE
     RELEASED = "Released"
-    NEVER_MADE = "NeverMade"  # nothing was bought for it
-    # no phase: nothing could be decided
+    NEVER_CREATED = "NeverCreated"  # nothing was bought for it
+    # no phase: the phase is unchanged
     POOL_UNREADABLE = "PoolUnreadable"
 
 
 class ReportReason(StrEnum):
-    """How a JobSet stands with its slices; the reason of the Event that says so."""
+    """The reason of a JobSet's report, and of the Event that shows it."""
 
     READY = "SlicesReady"
-    COMING = "SlicesComing"  # all is on its way
-    WAITING = "SlicesWaiting"  # something is in the way, and tried again by itself
-    STUCK = "SlicesStuck"  # somebody has to do something
-    NOT_WANTED = "SlicesNotWanted"  # nothing of ours keeps it waiting
-    RETURNING = "SlicesReturning"  # it is over, and its slices are being given back
-    RETURNED = "SlicesReturned"
+    PROVISIONING = "SlicesProvisioning"  # the missing ones are being created
+    WAITING = "SlicesWaiting"  # some cannot be created now, and are retried
+    BLOCKED = "SlicesBlocked"  # an operator or a user must act
+    NOT_REQUESTED = "NoSlicesRequested"  # there is no demand for slices
+    RELEASING = "SlicesReleasing"  # the JobSet ended or is suspended, and its slices are being deleted
+    RELEASED = "SlicesReleased"
 
 
 class ClusterReason(StrEnum):
-    """What the relay finds wrong with its cluster; the reason of an Event on its own Deployment."""
+    """A problem of the cluster that the relay found; the reason of an Event on the relay's Deployment."""
 
-    BOTH_PROVISIONERS_ACTIVE = "BothProvisionersActive"  # TPU Provisioner runs beside us
+    BOTH_PROVISIONERS_ACTIVE = "BothProvisionersActive"  # TPU Provisioner runs in the cluster as well

@@ -1,4 +1,4 @@
-"""Our memory of a slice."""
+"""The record of a slice."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tpu_slices.domain.model.slices import (
 )
 
 HISTORY = 20
-"""How many transitions a record keeps."""
+"""The number of transitions that a record keeps."""
 
 
 class Phase(StrEnum):
@@ -31,9 +31,9 @@ class Phase(StrEnum):
     READY = "READY"
     RELEASING = "RELEASING"
     GONE = "GONE"
-    WAITING = "WAITING"  # tries again by itself at `retry_at`
-    REFUSED = "REFUSED"  # policy or impossible; costs nothing
-    BLOCKED = "BLOCKED"  # needs a person
+    WAITING = "WAITING"  # retried at `retry_at`
+    REFUSED = "REFUSED"  # impossible or against the policy; nothing was bought
+    BLOCKED = "BLOCKED"  # an operator must act
 
 
 class Desire(StrEnum):
@@ -55,16 +55,16 @@ class TerminatingAttempt:
 
     attempt: int
     delete_requested_at: datetime | None = None
-    """When GKE was last told to delete it, and did not say "not now"."""
+    """When its deletion was last requested; None: not yet, or GKE was too busy to accept it."""
     occupants: tuple[Occupant, ...] = ()
-    """Other live Jobs on its hosts: it stays until they end."""
+    """Other live Jobs on its hosts: the pool is kept until they end."""
     delete_after: datetime | None = None
-    """Found by the audit: until then the relay has said who is on it."""
+    """Set if the inventory check found the pool: by then the relay has reported the Jobs on it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """Why a request can never be served: found before anything was bought."""
+    """Why a request cannot be served; nothing was bought for it."""
 
     reason: Reason
     message: str
@@ -72,7 +72,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SliceRecord:
-    """The document `slices/{cluster}.{slice}`. An unsettled record has `next_reconcile_at`."""
+    """The document `slices/{cluster}.{slice}`. A record that is not settled has `next_reconcile_at`."""
 
     id: SliceId
     cluster: ClusterId
@@ -81,47 +81,47 @@ class SliceRecord:
     replicated_job: str
     job_index: int
     spec: SliceSpec | None
-    """None: nothing can be made from the request (see `refusal`), or the pool was found without a record."""
+    """None: the request is refused (see `refusal`), or the pool was found without a record."""
     refusal: Refusal | None = None
     rebuild_allowed: bool = False
-    """The request changed while the JobSet was suspended: a pool of the earlier one may be rebuilt."""
+    """The request changed while the JobSet was suspended: a pool created for the earlier request may be rebuilt."""
     pinned_settings: PoolSettings | None = None
     """The cluster's settings as they were at the first create."""
 
     desire: Desire = Desire.PRESENT
     desire_message: str = ""
     demand_confirmed_at: datetime | None = None
-    """When the want was last confirmed."""
+    """When the demand was last confirmed."""
 
     phase: Phase = Phase.QUEUED
-    reason: Reason = Reason.WANTED
+    reason: Reason = Reason.REQUESTED
     message: str = ""
     since: datetime
-    """When it came into this phase."""
+    """When it entered this phase."""
 
     attempt: int = 1
-    """The attempt that the next or the current pool is. It rises when a pool's deletion is ordered, not before."""
+    """The number of the current or next pool. It increases when a pool's deletion is requested, not before."""
     legacy_pool: str | None = None
-    """The name of the pool that TPU Provisioner made for the Job, where it was adopted: attempt 0."""
+    """The name of the adopted pool that TPU Provisioner made for the Job: attempt 0."""
     create_requested_at: datetime | None = None
     """When the creation of this attempt was last decided. None: no pool of this attempt can exist."""
     creating: bool = False
-    """A creation is decided and not known to have ended: a slot is held for it."""
+    """A creation was decided and is not known to have ended: it holds a slot."""
     slot: int | None = None
     operation: str | None = None
-    """GKE's operation for the current attempt, once noted."""
+    """GKE's operation that creates the current attempt, once it is known."""
     terminating: tuple[TerminatingAttempt, ...] = ()
     failures: int = 0
-    """Failed attempts in a row."""
+    """Consecutive failures for the same reason."""
     retry_at: datetime | None = None
     blocked_settings_version: str | None = None
-    """The version of the settings under which it was blocked: another one is another chance."""
+    """The version of the settings under which it was blocked: it is retried under any other."""
 
     hosts_usable: int = 0
     hosts_joined: int = 0
     hosts_sequence: int = 0
     occupants: tuple[Occupant, ...] = ()
-    """The Jobs whose leaders are bound to the current pool: the one that was bound last."""
+    """The Jobs whose leader pods are bound to the current pool: at most one, the latest."""
     vacant_since: datetime | None = None
     """When the last occupant left."""
 
@@ -130,20 +130,20 @@ class SliceRecord:
     expire_at: datetime | None = None
     transitions: tuple[Transition, ...] = ()
     transition_count: int = 0
-    """How many transitions there were."""
+    """The number of transitions so far."""
     announced_count: int = 0
-    """How many of them were told to the user."""
+    """How many of them were announced to the cluster."""
 
     hold: bool = False
-    """Set by a person: nothing is created or deleted."""
+    """Set by an operator: nothing is created or deleted."""
     release_requested: bool = False
-    """Set by a person: wanted ABSENT whatever the JobSet says."""
+    """Set by an operator: the desire is ABSENT, whatever the JobSet requests."""
     note: str = ""
-    """For people."""
+    """Free text by operators."""
 
     @classmethod
     def of(cls, job: WorkloadJob, now: datetime, spec: SliceSpec | None = None) -> Self:
-        """Return the record of a slice that was just heard of: nothing is ordered, and it is reconciled at once."""
+        """Return the record of a new slice: nothing is created yet, and it is reconciled at once."""
         return cls(
             id=slice_id(job),
             cluster=job.cluster,
@@ -168,7 +168,7 @@ class SliceRecord:
         return self.pool_of(self.attempt)
 
     def pool_of(self, attempt: int) -> PoolName:
-        """Name the pool of an attempt; a ValueError past the last one."""
+        """Return the pool name of an attempt; raise ValueError past LAST_ATTEMPT."""
         if attempt == 0 and self.legacy_pool is not None:
             return PoolName(self.legacy_pool)
         return pool_name(self.id, attempt)
@@ -179,7 +179,7 @@ class SliceRecord:
 
     @property
     def chips_held(self) -> int:
-        """Chips of the current attempt, from the order to create it until it is given up."""
+        """The chips of the current attempt, from the decision to create it until it fails or is released."""
         ordered = self.create_requested_at is not None and self.phase is not Phase.GONE
         return self.spec.chips if ordered and self.spec else 0
 
@@ -197,7 +197,7 @@ class SliceRecord:
         return tuple(occupant for occupant in self.occupants if occupant.owner.uid != self.owner.uid)
 
     def transitioned(self, at: datetime, phase: Phase, reason: Reason, message: str) -> Self:
-        """Give the record in this phase; a new phase or reason is a transition, a new sentence alone is not."""
+        """Return the record in this phase; a new phase or reason is a transition, a new message alone is not."""
         if (phase, reason) == (self.phase, self.reason) and self.transitions:
             return replace(self, message=message)
         transition = Transition(at=at, phase=phase, reason=reason, message=message)

@@ -1,4 +1,4 @@
-"""What a slice is, whose it is, and what its node pools are called."""
+"""Slices: their specs, their owners, and the names of their node pools."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from tpu_slices.domain.catalogue.topology import Topology
 
 ClusterId = NewType("ClusterId", str)  # the name of a cluster's settings document and of its topic
 WorkloadUid = NewType("WorkloadUid", str)  # metadata.uid, as the relay read it from the API server
-SliceId = NewType("SliceId", str)  # whose slice it is: the same for every attempt
+SliceId = NewType("SliceId", str)  # derived from the Job: the same for every attempt
 PoolName = NewType("PoolName", str)  # SliceId and attempt: the name of a node pool
 
 LAST_ATTEMPT = 9999
-"""Pool names have room for this many attempts; a slice that used them up needs a person."""
+"""The last attempt that fits into a pool name; beyond it an operator must act."""
 
 Pairs = tuple[tuple[str, str], ...]
-"""Keys and values in the order of the keys: a mapping that can be frozen and hashed."""
+"""Keys and values sorted by key: an immutable, hashable mapping."""
 
 _PREFIX = "tpu"
 _READABLE = 17  # tpu-<17>-<13>-<4>: 40 characters, GKE's limit for the name of a node pool
@@ -30,7 +30,7 @@ _FINGERPRINT_VERSION = "v1"
 
 
 class CapacityKind(StrEnum):
-    """How the hosts are paid for."""
+    """How the hosts are provisioned and billed."""
 
     ON_DEMAND = "ON_DEMAND"
     SPOT = "SPOT"
@@ -46,13 +46,13 @@ class Capacity:
 
     @property
     def reservation_itself(self) -> str | None:
-        """The reservation without the part of it."""
+        """The reservation without its block and sub-block."""
         return self.reservation.partition("/reservationBlocks/")[0] if self.reservation else None
 
 
 @dataclass(frozen=True, slots=True)
 class Taint:
-    """Keeps pods that do not tolerate it off a slice's hosts; its effect is NoSchedule."""
+    """A taint of a slice's hosts with the effect NoSchedule."""
 
     key: str
     value: str
@@ -60,7 +60,7 @@ class Taint:
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """A network beyond the cluster's own that hosts are attached to, by its names or full paths."""
+    """An additional node network and its subnetwork, by their names or full paths."""
 
     network: str
     subnetwork: str
@@ -101,13 +101,13 @@ class WorkloadJob:
 
     @property
     def job_name(self) -> str:
-        """The Job's name, as the JobSet controller makes it."""
+        """The Job's name, as the JobSet controller builds it."""
         return f"{self.owner.name}-{self.replicated_job}-{self.job_index}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SliceSpec:
-    """What is wanted, frozen: the tenant's request and the hosts that follow from it."""
+    """What to create for a slice: the tenant's request and the hosts that follow from it."""
 
     accelerator: str
     topology: Topology
@@ -119,20 +119,20 @@ class SliceSpec:
     zone: str
     capacity: Capacity = Capacity()
     node_labels: Pairs = ()
-    """Labels beyond our own that the hosts get: for the tenant's selectors, or copied from the pod."""
+    """Labels that the hosts get in addition to ours: for the tenant's selectors, or copied from the pod."""
     copied_labels: tuple[str, ...] = ()
-    """Keys among them that the tenant asked to be copied."""
+    """The keys among them that the tenant requested to be copied."""
     taints: tuple[Taint, ...] = ()
     service_account: str | None = None
-    """The tenant's choice for the hosts; None: as the settings say."""
+    """The node service account that the tenant requested; None: the one in the settings."""
     networks: tuple[Network, ...] | None = None
-    """The tenant's choice of additional networks; None: as the settings say."""
+    """The additional networks that the tenant requested; None: those in the settings."""
     exclusive_nodes: bool = False
-    """The relay labels the hosts for JobSet's placement by node selector: GKE refuses its label on a pool."""
+    """The relay labels the hosts for JobSet's placement by node selector: GKE rejects its label on a pool."""
     jobset_chips: int = 0
-    """Of all slices that its JobSet asks for."""
+    """The chips of all slices that its JobSet requests."""
     fingerprint: str = ""
-    """Of the tenant's request alone: settings do not enter, so changing them never rebuilds a slice."""
+    """Of the tenant's request only, so that a change of settings never rebuilds a slice."""
 
     @property
     def chips(self) -> int:
@@ -140,25 +140,25 @@ class SliceSpec:
 
 
 def slice_id(job: WorkloadJob) -> SliceId:
-    """Name the slice of a Job: readable, and unique by 65 bits over cluster, UID, replicated job and index."""
+    """Return the slice id of a Job: readable, and unique by 65 bits over cluster, UID, replicated job and index."""
     identity = chr(0).join((job.cluster, job.owner.uid, job.replicated_job, str(job.job_index)))
     return SliceId(f"{_PREFIX}-{_readable(job)}-{_digest(identity)}")
 
 
 def pool_name(slice_: SliceId, attempt: int) -> PoolName:
-    """Name the node pool of an attempt, 1 to LAST_ATTEMPT: at most 40 characters of `[a-z]([-a-z0-9]*[a-z0-9])?`."""
+    """Return the pool name of an attempt, 1 to LAST_ATTEMPT: up to 40 characters of `[a-z]([-a-z0-9]*[a-z0-9])?`."""
     if not 1 <= attempt <= LAST_ATTEMPT:
         raise ValueError(f"attempt {attempt} of {slice_} is not within 1 to {LAST_ATTEMPT}")
     return PoolName(f"{slice_}-{attempt}")
 
 
 def fingerprint(*asked: str) -> str:
-    """Sum up what a tenant asked for; written to the pool's label at its creation and only ever compared."""
+    """Return a digest of a tenant's request; set as a label of the pool at its creation and only ever compared."""
     return f"{_FINGERPRINT_VERSION}-{_digest(chr(0).join(asked))}"
 
 
 def same_request(label: str | None, spec: SliceSpec) -> bool:
-    """Compare a pool's fingerprint label; one that is missing or of another version counts as equal."""
+    """Return whether a pool's fingerprint label matches; one that is missing or of another version does."""
     if label is None or label.partition("-")[0] != _FINGERPRINT_VERSION:
         return True
     return label == spec.fingerprint
@@ -173,6 +173,6 @@ def _readable(job: WorkloadJob) -> str:
 
 
 def _digest(text: str) -> str:
-    """Give 65 bits of SHA-256 as 13 characters of a to z and 2 to 7."""
+    """Return 65 bits of SHA-256 as 13 characters of a to z and 2 to 7."""
     raw = base64.b32encode(hashlib.sha256(text.encode()).digest()).decode().lower()
     return raw[: _DIGEST_BITS // 5]

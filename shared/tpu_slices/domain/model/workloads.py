@@ -1,4 +1,4 @@
-"""Our memory of a JobSet: what it wants, and what we know that from."""
+"""The record of a workload: its demand, its state, and its last report."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from tpu_slices.domain.model.slices import ClusterId, Owner, SliceId
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wait:
-    """What some slices of a JobSet wait for."""
+    """Slices of a JobSet that wait for the same thing."""
 
     phase: Phase
     reason: Reason
     jobs: tuple[str, ...]
-    """The first of the Jobs they were made for."""
+    """The first of their Jobs."""
     count: int
     message: str
-    """What for; names the zone, the quota, the limit, the place in line."""
+    """What they wait for, with the zone, the quota, the limit or the position in the queue."""
     since: datetime
-    """Since when the one that waits longest has not served."""
-    until: datetime | None
-    """When the next try is; None: not known."""
+    """Since when the one that waits longest has not been usable."""
+    retry_at: datetime | None
+    """When the next attempt is; None: not known."""
     remedy: str
     """What can be done, and by whom."""
 
@@ -37,13 +37,13 @@ class Report:
 
     reason: ReportReason
     message: str
-    wanted: int
-    """How many slices were asked for so far."""
+    requested: int
+    """The number of slices in demand or, once the JobSet is suspended or ended, of all that it had."""
     ready: int
     waits: tuple[Wait, ...] = ()
-    """What the others wait for, the worst first."""
+    """What the others wait for, most severe first."""
     since: datetime
-    """Since when it has been served, or waited, or neither."""
+    """Since when the JobSet has had all its slices, or has waited, or neither."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,31 +54,31 @@ class WorkloadRecord:
     owner: Owner
     state: WorkloadState
     generation: int
-    """The generation that `state` rests on."""
+    """The generation that `state` is based on."""
     resource_version: str
-    """The resourceVersion that `state` rests on."""
+    """The resourceVersion that `state` is based on."""
     demand: Mapping[SliceId, datetime | None]
-    """Its slices, and when each was last confirmed to be wanted (None: never, its pool was found)."""
+    """Its slices, and when the demand for each was last confirmed (None: never, or in doubt since)."""
     state_since: datetime
-    """When it was first heard to be in this state at a generation; a later generation starts anew."""
+    """When it was first reported in this state at this generation."""
     last_seen_at: datetime
     """When the last fact about it arrived."""
     queue: str = ""
-    """The Kueue queue it is in, as its label says."""
+    """The Kueue queue that its label names."""
     template_error: str = ""
-    """Why its templates cannot be read."""
+    """Why its templates cannot be parsed."""
     report: Report | None = None
-    """Where it stands, as last said."""
+    """The last report."""
     next_report_at: datetime | None = None
-    """When it is to be reported anew."""
+    """When the next report is made."""
     announced_at: datetime | None = None
-    """When the cluster was last told."""
+    """When a report was last announced to the cluster."""
     announced_count: int = 0
-    """How many times it was."""
+    """How many reports were announced."""
     next_reconcile_at: datetime | None = None
-    """Set while its slices are still to be nudged about its last change: the outbox, made up for by the sweep."""
+    """Set until reconcile requests for its last change are published; the sweep publishes those that were lost."""
     expire_at: datetime | None = None
-    """When a tombstone may be forgotten: later than anything can be redelivered."""
+    """When a tombstone may be deleted: after anything can be redelivered."""
 
     @property
     def live(self) -> bool:

@@ -1,1 +1,1 @@
-"""From what a pod template asks for to the slice that it would get, or the key that says no. Pure."""
+"""Derives slice specs from what pod templates request, or the refusal that names the key at fault. Pure."""

@@ -1,4 +1,4 @@
-"""The labels under Google's and Kubernetes' names that the hosts of a slice have, and who may set such labels."""
+"""The labels under Google's and Kubernetes' prefixes that a slice's hosts have, and which of them tenants may set."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ RESERVATION_PROJECT = "cloud.google.com/reservation-project"
 RESERVATION_BLOCK = "cloud.google.com/reservation-blocks"
 RESERVATION_SUBBLOCK = "cloud.google.com/reservation-subblocks"
 CAPACITY_KEYS = (SPOT, RESERVATION, RESERVATION_PROJECT, RESERVATION_BLOCK, RESERVATION_SUBBLOCK)
-"""Node selectors by which a pod says how its hosts are to be paid for."""
+"""Node selectors by which a pod requests spot or reserved hosts."""
 ZONE = "topology.kubernetes.io/zone"
 REGION = "topology.kubernetes.io/region"
 MACHINE = "node.kubernetes.io/instance-type"
@@ -25,36 +25,36 @@ HOSTNAME = "kubernetes.io/hostname"
 NAMESPACED_JOB = "alpha.jobset.sigs.k8s.io/namespaced-job"
 """The node selector of JobSet's placement by node selector: `{namespace}_{job}`."""
 JOBSET_TAINT = "alpha.jobset.sigs.k8s.io/no-schedule"
-"""The taint that goes with it, `=true:NoSchedule`: JobSet gives the pods of such a Job a toleration for it."""
+"""The taint for that placement, `=true:NoSchedule`: JobSet adds a toleration for it to the pods of such a Job."""
 
 VARYING = frozenset({NODE_POOL, HOSTNAME, "metadata.name"})
-"""What every node has, and another one each: nothing that a pod could ask for beforehand."""
+"""Labels and fields whose values are not known before the node exists, so that no pod can select them."""
 
 GKE_PROVISIONERS = (
     "cloud.google.com/compute-class",
     "cloud.google.com/gke-queued",
     "cloud.google.com/gke-flex-start",
 )
-"""Node selectors by which a pod asks for hosts that GKE itself makes."""
+"""Node selectors by which a pod requests hosts that GKE itself provisions."""
 
 _SYSTEM_SUFFIXES = ("google.com", "kubernetes.io", "k8s.io", "gke.io")
 _FROM_USERS = frozenset({"cloud.google.com/gke-tpu-ici-resiliency", "cloud.google.com/gke-location-hint"})
-"""The keys among Google's that GKE takes from users (ai-on-gke/tpu-provisioner@6789e2a, internal/cloud/gke.go)."""
+"""Google's keys that GKE accepts from users (ai-on-gke/tpu-provisioner@6789e2a, internal/cloud/gke.go)."""
 
 
 def is_system(key: str) -> bool:
-    """Say whether a label's key is under Google's or Kubernetes' names."""
+    """Return whether a label's key has a prefix of Google's or Kubernetes'."""
     domain = key.rpartition("/")[0]
     return any(domain == suffix or domain.endswith(f".{suffix}") for suffix in _SYSTEM_SUFFIXES)
 
 
 def may_be_a_node_label(key: str) -> bool:
-    """Say whether a node pool may be given this label for a tenant."""
+    """Return whether a node pool may carry this label on behalf of a tenant."""
     return key in _FROM_USERS or not is_system(key)
 
 
 def host_labels(spec: SliceSpec, job: WorkloadJob) -> dict[str, str]:
-    """Give the labels that GKE, and for JobSet's placement the relay, set on every host of a slice."""
+    """Return the labels that GKE, and for JobSet's placement the relay, set on every host of a slice."""
     labels = {
         ACCELERATOR: spec.accelerator,
         TOPOLOGY: str(spec.topology),
@@ -76,7 +76,7 @@ def _capacity_labels(capacity: Capacity) -> Mapping[str, str]:
         return {SPOT: "true"} if capacity.kind == "SPOT" else {}
     named: dict[str, str] = {}
     parts = capacity.reservation.split("/")
-    if len(parts) % 2:  # a name alone comes without "reservations"
+    if len(parts) % 2:  # a bare name has no leading "reservations"
         parts = ["reservations", *parts]
     keys = {
         "projects": RESERVATION_PROJECT,

@@ -1,4 +1,4 @@
-"""What the tenants of a cluster may ask for, and how much: every refusal names the setting and what it allows."""
+"""Checks what tenants of a cluster may request; every refusal names the setting and what it allows."""
 
 from __future__ import annotations
 
@@ -12,40 +12,40 @@ from tpu_slices.domain.model.slices import Capacity, SliceSpec
 
 
 class NotAllowed(ValueError):
-    """The settings do not allow it; the text names the key, the value and what is allowed."""
+    """The settings do not allow the request; the text names the key, the value and what is allowed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """How many chips slices of other Jobs hold: bought, or being bought."""
+    """The chips that slices of other Jobs hold, bought or being bought."""
 
     in_namespace: int
     in_cluster: int
 
 
 def check(spec: SliceSpec, namespace: str, policy: Policy) -> None:
-    """Raise NotAllowed where tenants of the namespace may not ask for this slice, whatever else is held."""
+    """Raise NotAllowed if tenants of the namespace may not request this slice, whatever else is held."""
     allowed = policy.allowed(namespace)
     _check_account(spec.service_account, allowed)
     _check_networks(spec, allowed)
     _check_labels(spec.copied_labels, allowed)
     _check_capacity(spec.capacity, namespace, allowed)
-    _check_size("chips_per_slice", "This slice", spec.chips, allowed.chips_per_slice)
-    _check_size("chips_per_jobset", "The JobSet's slices together", spec.jobset_chips, allowed.chips_per_jobset)
-    _check_size("chips_per_namespace", "This slice", spec.chips, allowed.chips_per_namespace)
-    _check_size("chips_per_cluster", "This slice", spec.chips, policy.chips_per_cluster)
+    _check_size("chips_per_slice", "this slice has", spec.chips, allowed.chips_per_slice)
+    _check_size("chips_per_jobset", "the slices of the JobSet have", spec.jobset_chips, allowed.chips_per_jobset)
+    _check_size("chips_per_namespace", "this slice has", spec.chips, allowed.chips_per_namespace)
+    _check_size("chips_per_cluster", "this slice has", spec.chips, policy.chips_per_cluster)
 
 
 def over_budget(spec: SliceSpec, namespace: str, held: Held, policy: Policy) -> str | None:
-    """Say what keeps one slice more from being bought beside those that are held; None: nothing does."""
+    """Return which limit on held chips this slice would exceed, or None if it exceeds none."""
     most = policy.allowed(namespace).chips_per_namespace
     if most is not None and held.in_namespace + spec.chips > most:
         where = f"the namespace {namespace} holds {held.in_namespace} of {most}"
-        return f"policy.chips_per_namespace: this slice has {spec.chips} chips and {where}"
+        return f"policy.chips_per_namespace: this slice has {spec.chips} chips, and {where}"
     most = policy.chips_per_cluster
     if most is not None and held.in_cluster + spec.chips > most:
         where = f"the cluster holds {held.in_cluster} of {most}"
-        return f"policy.chips_per_cluster: this slice has {spec.chips} chips and {where}"
+        return f"policy.chips_per_cluster: this slice has {spec.chips} chips, and {where}"
     return None
 
 
@@ -81,7 +81,7 @@ def _check_capacity(capacity: Capacity, namespace: str, allowed: Allowed) -> Non
 
 def _check_size(setting: str, what: str, chips: int, most: int | None) -> None:
     if most is not None and chips > most:
-        raise NotAllowed(f"policy.{setting}: {what} would have {chips} chips, {most} are allowed")
+        raise NotAllowed(f"policy.{setting}: {what} {chips} chips, and at most {most} are allowed")
 
 
 def _matches(value: str, patterns: Iterable[str]) -> bool:

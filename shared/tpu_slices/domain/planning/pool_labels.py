@@ -1,8 +1,8 @@
-"""The labels that our node pools, and so their nodes, carry: whose slice it is, and the proof that it is ours.
+"""The labels that our node pools and their nodes carry: the Job of the slice, and the proof of our ownership.
 
 Those named `tpu-provisioner-*` and the owner label are TPU Provisioner's (ai-on-gke/tpu-provisioner@6789e2a,
-internal/cloud/common.go): what selects by them goes on working. GKE takes at most 1,024 characters of labels per
-pool (google.container.v1 NodeConfig.labels); ours need about 600, and 900 with the longest names there are.
+internal/cloud/common.go), so that selectors on them keep working. GKE allows 1,024 characters of labels per
+pool (google.container.v1 NodeConfig.labels); ours need about 600, and 900 with the longest possible names.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ FINGERPRINT_LABEL = "google.com/tpu-slice-fingerprint"
 REPLICATED_JOB_LABEL = "google.com/tpu-slice-replicated-job"
 JOB_INDEX_LABEL = "google.com/tpu-slice-job-index"
 EXCLUSIVE_NODES_LABEL = "google.com/tpu-slice-exclusive-nodes"
-"""The relay gives nodes with this label those of JobSet's placement by node selector."""
+"""The relay adds the labels of JobSet's placement by node selector to nodes with this label."""
 
 MOST_CHARACTERS = 1024
-"""Of keys and values of all labels of a node pool (google.container.v1 NodeConfig.labels)."""
+"""The limit for keys and values of all labels of a node pool (google.container.v1 NodeConfig.labels)."""
 
 _LONGEST = 63  # of a Kubernetes label's value
 _DIGEST = 13  # characters that keep shortened values apart
 
 
 def labels_of(job: WorkloadJob, attempt: int, spec: SliceSpec) -> dict[str, str]:
-    """Give every label of a slice's pool: the tenant's, and ours, of which no tenant's may replace one."""
+    """Return every label of a slice's pool: the tenant's and ours. The tenant's never replace ours."""
     labels = {
         **dict(spec.node_labels),
         OWNER_LABEL: OWNER,
@@ -70,7 +70,7 @@ def labels_of(job: WorkloadJob, attempt: int, spec: SliceSpec) -> dict[str, str]
 
 
 def label_value(text: str) -> str:
-    """Shorten a Kubernetes name to a label's 63 characters; names that differ stay different."""
+    """Return a Kubernetes name shortened to a label's 63 characters; names that differ stay different."""
     if len(text) <= _LONGEST:
         return text
     digest = hashlib.sha256(text.encode()).hexdigest()[:_DIGEST]
@@ -78,9 +78,9 @@ def label_value(text: str) -> str:
 
 
 def missing_proof(labels: Mapping[str, str], job: WorkloadJob, *, legacy_pool: bool = False) -> str | None:
-    """Say which label keeps a pool from being ours for a Job; None: owner, slice id and JobSet UID agree.
+    """Return why a pool's labels do not prove it to be the Job's, or None if owner, slice id and JobSet UID agree.
 
-    An inherited pool has no id and no UID of ours: it must be TPU Provisioner's for the very Job.
+    An adopted pool has neither our slice id nor the UID: it must be TPU Provisioner's for the same Job.
     """
     if legacy_pool:
         proof = {OWNER_LABEL: OWNER, NAMESPACE_LABEL: job.owner.namespace, JOBSET_LABEL: job.owner.name}
@@ -96,10 +96,10 @@ def missing_proof(labels: Mapping[str, str], job: WorkloadJob, *, legacy_pool: b
 
 
 def pool_seen(name: str, labels: Mapping[str, str], cluster: ClusterId) -> PoolSeen | None:
-    """Read whose a pool is off its labels; None: not made by us for this cluster, so none of our business.
+    """Return the pool that the labels describe, or None if it was not created by us for this cluster.
 
-    A slice id covers cluster, UID, replicated job and index, so labels that were copied, edited or written under
-    another cluster's name do not agree with it. A JobSet's name may be shortened: its beginning is what the id shows.
+    A slice id covers cluster, UID, replicated job and index, so labels that were copied, edited or written for
+    another cluster do not match it. The JobSet's name may be shortened: the slice id shows only its beginning.
     """
     if labels.get(OWNER_LABEL) != OWNER or SLICE_ID_LABEL not in labels:
         return None
@@ -125,7 +125,7 @@ def pool_seen(name: str, labels: Mapping[str, str], cluster: ClusterId) -> PoolS
 
 
 def legacy_pool(name: str, labels: Mapping[str, str]) -> LegacyPool | None:
-    """Read whom TPU Provisioner made a pool for; None: it did not make it."""
+    """Return the pool with the Job that TPU Provisioner made it for, or None if it did not make the pool."""
     if labels.get(OWNER_LABEL) != OWNER or SLICE_ID_LABEL in labels or labels.get(PARENT_KIND_LABEL) != "job":
         return None
     try:

@@ -1,4 +1,4 @@
-"""From what a pod template asks for to the slice we would make, or why there is none."""
+"""Derives the spec of a slice from what a pod template requests, or the reason why it is refused."""
 
 from __future__ import annotations
 
@@ -43,37 +43,37 @@ from tpu_slices.domain.planning.host_labels import (
 from tpu_slices.domain.planning.policy import NotAllowed, check
 
 _SPOT_TAINT = Taint(SPOT, "true")
-"""As GKE's own autoprovisioning taints spot nodes; GKE's other taint, google.com/tpu, every TPU pod tolerates."""
+"""The taint that GKE's autoprovisioning sets on spot nodes; every TPU pod tolerates GKE's other one, google.com/tpu."""
 
 
-class _NotOurs(ValueError):
-    """GKE itself makes the nodes for such a pod."""
+class _ProvisionedByGke(ValueError):
+    """GKE itself provisions the nodes for such a pod."""
 
 
 _REASONS: tuple[tuple[type[ValueError], Reason], ...] = (
     (ImpossibleShape, Reason.IMPOSSIBLE_SHAPE),
     (DoesNotFit, Reason.DOES_NOT_FIT),
-    (_NotOurs, Reason.MADE_BY_GKE),
+    (_ProvisionedByGke, Reason.PROVISIONED_BY_GKE),
     (NotAllowed, Reason.NOT_ALLOWED),
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SliceRequest:
-    """One Job of a JobSet that waits for its slice."""
+    """A Job of a JobSet that waits for its slice."""
 
     job: WorkloadJob
     request: TemplateRequest
     leader: WaitingLeader
     jobset_chips: int
-    """Of all slices that the JobSet asks for."""
+    """The chips of all slices that the JobSet requests."""
 
 
 def spec_for(asked: SliceRequest, settings: ClusterSettings) -> SliceSpec | Refusal:
-    """Say which slice a Job of a JobSet would get in this cluster; a Verdict names the key that says no.
+    """Return the spec of the slice that a Job gets in this cluster, or a Refusal that names the key at fault.
 
-    Shape, capacity and count are the template's; a pod, to which admission may have added selectors and labels, only
-    adds node labels, and is refused where it selects what the hosts would not have.
+    Shape, capacity and count come from the template. A pod, to which admission may have added selectors and labels,
+    only adds node labels, and is refused if it selects labels that the hosts would not have.
     """
     try:
         return _spec(asked, settings)
@@ -83,7 +83,7 @@ def spec_for(asked: SliceRequest, settings: ClusterSettings) -> SliceSpec | Refu
 
 
 def chips_requested(requests: Iterable[TemplateRequest]) -> int:
-    """Count the chips of every slice that a JobSet asks for; what is impossible counts nothing."""
+    """Return the chips of all slices that a JobSet requests; impossible ones do not count."""
     return sum(_topology(request).chips * request.replicas for request in requests if _is_possible(request))
 
 
@@ -98,7 +98,7 @@ def _is_possible(request: TemplateRequest) -> bool:
 def _spec(asked: SliceRequest, settings: ClusterSettings) -> SliceSpec:
     request = asked.request
     selector = _selector(asked, settings)
-    _refuse_what_gke_makes(selector)
+    _refuse_gke_provisioned(selector)
     shape = _shape(request)
     capacity = Capacity() if settings.force_on_demand else _capacity(dict(request.node_selector))
     requested_annotations = dict(request.requested_annotations)
@@ -129,18 +129,18 @@ def _spec(asked: SliceRequest, settings: ClusterSettings) -> SliceSpec:
 
 
 def _selector(asked: SliceRequest, settings: ClusterSettings) -> dict[str, str]:
-    """Give what the pod selects; where there is none yet, what admission (infra/kubernetes) will leave of it."""
+    """Return the pod's node selector; if there is no pod yet, what admission (infra/kubernetes) will leave of it."""
     if asked.leader.node_selector is not None:
         return dict(asked.leader.node_selector)
     stripped = CAPACITY_KEYS if settings.force_on_demand else ()
     return {key: value for key, value in asked.request.node_selector if key not in stripped}
 
 
-def _refuse_what_gke_makes(selector: Mapping[str, str]) -> None:
+def _refuse_gke_provisioned(selector: Mapping[str, str]) -> None:
     key = next((key for key in GKE_PROVISIONERS if key in selector), None)
     if key is not None:
-        raise _NotOurs(
-            f'{key}: the pod selects "{selector[key]}", so GKE itself makes its nodes; '
+        raise _ProvisionedByGke(
+            f'{key}: the pod selects "{selector[key]}", so GKE itself provisions its nodes: '
             "remove the selector to get a slice from this provisioner"
         )
 
@@ -159,9 +159,9 @@ def _fingerprint(request: TemplateRequest) -> str:
 
 
 def _capacity(selector: Mapping[str, str]) -> Capacity:
-    """Read capacity off the template's selectors: a reservation, spot, or on demand.
+    """Return the capacity that the template's node selector requests: a reservation, spot, or on demand.
 
-    A reservation of another project, and a block or sub-block of one, are named as GKE's `values` want them.
+    A reservation of another project, and a block or sub-block of one, are named as GKE's `values` require.
     """
     reservation = selector.get(RESERVATION)
     if reservation is None:
@@ -185,7 +185,7 @@ def _zone(selector: Mapping[str, str], capacity: Capacity, settings: ClusterSett
     reserved = settings.reservation_zones.get(capacity.reservation_itself or "")
     zone = selector.get(ZONE) or reserved or settings.zone
     if zone is None:
-        raise DoesNotFit(f"{ZONE}: neither the pod nor the cluster's settings name a zone: set either")
+        raise DoesNotFit(f"{ZONE}: neither the pod nor the cluster's settings name a zone: set one of them")
     return zone
 
 
@@ -194,13 +194,13 @@ def _boot_disk(request: TemplateRequest, settings: ClusterSettings) -> str:
     chosen = settings.pools.boot_disk_type
     if chosen is not None and chosen not in kind.boot_disks:
         raise DoesNotFit(
-            f'pools.boot_disk_type: the cluster\'s settings say "{chosen}", hosts of {kind.label} take '
+            f'pools.boot_disk_type: the cluster\'s settings have "{chosen}", and hosts of {kind.label} support '
             f"{' or '.join(kind.boot_disks)}"
         )
     disk = chosen or kind.boot_disks[0]
     if settings.pools.confidential_storage and disk != "hyperdisk-balanced":
         raise DoesNotFit(
-            f"pools.confidential_storage: GKE takes it with hyperdisk-balanced only, and hosts of {kind.label} get "
+            f"pools.confidential_storage: GKE supports it with hyperdisk-balanced only, and hosts of {kind.label} get "
             f"{disk}: choose another pools.boot_disk_type, or turn it off"
         )
     return disk
@@ -211,7 +211,7 @@ def _listed(text: str) -> tuple[str, ...]:
 
 
 def _networks(text: str) -> tuple[Network, ...] | None:
-    """Read `NETWORK:SUBNETWORK, NETWORK:SUBNETWORK`; None where nothing is asked for."""
+    """Return the networks of `NETWORK:SUBNETWORK, NETWORK:SUBNETWORK`, or None if the text is empty."""
     networks = []
     for pair in _listed(text):
         network, _, subnetwork = (part.strip() for part in pair.partition(":"))
@@ -222,15 +222,15 @@ def _networks(text: str) -> tuple[Network, ...] | None:
 
 
 def _copied(keys: Iterable[str], asked: SliceRequest, settings: ClusterSettings) -> dict[str, str]:
-    """Give the pod's labels that its hosts get: by the settings, and by the pod's own annotation."""
+    """Return the pod's labels to copy to its hosts: those in the settings and those in the pod's annotation."""
     for key in keys:
         if not may_be_a_node_label(key):
-            raise DoesNotFit(f"{COPY_LABELS}: GKE takes no node label {key} from others: leave it out")
+            raise DoesNotFit(f"{COPY_LABELS}: GKE does not accept {key} as a node label: remove it")
     present = {**dict(asked.request.labels), **dict(asked.leader.labels)}
     return {key: present[key] for key in (*settings.pod_to_node_labels, *keys) if key in present}
 
 
 def _node_labels(selector: Mapping[str, str], copied: Mapping[str, str]) -> Pairs:
-    """Give the labels for the tenant's own selectors, so that the pod finds its hosts, and those that are copied."""
+    """Return the labels for the tenant's own selectors, so that the pod fits its hosts, and the copied ones."""
     selected = {key: value for key, value in selector.items() if may_be_a_node_label(key)}
     return tuple(sorted({**copied, **selected}.items()))

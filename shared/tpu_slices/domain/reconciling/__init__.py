@@ -1,1 +1,1 @@
-"""From what is wanted, remembered and seen to what is remembered and done next. Pure."""
+"""Decisions on slices: from demand, records and observations to updated records and actions. Pure."""

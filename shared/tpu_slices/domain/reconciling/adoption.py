@@ -1,4 +1,4 @@
-"""Taking over the pools of TPU Provisioner whose JobSets live: as they are, without a rebuild or a restart."""
+"""Adoption of TPU Provisioner's node pools whose JobSets are live, without a rebuild or a restart."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tpu_slices.domain.reconciling.demand import job_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveWorkload:
-    """A JobSet as the API server shows it now."""
+    """A JobSet as read from the API server now."""
 
     ref: WorkloadRef
     state: WorkloadState
@@ -36,7 +36,7 @@ class LiveWorkload:
 
 @dataclass(frozen=True, slots=True)
 class Adoption:
-    """A pool, and the record that takes it over or (None) why it is left alone."""
+    """A pool, and the record that adopts it, or None if it is left alone; `why`: the reason for either."""
 
     pool: LegacyPool
     record: SliceRecord | None
@@ -50,13 +50,13 @@ def plan_adoptions(
     settings: ClusterSettings,
     now: datetime,
 ) -> tuple[Adoption, ...]:
-    """Say what becomes of each pool that TPU Provisioner made.
+    """Return an adoption for each pool that TPU Provisioner made.
 
-    | the pool's JobSet                          | outcome                                                     |
-    |--------------------------------------------|-------------------------------------------------------------|
-    | active, asks for such a Job                | taken over: kept while it lives, deleted when it ends       |
-    | the same, and we made a pool for it too    | left: two pools for one Job need a person                   |
-    | suspended, ended, or not there             | left: nobody needs it; TPU Provisioner or a person deletes  |
+    | the pool's JobSet                          | outcome                                                       |
+    |--------------------------------------------|---------------------------------------------------------------|
+    | active, has the pool's Job with TPU chips  | adopted: kept while the JobSet is live, deleted when it ends  |
+    | the same, and we created a pool for it too | left alone: of two pools for one Job an operator deletes one  |
+    | suspended, ended, or not found             | left alone: TPU Provisioner or an operator deletes it         |
     """
     by_name = {(jobset.ref.owner.namespace, jobset.ref.owner.name): jobset for jobset in workloads}
     return tuple(_adoption(pool, by_name.get((pool.namespace, pool.jobset)), known, settings, now) for pool in pools)
@@ -68,15 +68,15 @@ def placeholders(
     known: Mapping[WorkloadUid, WorkloadRecord],
     now: datetime,
 ) -> tuple[WorkloadRecord, ...]:
-    """Give the records of the JobSets whose pools are taken over, with these slices among their wants."""
-    taken: dict[WorkloadUid, list[SliceRecord]] = {}
+    """Return the records of the JobSets whose pools are adopted, with the adopted slices in their demand."""
+    adopted: dict[WorkloadUid, list[SliceRecord]] = {}
     for adoption in adoptions:
         if adoption.record is not None:
-            taken.setdefault(adoption.record.owner.uid, []).append(adoption.record)
+            adopted.setdefault(adoption.record.owner.uid, []).append(adoption.record)
     return tuple(
-        _placeholder(jobset, known.get(jobset.ref.owner.uid), taken[jobset.ref.owner.uid], now)
+        _placeholder(jobset, known.get(jobset.ref.owner.uid), adopted[jobset.ref.owner.uid], now)
         for jobset in workloads
-        if jobset.ref.owner.uid in taken
+        if jobset.ref.owner.uid in adopted
     )
 
 
@@ -91,25 +91,24 @@ def _adoption(
         return Adoption(pool, None, f"there is no JobSet {pool.namespace}/{pool.jobset}: delete the pool")
     if jobset.state is not WorkloadState.ACTIVE:
         return Adoption(pool, None, f"the JobSet is {jobset.state.lower()}: delete the pool")
-    asked = _asked(pool, jobset, settings)
-    if asked is None:
-        return Adoption(pool, None, f"the JobSet has no Job {pool.job} that asks for TPU chips: delete the pool")
-    present = known.get(slice_id(asked.job))
+    request = _request(pool, jobset, settings)
+    if request is None:
+        return Adoption(pool, None, f"the JobSet has no Job {pool.job} that requests TPU chips: delete the pool")
+    present = known.get(slice_id(request.job))
     if present is not None and present.legacy_pool == pool.name:
-        return Adoption(pool, None, "it is taken over already")
+        return Adoption(pool, None, "already adopted")
     if present is not None and present.create_requested_at is not None:
-        return Adoption(pool, None, f"its Job has {present.pool} as well: see which one serves, and delete the other")
-    return Adoption(
-        pool, _taken_over(pool, present or _new(asked, settings, now), now), "taken over while its JobSet lives"
-    )
+        return Adoption(pool, None, f"its Job also has {present.pool}: check which one is in use, delete the other")
+    record = _adopted(pool, present or _new(request, settings, now), now)
+    return Adoption(pool, record, "adopted: kept while its JobSet is live")
 
 
-def _new(asked: SliceRequest, settings: ClusterSettings, now: datetime) -> SliceRecord:
-    spec = spec_for(asked, settings)
-    return SliceRecord.of(asked.job, now, spec if isinstance(spec, SliceSpec) else None)
+def _new(request: SliceRequest, settings: ClusterSettings, now: datetime) -> SliceRecord:
+    spec = spec_for(request, settings)
+    return SliceRecord.of(request.job, now, spec if isinstance(spec, SliceSpec) else None)
 
 
-def _taken_over(pool: LegacyPool, record: SliceRecord, now: datetime) -> SliceRecord:
+def _adopted(pool: LegacyPool, record: SliceRecord, now: datetime) -> SliceRecord:
     return replace(
         record,
         attempt=0,
@@ -124,7 +123,7 @@ def _taken_over(pool: LegacyPool, record: SliceRecord, now: datetime) -> SliceRe
 def job_named(
     name: str, cluster: ClusterId, ref: WorkloadRef, requests: Iterable[TemplateRequest]
 ) -> WorkloadJob | None:
-    """Find a Job of a JobSet by its name as TPU Provisioner writes it: in lower case."""
+    """Return the Job of a JobSet with this name, which TPU Provisioner writes in lower case, or None."""
     for request in requests:
         index = name.removeprefix(f"{ref.owner.name}-{request.replicated_job}-".lower())
         if index != name and index.isdecimal() and int(index) < request.replicas and str(int(index)) == index:
@@ -132,7 +131,7 @@ def job_named(
     return None
 
 
-def _asked(pool: LegacyPool, jobset: LiveWorkload, settings: ClusterSettings) -> SliceRequest | None:
+def _request(pool: LegacyPool, jobset: LiveWorkload, settings: ClusterSettings) -> SliceRequest | None:
     job = job_named(pool.job, settings.cluster, jobset.ref, jobset.requests)
     if job is None:
         return None

@@ -1,4 +1,4 @@
-"""The heart: what is remembered and done about one slice, from what is wanted and what is seen."""
+"""The central decision: a slice's next record and actions, from its record and what is observed of its pools."""
 
 from __future__ import annotations
 
@@ -34,34 +34,34 @@ from tpu_slices.domain.reconciling.terminating import OCCUPANTS_KNOWN_WITHIN, be
 def decide(
     record: SliceRecord, seen: PoolObservations, now: datetime, settings: ClusterSettings, held: Held | None = None
 ) -> Decision:
-    """Decide about a slice; pure, so it can be asked at any time (`slices explain`).
+    """Return the decision on a slice. Pure, so that `slices explain` can show it at any time.
 
-    `held`: the chips that others hold, which is only needed where the settings limit them.
+    `held`: the chips that other slices hold; only needed if the settings limit them.
 
-    | seen, by wanted   | PRESENT                                               | ABSENT                        |
+    | seen, by desire   | PRESENT                                               | ABSENT                        |
     |-------------------|-------------------------------------------------------|-------------------------------|
-    | Absent            | want fresh, allowed, and a slot: create;              | GONE once no order can arrive |
-    |                   | else REFUSED, QUEUED, WAITING, ...                    |                               |
+    | Absent            | demand fresh, allowed, and a slot: create;            | GONE once no create request   |
+    |                   | else REFUSED, QUEUED, WAITING, ...                    | can arrive                    |
     | Creating          | wait while its operation runs                         | delete until GKE accepts      |
     | Running           | READY when every host is usable                       | delete                        |
-    | - another's on it | that pool is theirs now; go on with the next attempt  | keep until they end           |
+    | - other occupants | leave the pool to them; next attempt                  | keep until they end           |
     | - other request   | rebuild if changed while suspended and unoccupied,    | delete                        |
     |                   | else SPEC_DRIFTED                                     |                               |
     | Busy              | wait                                                  | delete until GKE accepts      |
     | Broken            | unoccupied: delete, next attempt by kind of failure   | delete                        |
-    | Deleting          | go on with the next attempt                           | wait                          |
+    | Deleting          | next attempt                                          | wait                          |
     | Unowned           | BLOCKED                                               | as Absent; never touched      |
     | Unreadable        | change nothing                                        | change nothing                |
 
-    Earlier attempts (`seen.terminating`) follow the ABSENT column, whatever is wanted. Where a person holds the slice,
-    or paused the cluster, nothing is created or deleted.
+    Earlier attempts (`seen.terminating`) follow the ABSENT column, whatever the desire. While an operator holds the
+    slice, or the cluster is paused, nothing is created or deleted.
     """
     current = seen.current
     if record.hold:
-        message = "A person holds this slice: nothing is created or deleted."
+        message = "Held by an operator: nothing is created or deleted."
         return _frozen(record, current, now, settings, (Reason.HELD, message))
     if settings.paused is not None:
-        message = f"The cluster is paused, nothing is created or deleted: {settings.paused}"
+        message = f"The cluster is paused, so nothing is created or deleted: {settings.paused}"
         return _frozen(record, current, now, settings, (Reason.PAUSED, message))
     if isinstance(current, Unreadable):
         return _keep(record, now, settings, Reason.POOL_UNREADABLE, current.message)
@@ -69,7 +69,7 @@ def decide(
     refusal = record.refusal or _disallowed(record, settings, held)
     decision = _decide_current(replace(record, refusal=refusal), current, now, settings)
     after = decision.record if decision.record.creating else replace(decision.record, slot=None)
-    if after.refusal is refusal:  # what is not allowed now may be at the next look
+    if after.refusal is refusal:  # what the policy refuses now may be allowed at the next reconcile
         after = replace(after, refusal=record.refusal)
     after = replace(after, next_reconcile_at=due(after, now, settings.limits))
     return replace(decision, record=after, actions=(*deletes, *decision.actions))
@@ -78,7 +78,7 @@ def decide(
 def _frozen(
     record: SliceRecord, seen: Observation, now: datetime, settings: ClusterSettings, why: tuple[Reason, str]
 ) -> Decision:
-    """Change nothing; but who waits for a slice that was not begun is told why."""
+    """Return a decision that does nothing; a queued slice becomes BLOCKED with the reason."""
     if record.phase is Phase.QUEUED and record.wanted and isinstance(seen, Absent):
         blocked = _become(record, now, (Phase.BLOCKED, why[0]), why[1])
         return replace(blocked, record=replace(blocked.record, next_reconcile_at=now + settings.limits.requeue_after))
@@ -86,7 +86,7 @@ def _frozen(
 
 
 def _disallowed(record: SliceRecord, settings: ClusterSettings, held: Held | None) -> Refusal | None:
-    """Say why the settings as they are now allow no such slice to be bought."""
+    """Return why the current settings do not allow the slice, or None if they do."""
     if record.spec is None or not record.wanted:
         return None
     try:
@@ -94,7 +94,7 @@ def _disallowed(record: SliceRecord, settings: ClusterSettings, held: Held | Non
     except NotAllowed as no:
         return Refusal(reason=Reason.NOT_ALLOWED, message=f"{no}.")
     over = None if held is None else over_budget(record.spec, record.owner.namespace, held, settings.policy)
-    return Refusal(reason=Reason.NO_CHIPS_LEFT, message=f"{over}; tried again by itself.") if over else None
+    return Refusal(reason=Reason.CHIP_LIMIT_REACHED, message=f"{over}; retried automatically.") if over else None
 
 
 def _decide_current(record: SliceRecord, seen: Visible, now: datetime, settings: ClusterSettings) -> Decision:
@@ -131,31 +131,31 @@ def _keep(record: SliceRecord, now: datetime, settings: ClusterSettings, reason:
 
 def _absent(record: SliceRecord, now: datetime, settings: ClusterSettings) -> Decision:
     if not record.wanted:
-        return _let_go(record, now, settings.limits)
+        return _released(record, now, settings.limits)
     if record.refusal is not None:
         refused = replace(record, retry_at=None, blocked_settings_version=None)
         return _become(refused, now, (Phase.REFUSED, record.refusal.reason), record.refusal.message)
     if _has_to_wait(record, now, settings):
         return Decision(record, (), record.reason, record.message)
     if record.demand_confirmed_at is None or now - record.demand_confirmed_at > settings.limits.demand_ttl:
-        message = "Waiting for the relay to confirm that the leader pod still wants this slice."
+        message = "Waiting for the relay to confirm that the leader pod still needs this slice."
         return _become(record, now, (Phase.QUEUED, Reason.DEMAND_STALE), message)
     if record.attempt > LAST_ATTEMPT:
-        message = f"{LAST_ATTEMPT} attempts failed; delete and re-create the JobSet to start afresh."
+        message = f"All {LAST_ATTEMPT} attempts failed: delete and re-create the JobSet."
         return _become(record, now, (Phase.BLOCKED, Reason.ATTEMPTS_EXHAUSTED), message)
     if record.slot is None:
-        message = "The cluster runs as many node pool operations as it takes: waiting for one to end."
+        message = "Waiting for a node pool operation to end: the cluster's limit is reached."
         return _become(record, now, (Phase.QUEUED, Reason.OPERATION_LIMIT), message)
     return _create(record, now, settings)
 
 
 def _after_legacy_pool(record: SliceRecord) -> SliceRecord:
-    """Go on to a pool of our own where the one that TPU Provisioner made is gone: its name is not ours to use."""
+    """Return the record with attempt 1 after an adopted pool (attempt 0), whose name is not ours to use."""
     return replace(begin_next_attempt(record), terminating=record.terminating) if record.attempt == 0 else record
 
 
 def _has_to_wait(record: SliceRecord, now: datetime, settings: ClusterSettings) -> bool:
-    """Say whether a failure still has its patience; other settings than it was blocked under are another chance."""
+    """Return whether to wait for `retry_at`; a slice blocked under other settings is retried at once."""
     if record.blocked_settings_version not in {None, settings.version}:
         return False
     return record.retry_at is not None and now < record.retry_at
@@ -179,23 +179,23 @@ def _create(record: SliceRecord, now: datetime, settings: ClusterSettings) -> De
     return _become(ordered, now, (Phase.PROVISIONING, Reason.CREATION_STARTED), message, action)
 
 
-def _let_go(record: SliceRecord, now: datetime, limits: Limits) -> Decision:
-    """Nothing is seen of a slice that nobody wants: it is gone once nothing of it can turn up any more."""
+def _released(record: SliceRecord, now: datetime, limits: Limits) -> Decision:
+    """Return RELEASING, or GONE once neither a terminating pool nor a late create request is left."""
     record = replace(record, creating=False, operation=None, retry_at=None, failures=0, blocked_settings_version=None)
     if record.terminating:
-        if all(left.occupants for left in record.terminating):
-            message = "Another live JobSet runs on these hosts: they stay until it ends."
+        if all(earlier.occupants for earlier in record.terminating):
+            message = "Another live JobSet runs on these hosts: the node pool is deleted when it ends."
             return _become(record, now, (Phase.RELEASING, Reason.OCCUPIED), message)
-        message = f"Deleting: {record.desire_message or 'no longer wanted'}."
+        message = f"Deleting the node pool: {record.desire_message or 'no longer in demand'}."
         return _become(record, now, (Phase.RELEASING, Reason.DELETION_STARTED), message)
     if record.create_requested_at is not None and now < record.create_requested_at + 2 * limits.act_window:
-        message = "A creation was ordered moments ago: making sure that it does not arrive late."
-        return _become(record, now, (Phase.RELEASING, Reason.CREATE_MAY_BE_UNDER_WAY), message)
+        message = "A creation was requested moments ago: waiting until it can no longer take effect."
+        return _become(record, now, (Phase.RELEASING, Reason.CREATION_IN_DOUBT), message)
     record = replace(record, expire_at=record.expire_at or now + limits.gone_ttl)
     if record.attempt == 1 and record.create_requested_at is None and record.legacy_pool is None:
-        message = f"Nothing was made: {record.desire_message or 'no longer wanted'}."
-        return _become(record, now, (Phase.GONE, Reason.NEVER_MADE), message)
-    message = f"Released: {record.desire_message or 'no longer wanted'}."
+        message = f"No node pool was created: {record.desire_message or 'no longer in demand'}."
+        return _become(record, now, (Phase.GONE, Reason.NEVER_CREATED), message)
+    message = f"Released: {record.desire_message or 'no longer in demand'}."
     return _become(record, now, (Phase.GONE, Reason.RELEASED), message)
 
 
@@ -208,11 +208,11 @@ def _creating(record: SliceRecord, seen: Creating, now: datetime, settings: Clus
         and record.create_requested_at is not None
         and now - record.create_requested_at > patience
     ):
-        lost = Failure(FailureKind.UNKNOWN, "no operation runs for it any more, and it is still not created.")
+        lost = Failure(FailureKind.UNKNOWN, "No operation runs for it any more, and it is still not created.")
         return _broken(record, lost, now, settings)
     spec = record.spec
     what = f"{spec.hosts} hosts ({spec.chips} chips) in {spec.zone}" if spec else "its hosts"
-    message = f"GKE is creating {what}; a stockout may take it half an hour to find out."
+    message = f"GKE is creating {what}; it may take half an hour to report a stockout."
     underway = replace(record, creating=True)
     return _become(underway, now, (Phase.PROVISIONING, Reason.CREATING), message)
 
@@ -223,7 +223,7 @@ def _running(record: SliceRecord, seen: Running, now: datetime, settings: Cluste
     record = replace(record, creating=False)
     if record.spec is None or (record.attempt == 0 and record.hosts_sequence == 0):
         found = "Found without a record" if record.legacy_pool is None else "Made by TPU Provisioner"
-        return _become(record, now, (Phase.READY, Reason.ADOPTED), f"{found}; kept while its JobSet lives.")
+        return _become(record, now, (Phase.READY, Reason.ADOPTED), f"{found}; kept while its JobSet is live.")
     drifted = not same_request(seen.fingerprint, record.spec)
     if drifted and record.rebuild_allowed and not record.occupants:
         return _release(record, now, settings)
@@ -239,16 +239,16 @@ def _ready(record: SliceRecord, now: datetime, limits: Limits, *, drifted: bool)
     hosts = record.spec.hosts if record.spec else record.hosts_usable
     served = replace(record, failures=0, retry_at=None)
     if drifted:
-        message = "Serves, though the JobSet asks for something else since; it is not rebuilt under a running Job."
+        message = "Ready, but the JobSet's request has changed since; not rebuilt under a running Job."
         return _become(served, now, (Phase.READY, Reason.SPEC_DRIFTED), message)
     if _leader_should_be_here(record, limits):
-        message = "Ready, and yet the leader pod cannot be scheduled: see its own events. No other slice is bought."
+        message = "All hosts are ready, but the leader pod is not scheduled: see its events. No other slice is bought."
         return _become(served, now, (Phase.READY, Reason.LEADER_STILL_WAITING), message)
     return _become(served, now, (Phase.READY, Reason.READY), f"All {hosts} hosts are ready and offer their chips.")
 
 
 def _leader_should_be_here(record: SliceRecord, limits: Limits) -> bool:
-    """Say whether a leader was reported to wait although its slice has been ready and vacant for a while."""
+    """Return whether a leader was reported to wait although its slice has been READY and vacant for a while."""
     if record.phase is not Phase.READY or record.occupants or record.demand_confirmed_at is None:
         return False
     vacant_since = max(record.since, record.vacant_since or record.since)
@@ -258,7 +258,7 @@ def _leader_should_be_here(record: SliceRecord, limits: Limits) -> bool:
 def _busy(record: SliceRecord, seen: Busy, now: datetime, settings: ClusterSettings) -> Decision:
     if not record.wanted:
         return _release(record, now, settings)
-    message = f"GKE works on the node pool: {seen.message}"
+    message = f"GKE is working on the node pool: {seen.message}"
     return _become(replace(record, creating=False), now, (Phase.PROVISIONING, Reason.POOL_BUSY), message)
 
 
@@ -266,7 +266,7 @@ def _broken(record: SliceRecord, failure: Failure, now: datetime, settings: Clus
     if not record.wanted:
         return _release(record, now, settings)
     if record.occupants:
-        message = f"The node pool is broken, and its Job still runs: leaving it to repair. {failure.message}"
+        message = f"GKE reports an error for the node pool, which is kept while its Job runs: {failure.message}"
         return _become(replace(record, creating=False), now, (Phase.PROVISIONING, Reason.POOL_BROKEN), message)
     after = failed(begin_next_attempt(record, delete_requested_at=now), failure, now, settings)
     return Decision(after, (DeletePool(record.attempt),), after.reason, after.message)
@@ -274,15 +274,15 @@ def _broken(record: SliceRecord, failure: Failure, now: datetime, settings: Clus
 
 def _unowned(record: SliceRecord, seen: Unowned, now: datetime, settings: ClusterSettings) -> Decision:
     if not record.wanted:
-        return _let_go(replace(record, create_requested_at=None), now, settings.limits)
-    message = f"A node pool named {record.pool} exists that is not ours: {seen.message} Rename or delete it."
+        return _released(replace(record, create_requested_at=None), now, settings.limits)
+    message = f"A node pool named {record.pool} exists that is not ours: {seen.message} Delete it."
     return _become(replace(record, creating=False), now, (Phase.BLOCKED, Reason.UNOWNED_POOL), message)
 
 
 def _release(record: SliceRecord, now: datetime, settings: ClusterSettings) -> Decision:
-    """Order the deletion of the current attempt, and go on without it.
+    """Return the decision that deletes the current attempt's pool and continues with the next attempt.
 
-    Of a pool that was adopted moments ago nobody has said yet who is on it: it is spared until the relay has.
+    The occupants of a pool that was adopted moments ago are not known: it is kept until the relay has reported them.
     """
     known_by = record.create_requested_at and record.create_requested_at + OCCUPANTS_KNOWN_WITHIN
     if record.attempt == 0 and record.hosts_sequence == 0 and known_by is not None and now < known_by:

@@ -1,4 +1,4 @@
-"""From what is reported to what is wanted."""
+"""Derives the demand for slices from the relay's facts."""
 
 from __future__ import annotations
 
@@ -32,21 +32,21 @@ from tpu_slices.domain.model.workloads import WorkloadRecord
 from tpu_slices.domain.planning.specs import SliceRequest, chips_requested, spec_for
 
 TOMBSTONE_TTL = timedelta(days=40)
-"""How long an ended JobSet is remembered: longer than Pub/Sub can keep a message (31 days)."""
+"""How long the record of an ended JobSet is kept: longer than Pub/Sub can keep a message (31 days)."""
 
 _DESIRE_MESSAGES: Mapping[WorkloadState, str] = {
-    WorkloadState.ACTIVE: "the JobSet wants it",
+    WorkloadState.ACTIVE: "the JobSet is active",
     WorkloadState.SUSPENDED: "the JobSet is suspended",
     WorkloadState.COMPLETED: "the JobSet completed",
     WorkloadState.FAILED: "the JobSet failed",
     WorkloadState.DELETED: "the JobSet was deleted",
-    WorkloadState.MISSING: "the JobSet is gone",
+    WorkloadState.MISSING: "the JobSet no longer exists",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What a fact changes: the JobSet's record, the slices' records that are new or asked for differently."""
+    """What a fact changes: the JobSet's record, and the records of slices that are new or whose request changed."""
 
     workload: WorkloadRecord
     slices: Mapping[SliceId, SliceRecord]
@@ -64,7 +64,7 @@ def job_of(cluster: ClusterId, workload: WorkloadRef, leader: WaitingLeader) -> 
 
 
 def legitimate(fact: SlicesWanted) -> tuple[WaitingLeader, ...]:
-    """Give the leaders that the JobSet's own template asks for: a forged pod can only ask for what its JobSet asks."""
+    """Return the waiting leaders that the JobSet's spec provides for, so that a forged pod cannot request more."""
     replicas = {request.replicated_job: request.replicas for request in fact.requests}
     return tuple(leader for leader in fact.waiting if 0 <= leader.job_index < replicas.get(leader.replicated_job, 0))
 
@@ -78,25 +78,25 @@ class SliceDemand:
 
 
 def demands(fact: SlicesWanted, cluster: ClusterId, slices: Mapping[SliceId, SliceRecord]) -> tuple[SliceDemand, ...]:
-    """Give what the waiting leaders need.
+    """Return the demand of the waiting leaders.
 
-    A leader may be scheduled to a slice that was made for another Job of its JobSet. Who then waits in vain for its
-    own slice needs the one that the taker left to be made.
+    A leader may be scheduled on the slice of a sibling Job. The displaced Job then needs the slice of the Job that
+    displaced it.
     """
     own = (SliceDemand(leader, job_of(cluster, fact.workload, leader)) for leader in legitimate(fact))
-    return tuple(replace(each, job=_slice_left_over(each.job, fact, slices)) for each in own)
+    return tuple(replace(each, job=_job_with_free_slice(each.job, fact, slices)) for each in own)
 
 
-def _slice_left_over(job: WorkloadJob, fact: SlicesWanted, slices: Mapping[SliceId, SliceRecord]) -> WorkloadJob:
-    passed: set[WorkloadJob] = set()
-    while job not in passed and (displacing := _displacing_job(job, fact, slices.get(slice_id(job)))) is not None:
-        passed.add(job)
+def _job_with_free_slice(job: WorkloadJob, fact: SlicesWanted, slices: Mapping[SliceId, SliceRecord]) -> WorkloadJob:
+    seen: set[WorkloadJob] = set()
+    while job not in seen and (displacing := _displacing_job(job, fact, slices.get(slice_id(job)))) is not None:
+        seen.add(job)
         job = displacing
     return job
 
 
 def _displacing_job(job: WorkloadJob, fact: SlicesWanted, record: SliceRecord | None) -> WorkloadJob | None:
-    """Give the other Job of the same JobSet whose leader is on a Job's slice."""
+    """Return the sibling Job whose leader is on a Job's slice, or None."""
     occupant = record.occupants[-1] if record and record.occupants else None
     if occupant is None or occupant.owner.uid != job.owner.uid or occupant.job == job.job_name:
         return None
@@ -114,16 +114,16 @@ def wanted(
     now: datetime,
     settings: ClusterSettings,
 ) -> Demand | None:
-    """Say what waiting leaders change; None when the fact is late news.
+    """Return what waiting leaders change, or None if the fact is outdated.
 
-    | known JobSet                              | outcome                                                |
-    |-------------------------------------------|--------------------------------------------------------|
-    | none                                      | remembered, its slices wanted                          |
-    | ended                                     | late news: an end is final for a UID                   |
-    | at a later generation                     | late news                                              |
-    | suspended, at this generation             | late news: its pods are on their way out               |
-    | suspended, at an earlier generation       | resumed; a slice asked for differently is rebuild_allowed  |
-    | active                                    | the wants are confirmed                                |
+    | known JobSet                              | outcome                                                        |
+    |-------------------------------------------|----------------------------------------------------------------|
+    | none                                      | recorded, with demand for its slices                           |
+    | ended                                     | outdated: an end is final for a UID                            |
+    | at a later generation                     | outdated                                                       |
+    | suspended, at this generation             | outdated: its pods are terminating                             |
+    | suspended, at an earlier generation       | resumed; a slice whose request changed is `rebuild_allowed`    |
+    | active                                    | the demand is confirmed                                        |
     """
     workload = fact.workload
     if known is not None and _is_late(workload, known, WorkloadState.ACTIVE):
@@ -136,11 +136,11 @@ def wanted(
         demand[id_] = now
         spec = specs(each)
         if id_ not in slices:
-            updates[id_] = _asking(SliceRecord.of(each.job, now), spec)
-        elif _asks_otherwise(slices[id_], spec):
+            updates[id_] = _with_request(SliceRecord.of(each.job, now), spec)
+        elif _request_changed(slices[id_], spec):
             rebuild = _was_suspended_since(known, id_, workload.generation)
-            updates[id_] = replace(_asking(slices[id_], spec), rebuild_allowed=rebuild, next_reconcile_at=now)
-    record = _remember(workload, known, WorkloadState.ACTIVE, now, settings.cluster)
+            updates[id_] = replace(_with_request(slices[id_], spec), rebuild_allowed=rebuild, next_reconcile_at=now)
+    record = _updated(workload, known, WorkloadState.ACTIVE, now, settings.cluster)
     return Demand(replace(record, demand=demand), updates)
 
 
@@ -158,14 +158,14 @@ def _specs(fact: SlicesWanted, settings: ClusterSettings) -> Callable[[SliceDema
 def changed(
     fact: WorkloadChanged | Answer, known: WorkloadRecord | None, now: datetime, cluster: ClusterId
 ) -> WorkloadRecord | None:
-    """Say what a JobSet's new state changes; None when it is late news.
+    """Return the JobSet's record in its new state, or None if the fact is outdated.
 
-    A JobSet is remembered though it wants nothing yet: who asks why it waits is told, older wants are known for late
-    news, and the audit counts the JobSets that the relay counts.
+    A JobSet is recorded before it has any demand: so it can be explained why it waits, older demand is recognised as
+    outdated, and the inventory check counts the same JobSets as the relay.
     """
     if known is not None and _is_late(fact.workload, known, fact.state):
         return None
-    record = _remember(fact.workload, known, fact.state, now, cluster)
+    record = _updated(fact.workload, known, fact.state, now, cluster)
     return (
         replace(record, queue=fact.queue, template_error=fact.template_error)
         if isinstance(fact, WorkloadChanged)
@@ -174,7 +174,7 @@ def changed(
 
 
 def counted(fact: HostsChanged, record: SliceRecord, now: datetime) -> SliceRecord | None:
-    """Take in a count of hosts; None when it is of another attempt or older than what is known."""
+    """Return the record with a new count of hosts, or None if it is unchanged, outdated or of another attempt."""
     if fact.attempt != record.attempt or fact.sequence < record.hosts_sequence:
         return None
     if (fact.usable, fact.joined) == (record.hosts_usable, record.hosts_joined):
@@ -185,15 +185,17 @@ def counted(fact: HostsChanged, record: SliceRecord, now: datetime) -> SliceReco
 
 
 def with_current_desire(record: SliceRecord, workloads: Mapping[WorkloadUid, WorkloadRecord]) -> SliceRecord:
-    """Give the record as the JobSets stand now: its desire, its last want, and occupants only where they live.
+    """Return the record with its current desire and demand, and without occupants whose JobSets are not active.
 
-    A JobSet that we know nothing of lives: silence does not delete.
+    A JobSet without a record counts as active: missing information never causes a deletion.
     """
     own = workloads.get(record.owner.uid)
-    terminating = tuple(replace(left, occupants=_living(left.occupants, workloads)) for left in record.terminating)
+    terminating = tuple(
+        replace(earlier, occupants=_living(earlier.occupants, workloads)) for earlier in record.terminating
+    )
     record = replace(record, terminating=terminating, occupants=_living(record.occupants, workloads))
     if record.release_requested:
-        return replace(record, desire=Desire.ABSENT, desire_message="a person asked for its release")
+        return replace(record, desire=Desire.ABSENT, desire_message="an operator requested its release")
     if own is None:
         return record
     desire = Desire.PRESENT if own.state is WorkloadState.ACTIVE else Desire.ABSENT
@@ -213,9 +215,10 @@ def _is_late(workload: WorkloadRef, known: WorkloadRecord, state: WorkloadState)
 
 
 def _was_suspended_since(known: WorkloadRecord | None, slice_: SliceId, generation: int) -> bool:
-    """Say whether the JobSet may have been suspended since the slice was last wanted, heard of or not.
+    """Return whether the JobSet may have been suspended since the demand for the slice was last confirmed.
 
-    A template can only be changed while its JobSet is suspended, and suspending raises the generation.
+    The suspension need not have been reported: a template can only be changed while its JobSet is suspended, and
+    suspending it increases the generation.
     """
     if known is None:
         return False
@@ -225,7 +228,7 @@ def _was_suspended_since(known: WorkloadRecord | None, slice_: SliceId, generati
     return last is not None and last < known.state_since
 
 
-def _remember(
+def _updated(
     workload: WorkloadRef, known: WorkloadRecord | None, state: WorkloadState, now: datetime, cluster: ClusterId
 ) -> WorkloadRecord:
     same = known is not None and known.state is state and known.generation >= workload.generation
@@ -251,14 +254,14 @@ def _remember(
     )
 
 
-def _asking(record: SliceRecord, spec: SliceSpec | Refusal) -> SliceRecord:
+def _with_request(record: SliceRecord, spec: SliceSpec | Refusal) -> SliceRecord:
     if isinstance(spec, Refusal):
         return replace(record, refusal=spec)
     return replace(record, spec=spec, refusal=None)
 
 
-def _asks_otherwise(record: SliceRecord, spec: SliceSpec | Refusal) -> bool:
-    """Where no pool can exist, whatever is different counts; else only what the tenant asks for does."""
+def _request_changed(record: SliceRecord, spec: SliceSpec | Refusal) -> bool:
+    """Return whether the spec differs; once a pool may exist, only changes of the tenant's request count."""
     if isinstance(spec, Refusal):
         return record.refusal != spec
     if record.refusal is not None or record.spec is None or record.create_requested_at is None:

@@ -1,4 +1,4 @@
-"""What the audit finds when it lays the three books side by side: JobSets, records, pools."""
+"""The inventory check: compares JobSets, slice records and node pools."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tpu_slices.domain.reconciling.terminating import OCCUPANTS_KNOWN_WITHIN
 
 INVENTORY_CHECK_EVERY = timedelta(minutes=15)
 SILENT_AFTER = timedelta(minutes=3)
-"""A relay that was not heard for this long is not believed by its silence: nothing follows from it."""
+"""After this time without a heartbeat nothing is concluded from what the relay does not report."""
 LIST_IS_NEWS = timedelta(minutes=5)
-"""How long a list of live JobSets may be compared with."""
+"""How long a list of live JobSets from the relay counts as current."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelayHeartbeat:
-    """The document `heartbeats/{cluster}`: when the relay was last heard, what it saw, when the books are compared."""
+    """The document `heartbeats/{cluster}`: the relay's last heartbeat, and when the next inventory check is."""
 
     cluster: ClusterId
     received_at: datetime | None = None
@@ -32,37 +32,38 @@ class RelayHeartbeat:
     uids: tuple[WorkloadUid, ...] | None = None
     uids_received_at: datetime | None = None
     next_inventory_check_at: datetime | None = None
-    """When the books are compared next; None: at the next sweep."""
+    """None: at the next sweep."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InventoryFindings:
-    """What the audit would change. Nothing here deletes: due slices are decided anew, with their own evidence."""
+    """The changes that the inventory check proposes. None deletes a pool: the slices are reconciled instead."""
 
     adopted: tuple[SliceRecord, ...] = ()
     """Records for pools that have none."""
     placeholders: tuple[WorkloadRecord, ...] = ()
-    """JobSet records for adopted slices whose JobSet is not known: live until the relay says otherwise."""
+    """Records for the unknown JobSets of adopted slices: live until the relay reports otherwise."""
     mended: tuple[tuple[SliceRecord, SliceRecord], ...] = ()
-    """Records before and after: to be looked at again, with pools they did not know of."""
+    """Records before and after: reconciled again, with the pools that were missing in them."""
     left_out: int = 0
-    """Orphans beyond what one audit takes on: more at once is a sign of something else, and a person should look."""
+    """Orphans beyond the limit of one check: so many indicate another problem, and an operator should investigate."""
 
 
 def digest_of(uids: Iterable[WorkloadUid]) -> str:
-    """Sum up a set of JobSets: equal digests mean equal sets."""
+    """Return the digest of a set of JobSets: equal digests mean equal sets."""
     return hashlib.sha256("\n".join(sorted(uids)).encode()).hexdigest()[:16]
 
 
 def suspicions(live: Sequence[WorkloadRecord], heartbeat: RelayHeartbeat | None, now: datetime) -> tuple[Question, ...]:
-    """Say what to ask the relay. From silence follow questions, never deletions.
+    """Return the questions to the relay. A JobSet that it does not report is asked about, never deleted.
 
-    | last heartbeat                     | questions                                       |
-    |------------------------------------|-------------------------------------------------|
-    | none, or longer ago than 3 minutes | none: a dead relay proves nothing               |
-    | same digest as our live JobSets    | none                                            |
-    | another digest, no fresh list      | which TPU JobSets live?                         |
-    | fresh list                         | for each of ours that it lacks: does this live? |
+    | last heartbeat                     | questions                                                  |
+    |------------------------------------|------------------------------------------------------------|
+    | none, or longer ago than 3 minutes | none: a relay that does not run proves nothing             |
+    | same digest as our live JobSets    | none                                                       |
+    | another digest, no fresh list      | the list of TPU JobSets                                    |
+    | another digest, fresh list         | the state of each JobSet of ours that the list lacks,      |
+    |                                    | unless a fact about it arrived after the list              |
     """
     if heartbeat is None or heartbeat.received_at is None or now - heartbeat.received_at > SILENT_AFTER:
         return ()
@@ -88,16 +89,18 @@ def check_inventory(
     pools: Sequence[PoolSeen],
     now: datetime,
 ) -> InventoryFindings:
-    """Compare records, JobSets and pools pairwise.
+    """Return the differences between records, JobSets and pools, and the changes that resolve them.
 
-    | found                                             | done                                             |
-    |---------------------------------------------------|--------------------------------------------------|
-    | a pool without a record (orphan)                  | adopted: a record, and a JobSet record to ask by |
-    | a pool of an attempt that its record knows not    | added to the attempts that are gone after        |
-    | a READY record without its pool                   | looked at again                                  |
-    | a pool whose record thinks it was never ordered   | looked at again, and at the pool                 |
-    | a settled record that contradicts its JobSet, or  | looked at again                                  |
-    | a person who asked for its release                |                                                  |
+    | found                                             | change                                             |
+    |---------------------------------------------------|----------------------------------------------------|
+    | a pool without a record (orphan)                  | adopted: a slice record and, if there is none, a   |
+    |                                                   | JobSet record, so that the relay is asked about it |
+    | a pool of an attempt that is not on its record    | added to the terminating attempts                  |
+    | a READY record without its pool                   | reconciled again                                   |
+    | a pool whose creation is not on its record        | reconciled again, with the creation on record      |
+    | a pool whose record is GONE                       | reconciled again                                   |
+    | a settled READY record whose JobSet is not active | reconciled again                                   |
+    | or whose release was requested                    |                                                    |
     """
     ready = sum(record.phase is Phase.READY for record in slices.values())
     most = max(10, ready // 5)
@@ -127,7 +130,7 @@ def check_inventory(
 def with_heartbeat(
     heartbeat: RelayHeartbeat | None, beat: Heartbeat, cluster: ClusterId, now: datetime
 ) -> RelayHeartbeat:
-    """Take in a heartbeat; one that brings the list of live JobSets makes the audit due."""
+    """Return the stored heartbeat after a new one; with a list of live JobSets, the inventory check is due."""
     heartbeat = replace(
         heartbeat or RelayHeartbeat(cluster=cluster), received_at=now, count=beat.count, digest=beat.digest
     )
@@ -137,7 +140,7 @@ def with_heartbeat(
 
 
 def _adopt(pool: PoolSeen, jobset: WorkloadRecord | None, now: datetime) -> SliceRecord:
-    """Make a record for a pool: the current attempt, or one to be gone after where its JobSet is known not to live."""
+    """Return a record for a pool: as the current attempt, or as a terminating one if its JobSet is known not active."""
     record = replace(SliceRecord.of(pool.job, now), attempt=pool.attempt, create_requested_at=now)
     if jobset is None or jobset.state is WorkloadState.ACTIVE:
         return record
@@ -163,15 +166,15 @@ def _placeholder(record: SliceRecord, adopted: Iterable[SliceRecord], now: datet
 
 
 def _mend(record: SliceRecord, pools: Sequence[PoolSeen], jobset: WorkloadRecord | None, now: datetime) -> SliceRecord:
-    known = {record.attempt, *(left.attempt for left in record.terminating)}
+    known = {record.attempt, *(earlier.attempt for earlier in record.terminating)}
     strays = tuple(_found(pool, now) for pool in pools if pool.attempt not in known)
     present = record.attempt in {pool.attempt for pool in pools}
-    vanished = record.phase is Phase.READY and not present
-    unheard_of = present and record.create_requested_at is None
-    revived = present and record.phase is Phase.GONE
-    if not (strays or vanished or unheard_of or revived or _contradicts(record, jobset)):
+    missing = record.phase is Phase.READY and not present
+    unrecorded = present and record.create_requested_at is None
+    unexpected = present and record.phase is Phase.GONE
+    if not (strays or missing or unrecorded or unexpected or _contradicts(record, jobset)):
         return record
-    create_requested_at = now if unheard_of else record.create_requested_at
+    create_requested_at = now if unrecorded else record.create_requested_at
     return replace(
         record,
         terminating=(*record.terminating, *strays),
@@ -181,7 +184,7 @@ def _mend(record: SliceRecord, pools: Sequence[PoolSeen], jobset: WorkloadRecord
 
 
 def _contradicts(record: SliceRecord, jobset: WorkloadRecord | None) -> bool:
-    """Say whether a slice is settled as READY that its JobSet, or a person, does not want any more."""
+    """Return whether a slice is settled as READY although its JobSet is not active or its release was requested."""
     if record.phase is not Phase.READY or record.next_reconcile_at is not None:
         return False
     return record.release_requested or (jobset is not None and jobset.state is not WorkloadState.ACTIVE)

@@ -1,4 +1,4 @@
-"""Who may start a node pool operation now: a cluster takes only so many at once."""
+"""Limits concurrent node pool operations: GKE accepts only so many per cluster at once."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from tpu_slices.domain.model.slices import ClusterId, SliceId, SliceSpec
 CapacityPool = NewType("CapacityPool", str)  # where capacity comes from: zone, accelerator, capacity
 
 FIRST_LIMIT = 5
-"""How many operations a cluster starts with: the number in GKE's own refusal (terraform-provider-google#15205)."""
+"""The initial limit of a cluster: the number in GKE's error message (terraform-provider-google#15205)."""
 SHORTAGE_MEMORY = timedelta(minutes=15)
-"""How long a cell counts as short after it ran out."""
+"""How long a capacity pool counts as short after a stockout."""
 RAISE_AFTER = timedelta(minutes=5)
-"""How long without a refusal until one operation more is tried."""
+"""How long after its last change the limit may be raised by one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +34,7 @@ class Slot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConcurrencyLimiter:
-    """The document `limiters/{cluster}`: how wide the door is, and which cells lately ran out."""
+    """The document `limiters/{cluster}`: the current limit, and the capacity pools with recent stockouts."""
 
     cluster: ClusterId
     limit: int = FIRST_LIMIT
@@ -44,9 +44,9 @@ class ConcurrencyLimiter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """The document `budgets/{cluster}`: rewritten with each creation that was decided under a limit of chips.
+    """The document `budgets/{cluster}`: rewritten with each creation that was decided under a chip limit.
 
-    Its revision puts such creations in order, so that two at once cannot both take the last chips.
+    Its revision orders such creations, so that two at the same time cannot both take the last chips.
     """
 
     cluster: ClusterId
@@ -70,9 +70,10 @@ def capacity_pool_of(spec: SliceSpec) -> CapacityPool:
 def admit(
     waiting: Iterable[Candidate], running: Sequence[Slot], limiter: ConcurrencyLimiter, now: datetime, limits: Limits
 ) -> tuple[Candidate, ...]:
-    """Say who may start: in the order of waiting, as many as there are free slots.
+    """Return the candidates that may start: those that wait longest first, up to the number of free slots.
 
-    A cell that lately ran out gets one probe at a time, and all such cells together at most half of the slots.
+    A capacity pool with a recent stockout gets one probe at a time, and all such pools together at most half of the
+    slots.
     """
     limit = min(limiter.limit, limits.operations)
     pools = [slot.capacity_pool for slot in running]
@@ -102,18 +103,18 @@ def is_short(capacity_pool: CapacityPool, limiter: ConcurrencyLimiter, now: date
 
 
 def lowered(limiter: ConcurrencyLimiter, now: datetime) -> ConcurrencyLimiter:
-    """Halve the door after GKE refused an operation for their number (429)."""
+    """Return the limiter with half the limit, after GKE rejected an operation because of too many (429)."""
     return replace(limiter, limit=max(1, limiter.limit // 2), changed_at=now)
 
 
 def raised(limiter: ConcurrencyLimiter, now: datetime, limits: Limits) -> ConcurrencyLimiter:
-    """Open the door by one after a quiet while, up to what is set."""
+    """Return the limiter with its limit raised by one if it is due, up to the limit in the settings."""
     if now - limiter.changed_at < RAISE_AFTER or limiter.limit >= limits.operations:
         return limiter
     return replace(limiter, limit=limiter.limit + 1, changed_at=now)
 
 
 def ran_out(limiter: ConcurrencyLimiter, capacity_pool: CapacityPool, now: datetime) -> ConcurrencyLimiter:
-    """Remember that a cell had nothing to give, and forget old shortages."""
+    """Return the limiter with a new shortage of a capacity pool, and without old shortages."""
     kept = {known: at for known, at in limiter.shortages.items() if now - at < SHORTAGE_MEMORY}
     return replace(limiter, shortages={**kept, capacity_pool: now})

@@ -1,4 +1,4 @@
-"""Who is on a slice's hosts, and which wants that makes doubtful. Pure."""
+"""The occupants of a slice's hosts, and the demand that they put in doubt. Pure."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from tpu_slices.domain.model.workloads import WorkloadRecord
 
 
 def bound(fact: LeaderBound, record: SliceRecord, now: datetime) -> SliceRecord | None:
-    """Take in that a leader came to, or left, the hosts of an attempt; None when nothing changes.
+    """Return the record after a leader was bound to, or left, the hosts of an attempt, or None if nothing changes.
 
-    A leaving counts only for the very pod that is known to be there: the next one may have come before the news.
+    A leader that left only counts if it is the known occupant: the fact that the next one was bound may come first.
     """
     if fact.attempt == record.attempt:
         occupants = _occupied(record.occupants, fact)
@@ -22,8 +22,8 @@ def bound(fact: LeaderBound, record: SliceRecord, now: datetime) -> SliceRecord 
             return None
         return replace(record, occupants=occupants, vacant_since=None if occupants else now, next_reconcile_at=now)
     terminating = tuple(
-        replace(left, occupants=_occupied(left.occupants, fact)) if left.attempt == fact.attempt else left
-        for left in record.terminating
+        replace(earlier, occupants=_occupied(earlier.occupants, fact)) if earlier.attempt == fact.attempt else earlier
+        for earlier in record.terminating
     )
     return (
         None if terminating == record.terminating else replace(record, terminating=terminating, next_reconcile_at=now)
@@ -31,21 +31,21 @@ def bound(fact: LeaderBound, record: SliceRecord, now: datetime) -> SliceRecord 
 
 
 def demand_in_doubt(fact: LeaderBound, record: SliceRecord) -> tuple[tuple[WorkloadUid, SliceId], ...]:
-    """Give the wants that must be confirmed again, since a leader of another JobSet came to a slice's hosts.
+    """Return the demand that must be confirmed again because a leader of another JobSet was bound to a slice's hosts.
 
-    That Job's own slice, for it waits no more; and the slice itself, whose Job may have found a place elsewhere too.
-    Whoever does wait is reported again within seconds.
+    It is that Job's demand for its own slice, since its leader no longer waits, and the demand for this slice, whose
+    Job may run elsewhere too. Leaders that still wait are reported again within seconds.
     """
     occupant = fact.occupant
     if not fact.bound or occupant.owner.uid == record.owner.uid:
         return ()
-    place, _, index = occupant.job.removeprefix(f"{occupant.owner.name}-").rpartition("-")
+    replicated_job, _, index = occupant.job.removeprefix(f"{occupant.owner.name}-").rpartition("-")
     demand = [(record.owner.uid, record.id)]
-    if place and index.isdecimal():
+    if replicated_job and index.isdecimal():
         own = replace(
             record.job,
             owner=occupant.owner,
-            replicated_job=place,
+            replicated_job=replicated_job,
             job_index=int(index[:9]),
         )
         demand.append((own.owner.uid, slice_id(own)))
@@ -53,7 +53,7 @@ def demand_in_doubt(fact: LeaderBound, record: SliceRecord) -> tuple[tuple[Workl
 
 
 def with_stale_demand(jobset: WorkloadRecord, slice_: SliceId) -> WorkloadRecord:
-    """Give a JobSet whose want of a slice is not confirmed."""
+    """Return the JobSet with its demand for a slice not confirmed."""
     return replace(jobset, demand={**jobset.demand, slice_: None})
 
 

@@ -1,4 +1,4 @@
-"""What an action's outcome makes of the record that ordered it."""
+"""Updates a record with the outcome of its actions."""
 
 from __future__ import annotations
 
@@ -16,27 +16,28 @@ from tpu_slices.domain.reconciling.patience import due, failed
 def acted(
     record: SliceRecord, action: Action, outcome: Outcome, now: datetime, settings: ClusterSettings
 ) -> SliceRecord:
-    """Give the record after an action's outcome is known; losing it is harmless, the next look finds the same."""
+    """Return the record after an action's outcome; losing it is harmless, the next reconcile finds the same."""
     match action, outcome:
         case CreatePool(), Started(operation):
             record = replace(record, operation=operation)
         case CreatePool(), Refused(failure):
             record = failed(record, failure, now, settings)
         case DeletePool(attempt), Refused(failure) if failure.kind in {FailureKind.BUSY, FailureKind.RATE}:
-            record = _not_ordered(record, attempt)
+            record = _with_deletion_due(record, attempt)
         case DeletePool(attempt), Refused(failure):
-            message = f"GKE refused to delete attempt {attempt}: {failure.message}"
+            message = f"GKE refused to delete the node pool of attempt {attempt}: {failure.message}"
             record = record.transitioned(now, record.phase, Reason.DELETION_REFUSED, message)
         case _:
             return record
     return replace(record, next_reconcile_at=due(record, now, settings.limits))
 
 
-def _not_ordered(record: SliceRecord, attempt: int) -> SliceRecord:
-    """Let the next look order the deletion again: it comes when the operation that was in the way has ended."""
+def _with_deletion_due(record: SliceRecord, attempt: int) -> SliceRecord:
+    """Return the record so that the next reconcile, after the conflicting operation ended, deletes the pool again."""
     return replace(
         record,
         terminating=tuple(
-            replace(left, delete_requested_at=None) if left.attempt == attempt else left for left in record.terminating
+            replace(earlier, delete_requested_at=None) if earlier.attempt == attempt else earlier
+            for earlier in record.terminating
         ),
     )

@@ -1,4 +1,4 @@
-"""When an unsettled slice is looked at again, and what becomes of one whose pool could not be made."""
+"""The next reconcile time of a slice, and the record of a slice whose pool could not be created."""
 
 from __future__ import annotations
 
@@ -17,35 +17,35 @@ FAILED: Mapping[FailureKind, tuple[Phase, Reason]] = MappingProxyType(
         FailureKind.STOCKOUT: (Phase.WAITING, Reason.STOCKOUT),
         FailureKind.QUOTA: (Phase.WAITING, Reason.QUOTA_EXCEEDED),
         FailureKind.RESERVATION: (Phase.WAITING, Reason.RESERVATION_UNAVAILABLE),
-        FailureKind.IP_SPACE: (Phase.WAITING, Reason.NO_IP_SPACE),
+        FailureKind.IP_SPACE: (Phase.WAITING, Reason.IP_SPACE_EXHAUSTED),
         FailureKind.RATE: (Phase.WAITING, Reason.TOO_MANY_OPERATIONS),
         FailureKind.BUSY: (Phase.WAITING, Reason.CLUSTER_BUSY),
         FailureKind.NAME_TAKEN: (Phase.PROVISIONING, Reason.CREATION_STARTED),
-        FailureKind.CONFIGURATION: (Phase.BLOCKED, Reason.CONFIGURATION),
+        FailureKind.CONFIGURATION: (Phase.BLOCKED, Reason.INVALID_CONFIGURATION),
         FailureKind.IMPOSSIBLE: (Phase.REFUSED, Reason.IMPOSSIBLE_SHAPE),
         FailureKind.UNKNOWN: (Phase.WAITING, Reason.CREATION_FAILED),
     }
 )
-"""Where a failed create leaves the slice."""
+"""The phase and reason of a slice after a failed create."""
 
 _MEANING: Mapping[FailureKind, str] = MappingProxyType(
     {
-        FailureKind.STOCKOUT: "{zone} has no {accelerator} {topology} to give",
-        FailureKind.QUOTA: "The project's quota does not allow {accelerator} {topology} in {zone}",
-        FailureKind.RESERVATION: "The reservation cannot serve {accelerator} {topology} in {zone}",
-        FailureKind.IP_SPACE: "The cluster has no pod addresses left for {hosts} hosts",
-        FailureKind.RATE: "The cluster takes no more node pool operations at the moment",
-        FailureKind.BUSY: "Another operation on the cluster is in the way",
-        FailureKind.NAME_TAKEN: "A node pool of this name exists: looking whose it is",
-        FailureKind.CONFIGURATION: "GKE refused the node pool for its settings; they or the permissions need a person",
-        FailureKind.IMPOSSIBLE: "GKE makes no such node pool",
+        FailureKind.STOCKOUT: "{zone} is out of {what}",
+        FailureKind.QUOTA: "The project's quota does not allow {what_in_zone}",
+        FailureKind.RESERVATION: "The reservation cannot provide {what_in_zone}",
+        FailureKind.IP_SPACE: "The cluster has no pod IP addresses left for {hosts} hosts",
+        FailureKind.RATE: "GKE accepts no more operations on the cluster at the moment",
+        FailureKind.BUSY: "Another operation on the cluster is in progress",
+        FailureKind.NAME_TAKEN: "A node pool of this name exists; checking whether it is ours",
+        FailureKind.CONFIGURATION: "GKE rejected the node pool; fix its settings or the permissions",
+        FailureKind.IMPOSSIBLE: "GKE does not support such a node pool",
         FailureKind.UNKNOWN: "The node pool could not be created",
     }
 )
 
 
 def failed(record: SliceRecord, failure: Failure, now: datetime, settings: ClusterSettings) -> SliceRecord:
-    """Give the record after its create failed: by the kind of failure it waits, is blocked or is refused."""
+    """Return the record after its create failed: waiting, blocked or refused, by the kind of failure."""
     phase, reason = FAILED[failure.kind]
     meaning = _meaning(record, failure)
     message = f"{meaning}: {failure.message}"
@@ -54,7 +54,7 @@ def failed(record: SliceRecord, failure: Failure, now: datetime, settings: Clust
     match phase:
         case Phase.WAITING:
             retry_at = now + settings.limits.backoff[failure.kind].after(record.failures)
-            message = f"{meaning}; next try {retry_at:%H:%M:%S} UTC: {failure.message}"
+            message = f"{meaning}; next attempt at {retry_at:%H:%M:%S} UTC. Cause: {failure.message}"
             record = replace(record, retry_at=retry_at)
         case Phase.BLOCKED:
             record = replace(
@@ -68,7 +68,7 @@ def failed(record: SliceRecord, failure: Failure, now: datetime, settings: Clust
 
 
 def _in_a_row(record: SliceRecord, reason: Reason) -> int:
-    """Count a failure: patience begins anew where the last one was another."""
+    """Return the number of consecutive failures for this reason, this one included."""
     last = next(
         (transition.reason for transition in reversed(record.transitions) if transition.phase is Phase.WAITING), reason
     )
@@ -77,30 +77,31 @@ def _in_a_row(record: SliceRecord, reason: Reason) -> int:
 
 def _meaning(record: SliceRecord, failure: Failure) -> str:
     spec = record.spec
-    words = {"zone": "The zone", "accelerator": "slice", "topology": "", "hosts": "the"}
+    zone, what, hosts = "The zone", "such hosts", "its"
     if spec is not None:
-        words = {
-            "zone": spec.zone,
-            "accelerator": spec.accelerator,
-            "topology": str(spec.topology),
-            "hosts": str(spec.hosts),
-        }
-    return _MEANING[failure.kind].format_map(words)
+        zone, what, hosts = spec.zone, f"{spec.accelerator} {spec.topology}", str(spec.hosts)
+    in_zone = f"{what} in {zone}" if spec is not None else what
+    return _MEANING[failure.kind].format(zone=zone, what=what, what_in_zone=in_zone, hosts=hosts)
 
 
 def due(record: SliceRecord, now: datetime, limits: Limits) -> datetime | None:
-    """Say by when to look again; None for a settled slice.
+    """Return the next reconcile time of a slice, or None for a settled slice.
 
-    | phase                       | looked at again                                                       |
-    |-----------------------------|-----------------------------------------------------------------------|
-    | READY, REFUSED, GONE        | never, unless pools are leaving or somebody is still to be told        |
-    | READY, and not wanted       | soon: what kept us from releasing it passes                            |
-    | REFUSED for want of chips   | soon: others may give theirs back                                      |
-    | QUEUED                      | soon; without a fresh want only the want's end matters                 |
-    | PROVISIONING                | soon, until somebody else tells us its end (an operation, host counts) |
-    | WAITING                     | at `retry_at`                                                         |
-    | BLOCKED                     | at the backstop: settings may have changed                             |
-    | RELEASING, or pools leaving | after `delete_retry_after`                                                  |
+    | slice                           | reconciled again                                                         |
+    |---------------------------------|--------------------------------------------------------------------------|
+    | READY, REFUSED, GONE            | not by itself                                                            |
+    | READY, but desire ABSENT        | after `requeue_after`: what prevents its release passes                  |
+    | REFUSED, ChipLimitReached            | after `requeue_after`: other slices may release chips                    |
+    | QUEUED                          | after `requeue_after`; DemandStale: after `demand_ttl`                   |
+    | PROVISIONING                    | after `resync_after`: the operation's end and host counts are reported;  |
+    |                                 | PoolBusy, PoolBroken: after `requeue_after`;                             |
+    |                                 | no operation known yet: after `act_window`                               |
+    | WAITING                         | at `retry_at`                                                            |
+    | BLOCKED                         | after `resync_after`: settings may have changed                          |
+    | RELEASING                       | after `delete_retry_after`                                               |
+    | any, with terminating attempts  | after `delete_retry_after`; all occupied: after `requeue_after`          |
+    | any, with transitions that are  | after `requeue_after`                                                    |
+    | not announced                   |                                                                          |
     """
     times = [_due_by_phase(record, now, limits)]
     if record.terminating:
@@ -114,7 +115,7 @@ def _due_by_phase(record: SliceRecord, now: datetime, limits: Limits) -> datetim
     match record.phase:
         case Phase.READY if not record.wanted:
             return now + limits.requeue_after
-        case Phase.REFUSED if record.reason is Reason.NO_CHIPS_LEFT:
+        case Phase.REFUSED if record.reason is Reason.CHIP_LIMIT_REACHED:
             return now + limits.requeue_after
         case Phase.READY | Phase.REFUSED | Phase.GONE:
             return None
@@ -141,4 +142,4 @@ def _patience(record: SliceRecord, limits: Limits) -> timedelta:
 
 
 def _all_occupied(record: SliceRecord) -> bool:
-    return all(left.occupants for left in record.terminating)
+    return all(earlier.occupants for earlier in record.terminating)

@@ -1,4 +1,4 @@
-"""Attempts that are left behind: their pools are gone after until they are gone, their names never used again."""
+"""Terminating attempts: their pools are deleted until they no longer exist, and their names are never used again."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tpu_slices.domain.model.observations import (
 from tpu_slices.domain.model.records import SliceRecord, TerminatingAttempt
 
 OCCUPANTS_KNOWN_WITHIN = timedelta(minutes=6)
-"""A pool that was found is spared so long: the relay repeats every 5 minutes who is on which hosts."""
+"""How long a found pool is kept before it may be deleted: the relay repeats the occupants every 5 minutes."""
 
 
 def begin_next_attempt(
@@ -32,13 +32,13 @@ def begin_next_attempt(
     occupants: tuple[Occupant, ...] = (),
     delete_after: datetime | None = None,
 ) -> SliceRecord:
-    """Leave the current attempt behind: its name is never used again."""
-    left = TerminatingAttempt(
+    """Return the record with its current attempt terminating and the next one, not yet requested, as current."""
+    previous = TerminatingAttempt(
         attempt=record.attempt, delete_requested_at=delete_requested_at, occupants=occupants, delete_after=delete_after
     )
     return replace(
         record,
-        terminating=(*record.terminating, left),
+        terminating=(*record.terminating, previous),
         attempt=max(record.attempt, *(earlier.attempt for earlier in record.terminating), 0) + 1,
         create_requested_at=None,
         creating=False,
@@ -55,22 +55,24 @@ def begin_next_attempt(
 def follow(
     record: SliceRecord, seen: Mapping[int, Observation], now: datetime, limits: Limits
 ) -> tuple[SliceRecord, tuple[Action, ...]]:
-    """Go after the earlier attempts: forget what is gone, order again what shows no sign of going."""
-    stay: list[TerminatingAttempt] = []
+    """Return the record without attempts whose pools no longer exist, and the deletions to request (again)."""
+    kept: list[TerminatingAttempt] = []
     deletes: list[Action] = []
-    for left in record.terminating:
-        match seen.get(left.attempt, Unreadable("not looked at")):
+    for earlier in record.terminating:
+        match seen.get(earlier.attempt, Unreadable("not observed")):
             case Absent() | Unowned():
                 continue
-            case Creating() | Running() | Busy() | Broken() if not left.occupants and _delete_due(left, now, limits):
-                deletes.append(DeletePool(left.attempt))
-                stay.append(replace(left, delete_requested_at=now))
+            case Creating() | Running() | Busy() | Broken() if not earlier.occupants and _delete_due(
+                earlier, now, limits
+            ):
+                deletes.append(DeletePool(earlier.attempt))
+                kept.append(replace(earlier, delete_requested_at=now))
             case _:
-                stay.append(left)
-    return replace(record, terminating=tuple(stay)), tuple(deletes)
+                kept.append(earlier)
+    return replace(record, terminating=tuple(kept)), tuple(deletes)
 
 
-def _delete_due(left: TerminatingAttempt, now: datetime, limits: Limits) -> bool:
-    if left.delete_after is not None and now < left.delete_after:
+def _delete_due(earlier: TerminatingAttempt, now: datetime, limits: Limits) -> bool:
+    if earlier.delete_after is not None and now < earlier.delete_after:
         return False
-    return left.delete_requested_at is None or now - left.delete_requested_at >= limits.delete_retry_after
+    return earlier.delete_requested_at is None or now - earlier.delete_requested_at >= limits.delete_retry_after

@@ -1,1 +1,1 @@
-"""What people are told of slices and workloads: why one waits, and what slices did over time. Pure."""
+"""Reports on slices and workloads: why one waits, and what slices did over time. Pure."""

@@ -1,7 +1,7 @@
-"""What each reason means to who waits, and what can be done about it: one table, read as prose. Pure.
+"""The text for each reason: what a slice waits for, and what can be done about it. Pure.
 
-`message` goes on from the names of the slices ("slice-0 and slice-1: ..."); `remedy` is for the person that can act.
-`{detail}` is the slice's own sentence, which names keys, values and limits, or why the cluster is paused.
+`message` follows the names of the slices ("slice-0 and slice-1: ..."); `remedy` is a sentence of its own.
+`{detail}` is the slice's own message, which names keys, values and limits, or why the cluster is paused.
 """
 
 from __future__ import annotations
@@ -20,95 +20,106 @@ class ReasonText:
     remedy: str = ""
 
 
-_BY_ITSELF = "Nothing to do: it goes on by itself."
-_CHANGE_IT = "Change the JobSet and create it again; `slices plan -f FILE` shows beforehand what it would get."
-_OPERATOR = "Ask who runs the cluster; `slices explain` has the details."
+_NO_ACTION = "No action needed."
+_RETRIED = "It is retried automatically."
+_CHANGE_IT = "Change the JobSet and create it again; `slices plan -f FILE` shows in advance what it would get."
+_OPERATOR = "Contact the operator of the cluster; `slices explain` shows the details."
 
 SERVED = frozenset({Reason.READY, Reason.SPEC_DRIFTED, Reason.ADOPTED})
-"""The reasons of slices that serve: nobody waits for them, but for their end."""
+"""The reasons of usable slices: nothing waits for them while their JobSet is active."""
 
 REASON_TEXTS: Mapping[Reason, ReasonText] = MappingProxyType(
     {
-        Reason.WANTED: ReasonText("just heard of", _BY_ITSELF),
+        Reason.REQUESTED: ReasonText("not reconciled yet", _NO_ACTION),
         Reason.OPERATION_LIMIT: ReasonText(
-            "GKE takes only so many operations on a cluster at once: in line for its creation", _BY_ITSELF
+            "queued, because GKE limits the concurrent operations on a cluster", _NO_ACTION
         ),
         Reason.DEMAND_STALE: ReasonText(
-            "no leader pod was reported to wait for it lately",
-            "Nothing to do if its Job runs; else ask who runs the cluster whether the relay runs.",
+            "the relay did not confirm lately that a leader pod needs it",
+            "No action needed if its Job is running; otherwise ask the operator of the cluster whether the relay runs.",
         ),
-        Reason.CREATION_STARTED: ReasonText("ordered from GKE", _BY_ITSELF),
+        Reason.CREATION_STARTED: ReasonText("requested from GKE", _NO_ACTION),
         Reason.CREATING: ReasonText(
             "GKE is creating {hosts} hosts in {zone}",
-            "Nothing to do: GKE takes minutes, and up to half an hour to find that there is no stock.",
+            "No action needed: this takes minutes, and GKE may take half an hour to report a stockout.",
         ),
-        Reason.HOSTS_JOINING: ReasonText("{usable} of {hosts} hosts are ready and offer their chips", _BY_ITSELF),
+        Reason.HOSTS_JOINING: ReasonText("{usable} of {hosts} hosts are ready and offer their chips", _NO_ACTION),
         Reason.HOSTS_LOST: ReasonText(
-            "{usable} of {hosts} hosts are left of a slice that was ready",
-            "GKE repairs hosts, and the JobSet's failure policy restarts its Jobs. A host that was cordoned needs "
-            "`kubectl uncordon`.",
+            "only {usable} of {hosts} hosts are still ready",
+            "GKE repairs hosts, and the JobSet's failure policy restarts its Jobs. Run `kubectl uncordon` for a host "
+            "that was cordoned.",
         ),
-        Reason.POOL_BUSY: ReasonText("GKE repairs or upgrades its hosts", _BY_ITSELF),
-        Reason.POOL_BROKEN: ReasonText("broken under its running Job, and left to repair", _OPERATOR),
+        Reason.POOL_BUSY: ReasonText("GKE is repairing or upgrading its hosts", _NO_ACTION),
+        Reason.POOL_BROKEN: ReasonText(
+            "GKE reports an error for its node pool, which is kept for repair while its Job runs", _OPERATOR
+        ),
         Reason.LEADER_STILL_WAITING: ReasonText(
-            "ready, and yet its leader pod is not scheduled",
-            "See `kubectl describe pod` of the leader: something it asks for is not on these hosts.",
+            "all hosts are ready, but its leader pod is not scheduled",
+            "Run `kubectl describe pod` for the leader pod: it requires something that these hosts do not have.",
         ),
         Reason.STOCKOUT: ReasonText(
             "{zone} is out of {what}",
-            "It is tried again by itself. Another zone, a smaller topology, spot or a reservation may be had sooner.",
+            f"{_RETRIED} Another zone, a smaller topology, spot or a reservation may be available sooner.",
         ),
         Reason.QUOTA_EXCEEDED: ReasonText(
-            "the project's quota allows no more {what} in {zone}",
-            "It is tried again by itself. Ask for more quota of these chips, or end what holds them.",
+            "the project's quota does not allow more {what} in {zone}",
+            f"{_RETRIED} Request more quota for these chips, or stop workloads that use them.",
         ),
         Reason.RESERVATION_UNAVAILABLE: ReasonText(
-            "{reservation} has no room for {what} in {zone}",
-            "It is tried again by itself. See `gcloud compute reservations describe`, or end what uses it.",
+            "{reservation} cannot provide {what} in {zone}",
+            f"{_RETRIED} Check `gcloud compute reservations describe`, or stop workloads that use the reservation.",
         ),
-        Reason.NO_IP_SPACE: ReasonText(
-            "the cluster has no pod addresses left for {hosts} hosts",
-            "It is tried again by itself. Ask who runs the cluster for a larger pod range.",
+        Reason.IP_SPACE_EXHAUSTED: ReasonText(
+            "the cluster has no pod IP addresses left for {hosts} hosts",
+            f"{_RETRIED} Ask the operator of the cluster for a larger pod IP range.",
         ),
         Reason.TOO_MANY_OPERATIONS: ReasonText(
-            "GKE takes no more operations on the cluster for the moment", _BY_ITSELF
+            "GKE accepts no more operations on the cluster at the moment", _NO_ACTION
         ),
-        Reason.CLUSTER_BUSY: ReasonText("another operation on the cluster is in the way", _BY_ITSELF),
-        Reason.CREATION_FAILED: ReasonText("{detail}", "It is tried again by itself. If it fails again: " + _OPERATOR),
+        Reason.CLUSTER_BUSY: ReasonText("another operation on the cluster is in progress", _NO_ACTION),
+        Reason.CREATION_FAILED: ReasonText("{detail}", f"{_RETRIED} If it keeps failing: {_OPERATOR}"),
         Reason.IMPOSSIBLE_SHAPE: ReasonText("{detail}", _CHANGE_IT),
         Reason.DOES_NOT_FIT: ReasonText("{detail}", _CHANGE_IT),
-        Reason.MADE_BY_GKE: ReasonText(
-            "{detail}", "Nothing to do, if GKE is to make these hosts; else leave out what asks for that."
+        Reason.PROVISIONED_BY_GKE: ReasonText(
+            "{detail}", "No action needed if GKE is to provision these hosts; otherwise remove the selector."
         ),
-        Reason.NOT_ALLOWED: ReasonText("{detail}", "Ask for what is allowed, or who runs the cluster to allow it."),
-        Reason.NO_CHIPS_LEFT: ReasonText("{detail}", "It is tried again by itself, once others give chips back."),
-        Reason.CONFIGURATION: ReasonText("{detail}", _OPERATOR),
+        Reason.NOT_ALLOWED: ReasonText(
+            "{detail}", "Request what is allowed, or ask the operator of the cluster to allow it."
+        ),
+        Reason.CHIP_LIMIT_REACHED: ReasonText(
+            "{detail}", "It is retried automatically once other slices release chips."
+        ),
+        Reason.INVALID_CONFIGURATION: ReasonText("{detail}", _OPERATOR),
         Reason.UNOWNED_POOL: ReasonText("{detail}", _OPERATOR),
-        Reason.ATTEMPTS_EXHAUSTED: ReasonText("{detail}", "Create the JobSet again: another one has new names."),
-        Reason.HELD: ReasonText("held by a person: nothing is created or deleted", "Let it go on by `slices resume`."),
-        Reason.PAUSED: ReasonText("{detail}", "Who runs the cluster ends the pause by `slices resume --cluster ID`."),
-        **dict.fromkeys(SERVED, ReasonText("not given back yet", _BY_ITSELF)),
-        Reason.DELETION_STARTED: ReasonText("being deleted", _BY_ITSELF),
-        Reason.OCCUPIED: ReasonText("another live JobSet runs on its hosts", _BY_ITSELF),
-        Reason.CREATE_MAY_BE_UNDER_WAY: ReasonText("given up, while an order for it may still arrive", _BY_ITSELF),
+        Reason.ATTEMPTS_EXHAUSTED: ReasonText("{detail}", "Create the JobSet again: its slices then get new names."),
+        Reason.HELD: ReasonText(
+            "held by an operator: nothing is created or deleted", "Run `slices resume` to end the hold."
+        ),
+        Reason.PAUSED: ReasonText("{detail}", "The operator ends the pause with `slices resume --cluster ID`."),
+        **dict.fromkeys(SERVED, ReasonText("not released yet", _NO_ACTION)),
+        Reason.DELETION_STARTED: ReasonText("being deleted", _NO_ACTION),
+        Reason.OCCUPIED: ReasonText("another live JobSet runs on its hosts", _NO_ACTION),
+        Reason.CREATION_IN_DOUBT: ReasonText(
+            "being released, but a create request for it may still arrive", _NO_ACTION
+        ),
         Reason.DELETION_REFUSED: ReasonText("{detail}", _OPERATOR),
-        Reason.RELEASED: ReasonText("given back", "It is made anew while a leader pod waits for it."),
-        Reason.NEVER_MADE: ReasonText("not made", "It is made once a leader pod waits for it."),
-        Reason.POOL_UNREADABLE: ReasonText("GKE does not say what became of its hosts", _BY_ITSELF),
+        Reason.RELEASED: ReasonText("released", "It is created again if a leader pod waits for it."),
+        Reason.NEVER_CREATED: ReasonText("never created", "It is created once a leader pod waits for it."),
+        Reason.POOL_UNREADABLE: ReasonText("GKE does not report the state of its node pool", _NO_ACTION),
     }
 )
-"""Every reason there is."""
+"""The text of every reason."""
 
 
-_ASKED_BACK = ReasonText("{detail}", "Create the JobSet again, if it is to go on.")
+_RELEASE_REQUESTED = ReasonText("{detail}", "Create the JobSet again if it should continue.")
 
 
 def reason_text(record: SliceRecord, reason: Reason, paused: str | None = None) -> ReasonText:
-    """Say what a slice waits for, by this reason, and what can be done; `paused`: why its cluster is."""
-    words = _ASKED_BACK if record.release_requested else REASON_TEXTS[reason]
+    """Return the text of a reason for a slice; `paused`: why its cluster is paused, or None."""
+    text = _RELEASE_REQUESTED if record.release_requested else REASON_TEXTS[reason]
     detail = f"the cluster is paused: {paused}" if reason is Reason.PAUSED and paused else record.message
     return ReasonText(
-        words.message.format_map({**_known(record), "detail": (detail or reason).rstrip(".")}), words.remedy
+        text.message.format_map({**_known(record), "detail": (detail or reason).rstrip(".")}), text.remedy
     )
 
 

@@ -1,7 +1,7 @@
-"""Why a JobSet waits: one answer, for programs and for people, the same wherever it is read. Pure.
+"""The report of a JobSet: why it waits for slices, in structured form and as a message. Pure.
 
-It is kept in `workloads/{cluster}.{uid}`, posted as one Event on the JobSet that is renewed while it lasts, logged, and
-printed by `slices explain`.
+The same report is stored in `workloads/{cluster}.{uid}`, posted as one Event on the JobSet (renewed while it applies),
+logged, and printed by `slices explain`.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from tpu_slices.domain.model.workloads import Report, Wait, WorkloadRecord
 from tpu_slices.domain.reporting.reason_texts import SERVED, reason_text
 
 REFRESH_AFTER = timedelta(minutes=1)
-"""How soon a report is made anew while slices are on their way or tried again."""
+"""How soon the next report is made while slices are being created, retried or deleted."""
 SOON = timedelta(seconds=10)
 RENEW = timedelta(minutes=10)
-"""How often what still holds is said again: Kubernetes forgets an Event after an hour."""
+"""How often an unchanged report is announced again: Kubernetes deletes an Event after an hour."""
 MOST_WAITS = 20
 MOST_NAMED = 10
 _NAMED_IN_MESSAGE = 3
-_LONGEST, _LONG = 500, 150  # characters of what the first group waits for, and each of the others, in the sentence
+_LONGEST, _LONG = 500, 150  # characters of the first wait's text in the message, and of each of the others
 
 _WORST_FIRST = (
     Phase.BLOCKED,
@@ -38,58 +38,58 @@ _WORST_FIRST = (
     Phase.GONE,
     Phase.READY,
 )
-_STUCK = {Phase.BLOCKED, Phase.REFUSED}
-_BY_A_PERSON = {Reason.HELD, Reason.PAUSED}
+_BLOCKED = {Phase.BLOCKED, Phase.REFUSED}
+_BY_OPERATOR = {Reason.HELD, Reason.PAUSED}
 _KEPT_BY_A_PAUSE = {Phase.QUEUED, Phase.WAITING, Phase.BLOCKED}
-_UNSERVED = {ReportReason.COMING, ReportReason.WAITING, ReportReason.STUCK}
-_COMING = {
-    Reason.WANTED,
+_UNSERVED = {ReportReason.PROVISIONING, ReportReason.WAITING, ReportReason.BLOCKED}
+_PROVISIONING = {
+    Reason.REQUESTED,
     Reason.OPERATION_LIMIT,
     Reason.CREATION_STARTED,
     Reason.CREATING,
     Reason.HOSTS_JOINING,
 }
-"""What every slice goes through that comes at all."""
-_OVER: Mapping[WorkloadState, str] = {
-    WorkloadState.COMPLETED: "It completed",
-    WorkloadState.FAILED: "It failed",
-    WorkloadState.DELETED: "It was deleted",
-    WorkloadState.MISSING: "It is gone",
+"""The reasons that every slice passes through on its way to READY."""
+_ENDED: Mapping[WorkloadState, str] = {
+    WorkloadState.COMPLETED: "The JobSet completed",
+    WorkloadState.FAILED: "The JobSet failed",
+    WorkloadState.DELETED: "The JobSet was deleted",
+    WorkloadState.MISSING: "The JobSet no longer exists",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class QueueState:
-    """What of the cluster a report goes by: who is in line for a creation, as far as known, and a pause."""
+    """The state of the cluster that a report depends on: the queue for creations, as far as it is read, and a pause."""
 
     places: Mapping[SliceId, int] = field(default_factory=dict)
     running: int = 0
-    """How many creations run."""
+    """The number of creations that run."""
     paused: str | None = None
 
     def place(self, group: Iterable[SliceRecord]) -> str:
-        """Say where the first of a group is in line."""
+        """Return the position of the first of a group in the queue, as the end of a message."""
         numbers = [self.places[record.id] for record in group if record.id in self.places]
         if not numbers:
-            return f" after {len(self.places)} others" if self.places else ""
-        return f" as number {min(numbers)}, while {self.running} run"
+            return f" (queue position above {len(self.places)})" if self.places else ""
+        return f" (queue position {min(numbers)}, {self.running} running)"
 
 
 def report(jobset: WorkloadRecord, slices: Iterable[SliceRecord], queue: QueueState, now: datetime) -> Report:
-    """Say where a JobSet stands with its slices.
+    """Return the report of a JobSet on its slices.
 
-    | JobSet    | slices                                          | outlook    |
-    |-----------|-------------------------------------------------|------------|
-    | active    | its templates cannot be read                    | STUCK      |
-    | active    | none asked for any more                         | NOT_WANTED |
-    | active    | all serve                                       | READY      |
-    | active    | one refused or blocked                          | STUCK      |
-    | active    | all others queued, ordered, or joining          | COMING     |
-    | active    | something else is in the way                    | WAITING    |
-    | suspended | some not yet gone                               | RETURNING  |
-    | suspended | none left                                       | NOT_WANTED |
-    | over      | some not yet gone                               | RETURNING  |
-    | over      | none left                                       | RETURNED   |
+    | JobSet    | slices                                         | reason        |
+    |-----------|------------------------------------------------|---------------|
+    | active    | none in demand: its templates cannot be parsed | BLOCKED       |
+    | active    | none in demand                                 | NOT_REQUESTED |
+    | active    | all usable                                     | READY         |
+    | active    | one blocked, held, paused, or refused for good | BLOCKED       |
+    | active    | all others queued, being created, or joining   | PROVISIONING  |
+    | active    | one waits for anything else                    | WAITING       |
+    | suspended | some not GONE                                  | RELEASING     |
+    | suspended | all GONE                                       | NOT_REQUESTED |
+    | ended     | some not GONE                                  | RELEASING     |
+    | ended     | all GONE                                       | RELEASED      |
     """
     active = jobset.state is WorkloadState.ACTIVE
     records = sorted(slices, key=lambda record: (record.job.replicated_job, record.job.job_index))
@@ -98,14 +98,14 @@ def report(jobset: WorkloadRecord, slices: Iterable[SliceRecord], queue: QueueSt
     groups = _groups([record for record in records if _is_waited_for(record, active=active)], queue, now)
     found = _Found(
         reason=_reason(jobset, records, groups) if active else _idle(jobset, groups),
-        wanted=len(records),
+        requested=len(records),
         ready=sum(record.phase is Phase.READY for record in records) if active else 0,
         waits=groups,
     )
     return Report(
         reason=found.reason,
         message=_message(jobset, found, now),
-        wanted=found.wanted,
+        requested=found.requested,
         ready=found.ready,
         waits=groups[:MOST_WAITS],
         since=_since(jobset, found, now),
@@ -115,10 +115,10 @@ def report(jobset: WorkloadRecord, slices: Iterable[SliceRecord], queue: QueueSt
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Found:
     reason: ReportReason
-    wanted: int
+    requested: int
     ready: int
     waits: tuple[Wait, ...]
-    """All of them."""
+    """All of them, also those that the report leaves out."""
 
 
 def _is_waited_for(record: SliceRecord, *, active: bool) -> bool:
@@ -126,42 +126,42 @@ def _is_waited_for(record: SliceRecord, *, active: bool) -> bool:
 
 
 def next_report(made: Report, now: datetime) -> datetime | None:
-    """Say when a report is due again, unless something happens before; None: not by itself.
+    """Return when the next report is made if nothing changes before, or None if then none is needed.
 
-    | outlook                     | again after                 |
-    |-----------------------------|-----------------------------|
-    | READY, NOT_WANTED, RETURNED | never                       |
-    | COMING, WAITING, RETURNING  | a minute                    |
-    | STUCK                       | when it is to be said again |
+    | reason                           | next report                |
+    |----------------------------------|----------------------------|
+    | READY, NOT_REQUESTED, RELEASED   | none                       |
+    | PROVISIONING, WAITING, RELEASING | after a minute             |
+    | BLOCKED                          | when it is announced again |
     """
     match made.reason:
-        case ReportReason.READY | ReportReason.NOT_WANTED | ReportReason.RETURNED:
+        case ReportReason.READY | ReportReason.NOT_REQUESTED | ReportReason.RELEASED:
             return None
-        case ReportReason.STUCK:
+        case ReportReason.BLOCKED:
             return now + RENEW
-        case ReportReason.COMING | ReportReason.WAITING | ReportReason.RETURNING:
+        case ReportReason.PROVISIONING | ReportReason.WAITING | ReportReason.RELEASING:
             return now + REFRESH_AFTER
 
 
 def is_news(made: Report, jobset: WorkloadRecord, now: datetime) -> bool:
-    """Say whether the cluster is to be told: what is new at once, what still holds every now and then.
+    """Return whether to announce a report: a new message at once, an unchanged one every 10 minutes while it applies.
 
-    Where nothing was ever asked of us there is nothing to tell: the JobSet may run well on hosts of others.
+    Nothing is announced for an active JobSet that never requested slices: it may run on other hosts.
     """
-    quiet = jobset.announced_at is None and made.reason is ReportReason.NOT_WANTED
+    quiet = jobset.announced_at is None and made.reason is ReportReason.NOT_REQUESTED
     if quiet and jobset.state is not WorkloadState.SUSPENDED:
         return False
     if jobset.announced_at is None:
-        return made.wanted > 0 or made.reason in {ReportReason.NOT_WANTED, ReportReason.STUCK}
+        return made.requested > 0 or made.reason in {ReportReason.NOT_REQUESTED, ReportReason.BLOCKED}
     if jobset.report is None or made.message != jobset.report.message:
         return True
     return next_report(made, now) is not None and now - jobset.announced_at >= RENEW
 
 
 def called_for(jobset: WorkloadRecord, now: datetime) -> WorkloadRecord | None:
-    """Give the JobSet with a report due, because a slice of it turned; None: one is due soon anyway.
+    """Return the JobSet with a report due now, after a transition of a slice, or None if one is due soon anyway.
 
-    Where many slices turn at once, the first writes it down for all.
+    Of many transitions at the same time, only the first writes the JobSet's record.
     """
     if jobset.next_report_at is not None and jobset.next_report_at <= now + SOON:
         return None
@@ -170,26 +170,26 @@ def called_for(jobset: WorkloadRecord, now: datetime) -> WorkloadRecord | None:
 
 def _reason(jobset: WorkloadRecord, records: Sequence[SliceRecord], waits: Sequence[Wait]) -> ReportReason:
     if not records:
-        return ReportReason.STUCK if jobset.template_error else ReportReason.NOT_WANTED
+        return ReportReason.BLOCKED if jobset.template_error else ReportReason.NOT_REQUESTED
     if not waits:
         return ReportReason.READY
-    if any(wait.reason in _BY_A_PERSON or (wait.phase in _STUCK and not _is_retried(wait)) for wait in waits):
-        return ReportReason.STUCK
-    return ReportReason.COMING if all(wait.reason in _COMING for wait in waits) else ReportReason.WAITING
+    if any(wait.reason in _BY_OPERATOR or (wait.phase in _BLOCKED and not _is_retried(wait)) for wait in waits):
+        return ReportReason.BLOCKED
+    return ReportReason.PROVISIONING if all(wait.reason in _PROVISIONING for wait in waits) else ReportReason.WAITING
 
 
 def _is_retried(wait: Wait) -> bool:
-    return wait.reason is Reason.NO_CHIPS_LEFT
+    return wait.reason is Reason.CHIP_LIMIT_REACHED
 
 
 def _idle(jobset: WorkloadRecord, waits: Sequence[Wait]) -> ReportReason:
     if waits:
-        return ReportReason.RETURNING
-    return ReportReason.NOT_WANTED if jobset.state is WorkloadState.SUSPENDED else ReportReason.RETURNED
+        return ReportReason.RELEASING
+    return ReportReason.NOT_REQUESTED if jobset.state is WorkloadState.SUSPENDED else ReportReason.RELEASED
 
 
 def _since(jobset: WorkloadRecord, found: _Found, now: datetime) -> datetime:
-    """Say since when it has been so; being on the way and in the way in turns is all one wait."""
+    """Return since when the reason applies; PROVISIONING, WAITING and BLOCKED in succession count as one."""
     last = jobset.report
     if last is not None and (found.reason is last.reason or {found.reason, last.reason} <= _UNSERVED):
         return last.since
@@ -200,34 +200,33 @@ def _since(jobset: WorkloadRecord, found: _Found, now: datetime) -> datetime:
 
 def _message(jobset: WorkloadRecord, found: _Found, now: datetime) -> str:
     if jobset.state is WorkloadState.ACTIVE:
-        if not found.wanted and jobset.template_error:
-            return f"No slice can be made for it: {jobset.template_error}. Change the JobSet and create it again."
-        if not found.wanted:
-            return "As far as the relay says, no leader pod of it waits for hosts: nothing is asked of the provisioner."
+        if not found.requested and jobset.template_error:
+            return f"No slices can be created: {jobset.template_error}. Change the JobSet and create it again."
+        if not found.requested:
+            return "The relay reports no leader pod of the JobSet that waits for a slice."
         remedy = f" {found.waits[0].remedy}" if found.waits and found.waits[0].remedy else ""
-        return (
-            "; ".join([f"{found.ready} of {found.wanted} slices ready", *_wait_texts(found.waits, now)]) + f".{remedy}"
-        )
+        ready = f"{found.ready} of {found.requested} slices ready"
+        return "; ".join([ready, *_wait_texts(found.waits, now)]) + f".{remedy}"
     left = sum(wait.count for wait in found.waits)
-    returning = [f"{left} of {found.wanted} slices are being given back"] if left else []
+    releasing = [f"{left} of {found.requested} slices are being released"] if left else []
     if jobset.state is not WorkloadState.SUSPENDED:
-        return "; ".join([_OVER[jobset.state], *(returning or ["nothing of it is left"])]) + "."
-    queue = f' by Kueue, in the queue "{jobset.queue}": see `kubectl describe workloads -n {jobset.owner.namespace}`'
+        return "; ".join([_ENDED[jobset.state], *(releasing or ["no slices are left"])]) + "."
+    queue = f' by Kueue in queue "{jobset.queue}" (see `kubectl describe workloads -n {jobset.owner.namespace}`)'
     queue = queue if jobset.queue else ""
-    return "; ".join([f"It is suspended{queue}", *returning, "slices are bought once it is resumed"]) + "."
+    return "; ".join([f"The JobSet is suspended{queue}", *releasing, "slices are created when it is resumed"]) + "."
 
 
 def _wait_texts(waits: Sequence[Wait], now: datetime) -> Iterator[str]:
     for wait, most in zip(waits, (_LONGEST, _LONG, _LONG), strict=False):
-        next_try = f", next try {wait.until:%H:%M:%S} UTC" if wait.until else ""
-        yield f"{_names(wait)} since {_clock(wait.since, now)}: {shortened(wait.message, most)}{next_try}"
+        next_attempt = f", next attempt at {wait.retry_at:%H:%M:%S} UTC" if wait.retry_at else ""
+        yield f"{_names(wait)} since {_clock(wait.since, now)}: {shortened(wait.message, most)}{next_attempt}"
     if others := sum(wait.count for wait in waits[_NAMED_IN_MESSAGE:]):
-        yield f"{others} more wait for other things"
+        yield f"{others} more wait for other reasons"
 
 
 def _waiting_since(record: SliceRecord) -> datetime:
-    """Say since when a slice has not served, as far back as its history goes."""
-    if record.phase is Phase.READY:  # and yet of no use
+    """Return since when a slice has not been usable, as far back as its history goes."""
+    if record.phase is Phase.READY:  # but its leader pod is not scheduled on it
         return record.transitions[-1].at if record.transitions else record.since
     whole = record.transition_count <= len(record.transitions) or not record.transitions
     since = record.created_at if whole else record.transitions[0].at
@@ -242,7 +241,7 @@ def _clock(at: datetime, now: datetime) -> str:
 
 
 def _names(wait: Wait) -> str:
-    """Name the Jobs, as far as they fit in a sentence."""
+    """Return the names of the first Jobs and the number of the others."""
     named = wait.jobs[:_NAMED_IN_MESSAGE]
     more = wait.count - len(named)
     return " and ".join([", ".join(named), *([f"{more} more"] if more else [])])
@@ -253,17 +252,17 @@ def shortened(text: str, most: int) -> str:
 
 
 def _groups(records: Iterable[SliceRecord], queue: QueueState, now: datetime) -> tuple[Wait, ...]:
-    """Put together what waits for the same, the worst first; what comes by itself is the least."""
+    """Return the waits, most severe first; slices on their way to READY come last."""
     groups: dict[tuple[Phase, Reason, str], list[SliceRecord]] = {}
     for record in records:
         reason = _why(record, queue)
         groups.setdefault((record.phase, reason, reason_text(record, reason, queue.paused).message), []).append(record)
     waits = [_wait(reason, group, queue, now) for (_, reason, _), group in groups.items()]
-    return tuple(sorted(waits, key=lambda wait: (wait.reason in _COMING, _WORST_FIRST.index(wait.phase))))
+    return tuple(sorted(waits, key=lambda wait: (wait.reason in _PROVISIONING, _WORST_FIRST.index(wait.phase))))
 
 
 def _why(record: SliceRecord, queue: QueueState) -> Reason:
-    """Say what keeps a slice now: a person's hold, or a pause, before all that was found out earlier."""
+    """Return the reason for which a slice waits now: a hold or a pause comes before the reason on record."""
     if record.hold:
         return Reason.HELD
     if queue.paused is not None and record.phase in _KEPT_BY_A_PAUSE:
@@ -273,16 +272,16 @@ def _why(record: SliceRecord, queue: QueueState) -> Reason:
 
 def _wait(reason: Reason, group: Sequence[SliceRecord], queue: QueueState, now: datetime) -> Wait:
     first = group[0]
-    words = reason_text(first, reason, queue.paused)
+    text = reason_text(first, reason, queue.paused)
     place = queue.place(group) if reason is Reason.OPERATION_LIMIT else ""
-    tries = [record.retry_at for record in group if record.retry_at is not None and record.retry_at > now]
+    attempts = [record.retry_at for record in group if record.retry_at is not None and record.retry_at > now]
     return Wait(
         phase=first.phase,
         reason=reason,
         jobs=tuple(record.job.job_name for record in group[:MOST_NAMED]),
         count=len(group),
-        message=f"{words.message}{place}",
+        message=f"{text.message}{place}",
         since=min(_waiting_since(record) for record in group),
-        until=None if reason in _BY_A_PERSON else min(tries, default=None),
-        remedy=words.remedy,
+        retry_at=None if reason in _BY_OPERATOR else min(attempts, default=None),
+        remedy=text.remedy,
     )

@@ -1,4 +1,4 @@
-"""What slices did over time, and what their chips were good for: spans, levels and chip-hours from transitions."""
+"""What slices did over time, and how their chips were used: spans, levels and chip-hours, derived from transitions."""
 
 from __future__ import annotations
 
@@ -14,42 +14,42 @@ from tpu_slices.domain.model.records import Phase, SliceRecord, Transition
 
 
 class Use(StrEnum):
-    """What the chips of a slice are good for at a time. Every span has one, except GONE: nothing is asked for then.
+    """How the chips of a slice are used in a span. None for GONE: no chips are requested then.
 
     | use      | phase                                | chips                                                       |
     |----------|--------------------------------------|-------------------------------------------------------------|
-    | WAITING  | QUEUED, WAITING                      | asked for; something is going to happen by itself           |
-    | STOPPED  | REFUSED, BLOCKED                     | asked for; somebody must change something, or give way      |
-    | STARTING | PROVISIONING                         | held, and the attempt became READY, or still may; so too    |
-    |          |                                      | where a slice that was READY got its hosts back             |
-    | VAIN     | PROVISIONING                         | held, and the attempt never became READY (again)            |
-    | VAIN     | READY, LeaderStillWaiting            | held, and the leader could not be scheduled on them         |
-    | VAIN     | RELEASING                            | held until they are given back                              |
-    | USEFUL   | READY, all other reasons             | held; serve                                                 |
+    | WAITING  | QUEUED, WAITING                      | requested; retried without action by anybody                |
+    | STOPPED  | REFUSED, BLOCKED                     | requested; somebody must change something or release chips  |
+    | STARTING | PROVISIONING                         | held, and the attempt became READY, or still may; also      |
+    |          |                                      | while a slice that was READY gets its hosts back            |
+    | IDLE     | PROVISIONING                         | held, and the attempt never became READY (again)            |
+    | IDLE     | READY, LeaderStillWaiting            | held, and the leader pod could not be scheduled on them     |
+    | IDLE     | RELEASING                            | held until they are released                                |
+    | USEFUL   | READY, all other reasons             | held and usable                                             |
     | USEFUL   | RELEASING, Occupied                  | held; another live Job runs on them                         |
 
-    An attempt begins with CreationStarted. Transitions know of the current attempt only: the pool of an earlier one
+    An attempt begins with CreationStarted. Transitions cover the current attempt only: the pool of an earlier one
     that is being deleted while the slice already waits for the next is in none of these.
     """
 
     WAITING = "WAITING"
     STOPPED = "STOPPED"
     STARTING = "STARTING"
-    VAIN = "VAIN"
+    IDLE = "IDLE"
     USEFUL = "USEFUL"
 
 
-HELD = frozenset({Use.STARTING, Use.VAIN, Use.USEFUL})
+HELD = frozenset({Use.STARTING, Use.IDLE, Use.USEFUL})
 
 Totals = Mapping[Use, timedelta]
 """Chips x time: a timedelta of one hour is one chip-hour."""
 
-_Change = tuple[datetime, Use | None, int]  # from then on, so many chips more or less are of this use
+_Change = tuple[datetime, Use | None, int]  # from this time on, the chips of this use change by this number
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """From `since` on, and before `until`."""
+    """The time from `since` (inclusive) to `until` (exclusive)."""
 
     since: datetime
     until: datetime
@@ -57,15 +57,15 @@ class Window:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """A stretch of time in which neither phase nor reason changed, as far as it lies in the window."""
+    """The part within the window of a time in which neither phase nor reason changed."""
 
     start: datetime
     end: datetime
     transition: Transition
-    """What it began with, which may have been before the window."""
+    """The transition that it began with, which may lie before the window."""
     use: Use | None
     chips: int
-    """Chips that the slice asks for now; what it asked for earlier is not on record."""
+    """The chips that the slice requests now; earlier requests are not on record."""
 
     @property
     def chip_time(self) -> timedelta:
@@ -78,17 +78,17 @@ class Span:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Course:
-    """What one slice did in the window: spans that follow each other, those of GONE too."""
+    """What one slice did in the window: consecutive spans, including those of GONE."""
 
     record: SliceRecord
     spans: tuple[Span, ...]
     forgotten: int
-    """How many changes before the first span are on record no more; 0 where the window begins later."""
+    """The number of earlier transitions that are no longer on record; 0 if the record covers the window."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Level:
-    """How many chips there were from a moment on, until the next level."""
+    """The number of chips of each use from a time on, until the next level."""
 
     at: datetime
     waiting: int
@@ -97,7 +97,7 @@ class Level:
 
 
 def course(record: SliceRecord, window: Window) -> Course | None:
-    """Give what a slice did in the window; None where it was not there, or gone all the time."""
+    """Return what a slice did in the window, or None if it did not exist or was GONE all the time."""
     spans = tuple(_spans(record, window))
     if all(span.use is None and not span.begins_inside for span in spans):
         return None
@@ -118,13 +118,13 @@ def _spans(record: SliceRecord, window: Window) -> Iterator[Span]:
 
 
 def _history(record: SliceRecord) -> tuple[Transition, ...]:
-    """Give the transitions on record, and before the first there ever was, the time since the slice was heard of."""
+    """Return the transitions on record, preceded by the creation of the record if its first transition is kept."""
     kept = record.transitions
     if not kept:
         return (_transition(record.created_at, record.phase, record.reason, record.message),)
     if record.transition_count > len(kept) or kept[0].at <= record.created_at:
         return kept
-    return (_transition(record.created_at, Phase.QUEUED, Reason.WANTED, "Heard of."), *kept)
+    return (_transition(record.created_at, Phase.QUEUED, Reason.REQUESTED, "Slice requested."), *kept)
 
 
 def _transition(at: datetime, phase: Phase, reason: Reason, message: str) -> Transition:
@@ -132,15 +132,15 @@ def _transition(at: datetime, phase: Phase, reason: Reason, message: str) -> Tra
 
 
 def _uses(history: tuple[Transition, ...]) -> list[Use | None]:
-    """Judge each by what came after it: PROVISIONING is in vain unless its attempt became READY, or still may."""
+    """Return the use of each transition; PROVISIONING is IDLE unless its attempt became READY later, or still may."""
     uses: list[Use | None] = []
     provisioning = Use.STARTING
     for transition in reversed(history):
         uses.append(provisioning if transition.phase is Phase.PROVISIONING else _use(transition))
         if transition.phase is not Phase.PROVISIONING:
-            provisioning = Use.STARTING if transition.phase is Phase.READY else Use.VAIN
+            provisioning = Use.STARTING if transition.phase is Phase.READY else Use.IDLE
         elif transition.reason is Reason.CREATION_STARTED:
-            provisioning = Use.VAIN
+            provisioning = Use.IDLE
     return uses[::-1]
 
 
@@ -151,15 +151,15 @@ def _use(transition: Transition) -> Use | None:
         case Phase.REFUSED | Phase.BLOCKED:
             return Use.STOPPED
         case Phase.READY:
-            return Use.VAIN if transition.reason is Reason.LEADER_STILL_WAITING else Use.USEFUL
+            return Use.IDLE if transition.reason is Reason.LEADER_STILL_WAITING else Use.USEFUL
         case Phase.RELEASING:
-            return Use.USEFUL if transition.reason is Reason.OCCUPIED else Use.VAIN
+            return Use.USEFUL if transition.reason is Reason.OCCUPIED else Use.IDLE
         case _:
             return None
 
 
 def totals(courses: Iterable[Course]) -> Totals:
-    """Sum up chips x time by use."""
+    """Return the sums of chips x time by use."""
     sums = dict.fromkeys(Use, timedelta())
     for each in courses:
         for span in each.spans:
@@ -173,7 +173,7 @@ def held(sums: Totals) -> timedelta:
 
 
 def levels(courses: Iterable[Course]) -> tuple[Level, ...]:
-    """Give the chips over time: one level for each moment at which a count changes, the last one all zero."""
+    """Return the chips over time: one level for each time at which a count changes, the last one all zero."""
     changes = heapq.merge(*(_changes(each) for each in courses), key=lambda change: change[0])
     counts = (0, 0, 0)
     found: list[Level] = []
