@@ -1,0 +1,88 @@
+"""The closed lists: log events and reasons are the same in code, Terraform and documentation."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.house.test_house import ROOT
+from tpu_slices.domain.model.reasons import ClusterReason, Reason, ReportReason
+from tpu_slices.domain.reporting.reason_texts import REASON_TEXTS
+from tpu_slices.ports.log_events import LogEvent
+
+DEPLOYED = sorted(
+    path
+    for folder in ("shared/tpu_slices", "functions", "relay")
+    for path in (ROOT / folder).rglob("*.py")
+    if path.name != "log_events.py"
+)
+LOGGERS = {"log", "_log", "logger"}
+LEVELS = {"debug", "info", "warning", "error", "exception", "critical"}
+REASONS = [*Reason, *ReportReason, *ClusterReason]
+
+
+def logged(path: Path) -> Iterator[ast.Call]:
+    """Yield each call of a logger."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in LEVELS:
+            target = node.func.value
+            if isinstance(target, ast.Name) and target.id in LOGGERS:
+                yield node
+
+
+def rows(page: str) -> list[list[str]]:
+    """Return the cells of each row of the tables of a page, without headings."""
+    lines = (ROOT / "docs" / page).read_text().splitlines()
+    table = [[cell.strip().strip("`") for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
+    return [cells for cells in table if not set(cells[0]) <= set("-") and cells[0] not in {"event", "reason"}]
+
+
+def test_an_event_is_a_noun_and_what_happened_to_it() -> None:
+    assert [event for event in LogEvent if not re.fullmatch(r"[a-z]+(_[a-z]+)*\.[a-z]+(_[a-z]+)*", event)] == []
+
+
+@pytest.mark.parametrize("path", DEPLOYED, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_nothing_is_logged_but_events_of_the_list(path: Path) -> None:
+    for call in logged(path):
+        event = ast.unparse(call.args[0])
+        assert event.startswith("LogEvent.") or event == "event", f"line {call.lineno}: {event}"
+
+
+def test_every_event_is_logged_somewhere() -> None:
+    source = "".join(path.read_text() for path in DEPLOYED)
+    assert [event.name for event in LogEvent if f"LogEvent.{event.name}" not in source] == []
+
+
+def test_every_event_is_documented_and_no_other() -> None:
+    assert [cells[0] for cells in rows("log-events.md")] == [event.value for event in LogEvent]
+
+
+def test_terraform_filters_by_events_of_the_list() -> None:
+    known = {event.value for event in LogEvent}
+    for path in sorted((ROOT / "infra" / "terraform").glob("*.tf")):
+        named = re.findall(r'jsonPayload\.event\s*=~?\s*\\?"([^"\\]+)', path.read_text())
+        assert set(named) <= known, path.name
+
+
+def test_reasons_are_distinct_and_written_as_kubernetes_writes_them() -> None:
+    assert len({reason.value for reason in REASONS}) == len(REASONS)
+    assert [reason for reason in REASONS if not re.fullmatch(r"([A-Z][a-z]+)+", reason.value)] == []
+
+
+def test_every_reason_is_documented_and_no_other() -> None:
+    assert [cells[0] for cells in rows("reasons.md")] == [reason.value for reason in REASONS]
+
+
+def test_every_reason_of_a_slice_has_a_text_for_people() -> None:
+    assert set(REASON_TEXTS) == set(Reason)
+
+
+def test_terraform_filters_by_reasons_of_the_list() -> None:
+    known = {reason.value for reason in REASONS}
+    for path in sorted((ROOT / "infra" / "terraform").glob("*.tf")):
+        named = re.findall(r'jsonPayload\.reason\s*=~?\s*\\?"([^"\\]+)', path.read_text())
+        assert set(named) <= known, path.name
