@@ -78,10 +78,14 @@ def test_an_ended_operation_is_a_reconcile_request_too() -> None:
 
 def test_an_operation_of_another_cluster_changes_nothing() -> None:
     world = World()
+    jobset = world.jobset_appears()
+    world.cluster_lives()
+    world.deliver()
+    before = world.record(jobset)
+    world.operations_end()
     world.store.put_settings(settings(path="projects/demo-project/locations/us-central2/clusters/other"))
-    ended = an_ended_operation("tpu-llama-slice-0-aaaaaaaaaaaaa-1")
-    handlers.handle_reconcile(an_event("cloud-operations", ended), world.deps)
-    assert world.backend.calls == []
+    handlers.handle_reconcile(an_event("cloud-operations", an_ended_operation(before.pool)), world.deps)
+    assert world.record(jobset) == before
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ def test_the_example_shows_the_defaults() -> None:
 
 def test_every_field_of_the_example_is_explained() -> None:
     lines = EXAMPLE.read_text().splitlines()
-    plain = {"boot_disk_gb", "first", "longest", "unknown"}  # the name is enough
+    plain = {"boot_disk_gb", "unknown"}  # the name is enough
     for before, line in pairwise(lines):
         if name := re.match(r"\s*(\w+):", line):
             assert "#" in line or before.lstrip().startswith("#") or name[1] in plain, line

@@ -1,8 +1,8 @@
 """Logs as Cloud Logging reads them from standard output: one JSON line per event.
 
-`event` is the event's name (`tpu_slices.ports.log_events`), by which logs are filtered; `message` is the line that
-people read. Source of the special keys `severity`, `message`, `time` and `logging.googleapis.com/trace`: Cloud
-Logging's documentation of structured logging.
+`event` is the event's name (`tpu_slices.ports.log_events`), by which logs are filtered; `message` is the readable
+text. Source of the special keys `severity`, `message`, `time` and `logging.googleapis.com/trace`: Cloud Logging's
+documentation of structured logging.
 
 A line about a JobSet has the JobSet's UID as the id of its trace (both are 32 hexadecimal digits): the JobSet alone
 identifies the trace, from the relay's publish to the node pool, and no trace id has to be passed along.

@@ -20,7 +20,7 @@ from tpu_slices_cli.timeline.colours import DARK, LIGHT, PATTERNS, Theme
 from tpu_slices_cli.timeline.story import Story, beginning, chips, good_for, message_of, place, state, times
 
 ROW, CHIPS, AXIS, TITLE = 40, 160, 46, 30  # heights in pixels
-_LABEL_ABOVE, _NAME_ABOVE = 0.44, 0.1  # rows above the position: the name of a slice, the name of a JobSet
+_LABEL_ABOVE, _NAME_ABOVE = 0.44, 0.1  # rows: a slice's name above the middle of its bar, a JobSet's below its row's
 _LABEL_LENGTH = 40
 _HOVER_WIDTH, _HOVER_LENGTH = 44, 400  # characters; a phone shows 44 per line
 _FONT = {"family": "system-ui, sans-serif", "size": 13}

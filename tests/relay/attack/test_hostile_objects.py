@@ -131,9 +131,6 @@ def test_unparseable_templates_do_not_unbind_the_leader_on_a_legacy_pool(watched
     hosts = nodes(4, labels=legacy_labels)
     watched.see(jobset(), *hosts, bound_pod(0, hosts[0]["metadata"]["name"]))
     assert bindings(watched.due_facts()) == [("pod-0", True)]
-    broken = replicated_job()
-    del broken["template"]["spec"]["template"]["spec"]["containers"]
-    broken["template"]["spec"]["template"]["spec"]["tolerations"] = "all"
     watched.see(jobset(version=11, spec={"replicatedJobs": [replicated_job(tolerations="all")]}))
     watched.pass_time(301)
     assert bindings(watched.due_facts()) == [("pod-0", True)]

@@ -59,7 +59,7 @@ class TerminatingAttempt:
     occupants: tuple[Occupant, ...] = ()
     """Other live Jobs on its hosts: the pool is kept until they end."""
     delete_after: datetime | None = None
-    """Set if the inventory check found the pool: by then the relay has reported the Jobs on it."""
+    """Set for a found or newly adopted pool: it is not deleted before, so that the relay can report its occupants."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,7 +22,7 @@ from tpu_slices.domain.model.observations import (
 from tpu_slices.domain.model.records import SliceRecord, TerminatingAttempt
 
 OCCUPANTS_KNOWN_WITHIN = timedelta(minutes=6)
-"""How long a found pool is kept before it may be deleted: the relay repeats the occupants every 5 minutes."""
+"""How long a found or adopted pool is kept before it may be deleted: the relay repeats occupants every 5 minutes."""
 
 
 def begin_next_attempt(

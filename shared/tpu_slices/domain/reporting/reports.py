@@ -144,9 +144,10 @@ def next_report(made: Report, now: datetime) -> datetime | None:
 
 
 def is_news(made: Report, jobset: WorkloadRecord, now: datetime) -> bool:
-    """Return whether to announce a report: a new message at once, an unchanged one every 10 minutes while it applies.
+    """Return whether to announce a report: a new message at once, an unchanged one every 10 minutes while slices wait.
 
-    Nothing is announced for an active JobSet that never requested slices: it may run on other hosts.
+    Nothing is announced for an active JobSet without demand and without an earlier announcement: it may run on other
+    hosts.
     """
     quiet = jobset.announced_at is None and made.reason is ReportReason.NOT_REQUESTED
     if quiet and jobset.state is not WorkloadState.SUSPENDED:
