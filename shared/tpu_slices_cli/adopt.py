@@ -14,8 +14,9 @@ from tpu_slices.wire.jobsets import jobset_ref, jobset_state
 from tpu_slices.wire.workloads import requests_of
 from tpu_slices_cli.manifests import Manifest, NotAManifest, read
 from tpu_slices_cli.planning import JOBSET_VERSION
-from tpu_slices_cli.screen import confirmed, console
+from tpu_slices_cli.screen import confirmed, console, echo
 from tpu_slices_cli.session import Session
+from tpu_slices_cli.text import plain
 
 
 @click.command(name="adopt", short_help="Adopt the node pools of TPU Provisioner.")
@@ -49,12 +50,12 @@ def adopt_command(session: Session, files: tuple[str, ...], cluster: str | None,
     _show(plan.adoptions)
     adoptable = _count(plan.adoptions)
     if dry_run or not adoptable:
-        click.echo(f"{adoptable} of {_pools(plan.adoptions)} can be adopted. Nothing was changed.")
+        echo(f"{adoptable} of {_pools(plan.adoptions)} can be adopted. Nothing was changed.")
         return
     if not confirmed(f"Adopt {adoptable} of {_pools(plan.adoptions)} of {id_}?", yes=yes):
         return
     plan = adopt(id_, jobsets, session.deps)
-    click.echo(f"{_count(plan.adoptions)} of {_pools(plan.adoptions)} adopted; `slices list` shows them.")
+    echo(f"{_count(plan.adoptions)} of {_pools(plan.adoptions)} adopted; `slices list` shows them.")
 
 
 def _live(manifest: Manifest) -> LiveWorkload:
@@ -88,6 +89,6 @@ def _show(adoptions: Sequence[Adoption]) -> None:
     for adoption in adoptions:
         style = "green" if adoption.record is not None else "yellow"
         table.add_row(
-            adoption.pool.name, f"{adoption.pool.namespace}/{adoption.pool.job}", Text(adoption.why, style=style)
+            adoption.pool.name, f"{adoption.pool.namespace}/{adoption.pool.job}", Text(plain(adoption.why), style=style)
         )
     console().print(table)

@@ -15,6 +15,7 @@ from tpu_slices_cli.explaining import explain_command
 from tpu_slices_cli.listing import list_command
 from tpu_slices_cli.manifests import NotAManifest
 from tpu_slices_cli.plan import plan_command
+from tpu_slices_cli.screen import echo
 from tpu_slices_cli.session import Session
 from tpu_slices_cli.steering import hold_command, pause_command, release_command, resume_command
 from tpu_slices_cli.timeline.command import timeline_command
@@ -72,5 +73,5 @@ for command in (
 
 
 def _end(text: str, code: int) -> None:
-    click.echo(" ".join(text.split()), err=True)
+    echo(" ".join(text.split()), err=True)
     sys.exit(code)

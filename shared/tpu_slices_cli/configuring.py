@@ -12,7 +12,7 @@ import click
 import yaml
 
 from tpu_slices.ports.errors import StaleRecord
-from tpu_slices_cli.screen import confirmed
+from tpu_slices_cli.screen import confirmed, echo
 from tpu_slices_cli.session import Session
 from tpu_slices_cli.settings_file import SettingsFile, read_settings
 
@@ -47,21 +47,21 @@ def _configure(file: SettingsFile, session: Session, *, dry_run: bool, overwrite
     if written.document is not None and written.document != written.accepted and not overwrite:
         _show(written.accepted or {}, written.document, f"{name}, as configured", f"{name}, as edited")
         how = "was edited since it was last configured" if written.accepted else "was not written by `slices configure`"
-        click.echo(f"{name} {how}. Copy the changes to {file.path}, or use --overwrite.", err=True)
+        echo(f"{name} {how}. Copy the changes to {file.path}, or use --overwrite.", err=True)
         sys.exit(EDITED)
     if written.document == file.document == written.accepted:
-        click.echo(f"{name} is up to date.")
+        echo(f"{name} is up to date.")
         return
     _show(written.document or {}, file.document, name, str(file.path))
     if dry_run or not confirmed(f"Write {name}?", yes=yes):
-        click.echo("Nothing was changed.")
+        echo("Nothing was changed.")
         return
     try:
         session.written.write(file.cluster, file.document, written.revision)
     except StaleRecord:
-        click.echo(f"{name} was changed by somebody else at the same time. Run the command again.", err=True)
+        echo(f"{name} was changed by somebody else at the same time. Run the command again.", err=True)
         sys.exit(EDITED)
-    click.echo(f"{name} is configured. Refused slices are reconciled again within 5 minutes.")
+    echo(f"{name} is configured. Refused slices are reconciled again within 5 minutes.")
 
 
 def _show(before: Mapping[str, Any], after: Mapping[str, Any], old: str, new: str) -> None:

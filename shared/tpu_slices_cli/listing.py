@@ -19,7 +19,7 @@ from tpu_slices.domain.model.records import Phase, SliceRecord
 from tpu_slices.domain.model.slices import ClusterId
 from tpu_slices.ports.store import SliceStore
 from tpu_slices.wire.documents import encode
-from tpu_slices_cli.screen import console
+from tpu_slices_cli.screen import console, echo
 from tpu_slices_cli.session import Session
 from tpu_slices_cli.words import shape, span
 
@@ -114,7 +114,7 @@ def list_command(  # noqa: PLR0913 - one for each option
     elif records := matching.read(store):
         console().print(_table(records, session.deps.clock.now(), wide=output == "wide"))
     else:
-        click.echo("No slices found.", err=True)
+        echo("No slices found.", err=True)
 
 
 def documents(records: Iterable[SliceRecord]) -> list[dict[str, Any]]:
@@ -144,7 +144,7 @@ def _watch(matching: Filter, session: Session, interval: float, *, wide: bool) -
         for record in matching.read(store):
             before = known.get(record.id)
             if before is None or (before.phase, before.reason) != (record.phase, record.reason):
-                click.echo(f"{clock.now():%H:%M:%S} {_job(record)} {record.phase} {record.reason}: {record.message}")
+                echo(f"{clock.now():%H:%M:%S} {_job(record)} {record.phase} {record.reason}: {record.message}")
             known[record.id] = record
         sleep(interval)
 

@@ -16,9 +16,10 @@ from tpu_slices.domain.model.records import Refusal
 from tpu_slices.domain.model.slices import ClusterId, SliceSpec
 from tpu_slices_cli.manifests import NotAManifest, read
 from tpu_slices_cli.planning import Plan, Planned, plan
-from tpu_slices_cli.screen import console
+from tpu_slices_cli.screen import console, echo
 from tpu_slices_cli.session import Session
 from tpu_slices_cli.settings_file import read_settings
+from tpu_slices_cli.text import plain
 
 REFUSED = 3
 
@@ -86,7 +87,7 @@ def _as_json(planned: Plan) -> dict[str, object]:
 
 def _show(planned: Plan) -> None:
     for skipped in planned.skipped:
-        click.echo(f"skipped {skipped}", err=True)
+        echo(f"skipped {skipped}", err=True)
     table = Table(box=None, pad_edge=False, header_style="bold")
     for title in ("JOB", "SLICE", "HOSTS", "CHIPS", "CAPACITY", "ZONE", "NODE POOL"):
         table.add_column(title, justify="right" if title == "CHIPS" else "left", overflow="fold")
@@ -96,7 +97,7 @@ def _show(planned: Plan) -> None:
     screen.print(table)
     for each in planned.slices:
         if isinstance(each.outcome, Refusal):
-            screen.print(Text(f"{_job(each)}: {each.outcome.message}", style="red"))
+            screen.print(Text(plain(f"{_job(each)}: {each.outcome.message}"), style="red"))
     screen.print(_summary(planned))
 
 

@@ -1,18 +1,36 @@
-"""Output and confirmation: colours and wrapped lines on a terminal, whole lines everywhere else."""
+"""Output and confirmation: colours and wrapped lines on a terminal, whole lines everywhere else.
+
+What tenants write is shown as text: without markup, and without characters that control a terminal.
+"""
 
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import click
 from rich.console import Console
+from rich.text import Text
+
+from tpu_slices_cli.text import plain
 
 _WIDE = 250  # columns where the output is not a terminal
 
 
+class _Console(Console):
+    def render_str(self, text: str, **options: Any) -> Text:
+        return super().render_str(plain(text), **options)
+
+
 def console() -> Console:
     """Return a console on standard output; NO_COLOR disables colours (no-color.org)."""
-    return Console(file=sys.stdout, width=None if sys.stdout.isatty() else _WIDE, highlight=False, soft_wrap=False)
+    width = None if sys.stdout.isatty() else _WIDE
+    return _Console(file=sys.stdout, width=width, highlight=False, soft_wrap=False, markup=False, emoji=False)
+
+
+def echo(text: str, *, err: bool = False) -> None:
+    """Print a line on standard output or error."""
+    click.echo(plain(text), err=err)
 
 
 def confirmed(question: str, *, yes: bool) -> bool:

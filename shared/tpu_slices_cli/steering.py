@@ -9,7 +9,7 @@ import click
 from tpu_slices.domain.model.records import Phase, SliceRecord
 from tpu_slices.domain.model.slices import ClusterId
 from tpu_slices.flows import edits
-from tpu_slices_cli.screen import confirmed
+from tpu_slices_cli.screen import confirmed, echo
 from tpu_slices_cli.session import Session
 
 _CLUSTER = click.option("--cluster", metavar="ID", help="ID of the cluster; optional if only one is configured.")
@@ -30,7 +30,7 @@ def hold_command(session: Session, name: str, cluster: str | None, note: str | N
     for record in _not_gone(edits.find(id_, name, session.deps.store)):
         changed = edits.edit(id_, record.id, edits.hold(note), session.deps)
         state = f"is on hold; `slices resume {record.id}` ends it" if changed else "was already on hold"
-        click.echo(f"{record.id} {state}.")
+        echo(f"{record.id} {state}.")
 
 
 @click.command(name="release", short_help="Release a slice: delete its node pool now.")
@@ -48,12 +48,12 @@ def release_command(session: Session, name: str, cluster: str | None, *, yes: bo
     id_ = session.cluster(cluster)
     records = _not_gone(edits.find(id_, name, session.deps.store))
     for record in records:
-        click.echo(f"{record.id}: {record.phase}, {_occupancy(record)}")
+        echo(f"{record.id}: {record.phase}, {_occupancy(record)}")
     if not records or not confirmed(f"Delete the node pools of {_many(records)}?", yes=yes):
         return
     for record in records:
         changed = edits.edit(id_, record.id, edits.release, session.deps)
-        click.echo(f"{record.id} is being released." if changed else f"{record.id} was already being released.")
+        echo(f"{record.id} is being released." if changed else f"{record.id} was already being released.")
 
 
 @click.command(name="pause", short_help="Pause a cluster: nothing is created or deleted in it.")
@@ -67,7 +67,7 @@ def pause_command(session: Session, cluster: str | None, message: str) -> None:
     """
     id_ = session.cluster(cluster)
     session.written.pause(id_, message)
-    click.echo(f"{id_} is paused; `slices resume --cluster {id_}` ends the pause.")
+    echo(f"{id_} is paused; `slices resume --cluster {id_}` ends the pause.")
 
 
 @click.command(name="resume", short_help="End the hold of a slice, or the pause of a cluster.")
@@ -85,23 +85,23 @@ def resume_command(session: Session, name: str | None, cluster: str | None) -> N
         return
     for record in edits.find(id_, name, session.deps.store):
         changed = edits.edit(id_, record.id, edits.resume, session.deps)
-        click.echo(f"{record.id} is no longer on hold." if changed else f"{record.id} was not on hold.")
+        echo(f"{record.id} is no longer on hold." if changed else f"{record.id} was not on hold.")
 
 
 def _end_pause(session: Session, cluster: ClusterId) -> None:
     if session.written.paused(cluster) is None:
-        click.echo(f"{cluster} was not paused.")
+        echo(f"{cluster} was not paused.")
         return
     session.written.resume(cluster)
     count = edits.wake(cluster, session.deps)
-    click.echo(f"{cluster} is resumed. Slices to be reconciled: {count}.")
+    echo(f"{cluster} is resumed. Slices to be reconciled: {count}.")
 
 
 def _not_gone(records: Sequence[SliceRecord]) -> list[SliceRecord]:
     """Return the slices that are not GONE; print a line for each that is."""
     for record in records:
         if record.phase is Phase.GONE:
-            click.echo(f"{record.id} is already gone.")
+            echo(f"{record.id} is already gone.")
     return [record for record in records if record.phase is not Phase.GONE]
 
 

@@ -27,11 +27,12 @@ from tests.cli.reading import Reader, a_story
 from tpu_slices.domain.model.records import Phase
 from tpu_slices.domain.model.slices import ClusterId
 from tpu_slices.domain.reporting.timeline import Window, course
+from tpu_slices_cli.text import plain
 from tpu_slices_cli.timeline.colours import DARK, LIGHT, PATTERNS, STROKES, Theme
 from tpu_slices_cli.timeline.figure import figure
 from tpu_slices_cli.timeline.markup import data, script
 from tpu_slices_cli.timeline.page import page
-from tpu_slices_cli.timeline.story import MOST_SHOWN, chip_hours, families, lasting, plain
+from tpu_slices_cli.timeline.story import MOST_SHOWN, chip_hours, families, lasting
 
 # tenants' texts
 

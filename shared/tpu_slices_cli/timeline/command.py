@@ -13,7 +13,8 @@ from tpu_slices.domain.reporting.timeline import Course, Window, course
 from tpu_slices.ports.store import SliceStore
 from tpu_slices_cli.listing import Filter
 from tpu_slices_cli.session import Session
-from tpu_slices_cli.timeline.story import Story, families, lasting, plain, slices
+from tpu_slices_cli.text import plain
+from tpu_slices_cli.timeline.story import Story, families, lasting, slices
 
 _SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3_600, "d": 86_400}
 

@@ -7,6 +7,7 @@ from xml.etree.ElementTree import Element
 
 from tpu_slices.domain.model.records import Phase
 from tpu_slices.domain.reporting.timeline import Course, Level, Span
+from tpu_slices_cli.text import plain
 from tpu_slices_cli.timeline.markup import tag
 from tpu_slices_cli.timeline.story import (
     MOST_LEVELS,
@@ -17,7 +18,6 @@ from tpu_slices_cli.timeline.story import (
     lasting,
     message_of,
     place,
-    plain,
     times,
 )
 from tpu_slices_cli.timeline.swatches import swatch

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -11,6 +10,7 @@ from itertools import groupby
 
 from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadJob, WorkloadUid
 from tpu_slices.domain.reporting.timeline import Course, Level, Span, Totals, Use, Window, held, levels, totals
+from tpu_slices_cli.text import plain
 from tpu_slices_cli.words import clock
 
 MOST_SHOWN = 200
@@ -142,11 +142,6 @@ def _title(job: WorkloadJob, *, cluster: bool, uid: bool) -> str:
 
 
 # texts
-
-
-def plain(text: str) -> str:
-    """Return a text in which control characters and those that change the direction are replaced by U+FFFD."""
-    return "".join("\ufffd" if unicodedata.category(each)[0] == "C" and each != "\n" else each for each in text)
 
 
 def place(each: Course) -> str:
