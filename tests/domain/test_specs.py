@@ -121,6 +121,18 @@ def test_a_reservations_project_without_a_reservation_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
+    "key", ["reservation-name", "reservation-project", "reservation-blocks", "reservation-subblocks"]
+)
+@pytest.mark.parametrize("value", ["", "a/b", "reservations/r1", "A", "-r", "r" * 64])
+def test_a_reservation_or_a_part_of_one_that_no_resource_can_be_called_is_refused(key: str, value: str) -> None:
+    whole = {"reservation-name": "r1", "reservation-blocks": "b1", "reservation-subblocks": "s1"}
+    selectors = {f"cloud.google.com/{name}": text for name, text in {**whole, key: value}.items()}
+    refusal = refusal_of(selecting(selectors))
+    assert refusal.reason is Reason.DOES_NOT_FIT
+    assert f'cloud.google.com/{key}: "{value}"' in refusal.message
+
+
+@pytest.mark.parametrize(
     ("changes", "field"),
     [
         pytest.param({"accelerator": None}, "gke-tpu-accelerator", id="no accelerator"),

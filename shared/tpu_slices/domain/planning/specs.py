@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -42,6 +43,7 @@ from tpu_slices.domain.planning.host_labels import (
 )
 from tpu_slices.domain.planning.policy import NotAllowed, check
 
+_RESOURCE_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _SPOT_TAINT = Taint(SPOT, "true")
 """The taint that GKE's autoprovisioning sets on spot nodes; every TPU pod tolerates GKE's other one, google.com/tpu."""
 
@@ -163,17 +165,23 @@ def _capacity(selector: Mapping[str, str]) -> Capacity:
 
     A reservation of another project, and a block or sub-block of one, are named as GKE's `values` require.
     """
-    reservation = selector.get(RESERVATION)
-    if reservation is None:
+    if RESERVATION not in selector:
         return Capacity(CapacityKind.SPOT) if selector.get(SPOT) == "true" else Capacity()
-    name = reservation
+    name = _resource(selector, RESERVATION)
     if RESERVATION_PROJECT in selector:
-        name = f"projects/{selector[RESERVATION_PROJECT]}/reservations/{name}"
+        name = f"projects/{_resource(selector, RESERVATION_PROJECT)}/reservations/{name}"
     if RESERVATION_BLOCK in selector:
-        name = f"{name}/reservationBlocks/{selector[RESERVATION_BLOCK]}"
+        name = f"{name}/reservationBlocks/{_resource(selector, RESERVATION_BLOCK)}"
         if RESERVATION_SUBBLOCK in selector:
-            name = f"{name}/reservationSubBlocks/{selector[RESERVATION_SUBBLOCK]}"
+            name = f"{name}/reservationSubBlocks/{_resource(selector, RESERVATION_SUBBLOCK)}"
     return Capacity(CapacityKind.RESERVATION, name)
+
+
+def _resource(selector: Mapping[str, str], key: str) -> str:
+    """Return the name of a resource that a selector gives, as Compute Engine allows names; raise DoesNotFit."""
+    if not _RESOURCE_NAME.fullmatch(selector[key]):
+        raise DoesNotFit(f'{key}: "{selector[key]}" is not a name: up to 63 of a-z, 0-9 and -, with no - at either end')
+    return selector[key]
 
 
 def _taints(request: TemplateRequest, capacity: Capacity) -> tuple[Taint, ...]:
