@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
 
-from tpu_slices.domain.model.slices import ClusterId
+from tpu_slices.domain.model.slices import ClusterId, cluster_id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +37,7 @@ class Settings:
             raise ValueError(f"not set in the environment: {', '.join(missing)}")
         return cls(
             project=environment["GOOGLE_CLOUD_PROJECT"],
-            cluster=ClusterId(environment["CLUSTER"]),
+            cluster=_cluster(environment["CLUSTER"]),
             watch_silence=_number(environment, "WATCH_SILENCE_SECONDS", 90, (1, 200)),
             publish_patience=_number(environment, "PUBLISH_PATIENCE_SECONDS", 120, (1, 3600)),
             probe_host=environment.get("PROBE_HOST") or "127.0.0.1",
@@ -51,6 +51,13 @@ class Settings:
     @property
     def subscription(self) -> str:
         return f"projects/{self.project}/subscriptions/relay-{self.cluster}"
+
+
+def _cluster(text: str) -> ClusterId:
+    try:
+        return cluster_id(text)
+    except ValueError as error:
+        raise ValueError(f"CLUSTER: {error}") from error
 
 
 def _number(environment: Mapping[str, str], name: str, default: int, among: tuple[int, int]) -> float:

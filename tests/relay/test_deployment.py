@@ -110,6 +110,7 @@ def test_the_relays_topic_and_subscription_are_created() -> None:
     ("changes", "message"),
     [
         ({"CLUSTER": ""}, "not set in the environment: CLUSTER"),
+        ({"CLUSTER": "prod.eu"}, 'CLUSTER: "prod.eu" is not the ID of a cluster'),
         ({"CLUSTER": "", "GOOGLE_CLOUD_PROJECT": ""}, "CLUSTER, GOOGLE_CLOUD_PROJECT"),
         ({"WATCH_SILENCE_SECONDS": "soon"}, 'WATCH_SILENCE_SECONDS: "soon" is not a number from 1 to 200'),
         ({"WATCH_SILENCE_SECONDS": "0"}, "is not a number from 1 to 200"),

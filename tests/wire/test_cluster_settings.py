@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.builders import CLUSTER, MINUTE, settings
 from tpu_slices.domain.model.clusters import Allowed, Backoff, ClusterSettings, Limits, Policy, PoolSettings
 from tpu_slices.domain.model.observations import FailureKind
-from tpu_slices.domain.model.slices import CapacityKind, Network
+from tpu_slices.domain.model.slices import CapacityKind, ClusterId, Network
 from tpu_slices.ports.errors import Permanent
 from tpu_slices.wire.cluster_settings import decode_settings, encode_settings
 
@@ -261,3 +261,9 @@ def test_a_mistake_is_named_with_its_remedy(document: dict[str, Any], message: s
 def test_settings_of_another_schema_are_an_error() -> None:
     with pytest.raises(Permanent, match="schema: Invalid value: 2: must be 1"):
         read(schema=2)
+
+
+@pytest.mark.parametrize("name", ["prod.eu", "a/b", ""])
+def test_a_cluster_whose_documents_could_be_anothers_is_refused(name: str) -> None:
+    with pytest.raises(Permanent, match=r"is not the ID of a cluster: up to 63 of a-z, 0-9 and -"):
+        decode_settings(ClusterId(name), {"path": "projects/p/locations/l/clusters/c"}, "")

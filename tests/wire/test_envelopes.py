@@ -114,6 +114,12 @@ def test_the_cluster_is_part_of_the_topics_name() -> None:
     assert cluster_of("facts-my-facts-2") == "my-facts-2"
 
 
+@pytest.mark.parametrize("name", ["prod.eu", "Prod", "-prod", "1prod", "p" * 64])
+def test_a_cluster_whose_documents_could_be_anothers_is_an_error(name: str) -> None:
+    with pytest.raises(Permanent, match="is not the ID of a cluster"):
+        cluster_of(f"facts-{name}")
+
+
 @pytest.mark.parametrize("topic", ["reconcile-requests", "facts-", "old-facts-demo"])
 def test_another_topic_is_an_error(topic: str) -> None:
     with pytest.raises(Permanent, match="is not a topic for facts"):

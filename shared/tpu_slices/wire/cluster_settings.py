@@ -24,7 +24,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from tpu_slices.domain.model.clusters import Allowed, Backoff, ClusterSettings, Limits, Policy, PoolSettings
-from tpu_slices.domain.model.slices import ClusterId
+from tpu_slices.domain.model.slices import ClusterId, cluster_id
 from tpu_slices.ports.errors import Permanent
 from tpu_slices.wire.documents import SCHEMA, Fields, Key, native
 from tpu_slices.wire.settings_form import AllowedForm, LimitsForm, PolicyForm, PoolsForm, SettingsForm, explained
@@ -47,10 +47,13 @@ def pause_key(cluster: ClusterId) -> Key:
 def decode_settings(cluster: ClusterId, document: Mapping[str, Any], version: str) -> ClusterSettings:
     """Return the settings of a document; raise Permanent with every invalid field and what it must be."""
     try:
+        cluster_id(cluster)
         written = SettingsForm.model_validate(document)
     except ValidationError as invalid:
         problems = dict.fromkeys(explained(error) for error in invalid.errors(include_url=False))
         raise Permanent(f"clusters/{cluster}: {'; '.join(problems)}") from invalid
+    except ValueError as error:
+        raise Permanent(f"clusters/{cluster}: {error}") from error
     return ClusterSettings(
         cluster=cluster,
         version=version,

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from tpu_slices.domain.model.slices import ClusterId
+from tpu_slices.domain.model.slices import ClusterId, cluster_id
 from tpu_slices.ports.errors import Permanent
 
 _SOURCE = re.compile(r"//pubsub\.googleapis\.com/projects/[^/]+/topics/([^/]+)")
@@ -52,7 +52,10 @@ def cluster_of(topic: str) -> ClusterId:
     """Return the cluster of a topic `facts-{cluster}`, where only its relay publishes; raise Permanent for others."""
     if not topic.startswith(_FACTS) or topic == _FACTS:
         raise Permanent(f'topic: "{topic}" is not a topic for facts, {_FACTS}CLUSTER')
-    return ClusterId(topic.removeprefix(_FACTS))
+    try:
+        return cluster_id(topic.removeprefix(_FACTS))
+    except ValueError as error:
+        raise Permanent(f"topic: {error}") from error
 
 
 def _mapping(value: object, field: str) -> Mapping[object, object]:

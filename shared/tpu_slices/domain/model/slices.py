@@ -23,6 +23,7 @@ LAST_ATTEMPT = 9999
 Pairs = tuple[tuple[str, str], ...]
 """Keys and values sorted by key: an immutable, hashable mapping."""
 
+_CLUSTER_ID = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
 _PREFIX = "tpu"
 _READABLE = 17  # tpu-<17>-<13>-<4>: 40 characters, GKE's limit for the name of a node pool
 _DIGEST_BITS = 65
@@ -137,6 +138,16 @@ class SliceSpec:
     @property
     def chips(self) -> int:
         return self.hosts * self.chips_per_host
+
+
+def cluster_id(text: str) -> ClusterId:
+    """Return the ID of a cluster. ValueError: with a dot or a slash, its documents could be another cluster's."""
+    if not _CLUSTER_ID.fullmatch(text):
+        raise ValueError(
+            f'"{text}" is not the ID of a cluster: up to 63 of a-z, 0-9 and -, beginning with a letter and not '
+            "ending with -"
+        )
+    return ClusterId(text)
 
 
 def slice_id(job: WorkloadJob) -> SliceId:
