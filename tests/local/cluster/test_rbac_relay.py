@@ -41,7 +41,7 @@ CALLS: Mapping[str, Callable[[Cluster], object]] = {
     "our own deployment": lambda cluster: cluster.deployment(*legacy_provisioner.OURS),
     "post": lambda cluster: cluster.post(EVENT),
     "renew": lambda cluster: cluster.renew(EVENT),
-    "mark": lambda cluster: cluster.label_node("host", PATCH),
+    "label_node": lambda cluster: cluster.label_node("host", PATCH),
 }
 """One of each kind of the relay's calls."""
 
