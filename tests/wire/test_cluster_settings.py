@@ -267,3 +267,14 @@ def test_settings_of_another_schema_are_an_error() -> None:
 def test_a_cluster_whose_documents_could_be_anothers_is_refused(name: str) -> None:
     with pytest.raises(Permanent, match=r"is not the ID of a cluster: up to 63 of a-z, 0-9 and -"):
         decode_settings(ClusterId(name), {"path": "projects/p/locations/l/clusters/c"}, "")
+
+
+@pytest.mark.parametrize("value", [9223372036854775807, 10**400, 1e300, float("inf"), float("nan"), "9" * 400 + "d"])
+def test_a_duration_beyond_all_bounds_is_refused_by_its_field(value: object) -> None:
+    with pytest.raises(Permanent, match=r"limits\.demand_ttl: Invalid value: "):
+        read(limits={"demand_ttl": value})
+
+
+def test_a_limit_of_chips_beyond_what_a_document_holds_is_refused_by_its_field() -> None:
+    with pytest.raises(Permanent, match=r"policy\.chips_per_cluster: Invalid value: "):
+        read(policy={"chips_per_cluster": 10**40})

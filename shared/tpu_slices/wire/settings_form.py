@@ -22,13 +22,16 @@ _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 
 def _duration(value: object) -> timedelta:
-    match value:
-        case bool():
-            pass
-        case int() | float():
-            return timedelta(seconds=value)
-        case str() if amount := _AMOUNT.fullmatch(value.strip()):
-            return timedelta(**{_UNITS[amount[2]]: float(amount[1])})
+    try:
+        match value:
+            case bool():
+                pass
+            case int() | float():
+                return timedelta(seconds=value)
+            case str() if amount := _AMOUNT.fullmatch(value.strip()):
+                return timedelta(**{_UNITS[amount[2]]: float(amount[1])})
+    except OverflowError as error:
+        raise ValueError("the duration is too long") from error
     raise ValueError(f"{value!r} is not a duration")
 
 
@@ -69,7 +72,7 @@ def _setting(valid: str, **bounds: Any) -> Any:
 
 
 def _chips() -> Any:
-    return _setting("a whole number of chips, or omitted for no limit", ge=1)
+    return _setting("a whole number of chips, at most a billion, or omitted for no limit", ge=1, le=1_000_000_000)
 
 
 def _zone() -> Any:
