@@ -175,11 +175,18 @@ def test_questions_arrive_at_their_cluster(setup: Setup) -> None:
     assert sorted(setup.questions(), key=lambda each: each[0]) == [(DEMO, alive), ("other", Question())]
 
 
-def test_empty_lists_publish_no_message(setup: Setup) -> None:
-    setup.publisher.request_reconcile(DEMO, [])
-    setup.publisher.announce(DEMO, [])
-    setup.publisher.ask(DEMO, [])
-    assert (setup.requests(), setup.updates(), setup.questions()) == ([], [], [])
+@pytest.mark.parametrize(
+    ("publish", "published"),
+    [
+        ("request_reconcile", "requests"),
+        ("announce", "updates"),
+        ("announce_workloads", "reports"),
+        ("ask", "questions"),
+    ],
+)
+def test_an_empty_list_publishes_no_message(setup: Setup, publish: str, published: str) -> None:
+    getattr(setup.publisher, publish)(DEMO, [])
+    assert getattr(setup, published)() == []
 
 
 def test_a_failing_publisher_is_a_temporary_error(setup: Setup) -> None:
