@@ -153,3 +153,26 @@ def test_held_chips_are_counted_only_where_a_limit_applies() -> None:
     assert rules.counts("research")
     assert not rules.counts("vision")
     assert Policy(chips_per_cluster=64).counts("vision")
+
+
+@pytest.mark.parametrize(
+    ("account", "pattern", "allowed"),
+    [
+        ("tpu-a@p.iam.gserviceaccount.com", "tpu-*@p.iam.gserviceaccount.com", True),
+        ("tpu-a@p.iam.gserviceaccount.com", "*", True),
+        ("tpu-a@other.iam.gserviceaccount.com", "tpu-*", False),
+        ("root@evil@p.iam.gserviceaccount.com", "*@p.iam.gserviceaccount.com", False),
+        ("root@evil.example.com", "root*.com", False),
+    ],
+)
+def test_a_star_in_a_service_account_stays_on_its_side_of_the_at_sign(
+    account: str, pattern: str, *, allowed: bool
+) -> None:
+    def checked() -> None:
+        check(a_spec(service_account=account), "research", policy(service_accounts=(pattern,)))
+
+    if allowed:
+        checked()
+    else:
+        with pytest.raises(NotAllowed):
+            checked()

@@ -52,7 +52,16 @@ def test_a_selector_overrides_a_copied_label_of_the_same_key() -> None:
     assert spec_of(request, pod_to_node_labels=("team",)).node_labels == (("team", "a"),)
 
 
-@pytest.mark.parametrize("key", ["jobset.sigs.k8s.io/jobset-name", "google.com/nodepool-manager"])
+@pytest.mark.parametrize(
+    "key",
+    [
+        "jobset.sigs.k8s.io/jobset-name",
+        "google.com/nodepool-manager",
+        "Google.com/nodepool-manager",
+        "google.com./nodepool-manager",
+        "cloud.GOOGLE.com./x",
+    ],
+)
 def test_a_system_label_is_not_copied_but_refused(key: str) -> None:
     refusal = refusal_of(a_request(requested_annotations=((COPY, key),), labels=((key, "x"),)))
     assert (refusal.reason, key in refusal.message) == (Reason.DOES_NOT_FIT, True)

@@ -153,7 +153,9 @@ class AllowedForm(WrittenForm):
         f"a list of any of {', '.join(kind.lower() for kind in CapacityKind)}", min_length=1
     )
     reservations: _Patterns | None = _setting("a list of names or projects/P/reservations/R; * matches anything")
-    service_accounts: _Patterns | None = _setting("a list of addresses; * matches anything")
+    service_accounts: _Patterns | None = _setting(
+        "a list of addresses; * alone matches all, and within an address anything but @"
+    )
     additional_networks: _Patterns | None = _setting("a list of NETWORK:SUBNETWORK; * matches anything")
     copied_labels: _Patterns | None = _setting("a list of keys of pod labels; * matches anything")
     chips_per_slice: int | None = _chips()

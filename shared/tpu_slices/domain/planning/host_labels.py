@@ -43,8 +43,8 @@ _FROM_USERS = frozenset({"cloud.google.com/gke-tpu-ici-resiliency", "cloud.googl
 
 
 def is_system(key: str) -> bool:
-    """Return whether a label's key has a prefix of Google's or Kubernetes'."""
-    domain = key.rpartition("/")[0]
+    """Return whether a label's key has a prefix of Google's or Kubernetes', in whatever spelling of the domain."""
+    domain = key.rpartition("/")[0].lower().rstrip(".")
     return any(domain == suffix or domain.endswith(f".{suffix}") for suffix in _SYSTEM_SUFFIXES)
 
 

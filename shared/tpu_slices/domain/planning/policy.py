@@ -50,7 +50,7 @@ def over_budget(spec: SliceSpec, namespace: str, held: Held, policy: Policy) -> 
 
 
 def _check_account(account: str | None, allowed: Allowed) -> None:
-    if account is not None and not _matches(account, allowed.service_accounts):
+    if account is not None and not any(_matches_account(account, pattern) for pattern in allowed.service_accounts):
         raise NotAllowed(
             f"{SERVICE_ACCOUNT}: {account} is not allowed: {_choices('service_accounts', allowed.service_accounts)}"
         )
@@ -82,6 +82,12 @@ def _check_capacity(capacity: Capacity, namespace: str, allowed: Allowed) -> Non
 def _check_size(setting: str, what: str, chips: int, most: int | None) -> None:
     if most is not None and chips > most:
         raise NotAllowed(f"policy.{setting}: {what} {chips} chips, and at most {most} are allowed")
+
+
+def _matches_account(account: str, pattern: str) -> bool:
+    """Return whether an address matches: `*` alone matches all, within a pattern it does not match an `@`."""
+    asked, given = account.split("@"), pattern.split("@")
+    return pattern == "*" or (len(asked) == len(given) and all(map(fnmatch.fnmatchcase, asked, given)))
 
 
 def _matches(value: str, patterns: Iterable[str]) -> bool:
