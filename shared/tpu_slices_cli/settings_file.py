@@ -36,7 +36,7 @@ def read_settings(path: Path) -> SettingsFile:
         document = yaml.load(path.read_text(encoding="utf-8"), Unambiguous)  # noqa: S506 - a SafeLoader
     except OSError as error:
         raise NotAManifest(f"{path}: cannot be read: {error.strerror}") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise NotAManifest(f"{path}: cannot be parsed: {' '.join(str(error).split())}") from error
     if not isinstance(document, Mapping):
         raise NotAManifest(f"{path}: expected a map of settings, found: {type(document).__name__}")

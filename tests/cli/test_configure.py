@@ -149,3 +149,18 @@ def test_jobsets_without_a_uid_are_refused(world: World) -> None:
     result = slices(world, "adopt", "-f", ROOT / "examples" / "v5e.yaml", "--yes")
     assert result.exit_code == 2
     assert "kubectl get jobsets -A -o json" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("path: " + "[" * 5000, id="nested too deeply"),
+        pytest.param("path: " + "9" * 5000, id="a number of thousands of digits"),
+    ],
+)
+def test_a_file_that_no_parser_takes_is_an_error_in_one_line(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "research.yaml"
+    path.write_text(text)
+    result = slices(World(), "configure", path)
+    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
+    assert result.stderr.startswith(f"{path}: cannot be parsed: ")
