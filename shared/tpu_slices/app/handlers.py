@@ -9,13 +9,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 import structlog
 
-from tpu_slices.domain.model.slices import ClusterId, Owner, SliceId
+from tpu_slices.domain.model.slices import ClusterId, SliceId
 from tpu_slices.flows.receive import receive
 from tpu_slices.flows.reconcile import Reconciled, reconcile
 from tpu_slices.flows.report import Reported
@@ -26,7 +26,7 @@ from tpu_slices.ports.log_events import LogEvent
 from tpu_slices.ports.store import Rejection
 from tpu_slices.wire import reports
 from tpu_slices.wire.envelopes import Incoming, cluster_of, incoming
-from tpu_slices.wire.messages import decode_fact, decode_reconcile_request
+from tpu_slices.wire.messages import about_owner, decode_fact, decode_reconcile_request
 from tpu_slices.wire.operations import ended_operation
 
 log = structlog.stdlib.get_logger()
@@ -106,7 +106,7 @@ def _log_decision(done: Reconciled) -> None:
         LogEvent.SLICE_DECIDED,
         cluster=record.cluster,
         slice=record.id,
-        **_about(record.owner),
+        **about_owner(record.owner),
         reason=decision.reason,
         message=decision.message,
         phase=record.phase,
@@ -117,16 +117,12 @@ def _log_decision(done: Reconciled) -> None:
     )
 
 
-def _about(owner: Owner) -> Mapping[str, str]:
-    return {"owner_kind": owner.kind, "owner": owner.full_name, "owner_uid": owner.uid}
-
-
 def _log_report(reported: Reported) -> None:
     workload, report = reported.workload, reported.report
     log.info(
         LogEvent.WORKLOAD_REPORTED,
         cluster=workload.cluster,
-        **_about(workload.owner),
+        **about_owner(workload.owner),
         **reports.document(report),
     )
 

@@ -86,15 +86,15 @@ def decode_reconcile_request(data: bytes, attributes: Mapping[str, str]) -> Reco
 
 
 def encode_update(cluster: ClusterId, update: SliceUpdate) -> Message:
-    return _encode(update, cluster=cluster, **_about_owner(update.job.owner), slice=update.slice_id)
+    return _encode(update, cluster=cluster, **about_owner(update.job.owner), slice=update.slice_id)
 
 
 def encode_report(cluster: ClusterId, update: WorkloadUpdate) -> Message:
-    return _encode(update, cluster=cluster, **_about_owner(update.owner))
+    return _encode(update, cluster=cluster, **about_owner(update.owner))
 
 
 def encode_question(cluster: ClusterId, question: Question) -> Message:
-    about = _about_owner(question.owner) if question.owner else {}
+    about = about_owner(question.owner) if question.owner else {}
     return _encode(question, cluster=cluster, **about)
 
 
@@ -107,16 +107,17 @@ def decode_update(data: bytes, attributes: Mapping[str, str]) -> SliceUpdate | W
 def _about(fact: Fact) -> Mapping[str, str]:
     match fact:
         case SlicesWanted() | WorkloadChanged() | Answer():
-            return _about_owner(fact.workload.owner)
+            return about_owner(fact.workload.owner)
         case HostsChanged():
             return {"slice": fact.slice_id}
         case LeaderBound():
-            return {"slice": fact.slice_id, **_about_owner(fact.occupant.owner)}
+            return {"slice": fact.slice_id, **about_owner(fact.occupant.owner)}
         case Heartbeat():
             return {}
 
 
-def _about_owner(owner: Owner) -> Mapping[str, str]:
+def about_owner(owner: Owner) -> Mapping[str, str]:
+    """Return whom a message or a log line is about, as attributes: the same names in both."""
     return {"owner_kind": owner.kind, "owner": owner.full_name, "owner_uid": owner.uid}
 
 

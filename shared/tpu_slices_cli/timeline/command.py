@@ -12,6 +12,7 @@ from tpu_slices.domain.model.slices import ClusterId
 from tpu_slices.domain.reporting.timeline import Course, Window, course
 from tpu_slices.ports.store import SliceStore
 from tpu_slices_cli.listing import Filter
+from tpu_slices_cli.screen import echo
 from tpu_slices_cli.session import Session
 from tpu_slices_cli.text import plain
 from tpu_slices_cli.timeline.story import Story, families, lasting, slices
@@ -73,7 +74,7 @@ def timeline_command(  # noqa: PLR0913 - one for each option
     _write(output, page(story))
     where = "" if output == "-" else f"{output}: "
     count = slices(len(found)) if found else "no slices"
-    click.echo(f"{where}{count} in the last {lasting(since)}, {story.whose}", err=True)
+    echo(f"{where}{count} in the last {lasting(since)}, {story.whose}", err=True)
 
 
 def _write(output: str, text: str) -> None:

@@ -92,7 +92,7 @@ def report(jobset: WorkloadRecord, slices: Iterable[SliceRecord], queue: QueueSt
     | ended     | all GONE                                       | RELEASED      |
     """
     active = jobset.state is WorkloadState.ACTIVE
-    records = sorted(slices, key=lambda record: (record.job.replicated_job, record.job.job_index))
+    records = sorted(slices, key=lambda record: (record.replicated_job, record.job_index))
     if active:
         records = [record for record in records if record.reason is not Reason.DEMAND_STALE]
     groups = _groups([record for record in records if _is_waited_for(record, active=active)], queue, now)
