@@ -45,4 +45,4 @@ def sweep(event: CloudEvent) -> None:
 
 
 def _open(event: CloudEvent) -> handlers.Event:
-    return handlers.Event(id=event["id"], source=event["source"], data=event.data)
+    return handlers.Event(id=str(event["id"]), source=event["source"], data=event.data)

@@ -17,6 +17,8 @@ from tpu_slices.wire.cluster_settings import decode_settings, encode_settings
 
 EVERYONE = Allowed(
     capacity=(CapacityKind.ON_DEMAND, CapacityKind.SPOT),
+    zones=("us-central2-*",),
+    accelerators=("tpu-v6e-slice", "tpu-v5*"),
     reservations=("hall-*",),
     service_accounts=("tpu-*@p.iam.gserviceaccount.com",),
     additional_networks=("vpc-*:*",),
@@ -39,6 +41,7 @@ EVERYTHING: dict[str, Any] = {
     "note": "ask the research team first",
     "gke_id": "8f3e",
     "zone": "us-central2-b",
+    "zones": ["us-central2-b", "us-central2-c"],
     "reservation_zones": {"hall-7": "us-central2-c"},
     "pod_to_node_labels": ["team"],
     "force_on_demand": True,
@@ -62,6 +65,8 @@ EVERYTHING: dict[str, Any] = {
     },
     "policy": {
         "capacity": ["on-demand", "SPOT"],
+        "zones": ["us-central2-*"],
+        "accelerators": ["tpu-v6e-slice", "tpu-v5*"],
         "reservations": ["hall-*"],
         "service_accounts": ["tpu-*@p.iam.gserviceaccount.com"],
         "additional_networks": ["vpc-*:*"],
@@ -78,6 +83,7 @@ DECODED = ClusterSettings(
     path=PATH,
     gke_id="8f3e",
     zone="us-central2-b",
+    zones=("us-central2-b", "us-central2-c"),
     reservation_zones={"hall-7": "us-central2-c"},
     pod_to_node_labels=("team",),
     force_on_demand=True,
@@ -182,7 +188,7 @@ def test_every_mistake_is_named_at_once_with_its_remedy() -> None:
             "edition-1",
         )
 
-    kinds = "a map of initial and maximum for any of stockout, quota, reservation, ip_space, rate, busy, unknown"
+    kinds = "a map of initial and maximum for any of stockout, quota, reservation, ip_space, rate, busy, hosts, unknown"
     durations = "seconds, or text such as 90s, 15m, 2h or 30d"
     tags = "a list of names of a-z, 0-9 and -, up to 63 characters each"
     assert set(str(refused.value).removeprefix("clusters/demo: ").split("; ")) == {
@@ -241,11 +247,22 @@ def test_a_value_that_should_be_a_map_is_named(document: dict[str, Any]) -> None
             {"policy": {"chips_per_slice": 0}},
             "policy.chips_per_slice: Invalid value: 0: must be a whole number of chips",
         ),
+        (
+            {"policy": {"zones": "us-central2-b"}},
+            "policy.zones: Invalid value: 'us-central2-b': must be a list of zones",
+        ),
+        (
+            {"policy": {"namespaces": {"a": {"accelerators": ["v5e"]}}}},
+            "policy.namespaces.a.accelerators.0: Invalid value: 'v5e': must be a list of accelerators such as tpu-v",
+        ),
+        ({"policy": {"zons": []}}, "policy.zons: Unknown field: did you mean policy.zones?"),
+        ({"zons": []}, "zons: Unknown field: did you mean zones?"),
         ({"policy": {"namespaces": {"a": {"chips": 4}}}}, "policy.namespaces.a.chips: Unknown field"),
         (
             {"policy": {"namespaces": {"a": {"chips_per_cluster": 4}}}},
             "policy.namespaces.a.chips_per_cluster: Unknown",
         ),
+        ({"zones": ["here"]}, "zones.0: Invalid value: 'here': must be a list of names of zones"),
         (
             {"reservation_zones": {"r": "here"}},
             "reservation_zones.r: Invalid value: 'here': must be a map of reservations and their zones",

@@ -8,17 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.wire.values import slice_ids, values_of
 from tpu_slices.domain.model.facts import (
-    Answer,
+    AnyQuestion,
     Fact,
     Heartbeat,
-    HostsChanged,
-    LeaderBound,
-    Question,
     SlicesWanted,
     TemplateRequest,
     WaitingLeader,
-    WorkloadChanged,
 )
 from tpu_slices.domain.model.records import Transition
 from tpu_slices.domain.model.slices import ClusterId, SliceId
@@ -41,11 +38,10 @@ from tpu_slices.wire.messages import (
 
 DEMO = ClusterId("demo")
 EVENTS = Path(__file__).parents[1] / "events"
-FACTS = ["slices_wanted", "workload_changed", "hosts_changed", "leader_bound", "heartbeat", "answer"]
+FACTS = ["slices_wanted", "workload_changed", "hosts_changed", "heartbeat", "hosts_listed", "answer"]
 
-facts: st.SearchStrategy[Fact] = st.one_of(
-    *(st.from_type(kind) for kind in (SlicesWanted, WorkloadChanged, HostsChanged, LeaderBound, Heartbeat, Answer))
-)
+facts: st.SearchStrategy[Fact] = values_of(Fact)
+questions: st.SearchStrategy[AnyQuestion] = values_of(AnyQuestion)
 transitions = st.builds(Transition, at=st.datetimes(timezones=st.just(UTC)))
 
 
@@ -75,14 +71,14 @@ def test_an_update_is_decoded_unchanged(update: SliceUpdate) -> None:
     assert message.attributes["cluster"] == DEMO
 
 
-@given(st.from_type(Question))
-def test_a_question_is_decoded_unchanged(question: Question) -> None:
+@given(questions)
+def test_a_question_is_decoded_unchanged(question: AnyQuestion) -> None:
     message = encode_question(DEMO, question)
     assert decode_update(message.data, message.attributes) == question
     assert message.attributes["cluster"] == DEMO
 
 
-@given(st.from_type(SliceId))
+@given(slice_ids)
 def test_a_reconcile_request_is_decoded_unchanged(slice_: SliceId) -> None:
     message = encode_reconcile_request(DEMO, slice_)
     assert decode_reconcile_request(message.data, message.attributes) == ReconcileRequest(DEMO, slice_)
@@ -101,7 +97,9 @@ def test_the_recorded_form_of_a_reconcile_request_is_read_and_written() -> None:
     assert same_bytes(encode_reconcile_request(request.cluster, request.slice_id), recorded)
 
 
-@pytest.mark.parametrize("name", ["slice_update", "workload_update", "question"])
+@pytest.mark.parametrize(
+    "name", ["slice_update", "workload_update", "question", "hosts_question", "hosts_list_question"]
+)
 def test_the_recorded_form_of_a_message_to_the_relay_is_read_and_written(name: str) -> None:
     recorded = golden(name)
     match decode_update(recorded.data, recorded.attributes):
@@ -109,7 +107,7 @@ def test_the_recorded_form_of_a_message_to_the_relay_is_read_and_written(name: s
             assert same_bytes(encode_update(DEMO, update), recorded)
         case WorkloadUpdate() as report:
             assert same_bytes(encode_report(DEMO, report), recorded)
-        case Question() as question:
+        case question:
             assert same_bytes(encode_question(DEMO, question), recorded)
 
 
@@ -129,7 +127,7 @@ def test_an_unknown_field_is_ignored() -> None:
         ({"kind": "Heartbeat", "version": "1"}, b"{", "Heartbeat: data: Invalid JSON"),
         ({"kind": "Heartbeat", "version": "1"}, b"\xff", "Heartbeat: data: Invalid JSON"),
         ({"kind": "Heartbeat", "version": "1"}, b"[]", "Heartbeat: data: "),
-        ({"kind": "Heartbeat", "version": "1"}, b"{}", r"Heartbeat: count: Field required \(and 1 more\)"),
+        ({"kind": "Heartbeat", "version": "1"}, b"{}", r"Heartbeat: count: Field required \(and 2 more\)"),
         ({"kind": "Heartbeat", "version": "1"}, b'{"count": "1", "digest": ""}', "Heartbeat: count: Input should be"),
         (
             {"kind": "Heartbeat", "version": "1"},
@@ -193,4 +191,4 @@ def test_an_unknown_state_is_an_error() -> None:
 
 def test_a_message_too_large_to_be_read_cannot_be_written() -> None:
     with pytest.raises(ValueError, match=r"Heartbeat has .* at most 1000000"):
-        encode_fact(Heartbeat(count=1, digest="d" * MOST_BYTES))
+        encode_fact(Heartbeat(count=1, digest="d" * MOST_BYTES, hosts_digest=0))

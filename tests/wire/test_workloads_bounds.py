@@ -6,12 +6,12 @@ from tests.builders import a_jobset_ref
 from tests.relay.objects import SELECTOR, Json, jobset, pod, replicated_job
 from tests.wire.test_workloads import COPY_LABELS, only_request, refusal
 from tpu_slices.domain.model.facts import SlicesWanted, WaitingLeader
+from tpu_slices.domain.model.slices import SLICES_PER_WORKLOAD
+from tpu_slices.wire.bounds import ERROR_CHARACTERS, TEMPLATE_BYTES, TEMPLATES
 from tpu_slices.wire.messages import MOST_BYTES, bytes_of, decode_fact, encode_fact
 from tpu_slices.wire.workloads import (
     LABELS,
     SELECTOR_CHARACTERS,
-    TEMPLATE_BYTES,
-    TEMPLATES,
     beyond_template,
     leader_of,
     requests_of,
@@ -74,7 +74,7 @@ def test_the_largest_jobset_fits_into_a_message() -> None:
     tolerations = [{"key": key, "operator": "Exists"} for key in many(1000)]
     job = replicated_job(tolerations=tolerations, nodeSelector={**SELECTOR, **dict.fromkeys(SELECTOR, "\u2028" * 500)})
     job["template"]["spec"]["template"]["metadata"] = metadata
-    jobs = [job | {"name": f"{number:063}", "replicas": 2**31 - 1} for number in range(TEMPLATES)]
+    jobs = [job | {"name": f"{number:063}", "replicas": 4} for number in range(TEMPLATES)]
     requests = requests_of(jobset(spec={"replicatedJobs": jobs}))
     fact = SlicesWanted(
         workload=a_jobset_ref(namespace="n" * 63, name="j" * 253),
@@ -91,6 +91,20 @@ def test_more_templates_than_fit_into_a_message_are_an_error() -> None:
     jobs = [replicated_job(f"w{number}") for number in range(TEMPLATES + 1)]
     with pytest.raises(ValueError, match="501 request TPU, at most 500 are supported"):
         requests_of(jobset(spec={"replicatedJobs": jobs}))
+
+
+@pytest.mark.parametrize("replicas", [[SLICES_PER_WORKLOAD + 1], [SLICES_PER_WORKLOAD, 1], [2**31 - 1] * 3])
+def test_more_slices_than_a_record_can_list_are_an_error(replicas: list[int]) -> None:
+    jobs = [replicated_job(f"w{number}", count) for number, count in enumerate(replicas)]
+    with pytest.raises(ValueError, match=f"the replicas are {sum(replicas)} slices together, at most 2000"):
+        requests_of(jobset(spec={"replicatedJobs": jobs}))
+
+
+@pytest.mark.parametrize("part", [{"replicas": "2" * 100_000}, {"replicas": [10**4_000]}, {"name": {"n" * 100_000: 1}}])
+def test_an_error_that_quotes_a_tenant_stays_short(part: Json) -> None:
+    with pytest.raises(ValueError, match="replicatedJob") as raised:
+        requests_of(jobset(spec={"replicatedJobs": [replicated_job() | part]}))
+    assert len(str(raised.value)) <= ERROR_CHARACTERS
 
 
 def test_a_replicated_job_whose_name_is_too_long_is_left_out() -> None:

@@ -25,6 +25,7 @@ from pydantic import ValidationError
 
 from tpu_slices.domain.model.clusters import Allowed, Backoff, ClusterSettings, Limits, Policy, PoolSettings
 from tpu_slices.domain.model.slices import ClusterId, cluster_id
+from tpu_slices.domain.planning.zones import impossible_zones
 from tpu_slices.ports.errors import Permanent
 from tpu_slices.wire.documents import SCHEMA, Fields, Key, native
 from tpu_slices.wire.settings_form import AllowedForm, LimitsForm, PolicyForm, PoolsForm, SettingsForm, explained
@@ -54,16 +55,21 @@ def decode_settings(cluster: ClusterId, document: Mapping[str, Any], version: st
         raise Permanent(f"clusters/{cluster}: {'; '.join(problems)}") from invalid
     except ValueError as error:
         raise Permanent(f"clusters/{cluster}: {error}") from error
-    return ClusterSettings(
+    settings = ClusterSettings(
         cluster=cluster,
         version=version,
         path=written.path,
         **{name: value for name, value in written.given().items() if name in _AS_WRITTEN},
+        zones=tuple(written.zones or ()),
         pod_to_node_labels=tuple(written.pod_to_node_labels or ()),
         pools=_pools(written.pools or PoolsForm()),
         policy=_policy(written.policy or PolicyForm()),
         limits=_limits(written.limits or LimitsForm()),
     )
+    impossible = "; ".join(impossible_zones(settings))
+    if impossible:
+        raise Permanent(f"clusters/{cluster}: {impossible}")
+    return settings
 
 
 def encode_settings(settings: ClusterSettings) -> Fields:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import urllib.parse
+import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from datetime import timedelta
@@ -13,12 +14,14 @@ from pydantic import BeforeValidator, TypeAdapter, ValidationError
 
 from tpu_slices.domain.catalogue.topology import Topology
 from tpu_slices.domain.model.records import SliceRecord
-from tpu_slices.domain.model.slices import ClusterId, SliceSpec
-from tpu_slices.domain.model.workloads import Report, WorkloadRecord
+from tpu_slices.domain.model.slices import LAST_ATTEMPT, ClusterId, SliceSpec
+from tpu_slices.domain.model.workloads import Report, ReportQueue, WorkloadRecord
+from tpu_slices.domain.reconciling.brake import Brake
 from tpu_slices.domain.reconciling.inventory import RelayHeartbeat
 from tpu_slices.domain.reconciling.limiter import Budget, ConcurrencyLimiter, Slot
 from tpu_slices.ports.errors import Permanent
 from tpu_slices.ports.store import Change, Record, Rejection
+from tpu_slices.wire.bounds import beyond_bounds
 from tpu_slices.wire.validation import first_error
 
 SCHEMA = 1
@@ -27,13 +30,24 @@ SCHEMA = 1
 REJECTED_TTL = timedelta(days=30)
 """How long a message that could not be handled is kept."""
 
+REJECTED_CHARACTERS = 2_000
+"""The most characters that are kept of each text of such a message."""
+
 CHIPS_HELD = "chips_held"
-"""The field of a slice that Firestore sums up."""
+HOSTS_DIGEST = "hosts_digest"
+"""The fields of a slice that Firestore sums up."""
+REPORT_QUEUE = "report_queue"
+"""The field of a workload by which reports are read fairly: `{cluster}/{first or renewed}/{namespace}`, or None."""
 
 Fields = dict[str, Any]
 """What Firestore stores: text, whole numbers, bools, None, times in UTC, maps with text keys, arrays without arrays."""
 
 R = TypeVar("R", bound=Record)
+
+_ID_BYTES = 1_500
+_RESERVED = re.compile(r"\.|\.\.|__.*__", re.DOTALL)
+_MESSAGE_ID = re.compile(r"[A-Za-z0-9][-A-Za-z0-9]{0,99}")
+"""As Pub/Sub makes them, and longer; none is reserved."""
 
 COLLECTIONS: Mapping[type[Any], str] = {
     WorkloadRecord: "workloads",
@@ -41,16 +55,22 @@ COLLECTIONS: Mapping[type[Any], str] = {
     Slot: "slots",
     ConcurrencyLimiter: "limiters",
     Budget: "budgets",
+    Brake: "brakes",
     RelayHeartbeat: "heartbeats",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """The collection and id of a document."""
+    """The collection and id of a document; Permanent: Firestore does not accept the id."""
 
     collection: str
     id: str
+
+    def __post_init__(self) -> None:
+        length = len(self.id.encode(errors="replace"))
+        if not 0 < length <= _ID_BYTES or "/" in self.id or _RESERVED.fullmatch(self.id) or not is_unicode(self.id):
+            raise Permanent(f"{self.collection}/{storable(self.id, 100)}: Firestore accepts no document of this ID")
 
     def __str__(self) -> str:
         return f"{self.collection}/{self.id}"
@@ -69,7 +89,7 @@ def key_of(record: Record) -> Key:
             return key(SliceRecord, record.cluster, record.id)
         case Slot():
             return key(Slot, record.cluster, record.number)
-        case ConcurrencyLimiter() | Budget() | RelayHeartbeat():
+        case ConcurrencyLimiter() | Budget() | Brake() | RelayHeartbeat():
             return key(type(record), record.cluster)
 
 
@@ -90,23 +110,74 @@ def encode(record: Record) -> Fields:
 
 
 def decode(kind: type[R], document: Mapping[str, Any]) -> R:
-    """Return the record of a document, ignoring unknown fields; raise Permanent if the schema or a field is invalid."""
+    """Return the record of a document, ignoring unknown fields; raise Permanent if the schema or a field is invalid.
+
+    Operators can edit every field: whatever is returned, the flows can work on.
+    """
     schema = document.get("schema")
     if type(schema) is not int or not 1 <= schema <= SCHEMA:
         raise Permanent(f"schema: {schema!r} is not supported, only 1 to {SCHEMA}: deploy the newer provisioner")
     adapter: TypeAdapter[R] = _ADAPTERS[kind]
     try:
-        return adapter.validate_python(document)
+        record = adapter.validate_python(document)
     except ValidationError as invalid:
         raise Permanent(f"{kind.__name__}: {first_error(invalid)}") from invalid
+    if (beyond := beyond_bounds(record) or _impossible_attempt(record)) is not None:
+        raise Permanent(f"{kind.__name__}: {beyond}")
+    return record
+
+
+def decode_at(kind: type[R], place: Key, document: Mapping[str, Any]) -> R:
+    """Return the record of the document at this key; raise Permanent, naming the key, also if it holds another one."""
+    try:
+        record = decode(kind, document)
+    except Permanent as problem:
+        raise Permanent(f"{place}: {problem}") from problem
+    if key_of(record) != place:
+        raise Permanent(f"{place}: holds the record {key_of(record)}: correct its fields, or delete it")
+    return record
 
 
 def rejection_key(rejection: Rejection) -> Key:
-    return Key("rejected", urllib.parse.quote(rejection.message_id, safe="") or "unnamed")
+    """Return `rejected/{message id}`; an id that Pub/Sub does not make is replaced by its digest."""
+    id_ = rejection.message_id
+    digest = hashlib.sha256(id_.encode(errors="surrogatepass")).hexdigest()
+    return Key("rejected", id_ if _MESSAGE_ID.fullmatch(id_) else f"sha256.{digest}")
 
 
 def encode_rejection(rejection: Rejection) -> Fields:
-    return {"schema": SCHEMA, **_members(rejection), "expire_at": rejection.rejected_at + REJECTED_TTL}
+    """Return the document, with the beginning of each text: nothing is known of it, not even that it can be stored."""
+    texts = {
+        name: storable(value, REJECTED_CHARACTERS) if isinstance(value, str) else value
+        for name, value in _members(rejection).items()
+    }
+    return {"schema": SCHEMA, **texts, "expire_at": rejection.rejected_at + REJECTED_TTL}
+
+
+def is_unicode(text: str) -> bool:
+    """Return whether a text can be written as UTF-8: JSON can hold halves of surrogate pairs, which cannot."""
+    return not any("\ud800" <= character <= "\udfff" for character in text)
+
+
+def storable(text: str, most: int) -> str:
+    """Return the beginning of a text, with `?` for what cannot be written as UTF-8."""
+    return text[:most].encode(errors="replace").decode()
+
+
+def queue_name(queue: ReportQueue) -> str:
+    """Return the queue as it is stored: sorted, first reports of a cluster come before renewed ones."""
+    return f"{queue.cluster}/{'first' if queue.first else 'renewed'}/{queue.namespace}"
+
+
+def queue_named(name: str) -> ReportQueue:
+    cluster, _, rest = name.partition("/")
+    kind, _, namespace = rest.partition("/")
+    return ReportQueue(ClusterId(cluster), namespace, first=kind == "first")
+
+
+def queues_of(cluster: ClusterId) -> tuple[str, str]:
+    """Return the bounds between which the names of the cluster's queues are."""
+    return f"{cluster}/", f"{cluster}/\uffff"
 
 
 def native(value: object) -> Any:
@@ -137,14 +208,17 @@ def _members(value: Any) -> Fields:
 
 def _derived(record: Record) -> Fields:
     """Return derived fields for readers of the document and for queries; they are never decoded."""
+    if isinstance(record, WorkloadRecord):
+        return {REPORT_QUEUE: queue_name(record.report_queue) if record.report_queue else None}
     if not isinstance(record, SliceRecord):
         return {}
     hosts = record.spec.hosts if record.spec else "?"
     return {
-        "hosts": f"{record.hosts_usable} of {hosts} usable",
+        "hosts_usable": f"{record.hosts.usable} of {hosts}",
         "job_name": record.job.job_name,
         "pool": _pool(record),
         CHIPS_HELD: record.chips_held,
+        HOSTS_DIGEST: record.hosts_digest,
     }
 
 
@@ -160,11 +234,14 @@ def _with_parsed_spec(document: Any) -> Any:
     spec = document.get("spec")
     if not isinstance(spec, dict):
         return document
-    labels = spec.get("node_labels", {})
-    exact = {
-        "topology": Topology.parse(str(spec.get("topology"))),
-        "node_labels": sorted(labels.items()) if isinstance(labels, dict) else labels,
-    }
+    exact: Fields = {}
+    if isinstance(text := spec.get("topology"), str):
+        try:
+            exact["topology"] = Topology.parse(text)
+        except ValueError as bad:
+            raise ValueError(f"spec.topology: {bad}") from bad
+    if isinstance(labels := spec.get("node_labels"), dict):
+        exact["node_labels"] = sorted(labels.items())
     return {**document, "spec": {**spec, **exact}}
 
 
@@ -174,10 +251,22 @@ _REPORT = TypeAdapter(Report | None)
 def _without_invalid_report(document: Any) -> Any:
     """Return the document without a report of another version or edited by hand: it is derived and made again."""
     try:
-        _REPORT.validate_python(document.get("report"))
+        valid = beyond_bounds(_REPORT.validate_python(document.get("report"))) is None
     except ValidationError:
-        return {**document, "report": None}
-    return document
+        valid = False
+    return document if valid else {**document, "report": None}
+
+
+def _impossible_attempt(record: Record) -> str | None:
+    """Return which attempt of a slice no pool can have: 0 is that of an adopted pool only."""
+    if not isinstance(record, SliceRecord):
+        return None
+    if record.attempt > LAST_ATTEMPT and record.create_requested_at is not None:
+        return f"attempt: must be at most {LAST_ATTEMPT}, as create_requested_at is set"
+    attempts = {"attempt": record.attempt}
+    attempts |= {f"terminating.{number}.attempt": each.attempt for number, each in enumerate(record.terminating)}
+    zero = next((field for field, attempt in attempts.items() if attempt == 0), None)
+    return f"{zero}: must be at least 1, as legacy_pool is not set" if zero and record.legacy_pool is None else None
 
 
 _ADAPTERS: Mapping[type[Any], TypeAdapter[Any]] = {
@@ -186,5 +275,6 @@ _ADAPTERS: Mapping[type[Any], TypeAdapter[Any]] = {
     Slot: TypeAdapter(Slot),
     ConcurrencyLimiter: TypeAdapter(ConcurrencyLimiter),
     Budget: TypeAdapter(Budget),
+    Brake: TypeAdapter(Brake),
     RelayHeartbeat: TypeAdapter(RelayHeartbeat),
 }

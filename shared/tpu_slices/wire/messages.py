@@ -10,10 +10,13 @@ from pydantic import TypeAdapter, ValidationError
 
 from tpu_slices.domain.model.facts import (
     Answer,
+    AnyQuestion,
     Fact,
     Heartbeat,
     HostsChanged,
-    LeaderBound,
+    HostsListed,
+    HostsListQuestion,
+    HostsQuestion,
     Question,
     SlicesWanted,
     TemplateRequest,
@@ -23,11 +26,14 @@ from tpu_slices.domain.model.facts import (
 from tpu_slices.domain.model.slices import ClusterId, Owner, SliceId
 from tpu_slices.ports.errors import Permanent
 from tpu_slices.ports.publisher import SliceUpdate, WorkloadUpdate
+from tpu_slices.wire.bounds import beyond_bounds
 from tpu_slices.wire.validation import first_error
 
 VERSION = "1"
 MOST_BYTES = 1_000_000
 """Pub/Sub accepts 10 MB; no message of ours needs a tenth of it (`workloads` bounds what tenants write)."""
+ATTRIBUTE_BYTES = 1_024
+"""The most bytes of an attribute's value (Pub/Sub's guide "Quotas and limits")."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,18 +55,19 @@ class ReconcileRequest:
 
 _FACTS: Mapping[str, TypeAdapter[Any]] = {
     kind.__name__: TypeAdapter(kind)
-    for kind in (SlicesWanted, WorkloadChanged, HostsChanged, LeaderBound, Heartbeat, Answer)
+    for kind in (SlicesWanted, WorkloadChanged, HostsChanged, Heartbeat, HostsListed, Answer)
 }
 _RECONCILE_REQUESTS: Mapping[str, TypeAdapter[Any]] = {ReconcileRequest.__name__: TypeAdapter(ReconcileRequest)}
 _FOR_THE_RELAY: Mapping[str, TypeAdapter[Any]] = {
-    kind.__name__: TypeAdapter(kind) for kind in (SliceUpdate, WorkloadUpdate, Question)
+    kind.__name__: TypeAdapter(kind)
+    for kind in (SliceUpdate, WorkloadUpdate, Question, HostsQuestion, HostsListQuestion)
 }
 _ALL = {**_FACTS, **_RECONCILE_REQUESTS, **_FOR_THE_RELAY}
 _PARTS: Mapping[str, TypeAdapter[Any]] = {kind.__name__: TypeAdapter(kind) for kind in (TemplateRequest, WaitingLeader)}
 
 
 def encode_fact(fact: Fact) -> Message:
-    return _encode(fact, **_about(fact))
+    return _encode(fact, **about(fact))
 
 
 def bytes_of(part: TemplateRequest | WaitingLeader) -> int:
@@ -93,26 +100,30 @@ def encode_report(cluster: ClusterId, update: WorkloadUpdate) -> Message:
     return _encode(update, cluster=cluster, **about_owner(update.owner))
 
 
-def encode_question(cluster: ClusterId, question: Question) -> Message:
-    about = about_owner(question.owner) if question.owner else {}
-    return _encode(question, cluster=cluster, **about)
+def encode_question(cluster: ClusterId, question: AnyQuestion) -> Message:
+    match question:
+        case Question(owner=Owner() as owner):
+            return _encode(question, cluster=cluster, **about_owner(owner))
+        case HostsQuestion():
+            return _encode(question, cluster=cluster, slice=question.slice_id)
+        case Question() | HostsListQuestion():
+            return _encode(question, cluster=cluster)
 
 
-def decode_update(data: bytes, attributes: Mapping[str, str]) -> SliceUpdate | WorkloadUpdate | Question:
+def decode_update(data: bytes, attributes: Mapping[str, str]) -> SliceUpdate | WorkloadUpdate | AnyQuestion:
     """Return the value of a message of the topic `slice-updates`; raise Permanent like `decode_fact`."""
-    update: SliceUpdate | WorkloadUpdate | Question = _decode(data, attributes, _FOR_THE_RELAY)
+    update: SliceUpdate | WorkloadUpdate | AnyQuestion = _decode(data, attributes, _FOR_THE_RELAY)
     return update
 
 
-def _about(fact: Fact) -> Mapping[str, str]:
+def about(fact: Fact) -> Mapping[str, str]:
+    """Return whom or what a fact is about, as attributes."""
     match fact:
         case SlicesWanted() | WorkloadChanged() | Answer():
             return about_owner(fact.workload.owner)
         case HostsChanged():
             return {"slice": fact.slice_id}
-        case LeaderBound():
-            return {"slice": fact.slice_id, **about_owner(fact.occupant.owner)}
-        case Heartbeat():
+        case Heartbeat() | HostsListed():
             return {}
 
 
@@ -121,11 +132,13 @@ def about_owner(owner: Owner) -> Mapping[str, str]:
     return {"owner_kind": owner.kind, "owner": owner.full_name, "owner_uid": owner.uid}
 
 
-def _encode(value: Fact | ReconcileRequest | SliceUpdate | WorkloadUpdate | Question, **about: str) -> Message:
+def _encode(value: Fact | ReconcileRequest | SliceUpdate | WorkloadUpdate | AnyQuestion, **about: str) -> Message:
     kind = type(value).__name__
     data = _ALL[kind].dump_json(value)
     if len(data) > MOST_BYTES:
         raise ValueError(f"{kind} has {len(data)} bytes: a message may have at most {MOST_BYTES}")
+    if longest := next((name for name, text in about.items() if len(text.encode()) > ATTRIBUTE_BYTES), None):
+        raise ValueError(f"{kind}: attribute {longest}: Pub/Sub accepts at most {ATTRIBUTE_BYTES} bytes")
     return Message(data, {"kind": kind, "version": VERSION, **about})
 
 
@@ -138,6 +151,9 @@ def _decode(data: bytes, attributes: Mapping[str, str], kinds: Mapping[str, Type
     if len(data) > MOST_BYTES:
         raise Permanent(f"data: {len(data)} bytes: a message may have at most {MOST_BYTES}")
     try:
-        return adapter.validate_json(data, strict=True)
+        value = adapter.validate_json(data, strict=True)
     except ValidationError as invalid:
         raise Permanent(f"{kind}: {first_error(invalid)}") from invalid
+    if kinds is not _FOR_THE_RELAY and (beyond := beyond_bounds(value)) is not None:
+        raise Permanent(f"{kind}: {beyond}")
+    return value

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel, Field, ValidationError
 
-from tpu_slices.domain.model.slices import PoolName, SliceId
+from tpu_slices.domain.model.slices import PoolName, SliceId, is_slice_id
 from tpu_slices.ports.errors import Permanent
 from tpu_slices.wire.validation import first_error
 
-_OUR_POOL = re.compile(r"(tpu-[a-z0-9]([-a-z0-9]*[a-z0-9])?-[a-z2-7]{13})-[1-9][0-9]{0,3}")
+_OUR_POOL = re.compile(r"(.+)-[1-9][0-9]{0,3}")
 _METHOD = re.compile(r"\.(Create|Delete)NodePool$")
 
 
@@ -72,7 +72,7 @@ def ended_operation(data: bytes) -> EndedOperation | None:
     except ValidationError as invalid:
         raise Permanent(f"log entry: {first_error(invalid)}") from invalid
     ours = _OUR_POOL.fullmatch(labels.nodepool_name)
-    if ours is None:
+    if ours is None or not is_slice_id(ours[1]):
         return None
     return EndedOperation(
         cluster_path=f"projects/{labels.project_id}/locations/{labels.location}/clusters/{labels.cluster_name}",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import fnmatch
 import re
 from collections.abc import Mapping
 from datetime import timedelta
@@ -11,6 +12,7 @@ from typing import Annotated, Any, Self
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic_core import ErrorDetails, PydanticCustomError
 
+from tpu_slices.domain.catalogue.accelerators import CATALOGUE
 from tpu_slices.domain.model.clusters import Limits
 from tpu_slices.domain.model.observations import FailureKind
 from tpu_slices.domain.model.slices import CapacityKind, Network
@@ -55,9 +57,16 @@ def _node_label(value: str) -> str:
     return value
 
 
+def _accelerator(value: str) -> str:
+    if not fnmatch.filter(CATALOGUE, value):
+        raise ValueError(f"{value} is no accelerator")
+    return value
+
+
 _Network = Annotated[Network, BeforeValidator(_network)]
 _NodeLabel = Annotated[str, AfterValidator(_node_label)]
 _Capacity = Annotated[CapacityKind, BeforeValidator(lambda value: CapacityKind(str(value).upper().replace("-", "_")))]
+_Accelerator = Annotated[str, AfterValidator(_accelerator)]
 _Patterns = list[Annotated[str, Field(min_length=1)]]
 _Zone = Annotated[str, Field(pattern=r"^[a-z]+-[a-z]+\d+-[a-z0-9]+$")]
 _BillingKey = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,62}$")]
@@ -100,6 +109,9 @@ class LimitsForm(WrittenForm):
     demand_ttl: _Duration | None = _time()
     act_window: _Duration | None = _time()
     create_timeout: _Duration | None = _time()
+    hosts_timeout: _Duration | None = _time()
+    restart_grace: _Duration | None = _time()
+    idle_after: _Duration | None = _time()
     requeue_after: _Duration | None = _time()
     resync_after: _Duration | None = _time()
     delete_retry_after: _Duration | None = _time()
@@ -149,6 +161,10 @@ class PoolsForm(WrittenForm):
 
 
 class AllowedForm(WrittenForm):
+    zones: _Patterns | None = _setting("a list of zones; * matches anything")
+    accelerators: list[_Accelerator] | None = _setting(
+        "a list of accelerators such as tpu-v6e-slice; * matches anything, and each must match one"
+    )
     capacity: list[_Capacity] | None = _setting(
         f"a list of any of {', '.join(kind.lower() for kind in CapacityKind)}", min_length=1
     )
@@ -179,6 +195,7 @@ class SettingsForm(WrittenForm):
     )
     gke_id: str | None = _setting("the id that GKE shows for the cluster", min_length=1)
     zone: _Zone | None = _zone()
+    zones: list[_Zone] | None = _setting("a list of names of zones, such as us-central2-b")
     reservation_zones: dict[str, _Zone] | None = _setting(
         "a map of reservations and their zones, such as hall-7: us-central2-b"
     )
@@ -192,8 +209,8 @@ class SettingsForm(WrittenForm):
     limits: LimitsForm | None = _setting(f"a map of {', '.join(LimitsForm.model_fields)}")
 
 
-_PLACES: Mapping[str, tuple[str, str]] = {
-    field.alias or name: (f"{prefix}{field.alias or name}", field.description or "")
+_PLACES: Mapping[tuple[str, str], tuple[str, str]] = {
+    (prefix.partition(".")[0], field.alias or name): (f"{prefix}{field.alias or name}", field.description or "")
     for prefix, model in (
         ("policy.namespaces.NAME.", AllowedForm),
         ("", SettingsForm),
@@ -204,18 +221,26 @@ _PLACES: Mapping[str, tuple[str, str]] = {
     )
     for name, field in model.model_fields.items()
 }
-"""The full path of each setting, and its valid values."""
+"""By section and name, the full path of each setting, and its valid values."""
+_SECTIONS = frozenset(section for section, _ in _PLACES)
 
 
 def explained(error: ErrorDetails) -> str:
     """Return the error in Kubernetes' form, as in `limits.demand_ttl: Invalid value: 'soon': must be seconds, …`."""
     where = [str(part) for part in error["loc"] if part != "[key]"]
+    section = where[0] if len(where) > 1 and where[0] in _SECTIONS else ""
     if error["type"] == "without_key":
         return f"{'.'.join(where)}.confidential_storage requires a key: set boot_disk_kms_key as well"
     if error["type"] == "extra_forbidden":
-        near = difflib.get_close_matches(where[-1], _PLACES, n=1)
-        meant = f"did you mean {_PLACES[near[0]][0]}?" if near else "remove it"
-        return f"{'.'.join(where)}: Unknown field: {meant}"
+        meant = _meant(section, where[-1])
+        return f"{'.'.join(where)}: Unknown field: {f'did you mean {meant}?' if meant else 'remove it'}"
     wrong = "Required value" if error["type"] == "missing" else f"Invalid value: {error['input']!r}"
-    valid = [_PLACES[part][1] for part in where if part in _PLACES]
+    valid = [_PLACES[section, part][1] for part in where if (section, part) in _PLACES]
     return f"{'.'.join(where) or 'document'}: {wrong}: must be {valid[-1] if valid else 'a map of settings'}"
+
+
+def _meant(section: str, name: str) -> str | None:
+    """Return the path of the setting with the nearest name, in the same section if it is there; None: none is near."""
+    near = difflib.get_close_matches(name, [each for _, each in _PLACES], n=1)
+    paths = {place: path for (place, each), (path, _) in _PLACES.items() if [each] == near}
+    return paths.get(section) or next(iter(paths.values()), None)

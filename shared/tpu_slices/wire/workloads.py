@@ -9,6 +9,8 @@ Whatever a tenant writes, a SlicesWanted with these values is smaller than `mess
 | one template                 | TEMPLATE_BYTES, or its share of TEMPLATES_BYTES | without labels, else refused        |
 | a pod's node selector        | SELECTOR_CHARACTERS, the first by key           | omitted: the pod is refused anyway  |
 | replicatedJobs with TPU      | TEMPLATES                                       | ValueError                          |
+| slices                       | SLICES_PER_WORKLOAD                             | ValueError                          |
+| the text of a ValueError     | ERROR_CHARACTERS                                | cut off                             |
 """
 
 from __future__ import annotations
@@ -20,8 +22,9 @@ from dataclasses import replace
 from typing import Any
 
 from tpu_slices.domain.model.facts import REQUESTED_ANNOTATIONS, Requirement, TemplateRequest, Toleration, WaitingLeader
-from tpu_slices.domain.model.slices import Pairs
+from tpu_slices.domain.model.slices import SLICES_PER_WORKLOAD, Pairs
 from tpu_slices.domain.planning.host_labels import ACCELERATOR, TOPOLOGY
+from tpu_slices.wire.bounds import ERROR_CHARACTERS, TEMPLATE_BYTES, TEMPLATES
 from tpu_slices.wire.messages import bytes_of
 from tpu_slices.wire.quantities import cpu_milli, extended, memory_bytes
 
@@ -32,15 +35,12 @@ JOBSET_NAME = "jobset.sigs.k8s.io/jobset-name"
 JOBSET_UID = "jobset.sigs.k8s.io/jobset-uid"
 REPLICATED_JOB = "jobset.sigs.k8s.io/replicatedjob-name"
 JOB_INDEX = "jobset.sigs.k8s.io/job-index"
-JOB_NAME = "batch.kubernetes.io/job-name"
 COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
 OPTED_OUT = "tpu-provisioner.cloud.google.com/disable-autoprovisioning"
 EXCLUSIVE = "alpha.jobset.sigs.k8s.io/exclusive-topology"
 BY_NODE_SELECTOR = "alpha.jobset.sigs.k8s.io/node-selector"
 
 LABELS = 100
-TEMPLATES = 500
-TEMPLATE_BYTES = 16_384
 TEMPLATES_BYTES = 600_000
 SELECTOR_CHARACTERS = 4_096
 """More than the labels of our hosts can have: a node pool allows 1,024 characters, and GKE adds fewer."""
@@ -78,6 +78,11 @@ def requests_of(jobset: Json) -> tuple[TemplateRequest, ...]:
                 _request(_pod_template(job), name), replicas=_replicas(job), exclusive_nodes=exclusive_nodes
             )
             requests.append(_bounded(request, most))
+    if (slices := sum(request.replicas for request in requests)) > SLICES_PER_WORKLOAD:
+        raise ValueError(
+            f"spec.replicatedJobs: the replicas are {slices} slices together, at most {SLICES_PER_WORKLOAD} of a "
+            "JobSet are supported"
+        )
     return tuple(requests)
 
 
@@ -133,15 +138,15 @@ def is_count(text: str) -> bool:
 
 @contextmanager
 def _reading(what: str) -> Iterator[None]:
-    """Raise errors within the block as ValueError with the name of what is read."""
+    """Raise errors within the block as ValueError with the name of what is read; they may quote what tenants wrote."""
     try:
         yield
     except KeyError as missing:
         raise ValueError(f"{what}: {missing.args[0]} is missing") from missing
     except ValueError as wrong:
-        raise ValueError(f"{what}: {wrong}") from wrong
+        raise ValueError(f"{what}: {wrong}"[:ERROR_CHARACTERS]) from wrong
     except (TypeError, AttributeError) as wrong:
-        raise ValueError(f"{what}: does not match the Kubernetes API: {wrong}") from wrong
+        raise ValueError(f"{what}: does not match the Kubernetes API: {wrong}"[:ERROR_CHARACTERS]) from wrong
 
 
 def _with_chips(jobset: Json) -> Mapping[str, Json]:

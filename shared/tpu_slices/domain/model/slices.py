@@ -19,10 +19,13 @@ PoolName = NewType("PoolName", str)  # SliceId and attempt: the name of a node p
 
 LAST_ATTEMPT = 9999
 """The last attempt that fits into a pool name; beyond it an operator must act."""
+SLICES_PER_WORKLOAD = 2_000
+"""The most slices of one workload: its record lists them, and a report reads them all."""
 
 Pairs = tuple[tuple[str, str], ...]
 """Keys and values sorted by key: an immutable, hashable mapping."""
 
+_SLICE_ID = re.compile(r"tpu-[a-z0-9]([-a-z0-9]{0,15}[a-z0-9])?-[a-z2-7]{13}")
 _CLUSTER_ID = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
 _PREFIX = "tpu"
 _READABLE = 17  # tpu-<17>-<13>-<4>: 40 characters, GKE's limit for the name of a node pool
@@ -154,6 +157,11 @@ def slice_id(job: WorkloadJob) -> SliceId:
     """Return the slice id of a Job: readable, and unique by 65 bits over cluster, UID, replicated job and index."""
     identity = chr(0).join((job.cluster, job.owner.uid, job.replicated_job, str(job.job_index)))
     return SliceId(f"{_PREFIX}-{_readable(job)}-{_digest(identity)}")
+
+
+def is_slice_id(text: str) -> bool:
+    """Return whether a text could have come from `slice_id`."""
+    return _SLICE_ID.fullmatch(text) is not None
 
 
 def pool_name(slice_: SliceId, attempt: int) -> PoolName:

@@ -1,0 +1,277 @@
+"""A record that an operator edited in the console is refused by its field, or can be worked on like any other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from tests.builders import (
+    CLUSTER,
+    MINUTE,
+    NOW,
+    a_job,
+    a_jobset,
+    a_record,
+    a_slot,
+    a_spec,
+    an_occupant,
+    heard,
+    settings,
+    some_hosts,
+)
+from tests.world import World
+from tpu_slices.domain.model.clusters import ClusterSettings, Limits
+from tpu_slices.domain.model.hosts import Departure
+from tpu_slices.domain.model.observations import (
+    Absent,
+    Broken,
+    Busy,
+    Creating,
+    Deleting,
+    Failure,
+    FailureKind,
+    PoolObservations,
+    PoolSeen,
+    Running,
+    Unowned,
+)
+from tpu_slices.domain.model.reasons import Phase, Reason
+from tpu_slices.domain.model.records import (
+    PoolOperation,
+    Refusal,
+    Rejection,
+    RunsOn,
+    SliceRecord,
+    SlotAwaited,
+    TerminatingAttempt,
+)
+from tpu_slices.domain.model.slices import Network, Taint, WorkloadUid, pool_name, slice_id
+from tpu_slices.domain.model.workloads import WorkloadRecord
+from tpu_slices.domain.reconciling.brake import Brake, counted_since, stops
+from tpu_slices.domain.reconciling.decide import decide
+from tpu_slices.domain.reconciling.demand import with_current_desire
+from tpu_slices.domain.reconciling.inventory import Records, RelayHeartbeat, check_inventory, suspicions
+from tpu_slices.domain.reconciling.limiter import (
+    Budget,
+    ConcurrencyLimiter,
+    Slot,
+    admit,
+    candidate_of,
+    capacity_pool_of,
+    lowered,
+    raised,
+    ran_out,
+)
+from tpu_slices.domain.reporting.reports import called_for, report
+from tpu_slices.domain.reporting.waits import QueueState
+from tpu_slices.flows.reconcile import reconcile
+from tpu_slices.flows.sweep import sweep
+from tpu_slices.ports.errors import Permanent
+from tpu_slices.ports.store import Record
+from tpu_slices.wire.documents import decode, encode
+
+FAILURE = Failure(FailureKind.STOCKOUT, "out of stock")
+SEEN = (Absent(), Creating(operation_runs=False), Running(fingerprint=None), Busy("repair"), Broken(FAILURE),
+        Deleting(), Unowned("not ours"))  # fmt: skip
+SETTINGS = settings()
+
+AWAITED = SlotAwaited(operation=PoolOperation.DELETE, attempt=2, since=NOW)
+WHOLE = a_record(
+    spec=a_spec(
+        node_labels=(("team", "vision"),),
+        taints=(Taint("a", "b"),),
+        networks=(Network("n", "s"),),
+        copied_labels=("team",),
+    ),
+    pinned_settings=SETTINGS.pools,
+    create_requested_at=NOW - MINUTE,
+    attempt=3,
+    slot=1,
+    failures=2,
+    retry_at=NOW + MINUTE,
+    hosts=some_hosts(occupants=(an_occupant(),), departures=(Departure(user=an_occupant("phi"), at=NOW),)),
+    slot_awaited=AWAITED,
+    terminating=(
+        TerminatingAttempt(
+            attempt=2,
+            delete_requested_at=NOW - MINUTE,
+            spared_until=NOW,
+            hosts=some_hosts(occupants=(an_occupant("gemma"),), answered=NOW),
+        ),
+    ),
+    runs_on=RunsOn(slice_id=slice_id(a_job(name="gemma")), attempt=1, pod_uid="pod", chips=16, since=NOW, left_at=NOW),
+    rejection=Rejection(reason=Reason.IMPOSSIBLE_SHAPE, message="no", settings_version="1"),
+    expire_at=NOW + MINUTE,
+).transitioned(NOW - MINUTE, Reason.STOCKOUT, "out of stock")
+REFUSED = a_record(spec=None, refusal=Refusal(reason=Reason.NOT_ALLOWED, message="no"), phase=Phase.REFUSED)
+ADOPTED = a_record(attempt=0, legacy_pool="tpu-provisioner-1", create_requested_at=NOW, phase=Phase.READY)
+JOBSET = a_jobset(report=report(a_jobset(), [WHOLE], QueueState(), NOW), next_report_at=NOW, announced_at=NOW)
+LIMITER = ConcurrencyLimiter(cluster=CLUSTER, changed_at=NOW - MINUTE, shortages={capacity_pool_of(a_spec()): NOW})
+HEARTBEAT = RelayHeartbeat(cluster=CLUSTER, received_at=NOW, count=1, digest="d", next_inventory_check_at=NOW)
+BRAKE = Brake(cluster=CLUSTER, since=NOW - MINUTE, stopped_at=NOW, deleted=12, live=3, confirmed_at=NOW)
+BUDGET = Budget(cluster=CLUSTER, creations=3, changed_at=NOW)
+RECORDS: Mapping[str, Record] = {
+    "slice": WHOLE, "refused": REFUSED, "adopted": ADOPTED, "workload": JOBSET, "slot": a_slot(), "limiter": LIMITER,
+    "heartbeat": HEARTBEAT, "budget": BUDGET, "brake": BRAKE,
+}  # fmt: skip
+
+EDITS: tuple[Any, ...] = (
+    None, True, "", "x", "READY", "2x2", "a/b", "__x__", "2026-03-01T12:00:00", "2026-03-01", "0001-01-01T00:00:00Z",
+    "9" * 400, -1, 0, 1, 7, 10_000, 2**31, 2**62, 2**63 - 1, 1.5, float("inf"), float("nan"), 1e300, -1e300,
+    [], {}, [[]], [None], ["x"], {"x": 1}, {"x": None}, {"a/b": NOW}, [{}],
+    datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, 23, 59, tzinfo=UTC), datetime(1970, 1, 1, tzinfo=UTC),
+)  # fmt: skip
+"""What a person may type, or a script may write, into a field."""
+REMOVED = object()
+
+
+def paths_of(value: Any, *way: str | int) -> Iterator[tuple[str | int, ...]]:
+    """Yield the way to every value in a document, at any depth."""
+    members = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for part, member in members:
+        yield (*way, part)
+        yield from paths_of(member, *way, part)
+
+
+def edited(value: Any, way: tuple[str | int, ...], edit: object) -> Any:
+    part, *rest = way
+    copied: Any = list(value) if isinstance(value, list) else dict(value)
+    if rest:
+        copied[part] = edited(copied[part], tuple(rest), edit)
+    elif edit is REMOVED:
+        del copied[part]
+    else:
+        copied[part] = edit
+    return copied
+
+
+def decoded_or_refused(kind: type[Record], document: Mapping[str, Any], field: str) -> Record | None:
+    """Return the record, or None if it is refused with the name of the field."""
+    try:
+        return decode(kind, document)
+    except Permanent as error:
+        if field in str(error):
+            return None
+        raise
+
+
+def work_on(record: Record, limits: Limits = SETTINGS.limits) -> Iterator[Record]:
+    """Yield what the flows would store after having worked on the record."""
+    match record:
+        case SliceRecord():
+            yield from work_on_slice(record, SETTINGS)
+        case WorkloadRecord():
+            made = report(record, [WHOLE], QueueState(), NOW)
+            yield replace(record, report=made, announced_count=record.announced_count + 1)
+            yield called_for(record, NOW) or record
+            suspicions([record], HEARTBEAT, NOW)
+            with_current_desire(WHOLE, record)
+            stops(BRAKE, record)
+        case Slot():
+            admit([candidate_of(WHOLE, AWAITED)], [record], LIMITER, NOW, limits)
+        case ConcurrencyLimiter():
+            yield lowered(record, NOW, limits)
+            yield raised(record, NOW, limits)
+            yield ran_out(record, capacity_pool_of(a_spec()), NOW)
+            admit([candidate_of(WHOLE, AWAITED)], [], record, NOW, limits)
+        case RelayHeartbeat():
+            suspicions([JOBSET], record, NOW)
+        case Brake():
+            counted_since(record, NOW)
+            stops(record, JOBSET)
+            yield replace(record, deleted=len(record.message))
+        case Budget():
+            yield replace(record, creations=record.creations + 1)
+
+
+def work_on_slice(record: SliceRecord, settings_: ClusterSettings) -> Iterator[Record]:
+    pools = [PoolSeen(name=pool_name(WHOLE.id, 9), slice_id=record.id, attempt=9, job=record.job)]
+    findings = check_inventory(Records(workloads={JOBSET.owner.uid: JOBSET}, slices={record.id: record}), pools, NOW)
+    yield from (after for _, after in findings.mended)
+    report(JOBSET, [record], QueueState(), NOW)
+    record = with_current_desire(record, JOBSET)
+    for current in SEEN if record.create_requested_at else SEEN[:1]:
+        earlier = {each.attempt: current for each in record.terminating}
+        decision = decide(record, PoolObservations(current, earlier), NOW, settings_, heard())
+        for action in decision.actions:
+            record.pool_of(action.attempt)
+        yield decision.record
+
+
+@pytest.mark.parametrize("name", RECORDS)
+def test_an_edited_record_is_refused_by_its_field_or_can_be_worked_on(name: str) -> None:
+    original = RECORDS[name]
+    document = encode(original)
+    accepted = refused = 0
+    for way in paths_of(document):
+        for edit in (*EDITS, REMOVED):
+            record = decoded_or_refused(type(original), edited(document, way, edit), str(way[0]))
+            if record is None:
+                refused += 1
+                continue
+            accepted += 1
+            for after in work_on(record):
+                assert decode(type(after), encode(after)) == after, (way, edit)
+    assert min(accepted, refused) >= 10
+
+
+@pytest.mark.parametrize(
+    ("field", "edit"),
+    [
+        ("since", "2026-03-01T12:00:00"),
+        ("demand_confirmed_at", "2026-03-01"),
+        ("retry_at", datetime(9999, 12, 31, 23, 59, tzinfo=UTC)),
+        ("attempt", 0),
+        ("attempt", -1),
+        ("attempt", 10_000),
+        ("failures", -1),
+        ("hosts.usable", -4),
+        ("transition_count", 2**63 - 1),
+        ("job_index", 10**30),
+        ("owner.uid", "a/b"),
+        ("spec.hosts", 0),
+        ("terminating.0.attempt", 0),
+        ("transitions.0.at", "2026-03-01T12:00:00"),
+    ],
+)
+def test_an_edit_that_no_flow_could_work_on_is_named_by_its_field(field: str, edit: object) -> None:
+    way = tuple(int(part) if part.isdigit() else part for part in field.split("."))
+    with pytest.raises(Permanent, match=f"^SliceRecord: {field}: "):
+        decode(SliceRecord, edited(encode(WHOLE), way, edit))
+
+
+def test_attempt_0_is_that_of_an_adopted_pool() -> None:
+    assert decode(SliceRecord, encode(ADOPTED)) == ADOPTED
+
+
+def test_a_report_with_a_time_without_zone_is_left_out() -> None:
+    document = edited(encode(JOBSET), ("report", "since"), "2026-03-01T12:00:00")
+    assert decode(WorkloadRecord, document) == replace(JOBSET, report=None)
+
+
+@pytest.mark.parametrize("field", ["since", "demand_confirmed_at", "next_reconcile_at", "created_at"])
+def test_an_edited_slice_stops_neither_another_nor_the_sweep(field: str) -> None:
+    world = World()
+    edited_one, other = world.jobset_appears("llama"), world.jobset_appears("gemma")
+    world.settle(minutes=1)
+    record = world.record(edited_one)
+    world.store.edit_slice(CLUSTER, record.id, **{field: "2026-03-01T12:00:00"})
+    with pytest.raises(Permanent, match=f"SliceRecord: {field}: must be a time with its zone"):
+        reconcile(CLUSTER, record.id, world.deps)
+    sweep(world.deps)
+    assert world.record(other).phase is not Phase.QUEUED
+
+
+def test_a_demand_for_what_cannot_be_a_slice_is_refused_by_its_name() -> None:
+    with pytest.raises(Permanent, match=r"^WorkloadRecord: demand\.a/b: must be the ID of a slice"):
+        decode(WorkloadRecord, edited(encode(JOBSET), ("demand",), {"a/b": NOW}))
+
+
+def test_a_uid_that_is_no_document_id_is_refused() -> None:
+    document = encode(a_jobset(uid=WorkloadUid("uid-llama")))
+    with pytest.raises(Permanent, match=r"owner\.uid: must be a name"):
+        decode(WorkloadRecord, edited(document, ("owner", "uid"), "x/y"))

@@ -1,0 +1,69 @@
+"""Hypothesis strategies for every value that a fact or a record may have, from its type."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import is_dataclass
+from datetime import UTC, datetime
+from functools import cache
+from typing import Any, NewType, get_args, get_origin, get_type_hints
+
+from hypothesis import strategies as st
+
+from tests.builders import a_job
+from tpu_slices.domain.catalogue.topology import Topology
+from tpu_slices.domain.model.slices import LAST_ATTEMPT, ClusterId, Pairs, SliceId, WorkloadUid, slice_id
+
+names = st.from_regex(r"[A-Za-z0-9]([-A-Za-z0-9._]{0,50}[A-Za-z0-9])?", fullmatch=True)
+slice_ids = st.builds(a_job, name=names, replicated_job=names, job_index=st.integers(0, 999)).map(slice_id)
+
+LEAVES: Mapping[Any, st.SearchStrategy[Any]] = {
+    datetime: st.datetimes(min_value=datetime(2020, 1, 1), max_value=datetime(2900, 1, 1), timezones=st.just(UTC)),  # noqa: DTZ001 - the zone is beside
+    Topology: st.sampled_from([Topology.parse("4x4"), Topology.parse("2x2x4")]),
+    Pairs: st.dictionaries(st.text(), st.text(), max_size=2).map(lambda labels: tuple(sorted(labels.items()))),
+    int: st.integers(0, 1_000),
+    str: st.text(max_size=60),
+    ClusterId: st.from_regex(r"[a-z]([-a-z0-9]{0,50}[a-z0-9])?", fullmatch=True),
+    SliceId: slice_ids,
+    WorkloadUid: names,
+}
+FIELDS: Mapping[str, st.SearchStrategy[Any]] = {
+    "Owner.namespace": names,
+    "Slot.namespace": names,
+    "Owner.name": names,
+    "Occupant.pod_uid": names,
+    "RunsOn.pod_uid": names,
+    "SliceRecord.attempt": st.integers(1, LAST_ATTEMPT),
+    "TerminatingAttempt.attempt": st.integers(1, LAST_ATTEMPT),
+    "SliceSpec.hosts": st.integers(1, 1_000),
+    "SliceSpec.chips_per_host": st.integers(1, 8),
+}
+
+
+def values_of(hint: Any) -> st.SearchStrategy[Any]:
+    """Return a strategy for every value that a field of this type may have."""
+    return _values_of(hint)
+
+
+@cache
+def _values_of(hint: Any) -> st.SearchStrategy[Any]:
+    """Return a strategy for every value that a field of this type may have."""
+    if hint in LEAVES:
+        return LEAVES[hint]
+    if isinstance(hint, NewType):
+        return values_of(hint.__supertype__)
+    if isinstance(hint, type) and is_dataclass(hint):
+        hints = get_type_hints(hint)
+        return st.builds(hint, **{name: _of_field(hint, name, inner) for name, inner in hints.items()})
+    inner = [values_of(argument) for argument in get_args(hint) if argument is not ...]
+    origin = get_origin(hint)
+    if origin is tuple:
+        return st.lists(*inner, max_size=2).map(tuple)
+    if origin is Mapping:
+        return st.dictionaries(*inner, max_size=2)
+    return st.one_of(inner) if inner else st.from_type(hint)
+
+
+def _of_field(kind: type[Any], name: str, hint: Any) -> st.SearchStrategy[Any]:
+    own = FIELDS.get(f"{kind.__name__}.{name}")
+    return values_of(hint) if own is None else own
