@@ -13,8 +13,9 @@ locals {
       memory        = "512Mi"
       max_instances = 20
       publishes_to  = ["reconcile-requests", "slice-updates"]
-      # IAM has no permissions on node pools: creating and deleting one is an update of the cluster. A pool of tpu7x
-      # names a workload policy; whether GKE requires both resourcePolicies permissions was never tested.
+      # IAM has no permissions on node pools: creating and deleting one is an update of the cluster, and so is cancelling
+      # an operation. A pool of tpu7x names a workload policy; whether GKE requires both resourcePolicies permissions was
+      # never tested.
       gke = [
         "compute.resourcePolicies.get",
         "compute.resourcePolicies.use",

@@ -96,6 +96,7 @@ FAILURES: list[tuple[int, str, FailureKind]] = [
         FailureKind.STOCKOUT,
     ),
     (0, "Atomic resize failed with [GCE_STOCKOUT].", FailureKind.STOCKOUT),
+    (1, "Cancelled. Current errors: [GCE_STOCKOUT].", FailureKind.UNKNOWN),
     (0, "ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS", FailureKind.STOCKOUT),
     (0, "The zone does not have enough resources available to fulfill the request.", FailureKind.STOCKOUT),
     (0, "Zone does not currently have sufficient capacity for the requested resources.", FailureKind.STOCKOUT),

@@ -12,9 +12,10 @@ from google.cloud.firestore import Client
 from google.cloud.firestore_v1._helpers import encode_dict
 from google.cloud.firestore_v1.types import Document, RunQueryRequest, RunQueryResponse
 
-from tests.builders import NOW, a_record
+from tests.builders import CLUSTER, NOW, a_record
 from tpu_slices.adapters.firestore import FirestoreStore
 from tpu_slices.ports.errors import Temporary
+from tpu_slices.ports.store import Revision, Stored
 from tpu_slices.wire.documents import encode, key_of
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
@@ -64,7 +65,7 @@ def client(firestore: BreakingFirestore, monkeypatch: pytest.MonkeyPatch) -> Ite
 def test_a_query_whose_stream_breaks_off_is_retried(firestore: BreakingFirestore, client: Client) -> None:
     firestore.breaks = 2
 
-    assert FirestoreStore(client).due_slices(NOW, 10) == (a_record(),)
+    assert FirestoreStore(client).due_slices(CLUSTER, NOW, 10) == (Stored(a_record(), Revision(NOW.isoformat())),)
     assert firestore.queries == 3
 
 
@@ -72,4 +73,4 @@ def test_a_query_whose_streams_keep_breaking_off_is_temporary(firestore: Breakin
     firestore.breaks = 1_000
 
     with pytest.raises(Temporary, match="drained"):
-        FirestoreStore(client, timeout=0.5).due_slices(NOW, 10)
+        FirestoreStore(client, timeout=0.5).due_slices(CLUSTER, NOW, 10)

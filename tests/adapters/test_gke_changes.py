@@ -48,6 +48,53 @@ def test_the_outcome_of_a_deletion_follows_from_gkes_answer(answer: Answer, outc
     assert backend(recording).delete(ORDER) == outcome
 
 
+@pytest.mark.parametrize(
+    ("answer", "outcome"),
+    [
+        (None, Started("operation-1")),
+        (an_error(google.NotFound, "forgotten meanwhile"), Started(None)),
+        (
+            an_error(google.InvalidArgument, "Only node upgrade operations can be cancelled."),
+            Refused(Failure(FailureKind.BUSY, "Only node upgrade operations can be cancelled.")),
+        ),
+        (an_error(google.FailedPrecondition, "ended"), Refused(Failure(FailureKind.BUSY, "ended"))),
+        (an_error(google.MethodNotImplemented, "never"), Refused(Failure(FailureKind.BUSY, "never"))),
+        (an_error(google.PermissionDenied, "no"), Refused(Failure(FailureKind.CONFIGURATION, "no"))),
+        (an_error(google.ResourceExhausted, "slow down"), Refused(Failure(FailureKind.RATE, "slow down"))),
+    ],
+    ids=["taken", "forgotten", "of-another-type", "ended", "not-implemented", "forbidden", "rate"],
+)
+def test_the_outcome_of_a_cancellation_follows_from_gkes_answer(answer: Answer, outcome: object) -> None:
+    running = a_creation(Ends.RUNNING)
+    answers = {"get_node_pool": a_pool(Status.PROVISIONING), "get_operation": running, "cancel_operation": answer}
+    recording = Recording(answers)
+    assert backend(recording).cancel(NOTED) == outcome
+    assert recording.calls[-1][1]["name"] == "projects/demo-project/locations/us-central2/operations/operation-1"
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        a_creation(Ends.DONE),
+        a_creation(Ends.ABORTING),
+        a_creation(Ends.RUNNING, target_link=f"{LINK}0"),
+        a_creation(Ends.RUNNING, operation_type=gke.Operation.Type.DELETE_NODE_POOL),
+        an_error(google.NotFound, "operation"),
+    ],
+    ids=["ended", "aborting", "of-another-pool", "of-another-type", "forgotten"],
+)
+def test_only_a_running_creation_of_this_pool_is_cancelled(operation: Answer) -> None:
+    recording = Recording({"get_node_pool": a_pool(Status.PROVISIONING), "get_operation": operation})
+    assert backend(recording).cancel(NOTED) == Started(None)
+
+
+def test_a_noted_creation_is_cancelled_although_its_pool_is_not_there() -> None:
+    missing = an_error(google.NotFound, "pool")
+    answers = {"get_node_pool": missing, "get_operation": a_creation(Ends.PENDING), "cancel_operation": None}
+    assert backend(Recording(answers)).cancel(NOTED) == Started("operation-1")
+    assert backend(Recording({"get_node_pool": missing})).cancel(ORDER) == Started(None)
+
+
 def test_a_busy_cluster_without_a_pool_of_that_name_is_busy() -> None:
     busy = an_error(google.FailedPrecondition, "Cluster is running incompatible operation operation-9.")
     recording = Recording({"create_node_pool": busy, "get_node_pool": an_error(google.NotFound, "pool")})
@@ -92,19 +139,24 @@ GONE = {"get_node_pool": an_error(google.NotFound, "pool"), "get_cluster": gke.C
 BROKEN = {"get_node_pool": a_pool(Status.ERROR), "list_operations": listed()}
 BUSY = {"create_node_pool": an_error(google.FailedPrecondition, "busy"), "get_node_pool": a_pool(Status.PROVISIONING)}
 TAKEN = {"get_node_pool": a_pool(Status.ERROR), "delete_node_pool": gke.Operation(name="operation-2")}
+RUNNING = {
+    "get_node_pool": a_pool(Status.PROVISIONING),
+    "list_operations": listed(a_creation(Ends.RUNNING)),
+    "cancel_operation": None,
+}
 
 
 @pytest.mark.parametrize(
     ("verb", "answers"),
-    [("look", GONE), ("look", BROKEN), ("create", BUSY), ("delete", TAKEN)],
-    ids=["look-gone", "look-broken", "create", "delete"],
+    [("look", GONE), ("look", BROKEN), ("create", BUSY), ("delete", TAKEN), ("cancel", RUNNING)],
+    ids=["look-gone", "look-broken", "create", "delete", "cancel"],
 )
 def test_every_call_ends_within_a_minute_and_changes_are_never_repeated(verb: str, answers: dict[str, Answer]) -> None:
     recording = Recording(answers)
     getattr(backend(recording), verb)(NOTED if verb == "look" and answers is GONE else ORDER)
     longest = 0.0
     for method, arguments in recording.calls:
-        changes = method.startswith(("create", "delete"))
+        changes = method.startswith(("create", "delete", "cancel"))
         assert (arguments["retry"] is None) is changes
         longest += arguments["timeout"] if changes else 2 * arguments["timeout"]
     assert longest <= 60

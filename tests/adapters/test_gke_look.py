@@ -134,6 +134,58 @@ def test_an_error_in_the_deprecated_field_alone_is_an_error() -> None:
     assert seen == Broken(Failure(FailureKind.STOCKOUT, STOCKOUT))
 
 
+Code = gke.StatusCondition.Code
+
+
+@pytest.mark.parametrize(
+    ("condition", "kind", "message"),
+    [
+        (gke.StatusCondition(code=Code.GCE_STOCKOUT, message="None left."), FailureKind.STOCKOUT, "None left."),
+        (gke.StatusCondition(code=Code.GCE_QUOTA_EXCEEDED), FailureKind.QUOTA, "GKE gives no reason."),
+        (gke.StatusCondition(message=STOCKOUT), FailureKind.STOCKOUT, STOCKOUT),
+        (gke.StatusCondition(canonical_code=7, message="Not you."), FailureKind.CONFIGURATION, "Not you."),
+        (gke.StatusCondition(canonical_code=13), FailureKind.UNKNOWN, "GKE gives no reason."),
+        (gke.StatusCondition(message="It failed."), FailureKind.UNKNOWN, "It failed."),
+    ],
+    ids=["stockout", "quota", "by-its-message", "by-its-canonical-code", "internal", "in-other-words"],
+)
+@pytest.mark.parametrize("status", [Status.PROVISIONING, Status.ERROR, Status.RUNNING_WITH_ERROR], ids=lambda s: s.name)
+def test_a_creation_that_only_its_conditions_name_a_failure_has_failed(
+    status: int, condition: gke.StatusCondition, kind: FailureKind, message: str
+) -> None:
+    ended = a_creation(nodepool_conditions=[condition])
+    expected = Broken(Failure(kind, message))
+    assert look(NOTED, get_node_pool=a_pool(status), get_operation=ended) == expected
+    assert look(ORDER, get_node_pool=a_pool(status), list_operations=listed(ended)) == expected
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        gke.StatusCondition(),
+        gke.StatusCondition(code=Code.CA_EXPIRING, message="Soon."),
+        gke.StatusCondition(code=Code.SET_BY_OPERATOR, message="Looked into."),
+        gke.StatusCondition(code=Code.NODE_SERVICE_ACCOUNT_MISSING_PERMISSIONS, message="No logs."),
+    ],
+    ids=["empty", "certificate", "operator", "permissions"],
+)
+def test_a_condition_that_only_warns_fails_no_creation(condition: gke.StatusCondition) -> None:
+    ended = a_creation(nodepool_conditions=[condition])
+    seen = look(NOTED, get_node_pool=a_pool(Status.PROVISIONING), get_operation=ended)
+    assert seen == Creating(operation_runs=False)
+
+
+def test_conditions_of_a_running_creation_are_no_failure() -> None:
+    running = a_creation(Ends.RUNNING, nodepool_conditions=[gke.StatusCondition(code=Code.GCE_STOCKOUT)])
+    assert look(NOTED, get_node_pool=a_pool(Status.PROVISIONING), get_operation=running) == Creating()
+
+
+def test_a_pool_that_broke_is_classified_by_the_canonical_code_of_its_condition() -> None:
+    pool = a_pool(Status.RUNNING_WITH_ERROR, conditions=[gke.StatusCondition(canonical_code=7, message="Not you.")])
+    seen = look(NOTED, get_node_pool=pool, get_operation=a_creation())
+    assert seen == Broken(Failure(FailureKind.CONFIGURATION, "Not you."))
+
+
 def test_progress_of_a_running_operation_does_not_explain_a_broken_pool() -> None:
     running = a_creation(Ends.RUNNING, status_message="Creating instances.")
     pool = a_pool(Status.ERROR, status_message="It broke.")

@@ -1,28 +1,20 @@
-"""The backends under contract, each with a cluster and the same buttons."""
+"""What a backend under contract is tried with: a cluster and buttons; and the fake with them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import replace
+from datetime import timedelta
 from typing import Protocol
 
-from google.cloud.container_v1 import ClusterManagerClient
-
-from infra.local.gke import lifecycle
-from infra.local.gke.server import Server
-from infra.local.gke.state import Fault, Kind
 from tests.builders import NOW, settings
 from tests.fakes.backend import FakeBackend
 from tests.fakes.clock import FakeClock
-from tests.local.gke.world import World as Gke
-from tests.local.gke.world import a_cluster, a_pool, counting_tokens
-from tpu_slices.adapters.gke import GkeBackend, client
+from tests.fakes.troubles import Trouble, Verb
 from tpu_slices.domain.model.clusters import ClusterSettings
-from tpu_slices.domain.model.observations import Failure, FailureKind, LegacyPool
+from tpu_slices.domain.model.observations import Deleting, Failure, FailureKind, LegacyPool
 from tpu_slices.domain.model.slices import PoolName
 from tpu_slices.ports.backend import Backend
 
+WORN = Failure(FailureKind.UNKNOWN, "Worn.")
 LIMIT = 5
 """Concurrent operations that either cluster accepts."""
 
@@ -42,8 +34,14 @@ class Place(Protocol):
     def finish(self, pool: PoolName) -> None:
         """Let the operation that runs on a pool end."""
 
-    def run_out(self, pool: PoolName) -> None:
-        """Let the zone be out of hosts for a pool that will be ordered."""
+    def run_out(self, pool: PoolName, *, conditions_only: bool = False) -> None:
+        """Let the zone be out of hosts for a pool that will be ordered.
+
+        conditions_only: GKE names it in the conditions of the operation alone, without an error.
+        """
+
+    def take_cancellations(self) -> None:
+        """Let GKE cancel creations, which it is documented not to do."""
 
     def repair(self, pool: PoolName) -> None:
         """Let GKE work on a pool."""
@@ -57,8 +55,35 @@ class Place(Protocol):
     def hold_legacy_pool(self, pool: LegacyPool) -> None:
         """Let TPU Provisioner have made a pool."""
 
+    def let_deletion_fail(self, pool: PoolName, *, usable: bool) -> None:
+        """Let the deletion that is ordered next end with an error; the pool then runs, or is broken."""
+
+    def wreck(self, pool: PoolName) -> None:
+        """Break a pool that runs."""
+
+    def let_creation_end_late(self, pool: PoolName) -> None:
+        """Let the creation that is ordered next still run when the hosts have joined."""
+
+    def join_hosts(self, pool: PoolName) -> None:
+        """Let the hosts of such a pool join."""
+
+    def forget_operation(self, pool: PoolName) -> None:
+        """End the operation that runs on a pool without any effect on the pool."""
+
+    def forget_ended_operations(self) -> None:
+        """Let GKE drop the operations that have ended."""
+
     def lose_next_answer(self) -> None:
-        """Let the next creation be carried out, and its answer be lost."""
+        """Let the next order be carried out, and its answer be lost."""
+
+    def trouble(self, trouble: Trouble, *verbs: Verb, lasts: timedelta | None = None, calls: int | None = None) -> None:
+        """Let calls fail: all, or those of some orders; for a time, that many, or until `calm_down`."""
+
+    def calm_down(self) -> None:
+        """End every trouble."""
+
+    def wait(self, time: timedelta) -> None:
+        """Let time pass."""
 
     def break_down(self) -> None:
         """Let every further call fail."""
@@ -70,19 +95,27 @@ class InMemory:
     gke_id = "c0ffee"
 
     def __init__(self) -> None:
-        self.backend = FakeBackend(FakeClock(NOW), cluster_gke_id=self.gke_id, operation_limit=LIMIT)
+        self._clock = FakeClock(NOW)
+        self.backend = FakeBackend(self._clock, cluster_gke_id=self.gke_id, operation_limit=LIMIT)
         self.cluster = settings(gke_id=self.gke_id)
         self._short: set[PoolName] = set()
+        self._undeleted: dict[PoolName, bool] = {}
 
     def finish(self, pool: PoolName) -> None:
-        if pool in self._short:
+        if isinstance(self.backend.pools[pool].seen, Deleting) and pool in self._undeleted:
+            usable = self._undeleted.pop(pool)
+            (self.backend.fail_deletion if usable else self.backend.fail)(pool, WORN)
+        elif pool in self._short:
             self._short.remove(pool)
             self.backend.fail(pool, Failure(FailureKind.STOCKOUT, "[GCE_STOCKOUT]"))
         else:
             self.backend.finish(pool)
 
-    def run_out(self, pool: PoolName) -> None:
+    def run_out(self, pool: PoolName, *, conditions_only: bool = False) -> None:  # noqa: ARG002 - it has no such fields
         self._short.add(pool)
+
+    def take_cancellations(self) -> None:
+        self.backend.takes_cancellations = True
 
     def repair(self, pool: PoolName) -> None:
         self.backend.repair(pool)
@@ -96,74 +129,36 @@ class InMemory:
     def hold_legacy_pool(self, pool: LegacyPool) -> None:
         self.backend.hold_legacy_pool(pool)
 
+    def let_deletion_fail(self, pool: PoolName, *, usable: bool) -> None:
+        self._undeleted[pool] = usable
+
+    def wreck(self, pool: PoolName) -> None:
+        self.backend.wreck(pool, WORN)
+
+    def let_creation_end_late(self, pool: PoolName) -> None:
+        """Nothing ends here before `finish`."""
+
+    def join_hosts(self, pool: PoolName) -> None:
+        self.backend.join_hosts(pool)
+        assert self.backend.pools[pool].hosts_joined
+
+    def forget_operation(self, pool: PoolName) -> None:
+        self.backend.forget_operation(pool)
+
+    def forget_ended_operations(self) -> None:
+        self.backend.forget_ended_operations()
+
     def lose_next_answer(self) -> None:
         self.backend.lose_next_answer()
 
+    def trouble(self, trouble: Trouble, *verbs: Verb, lasts: timedelta | None = None, calls: int | None = None) -> None:
+        self.backend.trouble(trouble, *verbs, lasts=lasts, calls=calls)
+
+    def calm_down(self) -> None:
+        self.backend.show()
+
+    def wait(self, time: timedelta) -> None:
+        self._clock.advance(time)
+
     def break_down(self) -> None:
         self.backend.hide()
-
-
-class LocalGke:
-    """The adapter, over Google's client and gRPC, against the local GKE."""
-
-    gke_id = a_cluster().id
-
-    def __init__(self, gke: Gke, google: ClusterManagerClient) -> None:
-        self.backend = GkeBackend(google)
-        self.cluster = settings(gke_id=self.gke_id)
-        self._gke = gke
-
-    def finish(self, pool: PoolName) -> None:
-        state, _ = self._gke.plane.look()
-        assert state.running_on(self._path(pool)), f"no operation runs on {pool}"
-        self._gke.after(3600)
-
-    def run_out(self, pool: PoolName) -> None:
-        self._order(Fault(kind=Kind.STOCKOUT, pools=pool))
-
-    def repair(self, pool: PoolName) -> None:
-        self._gke.plane.change(lambda state, moment: lifecycle.begin_repair(state, self._path(pool), moment)[0])
-
-    def vanish(self, pool: PoolName) -> None:
-        self._gke.plane.change(lambda state, _: state.without_pool(self._path(pool)))
-
-    def squat(self, pool: PoolName) -> None:
-        self._gke.create(a_pool(pool))
-        self._gke.after(3600)
-
-    def hold_legacy_pool(self, pool: LegacyPool) -> None:
-        labels = {
-            "google.com/nodepool-manager": "tpu-provisioner",
-            "google.com/tpu-provisioner-parent-kind": "job",
-            "google.com/tpu-provisioner-parent-name": pool.job,
-            "google.com/tpu-provisioner-parent-namespace": pool.namespace,
-            "google.com/tpu-provisioner-jobset-name": pool.jobset,
-            "google.com/tpu-provisioner-jobset-namespace": pool.namespace,
-            "google.com/tpu-provisioner-nodepool-hash": "7f4c8d",
-        }
-        self._gke.create(a_pool(pool.name, config={"labels": labels}))
-        self._gke.after(3600)
-
-    def lose_next_answer(self) -> None:
-        self._order(Fault(kind=Kind.LOST_ANSWER))
-
-    def break_down(self) -> None:
-        self._order(Fault(kind=Kind.INTERNAL, method="*", times=None))
-
-    def _order(self, fault: Fault) -> None:
-        self._gke.plane.change(lambda state, _: replace(state, faults=(*state.faults, fault)))
-
-    def _path(self, pool: PoolName) -> str:
-        return f"{self.cluster.path}/nodePools/{pool}"
-
-
-@contextmanager
-def local_gke() -> Iterator[LocalGke]:
-    """Serve a local GKE whose clock only the test advances."""
-    gke = Gke()
-    server = Server(gke.plane, counting_tokens())
-    try:
-        with client(f"127.0.0.1:{server.port}") as google:
-            yield LocalGke(gke, google)
-    finally:
-        server.stop()

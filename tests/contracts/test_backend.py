@@ -103,9 +103,12 @@ def test_a_stockout_leaves_a_broken_pool_behind(place: Place, noted: bool) -> No
     assert "GCE_STOCKOUT" in seen.failure.message
 
 
-def test_a_failed_creation_is_known_from_its_operation_after_its_pool_is_gone(place: Place) -> None:
+@pytest.mark.parametrize("conditions_only", [False, True], ids=["error", "conditions-only"])
+def test_a_failed_creation_is_known_from_its_operation_after_its_pool_is_gone(
+    place: Place, conditions_only: bool
+) -> None:
     order = an_order(place)
-    place.run_out(name_of(order))
+    place.run_out(name_of(order), conditions_only=conditions_only)
     after = made(place, order)
     place.vanish(name_of(order))
     seen = place.backend.look(after)

@@ -1,16 +1,17 @@
-"""GKE in memory, behind the `Backend` port: pools, operations, and buttons for what happens to them."""
+"""The `Backend` port over GKE in memory, and buttons for its calls."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
-from enum import StrEnum
+from datetime import datetime, timedelta
 
+from tests.fakes.gke import FakeGke, FakePool
+from tests.fakes.troubles import ORDERS, Trouble, Troubles, Verb, Window
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.observations import (
     Absent,
     Broken,
-    Busy,
     Creating,
     Deleting,
     Failure,
@@ -20,20 +21,18 @@ from tpu_slices.domain.model.observations import (
     Outcome,
     PoolSeen,
     Refused,
-    Running,
     Started,
     Unowned,
     Unreadable,
 )
-from tpu_slices.domain.model.slices import PoolName
+from tpu_slices.domain.model.slices import ClusterId, PoolName
 from tpu_slices.ports.backend import PoolOrder
 from tpu_slices.ports.clock import Clock
 from tpu_slices.ports.errors import Temporary
 
+__all__ = ["Call", "FakeBackend", "FakePool", "Trouble", "Verb"]
 
-class Verb(StrEnum):
-    CREATE = "CREATE"
-    DELETE = "DELETE"
+_UNAVAILABLE = "The service is currently unavailable."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,47 +45,29 @@ class Call:
     outcome: Outcome | None
 
 
-@dataclass(slots=True, kw_only=True)
-class FakeOperation:
-    name: str
-    pool: PoolName
-    cluster_path: str
-    done: bool = False
-    failure: Failure | None = None
-
-
-@dataclass(slots=True, kw_only=True)
-class FakePool:
-    """`order` created it and proves that it is ours; None: somebody else's pool under one of our names."""
-
-    name: PoolName
-    order: PoolOrder | None
-    seen: Observation
-    operation: FakeOperation | None = None
-    """The operation that runs on it."""
-    made_for: tuple[str, str, str] | None = None
-    """Namespace, JobSet and Job, where TPU Provisioner made it."""
-
-
-class FakeBackend:
-    """Nothing happens by itself: a test ends operations with `finish` or `fail`, and looks at `calls`."""
+class FakeBackend(FakeGke):
+    """A test presses the buttons of `FakeGke` for what happens to pools, those here for calls, and looks at `calls`."""
 
     def __init__(self, clock: Clock, *, cluster_gke_id: str | None = None, operation_limit: int = 5) -> None:
-        self.pools: dict[PoolName, FakePool] = {}
-        self.operations: dict[str, FakeOperation] = {}
+        super().__init__(operation_limit)
         self.calls: list[Call] = []
         self.cluster_gke_id = cluster_gke_id
-        self.operation_limit = operation_limit
         self._clock = clock
-        self._hidden = False
-        self._answer_lost = False
+        self.unreadable: dict[ClusterId, Exception] = {}
+        """What reading a whole cluster raises."""
+        self._troubles = Troubles()
         self._refusals: list[Failure] = []
+        self.refuses_deletions: Failure | None = None
+        """While set, every deletion is refused with it."""
 
     # the port
 
     def look(self, order: PoolOrder) -> Observation:
-        if self._hidden:
-            return Unreadable("The service is currently unavailable.")
+        trouble = self._trouble(Verb.LOOK)
+        if trouble is not None:
+            return Unreadable(
+                _UNAVAILABLE if trouble is not Trouble.FORBIDDEN else _forbidden("get", order.cluster_path)
+            )
         pool = self.pools.get(order.name)
         if pool is None:
             return self._nothing(order)
@@ -97,13 +78,16 @@ class FakeBackend:
         return pool.seen
 
     def create(self, order: PoolOrder) -> Outcome:
-        return self._answered(Verb.CREATE, order, None if self._hidden else self._create(order))
+        return self._answered(Verb.CREATE, order, self._create)
 
     def delete(self, order: PoolOrder) -> Outcome:
-        return self._answered(Verb.DELETE, order, None if self._hidden else self._delete(order))
+        return self._answered(Verb.DELETE, order, self._delete)
+
+    def cancel(self, order: PoolOrder) -> Outcome:
+        return self._answered(Verb.CANCEL, order, self._cancel)
 
     def inventory(self, cluster: ClusterSettings) -> tuple[PoolSeen, ...]:
-        self._refuse_hidden()
+        self._list(cluster)
         orders = [pool.order for pool in self.pools.values() if pool.order is not None]
         return tuple(
             PoolSeen(name=order.name, slice_id=order.slice_id, attempt=order.attempt, job=order.job)
@@ -111,8 +95,8 @@ class FakeBackend:
             if order.cluster_path == cluster.path and order.job.cluster == cluster.cluster
         )
 
-    def legacy_pools(self, cluster: ClusterSettings) -> tuple[LegacyPool, ...]:  # noqa: ARG002 - see `hold_legacy_pool`
-        self._refuse_hidden()
+    def legacy_pools(self, cluster: ClusterSettings) -> tuple[LegacyPool, ...]:
+        self._list(cluster)
         return tuple(
             LegacyPool(name=pool.name, namespace=pool.made_for[0], jobset=pool.made_for[1], job=pool.made_for[2])
             for pool in self.pools.values()
@@ -120,60 +104,24 @@ class FakeBackend:
         )
 
     def ended_operations(self, cluster: ClusterSettings) -> frozenset[str]:
-        self._refuse_hidden()
+        self._list(cluster)
         operations = self.operations.values()
         return frozenset(op.name for op in operations if op.done and op.cluster_path == cluster.path)
 
     # the buttons
 
-    def finish(self, pool: PoolName) -> None:
-        """End the operation that runs on a pool: it is created, deleted or repaired."""
-        self._end(pool, None)
-        found = self.pools[pool]
-        if isinstance(found.seen, Deleting):
-            del self.pools[pool]
-        else:
-            found.seen = Running(_fingerprint(found))
-
-    def fail(self, pool: PoolName, failure: Failure) -> None:
-        """End the operation that runs on a pool with an error; as with GKE, the pool stays behind."""
-        self._end(pool, failure)
-        self.pools[pool].seen = Broken(failure)
-
-    def forget_operation(self, pool: PoolName) -> None:
-        """Let the operation end, and the pool stay as if it still ran."""
-        self._end(pool, None)
-
-    def repair(self, pool: PoolName) -> None:
-        """Start GKE's own work on a pool."""
-        found = self.pools[pool]
-        found.operation = self._begin(found.name, _path(found))
-        found.seen = Busy("auto-repair recreates its nodes.")
-
-    def wreck(self, pool: PoolName, failure: Failure) -> None:
-        """Break a pool that ran."""
-        self.pools[pool].seen = Broken(failure)
-
-    def vanish(self, pool: PoolName) -> None:
-        """Remove a pool as an operator would, past the port; its operations stay as they are."""
-        del self.pools[pool]
-
-    def steal(self, pool: PoolName) -> None:
-        """Put somebody else's pool under a name of ours, in place of what was there."""
-        self.pools[pool] = FakePool(name=pool, order=None, seen=Running())
-
-    def hold_legacy_pool(self, pool: LegacyPool) -> None:
-        """Put a pool there as TPU Provisioner leaves it, in whichever cluster is asked about."""
-        name = PoolName(pool.name)
-        made_for = (pool.namespace, pool.jobset, pool.job)
-        self.pools[name] = FakePool(name=name, order=None, seen=Running(), made_for=made_for)
+    def trouble(self, trouble: Trouble, *verbs: Verb, lasts: timedelta | None = None, calls: int | None = None) -> None:
+        """Let calls fail in this way: those of these verbs (none: all), for a time, and at most that many."""
+        until = None if lasts is None else self._clock.now() + lasts
+        self._troubles.open(Window(trouble=trouble, verbs=frozenset(verbs or Verb), until=until, calls=calls))
 
     def hide(self) -> None:
         """Let GKE be out of reach."""
-        self._hidden = True
+        self.trouble(Trouble.UNAVAILABLE)
 
     def show(self) -> None:
-        self._hidden = False
+        """Let GKE be in reach, and allow what was forbidden."""
+        self._troubles.close({Trouble.UNAVAILABLE, Trouble.FORBIDDEN})
 
     def refuse_next_create(self, failure: Failure) -> None:
         """Refuse one creation more."""
@@ -181,7 +129,7 @@ class FakeBackend:
 
     def lose_next_answer(self) -> None:
         """Let the next order be carried out, and its answer be lost."""
-        self._answer_lost = True
+        self.trouble(Trouble.ANSWER_LOST, *ORDERS, calls=1)
 
     def ordered(self, verb: Verb) -> list[PoolName]:
         """Return the pools of the orders that were accepted, oldest first."""
@@ -207,9 +155,9 @@ class FakeBackend:
             return Refused(Failure(FailureKind.CONFIGURATION, "what to make is not known."))
         if name in self.pools:
             return Refused(Failure(FailureKind.NAME_TAKEN, f"Already exists: {name}."))
-        if self._full():
+        if self.full():
             return Refused(Failure(FailureKind.RATE, "Too many operations."))
-        operation = self._begin(name, order.cluster_path)
+        operation = self.begin(name, order.cluster_path)
         self.pools[name] = FakePool(name=name, order=order, seen=Creating(), operation=operation)
         return Started(operation.name)
 
@@ -221,39 +169,58 @@ class FakeBackend:
             return Refused(
                 Failure(FailureKind.BUSY, f"Cluster is running incompatible operation {pool.operation.name}.")
             )
-        if self._full():
+        if self.refuses_deletions is not None:
+            return Refused(self.refuses_deletions)
+        if self.full():
             return Refused(Failure(FailureKind.RATE, "Too many operations."))
-        pool.operation = self._begin(pool.name, order.cluster_path)
+        pool.operation = self.begin(pool.name, order.cluster_path)
         pool.seen = Deleting()
         return Started(pool.operation.name)
 
-    def _answered(self, verb: Verb, order: PoolOrder, outcome: Outcome | None) -> Outcome:
-        """Record the call; a lost answer is Temporary."""
-        if self._answer_lost:
-            self._answer_lost, outcome = False, None
+    def _cancel(self, order: PoolOrder) -> Outcome:
+        pool = self.pools.get(order.name)
+        if pool is not None and not (_is_ours(pool, order) and isinstance(pool.seen, Creating)):
+            return Started(None)
+        operation = self.operations.get(order.operation or "") if pool is None else pool.operation
+        if operation is None or operation.done or operation.aborting or operation.pool != order.name:
+            return Started(None)
+        if not self.takes_cancellations:
+            return Refused(Failure(FailureKind.BUSY, "Only node upgrade operations can be cancelled."))
+        operation.aborting = True
+        return Started(operation.name)
+
+    def _answered(self, verb: Verb, order: PoolOrder, carry_out: Callable[[PoolOrder], Outcome]) -> Outcome:
+        """Carry out and record the call, unless a trouble prevents it; a lost answer is Temporary."""
+        outcome: Outcome | None
+        match self._trouble(verb):
+            case None:
+                outcome = carry_out(order)
+            case Trouble.FORBIDDEN:
+                outcome = Refused(Failure(FailureKind.CONFIGURATION, _forbidden("update", order.cluster_path)))
+            case Trouble.UNAVAILABLE:
+                outcome = None
+            case Trouble.ANSWER_LOST:
+                carry_out(order)
+                outcome = None
         self.calls.append(Call(at=self._clock.now(), verb=verb, pool=order.name, outcome=outcome))
         if outcome is None:
-            raise Temporary("The service is currently unavailable.")
+            raise Temporary(_UNAVAILABLE)
         return outcome
 
-    def _refuse_hidden(self) -> None:
-        if self._hidden:
-            raise Temporary("The service is currently unavailable.")
+    def _list(self, cluster: ClusterSettings) -> None:
+        """Count a call that lists; raise Temporary if it fails."""
+        if cluster.cluster in self.unreadable:
+            raise self.unreadable[cluster.cluster]
+        trouble = self._trouble(Verb.LIST)
+        if trouble is not None:
+            raise Temporary(_UNAVAILABLE if trouble is not Trouble.FORBIDDEN else _forbidden("get", cluster.path))
 
-    def _full(self) -> bool:
-        return sum(not operation.done for operation in self.operations.values()) >= self.operation_limit
+    def _trouble(self, verb: Verb) -> Trouble | None:
+        return self._troubles.of(verb, self._clock.now())
 
-    def _begin(self, pool: PoolName, cluster_path: str) -> FakeOperation:
-        operation = FakeOperation(name=f"operation-{len(self.operations) + 1}", pool=pool, cluster_path=cluster_path)
-        self.operations[operation.name] = operation
-        return operation
 
-    def _end(self, pool: PoolName, failure: Failure | None) -> None:
-        operation = self.pools[pool].operation
-        if operation is None:
-            raise AssertionError(f"no operation runs on {pool}")
-        operation.done, operation.failure = True, failure
-        self.pools[pool].operation = None
+def _forbidden(what: str, cluster_path: str) -> str:
+    return f'Required "container.clusters.{what}" permission(s) for "{cluster_path}".'
 
 
 def _is_ours(pool: FakePool, order: PoolOrder) -> bool:
@@ -261,11 +228,3 @@ def _is_ours(pool: FakePool, order: PoolOrder) -> bool:
     if order.legacy_pool is not None:
         return pool.made_for == (order.job.owner.namespace, order.job.owner.name, order.job.job_name)
     return made is not None and (made.slice_id, made.job.owner.uid) == (order.slice_id, order.job.owner.uid)
-
-
-def _fingerprint(pool: FakePool) -> str | None:
-    return pool.order.spec.fingerprint if pool.order is not None and pool.order.spec is not None else None
-
-
-def _path(pool: FakePool) -> str:
-    return pool.order.cluster_path if pool.order is not None else ""

@@ -150,6 +150,28 @@ def test_only_reconcile_may_change_a_cluster_or_act_as_its_nodes() -> None:
     assert actor["member"] == '${google_service_account.function["reconcile"].member}'
 
 
+GKE_PERMISSIONS = {
+    "cancel_operation": "container.clusters.update",
+    "create_node_pool": "container.clusters.update",
+    "delete_node_pool": "container.clusters.update",
+    "get_cluster": "container.clusters.get",
+    "get_node_pool": "container.clusters.get",
+    "get_operation": "container.operations.get",
+    "list_node_pools": "container.clusters.get",
+    "list_operations": "container.operations.list",
+}
+"""By method, as in Google's page on GKE's audit logs ("API interface audit logs")."""
+
+
+def test_reconcile_may_call_every_method_of_gke_that_the_adapter_calls_and_no_other() -> None:
+    adapter = (ROOT / "shared" / "tpu_slices" / "adapters" / "gke.py").read_text()
+    called = set(re.findall(r"self\._client\.(\w+)\(", adapter))
+
+    assert called == set(GKE_PERMISSIONS)
+    granted = {permission for permission in FUNCTIONS["reconcile"]["gke"] if permission.startswith("container.")}
+    assert granted == set(GKE_PERMISSIONS.values())
+
+
 def test_only_these_roles_are_granted() -> None:
     roles = {role for text in strings(FILES) for role in re.findall(r"roles/[\w.]+", text)}
 

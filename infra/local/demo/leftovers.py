@@ -10,7 +10,8 @@ from google.pubsub_v1.services.subscriber.transports import SubscriberGrpcTransp
 from infra.local.demo.report import Leftovers
 from infra.local.demo.view import View
 from infra.local.demo.watch import JOBSETS, Eyes
-from tpu_slices.domain.model.records import Phase, SliceRecord
+from tpu_slices.domain.model.reasons import Phase
+from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.reconciling.limiter import Slot
 from tpu_slices.wire.documents import COLLECTIONS
 

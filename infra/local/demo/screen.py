@@ -14,7 +14,7 @@ from rich.text import Text
 from infra.local.demo.steps import Progress
 from infra.local.demo.table import COLUMNS, Row, changed, rows, status
 from infra.local.demo.view import View
-from tpu_slices.domain.model.records import Phase
+from tpu_slices.domain.model.reasons import Phase
 
 COLOURS = {
     Phase.READY: "green",

@@ -5,8 +5,7 @@ from pathlib import Path
 from infra.local.demo.steps import Apply, Delete, RunOut, Step, Until
 from infra.local.demo.view import View, reasons, went_through
 from infra.local.stack import REPOSITORY
-from tpu_slices.domain.model.reasons import Reason
-from tpu_slices.domain.model.records import Phase
+from tpu_slices.domain.model.reasons import Phase, Reason
 
 EXAMPLES = REPOSITORY / "examples" / "demo"
 

@@ -6,7 +6,8 @@ from datetime import datetime
 
 from infra.local.demo.steps import Progress
 from infra.local.demo.view import View
-from tpu_slices.domain.model.records import Phase, SliceRecord
+from tpu_slices.domain.model.reasons import Phase
+from tpu_slices.domain.model.records import SliceRecord
 
 COLUMNS = ("JobSet", "slice", "phase", "reason", "hosts", "elapsed")
 
@@ -45,7 +46,7 @@ def _row(record: SliceRecord, now: datetime) -> Row:
         slice_id=record.id,
         phase=record.phase,
         reason=record.reason.value,
-        hosts=f"{record.hosts_usable}/{needed}" if needed else "-",
+        hosts=f"{record.hosts.usable}/{needed}" if needed else "-",
         elapsed=f"{max(0.0, (end - record.created_at).total_seconds()):.0f} s",
     )
 

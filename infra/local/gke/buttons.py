@@ -2,12 +2,15 @@
 
 GET  /pools /hosts /operations /faults /calls /policies
 POST /faults      {"kind": "stockout", "method": "CreateNodePool", "zone": null, "pools": ".*", "times": 1};
-                  "for": duration in seconds, instead of times; "share": fraction of the calls affected, 0 to 1
+                  "for": duration in seconds, instead of times; "share": fraction of the calls affected, 0 to 1;
+                  "usable": true: a deletion that fails leaves the pool RUNNING, not in ERROR;
+                  "conditions_only": true: only the operation's nodepool_conditions name the stockout or quota
 DELETE /faults    clear all faults
 POST /policies    {"cluster": PATH, "name": NAME, "topology": "2x2x2"}: create a workload policy in its region
 DELETE /policies  {"cluster": PATH, "name": NAME}: delete the workload policy
 POST /operations  {"cluster": PATH, "kind": "UPGRADE_MASTER", "seconds": 10}: start an operation on the cluster,
                   which excludes node pool operations
+POST /cancellations {"creations": true}: let creations be cancelled, which GKE is documented to refuse
 POST /hosts/...   break, heal, repair, preempt, maintain: see `host_buttons`
 """
 
@@ -116,6 +119,7 @@ def _fault(body: Body) -> tuple[Fault, float | None]:
         "times": None if times is None else int(times),
         "seconds": float(body.get("seconds", 10)),
         "share": float(body.get("share", 1)),
+        **{flag: bool(body.get(flag, False)) for flag in ("conditions_only", "usable")},
         "pools": re.compile(body.get("pools", ".*")).pattern,
     }
     rest = {name: value for name, value in body.items() if name != "for"}
@@ -175,6 +179,12 @@ def _operate_cluster(plane: ControlPlane, body: Body) -> Reply:
     return _operations(plane, {})
 
 
+def _cancellations(plane: ControlPlane, body: Body) -> Reply:
+    kinds = {Wire.Type.UPGRADE_NODES} | ({Wire.Type.CREATE_NODE_POOL} if body["creations"] is True else set())
+    plane.change(lambda state, _: replace(state, cancellable=frozenset(kinds)))
+    return {"cancellable": sorted(Wire.Type(kind).name for kind in kinds)}
+
+
 def _on_pool(press: HostButton) -> Button:
     def button(plane: ControlPlane, body: Body) -> Reply:
         plane.change(lambda state, moment: press(state, body, moment))
@@ -195,6 +205,7 @@ BUTTONS: Mapping[tuple[str, str], Button] = {
     ("POST", "/policies"): _make_policy,
     ("DELETE", "/policies"): _remove_policy,
     ("POST", "/operations"): _operate_cluster,
+    ("POST", "/cancellations"): _cancellations,
     **{("POST", path): _on_pool(change) for path, change in HOST_BUTTONS.items()},
 }
 

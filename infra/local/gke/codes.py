@@ -5,6 +5,7 @@ from enum import IntEnum
 
 class Code(IntEnum):
     OK = 0
+    CANCELLED = 1
     INVALID_ARGUMENT = 3
     NOT_FOUND = 5
     ALREADY_EXISTS = 6

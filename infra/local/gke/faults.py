@@ -13,7 +13,9 @@ from infra.local.gke.rules import Refusal
 from infra.local.gke.state import Failure, Fault, Kind, Pool, State
 
 AT_ONCE = frozenset({Kind.PERMISSION, Kind.UNAVAILABLE, Kind.INTERNAL, Kind.RESERVATION})
-LATER = frozenset({Kind.STOCKOUT, Kind.QUOTA, Kind.NEVER_JOINS, Kind.SLOW})
+LATER = frozenset(
+    {Kind.STOCKOUT, Kind.QUOTA, Kind.NEVER_JOINS, Kind.SLOW, Kind.SLOW_END, Kind.DELETE_FAILS},
+)
 ANSWER = frozenset({Kind.LOST_ANSWER})
 
 _WORDS = MappingProxyType(
@@ -130,6 +132,34 @@ def not_registered(pool: Pool, registered: int) -> Failure:
         detail=message,
         condition=StatusCondition.Code.UNKNOWN,
         pool_status=NodePool.Status.RUNNING_WITH_ERROR,
+    )
+
+
+def not_deleted(*, usable: bool) -> Failure:
+    """Return the failure of a deletion. Code, message and both statuses are unverified."""
+    message = "Google Compute Engine: the instance group manager could not be deleted."
+    return Failure(
+        code=Code.INTERNAL,
+        message=message,
+        detail=message,
+        condition=StatusCondition.Code.UNKNOWN,
+        pool_status=NodePool.Status.RUNNING if usable else NodePool.Status.ERROR,
+    )
+
+
+def cancelled() -> Failure:
+    """Return the failure of a cancelled creation.
+
+    Code, message and status are unverified: GKE is documented to cancel none. An operation is DONE if "either cancelled
+    or completed", and a creation's pool "may be partially created" [py-gke Operation].
+    """
+    message = "The operation was cancelled."
+    return Failure(
+        code=Code.CANCELLED,
+        message=message,
+        detail=message,
+        condition=StatusCondition.Code.UNKNOWN,
+        pool_status=NodePool.Status.ERROR,
     )
 
 

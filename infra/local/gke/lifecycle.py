@@ -42,6 +42,8 @@ def begin_create(ask: Ask, fault: Fault | None, moment: Moment) -> tuple[State, 
     slower = fault.seconds if fault and fault.kind is Kind.SLOW else 0.0
     hosts = _new_hosts(pool, moment.now + pace.create + slower + pace.join)
     plan, takes = _plan(state, fault, pool, hosts[0])
+    if fault and fault.kind is Kind.SLOW_END:
+        takes += pace.join + fault.seconds
     operation = Operation(
         name=operation_name(moment.now, moment.token),
         kind=_Type.CREATE_NODE_POOL,
@@ -59,13 +61,14 @@ def begin_create(ask: Ask, fault: Fault | None, moment: Moment) -> tuple[State, 
 
 def _plan(state: State, fault: Fault | None, pool: Pool, first: Host) -> tuple[Failure | None, float]:
     """Return how the creation will end (None: successfully), decided in advance, and how many seconds it takes."""
-    match fault.kind if fault else None:
-        case Kind.STOCKOUT:
-            return faults.stockout(pool, first.name, state.pace.stockout), state.pace.stockout
-        case Kind.QUOTA:
-            return faults.quota(pool, first.name, state.pace.quota), state.pace.quota
+    pace = state.pace
+    match fault:
+        case Fault(kind=Kind.STOCKOUT, conditions_only=only):
+            return replace(faults.stockout(pool, first.name, pace.stockout), conditions_only=only), pace.stockout
+        case Fault(kind=Kind.QUOTA, conditions_only=only):
+            return replace(faults.quota(pool, first.name, pace.quota), conditions_only=only), pace.quota
         case _:
-            return None, state.pace.create
+            return None, pace.create
 
 
 def _new_hosts(pool: Pool, boots: float) -> tuple[Host, ...]:
@@ -82,8 +85,17 @@ def begin_delete(ask: Ask, fault: Fault | None, moment: Moment) -> tuple[State, 
     slower = fault.seconds if fault and fault.kind is Kind.SLOW else 0.0
     due = moment.now + state.pace.delete + slower
     state, operation = _begin(state, _Type.DELETE_NODE_POOL, ask.pool_path, due, moment)
+    if fault and fault.kind is Kind.DELETE_FAILS:
+        state = state.with_operation(replace(operation, plan=faults.not_deleted(usable=fault.usable)))
     hosts = (replace(host, cordoned=True) for host in state.hosts_of(ask.pool_path))
     return state.with_pool(replace(state.pools[ask.pool_path], status=_Status.STOPPING)).with_hosts(*hosts), operation
+
+
+def begin_abort(state: State, operation: Operation, now: float) -> State:
+    """Start to cancel a creation: VMs that do not run yet never will; the others stay in the pool."""
+    waiting = (host for host in state.hosts_of(operation.target) if host.boots is None or host.boots > now)
+    aborting = replace(operation, aborting=True, plan=faults.cancelled(), due=now + state.pace.abort)
+    return state.with_operation(aborting).with_hosts(*(replace(host, boots=None) for host in waiting))
 
 
 def begin_repair(state: State, pool: str, moment: Moment) -> tuple[State, Operation]:
@@ -168,11 +180,21 @@ def _finish_joining(state: State, operation: Operation, now: float) -> State:
 
 def _finish_delete(state: State, operation: Operation, now: float) -> State:
     """Remove the VMs first, and the pool once their Nodes are gone or `Pace.join_limit` has passed."""
+    if operation.plan is not None:
+        return _keep(state, operation, now, operation.plan)
     names = {host.name for host in state.hosts_of(operation.target)}
     standing = any(name in names for name, _ in state.nodes)
     if standing and now < operation.due + state.pace.join_limit:
         return state.with_hosts(*(replace(host, leaving=True) for host in state.hosts_of(operation.target)))
     return _ended(state.without_pool(operation.target), operation, now)
+
+
+def _keep(state: State, operation: Operation, now: float, why: Failure) -> State:
+    """End a deletion that failed: the pool and its VMs stay, and new pods may come."""
+    shown = None if why.pool_status == _Status.RUNNING else why
+    pool = replace(state.pools[operation.target], status=why.pool_status, failure=shown)
+    hosts = (replace(host, cordoned=False) for host in state.hosts_of(operation.target))
+    return _ended(state.with_pool(pool).with_hosts(*hosts), operation, now, why)
 
 
 def _ended(state: State, operation: Operation, now: float, error: Failure | None = None) -> State:

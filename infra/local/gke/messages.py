@@ -85,15 +85,18 @@ def operation_message(state: State, operation: Operation, now: float) -> Wire:
 def _status(state: State, operation: Operation, now: float) -> int:
     if operation.ended is not None:
         return Wire.Status.DONE
+    if operation.aborting:
+        return Wire.Status.ABORTING
     return Wire.Status.RUNNING if now >= operation.started + state.pace.pending else Wire.Status.PENDING
 
 
 def _fill_error(message: Wire, failure: Failure) -> None:
     """Fill in the error as in kubernetes-sigs/sig-storage-local-static-provisioner#526, with node pool conditions."""
-    message.error.code = failure.code
-    message.error.message = failure.message
-    message.detail = failure.detail
-    message.status_message = failure.detail
+    if not failure.conditions_only:
+        message.error.code = failure.code
+        message.error.message = failure.message
+        message.detail = failure.detail
+        message.status_message = failure.detail
     message.nodepool_conditions = [_condition(failure, failure.message)]
 
 

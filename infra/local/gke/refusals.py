@@ -11,7 +11,7 @@ from infra.local.gke.codes import Code
 from infra.local.gke.config_rules import CONFIG_RULES
 from infra.local.gke.field_rules import FIELD_RULES
 from infra.local.gke.label_rules import LABEL_RULES
-from infra.local.gke.rules import Ask, Refusal, Rule, first_refusal
+from infra.local.gke.rules import OURS, Ask, Refusal, Rule, first_refusal
 from infra.local.gke.shape_rules import SHAPE_RULES
 from infra.local.gke.state import CLUSTER_KINDS
 
@@ -46,6 +46,16 @@ def _too_many_operations(ask: Ask) -> str | None:
         f'Too many operations: cluster "{ask.cluster.path.name}" hits the concurrent operations quota {limit}, '
         "please try again later."
     )
+
+
+def _operation_ended(ask: Ask) -> str | None:
+    ended = ask.operation and ask.operation.ended is not None
+    return f"Operation {ask.operation.name} has already completed." if ask.operation and ended else None
+
+
+def _not_cancellable(ask: Ask) -> str | None:
+    cancellable = ask.operation and ask.operation.kind in ask.state.cancellable
+    return None if cancellable else "Only node upgrade operations can be cancelled."
 
 
 CLUSTER_UNKNOWN = Rule(
@@ -91,6 +101,21 @@ TOO_MANY_OPERATIONS = Rule(
     check=_too_many_operations,
 )
 
+OPERATION_ENDED = Rule(
+    name="operation-ended",
+    code=Code.FAILED_PRECONDITION,
+    fact='[doc:gcloud container operations cancel] "operations that have already completed can not be cancelled"',
+    words=OURS,
+    check=_operation_ended,
+)
+NOT_CANCELLABLE = Rule(
+    name="not-cancellable",
+    code=Code.INVALID_ARGUMENT,
+    fact='[doc:gcloud container operations cancel] "only node pool upgrade operations support cancellation"',
+    words="gcloud in 2018, in public workshop notes (operation-1533028657521-59a1c255)",
+    check=_not_cancellable,
+)
+
 RULES: Mapping[str, tuple[Rule, ...]] = {
     "CreateNodePool": (
         CLUSTER_UNKNOWN,
@@ -104,6 +129,7 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
         TOO_MANY_OPERATIONS,
     ),
     "DeleteNodePool": (CLUSTER_UNKNOWN, POOL_UNKNOWN, CLUSTER_BUSY, POOL_BUSY, TOO_MANY_OPERATIONS),
+    "CancelOperation": (OPERATION_ENDED, NOT_CANCELLABLE),
     "GetNodePool": (CLUSTER_UNKNOWN, POOL_UNKNOWN),
     "ListNodePools": (CLUSTER_UNKNOWN,),
     "GetCluster": (CLUSTER_UNKNOWN,),

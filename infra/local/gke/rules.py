@@ -8,7 +8,7 @@ from google.cloud.container_v1 import NodePool
 from infra.local.gke.codes import Code
 from infra.local.gke.machines import MACHINES, Machine
 from infra.local.gke.paths import pool_path
-from infra.local.gke.state import Cluster, State
+from infra.local.gke.state import Cluster, Operation, State
 
 OURS = "ours"
 """GKE's wording is not known from any source: this one is plausible, and no client should match on it."""
@@ -25,12 +25,16 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
-    """What a rule may read: a cluster's path (possibly unknown) and, by kind of request, a pool's name and spec."""
+    """What a rule may read: a cluster's path (possibly unknown) and, by kind of request, a pool's name and spec.
+
+    `operation`: the one to cancel.
+    """
 
     state: State
     cluster_path: str
     name: str = ""
     spec: NodePool
+    operation: Operation | None = None
 
     @property
     def cluster(self) -> Cluster:

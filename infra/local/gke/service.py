@@ -30,6 +30,14 @@ class Outcome:
     started: Operation | None = None
 
 
+class _Empty:
+    """google.protobuf.Empty, which the client library has no class for."""
+
+    @staticmethod
+    def serialize(_: Message) -> bytes:
+        return b""
+
+
 @dataclass(frozen=True, slots=True)
 class Method:
     request: Any
@@ -109,17 +117,40 @@ def _get_operation(state: State, request: gke.GetOperationRequest, moment: Momen
     state, fault = faults.take(state, faults.AT_ONCE, "GetOperation", "", ())
     if fault is not None:
         return Outcome(state=state, answer=faults.refused(fault, "GetOperation", request.name, ""))
-    location, name = parsed
-    operation = state.operations.get(name)
-    if operation is None or operation.cluster.partition("/clusters/")[0] != location:
-        message = f"Not found: {request.name}."
-        return Outcome(state=state, answer=Refusal(code=Code.NOT_FOUND, message=message, rule="operation-unknown"))
+    operation = state.operation_at(*parsed)
+    if operation is None:
+        return _unknown_operation(state, request.name)
     return Outcome(
         state=state,
         answer=operation_message(state, operation, moment.now),
         cluster=operation.cluster,
         pool=operation.target.rpartition("/nodePools/")[2],
     )
+
+
+def _cancel(state: State, request: gke.CancelOperationRequest, moment: Moment) -> Outcome:
+    parsed = parse_operation(request.name)
+    if parsed is None:
+        return _malformed(state, "name", request.name)
+    method = "CancelOperation"
+    operation = state.operation_at(*parsed)
+    cluster, pool = (operation.cluster, operation.target.rpartition("/nodePools/")[2]) if operation else ("", "")
+    state, fault = faults.take(state, faults.AT_ONCE, method, pool, ())
+    if fault is not None:
+        return Outcome(state=state, answer=faults.refused(fault, method, cluster or request.name, pool))
+    if operation is None:
+        return _unknown_operation(state, request.name)
+    no = refusal(method, Ask(state=state, cluster_path=cluster, spec=gke.NodePool(), operation=operation))
+    if no is None:
+        state = state if operation.aborting else lifecycle.begin_abort(state, operation, moment.now)
+        state, lost = faults.take(state, faults.ANSWER, method, pool, ())
+        no = faults.refused(lost, method, cluster, pool) if lost else None
+    return Outcome(state=state, answer=no or _Empty(), cluster=cluster, pool=pool)
+
+
+def _unknown_operation(state: State, path: str) -> Outcome:
+    refused = Refusal(code=Code.NOT_FOUND, message=f"Not found: {path}.", rule="operation-unknown")
+    return Outcome(state=state, answer=refused)
 
 
 def _list_operations(state: State, request: gke.ListOperationsRequest, moment: Moment) -> Outcome:
@@ -168,6 +199,7 @@ METHODS: Mapping[str, Method] = {
     "GetNodePool": Method(gke.GetNodePoolRequest, gke.NodePool, _get_pool),
     "ListNodePools": Method(gke.ListNodePoolsRequest, gke.ListNodePoolsResponse, _list_pools),
     "GetCluster": Method(gke.GetClusterRequest, gke.Cluster, _get_cluster),
+    "CancelOperation": Method(gke.CancelOperationRequest, _Empty, _cancel),
     "GetOperation": Method(gke.GetOperationRequest, gke.Operation, _get_operation),
     "ListOperations": Method(gke.ListOperationsRequest, gke.ListOperationsResponse, _list_operations),
 }

@@ -30,7 +30,7 @@ class Pace:
 
     `shutdown` represents the 25 s that pods have from the preemption notice on, `unhealthy` the 10 min that a
     Node may be NotReady before GKE repairs its pool [doc:concepts/spot-vms, how-to/node-auto-repair]. Operations
-    are kept for `history` after they end.
+    are kept for `history` after they end. A cancelled one is ABORTING for `abort`.
     """
 
     pending: float = 0.2
@@ -47,6 +47,7 @@ class Pace:
     shutdown: float = 2.5
     unhealthy: float = 60.0
     history: float = 86_400.0
+    abort: float = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +72,8 @@ class Cluster:
 class Failure:
     """How an operation fails: `message` goes into Operation.error, `detail` into Operation.detail.
 
-    `condition` is a StatusCondition.Code; `pool_status` is the NodePool.Status that the pool gets.
+    `condition` is a StatusCondition.Code; `pool_status` is the NodePool.Status that the pool gets. `conditions_only`:
+    Operation.nodepool_conditions alone name it; the field is deprecated for Operation.error, but still there [py-gke].
     """
 
     code: Code
@@ -79,6 +81,7 @@ class Failure:
     detail: str
     condition: int
     pool_status: int
+    conditions_only: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,6 +125,7 @@ class Operation:
     started: float
     due: float
     plan: Failure | None = None
+    aborting: bool = False
     ended: float | None = None
     error: Failure | None = None
 
@@ -162,6 +166,8 @@ class Kind(Enum):
     QUOTA = "quota"
     NEVER_JOINS = "never_joins"
     SLOW = "slow"
+    SLOW_END = "slow_end"
+    DELETE_FAILS = "delete_fails"
     PERMISSION = "permission"
     UNAVAILABLE = "unavailable"
     INTERNAL = "internal"
@@ -173,8 +179,10 @@ class Kind(Enum):
 class Fault:
     """Affects the next `times` calls of `method` (`*`: any) on matching pools; None: until cleared, or `until`.
 
-    `seconds` is how much longer a SLOW operation takes. `share`: the fraction of the matching calls that is affected,
-    evenly distributed; `met`: how many calls have matched.
+    `seconds` is how much longer a SLOW operation takes, and how long a SLOW_END creation runs on after its Nodes have
+    registered. `share`: the fraction of the matching calls that is affected, evenly distributed; `met`: how many calls
+    have matched. `conditions_only`: see `Failure`; for STOCKOUT and QUOTA. `usable`: DELETE_FAILS leaves the pool
+    RUNNING, not in ERROR.
     """
 
     kind: Kind
@@ -186,6 +194,8 @@ class Fault:
     until: float | None = None
     share: float = 1.0
     met: int = 0
+    conditions_only: bool = False
+    usable: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,6 +203,7 @@ class State:
     """The whole state. `nodes`: name and life of every host whose Node exists in the Kubernetes API, as last observed.
 
     `policies`: by path, the topologies of workload policies that deviate from `Cluster.policies`; None: deleted.
+    `cancellable`: the types of operations that CancelOperation takes [doc:gcloud container operations cancel].
     """
 
     clusters: Mapping[str, Cluster]
@@ -204,6 +215,7 @@ class State:
     nodes: frozenset[tuple[str, int]] = frozenset()
     faults: tuple[Fault, ...] = ()
     policies: Mapping[str, str | None] = field(default_factory=dict)
+    cancellable: frozenset[int] = frozenset({Wire.Type.UPGRADE_NODES})
 
     def policy_topology(self, cluster: Cluster, name: str) -> str | None:
         """Return the topology of a workload policy in the cluster's project and region; None: no such policy."""
@@ -236,6 +248,11 @@ class State:
 
     def hosts_of(self, pool: str) -> tuple[Host, ...]:
         return tuple(host for host in self.hosts.values() if host.pool == pool)
+
+    def operation_at(self, location: str, name: str) -> Operation | None:
+        """Return the operation of that name of a cluster in `projects/P/locations/L`."""
+        found = self.operations.get(name)
+        return found if found and found.cluster.partition("/clusters/")[0] == location else None
 
     def running(self, cluster: str) -> tuple[Operation, ...]:
         """Return the cluster's operations that have not ended, oldest first."""

@@ -65,6 +65,9 @@ _CONDITIONS: Mapping[str, FailureKind] = MappingProxyType(
 )
 """By google.container.v1 StatusCondition.Code."""
 
+_WARNINGS = frozenset({"SET_BY_OPERATOR", "CA_EXPIRING", "NODE_SERVICE_ACCOUNT_MISSING_PERMISSIONS"})
+"""Codes that a condition of a pool that works may have as well: alone, they are no sign of a failure."""
+
 _STATUS_CODES: Mapping[int, FailureKind] = MappingProxyType(
     {
         3: FailureKind.CONFIGURATION,  # INVALID_ARGUMENT
@@ -73,6 +76,9 @@ _STATUS_CODES: Mapping[int, FailureKind] = MappingProxyType(
     }
 )
 """By google.rpc.Code, in Operation.error."""
+
+_CANCELLED = 1
+"""The google.rpc.Code of an operation that was cancelled."""
 
 _EXCEPTIONS: tuple[tuple[type[google.GoogleAPICallError], FailureKind], ...] = (
     (google.Aborted, FailureKind.BUSY),
@@ -113,12 +119,21 @@ def refusal(error: google.GoogleAPIError) -> Failure | Temporary:
 def failure(code: int, texts: Sequence[str], conditions: Collection[str] = ()) -> Failure:
     """Return why something that GKE had accepted failed; the first text that is not empty becomes the message.
 
+    What was cancelled is UNKNOWN, whatever stood in its way until then: nothing follows for the next attempt.
     code: google.rpc.Code of Operation.error, 0 if there is none; conditions: names of StatusCondition.Code.
     """
     given = [text for text in texts if text] or ["GKE gives no reason."]
     by_condition = next((_CONDITIONS[name] for name in conditions if name in _CONDITIONS), None)
     kind = _by_words(" ".join(given)) or by_condition or _STATUS_CODES.get(code, FailureKind.UNKNOWN)
-    return Failure(kind, shortened(given[0]))
+    return Failure(FailureKind.UNKNOWN if code == _CANCELLED else kind, shortened(given[0]))
+
+
+def fails(condition: str, code: int, message: str) -> bool:
+    """Return whether a condition of an ended operation is a sign that it failed.
+
+    condition: the name of its StatusCondition.Code, empty if unknown; code: its google.rpc.Code.
+    """
+    return condition not in _WARNINGS and (condition != "UNKNOWN" or bool(code or message))
 
 
 def shortened(text: str) -> str:

@@ -51,7 +51,7 @@ _READ: Mapping[str, Any] = MappingProxyType(
 """Seconds for one read with its retries; the last retry may take as long again: at most 16 in all."""
 _CHANGE: Mapping[str, Any] = MappingProxyType({"timeout": 25.0, "retry": None})
 """Never retried: if the response is lost, the outcome is unknown. A look makes at most three reads, a change at most
-one: each method of the port ends within a minute."""
+two: each method of the port ends within a minute."""
 
 
 def client(emulator_host: str | None) -> ClusterManagerClient:
@@ -95,6 +95,20 @@ class GkeBackend:
         except google.GoogleAPIError as error:
             return _refused(error)
         return Started(operation.name)
+
+    def cancel(self, order: PoolOrder) -> Outcome:
+        try:
+            creation = self._cancellable(order)
+            if creation is None:
+                return Started(None)
+            self._client.cancel_operation(name=operation_path(order.cluster_path, creation.name), **_CHANGE)
+        except google.NotFound:
+            return Started(None)
+        except (google.BadRequest, google.MethodNotImplemented) as error:
+            return Refused(Failure(FailureKind.BUSY, cloud_errors.shortened(error.message)))
+        except google.GoogleAPIError as error:
+            return _refused(error)
+        return Started(creation.name)
 
     def inventory(self, cluster: ClusterSettings) -> tuple[PoolSeen, ...]:
         seen = (pool_seen(pool.name, pool.config.labels, cluster.cluster) for pool in self._pools(cluster))
@@ -152,7 +166,17 @@ class GkeBackend:
         if failure is not None:
             return failure
         texts = (*(condition.message for condition in pool.conditions), pool.status_message)
-        return cloud_errors.failure(0, texts, _codes(pool.conditions))
+        return cloud_errors.failure(_canonical(pool.conditions), texts, _codes(pool.conditions))
+
+    def _cancellable(self, order: PoolOrder) -> Operation | None:
+        """Return the creation of the order's pool if it runs and is not being cancelled; None for others' pools."""
+        pool = self._pool(order)
+        if pool is not None and _lacking(pool, order):
+            return None
+        creation = self._noted(order) if pool is None else self._creation(order)
+        if creation is None or not _creates(creation, _target(order)):
+            return None
+        return creation if creation.status in {Operation.Status.PENDING, Operation.Status.RUNNING} else None
 
     def _name_taken(self, order: PoolOrder) -> Refused | None:
         """Return NAME_TAKEN if the pool exists: until its creation ends, GKE answers another create with "busy"."""
@@ -178,8 +202,7 @@ class GkeBackend:
         """Return the operation that creates, or created, the pool: the one on record, else found by the pool's name."""
         if order.operation is not None:
             return self._noted(order)
-        target = f"/clusters/{pool_path(order).partition('/clusters/')[2]}"
-        return next((op for op in self._operations(order.cluster_path) if _creates(op, target)), None)
+        return next((op for op in self._operations(order.cluster_path) if _creates(op, _target(order))), None)
 
     def _noted(self, order: PoolOrder) -> Operation | None:
         """Return the operation on record; None if there is none, or GKE no longer has it."""
@@ -213,26 +236,44 @@ def _ended(operation: Operation) -> bool:
     return bool(operation.status == Operation.Status.DONE)
 
 
-def _creates(operation: Operation, target: str) -> bool:
-    """Return whether an operation creates the pool with this link.
+def _target(order: PoolOrder) -> str:
+    """Return the end of the links to an order's pool.
 
-    Only the end is compared: GKE writes the project's number, and at times `zones/` instead of `locations/`.
+    Only the end is known: GKE writes the project's number, and at times `zones/` instead of `locations/`.
     """
+    return f"/clusters/{pool_path(order).partition('/clusters/')[2]}"
+
+
+def _creates(operation: Operation, target: str) -> bool:
+    """Return whether an operation creates the pool whose link has this end."""
     return operation.operation_type == Operation.Type.CREATE_NODE_POOL and operation.target_link.endswith(target)
 
 
 def _failure(operation: Operation) -> Failure | None:
-    """Return why an operation failed, None if it did not: DONE can mean both (google.container.v1 Operation.error)."""
-    error = operation.error
-    if not _ended(operation) or not (error.code or error.message or operation.status_message):
+    """Return why an operation failed, None if it did not: DONE can mean both (google.container.v1 Operation.error).
+
+    `status_message` and `nodepool_conditions` are deprecated for `error`; any of the three may be the only one set.
+    """
+    error, conditions = operation.error, operation.nodepool_conditions
+    blamed = [each for each in conditions if cloud_errors.fails(_code(each), each.canonical_code, each.message)]
+    if not _ended(operation) or not (error.code or error.message or operation.status_message or blamed):
         return None
-    texts = (error.message, operation.status_message, operation.detail)
-    return cloud_errors.failure(error.code, texts, _codes(operation.nodepool_conditions))
+    texts = (error.message, operation.status_message, *(each.message for each in blamed), operation.detail)
+    return cloud_errors.failure(error.code or _canonical(blamed), texts, _codes(conditions))
+
+
+def _canonical(conditions: Iterable[StatusCondition]) -> int:
+    """Return the first google.rpc.Code of the conditions that is an error, else 0."""
+    return next((code for condition in conditions if (code := int(condition.canonical_code))), 0)
 
 
 def _codes(conditions: Iterable[StatusCondition]) -> list[str]:
-    """Return the names of the conditions' codes; empty for a code that this version of the client does not know."""
-    return [getattr(condition.code, "name", "") for condition in conditions]
+    return [_code(condition) for condition in conditions]
+
+
+def _code(condition: StatusCondition) -> str:
+    """Return the name of the condition's code; empty for one that this version of the client does not know."""
+    return str(getattr(condition.code, "name", ""))
 
 
 def _refused(error: google.GoogleAPIError) -> Refused:

@@ -53,6 +53,14 @@ class Backend(Protocol):
         Idempotent: callers repeat it until `look` returns Absent. Temporary: unknown outcome.
         """
 
+    def cancel(self, order: PoolOrder) -> Outcome:
+        """Request that the pool's creation is cancelled, after verifying that the pool, if it exists, is ours.
+
+        Started(None) if no creation runs. Refused(BUSY): GKE does not cancel it, as it is documented to do for all but
+        upgrades of nodes; wait until it ends. If it does, the creation goes on until its operation ends with an error,
+        and leaves a pool that is Broken(UNKNOWN) and has to be deleted. Idempotent. Temporary: unknown outcome.
+        """
+
     def inventory(self, cluster: ClusterSettings) -> tuple[PoolSeen, ...]:
         """Return every pool that carries our labels. Raise Temporary if the list is not complete."""
 

@@ -7,8 +7,8 @@ from typing import Any
 from infra.local.demo.steps import Progress, Step, Until
 from infra.local.demo.view import CREATE, Call, Event, JobSet, View
 from tests.builders import NOW, a_job, a_record
-from tpu_slices.domain.model.reasons import Reason
-from tpu_slices.domain.model.records import Phase, SliceRecord
+from tpu_slices.domain.model.reasons import Phase, Reason
+from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import slice_id
 
 ROAD = {
@@ -30,7 +30,7 @@ def a_slice(jobset: str, *phases: Phase, index: int = 0, **changes: Any) -> Slic
     job = a_job(name=jobset, job_index=index)
     record = a_record(job=job, id=slice_id(job), created_at=NOW, since=NOW, **changes)
     for second, phase in enumerate(phases, start=1):
-        record = record.transitioned(NOW + after(second), phase, ROAD[phase], f"{phase} at {second}")
+        record = record.transitioned(NOW + after(second), ROAD[phase], f"{phase} at {second}")
     return record
 
 

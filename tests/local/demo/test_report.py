@@ -24,7 +24,8 @@ from tests.local.demo.moments import (
     slices_are_seen,
     told,
 )
-from tpu_slices.domain.model.records import HISTORY, Phase
+from tpu_slices.domain.model.reasons import Phase
+from tpu_slices.domain.model.records import HISTORY
 
 HAPPENING = a_progress(slices_are_seen(1))
 STEP = done(HAPPENING, "1 slices", now=1)

@@ -7,7 +7,7 @@ from infra.local.demo.screen import LiveScreen, PlainScreen, drawn, opened
 from infra.local.demo.table import rows
 from tests.builders import NOW
 from tests.local.demo.moments import a_progress, a_slice, a_view, after, slices_are_seen
-from tpu_slices.domain.model.records import Phase
+from tpu_slices.domain.model.reasons import Phase
 
 STEPS = (a_progress(slices_are_seen(1)),)
 CREATING = a_view(a_slice("llama", Phase.PROVISIONING))

@@ -2,7 +2,7 @@ from pathlib import Path
 
 from infra.local.demo.steps import Apply, Delete, advanced, done, failed
 from tests.local.demo.moments import a_progress, a_slice, a_view, slices_are_seen
-from tpu_slices.domain.model.records import Phase
+from tpu_slices.domain.model.reasons import Phase
 
 APPLY, DELETE = Apply(Path("llama.yaml")), Delete(Path("llama.yaml"))
 NOTHING = a_view()

@@ -9,7 +9,7 @@ from infra.local.demo.steps import Apply, Delete, Step, Until
 from infra.local.demo.story import story
 from infra.local.demo.view import View
 from tests.local.demo.moments import a_jobset, a_slice, a_view, created, told
-from tpu_slices.domain.model.records import Phase
+from tpu_slices.domain.model.reasons import Phase
 
 STEPS = {step.letter: step for step in story()}
 P, READY, WAITING, RELEASING, GONE = Phase.PROVISIONING, Phase.READY, Phase.WAITING, Phase.RELEASING, Phase.GONE

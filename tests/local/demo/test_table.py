@@ -3,15 +3,15 @@ from pathlib import Path
 
 from infra.local.demo.steps import Apply, done, failed
 from infra.local.demo.table import changed, news, rows, status
-from tests.builders import NOW
+from tests.builders import NOW, some_hosts
 from tests.local.demo.moments import a_progress, a_slice, a_view, after, slices_are_seen
-from tpu_slices.domain.model.records import Phase
+from tpu_slices.domain.model.reasons import Phase
 
 APPLY = Apply(Path("llama.yaml"))
 
 
 def test_a_row_says_whose_slice_it_is_and_how_it_stands() -> None:
-    record = a_slice("llama", Phase.PROVISIONING, hosts_usable=3)
+    record = a_slice("llama", Phase.PROVISIONING, hosts=some_hosts(usable=3))
     (row,) = rows(a_view(record), NOW + after(7))
     assert row.cells == ("llama", record.id, "PROVISIONING", "Creating", "3/4", "7 s")
 

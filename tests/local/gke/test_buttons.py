@@ -120,6 +120,18 @@ def test_an_answer_may_be_lost_although_the_call_was_taken() -> None:
     assert world.pool().status == Status.PROVISIONING
 
 
+@pytest.mark.parametrize("kind", ["stockout", "quota"])
+def test_a_failure_may_be_named_in_the_conditions_of_the_operation_only(kind: str) -> None:
+    world = World()
+    _press(world, "POST /faults", kind=kind, conditions_only=True)
+    name = world.create().name
+    world.after(10)
+    ended = world.operation(name)
+    assert (ended.status, ended.error.code, ended.status_message) == (gke.Operation.Status.DONE, 0, "")
+    assert ended.nodepool_conditions[0].canonical_code == Code.RESOURCE_EXHAUSTED
+    assert world.pool().status == Status.ERROR
+
+
 def test_a_refused_create_does_not_use_up_a_stockout() -> None:
     world = World()
     _press(world, "POST /faults", kind="stockout")

@@ -151,6 +151,37 @@ def test_a_slow_create_takes_that_much_longer() -> None:
     assert world.operation(name).status == Run.DONE
 
 
+def test_a_creation_may_run_on_after_its_nodes_have_joined() -> None:
+    world = a_world_with(Kind.SLOW_END, seconds=30.0)
+    name = world.create().name
+    world.after(8)
+    assert list(world.conditions().values()) == ["True", "True"]
+    assert (world.operation(name).status, world.pool().status) == (Run.RUNNING, Status.PROVISIONING)
+    world.after(28)
+    assert (world.operation(name).status, world.pool().status) == (Run.DONE, Status.RUNNING)
+
+
+@pytest.mark.parametrize(
+    ("usable", "status", "message"), [(True, Status.RUNNING, False), (False, Status.ERROR, True)], ids=["usable", "not"]
+)
+def test_a_deletion_that_fails_leaves_the_pool_and_its_hosts_and_can_be_repeated(
+    usable: bool, status: int, message: bool
+) -> None:
+    world = a_world_with(Kind.DELETE_FAILS, method="DeleteNodePool", usable=usable)
+    world.create()
+    world.after(10)
+    name = world.delete().name
+    assert world.pool().status == Status.STOPPING
+    world.after(3)
+    ended = world.operation(name)
+    assert (ended.status, ended.error.code) == (Run.DONE, Code.INTERNAL)
+    assert (world.pool().status, bool(world.pool().status_message)) == (status, message)
+    assert [node["spec"].get("unschedulable", False) for node in world.nodes.nodes.values()] == [False, False]
+    world.delete()
+    world.after(3)
+    assert world.nodes.nodes == {}
+
+
 def test_the_sixth_operation_waits_for_one_of_the_five() -> None:
     world = World()
     for number in range(5):

@@ -26,6 +26,7 @@ class Case:
     state: State | None = None
     method: str = "CreateNodePool"
     cluster: str = DEMO
+    operation: Operation | None = None
 
 
 def _configured(**config: Any) -> gke.NodePool:
@@ -71,11 +72,15 @@ def _cache(image: str) -> gke.SecondaryBootDisk:
     return gke.SecondaryBootDisk(mode=gke.SecondaryBootDisk.Mode.CONTAINER_IMAGE_CACHE, disk_image=image)
 
 
+def _operation(kind: int, target: str = DEMO, ended: float | None = None) -> Operation:
+    name = f"operation-1-{target[-4:]}"
+    return Operation(name=name, kind=kind, cluster=DEMO, target=target, started=0, due=1, ended=ended)
+
+
 def _during(kind: int, *targets: str, limit: int = 5) -> State:
     state = a_state(a_cluster(concurrent_operations=limit))
     for target in targets:
-        name = f"operation-1-{target[-4:]}"
-        state = state.with_operation(Operation(name=name, kind=kind, cluster=DEMO, target=target, started=0, due=1))
+        state = state.with_operation(_operation(kind, target))
     return state
 
 
@@ -382,12 +387,24 @@ CASES = (
     Case("get what is not there", "pool-unknown", a_pool(), method="GetNodePool"),
     Case("list another cluster", "cluster-unknown", a_pool(), method="ListNodePools", cluster=ELSEWHERE),
     Case("get another cluster", "cluster-unknown", a_pool(), method="GetCluster", cluster=ELSEWHERE),
+    *(
+        Case(f"cancel {kind!r}", "not-cancellable", a_pool(), method="CancelOperation", operation=_operation(kind))
+        for kind in (_Type.CREATE_NODE_POOL, _Type.DELETE_NODE_POOL, _Type.AUTO_REPAIR_NODES, _Type.UPGRADE_MASTER)
+    ),
+    Case(
+        "cancel what has ended",
+        "operation-ended",
+        a_pool(),
+        method="CancelOperation",
+        operation=_operation(_Type.UPGRADE_NODES, ended=2.0),
+    ),
 )
 
 
 def _answer(case: Case) -> Refusal | None:
     state = case.state or a_state()
-    return refusal(case.method, Ask(state=state, cluster_path=case.cluster, name=case.pool.name, spec=case.pool))
+    ask = Ask(state=state, cluster_path=case.cluster, name=case.pool.name, spec=case.pool, operation=case.operation)
+    return refusal(case.method, ask)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.rule}: {case.name}")

@@ -139,6 +139,15 @@ class World:
         assert isinstance(answer, gke.Operation), answer
         return answer
 
+    def cancel_refused(self, operation: str) -> Refusal:
+        path = f"projects/demo-project/locations/us-central2/operations/{operation}"
+        return self.refused("CancelOperation", gke.CancelOperationRequest(name=path))
+
+    def cancel(self, operation: str) -> None:
+        path = f"projects/demo-project/locations/us-central2/operations/{operation}"
+        answer = self.ask("CancelOperation", gke.CancelOperationRequest(name=path))
+        assert not isinstance(answer, Refusal), answer
+
     def refused(self, method: str, request: Any) -> Refusal:
         answer = self.ask(method, request)
         assert isinstance(answer, Refusal), answer

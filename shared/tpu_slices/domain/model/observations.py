@@ -21,6 +21,7 @@ class FailureKind(StrEnum):
     NAME_TAKEN = "NAME_TAKEN"  # a pool of that name exists: check whether it is ours
     CONFIGURATION = "CONFIGURATION"  # settings or permissions: an operator must act
     IMPOSSIBLE = "IMPOSSIBLE"  # GKE never creates this shape
+    HOSTS = "HOSTS"  # the pool was created, but not all of its hosts became usable
     UNKNOWN = "UNKNOWN"
 
 

@@ -26,6 +26,8 @@ class Held:
 def check(spec: SliceSpec, namespace: str, policy: Policy) -> None:
     """Raise NotAllowed if tenants of the namespace may not request this slice, whatever else is held."""
     allowed = policy.allowed(namespace)
+    _check_name("zones", spec.zone, namespace, allowed.zones)
+    _check_name("accelerators", spec.accelerator, namespace, allowed.accelerators)
     _check_account(spec.service_account, allowed)
     _check_networks(spec, allowed)
     _check_labels(spec.copied_labels, allowed)
@@ -74,9 +76,14 @@ def _check_capacity(capacity: Capacity, namespace: str, allowed: Allowed) -> Non
         choices = _choices("capacity", [kind.lower() for kind in allowed.capacity])
         raise NotAllowed(f"capacity: {capacity.kind.lower()} is not allowed in namespace {namespace}: {choices}")
     name = capacity.reservation_itself
-    if name is not None and not _matches(name, allowed.reservations):
-        choices = _choices("reservations", allowed.reservations)
-        raise NotAllowed(f"reservations: {name} is not allowed in namespace {namespace}: {choices}")
+    if name is not None:
+        _check_name("reservations", name, namespace, allowed.reservations)
+
+
+def _check_name(setting: str, name: str, namespace: str, allowed: Iterable[str]) -> None:
+    if not _matches(name, allowed):
+        choices = _choices(setting, allowed)
+        raise NotAllowed(f"{setting}: {name} is not allowed in namespace {namespace}: {choices}")
 
 
 def _check_size(setting: str, what: str, chips: int, most: int | None) -> None:

@@ -28,6 +28,7 @@ from tpu_slices.domain.model.slices import (
     WorkloadJob,
     fingerprint,
 )
+from tpu_slices.domain.model.texts import shortened
 from tpu_slices.domain.planning.fit import DoesNotFit, fit, pool_fits
 from tpu_slices.domain.planning.host_labels import (
     CAPACITY_KEYS,
@@ -38,11 +39,13 @@ from tpu_slices.domain.planning.host_labels import (
     RESERVATION_PROJECT,
     RESERVATION_SUBBLOCK,
     SPOT,
-    ZONE,
     may_be_a_node_label,
 )
 from tpu_slices.domain.planning.policy import NotAllowed, check
+from tpu_slices.domain.planning.zones import zone_of
 
+MOST_NETWORKS = 16
+"""More than GKE supports on any machine."""
 _RESOURCE_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _SPOT_TAINT = Taint(SPOT, "true")
 """The taint that GKE's autoprovisioning sets on spot nodes; every TPU pod tolerates GKE's other one, google.com/tpu."""
@@ -81,7 +84,7 @@ def spec_for(asked: SliceRequest, settings: ClusterSettings) -> SliceSpec | Refu
         return _spec(asked, settings)
     except tuple(kind for kind, _ in _REASONS) as no:
         reason = next(reason for kind, reason in _REASONS if isinstance(no, kind))
-        return Refusal(reason=reason, message=f"replicatedJob {asked.request.replicated_job}: {no}.")
+        return Refusal(reason=reason, message=shortened(f"replicatedJob {asked.request.replicated_job}: {no}."))
 
 
 def chips_requested(requests: Iterable[TemplateRequest]) -> int:
@@ -113,7 +116,7 @@ def _spec(asked: SliceRequest, settings: ClusterSettings) -> SliceSpec:
         chips_per_host=shape.machine.chips,
         placement=shape.placement,
         boot_disk=_boot_disk(request, settings),
-        zone=_zone(selector, capacity, settings),
+        zone=zone_of(selector, capacity, settings),
         capacity=capacity,
         node_labels=_node_labels(selector, _copied(copied, asked, settings)),
         copied_labels=copied,
@@ -189,14 +192,6 @@ def _taints(request: TemplateRequest, capacity: Capacity) -> tuple[Taint, ...]:
     return (*spot, Taint(JOBSET_TAINT, "true")) if request.exclusive_nodes else spot
 
 
-def _zone(selector: Mapping[str, str], capacity: Capacity, settings: ClusterSettings) -> str:
-    reserved = settings.reservation_zones.get(capacity.reservation_itself or "")
-    zone = selector.get(ZONE) or reserved or settings.zone
-    if zone is None:
-        raise DoesNotFit(f"{ZONE}: neither the pod nor the cluster's settings name a zone: set one of them")
-    return zone
-
-
 def _boot_disk(request: TemplateRequest, settings: ClusterSettings) -> str:
     kind = accelerator_of(request.accelerator or "")
     chosen = settings.pools.boot_disk_type
@@ -221,7 +216,12 @@ def _listed(text: str) -> tuple[str, ...]:
 def _networks(text: str) -> tuple[Network, ...] | None:
     """Return the networks of `NETWORK:SUBNETWORK, NETWORK:SUBNETWORK`, or None if the text is empty."""
     networks = []
-    for pair in _listed(text):
+    pairs = _listed(text)
+    if len(pairs) > MOST_NETWORKS:
+        raise DoesNotFit(
+            f"{ADDITIONAL_NETWORKS}: {len(pairs)} networks are more than a node can have ({MOST_NETWORKS})"
+        )
+    for pair in pairs:
         network, _, subnetwork = (part.strip() for part in pair.partition(":"))
         if not network or not subnetwork:
             raise DoesNotFit(f'{ADDITIONAL_NETWORKS}: "{pair}" is not NETWORK:SUBNETWORK')

@@ -1,0 +1,144 @@
+"""GKE in memory: node pools, operations, and buttons for what happens to them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import count
+
+from tpu_slices.domain.model.observations import (
+    Broken,
+    Busy,
+    Deleting,
+    Failure,
+    FailureKind,
+    LegacyPool,
+    Observation,
+    Running,
+)
+from tpu_slices.domain.model.slices import PoolName
+from tpu_slices.ports.backend import PoolOrder
+
+CANCELLED = Failure(FailureKind.UNKNOWN, "The operation was cancelled.")
+
+
+@dataclass(slots=True, kw_only=True)
+class FakeOperation:
+    name: str
+    pool: PoolName
+    cluster_path: str
+    done: bool = False
+    aborting: bool = False
+    """It was cancelled, and will end with an error."""
+    failure: Failure | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class FakePool:
+    """`order` created it and proves that it is ours; None: somebody else's pool under one of our names."""
+
+    name: PoolName
+    order: PoolOrder | None
+    seen: Observation
+    operation: FakeOperation | None = None
+    """The operation that runs on it."""
+    hosts_joined: bool = False
+    """Whether the Nodes of its hosts are registered; they may be before the creation's operation ends."""
+    made_for: tuple[str, str, str] | None = None
+    """Namespace, JobSet and Job, where TPU Provisioner made it."""
+
+
+class FakeGke:
+    """Nothing happens by itself: a test ends operations with `finish` or `fail`."""
+
+    def __init__(self, operation_limit: int) -> None:
+        self.pools: dict[PoolName, FakePool] = {}
+        self.operations: dict[str, FakeOperation] = {}
+        self.operation_limit = operation_limit
+        self._numbers = count(1)
+        self.takes_cancellations = False
+        """Whether creations are cancelled; GKE is documented to cancel nothing but upgrades of nodes."""
+
+    def finish(self, pool: PoolName) -> None:
+        """End the operation that runs on a pool: it is created, deleted or repaired; a cancelled creation fails."""
+        found = self.pools[pool]
+        failure = self._end(pool, None)
+        if failure is not None:
+            found.seen = Broken(failure)
+        elif isinstance(found.seen, Deleting):
+            del self.pools[pool]
+        else:
+            found.seen, found.hosts_joined = Running(_fingerprint(found)), True
+
+    def fail(self, pool: PoolName, failure: Failure) -> None:
+        """End the operation that runs on a pool with an error; as with GKE, the pool stays behind."""
+        self.pools[pool].seen = Broken(self._end(pool, failure) or failure)
+
+    def fail_deletion(self, pool: PoolName, failure: Failure) -> None:
+        """End the deletion of a pool with an error that leaves it as it was before; `fail` leaves it broken."""
+        assert isinstance(self.pools[pool].seen, Deleting), f"{pool} is not being deleted"
+        self._end(pool, failure)
+        self.pools[pool].seen = Running(_fingerprint(self.pools[pool]))
+
+    def join_hosts(self, pool: PoolName) -> None:
+        """Let the hosts of a pool join while its creation still runs."""
+        self.pools[pool].hosts_joined = True
+
+    def forget_operation(self, pool: PoolName) -> None:
+        """Let the operation end, and the pool stay as if it still ran."""
+        self._end(pool, None)
+
+    def forget_ended_operations(self) -> None:
+        """Drop the operations that have ended, as GKE does after a while."""
+        self.operations = {name: operation for name, operation in self.operations.items() if not operation.done}
+
+    def repair(self, pool: PoolName) -> None:
+        """Start GKE's own work on a pool, whose hosts are recreated; `finish` ends it, and the pool runs."""
+        found = self.pools[pool]
+        found.hosts_joined = False
+        found.operation = self.begin(found.name, _path(found))
+        found.seen = Busy("auto-repair recreates its nodes.")
+
+    def wreck(self, pool: PoolName, failure: Failure) -> None:
+        """Break a pool that ran: RUNNING_WITH_ERROR, or ERROR; its hosts stay."""
+        self.pools[pool].seen = Broken(failure)
+
+    def vanish(self, pool: PoolName) -> None:
+        """Remove a pool as an operator would, past the port; its operations stay as they are."""
+        del self.pools[pool]
+
+    def steal(self, pool: PoolName) -> None:
+        """Put somebody else's pool under a name of ours, in place of what was there."""
+        self.pools[pool] = FakePool(name=pool, order=None, seen=Running(), hosts_joined=True)
+
+    def hold_legacy_pool(self, pool: LegacyPool) -> None:
+        """Put a pool there as TPU Provisioner leaves it, in whichever cluster is asked about."""
+        name = PoolName(pool.name)
+        made_for = (pool.namespace, pool.jobset, pool.job)
+        self.pools[name] = FakePool(name=name, order=None, seen=Running(), hosts_joined=True, made_for=made_for)
+
+    # for the port
+
+    def full(self) -> bool:
+        return sum(not operation.done for operation in self.operations.values()) >= self.operation_limit
+
+    def begin(self, pool: PoolName, cluster_path: str) -> FakeOperation:
+        operation = FakeOperation(name=f"operation-{next(self._numbers)}", pool=pool, cluster_path=cluster_path)
+        self.operations[operation.name] = operation
+        return operation
+
+    def _end(self, pool: PoolName, failure: Failure | None) -> Failure | None:
+        """End the operation that runs on a pool; return its error, which is CANCELLED if it was cancelled."""
+        operation = self.pools[pool].operation
+        if operation is None:
+            raise AssertionError(f"no operation runs on {pool}")
+        operation.done, operation.failure = True, CANCELLED if operation.aborting else failure
+        self.pools[pool].operation = None
+        return operation.failure
+
+
+def _fingerprint(pool: FakePool) -> str | None:
+    return pool.order.spec.fingerprint if pool.order is not None and pool.order.spec is not None else None
+
+
+def _path(pool: FakePool) -> str:
+    return pool.order.cluster_path if pool.order is not None else ""
