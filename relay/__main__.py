@@ -25,7 +25,7 @@ from relay.health import Health, Limits
 from relay.inbox import Inbox
 from relay.legacy_provisioner import LegacyProvisionerCheck
 from relay.message_log import noted
-from relay.node_labeler import NodeLabeler
+from relay.node_patcher import NodePatcher
 from relay.outbox import Outbox
 from relay.probes import Probes
 from relay.refusals import rising_pause
@@ -61,7 +61,7 @@ class Process:
         self._relay = Relay(FactQueue(settings.cluster), now, complete, self._outbox.post, self._health)
         patience = Patience(settings.watch_silence, time.monotonic)
         self._watches = [Watch(source, self._relay, patience, chance) for source in cluster.sources(api)]
-        self._labeler = NodeLabeler(self._relay.unlabeled, calls, now)
+        self._patcher = NodePatcher(self._relay.needed_patches, calls, now)
         self._legacy_check = LegacyProvisionerCheck(calls, SystemClock().now)
         inbox = Inbox(settings.cluster, calls, self._relay, self._outbox.post)
         self._subscription = Subscription(settings.subscription, MESSAGES_AT_ONCE, inbox.handle, chance)
@@ -73,7 +73,7 @@ class Process:
         """Run until a signal or until a part fails; return the exit code."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: self._over.set())
-        parts = [self._outbox.run, self._announce, self._labeler.run, self._legacy_check.run]
+        parts = [self._outbox.run, self._announce, self._patcher.run, self._legacy_check.run]
         if self._probes is not None:
             parts.append(self._probes.run)
         for part in (*parts, *(watch.run for watch in self._watches)):
@@ -105,7 +105,7 @@ class Process:
     def _end(self, serving: threading.Thread) -> None:
         """Stop all input, then publish what was gathered."""
         self._subscription.stop()
-        for stop in (self._labeler.stop, self._legacy_check.stop, *(watch.stop for watch in self._watches)):
+        for stop in (self._patcher.stop, self._legacy_check.stop, *(watch.stop for watch in self._watches)):
             stop()
         self._relay.stop()
         serving.join(LAST_WORDS_SECONDS)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 
-from relay.objects import PoolKey
-from tpu_slices.domain.model.observations import LegacyPool
+from relay.objects import Pool
 from tpu_slices.domain.model.slices import WorkloadUid
 
 
@@ -19,6 +18,9 @@ class Timing:
     repeat: timedelta = timedelta(minutes=5)
     beat: timedelta = timedelta(minutes=1)
     blind_after: timedelta = timedelta(minutes=4)
+    settle: timedelta = timedelta(seconds=5)
+    answer_within: timedelta = timedelta(minutes=1)
+    forget_after: timedelta = timedelta(minutes=10)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,16 +39,21 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Hosts:
-    """The count of a pool's hosts."""
+    """The count of a pool's hosts, and who occupies them."""
 
-    pool: PoolKey | LegacyPool
+    pool: Pool
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
-    """The binding of a leader to the hosts of a pool."""
+class Recount:
+    """A pool whose count, or the answer to a question about it, changes by the passing of time."""
 
-    pod_uid: str
+    pool: Pool
+
+
+@dataclass(frozen=True, slots=True)
+class HostsList:
+    """All pools with hosts: somebody asked for them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,4 +61,4 @@ class Beat:
     """The heartbeat: the relay is alive, and which workloads exist."""
 
 
-Subject = Demand | State | Hosts | Bound | Beat
+Subject = Demand | State | Hosts | Recount | HostsList | Beat

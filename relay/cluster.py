@@ -105,7 +105,7 @@ class Cluster:
                     raise
                 self.post(event)
 
-    def label_node(self, node: str, patch: Mapping[str, Any]) -> None:
+    def patch_node(self, node: str, patch: Mapping[str, Any]) -> None:
         """Send a JSON merge patch of a Node. A conflict or a missing Node is ignored: the watch of nodes shows both."""
         with _converted_errors(NOT_FOUND, CONFLICT):
             self._core.patch_node(

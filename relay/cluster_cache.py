@@ -4,28 +4,18 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum, auto
-from typing import TypeVar
 
-from relay.objects import Host, JobSet, JobSetName, Kind, Known, Leader, Place, PoolKey, Seen, Unparseable
+from relay.host_index import HostIndex, discard
+from relay.legacy_pools import may_be_of
+from relay.objects import Host, JobSet, JobSetName, Kind, Known, Leader, Place, Pool, PoolKey, Seen, Unparseable
+from relay.occupants import occupant_of
 from tpu_slices.domain.model.facts import Occupant, WaitingLeader, WorkloadState
 from tpu_slices.domain.model.observations import LegacyPool
-from tpu_slices.domain.model.slices import ClusterId, Owner, OwnerKind, WorkloadUid, slice_id
+from tpu_slices.domain.model.slices import ClusterId, WorkloadJob, WorkloadUid, slice_id
 from tpu_slices.domain.reconciling.adoption import job_named
 from tpu_slices.wire.workloads import beyond_template
-
-K = TypeVar("K")
-
-
-@dataclass(frozen=True, slots=True)
-class Count:
-    """The hosts of one pool."""
-
-    usable: int
-    joined: int
-    whole: bool
-    """Every host that the slice should have is usable; False if there are no hosts."""
 
 
 class Awaited(Enum):
@@ -36,16 +26,6 @@ class Awaited(Enum):
     ALL = auto()
 
 
-@dataclass(frozen=True, slots=True)
-class PodBinding:
-    """A leader pod that is bound to a host of a pool."""
-
-    pool: PoolKey
-    occupant: Occupant
-    owner: WorkloadUid | None
-    """The JobSet that the pool was made for."""
-
-
 class ClusterCache:
     """Objects by identity, with indexes from one kind to another."""
 
@@ -53,12 +33,10 @@ class ClusterCache:
         self._cluster = cluster
         self._jobsets: dict[str, JobSet] = {}
         self._leaders: dict[str, Leader] = {}
-        self._hosts: dict[str, Host] = {}
+        self.hosts = HostIndex()
         self._uids: dict[JobSetName, WorkloadUid] = {}
         self._pods: defaultdict[JobSetName, set[str]] = defaultdict(set)
-        self._nodes: defaultdict[PoolKey | LegacyPool, set[str]] = defaultdict(set)
         self._pods_on_node: defaultdict[str, set[str]] = defaultdict(set)
-        self._unlabeled: set[str] = set()
         self._unparseable: set[WorkloadUid] = set()
 
     def put(self, seen: Seen) -> Known | None:
@@ -78,11 +56,7 @@ class ClusterCache:
                 if seen.node is not None:
                     self._pods_on_node[seen.node].add(seen.identity)
             case Host():
-                before = self.drop(Kind.HOSTS, seen.identity)
-                self._hosts[seen.identity] = seen
-                self._nodes[seen.pool].add(seen.identity)
-                if seen.unlabeled is not None:
-                    self._unlabeled.add(seen.identity)
+                before = self.hosts.put(seen)
             case Unparseable():
                 before = self._keep(seen)
         return before
@@ -108,7 +82,7 @@ class ClusterCache:
             case Kind.LEADERS:
                 return self._leaders.get(unparseable.identity)
             case Kind.HOSTS:
-                return self._hosts.get(unparseable.identity)
+                return self.hosts.get(unparseable.identity)
 
     def drop(self, kind: Kind, identity: str) -> Known | None:
         """Remove an object; return what it was, None if it is not known."""
@@ -122,15 +96,11 @@ class ClusterCache:
             case Kind.LEADERS:
                 leader = self._leaders.pop(identity, None)
                 if leader is not None:
-                    _discard(self._pods, leader.jobset, identity)
-                    _discard(self._pods_on_node, leader.node or "", identity)
+                    discard(self._pods, leader.jobset, identity)
+                    discard(self._pods_on_node, leader.node or "", identity)
                 return leader
             case Kind.HOSTS:
-                host = self._hosts.pop(identity, None)
-                if host is not None:
-                    _discard(self._nodes, host.pool, identity)
-                    self._unlabeled.discard(identity)
-                return host
+                return self.hosts.drop(identity)
 
     def identities(self, kind: Kind) -> frozenset[str]:
         match kind:
@@ -139,7 +109,7 @@ class ClusterCache:
             case Kind.LEADERS:
                 return frozenset(self._leaders)
             case Kind.HOSTS:
-                return frozenset(self._hosts)
+                return self.hosts.names
 
     def jobset(self, uid: WorkloadUid) -> JobSet | None:
         return self._jobsets.get(uid)
@@ -159,6 +129,14 @@ class ClusterCache:
         found = self.jobset_of(leader)
         return found is not None and found.ref.owner.uid == jobset.ref.owner.uid
 
+    def leader_pod(self, job: WorkloadJob) -> Leader | None:
+        """Return the leader pod of a Job, preferably one that waits, then one that is bound; None if there is none."""
+        jobset = self._jobsets.get(job.owner.uid)
+        leaders = self.leaders_of(jobset) if jobset else ()
+        place = Place(job.replicated_job, job.job_index)
+        own = (leader for leader in leaders if leader.place == place)
+        return max(own, key=lambda leader: (leader.waiting, leader.node is not None, leader.pod_uid), default=None)
+
     def waiting(self, uid: WorkloadUid) -> Mapping[Place, Leader]:
         """Return one waiting leader per Job of a JobSet; none unless it is active, parseable and served by us."""
         jobset = self._jobsets.get(uid)
@@ -171,11 +149,17 @@ class ClusterCache:
             return Awaited.NONE
         if len(self._pods.get(jobset.name, ())) < jobset.slices:
             return Awaited.SOME
-        return Awaited.ALL if len({each.place for each in self._waiting(jobset)}) >= jobset.slices else Awaited.SOME
+        places: set[Place] = set()
+        for each in self._waiting(jobset):
+            places.add(each.place)
+            if len(places) >= jobset.slices:
+                return Awaited.ALL
+        return Awaited.SOME
 
     def _waiting(self, jobset: JobSet) -> Iterator[Leader]:
-        asks = jobset.served and jobset.parse_error is None and jobset.state is WorkloadState.ACTIVE
-        asked = {request.replicated_job for request in jobset.requests} if asks else set()
+        if not jobset.served or jobset.parse_error is not None or jobset.state is not WorkloadState.ACTIVE:
+            return iter(())
+        asked = {request.replicated_job for request in jobset.requests}
         return (each for each in self.leaders_of(jobset) if each.waiting and each.place.replicated_job in asked)
 
     def leaders_in_demand(self, uid: WorkloadUid) -> Iterator[WaitingLeader]:
@@ -192,64 +176,55 @@ class ClusterCache:
             mounted[place.replicated_job].update(leader.claims)
         return {replicated_job: tuple(sorted(names)) for replicated_job, names in mounted.items()}
 
-    def unlabeled(self) -> tuple[Host, ...]:
-        """Return the hosts that lack the label or the taint of JobSet's exclusive placement."""
-        return tuple(self._hosts[node] for node in sorted(self._unlabeled))
-
     def live_uids(self) -> tuple[WorkloadUid, ...]:
         """Return the UIDs of TPU JobSets that have not ended, whoever serves them, and of unparseable JobSets."""
         known = {jobset.ref.owner.uid for jobset in self._jobsets.values() if not jobset.state.ended}
         return tuple(sorted(known | self._unparseable))
 
-    def has_hosts(self, uid: WorkloadUid) -> bool:
-        return any(host.jobset_uid == uid for host in self._hosts.values())
+    def has_hosts(self, jobset: JobSet) -> bool:
+        """Return whether hosts were made for a JobSet."""
+        return self.hosts.any_for(jobset.ref.owner.uid, jobset.name)
 
-    def count(self, pool: PoolKey | LegacyPool) -> Count:
-        hosts = [self._hosts[node] for node in self._nodes.get(pool, ())]
-        usable = sum(host.usable for host in hosts)
-        expected = max((host.expected or 0 for host in hosts), default=0) or len(hosts)
-        return Count(usable, len(hosts), 0 < expected <= usable)
+    def occupants(self, pool: Pool) -> tuple[Occupant, ...]:
+        """Return the Jobs whose leaders are bound to a pool's hosts, in the order of their pods' UIDs."""
+        pods = sorted(pod for host in self.hosts.of(pool) for pod in self._pods_on_node.get(host.node, ()))
+        leaders = (self._leaders[pod] for pod in pods)
+        found = ((leader, self.jobset_of(leader)) for leader in leaders)
+        occupants = (occupant_of(leader, jobset) for leader, jobset in found if jobset is not None)
+        return tuple(occupant for occupant in occupants if occupant is not None)
 
-    def key_of(self, pool: PoolKey | LegacyPool) -> PoolKey | None:
+    def pools_of(self, name: JobSetName) -> frozenset[Pool]:
+        """Return the pools that leaders of the JobSets of this name are bound to, and these JobSets' legacy pools."""
+        leaders = (self._leaders[pod] for pod in self._pods.get(name, ()))
+        return self.pools_at(*(leader.node for leader in leaders)) | self.hosts.legacy_pools(name)
+
+    def pools_at(self, *nodes: str | None) -> frozenset[Pool]:
+        """Return the pools that these nodes belong to."""
+        hosts = (self.hosts.get(node) for node in nodes)
+        return frozenset(host.pool for host in hosts if host is not None)
+
+    def maker(self, pool: Pool) -> JobSet | None:
+        """Return the JobSet that a pool was made for; None if it is not known."""
+        if isinstance(pool, LegacyPool):
+            return self._jobsets.get(self._uids.get(JobSetName(pool.namespace, pool.jobset), ""))
+        uids = (host.jobset_uid for host in self.hosts.of(pool))
+        return self._jobsets.get(next((uid for uid in uids if uid), ""))
+
+    def key_of(self, pool: Pool) -> PoolKey | None:
         """Return the slice and attempt of a pool; for a legacy pool those of its Job, None if that is not known."""
         if isinstance(pool, PoolKey):
             return pool
-        jobset = self._jobsets.get(self._uids.get(JobSetName(pool.namespace, pool.jobset), ""))
-        if jobset is None:
-            return None
-        job = job_named(pool.job, self._cluster, jobset.ref, jobset.requests)
+        jobset = self.maker(pool)
+        job = job_named(pool.job, self._cluster, jobset.ref, jobset.requests) if jobset else None
         return PoolKey(slice_id(job), 0) if job else None
 
-    def pods_on_node(self, node: str) -> frozenset[str]:
-        """Return the UIDs of the leader pods that are bound to a node."""
-        return frozenset(self._pods_on_node.get(node, ()))
+    def legacy_pool(self, key: PoolKey) -> Pool | None:
+        """Return the legacy pool of a slice; the key itself if there is none.
 
-    def binding(self, pod_uid: str) -> PodBinding | None:
-        """Return a leader's pool and its Job; None if its node's pool is not known, or its JobSet is gone."""
-        leader = self._leaders.get(pod_uid)
-        host = self._hosts.get(leader.node or "") if leader else None
-        jobset = self.jobset_of(leader) if leader else None
-        pool = self.key_of(host.pool) if host else None
-        if leader is None or pool is None or jobset is None:
-            return None
-        occupant = Occupant(
-            owner=Owner(
-                kind=OwnerKind.JOBSET,
-                namespace=leader.jobset.namespace,
-                name=leader.jobset.name,
-                uid=jobset.ref.owner.uid,
-            ),
-            job=leader.job,
-            pod_uid=pod_uid,
-        )
-        return PodBinding(pool, occupant, host.jobset_uid if host else None)
-
-
-def _discard(index: dict[K, set[str]], key: K, member: str) -> None:
-    """Remove a member from an index, and the key with its last member."""
-    members = index.get(key)
-    if members is None:
-        return
-    members.discard(member)
-    if not members:
-        del index[key]
+        None: a pool may be the slice's, but its JobSet is gone, or another one has its name, so nobody can tell.
+        """
+        legacy = [pool for pool in self.hosts.pools() if isinstance(pool, LegacyPool)]
+        known = next((pool for pool in legacy if self.key_of(pool) == key), None)
+        if known is not None:
+            return known
+        return None if any(may_be_of(pool, key.slice_id, self._cluster) for pool in legacy) else key

@@ -8,9 +8,8 @@ from types import MappingProxyType
 from typing import Any
 
 from relay.objects import Leader
-from tpu_slices.domain.model.reasons import Reason, ReportReason
-from tpu_slices.domain.model.records import Phase
-from tpu_slices.domain.reporting.reports import shortened
+from tpu_slices.domain.model.reasons import Phase, Reason, ReportReason
+from tpu_slices.domain.model.texts import shortened
 from tpu_slices.ports.publisher import SliceUpdate, WorkloadUpdate
 from tpu_slices.wire import reports
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from tpu_slices.domain.model.facts import WaitingLeader
+from tpu_slices.wire.bounds import LEADERS_PER_FACT
 from tpu_slices.wire.messages import bytes_of
 
-LEADERS_PER_FACT = 200
-"""The most slices that are saved in one delivery of a fact."""
 LEADERS_BYTES = 250_000
 """The bytes of a message that `tpu_slices.wire.workloads` leaves for leaders; each one of them takes less."""
 

@@ -1,12 +1,12 @@
-"""What is to be published, and when: cluster cache, published counts and bindings, agenda. Pure: time is passed in.
+"""What is to be published, and when: cluster cache, published counts, agenda. Pure: time is passed in.
 
 | fact            | published                                                         | repeated every `repeat`        |
 |-----------------|-------------------------------------------------------------------|--------------------------------|
 | SlicesWanted    | within `gather` of the first leader that waits; at once if all do | while leaders wait             |
-| WorkloadChanged | at once if a JobSet is new, changes its state, or is deleted      | while inactive with hosts left |
-| HostsChanged    | at once if a pool is new, becomes complete, or stops being so;    | while there are hosts          |
-|                 | else at most every `count_every`                                  |                                |
-| LeaderBound     | at once                                                           | while bound                    |
+| WorkloadChanged | at once if a JobSet is new, changes its state, or is deleted      | while hosts made for it exist  |
+| HostsChanged    | at once if a pool is new, becomes complete or closed, or stops    | while there are hosts          |
+|                 | being so, or if its occupants change; else every `count_every`    |                                |
+| HostsListed     | on request, after the hosts of every pool                         | -                              |
 | Heartbeat       | first with the list of JobSets; then every `beat`, without it     |                                |
 
 Repetition makes up for lost messages, and confirms demand. While a watch has shown no sign of life for `blind_after`,
@@ -15,25 +15,31 @@ only deletions are published: the rest of the cluster cache may be outdated, but
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from relay.agenda import Beat, Bound, Demand, Hosts, State, Subject, Timing
-from relay.cluster_cache import Awaited, ClusterCache, Count, PodBinding
+from relay.agenda import Beat, Demand, Hosts, HostsList, Recount, State, Subject, Timing
+from relay.closing import Closing
+from relay.cluster_cache import Awaited, ClusterCache
+from relay.cordons import Cordons
 from relay.fact_parts import parts_of
-from relay.objects import Host, JobSet, Kind, Leader, Place, PoolKey, Seen, Unparseable
+from relay.host_reports import Count, HostReports, count_of
+from relay.objects import Host, JobSet, Kind, Leader, Pool, PoolKey, Seen, Unparseable
+from relay.watch_progress import WatchProgress
 from tpu_slices.domain.model.facts import (
     Fact,
     Heartbeat,
     HostsChanged,
-    LeaderBound,
+    HostsListed,
+    HostsListQuestion,
+    HostsQuestion,
     SlicesWanted,
     WorkloadChanged,
     WorkloadState,
 )
-from tpu_slices.domain.model.observations import LegacyPool
-from tpu_slices.domain.model.slices import ClusterId, WorkloadJob, WorkloadUid
+from tpu_slices.domain.model.hosts import key_of
+from tpu_slices.domain.model.slices import ClusterId, WorkloadUid
 from tpu_slices.domain.reconciling.inventory import digest_of
 
 TIMING = Timing()
@@ -47,16 +53,15 @@ class FactQueue:
         self._timing = timing
         self._agenda: dict[Subject, datetime] = {}
         self._ends: list[WorkloadChanged] = []
-        self._counted: dict[PoolKey | LegacyPool, tuple[Count, datetime]] = {}
-        self._bindings: dict[str, PodBinding] = {}
-        self._signs_of_life: dict[Kind, datetime] = {}
-        self._nodes_version = 0
+        self._reports = HostReports(timing.count_every)
+        self._cordons = Cordons(timing.settle)
+        self.closing = Closing(timing)
+        self._watches = WatchProgress(timing.blind_after)
         self._listed = False
 
     @property
     def complete(self) -> bool:
-        """Whether every kind was listed: what is not in the cluster cache then does not exist."""
-        return len(self._signs_of_life) == len(Kind)
+        return self._watches.complete
 
     def listed(self, kind: Kind, seen: Sequence[Seen], version: str, now: datetime) -> None:
         """Record a whole list: objects that it lacks are gone."""
@@ -70,26 +75,46 @@ class FactQueue:
 
     def bookmarked(self, kind: Kind, version: str, now: datetime) -> None:
         """Record a sign of life of a watch, which has delivered everything up to a resourceVersion."""
-        self._signs_of_life[kind] = now
-        if kind is Kind.HOSTS and version.isdigit():
-            self._nodes_version = max(self._nodes_version, int(version))
+        interrupted = self._watches.interrupted
+        self._watches.bookmarked(kind, version, now)
+        if interrupted:
+            self._recount(self.closing.pools, now)
+
+    def failed(self, kind: Kind) -> None:
+        """Record that a watch failed. Until its next sign of life it is not known that nobody is on hosts."""
+        self._watches.failed(kind)
+
+    def ask(self, question: HostsQuestion | HostsListQuestion, now: datetime) -> None:
+        """Record a question about hosts; it is answered by facts."""
+        if isinstance(question, HostsListQuestion):
+            self._schedule(HostsList(), now)
+            return
+        key = PoolKey(question.slice_id, question.attempt)
+        pool = self._pool(key, question.legacy_pool)
+        if pool is None or not self.closing.ask(pool, question, self.cache.hosts.of(pool), now):
+            return
+        maker = self.cache.maker(pool)
+        if maker is not None:
+            self._schedule(State(maker.ref.owner.uid), now)
+        self._recount([pool], now)
+
+    def _pool(self, key: PoolKey, legacy: str | None) -> Pool | None:
+        """Return the pool of a slice's attempt; None if it is a legacy pool, and nobody can tell which."""
+        if legacy is not None:
+            return self.cache.hosts.legacy_pool(legacy)
+        return key if key.attempt else self._reports.legacy_pool(key) or self.cache.legacy_pool(key)
 
     def saw(self, seen: Seen, now: datetime) -> None:
         """Record an object that was added or modified."""
         before = self.cache.put(seen)
-        match seen, before:
-            case JobSet(), JobSet() if seen.announced_state == before.announced_state:
-                self._gather(seen, now)
-            case JobSet(), _:
-                self._schedule(State(seen.ref.owner.uid), now)
-                self._gather(seen, now)
-                for leader in self.cache.leaders_of(seen):
-                    self._schedule(Bound(leader.pod_uid), now)
-            case Leader(), _:
-                self._follow(seen, before if isinstance(before, Leader) else None, now)
-            case Host(), _:
-                self._recount(seen, before if isinstance(before, Host) else None, now)
-            case Unparseable(), _:
+        match seen:
+            case JobSet():
+                self._follow_jobset(seen, before if isinstance(before, JobSet) else None, now)
+            case Leader():
+                self._follow_leader(seen, before if isinstance(before, Leader) else None, now)
+            case Host():
+                self._follow_host(seen, before if isinstance(before, Host) else None, now)
+            case Unparseable():
                 pass  # its last known state stays
 
     def lost(self, kind: Kind, identity: str, now: datetime, last: JobSet | None = None) -> None:
@@ -98,12 +123,12 @@ class FactQueue:
         match gone:
             case JobSet():
                 self._ends.append(WorkloadChanged(workload=(last or gone).ref, state=WorkloadState.DELETED))
-                for pod in [pod for pod, binding in self._bindings.items() if binding.occupant.owner.uid == identity]:
-                    self._schedule(Bound(pod), now)
+                self._recount(self.cache.pools_of(gone.name), now)
             case Leader():
-                self._schedule(Bound(identity), now)
+                self._recount(self.cache.pools_at(gone.node), now)
             case Host():
-                self._recount(gone, None, now)
+                self._cordons.lost(gone.node)
+                self._recount({gone.pool}, now)
             case None:
                 pass
 
@@ -111,11 +136,12 @@ class FactQueue:
         """Return the facts that are due, and schedule their repetition."""
         facts: list[Fact] = [*self._ends]
         self._ends.clear()
-        if not self._is_current(now):
+        if not self._watches.is_current(now):
             return facts
-        for subject in [subject for subject, at in self._agenda.items() if at <= now]:
-            del self._agenda[subject]
-            facts.extend(self._facts_about(subject, now))
+        while subjects := [subject for subject, at in self._agenda.items() if at <= now]:
+            for subject in subjects:
+                del self._agenda[subject]
+                facts.extend(self._facts_about(subject, now))
         return facts
 
     def flush(self, now: datetime) -> list[Fact]:
@@ -131,61 +157,74 @@ class FactQueue:
 
     def everything(self, now: datetime) -> Heartbeat | None:
         """Return a heartbeat with the list of live TPU JobSets; None while the relay cannot be sure of it."""
-        if not self._is_current(now):
+        if not self._watches.is_current(now):
             return None
         return replace(self._heartbeat(), uids=self.cache.live_uids())
 
-    def leader_pod(self, job: WorkloadJob) -> Leader | None:
-        """Return the leader pod of a Job, preferably one that waits, then one that is bound; None if there is none."""
-        jobset = self.cache.jobset(job.owner.uid)
-        leaders = self.cache.leaders_of(jobset) if jobset else ()
-        place = Place(job.replicated_job, job.job_index)
-        own = (leader for leader in leaders if leader.place == place)
-        return max(own, key=lambda leader: (leader.waiting, leader.node is not None, leader.pod_uid), default=None)
-
-    def _is_current(self, now: datetime) -> bool:
-        return self.complete and all(
-            now - bookmarked < self._timing.blind_after for bookmarked in self._signs_of_life.values()
-        )
-
     def _schedule(self, subject: Subject, at: datetime) -> None:
-        """Schedule a subject for this time at the latest."""
-        self._agenda[subject] = min(at, self._agenda.get(subject, at))
+        """Schedule a subject for this time at the latest; of those that are due, the last one scheduled comes last."""
+        known = self._agenda.get(subject)
+        if known is None or at < known:
+            self._agenda.pop(subject, None)
+            self._agenda[subject] = at
 
     def _schedule_if_absent(self, subject: Subject, at: datetime) -> None:
         self._agenda.setdefault(subject, at)
 
     def _gather(self, jobset: JobSet, now: datetime) -> None:
         """Schedule a JobSet's demand: after `gather`, so that more leaders can join, or at once if all wait."""
+        demand = Demand(jobset.ref.owner.uid)
+        if (scheduled := self._agenda.get(demand)) is not None and scheduled <= now:
+            return
         awaited = self.cache.awaits(jobset)
         if awaited is not Awaited.NONE:
-            self._schedule(Demand(jobset.ref.owner.uid), now if awaited is Awaited.ALL else now + self._timing.gather)
+            self._schedule(demand, now if awaited is Awaited.ALL else now + self._timing.gather)
 
-    def _follow(self, leader: Leader, before: Leader | None, now: datetime) -> None:
+    def _follow_jobset(self, jobset: JobSet, before: JobSet | None, now: datetime) -> None:
+        if before is None or jobset.announced_state != before.announced_state:
+            self._schedule(State(jobset.ref.owner.uid), now)
+        self._gather(jobset, now)
+        if before is None or jobset.occupancy != before.occupancy:
+            self._recount(self.cache.pools_of(jobset.name), now)
+
+    def _follow_leader(self, leader: Leader, before: Leader | None, now: datetime) -> None:
         jobset = self.cache.jobset_of(leader)
         if jobset is not None and leader.waiting and not (before and before.waiting):
             self._gather(jobset, now)
-        if leader.node != (before.node if before else None):
-            self._schedule(Bound(leader.pod_uid), now)
+        if leader != before:
+            self._recount(self.cache.pools_at(leader.node, before.node if before else None), now)
 
-    def _recount(self, host: Host, before: Host | None, now: datetime) -> None:
-        """Schedule the count of a pool, and the bindings of leaders on a host that was added or removed."""
-        published = self._counted.get(host.pool)
-        count = self.cache.count(host.pool)
-        if published is None or count.whole != published[0].whole:
-            self._schedule(Hosts(host.pool), now)
-            self._repeat_state(host.jobset_uid, now)
-        elif count != published[0]:
-            self._schedule(Hosts(host.pool), published[1] + self._timing.count_every)
-        if before is None:
-            for pod in self.cache.pods_on_node(host.node):
-                self._schedule(Bound(pod), now)
+    def _follow_host(self, host: Host, before: Host | None, now: datetime) -> None:
+        self._cordons.saw(host, now)
+        self.closing.saw(host, before)
+        self._recount({host.pool} | ({before.pool} if before else set()), now)
 
-    def _repeat_state(self, uid: WorkloadUid | None, now: datetime) -> None:
-        """Schedule the state of a JobSet that is not active, although hosts were added for it."""
-        jobset = self.cache.jobset(uid) if uid else None
-        if jobset is not None and jobset.state is not WorkloadState.ACTIVE:
-            self._schedule(State(jobset.ref.owner.uid), now)
+    def _recount(self, pools: Iterable[Pool], now: datetime) -> None:
+        """Schedule what changes of hosts, of leaders on them and of cordons bring about."""
+        for pool in pools:
+            count, last = self._count(pool, now), self._reports.last(pool)
+            at = self._reports.due(pool, self.cache.key_of(pool), count, now)
+            if at is not None:
+                self._schedule(Hosts(pool), at)
+                if last is None or count.whole != last.whole:
+                    self._repeat_state(pool, now)
+            if not self._watches.interrupted and self.closing.is_answerable(pool, count, now):
+                self._schedule(Hosts(pool), now)
+            closed_at = self._cordons.next_change(self.cache.hosts.of(pool), now)
+            for again_at in (closed_at, self.closing.next_change(pool, count, now)):
+                if again_at is not None:
+                    self._schedule(Recount(pool), again_at)
+
+    def _count(self, pool: Pool, now: datetime) -> Count:
+        hosts = self.cache.hosts.of(pool)
+        return count_of(hosts, self._cordons.closed(hosts, now), self.cache.occupants(pool))
+
+    def _repeat_state(self, pool: Pool, now: datetime) -> None:
+        """Schedule the state of the JobSet that a pool was made for: at once if it is not active."""
+        jobset = self.cache.maker(pool)
+        if jobset is not None:
+            active = jobset.state is WorkloadState.ACTIVE
+            self._schedule(State(jobset.ref.owner.uid), now + self._timing.repeat if active else now)
 
     def _facts_about(self, subject: Subject, now: datetime) -> Iterator[Fact]:
         repeat_at = now + self._timing.repeat
@@ -195,9 +234,11 @@ class FactQueue:
             case State(uid):
                 yield from self._state(subject, uid, repeat_at)
             case Hosts(pool):
-                yield from self._hosts(subject, pool, now)
-            case Bound(pod):
-                yield from self._bound(subject, pod, now)
+                yield from self._hosts(pool, now)
+            case Recount(pool):
+                self._recount([pool], now)
+            case HostsList():
+                yield from self._hosts_list(now)
             case Beat():
                 whole, self._listed = not self._listed, True
                 self._agenda[subject] = now + self._timing.beat
@@ -215,51 +256,43 @@ class FactQueue:
         jobset = self.cache.jobset(uid)
         if jobset is None:
             return
-        if jobset.state is not WorkloadState.ACTIVE and self.cache.has_hosts(uid):
+        if self.cache.has_hosts(jobset):
             self._agenda[subject] = repeat_at
         yield WorkloadChanged(
             workload=jobset.ref, state=jobset.state, queue=jobset.queue, template_error=jobset.parse_error or ""
         )
 
-    def _hosts(self, subject: Subject, pool: PoolKey | LegacyPool, now: datetime) -> Iterator[HostsChanged]:
-        count = self.cache.count(pool)
-        self._counted[pool] = (count, now)
-        if count.joined:
-            self._agenda[subject] = now + self._timing.repeat
-        else:
-            del self._counted[pool]
-        key = self.cache.key_of(pool)
-        if key is not None:
+    def _hosts(self, pool: Pool, now: datetime) -> Iterator[HostsChanged]:
+        count, last = self._count(pool, now), self._reports.last(pool)
+        asked = None if self._watches.interrupted else self.closing.answer(pool, count, now)
+        for key in self._reports.published(pool, self.cache.key_of(pool) or (asked.key if asked else None), count, now):
+            if count.hosts.joined:
+                self._agenda[Hosts(pool)] = now + self._timing.repeat
             yield HostsChanged(
                 slice_id=key.slice_id,
                 attempt=key.attempt,
-                usable=count.usable,
-                joined=count.joined,
-                sequence=self._nodes_version,
+                usable=count.hosts.usable,
+                joined=count.hosts.joined,
+                closed=count.hosts.closed,
+                occupants=count.hosts.occupants,
+                sequence=self._watches.sequence,
+                answers=asked.at if asked and asked.key == key else None,
             )
+        if last is None or count.hosts.occupants != last.hosts.occupants:
+            self._repeat_demand(pool, count, now)
 
-    def _bound(self, subject: Subject, pod: str, now: datetime) -> Iterator[Fact]:
-        before, binding = self._bindings.pop(pod, None), self.cache.binding(pod)
-        if before is not None and before != binding:
-            yield _leader_bound(before, bound=False)
-        if binding is not None:
-            self._bindings[pod] = binding
-            self._agenda[subject] = now + self._timing.repeat
-            yield _leader_bound(binding, bound=True)
-        if binding is not None and before != binding:
-            self._repeat_demand_of(binding, now)
+    def _hosts_list(self, now: datetime) -> Iterator[HostsChanged | HostsListed]:
+        for pool in self.cache.hosts.pools():
+            yield from self._hosts(pool, now)
+        digests = {key_of(*pool): digest for pool, digest in sorted(self._reports.digests.items())}
+        yield HostsListed(digests=digests, sequence=self._watches.sequence)
 
-    def _repeat_demand_of(self, binding: PodBinding, now: datetime) -> None:
+    def _repeat_demand(self, pool: Pool, count: Count, now: datetime) -> None:
         """Schedule the demand of a JobSet whose hosts another one's leader took: it has to be confirmed."""
-        owner = self.cache.jobset(binding.owner) if binding.owner else None
-        if owner is not None and binding.owner != binding.occupant.owner.uid:
-            self._gather(owner, now)
+        maker = self.cache.maker(pool)
+        if maker is not None and any(each.owner.uid != maker.ref.owner.uid for each in count.hosts.occupants):
+            self._gather(maker, now)
 
     def _heartbeat(self) -> Heartbeat:
         uids = self.cache.live_uids()
-        return Heartbeat(count=len(uids), digest=digest_of(uids))
-
-
-def _leader_bound(binding: PodBinding, *, bound: bool) -> LeaderBound:
-    pool = binding.pool
-    return LeaderBound(slice_id=pool.slice_id, attempt=pool.attempt, occupant=binding.occupant, bound=bound)
+        return Heartbeat(count=len(uids), digest=digest_of(uids), hosts_digest=self._reports.digest)

@@ -1,6 +1,7 @@
 """What the functions send to the cluster: updates become Events, questions are answered.
 
-A question about one JobSet is answered from the API server, one about all of them from the cluster cache.
+A question about one JobSet is answered from the API server, one about all of them from the cluster cache. Questions
+about hosts are passed on: they are answered by facts, later.
 """
 
 from __future__ import annotations
@@ -17,7 +18,16 @@ from relay.events import event, summary
 from relay.message_log import about
 from relay.objects import JobSetName, Leader
 from tpu_slices.adapters.subscription import Delivery
-from tpu_slices.domain.model.facts import Answer, Fact, Heartbeat, Question, WorkloadRef, WorkloadState
+from tpu_slices.domain.model.facts import (
+    Answer,
+    Fact,
+    Heartbeat,
+    HostsListQuestion,
+    HostsQuestion,
+    Question,
+    WorkloadRef,
+    WorkloadState,
+)
 from tpu_slices.domain.model.slices import ClusterId, Owner, WorkloadJob, WorkloadUid
 from tpu_slices.ports.errors import Permanent, Temporary
 from tpu_slices.ports.log_events import LogEvent
@@ -48,6 +58,8 @@ class ClusterView(Protocol):
     def everything(self) -> Heartbeat | None: ...
 
     def leader_pod(self, job: WorkloadJob) -> Leader | None: ...
+
+    def ask(self, question: HostsQuestion | HostsListQuestion) -> None: ...
 
 
 class Inbox:
@@ -104,6 +116,8 @@ class Inbox:
             case Question():
                 heartbeat = self._view.everything()
                 self._post([heartbeat] if heartbeat else [])
+            case HostsQuestion() | HostsListQuestion() as question:
+                self._view.ask(question)
 
 
 def answer(owner: Owner, cluster: Cluster) -> Answer:

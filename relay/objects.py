@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 from typing import Any, NamedTuple
 
 from tpu_slices.domain.model.facts import TemplateRequest, WaitingLeader, WorkloadRef, WorkloadState
 from tpu_slices.domain.model.observations import LegacyPool
 from tpu_slices.domain.model.slices import SliceId, WorkloadUid
+from tpu_slices.ports.log_events import LogEvent
 
 
 class Kind(StrEnum):
@@ -39,6 +41,17 @@ class PoolKey(NamedTuple):
     attempt: int
 
 
+Pool = PoolKey | LegacyPool
+
+
+class Hardware(NamedTuple):
+    """What a pod requests of its node."""
+
+    chips: int
+    accelerator: str | None
+    topology: str | None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobSet:
     """A JobSet of which at least one replicatedJob requests TPU chips."""
@@ -64,6 +77,11 @@ class JobSet:
         return self.state, self.queue, self.parse_error
 
     @property
+    def occupancy(self) -> tuple[object, ...]:
+        """What decides which of its leader pods occupy hosts."""
+        return self.ref.generation, self.state, self.served, self.requests
+
+    @property
     def name(self) -> JobSetName:
         return JobSetName(self.ref.owner.namespace, self.ref.owner.name)
 
@@ -81,9 +99,11 @@ class Leader:
     jobset: JobSetName
     jobset_uid: WorkloadUid | None
     """From the JobSet controller's label; None if its version does not set that."""
-    job: str
+    job: str | None
+    """The Job that its ownerReference names as its controller; None if there is none."""
     asks: WaitingLeader
     """What the pod itself requests, with its labels, also those that its template has."""
+    hardware: Hardware
     claims: tuple[str, ...]
     """The PersistentVolumeClaims that it mounts."""
     waiting: bool
@@ -105,19 +125,37 @@ class Host:
     """A node of a pool of ours, or of TPU Provisioner's."""
 
     node: str
-    pool: PoolKey | LegacyPool
+    pool: Pool
     jobset_uid: WorkloadUid | None
     """The JobSet that the pool was made for; None for a legacy pool."""
     expected: int | None
     """The number of hosts of its slice; None if the node's labels do not have it."""
     usable: bool
     """Whether it is Ready, offers all its chips, has the label and taint it needs, and is not cordoned or deleted."""
+    cordoned: bool
+    """Whether it takes no new pods (`spec.unschedulable`)."""
+    closed_at: datetime | None
+    """When the question was asked for which the relay cordoned it; None: the relay did not."""
+    uid: str
+    version: str
+    """Its resourceVersion."""
     unlabeled: Mapping[str, Any] | None
     """The patch that labels it for JobSet's exclusive placement; None: nothing is missing."""
 
     @property
     def identity(self) -> str:
         return self.node
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodePatch:
+    """A JSON merge patch that a host needs."""
+
+    node: str
+    pool: Pool
+    patch: Mapping[str, Any]
+    failure: LogEvent
+    """What is logged if the API server refuses it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from tpu_slices.domain.model.facts import (
     Fact,
     Heartbeat,
     HostsChanged,
-    LeaderBound,
+    HostsListed,
     SlicesWanted,
     WorkloadChanged,
 )
@@ -181,10 +181,10 @@ def subject_of(fact: Fact) -> Hashable:
             return ("SlicesWanted", workload.owner.uid)
         case WorkloadChanged(workload=workload):
             return ("WorkloadChanged", workload.owner.uid)
-        case HostsChanged(slice_id=slice_id, attempt=attempt):
-            return ("HostsChanged", slice_id, attempt)
-        case LeaderBound(slice_id=slice_id, attempt=attempt, occupant=occupant):
-            return ("LeaderBound", slice_id, attempt, occupant.pod_uid)
+        case HostsChanged(slice_id=slice_id, attempt=attempt, answers=answers):
+            return ("HostsChanged", slice_id, attempt, answers is None)  # a later count answers no question
+        case HostsListed():
+            return ("HostsListed",)
         case Heartbeat(uids=uids):
             return ("Heartbeat", uids is None)
         case Answer(workload=workload):

@@ -10,9 +10,10 @@ import structlog
 
 from relay.fact_queue import FactQueue
 from relay.health import Health
-from relay.objects import Host, JobSet, Kind, Leader, Seen, Unparseable
+from relay.node_patches import needed_patches
+from relay.objects import JobSet, Kind, Leader, NodePatch, Seen, Unparseable
 from relay.volume_claims import Mounted
-from tpu_slices.domain.model.facts import Fact, Heartbeat, SlicesWanted
+from tpu_slices.domain.model.facts import Fact, Heartbeat, HostsListQuestion, HostsQuestion, SlicesWanted
 from tpu_slices.domain.model.slices import WorkloadJob
 from tpu_slices.ports.log_events import LogEvent
 
@@ -77,6 +78,8 @@ class Relay:
         self._health.ticked(kind)
 
     def failed(self, kind: Kind, why: str) -> None:
+        with self._changed:
+            self._queue.failed(kind)
         self._health.failed(kind, why)
 
     def everything(self) -> Heartbeat | None:
@@ -85,11 +88,16 @@ class Relay:
 
     def leader_pod(self, job: WorkloadJob) -> Leader | None:
         with self._changed:
-            return self._queue.leader_pod(job)
+            return self._queue.cache.leader_pod(job)
 
-    def unlabeled(self) -> tuple[Host, ...]:
+    def ask(self, question: HostsQuestion | HostsListQuestion) -> None:
         with self._changed:
-            return self._queue.cache.unlabeled()
+            self._queue.ask(question, self._now())
+            self._changed.notify_all()
+
+    def needed_patches(self) -> tuple[NodePatch, ...]:
+        with self._changed:
+            return needed_patches(self._queue.cache, self._queue.closing)
 
     def wait_until_complete(self) -> None:
         """Block until every list is in place, or `stop` is called."""

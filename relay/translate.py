@@ -6,16 +6,15 @@ their documented shape. What tenants write into pod templates is read by `tpu_sl
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from relay.node_labeler import missing_labels
-from relay.objects import Host, JobSet, JobSetName, Leader, PoolKey
-from relay.volume_claims import CLAIMS_PER_FACT
+from relay.closing import closed_at
+from relay.node_labels import missing_labels
+from relay.objects import Hardware, Host, JobSet, JobSetName, Leader, Pool, PoolKey
 from tpu_slices.domain.catalogue.topology import Topology
 from tpu_slices.domain.model.facts import TemplateRequest
-from tpu_slices.domain.model.observations import LegacyPool
-from tpu_slices.domain.model.slices import SliceId, WorkloadUid
+from tpu_slices.domain.model.slices import SliceId, WorkloadUid, is_slice_id
 from tpu_slices.domain.planning.host_labels import ACCELERATOR, COUNT, NODE_POOL, TOPOLOGY
 from tpu_slices.domain.planning.pool_labels import (
     ATTEMPT_LABEL,
@@ -25,11 +24,11 @@ from tpu_slices.domain.planning.pool_labels import (
     SLICE_ID_LABEL,
     legacy_pool,
 )
+from tpu_slices.wire.bounds import CLAIMS_PER_FACT
 from tpu_slices.wire.jobsets import condition, is_leader, is_served, jobset_ref, jobset_state, strings
 from tpu_slices.wire.workloads import (
     CHIPS,
     COMPLETION_INDEX,
-    JOB_NAME,
     JOBSET_NAME,
     JOBSET_UID,
     LABELS,
@@ -49,6 +48,7 @@ LABELS_KEPT = 2 * LABELS
 """The most labels kept of a pod, the first by key: room for LABELS of its template, and for LABELS beyond those."""
 QUEUE = "kueue.x-k8s.io/queue-name"
 """The label that names a JobSet's Kueue queue."""
+JOB = ("batch/v1", "Job")
 HOSTS = f"{OWNER_LABEL}={OWNER}"
 """The label selector of the nodes of our pools, and of TPU Provisioner's."""
 
@@ -91,8 +91,9 @@ def leader(obj: Json) -> Leader | None:
         pod_uid=metadata["uid"],
         jobset=JobSetName(metadata["namespace"], labels[JOBSET_NAME]),
         jobset_uid=WorkloadUid(uid) if uid else None,
-        job=labels.get(JOB_NAME) or f"{labels[JOBSET_NAME]}-{asks.replicated_job}-{asks.job_index}",
+        job=_controller(metadata),
         asks=asks,
+        hardware=_hardware(obj),
         claims=claims_of(obj)[:CLAIMS_PER_FACT],
         waiting=_cannot_be_scheduled(obj) and _asks_us(obj),
         node=None if ended else obj["spec"].get("nodeName"),
@@ -114,15 +115,31 @@ def host(obj: Json) -> Host | None:
         jobset_uid=WorkloadUid(uid) if uid else None,
         expected=_hosts_of_the_slice(labels),
         usable=unlabeled is None and _is_usable(obj, labels),
+        cordoned=_is_cordoned(obj),
+        closed_at=closed_at(obj),
+        uid=metadata["uid"],
+        version=metadata["resourceVersion"],
         unlabeled=unlabeled,
     )
 
 
-def _pool(labels: Mapping[str, str]) -> PoolKey | LegacyPool | None:
-    attempt = labels.get(ATTEMPT_LABEL, "")
-    if SLICE_ID_LABEL not in labels:
+def _controller(metadata: Json) -> str | None:
+    """Return the Job that controls a pod: every pod that JobSet brings about has one."""
+    references: Iterable[Json] = metadata.get("ownerReferences") or ()
+    jobs = (each["name"] for each in references if each.get("controller") and (each["apiVersion"], each["kind"]) == JOB)
+    return next(jobs, None)
+
+
+def _hardware(pod: Json) -> Hardware:
+    selector = strings(pod["spec"], "nodeSelector")
+    return Hardware(chips_of(pod), selector.get(ACCELERATOR), selector.get(TOPOLOGY))
+
+
+def _pool(labels: Mapping[str, str]) -> Pool | None:
+    attempt, slice_id = labels.get(ATTEMPT_LABEL, ""), labels.get(SLICE_ID_LABEL)
+    if slice_id is None:
         return legacy_pool(labels.get(NODE_POOL, ""), labels)
-    return PoolKey(SliceId(labels[SLICE_ID_LABEL]), int(attempt)) if is_count(attempt) else None
+    return PoolKey(SliceId(slice_id), int(attempt)) if is_count(attempt) and is_slice_id(slice_id) else None
 
 
 def _cannot_be_scheduled(pod: Json) -> bool:
@@ -137,8 +154,8 @@ def _cannot_be_scheduled(pod: Json) -> bool:
 
 
 def _asks_us(pod: Json) -> bool:
-    selector = strings(pod["spec"], "nodeSelector")
-    return ACCELERATOR in selector and TOPOLOGY in selector and chips_of(pod) > 0 and not opted_out(pod)
+    hardware = _hardware(pod)
+    return hardware.chips > 0 and None not in hardware and not opted_out(pod)
 
 
 def _is_usable(node: Json, labels: Mapping[str, str]) -> bool:
@@ -149,8 +166,12 @@ def _is_usable(node: Json, labels: Mapping[str, str]) -> bool:
         and is_count(offered)
         and int(offered) >= (int(needed) if is_count(needed) else 1)
         and "deletionTimestamp" not in node["metadata"]
-        and not node.get("spec", {}).get("unschedulable")
+        and not _is_cordoned(node)
     )
+
+
+def _is_cordoned(node: Json) -> bool:
+    return bool((node.get("spec") or {}).get("unschedulable"))
 
 
 def _hosts_of_the_slice(labels: Mapping[str, str]) -> int | None:

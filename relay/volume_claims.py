@@ -16,10 +16,10 @@ from tpu_slices.domain.model.slices import WorkloadUid
 from tpu_slices.domain.planning.host_labels import ZONE
 from tpu_slices.ports.errors import Permanent, Temporary
 from tpu_slices.ports.log_events import LogEvent
+from tpu_slices.wire.bounds import CLAIMS_PER_FACT
 
 _log = structlog.get_logger()
 
-CLAIMS_PER_FACT = 50
 ZONES_PER_CLAIM = 20
 PATIENCE = timedelta(seconds=2)
 """The time in which look-ups for one batch of facts may begin; each of them takes seconds, not minutes."""

@@ -41,6 +41,11 @@ def jobset(name: str = "llama", *, uid: str = "u-1", version: int = 10, generati
     }
 
 
+def controlled_by(job: str) -> list[Json]:
+    """Return the ownerReferences of a Job's pods."""
+    return [{"apiVersion": "batch/v1", "kind": "Job", "name": job, "uid": f"job-{job}", "controller": True}]
+
+
 def pod(index: int = 0, *, jobset: str = "llama", uid: str | None = None, **parts: Any) -> Json:
     """Return an unschedulable leader pod; `spec`, `metadata`, `labels` and `status` override its fields."""
     labels = {
@@ -62,6 +67,7 @@ def pod(index: int = 0, *, jobset: str = "llama", uid: str | None = None, **part
             "uid": uid or f"pod-{index}",
             "resourceVersion": "20",
             "labels": {key: value for key, value in labels.items() if value is not None},
+            "ownerReferences": controlled_by(f"{jobset}-workers-{index}"),
             **parts.get("metadata", {}),
         },
         "spec": {"containers": [container()], "nodeSelector": dict(SELECTOR), **parts.get("spec", {})},
@@ -69,13 +75,15 @@ def pod(index: int = 0, *, jobset: str = "llama", uid: str | None = None, **part
     }
 
 
-def bound_pod(index: int, node: str, *, uid: str | None = None, phase: str = "Running") -> Json:
+def bound_pod(index: int, node: str, *, phase: str = "Running", **parts: Any) -> Json:
+    """Return a leader pod that is bound to a node; it is varied as in `pod`."""
+    spec = {"nodeName": node, **parts.pop("spec", {})}
     conditions = [{"type": "PodScheduled", "status": "True"}]
-    return pod(index, uid=uid, spec={"nodeName": node}, status={"phase": phase, "conditions": conditions})
+    return pod(index, spec=spec, status={"phase": phase, "conditions": conditions}, **parts)
 
 
 def node(number: int = 0, *, slice_id: str = "tpu-llama-0-aaaaaaaaaaaaa", attempt: int = 1, **parts: Any) -> Json:
-    """Return a node of ours, Ready with its 4 chips; `ready`, `offers`, `labels` and `metadata` vary it."""
+    """Return a node of ours, Ready with its 4 chips; `ready`, `offers`, `labels`, `metadata` and `spec` vary it."""
     labels = {
         "google.com/nodepool-manager": "tpu-provisioner",
         "google.com/tpu-slice-id": slice_id,
@@ -95,7 +103,7 @@ def node(number: int = 0, *, slice_id: str = "tpu-llama-0-aaaaaaaaaaaaa", attemp
             "labels": {key: value for key, value in labels.items() if value is not None},
             **parts.get("metadata", {}),
         },
-        "spec": {},
+        "spec": parts.get("spec", {}),
         "status": {
             "conditions": [{"type": "Ready", "status": "True" if parts.get("ready", True) else "False"}],
             "allocatable": {"google.com/tpu": parts.get("offers", "4"), "cpu": "239"},

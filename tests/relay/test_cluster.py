@@ -179,7 +179,7 @@ def test_a_node_that_is_gone_or_has_changed_is_no_error_of_a_patch(
     server: AnsweringServer, cluster: Cluster, code: int
 ) -> None:
     server.answer(code, {} if code == 200 else refusal(code, "Whatever"))
-    cluster.label_node("n-1", PATCH)
+    cluster.patch_node("n-1", PATCH)
     assert server.requests == [("/api/v1/nodes/n-1", PATCH)]
     assert server.content_type == "application/merge-patch+json"
 
@@ -190,7 +190,7 @@ def test_a_refused_patch_is_a_permanent_error_only_if_it_is_invalid(
 ) -> None:
     server.answer(code, refusal(code, "Whatever"))
     with pytest.raises(kind, match=f"refused: {code}"):
-        cluster.label_node("n-1", PATCH)
+        cluster.patch_node("n-1", PATCH)
 
 
 GONE = {"kind": "Status", "reason": "NotFound", "details": {"kind": "namespaces", "name": "research"}}

@@ -28,7 +28,7 @@ def container() -> Any:
     return only
 
 
-def test_the_relay_may_read_write_events_and_label_nodes_and_nothing_else() -> None:
+def test_the_relay_may_read_write_events_and_patch_nodes_and_nothing_else() -> None:
     allowed = {
         (resource, verb)
         for rule in of_kind("ClusterRole")["rules"]

@@ -23,7 +23,7 @@ def test_a_heartbeat_each_minute_has_count_and_digest_of_the_live_tpu_jobsets(wa
     assert not [fact for fact in watched.queue.due(watched.now) if isinstance(fact, Heartbeat)]
     watched.pass_time(1)
     (beat,) = watched.queue.due(watched.now)
-    assert beat == Heartbeat(count=3, digest=digest_of(map(WorkloadUid, ["u-1", "u-2", "u-4"])))
+    assert beat == Heartbeat(count=3, digest=digest_of(map(WorkloadUid, ["u-1", "u-2", "u-4"])), hosts_digest=0)
 
 
 def test_a_heartbeat_on_request_lists_every_jobset(watched: Watched) -> None:
@@ -80,7 +80,7 @@ def job(index: int, uid: str = "u-1") -> WorkloadJob:
 
 def test_the_leader_pod_of_a_job_is_the_one_that_waits(watched: Watched) -> None:
     watched.see(jobset(), bound_pod(0, "n-1", uid="old", phase="Failed"), pod(0, uid="new"), pod(1))
-    found = watched.queue.leader_pod(job(0))
+    found = watched.queue.cache.leader_pod(job(0))
     assert found is not None
     assert found.pod_uid == "new"
 
@@ -88,4 +88,4 @@ def test_the_leader_pod_of_a_job_is_the_one_that_waits(watched: Watched) -> None
 @pytest.mark.parametrize("other", [job(7), job(0, uid="u-2")], ids=["another index", "another JobSet"])
 def test_another_job_has_no_leader_pod(watched: Watched, other: WorkloadJob) -> None:
     watched.see(jobset(), pod(0))
-    assert watched.queue.leader_pod(other) is None
+    assert watched.queue.cache.leader_pod(other) is None

@@ -5,6 +5,7 @@ from relay.fact_queue import FactQueue
 from relay.objects import Kind
 from tests.builders import CLUSTER
 from tests.relay.objects import jobset, pod
+from tests.relay.test_fact_queue_legacy_pools import legacy_node
 from tests.relay.watched import START, Watched, demand, nodes, read, states
 from tpu_slices.domain.model.facts import Heartbeat, SlicesWanted, WorkloadChanged, WorkloadState
 
@@ -66,6 +67,28 @@ def test_a_jobsets_end_is_repeated_while_it_has_hosts(watched: Watched) -> None:
     watched.due_facts()
     watched.pass_time(300)
     assert states(watched.due_facts()) == []
+
+
+def test_the_state_of_an_active_jobset_is_repeated_while_hosts_made_for_it_exist(watched: Watched) -> None:
+    watched.see(jobset(), jobset("gemma", uid="u-2"))
+    watched.due_facts()
+    watched.see(*nodes(2))
+    assert states(watched.due_facts()) == []
+    for _ in range(2):
+        watched.pass_time(300)
+        assert states(watched.due_facts()) == [("u-1", WorkloadState.ACTIVE)]
+    watched.relist(Kind.HOSTS)
+    watched.pass_time(300)
+    watched.due_facts()
+    watched.pass_time(300)
+    assert states(watched.due_facts()) == []
+
+
+def test_the_state_of_a_jobset_with_legacy_hosts_is_repeated(watched: Watched) -> None:
+    watched.see(jobset(), legacy_node())
+    watched.due_facts()
+    watched.pass_time(300)
+    assert states(watched.due_facts()) == [("u-1", WorkloadState.ACTIVE)]
 
 
 def test_hosts_that_join_for_a_suspended_jobset_repeat_its_state(watched: Watched) -> None:

@@ -2,11 +2,11 @@ from typing import Any
 
 import pytest
 
-from relay.fact_parts import LEADERS_PER_FACT
 from relay.outbox import subject_of
 from tests.relay.objects import OPTED_OUT, SELECTOR, bound_pod, jobset, pod, replicated_job
 from tests.relay.watched import Watched, demand, states
 from tpu_slices.domain.model.facts import SlicesWanted, WorkloadChanged, WorkloadState
+from tpu_slices.wire.bounds import LEADERS_PER_FACT
 from tpu_slices.wire.messages import MOST_BYTES, encode_fact
 
 

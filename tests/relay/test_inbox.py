@@ -10,9 +10,18 @@ from relay.objects import JobSetName, Leader
 from tests.builders import MINUTE, NOW, a_jobset, a_record
 from tests.relay.objects import Json, jobset, pod
 from tests.relay.test_events import update
-from tpu_slices.domain.model.facts import Answer, Fact, Heartbeat, Question, WorkloadState
-from tpu_slices.domain.model.slices import ClusterId, Owner, OwnerKind, WorkloadJob, WorkloadUid
-from tpu_slices.domain.reporting.reports import QueueState, report
+from tpu_slices.domain.model.facts import (
+    Answer,
+    Fact,
+    Heartbeat,
+    HostsListQuestion,
+    HostsQuestion,
+    Question,
+    WorkloadState,
+)
+from tpu_slices.domain.model.slices import ClusterId, Owner, OwnerKind, SliceId, WorkloadJob, WorkloadUid
+from tpu_slices.domain.reporting.reports import report
+from tpu_slices.domain.reporting.waits import QueueState
 from tpu_slices.ports.errors import Permanent, Temporary
 from tpu_slices.ports.publisher import WorkloadUpdate
 from tpu_slices.wire.messages import Message, encode_question, encode_report, encode_update
@@ -50,12 +59,16 @@ class FakeCluster:
 class FakeClusterView:
     leader: Leader | None = None
     beat: Heartbeat | None = None
+    asked: list[HostsQuestion | HostsListQuestion] = field(default_factory=list)
 
     def everything(self) -> Heartbeat | None:
         return self.beat
 
     def leader_pod(self, job: WorkloadJob) -> Leader | None:
         return self.leader if job.job_index == 0 else None
+
+    def ask(self, question: HostsQuestion | HostsListQuestion) -> None:
+        self.asked.append(question)
 
 
 class FakeDelivery:
@@ -171,7 +184,7 @@ def test_a_jobset_that_is_gone_or_recreated_is_missing(setup: Setup, found: Json
 
 
 def test_a_question_about_all_is_answered_with_the_whole_list(setup: Setup) -> None:
-    setup.view.beat = Heartbeat(count=1, digest="d", uids=(WorkloadUid("u-1"),))
+    setup.view.beat = Heartbeat(count=1, digest="d", hosts_digest=0, uids=(WorkloadUid("u-1"),))
     assert setup.handle(encode_question(DEMO, Question())) == ["ack"]
     assert setup.posted == [setup.view.beat]
 
@@ -179,6 +192,22 @@ def test_a_question_about_all_is_answered_with_the_whole_list(setup: Setup) -> N
 def test_a_question_about_all_is_not_answered_while_the_list_is_incomplete(setup: Setup) -> None:
     assert setup.handle(encode_question(DEMO, Question())) == ["ack"]
     assert setup.posted == []
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        HostsQuestion(slice_id=SliceId("tpu-llama-0-aaaaaaaaaaaaa"), attempt=1, asked_at=NOW, close=True),
+        HostsListQuestion(),
+    ],
+)
+def test_a_question_about_hosts_is_passed_on_and_acknowledged(
+    setup: Setup, asked: HostsQuestion | HostsListQuestion
+) -> None:
+    assert setup.handle(encode_question(DEMO, asked)) == ["ack"]
+    assert (setup.view.asked, setup.posted) == ([asked], [])
+    assert setup.handle(encode_question(ClusterId("other"), asked)) == ["ack"]
+    assert setup.view.asked == [asked]
 
 
 @pytest.mark.parametrize("message", [question(), encode_update(DEMO, update())], ids=["question", "update"])

@@ -13,7 +13,7 @@ from tpu_slices.wire.messages import Message, encode_fact
 
 MESSAGES = [
     encode_fact(WorkloadChanged(workload=a_jobset_ref(), state=WorkloadState.ACTIVE)),
-    encode_fact(Heartbeat(count=1, digest="d")),
+    encode_fact(Heartbeat(count=1, digest="d", hosts_digest=0)),
 ]
 
 

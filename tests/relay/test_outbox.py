@@ -2,7 +2,7 @@ import random
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from relay.health import Health, Limits
@@ -85,7 +85,19 @@ def outbox(topic: FakeTopic, most: int = MOST_BYTES) -> Outbox:
 
 
 def hosts(usable: int, slice_id: str = "tpu-a") -> HostsChanged:
-    return HostsChanged(slice_id=SliceId(slice_id), attempt=1, usable=usable, joined=4, sequence=usable)
+    return HostsChanged(
+        slice_id=SliceId(f"{slice_id}-aaaaaaaaaaaaa"),
+        attempt=1,
+        usable=usable,
+        joined=4,
+        closed=0,
+        occupants=(),
+        sequence=usable,
+    )
+
+
+def beat(count: int = 1, digest: str = "d") -> Heartbeat:
+    return Heartbeat(count=count, digest=digest, hosts_digest=0)
 
 
 def jobset(uid: str, state: WorkloadState) -> WorkloadChanged:
@@ -102,9 +114,9 @@ def test_facts_are_published_in_the_order_they_were_posted() -> None:
     box = outbox(topic)
     with running(box):
         box.post([jobset("u-1", WorkloadState.ACTIVE), hosts(1)])
-        box.post([Heartbeat(count=1, digest="d")])
+        box.post([beat(1)])
         accepted = topic.wait_for(3)
-    assert accepted == [jobset("u-1", WorkloadState.ACTIVE), hosts(1), Heartbeat(count=1, digest="d")]
+    assert accepted == [jobset("u-1", WorkloadState.ACTIVE), hosts(1), beat(1)]
 
 
 def test_facts_that_could_not_be_published_are_retried() -> None:
@@ -122,6 +134,15 @@ def test_of_two_facts_on_one_subject_the_newer_is_published() -> None:
     box.post([hosts(1), hosts(2), hosts(1, "tpu-b")])
     with running(box):
         assert topic.wait_for(2) == [hosts(2), hosts(1, "tpu-b")]
+
+
+def test_a_later_count_of_hosts_does_not_take_the_place_of_an_answer() -> None:
+    topic = FakeTopic()
+    box = outbox(topic)
+    answer, later = replace(hosts(1), answers=START), replace(hosts(2), answers=START + timedelta(seconds=1))
+    box.post([answer, later, hosts(3)])
+    with running(box):
+        assert topic.wait_for(2) == [later, hosts(3)]
 
 
 def test_a_fact_that_failed_does_not_replace_a_newer_one() -> None:
@@ -148,7 +169,7 @@ def test_a_fact_too_large_to_be_published_does_not_hold_up_the_others() -> None:
     topic = FakeTopic()
     box = outbox(topic)
     with running(box):
-        box.post([Heartbeat(count=1, digest="d" * 2_000_000), hosts(1)])
+        box.post([beat(1, "d" * 2_000_000), hosts(1)])
         assert topic.wait_for(1) == [hosts(1)]
 
 
@@ -225,7 +246,7 @@ def test_the_number_of_held_facts_does_not_grow_while_a_topic_is_unavailable() -
         setup.now += timedelta(minutes=1)
         setup.box.post(
             [
-                Heartbeat(count=minute, digest="d"),
+                beat(minute),
                 demand(minute),
                 hosts(minute % 4),
                 jobset("u-1", WorkloadState.ACTIVE),

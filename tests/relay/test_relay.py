@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import pytest
 from google.cloud.pubsub_v1 import PublisherClient, SubscriberClient
 
+from tests.builders import MINUTE, NOW
 from tests.local.cluster.served import ROOT, Served, serving
 from tests.relay.objects import OPTED_OUT, SELECTOR, Json, container, node
 from tests.relay.test_events import update
@@ -23,13 +24,15 @@ from tpu_slices.domain.model.facts import (
     Fact,
     Heartbeat,
     HostsChanged,
-    LeaderBound,
+    HostsListed,
+    HostsListQuestion,
+    HostsQuestion,
     Question,
     SlicesWanted,
     WorkloadChanged,
     WorkloadState,
 )
-from tpu_slices.domain.model.slices import ClusterId, Owner, OwnerKind, WorkloadUid
+from tpu_slices.domain.model.slices import ClusterId, Owner, OwnerKind, SliceId, WorkloadUid
 from tpu_slices.wire.messages import decode_fact
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(60)]
@@ -163,13 +166,14 @@ def test_a_jobset_is_reported_from_its_demand_to_its_end(stage: Stage) -> None:
         stage.apply(*(host(number) for number in range(4)))
         whole = stage.until(HostsChanged, lambda fact: fact.usable == 4)
         assert (whole.slice_id, whole.attempt, whole.joined) == ("tpu-llama-0-aaaaaaaaaaaaa", 1, 4)
-        bound = stage.until(LeaderBound, lambda fact: fact.bound)
-        assert (bound.slice_id, bound.occupant.owner.uid) == (whole.slice_id, uid)
+        taken = stage.until(HostsChanged, lambda fact: len(fact.occupants) > 0)
+        assert (taken.slice_id, taken.occupants[0].owner.uid) == (whole.slice_id, uid)
+        stage.forget()
 
         assert stage.served.kubectl("delete", "jobset", "llama").code == 0
         ended = stage.until(WorkloadChanged, lambda fact: fact.state is WorkloadState.DELETED)
         assert ended.workload.owner.uid == uid
-        stage.until(LeaderBound, lambda fact: not fact.bound)
+        stage.until(HostsChanged, lambda fact: fact.joined > 0 and not fact.occupants)
 
 
 def test_an_exclusive_node_is_labeled_and_usable_from_then_on(stage: Stage) -> None:
@@ -189,6 +193,45 @@ def test_an_exclusive_node_is_labeled_and_usable_from_then_on(stage: Stage) -> N
     assert labeled["metadata"]["labels"]["alpha.jobset.sigs.k8s.io/namespaced-job"] == "default_llama-workers-0"
     keys = [taint["key"] for taint in labeled["spec"]["taints"]]
     assert keys == ["google.com/tpu", "alpha.jobset.sigs.k8s.io/no-schedule"]
+
+
+def test_hosts_are_closed_before_they_are_said_to_be_empty_and_opened_again(stage: Stage) -> None:
+    slice_id = SliceId("tpu-llama-0-aaaaaaaaaaaaa")
+    close = HostsQuestion(slice_id=slice_id, attempt=1, asked_at=NOW, close=True)
+    names = [host(number)["metadata"]["name"] for number in range(4)]
+
+    def cordoned() -> list[bool]:
+        return [stage.read("node", name)["spec"].get("unschedulable", False) for name in names]
+
+    with relaying(stage):
+        stage.apply(*(host(number) for number in range(4)))
+        stage.until(HostsChanged, lambda fact: fact.usable == 4)
+        stage.publisher.ask(DEMO, [close])
+        answer = stage.until(HostsChanged, lambda fact: fact.answers == NOW)
+        assert (answer.usable, answer.joined, answer.closed, answer.occupants) == (0, 4, 4, ())
+        assert cordoned() == [True] * 4
+        stage.publisher.ask(DEMO, [replace(close, asked_at=NOW + MINUTE, close=False)])
+        answer = stage.until(HostsChanged, lambda fact: fact.answers == NOW + MINUTE)
+        assert (answer.usable, answer.closed) == (4, 0)
+        assert cordoned() == [False] * 4
+
+        stage.apply(workload())
+        stage.until(HostsChanged, lambda fact: len(fact.occupants) > 0)
+        stage.publisher.ask(DEMO, [replace(close, asked_at=NOW + 2 * MINUTE)])
+        answer = stage.until(HostsChanged, lambda fact: fact.answers == NOW + 2 * MINUTE)
+        assert (answer.closed, len(answer.occupants)) == (0, 1)
+        assert cordoned() == [False] * 4
+
+
+def test_all_pools_are_listed_on_request(stage: Stage) -> None:
+    with relaying(stage):
+        stage.apply(host(0))
+        stage.until(HostsChanged, lambda fact: fact.usable == 1)
+        stage.forget()
+        stage.publisher.ask(DEMO, [HostsListQuestion()])
+        listed = stage.until(HostsListed, lambda _: True)
+        assert stage.until(HostsChanged, lambda _: True).joined == 1
+        assert list(listed.digests) == ["tpu-llama-0-aaaaaaaaaaaaa-1"]
 
 
 def test_a_repeated_update_of_a_slice_becomes_one_event_on_its_leader_pod(stage: Stage) -> None:

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from relay import translate
-from relay.objects import JobSetName, Place, PoolKey
+from relay.objects import Hardware, JobSetName, Place, PoolKey
 from tests.relay.objects import OPTED_OUT, SELECTOR, container, jobset, node, pod, replicated_job
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.slices import SliceId
@@ -98,6 +98,7 @@ def test_an_unschedulable_leader_waits() -> None:
     assert (seen.jobset, seen.jobset_uid) == (JobSetName("research", "llama"), "u-1")
     assert seen.place == Place("workers", 1)
     assert (seen.job, seen.node) == ("llama-workers-1", None)
+    assert seen.hardware == Hardware(4, "tpu-v4-podslice", "2x2x4")
 
 
 def test_a_leader_is_recognized_by_its_annotation_too() -> None:
@@ -173,7 +174,12 @@ def test_a_node_of_ours_names_its_pool() -> None:
 
 @pytest.mark.parametrize(
     "labels",
-    [{"google.com/tpu-slice-id": None}, {"google.com/tpu-slice-attempt": None}, {"google.com/tpu-slice-attempt": "x"}],
+    [
+        {"google.com/tpu-slice-id": None},
+        {"google.com/tpu-slice-attempt": None},
+        {"google.com/tpu-slice-attempt": "x"},
+        {"google.com/tpu-slice-id": "llama"},
+    ],
 )
 def test_another_node_is_ignored(labels: dict[str, str | None]) -> None:
     assert translate.host(node(labels=labels)) is None
@@ -241,7 +247,8 @@ def test_an_exclusive_host_is_not_usable_before_it_is_labeled() -> None:
     assert (seen.unlabeled, seen.usable) == (None, True)
 
 
-def test_a_cordoned_host_is_not_usable() -> None:
-    seen = translate.host({**node(0), "spec": {"unschedulable": True}})
+@pytest.mark.parametrize("cordoned", [True, False])
+def test_a_cordoned_host_is_not_usable(cordoned: bool) -> None:
+    seen = translate.host(node(0, spec={"unschedulable": cordoned}))
     assert seen is not None
-    assert not seen.usable
+    assert (seen.cordoned, seen.usable) == (cordoned, not cordoned)

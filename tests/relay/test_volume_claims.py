@@ -9,7 +9,6 @@ import pytest
 from structlog.testing import capture_logs
 
 from relay.volume_claims import (
-    CLAIMS_PER_FACT,
     KEPT,
     PATIENCE,
     QUIET_AFTER_TROUBLE,
@@ -24,6 +23,7 @@ from tests.relay.watched import START, Watched
 from tpu_slices.domain.model.facts import BoundClaim, Fact, Heartbeat, SlicesWanted
 from tpu_slices.domain.model.slices import WorkloadUid
 from tpu_slices.ports.errors import Temporary
+from tpu_slices.wire.bounds import CLAIMS_PER_FACT
 from tpu_slices.wire.messages import encode_fact
 
 UID = WorkloadUid("uid-llama")
@@ -99,7 +99,7 @@ def test_each_request_gets_the_claims_of_its_own_template() -> None:
 
 def test_facts_without_claims_are_unchanged() -> None:
     setup = Setup()
-    facts: list[Fact] = [Heartbeat(count=0, digest="d"), leaders_wait(0)]
+    facts: list[Fact] = [Heartbeat(count=0, digest="d", hosts_digest=0), leaders_wait(0)]
     assert setup.claims.complete(facts, {UID: {}}) == facts
     assert setup.volumes.calls == []
 

@@ -14,11 +14,11 @@ from tpu_slices.domain.model.facts import (
     Fact,
     Heartbeat,
     HostsChanged,
-    LeaderBound,
     SlicesWanted,
     WorkloadChanged,
     WorkloadState,
 )
+from tpu_slices.wire.messages import decode_fact, encode_fact
 
 START = datetime(2026, 11, 1, 12, tzinfo=UTC)
 READERS = {
@@ -60,8 +60,12 @@ class Watched:
             self.queue.bookmarked(kind, "1", self.now)
 
     def due_facts(self) -> list[Fact]:
-        """Return the facts that are due now, heartbeats left out; they are due only once."""
-        return [fact for fact in self.queue.due(self.now) if not isinstance(fact, Heartbeat)]
+        """Return the facts that are due now, heartbeats left out; they are due only once. The functions accept each."""
+        facts = self.queue.due(self.now)
+        for fact in facts:
+            message = encode_fact(fact)
+            assert decode_fact(message.data, message.attributes) == fact
+        return [fact for fact in facts if not isinstance(fact, Heartbeat)]
 
 
 def read(obj: dict[str, Any]) -> Seen:
@@ -75,15 +79,20 @@ def demand(facts: Sequence[Fact]) -> list[list[int]]:
 
 
 def counts(facts: Sequence[Fact]) -> list[tuple[int, int]]:
-    return [(fact.usable, fact.joined) for fact in facts if isinstance(fact, HostsChanged)]
+    return [(fact.usable, fact.joined) for fact in reports(facts)]
 
 
 def states(facts: Sequence[Fact]) -> list[tuple[str, WorkloadState]]:
     return [(fact.workload.owner.uid, fact.state) for fact in facts if isinstance(fact, WorkloadChanged)]
 
 
-def bindings(facts: Sequence[Fact]) -> list[tuple[str, bool]]:
-    return [(fact.occupant.pod_uid, fact.bound) for fact in facts if isinstance(fact, LeaderBound)]
+def reports(facts: Sequence[Fact]) -> list[HostsChanged]:
+    return [fact for fact in facts if isinstance(fact, HostsChanged)]
+
+
+def occupants(facts: Sequence[Fact]) -> list[list[str]]:
+    """Return the occupants' pods of each report of hosts."""
+    return [[occupant.pod_uid for occupant in fact.occupants] for fact in reports(facts)]
 
 
 def nodes(count: int, **parts: Any) -> list[dict[str, Any]]:

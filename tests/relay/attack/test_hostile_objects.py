@@ -13,7 +13,7 @@ from relay.objects import JobSetName, Kind, Leader, Unparseable
 from tests.builders import CLUSTER, an_owner
 from tests.relay.attack.bed import Bed, name, names
 from tests.relay.objects import Json, bound_pod, jobset, node, pod, replicated_job
-from tests.relay.watched import START, Watched, bindings, counts, demand, nodes, read, states
+from tests.relay.watched import START, Watched, counts, demand, nodes, occupants, read, states
 from tpu_slices.domain.model.facts import Heartbeat, SlicesWanted, WorkloadState
 from tpu_slices.domain.model.slices import WorkloadUid
 from tpu_slices.ports.errors import Permanent
@@ -100,12 +100,12 @@ def test_a_jobset_that_was_never_parseable_is_live_until_it_is_gone(watched: Wat
 
 def test_an_unparseable_leader_keeps_its_binding_and_has_no_demand(watched: Watched) -> None:
     watched.see(jobset(), *nodes(4), bound_pod(0, node(0)["metadata"]["name"]), pod(1))
-    assert bindings(watched.due_facts()) == [("pod-0", True)]
+    assert occupants(watched.due_facts()) == [["pod-0"]]
     for uid in ("pod-0", "pod-1"):
         watched.queue.saw(unparseable(Kind.LEADERS, uid), watched.now)
     watched.pass_time(301)
     facts = watched.due_facts()
-    assert (bindings(facts), demand(facts)) == ([("pod-0", True)], [])
+    assert (occupants(facts), demand(facts)) == ([["pod-0"]], [])
 
 
 def test_an_unparseable_host_is_counted_as_before(watched: Watched) -> None:
@@ -130,10 +130,10 @@ def test_unparseable_templates_do_not_unbind_the_leader_on_a_legacy_pool(watched
     }
     hosts = nodes(4, labels=legacy_labels)
     watched.see(jobset(), *hosts, bound_pod(0, hosts[0]["metadata"]["name"]))
-    assert bindings(watched.due_facts()) == [("pod-0", True)]
+    assert occupants(watched.due_facts()) == [["pod-0"]]
     watched.see(jobset(version=11, spec={"replicatedJobs": [replicated_job(tolerations="all")]}))
     watched.pass_time(301)
-    assert bindings(watched.due_facts()) == [("pod-0", True)]
+    assert occupants(watched.due_facts()) == [["pod-0"]]
 
 
 ODD: list[Any] = [

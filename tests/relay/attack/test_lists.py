@@ -16,6 +16,7 @@ from tests.relay.attack.bed import Bed, names
 from tests.relay.objects import jobset, pod, replicated_job
 from tests.relay.watched import START, read
 from tpu_slices.domain.model.facts import SlicesWanted
+from tpu_slices.domain.model.slices import SLICES_PER_WORKLOAD
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(60)]
 
@@ -41,16 +42,25 @@ def test_a_slow_list_of_very_many_pods_is_read_completely(bed: Bed) -> None:
     assert recorder.ticks >= MANY / LONGEST_PAGE
 
 
-def test_very_many_leaders_of_one_jobset_do_not_hold_up_the_fact_queue() -> None:
+@pytest.mark.parametrize(
+    ("replicas", "reported"),
+    [
+        pytest.param(SLICES_PER_WORKLOAD, MANY, id="the largest JobSet"),
+        pytest.param(2, MANY, id="pods that claim to be of a small one"),
+        pytest.param(MANY, 0, id="a JobSet larger than is served"),
+    ],
+)
+def test_very_many_leaders_of_one_jobset_do_not_hold_up_the_fact_queue(replicas: int, reported: int) -> None:
     queue = FactQueue(CLUSTER)
-    parent = jobset(spec={"replicatedJobs": [replicated_job(replicas=MANY)]})
+    parent = jobset(spec={"replicatedJobs": [replicated_job(replicas=replicas)]})
     leaders: list[Seen] = [read(pod(number)) for number in range(MANY)]
     began = time.process_time()
     queue.listed(Kind.HOSTS, [], "1", START)
     queue.listed(Kind.JOBSETS, [read(parent)], "1", START)
     queue.listed(Kind.LEADERS, leaders, "1", START)
     demand = [fact for fact in queue.due(START) if isinstance(fact, SlicesWanted)]
-    assert sum(len(fact.waiting) for fact in demand) == MANY
+    waiting = sum(len(fact.waiting) for fact in demand)
+    assert waiting == reported
     assert time.process_time() - began < 10  # comparing each leader with each other took minutes
 
 

@@ -11,7 +11,7 @@ from tests.relay.attack.bed import press
 from tests.relay.attack.stage import Gate, running
 from tests.relay.objects import Json
 from tests.relay.test_relay import Stage, host, workload
-from tpu_slices.domain.model.facts import HostsChanged, LeaderBound, SlicesWanted
+from tpu_slices.domain.model.facts import HostsChanged, SlicesWanted
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(120)]
 
@@ -54,7 +54,7 @@ def test_two_relays_report_the_same_and_one_is_enough(stage: Stage) -> None:
         stage.forget()
         stage.apply(*(host(number) for number in range(4)))
         assert stage.until(HostsChanged, lambda fact: fact.usable == 4).joined == 4
-        assert stage.until(LeaderBound, lambda fact: fact.bound).occupant.owner.uid == uid
+        assert stage.until(HostsChanged, lambda fact: len(fact.occupants) > 0).occupants[0].owner.uid == uid
 
 
 def test_what_still_holds_is_reported_again_after_a_kill(stage: Stage) -> None:
@@ -63,13 +63,13 @@ def test_what_still_holds_is_reported_again_after_a_kill(stage: Stage) -> None:
         stage.apply(workload())
         uid = stage.until(SlicesWanted, lambda fact: len(fact.waiting) == 2).workload.owner.uid
         stage.apply(*(host(number) for number in range(4)))
-        stage.until(LeaderBound, lambda fact: fact.bound)
+        stage.until(HostsChanged, lambda fact: len(fact.occupants) > 0)
         first.kill()
     stage.apply(unschedulable())
     stage.forget()
     with running(stage.served, stage.project):
         assert stage.until(HostsChanged, lambda fact: fact.usable == 4).joined == 4
-        assert stage.until(LeaderBound, lambda fact: fact.bound).occupant.owner.uid == uid
+        assert stage.until(HostsChanged, lambda fact: len(fact.occupants) > 0).occupants[0].owner.uid == uid
         stage.until(SlicesWanted, lambda fact: fact.workload.owner.name == "gemma" and len(fact.waiting) == 2)
 
 

@@ -1,0 +1,175 @@
+"""Questions about the hosts of a pool, which are to be closed to new pods, or opened again, first. Pure.
+
+| question | answered                                                                     | while it is the latest |
+|----------|------------------------------------------------------------------------------|------------------------|
+| close    | at once if a Job is on the hosts, or there are none: none is closed          | -                      |
+|          | else once all hosts are closed, or after `answer_within`, as they are then   | new hosts are closed   |
+| open     | once the relay closes no host, or after `answer_within`, as they are then    | hosts are opened       |
+
+A host is closed by cordoning its node. An annotation with the question's time marks the cordon as ours: it outlives the
+relay, and a cordon without it is somebody else's, which is left alone. Questions may be late, doubled or out of order:
+only the latest about a pool counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from enum import Enum, auto
+from typing import Any
+
+from relay.agenda import Timing
+from relay.host_reports import Count
+from relay.objects import Host, Pool, PoolKey
+from tpu_slices.domain.model.facts import HostsQuestion
+
+CLOSED = "google.com/tpu-slice-closed"
+"""The annotation of a node that the relay cordoned."""
+_LONG_AGO = datetime.fromtimestamp(0, UTC)
+
+
+class Progress(Enum):
+    """How far a question has come."""
+
+    ASKED = auto()
+    LATE = auto()
+    """Answered before all hosts were closed, or opened."""
+    DONE = auto()
+    DECLINED = auto()
+    """Answered without closing any host."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """The latest question about a pool."""
+
+    key: PoolKey
+    close: bool
+    at: datetime
+    since: datetime
+    """When it was first received, by the relay's clock."""
+    progress: Progress = Progress.ASKED
+    overruled: bool = False
+    """Whether somebody opened a host that was closed for it: no more are closed."""
+    empty_since: datetime | None = None
+    """Since when the pool has had no hosts."""
+
+
+class Closing:
+    """The latest question about each pool, until the pool has had no hosts for `forget_after`."""
+
+    def __init__(self, timing: Timing) -> None:
+        self._timing = timing
+        self._asked: dict[Pool, Asked] = {}
+
+    @property
+    def pools(self) -> tuple[Pool, ...]:
+        """The pools that were asked about."""
+        return tuple(self._asked)
+
+    def ask(self, pool: Pool, question: HostsQuestion, hosts: Iterable[Host], now: datetime) -> bool:
+        """Record a question; return whether it is the latest: what the hosts were closed for counts too."""
+        latest = self._asked.get(pool)
+        times = [host.closed_at for host in hosts if host.closed_at] + ([latest.at] if latest else [])
+        if any(at > question.asked_at for at in times):
+            return False
+        again = latest is not None and latest.at == question.asked_at
+        self._asked[pool] = Asked(
+            key=PoolKey(question.slice_id, question.attempt),
+            close=question.close,
+            at=question.asked_at,
+            since=latest.since if latest and again else now,
+        )
+        return True
+
+    def saw(self, host: Host, before: Host | None) -> None:
+        """Record a host: one that somebody opened, be it another relay, is not closed again for the same question."""
+        asked = self._asked.get(host.pool)
+        if asked is None or before is None or before.uid != host.uid or before.closed_at is None:
+            return
+        if asked.close and before.closed_at >= asked.at and before.cordoned and not host.cordoned:
+            self._asked[host.pool] = replace(asked, overruled=True)
+
+    def is_answerable(self, pool: Pool, count: Count, now: datetime) -> bool:
+        asked = self._asked.get(pool)
+        return asked is not None and self._outcome(asked, count, now) is not None
+
+    def answer(self, pool: Pool, count: Count, now: datetime) -> Asked | None:
+        """Return the question that this count answers, and record that it is answered; None if there is none."""
+        asked = self._asked.get(pool)
+        outcome = self._outcome(asked, count, now) if asked else None
+        if asked is None or outcome is None:
+            return None
+        self._asked[pool] = replace(asked, progress=outcome)
+        return asked
+
+    def next_change(self, pool: Pool, count: Count, now: datetime) -> datetime | None:
+        """Return when the question must be looked at although nothing has changed; forget one without hosts."""
+        asked = self._asked.get(pool)
+        if asked is None:
+            return None
+        if count.hosts.joined:
+            if asked.empty_since is not None:
+                self._asked[pool] = replace(asked, empty_since=None)
+            at = asked.since + self._timing.answer_within
+            return at if asked.progress is Progress.ASKED and at > now else None
+        empty_since = asked.empty_since or now
+        self._asked[pool] = replace(asked, empty_since=empty_since)
+        if now >= empty_since + self._timing.forget_after:
+            del self._asked[pool]
+            return None
+        return empty_since + self._timing.forget_after
+
+    def patches(self, pool: Pool, hosts: Iterable[Host]) -> Iterator[tuple[Host, Mapping[str, Any]]]:
+        """Yield the hosts that the latest question closes or opens, each with the JSON merge patch for its node."""
+        asked = self._asked.get(pool)
+        if asked is None or asked.progress is Progress.DECLINED or asked.overruled:
+            return
+        for host in hosts:
+            if asked.close and not host.cordoned:
+                yield host, _patch(host, asked.at)
+            elif not asked.close and host.closed_at is not None and host.closed_at <= asked.at:
+                yield host, _patch(host, None)
+
+    def closes(self, pool: Pool) -> bool:
+        """Return whether the latest question closes the hosts of a pool."""
+        asked = self._asked.get(pool)
+        return asked is not None and asked.close
+
+    def _outcome(self, asked: Asked, count: Count, now: datetime) -> Progress | None:
+        """Return how an unanswered question is answered by this count; None if it is not yet, or was already."""
+        if asked.progress in {Progress.DONE, Progress.DECLINED}:
+            return None
+        if not count.hosts.joined or (asked.close and count.hosts.occupants):
+            return Progress.DECLINED
+        if count.all_closed if asked.close else not count.ours:
+            return Progress.DONE
+        if asked.progress is Progress.ASKED and now >= asked.since + self._timing.answer_within:
+            return Progress.LATE
+        return None
+
+
+def _patch(host: Host, at: datetime | None) -> Mapping[str, Any]:
+    """Return the patch that closes a node for a question, or opens it (None).
+
+    It has the resourceVersion that it is based on: it must not mark a cordon that somebody else has made meanwhile.
+    """
+    annotations = {CLOSED: at.isoformat() if at else None}
+    metadata = {"resourceVersion": host.version, "annotations": annotations}
+    return {"metadata": metadata, "spec": {"unschedulable": at is not None}}
+
+
+def closed_at(node: Mapping[str, Any]) -> datetime | None:
+    """Return when the question was asked for which the relay cordoned a v1 Node; None: the relay did not.
+
+    One whose time cannot be parsed is ours all the same, of long ago.
+    """
+    text = (node["metadata"].get("annotations") or {}).get(CLOSED)
+    if text is None:
+        return None
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        return _LONG_AGO
+    return at if at.tzinfo else _LONG_AGO

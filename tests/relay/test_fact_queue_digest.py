@@ -1,0 +1,183 @@
+"""The digest in a heartbeat: the sum over all pools of what was published of them last."""
+
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import Any
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from relay.objects import Kind
+from tests.relay.objects import bound_pod, jobset, node
+from tests.relay.test_fact_queue_legacy_pools import legacy_node
+from tests.relay.watched import START, Watched, nodes, reports
+from tpu_slices.domain.model.facts import Fact, HostsChanged, HostsListed, HostsListQuestion, HostsQuestion
+from tpu_slices.domain.model.hosts import Hosts, digest_of, key_of
+from tpu_slices.domain.model.slices import SliceId
+
+SLICES = ("tpu-llama-0-aaaaaaaaaaaaa", "tpu-llama-1-bbbbbbbbbbbbb")
+
+
+def digest(watched: Watched) -> int:
+    beat = watched.queue.everything(watched.now)
+    assert beat is not None
+    return beat.hosts_digest
+
+
+def digests(facts: Iterable[Fact]) -> dict[str, int]:
+    """Return the digests of the pools that have hosts, by the last report of each."""
+    last = {(fact.slice_id, fact.attempt): fact for fact in facts if isinstance(fact, HostsChanged)}
+    found = {key_of(*pool): digest_of(*pool, as_known(fact)) for pool, fact in last.items()}
+    return {key: digest for key, digest in found.items() if digest}
+
+
+def as_known(fact: HostsChanged) -> Hosts:
+    return Hosts(usable=fact.usable, joined=fact.joined, closed=fact.closed, occupants=fact.occupants)
+
+
+def test_without_hosts_the_digest_is_zero(watched: Watched) -> None:
+    watched.see(jobset())
+    assert digest(watched) == 0
+
+
+def test_the_digest_is_the_sum_of_what_was_published_not_of_what_is_seen(watched: Watched) -> None:
+    watched.see(jobset(), *nodes(2), *nodes(1, slice_id=SLICES[1]))
+    facts = watched.due_facts()
+    watched.see(node(2))
+    assert watched.due_facts() == []
+    assert digest(watched) == sum(digests(facts).values()) > 0
+    watched.pass_time(15)
+    facts += watched.due_facts()
+    assert digest(watched) == sum(digests(facts).values())
+
+
+def test_the_digest_is_zero_again_when_all_hosts_are_gone(watched: Watched) -> None:
+    watched.see(jobset(), *nodes(4), legacy_node(9))
+    watched.due_facts()
+    watched.relist(Kind.HOSTS, version=50)
+    watched.pass_time(15)
+    assert len(reports(watched.due_facts())) == 2
+    assert digest(watched) == 0
+
+
+def ask_for_the_list(watched: Watched) -> tuple[list[HostsChanged], HostsListed]:
+    watched.queue.ask(HostsListQuestion(), watched.now)
+    *facts, listed = watched.due_facts()
+    assert isinstance(listed, HostsListed)
+    return reports(facts), listed
+
+
+def test_a_question_about_all_pools_is_answered_with_the_hosts_of_each_and_then_their_digests(
+    watched: Watched,
+) -> None:
+    watched.see(jobset(), *nodes(2), *nodes(1, slice_id=SLICES[1]), legacy_node(9))
+    watched.due_facts()
+    watched.see(node(2))
+    facts, listed = ask_for_the_list(watched)
+    assert sorted((fact.attempt, fact.joined) for fact in facts) == [(0, 1), (1, 1), (1, 3)]
+    assert listed.digests == digests(facts)
+    assert sum(listed.digests.values()) == digest(watched)
+    assert {listed.sequence} == {fact.sequence for fact in facts}
+
+
+def test_the_list_is_empty_without_hosts(watched: Watched) -> None:
+    facts, listed = ask_for_the_list(watched)
+    assert (facts, listed.digests) == ([], {})
+
+
+def test_after_the_list_hosts_are_repeated_as_before(watched: Watched) -> None:
+    watched.see(jobset(), *nodes(4))
+    watched.due_facts()
+    ask_for_the_list(watched)
+    assert watched.due_facts() == []
+    watched.pass_time(300)
+    assert len(reports(watched.due_facts())) == 1
+
+
+numbers = st.integers(0, 2)
+versions: list[dict[str, Any]] = [
+    {},
+    {"spec": {"suspend": True}},
+    {"conditions": ["Failed"]},
+    {"uid": "u-2"},
+]
+
+
+class Events(RuleBasedStateMachine):
+    """JobSets, leaders and hosts, of our pools and of a legacy one, come, change and go in any order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.watched = Watched()
+        self.facts: list[Fact] = []
+        self.version = 100
+
+    @rule(parts=st.sampled_from(versions))
+    def a_jobset_comes_or_changes(self, parts: dict[str, Any]) -> None:
+        self.version += 1
+        self.watched.see(jobset(generation=self.version, **parts))
+
+    @rule(uid=st.sampled_from(["u-1", "u-2"]))
+    def a_jobset_goes(self, uid: str) -> None:
+        self.watched.lose(jobset(uid=uid))
+
+    @rule(number=numbers, slice_id=st.sampled_from(SLICES), ready=st.booleans(), cordoned=st.booleans())
+    def a_host_comes_or_changes(self, number: int, slice_id: str, ready: bool, cordoned: bool) -> None:
+        self.watched.see(node(number, slice_id=slice_id, ready=ready, spec={"unschedulable": cordoned}))
+
+    @rule(number=numbers, slice_id=st.sampled_from(SLICES))
+    def a_host_goes(self, number: int, slice_id: str) -> None:
+        self.watched.lose(node(number, slice_id=slice_id))
+
+    @rule(comes=st.booleans())
+    def a_legacy_host_comes_or_goes(self, comes: bool) -> None:
+        legacy = legacy_node()
+        legacy["metadata"]["name"] = "legacy"
+        if comes:
+            self.watched.see(legacy)
+        else:
+            self.watched.lose(legacy)
+
+    @rule(index=numbers, on=st.sampled_from([*(f"{each}-1-0" for each in SLICES), "legacy"]), uid=st.booleans())
+    def a_leader_comes_or_moves(self, index: int, on: str, uid: bool) -> None:
+        labels = {"jobset.sigs.k8s.io/jobset-uid": "u-2" if uid else "u-1"}
+        self.watched.see(bound_pod(index, on, labels=labels))
+
+    @rule(index=numbers)
+    def a_leader_goes(self, index: int) -> None:
+        self.watched.lose(bound_pod(index, "any"))
+
+    @rule(seconds=st.sampled_from([1, 5, 15, 300]))
+    def time_passes(self, seconds: float) -> None:
+        self.watched.pass_time(seconds)
+
+    @rule()
+    def the_hosts_are_listed_again_and_none_is_left(self) -> None:
+        self.watched.relist(Kind.HOSTS, version=self.version)
+
+    @rule(slice_id=st.sampled_from(SLICES), close=st.booleans())
+    def somebody_asks_about_a_pool(self, slice_id: str, close: bool) -> None:
+        self.version += 1
+        asked_at = START + timedelta(seconds=self.version)
+        question = HostsQuestion(slice_id=SliceId(slice_id), attempt=1, asked_at=asked_at, close=close)
+        self.watched.queue.ask(question, self.watched.now)
+
+    @rule()
+    def what_is_due_is_published(self) -> None:
+        self.facts += self.watched.due_facts()
+
+    @rule()
+    def all_pools_are_listed(self) -> None:
+        self.what_is_due_is_published()
+        facts, listed = ask_for_the_list(self.watched)
+        self.facts += facts
+        assert listed.digests == digests(self.facts)
+
+    @invariant()
+    def the_digest_is_the_sum_of_what_was_published(self) -> None:
+        assert digest(self.watched) == sum(digests(self.facts).values())
+
+
+Events.TestCase.settings = settings(max_examples=30, stateful_step_count=40, deadline=None)
+TestEvents = Events.TestCase
