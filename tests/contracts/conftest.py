@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import pytest
 from google.cloud.firestore import Client
 
-from tests.contracts.backends import InMemory, Place, local_gke
+from tests.contracts.backends import InMemory, Place
+from tests.contracts.local_gke import local_gke
 from tests.contracts.stores import REAL, Bench, FirestoreConsole
 from tests.fakes.store import FakeStore
 from tpu_slices.adapters.firestore import FirestoreStore

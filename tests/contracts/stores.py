@@ -9,7 +9,7 @@ import pytest
 from google.cloud.firestore import Client
 
 from tests.builders import CLUSTER, NOW, a_job, a_record
-from tpu_slices.domain.model.records import SliceRecord
+from tpu_slices.domain.model.records import PoolOperation, SliceRecord
 from tpu_slices.domain.model.slices import ClusterId, SliceId
 from tpu_slices.domain.model.workloads import WorkloadRecord
 from tpu_slices.domain.reconciling.limiter import CapacityPool, ConcurrencyLimiter, Slot
@@ -63,7 +63,9 @@ def a_slot(number: int = 0, **changes: Any) -> Slot:
     fields: dict[str, Any] = {
         "cluster": CLUSTER,
         "number": number,
-        "slice_id": SliceId(f"slice-{number}"),
+        "slice_id": SliceId(f"tpu-other-{number}-aaaaaaaaaaaaa"),
+        "namespace": "research",
+        "operation": PoolOperation.CREATE,
         "attempt": 1,
         "capacity_pool": CapacityPool("us-central2-b/tpu-v4-podslice/ON_DEMAND"),
         "taken_at": NOW,

@@ -1,6 +1,6 @@
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,9 +11,9 @@ from google.cloud.pubsub_v1 import PublisherClient, SubscriberClient
 from tests.builders import NOW, a_jobset, a_record
 from tests.fakes.publisher import FakePublisher
 from tpu_slices.adapters.pubsub import PubSubPublisher
-from tpu_slices.domain.model.facts import Question
-from tpu_slices.domain.model.reasons import Reason
-from tpu_slices.domain.model.records import Phase, Transition
+from tpu_slices.domain.model.facts import AnyQuestion, HostsListQuestion, HostsQuestion, Question
+from tpu_slices.domain.model.reasons import Phase, Reason
+from tpu_slices.domain.model.records import Transition
 from tpu_slices.domain.model.slices import (
     ClusterId,
     Owner,
@@ -24,8 +24,9 @@ from tpu_slices.domain.model.slices import (
     pool_name,
     slice_id,
 )
-from tpu_slices.domain.reporting.reports import QueueState, report
-from tpu_slices.ports.errors import Temporary
+from tpu_slices.domain.reporting.reports import report
+from tpu_slices.domain.reporting.waits import QueueState
+from tpu_slices.ports.errors import Permanent, Temporary
 from tpu_slices.ports.publisher import Publisher, SliceUpdate, WorkloadUpdate
 from tpu_slices.wire.messages import decode_reconcile_request, decode_update
 
@@ -40,7 +41,7 @@ class Setup:
     requests: Callable[[], list[tuple[ClusterId, SliceId]]]
     updates: Callable[[], list[SliceUpdate]]
     reports: Callable[[], list[WorkloadUpdate]]
-    questions: Callable[[], list[tuple[ClusterId, Question]]]
+    questions: Callable[[], list[tuple[ClusterId, AnyQuestion]]]
     break_down: Callable[[], None]
 
 
@@ -103,7 +104,7 @@ def on_the_emulator(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
         ]
         return [(request.cluster, request.slice_id) for request in decoded]
 
-    def published() -> list[tuple[ClusterId, SliceUpdate | WorkloadUpdate | Question]]:
+    def published() -> list[tuple[ClusterId, SliceUpdate | WorkloadUpdate | AnyQuestion]]:
         return [
             (ClusterId(message.attributes["cluster"]), decode_update(message.data, message.attributes))
             for message in topics.drain("slice-updates")
@@ -114,7 +115,7 @@ def on_the_emulator(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
         requests,
         lambda: [update for _, update in published() if isinstance(update, SliceUpdate)],
         lambda: [report for _, report in published() if isinstance(report, WorkloadUpdate)],
-        lambda: [(cluster, question) for cluster, question in published() if isinstance(question, Question)],
+        lambda: [(cluster, question) for cluster, question in published() if isinstance(question, AnyQuestion)],
         topics.delete,
     )
 
@@ -175,6 +176,14 @@ def test_questions_arrive_at_their_cluster(setup: Setup) -> None:
     assert sorted(setup.questions(), key=lambda each: each[0]) == [(DEMO, alive), ("other", Question())]
 
 
+def test_questions_about_hosts_arrive_as_they_were_asked(setup: Setup) -> None:
+    close = HostsQuestion(slice_id=SliceId("tpu-llama-0-aaaaaaaaaaaaa"), attempt=2, asked_at=NOW, close=True)
+    setup.publisher.ask(DEMO, [close])
+    assert setup.questions() == [(DEMO, close)]
+    setup.publisher.ask(ClusterId("other"), [HostsListQuestion()])
+    assert ("other", HostsListQuestion()) in setup.questions()
+
+
 @pytest.mark.parametrize(
     ("publish", "published"),
     [
@@ -187,6 +196,25 @@ def test_questions_arrive_at_their_cluster(setup: Setup) -> None:
 def test_an_empty_list_publishes_no_message(setup: Setup, publish: str, published: str) -> None:
     getattr(setup.publisher, publish)(DEMO, [])
     assert getattr(setup, published)() == []
+
+
+HALF = "\ud800"
+"""One half of a surrogate pair, which UTF-8 cannot hold."""
+
+
+@pytest.mark.parametrize(
+    "name", ["n" * 1_100_000, "n" * 1_100, "é" * 550, HALF], ids=["data", "owner", "bytes", "text"]
+)
+def test_what_no_message_can_hold_is_a_permanent_error_and_nothing_is_published(setup: Setup, name: str) -> None:
+    owner = Owner(kind=OwnerKind.JOBSET, namespace="research", name=name, uid=WorkloadUid("u-1"))
+    job = replace(update(1).job, owner=owner)
+    with pytest.raises(Permanent):
+        setup.publisher.announce(DEMO, [update(2), replace(update(1), job=job)])
+    with pytest.raises(Permanent):
+        setup.publisher.ask(DEMO, [Question(), Question(owner=owner)])
+    with pytest.raises(Permanent):
+        setup.publisher.request_reconcile(DEMO, [update(1).slice_id, SliceId(name)])
+    assert (setup.requests(), setup.updates(), setup.questions()) == ([], [], [])
 
 
 def test_a_failing_publisher_is_a_temporary_error(setup: Setup) -> None:

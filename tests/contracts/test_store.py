@@ -15,12 +15,14 @@ from tests.contracts.stores import ELSEWHERE, Bench, a_limiter, a_slot
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import SliceId, WorkloadUid, slice_id
 from tpu_slices.domain.model.workloads import WorkloadRecord
+from tpu_slices.domain.reconciling.brake import Brake
 from tpu_slices.domain.reconciling.inventory import RelayHeartbeat
 from tpu_slices.domain.reconciling.limiter import Budget, CapacityPool, ConcurrencyLimiter, Slot
-from tpu_slices.domain.reporting.reports import QueueState, report
-from tpu_slices.ports.errors import StaleRecord, Temporary
+from tpu_slices.domain.reporting.reports import report
+from tpu_slices.domain.reporting.waits import QueueState
+from tpu_slices.ports.errors import Permanent, StaleRecord, Temporary
 from tpu_slices.ports.store import Change, Record, SliceStore, Stored
-from tpu_slices.wire.documents import key_of
+from tpu_slices.wire.documents import encode, key_of
 
 REPORT = report(a_jobset(), [a_record()], QueueState(), NOW)
 EVERY_KIND = [
@@ -30,6 +32,7 @@ EVERY_KIND = [
     a_slot(),
     a_limiter(shortages={CapacityPool("us-central2-b/tpu-v4-podslice/projects/example.com:p/reservations/r`1"): NOW}),
     Budget(cluster=CLUSTER, creations=3, changed_at=NOW),
+    Brake(cluster=CLUSTER, since=NOW, stopped_at=NOW, deleted=12, live=3),
     RelayHeartbeat(cluster=CLUSTER, received_at=NOW, uids=(WorkloadUid("a"), WorkloadUid("b"))),
 ]
 
@@ -46,6 +49,8 @@ def read(store: SliceStore, record: Record) -> Stored[Any] | None:
             return store.limiter(CLUSTER)
         case Budget():
             return store.budget(CLUSTER)
+        case Brake():
+            return store.brake(CLUSTER)
         case RelayHeartbeat():
             return store.heartbeat(CLUSTER)
 
@@ -72,6 +77,44 @@ def test_many_records_are_read_in_one_call_and_unknown_ids_are_left_out(bench: B
     assert {id_: stored.value for id_, stored in found.items()} == {known.id: known, other.id: other}
     assert bench.store.slices(CLUSTER, []) == {}
     assert bench.store.workloads(CLUSTER, [WorkloadUid("unknown")]) == {}
+
+
+def test_a_record_that_cannot_be_read_hides_no_other_read_by_name(bench: Bench) -> None:
+    unreadable, sound = a_record(), a_record(job=a_job(job_index=1))
+    broken, live = a_jobset(), a_jobset(uid=WorkloadUid("uid-live"))
+    bench.create(unreadable, sound, broken, live)
+    bench.edit(unreadable, schema=99)
+    bench.edit(broken, state="GONE FISHING")
+
+    slices = bench.store.slices(CLUSTER, [unreadable.id, sound.id, SliceId("unknown")])
+    workloads = bench.store.workloads(CLUSTER, [broken.owner.uid, live.owner.uid])
+
+    assert [stored.value for stored in slices.values()] == [sound]
+    assert [stored.value for stored in workloads.values()] == [live]
+    assert (set(slices.unreadable), set(workloads.unreadable)) == ({unreadable.id}, {broken.owner.uid})
+
+
+def test_a_record_that_cannot_be_read_is_never_absent(bench: Bench) -> None:
+    bench.create(a_record())
+    bench.edit(a_record(), schema=99)
+    found = bench.store.slices(CLUSTER, [a_record().id, SliceId("unknown")])
+
+    assert found.get(SliceId("unknown")) is None
+    for ask in (found.get, found.__getitem__, found.__contains__):
+        with pytest.raises(Permanent, match=rf"slices/demo.{a_record().id}: schema: 99"):
+            ask(a_record().id)
+
+
+def test_a_document_of_another_record_is_not_read_as_this_one(bench: Bench) -> None:
+    elsewhere = a_record(job=a_job(cluster=ELSEWHERE))
+    bench.console.put_document(key_of(a_record()), encode(elsewhere))
+    bench.console.put_document(key_of(a_jobset()), encode(a_jobset(cluster=ELSEWHERE)))
+
+    with pytest.raises(Permanent, match=rf"holds the record slices/elsewhere.{elsewhere.id}"):
+        bench.slice(a_record())
+    with pytest.raises(Permanent, match=r"holds the record workloads/elsewhere.uid-llama"):
+        bench.jobset(a_jobset())
+    assert list(bench.store.kept_slices(ELSEWHERE)) == []
 
 
 def test_an_existing_record_is_not_created_again(bench: Bench) -> None:
@@ -201,7 +244,7 @@ def in_threads(count: int, act: Callable[[int], int]) -> list[int]:
 def test_of_eight_concurrent_creations_one_succeeds(bench: Bench) -> None:
     def take(number: int) -> int:
         try:
-            bench.create(a_slot(slice_id=SliceId(f"slice-{number}")))
+            bench.create(a_slot(slice_id=SliceId(f"tpu-{number}-aaaaaaaaaaaaa")))
         except StaleRecord:
             return 0
         return 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
 import pytest
 from google.cloud.firestore import Client
@@ -11,8 +12,10 @@ from google.cloud.firestore import Client
 from tests.builders import CLUSTER, NOW, a_jobset, a_record, settings
 from tests.contracts.stores import ELSEWHERE, Bench
 from tpu_slices.adapters.firestore import FirestoreStore
+from tpu_slices.domain.reconciling.inventory import RelayHeartbeat
+from tpu_slices.domain.reconciling.limiter import Budget, ConcurrencyLimiter
 from tpu_slices.ports.errors import Permanent, Temporary
-from tpu_slices.ports.store import Change, Rejection
+from tpu_slices.ports.store import Change, Record, Rejection
 from tpu_slices.wire.cluster_settings import encode_settings, settings_key
 from tpu_slices.wire.documents import encode, key_of, rejection_key
 
@@ -24,13 +27,13 @@ def test_settings_are_read_as_written_and_every_edit_has_another_version(bench: 
     bench.console.put_document(settings_key(CLUSTER), encode_settings(settings()))
     bench.console.put_document(settings_key(ELSEWHERE), {"path": "elsewhere"})
     first = bench.store.settings(CLUSTER)
-    bench.console.put_document(settings_key(CLUSTER), encode_settings(settings(zone="us-east5-a")))
+    bench.console.put_document(settings_key(CLUSTER), encode_settings(settings(zone="us-central2-c")))
     second = bench.store.settings(CLUSTER)
 
     assert first is not None
     assert second is not None
     assert first == settings(version=first.version)
-    assert second == settings(version=second.version, zone="us-east5-a")
+    assert second == settings(version=second.version, zone="us-central2-c")
     assert first.version != second.version
     assert bench.store.clusters() == (CLUSTER, ELSEWHERE)
     with pytest.raises(Permanent, match="path: Invalid value: 'elsewhere'"):
@@ -60,6 +63,27 @@ def test_documents_hold_native_times_and_maps(bench: Bench) -> None:
     assert all(isinstance(at, datetime) for at in demand.values())
 
 
+SINGLE = [
+    RelayHeartbeat(cluster=CLUSTER, received_at=NOW, count=3),
+    ConcurrencyLimiter(cluster=CLUSTER, limit=2, changed_at=NOW, shortages={}),
+    Budget(cluster=CLUSTER, creations=9, changed_at=NOW),
+]
+
+
+@pytest.mark.parametrize("record", SINGLE, ids=lambda record: type(record).__name__)
+def test_a_record_of_which_a_cluster_has_one_is_new_if_it_cannot_be_read(bench: Bench, record: Record) -> None:
+    bench.create(record)
+    bench.edit(record, schema=99)
+    read = {RelayHeartbeat: bench.store.heartbeat, ConcurrencyLimiter: bench.store.limiter, Budget: bench.store.budget}
+
+    found: Any = read[type(record)](CLUSTER)
+    assert (type(found.value), found.value.cluster) == (type(record), CLUSTER)
+    assert found.value != record
+    bench.store.commit(Change(found, record))
+    written: Any = read[type(record)](CLUSTER)
+    assert written.value == record
+
+
 @pytest.mark.emulators
 @pytest.mark.enable_socket
 def test_times_are_read_as_datetimes_of_the_standard_library(client: Client) -> None:
@@ -86,7 +110,7 @@ def test_an_unreachable_firestore_is_a_temporary_error_within_the_timeout(monkey
 
     for call in (
         lambda: store.settings(CLUSTER),
-        lambda: store.due_slices(NOW, 1),
+        lambda: store.due_slices(CLUSTER, NOW, 1),
         lambda: next(store.live_workloads(CLUSTER)),
         lambda: store.commit(Change(None, a_record())),
     ):

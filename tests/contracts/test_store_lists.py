@@ -4,47 +4,109 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from tests.builders import CLUSTER, MINUTE, NOW, a_job, a_jobset, a_record, a_spec
 from tests.contracts.stores import ELSEWHERE, Bench, a_slot, slices
 from tpu_slices.domain.model.facts import WorkloadState
-from tpu_slices.domain.model.records import Phase
-from tpu_slices.domain.model.slices import WorkloadUid
+from tpu_slices.domain.model.reasons import Phase
+from tpu_slices.domain.model.records import PoolOperation, SliceRecord, SlotAwaited
+from tpu_slices.domain.model.slices import ClusterId, WorkloadUid
+from tpu_slices.domain.model.workloads import ReportQueue, WorkloadRecord
+from tpu_slices.domain.reconciling.limiter import CapacityPool, behind_all_of
 from tpu_slices.ports.errors import Permanent
 from tpu_slices.ports.store import Change
 
 
-def test_due_slices_of_all_clusters_come_longest_due_first(bench: Bench) -> None:
+def test_due_slices_of_a_cluster_come_longest_due_first_each_with_its_revision(bench: Bench) -> None:
     late, later, settled, future = slices(4)
-    elsewhere = a_record(job=a_job(cluster=ELSEWHERE), next_reconcile_at=NOW - 3 * MINUTE)
     bench.create(
         replace(late, next_reconcile_at=NOW - 2 * MINUTE),
         replace(later, next_reconcile_at=NOW),
         replace(settled, next_reconcile_at=None),
         replace(future, next_reconcile_at=NOW + timedelta(microseconds=1)),
-        elsewhere,
+        a_record(job=a_job(cluster=ELSEWHERE), next_reconcile_at=NOW - 3 * MINUTE),
     )
 
-    assert [record.id for record in bench.store.due_slices(NOW, 10)] == [elsewhere.id, late.id, later.id]
-    assert [record.id for record in bench.store.due_slices(NOW, 2)] == [elsewhere.id, late.id]
+    first, second = bench.store.due_slices(CLUSTER, NOW, 10)
+    assert (first, second) == (bench.slice(late), bench.slice(later))
+    assert bench.store.due_slices(CLUSTER, NOW, 1) == (first,)
 
 
-def test_due_jobsets_come_longest_due_first(bench: Bench) -> None:
+def test_due_jobsets_of_a_cluster_come_longest_due_first(bench: Bench) -> None:
     next_reconcile_at = {"b": NOW, "a": NOW - MINUTE, "settled": None, "future": NOW + MINUTE}
     bench.create(*(a_jobset(uid=WorkloadUid(uid), next_reconcile_at=at) for uid, at in next_reconcile_at.items()))
+    bench.create(a_jobset(cluster=ELSEWHERE, next_reconcile_at=NOW))
 
-    assert [record.owner.uid for record in bench.store.due_workloads(NOW, 10)] == ["a", "b"]
-    assert [record.owner.uid for record in bench.store.due_workloads(NOW, 1)] == ["a"]
+    assert [record.owner.uid for record in bench.store.due_workloads(CLUSTER, NOW, 10)] == ["a", "b"]
+    assert [record.owner.uid for record in bench.store.due_workloads(CLUSTER, NOW, 1)] == ["a"]
 
 
-def test_due_reports_come_longest_due_first(bench: Bench) -> None:
+def a_due_report(uid: str, **changes: Any) -> WorkloadRecord:
+    return a_jobset(**{"uid": WorkloadUid(uid), "next_report_at": NOW, **changes})
+
+
+def test_report_queues_are_first_those_of_first_reports_then_those_longest_due(bench: Bench) -> None:
+    bench.create(
+        a_due_report("renewed", namespace="research", announced_count=3, next_report_at=NOW - 9 * MINUTE),
+        a_due_report("renewed-later", namespace="art", announced_count=1, next_report_at=NOW - 8 * MINUTE),
+        a_due_report("first-a", namespace="research"),
+        a_due_report("first-b", namespace="research", next_report_at=NOW - MINUTE),
+        a_due_report("first-c", namespace="vision", next_report_at=NOW - 2 * MINUTE),
+        a_due_report("future", namespace="web", next_report_at=NOW + MINUTE),
+        a_due_report("settled", namespace="yoga", next_report_at=None),
+        a_due_report("elsewhere", namespace="zoo", cluster=ELSEWHERE),
+        a_due_report("alike", namespace="zoo", cluster=ClusterId(f"{CLUSTER}-2")),
+    )
+
+    assert bench.store.report_queues(CLUSTER, NOW) == (
+        ReportQueue(CLUSTER, "vision", first=True),
+        ReportQueue(CLUSTER, "research", first=True),
+        ReportQueue(CLUSTER, "research", first=False),
+        ReportQueue(CLUSTER, "art", first=False),
+    )
+    assert bench.store.report_queues(ClusterId("nobody"), NOW) == ()
+
+
+def test_due_reports_of_a_queue_come_longest_due_first(bench: Bench) -> None:
     next_report_at = {"b": NOW, "a": NOW - MINUTE, "settled": None, "future": NOW + MINUTE}
-    bench.create(*(a_jobset(uid=WorkloadUid(uid), next_report_at=at) for uid, at in next_report_at.items()))
+    bench.create(*(a_due_report(uid, next_report_at=at) for uid, at in next_report_at.items()))
+    bench.create(a_due_report("renewed", announced_count=1), a_due_report("vision", namespace="vision"))
+    queue = ReportQueue(CLUSTER, "research", first=True)
 
-    assert [record.owner.uid for record in bench.store.due_reports(NOW, 10)] == ["a", "b"]
-    assert [record.owner.uid for record in bench.store.due_reports(NOW, 1)] == ["a"]
+    assert [stored.value.owner.uid for stored in bench.store.due_reports(queue, NOW, 10)] == ["a", "b"]
+    (first,) = bench.store.due_reports(queue, NOW, 1)
+    assert first == bench.jobset(a_due_report("a"))
+
+
+def test_a_report_that_is_announced_moves_to_the_queue_of_renewals(bench: Bench) -> None:
+    bench.create(a_due_report("a"))
+    before = bench.jobset(a_due_report("a"))
+    bench.store.commit(Change(before, replace(before.value, announced_count=1)))
+
+    assert bench.store.report_queues(CLUSTER, NOW) == (ReportQueue(CLUSTER, "research", first=False),)
+
+
+def test_records_that_cannot_be_read_do_not_fill_a_page(bench: Bench) -> None:
+    *unreadable, sound = slices(6)
+    bench.create(*(replace(record, next_reconcile_at=NOW - MINUTE) for record in unreadable), sound)
+    for record in unreadable:
+        bench.edit(record, schema=99)
+
+    assert [stored.value for stored in bench.store.due_slices(CLUSTER, NOW, 1)] == [sound]
+
+
+def test_clusters_with_slices_are_those_that_have_one_that_is_not_gone(bench: Bench) -> None:
+    bench.create(
+        *slices(3),
+        a_record(job=a_job(cluster=ELSEWHERE), phase=Phase.READY, next_reconcile_at=None),
+        a_record(job=a_job(cluster=ClusterId("past")), phase=Phase.GONE),
+    )
+
+    assert bench.store.clusters_with_slices() == (CLUSTER, ELSEWHERE)
+    assert [bench.store.slice_count(cluster) for cluster in (CLUSTER, ELSEWHERE, ClusterId("past"))] == [3, 1, 0]
 
 
 def test_queued_slices_of_a_cluster_come_longest_queued_first(bench: Bench) -> None:
@@ -59,6 +121,68 @@ def test_queued_slices_of_a_cluster_come_longest_queued_first(bench: Bench) -> N
 
     assert [record.id for record in bench.store.queued_slices(CLUSTER, 10)] == [three.id, one.id, two.id]
     assert [record.id for record in bench.store.queued_slices(CLUSTER, 1)] == [three.id]
+
+
+def waiting(number: int, operation: PoolOperation, minutes: int, **changes: Any) -> SliceRecord:
+    """Return a slice that has waited for a slot for some minutes."""
+    queue, slot = changes.pop("queue", ""), changes.pop("slot", None)
+    job = a_job(job_index=number, **changes)
+    since = NOW - minutes * MINUTE
+    awaited = SlotAwaited(operation=operation, attempt=1, queue=queue, since=since, number=slot)
+    return a_record(job=job, slot_awaited=awaited)
+
+
+def test_deletions_that_wait_for_a_slot_come_longest_waiting_first(bench: Bench) -> None:
+    first, second, third = (waiting(number, PoolOperation.DELETE, 10 - number) for number in range(3))
+    bench.create(
+        third,
+        first,
+        second,
+        waiting(3, PoolOperation.DELETE, 20, slot=0),
+        waiting(4, PoolOperation.CREATE, 30, queue="zone/v5e/SPOT research"),
+        waiting(5, PoolOperation.DELETE, 30, cluster=ELSEWHERE),
+        a_record(job=a_job(job_index=6)),
+    )
+
+    found = bench.store.deletions_awaiting_slot(CLUSTER, 10)
+    assert [stored.value for stored in found] == [first, second, third]
+    assert bench.store.deletions_awaiting_slot(CLUSTER, 2) == found[:2]
+    bench.store.commit(Change(found[0], None))
+    assert bench.store.deletions_awaiting_slot(CLUSTER, 1) == found[1:2]
+
+
+def test_creations_that_wait_for_a_slot_come_by_queue_and_time(bench: Bench) -> None:
+    spot, reserved = CapacityPool("zone/v5e/SPOT"), CapacityPool("zone/v5e/mine")
+    research, vision, create = f"{spot} research", f"{spot} vision", PoolOperation.CREATE
+    older, younger = (waiting(number, create, 10 - number, queue=research) for number in range(2))
+    other = waiting(2, create, 60, queue=vision)
+    last = waiting(3, create, 90, queue=f"{reserved} research")
+    bench.create(
+        younger,
+        last,
+        other,
+        older,
+        waiting(4, create, 99, queue=research, slot=1),
+        waiting(5, PoolOperation.DELETE, 99),
+        waiting(6, create, 99, queue=research, cluster=ELSEWHERE),
+    )
+
+    def behind(after: str, most: int = 10) -> list[SliceRecord]:
+        return [stored.value for stored in bench.store.creations_awaiting_slot(CLUSTER, after, most)]
+
+    assert behind("") == [older, younger, other, last]
+    assert behind("", most=1) == [older]
+    assert behind(research, most=1) == [other]
+    assert behind(vision) == behind(behind_all_of(spot)) == [last]
+    assert behind(behind_all_of(reserved)) == []
+
+
+def test_an_unreadable_slice_does_not_hide_those_that_wait_for_a_slot_behind_it(bench: Bench) -> None:
+    unreadable, sound = (waiting(number, PoolOperation.DELETE, 10 - number) for number in range(2))
+    bench.create(unreadable, sound)
+    bench.edit(unreadable, schema=99)
+
+    assert [stored.value for stored in bench.store.deletions_awaiting_slot(CLUSTER, 1)] == [sound]
 
 
 def test_live_jobsets_of_every_page_are_those_that_have_not_ended(bench: Bench) -> None:
@@ -94,7 +218,7 @@ def test_an_unreadable_record_does_not_hide_the_others(bench: Bench) -> None:
     bench.create(unreadable, sound)
     bench.edit(unreadable, schema=99)
 
-    assert bench.store.due_slices(NOW, 10) == (sound,)
+    assert [stored.value for stored in bench.store.due_slices(CLUSTER, NOW, 10)] == [sound]
     assert [stored.value for stored in bench.store.kept_slices(CLUSTER)] == [sound]
     with pytest.raises(Permanent, match="schema: 99"):
         bench.slice(unreadable)
@@ -106,7 +230,7 @@ def test_chips_are_summed_up_by_namespace_and_cluster(bench: Bench) -> None:
         a_record(**held),
         a_record(job=a_job(job_index=1), **held),
         a_record(job=a_job(job_index=2)),
-        a_record(job=a_job(job_index=3), phase=Phase.GONE, **held),
+        a_record(job=a_job(job_index=3), phase=Phase.GONE),
         a_record(job=a_job(namespace="vision", uid="uid-vision"), **held),
         a_record(job=a_job(cluster=ELSEWHERE), **held),
     )

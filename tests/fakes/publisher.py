@@ -1,13 +1,16 @@
-"""The publisher in memory."""
+"""The publisher in memory: what Pub/Sub refuses is refused."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from functools import partial
 
-from tpu_slices.domain.model.facts import Question
+from tests.fakes.pubsub_rules import check
+from tpu_slices.domain.model.facts import AnyQuestion
 from tpu_slices.domain.model.slices import ClusterId, SliceId
 from tpu_slices.ports.errors import Temporary
 from tpu_slices.ports.publisher import SliceUpdate, WorkloadUpdate
+from tpu_slices.wire.messages import encode_question, encode_reconcile_request, encode_report, encode_update
 
 
 class FakePublisher:
@@ -17,32 +20,44 @@ class FakePublisher:
         self.requests: list[tuple[ClusterId, SliceId]] = []
         self.updates: list[SliceUpdate] = []
         self.reports: list[tuple[ClusterId, WorkloadUpdate]] = []
-        self.questions: list[tuple[ClusterId, Question]] = []
+        self.questions: list[tuple[ClusterId, AnyQuestion]] = []
         self.meanwhile: Callable[[], object] = lambda: None
         """Called while reconcile requests are being published."""
         self._failures = 0
+        self._refusal: Exception | None = None
 
     def request_reconcile(self, cluster: ClusterId, slices: Collection[SliceId]) -> None:
         self._fail_if_asked()
+        check(partial(encode_reconcile_request, cluster), slices)
         self.meanwhile()
         self.requests.extend((cluster, slice_) for slice_ in slices)
 
     def announce(self, cluster: ClusterId, updates: Collection[SliceUpdate]) -> None:
         assert all(update.job.cluster == cluster for update in updates), "an update of another cluster"
         self._fail_if_asked()
+        check(partial(encode_update, cluster), updates)
         self.updates.extend(updates)
 
     def announce_workloads(self, cluster: ClusterId, updates: Collection[WorkloadUpdate]) -> None:
         self._fail_if_asked()
+        check(partial(encode_report, cluster), updates)
+        if self._refusal is not None:
+            refusal, self._refusal = self._refusal, None
+            raise refusal
         self.reports.extend((cluster, update) for update in updates)
 
-    def ask(self, cluster: ClusterId, questions: Collection[Question]) -> None:
+    def ask(self, cluster: ClusterId, questions: Collection[AnyQuestion]) -> None:
         self._fail_if_asked()
+        check(partial(encode_question, cluster), questions)
         self.questions.extend((cluster, question) for question in questions)
 
     def fail_next(self, times: int = 1) -> None:
         """Let the next calls raise Temporary and publish nothing."""
         self._failures += times
+
+    def refuse_next_report(self, refusal: Exception) -> None:
+        """Let the next announcement of reports raise this."""
+        self._refusal = refusal
 
     def take_requests(self) -> list[tuple[ClusterId, SliceId]]:
         """Return the requests published since the last call."""

@@ -1,67 +1,40 @@
 """The store in memory, with the contract of the real one; commits are kept for tests to look at.
 
-Values are kept as documents: what the wire format cannot hold is lost.
+Values are kept as documents: what the wire format cannot hold is lost, and what Firestore refuses is refused.
 """
 
 from __future__ import annotations
 
-import itertools
-import threading
-from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from datetime import datetime
-from typing import Any, TypeVar
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import TypeVar
 
+from tests.fakes import firestore_rules
+from tests.fakes.documents import FakeDocuments, values
 from tpu_slices.domain.model.clusters import ClusterSettings
-from tpu_slices.domain.model.records import Phase, SliceRecord
+from tpu_slices.domain.model.facts import WorkloadState
+from tpu_slices.domain.model.reasons import Phase
+from tpu_slices.domain.model.records import PoolOperation, SliceRecord
 from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid
-from tpu_slices.domain.model.workloads import WorkloadRecord
+from tpu_slices.domain.model.workloads import ReportQueue, WorkloadRecord
+from tpu_slices.domain.reconciling.brake import Brake
 from tpu_slices.domain.reconciling.inventory import RelayHeartbeat
 from tpu_slices.domain.reconciling.limiter import Budget, ConcurrencyLimiter, Slot
-from tpu_slices.ports.errors import Permanent, StaleRecord, Temporary
-from tpu_slices.ports.store import Change, Record, Rejection, Revision, Stored
-from tpu_slices.wire.cluster_settings import accepted_key, decode_settings, encode_settings, pause_key, settings_key
-from tpu_slices.wire.documents import (
-    COLLECTIONS,
-    Fields,
-    Key,
-    decode,
-    encode,
-    encode_rejection,
-    key,
-    key_of,
-    place_of,
-    rejection_key,
-)
+from tpu_slices.ports.errors import Permanent, Temporary
+from tpu_slices.ports.store import Change, Found, Record, Rejection, Revision, Stored
+from tpu_slices.wire import documents
+from tpu_slices.wire.cluster_settings import accepted_key, decode_settings, pause_key, settings_key
+from tpu_slices.wire.documents import key, key_of
 
 R = TypeVar("R", bound=Record)
-Due = TypeVar("Due", SliceRecord, WorkloadRecord)
-
-
-@dataclass(frozen=True, slots=True)
-class _Document:
-    fields: Fields
-    revision: Revision
+N = TypeVar("N", bound=str)
+_LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 
 
 @dataclass(slots=True)
-class FakeStore:
+class FakeStore(FakeDocuments):
     """The port `SliceStore`. Buttons: `unavailable`, `fail_next`, `lose_next_answer`, `meanwhile`."""
-
-    commits: list[tuple[Change, ...]] = field(default_factory=list)
-    """Every commit that was written, oldest first."""
-    rejections: dict[str, Rejection] = field(default_factory=dict)
-    unreadable: dict[str, str] = field(default_factory=dict)
-    """Documents that were left out of a list, and why."""
-    unavailable: bool = False
-    """While set, every call is Temporary."""
-    _documents: dict[Key, _Document] = field(default_factory=dict)
-    _failures: deque[Exception] = field(default_factory=deque)
-    _meanwhile: deque[Callable[[], object]] = field(default_factory=deque)
-    _lost_answers: int = 0
-    _revisions: Iterator[int] = field(default_factory=lambda: itertools.count(1))
-    _lock: threading.RLock = field(default_factory=threading.RLock)
 
     # What the port promises
 
@@ -78,88 +51,124 @@ class FakeStore:
             self.unreadable[str(settings_key(cluster))] = str(problem)
             settings = decode_settings(cluster, accepted.fields, accepted.revision)
         pause = self._documents.get(pause_key(cluster))
-        return replace(settings, paused=pause.fields["message"]) if pause else settings
+        return replace(settings, paused=str(pause.fields.get("message"))) if pause else settings
 
     def clusters(self) -> tuple[ClusterId, ...]:
         self._answer()
         return tuple(sorted(ClusterId(known.id) for known in self._documents if known.collection == "clusters"))
 
-    def workloads(
-        self, cluster: ClusterId, uids: Collection[WorkloadUid]
-    ) -> Mapping[WorkloadUid, Stored[WorkloadRecord]]:
+    def workloads(self, cluster: ClusterId, uids: Collection[WorkloadUid]) -> Found[WorkloadUid, WorkloadRecord]:
         self._answer()
-        found = ((uid, self._read(WorkloadRecord, key(WorkloadRecord, cluster, uid))) for uid in uids)
-        return {uid: stored for uid, stored in found if stored}
+        return self._named(WorkloadRecord, cluster, uids)
 
-    def slices(self, cluster: ClusterId, ids: Collection[SliceId]) -> Mapping[SliceId, Stored[SliceRecord]]:
+    def slices(self, cluster: ClusterId, ids: Collection[SliceId]) -> Found[SliceId, SliceRecord]:
         self._answer()
-        found = ((id_, self._read(SliceRecord, key(SliceRecord, cluster, id_))) for id_ in ids)
-        return {id_: stored for id_, stored in found if stored}
+        return self._named(SliceRecord, cluster, ids)
 
-    def due_slices(self, now: datetime, most: int) -> tuple[SliceRecord, ...]:
+    def clusters_with_slices(self) -> tuple[ClusterId, ...]:
         self._answer()
-        return _longest_due((stored.value for stored in self._all(SliceRecord)), now, most)
+        return tuple(sorted({it.value.cluster for it in self._all(SliceRecord) if it.value.phase is not Phase.GONE}))
 
-    def due_workloads(self, now: datetime, most: int) -> tuple[WorkloadRecord, ...]:
-        self._answer()
-        return _longest_due((stored.value for stored in self._all(WorkloadRecord)), now, most)
+    def slice_count(self, cluster: ClusterId) -> int:
+        return len(list(self.kept_slices(cluster)))
 
-    def due_reports(self, now: datetime, most: int) -> tuple[WorkloadRecord, ...]:
+    def due_slices(self, cluster: ClusterId, now: datetime, most: int) -> tuple[Stored[SliceRecord], ...]:
         self._answer()
-        every = (stored.value for stored in self._all(WorkloadRecord))
-        due = [(at, record.owner.uid, record) for record in every if (at := record.next_report_at) and at <= now]
-        return tuple(record for *_, record in sorted(due, key=lambda it: it[:2]))[:most]
+        return _longest_due(self._of(cluster, SliceRecord), now, lambda record: record.next_reconcile_at)[:most]
+
+    def due_workloads(self, cluster: ClusterId, now: datetime, most: int) -> tuple[WorkloadRecord, ...]:
+        self._answer()
+        return values(_longest_due(self._of(cluster, WorkloadRecord), now, lambda it: it.next_reconcile_at)[:most])
+
+    def report_queues(self, cluster: ClusterId, now: datetime) -> tuple[ReportQueue, ...]:
+        self._answer()
+        due = values(_longest_due(self._of(cluster, WorkloadRecord), now, lambda it: it.next_report_at))
+        queues = dict.fromkeys(queue for record in due if (queue := record.report_queue))
+        return tuple(sorted(queues, key=lambda queue: not queue.first))
+
+    def due_reports(self, queue: ReportQueue, now: datetime, most: int) -> tuple[Stored[WorkloadRecord], ...]:
+        self._answer()
+        due = _longest_due(self._of(queue.cluster, WorkloadRecord), now, lambda record: record.next_report_at)
+        return tuple(stored for stored in due if stored.value.report_queue == queue)[:most]
 
     def queued_slices(self, cluster: ClusterId, most: int) -> tuple[SliceRecord, ...]:
         self._answer()
-        queued = [record for record in self.slice_records(cluster) if record.phase is Phase.QUEUED]
-        return tuple(sorted(queued, key=lambda record: (record.since, record.id)))[:most]
+        every = sorted(self.slice_records(cluster), key=lambda record: (record.since, record.id))
+        return tuple(record for record in every if record.phase is Phase.QUEUED)[:most]
+
+    def deletions_awaiting_slot(self, cluster: ClusterId, most: int) -> tuple[Stored[SliceRecord], ...]:
+        found = self._awaiting_slot(cluster, PoolOperation.DELETE)
+        return tuple(sorted(found, key=lambda it: _place_in_queue(it.value)))[:most]
+
+    def creations_awaiting_slot(self, cluster: ClusterId, after: str, most: int) -> tuple[Stored[SliceRecord], ...]:
+        found = sorted(self._awaiting_slot(cluster, PoolOperation.CREATE), key=lambda it: _place_in_queue(it.value))
+        return tuple(it for it in found if _place_in_queue(it.value)[0] > after)[:most]
+
+    def _awaiting_slot(self, cluster: ClusterId, operation: PoolOperation) -> list[Stored[SliceRecord]]:
+        self._answer()
+        awaited = {"operation": operation.value, "number": None}
+        every = self._all(SliceRecord, lambda fields: awaited.items() <= (fields.get("slot_awaited") or {}).items())
+        return [stored for stored in every if stored.value.cluster == cluster]
 
     def live_workloads(self, cluster: ClusterId) -> Iterator[Stored[WorkloadRecord]]:
         self._answer()
-        every = tuple(self._all(WorkloadRecord))
-        return (stored for stored in every if stored.value.cluster == cluster and stored.value.live)
+        return (stored for stored in self._of(cluster, WorkloadRecord) if stored.value.live)
 
     def kept_slices(self, cluster: ClusterId) -> Iterator[Stored[SliceRecord]]:
         self._answer()
-        every = tuple(self._all(SliceRecord))
-        return (stored for stored in every if stored.value.cluster == cluster and stored.value.phase is not Phase.GONE)
+        return (stored for stored in self._of(cluster, SliceRecord) if stored.value.phase is not Phase.GONE)
 
     def every_slice(self, cluster: ClusterId) -> Iterator[Stored[SliceRecord]]:
         self._answer()
-        every = tuple(self._all(SliceRecord))
-        return (stored for stored in every if stored.value.cluster == cluster)
+        return iter(self._of(cluster, SliceRecord))
 
     def slots(self, cluster: ClusterId) -> tuple[Stored[Slot], ...]:
         self._answer()
-        taken = [stored for stored in self._all(Slot) if stored.value.cluster == cluster]
-        return tuple(sorted(taken, key=lambda stored: stored.value.number))
+        return tuple(sorted(self._of(cluster, Slot), key=lambda stored: stored.value.number))
 
     def limiter(self, cluster: ClusterId) -> Stored[ConcurrencyLimiter] | None:
         self._answer()
-        return self._read(ConcurrencyLimiter, key(ConcurrencyLimiter, cluster))
+        return self._one(ConcurrencyLimiter(cluster=cluster, changed_at=_LONG_AGO, shortages={}))
 
     def budget(self, cluster: ClusterId) -> Stored[Budget] | None:
         self._answer()
-        return self._read(Budget, key(Budget, cluster))
+        return self._one(Budget(cluster=cluster, changed_at=_LONG_AGO))
 
     def chips_held(self, cluster: ClusterId, namespace: str | None = None) -> int:
         self._answer()
         records = self.slice_records(cluster)
         return sum(record.chips_held for record in records if namespace in {None, record.owner.namespace})
 
+    def hosts_digest(self, cluster: ClusterId) -> int:
+        self._answer()
+        return sum(record.hosts_digest for record in self.slice_records(cluster))
+
+    def brake(self, cluster: ClusterId) -> Stored[Brake] | None:
+        self._answer()
+        return self._read(Brake, key(Brake, cluster))
+
+    def ended_workloads(self, cluster: ClusterId, states: Collection[WorkloadState], since: datetime) -> int:
+        self._answer()
+        return sum(record.state in states and record.state_since >= since for record in self.jobset_records(cluster))
+
+    def live_count(self, cluster: ClusterId) -> int:
+        self._answer()
+        return sum(record.live for record in self.jobset_records(cluster))
+
     def heartbeat(self, cluster: ClusterId) -> Stored[RelayHeartbeat] | None:
         self._answer()
-        return self._read(RelayHeartbeat, key(RelayHeartbeat, cluster))
+        return self._one(RelayHeartbeat(cluster=cluster))
 
     def commit(self, *changes: Change) -> tuple[Revision, ...]:
         if self._meanwhile:
             self._meanwhile.popleft()()
         self._answer()
         with self._lock:
-            documents = dict(self._documents)
-            revisions = tuple(self._apply(change, documents) for change in changes)
-            self._documents = documents
+            written = dict(self._documents)
+            revisions = tuple(self._apply(change, written) for change in changes)
+            places = [documents.place_of(change) for change in changes if change.after]
+            firestore_rules.check_commit((place, written[place].fields) for place in places)
+            self._documents = written
             self.commits.append(changes)
         if self._lost_answers:
             self._lost_answers -= 1
@@ -168,106 +177,18 @@ class FakeStore:
 
     def reject(self, rejection: Rejection) -> None:
         self._answer()
+        self.put_document(documents.rejection_key(rejection), documents.encode_rejection(rejection))
         self.rejections[rejection.message_id] = rejection
-        self.put_document(rejection_key(rejection), encode_rejection(rejection))
-
-    # Buttons
-
-    def fail_next(self, *errors: Exception) -> None:
-        """Let the next calls raise these, one each, without any effect."""
-        self._failures.extend(errors)
-
-    def lose_next_answer(self) -> None:
-        """Let the next commit be written, and its answer be lost."""
-        self._lost_answers += 1
-
-    def meanwhile(self, *acts: Callable[[], object]) -> None:
-        """Let somebody else do this right before the next commits, one each."""
-        self._meanwhile.extend(acts)
-
-    # What operators and other processes do
-
-    def put(self, *records: Record) -> None:
-        """Write these records over whatever is there; `commits` does not show it."""
-        for record in records:
-            self.put_document(key_of(record), encode(record))
-
-    def put_settings(self, settings: ClusterSettings) -> None:
-        """Write a cluster's settings as an operator would: they get a new version, whatever theirs says."""
-        self.put_document(settings_key(settings.cluster), encode_settings(settings))
-
-    def edit_slice(self, cluster: ClusterId, id_: SliceId, **fields: Any) -> None:
-        """Change fields of a slice's document in the console: `hold`, `release_requested`, `note`."""
-        place = key(SliceRecord, cluster, id_)
-        with self._lock:
-            self.put_document(place, {**self._documents[place].fields, **fields})
-
-    def put_document(self, place: Key, fields: Fields) -> None:
-        with self._lock:
-            self._documents = {**self._documents, place: _Document(fields, self._next_revision())}
-
-    def remove_document(self, place: Key) -> None:
-        with self._lock:
-            self._documents = {known: it for known, it in self._documents.items() if known != place}
-
-    # What a test looks at
-
-    def document(self, place: Key) -> Fields | None:
-        found = self._documents.get(place)
-        return found.fields if found else None
-
-    def revision(self, place: Key) -> Revision | None:
-        found = self._documents.get(place)
-        return found.revision if found else None
-
-    def slice_records(self, cluster: ClusterId) -> tuple[SliceRecord, ...]:
-        """Return every slice of a cluster, GONE ones too, by id."""
-        return tuple(stored.value for stored in self._all(SliceRecord) if stored.value.cluster == cluster)
-
-    def jobset_records(self, cluster: ClusterId) -> tuple[WorkloadRecord, ...]:
-        """Return the workload records of a cluster, tombstones too, by UID."""
-        return tuple(stored.value for stored in self._all(WorkloadRecord) if stored.value.cluster == cluster)
-
-    def _answer(self) -> None:
-        if self.unavailable:
-            raise Temporary("the store is unavailable")
-        if self._failures:
-            raise self._failures.popleft()
-
-    def _read(self, kind: type[R], place: Key) -> Stored[R] | None:
-        document = self._documents.get(place)
-        return Stored(decode(kind, document.fields), document.revision) if document else None
-
-    def _all(self, kind: type[R]) -> Iterator[Stored[R]]:
-        for place, document in sorted(self._documents.items(), key=lambda item: item[0].id):
-            if place.collection == COLLECTIONS[kind]:
-                try:
-                    yield Stored(decode(kind, document.fields), document.revision)
-                except Permanent as problem:
-                    self.unreadable[str(place)] = str(problem)
-
-    def _apply(self, change: Change, documents: dict[Key, _Document]) -> Revision:
-        place = place_of(change)
-        there = documents.get(place)
-        if (there and there.revision) != (change.before and change.before.revision):
-            raise StaleRecord(f"{place} was written since it was read")
-        if change.after is None:
-            del documents[place]
-            return Revision("")
-        unknown = there.fields if there else {}
-        fields = {**unknown, **encode(change.after)}
-        if there is None or fields != there.fields:  # as in Firestore: a write that changes nothing is no new revision
-            documents[place] = _Document(fields, self._next_revision())
-        return documents[place].revision
-
-    def _next_revision(self) -> Revision:
-        return Revision(f"edition-{next(self._revisions)}")
 
 
-def _longest_due(records: Iterable[Due], now: datetime, most: int) -> tuple[Due, ...]:
-    due = [
-        (record.next_reconcile_at, str(key_of(record)), record)
-        for record in records
-        if record.next_reconcile_at and record.next_reconcile_at <= now
-    ]
-    return tuple(record for *_, record in sorted(due, key=lambda item: item[:2])[:most])
+def _longest_due(
+    records: Iterable[Stored[R]], now: datetime, when: Callable[[R], datetime | None]
+) -> tuple[Stored[R], ...]:
+    due = [(at, str(key_of(each.value)), each) for each in records if (at := when(each.value)) and at <= now]
+    return tuple(each for *_, each in sorted(due, key=lambda item: item[:2]))
+
+
+def _place_in_queue(record: SliceRecord) -> tuple[str, datetime, SliceId]:
+    awaited = record.slot_awaited
+    assert awaited is not None
+    return awaited.queue, awaited.since, record.id

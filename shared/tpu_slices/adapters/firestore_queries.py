@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from tpu_slices.wire.documents import CHIPS_HELD
+from tpu_slices.wire.documents import CHIPS_HELD, HOSTS_DIGEST, REPORT_QUEUE
 
-Operator = Literal["==", "in", "<="]
+Operator = Literal["==", "in", "<", "<=", ">", ">="]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,6 +19,8 @@ class Query:
     where: tuple[tuple[str, Operator], ...] = ()
     order: str
     """The field that sorts the results, ascending; `__name__` is the document's own name."""
+    then: tuple[str, ...] = ()
+    """The fields that sort results with the same value of it, ascending."""
 
     @property
     def index(self) -> tuple[str, ...]:
@@ -27,48 +29,91 @@ class Query:
         Source: Firestore's guide to index types. The fields compared for equality come first, then the sort field,
         which a range must be on; every index ends with the document's name without listing it.
         """
-        asked = dict.fromkeys((*(field for field, _ in self.where), self.order))
+        asked = dict.fromkeys((*(field for field, _ in self.where), self.order, *self.then))
         fields = tuple(field for field in asked if field != "__name__")
         return fields if len(fields) > 1 else ()
 
 
-DUE_SLICES = Query(collection="slices", where=(("next_reconcile_at", "<="),), order="next_reconcile_at")
-DUE_WORKLOADS = Query(collection="workloads", where=(("next_reconcile_at", "<="),), order="next_reconcile_at")
-DUE_REPORTS = Query(collection="workloads", where=(("next_report_at", "<="),), order="next_report_at")
+_DUE: tuple[tuple[str, Operator], ...] = (("cluster", "=="), ("next_reconcile_at", "<="))
+DUE_SLICES = Query(collection="slices", where=_DUE, order="next_reconcile_at")
+DUE_WORKLOADS = Query(collection="workloads", where=_DUE, order="next_reconcile_at")
+REPORT_QUEUES = Query(
+    collection="workloads",
+    where=((REPORT_QUEUE, ">"), (REPORT_QUEUE, "<")),
+    order=REPORT_QUEUE,
+    then=("next_report_at",),
+)
+DUE_REPORTS = Query(
+    collection="workloads", where=((REPORT_QUEUE, "=="), ("next_report_at", "<=")), order="next_report_at"
+)
 QUEUED_SLICES = Query(collection="slices", where=(("cluster", "=="), ("phase", "==")), order="since")
+_AWAITING_SLOT: tuple[tuple[str, Operator], ...] = (
+    ("cluster", "=="),
+    ("slot_awaited.operation", "=="),
+    ("slot_awaited.number", "=="),
+)
+DELETIONS_AWAITING_SLOT = Query(collection="slices", where=_AWAITING_SLOT, order="slot_awaited.since")
+CREATIONS_AWAITING_SLOT = Query(
+    collection="slices",
+    where=(*_AWAITING_SLOT, ("slot_awaited.queue", ">")),
+    order="slot_awaited.queue",
+    then=("slot_awaited.since",),
+)
 KEPT_SLICES = Query(collection="slices", where=(("cluster", "=="), ("phase", "in")), order="__name__")
+CLUSTERS_WITH_SLICES = Query(collection="slices", where=(("phase", "in"), ("cluster", ">")), order="cluster")
 EVERY_SLICE = Query(collection="slices", where=(("cluster", "=="),), order="__name__")
 LIVE_WORKLOADS = Query(collection="workloads", where=(("cluster", "=="), ("state", "in")), order="__name__")
+ENDED_WORKLOADS = Query(
+    collection="workloads", where=(("cluster", "=="), ("state", "in"), ("state_since", ">=")), order="state_since"
+)
 SLOTS = Query(collection="slots", where=(("cluster", "=="),), order="number")
 CLUSTERS = Query(collection="clusters", order="__name__")
 
 HELD_IN_CLUSTER = Query(collection="slices", where=(("cluster", "=="),), order=CHIPS_HELD)
 HELD_IN_NAMESPACE = Query(collection="slices", where=(("cluster", "=="), ("owner.namespace", "==")), order=CHIPS_HELD)
+HOSTS_IN_CLUSTER = Query(collection="slices", where=(("cluster", "=="),), order=HOSTS_DIGEST)
 
 QUERIES = (
     DUE_SLICES,
     DUE_WORKLOADS,
+    REPORT_QUEUES,
     DUE_REPORTS,
     QUEUED_SLICES,
+    DELETIONS_AWAITING_SLOT,
+    CREATIONS_AWAITING_SLOT,
     KEPT_SLICES,
+    CLUSTERS_WITH_SLICES,
     EVERY_SLICE,
     LIVE_WORKLOADS,
+    ENDED_WORKLOADS,
     SLOTS,
     CLUSTERS,
     HELD_IN_CLUSTER,
     HELD_IN_NAMESPACE,
+    HOSTS_IN_CLUSTER,
 )
 
 EXPIRING = ("workloads", "slices", "rejected")
 """The collections whose documents Firestore deletes once their `expire_at` has passed."""
 
 UNINDEXED: Mapping[str, tuple[str, ...]] = {
-    "accepted": ("limits", "pod_to_node_labels", "policy", "pools", "reservation_zones"),
-    "clusters": ("limits", "note", "pod_to_node_labels", "policy", "pools", "reservation_zones"),
+    "accepted": ("limits", "pod_to_node_labels", "policy", "pools", "reservation_zones", "zones"),
+    "clusters": ("limits", "note", "pod_to_node_labels", "policy", "pools", "reservation_zones", "zones"),
     "limiters": ("shortages",),
     "workloads": ("report", "demand"),
     "rejected": ("data", "error"),
-    "slices": ("terminating", "note", "occupants", "pinned_settings", "message", "spec", "transitions", "refusal"),
+    "slices": (
+        "terminating",
+        "note",
+        "hosts",
+        "runs_on",
+        "rejection",
+        "pinned_settings",
+        "message",
+        "spec",
+        "transitions",
+        "refusal",
+    ),
     "heartbeats": ("uids",),
 }
 """Fields that no query uses, by collection.

@@ -8,7 +8,7 @@ from typing import Any
 from google.api_core.exceptions import AlreadyExists, FailedPrecondition, NotFound
 from google.cloud.firestore import SERVER_TIMESTAMP, Client, DocumentReference
 
-from tpu_slices.adapters.firestore import classified_errors
+from tpu_slices.adapters.firestore_documents import classified_errors
 from tpu_slices.domain.model.slices import ClusterId
 from tpu_slices.ports.errors import StaleRecord
 from tpu_slices.ports.store import Document, Revision, SettingsWritten
@@ -42,9 +42,9 @@ class FirestoreSettings:
         if before is not None:
             unchanged: Any = self._client.write_option(last_update_time=datetime.fromisoformat(before))
             batch.delete(place, option=unchanged)
-        batch.create(place, dict(document))
-        batch.set(self._at(accepted_key(cluster)), dict(document))
         with classified_errors():
+            batch.create(place, dict(document))
+            batch.set(self._at(accepted_key(cluster)), dict(document))
             try:
                 batch.commit(timeout=_SECONDS)
             except (AlreadyExists, FailedPrecondition, NotFound) as stale:

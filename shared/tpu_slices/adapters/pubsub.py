@@ -10,9 +10,9 @@ from google.api_core import exceptions
 from google.api_core.retry import Retry, if_exception_type
 from google.cloud.pubsub_v1 import PublisherClient, types
 
-from tpu_slices.domain.model.facts import Question
+from tpu_slices.domain.model.facts import AnyQuestion
 from tpu_slices.domain.model.slices import ClusterId, SliceId
-from tpu_slices.ports.errors import Temporary
+from tpu_slices.ports.errors import Permanent, Temporary
 from tpu_slices.ports.publisher import SliceUpdate, WorkloadUpdate
 from tpu_slices.wire.messages import Message, encode_question, encode_reconcile_request, encode_report, encode_update
 
@@ -56,11 +56,15 @@ class PubSubPublisher:
     def announce_workloads(self, cluster: ClusterId, updates: Collection[WorkloadUpdate]) -> None:
         self._publish(SLICE_UPDATES, (encode_report(cluster, update) for update in updates))
 
-    def ask(self, cluster: ClusterId, questions: Collection[Question]) -> None:
+    def ask(self, cluster: ClusterId, questions: Collection[AnyQuestion]) -> None:
         self._publish(SLICE_UPDATES, (encode_question(cluster, question) for question in questions))
 
     def _publish(self, topic: str, messages: Iterable[Message]) -> None:
-        publish(self._publisher, f"projects/{self._project}/topics/{topic}", messages, self._patience)
+        try:
+            encoded = list(messages)
+        except ValueError as error:
+            raise Permanent(f"{topic}: {error}") from error
+        publish(self._publisher, f"projects/{self._project}/topics/{topic}", encoded, self._patience)
 
 
 def connect_publisher(patience: float = PATIENCE) -> PubSubClient:

@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter, deque
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 
 from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.records import SliceRecord
-from tpu_slices.domain.model.slices import ClusterId, Owner, OwnerKind
-from tpu_slices.domain.model.workloads import Report, WorkloadRecord
-from tpu_slices.domain.reporting.reports import RENEW, QueueState, called_for, is_news, next_report, report
-from tpu_slices.ports.deps import ReconcileDeps
+from tpu_slices.domain.model.slices import ClusterId, Owner, OwnerKind, WorkloadUid
+from tpu_slices.domain.model.workloads import Report, ReportQueue, WorkloadRecord
+from tpu_slices.domain.reconciling.inventory import silent_since
+from tpu_slices.domain.reporting.reports import RENEW, called_for, is_news, next_report, report
+from tpu_slices.domain.reporting.waits import QueueState
+from tpu_slices.flows.failures import Failure, Failures
+from tpu_slices.ports.deps import IntakeDeps, ReconcileDeps
 from tpu_slices.ports.errors import Permanent, StaleRecord, Temporary
 from tpu_slices.ports.publisher import WorkloadUpdate
-from tpu_slices.ports.store import Change, SliceStore, Stored
+from tpu_slices.ports.store import Change, Stored
 
 PAGE = 200
-"""The most JobSets that one sweep reports on, the earliest due first; the others are reported on a minute later."""
+"""The most JobSets that one sweep reports on; the others are reported on a minute later."""
+TURN = 10
+"""How many JobSets of a namespace are reported on before the next namespace has its turn."""
 LINE = 100
 """How many positions of a cluster's queue are read; slices behind them only learn that they are behind them."""
 MOST_TROUBLES = 3
-"""With this many errors a sweep stops reporting at a temporary one: the problem is not with single JobSets."""
+"""With this many temporary errors a sweep stops reporting on a cluster: the problem is not with single JobSets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,44 +39,90 @@ class Reported:
     report: Report
 
 
-def report_due(deps: ReconcileDeps) -> tuple[list[Reported], list[str]]:
-    """Report on every JobSet that is due; return the announced reports, and the errors.
+def report_due(clusters: Collection[ClusterId], deps: ReconcileDeps, failures: Failures) -> list[Reported]:
+    """Report on JobSets that are due; return the announced reports.
 
-    An error of one JobSet does not stop the others; unless it is temporary, its report is postponed.
+    Namespaces take turns, and first reports come before renewed ones: whatever number of JobSets one namespace has,
+    another's first report does not wait for theirs. An error of one JobSet does not stop the others; unless it is
+    temporary, its report is postponed.
     """
-    reports: list[Reported] = []
-    failures: list[str] = []
-    queue = cache(lambda cluster: read_queue_state(cluster, deps.store))
-    for due in deps.store.due_reports(deps.clock.now(), PAGE):
-        stored = deps.store.workloads(due.cluster, [due.owner.uid]).get(due.owner.uid)
-        if stored is None:
-            continue
+    reporting = _Reporting(deps, failures)
+    queues = deque(_queues(clusters, deps, failures))
+    while queues and reporting.room:
+        queue = queues.popleft()
+        if reporting.report_on_some(queue):
+            queues.append(queue)
+    return reporting.announced
+
+
+def _queues(clusters: Collection[ClusterId], deps: ReconcileDeps, failures: Failures) -> list[ReportQueue]:
+    now = deps.clock.now()
+    read = [failures.attempt(each, partial(deps.store.report_queues, each, now), ()) for each in clusters]
+    return sorted((queue for queues in read for queue in queues), key=lambda queue: not queue.first)
+
+
+class _Reporting:
+    """The reports of one sweep."""
+
+    def __init__(self, deps: ReconcileDeps, failures: Failures) -> None:
+        self.room = PAGE
+        self.announced: list[Reported] = []
+        self._deps = deps
+        self._failures = failures
+        self._state = cache(lambda cluster: read_queue_state(cluster, deps))
+        self._seen: set[tuple[ClusterId, WorkloadUid]] = set()
+        self._temporary: Counter[ClusterId] = Counter()
+
+    def report_on_some(self, queue: ReportQueue) -> bool:
+        """Report on the JobSets of a queue whose turn it is; return whether there may be more."""
+        most, now = min(TURN, self.room), self._deps.clock.now()
+        about = f"no reports in namespace {queue.namespace}"
+        found = self._failures.attempt(
+            queue.cluster, partial(self._deps.store.due_reports, queue, now, most), (), about
+        )
+        fresh = [stored for stored in found if (stored.value.cluster, stored.value.owner.uid) not in self._seen]
+        for stored in fresh:
+            if self._temporary[queue.cluster] >= MOST_TROUBLES:
+                return False
+            self._seen.add((stored.value.cluster, stored.value.owner.uid))
+            self._report_on(stored)
+            self.room -= 1
+        return len(found) == most and bool(fresh)
+
+    def _report_on(self, stored: Stored[WorkloadRecord]) -> None:
+        workload = stored.value
         try:
-            reported = _on_jobset(stored, queue, deps)
+            reported = _on_jobset(stored, self._state, self._deps)
         except Exception as error:  # noqa: BLE001 - whatever it is, the other JobSets are still reported on
-            failures.append(f"{due.cluster}: no report on {due.owner.namespace}/{due.owner.name}: {error!r}")
-            if not isinstance(error, Temporary):
-                _postpone(stored, deps)
-            elif len(failures) >= MOST_TROUBLES:
-                break
-            continue
-        if reported is not None:
-            reports.append(reported)
-    return reports, failures
+            self._failures.found.append(Failure(workload.cluster, error, f"no report on {workload.owner.full_name}"))
+            if isinstance(error, Temporary):
+                self._temporary[workload.cluster] += 1
+            else:
+                _postpone(stored, self._deps)
+        else:
+            self.announced += [reported] if reported else []
 
 
 def report_of(workload: WorkloadRecord, queue: QueueState, deps: ReconcileDeps) -> Report:
     """Return the current report of a JobSet."""
     slices = deps.store.slices(workload.cluster, workload.demand)
-    return report(workload, (stored.value for stored in slices.values()), queue, deps.clock.now())
+    readable = (stored.value for stored in slices.values())
+    return report(workload, readable, queue, deps.clock.now(), slices.unreadable)
 
 
-def read_queue_state(cluster: ClusterId, store: SliceStore) -> QueueState:
+def read_queue_state(cluster: ClusterId, deps: IntakeDeps) -> QueueState:
     """Return the state of the cluster that reports depend on."""
+    store = deps.store
     settings = store.settings(cluster)
     queued = [record.id for record in store.queued_slices(cluster, LINE) if record.reason is Reason.OPERATION_LIMIT]
     places = {id_: number for number, id_ in enumerate(queued, start=1)}
-    return QueueState(places, len(store.slots(cluster)) if places else 0, settings.paused if settings else None)
+    heartbeat = store.heartbeat(cluster)
+    return QueueState(
+        places,
+        len(store.slots(cluster)) if places else 0,
+        settings.paused if settings else None,
+        silent_since(heartbeat.value if heartbeat else None, deps.clock.now()),
+    )
 
 
 def calling_for_report(before: SliceRecord, after: SliceRecord, deps: ReconcileDeps) -> tuple[Change, ...]:

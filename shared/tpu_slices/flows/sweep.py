@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 
 from tpu_slices.domain.model.clusters import ClusterSettings
@@ -15,23 +14,20 @@ from tpu_slices.domain.model.workloads import WorkloadRecord
 from tpu_slices.domain.reconciling.inventory import (
     INVENTORY_CHECK_EVERY,
     InventoryFindings,
+    Records,
     RelayHeartbeat,
     check_inventory,
     suspicions,
 )
-from tpu_slices.domain.reconciling.limiter import Slot
 from tpu_slices.flows import slots
-from tpu_slices.flows.next_reconcile import clear
+from tpu_slices.flows.due import request_due
+from tpu_slices.flows.failures import Failure, Failures
+from tpu_slices.flows.heartbeats import RelaySilence, listen
+from tpu_slices.flows.hosts import ask_for_hosts
 from tpu_slices.flows.report import Reported, report_due
 from tpu_slices.flows.retrying import retry_on_conflict
 from tpu_slices.ports.deps import ReconcileDeps
-from tpu_slices.ports.errors import Permanent, Temporary
-from tpu_slices.ports.store import Change, Stored
-
-PAGE = 500
-"""The most slices, and JobSets, that one sweep reads as due; the earliest due come first, the others a minute later."""
-SLOT_GRACE = timedelta(minutes=2)
-"""How long a slot may be taken before it is on its slice's record: it is taken before the decision is saved."""
+from tpu_slices.ports.store import Change
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,68 +39,76 @@ class Swept:
     adopted: int
     left_out: int
     reported: tuple[Reported, ...]
-    failures: tuple[str, ...]
+    silences: tuple[RelaySilence, ...]
+    without_settings: Mapping[ClusterId, int]
+    """How many slices are on record of each cluster that has no settings: nobody looks at them."""
+    failures: tuple[Failure, ...]
 
 
 def sweep(deps: ReconcileDeps) -> Swept:
-    """Request reconciles of what is due, check each cluster, and report; errors of one cluster do not stop others."""
-    requested = _request_due(deps)
-    asked, adopted, left_out = 0, 0, 0
-    failures: list[str] = []
-    for cluster in deps.store.clusters():
-        try:
-            settings = deps.store.settings(cluster)
-            if settings is None:
-                continue
-            requested += retry_on_conflict(partial(_settle_slots, settings, deps), deps.clock)
-            findings, questions = retry_on_conflict(partial(_check_inventory_if_due, settings, deps), deps.clock)
-        except (Temporary, Permanent) as error:
-            failures.append(f"{cluster}: {error}")
-            continue
-        asked += questions
-        adopted += len(findings.adopted)
-        left_out += findings.left_out
-    reported, unreported = report_due(deps)
-    return Swept(requested, asked, adopted, left_out, tuple(reported), (*failures, *unreported))
+    """Request reconciles of what is due, report, and check the slots and the inventory of each cluster.
+
+    Whatever is raised for one cluster is that cluster's failure: the others are swept. GKE is asked last, since a
+    cluster that does not answer costs time.
+    """
+    failures = Failures()
+    read = {
+        cluster: failures.attempt(cluster, partial(deps.store.settings, cluster), None)
+        for cluster in deps.store.clusters()
+    }
+    known = [settings for settings in read.values() if settings is not None]
+    clusters = [settings.cluster for settings in known]
+    requested = sum(failures.attempt(each, partial(request_due, each, deps, failures), 0) for each in clusters)
+    silences = [failures.attempt(each, partial(listen, each, deps), None, "relay") for each in clusters]
+    reported = report_due(clusters, deps, failures)
+    findings: list[InventoryFindings] = []
+    asked = 0
+    for settings in known:
+        cluster = settings.cluster
+        settle = partial(retry_on_conflict, partial(_settle_slots, settings, deps), deps.clock)
+        requested += failures.attempt(cluster, settle, 0, "slots")
+        check = partial(retry_on_conflict, partial(_check_inventory_if_due, settings, deps), deps.clock)
+        found, questions = failures.attempt(cluster, check, (InventoryFindings(), 0), "inventory check")
+        findings.append(found)
+        listing = partial(retry_on_conflict, partial(ask_for_hosts, cluster, deps), deps.clock)
+        asked += questions + failures.attempt(cluster, listing, False, "hosts")  # noqa: FBT003 - what to count then
+    return Swept(
+        requested=requested,
+        asked=asked,
+        adopted=sum(len(found.adopted) for found in findings),
+        left_out=sum(found.left_out for found in findings),
+        reported=tuple(reported),
+        silences=tuple(silence for silence in silences if silence is not None),
+        without_settings=failures.attempt(None, partial(_without_settings, read.keys(), deps), {}),
+        failures=tuple(failures.found),
+    )
 
 
-def _request_due(deps: ReconcileDeps) -> int:
-    now = deps.clock.now()
-    due: dict[ClusterId, set[SliceId]] = defaultdict(set)
-    for record in deps.store.due_slices(now, PAGE):
-        due[record.cluster].add(record.id)
-    workloads = deps.store.due_workloads(now, PAGE)
-    for jobset in workloads:
-        due[jobset.cluster].update(jobset.demand)
-    for cluster, slices in due.items():
-        deps.publisher.request_reconcile(cluster, sorted(slices))
-    for jobset in workloads:
-        clear(jobset, deps)
-    return sum(len(slices) for slices in due.values())
+def _without_settings(known: Collection[ClusterId], deps: ReconcileDeps) -> dict[ClusterId, int]:
+    unknown = [cluster for cluster in deps.store.clusters_with_slices() if cluster not in known]
+    return {cluster: deps.store.slice_count(cluster) for cluster in unknown}
 
 
 def _settle_slots(settings: ClusterSettings, deps: ReconcileDeps) -> int:
-    """Request reconciles where GKE's operation ended, read in one call, and free slots left over by a crash."""
+    """Request reconciles where GKE's operation ended, read in one call, and hand on slots that nobody uses."""
+    slots.raise_limit(settings, deps)
     taken = deps.store.slots(settings.cluster)
-    if not taken:
-        return 0
     records = deps.store.slices(settings.cluster, [slot.value.slice_id for slot in taken])
-    ended = deps.backend.ended_operations(settings)
+    ended = deps.backend.ended_operations(settings) if taken else frozenset()
     finished: list[SliceId] = []
+    left: list[int] = []
     for slot in taken:
+        if slot.value.slice_id in records.unreadable:
+            continue  # it may still be that slice's
         stored = records.get(slot.value.slice_id)
-        if stored is None or stored.value.slot != slot.value.number:
-            _free_if_left(slot, settings, deps)
-        elif stored.value.operation in ended:
+        if slots.is_left(slot, stored, deps):
+            left.append(slot.value.number)
+        elif stored is not None and slots.creation_in(slot.value, stored.value) in ended:
             finished.append(stored.value.id)
     if finished:
         deps.publisher.request_reconcile(settings.cluster, finished)
+    slots.hand_on(taken, left, settings, deps)
     return len(finished)
-
-
-def _free_if_left(slot: Stored[Slot], settings: ClusterSettings, deps: ReconcileDeps) -> None:
-    if deps.clock.now() - slot.value.taken_at > SLOT_GRACE:
-        slots.free(slot, settings, deps)
 
 
 def _check_inventory_if_due(settings: ClusterSettings, deps: ReconcileDeps) -> tuple[InventoryFindings, int]:
@@ -136,12 +140,18 @@ def _compare(
     cluster = settings.cluster
     pools = deps.backend.inventory(settings)
     kept = {stored.value.id: stored for stored in deps.store.kept_slices(cluster)}
-    kept.update(deps.store.slices(cluster, {pool.slice_id for pool in pools} - kept.keys()))
+    others = deps.store.slices(cluster, {pool.slice_id for pool in pools} - kept.keys())
+    kept.update(others)
     workloads = {record.owner.uid: record for record in live}
     uids = {stored.value.owner.uid for stored in kept.values()} | {pool.job.owner.uid for pool in pools}
     known = deps.store.workloads(cluster, uids - workloads.keys())
     workloads.update({uid: stored.value for uid, stored in known.items()})
-    findings = check_inventory(workloads, {id_: stored.value for id_, stored in kept.items()}, pools, now)
+    records = Records(
+        workloads=workloads,
+        slices={id_: stored.value for id_, stored in kept.items()},
+        unreadable=frozenset({*others.unreadable, *known.unreadable}),
+    )
+    findings = check_inventory(records, pools, now)
     for placeholder in findings.placeholders:
         deps.store.commit(Change(None, placeholder))
     for adopted in findings.adopted:

@@ -24,14 +24,18 @@ class LogEvent(StrEnum):
     SUBSCRIPTION_INTERRUPTED = "subscription.interrupted"
     # decisions and reports
     SLICE_DECIDED = "slice.decided"
+    RELEASES_STOPPED = "releases.stopped"  # too many JobSets of a cluster were deleted at once: an operator confirms
     WORKLOAD_REPORTED = "workload.reported"
     # the sweep
     SWEEP_COMPLETED = "sweep.completed"
     SWEEP_FAILED = "sweep.failed"  # for one cluster or workload: the others were swept
+    RELAY_SILENT = "relay.silent"  # with each sweep, while no heartbeat arrives
+    RELAY_HEARD = "relay.heard"  # again, after a silence
     ORPHANS_DEFERRED = "orphans.deferred"  # beyond the limit of one inventory check
     # stored documents
     DOCUMENT_UNREADABLE = "document.unreadable"
     SETTINGS_UNREADABLE = "settings.unreadable"  # the last accepted settings stay in force
+    SETTINGS_MISSING = "settings.missing"  # of a cluster that has slices
     # the relay's reads from, and writes to, the API server
     WATCH_RELISTED = "watch.relisted"
     WATCH_FAILED = "watch.failed"
@@ -40,6 +44,7 @@ class LogEvent(StrEnum):
     TEMPLATE_UNPARSEABLE = "template.unparseable"  # of a JobSet: no slice can be created for it
     VOLUME_CLAIM_UNKNOWN = "volume_claim.unknown"
     NODE_LABEL_FAILED = "node.label_failed"
+    NODE_CLOSE_FAILED = "node.close_failed"  # or could not be opened again
     CREDENTIALS_RELOAD_FAILED = "credentials.reload_failed"
     LEGACY_PROVISIONER_DETECTED = "legacy_provisioner.detected"
     LEGACY_PROVISIONER_UNKNOWN = "legacy_provisioner.unknown"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from tpu_slices.domain.model.facts import Question
+from tpu_slices.domain.model.facts import AnyQuestion
 from tpu_slices.domain.model.records import Transition
 from tpu_slices.domain.model.slices import ClusterId, Owner, SliceId, WorkloadJob
 from tpu_slices.domain.model.workloads import Report
@@ -37,7 +37,10 @@ class WorkloadUpdate:
 
 
 class Publisher(Protocol):
-    """Publishes messages. Every method returns once all are accepted, or raises Temporary."""
+    """Publishes messages. Every method returns once all are accepted, or raises Temporary.
+
+    Permanent: one of them is larger than a message may be, or no text; then none is published.
+    """
 
     def request_reconcile(self, cluster: ClusterId, slices: Collection[SliceId]) -> None:
         """Request a reconcile of these slices."""
@@ -48,5 +51,5 @@ class Publisher(Protocol):
     def announce_workloads(self, cluster: ClusterId, updates: Collection[WorkloadUpdate]) -> None:
         """Announce reports on JobSets to the cluster's relay."""
 
-    def ask(self, cluster: ClusterId, questions: Collection[Question]) -> None:
-        """Ask the cluster's relay about JobSets."""
+    def ask(self, cluster: ClusterId, questions: Collection[AnyQuestion]) -> None:
+        """Ask the cluster's relay about JobSets and hosts."""

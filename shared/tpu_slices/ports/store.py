@@ -8,14 +8,18 @@ from datetime import datetime
 from typing import Any, Generic, NewType, Protocol, TypeVar
 
 from tpu_slices.domain.model.clusters import ClusterSettings
+from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid
-from tpu_slices.domain.model.workloads import WorkloadRecord
+from tpu_slices.domain.model.workloads import ReportQueue, WorkloadRecord
+from tpu_slices.domain.reconciling.brake import Brake
 from tpu_slices.domain.reconciling.inventory import RelayHeartbeat
 from tpu_slices.domain.reconciling.limiter import Budget, ConcurrencyLimiter, Slot
+from tpu_slices.ports.errors import Permanent
 
-Record = WorkloadRecord | SliceRecord | Slot | ConcurrencyLimiter | Budget | RelayHeartbeat
+Record = WorkloadRecord | SliceRecord | Slot | ConcurrencyLimiter | Budget | Brake | RelayHeartbeat
 R_co = TypeVar("R_co", bound=Record, covariant=True)
+N = TypeVar("N", bound=str)
 Revision = NewType("Revision", str)  # opaque; changes with every write of the record
 
 
@@ -25,6 +29,30 @@ class Stored(Generic[R_co]):
 
     value: R_co
     revision: Revision
+
+
+class Found(Mapping[N, Stored[R_co]]):
+    """Records that were read by name: those that exist and can be parsed.
+
+    One that exists and cannot be parsed is left out of lists and raises Permanent where it is asked for by name, by
+    `get` and `in` too: so it hides no other and never counts as absent.
+    """
+
+    def __init__(self, readable: Mapping[N, Stored[R_co]], unreadable: Mapping[N, str]) -> None:
+        self._readable = readable
+        self.unreadable = unreadable
+        """Why those that cannot be parsed cannot."""
+
+    def __getitem__(self, name: N) -> Stored[R_co]:
+        if name in self.unreadable:
+            raise Permanent(self.unreadable[name])
+        return self._readable[name]
+
+    def __iter__(self) -> Iterator[N]:
+        return iter(self._readable)
+
+    def __len__(self) -> int:
+        return len(self._readable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +65,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rejection:
-    """A message that could not be handled, kept for operators in `rejected/{message id}`."""
+    """A message that could not be handled; the beginning of each text is kept for operators in `rejected/`."""
 
     message_id: str
     source: str
@@ -45,14 +73,14 @@ class Rejection:
     rejected_at: datetime
     error: str
     data: str
-    """The beginning of its data, as text."""
+    """Its data, as text."""
 
 
 class SliceStore(Protocol):
     """The records. Reads see the latest write; every method raises Temporary if the store cannot be reached.
 
-    A record that cannot be parsed (a newer schema, an invalid manual edit) raises Permanent if it is read by name;
-    lists omit and log it, so that it does not hide the others.
+    A record that cannot be parsed (a newer schema, an invalid manual edit, another record's document under its name) is
+    logged. Lists leave it out; of those that are read by name, see `Found`.
     """
 
     def settings(self, cluster: ClusterId) -> ClusterSettings | None:
@@ -65,25 +93,44 @@ class SliceStore(Protocol):
     def clusters(self) -> tuple[ClusterId, ...]:
         """Return every cluster that has settings."""
 
-    def workloads(
-        self, cluster: ClusterId, uids: Collection[WorkloadUid]
-    ) -> Mapping[WorkloadUid, Stored[WorkloadRecord]]:
-        """Return these JobSets' records, read in one call, without those that do not exist."""
+    def workloads(self, cluster: ClusterId, uids: Collection[WorkloadUid]) -> Found[WorkloadUid, WorkloadRecord]:
+        """Return these JobSets' records, read in one call."""
 
-    def slices(self, cluster: ClusterId, ids: Collection[SliceId]) -> Mapping[SliceId, Stored[SliceRecord]]:
-        """Return these slices' records, read in one call, without those that do not exist."""
+    def slices(self, cluster: ClusterId, ids: Collection[SliceId]) -> Found[SliceId, SliceRecord]:
+        """Return these slices' records, read in one call."""
 
-    def due_slices(self, now: datetime, most: int) -> tuple[SliceRecord, ...]:
-        """Return slices of all clusters with `next_reconcile_at` at or before now, the earliest first."""
+    def clusters_with_slices(self) -> tuple[ClusterId, ...]:
+        """Return every cluster that has a slice which is not GONE, with settings or without: one read for each."""
 
-    def due_workloads(self, now: datetime, most: int) -> tuple[WorkloadRecord, ...]:
-        """Return JobSets of all clusters with `next_reconcile_at` at or before now, the earliest first."""
+    def slice_count(self, cluster: ClusterId) -> int:
+        """Return how many slices are not GONE, in one call."""
 
-    def due_reports(self, now: datetime, most: int) -> tuple[WorkloadRecord, ...]:
-        """Return JobSets of all clusters with `next_report_at` at or before now, the earliest first."""
+    def due_slices(self, cluster: ClusterId, now: datetime, most: int) -> tuple[Stored[SliceRecord], ...]:
+        """Return slices with `next_reconcile_at` at or before now, the earliest first."""
+
+    def due_workloads(self, cluster: ClusterId, now: datetime, most: int) -> tuple[WorkloadRecord, ...]:
+        """Return JobSets with `next_reconcile_at` at or before now, the earliest first."""
+
+    def report_queues(self, cluster: ClusterId, now: datetime) -> tuple[ReportQueue, ...]:
+        """Return the queues with a report due at or before now, with one read for each queue that is not empty.
+
+        Those of first reports come first, and among them those that have been due longest.
+        """
+
+    def due_reports(self, queue: ReportQueue, now: datetime, most: int) -> tuple[Stored[WorkloadRecord], ...]:
+        """Return JobSets of a queue with `next_report_at` at or before now, the earliest first."""
 
     def queued_slices(self, cluster: ClusterId, most: int) -> tuple[SliceRecord, ...]:
         """Return slices in phase QUEUED, those that wait longest first."""
+
+    def deletions_awaiting_slot(self, cluster: ClusterId, most: int) -> tuple[Stored[SliceRecord], ...]:
+        """Return slices with a deletion for which a slot is missing, those that wait longest first."""
+
+    def creations_awaiting_slot(self, cluster: ClusterId, after: str, most: int) -> tuple[Stored[SliceRecord], ...]:
+        """Return slices with a creation for which a slot is missing, in the queues that sort behind `after`.
+
+        They come by queue, and within one those that wait longest first.
+        """
 
     def live_workloads(self, cluster: ClusterId) -> Iterator[Stored[WorkloadRecord]]:
         """Yield every JobSet that has not ended, read in pages."""
@@ -97,14 +144,29 @@ class SliceStore(Protocol):
     def slots(self, cluster: ClusterId) -> tuple[Stored[Slot], ...]:
         """Return the slots that are taken, in ascending order of their numbers."""
 
-    def limiter(self, cluster: ClusterId) -> Stored[ConcurrencyLimiter] | None: ...
+    def limiter(self, cluster: ClusterId) -> Stored[ConcurrencyLimiter] | None:
+        """Return the limiter's state, a new one if it cannot be parsed: the next change is written over it."""
 
-    def budget(self, cluster: ClusterId) -> Stored[Budget] | None: ...
+    def budget(self, cluster: ClusterId) -> Stored[Budget] | None:
+        """Return the budget, a new one if it cannot be parsed: the next creation is written over it."""
 
     def chips_held(self, cluster: ClusterId, namespace: str | None = None) -> int:
         """Return the sum of `SliceRecord.chips_held` over a cluster or one of its namespaces, in one call."""
 
-    def heartbeat(self, cluster: ClusterId) -> Stored[RelayHeartbeat] | None: ...
+    def hosts_digest(self, cluster: ClusterId) -> int:
+        """Return the sum of `SliceRecord.hosts_digest` over a cluster, in one call."""
+
+    def brake(self, cluster: ClusterId) -> Stored[Brake] | None:
+        """Return the cluster's brake; raise Permanent if it cannot be parsed: it may stop releases."""
+
+    def ended_workloads(self, cluster: ClusterId, states: Collection[WorkloadState], since: datetime) -> int:
+        """Return the number of JobSets that have been in these states since then or later, in one call."""
+
+    def live_count(self, cluster: ClusterId) -> int:
+        """Return the number of JobSets that have not ended, in one call."""
+
+    def heartbeat(self, cluster: ClusterId) -> Stored[RelayHeartbeat] | None:
+        """Return the last heartbeat, as never received if it cannot be parsed: the next one is written over it."""
 
     def commit(self, *changes: Change) -> tuple[Revision, ...]:
         """Write all changes or none; return the new revision of each (for a deleted one, the empty string).

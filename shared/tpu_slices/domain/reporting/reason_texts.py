@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from types import MappingProxyType
 
 from tpu_slices.domain.model.reasons import Reason
@@ -25,7 +26,10 @@ _RETRIED = "It is retried automatically."
 _CHANGE_IT = "Change the JobSet and create it again; `slices plan -f FILE` shows in advance what it would get."
 _OPERATOR = "Contact the operator of the cluster; `slices explain` shows the details."
 
-SERVED = frozenset({Reason.READY, Reason.SPEC_DRIFTED, Reason.ADOPTED})
+RELAY_NAMESPACE = "tpu-slice-provisioner"
+"""The namespace of the relay's pods in its cluster."""
+
+SERVED = frozenset({Reason.READY, Reason.SPEC_DRIFTED, Reason.ADOPTED, Reason.RUNS_ELSEWHERE, Reason.USED_BY_OTHERS})
 """The reasons of usable slices: nothing waits for them while their JobSet is active."""
 
 REASON_TEXTS: Mapping[Reason, ReasonText] = MappingProxyType(
@@ -78,6 +82,12 @@ REASON_TEXTS: Mapping[Reason, ReasonText] = MappingProxyType(
         ),
         Reason.CLUSTER_BUSY: ReasonText("another operation on the cluster is in progress", _NO_ACTION),
         Reason.CREATION_FAILED: ReasonText("{detail}", f"{_RETRIED} If it keeps failing: {_OPERATOR}"),
+        Reason.HOSTS_NOT_USABLE: ReasonText("{detail}", f"{_RETRIED} If it happens again: {_OPERATOR}"),
+        Reason.LEADER_UNSCHEDULABLE: ReasonText(
+            "{detail}",
+            "Run `kubectl describe pod` for the leader pod: it requires something that the hosts do not have. "
+            "The slice is created again once the JobSet's request changes.",
+        ),
         Reason.IMPOSSIBLE_SHAPE: ReasonText("{detail}", _CHANGE_IT),
         Reason.DOES_NOT_FIT: ReasonText("{detail}", _CHANGE_IT),
         Reason.PROVISIONED_BY_GKE: ReasonText(
@@ -98,7 +108,16 @@ REASON_TEXTS: Mapping[Reason, ReasonText] = MappingProxyType(
         Reason.PAUSED: ReasonText("{detail}", "The operator ends the pause with `slices resume --cluster ID`."),
         **dict.fromkeys(SERVED, ReasonText("not released yet", _NO_ACTION)),
         Reason.DELETION_STARTED: ReasonText("being deleted", _NO_ACTION),
+        Reason.CLOSING_HOSTS: ReasonText("being released", _NO_ACTION),
+        Reason.DELETION_QUEUED: ReasonText("being released, once GKE accepts another operation", _NO_ACTION),
         Reason.OCCUPIED: ReasonText("another live JobSet runs on its hosts", _NO_ACTION),
+        Reason.RESTART_POSSIBLE: ReasonText("{detail}", _NO_ACTION),
+        Reason.USERS_UNKNOWN: ReasonText("{detail}", _NO_ACTION),
+        Reason.RELAY_SILENT: ReasonText(
+            "not released, because the cluster's relay is not heard and nobody else knows who runs on it",
+            "Ask the operator of the cluster whether the relay runs; `slices release --force` deletes it unasked.",
+        ),
+        Reason.RELEASES_STOPPED: ReasonText("{detail}", _OPERATOR),
         Reason.CREATION_IN_DOUBT: ReasonText(
             "being released, but a create request for it may still arrive", _NO_ACTION
         ),
@@ -106,6 +125,10 @@ REASON_TEXTS: Mapping[Reason, ReasonText] = MappingProxyType(
         Reason.RELEASED: ReasonText("released", "It is created again if a leader pod waits for it."),
         Reason.NEVER_CREATED: ReasonText("never created", "It is created once a leader pod waits for it."),
         Reason.POOL_UNREADABLE: ReasonText("GKE does not report the state of its node pool", _NO_ACTION),
+        Reason.RECORD_UNREADABLE: ReasonText(
+            "its record cannot be read, so nothing is created or deleted for it",
+            "Contact the operator of the cluster: the log event `document.unreadable` names the field.",
+        ),
     }
 )
 """The text of every reason."""
@@ -130,6 +153,19 @@ def _known(record: SliceRecord) -> Mapping[str, object]:
         "zone": spec.zone if spec else "its zone",
         "what": f"{spec.accelerator} {spec.topology}" if spec else "such hosts",
         "hosts": spec.hosts if spec else "its",
-        "usable": record.hosts_usable,
+        "usable": record.hosts.usable,
         "reservation": f"the reservation {reservation}" if reservation else "the reservation",
     }
+
+
+def relay_silence(since: datetime, now: datetime) -> str:
+    """Return the text about a relay that was last heard at a time: what follows, and what operators can do."""
+    return (
+        f"The cluster's relay has not been heard since {clock(since, now)}: nothing new is created or deleted until it "
+        f"runs again. Operators: `kubectl -n {RELAY_NAMESPACE} get pods`."
+    )
+
+
+def clock(at: datetime, now: datetime) -> str:
+    """Return a time to the minute, with its date if that is not today's."""
+    return f"{at:%H:%M} UTC" if at.date() == now.date() else f"{at:%Y-%m-%d %H:%M} UTC"

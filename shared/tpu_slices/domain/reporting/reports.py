@@ -6,50 +6,32 @@ logged, and printed by `slices explain`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from itertools import pairwise
 
 from tpu_slices.domain.model.facts import WorkloadState
-from tpu_slices.domain.model.reasons import Reason, ReportReason
-from tpu_slices.domain.model.records import Phase, SliceRecord
+from tpu_slices.domain.model.reasons import Phase, Reason, ReportReason
+from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import SliceId
+from tpu_slices.domain.model.texts import shortened
 from tpu_slices.domain.model.workloads import Report, Wait, WorkloadRecord
-from tpu_slices.domain.reporting.reason_texts import SERVED, reason_text
+from tpu_slices.domain.reporting.reason_texts import SERVED, clock, relay_silence
+from tpu_slices.domain.reporting.waits import BY_OPERATOR, PROVISIONING, QueueState, unreadable_wait, waits_of
 
 REFRESH_AFTER = timedelta(minutes=1)
 """How soon the next report is made while slices are being created, retried or deleted."""
 SOON = timedelta(seconds=10)
 RENEW = timedelta(minutes=10)
 """How often an unchanged report is announced again: Kubernetes deletes an Event after an hour."""
+CONFIRMED_WITHIN = timedelta(minutes=10)
+"""Demand that was confirmed no longer before the relay fell silent is taken to last: it is repeated every 5 minutes."""
 MOST_WAITS = 20
-MOST_NAMED = 10
 _NAMED_IN_MESSAGE = 3
 _LONGEST, _LONG = 500, 150  # characters of the first wait's text in the message, and of each of the others
 
-_WORST_FIRST = (
-    Phase.BLOCKED,
-    Phase.REFUSED,
-    Phase.WAITING,
-    Phase.QUEUED,
-    Phase.PROVISIONING,
-    Phase.RELEASING,
-    Phase.GONE,
-    Phase.READY,
-)
 _BLOCKED = {Phase.BLOCKED, Phase.REFUSED}
-_BY_OPERATOR = {Reason.HELD, Reason.PAUSED}
-_KEPT_BY_A_PAUSE = {Phase.QUEUED, Phase.WAITING, Phase.BLOCKED}
 _UNSERVED = {ReportReason.PROVISIONING, ReportReason.WAITING, ReportReason.BLOCKED}
-_PROVISIONING = {
-    Reason.REQUESTED,
-    Reason.OPERATION_LIMIT,
-    Reason.CREATION_STARTED,
-    Reason.CREATING,
-    Reason.HOSTS_JOINING,
-}
-"""The reasons that every slice passes through on its way to READY."""
 _ENDED: Mapping[WorkloadState, str] = {
     WorkloadState.COMPLETED: "The JobSet completed",
     WorkloadState.FAILED: "The JobSet failed",
@@ -58,49 +40,47 @@ _ENDED: Mapping[WorkloadState, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class QueueState:
-    """The state of the cluster that a report depends on: the queue for creations, as far as it is read, and a pause."""
-
-    places: Mapping[SliceId, int] = field(default_factory=dict)
-    running: int = 0
-    """The number of creations that run."""
-    paused: str | None = None
-
-    def place(self, group: Iterable[SliceRecord]) -> str:
-        """Return the position of the first of a group in the queue, as the end of a message."""
-        numbers = [self.places[record.id] for record in group if record.id in self.places]
-        if not numbers:
-            return f" (queue position above {len(self.places)})" if self.places else ""
-        return f" (queue position {min(numbers)}, {self.running} running)"
-
-
-def report(jobset: WorkloadRecord, slices: Iterable[SliceRecord], queue: QueueState, now: datetime) -> Report:
-    """Return the report of a JobSet on its slices.
+def report(
+    jobset: WorkloadRecord,
+    slices: Iterable[SliceRecord],
+    queue: QueueState,
+    now: datetime,
+    unreadable: Collection[SliceId] = (),
+) -> Report:
+    """Return the report of a JobSet on its slices; of those in `unreadable` the records cannot be read.
 
     | JobSet    | slices                                         | reason        |
     |-----------|------------------------------------------------|---------------|
     | active    | none in demand: its templates cannot be parsed | BLOCKED       |
     | active    | none in demand                                 | NOT_REQUESTED |
     | active    | all usable                                     | READY         |
-    | active    | one blocked, held, paused, or refused for good | BLOCKED       |
+    | active    | one blocked, held, paused, unreadable, or      | BLOCKED       |
+    |           | refused for good                               |               |
     | active    | all others queued, being created, or joining   | PROVISIONING  |
-    | active    | one waits for anything else                    | WAITING       |
+    | active    | one waits for anything else, or the relay is   | WAITING       |
+    |           | silent                                         |               |
     | suspended | some not GONE                                  | RELEASING     |
     | suspended | all GONE                                       | NOT_REQUESTED |
     | ended     | some not GONE                                  | RELEASING     |
     | ended     | all GONE                                       | RELEASED      |
     """
     active = jobset.state is WorkloadState.ACTIVE
+    silence = relay_silence(queue.silent_since, now) if active and queue.silent_since else ""
     records = sorted(slices, key=lambda record: (record.replicated_job, record.job_index))
     if active:
-        records = [record for record in records if record.reason is not Reason.DEMAND_STALE]
-    groups = _groups([record for record in records if _is_waited_for(record, active=active)], queue, now)
+        records = [record for record in records if _in_demand(record, queue)]
+    groups = waits_of([record for record in records if _is_waited_for(record, active=active)], queue, now)
+    if silence:
+        groups = tuple(wait if _needs_somebody(wait) else replace(wait, remedy=silence) for wait in groups)
+    if unreadable:
+        groups = (unreadable_wait(unreadable, jobset.state_since), *groups)
+    requested = len(records) + len(unreadable)
     found = _Found(
-        reason=_reason(jobset, records, groups) if active else _idle(jobset, groups),
-        requested=len(records),
+        reason=_reason(jobset, requested, groups, silence) if active else _idle(jobset, groups),
+        requested=requested,
         ready=sum(record.phase is Phase.READY for record in records) if active else 0,
         waits=groups,
+        silence=silence,
     )
     return Report(
         reason=found.reason,
@@ -119,6 +99,17 @@ class _Found:
     ready: int
     waits: tuple[Wait, ...]
     """All of them, also those that the report leaves out."""
+    silence: str
+    """The text about a silent relay, or empty."""
+
+
+def _in_demand(record: SliceRecord, queue: QueueState) -> bool:
+    """Return whether a slice of an active JobSet is in demand, or was when the relay fell silent."""
+    if record.reason is not Reason.DEMAND_STALE:
+        return True
+    if queue.silent_since is None or record.demand_confirmed_at is None:
+        return False
+    return queue.silent_since - record.demand_confirmed_at <= CONFIRMED_WITHIN
 
 
 def _is_waited_for(record: SliceRecord, *, active: bool) -> bool:
@@ -169,18 +160,20 @@ def called_for(jobset: WorkloadRecord, now: datetime) -> WorkloadRecord | None:
     return replace(jobset, next_report_at=now)
 
 
-def _reason(jobset: WorkloadRecord, records: Sequence[SliceRecord], waits: Sequence[Wait]) -> ReportReason:
-    if not records:
+def _reason(jobset: WorkloadRecord, requested: int, waits: Sequence[Wait], silence: str) -> ReportReason:
+    if not requested:
         return ReportReason.BLOCKED if jobset.template_error else ReportReason.NOT_REQUESTED
     if not waits:
         return ReportReason.READY
-    if any(wait.reason in _BY_OPERATOR or (wait.phase in _BLOCKED and not _is_retried(wait)) for wait in waits):
+    if any(_needs_somebody(wait) for wait in waits):
         return ReportReason.BLOCKED
-    return ReportReason.PROVISIONING if all(wait.reason in _PROVISIONING for wait in waits) else ReportReason.WAITING
+    on_their_way = all(wait.reason in PROVISIONING for wait in waits) and not silence
+    return ReportReason.PROVISIONING if on_their_way else ReportReason.WAITING
 
 
-def _is_retried(wait: Wait) -> bool:
-    return wait.reason is Reason.CHIP_LIMIT_REACHED
+def _needs_somebody(wait: Wait) -> bool:
+    is_retried = wait.reason is Reason.CHIP_LIMIT_REACHED
+    return wait.reason in BY_OPERATOR or (wait.phase in _BLOCKED and not is_retried)
 
 
 def _idle(jobset: WorkloadRecord, waits: Sequence[Wait]) -> ReportReason:
@@ -203,9 +196,12 @@ def _message(jobset: WorkloadRecord, found: _Found, now: datetime) -> str:
     if jobset.state is WorkloadState.ACTIVE:
         if not found.requested and jobset.template_error:
             return f"No slices can be created: {jobset.template_error}. Change the JobSet and create it again."
+        if not found.requested and found.silence:
+            return f"It is not known whether leader pods of the JobSet wait for slices. {found.silence}"
         if not found.requested:
             return "The relay reports no leader pod of the JobSet that waits for a slice."
-        remedy = f" {found.waits[0].remedy}" if found.waits and found.waits[0].remedy else ""
+        remedies = dict.fromkeys(text for text in (found.waits[0].remedy, found.silence) if text) if found.waits else ()
+        remedy = "".join(f" {text}" for text in remedies)
         ready = f"{found.ready} of {found.requested} slices ready"
         return "; ".join([ready, *_wait_texts(found.waits, now)]) + f".{remedy}"
     left = sum(wait.count for wait in found.waits)
@@ -220,25 +216,9 @@ def _message(jobset: WorkloadRecord, found: _Found, now: datetime) -> str:
 def _wait_texts(waits: Sequence[Wait], now: datetime) -> Iterator[str]:
     for wait, most in zip(waits, (_LONGEST, _LONG, _LONG), strict=False):
         next_attempt = f", next attempt at {wait.retry_at:%H:%M:%S} UTC" if wait.retry_at else ""
-        yield f"{_names(wait)} since {_clock(wait.since, now)}: {shortened(wait.message, most)}{next_attempt}"
+        yield f"{_names(wait)} since {clock(wait.since, now)}: {shortened(wait.message, most)}{next_attempt}"
     if others := sum(wait.count for wait in waits[_NAMED_IN_MESSAGE:]):
         yield f"{others} more wait for other reasons"
-
-
-def _waiting_since(record: SliceRecord) -> datetime:
-    """Return since when a slice has not been usable, as far back as its history goes."""
-    if record.phase is Phase.READY:  # but its leader pod is not scheduled on it
-        return record.transitions[-1].at if record.transitions else record.since
-    whole = record.transition_count <= len(record.transitions) or not record.transitions
-    since = record.created_at if whole else record.transitions[0].at
-    for before, after in pairwise(record.transitions):
-        if before.phase in {Phase.READY, Phase.GONE} and after.phase is not before.phase:
-            since = after.at
-    return since
-
-
-def _clock(at: datetime, now: datetime) -> str:
-    return f"{at:%H:%M} UTC" if at.date() == now.date() else f"{at:%Y-%m-%d %H:%M} UTC"
 
 
 def _names(wait: Wait) -> str:
@@ -246,43 +226,3 @@ def _names(wait: Wait) -> str:
     named = wait.jobs[:_NAMED_IN_MESSAGE]
     more = wait.count - len(named)
     return " and ".join([", ".join(named), *([f"{more} more"] if more else [])])
-
-
-def shortened(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[: most - 3]}..."
-
-
-def _groups(records: Iterable[SliceRecord], queue: QueueState, now: datetime) -> tuple[Wait, ...]:
-    """Return the waits, most severe first; slices on their way to READY come last."""
-    groups: dict[tuple[Phase, Reason, str], list[SliceRecord]] = {}
-    for record in records:
-        reason = _why(record, queue)
-        groups.setdefault((record.phase, reason, reason_text(record, reason, queue.paused).message), []).append(record)
-    waits = [_wait(reason, group, queue, now) for (_, reason, _), group in groups.items()]
-    return tuple(sorted(waits, key=lambda wait: (wait.reason in _PROVISIONING, _WORST_FIRST.index(wait.phase))))
-
-
-def _why(record: SliceRecord, queue: QueueState) -> Reason:
-    """Return the reason for which a slice waits now: a hold or a pause comes before the reason on record."""
-    if record.hold:
-        return Reason.HELD
-    if queue.paused is not None and record.phase in _KEPT_BY_A_PAUSE:
-        return Reason.PAUSED
-    return record.reason
-
-
-def _wait(reason: Reason, group: Sequence[SliceRecord], queue: QueueState, now: datetime) -> Wait:
-    first = group[0]
-    text = reason_text(first, reason, queue.paused)
-    place = queue.place(group) if reason is Reason.OPERATION_LIMIT else ""
-    attempts = [record.retry_at for record in group if record.retry_at is not None and record.retry_at > now]
-    return Wait(
-        phase=first.phase,
-        reason=reason,
-        jobs=tuple(record.job.job_name for record in group[:MOST_NAMED]),
-        count=len(group),
-        message=f"{text.message}{place}",
-        since=min(_waiting_since(record) for record in group),
-        retry_at=None if reason in _BY_OPERATOR else min(attempts, default=None),
-        remedy=text.remedy,
-    )

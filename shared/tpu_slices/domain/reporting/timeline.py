@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from itertools import groupby
 
-from tpu_slices.domain.model.reasons import Reason
-from tpu_slices.domain.model.records import Phase, SliceRecord, Transition
+from tpu_slices.domain.model.reasons import Phase, Reason
+from tpu_slices.domain.model.records import SliceRecord, Transition
 
 
 class Use(StrEnum):

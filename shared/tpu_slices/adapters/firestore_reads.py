@@ -1,0 +1,142 @@
+"""Reads of Firestore: documents by name, queries in pages, and what the server adds up."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import itertools
+from collections.abc import Callable, Collection, Iterable, Iterator
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+from google.api_core.exceptions import ServiceUnavailable
+from google.api_core.retry import Retry, if_exception_type
+from google.cloud.firestore import Client, DocumentReference, FieldFilter
+from google.cloud.firestore_v1.query import Query as Asked
+
+from tpu_slices.adapters.firestore_documents import (
+    Snapshot,
+    classified_errors,
+    fields_of,
+    readable,
+    revision_of,
+    stored,
+)
+from tpu_slices.adapters.firestore_queries import (
+    Query,
+)
+from tpu_slices.domain.model.facts import WorkloadState
+from tpu_slices.domain.model.reasons import Phase
+from tpu_slices.domain.model.records import PoolOperation
+from tpu_slices.domain.model.slices import ClusterId
+from tpu_slices.ports.errors import Permanent
+from tpu_slices.ports.store import Found, Record, Stored
+from tpu_slices.wire.documents import (
+    Key,
+    key,
+    key_of,
+)
+
+R = TypeVar("R", bound=Record)
+N = TypeVar("N", bound=str)
+
+_CREATE, _DELETE = PoolOperation.CREATE.value, PoolOperation.DELETE.value
+_LIVE = tuple(state.value for state in WorkloadState if not state.ended)
+_KEPT = tuple(phase.value for phase in Phase if phase is not Phase.GONE)
+
+_LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
+
+_ONCE = Retry(if_exception_type(), timeout=None)
+"""Disables the client's own retries."""
+
+
+class FirestoreReads:
+    """Each try of a call takes at most `timeout` seconds, and no retry starts after them."""
+
+    def __init__(self, client: Client, *, timeout: float = 10.0, page: int = 300) -> None:
+        self._client = client
+        self._page = page
+        self._timeout = timeout
+        self._retry = Retry(if_exception_type(ServiceUnavailable), initial=0.1, maximum=1.0, timeout=timeout)
+
+    def _reference(self, place: Key) -> DocumentReference:
+        return self._client.document(place.collection, place.id)
+
+    def _get(self, places: Collection[Key]) -> dict[Key, Snapshot]:
+        """Return these documents, read in one call, without those that do not exist."""
+        if not places:
+            return {}
+        asked = {self._reference(place).path: place for place in places}
+        found = self._read(functools.partial(self._client.get_all, [self._reference(place) for place in places]))
+        return {asked[snapshot.reference.path]: snapshot for snapshot in found if snapshot.exists}
+
+    def _one(self, new: R) -> Stored[R] | None:
+        """Return the record of which each cluster has one; `new` in place of one that cannot be parsed."""
+        for snapshot in self._get([key_of(new)]).values():
+            with contextlib.suppress(Permanent):
+                return stored(type(new), snapshot)
+            return Stored(new, revision_of(snapshot))
+        return None
+
+    def _named(self, kind: type[R], cluster: ClusterId, names: Collection[N]) -> Found[N, R]:
+        places = {name: key(kind, cluster, name) for name in names}
+        found = self._get(places.values())
+        records: dict[N, Stored[R]] = {}
+        unreadable: dict[N, str] = {}
+        for name, place in places.items():
+            if place in found:
+                try:
+                    records[name] = stored(kind, found[place])
+                except Permanent as problem:
+                    unreadable[name] = str(problem)
+        return Found(records, unreadable)
+
+    def _head(self, query: Query, *values: object) -> dict[str, Any] | None:
+        """Return the first result's values of the fields that the query sorts by, or None if there is no result."""
+        found = self._read(self._asked(query, *values).select([query.order, *query.then]).limit(1).stream)
+        return fields_of(found[0]) if found else None
+
+    def _leading(self, kind: type[R], most: int, asked: Asked) -> tuple[Stored[R], ...]:
+        """Return the first results that can be parsed; those that cannot do not hide those behind them."""
+        return tuple(itertools.islice(self._pages(kind, min(most, self._page), asked), most))
+
+    def _every(self, kind: type[R], query: Query, *values: object) -> Iterator[Stored[R]]:
+        return self._pages(kind, self._page, self._asked(query, *values))
+
+    def _pages(self, kind: type[R], size: int, asked: Asked) -> Iterator[Stored[R]]:
+        """Yield every result, read page by page: the timeout would cut off a stream that is consumed slowly."""
+        page = asked = asked.limit(size)
+        while found := self._read(page.stream):
+            yield from readable(kind, found)
+            if len(found) < size:
+                return
+            page = asked.start_after(found[-1])
+
+    def _sum(self, query: Query, *values: object) -> int:
+        """Return the sum of the field that the query sorts by."""
+        return self._aggregate(self._asked(query, *values).sum(query.order))
+
+    def _count(self, query: Query, *values: object) -> int:
+        return self._aggregate(self._asked(query, *values).count())
+
+    def _aggregate(self, asked: Any) -> int:  # the client's type hints do not match its result
+        """Return a number that the server computes."""
+        with classified_errors():
+            ((answer,),) = self._retry(lambda: asked.get(retry=_ONCE, timeout=self._timeout))()
+        return int(answer.value)
+
+    def _asked(self, query: Query, *values: object) -> Asked:
+        asked = self._client.collection(query.collection).order_by(query.order)
+        for field in query.then:
+            asked = asked.order_by(field)
+        for (field, operator), value in zip(query.where, values, strict=True):
+            asked = asked.where(filter=FieldFilter(field, operator, value))
+        return asked
+
+    def _read(self, answers: Callable[..., Iterable[Snapshot]]) -> list[Snapshot]:
+        """Return all results; if the stream breaks off, read it again from the start.
+
+        The client's own retry of a query that broke off before its first document raises TypeError (version 2.34).
+        """
+        with classified_errors():
+            return self._retry(lambda: list(answers(retry=_ONCE, timeout=self._timeout)))()

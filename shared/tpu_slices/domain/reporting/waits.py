@@ -1,0 +1,121 @@
+"""What the slices of a JobSet wait for, in groups that wait for the same. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import pairwise
+
+from tpu_slices.domain.model.reasons import Phase, Reason
+from tpu_slices.domain.model.records import SliceRecord
+from tpu_slices.domain.model.slices import SliceId
+from tpu_slices.domain.model.workloads import Wait
+from tpu_slices.domain.reporting.reason_texts import REASON_TEXTS, reason_text
+
+MOST_NAMED = 10
+BY_OPERATOR = {Reason.HELD, Reason.PAUSED}
+PROVISIONING = {
+    Reason.REQUESTED,
+    Reason.OPERATION_LIMIT,
+    Reason.CREATION_STARTED,
+    Reason.CREATING,
+    Reason.HOSTS_JOINING,
+}
+"""The reasons that every slice passes through on its way to READY."""
+_WORST_FIRST = (
+    Phase.BLOCKED,
+    Phase.REFUSED,
+    Phase.WAITING,
+    Phase.QUEUED,
+    Phase.PROVISIONING,
+    Phase.RELEASING,
+    Phase.GONE,
+    Phase.READY,
+)
+_KEPT_BY_A_PAUSE = {Phase.QUEUED, Phase.WAITING, Phase.BLOCKED}
+
+
+@dataclass(frozen=True, slots=True)
+class QueueState:
+    """The state of the cluster that a report depends on.
+
+    It is the queue for creations, as far as it is read, a pause, and a relay that is silent.
+    """
+
+    places: Mapping[SliceId, int] = field(default_factory=dict)
+    running: int = 0
+    """The number of creations that run."""
+    paused: str | None = None
+    silent_since: datetime | None = None
+    """When the cluster's relay was last heard, if it is silent."""
+
+    def place(self, group: Iterable[SliceRecord]) -> str:
+        """Return the position of the first of a group in the queue, as the end of a message."""
+        numbers = [self.places[record.id] for record in group if record.id in self.places]
+        if not numbers:
+            return f" (queue position above {len(self.places)})" if self.places else ""
+        return f" (queue position {min(numbers)}, {self.running} running)"
+
+
+def waits_of(records: Iterable[SliceRecord], queue: QueueState, now: datetime) -> tuple[Wait, ...]:
+    """Return the waits, most severe first; slices on their way to READY come last."""
+    groups: dict[tuple[Phase, Reason, str], list[SliceRecord]] = {}
+    for record in records:
+        reason = _why(record, queue)
+        groups.setdefault((record.phase, reason, reason_text(record, reason, queue.paused).message), []).append(record)
+    waits = [_wait(reason, group, queue, now) for (_, reason, _), group in groups.items()]
+    return tuple(sorted(waits, key=lambda wait: (wait.reason in PROVISIONING, _WORST_FIRST.index(wait.phase))))
+
+
+def unreadable_wait(slices: Collection[SliceId], since: datetime) -> Wait:
+    """Return the wait of slices whose records cannot be read: an operator must correct or delete these."""
+    text = REASON_TEXTS[Reason.RECORD_UNREADABLE]
+    return Wait(
+        phase=Phase.BLOCKED,
+        reason=Reason.RECORD_UNREADABLE,
+        jobs=tuple(sorted(slices)[:MOST_NAMED]),
+        count=len(slices),
+        message=text.message,
+        since=since,
+        retry_at=None,
+        remedy=text.remedy,
+    )
+
+
+def _why(record: SliceRecord, queue: QueueState) -> Reason:
+    """Return the reason for which a slice waits now: a hold or a pause comes before the reason on record."""
+    if record.hold:
+        return Reason.HELD
+    if queue.paused is not None and record.phase in _KEPT_BY_A_PAUSE:
+        return Reason.PAUSED
+    return record.reason
+
+
+def _wait(reason: Reason, group: Sequence[SliceRecord], queue: QueueState, now: datetime) -> Wait:
+    first = group[0]
+    text = reason_text(first, reason, queue.paused)
+    place = queue.place(group) if reason is Reason.OPERATION_LIMIT else ""
+    attempts = [record.retry_at for record in group if record.retry_at is not None and record.retry_at > now]
+    return Wait(
+        phase=first.phase,
+        reason=reason,
+        jobs=tuple(record.job.job_name for record in group[:MOST_NAMED]),
+        count=len(group),
+        message=f"{text.message}{place}",
+        since=min(_waiting_since(record) for record in group),
+        retry_at=None if reason in BY_OPERATOR else min(attempts, default=None),
+        remedy=text.remedy,
+    )
+
+
+def _waiting_since(record: SliceRecord) -> datetime:
+    """Return since when a slice has not been usable, as far back as its history goes."""
+    if record.phase is Phase.READY:  # but its leader pod is not scheduled on it
+        return record.transitions[-1].at if record.transitions else record.since
+    whole = record.transition_count <= len(record.transitions) or not record.transitions
+    since = record.created_at if whole else record.transitions[0].at
+    for before, after in pairwise(record.transitions):
+        if before.phase in {Phase.READY, Phase.GONE} and after.phase is not before.phase:
+            since = after.at
+    return since

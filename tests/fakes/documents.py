@@ -1,0 +1,184 @@
+"""Documents in memory, with buttons for what goes wrong and for what others write."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+from tests.fakes import firestore_rules
+from tpu_slices.domain.model.clusters import ClusterSettings
+from tpu_slices.domain.model.records import SliceRecord
+from tpu_slices.domain.model.slices import ClusterId, SliceId
+from tpu_slices.domain.model.workloads import WorkloadRecord
+from tpu_slices.ports.errors import Permanent, StaleRecord, Temporary
+from tpu_slices.ports.store import Change, Found, Record, Rejection, Revision, Stored
+from tpu_slices.wire import documents
+from tpu_slices.wire.cluster_settings import encode_settings, settings_key
+from tpu_slices.wire.documents import Fields, Key, decode_at, encode, key, key_of, place_of
+
+R = TypeVar("R", bound=Record)
+N = TypeVar("N", bound=str)
+_LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class _Document:
+    fields: Fields
+    revision: Revision
+
+
+@dataclass(slots=True)
+class FakeDocuments:
+    """Buttons: `unavailable`, `fail_next`, `lose_next_answer`, `meanwhile`."""
+
+    commits: list[tuple[Change, ...]] = field(default_factory=list)
+    """Every commit that was written, oldest first."""
+    rejections: dict[str, Rejection] = field(default_factory=dict)
+    unreadable: dict[str, str] = field(default_factory=dict)
+    """Documents that could not be read, and why."""
+    unavailable: bool = False
+    """While set, every call is Temporary."""
+    _documents: dict[Key, _Document] = field(default_factory=dict)
+    _decoded: dict[Revision, Stored[Any]] = field(default_factory=dict)
+    _failures: deque[Exception] = field(default_factory=deque)
+    _meanwhile: deque[Callable[[], object]] = field(default_factory=deque)
+    _lost_answers: int = 0
+    _revisions: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+    _lock: threading.RLock = field(default_factory=threading.RLock)
+
+    # Buttons
+
+    def fail_next(self, *errors: Exception) -> None:
+        """Let the next calls raise these, one each, without any effect."""
+        self._failures.extend(errors)
+
+    def lose_next_answer(self) -> None:
+        """Let the next commit be written, and its answer be lost."""
+        self._lost_answers += 1
+
+    def meanwhile(self, *acts: Callable[[], object]) -> None:
+        """Let somebody else do this right before the next commits, one each."""
+        self._meanwhile.extend(acts)
+
+    # What operators and other processes do
+
+    def put(self, *records: Record) -> None:
+        """Write these records over whatever is there; `commits` does not show it."""
+        for record in records:
+            self.put_document(key_of(record), encode(record))
+
+    def put_settings(self, settings: ClusterSettings) -> None:
+        """Write a cluster's settings as an operator would: they get a new version, whatever theirs says."""
+        self.put_document(settings_key(settings.cluster), encode_settings(settings))
+
+    def edit_slice(self, cluster: ClusterId, id_: SliceId, **fields: Any) -> None:
+        """Change fields of a slice's document in the console: `hold`, `release_requested`, `note`."""
+        place = key(SliceRecord, cluster, id_)
+        with self._lock:
+            self.put_document(place, {**self._documents[place].fields, **fields})
+
+    def put_document(self, place: Key, fields: Fields) -> None:
+        document = firestore_rules.stored(place, fields)
+        with self._lock:
+            self._documents = {**self._documents, place: _Document(document, self._next_revision())}
+
+    def remove_document(self, place: Key) -> None:
+        with self._lock:
+            self._documents = {known: it for known, it in self._documents.items() if known != place}
+
+    # What a test looks at
+
+    def document(self, place: Key) -> Fields | None:
+        found = self._documents.get(place)
+        return found.fields if found else None
+
+    def revision(self, place: Key) -> Revision | None:
+        found = self._documents.get(place)
+        return found.revision if found else None
+
+    def size(self, place: Key) -> int:
+        """Return the bytes of a document, as Firestore counts them."""
+        return firestore_rules.size_of(place, self._documents[place].fields)
+
+    def places(self) -> frozenset[Key]:
+        """Return the keys of all documents."""
+        return frozenset(self._documents)
+
+    def slice_records(self, cluster: ClusterId) -> tuple[SliceRecord, ...]:
+        """Return every slice of a cluster, GONE ones too, by id."""
+        return values(self._of(cluster, SliceRecord))
+
+    def jobset_records(self, cluster: ClusterId) -> tuple[WorkloadRecord, ...]:
+        """Return the workload records of a cluster, tombstones too, by UID."""
+        return values(self._of(cluster, WorkloadRecord))
+
+    def _answer(self) -> None:
+        if self.unavailable:
+            raise Temporary("the store is unavailable")
+        if self._failures:
+            raise self._failures.popleft()
+
+    def _read(self, kind: type[R], place: Key) -> Stored[R] | None:
+        document = self._documents.get(place)
+        if document is None or document.revision in self._decoded:
+            return self._decoded[document.revision] if document else None
+        try:
+            record = decode_at(kind, place, document.fields)
+            return self._decoded.setdefault(document.revision, Stored(record, document.revision))
+        except Permanent as problem:
+            self.unreadable[str(place)] = str(problem)
+            raise
+
+    def _one(self, new: R) -> Stored[R] | None:
+        with suppress(Permanent):
+            return self._read(type(new), key_of(new))
+        return Stored(new, self._documents[key_of(new)].revision)
+
+    def _named(self, kind: type[R], cluster: ClusterId, names: Collection[N]) -> Found[N, R]:
+        records: dict[N, Stored[R]] = {}
+        unreadable: dict[N, str] = {}
+        for name, place in {name: key(kind, cluster, name) for name in names}.items():
+            try:
+                if stored := self._read(kind, place):
+                    records[name] = stored
+            except Permanent as problem:
+                unreadable[name] = str(problem)
+        return Found(records, unreadable)
+
+    def _all(self, kind: type[R], where: Callable[[Fields], bool] = lambda _: True) -> Iterator[Stored[R]]:
+        collection = documents.COLLECTIONS[kind]
+        found = [it for it in self._documents.items() if it[0].collection == collection and where(it[1].fields)]
+        for place, _ in sorted(found, key=lambda it: str(it[0])):
+            with suppress(Permanent):
+                if stored := self._read(kind, place):
+                    yield stored
+
+    def _of(self, cluster: ClusterId, kind: type[R]) -> list[Stored[R]]:
+        return [stored for stored in self._all(kind) if stored.value.cluster == cluster]
+
+    def _apply(self, change: Change, written: dict[Key, _Document]) -> Revision:
+        place = place_of(change)
+        there = written.get(place)
+        if (there and there.revision) != (change.before and change.before.revision):
+            raise StaleRecord(f"{place} was written since it was read")
+        if change.after is None:
+            del written[place]
+            return Revision("")
+        unknown = there.fields if there else {}
+        fields = firestore_rules.stored(place, {**unknown, **encode(change.after)})
+        if there is None or fields != there.fields:  # as in Firestore: a write that changes nothing is no new revision
+            written[place] = _Document(fields, self._next_revision())
+        return written[place].revision
+
+    def _next_revision(self) -> Revision:
+        return Revision(f"edition-{next(self._revisions)}")
+
+
+def values(found: Iterable[Stored[R]]) -> tuple[R, ...]:
+    return tuple(stored.value for stored in found)
