@@ -1,57 +1,85 @@
-"""Which creations may start: never too many, oldest first, and only probes where capacity recently ran out."""
+"""Which operations may start: never too many, deletions first, and only probes where capacity recently ran out."""
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.builders import CLUSTER, MINUTE, NOW, a_slot, a_spec
+from tests.builders import CLUSTER, MINUTE, NOW, a_record, a_slot, a_spec
 from tpu_slices.domain.model.clusters import Limits
+from tpu_slices.domain.model.observations import Absent, Creating, Observation, PoolObservations, Running
+from tpu_slices.domain.model.reasons import Reason
+from tpu_slices.domain.model.records import PoolOperation, SlotAwaited
 from tpu_slices.domain.model.slices import Capacity, CapacityKind, SliceId
 from tpu_slices.domain.reconciling.limiter import (
+    LOWER_AGAIN_AFTER,
     RAISE_AFTER,
+    REFUSAL_PAUSE,
     SHORTAGE_MEMORY,
     Candidate,
     CapacityPool,
     ConcurrencyLimiter,
     Slot,
     admit,
+    behind_all_of,
+    candidate_of,
     capacity_pool_of,
+    free_numbers,
     is_short,
+    learned,
     lowered,
     raised,
     ran_out,
+    slot_awaited,
 )
 
 POOLS = [CapacityPool("zone-a/v5e/ON_DEMAND"), CapacityPool("zone-b/v5e/ON_DEMAND"), CapacityPool("zone-a/v6e/SPOT")]
+NAMESPACES = ["research", "vision", "speech"]
 LIMITS = Limits(operations=9)
 
 
-def a_limiter(**changes: object) -> ConcurrencyLimiter:
-    fields = {"cluster": CLUSTER, "changed_at": NOW, "shortages": {}}
-    return ConcurrencyLimiter(**{**fields, **changes})  # type: ignore[arg-type]  # the test names its fields
+def a_limiter(**changes: Any) -> ConcurrencyLimiter:
+    return ConcurrencyLimiter(**{"cluster": CLUSTER, "changed_at": NOW, "shortages": {}, **changes})
 
 
-candidates = st.lists(
-    st.builds(
-        Candidate,
-        st.integers(0, 500).map(lambda number: SliceId(f"tpu-{number}")),
-        st.sampled_from(POOLS),
-        st.integers(0, 60).map(lambda minutes: NOW - minutes * MINUTE),
-    ),
-    max_size=30,
-    unique_by=lambda candidate: candidate.slice_id,
+def a_candidate(number: int = 0, **changes: Any) -> Candidate:
+    fields: dict[str, Any] = {
+        "slice_id": SliceId(f"tpu-{number:03}"),
+        "namespace": "research",
+        "operation": PoolOperation.CREATE,
+        "attempt": 1,
+        "capacity_pool": POOLS[0],
+        "since": NOW,
+    }
+    return Candidate(**{**fields, **changes})
+
+
+def a_deletion(number: int = 0, **changes: Any) -> Candidate:
+    return a_candidate(number, **{"operation": PoolOperation.DELETE, "capacity_pool": None, **changes})
+
+
+creations = st.builds(
+    a_candidate,
+    st.integers(0, 500),
+    namespace=st.sampled_from(NAMESPACES),
+    capacity_pool=st.sampled_from(POOLS),
+    since=st.integers(0, 60).map(lambda minutes: NOW - minutes * MINUTE),
 )
-running = st.lists(st.sampled_from(POOLS), max_size=9).map(
-    lambda pools: [a_slot(number, capacity_pool=capacity_pool) for number, capacity_pool in enumerate(pools)]
+deletions = st.builds(a_deletion, st.integers(501, 999), namespace=st.sampled_from(NAMESPACES))
+candidates = st.lists(creations | deletions, max_size=30, unique_by=lambda candidate: candidate.slice_id)
+running = st.dictionaries(st.integers(0, 12), st.tuples(st.sampled_from(POOLS), st.sampled_from(NAMESPACES))).map(
+    lambda held: [a_slot(number, capacity_pool=pool, namespace=space) for number, (pool, space) in held.items()]
 )
 limiters = st.builds(
     a_limiter,
     limit=st.integers(1, 12),
     shortages=st.dictionaries(st.sampled_from(POOLS), st.integers(0, 30).map(lambda minutes: NOW - minutes * MINUTE)),
+    refused_at=st.none() | st.sampled_from([NOW, NOW - MINUTE]),
 )
 
 
@@ -62,19 +90,52 @@ def test_no_more_run_than_limit_and_settings_allow(
     admitted = admit(waiting, slots, limiter, NOW, LIMITS)
     assert len(admitted) <= max(0, min(limiter.limit, LIMITS.operations) - len(slots))
     assert set(admitted) <= set(waiting)
+    assert len(set(admitted)) == len(admitted)
 
 
-@given(candidates, running)
-def test_without_shortages_the_longest_waiting_start_first(waiting: list[Candidate], slots: list[Slot]) -> None:
+@given(running, limiters)
+def test_the_numbers_of_free_slots_are_below_the_limit_and_not_taken(
+    slots: list[Slot], limiter: ConcurrencyLimiter
+) -> None:
+    free = free_numbers(slots, limiter, NOW, LIMITS)
+    assert not {*free} & {slot.number for slot in slots}
+    assert {*free} <= {*range(min(limiter.limit, LIMITS.operations))}
+
+
+@given(candidates, running, limiters)
+def test_no_creation_starts_before_a_deletion_that_waits(
+    waiting: list[Candidate], slots: list[Slot], limiter: ConcurrencyLimiter
+) -> None:
+    admitted = admit(waiting, slots, limiter, NOW, LIMITS)
+    left = {each for each in waiting if each.operation is PoolOperation.DELETE} - {*admitted}
+    assert not left or all(each.operation is PoolOperation.DELETE for each in admitted)
+
+
+@given(st.lists(creations, max_size=30, unique_by=lambda candidate: candidate.slice_id), running)
+def test_without_shortages_namespaces_with_fewest_slots_start_first_and_their_longest_waiting_slices(
+    waiting: list[Candidate], slots: list[Slot]
+) -> None:
     admitted = admit(waiting, slots, a_limiter(limit=9), NOW, LIMITS)
-    order = sorted(waiting, key=lambda candidate: (candidate.since, candidate.slice_id))
-    assert list(admitted) == order[: len(admitted)]
     assert len(admitted) == min(len(waiting), max(0, 9 - len(slots)))
+    held, left = Counter(slot.namespace for slot in slots), [*waiting]
+    for each in admitted:
+        assert held[each.namespace] == min(held[other.namespace] for other in left)
+        equals = [other for other in left if held[other.namespace] == held[each.namespace]]
+        assert each == min(equals, key=lambda other: (other.since, other.slice_id))
+        held[each.namespace] += 1
+        left.remove(each)
+
+
+def test_a_namespace_without_slots_comes_before_one_that_waits_longer() -> None:
+    many = [a_candidate(number, since=NOW - 60 * MINUTE) for number in range(240)]
+    other = a_candidate(999, namespace="vision")
+    held = [a_slot(number) for number in range(4)]
+    assert admit([*many, other], held, a_limiter(), NOW, LIMITS) == (other,)
 
 
 def test_an_exhausted_capacity_pool_gets_one_probe_and_others_are_not_held_up() -> None:
-    short = [Candidate(SliceId(f"tpu-short-{n}"), POOLS[0], NOW - 9 * MINUTE) for n in range(3)]
-    others = [Candidate(SliceId(f"tpu-other-{n}"), POOLS[1], NOW) for n in range(3)]
+    short = [a_candidate(number, since=NOW - 9 * MINUTE) for number in range(3)]
+    others = [a_candidate(10 + number, capacity_pool=POOLS[1]) for number in range(3)]
     limiter = ran_out(a_limiter(), POOLS[0], NOW - MINUTE)
     admitted = admit([*short, *others], [], limiter, NOW, LIMITS)
     assert [candidate.capacity_pool for candidate in admitted] == [POOLS[0], POOLS[1], POOLS[1], POOLS[1]]
@@ -83,9 +144,14 @@ def test_an_exhausted_capacity_pool_gets_one_probe_and_others_are_not_held_up() 
 
 def test_exhausted_capacity_pools_together_get_at_most_half_of_the_slots() -> None:
     pools = [CapacityPool(f"zone-{n}/v5e/ON_DEMAND") for n in range(5)]
-    waiting = [Candidate(SliceId(f"tpu-{n}"), capacity_pool, NOW) for n, capacity_pool in enumerate(pools)]
+    waiting = [a_candidate(number, capacity_pool=pool) for number, pool in enumerate(pools)]
     limiter = a_limiter(shortages=dict.fromkeys(pools, NOW))
     assert len(admit(waiting, [], limiter, NOW, LIMITS)) == 2
+
+
+def test_deletions_start_although_every_capacity_pool_is_short() -> None:
+    limiter = a_limiter(shortages=dict.fromkeys(POOLS, NOW))
+    assert len(admit([a_deletion(number) for number in range(6)], [], limiter, NOW, LIMITS)) == 5
 
 
 def test_a_shortage_is_forgotten_after_a_while() -> None:
@@ -96,17 +162,69 @@ def test_a_shortage_is_forgotten_after_a_while() -> None:
     assert set(later.shortages) == {POOLS[1]}
 
 
+CREATES = a_record(create_requested_at=NOW, slot=0)
+OURS, OTHER = capacity_pool_of(a_spec()), POOLS[1]
+
+
+@pytest.mark.parametrize(
+    ("seen", "short"), [(Running(), {OTHER}), (Creating(), {OURS, OTHER}), (Absent(), {OURS, OTHER})]
+)
+def test_a_creation_that_succeeds_ends_the_shortage_of_its_capacity_pool(
+    seen: Observation, short: set[CapacityPool]
+) -> None:
+    limiter = a_limiter(shortages={OURS: NOW, OTHER: NOW})
+    ended = a_record(create_requested_at=NOW)
+    assert {*learned(limiter, CREATES, ended, PoolObservations(seen, {}), NOW).shortages} == short
+
+
+def test_a_stockout_begins_a_shortage_of_its_capacity_pool() -> None:
+    failed = CREATES.transitioned(NOW, Reason.STOCKOUT, "none left")
+    seen = PoolObservations(Absent(), {})
+    assert learned(a_limiter(), CREATES, failed, seen, NOW).shortages == {OURS: NOW}
+    assert learned(a_limiter(), failed, failed, seen, NOW).shortages == {}
+
+
 @pytest.mark.parametrize(("limit", "half"), [(9, 4), (5, 2), (2, 1), (1, 1)])
 def test_a_429_halves_the_limit_and_never_below_one(limit: int, half: int) -> None:
-    assert lowered(a_limiter(limit=limit), NOW).limit == half
+    assert lowered(a_limiter(limit=limit), NOW, LIMITS).limit == half
+
+
+def test_a_429_halves_the_limit_that_is_in_force() -> None:
+    assert lowered(a_limiter(limit=20), NOW, Limits(operations=6)).limit == 3
+
+
+def test_orders_from_before_the_last_halving_do_not_halve_the_limit_again() -> None:
+    limiter = lowered(a_limiter(limit=9), NOW, LIMITS)
+    soon = lowered(limiter, NOW + LOWER_AGAIN_AFTER - timedelta(seconds=1), LIMITS)
+    assert soon.limit == 4
+    assert lowered(soon, NOW + LOWER_AGAIN_AFTER, LIMITS).limit == 2
+
+
+def test_after_a_429_nothing_starts_for_a_moment() -> None:
+    limiter = lowered(a_limiter(), NOW, LIMITS)
+    assert admit([a_deletion()], [], limiter, NOW + REFUSAL_PAUSE - timedelta(seconds=1), LIMITS) == ()
+    assert admit([a_deletion()], [], limiter, NOW + REFUSAL_PAUSE, LIMITS) == (a_deletion(),)
 
 
 def test_the_limit_rises_by_one_after_a_quiet_while_up_to_the_setting() -> None:
-    limiter = lowered(a_limiter(limit=8), NOW)
+    limiter = lowered(a_limiter(limit=8), NOW, LIMITS)
     assert raised(limiter, NOW + RAISE_AFTER - timedelta(seconds=1), LIMITS) == limiter
     for expected in (5, 6, 7, 8, 9, 9):
         limiter = raised(limiter, limiter.changed_at + RAISE_AFTER, LIMITS)
         assert limiter.limit == expected
+
+
+def test_an_operation_waits_since_it_first_lacked_a_slot() -> None:
+    awaited = slot_awaited(a_record(), PoolOperation.CREATE, 1, NOW)
+    queue = f"{OURS} research"
+    assert awaited == SlotAwaited(operation=PoolOperation.CREATE, attempt=1, queue=queue, since=NOW)
+    assert OURS < queue < behind_all_of(OURS)
+    record = a_record(slot_awaited=awaited)
+    assert slot_awaited(record, PoolOperation.CREATE, 1, NOW + MINUTE).since == NOW
+    assert slot_awaited(record, PoolOperation.CREATE, 2, NOW + MINUTE).since == NOW + MINUTE
+    deletion = slot_awaited(record, PoolOperation.DELETE, 1, NOW + MINUTE)
+    assert (deletion.since, deletion.queue) == (NOW + MINUTE, "")
+    assert candidate_of(record, deletion) == a_deletion(slice_id=record.id, since=NOW + MINUTE)
 
 
 def test_a_capacity_pool_is_zone_accelerator_and_kind_of_capacity() -> None:

@@ -1,55 +1,143 @@
-"""The concurrency limiter's slots: taken before a creation is saved, freed after its end is saved."""
+"""The concurrency limiter's slots: taken with the operation that is saved, handed on once its end is saved."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import zlib
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
-from datetime import datetime
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 
 from tpu_slices.domain.model.clusters import ClusterSettings
-from tpu_slices.domain.model.records import SliceRecord
-from tpu_slices.domain.model.slices import ClusterId
-from tpu_slices.domain.reconciling.limiter import Candidate, ConcurrencyLimiter, Slot, admit, capacity_pool_of, raised
+from tpu_slices.domain.model.observations import PoolObservations
+from tpu_slices.domain.model.reasons import Reason
+from tpu_slices.domain.model.records import PoolOperation, SliceRecord, SlotAwaited
+from tpu_slices.domain.model.slices import ClusterId, SliceId
+from tpu_slices.domain.reconciling.limiter import (
+    Candidate,
+    CapacityPool,
+    ConcurrencyLimiter,
+    Slot,
+    admit,
+    behind_all_of,
+    candidate_of,
+    free_numbers,
+    learned,
+    may_start,
+    raised,
+)
+from tpu_slices.flows.retrying import FIRST_PAUSE
 from tpu_slices.ports.deps import ReconcileDeps
 from tpu_slices.ports.errors import StaleRecord
 from tpu_slices.ports.store import Change, Stored
 
+SLOT_GRACE = timedelta(minutes=2)
+"""How long a slot may be held without being used: longer than a reconcile of its slice is under way."""
+MOST_QUEUES = 20
+"""The most queues that are read to hand a slot on. A queue has one namespace's creations in one capacity pool."""
+TRIES = 5
+"""How often handing on is tried again after others handed a slot on to the same operation."""
 
-def take(record: SliceRecord, settings: ClusterSettings, deps: ReconcileDeps) -> int | None:
-    """Reserve a slot for the record's attempt and return its number, or None if none is free.
 
-    An attempt that already has a slot, after a crash, keeps it.
+@dataclass(slots=True)
+class Taking:
+    """The slots that one decision takes: stored in the commit that saves it, so that a crash leaves none behind."""
+
+    before: SliceRecord
+    settings: ClusterSettings
+    deps: ReconcileDeps
+    numbers: dict[int, int] = field(default_factory=dict)
+    """By attempt."""
+    changes: list[Change] = field(default_factory=list)
+
+    def take(self, after: SliceRecord, awaited: SlotAwaited) -> bool:
+        """Reserve a slot for the operation that a decision lacks one for; return whether one was free."""
+        cluster, now, limits = self.settings.cluster, self.deps.clock.now(), self.settings.limits
+        limiter = _limiter(cluster, now, self.deps)[1]
+        candidate = candidate_of(after, awaited)
+        running = {slot.value.number: slot for slot in self.deps.store.slots(cluster)}
+        own = next((slot for slot in running.values() if self._reusable(slot.value, candidate, after)), None)
+        new = [change.after for change in self.changes if isinstance(change.after, Slot)]
+        others = {number: slot.value for number, slot in running.items() if slot is not own}
+        others.update({slot.number: slot for slot in new})
+        if awaited.attempt in self.numbers or not admit([candidate], [*others.values()], limiter, now, limits):
+            return False
+        free = free_numbers([*others.values()], limiter, now, limits)
+        number = own.value.number if own else _one_of(free, after.id, now)
+        self.changes.append(Change(own, candidate.holding(number, cluster, now)))
+        self.numbers[awaited.attempt] = number
+        return True
+
+    def _reusable(self, slot: Slot, candidate: Candidate, after: SliceRecord) -> bool:
+        """Return whether a slot is left of the same operation, or of one that ended and whose pool is to be deleted."""
+        if slot.slice_id != after.id or slot.number in {*after.slots, *self.numbers.values()}:
+            return False
+        same = (slot.operation, slot.attempt) == (candidate.operation, candidate.attempt)
+        return same or (candidate.operation is PoolOperation.DELETE and slot.number in self.before.slots)
+
+
+def settle(
+    before: SliceRecord, after: SliceRecord, seen: PoolObservations, settings: ClusterSettings, deps: ReconcileDeps
+) -> None:
+    """Let the limiter learn from a step that was saved, and hand on the slots that it freed."""
+    freed = before.slots - after.slots
+    if not freed and not (after.reason is Reason.STOCKOUT and after.transition_count > before.transition_count):
+        return
+    change_limiter(lambda limiter, now: learned(limiter, before, after, seen, now), settings.cluster, deps)
+    taken = deps.store.slots(settings.cluster)
+    ours = {slot.value.number for slot in taken if slot.value.slice_id == after.id}
+    hand_on(taken, freed & ours, settings, deps)
+
+
+def hand_on(
+    taken: Sequence[Stored[Slot]], freed: Collection[int], settings: ClusterSettings, deps: ReconcileDeps
+) -> None:
+    """Hand freed slots, and others that may be taken, on to the operations that come first; delete what is left.
+
+    A slot and the record of the slice that gets it are written in one commit, so that no operation gets two. If others
+    get in the way again and again, the sweep hands the slots on.
     """
-    if record.spec is None:
-        return None
-    cluster, now = settings.cluster, deps.clock.now()
-    running = [slot.value for slot in deps.store.slots(cluster)]
-    for slot in running:
-        if (slot.slice_id, slot.attempt) == (record.id, record.attempt):
-            return slot.number
-    _, limiter = _limiter(cluster, now, deps)
-    candidate = Candidate(record.id, capacity_pool_of(record.spec), record.since)
-    if not admit([candidate], running, limiter, now, settings.limits):
-        return None
-    number = _first_free({slot.number for slot in running})
-    slot = Slot(
-        cluster=cluster,
-        number=number,
-        slice_id=record.id,
-        attempt=record.attempt,
-        capacity_pool=candidate.capacity_pool,
-        taken_at=now,
-    )
-    deps.store.commit(Change(None, slot))
-    return number
+    cluster = settings.cluster
+    left = {slot.value.number: slot for slot in taken if slot.value.number in freed}
+    served: list[SliceId] = []
+    for tried in range(TRIES):
+        try:
+            for slot, record in _handed_on(taken, left, settings, deps):
+                deps.store.commit(slot, record)
+                if isinstance(slot.after, Slot):
+                    left.pop(slot.after.number, None)
+                    served.append(slot.after.slice_id)
+            break
+        except StaleRecord:
+            deps.clock.pause(FIRST_PAUSE * (1 << tried))
+            taken = deps.store.slots(cluster)
+            left = {number: slot for number, slot in left.items() if slot in taken}
+    for unused in left.values():
+        with suppress(StaleRecord):
+            deps.store.commit(Change(unused, None))
+    if served:
+        deps.publisher.request_reconcile(cluster, served)
 
 
-def free(slot: Stored[Slot], settings: ClusterSettings, deps: ReconcileDeps) -> None:
-    """Free a slot and request a reconcile of the slices that may start now, unless another process freed it."""
+def is_left(slot: Stored[Slot], holder: Stored[SliceRecord] | None, deps: ReconcileDeps) -> bool:
+    """Return whether nothing uses a slot that was taken a while ago; one handed on for nothing is withdrawn."""
+    if deps.clock.now() - slot.value.taken_at <= SLOT_GRACE:
+        return False
+    if holder is None or slot.value.number not in holder.value.slots:
+        return True
+    awaited = holder.value.slot_awaited
+    if awaited is None or awaited.number != slot.value.number:
+        return False
     with suppress(StaleRecord):
-        deps.store.commit(Change(slot, None))
-        change_limiter(lambda limiter, now: raised(limiter, now, settings.limits), settings.cluster, deps)
-        _admit_next(settings, deps)
+        deps.store.commit(Change(holder, replace(holder.value, slot_awaited=None)))
+        return True
+    return False
+
+
+def creation_in(slot: Slot, record: SliceRecord) -> str | None:
+    """Return GKE's operation for which a slot is held, if it creates a pool and is known."""
+    attempts = {record.attempt: record.operation, **{each.attempt: each.operation for each in record.terminating}}
+    return attempts.get(slot.attempt) if slot.operation is PoolOperation.CREATE else None
 
 
 def change_limiter(
@@ -64,6 +152,16 @@ def change_limiter(
             deps.store.commit(Change(stored, after))
 
 
+def raise_limit(settings: ClusterSettings, deps: ReconcileDeps) -> None:
+    """Raise the limit if it is due; a limiter is stored as soon as the settings allow more than it begins with."""
+    now = deps.clock.now()
+    stored, before = _limiter(settings.cluster, now, deps)
+    after = raised(before, now, settings.limits)
+    if after != before or (stored is None and settings.limits.operations > before.limit):
+        with suppress(StaleRecord):
+            deps.store.commit(Change(stored, after))
+
+
 def _limiter(
     cluster: ClusterId, now: datetime, deps: ReconcileDeps
 ) -> tuple[Stored[ConcurrencyLimiter] | None, ConcurrencyLimiter]:
@@ -71,21 +169,78 @@ def _limiter(
     return stored, stored.value if stored else ConcurrencyLimiter(cluster=cluster, changed_at=now, shortages={})
 
 
-def _admit_next(settings: ClusterSettings, deps: ReconcileDeps) -> None:
-    cluster, now = settings.cluster, deps.clock.now()
-    _, limiter = _limiter(cluster, now, deps)
-    waiting = deps.store.queued_slices(cluster, 2 * limiter.limit)
-    candidates = [
-        Candidate(record.id, capacity_pool_of(record.spec), record.since) for record in waiting if record.spec
-    ]
-    running = [slot.value for slot in deps.store.slots(cluster)]
-    admitted = admit(candidates, running, limiter, now, settings.limits)
-    if admitted:
-        deps.publisher.request_reconcile(cluster, [candidate.slice_id for candidate in admitted])
+def _handed_on(
+    taken: Sequence[Stored[Slot]], left: dict[int, Stored[Slot]], settings: ClusterSettings, deps: ReconcileDeps
+) -> Iterator[tuple[Change, Change]]:
+    """Yield the changes of a slot and of the record of the slice that gets it, for each slot that somebody gets."""
+    cluster, now, limits = settings.cluster, deps.clock.now(), settings.limits
+    running = [slot.value for slot in taken if slot.value.number not in left]
+    limiter = _limiter(cluster, now, deps)[1]
+    free = free_numbers(running, limiter, now, limits)
+    if settings.paused is not None or not free:
+        return
+    waiting = [*deps.store.deletions_awaiting_slot(cluster, len(free))]
+    if len(waiting) < len(free):
+        able = {pool: may_start(pool, running, limiter, now, limits) for pool in limiter.shortages}
+        walk = _Walk(cluster, len(free), lambda pool: able.get(pool, True), deps)
+        waiting += walk.creations(_last_queue(slot.value for slot in taken))
+    stored = {each.value.id: each for each in waiting}
+    candidates = [candidate_of(each.value, each.value.slot_awaited) for each in waiting if each.value.slot_awaited]
+    first = admit(candidates, running, limiter, now, limits)
+    numbers = sorted(free, key=lambda number: number not in left)
+    for candidate, number in zip(first, numbers, strict=False):
+        record = stored[candidate.slice_id]
+        slot = Change(left.get(number), candidate.holding(number, cluster, now))
+        yield slot, Change(record, _with_slot(record.value, number, now))
 
 
-def _first_free(taken: set[int]) -> int:
-    number = 0
-    while number in taken:
-        number += 1
-    return number
+def _with_slot(record: SliceRecord, number: int, now: datetime) -> SliceRecord:
+    awaited = record.slot_awaited
+    return replace(record, slot_awaited=awaited and replace(awaited, number=number), next_reconcile_at=now)
+
+
+def _last_queue(taken: Iterable[Slot]) -> str:
+    """Return the queue that was last given a slot."""
+    creations = [slot for slot in taken if slot.capacity_pool is not None]
+    last = max(creations, key=lambda slot: (slot.taken_at, slot.number), default=None)
+    return f"{last.capacity_pool} {last.namespace}" if last is not None else ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Walk:
+    """A walk round the queues of a cluster."""
+
+    cluster: ClusterId
+    most: int
+    able: Callable[[CapacityPool], bool]
+    deps: ReconcileDeps
+
+    def creations(self, start: str) -> list[Stored[SliceRecord]]:
+        """Return who waits longest in the queues behind `start` and round to it, and may start; at most MOST_QUEUES."""
+        found: dict[SliceId, Stored[SliceRecord]] = {}
+        after, round_again = start, not start
+        for _ in range(MOST_QUEUES):
+            page = self.deps.store.creations_awaiting_slot(self.cluster, after, self.most)
+            found.update({each.value.id: each for each in page if self.able(_capacity_pool(each))})
+            if page:
+                after = self._behind(page[-1])
+            if round_again and (not page or after >= start != ""):
+                break
+            if not page:
+                after, round_again = "", True
+        return list(found.values())
+
+    def _behind(self, last: Stored[SliceRecord]) -> str:
+        """Return where the next queue is looked for: none of a capacity pool of which nothing may start."""
+        pool, awaited = _capacity_pool(last), last.value.slot_awaited
+        return awaited.queue if awaited is not None and self.able(pool) else behind_all_of(pool)
+
+
+def _capacity_pool(waiting: Stored[SliceRecord]) -> CapacityPool:
+    queue = waiting.value.slot_awaited.queue if waiting.value.slot_awaited else ""
+    return CapacityPool(queue.rpartition(" ")[0])
+
+
+def _one_of(numbers: Sequence[int], slice_: SliceId, now: datetime) -> int:
+    """Return one of the numbers, so that slices that begin together, and repeated tries, take different ones."""
+    return numbers[zlib.crc32(f"{slice_} {now}".encode()) % len(numbers)]

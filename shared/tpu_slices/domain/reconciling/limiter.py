@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import NewType
 
 from tpu_slices.domain.model.clusters import Limits
+from tpu_slices.domain.model.observations import Busy, PoolObservations, Running
+from tpu_slices.domain.model.reasons import Reason
+from tpu_slices.domain.model.records import PoolOperation, SliceRecord, SlotAwaited
 from tpu_slices.domain.model.slices import ClusterId, SliceId, SliceSpec
 
 CapacityPool = NewType("CapacityPool", str)  # where capacity comes from: zone, accelerator, capacity
@@ -15,20 +19,30 @@ CapacityPool = NewType("CapacityPool", str)  # where capacity comes from: zone, 
 FIRST_LIMIT = 5
 """The initial limit of a cluster: the number in GKE's error message (terraform-provider-google#15205)."""
 SHORTAGE_MEMORY = timedelta(minutes=15)
-"""How long a capacity pool counts as short after a stockout."""
+"""How long a capacity pool counts as short after a stockout, unless a creation in it succeeds."""
 RAISE_AFTER = timedelta(minutes=5)
 """How long after its last change the limit may be raised by one."""
+LOWER_AGAIN_AFTER = timedelta(seconds=60)
+"""Within this time after the limit was halved, GKE may still reject operations that were ordered before."""
+REFUSAL_PAUSE = timedelta(seconds=10)
+"""How long nothing starts after GKE rejected an operation because of too many: the next one would be rejected too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slot:
-    """The document `slots/{cluster}.{number}`: one running creation. Taken by being created, freed by deletion."""
+    """The document `slots/{cluster}.{number}`: one operation that runs, or that may start now.
+
+    Created in the commit that saves the operation on its slice's record; deleted or handed on once its end is saved.
+    """
 
     cluster: ClusterId
     number: int
     slice_id: SliceId
+    namespace: str
+    operation: PoolOperation
     attempt: int
-    capacity_pool: CapacityPool
+    capacity_pool: CapacityPool | None
+    """None: a deletion, which needs no capacity."""
     taken_at: datetime
 
 
@@ -40,6 +54,10 @@ class ConcurrencyLimiter:
     limit: int = FIRST_LIMIT
     changed_at: datetime
     shortages: Mapping[CapacityPool, datetime]
+    lowered_at: datetime | None = None
+    """When the limit was last halved."""
+    refused_at: datetime | None = None
+    """When GKE last rejected an operation because of too many (429)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,47 +72,117 @@ class Budget:
     changed_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A slice that waits for its creation to be admitted."""
+    """An operation that waits for a slot."""
 
     slice_id: SliceId
-    capacity_pool: CapacityPool
+    namespace: str
+    operation: PoolOperation
+    attempt: int
+    capacity_pool: CapacityPool | None
     since: datetime
+
+    def holding(self, number: int, cluster: ClusterId, now: datetime) -> Slot:
+        """Return a slot that this operation takes now."""
+        return Slot(
+            cluster=cluster,
+            number=number,
+            slice_id=self.slice_id,
+            namespace=self.namespace,
+            operation=self.operation,
+            attempt=self.attempt,
+            capacity_pool=self.capacity_pool,
+            taken_at=now,
+        )
+
+
+def slot_awaited(record: SliceRecord, operation: PoolOperation, attempt: int, now: datetime) -> SlotAwaited:
+    """Return the operation of a slice that lacks a slot, and since when."""
+    before = record.slot_awaited
+    same = before is not None and (before.operation, before.attempt) == (operation, attempt)
+    pool = _capacity_pool(record, operation)
+    return SlotAwaited(
+        operation=operation,
+        attempt=attempt,
+        queue=f"{pool} {record.owner.namespace}" if pool else "",
+        since=before.since if before is not None and same else now,
+    )
+
+
+def candidate_of(record: SliceRecord, awaited: SlotAwaited) -> Candidate:
+    """Return the operation of a slice that waits for a slot."""
+    return Candidate(
+        slice_id=record.id,
+        namespace=record.owner.namespace,
+        operation=awaited.operation,
+        attempt=awaited.attempt,
+        capacity_pool=_capacity_pool(record, awaited.operation),
+        since=awaited.since,
+    )
+
+
+def behind_all_of(capacity_pool: CapacityPool) -> str:
+    """Return what sorts behind all queues of a capacity pool."""
+    return f"{capacity_pool} \uffff"
+
+
+def _capacity_pool(record: SliceRecord, operation: PoolOperation) -> CapacityPool | None:
+    return capacity_pool_of(record.spec) if record.spec and operation is PoolOperation.CREATE else None
 
 
 def capacity_pool_of(spec: SliceSpec) -> CapacityPool:
     return CapacityPool(f"{spec.zone}/{spec.accelerator}/{spec.capacity.reservation or spec.capacity.kind}")
 
 
+def free_numbers(
+    running: Sequence[Slot], limiter: ConcurrencyLimiter, now: datetime, limits: Limits
+) -> tuple[int, ...]:
+    """Return the numbers of the slots that may be taken now: so many that no more than the limit are taken."""
+    if limiter.refused_at is not None and now - limiter.refused_at < REFUSAL_PAUSE:
+        return ()
+    limit, taken = _limit(limiter, limits), {slot.number for slot in running}
+    return tuple(number for number in range(limit) if number not in taken)[: max(0, limit - len(running))]
+
+
 def admit(
     waiting: Iterable[Candidate], running: Sequence[Slot], limiter: ConcurrencyLimiter, now: datetime, limits: Limits
 ) -> tuple[Candidate, ...]:
-    """Return the candidates that may start: those that wait longest first, up to the number of free slots.
+    """Return the candidates that may start, first come first, up to the number of free slots.
 
-    A capacity pool with a recent stockout gets one probe at a time, and all such pools together at most half of the
-    slots.
+    Deletions come before creations. Creations go round the namespaces: that one comes first whose namespace holds the
+    fewest slots, then who waits longest. A capacity pool with a recent stockout gets one probe at a time, and all such
+    pools together at most half of the slots.
     """
-    limit = min(limiter.limit, limits.operations)
-    pools = [slot.capacity_pool for slot in running]
+    left = sorted(waiting, key=lambda candidate: (candidate.since, candidate.slice_id))
+    slots = list(running)
     admitted: list[Candidate] = []
-    for candidate in sorted(waiting, key=lambda candidate: (candidate.since, candidate.slice_id)):
-        if len(pools) >= limit:
+    for number in free_numbers(running, limiter, now, limits):
+        able = [each for each in left if may_start(each.capacity_pool, slots, limiter, now, limits)]
+        if not able:
             break
-        if is_short(candidate.capacity_pool, limiter, now) and not _may_probe(
-            candidate.capacity_pool, pools, limiter, now, limit
-        ):
-            continue
-        admitted.append(candidate)
-        pools.append(candidate.capacity_pool)
+        held = Counter(slot.namespace for slot in slots)
+        first = next((each for each in able if each.operation is PoolOperation.DELETE), None)
+        first = first or min(able, key=lambda candidate: held[candidate.namespace])
+        left.remove(first)
+        admitted.append(first)
+        slots.append(first.holding(number, limiter.cluster, now))
     return tuple(admitted)
 
 
-def _may_probe(
-    capacity_pool: CapacityPool, pools: Sequence[CapacityPool], limiter: ConcurrencyLimiter, now: datetime, limit: int
+def may_start(
+    capacity_pool: CapacityPool | None,
+    running: Sequence[Slot],
+    limiter: ConcurrencyLimiter,
+    now: datetime,
+    limits: Limits,
 ) -> bool:
+    """Return whether an operation in a capacity pool may start, if a slot is free."""
+    if capacity_pool is None or not is_short(capacity_pool, limiter, now):
+        return True
+    pools = [slot.capacity_pool for slot in running if slot.capacity_pool is not None]
     probes = sum(is_short(taken, limiter, now) for taken in pools)
-    return capacity_pool not in pools and probes < max(1, limit // 2)
+    return capacity_pool not in pools and probes < max(1, _limit(limiter, limits) // 2)
 
 
 def is_short(capacity_pool: CapacityPool, limiter: ConcurrencyLimiter, now: datetime) -> bool:
@@ -102,9 +190,15 @@ def is_short(capacity_pool: CapacityPool, limiter: ConcurrencyLimiter, now: date
     return ran_out is not None and now - ran_out < SHORTAGE_MEMORY
 
 
-def lowered(limiter: ConcurrencyLimiter, now: datetime) -> ConcurrencyLimiter:
-    """Return the limiter with half the limit, after GKE rejected an operation because of too many (429)."""
-    return replace(limiter, limit=max(1, limiter.limit // 2), changed_at=now)
+def lowered(limiter: ConcurrencyLimiter, now: datetime, limits: Limits) -> ConcurrencyLimiter:
+    """Return the limiter after GKE rejected an operation because of too many (429): with half the limit.
+
+    Operations that were ordered before the limit was last halved do not halve it once more.
+    """
+    refused = replace(limiter, refused_at=now)
+    if limiter.lowered_at is not None and now - limiter.lowered_at < LOWER_AGAIN_AFTER:
+        return refused
+    return replace(refused, limit=max(1, _limit(limiter, limits) // 2), changed_at=now, lowered_at=now)
 
 
 def raised(limiter: ConcurrencyLimiter, now: datetime, limits: Limits) -> ConcurrencyLimiter:
@@ -118,3 +212,22 @@ def ran_out(limiter: ConcurrencyLimiter, capacity_pool: CapacityPool, now: datet
     """Return the limiter with a new shortage of a capacity pool, and without old shortages."""
     kept = {known: at for known, at in limiter.shortages.items() if now - at < SHORTAGE_MEMORY}
     return replace(limiter, shortages={**kept, capacity_pool: now})
+
+
+def learned(
+    limiter: ConcurrencyLimiter, before: SliceRecord, after: SliceRecord, seen: PoolObservations, now: datetime
+) -> ConcurrencyLimiter:
+    """Return the limiter after a step of a slice: a stockout begins a shortage, a creation that succeeded ends it."""
+    if after.spec is None:
+        return limiter
+    capacity_pool = capacity_pool_of(after.spec)
+    if after.reason is Reason.STOCKOUT and after.transition_count > before.transition_count:
+        return ran_out(limiter, capacity_pool, now)
+    created = before.slot is not None and after.slot is None and isinstance(seen.current, Running | Busy)
+    if created and capacity_pool in limiter.shortages:
+        return replace(limiter, shortages={pool: at for pool, at in limiter.shortages.items() if pool != capacity_pool})
+    return limiter
+
+
+def _limit(limiter: ConcurrencyLimiter, limits: Limits) -> int:
+    return min(limiter.limit, limits.operations)

@@ -1,0 +1,276 @@
+"""A freed slot is handed on at once, to exactly one operation, and nothing is left behind by crashes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import Any, cast
+
+from tests.builders import CLUSTER, MINUTE, NOW, a_job, a_jobset, a_record, a_slot, a_spec, settings
+from tests.fakes.backend import Verb
+from tests.fakes.store import FakeStore
+from tests.world import World
+from tpu_slices.domain.model.records import PoolOperation, SliceRecord, SlotAwaited
+from tpu_slices.domain.model.slices import SliceId, WorkloadUid
+from tpu_slices.domain.reconciling.limiter import ConcurrencyLimiter, Slot, capacity_pool_of, slot_awaited
+from tpu_slices.flows.reconcile import reconcile
+from tpu_slices.flows.slots import MOST_QUEUES, SLOT_GRACE
+from tpu_slices.flows.sweep import sweep
+from tpu_slices.wire.cluster_settings import pause_key
+
+
+class CountingStore:
+    """Counts the calls of each method of a store, and the documents that they returned."""
+
+    def __init__(self, store: FakeStore) -> None:
+        self.calls: Counter[str] = Counter()
+        self.documents = 0
+        self._store = store
+
+    def __getattr__(self, name: str) -> Any:
+        def counted(*args: Any) -> Any:
+            answer = getattr(self._store, name)(*args)
+            self.calls[name] += 1
+            self.documents += len(answer) if isinstance(answer, tuple | dict) else 1
+            return answer
+
+        return counted
+
+
+def queued(world: World, number: int, namespace: str = "research", **changes: Any) -> SliceRecord:
+    """Put a slice that waits for its creation's slot, the lower the number the longer."""
+    job = a_job(job_index=number, namespace=namespace, uid=WorkloadUid(f"uid-{namespace}-{number}"))
+    record = a_record(job=job, **changes)
+    at = NOW - (300 - number) * MINUTE / 10
+    record = replace(record, slot_awaited=slot_awaited(record, PoolOperation.CREATE, 1, at))
+    world.store.put(record, a_jobset(namespace=namespace, uid=record.owner.uid, demand={record.id: NOW}))
+    return record
+
+
+def running(world: World, count: int = 5, name: str = "busy") -> list[SliceRecord]:
+    """Let creations run, each with its slot."""
+    jobset = world.jobset_appears(name, slices=count)
+    world.cluster_lives()
+    world.deliver()
+    return [world.record(jobset, index) for index in range(count)]
+
+
+def ends(world: World, record: SliceRecord) -> None:
+    """Let a creation end, and the slice be reconciled."""
+    world.backend.finish(world.records[record.id].pool)
+    reconcile(CLUSTER, record.id, world.deps)
+
+
+def slots(world: World) -> dict[int, SliceId]:
+    return {stored.value.number: stored.value.slice_id for stored in world.store.slots(CLUSTER)}
+
+
+def handed_on_to(world: World, record: SliceRecord) -> int | None:
+    awaited = world.records[record.id].slot_awaited
+    return awaited.number if awaited else None
+
+
+def test_a_freed_slot_is_handed_on_to_who_waits_longest_and_only_that_slice_is_requested() -> None:
+    world = World()
+    busy, *_ = running(world)
+    first, second = queued(world, 1), queued(world, 2)
+    world.publisher.take_requests()
+    ends(world, busy)
+    assert world.publisher.take_requests() == [(CLUSTER, first.id)]
+    assert slots(world)[cast("int", handed_on_to(world, first))] == first.id
+    assert handed_on_to(world, second) is None
+    assert len(slots(world)) == 5
+
+
+def test_a_slot_that_was_handed_on_is_used_by_the_next_reconcile() -> None:
+    world = World()
+    busy, *_ = running(world)
+    first = queued(world, 1)
+    ends(world, busy)
+    number = handed_on_to(world, first)
+    reconcile(CLUSTER, first.id, world.deps)
+    assert world.records[first.id].slot == number is not None
+    assert world.records[first.id].slot_awaited is None
+    assert world.backend.ordered(Verb.CREATE)[-1] == first.pool
+
+
+def test_two_slots_freed_at_the_same_time_go_to_two_slices() -> None:
+    world = World()
+    one, other, *_ = running(world)
+    first, second = queued(world, 1), queued(world, 2)
+    world.backend.finish(one.pool)
+    world.store.meanwhile(lambda: None, lambda: ends(world, other))
+    reconcile(CLUSTER, one.id, world.deps)
+    assert len(slots(world)) == 5
+    assert Counter(slots(world).values())[first.id] == Counter(slots(world).values())[second.id] == 1
+
+
+def test_a_freed_slot_goes_to_a_waiting_deletion_before_all_creations() -> None:
+    world = World()
+    busy, *_ = running(world)
+    queued(world, 1)
+    deleted = a_record(
+        job=a_job(uid=WorkloadUid("uid-ended")),
+        slot_awaited=SlotAwaited(operation=PoolOperation.DELETE, attempt=1, since=NOW),
+    )
+    world.store.put(deleted)
+    ends(world, busy)
+    assert handed_on_to(world, deleted) is not None
+    (slot,) = [stored.value for stored in world.store.slots(CLUSTER) if stored.value.slice_id == deleted.id]
+    assert (slot.operation, slot.capacity_pool) == (PoolOperation.DELETE, None)
+
+
+def test_a_slot_whose_slice_does_not_use_it_goes_on_to_the_next() -> None:
+    world = World()
+    busy, *_ = running(world)
+    stale, fresh = queued(world, 1), queued(world, 2)
+    world.store.put(a_jobset(uid=stale.owner.uid, demand={stale.id: NOW - 16 * MINUTE}))
+    ends(world, busy)
+    assert handed_on_to(world, stale) is not None
+    reconcile(CLUSTER, stale.id, world.deps)
+    assert world.records[stale.id].reason == "DemandStale"
+    assert handed_on_to(world, fresh) is not None
+    assert len(slots(world)) == 5
+
+
+def test_a_slice_that_is_held_after_it_got_a_slot_gives_it_up() -> None:
+    world = World()
+    busy, *_ = running(world)
+    held, other = queued(world, 1), queued(world, 2)
+    ends(world, busy)
+    world.store.edit_slice(CLUSTER, held.id, hold=True)
+    reconcile(CLUSTER, held.id, world.deps)
+    assert world.records[held.id].slots == frozenset()
+    assert handed_on_to(world, other) is not None
+
+
+def test_nothing_is_handed_on_while_the_cluster_is_paused() -> None:
+    world = World()
+    busy, *_ = running(world)
+    waiting = queued(world, 1)
+    world.store.put_document(pause_key(CLUSTER), {"message": "maintenance"})
+    ends(world, busy)
+    assert handed_on_to(world, waiting) is None
+    assert len(slots(world)) == 4
+
+
+def test_a_crash_before_a_freed_slot_is_handed_on_is_made_up_for_by_the_sweep() -> None:
+    world = World()
+    world.store.put(*(a_slot(number) for number in range(5)))  # of slices that do not exist
+    waiting = queued(world, 1)
+    sweep(world.deps)
+    assert handed_on_to(world, waiting) is None
+    world.clock.advance(SLOT_GRACE + MINUTE)
+    sweep(world.deps)
+    assert handed_on_to(world, waiting) is not None
+    assert len(slots(world)) == 1
+
+
+def test_a_slot_that_was_handed_on_and_not_used_in_time_is_withdrawn_by_the_sweep() -> None:
+    world = World()
+    busy, *_ = running(world)
+    first, second = queued(world, 1), queued(world, 2)
+    ends(world, busy)
+    world.clock.advance(SLOT_GRACE + MINUTE)
+    sweep(world.deps)
+    assert world.records[first.id].slots == frozenset()
+    assert world.records[first.id].next_reconcile_at is not None
+    assert handed_on_to(world, second) is not None
+    assert len(slots(world)) == 5
+
+
+def test_a_slot_in_use_is_never_withdrawn() -> None:
+    world = World()
+    records = running(world)
+    world.clock.advance(SLOT_GRACE + MINUTE)
+    before = slots(world)
+    sweep(world.deps)
+    assert slots(world) == before
+    assert {world.records[record.id].slot for record in records} == {*before}
+
+
+def test_slots_that_a_raised_limit_adds_are_handed_on_by_the_sweep() -> None:
+    world = World()
+    running(world)
+    waiting = queued(world, 1)
+    world.store.put_settings(settings(limits=replace(settings().limits, operations=6)))
+    sweep(world.deps)
+    assert handed_on_to(world, waiting) is None
+    world.clock.advance(5 * MINUTE)
+    sweep(world.deps)
+    assert handed_on_to(world, waiting) is not None
+
+
+def test_a_slot_and_the_operation_that_takes_it_are_saved_together() -> None:
+    world = World()
+    running(world, 1)
+    taken = [changes for changes in world.store.commits if any(isinstance(each.after, Slot) for each in changes)]
+    assert [{type(each.after) for each in changes} >= {Slot, SliceRecord} for changes in taken] == [True]
+
+
+def test_a_pool_that_nobody_needs_any_more_is_deleted_in_the_slot_of_its_creation() -> None:
+    world = World()
+    busy, *_ = running(world)
+    for jobset in world.workloads.values():
+        world.ends(jobset)
+    for _ in range(2):
+        world.deliver()
+        world.cluster_lives()
+    waiting = queued(world, 1)
+    world.backend.finish(busy.pool)
+    reconcile(CLUSTER, busy.id, world.deps)
+    assert world.backend.ordered(Verb.DELETE) == [busy.pool]
+    (slot,) = [stored.value for stored in world.store.slots(CLUSTER) if stored.value.slice_id == busy.id]
+    assert slot.operation is PoolOperation.DELETE
+    assert world.records[busy.id].slots == {slot.number}
+    assert handed_on_to(world, waiting) is None
+
+
+def documents_read_to_hand_on(queue: int) -> int:
+    world = World()
+    busy, *_ = running(world)
+    for number in range(queue):
+        queued(world, number)
+    world.backend.finish(busy.pool)
+    counting = CountingStore(world.store)
+    reconcile(CLUSTER, busy.id, replace(world.deps, store=cast("Any", counting)))
+    assert len(slots(world)) == 5
+    return counting.documents
+
+
+def test_the_documents_read_to_hand_on_a_slot_do_not_grow_with_the_queue() -> None:
+    assert documents_read_to_hand_on(100) == documents_read_to_hand_on(3) < 30
+
+
+def test_a_walk_round_the_queues_is_bounded_and_reaches_every_namespace() -> None:
+    world = World()
+    records = running(world)
+    for number in range(2 * MOST_QUEUES):
+        queued(world, number, namespace=f"tenant-{number:02}")
+    served: list[str] = []
+    world.publisher.take_requests()
+    for _ in range(2 * MOST_QUEUES):
+        counting = CountingStore(world.store)
+        world.backend.finish(world.records[records[0].id].pool)
+        reconcile(CLUSTER, records[0].id, replace(world.deps, store=cast("Any", counting)))
+        assert counting.calls["creations_awaiting_slot"] <= MOST_QUEUES
+        ((_, slice_),) = world.publisher.take_requests()
+        reconcile(CLUSTER, slice_, world.deps)
+        records = [world.records[slice_]]
+        served.append(records[0].owner.namespace)
+        world.clock.advance(MINUTE / 60)
+    assert sorted(served) == [f"tenant-{number:02}" for number in range(2 * MOST_QUEUES)]
+
+
+def test_slices_of_a_pool_that_ran_out_do_not_hide_those_of_others() -> None:
+    world = World()
+    busy, *_ = running(world, 4)
+    short = a_spec(zone="us-a")
+    for number in range(2 * MOST_QUEUES):
+        queued(world, number, namespace=f"tenant-{number:02}", spec=short)
+    other = queued(world, 99)
+    pool = capacity_pool_of(short)
+    world.store.put(a_slot(4, capacity_pool=pool))
+    world.store.put(ConcurrencyLimiter(cluster=CLUSTER, changed_at=NOW, shortages={pool: NOW}))
+    ends(world, busy)
+    assert handed_on_to(world, other) is not None

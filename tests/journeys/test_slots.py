@@ -1,0 +1,228 @@
+"""Node pool operations of a cluster: never more than GKE takes, and none waits longer than it has to."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from tests.builders import CLUSTER, MINUTE, a_jobset_ref, a_request, leaders_wait, settings
+from tests.cluster import LiveWorkload
+from tests.fakes.backend import Verb
+from tests.journeys.seconds import Seconds
+from tests.world import World
+from tpu_slices.domain.model.clusters import Limits
+from tpu_slices.domain.model.facts import WaitingLeader, WorkloadState
+from tpu_slices.domain.model.observations import Creating, Failure, FailureKind
+from tpu_slices.domain.model.reasons import Phase, Reason
+from tpu_slices.domain.model.slices import PoolName, WorkloadUid
+from tpu_slices.flows.reconcile import reconcile
+from tpu_slices.flows.sweep import sweep
+
+STOCKOUT = Failure(FailureKind.STOCKOUT, "[GCE_STOCKOUT] not enough resources")
+TOO_MANY = Failure(FailureKind.RATE, "Too many operations.")
+
+
+@pytest.fixture
+def decided(monkeypatch: pytest.MonkeyPatch) -> Counter[Reason]:
+    """Return the number of decisions with each reason, counted while the world reconciles."""
+    reasons: Counter[Reason] = Counter()
+
+    def counted(*args: Any) -> None:
+        done = reconcile(*args)
+        reasons.update([done.decision.reason] if done else [])
+
+    monkeypatch.setattr("tests.world.reconcile", counted)
+    return reasons
+
+
+def appear(world: World, count: int) -> list[LiveWorkload]:
+    """Let JobSets of one slice each appear."""
+    return [world.jobset_appears(f"job-{number}") for number in range(count)]
+
+
+def slices_wait(world: World, name: str, slices: int, namespace: str = "research") -> None:
+    """Let the relay report a JobSet whose leaders all wait."""
+    ref = a_jobset_ref(name=name, uid=WorkloadUid(f"uid-{name}"), namespace=namespace)
+    waiting = tuple(WaitingLeader(replicated_job="slice", job_index=index) for index in range(slices))
+    world.publish(leaders_wait(workload=ref, requests=(a_request(replicas=slices),), waiting=waiting))
+
+
+def created_for(world: World, namespace: str) -> list[PoolName]:
+    ours = {record.pool for record in world.records.values() if record.owner.namespace == namespace}
+    return [pool for pool in world.backend.ordered(Verb.CREATE) if pool in ours]
+
+
+@pytest.mark.parametrize("count", [20, 64])
+def test_jobsets_that_end_at_once_are_deleted_in_time_and_without_a_refused_call(count: int) -> None:
+    world = World()
+    seconds = Seconds(world)
+    jobsets = appear(world, count)
+    seconds.run(2 * count, until=lambda: seconds.stand == count)
+    seconds.run(10)
+    for jobset in jobsets:
+        world.ends(jobset)
+    rounds = -(-count // 5)
+    assert seconds.run(600, until=lambda: not world.pools) <= 4 * rounds + 15
+    assert seconds.refused == 0
+    assert len(world.backend.ordered(Verb.DELETE)) == count
+    assert world.store.slots(CLUSTER) == ()
+
+
+def test_256_queued_slices_are_each_decided_upon_about_once_while_they_wait(decided: Counter[Reason]) -> None:
+    world = World()
+    seconds = Seconds(world, relay=300)
+    slices_wait(world, "llama", 256)
+    took = seconds.run(600, until=lambda: seconds.stand == 256)
+    assert took <= 4 * 256 / 5 + 15
+    assert decided[Reason.OPERATION_LIMIT] <= 260
+    assert len(world.publisher.requests) <= 4 * 256
+    assert seconds.refused == 0
+
+
+@pytest.mark.parametrize("failing", ["the first ten", "every sixth"])
+def test_ten_stockouts_of_64_creations_hold_up_the_others_for_moments(failing: str) -> None:
+    world = World()
+    ended: list[PoolName] = []
+
+    def stockout(pool: PoolName) -> Failure | None:
+        ended.append(pool)
+        fails = len(ended) <= 10 if failing == "the first ten" else len(ended) % 6 == 0
+        return STOCKOUT if fails and len(ended) <= 60 else None
+
+    seconds = Seconds(world, fails=stockout)
+    appear(world, 64)
+    assert seconds.run(600, until=lambda: seconds.stand >= 54) <= 90
+    assert seconds.refused == 0
+    assert sum(call.verb is Verb.CREATE for call in world.backend.calls) <= 64 + 10
+
+
+def test_only_the_capacity_pool_that_ran_out_waits() -> None:
+    world = World()
+    elsewhere = a_request(accelerator="tpu-v6e-slice", replicas=10)
+    seconds = Seconds(world, fails=lambda pool: STOCKOUT if "short" in pool else None)
+    slices_wait(world, "short", 30)
+    seconds.run(10)
+    other = a_jobset_ref(name="other", uid=WorkloadUid("uid-other"))
+    waiting = tuple(WaitingLeader(replicated_job="slice", job_index=index) for index in range(10))
+    world.publish(leaders_wait(workload=other, requests=(elsewhere,), waiting=waiting))
+    assert seconds.run(600, until=lambda: seconds.stand == 10) <= 25
+
+
+def test_slots_go_round_the_namespaces() -> None:
+    world = World()
+    seconds = Seconds(world, relay=300)
+    slices_wait(world, "hog", 240, namespace="tenant-a")
+    seconds.run(20)
+    slices_wait(world, "small", 3, namespace="tenant-b")
+    world.deliver()
+    before = len(created_for(world, "tenant-a"))
+    seconds.run(30, until=lambda: len(created_for(world, "tenant-b")) >= 1)
+    assert len(created_for(world, "tenant-a")) - before <= 5
+    seconds.run(30, until=lambda: len(created_for(world, "tenant-b")) == 3)
+    assert len(created_for(world, "tenant-b")) == 3
+    assert len(created_for(world, "tenant-a")) - before <= 10
+
+
+def test_the_limit_widens_by_time_although_no_slot_is_freed() -> None:
+    world = World()
+    world.backend.refuse_next_create(TOO_MANY)
+    world.jobset_appears()
+    world.cluster_lives()
+    world.deliver()
+    world.backend.operation_limit = 0
+    limits = [_limit_after(world, minutes) for minutes in (1, 6, 6, 6)]
+    assert limits == [2, 3, 4, 5]
+
+
+def test_the_limit_rises_to_the_setting_before_any_stockout_or_refusal() -> None:
+    world = World()
+    world.store.put_settings(settings(limits=Limits(operations=20)))
+    assert _limit_after(world, 1) == 5
+    assert _limit_after(world, 31) == 11
+    assert _limit_after(world, 60) == 20
+
+
+def _limit_after(world: World, minutes: int) -> int:
+    for _ in range(minutes):
+        world.clock.advance(MINUTE)
+        sweep(world.deps)
+    stored = world.store.limiter(CLUSTER)
+    assert stored is not None
+    return stored.value.limit
+
+
+def test_no_call_is_refused_again_and_again_while_others_fill_gkes_operations() -> None:
+    world = World()
+    world.backend.operation_limit = 0
+    seconds = Seconds(world, relay=30)
+    appear(world, 64)
+    seconds.run(300)
+    assert seconds.refused <= 12
+    world.backend.operation_limit = 5
+    seconds.run(600, until=lambda: seconds.stand == 64)
+    assert seconds.stand == 64
+
+
+# a slot is freed as soon as no order can arrive any more
+
+
+def a_full_cluster(world: World) -> list[LiveWorkload]:
+    jobsets = appear(world, 5)
+    world.cluster_lives()
+    world.deliver()
+    assert len(world.store.slots(CLUSTER)) == 5
+    return jobsets
+
+
+def no_pool_comes(world: World) -> None:
+    for pool in list(world.backend.pools):
+        world.backend.vanish(pool)
+    for operation in world.backend.operations.values():
+        operation.done = True
+
+
+def test_creations_of_which_no_pool_comes_hold_no_slot_after_their_demand_has_ended() -> None:
+    world = World()
+    a_full_cluster(world)
+    world.relay_is_dead = True
+    no_pool_comes(world)
+    world.clock.advance(14 * MINUTE)
+    world.publisher.request_reconcile(CLUSTER, list(world.records))
+    world.deliver()
+    assert len(world.backend.ordered(Verb.CREATE)) == 10
+    no_pool_comes(world)
+    world.clock.advance(1.5 * MINUTE)
+    world.settle(minutes=2)
+    assert {record.reason for record in world.records.values()} == {Reason.DEMAND_STALE}
+    assert world.store.slots(CLUSTER) == ()
+
+
+def test_slices_that_are_held_during_their_creation_give_their_slots_up_when_it_ends() -> None:
+    world = World()
+    jobsets = a_full_cluster(world)
+    for jobset in jobsets:
+        world.store.edit_slice(CLUSTER, world.record(jobset).id, hold=True)
+    late = world.jobset_appears("late")
+    world.settle(minutes=5, until=lambda: late.bound == {0})
+    assert late.bound == {0}
+    assert world.store.slots(CLUSTER) == ()
+
+
+def test_a_slot_that_was_handed_on_to_a_released_slice_goes_on_to_the_next() -> None:
+    world = World()
+    running = a_full_cluster(world)
+    gone, served = (world.jobset_appears(name) for name in ("gone", "served"))
+    for _ in range(2):
+        world.cluster_lives()
+        world.deliver()
+        world.clock.advance(MINUTE / 10)
+    world.backend.finish(world.record(running[0]).pool)
+    reconcile(CLUSTER, world.record(running[0]).id, world.deps)
+    assert [slot.value.slice_id for slot in world.store.slots(CLUSTER)].count(world.record(gone).id) == 1
+    world.ends(gone, WorkloadState.DELETED)
+    world.deliver()
+    assert world.record(gone).phase is Phase.GONE
+    assert isinstance(world.backend.pools[world.record(served).pool].seen, Creating)
+    assert len(world.store.slots(CLUSTER)) == 5
