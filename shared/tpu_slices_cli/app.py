@@ -17,7 +17,13 @@ from tpu_slices_cli.manifests import NotAManifest
 from tpu_slices_cli.plan import plan_command
 from tpu_slices_cli.screen import echo
 from tpu_slices_cli.session import Session
-from tpu_slices_cli.steering import hold_command, pause_command, release_command, resume_command
+from tpu_slices_cli.steering import (
+    confirm_deletions_command,
+    hold_command,
+    pause_command,
+    release_command,
+    resume_command,
+)
 from tpu_slices_cli.timeline.command import timeline_command
 
 NOT_DONE, UNREADABLE, INTERRUPTED = 1, 2, 130
@@ -65,6 +71,7 @@ for command in (
     release_command,
     pause_command,
     resume_command,
+    confirm_deletions_command,
     configure_command,
     adopt_command,
     completion_command,

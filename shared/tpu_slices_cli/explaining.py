@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from datetime import datetime
 from typing import Any
 
 import click
 import yaml
 
+from tpu_slices.domain.model.hosts import Hosts
 from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.records import SliceRecord
+from tpu_slices.domain.model.slices import ClusterId, SliceId
 from tpu_slices.domain.model.workloads import Report
 from tpu_slices.flows.edits import find, find_jobset
 from tpu_slices.flows.reconcile import Explained, explain
@@ -20,7 +22,7 @@ from tpu_slices.ports.deps import ReconcileDeps
 from tpu_slices.ports.errors import Permanent
 from tpu_slices.wire.reports import document
 from tpu_slices_cli import words
-from tpu_slices_cli.listing import documents
+from tpu_slices_cli.listing import documents, silent_relays
 from tpu_slices_cli.screen import console
 from tpu_slices_cli.session import Session
 
@@ -44,18 +46,40 @@ def explain_command(session: Session, name: str, cluster: str | None, output: st
     """  # noqa: D301 - click keeps the line breaks after this mark
     deps, id_ = session.deps, session.cluster(cluster)
     jobset = find_jobset(id_, name, deps.store) if "/" in name else None
-    report = report_of(jobset, read_queue_state(id_, deps.store), deps) if jobset else None
+    report = report_of(jobset, read_queue_state(id_, deps), deps) if jobset else None
     names = jobset.demand if jobset else [record.id for record in find(id_, name, deps.store)]
-    explained = [each for slice_ in names if (each := explain(id_, slice_, deps)) is not None]
-    if not (explained or report):
+    explained, unreadable = _explained(id_, names, deps)
+    if not (explained or unreadable or report):
         raise Permanent(f'slice "{name}" no longer exists in {id_}')
     if output == "text":
         texts = [*([_report_text(name, report, deps)] if report else []), *(_text(each, deps) for each in explained)]
-        for lines in texts:
+        told = [*silent_relays([id_], deps), *unreadable]
+        for lines in (*texts, *([told] if told else [])):
             console().print("\n".join(lines), soft_wrap=True)
         return
-    shown = {"report": document(report) if report else None, "slices": [_document(each) for each in explained]}
+    shown = {
+        "report": document(report) if report else None,
+        "slices": [_document(each) for each in explained],
+        "unreadable": unreadable,
+        "silent_relays": list(silent_relays([id_], deps)),
+    }
     click.echo(json.dumps(shown, indent=2) if output == "json" else yaml.safe_dump(shown, sort_keys=False).rstrip())
+
+
+def _explained(
+    cluster: ClusterId, slices: Collection[SliceId], deps: ReconcileDeps
+) -> tuple[list[Explained], list[str]]:
+    """Return the explanation of each slice, and why those cannot be explained whose records cannot be read."""
+    explained: list[Explained] = []
+    unreadable: list[str] = []
+    for slice_ in slices:
+        try:
+            each = explain(cluster, slice_, deps)
+        except Permanent as problem:
+            unreadable.append(str(problem))
+        else:
+            explained += [each] if each else []
+    return explained, unreadable
 
 
 def _report_text(name: str, report: Report, deps: ReconcileDeps) -> Iterator[str]:
@@ -103,6 +127,10 @@ def _text(explained: Explained, deps: ReconcileDeps) -> Iterator[str]:
     yield ""
 
 
+def _occupants(hosts: Hosts) -> str:
+    return ", ".join(f"{each.owner.namespace}/{each.job}" for each in hosts.occupants) or "none"
+
+
 def _facts(explained: Explained, deps: ReconcileDeps) -> Iterator[tuple[str, str]]:
     record, now = explained.record, deps.clock.now()
     yield "Slice", words.shape(record)
@@ -112,9 +140,13 @@ def _facts(explained: Explained, deps: ReconcileDeps) -> Iterator[tuple[str, str
     for attempt, seen in explained.seen.terminating.items():
         yield "Terminating", f"{record.pool_of(attempt)}: {words.seen(seen)}"
     hosts = record.spec.hosts if record.spec else "?"
-    yield "Hosts", f"{record.hosts_usable} of {hosts} usable, {record.hosts_joined} joined"
-    occupants = ", ".join(f"{occupant.owner.namespace}/{occupant.job}" for occupant in record.occupants)
-    yield "Occupants", occupants or "none"
+    yield "Hosts", f"{record.hosts.usable} of {hosts} usable, {record.hosts.joined} joined"
+    yield "Occupants", _occupants(record.hosts)
+    for each in record.terminating:
+        if each.hosts.occupants:
+            yield "Occupants", f"{record.pool_of(each.attempt)}: {_occupants(each.hosts)}"
+    if record.runs_on is not None:
+        yield "Runs on", f"{record.runs_on.slice_id}, attempt {record.runs_on.attempt}"
     decision = explained.decision
     yield "Decision", f"{decision.record.phase}, {decision.reason}: {decision.message}"
     for action in decision.actions:
@@ -136,8 +168,8 @@ def _pool(record: SliceRecord) -> str:
 
 
 def _queue(record: SliceRecord, deps: ReconcileDeps) -> str:
-    """Return the slice's position in the queue of its cluster, up to `most`, and the number of running creations."""
+    """Return the slice's position in the queue of its cluster, up to `most`, and the number of running operations."""
     most = 100
     queued = [each.id for each in deps.store.queued_slices(record.cluster, most)]
     position = f"position {queued.index(record.id) + 1}" if record.id in queued else f"after position {most}"
-    return f"{position}; creations in progress: {len(deps.store.slots(record.cluster))}"
+    return f"{position}; operations in progress: {len(deps.store.slots(record.cluster))}"

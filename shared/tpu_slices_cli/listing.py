@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from time import sleep
@@ -11,12 +11,17 @@ from typing import Any
 
 import click
 import yaml
+from rich.console import Group
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from tpu_slices.domain.model.records import Phase, SliceRecord
+from tpu_slices.domain.model.reasons import Phase
+from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import ClusterId
+from tpu_slices.domain.reconciling.inventory import silent_since
+from tpu_slices.domain.reporting.reason_texts import relay_silence
+from tpu_slices.ports.deps import IntakeDeps
 from tpu_slices.ports.store import SliceStore
 from tpu_slices.wire.documents import encode
 from tpu_slices_cli.screen import console, echo
@@ -109,17 +114,31 @@ def list_command(  # noqa: PLR0913 - one for each option
     )
     if watch:
         _watch(matching, session, interval, wide=output == "wide")
-    elif output in {"json", "yaml"}:
-        click.echo(_machine(matching.read(store), output))
-    elif records := matching.read(store):
+        return
+    records = matching.read(store)
+    if output in {"json", "yaml"}:
+        click.echo(_machine(records, output))
+    elif records:
         console().print(_table(records, session.deps.clock.now(), wide=output == "wide"))
     else:
         echo("No slices found.", err=True)
+    for line in silent_relays(matching.clusters, session.deps):
+        echo(line, err=output in {"json", "yaml"})
 
 
 def documents(records: Iterable[SliceRecord]) -> list[dict[str, Any]]:
     """Return the records with the fields that the Firestore console shows, times in ISO 8601."""
     return [json.loads(json.dumps(encode(record), default=_plain)) for record in records]
+
+
+def silent_relays(clusters: Iterable[ClusterId], deps: IntakeDeps) -> Iterator[str]:
+    """Yield a line for each of these clusters whose relay is silent."""
+    now = deps.clock.now()
+    for cluster in clusters:
+        heartbeat = deps.store.heartbeat(cluster)
+        since = silent_since(heartbeat.value if heartbeat else None, now)
+        if since is not None:
+            yield f"{cluster}: {relay_silence(since, now)}"
 
 
 def _machine(records: Iterable[SliceRecord], output: str) -> str:
@@ -132,15 +151,21 @@ def _plain(value: object) -> str:
 
 
 def _watch(matching: Filter, session: Session, interval: float, *, wide: bool) -> None:
-    """Redraw the table on a terminal; elsewhere print a line per change of phase or reason."""
+    """Redraw the table on a terminal; elsewhere print a line per change of phase or reason, or of a relay's silence."""
     screen, store, clock = console(), session.deps.store, session.deps.clock
     if screen.is_terminal:
         with Live(console=screen, auto_refresh=False) as live:
             while True:
-                live.update(_table(matching.read(store), clock.now(), wide=wide), refresh=True)
+                table = _table(matching.read(store), clock.now(), wide=wide)
+                live.update(Group(table, *silent_relays(matching.clusters, session.deps)), refresh=True)
                 sleep(interval)
     known: dict[str, SliceRecord] = {}
+    silent: set[str] = set()
     while True:
+        silent_now = set(silent_relays(matching.clusters, session.deps))
+        for line in sorted(silent_now - silent):
+            echo(f"{clock.now():%H:%M:%S} {line}")
+        silent = silent_now
         for record in matching.read(store):
             before = known.get(record.id)
             if before is None or (before.phase, before.reason) != (record.phase, record.reason):
@@ -162,7 +187,7 @@ def _table(records: Sequence[SliceRecord], now: datetime, *, wide: bool) -> Tabl
             _job(record),
             record.id,
             Text(record.phase, style=COLOURS.get(record.phase, "")),
-            f"{record.hosts_usable}/{hosts}",
+            f"{record.hosts.usable}/{hosts}",
             record.reason,
             span(now - record.since),
             *more,

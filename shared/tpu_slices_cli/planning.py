@@ -18,8 +18,6 @@ from tpu_slices.wire import workloads
 from tpu_slices.wire.jobsets import is_leader, is_served
 from tpu_slices_cli.manifests import Manifest
 
-MOST_JOBS = 10_000
-"""The limit for one JobSet: more slices than any cluster has nodes for."""
 JOBSET_VERSION = "jobset.x-k8s.io/v1alpha2"
 
 
@@ -153,9 +151,6 @@ def _of_jobset(manifest: Manifest, settings: ClusterSettings, namespace: str) ->
         uid=metadata.get("uid"),
         chips=chips_requested(requests),
     )
-    jobs = sum(request.replicas for request in requests)
-    if jobs > MOST_JOBS:
-        raise ValueError(f"replicas: {jobs} Jobs exceed the limit of {MOST_JOBS}")
     for request in requests:
         for index in range(request.replicas):
             yield owner.asks(request, WaitingLeader(replicated_job=request.replicated_job, job_index=index))

@@ -9,6 +9,7 @@ import sys
 from typing import Any
 
 import click
+import structlog
 from rich.console import Console
 from rich.text import Text
 
@@ -31,6 +32,11 @@ def console() -> Console:
 def echo(text: str, *, err: bool = False) -> None:
     """Print a line on standard output or error."""
     click.echo(plain(text), err=err)
+
+
+def log_to_standard_error() -> None:
+    """Write log lines, as of a record that cannot be read, to standard error: standard output is for results."""
+    structlog.configure(logger_factory=lambda *_: structlog.PrintLogger(sys.stderr))
 
 
 def confirmed(question: str, *, yes: bool) -> bool:

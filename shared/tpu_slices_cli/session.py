@@ -12,6 +12,7 @@ from tpu_slices.app.settings import Settings, SettingsError
 from tpu_slices.domain.model.slices import ClusterId
 from tpu_slices.ports.deps import ReconcileDeps
 from tpu_slices.ports.store import SettingsStore
+from tpu_slices_cli.screen import log_to_standard_error
 
 
 class Session:
@@ -30,6 +31,7 @@ class Session:
 
     @cached_property
     def deps(self) -> ReconcileDeps:
+        log_to_standard_error()
         return wiring.build_reconcile_deps(self.settings)
 
     @cached_property

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import click
 
-from tpu_slices.domain.model.records import Phase, SliceRecord
+from tpu_slices.domain.model.reasons import Phase
+from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import ClusterId
-from tpu_slices.flows import edits
+from tpu_slices.flows import brakes, edits
 from tpu_slices_cli.screen import confirmed, echo
 from tpu_slices_cli.session import Session
 
@@ -36,12 +38,14 @@ def hold_command(session: Session, name: str, cluster: str | None, note: str | N
 @click.command(name="release", short_help="Release a slice: delete its node pool now.")
 @click.argument("name")
 @_CLUSTER
+@click.option("--force", is_flag=True, help="Delete it without asking the relay who runs on it: if the relay is dead.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @click.pass_obj
-def release_command(session: Session, name: str, cluster: str | None, *, yes: bool) -> None:
+def release_command(session: Session, name: str, cluster: str | None, *, force: bool, yes: bool) -> None:
     """Release a slice: delete its node pool, even if its JobSet needs it, and do not create it again.
 
-    Pods that run on the slice are killed.
+    Pods of its JobSet that run on the slice are killed. While Jobs of other JobSets run on it, it is kept. With
+    --force nobody is asked and nobody is spared, and the record says so.
 
     NAME is a slice, a node pool, NAMESPACE/JOB, or NAMESPACE/JOBSET for all of its slices.
     """
@@ -52,7 +56,8 @@ def release_command(session: Session, name: str, cluster: str | None, *, yes: bo
     if not records or not confirmed(f"Delete the node pools of {_many(records)}?", yes=yes):
         return
     for record in records:
-        changed = edits.edit(id_, record.id, edits.release, session.deps)
+        change = partial(edits.force_release, now=session.deps.clock.now()) if force else edits.release
+        changed = edits.edit(id_, record.id, change, session.deps)
         echo(f"{record.id} is being released." if changed else f"{record.id} was already being released.")
 
 
@@ -88,6 +93,26 @@ def resume_command(session: Session, name: str | None, cluster: str | None) -> N
         echo(f"{record.id} is no longer on hold." if changed else f"{record.id} was not on hold.")
 
 
+@click.command(name="confirm-deletions", short_help="Let releases go on that were stopped after many deletions.")
+@_CLUSTER
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@click.pass_obj
+def confirm_deletions_command(session: Session, cluster: str | None, *, yes: bool) -> None:
+    """Let the releases of deleted JobSets go on, which were stopped because so many were deleted at once.
+
+    Check first with `kubectl get jobsets -A` that the JobSets are really gone.
+    """
+    id_ = session.cluster(cluster)
+    stored = session.deps.store.brake(id_)
+    if stored is None or stored.value.confirmed_at is not None:
+        echo(f"No releases are stopped in {id_}.")
+        return
+    echo(stored.value.message)
+    if confirmed("Delete the slices of these JobSets?", yes=yes):
+        brakes.confirm(id_, session.deps)
+        echo(f"The releases in {id_} go on.")
+
+
 def _end_pause(session: Session, cluster: ClusterId) -> None:
     if session.written.paused(cluster) is None:
         echo(f"{cluster} was not paused.")
@@ -106,7 +131,9 @@ def _not_gone(records: Sequence[SliceRecord]) -> list[SliceRecord]:
 
 
 def _occupancy(record: SliceRecord) -> str:
-    occupants = ", ".join(f"{occupant.owner.namespace}/{occupant.job}" for occupant in record.occupants)
+    occupants = ", ".join(
+        f"{each.owner.namespace}/{each.job}" for _, hosts in record.all_hosts for each in hosts.occupants
+    )
     return f"occupied by {occupants}" if occupants else "not occupied"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import assert_never
 
-from tpu_slices.domain.model.decisions import Action, CreatePool
+from tpu_slices.domain.model.decisions import Action, CancelCreation, CloseHosts, CreatePool, DeletePool, OpenHosts
 from tpu_slices.domain.model.observations import (
     Absent,
     Broken,
@@ -70,7 +70,17 @@ def seen(observation: Observation) -> str:
 def ordered(action: Action, record: SliceRecord) -> str:
     """Return an action as text, as in `create node pool tpu-llama-0-x-1`."""
     pool = record.pool_of(min(action.attempt, LAST_ATTEMPT))
-    return f"create node pool {pool}" if isinstance(action, CreatePool) else f"delete node pool {pool}"
+    match action:
+        case CreatePool():
+            return f"create node pool {pool}"
+        case DeletePool():
+            return f"delete node pool {pool}"
+        case CancelCreation():
+            return f"cancel the creation of node pool {pool}"
+        case CloseHosts():
+            return f"ask the relay to close the hosts of {pool} to new pods, and who is on them"
+        case OpenHosts():
+            return f"ask the relay to open the hosts of {pool} again"
 
 
 def shape(record: SliceRecord) -> str:

@@ -12,10 +12,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 
 import structlog
 
+from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.slices import ClusterId, SliceId
+from tpu_slices.domain.reporting.reason_texts import relay_silence
+from tpu_slices.flows.heartbeats import RelaySilence
 from tpu_slices.flows.receive import receive
 from tpu_slices.flows.reconcile import Reconciled, reconcile
 from tpu_slices.flows.report import Reported
@@ -25,15 +29,15 @@ from tpu_slices.ports.errors import Permanent, Temporary
 from tpu_slices.ports.log_events import LogEvent
 from tpu_slices.ports.store import Rejection
 from tpu_slices.wire import reports
+from tpu_slices.wire.bounds import ERROR_CHARACTERS
 from tpu_slices.wire.envelopes import Incoming, cluster_of, incoming
-from tpu_slices.wire.messages import about_owner, decode_fact, decode_reconcile_request
+from tpu_slices.wire.messages import about, about_owner, decode_fact, decode_reconcile_request
 from tpu_slices.wire.operations import ended_operation
 
 log = structlog.stdlib.get_logger()
 
 OPERATIONS_TOPIC = "cloud-operations"
-ABOUT = ("owner_kind", "owner", "owner_uid", "slice")
-DATA_KEPT = 2000  # characters kept of a rejected message
+ID_LOGGED = 100  # characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +56,7 @@ def handle_receive(event: Event, deps: IntakeDeps) -> None:
         cluster = cluster_of(message.topic)
         fact = decode_fact(message.data, message.attributes)
         receive(fact, cluster, deps)
-        about = {key: message.attributes[key] for key in ABOUT if key in message.attributes}
-        log.info(LogEvent.FACT_RECEIVED, kind=type(fact).__name__, cluster=cluster, **about)
+        log.info(LogEvent.FACT_RECEIVED, kind=type(fact).__name__, cluster=cluster, **about(fact))
 
     _answer(event, serve, deps)
 
@@ -71,17 +74,31 @@ def handle_reconcile(event: Event, deps: ReconcileDeps) -> None:
 
 
 def handle_sweep(event: Event, deps: ReconcileDeps) -> None:
-    """Sweep; the content of the tick is not read."""
+    """Sweep; the content of the tick is not read.
+
+    What fails for one cluster is logged and counted, and the tick is acknowledged: the next one is a minute away.
+    """
 
     def serve(_: Incoming) -> None:
         swept = sweep(deps)
-        log.info(LogEvent.SWEEP_COMPLETED, requested=swept.requested, asked=swept.asked, adopted=swept.adopted)
+        log.info(
+            LogEvent.SWEEP_COMPLETED,
+            requested=swept.requested,
+            asked=swept.asked,
+            adopted=swept.adopted,
+            failed=len(swept.failures),
+        )
         for reported in swept.reported:
             _log_report(reported)
         if swept.left_out:
             log.error(LogEvent.ORPHANS_DEFERRED, left_out=swept.left_out)
+        for silence in swept.silences:
+            _log_silence(silence, deps.clock.now())
+        for cluster, count in swept.without_settings.items():
+            log.error(LogEvent.SETTINGS_MISSING, cluster=cluster, slices=count)
         for failure in swept.failures:
-            log.error(LogEvent.SWEEP_FAILED, error=failure)
+            bug = failure.error if failure.is_bug else None
+            log.error(LogEvent.SWEEP_FAILED, cluster=failure.cluster, error=str(failure), exc_info=bug)
 
     _answer(event, serve, deps)
 
@@ -115,6 +132,16 @@ def _log_decision(done: Reconciled) -> None:
         operation=record.operation,
         actions=[f"{type(action).__name__} {action.attempt}" for action in decision.actions],
     )
+    if decision.reason is Reason.RELEASES_STOPPED is not done.before.reason:
+        log.error(LogEvent.RELEASES_STOPPED, cluster=record.cluster, slice=record.id, message=decision.message)
+
+
+def _log_silence(silence: RelaySilence, now: datetime) -> None:
+    about = {"cluster": silence.cluster, "since": silence.since.isoformat()}
+    if silence.over:
+        log.info(LogEvent.RELAY_HEARD, **about)
+    else:
+        log.error(LogEvent.RELAY_SILENT, **about, message=relay_silence(silence.since, now))
 
 
 def _log_report(reported: Reported) -> None:
@@ -129,7 +156,10 @@ def _log_report(reported: Reported) -> None:
 
 def _answer(event: Event, serve: Callable[[Incoming], None], deps: IntakeDeps) -> None:
     message: Incoming | None = None
-    with structlog.contextvars.bound_contextvars(event_id=event.id), _rejecting(event, deps, lambda: message):
+    with (
+        structlog.contextvars.bound_contextvars(event_id=event.id[:ID_LOGGED]),
+        _rejecting(event, deps, lambda: message),
+    ):
         message = incoming(event.source, event.data)
         serve(message)
 
@@ -147,10 +177,10 @@ def _rejecting(event: Event, deps: IntakeDeps, message: Callable[[], Incoming | 
                 source=event.source,
                 rejected_at=deps.clock.now(),
                 error=str(permanent),
-                data=data[:DATA_KEPT],
+                data=data,
             )
         )
-        log.error(LogEvent.MESSAGE_REJECTED, error=str(permanent))  # noqa: TRY400 - not a bug
+        log.error(LogEvent.MESSAGE_REJECTED, error=str(permanent)[:ERROR_CHARACTERS])  # noqa: TRY400 - not a bug
     except Temporary as temporary:
         log.warning(LogEvent.MESSAGE_REDELIVERED, error=str(temporary))
         raise

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from datetime import datetime
 
-from tpu_slices.domain.model.records import Phase, SliceRecord
+from tpu_slices.domain.model.reasons import Phase
+from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import ClusterId, SliceId
 from tpu_slices.domain.model.workloads import WorkloadRecord
 from tpu_slices.flows.retrying import retry_on_conflict
@@ -19,10 +21,13 @@ Edit = Callable[[SliceRecord], SliceRecord]
 def find(cluster: ClusterId, name: str, store: SliceStore) -> tuple[SliceRecord, ...]:
     """Return the slices with this name: slice id, node pool, `namespace/job`, or `namespace/jobset` for a JobSet's.
 
-    GONE ones only if there are no others. Raise Permanent if there is none.
+    GONE ones only if there are no others. Raise Permanent if there is none, or if that of this id cannot be read.
     """
-    if "/" not in name and (by_id := store.slices(cluster, [SliceId(name), SliceId(name.rpartition("-")[0])])):
-        return tuple(stored.value for stored in by_id.values())
+    if "/" not in name:
+        ids = (SliceId(name), SliceId(name.rpartition("-")[0]))
+        by_id = store.slices(cluster, ids)
+        if found_by_id := tuple(stored.value for id_ in ids if (stored := by_id.get(id_))):
+            return found_by_id
     found = tuple(stored.value for stored in store.every_slice(cluster) if name in _names(stored.value))
     kept = tuple(record for record in found if record.phase is not Phase.GONE)
     if not found:
@@ -47,6 +52,14 @@ def resume(record: SliceRecord) -> SliceRecord:
 
 def release(record: SliceRecord) -> SliceRecord:
     return replace(record, release_requested=True)
+
+
+def force_release(record: SliceRecord, now: datetime) -> SliceRecord:
+    """Return the record released without asking the relay who runs on it; the note says so."""
+    if record.release_forced:
+        return record
+    note = f"Release forced at {now:%Y-%m-%d %H:%M} UTC. {record.note}".rstrip()
+    return replace(record, release_requested=True, release_forced=True, note=note)
 
 
 def edit(cluster: ClusterId, slice_: SliceId, change: Edit, deps: IntakeDeps) -> bool:

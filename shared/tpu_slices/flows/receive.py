@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
+from datetime import datetime
 from typing import assert_never
 
 from tpu_slices.domain.model.clusters import ClusterSettings
@@ -12,14 +13,16 @@ from tpu_slices.domain.model.facts import (
     Fact,
     Heartbeat,
     HostsChanged,
-    LeaderBound,
+    HostsListed,
     SlicesWanted,
     WorkloadChanged,
 )
-from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid, slice_id
+from tpu_slices.domain.model.records import SliceRecord
+from tpu_slices.domain.model.slices import SLICES_PER_WORKLOAD, ClusterId, SliceId, slice_id
 from tpu_slices.domain.model.workloads import WorkloadRecord
-from tpu_slices.domain.reconciling import demand, occupancy
-from tpu_slices.domain.reconciling.inventory import with_heartbeat
+from tpu_slices.domain.reconciling import demand
+from tpu_slices.domain.reconciling.inventory import RelayHeartbeat, with_heartbeat
+from tpu_slices.flows.hosts import hosts_changed, hosts_listed
 from tpu_slices.flows.next_reconcile import clear
 from tpu_slices.flows.retrying import retry_on_conflict
 from tpu_slices.ports.deps import IntakeDeps
@@ -41,12 +44,14 @@ def _record(fact: Fact, settings: ClusterSettings, deps: IntakeDeps) -> None:
             _slices_wanted(fact, settings, deps)
         case WorkloadChanged() | Answer():
             _changed(fact, settings.cluster, deps)
-        case HostsChanged() | LeaderBound():
-            _about_a_slice(fact, settings.cluster, deps)
+        case HostsChanged():
+            hosts_changed(fact, settings.cluster, deps)
+        case HostsListed():
+            if hosts_listed(fact, settings.cluster, deps):
+                _with_heartbeat(lambda known, now: replace(known, hosts_confirmed_at=now), settings.cluster, deps)
         case Heartbeat():
-            heartbeat = deps.store.heartbeat(settings.cluster)
-            known = heartbeat.value if heartbeat else None
-            deps.store.commit(Change(heartbeat, with_heartbeat(known, fact, settings.cluster, deps.clock.now())))
+            recorded = deps.store.hosts_digest(settings.cluster)
+            _with_heartbeat(lambda known, now: with_heartbeat(known, fact, recorded, now), settings.cluster, deps)
         case _:
             assert_never(fact)
 
@@ -67,11 +72,23 @@ def _slices_wanted(fact: SlicesWanted, settings: ClusterSettings, deps: IntakeDe
     if change is None:
         _repeat_requests(known, deps)
         return
+    if len(change.workload.demand) > SLICES_PER_WORKLOAD:
+        raise Permanent(f"the JobSet {fact.workload.owner.full_name} has more than {SLICES_PER_WORKLOAD} slices")
+    pending = known is not None and known.value.next_reconcile_at is not None
+    demanded = {*waiting, *(slice_id(each.job) for each in demand.demands(fact, cluster, records))}
+    requests = demanded if pending else {id_ for id_ in demanded if _has_news(id_, change, records)}
+    workload = change.workload if requests else replace(change.workload, next_reconcile_at=None)
+    changed = (each for each in change.slices.items() if each[0] not in slices.unreadable)
     revision, *_ = deps.store.commit(
-        Change(known, change.workload), *(Change(slices.get(id_), record) for id_, record in change.slices.items())
+        Change(known, workload), *(Change(slices.get(id_), record) for id_, record in changed)
     )
-    demanded = [slice_id(each.job) for each in demand.demands(fact, cluster, records)]
-    _request_reconcile(Stored(change.workload, revision), {*waiting, *demanded}, deps)
+    if requests:
+        _request_reconcile(Stored(workload, revision), requests, deps)
+
+
+def _has_news(id_: SliceId, change: demand.Demand, records: Mapping[SliceId, SliceRecord]) -> bool:
+    """Return whether a waiting leader may change what is decided about a slice."""
+    return id_ in change.slices or id_ not in records or not demand.in_progress(records[id_])
 
 
 def _changed(fact: WorkloadChanged | Answer, cluster: ClusterId, deps: IntakeDeps) -> None:
@@ -84,33 +101,12 @@ def _changed(fact: WorkloadChanged | Answer, cluster: ClusterId, deps: IntakeDep
     _request_reconcile(Stored(record, revision), record.demand, deps)
 
 
-def _about_a_slice(fact: HostsChanged | LeaderBound, cluster: ClusterId, deps: IntakeDeps) -> None:
-    """Record a fact about a slice; one without a record is left to the inventory check, which finds its pool."""
-    stored = deps.store.slices(cluster, [fact.slice_id]).get(fact.slice_id)
-    if stored is None:
-        return
-    now = deps.clock.now()
-    stale_demand: tuple[tuple[WorkloadUid, SliceId], ...] = ()
-    if isinstance(fact, HostsChanged):
-        record = demand.counted(fact, stored.value, now)
-    else:
-        record = occupancy.bound(fact, stored.value, now)
-        stale_demand = occupancy.demand_in_doubt(fact, stored.value) if record is not None else ()
-    if record is not None:
-        deps.store.commit(Change(stored, record), *_stale_demand(stale_demand, cluster, deps))
-    if record is not None or stored.value.next_reconcile_at is not None:
-        deps.publisher.request_reconcile(cluster, {fact.slice_id, *(slice_ for _, slice_ in stale_demand)})
-
-
-def _stale_demand(
-    demand: Collection[tuple[WorkloadUid, SliceId]], cluster: ClusterId, deps: IntakeDeps
-) -> Iterator[Change]:
-    """Yield the changes after which this demand counts as stale until it is confirmed again."""
-    workloads = deps.store.workloads(cluster, [uid for uid, _ in demand]) if demand else {}
-    for uid, slice_ in demand:
-        stored = workloads.get(uid)
-        if stored is not None and stored.value.demand.get(slice_) is not None:
-            yield Change(stored, occupancy.with_stale_demand(stored.value, slice_))
+def _with_heartbeat(
+    change: Callable[[RelayHeartbeat, datetime], RelayHeartbeat], cluster: ClusterId, deps: IntakeDeps
+) -> None:
+    stored = deps.store.heartbeat(cluster)
+    known = stored.value if stored else RelayHeartbeat(cluster=cluster)
+    deps.store.commit(Change(stored, change(known, deps.clock.now())))
 
 
 def _repeat_requests(known: Stored[WorkloadRecord] | None, deps: IntakeDeps) -> None:

@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import chain
 
 from tpu_slices.domain.model.clusters import ClusterSettings
-from tpu_slices.domain.model.decisions import Action, CreatePool, Decision
-from tpu_slices.domain.model.observations import Absent, FailureKind, Outcome, PoolObservations, Refused
-from tpu_slices.domain.model.reasons import Reason
-from tpu_slices.domain.model.records import Phase, SliceRecord
+from tpu_slices.domain.model.decisions import (
+    Action,
+    CancelCreation,
+    CloseHosts,
+    CreatePool,
+    Decision,
+    DeletePool,
+    OpenHosts,
+)
+from tpu_slices.domain.model.facts import HostsQuestion
+from tpu_slices.domain.model.observations import Absent, FailureKind, Outcome, PoolObservations, Refused, Started
+from tpu_slices.domain.model.reasons import Phase
+from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import LAST_ATTEMPT, ClusterId, PoolName, SliceId
-from tpu_slices.domain.planning.policy import Held
+from tpu_slices.domain.reconciling.case import Known
 from tpu_slices.domain.reconciling.decide import decide
+from tpu_slices.domain.reconciling.deletion import NEVER_HEARD
 from tpu_slices.domain.reconciling.demand import with_current_desire
-from tpu_slices.domain.reconciling.limiter import capacity_pool_of, lowered, ran_out
+from tpu_slices.domain.reconciling.limiter import lowered
 from tpu_slices.domain.reconciling.outcomes import acted
-from tpu_slices.domain.reconciling.patience import due
 from tpu_slices.flows import slots
+from tpu_slices.flows.brakes import stopped
 from tpu_slices.flows.budget import count
 from tpu_slices.flows.report import calling_for_report
 from tpu_slices.flows.retrying import retry_on_conflict
@@ -48,6 +61,23 @@ def reconcile(cluster: ClusterId, slice_: SliceId, deps: ReconcileDeps) -> Recon
 
 
 @dataclass(frozen=True, slots=True)
+class Looked:
+    """The inputs of a decision at one time."""
+
+    stored: Stored[SliceRecord]
+    record: SliceRecord
+    """With its current desire."""
+    seen: PoolObservations
+    known: Known
+    guards: tuple[Change, ...] = ()
+    """Written with a creation: they order creations under a chip limit."""
+
+    def decide(self, settings: ClusterSettings, deps: ReconcileDeps, slots: Mapping[int, int]) -> Decision:
+        known = replace(self.known, slots=slots)
+        return decide(self.record, self.seen, deps.clock.now(), settings, known)
+
+
+@dataclass(frozen=True, slots=True)
 class Explained:
     """The input of `reconcile` at this time, and what it would decide."""
 
@@ -60,41 +90,51 @@ class Explained:
 def explain(cluster: ClusterId, slice_: SliceId, deps: ReconcileDeps) -> Explained | None:
     """Return what `reconcile` would decide now, or None if there is no such cluster or slice. Changes nothing."""
     settings = deps.store.settings(cluster)
-    stored = deps.store.slices(cluster, [slice_]).get(slice_)
-    if settings is None or stored is None:
+    looked = _look(slice_, settings, deps) if settings is not None else None
+    if settings is None or looked is None:
         return None
-    record = _with_current_desire(stored.value, settings, deps)
-    seen = _look(record, settings, deps)
-    return Explained(record, seen, decide(record, seen, deps.clock.now(), settings, count(record, settings, deps).held))
+    return Explained(looked.record, looked.seen, looked.decide(settings, deps, {}))
 
 
 def _once(slice_: SliceId, settings: ClusterSettings, deps: ReconcileDeps) -> Reconciled | None:
+    looked = _look(slice_, settings, deps)
+    if looked is None or _settled(looked.record):
+        return None
+    decision, slots_taken = _decide(looked, settings, deps)
+    remembered = _remember(looked, decision, slots_taken, settings, deps)
+    acted = _act(decision, settings, deps)
+    after = _note(looked, remembered, acted, settings, deps)
+    return Reconciled(looked.stored.value, decision, after)
+
+
+def _settled(record: SliceRecord) -> bool:
+    return record.phase is Phase.GONE and not record.wanted and record.next_reconcile_at is None
+
+
+def _look(slice_: SliceId, settings: ClusterSettings, deps: ReconcileDeps) -> Looked | None:
+    """Return the slice, every pool of it that may exist, and what is known beside them; None if there is no slice."""
     stored = deps.store.slices(settings.cluster, [slice_]).get(slice_)
     if stored is None:
         return None
-    record = _with_current_desire(stored.value, settings, deps)
-    if record.phase is Phase.GONE and not record.wanted and record.next_reconcile_at is None:
-        return None
+    occupants = (hosts.occupants for _, hosts in stored.value.all_hosts)
+    departures = (each.user for _, hosts in stored.value.all_hosts for each in hosts.departures)
+    uids = {stored.value.owner.uid, *(each.owner.uid for each in (*chain(*occupants), *departures))}
+    found = deps.store.workloads(settings.cluster, uids)
+    own = found.get(stored.value.owner.uid)  # Permanent if it cannot be read: then nothing is decided
+    workloads = {uid: each.value for uid, each in found.items()}
+    record = with_current_desire(stored.value, own.value if own else None)
+    heartbeat = deps.store.heartbeat(settings.cluster)
     counted = count(record, settings, deps)
-    decision = _decide(record, settings, deps, counted.held)
-    remembered = _remember(stored, decision, deps, counted.guards)
-    _settle_with_limiter(stored.value, remembered.value, settings, deps)
-    after = _act(remembered.value, decision, settings, deps)
-    after = _announce(after, settings, deps)
-    if after != remembered.value:
-        deps.store.commit(Change(remembered, after), *calling_for_report(remembered.value, after, deps))
-        _settle_with_limiter(remembered.value, after, settings, deps)
-    return Reconciled(stored.value, decision, after)
+    known = Known(
+        workloads=workloads,
+        relay=heartbeat.value.relay if heartbeat else NEVER_HEARD,
+        held=counted.held,
+        stopped=stopped(record, workloads.get(record.owner.uid), deps),
+    )
+    return Looked(stored, record, _observe(record, settings, deps), known, counted.guards)
 
 
-def _with_current_desire(record: SliceRecord, settings: ClusterSettings, deps: ReconcileDeps) -> SliceRecord:
-    occupants = [*record.occupants, *(occupant for earlier in record.terminating for occupant in earlier.occupants)]
-    uids = {record.owner.uid, *(occupant.owner.uid for occupant in occupants)}
-    workloads = deps.store.workloads(settings.cluster, uids)
-    return with_current_desire(record, {uid: stored.value for uid, stored in workloads.items()})
-
-
-def _look(record: SliceRecord, settings: ClusterSettings, deps: ReconcileDeps) -> PoolObservations:
+def _observe(record: SliceRecord, settings: ClusterSettings, deps: ReconcileDeps) -> PoolObservations:
     """Return the observations of every pool that may exist; an attempt that was never requested has none."""
     current = (
         Absent() if record.create_requested_at is None else deps.backend.look(_order(record, record.attempt, settings))
@@ -105,31 +145,41 @@ def _look(record: SliceRecord, settings: ClusterSettings, deps: ReconcileDeps) -
     return PoolObservations(current, terminating)
 
 
-def _decide(record: SliceRecord, settings: ClusterSettings, deps: ReconcileDeps, held: Held | None) -> Decision:
-    """Return the decision; if only a slot is missing for a creation, try to take one and decide again."""
-    seen = _look(record, settings, deps)
-    decision = decide(record, seen, deps.clock.now(), settings, held)
-    if decision.reason is not Reason.OPERATION_LIMIT:
-        return decision
-    slot = slots.take(decision.record, settings, deps)
-    if slot is None:
-        return decision
-    return decide(replace(record, slot=slot), seen, deps.clock.now(), settings, held)
+def _decide(looked: Looked, settings: ClusterSettings, deps: ReconcileDeps) -> tuple[Decision, tuple[Change, ...]]:
+    """Return the decision, and the slots that it takes: while only a slot is missing for an operation, decide again."""
+    taking = slots.Taking(looked.stored.value, settings, deps)
+    decision = looked.decide(settings, deps, taking.numbers)
+    while (awaited := decision.record.slot_awaited) is not None and taking.take(decision.record, awaited):
+        decision = looked.decide(settings, deps, taking.numbers)
+    return decision, tuple(taking.changes)
 
 
 def _remember(
-    stored: Stored[SliceRecord], decision: Decision, deps: ReconcileDeps, guards: tuple[Change, ...]
+    looked: Looked,
+    decision: Decision,
+    slots_taken: tuple[Change, ...],
+    settings: ClusterSettings,
+    deps: ReconcileDeps,
 ) -> Stored[SliceRecord]:
-    """Save the decision; under a chip limit, fail if another creation was saved since the chips were counted."""
-    if decision.record == stored.value:
+    """Save the decision and its slots; under a chip limit, fail if a creation was saved since chips were counted.
+
+    Until its transitions are announced it is reconciled again soon.
+    """
+    stored, record = looked.stored, decision.record
+    if record.unannounced:
+        soon = deps.clock.now() + settings.limits.requeue_after
+        record = replace(record, next_reconcile_at=min(soon, record.next_reconcile_at or soon))
+    if record == stored.value:
         return stored
-    others = (*(guards if decision.creates else ()), *calling_for_report(stored.value, decision.record, deps))
-    revision, *_ = deps.store.commit(Change(stored, decision.record), *others)
-    return Stored(decision.record, revision)
+    guards = looked.guards if decision.creates else ()
+    others = (*slots_taken, *guards, *calling_for_report(stored.value, record, deps))
+    revision, *_ = deps.store.commit(Change(stored, record), *others)
+    return Stored(record, revision)
 
 
-def _act(record: SliceRecord, decision: Decision, settings: ClusterSettings, deps: ReconcileDeps) -> SliceRecord:
+def _act(decision: Decision, settings: ClusterSettings, deps: ReconcileDeps) -> SliceRecord:
     """Perform the actions of the decision just saved; raise StaleRecord once the decision is too old."""
+    record = decision.record
     deadline = deps.clock.now() + settings.limits.act_window
     for action in decision.actions:
         if deps.clock.now() > deadline:
@@ -140,13 +190,45 @@ def _act(record: SliceRecord, decision: Decision, settings: ClusterSettings, dep
 
 
 def _perform(action: Action, record: SliceRecord, settings: ClusterSettings, deps: ReconcileDeps) -> Outcome:
+    """Return the outcome of an action; questions to the relay are answered by facts."""
     order = _order(record, action.attempt, settings)
-    if not isinstance(action, CreatePool):
-        return deps.backend.delete(order)
-    outcome = deps.backend.create(order)
+    match action:
+        case CreatePool():
+            outcome = deps.backend.create(order)
+        case DeletePool():
+            outcome = deps.backend.delete(order)
+        case CancelCreation():
+            outcome = deps.backend.cancel(order)
+        case CloseHosts() | OpenHosts():
+            deps.publisher.ask(settings.cluster, [_question(action, record, deps.clock.now())])
+            return Started(None)
     if isinstance(outcome, Refused) and outcome.failure.kind is FailureKind.RATE:
-        slots.change_limiter(lowered, settings.cluster, deps)
+        slots.change_limiter(lambda limiter, now: lowered(limiter, now, settings.limits), settings.cluster, deps)
     return outcome
+
+
+def _question(action: CloseHosts | OpenHosts, record: SliceRecord, now: datetime) -> HostsQuestion:
+    close = isinstance(action, CloseHosts)
+    asked_at = action.asked_at if isinstance(action, CloseHosts) else now
+    return HostsQuestion(
+        slice_id=record.id,
+        attempt=action.attempt,
+        asked_at=asked_at,
+        close=close,
+        legacy_pool=record.legacy_pool if action.attempt == 0 else None,
+    )
+
+
+def _note(
+    looked: Looked, remembered: Stored[SliceRecord], acted: SliceRecord, settings: ClusterSettings, deps: ReconcileDeps
+) -> SliceRecord:
+    """Announce what happened, save what came of the actions, and hand on the slots of operations that ended."""
+    slots.settle(looked.stored.value, remembered.value, looked.seen, settings, deps)
+    after = _announce(acted, settings, deps)
+    if after != remembered.value:
+        deps.store.commit(Change(remembered, after), *calling_for_report(remembered.value, after, deps))
+        slots.settle(remembered.value, after, looked.seen, settings, deps)
+    return after
 
 
 def _announce(record: SliceRecord, settings: ClusterSettings, deps: ReconcileDeps) -> SliceRecord:
@@ -165,8 +247,7 @@ def _announce(record: SliceRecord, settings: ClusterSettings, deps: ReconcileDep
         for offset, transition in enumerate(record.unannounced)
     ]
     deps.publisher.announce(settings.cluster, updates)
-    announced = replace(record, announced_count=record.transition_count)
-    return replace(announced, next_reconcile_at=due(announced, deps.clock.now(), settings.limits))
+    return replace(record, announced_count=record.transition_count)
 
 
 def _announced_pool(record: SliceRecord) -> PoolName:
@@ -175,20 +256,6 @@ def _announced_pool(record: SliceRecord) -> PoolName:
         record.terminating[-1].attempt if record.terminating and record.create_requested_at is None else record.attempt
     )
     return record.pool_of(min(attempt, LAST_ATTEMPT))
-
-
-def _settle_with_limiter(
-    before: SliceRecord, after: SliceRecord, settings: ClusterSettings, deps: ReconcileDeps
-) -> None:
-    """Free the slot of a creation that ended, and record a stockout, after a step was saved."""
-    if after.reason is Reason.STOCKOUT and after.transition_count > before.transition_count and after.spec is not None:
-        capacity_pool = capacity_pool_of(after.spec)
-        slots.change_limiter(lambda limiter, now: ran_out(limiter, capacity_pool, now), settings.cluster, deps)
-    if before.slot is None or after.slot is not None:
-        return
-    for slot in deps.store.slots(settings.cluster):
-        if slot.value.slice_id == after.id:
-            slots.free(slot, settings, deps)
 
 
 def _order(record: SliceRecord, attempt: int, settings: ClusterSettings) -> PoolOrder:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tpu_slices.domain.model.records import Phase
+from tpu_slices.domain.model.reasons import Phase
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from tpu_slices.domain.model.records import Phase
+from tpu_slices.domain.model.reasons import Phase
 from tpu_slices.domain.reporting.timeline import Course, Span
 from tpu_slices_cli.timeline.colours import DARK, LIGHT, PATTERNS, Theme
 from tpu_slices_cli.timeline.story import Story, beginning, chips, good_for, message_of, place, state, times

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from xml.etree.ElementTree import Element
 
-from tpu_slices.domain.model.records import Phase
+from tpu_slices.domain.model.reasons import Phase
 from tpu_slices.domain.reporting.timeline import Course, Level, Span
 from tpu_slices_cli.text import plain
 from tpu_slices_cli.timeline.markup import tag

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xml.etree.ElementTree import Element
 
-from tpu_slices.domain.model.records import Phase
+from tpu_slices.domain.model.reasons import Phase
 from tpu_slices_cli.timeline.colours import PATTERNS, STROKES
 from tpu_slices_cli.timeline.markup import tag
 

@@ -36,6 +36,7 @@ _RETRIES: Mapping[FailureKind, Backoff] = MappingProxyType(
         FailureKind.IP_SPACE: _seconds(300, 1800),
         FailureKind.RATE: _seconds(5, 60),
         FailureKind.BUSY: _seconds(10, 120),
+        FailureKind.HOSTS: _seconds(300, 3600),
         FailureKind.UNKNOWN: _seconds(60, 900),
     }
 )
@@ -51,6 +52,12 @@ class Limits:
     """A saved decision is only acted on within this time; after it, the slice is reconciled again."""
     create_timeout: timedelta = timedelta(minutes=20)
     """How long a pool may remain in creation although no operation runs for it any more."""
+    hosts_timeout: timedelta = timedelta(minutes=30)
+    """How long a created pool may lack usable hosts before it is replaced, if nobody is on it."""
+    restart_grace: timedelta = timedelta(minutes=10)
+    """How long hosts are kept for a live Job whose leader left them: the time that a restart takes."""
+    idle_after: timedelta = timedelta(minutes=30)
+    """How long a ready slice is kept that nobody uses."""
     requeue_after: timedelta = timedelta(minutes=1)
     """When a slice is reconciled again if nothing announces the change that it waits for."""
     resync_after: timedelta = timedelta(minutes=10)
@@ -64,7 +71,10 @@ class Limits:
     backoff: Mapping[FailureKind, Backoff] = field(default_factory=lambda: _RETRIES)
     """The pause before the next attempt, by the kind of the failure."""
     operations: int = 5
-    """The most node pool operations in flight (GKE documented 5 per cluster, its own autoscaler uses 9)."""
+    """The most node pool operations in flight; reached from 5 on in steps, as long as GKE refuses none.
+
+    GKE documented 5 per cluster, its own autoscaler uses 9.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +110,9 @@ class PoolSettings:
 class Allowed:
     """What the tenants of a namespace may request. Patterns may contain `*`."""
 
+    zones: tuple[str, ...] = ("*",)
+    accelerators: tuple[str, ...] = ("*",)
+    """GKE's names, such as tpu-v6e-slice."""
     capacity: tuple[CapacityKind, ...] = tuple(CapacityKind)
     reservations: tuple[str, ...] = ("*",)
     """`R`, or `projects/P/reservations/R` for another project's."""
@@ -145,6 +158,8 @@ class ClusterSettings:
     """GKE's id of the cluster: a cluster re-created under the same name has another one. None: not checked."""
     zone: str | None = None
     """The zone of slices for which neither the pod nor its reservation names one."""
+    zones: tuple[str, ...] = ()
+    """The zones that the cluster can have node pools in; empty: any zone of its region."""
     reservation_zones: Mapping[str, str] = field(default_factory=dict)
     """The zone of a reservation, by its name or `projects/P/reservations/R`."""
     pod_to_node_labels: tuple[str, ...] = ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.records import SliceRecord
@@ -18,7 +19,27 @@ class DeletePool:
     attempt: int
 
 
-Action = CreatePool | DeletePool
+@dataclass(frozen=True, slots=True)
+class CancelCreation:
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class CloseHosts:
+    """Ask the relay to close the hosts to new pods, and then who is on them."""
+
+    attempt: int
+    asked_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class OpenHosts:
+    """Ask the relay to open the hosts again."""
+
+    attempt: int
+
+
+Action = CreatePool | DeletePool | CancelCreation | CloseHosts | OpenHosts
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 
-from tpu_slices.domain.model.slices import Owner, Pairs, SliceId, WorkloadUid
+from tpu_slices.domain.model.slices import ClusterId, Owner, Pairs, SliceId, WorkloadJob, WorkloadUid
 
 COPY_LABELS = "tpu-provisioner.cloud.google.com/copy-labels"
 ADDITIONAL_NETWORKS = "tpu-provisioner.cloud.google.com/additional-node-networks"
@@ -135,34 +137,48 @@ class WorkloadChanged:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Occupant:
+    """A Job whose leader pod is bound to a slice's hosts; its JobSet was active when this was reported."""
+
+    owner: Owner
+    generation: int
+    """The generation at which its JobSet was active."""
+    replicated_job: str
+    job_index: int
+    pod_uid: str
+
+    @property
+    def job(self) -> str:
+        """The name of the Job."""
+        return f"{self.owner.name}-{self.replicated_job}-{self.job_index}"
+
+    def workload_job(self, cluster: ClusterId) -> WorkloadJob:
+        return WorkloadJob(
+            cluster=cluster, owner=self.owner, replicated_job=self.replicated_job, job_index=self.job_index
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HostsChanged:
-    """The count of a pool's hosts. Usable: Ready and offering all their chips."""
+    """The hosts of a pool as a whole: how many there are, and whose leaders are on them. Repeated while there are any.
+
+    Only leaders count that request chips, of a replicatedJob of their JobSet's spec, with an index below its replicas.
+    """
 
     slice_id: SliceId
     attempt: int
     usable: int
+    """Ready, open to new pods, and offering all their chips."""
     joined: int
+    closed: int
+    """Closed to new pods by the relay, long enough ago for pods that were under way to have arrived."""
+    occupants: tuple[Occupant, ...]
+    """In the order of their pods' UIDs."""
     sequence: int
-    """The position of the relay's watch of nodes; never decreases. A count with a lower one is ignored."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Occupant:
-    """A Job whose leader pod is bound to a slice's hosts."""
-
-    owner: Owner
-    job: str
-    pod_uid: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeaderBound:
-    """A leader pod was bound to a pool's hosts, or (not `bound`) left them."""
-
-    slice_id: SliceId
-    attempt: int
-    occupant: Occupant
-    bound: bool
+    """The position of the relay's watches; never decreases. What has a lower one than is known is ignored."""
+    answers: datetime | None = None
+    """The `asked_at` of the question that this answers: reported after it, and, if it asked for that, once no new pod
+    can come to the hosts, or at once if a Job is on them, or if there are none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,6 +187,8 @@ class Heartbeat:
 
     count: int
     digest: str
+    hosts_digest: int
+    """The sum of `hosts.digest_of` over all pools with hosts, as they were last reported."""
     uids: tuple[WorkloadUid, ...] | None = None
 
 
@@ -182,7 +200,16 @@ class Answer:
     state: WorkloadState
 
 
-Fact = SlicesWanted | WorkloadChanged | HostsChanged | LeaderBound | Heartbeat | Answer
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostsListed:
+    """The digests of all pools with hosts, by `{slice}-{attempt}`, as they were last reported; sent on request."""
+
+    digests: Mapping[str, int]
+    sequence: int
+    """As in HostsChanged."""
+
+
+Fact = SlicesWanted | WorkloadChanged | HostsChanged | Heartbeat | HostsListed | Answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,3 +217,24 @@ class Question:
     """A question to the relay: the state of this JobSet or, without an owner, the list of TPU JobSets."""
 
     owner: Owner | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostsQuestion:
+    """A question to the relay: the hosts of a pool, once they are closed to new pods (`close`), or opened to them."""
+
+    slice_id: SliceId
+    attempt: int
+    asked_at: datetime
+    """Returned in the answer."""
+    close: bool
+    legacy_pool: str | None = None
+    """The name of the pool if TPU Provisioner made it: its nodes name a JobSet, which may be gone, and no slice."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostsListQuestion:
+    """A question to the relay: the hosts of every pool, each reported again, then listed."""
+
+
+AnyQuestion = Question | HostsQuestion | HostsListQuestion

@@ -7,57 +7,92 @@ Each is a word in CamelCase, as in Kubernetes' conditions and Events, and is sho
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Self
+
+
+class Phase(StrEnum):
+    QUEUED = "QUEUED"
+    PROVISIONING = "PROVISIONING"
+    READY = "READY"
+    RELEASING = "RELEASING"
+    GONE = "GONE"
+    WAITING = "WAITING"  # retried at `retry_at`
+    REFUSED = "REFUSED"  # impossible or against the policy; nothing is bought
+    BLOCKED = "BLOCKED"  # an operator must act
 
 
 class Reason(StrEnum):
-    """Why a slice is in its phase. Used in log lines, metric labels, Events (see `event_of`) and test ids."""
+    """Why a slice is in its phase, which the reason implies.
 
-    # QUEUED
-    REQUESTED = "Requested"  # new, not reconciled yet
-    OPERATION_LIMIT = "OperationLimit"  # the cluster accepts no more operations now
-    DEMAND_STALE = "DemandStale"  # the relay did not confirm the demand lately
-    # PROVISIONING
-    CREATION_STARTED = "CreationStarted"
-    CREATING = "Creating"
-    HOSTS_JOINING = "HostsJoining"
-    HOSTS_LOST = "HostsLost"  # it was READY before
-    POOL_BUSY = "PoolBusy"  # GKE repairs or upgrades it
-    POOL_BROKEN = "PoolBroken"  # kept because it is occupied, so that GKE can repair it
-    # READY
-    READY = "Ready"
-    SPEC_DRIFTED = "SpecDrifted"  # in use, but created for an earlier version of the request
-    LEADER_STILL_WAITING = "LeaderStillWaiting"  # every host is ready, but the leader pod is not scheduled
-    ADOPTED = "Adopted"  # found without a record, kept because its JobSet is live
-    # WAITING
-    STOCKOUT = "Stockout"
-    QUOTA_EXCEEDED = "QuotaExceeded"
-    RESERVATION_UNAVAILABLE = "ReservationUnavailable"
-    IP_SPACE_EXHAUSTED = "IpSpaceExhausted"
-    TOO_MANY_OPERATIONS = "TooManyOperations"
-    CLUSTER_BUSY = "ClusterBusy"
-    CREATION_FAILED = "CreationFailed"
-    # REFUSED
-    IMPOSSIBLE_SHAPE = "ImpossibleShape"
-    DOES_NOT_FIT = "DoesNotFit"
-    PROVISIONED_BY_GKE = "ProvisionedByGke"  # it selects hosts that GKE itself provisions
-    NOT_ALLOWED = "NotAllowed"  # the settings do not allow its tenant such a slice
-    CHIP_LIMIT_REACHED = "ChipLimitReached"  # allowed, but other slices hold the chips: reconciled again
-    # BLOCKED
-    INVALID_CONFIGURATION = "InvalidConfiguration"
-    UNOWNED_POOL = "UnownedPool"
-    ATTEMPTS_EXHAUSTED = "AttemptsExhausted"
-    HELD = "Held"
-    PAUSED = "Paused"
-    # RELEASING
-    DELETION_STARTED = "DeletionStarted"
-    OCCUPIED = "Occupied"  # another live Job runs on it
-    CREATION_IN_DOUBT = "CreationInDoubt"  # a create request may still arrive: checked before it is GONE
-    DELETION_REFUSED = "DeletionRefused"  # requested again until GKE accepts it
-    # GONE
-    RELEASED = "Released"
-    NEVER_CREATED = "NeverCreated"  # nothing was bought for it
-    # no phase: the phase is unchanged
+    Used in log lines, metric labels, Events (see `event_of`) and test ids.
+    """
+
+    phase: Phase | None
+    """None: the phase of the slice does not change."""
+
+    def __new__(cls, value: str, phase: Phase | None = None) -> Self:
+        member = str.__new__(cls, value)
+        member._value_ = value
+        member.phase = phase
+        return member
+
+    REQUESTED = "Requested", Phase.QUEUED  # new, not reconciled yet
+    OPERATION_LIMIT = "OperationLimit", Phase.QUEUED  # the cluster accepts no more operations now
+    DEMAND_STALE = "DemandStale", Phase.QUEUED  # the relay did not confirm the demand lately
+
+    CREATION_STARTED = "CreationStarted", Phase.PROVISIONING
+    CREATING = "Creating", Phase.PROVISIONING
+    HOSTS_JOINING = "HostsJoining", Phase.PROVISIONING
+    HOSTS_LOST = "HostsLost", Phase.PROVISIONING  # it was READY before
+    POOL_BUSY = "PoolBusy", Phase.PROVISIONING  # GKE repairs or upgrades it
+    POOL_BROKEN = "PoolBroken", Phase.PROVISIONING  # kept while it is in use, so that GKE can repair it
+
+    READY = "Ready", Phase.READY
+    SPEC_DRIFTED = "SpecDrifted", Phase.READY  # in use, but created for an earlier version of the request
+    LEADER_STILL_WAITING = "LeaderStillWaiting", Phase.READY  # every host is ready, but the leader is not scheduled
+    ADOPTED = "Adopted", Phase.READY  # found without a record, kept because its JobSet is live
+    RUNS_ELSEWHERE = "RunsElsewhere", Phase.READY  # its Job runs on the hosts of another slice
+    USED_BY_OTHERS = "UsedByOthers", Phase.READY  # Jobs of others run on it, and its own does not wait
+
+    STOCKOUT = "Stockout", Phase.WAITING
+    QUOTA_EXCEEDED = "QuotaExceeded", Phase.WAITING
+    RESERVATION_UNAVAILABLE = "ReservationUnavailable", Phase.WAITING
+    IP_SPACE_EXHAUSTED = "IpSpaceExhausted", Phase.WAITING
+    TOO_MANY_OPERATIONS = "TooManyOperations", Phase.WAITING
+    CLUSTER_BUSY = "ClusterBusy", Phase.WAITING
+    CREATION_FAILED = "CreationFailed", Phase.WAITING
+    HOSTS_NOT_USABLE = "HostsNotUsable", Phase.WAITING  # created, but some of its hosts never became usable
+
+    IMPOSSIBLE_SHAPE = "ImpossibleShape", Phase.REFUSED
+    DOES_NOT_FIT = "DoesNotFit", Phase.REFUSED
+    PROVISIONED_BY_GKE = "ProvisionedByGke", Phase.REFUSED  # it selects hosts that GKE itself provisions
+    NOT_ALLOWED = "NotAllowed", Phase.REFUSED  # the settings do not allow its tenant such a slice
+    CHIP_LIMIT_REACHED = "ChipLimitReached", Phase.REFUSED  # allowed, but others hold the chips: reconciled again
+    LEADER_UNSCHEDULABLE = "LeaderUnschedulable", Phase.REFUSED  # the slice was ready, and the leader did not use it
+
+    INVALID_CONFIGURATION = "InvalidConfiguration", Phase.BLOCKED
+    UNOWNED_POOL = "UnownedPool", Phase.BLOCKED
+    ATTEMPTS_EXHAUSTED = "AttemptsExhausted", Phase.BLOCKED
+    HELD = "Held", Phase.BLOCKED
+    PAUSED = "Paused", Phase.BLOCKED
+
+    CLOSING_HOSTS = "ClosingHosts", Phase.RELEASING  # the relay is asked to let no new pod onto them
+    DELETION_QUEUED = "DeletionQueued", Phase.RELEASING  # the cluster accepts no more operations now
+    DELETION_STARTED = "DeletionStarted", Phase.RELEASING
+    DELETION_REFUSED = "DeletionRefused", Phase.RELEASING  # requested again until GKE accepts it
+    OCCUPIED = "Occupied", Phase.RELEASING  # a live Job runs on it
+    RESTART_POSSIBLE = "RestartPossible", Phase.RELEASING  # a live Job ran on it a moment ago
+    USERS_UNKNOWN = "UsersUnknown", Phase.RELEASING  # kept until it is known who runs on it
+    RELAY_SILENT = "RelaySilent", Phase.RELEASING  # nobody can say who runs on it
+    RELEASES_STOPPED = "ReleasesStopped", Phase.RELEASING  # too many JobSets were deleted at once
+    CREATION_IN_DOUBT = "CreationInDoubt", Phase.RELEASING  # a create request may still arrive, or the pool is created
+
+    RELEASED = "Released", Phase.GONE
+    NEVER_CREATED = "NeverCreated", Phase.GONE  # nothing was bought for it
+
     POOL_UNREADABLE = "PoolUnreadable"
+    # of waits in reports only
+    RECORD_UNREADABLE = "RecordUnreadable"
 
 
 class ReportReason(StrEnum):

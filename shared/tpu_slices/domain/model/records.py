@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
@@ -9,7 +10,8 @@ from typing import Self
 
 from tpu_slices.domain.model.clusters import PoolSettings
 from tpu_slices.domain.model.facts import Occupant
-from tpu_slices.domain.model.reasons import Reason
+from tpu_slices.domain.model.hosts import NOTHING_REPORTED, Hosts, digest_of
+from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import (
     ClusterId,
     Owner,
@@ -20,20 +22,10 @@ from tpu_slices.domain.model.slices import (
     pool_name,
     slice_id,
 )
+from tpu_slices.domain.model.texts import shortened
 
 HISTORY = 20
 """The number of transitions that a record keeps."""
-
-
-class Phase(StrEnum):
-    QUEUED = "QUEUED"
-    PROVISIONING = "PROVISIONING"
-    READY = "READY"
-    RELEASING = "RELEASING"
-    GONE = "GONE"
-    WAITING = "WAITING"  # retried at `retry_at`
-    REFUSED = "REFUSED"  # impossible or against the policy; nothing was bought
-    BLOCKED = "BLOCKED"  # an operator must act
 
 
 class Desire(StrEnum):
@@ -51,23 +43,78 @@ class Transition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TerminatingAttempt:
-    """An earlier attempt whose pool is not known to be gone; its name is never used again."""
+    """An attempt that was given up, and whose pool is not known to be gone; its name is never used again."""
 
     attempt: int
+    create_requested_at: datetime | None = None
+    operation: str | None = None
+    slot: int | None = None
+    """The slot of the operation that creates or deletes its pool."""
+    hosts: Hosts = NOTHING_REPORTED
+    spared_until: datetime | None = None
+    """Not deleted before: it is not yet known who uses it."""
+    chips: int = 0
+    """The chips that its hosts have; 0: nothing was bought."""
+    fingerprint: str | None = None
+    """The request that it was created for."""
+    fits: bool = False
+    """It was given up only because nobody needed it, or others used it: it is taken back if it is needed again."""
+    close_requested_at: datetime | None = None
+    """When the relay was asked to close its hosts to new pods."""
     delete_requested_at: datetime | None = None
-    """When its deletion was last requested; None: not yet, or GKE was too busy to accept it."""
-    occupants: tuple[Occupant, ...] = ()
-    """Other live Jobs on its hosts: the pool is kept until they end."""
-    delete_after: datetime | None = None
-    """Set for a found or newly adopted pool: it is not deleted before, so that the relay can report its occupants."""
+    """When its deletion was last requested; None: not yet, or GKE did not accept it."""
+    not_cancellable: bool = False
+    """GKE refused to cancel its creation."""
+    refused: str = ""
+    """Why GKE last refused to delete it; empty: it did not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunsOn:
+    """The pool of another slice, or an earlier one of its own, on whose hosts the Job runs."""
+
+    slice_id: SliceId
+    attempt: int
+    pod_uid: str
+    chips: int
+    since: datetime
+    left_at: datetime | None = None
+    """When its leader left, perhaps to restart; None: it is there."""
+
+
+class PoolOperation(StrEnum):
+    CREATE = "CREATE"
+    DELETE = "DELETE"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlotAwaited:
+    """An operation that starts once the cluster has a slot for it."""
+
+    operation: PoolOperation
+    attempt: int
+    queue: str = ""
+    """`CAPACITY_POOL NAMESPACE` of a creation: slots go round the queues. Deletions have one queue, and go first."""
+    since: datetime
+    number: int | None = None
+    """The slot that was handed on to it: it starts when the slice is reconciled, or gives the slot up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """Why a request cannot be served; nothing was bought for it."""
+    """Why a request cannot be served."""
 
     reason: Reason
     message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rejection:
+    """Why GKE, or the scheduler, did not take a slice as requested: kept until the request or the settings change."""
+
+    reason: Reason
+    message: str
+    settings_version: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +130,8 @@ class SliceRecord:
     spec: SliceSpec | None
     """None: the request is refused (see `refusal`), or the pool was found without a record."""
     refusal: Refusal | None = None
+    """Of the request alone, when it was last read."""
+    rejection: Rejection | None = None
     rebuild_allowed: bool = False
     """The request changed while the JobSet was suspended: a pool created for the earlier request may be rebuilt."""
     pinned_settings: PoolSettings | None = None
@@ -100,30 +149,31 @@ class SliceRecord:
     """When it entered this phase."""
 
     attempt: int = 1
-    """The number of the current or next pool. It increases when a pool's deletion is requested, not before."""
+    """The number of the current or next pool."""
+    attempts: int = 1
+    """The highest number that an attempt had: no number is used twice."""
     legacy_pool: str | None = None
     """The name of the adopted pool that TPU Provisioner made for the Job: attempt 0."""
     create_requested_at: datetime | None = None
     """When the creation of this attempt was last decided. None: no pool of this attempt can exist."""
-    creating: bool = False
-    """A creation was decided and is not known to have ended: it holds a slot."""
-    slot: int | None = None
     operation: str | None = None
     """GKE's operation that creates the current attempt, once it is known."""
+    slot: int | None = None
+    """The slot that the creation of the current attempt holds."""
+    slot_awaited: SlotAwaited | None = None
+    """The next operation of this slice, if only a slot is missing for it."""
+    hosts: Hosts = NOTHING_REPORTED
+    """Of the current attempt."""
+    spared_until: datetime | None = None
+    """Of the current attempt: see TerminatingAttempt."""
     terminating: tuple[TerminatingAttempt, ...] = ()
+    runs_on: RunsOn | None = None
+    """Where its Job runs, if not on the current attempt."""
     failures: int = 0
     """Consecutive failures for the same reason."""
     retry_at: datetime | None = None
     blocked_settings_version: str | None = None
     """The version of the settings under which it was blocked: it is retried under any other."""
-
-    hosts_usable: int = 0
-    hosts_joined: int = 0
-    hosts_sequence: int = 0
-    occupants: tuple[Occupant, ...] = ()
-    """The Jobs whose leader pods are bound to the current pool: at most one, the latest."""
-    vacant_since: datetime | None = None
-    """When the last occupant left."""
 
     created_at: datetime
     next_reconcile_at: datetime | None
@@ -138,6 +188,8 @@ class SliceRecord:
     """Set by an operator: nothing is created or deleted."""
     release_requested: bool = False
     """Set by an operator: the desire is ABSENT, whatever the JobSet requests."""
+    release_forced: bool = False
+    """Set by an operator: deleted without asking the relay who runs on it."""
     note: str = ""
     """Free text by operators."""
 
@@ -178,27 +230,61 @@ class SliceRecord:
         return self.desire is Desire.PRESENT
 
     @property
-    def chips_held(self) -> int:
-        """The chips of the current attempt, from the decision to create it until it fails or is released."""
+    def slots(self) -> frozenset[int]:
+        """The slots that its operations hold, or that were handed on to them."""
+        handed_on = self.slot_awaited.number if self.slot_awaited else None
+        numbers = (self.slot, *(each.slot for each in self.terminating), handed_on)
+        return frozenset(number for number in numbers if number is not None)
+
+    @property
+    def own_chips(self) -> int:
+        """The chips of the current attempt, from the decision to create it on."""
         ordered = self.create_requested_at is not None and self.phase is not Phase.GONE
         return self.spec.chips if ordered and self.spec else 0
 
     @property
-    def unannounced(self) -> tuple[Transition, ...]:
-        return (
-            self.transitions[self.announced_count - self.transition_count :]
-            if self.announced_count < self.transition_count
-            else ()
-        )
+    def chips_held(self) -> int:
+        """The chips of all pools that exist or may still come, and on whose hosts no other Job alone runs.
+
+        A Job that runs on hosts of another slice holds their chips on its own slice's record until it leaves them.
+        """
+        own = 0 if self.lent(self.hosts) else self.own_chips
+        earlier = sum(each.chips for each in self.terminating if not self.lent(each.hosts))
+        elsewhere = self.runs_on.chips if self.runs_on and self.runs_on.left_at is None else 0
+        return own + earlier + elsewhere
 
     @property
-    def other_workload_occupants(self) -> tuple[Occupant, ...]:
-        """The occupants that are Jobs of other workloads."""
-        return tuple(occupant for occupant in self.occupants if occupant.owner.uid != self.owner.uid)
+    def all_hosts(self) -> Iterator[tuple[int, Hosts]]:
+        """The hosts of all its pools, by attempt."""
+        yield self.attempt, self.hosts
+        yield from ((each.attempt, each.hosts) for each in self.terminating)
 
-    def transitioned(self, at: datetime, phase: Phase, reason: Reason, message: str) -> Self:
-        """Return the record in this phase; a new phase or reason is a transition, a new message alone is not."""
-        if (phase, reason) == (self.phase, self.reason) and self.transitions:
+    @property
+    def hosts_digest(self) -> int:
+        """The sum of the digests of its pools' hosts."""
+        return sum(digest_of(self.id, attempt, hosts) for attempt, hosts in self.all_hosts)
+
+    def lent(self, hosts: Hosts) -> bool:
+        """Return whether only Jobs are on these hosts for which they were not made."""
+        return bool(hosts.occupants) and not any(self.interchangeable(each) for each in hosts.occupants)
+
+    def interchangeable(self, occupant: Occupant) -> bool:
+        """Return whether a Job is its own, or a sibling of the same template, whose slice serves its own Job too."""
+        return (occupant.owner.uid, occupant.replicated_job) == (self.owner.uid, self.replicated_job)
+
+    def on(self, hosts: Hosts) -> bool:
+        """Return whether its own Job is on these hosts."""
+        return any(self.interchangeable(each) and each.job_index == self.job_index for each in hosts.occupants)
+
+    @property
+    def unannounced(self) -> tuple[Transition, ...]:
+        waiting = self.transition_count - self.announced_count
+        return self.transitions[-waiting:] if waiting > 0 else ()
+
+    def transitioned(self, at: datetime, reason: Reason, message: str) -> Self:
+        """Return the record with this reason and its phase; a new reason is a transition, a new message alone not."""
+        phase, message = reason.phase or self.phase, shortened(message)
+        if reason is self.reason and self.transitions:
             return replace(self, message=message)
         transition = Transition(at=at, phase=phase, reason=reason, message=message)
         return replace(

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from tpu_slices.domain.model.facts import WorkloadState
-from tpu_slices.domain.model.reasons import Reason, ReportReason
-from tpu_slices.domain.model.records import Phase
+from tpu_slices.domain.model.reasons import Phase, Reason, ReportReason
 from tpu_slices.domain.model.slices import ClusterId, Owner, SliceId
 
 
@@ -44,6 +43,16 @@ class Report:
     """What the others wait for, most severe first."""
     since: datetime
     """Since when the JobSet has had all its slices, or has waited, or neither."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportQueue:
+    """Workloads that wait for their next report: those of a namespace, first reports apart from renewed ones."""
+
+    cluster: ClusterId
+    namespace: str
+    first: bool
+    """No report was announced yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,3 +92,10 @@ class WorkloadRecord:
     @property
     def live(self) -> bool:
         return not self.state.ended
+
+    @property
+    def report_queue(self) -> ReportQueue | None:
+        """The queue in which it waits for its next report; None: none is due, now or later."""
+        if self.next_report_at is None:
+            return None
+        return ReportQueue(self.cluster, self.owner.namespace, first=self.announced_count == 0)

@@ -23,6 +23,7 @@ from tpu_slices.domain.model.slices import (
 from tpu_slices.domain.model.workloads import WorkloadRecord
 from tpu_slices.domain.planning.specs import SliceRequest, chips_requested, spec_for
 from tpu_slices.domain.reconciling.demand import job_of
+from tpu_slices.domain.reconciling.inventory import SPARED_FOR
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,11 +110,14 @@ def _new(request: SliceRequest, settings: ClusterSettings, now: datetime) -> Sli
 
 
 def _adopted(pool: LegacyPool, record: SliceRecord, now: datetime) -> SliceRecord:
+    unused = record.attempts == record.attempt and record.create_requested_at is None
     return replace(
         record,
         attempt=0,
+        attempts=record.attempts - 1 if unused else record.attempts,
         legacy_pool=pool.name,
         create_requested_at=now,
+        spared_until=now + SPARED_FOR,
         refusal=None,
         retry_at=None,
         next_reconcile_at=now,

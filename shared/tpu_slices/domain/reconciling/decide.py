@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import assert_never
+from typing import Any, assert_never
 
-from tpu_slices.domain.model.clusters import ClusterSettings, Limits
-from tpu_slices.domain.model.decisions import Action, CreatePool, Decision, DeletePool
+from tpu_slices.domain.model.clusters import ClusterSettings
+from tpu_slices.domain.model.decisions import Action, CreatePool, Decision
+from tpu_slices.domain.model.facts import WorkloadState
+from tpu_slices.domain.model.hosts import Hosts
 from tpu_slices.domain.model.observations import (
     Absent,
     Broken,
@@ -15,277 +18,266 @@ from tpu_slices.domain.model.observations import (
     Creating,
     Deleting,
     Failure,
-    FailureKind,
-    Observation,
     PoolObservations,
     Running,
     Unowned,
     Unreadable,
-    Visible,
 )
-from tpu_slices.domain.model.reasons import Reason
-from tpu_slices.domain.model.records import Phase, Refusal, SliceRecord
+from tpu_slices.domain.model.reasons import Phase, Reason
+from tpu_slices.domain.model.records import PoolOperation, Refusal, Rejection, SliceRecord, SlotAwaited
 from tpu_slices.domain.model.slices import LAST_ATTEMPT, same_request
-from tpu_slices.domain.planning.policy import Held, NotAllowed, check, over_budget
-from tpu_slices.domain.reconciling.patience import due, failed
-from tpu_slices.domain.reconciling.terminating import OCCUPANTS_KNOWN_WITHIN, begin_next_attempt, follow
+from tpu_slices.domain.reconciling.case import Known, Situation
+from tpu_slices.domain.reconciling.deletion import TOLD_FIRST, Assessment
+from tpu_slices.domain.reconciling.giving_up import GivingUp, giving_up
+from tpu_slices.domain.reconciling.limiter import slot_awaited
+from tpu_slices.domain.reconciling.patience import due, failure
+from tpu_slices.domain.reconciling.refusals import refusal_of
+from tpu_slices.domain.reconciling.terminating import Followed, follow, held_slot, with_best_attempt, without_current
 
 
 def decide(
-    record: SliceRecord, seen: PoolObservations, now: datetime, settings: ClusterSettings, held: Held | None = None
+    record: SliceRecord, seen: PoolObservations, now: datetime, settings: ClusterSettings, known: Known | None = None
 ) -> Decision:
     """Return the decision on a slice. Pure, so that `slices explain` can show it at any time.
 
-    `held`: the chips that other slices hold; only needed if the settings limit them.
-
     | seen, by desire   | PRESENT                                               | ABSENT                        |
     |-------------------|-------------------------------------------------------|-------------------------------|
-    | Absent            | demand fresh, allowed, and a slot: create;            | GONE once no create request   |
-    |                   | else REFUSED, QUEUED, WAITING, ...                    | can arrive                    |
-    | Creating          | wait while its operation runs                         | delete until GKE accepts      |
-    | Running           | READY when every host is usable                       | delete                        |
-    | - other occupants | leave the pool to them; next attempt                  | keep until they end           |
-    | - other request   | rebuild if changed while suspended and unoccupied,    | delete                        |
+    | Absent            | its Job runs elsewhere: READY; demand fresh, allowed, | GONE once no create request   |
+    |                   | and a slot: create; else REFUSED, QUEUED, WAITING ... | can arrive                    |
+    | Creating          | wait while its operation runs                         | given up                      |
+    | Running           | READY when every host is usable                       | given up                      |
+    | - others on it    | READY; its Job waits: given up, next attempt          | given up                      |
+    | - other request   | rebuilt if changed while suspended and unused,        | given up                      |
     |                   | else SPEC_DRIFTED                                     |                               |
-    | Busy              | wait                                                  | delete until GKE accepts      |
-    | Broken            | unoccupied: delete, next attempt by kind of failure   | delete                        |
+    | Busy              | wait                                                  | given up                      |
+    | Broken            | every host usable: as Running; in use: kept;          | given up                      |
+    |                   | else given up, next attempt by kind of failure        |                               |
     | Deleting          | next attempt                                          | wait                          |
     | Unowned           | BLOCKED                                               | as Absent; never touched      |
     | Unreadable        | change nothing                                        | change nothing                |
 
-    Earlier attempts (`seen.terminating`) follow the ABSENT column, whatever the desire. While an operator holds the
-    slice, or the cluster is paused, nothing is created or deleted.
+    What is given up (`giving_up` has the table) is deleted by the rule in `deletion`, or taken back if it is needed
+    again (`terminating`). While an operator holds the slice, or the cluster is paused, nothing is created or deleted.
     """
-    current = seen.current
-    if record.hold:
-        message = "Held by an operator: nothing is created or deleted."
-        return _frozen(record, current, now, settings, (Reason.HELD, message))
-    if settings.paused is not None:
-        message = f"The cluster is paused, so nothing is created or deleted: {settings.paused}"
-        return _frozen(record, current, now, settings, (Reason.PAUSED, message))
-    if isinstance(current, Unreadable):
-        return _keep(record, now, settings, Reason.POOL_UNREADABLE, current.message)
-    record, deletes = follow(record, seen.terminating, now, settings.limits)
-    refusal = record.refusal or _disallowed(record, settings, held)
-    decision = _decide_current(replace(record, refusal=refusal), current, now, settings)
-    after = decision.record if decision.record.creating else replace(decision.record, slot=None)
-    if after.refusal is refusal:  # what the policy refuses now may be allowed at the next reconcile
-        after = replace(after, refusal=record.refusal)
-    after = replace(after, next_reconcile_at=due(after, now, settings.limits))
-    return replace(decision, record=after, actions=(*deletes, *decision.actions))
+    case = Case(record, seen, now, settings, known or Known())
+    frozen = case.frozen()
+    if frozen is not None:
+        return _unchanged(case, *frozen)
+    rest, ended, opened = _with_attempt(case)
+    followed = follow(rest)
+    arm = Case(rest.record, rest.seen, now, settings, rest.known).arm(ended, followed.assessments)
+    return _decision(rest, arm, followed, opened)
 
 
-def _frozen(
-    record: SliceRecord, seen: Observation, now: datetime, settings: ClusterSettings, why: tuple[Reason, str]
-) -> Decision:
-    """Return a decision that does nothing; a queued slice becomes BLOCKED with the reason."""
-    if record.phase is Phase.QUEUED and record.wanted and isinstance(seen, Absent):
-        blocked = _become(record, now, (Phase.BLOCKED, why[0]), why[1])
-        return replace(blocked, record=replace(blocked.record, next_reconcile_at=now + settings.limits.requeue_after))
-    return _keep(record, now, settings, *why)
+def _with_attempt(case: Situation) -> tuple[Situation, GivingUp | None, tuple[Action, ...]]:
+    """Return the case with the attempt that is current from now on, how the last one ended, and whose hosts open."""
+    best, opened = with_best_attempt(case)
+    ended = giving_up(best)
+    if ended is None:
+        return best, None, opened
+    rest, reopened = with_best_attempt(without_current(best, ended))
+    taken_back = rest.record.create_requested_at is not None
+    return rest, None if taken_back else ended, (*opened, *reopened)
 
 
-def _disallowed(record: SliceRecord, settings: ClusterSettings, held: Held | None) -> Refusal | None:
-    """Return why the current settings do not allow the slice, or None if they do."""
-    if record.spec is None or not record.wanted:
-        return None
-    try:
-        check(record.spec, record.owner.namespace, settings.policy)
-    except NotAllowed as no:
-        return Refusal(reason=Reason.NOT_ALLOWED, message=f"{no}.")
-    over = None if held is None else over_budget(record.spec, record.owner.namespace, held, settings.policy)
-    return Refusal(reason=Reason.CHIP_LIMIT_REACHED, message=f"{over}; retried automatically.") if over else None
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """What one row of the table says: the reason, what it changes on the record, and whether the pool is created."""
+
+    reason: Reason
+    message: str
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    creates: bool = False
+    slot_awaited: SlotAwaited | None = None
 
 
-def _decide_current(record: SliceRecord, seen: Visible, now: datetime, settings: ClusterSettings) -> Decision:
-    match seen:
-        case Creating() | Running() | Busy() | Broken() if record.other_workload_occupants:
-            return _absent(begin_next_attempt(record, occupants=record.other_workload_occupants), now, settings)
-        case Absent():
-            return _absent(_after_legacy_pool(record), now, settings)
-        case Creating():
-            return _creating(record, seen, now, settings)
-        case Running():
-            return _running(record, seen, now, settings)
-        case Busy():
-            return _busy(record, seen, now, settings)
-        case Broken():
-            return _broken(record, seen.failure, now, settings)
-        case Deleting():
-            return _absent(begin_next_attempt(record), now, settings)
-        case Unowned():
-            return _unowned(record, seen, now, settings)
-        case _:
-            assert_never(seen)
+def _decision(case: Situation, arm: Arm, followed: Followed, opened: tuple[Action, ...]) -> Decision:
+    creates = (CreatePool(case.record.attempt),) if arm.creates else ()
+    nothing_stands = isinstance(case.seen.current, Absent) and not case.creates_current
+    changes = {
+        "create_requested_at": None if nothing_stands else case.record.create_requested_at,
+        "slot": case.record.slot if case.creates_current else None,
+        "terminating": followed.attempts,
+        **arm.changes,
+        "slot_awaited": followed.slot_awaited or arm.slot_awaited,
+    }
+    after = replace(case.record.transitioned(case.now, arm.reason, arm.message), **changes)
+    after = replace(after, next_reconcile_at=due(after, followed.assessments, case.now, case.limits))
+    return Decision(after, (*opened, *followed.actions, *creates), arm.reason, arm.message)
 
 
-def _become(record: SliceRecord, now: datetime, to: tuple[Phase, Reason], message: str, *actions: Action) -> Decision:
-    phase, reason = to
-    return Decision(record.transitioned(now, phase, reason, message), actions, reason, message)
+def _unchanged(case: Situation, reason: Reason, message: str) -> Decision:
+    """Return a decision that does nothing, except that slots without an operation that runs or may begin are freed.
 
-
-def _keep(record: SliceRecord, now: datetime, settings: ClusterSettings, reason: Reason, message: str) -> Decision:
-    at = None if record.next_reconcile_at is None else now + settings.limits.requeue_after
-    return Decision(replace(record, next_reconcile_at=at), (), reason, message)
-
-
-def _absent(record: SliceRecord, now: datetime, settings: ClusterSettings) -> Decision:
-    if not record.wanted:
-        return _released(record, now, settings.limits)
-    if record.refusal is not None:
-        refused = replace(record, retry_at=None, blocked_settings_version=None)
-        return _become(refused, now, (Phase.REFUSED, record.refusal.reason), record.refusal.message)
-    if _has_to_wait(record, now, settings):
-        return Decision(record, (), record.reason, record.message)
-    if record.demand_confirmed_at is None or now - record.demand_confirmed_at > settings.limits.demand_ttl:
-        message = "Waiting for the relay to confirm that the leader pod still needs this slice."
-        return _become(record, now, (Phase.QUEUED, Reason.DEMAND_STALE), message)
-    if record.attempt > LAST_ATTEMPT:
-        message = f"All {LAST_ATTEMPT} attempts failed: delete and re-create the JobSet."
-        return _become(record, now, (Phase.BLOCKED, Reason.ATTEMPTS_EXHAUSTED), message)
-    if record.slot is None:
-        message = "Waiting for a node pool operation to end: the cluster's limit is reached."
-        return _become(record, now, (Phase.QUEUED, Reason.OPERATION_LIMIT), message)
-    return _create(record, now, settings)
-
-
-def _after_legacy_pool(record: SliceRecord) -> SliceRecord:
-    """Return the record with attempt 1 after an adopted pool (attempt 0), whose name is not ours to use."""
-    return replace(begin_next_attempt(record), terminating=record.terminating) if record.attempt == 0 else record
-
-
-def _has_to_wait(record: SliceRecord, now: datetime, settings: ClusterSettings) -> bool:
-    """Return whether to wait for `retry_at`; a slice blocked under other settings is retried at once."""
-    if record.blocked_settings_version not in {None, settings.version}:
-        return False
-    return record.retry_at is not None and now < record.retry_at
-
-
-def _create(record: SliceRecord, now: datetime, settings: ClusterSettings) -> Decision:
-    ordered = replace(
+    A queued slice that may not be created becomes BLOCKED with the reason.
+    """
+    record = case.record
+    after = replace(
         record,
-        create_requested_at=now,
-        creating=True,
-        operation=None,
-        retry_at=None,
-        blocked_settings_version=None,
-        expire_at=None,
-        pinned_settings=settings.pools if record.create_requested_at is None else record.pinned_settings,
+        slot=record.slot if case.creates_current else None,
+        slot_awaited=None,
+        terminating=tuple(replace(each, slot=held_slot(each, case)) for each in record.terminating),
+        next_reconcile_at=case.now + case.limits.requeue_after if record.next_reconcile_at else None,
     )
-    spec = record.spec
-    what = f"{spec.hosts} x {spec.machine_type} in {spec.zone}" if spec else "hosts"
-    message = f"Creating node pool {record.pool}: {what}."
-    action = CreatePool(record.attempt)
-    return _become(ordered, now, (Phase.PROVISIONING, Reason.CREATION_STARTED), message, action)
+    queued = record.phase is Phase.QUEUED and record.wanted and isinstance(case.seen.current, Absent)
+    if queued and reason.phase is Phase.BLOCKED:
+        after = replace(
+            after.transitioned(case.now, reason, message), next_reconcile_at=case.now + case.limits.requeue_after
+        )
+    return Decision(after, (), reason, message)
 
 
-def _released(record: SliceRecord, now: datetime, limits: Limits) -> Decision:
-    """Return RELEASING, or GONE once neither a terminating pool nor a late create request is left."""
-    record = replace(record, creating=False, operation=None, retry_at=None, failures=0, blocked_settings_version=None)
-    if record.terminating:
-        if all(earlier.occupants for earlier in record.terminating):
-            message = "Another live JobSet runs on these hosts: the node pool is deleted when it ends."
-            return _become(record, now, (Phase.RELEASING, Reason.OCCUPIED), message)
-        message = f"Deleting the node pool: {record.desire_message or 'no longer in demand'}."
-        return _become(record, now, (Phase.RELEASING, Reason.DELETION_STARTED), message)
-    if record.create_requested_at is not None and now < record.create_requested_at + 2 * limits.act_window:
-        message = "A creation was requested moments ago: waiting until it can no longer take effect."
-        return _become(record, now, (Phase.RELEASING, Reason.CREATION_IN_DOUBT), message)
-    record = replace(record, expire_at=record.expire_at or now + limits.gone_ttl)
-    if record.attempt == 1 and record.create_requested_at is None and record.legacy_pool is None:
-        message = f"No node pool was created: {record.desire_message or 'no longer in demand'}."
-        return _become(record, now, (Phase.GONE, Reason.NEVER_CREATED), message)
-    message = f"Released: {record.desire_message or 'no longer in demand'}."
-    return _become(record, now, (Phase.GONE, Reason.RELEASED), message)
+class Case(Situation):
+    """The arms of the table, as methods."""
 
+    __slots__ = ()
 
-def _creating(record: SliceRecord, seen: Creating, now: datetime, settings: ClusterSettings) -> Decision:
-    if not record.wanted:
-        return _release(record, now, settings)
-    patience = settings.limits.create_timeout
-    if (
-        not seen.operation_runs
-        and record.create_requested_at is not None
-        and now - record.create_requested_at > patience
-    ):
-        lost = Failure(FailureKind.UNKNOWN, "No operation runs for it any more, and it is still not created.")
-        return _broken(record, lost, now, settings)
-    spec = record.spec
-    what = f"{spec.hosts} hosts ({spec.chips} chips) in {spec.zone}" if spec else "its hosts"
-    message = f"GKE is creating {what}; it may take half an hour to report a stockout."
-    underway = replace(record, creating=True)
-    return _become(underway, now, (Phase.PROVISIONING, Reason.CREATING), message)
+    def frozen(self) -> tuple[Reason, str] | None:
+        """Return why nothing is created or deleted for the slice now, whatever is seen."""
+        if self.record.hold:
+            return Reason.HELD, "Held by an operator: nothing is created or deleted."
+        if self.settings.paused is not None:
+            return Reason.PAUSED, f"The cluster is paused, so nothing is created or deleted: {self.settings.paused}"
+        if isinstance(self.seen.current, Unreadable):
+            return Reason.POOL_UNREADABLE, self.seen.current.message
+        return None
 
+    def arm(self, ended: GivingUp | None, assessments: tuple[Assessment, ...]) -> Arm:
+        if not self.record.wanted:
+            return self._releasing(assessments)
+        if ended is not None and ended.failure is not None and not self.runs_elsewhere:
+            return self._failed(ended.failure)
+        if ended is not None and ended.rejection is not None:
+            return self._rejected(ended.rejection)
+        return self._serving()
 
-def _running(record: SliceRecord, seen: Running, now: datetime, settings: ClusterSettings) -> Decision:
-    if not record.wanted:
-        return _release(record, now, settings)
-    record = replace(record, creating=False)
-    if record.spec is None or (record.attempt == 0 and record.hosts_sequence == 0):
-        found = "Found without a record" if record.legacy_pool is None else "Made by TPU Provisioner"
-        return _become(record, now, (Phase.READY, Reason.ADOPTED), f"{found}; kept while its JobSet is live.")
-    drifted = not same_request(seen.fingerprint, record.spec)
-    if drifted and record.rebuild_allowed and not record.occupants:
-        return _release(record, now, settings)
-    if record.hosts_usable < record.spec.hosts:
-        lost = record.phase is Phase.READY or record.reason is Reason.HOSTS_LOST
-        reason = Reason.HOSTS_LOST if lost else Reason.HOSTS_JOINING
-        message = f"{record.hosts_usable} of {record.spec.hosts} hosts are ready and offer their chips."
-        return _become(record, now, (Phase.PROVISIONING, reason), message)
-    return _ready(record, now, settings.limits, drifted=drifted)
+    def _serving(self) -> Arm:
+        match self.seen.current:
+            case Absent():
+                return self._absent()
+            case Creating():
+                return self._creating()
+            case Running(fingerprint):
+                return self._running(fingerprint)
+            case Busy(message):
+                return Arm(Reason.POOL_BUSY, f"GKE is working on the node pool: {message}")
+            case Broken(why):
+                return self._running(None) if self.whole else self._broken(why)
+            case Unowned(message):
+                named = f"A node pool named {self.record.pool} exists that is not ours"
+                return Arm(Reason.UNOWNED_POOL, f"{named}: {message} Delete it.")
+            case Deleting() | Unreadable():
+                raise AssertionError(f"{self.seen.current} is no case of a pool that is kept")
+            case _:
+                assert_never(self.seen.current)
 
+    # PRESENT
 
-def _ready(record: SliceRecord, now: datetime, limits: Limits, *, drifted: bool) -> Decision:
-    hosts = record.spec.hosts if record.spec else record.hosts_usable
-    served = replace(record, failures=0, retry_at=None)
-    if drifted:
-        message = "Ready, but the JobSet's request has changed since; not rebuilt under a running Job."
-        return _become(served, now, (Phase.READY, Reason.SPEC_DRIFTED), message)
-    if _leader_should_be_here(record, limits):
-        message = "All hosts are ready, but the leader pod is not scheduled: see its events. No other slice is bought."
-        return _become(served, now, (Phase.READY, Reason.LEADER_STILL_WAITING), message)
-    return _become(served, now, (Phase.READY, Reason.READY), f"All {hosts} hosts are ready and offer their chips.")
+    def _absent(self) -> Arm:
+        if self.runs_elsewhere:
+            return self._elsewhere()
+        if (refusal := refusal_of(self.record, self.settings, self.known.held)) is not None:
+            changes = {"retry_at": None, "blocked_settings_version": None}
+            return Arm(refusal.reason, refusal.message, changes)
+        if self._has_to_wait():
+            return Arm(self.record.reason, self.record.message)
+        if not self.waiting or self.record.spec is None:
+            message = "Waiting for the relay to confirm that the leader pod still needs this slice."
+            return Arm(Reason.DEMAND_STALE, message)
+        if self.record.attempt > LAST_ATTEMPT:
+            message = f"All {LAST_ATTEMPT} attempts failed: delete and re-create the JobSet."
+            return Arm(Reason.ATTEMPTS_EXHAUSTED, message)
+        slot = self.record.slot if self.record.slot is not None else self.slot_for(self.record.attempt)
+        return self._without_slot() if slot is None else self._create(slot)
 
+    def _has_to_wait(self) -> bool:
+        """Return whether to wait for `retry_at`; a slice blocked under other settings is retried at once."""
+        if self.record.phase not in {Phase.WAITING, Phase.BLOCKED}:
+            return False
+        if self.record.blocked_settings_version not in {None, self.settings.version}:
+            return False
+        return self.record.retry_at is not None and self.now < self.record.retry_at
 
-def _leader_should_be_here(record: SliceRecord, limits: Limits) -> bool:
-    """Return whether a leader was reported to wait although its slice has been READY and vacant for a while."""
-    if record.phase is not Phase.READY or record.occupants or record.demand_confirmed_at is None:
-        return False
-    vacant_since = max(record.since, record.vacant_since or record.since)
-    return record.demand_confirmed_at > vacant_since + limits.requeue_after
+    def _without_slot(self) -> Arm:
+        message = "Waiting for a node pool operation to end: the cluster's limit is reached."
+        awaits = slot_awaited(self.record, PoolOperation.CREATE, self.record.attempt, self.now)
+        return Arm(Reason.OPERATION_LIMIT, message, slot_awaited=awaits)
 
+    def _create(self, slot: int) -> Arm:
+        spec = self.record.spec
+        what = f"{spec.hosts} x {spec.machine_type} in {spec.zone}" if spec else "hosts"
+        first = self.record.create_requested_at is None
+        changes = {
+            "create_requested_at": self.now,
+            "slot": slot,
+            "operation": None,
+            "retry_at": None,
+            "blocked_settings_version": None,
+            "rejection": None,
+            "expire_at": None,
+            "hosts": Hosts(sequence=self.record.hosts.sequence),
+            "pinned_settings": self.settings.pools if first else self.record.pinned_settings,
+        }
+        return Arm(Reason.CREATION_STARTED, f"Creating node pool {self.record.pool}: {what}.", changes, creates=True)
 
-def _busy(record: SliceRecord, seen: Busy, now: datetime, settings: ClusterSettings) -> Decision:
-    if not record.wanted:
-        return _release(record, now, settings)
-    message = f"GKE is working on the node pool: {seen.message}"
-    return _become(replace(record, creating=False), now, (Phase.PROVISIONING, Reason.POOL_BUSY), message)
+    def _creating(self) -> Arm:
+        spec = self.record.spec
+        what = f"{spec.hosts} hosts ({spec.chips} chips) in {spec.zone}" if spec else "its hosts"
+        return Arm(Reason.CREATING, f"GKE is creating {what}; it may take half an hour to report a stockout.")
 
+    def _running(self, fingerprint: str | None) -> Arm:
+        record = self.record
+        if self.runs_elsewhere:
+            return self._elsewhere()
+        if record.spec is None or (record.attempt == 0 and not record.hosts.known):
+            found = "Found without a record" if record.legacy_pool is None else "Made by TPU Provisioner"
+            return Arm(Reason.ADOPTED, f"{found}; kept while its JobSet is live.")
+        if not self.whole:
+            lost = record.phase is Phase.READY or record.reason is Reason.HOSTS_LOST
+            message = f"{record.hosts.usable} of {record.spec.hosts} hosts are ready and offer their chips."
+            return Arm(Reason.HOSTS_LOST if lost else Reason.HOSTS_JOINING, message)
+        served = {"failures": 0, "retry_at": None}
+        if not same_request(fingerprint, record.spec):
+            message = "Ready, but the JobSet's request has changed since; not rebuilt under a running Job."
+            return Arm(Reason.SPEC_DRIFTED, message, served)
+        if record.lent(record.hosts):
+            user = record.hosts.occupants[0].owner.full_name
+            return Arm(Reason.USED_BY_OTHERS, f"{user} runs on its hosts; its own Job does not need them now.", served)
+        if self.leader_should_be_here:
+            message = "All hosts are ready, but the leader is not scheduled: see its events. No other slice is bought."
+            return Arm(Reason.LEADER_STILL_WAITING, message, served)
+        return Arm(Reason.READY, f"All {record.spec.hosts} hosts are ready and offer their chips.", served)
 
-def _broken(record: SliceRecord, failure: Failure, now: datetime, settings: ClusterSettings) -> Decision:
-    if not record.wanted:
-        return _release(record, now, settings)
-    if record.occupants:
-        message = f"GKE reports an error for the node pool, which is kept while its Job runs: {failure.message}"
-        return _become(replace(record, creating=False), now, (Phase.PROVISIONING, Reason.POOL_BROKEN), message)
-    after = failed(begin_next_attempt(record, delete_requested_at=now), failure, now, settings)
-    return Decision(after, (DeletePool(record.attempt),), after.reason, after.message)
+    def _elsewhere(self) -> Arm:
+        place = self.record.runs_on
+        assert place is not None
+        verb = "runs" if place.left_at is None else "ran moments ago, and may restart,"
+        return Arm(Reason.RUNS_ELSEWHERE, f"Its Job {verb} on the hosts of slice {place.slice_id}.")
 
+    def _broken(self, why: Failure) -> Arm:
+        return Arm(Reason.POOL_BROKEN, f"GKE reports an error for the node pool, which may be in use: {why.message}")
 
-def _unowned(record: SliceRecord, seen: Unowned, now: datetime, settings: ClusterSettings) -> Decision:
-    if not record.wanted:
-        return _released(replace(record, create_requested_at=None), now, settings.limits)
-    message = f"A node pool named {record.pool} exists that is not ours: {seen.message} Delete it."
-    return _become(replace(record, creating=False), now, (Phase.BLOCKED, Reason.UNOWNED_POOL), message)
+    def _failed(self, why: Failure) -> Arm:
+        reason, message, changes = failure(self.record, why, self.now, self.settings)
+        return Arm(reason, message, changes)
 
+    def _rejected(self, why: Refusal) -> Arm:
+        rejection = Rejection(reason=why.reason, message=why.message, settings_version=self.settings.version)
+        return Arm(why.reason, why.message, {"rejection": rejection})
 
-def _release(record: SliceRecord, now: datetime, settings: ClusterSettings) -> Decision:
-    """Return the decision that deletes the current attempt's pool and continues with the next attempt.
+    # ABSENT
 
-    The occupants of a pool that was adopted moments ago are not known: it is kept until the relay has reported them.
-    """
-    known_by = record.create_requested_at and record.create_requested_at + OCCUPANTS_KNOWN_WITHIN
-    if record.attempt == 0 and record.hosts_sequence == 0 and known_by is not None and now < known_by:
-        return _absent(begin_next_attempt(record, delete_after=known_by), now, settings)
-    onward = _absent(begin_next_attempt(record, delete_requested_at=now), now, settings)
-    return replace(onward, actions=(DeletePool(record.attempt), *onward.actions))
+    def _releasing(self, assessments: tuple[Assessment, ...]) -> Arm:
+        """Return RELEASING, or GONE once neither a pool nor a late create request is left."""
+        changes: dict[str, Any] = {"retry_at": None, "failures": 0, "blocked_settings_version": None}
+        own = self.known.workloads.get(self.record.owner.uid)
+        if own is not None and own.state is not WorkloadState.ACTIVE:
+            changes["runs_on"] = None
+        why = self.record.desire_message or "no longer in demand"
+        if assessments:
+            told = min(assessments, key=lambda each: TOLD_FIRST.index(each.reason))
+            return Arm(told.reason, f"Releasing ({why}): {told.message}.", changes)
+        changes["expire_at"] = self.record.expire_at or self.now + self.limits.gone_ttl
+        if self.record.attempts == 1 and self.record.legacy_pool is None:
+            return Arm(Reason.NEVER_CREATED, f"No node pool was created: {why}.", changes)
+        return Arm(Reason.RELEASED, f"Released: {why}.", changes)

@@ -9,14 +9,13 @@ from datetime import datetime, timedelta
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.facts import (
     Answer,
-    HostsChanged,
-    Occupant,
     SlicesWanted,
     WaitingLeader,
     WorkloadChanged,
     WorkloadRef,
     WorkloadState,
 )
+from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.records import Desire, Refusal, SliceRecord
 from tpu_slices.domain.model.slices import (
     ClusterId,
@@ -25,7 +24,6 @@ from tpu_slices.domain.model.slices import (
     SliceId,
     SliceSpec,
     WorkloadJob,
-    WorkloadUid,
     slice_id,
 )
 from tpu_slices.domain.model.workloads import WorkloadRecord
@@ -33,6 +31,8 @@ from tpu_slices.domain.planning.specs import SliceRequest, chips_requested, spec
 
 TOMBSTONE_TTL = timedelta(days=40)
 """How long the record of an ended JobSet is kept: longer than Pub/Sub can keep a message (31 days)."""
+
+_IN_PROGRESS = frozenset({Reason.OPERATION_LIMIT, Reason.CREATING})
 
 _DESIRE_MESSAGES: Mapping[WorkloadState, str] = {
     WorkloadState.ACTIVE: "the JobSet is active",
@@ -88,22 +88,30 @@ def demands(fact: SlicesWanted, cluster: ClusterId, slices: Mapping[SliceId, Sli
 
 
 def _job_with_free_slice(job: WorkloadJob, fact: SlicesWanted, slices: Mapping[SliceId, SliceRecord]) -> WorkloadJob:
-    seen: set[WorkloadJob] = set()
-    while job not in seen and (displacing := _displacing_job(job, fact, slices.get(slice_id(job)))) is not None:
-        seen.add(job)
+    seen, first = {job}, slices.get(slice_id(job))
+    while (displacing := _displacing_job(job, fact, slices.get(slice_id(job)))) is not None and displacing not in seen:
+        if not _serves(slices.get(slice_id(displacing)), first):
+            break
+        seen.add(displacing)
         job = displacing
     return job
 
 
+def _serves(left_behind: SliceRecord | None, first: SliceRecord | None) -> bool:
+    """Return whether the slice that a displacing Job leaves behind is what the displaced Job needs."""
+    if first is None or first.spec is None or left_behind is None or left_behind.spec is None:
+        return True
+    return left_behind.spec.fingerprint == first.spec.fingerprint
+
+
 def _displacing_job(job: WorkloadJob, fact: SlicesWanted, record: SliceRecord | None) -> WorkloadJob | None:
     """Return the sibling Job whose leader is on a Job's slice, or None."""
-    occupant = record.occupants[-1] if record and record.occupants else None
-    if occupant is None or occupant.owner.uid != job.owner.uid or occupant.job == job.job_name:
+    if record is None or record.on(record.hosts):
         return None
-    for request in fact.requests:
-        index = occupant.job.removeprefix(f"{job.owner.name}-{request.replicated_job}-")
-        if index.isdecimal() and int(index) < request.replicas:
-            return replace(job, replicated_job=request.replicated_job, job_index=int(index))
+    replicas = {request.replicated_job: request.replicas for request in fact.requests}
+    for occupant in reversed(record.hosts.occupants):
+        if record.interchangeable(occupant) and occupant.job_index < replicas.get(occupant.replicated_job, 0):
+            return replace(job, job_index=occupant.job_index)
     return None
 
 
@@ -173,27 +181,8 @@ def changed(
     )
 
 
-def counted(fact: HostsChanged, record: SliceRecord, now: datetime) -> SliceRecord | None:
-    """Return the record with a new count of hosts, or None if it is unchanged, outdated or of another attempt."""
-    if fact.attempt != record.attempt or fact.sequence < record.hosts_sequence:
-        return None
-    if (fact.usable, fact.joined) == (record.hosts_usable, record.hosts_joined):
-        return None
-    return replace(
-        record, hosts_usable=fact.usable, hosts_joined=fact.joined, hosts_sequence=fact.sequence, next_reconcile_at=now
-    )
-
-
-def with_current_desire(record: SliceRecord, workloads: Mapping[WorkloadUid, WorkloadRecord]) -> SliceRecord:
-    """Return the record with its current desire and demand, and without occupants whose JobSets are not active.
-
-    A JobSet without a record counts as active: missing information never causes a deletion.
-    """
-    own = workloads.get(record.owner.uid)
-    terminating = tuple(
-        replace(earlier, occupants=_living(earlier.occupants, workloads)) for earlier in record.terminating
-    )
-    record = replace(record, terminating=terminating, occupants=_living(record.occupants, workloads))
+def with_current_desire(record: SliceRecord, own: WorkloadRecord | None) -> SliceRecord:
+    """Return the record with its current desire and demand; without a record of its JobSet they stay."""
     if record.release_requested:
         return replace(record, desire=Desire.ABSENT, desire_message="an operator requested its release")
     if own is None:
@@ -202,6 +191,15 @@ def with_current_desire(record: SliceRecord, workloads: Mapping[WorkloadUid, Wor
     return replace(
         record, desire=desire, desire_message=_DESIRE_MESSAGES[own.state], demand_confirmed_at=own.demand.get(record.id)
     )
+
+
+def in_progress(record: SliceRecord) -> bool:
+    """Return whether a slice only waits for a slot, for its next attempt or for its pool.
+
+    What ends that requests a reconcile, or else the sweep does; demand that is confirmed again changes nothing.
+    """
+    awaits = record.phase is Phase.WAITING or record.reason in _IN_PROGRESS
+    return awaits and record.wanted and record.next_reconcile_at is not None
 
 
 def _is_late(workload: WorkloadRef, known: WorkloadRecord, state: WorkloadState) -> bool:
@@ -257,7 +255,7 @@ def _updated(
 def _with_request(record: SliceRecord, spec: SliceSpec | Refusal) -> SliceRecord:
     if isinstance(spec, Refusal):
         return replace(record, refusal=spec)
-    return replace(record, spec=spec, refusal=None)
+    return replace(record, spec=spec, refusal=None, rejection=None)
 
 
 def _request_changed(record: SliceRecord, spec: SliceSpec | Refusal) -> bool:
@@ -267,8 +265,3 @@ def _request_changed(record: SliceRecord, spec: SliceSpec | Refusal) -> bool:
     if record.refusal is not None or record.spec is None or record.create_requested_at is None:
         return record.refusal is not None or record.spec != spec
     return record.spec.fingerprint != spec.fingerprint
-
-
-def _living(occupants: tuple[Occupant, ...], workloads: Mapping[WorkloadUid, WorkloadRecord]) -> tuple[Occupant, ...]:
-    known = ((occupant, workloads.get(occupant.owner.uid)) for occupant in occupants)
-    return tuple(occupant for occupant, workload in known if workload is None or workload.state is WorkloadState.ACTIVE)

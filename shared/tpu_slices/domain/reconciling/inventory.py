@@ -9,14 +9,16 @@ from datetime import datetime, timedelta
 
 from tpu_slices.domain.model.facts import Heartbeat, Question, WorkloadState
 from tpu_slices.domain.model.observations import PoolSeen
-from tpu_slices.domain.model.records import Phase, SliceRecord, TerminatingAttempt
+from tpu_slices.domain.model.reasons import Phase
+from tpu_slices.domain.model.records import SliceRecord, TerminatingAttempt
 from tpu_slices.domain.model.slices import ClusterId, Owner, OwnerKind, SliceId, WorkloadUid
 from tpu_slices.domain.model.workloads import WorkloadRecord
-from tpu_slices.domain.reconciling.terminating import OCCUPANTS_KNOWN_WITHIN
+from tpu_slices.domain.reconciling.deletion import SILENT_AFTER, RelayHeard
+from tpu_slices.domain.reconciling.terminating import given_up
 
 INVENTORY_CHECK_EVERY = timedelta(minutes=15)
-SILENT_AFTER = timedelta(minutes=3)
-"""After this time without a heartbeat nothing is concluded from what the relay does not report."""
+SPARED_FOR = timedelta(minutes=10)
+"""How long a found pool is kept, whatever becomes of its JobSet, so that the relay can report who is on it."""
 LIST_IS_NEWS = timedelta(minutes=5)
 """How long a list of live JobSets from the relay counts as current."""
 
@@ -27,12 +29,37 @@ class RelayHeartbeat:
 
     cluster: ClusterId
     received_at: datetime | None = None
+    uninterrupted_since: datetime | None = None
+    """Since when heartbeats have arrived without a gap of SILENT_AFTER."""
     count: int = 0
     digest: str = ""
+    hosts_digest: int = 0
+    hosts_confirmed_at: datetime | None = None
+    """When the records of hosts last agreed with what the relay sees."""
+    hosts_asked_at: datetime | None = None
+    """When the relay was last asked for all hosts."""
     uids: tuple[WorkloadUid, ...] | None = None
     uids_received_at: datetime | None = None
     next_inventory_check_at: datetime | None = None
     """None: at the next sweep."""
+    expected_since: datetime | None = None
+    """When the first sweep of the cluster was: since then, a heartbeat is expected."""
+    silent_since: datetime | None = None
+    """When the relay was last heard, if the sweep found it silent and has not heard it since."""
+
+    @property
+    def relay(self) -> RelayHeard:
+        return RelayHeard(last_at=self.received_at, since=self.uninterrupted_since)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Records:
+    """The records that the inventory check compares with the pools."""
+
+    workloads: Mapping[WorkloadUid, WorkloadRecord]
+    slices: Mapping[SliceId, SliceRecord]
+    unreadable: frozenset[SliceId | WorkloadUid] = frozenset()
+    """The records that exist and cannot be read: nothing is concluded about them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,11 +69,17 @@ class InventoryFindings:
     adopted: tuple[SliceRecord, ...] = ()
     """Records for pools that have none."""
     placeholders: tuple[WorkloadRecord, ...] = ()
-    """Records for the unknown JobSets of adopted slices: live until the relay reports otherwise."""
+    """Records for the JobSets of slices that have none: live until the relay reports otherwise."""
     mended: tuple[tuple[SliceRecord, SliceRecord], ...] = ()
     """Records before and after: reconciled again, with the pools that were missing in them."""
     left_out: int = 0
     """Orphans beyond the limit of one check: so many indicate another problem, and an operator should investigate."""
+
+
+def silent_since(heartbeat: RelayHeartbeat | None, now: datetime) -> datetime | None:
+    """Return when the relay was last heard, or first expected, if that is too long ago, else None."""
+    last = heartbeat.received_at or heartbeat.expected_since if heartbeat is not None else None
+    return last if last is not None and now - last > SILENT_AFTER else None
 
 
 def digest_of(uids: Iterable[WorkloadUid]) -> str:
@@ -83,35 +116,36 @@ def suspicions(live: Sequence[WorkloadRecord], heartbeat: RelayHeartbeat | None,
     )
 
 
-def check_inventory(
-    workloads: Mapping[WorkloadUid, WorkloadRecord],
-    slices: Mapping[SliceId, SliceRecord],
-    pools: Sequence[PoolSeen],
-    now: datetime,
-) -> InventoryFindings:
+def hosts_to_be_listed(heartbeat: RelayHeartbeat, now: datetime) -> bool:
+    """Return whether to ask the relay for all hosts: they have differed from the records for longer than facts take."""
+    if heartbeat.relay.silent(now):
+        return False
+    times = (heartbeat.hosts_confirmed_at or heartbeat.uninterrupted_since, heartbeat.hosts_asked_at)
+    return all(at is None or now - at > SILENT_AFTER for at in times)
+
+
+def check_inventory(records: Records, pools: Sequence[PoolSeen], now: datetime) -> InventoryFindings:
     """Return the differences between records, JobSets and pools, and the changes that resolve them.
 
     | found                                             | change                                             |
     |---------------------------------------------------|----------------------------------------------------|
-    | a pool without a record (orphan)                  | adopted: a slice record and, if there is none, a   |
-    |                                                   | JobSet record, so that the relay is asked about it |
+    | a pool without a record (orphan)                  | adopted: a slice record                            |
+    | a slice whose JobSet has no record                | a JobSet record, live, with the slice in demand,   |
+    |                                                   | so that the relay is asked about it                |
     | a pool of an attempt that is not on its record    | added to the terminating attempts                  |
     | a READY record without its pool                   | reconciled again                                   |
     | a pool whose creation is not on its record        | reconciled again, with the creation on record      |
     | a pool whose record is GONE                       | reconciled again                                   |
     | a settled READY record whose JobSet is not active | reconciled again                                   |
     | or whose release was requested                    |                                                    |
+    | a pool whose record cannot be read                | none                                               |
     """
+    workloads, slices = records.workloads, records.slices
     ready = sum(record.phase is Phase.READY for record in slices.values())
     most = max(10, ready // 5)
-    orphans = [pool for pool in pools if pool.slice_id not in slices]
+    orphans = [pool for pool in pools if pool.slice_id not in slices and pool.slice_id not in records.unreadable]
     found = sorted(orphans, key=lambda pool: pool.attempt)[:most]
     adopted = {pool.slice_id: _adopt(pool, workloads.get(pool.job.owner.uid), now) for pool in found}
-    placeholders = {
-        record.owner.uid: _placeholder(record, adopted.values(), now)
-        for record in adopted.values()
-        if record.owner.uid not in workloads
-    }
     by_slice: dict[SliceId, list[PoolSeen]] = {}
     for pool in pools:
         by_slice.setdefault(pool.slice_id, []).append(pool)
@@ -121,18 +155,25 @@ def check_inventory(
     )
     return InventoryFindings(
         adopted=tuple(adopted.values()),
-        placeholders=tuple(placeholders.values()),
+        placeholders=_placeholders((*adopted.values(), *slices.values()), records, now),
         mended=tuple((before, after) for before, after in mended if after is not before),
         left_out=max(0, len(orphans) - most),
     )
 
 
-def with_heartbeat(
-    heartbeat: RelayHeartbeat | None, beat: Heartbeat, cluster: ClusterId, now: datetime
-) -> RelayHeartbeat:
-    """Return the stored heartbeat after a new one; with a list of live JobSets, the inventory check is due."""
+def with_heartbeat(before: RelayHeartbeat, beat: Heartbeat, recorded_hosts: int, now: datetime) -> RelayHeartbeat:
+    """Return the stored heartbeat after a new one; with a list of live JobSets, the inventory check is due.
+
+    `recorded_hosts`: the sum of `SliceRecord.hosts_digest` over the cluster.
+    """
     heartbeat = replace(
-        heartbeat or RelayHeartbeat(cluster=cluster), received_at=now, count=beat.count, digest=beat.digest
+        before,
+        received_at=now,
+        uninterrupted_since=now if before.relay.silent(now) else before.uninterrupted_since or now,
+        count=beat.count,
+        digest=beat.digest,
+        hosts_digest=beat.hosts_digest,
+        hosts_confirmed_at=now if beat.hosts_digest == recorded_hosts else before.hosts_confirmed_at,
     )
     if beat.uids is None:
         return heartbeat
@@ -141,33 +182,52 @@ def with_heartbeat(
 
 def _adopt(pool: PoolSeen, jobset: WorkloadRecord | None, now: datetime) -> SliceRecord:
     """Return a record for a pool: as the current attempt, or as a terminating one if its JobSet is known not active."""
-    record = replace(SliceRecord.of(pool.job, now), attempt=pool.attempt, create_requested_at=now)
+    record = replace(
+        SliceRecord.of(pool.job, now),
+        attempt=pool.attempt,
+        attempts=pool.attempt,
+        create_requested_at=now,
+        spared_until=now + SPARED_FOR,
+    )
     if jobset is None or jobset.state is WorkloadState.ACTIVE:
         return record
-    return replace(record, attempt=pool.attempt + 1, create_requested_at=None, terminating=(_found(pool, now),))
+    return given_up(record, fits=True)
 
 
-def _found(pool: PoolSeen, now: datetime) -> TerminatingAttempt:
-    return TerminatingAttempt(attempt=pool.attempt, delete_after=now + OCCUPANTS_KNOWN_WITHIN)
+def _found(pool: PoolSeen, record: SliceRecord, now: datetime) -> TerminatingAttempt:
+    return TerminatingAttempt(
+        attempt=pool.attempt,
+        create_requested_at=now,
+        spared_until=now + SPARED_FOR,
+        chips=record.spec.chips if record.spec else 0,
+    )
 
 
-def _placeholder(record: SliceRecord, adopted: Iterable[SliceRecord], now: datetime) -> WorkloadRecord:
-    job = record.job
-    return WorkloadRecord(
-        cluster=job.cluster,
-        owner=Owner(kind=OwnerKind.JOBSET, namespace=job.owner.namespace, name=job.owner.name, uid=job.owner.uid),
-        state=WorkloadState.ACTIVE,
-        generation=0,
-        resource_version="",
-        demand={other.id: None for other in adopted if other.job.owner.uid == job.owner.uid},
-        state_since=now,
-        last_seen_at=now,
+def _placeholders(slices: Iterable[SliceRecord], records: Records, now: datetime) -> tuple[WorkloadRecord, ...]:
+    """Return a record for each JobSet that has slices and no record; the demand for none of them is confirmed."""
+    found: dict[WorkloadUid, list[SliceRecord]] = {}
+    for record in slices:
+        uid = record.owner.uid
+        if record.phase is not Phase.GONE and uid not in records.workloads and uid not in records.unreadable:
+            found.setdefault(uid, []).append(record)
+    return tuple(
+        WorkloadRecord(
+            cluster=of_one[0].cluster,
+            owner=of_one[0].owner,
+            state=WorkloadState.ACTIVE,
+            generation=0,
+            resource_version="",
+            demand={record.id: None for record in of_one},
+            state_since=now,
+            last_seen_at=now,
+        )
+        for of_one in found.values()
     )
 
 
 def _mend(record: SliceRecord, pools: Sequence[PoolSeen], jobset: WorkloadRecord | None, now: datetime) -> SliceRecord:
     known = {record.attempt, *(earlier.attempt for earlier in record.terminating)}
-    strays = tuple(_found(pool, now) for pool in pools if pool.attempt not in known)
+    strays = tuple(_found(pool, record, now) for pool in pools if pool.attempt not in known)
     present = record.attempt in {pool.attempt for pool in pools}
     missing = record.phase is Phase.READY and not present
     unrecorded = present and record.create_requested_at is None
@@ -178,6 +238,7 @@ def _mend(record: SliceRecord, pools: Sequence[PoolSeen], jobset: WorkloadRecord
     return replace(
         record,
         terminating=(*record.terminating, *strays),
+        attempts=max(record.attempts, *(stray.attempt for stray in strays), 0),
         create_requested_at=create_requested_at,
         next_reconcile_at=now,
     )

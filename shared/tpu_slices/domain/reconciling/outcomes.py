@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
 from tpu_slices.domain.model.clusters import ClusterSettings
-from tpu_slices.domain.model.decisions import Action, CreatePool, DeletePool
+from tpu_slices.domain.model.decisions import Action, CancelCreation, CreatePool, DeletePool
 from tpu_slices.domain.model.observations import FailureKind, Outcome, Refused, Started
-from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.records import SliceRecord
-from tpu_slices.domain.reconciling.patience import due, failed
+from tpu_slices.domain.reconciling.patience import due_after, failed
+
+IN_THE_WAY = frozenset({FailureKind.BUSY, FailureKind.RATE})
+"""Another operation prevents this one: it is requested again, and there is nothing to tell."""
 
 
 def acted(
@@ -20,24 +23,20 @@ def acted(
     match action, outcome:
         case CreatePool(), Started(operation):
             record = replace(record, operation=operation)
-        case CreatePool(), Refused(failure):
-            record = failed(record, failure, now, settings)
-        case DeletePool(attempt), Refused(failure) if failure.kind in {FailureKind.BUSY, FailureKind.RATE}:
-            record = _with_deletion_due(record, attempt)
-        case DeletePool(attempt), Refused(failure):
-            message = f"GKE refused to delete the node pool of attempt {attempt}: {failure.message}"
-            record = record.transitioned(now, record.phase, Reason.DELETION_REFUSED, message)
+        case CreatePool(), Refused(why):
+            record = failed(record, why, now, settings)
+        case CancelCreation(attempt), Refused(why):
+            record = _with(record, attempt, delete_requested_at=None, not_cancellable=why.kind is not FailureKind.RATE)
+        case DeletePool(attempt), Refused(why) if why.kind in IN_THE_WAY:
+            record = _with(record, attempt, delete_requested_at=None, slot=None)
+        case DeletePool(attempt), Refused(why):
+            record = _with(record, attempt, slot=None, refused=why.message)
         case _:
             return record
-    return replace(record, next_reconcile_at=due(record, now, settings.limits))
+    return replace(record, next_reconcile_at=due_after(record, now, settings.limits))
 
 
-def _with_deletion_due(record: SliceRecord, attempt: int) -> SliceRecord:
-    """Return the record so that the next reconcile, after the conflicting operation ended, deletes the pool again."""
-    return replace(
-        record,
-        terminating=tuple(
-            replace(earlier, delete_requested_at=None) if earlier.attempt == attempt else earlier
-            for earlier in record.terminating
-        ),
-    )
+def _with(record: SliceRecord, attempt: int, **changes: Any) -> SliceRecord:
+    """Return the record with these changes to a terminating attempt."""
+    terminating = tuple(replace(each, **changes) if each.attempt == attempt else each for each in record.terminating)
+    return replace(record, terminating=terminating)

@@ -1,32 +1,35 @@
-"""The next reconcile time of a slice, and the record of a slice whose pool could not be created."""
+"""The next reconcile time of a slice, and what becomes of a slice whose attempt failed."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from types import MappingProxyType
+from typing import Any
 
 from tpu_slices.domain.model.clusters import ClusterSettings, Limits
 from tpu_slices.domain.model.observations import Failure, FailureKind
-from tpu_slices.domain.model.reasons import Reason
-from tpu_slices.domain.model.records import Phase, Refusal, SliceRecord
+from tpu_slices.domain.model.reasons import Phase, Reason
+from tpu_slices.domain.model.records import Rejection, SliceRecord
+from tpu_slices.domain.reconciling.deletion import Assessment
 
-FAILED: Mapping[FailureKind, tuple[Phase, Reason]] = MappingProxyType(
+FAILED: Mapping[FailureKind, Reason] = MappingProxyType(
     {
-        FailureKind.STOCKOUT: (Phase.WAITING, Reason.STOCKOUT),
-        FailureKind.QUOTA: (Phase.WAITING, Reason.QUOTA_EXCEEDED),
-        FailureKind.RESERVATION: (Phase.WAITING, Reason.RESERVATION_UNAVAILABLE),
-        FailureKind.IP_SPACE: (Phase.WAITING, Reason.IP_SPACE_EXHAUSTED),
-        FailureKind.RATE: (Phase.WAITING, Reason.TOO_MANY_OPERATIONS),
-        FailureKind.BUSY: (Phase.WAITING, Reason.CLUSTER_BUSY),
-        FailureKind.NAME_TAKEN: (Phase.PROVISIONING, Reason.CREATION_STARTED),
-        FailureKind.CONFIGURATION: (Phase.BLOCKED, Reason.INVALID_CONFIGURATION),
-        FailureKind.IMPOSSIBLE: (Phase.REFUSED, Reason.IMPOSSIBLE_SHAPE),
-        FailureKind.UNKNOWN: (Phase.WAITING, Reason.CREATION_FAILED),
+        FailureKind.STOCKOUT: Reason.STOCKOUT,
+        FailureKind.QUOTA: Reason.QUOTA_EXCEEDED,
+        FailureKind.RESERVATION: Reason.RESERVATION_UNAVAILABLE,
+        FailureKind.IP_SPACE: Reason.IP_SPACE_EXHAUSTED,
+        FailureKind.RATE: Reason.TOO_MANY_OPERATIONS,
+        FailureKind.BUSY: Reason.CLUSTER_BUSY,
+        FailureKind.NAME_TAKEN: Reason.CREATION_STARTED,
+        FailureKind.CONFIGURATION: Reason.INVALID_CONFIGURATION,
+        FailureKind.IMPOSSIBLE: Reason.IMPOSSIBLE_SHAPE,
+        FailureKind.HOSTS: Reason.HOSTS_NOT_USABLE,
+        FailureKind.UNKNOWN: Reason.CREATION_FAILED,
     }
 )
-"""The phase and reason of a slice after a failed create."""
+"""The reason of a slice after a failed attempt."""
 
 _MEANING: Mapping[FailureKind, str] = MappingProxyType(
     {
@@ -39,32 +42,43 @@ _MEANING: Mapping[FailureKind, str] = MappingProxyType(
         FailureKind.NAME_TAKEN: "A node pool of this name exists; checking whether it is ours",
         FailureKind.CONFIGURATION: "GKE rejected the node pool; fix its settings or the permissions",
         FailureKind.IMPOSSIBLE: "GKE does not support such a node pool",
+        FailureKind.HOSTS: "The node pool was replaced",
         FailureKind.UNKNOWN: "The node pool could not be created",
     }
 )
 
 
-def failed(record: SliceRecord, failure: Failure, now: datetime, settings: ClusterSettings) -> SliceRecord:
-    """Return the record after its create failed: waiting, blocked or refused, by the kind of failure."""
-    phase, reason = FAILED[failure.kind]
-    meaning = _meaning(record, failure)
-    message = f"{meaning}: {failure.message}"
-    before = record.failures
-    record = replace(record, creating=False, operation=None, failures=_in_a_row(record, reason), retry_at=None)
-    match phase:
-        case Phase.WAITING:
-            retry_at = now + settings.limits.backoff[failure.kind].after(record.failures)
-            message = f"{meaning}; next attempt at {retry_at:%H:%M:%S} UTC. Cause: {failure.message}"
-            record = replace(record, retry_at=retry_at)
-        case Phase.BLOCKED:
-            record = replace(
-                record, blocked_settings_version=settings.version, retry_at=now + settings.limits.blocked_retry_after
-            )
-        case Phase.REFUSED:
-            record = replace(record, refusal=Refusal(reason=reason, message=message))
-        case _:
-            return replace(record, creating=True, failures=before, message=message)
-    return replace(record, slot=None, create_requested_at=None).transitioned(now, phase, reason, message)
+def failure(
+    record: SliceRecord, why: Failure, now: datetime, settings: ClusterSettings
+) -> tuple[Reason, str, Mapping[str, Any]]:
+    """Return the reason and message of a slice after a failed attempt, and what changes on its record."""
+    reason, meaning = FAILED[why.kind], _meaning(record, why)
+    message = f"{meaning}: {why.message}"
+    if reason.phase is Phase.PROVISIONING:
+        return reason, message, {"operation": None}
+    failures = _in_a_row(record, reason)
+    changes: dict[str, Any] = {
+        "operation": None,
+        "failures": failures,
+        "retry_at": None,
+        "slot": None,
+        "create_requested_at": None,
+    }
+    if reason.phase is Phase.WAITING:
+        changes["retry_at"] = now + settings.limits.backoff[why.kind].after(failures)
+        message = f"{meaning}; next attempt at {changes['retry_at']:%H:%M:%S} UTC. Cause: {why.message}"
+    if reason.phase is Phase.BLOCKED:
+        changes["blocked_settings_version"] = settings.version
+        changes["retry_at"] = now + settings.limits.blocked_retry_after
+    if reason.phase is Phase.REFUSED:
+        changes["rejection"] = Rejection(reason=reason, message=message, settings_version=settings.version)
+    return reason, message, changes
+
+
+def failed(record: SliceRecord, why: Failure, now: datetime, settings: ClusterSettings) -> SliceRecord:
+    """Return the record after its create request was refused."""
+    reason, message, changes = failure(record, why, now, settings)
+    return replace(record.transitioned(now, reason, message), **changes)
 
 
 def _in_a_row(record: SliceRecord, reason: Reason) -> int:
@@ -84,51 +98,67 @@ def _meaning(record: SliceRecord, failure: Failure) -> str:
     return _MEANING[failure.kind].format(zone=zone, what=what, what_in_zone=in_zone, hosts=hosts)
 
 
-def due(record: SliceRecord, now: datetime, limits: Limits) -> datetime | None:
+def due(record: SliceRecord, assessments: Iterable[Assessment], now: datetime, limits: Limits) -> datetime | None:
     """Return the next reconcile time of a slice, or None for a settled slice.
 
     | slice                           | reconciled again                                                         |
     |---------------------------------|--------------------------------------------------------------------------|
-    | READY, REFUSED, GONE            | not by itself                                                            |
-    | READY, but desire ABSENT        | after `requeue_after`: what prevents its release passes                  |
-    | REFUSED, ChipLimitReached            | after `requeue_after`: other slices may release chips                    |
-    | QUEUED                          | after `requeue_after`; DemandStale: after `demand_ttl`                   |
+    | READY, in use                   | not by itself                                                            |
+    | READY, unused                   | after `idle_after`; RunsElsewhere: after `resync_after`                  |
+    | REFUSED, GONE                   | not by itself                                                            |
+    | REFUSED, ChipLimitReached       | after `requeue_after`: other slices may release chips                    |
+    | QUEUED, DemandStale             | after `demand_ttl`; after `requeue_after` while an order may take effect |
+    | QUEUED                          | after `resync_after`, or when its demand ends: who frees a slot hands it |
+    |                                 | on to the slice and requests it                                          |
     | PROVISIONING                    | after `resync_after`: the operation's end and host counts are reported;  |
     |                                 | PoolBusy, PoolBroken: after `requeue_after`;                             |
     |                                 | no operation known yet: after `act_window`                               |
     | WAITING                         | at `retry_at`                                                            |
     | BLOCKED                         | after `resync_after`: settings may have changed                          |
-    | RELEASING                       | after `delete_retry_after`                                               |
-    | any, with terminating attempts  | after `delete_retry_after`; all occupied: after `requeue_after`          |
-    | any, with transitions that are  | after `requeue_after`                                                    |
-    | not announced                   |                                                                          |
+    | RELEASING                       | by the assessments                                                          |
+    | any, with terminating attempts  | when the first of the assessments on them may change                        |
     """
     times = [_due_by_phase(record, now, limits)]
+    times.extend(max(each.until, now) if each.until else now + limits.requeue_after for each in assessments)
+    return min((time for time in times if time is not None), default=None)
+
+
+def due_after(record: SliceRecord, now: datetime, limits: Limits) -> datetime | None:
+    """Return the next reconcile time after an action or an announcement: what `due` said, or sooner."""
+    times = [_due_by_phase(record, now, limits)]
     if record.terminating:
-        times.append(now + (limits.requeue_after if _all_occupied(record) else limits.delete_retry_after))
-    if record.announced_count < record.transition_count:
-        times.append(now + limits.requeue_after)
+        times.append(now + limits.delete_retry_after)
     return min((time for time in times if time is not None), default=None)
 
 
 def _due_by_phase(record: SliceRecord, now: datetime, limits: Limits) -> datetime | None:
     match record.phase:
-        case Phase.READY if not record.wanted:
-            return now + limits.requeue_after
+        case Phase.READY if record.reason is Reason.RUNS_ELSEWHERE or record.runs_on is not None:
+            return now + limits.resync_after
+        case Phase.READY if not record.hosts.occupants:
+            return max(record.since, record.hosts.vacant_since or record.since, now - limits.idle_after) + (
+                limits.idle_after + limits.requeue_after
+            )
         case Phase.REFUSED if record.reason is Reason.CHIP_LIMIT_REACHED:
             return now + limits.requeue_after
-        case Phase.READY | Phase.REFUSED | Phase.GONE:
+        case Phase.READY | Phase.REFUSED | Phase.GONE | Phase.RELEASING:
             return None
         case Phase.QUEUED:
-            return now + (limits.demand_ttl if record.reason is Reason.DEMAND_STALE else limits.requeue_after)
+            return _end_of_queueing(record, now, limits)
         case Phase.PROVISIONING:
             return now + _patience(record, limits)
         case Phase.WAITING:
             return record.retry_at or now
         case Phase.BLOCKED:
             return now + limits.resync_after
-        case Phase.RELEASING:
-            return now + limits.delete_retry_after
+
+
+def _end_of_queueing(record: SliceRecord, now: datetime, limits: Limits) -> datetime:
+    if record.reason is Reason.DEMAND_STALE:
+        return now + (limits.demand_ttl if record.create_requested_at is None else limits.requeue_after)
+    confirmed = record.demand_confirmed_at
+    ends = now if confirmed is None else confirmed + limits.demand_ttl
+    return min(max(ends, now + limits.requeue_after), now + limits.resync_after)
 
 
 def _patience(record: SliceRecord, limits: Limits) -> timedelta:
@@ -139,7 +169,3 @@ def _patience(record: SliceRecord, limits: Limits) -> timedelta:
             return limits.requeue_after
         case _:
             return limits.resync_after
-
-
-def _all_occupied(record: SliceRecord) -> bool:
-    return all(earlier.occupants for earlier in record.terminating)

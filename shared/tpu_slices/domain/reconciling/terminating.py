@@ -1,78 +1,253 @@
-"""Terminating attempts: their pools are deleted until they no longer exist, and their names are never used again."""
+"""Attempts that were given up: deleted by the one rule, taken back if they are needed again; no name is used twice."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
-from datetime import datetime, timedelta
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import assert_never
 
-from tpu_slices.domain.model.clusters import Limits
-from tpu_slices.domain.model.decisions import Action, DeletePool
-from tpu_slices.domain.model.facts import Occupant
+from tpu_slices.domain.model.decisions import Action, CancelCreation, CloseHosts, DeletePool, OpenHosts
 from tpu_slices.domain.model.observations import (
     Absent,
     Broken,
     Busy,
     Creating,
+    Deleting,
     Observation,
+    PoolObservations,
     Running,
     Unowned,
     Unreadable,
 )
-from tpu_slices.domain.model.records import SliceRecord, TerminatingAttempt
+from tpu_slices.domain.model.reasons import Reason
+from tpu_slices.domain.model.records import PoolOperation, SliceRecord, SlotAwaited, TerminatingAttempt
+from tpu_slices.domain.model.slices import LAST_ATTEMPT, same_request
+from tpu_slices.domain.reconciling.case import Situation
+from tpu_slices.domain.reconciling.deletion import Assessment, Step, assess
+from tpu_slices.domain.reconciling.giving_up import GivingUp
+from tpu_slices.domain.reconciling.limiter import slot_awaited
 
-OCCUPANTS_KNOWN_WITHIN = timedelta(minutes=6)
-"""How long a found or adopted pool is kept before it may be deleted: the relay repeats occupants every 5 minutes."""
+IN_USE = frozenset({Reason.OCCUPIED, Reason.RESTART_POSSIBLE})
+_UNSEEN = Unreadable("it was not observed")
 
 
-def begin_next_attempt(
-    record: SliceRecord,
-    *,
-    delete_requested_at: datetime | None = None,
-    occupants: tuple[Occupant, ...] = (),
-    delete_after: datetime | None = None,
-) -> SliceRecord:
-    """Return the record with its current attempt terminating and the next one, not yet requested, as current."""
+def given_up(record: SliceRecord, *, fits: bool, empty: bool = False) -> SliceRecord:
+    """Return the record with its current attempt terminating and the next one, not yet requested, as current.
+
+    `fits`: the attempt is taken back if it is needed again. `empty`: no host of it exists or will.
+    """
     previous = TerminatingAttempt(
-        attempt=record.attempt, delete_requested_at=delete_requested_at, occupants=occupants, delete_after=delete_after
+        attempt=record.attempt,
+        create_requested_at=record.create_requested_at,
+        operation=record.operation,
+        slot=record.slot,
+        hosts=record.hosts,
+        spared_until=record.spared_until,
+        chips=0 if empty else record.own_chips,
+        fingerprint=record.spec.fingerprint if record.spec else None,
+        fits=fits,
     )
+    following = min(record.attempts, LAST_ATTEMPT) + 1
+    return _with_current(record, TerminatingAttempt(attempt=following), (*record.terminating, previous))
+
+
+def _with_current(
+    record: SliceRecord, current: TerminatingAttempt, terminating: tuple[TerminatingAttempt, ...]
+) -> SliceRecord:
     return replace(
         record,
-        terminating=(*record.terminating, previous),
-        attempt=max(record.attempt, *(earlier.attempt for earlier in record.terminating), 0) + 1,
-        create_requested_at=None,
-        creating=False,
-        operation=None,
+        attempt=current.attempt,
+        attempts=max(record.attempts, current.attempt),
+        create_requested_at=current.create_requested_at,
+        operation=current.operation,
+        slot=current.slot,
+        hosts=replace(current.hosts, closed=0, answered=None),
+        spared_until=current.spared_until,
+        terminating=terminating,
         rebuild_allowed=False,
-        hosts_usable=0,
-        hosts_joined=0,
-        hosts_sequence=0,
-        occupants=(),
-        vacant_since=None,
+        rejection=None,
     )
 
 
-def follow(
-    record: SliceRecord, seen: Mapping[int, Observation], now: datetime, limits: Limits
-) -> tuple[SliceRecord, tuple[Action, ...]]:
-    """Return the record without attempts whose pools no longer exist, and the deletions to request (again)."""
-    kept: list[TerminatingAttempt] = []
-    deletes: list[Action] = []
-    for earlier in record.terminating:
-        match seen.get(earlier.attempt, Unreadable("not observed")):
-            case Absent() | Unowned():
-                continue
-            case Creating() | Running() | Busy() | Broken() if not earlier.occupants and _delete_due(
-                earlier, now, limits
-            ):
-                deletes.append(DeletePool(earlier.attempt))
-                kept.append(replace(earlier, delete_requested_at=now))
-            case _:
-                kept.append(earlier)
-    return replace(record, terminating=tuple(kept)), tuple(deletes)
+def without_current(case: Situation, ended: GivingUp) -> Situation:
+    """Return the case after its current attempt was given up."""
+    hosts = case.record.hosts
+    failed = ended.failure is not None and isinstance(case.seen.current, Broken)
+    nothing_bought = failed and not hosts.joined and not hosts.occupants
+    record = given_up(case.record, fits=ended.fits, empty=nothing_bought)
+    return case.with_record(
+        record, PoolObservations(Absent(), {**case.seen.terminating, case.record.attempt: case.seen.current})
+    )
 
 
-def _delete_due(earlier: TerminatingAttempt, now: datetime, limits: Limits) -> bool:
-    if earlier.delete_after is not None and now < earlier.delete_after:
+def with_best_attempt(case: Situation) -> tuple[Situation, tuple[Action, ...]]:
+    """Return the case with that attempt as current which serves the slice's Job best, and what opens its hosts again.
+
+    | an earlier attempt                                      | current if                                        |
+    |---------------------------------------------------------|---------------------------------------------------|
+    | whose hosts the Job runs on                             | the Job is not on the current one                 |
+    | that fits, is not being deleted, and nobody else uses   | a leader waits, and the current is not requested  |
+    """
+    best = _best(case)
+    if best is None:
+        closed = case.record.wanted and case.record.hosts.closed and not case.users
+        return case, ((OpenHosts(case.record.attempt),) if closed else ())
+    record, seen = case.record, case.seen
+    others = tuple(each for each in record.terminating if each is not best)
+    now_seen = {each.attempt: seen.terminating[each.attempt] for each in others if each.attempt in seen.terminating}
+    if record.create_requested_at is not None:
+        parted = given_up(record, fits=True).terminating[-1]
+        others, now_seen = (*others, parted), {**now_seen, record.attempt: seen.current}
+    offered_again = replace(best, hosts=replace(best.hosts, vacant_since=best.hosts.vacant_since and case.now))
+    after = case.with_record(
+        _with_current(record, offered_again, others), PoolObservations(seen.terminating[best.attempt], now_seen)
+    )
+    return after, (OpenHosts(best.attempt),) if best.close_requested_at else ()
+
+
+def _best(case: Situation) -> TerminatingAttempt | None:
+    if not case.record.wanted or case.record.on(case.record.hosts):
+        return None
+    present = [
+        (each, case.seen.terminating.get(each.attempt))
+        for each in reversed(case.record.terminating)
+        if each.delete_requested_at is None
+    ]
+    useful = [(each, seen) for each, seen in present if isinstance(seen, Creating | Running | Busy | Broken)]
+    in_use = (each for each, _ in useful if case.record.on(each.hosts))
+    return next(in_use, next((each for each, seen in useful if _serves_again(each, seen, case)), None))
+
+
+def _serves_again(each: TerminatingAttempt, seen: Observation, case: Situation) -> bool:
+    if not (each.fits and case.waiting and not case.runs_elsewhere and case.record.create_requested_at is None):
         return False
-    return earlier.delete_requested_at is None or now - earlier.delete_requested_at >= limits.delete_retry_after
+    fits = case.record.spec is not None and same_request(each.fingerprint, case.record.spec)
+    others = [user for user in case.users_of(each.hosts).jobs if user.owner.uid != case.record.owner.uid]
+    free = not others and (not each.hosts.occupants or case.record.on(each.hosts))
+    return fits and free and seen != Creating(operation_runs=False) and not isinstance(seen, Broken)
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """The terminating attempts after a look at their pools, what is to be done, and why each still exists."""
+
+    attempts: tuple[TerminatingAttempt, ...] = ()
+    actions: tuple[Action, ...] = ()
+    assessments: tuple[Assessment, ...] = ()
+    slot_awaited: SlotAwaited | None = None
+
+    def with_attempt(
+        self, attempt: TerminatingAttempt, why: Assessment, *actions: Action, awaited: SlotAwaited | None = None
+    ) -> Followed:
+        return Followed(
+            (*self.attempts, attempt),
+            (*self.actions, *actions),
+            (*self.assessments, why),
+            self.slot_awaited or awaited,
+        )
+
+
+def follow(case: Situation) -> Followed:
+    """Return the terminating attempts whose pools are not known to be gone, each a step nearer to its end."""
+    followed = Followed()
+    for each in case.record.terminating:
+        followed = _followed(followed, each, case.seen.terminating, case)
+    return followed
+
+
+def _followed(
+    followed: Followed, each: TerminatingAttempt, observations: Mapping[int, Observation], case: Situation
+) -> Followed:
+    seen = observations.get(each.attempt, _UNSEEN)
+    kept = replace(each, slot=held_slot(each, case))
+    match seen:
+        case Absent() if case.order_may_arrive(each.create_requested_at):
+            message = "its creation was requested moments ago, and may still take effect"
+            until = (each.create_requested_at or case.now) + 2 * case.limits.act_window
+            return followed.with_attempt(kept, Assessment(Step.WAIT, Reason.CREATION_IN_DOUBT, message, until))
+        case Absent() | Unowned():
+            return followed
+        case Unreadable(message):
+            return followed.with_attempt(kept, Assessment(Step.WAIT, Reason.POOL_UNREADABLE, message))
+        case Deleting():
+            why = Assessment(Step.WAIT, Reason.DELETION_STARTED, "GKE is deleting it", _retry(case))
+            return followed.with_attempt(replace(kept, refused=""), why)
+        case Creating() | Running() | Busy() | Broken():
+            return _advanced(followed, kept, seen, case)
+        case _:
+            assert_never(seen)
+
+
+def _advanced(followed: Followed, each: TerminatingAttempt, seen: Observation, case: Situation) -> Followed:
+    """Return the attempt one step on: hosts closed or opened, creation cancelled, or pool deleted."""
+    why = _told(each, assess(each, case.evidence(each.hosts), case.now, case.limits))
+    if why.reason in IN_USE and (each.close_requested_at is not None or each.hosts.closed):
+        return followed.with_attempt(replace(each, close_requested_at=None), why, OpenHosts(each.attempt))
+    match why.step:
+        case Step.WAIT:
+            return followed.with_attempt(each, why)
+        case Step.CLOSE:
+            asked = each.close_requested_at
+            repeat = asked is not None and each.hosts.answered != asked
+            at = asked if repeat and asked else case.now
+            closing = CloseHosts(each.attempt, at)
+            return followed.with_attempt(replace(each, close_requested_at=at), replace(why, until=_next(case)), closing)
+        case Step.DELETE:
+            return _deleted(followed, each, seen, case, replace(why, until=_retry(case)))
+
+
+def _told(each: TerminatingAttempt, why: Assessment) -> Assessment:
+    """Return the assessment with the reason that is told: a refused deletion stays refused until GKE accepts it."""
+    if not each.refused or why.reason not in {Reason.CLOSING_HOSTS, Reason.DELETION_STARTED}:
+        return replace(why, message="its node pool is being deleted") if why.step is Step.DELETE else why
+    message = f"GKE refused to delete its node pool: {each.refused}"
+    return replace(why, reason=Reason.DELETION_REFUSED, message=message)
+
+
+def _deleted(
+    followed: Followed, each: TerminatingAttempt, seen: Observation, case: Situation, why: Assessment
+) -> Followed:
+    again = each.delete_requested_at is None or case.now - each.delete_requested_at >= case.limits.delete_retry_after
+    if seen == Creating():
+        return _cancelled(followed, each, case, again=again)
+    if not again:
+        return followed.with_attempt(each, why)
+    slot = each.slot if each.slot is not None else case.slot_for(each.attempt)
+    if slot is None:
+        queued = Assessment(Step.WAIT, Reason.DELETION_QUEUED, "the cluster's limit of operations is reached")
+        queued = why if each.refused else queued
+        awaits = slot_awaited(case.record, PoolOperation.DELETE, each.attempt, case.now)
+        return followed.with_attempt(each, replace(queued, until=_resync(case)), awaited=awaits)
+    deleting = replace(each, slot=slot, delete_requested_at=case.now)
+    return followed.with_attempt(deleting, why, DeletePool(each.attempt))
+
+
+def _cancelled(followed: Followed, each: TerminatingAttempt, case: Situation, *, again: bool) -> Followed:
+    """Return the attempt with its creation cancelled, if nobody needs it any more and GKE takes that."""
+    why = Assessment(Step.WAIT, Reason.CREATION_IN_DOUBT, "GKE is still creating it", _next(case))
+    if each.not_cancellable or not case.owner_ended or not again:
+        return followed.with_attempt(each, why)
+    return followed.with_attempt(replace(each, delete_requested_at=case.now), why, CancelCreation(each.attempt))
+
+
+def held_slot(each: TerminatingAttempt, case: Situation) -> int | None:
+    """Return the slot of an attempt if an operation of it runs or may still begin."""
+    seen, requested = case.seen.terminating.get(each.attempt, _UNSEEN), each.delete_requested_at
+    if isinstance(seen, Absent) and requested is not None:
+        return None
+    begins = requested is not None and case.now - requested < case.limits.act_window
+    runs = isinstance(seen, Deleting | Unreadable) or case.creates(seen, each.create_requested_at)
+    return each.slot if begins or runs else None
+
+
+def _retry(case: Situation) -> datetime:
+    return case.now + case.limits.delete_retry_after
+
+
+def _next(case: Situation) -> datetime:
+    return case.now + case.limits.requeue_after
+
+
+def _resync(case: Situation) -> datetime:
+    return case.now + case.limits.resync_after

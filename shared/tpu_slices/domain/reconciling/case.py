@@ -1,0 +1,150 @@
+"""One case to decide: a slice's record, what is observed of its pools, and what is known beside them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Self
+
+from tpu_slices.domain.model.clusters import ClusterSettings, Limits
+from tpu_slices.domain.model.facts import WorkloadState
+from tpu_slices.domain.model.hosts import Hosts
+from tpu_slices.domain.model.observations import Absent, Creating, Observation, PoolObservations, Unreadable
+from tpu_slices.domain.model.reasons import Phase
+from tpu_slices.domain.model.records import SliceRecord
+from tpu_slices.domain.planning.policy import Held
+from tpu_slices.domain.reconciling.deletion import NEVER_HEARD, Evidence, RelayHeard, known_after_silence
+from tpu_slices.domain.reconciling.occupancy import Users, Workloads, users
+
+REPEATED_WITHIN = timedelta(minutes=6)
+"""The relay repeats what is still true every 5 minutes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What is known beside a slice's record and its pools."""
+
+    workloads: Workloads = field(default_factory=dict)
+    """Of its own JobSet, and of those whose Jobs use its hosts."""
+    relay: RelayHeard = NEVER_HEARD
+    held: Held | None = None
+    """The chips that other slices hold; only needed if the settings limit them."""
+    stopped: str | None = None
+    """Why the releases of its JobSet are stopped."""
+    slots: Mapping[int, int] = field(default_factory=dict)
+    """The slots that this decision may use, by attempt; beside that which was handed on to the slice."""
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """The inputs of a decision, and what follows from them at once."""
+
+    record: SliceRecord
+    seen: PoolObservations
+    now: datetime
+    settings: ClusterSettings
+    known: Known
+
+    def with_record(self, record: SliceRecord, seen: PoolObservations) -> Self:
+        return replace(self, record=record, seen=seen)
+
+    @property
+    def limits(self) -> Limits:
+        return self.settings.limits
+
+    @property
+    def waiting(self) -> bool:
+        """Whether a leader needs the slice, as was confirmed lately."""
+        confirmed = self.record.demand_confirmed_at
+        return self.record.wanted and confirmed is not None and self.now - confirmed <= self.limits.demand_ttl
+
+    @property
+    def owner_ended(self) -> bool:
+        """Whether the slice is not needed any more, rather than not now."""
+        own = self.known.workloads.get(self.record.owner.uid)
+        return self.record.release_requested or (own is not None and own.state is not WorkloadState.SUSPENDED)
+
+    @property
+    def runs_elsewhere(self) -> bool:
+        """Whether its Job runs on hosts of another slice, or may be restarting there.
+
+        A Job that is still reported to wait a while after its leader arrived there is not there any more.
+        """
+        place, confirmed = self.record.runs_on, self.record.demand_confirmed_at
+        if place is None:
+            return False
+        if place.left_at is not None:
+            return self.now - place.left_at < self.limits.restart_grace
+        return confirmed is None or confirmed <= place.since + REPEATED_WITHIN
+
+    @property
+    def whole(self) -> bool:
+        """Whether all hosts of the current pool are usable."""
+        hosts, spec = self.record.hosts, self.record.spec
+        return hosts.usable >= (spec.hosts if spec else max(hosts.joined, 1))
+
+    @property
+    def users(self) -> Users:
+        """The users of the current pool."""
+        return self.users_of(self.record.hosts)
+
+    def users_of(self, hosts: Hosts) -> Users:
+        return users(hosts, self.known.workloads, self.now, self.limits.restart_grace)
+
+    def evidence(self, hosts: Hosts) -> Evidence:
+        """Return what is known about the use of an attempt that is to be deleted; a release spares only others."""
+        present = self.users_of(hosts)
+        return Evidence(
+            users=present.without(self.record.owner.uid) if self.record.release_requested else present,
+            relay=self.known.relay,
+            forced=self.record.release_forced,
+            released=self.record.release_requested,
+            stopped=self.known.stopped,
+        )
+
+    @property
+    def unused(self) -> bool:
+        """Whether it is known that nobody uses the hosts of the current pool."""
+        relay, record = self.known.relay, self.record
+        if self.users or relay.silent(self.now):
+            return False
+        known_by = (record.spared_until, known_after_silence(record, relay, self.limits))
+        return all(at is None or self.now >= at for at in known_by)
+
+    @property
+    def leader_should_be_here(self) -> bool:
+        """Whether a leader was reported to wait although its slice has been READY and vacant for a while."""
+        record = self.record
+        if record.phase is not Phase.READY or record.hosts.occupants or record.demand_confirmed_at is None:
+            return False
+        vacant_since = max(record.since, record.hosts.vacant_since or record.since)
+        return record.demand_confirmed_at > vacant_since + self.limits.requeue_after
+
+    def order_may_arrive(self, create_requested_at: datetime | None) -> bool:
+        """Return whether a create request may still take effect."""
+        return create_requested_at is not None and self.now < create_requested_at + 2 * self.limits.act_window
+
+    def slot_for(self, attempt: int) -> int | None:
+        """Return the slot in which an operation of an attempt may start, or None if it has to wait for one."""
+        awaited = self.record.slot_awaited
+        if awaited is not None and awaited.attempt == attempt and awaited.number is not None:
+            return awaited.number
+        return self.known.slots.get(attempt)
+
+    @property
+    def creates_current(self) -> bool:
+        """Whether the creation of the current attempt is under way."""
+        return self.creates(self.seen.current, self.record.create_requested_at)
+
+    def creates(self, seen: Observation, create_requested_at: datetime | None) -> bool:
+        """Return whether a creation is under way, so that it holds its slot."""
+        match seen:
+            case Creating(operation_runs):
+                return operation_runs or self.order_may_arrive(create_requested_at)
+            case Unreadable():
+                return create_requested_at is not None
+            case Absent():
+                return self.order_may_arrive(create_requested_at)
+            case _:
+                return False

@@ -1,0 +1,151 @@
+"""When a pool may be deleted: the one rule that every deletion follows. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import Enum, auto
+
+from tpu_slices.domain.model.clusters import Limits
+from tpu_slices.domain.model.hosts import Hosts
+from tpu_slices.domain.model.reasons import Reason
+from tpu_slices.domain.model.records import SliceRecord, TerminatingAttempt
+from tpu_slices.domain.reconciling.occupancy import Users
+
+SILENT_AFTER = timedelta(minutes=3)
+"""After this time without a heartbeat nothing is concluded from what the relay does not report."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RelayHeard:
+    """When the cluster's relay was heard."""
+
+    last_at: datetime | None = None
+    since: datetime | None = None
+    """Since when it has been heard without a gap of SILENT_AFTER."""
+
+    def silent(self, now: datetime) -> bool:
+        return self.last_at is None or now - self.last_at > SILENT_AFTER
+
+
+NEVER_HEARD = RelayHeard()
+
+
+TOLD_FIRST = (
+    Reason.POOL_UNREADABLE,
+    Reason.DELETION_REFUSED,
+    Reason.RELEASES_STOPPED,
+    Reason.RELAY_SILENT,
+    Reason.OCCUPIED,
+    Reason.RESTART_POSSIBLE,
+    Reason.USERS_UNKNOWN,
+    Reason.DELETION_QUEUED,
+    Reason.CLOSING_HOSTS,
+    Reason.DELETION_STARTED,
+    Reason.CREATION_IN_DOUBT,
+)
+"""Of several reasons to keep pools, the one that is told."""
+
+
+class Step(Enum):
+    WAIT = auto()
+    CLOSE = auto()
+    """Ask the relay to close the hosts to new pods, and then to report who is on them."""
+    DELETE = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Assessment:
+    step: Step
+    reason: Reason
+    message: str
+    until: datetime | None = None
+    """When it may change although nothing is reported; None: see `requeue_after`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """What is known about the use of a pool that is to be deleted."""
+
+    users: Users
+    relay: RelayHeard
+    forced: bool = False
+    """An operator takes it upon themselves that nobody uses it."""
+    released: bool = False
+    """An operator requested the release: Jobs of its own workload on the hosts do not count as users."""
+    stopped: str | None = None
+    """Why releases of its workload are stopped."""
+
+
+def assess(pool: TerminatingAttempt, evidence: Evidence, now: datetime, limits: Limits) -> Assessment:
+    """Return whether a pool may be deleted, or what must happen before. The first row that holds counts.
+
+    | what is known                                             | step, reason                                      |
+    |-----------------------------------------------------------|---------------------------------------------------|
+    | an operator forced the release                            | delete                                            |
+    | no heartbeat of the relay for 3 minutes                   | wait: RelaySilent                                 |
+    | a live Job's leader is on the hosts                       | wait: Occupied                                    |
+    | a live Job's leader left less than `restart_grace` ago    | wait: RestartPossible                             |
+    | the pool was found, or is in doubt (`spared_until`)       | wait: UsersUnknown                                |
+    | the relay was silent since its creation, until less than  | wait: UsersUnknown                                |
+    | `restart_grace` ago                                       |                                                   |
+    | too many JobSets of the cluster were deleted at once      | wait: ReleasesStopped                             |
+    | the relay was not asked, or answered too long ago         | close: ClosingHosts                               |
+    | the relay was asked and has not answered, or a host is    | wait: ClosingHosts, asked again                   |
+    | open, unless it could not be closed although the hosts    |                                                   |
+    | have been vacant for `restart_grace`, or an operator      |                                                   |
+    | requested the release                                     |                                                   |
+    | the relay answered: nobody is on the hosts, and no new    | delete                                            |
+    | pod can come                                              |                                                   |
+    """
+    if evidence.forced:
+        return Assessment(Step.DELETE, Reason.DELETION_STARTED, "its release was forced by an operator")
+    if evidence.relay.silent(now):
+        return Assessment(
+            Step.WAIT, Reason.RELAY_SILENT, "the cluster's relay is not heard, so who uses it is not known"
+        )
+    return _in_use(pool, evidence, now, limits) or _stopped(evidence) or _answered(pool, evidence, now, limits)
+
+
+def _in_use(pool: TerminatingAttempt, evidence: Evidence, now: datetime, limits: Limits) -> Assessment | None:
+    if evidence.users.present:
+        names = ", ".join(each.owner.full_name for each in evidence.users.present[:3])
+        return Assessment(Step.WAIT, Reason.OCCUPIED, f"{names} runs on its hosts", now + limits.resync_after)
+    if evidence.users.restarting:
+        last = evidence.users.restarting[-1]
+        until = max(each.at for each in evidence.users.restarting) + limits.restart_grace
+        message = f"{last.user.owner.full_name} ran on its hosts at {last.at:%H:%M:%S} UTC, and may restart there"
+        return Assessment(Step.WAIT, Reason.RESTART_POSSIBLE, message, until)
+    until = max(pool.spared_until or now, known_after_silence(pool, evidence.relay, limits) or now)
+    if now < until:
+        message = f"kept until {until:%H:%M:%S} UTC, when it is known who uses it"
+        return Assessment(Step.WAIT, Reason.USERS_UNKNOWN, message, until)
+    return None
+
+
+def known_after_silence(pool: TerminatingAttempt | SliceRecord, relay: RelayHeard, limits: Limits) -> datetime | None:
+    """Return when it is known who uses a pool that existed while the relay was silent; None: it did not."""
+    if relay.since is None or (pool.create_requested_at is not None and pool.create_requested_at >= relay.since):
+        return None
+    return relay.since + limits.restart_grace
+
+
+def _stopped(evidence: Evidence) -> Assessment | None:
+    return Assessment(Step.WAIT, Reason.RELEASES_STOPPED, evidence.stopped) if evidence.stopped else None
+
+
+def _answered(pool: TerminatingAttempt, evidence: Evidence, now: datetime, limits: Limits) -> Assessment:
+    asked, answered = pool.close_requested_at, pool.hosts.answered
+    message = "its hosts are being closed to new pods"
+    if asked is None or (answered == asked and now - asked > limits.restart_grace):
+        return Assessment(Step.CLOSE, Reason.CLOSING_HOSTS, message)
+    if answered != asked or not (evidence.released or _closed(pool.hosts, now, limits)):
+        step = Step.CLOSE if now - asked >= limits.requeue_after else Step.WAIT
+        return Assessment(step, Reason.CLOSING_HOSTS, message, now + limits.requeue_after)
+    return Assessment(Step.DELETE, Reason.DELETION_STARTED, "nobody uses it")
+
+
+def _closed(hosts: Hosts, now: datetime, limits: Limits) -> bool:
+    """Return whether no new pod can come; hosts that cannot be closed count if nobody came for long."""
+    vacant_long = hosts.vacant_since is not None and now - hosts.vacant_since >= limits.restart_grace
+    return hosts.closed >= hosts.joined or vacant_long

@@ -1,0 +1,124 @@
+"""When the current attempt of a slice is given up. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tpu_slices.domain.model.observations import (
+    Absent,
+    Broken,
+    Busy,
+    Creating,
+    Deleting,
+    Failure,
+    FailureKind,
+    Running,
+)
+from tpu_slices.domain.model.reasons import Phase, Reason
+from tpu_slices.domain.model.records import Refusal
+from tpu_slices.domain.model.slices import same_request
+from tpu_slices.domain.reconciling.case import Situation
+
+_UNDER_CREATION = frozenset({Reason.CREATION_STARTED, Reason.CREATING})
+_HOSTS_AWAITED = frozenset({Reason.HOSTS_JOINING, Reason.HOSTS_LOST, Reason.POOL_BUSY, Reason.POOL_BROKEN})
+
+
+@dataclass(frozen=True, slots=True)
+class GivingUp:
+    """How the current attempt ends. `fits`: it is taken back if it is needed again."""
+
+    fits: bool = False
+    failure: Failure | None = None
+    rejection: Refusal | None = None
+
+
+def giving_up(case: Situation) -> GivingUp | None:
+    """Return how the current attempt ends, or None if it stays. The first row that holds counts.
+
+    | the current attempt                                         | given up                                          |
+    |-------------------------------------------------------------|---------------------------------------------------|
+    | was never requested                                         | no                                                |
+    | not needed any more, or not now                             | fits                                              |
+    | adopted, and its pool is gone: the name is not ours to use  | yes                                               |
+    | being deleted by somebody                                   | yes                                               |
+    | a pool on which only others run, while its own Job waits    | fits                                              |
+    | its creation failed, or was forgotten by GKE                | failed                                            |
+    | broken later, and unused                                    | failed                                            |
+    | made for another request, changed while suspended, unused   | yes                                               |
+    | without some usable hosts for `hosts_timeout`, and unused   | failed                                            |
+    | ready and unused for `idle_after`                           | fits; while its leader waits: refused             |
+    """
+    record, seen = case.record, case.seen.current
+    if record.create_requested_at is None:
+        return None
+    if not record.wanted:
+        return GivingUp(fits=True)
+    match seen:
+        case Absent():
+            return GivingUp() if record.attempt == 0 else None
+        case Deleting():
+            return GivingUp()
+        case Creating() | Running() | Busy() | Broken() if _lent_while_needed(case):
+            return GivingUp(fits=True)
+        case Creating():
+            return _creation_lost(case, seen)
+        case Broken(failure) if not case.whole:
+            return GivingUp(failure=failure) if _failed_before_use(case) or case.unused else None
+        case Running() | Broken() | Busy():
+            return _not_useful(case, seen)
+        case _:
+            return None
+
+
+def _lent_while_needed(case: Situation) -> bool:
+    return case.record.lent(case.record.hosts) and case.waiting and not case.runs_elsewhere
+
+
+def _creation_lost(case: Situation, seen: Creating) -> GivingUp | None:
+    requested = case.record.create_requested_at
+    if seen.operation_runs or requested is None or case.now - requested <= case.limits.create_timeout:
+        return None
+    lost = Failure(FailureKind.UNKNOWN, "No operation runs for it any more, and it is still not created.")
+    return GivingUp(failure=lost) if case.unused else None
+
+
+def _failed_before_use(case: Situation) -> bool:
+    """Return whether the creation failed before any host was reported."""
+    return case.record.reason in _UNDER_CREATION and not case.record.hosts.joined and not case.users
+
+
+def _not_useful(case: Situation, seen: Running | Broken | Busy) -> GivingUp | None:
+    record = case.record
+    if not case.unused:
+        return None
+    drifted = isinstance(seen, Running) and record.spec and not same_request(seen.fingerprint, record.spec)
+    if drifted and record.rebuild_allowed:
+        return GivingUp()
+    return _idle(case) if case.whole else _hosts_missing(case)
+
+
+def _hosts_missing(case: Situation) -> GivingUp | None:
+    record = case.record
+    waits = record.reason in _HOSTS_AWAITED and record.transitions
+    if not waits or record.spec is None or case.now - record.transitions[-1].at < case.limits.hosts_timeout:
+        return None
+    usable = f"{record.hosts.usable} of {record.spec.hosts} hosts became usable"
+    message = f"{usable} within {case.limits.hosts_timeout.total_seconds() / 60:.0f} minutes."
+    return GivingUp(failure=Failure(FailureKind.HOSTS, message))
+
+
+def _idle(case: Situation) -> GivingUp | None:
+    record = case.record
+    if record.phase is not Phase.READY:
+        return None
+    vacant_since = max(record.since, record.hosts.vacant_since or record.since)
+    if case.now - vacant_since < case.limits.idle_after:
+        return None
+    confirmed = record.demand_confirmed_at
+    if confirmed is None or not case.waiting or case.runs_elsewhere:
+        return GivingUp(fits=True)
+    if confirmed <= vacant_since:
+        return None
+    minutes = f"{case.limits.idle_after.total_seconds() / 60:.0f} minutes"
+    message = f"The slice was ready for {minutes}, but its leader was not scheduled onto it: see the pod's events."
+    return GivingUp(rejection=Refusal(reason=Reason.LEADER_UNSCHEDULABLE, message=message))

@@ -1,0 +1,31 @@
+"""Why a slice is not created, whatever capacity is free. Pure."""
+
+from __future__ import annotations
+
+from tpu_slices.domain.model.clusters import ClusterSettings
+from tpu_slices.domain.model.reasons import Reason
+from tpu_slices.domain.model.records import Refusal, SliceRecord
+from tpu_slices.domain.planning.policy import Held, NotAllowed, check, over_budget
+
+
+def refusal_of(record: SliceRecord, settings: ClusterSettings, held: Held | None) -> Refusal | None:
+    """Return why a slice must not be created; `held`: the chips that others hold, if the settings limit them.
+
+    | refused by                                      | until                                |
+    |-------------------------------------------------|--------------------------------------|
+    | the request itself                              | the request changes                  |
+    | GKE or the scheduler, under these settings      | the request or the settings change   |
+    | the policy                                      | the settings change                  |
+    | a limit of chips                                | others release chips                 |
+    """
+    spec = record.spec
+    if record.refusal is not None or spec is None:
+        return record.refusal
+    if record.rejection is not None and record.rejection.settings_version == settings.version:
+        return Refusal(reason=record.rejection.reason, message=record.rejection.message)
+    try:
+        check(spec, record.owner.namespace, settings.policy)
+    except NotAllowed as no:
+        return Refusal(reason=Reason.NOT_ALLOWED, message=f"{no}.")
+    over = None if held is None else over_budget(spec, record.owner.namespace, held, settings.policy)
+    return Refusal(reason=Reason.CHIP_LIMIT_REACHED, message=f"{over}; retried automatically.") if over else None
