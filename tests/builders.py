@@ -8,6 +8,7 @@ from typing import Any
 
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.facts import (
+    HostsChanged,
     Occupant,
     SlicesWanted,
     TemplateRequest,
@@ -15,7 +16,8 @@ from tpu_slices.domain.model.facts import (
     WorkloadRef,
     WorkloadState,
 )
-from tpu_slices.domain.model.records import SliceRecord
+from tpu_slices.domain.model.hosts import Hosts
+from tpu_slices.domain.model.records import PoolOperation, SliceRecord
 from tpu_slices.domain.model.slices import (
     ClusterId,
     Owner,
@@ -28,6 +30,8 @@ from tpu_slices.domain.model.slices import (
 )
 from tpu_slices.domain.model.workloads import WorkloadRecord
 from tpu_slices.domain.planning.specs import SliceRequest, spec_for
+from tpu_slices.domain.reconciling.case import Known
+from tpu_slices.domain.reconciling.deletion import RelayHeard
 from tpu_slices.domain.reconciling.limiter import Slot, capacity_pool_of
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -107,10 +111,40 @@ def leaders_wait(*indexes: int, **changes: Any) -> SlicesWanted:
 
 def an_occupant(jobset: str = "llama", **changes: Any) -> Occupant:
     fields: dict[str, Any] = {
-        "job": f"{jobset}-slice-0",
+        "generation": 1,
+        "replicated_job": "slice",
+        "job_index": 0,
         "pod_uid": f"pod-{jobset}-0",
     }
     return Occupant(**{**fields, **_owned({"name": jobset, "uid": WorkloadUid(f"uid-{jobset}"), **changes})})
+
+
+def hosts_changed(**changes: Any) -> HostsChanged:
+    """Return a report of four usable hosts with nobody on them."""
+    fields: dict[str, Any] = {
+        "slice_id": slice_id(a_job()),
+        "attempt": 1,
+        "usable": 4,
+        "joined": 4,
+        "closed": 0,
+        "occupants": (),
+        "sequence": 1,
+    }
+    return HostsChanged(**{**fields, **changes})
+
+
+def some_hosts(**changes: Any) -> Hosts:
+    """Return four usable hosts that were reported with nobody on them."""
+    fields: dict[str, Any] = {"usable": 4, "joined": 4, "sequence": 1, "vacant_since": NOW - timedelta(hours=1)}
+    if changes.get("occupants"):
+        fields["vacant_since"] = None
+    return Hosts(**{**fields, **changes})
+
+
+def heard(**changes: Any) -> Known:
+    """Return what is known while the relay has been heard for long."""
+    relay = RelayHeard(last_at=NOW, since=NOW - timedelta(hours=8))
+    return Known(**{"relay": relay, **changes})
 
 
 def a_jobset(**changes: Any) -> WorkloadRecord:
@@ -129,7 +163,9 @@ def a_jobset(**changes: Any) -> WorkloadRecord:
 def a_record(**changes: Any) -> SliceRecord:
     """Return a slice that is in demand, and nothing done about it yet."""
     made = SliceRecord.of(changes.pop("job", a_job()), NOW, a_spec())
-    return replace(made, **{"demand_confirmed_at": NOW, **changes})
+    numbers = [each.attempt for each in changes.get("terminating", ())]
+    attempts = max(changes.get("attempt", 1), changes.get("attempts", 1), *numbers, 1)
+    return replace(made, **{"demand_confirmed_at": NOW, **changes, "attempts": attempts})
 
 
 def a_slot(number: int = 0, **changes: Any) -> Slot:
@@ -137,6 +173,8 @@ def a_slot(number: int = 0, **changes: Any) -> Slot:
         "cluster": CLUSTER,
         "number": number,
         "slice_id": SliceId(f"tpu-other-{number}-aaaaaaaaaaaaa"),
+        "namespace": "research",
+        "operation": PoolOperation.CREATE,
         "attempt": 1,
         "capacity_pool": capacity_pool_of(a_spec()),
         "taken_at": NOW,

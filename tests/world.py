@@ -8,86 +8,34 @@ from __future__ import annotations
 import random
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, cast
 
-from tests.builders import CLUSTER, MINUTE, NOW, a_job, a_jobset_ref, a_request, leaders_wait, settings
-from tests.fakes.backend import FakeBackend, FakePool
+from relay.objects import PoolKey
+from tests.builders import CLUSTER, MINUTE, NOW, a_job, a_jobset_ref, settings
+from tests.cluster import FakeCluster, LiveWorkload
+from tests.fakes.backend import FakeBackend
 from tests.fakes.clock import FakeClock
 from tests.fakes.publisher import FakePublisher
 from tests.fakes.store import FakeStore
-from tpu_slices.domain.model.facts import (
-    Answer,
-    Fact,
-    Heartbeat,
-    HostsChanged,
-    LeaderBound,
-    Occupant,
-    WaitingLeader,
-    WorkloadChanged,
-    WorkloadRef,
-    WorkloadState,
-)
-from tpu_slices.domain.model.observations import Creating, Deleting, Running
+from tests.fuse import Crash, Fuse, Fused
+from tpu_slices.domain.model.facts import Answer, Fact, Heartbeat, HostsListQuestion, HostsQuestion, WorkloadState
+from tpu_slices.domain.model.observations import Creating, Deleting
 from tpu_slices.domain.model.records import SliceRecord
-from tpu_slices.domain.model.slices import PoolName, SliceId, WorkloadUid, pool_name, slice_id
-from tpu_slices.domain.reconciling.inventory import digest_of
+from tpu_slices.domain.model.slices import PoolName, SliceId, WorkloadUid, slice_id
+from tpu_slices.domain.reconciling.inventory import RelayHeartbeat, digest_of
 from tpu_slices.flows.receive import receive
 from tpu_slices.flows.reconcile import reconcile
 from tpu_slices.flows.sweep import sweep
-from tpu_slices.ports.backend import PoolOrder
 from tpu_slices.ports.deps import ReconcileDeps
-from tpu_slices.ports.errors import Temporary
+from tpu_slices.ports.errors import Permanent, Temporary
 
-EFFECTS = {"commit", "reject", "request_reconcile", "announce", "announce_workloads", "ask", "create", "delete"}
-
-
-class Crash(BaseException):
-    """The process is gone, right after a side effect."""
-
-
-@dataclass(slots=True)
-class Fuse:
-    """Counts side effects; blows once, after the one it is set to."""
-
-    blows_after: int | None = None
-    burnt: int = 0
-
-    def burn(self) -> None:
-        self.burnt += 1
-        if self.burnt == self.blows_after:
-            raise Crash
-
-
-class Fused:
-    """A port whose side effects burn the fuse once they have happened."""
-
-    def __init__(self, inner: object, fuse: Fuse) -> None:
-        self._inner = inner
-        self._fuse = fuse
-
-    def __getattr__(self, name: str) -> Any:
-        method = getattr(self._inner, name)
-        if name not in EFFECTS:
-            return method
-
-        def and_burn(*args: Any, **kwargs: Any) -> Any:
-            result = method(*args, **kwargs)
-            self._fuse.burn()
-            return result
-
-        return and_burn
-
-
-@dataclass(slots=True)
-class LiveWorkload:
-    """A JobSet in the cluster: its state, and which of its Jobs have a bound leader."""
-
-    ref: WorkloadRef
-    slices: int
-    bound: set[int] = field(default_factory=set)
-    state: WorkloadState = WorkloadState.ACTIVE
+LOST, LATE, DOUBLED = 0.05, 0.15, 0.25
+"""The shares of messages, added up, with a mean post."""
+STEP = timedelta(seconds=6)
+"""More than the relay takes to gather demand, or to close hosts."""
 
 
 class World:
@@ -99,16 +47,15 @@ class World:
         self.store = FakeStore()
         self.backend = FakeBackend(self.clock)
         self.publisher = FakePublisher()
-        self.workloads: dict[WorkloadUid, LiveWorkload] = {}
-        self.relay_is_dead = False
+        self.cluster = FakeCluster(self.clock)
         self.relay_lists_nothing = False
         self.crashes = 0
+        self.mean_post: random.Random | None = None
         self._facts: deque[Fact] = deque()
+        self._late: list[tuple[datetime, Fact]] = []
         self._taken_requests = 0
         self._taken_questions = 0
-        self._sequence = 0
-        self._on_pool: dict[PoolName, tuple[WorkloadUid, int]] = {}
-        self._counted: dict[str, tuple[int, int]] = {}
+        self._with_nodes: dict[PoolName, PoolKey] = {}
         self.deps = ReconcileDeps(
             store=cast("Any", Fused(self.store, self.fuse)),
             backend=cast("Any", Fused(self.backend, self.fuse)),
@@ -116,32 +63,86 @@ class World:
             clock=self.clock,
         )
         self.store.put_settings(settings())
+        self.store.put(RelayHeartbeat(cluster=CLUSTER, received_at=NOW, uninterrupted_since=NOW - 60 * MINUTE))
 
     # the story
 
-    def jobset_appears(self, name: str = "llama", slices: int = 1) -> LiveWorkload:
+    @property
+    def workloads(self) -> dict[WorkloadUid, LiveWorkload]:
+        return self.cluster.workloads
+
+    def jobset_appears(self, name: str = "llama", slices: int = 1, **changes: Any) -> LiveWorkload:
         ref = a_jobset_ref(name=name, uid=WorkloadUid(f"uid-{name}-{len(self.workloads)}"))
-        self.workloads[ref.owner.uid] = LiveWorkload(ref, slices)
-        return self.workloads[ref.owner.uid]
+        jobset = LiveWorkload(ref, slices, **changes)
+        self.cluster.puts(jobset)
+        return jobset
+
+    def guest_appears(self, name: str = "guest") -> LiveWorkload:
+        """Let a JobSet appear whose leader is bound only where a test binds it."""
+        return self.jobset_appears(name, absent=True)
 
     def ends(self, jobset: LiveWorkload, state: WorkloadState = WorkloadState.COMPLETED) -> None:
         jobset.state = state
-        self.publish(WorkloadChanged(workload=jobset.ref, state=state))
+        self.cluster.changes(jobset)
+        self.relay_publishes()
 
     def suspends(self, jobset: LiveWorkload) -> None:
         jobset.ref = replace(jobset.ref, generation=jobset.ref.generation + 1)
-        jobset.bound.clear()
         self.ends(jobset, WorkloadState.SUSPENDED)
 
     def resumes(self, jobset: LiveWorkload) -> None:
         jobset.ref = replace(jobset.ref, generation=jobset.ref.generation + 1)
-        jobset.state = WorkloadState.ACTIVE
+        self.ends(jobset, WorkloadState.ACTIVE)
 
     def ends_unreported(self, jobset: LiveWorkload) -> None:
-        jobset.state = WorkloadState.DELETED
+        """Let a JobSet end while no relay watches."""
+        was_dead, self.relay_is_dead = self.relay_is_dead, True
+        self.ends(jobset, WorkloadState.DELETED)
+        self.relay_is_dead = was_dead
+
+    def relay_restarts(self) -> None:
+        """Let a relay start that knows nothing, and publish what it sees."""
+        self.cluster.restart_relay()
+        self.relay_publishes()
+
+    def loses_its_records(self) -> None:
+        """Remove every record of slices and workloads."""
+        for place in self.store.places():
+            if place.collection in {"slices", "workloads", "slots"}:
+                self.store.remove_document(place)
+
+    def binds(self, jobset: LiveWorkload, slice_: SliceId, attempt: int, index: int = 0) -> None:
+        """Bind the leader of a Job to the hosts of an attempt."""
+        self._nodes_join()
+        self.cluster.binds(jobset, PoolKey(slice_, attempt), index)
+        self.relay_publishes()
+
+    def leaves(self, jobset: LiveWorkload, index: int = 0) -> None:
+        """Let the leader of a Job leave its hosts; a new one waits in its place."""
+        self.cluster.removes_pod(jobset, index)
+        self.relay_publishes()
+
+    @property
+    def relay_is_dead(self) -> bool:
+        return not self.cluster.watched
+
+    @relay_is_dead.setter
+    def relay_is_dead(self, dead: bool) -> None:
+        back = self.relay_is_dead and not dead
+        self.cluster.watched = not dead
+        if back:
+            self.cluster.restart_relay()
 
     def publish(self, fact: Fact) -> None:
-        self._facts.append(fact)
+        """Send a fact; with `mean_post` set, some are lost, doubled or late, as with a relay that is cut off."""
+        chance = self.mean_post.random() if self.mean_post else 1.0
+        if chance < LOST:
+            return
+        if chance < LATE and self.mean_post:
+            at = self.clock.now() + self.mean_post.randint(1, 10) * MINUTE
+            self._late.append((at, fact))
+            return
+        self._facts.extend([fact, fact] if chance < DOUBLED else [fact])
 
     def shuffle_messages(self, chance: random.Random) -> None:
         """Duplicate the facts under way and shuffle them; some older reconcile requests come again, too."""
@@ -153,17 +154,28 @@ class World:
     def settle(self, *, minutes: int = 20, until: Callable[[], bool] = lambda: False) -> None:
         """Let minutes pass, in each of which the cluster, GKE and the functions do what they can."""
         for _ in range(minutes):
-            self.cluster_lives()
-            self.deliver()
+            self.steps()
             if until():
                 return
             self.operations_end()
-            self.clock.advance(MINUTE)
-            self._survive(lambda: sweep(self.deps))
+            self.clock.advance(MINUTE - 2 * STEP)
+            self.sweeps()
+
+    def sweeps(self) -> None:
+        self._survive(lambda: sweep(self.deps))
+        self.deliver()
+
+    def steps(self) -> None:
+        """Let the cluster, its relay and the functions do in a few seconds what needs no more time."""
+        for _ in range(2):
+            self.cluster_lives()
             self.deliver()
+            self.clock.advance(STEP)
 
     def deliver(self) -> None:
         """Deliver every message until none is left; one whose handler crashes is delivered again."""
+        self._facts.extend(fact for at, fact in self._late if at <= self.clock.now())
+        self._late = [(at, fact) for at, fact in self._late if at > self.clock.now()]
         for _ in range(10_000):
             if self._facts:
                 fact = self._facts.popleft()
@@ -172,6 +184,8 @@ class World:
             elif self._taken_requests < len(self.publisher.requests):
                 cluster, slice_ = self.publisher.requests[self._taken_requests]
                 self._taken_requests += 1
+                if self.mean_post and self.mean_post.random() < LOST:
+                    continue
                 if not self._survive(partial(reconcile, cluster, slice_, self.deps)):
                     self.publisher.requests.append((cluster, slice_))
             else:
@@ -184,81 +198,51 @@ class World:
         except Crash:
             self.crashes += 1
             return False
-        except Temporary:
-            return True  # the sweep makes up for it: no message store is needed to show that
+        except (Temporary, Permanent):
+            return True  # the sweep makes up for it, or it can never succeed: no message store is needed to show that
         return True
 
     # the cluster and its relay
 
     def cluster_lives(self) -> None:
-        if not self.relay_is_dead:
-            for jobset in self.workloads.values():
-                self._relay_reports_demand(jobset)
-            self._relay_counts_hosts()
-            self._relay_sends_heartbeat()
-            self._relay_answers()
+        """Let controllers, kubelets and the scheduler do what they can, and the relay publish what it sees."""
+        self._nodes_join()
+        self._nodes_go()
+        self.cluster.creates_pods()
+        self.cluster.schedules_pods()
+        self._relay_answers()
+        self.relay_publishes()
 
-    def _relay_reports_demand(self, jobset: LiveWorkload) -> None:
-        if jobset.state is not WorkloadState.ACTIVE:
-            return
-        waiting = [index for index in range(jobset.slices) if index not in jobset.bound]
-        if waiting:
-            leaders = tuple(WaitingLeader(replicated_job="slice", job_index=index) for index in waiting)
-            request = a_request(replicas=jobset.slices)
-            self.publish(leaders_wait(workload=jobset.ref, requests=(request,), waiting=leaders))
+    def relay_publishes(self) -> None:
+        for fact in self.cluster.facts():
+            forged = isinstance(fact, Heartbeat) and self.relay_lists_nothing
+            self.publish(_listing_nothing(fact) if forged and isinstance(fact, Heartbeat) else fact)
 
-    def _relay_counts_hosts(self) -> None:
-        for pool in self._running():
-            order = pool.order
-            assert order is not None
-            assert order.spec is not None
-            hosts = order.spec.hosts
-            if self._counted.get(pool.name) != (hosts, hosts):
-                self._counted[pool.name] = (hosts, hosts)
-                self._sequence += 1
-                self.publish(
-                    HostsChanged(
-                        slice_id=order.slice_id,
-                        attempt=order.attempt,
-                        usable=hosts,
-                        joined=hosts,
-                        sequence=self._sequence,
-                    )
-                )
-            self._schedule_a_leader(pool.name, order)
+    def _nodes_join(self) -> None:
+        for pool in self.backend.pools.values():
+            if pool.hosts_joined and pool.order is not None and pool.order.spec is not None:
+                self._with_nodes[pool.name] = PoolKey(pool.order.slice_id, pool.order.attempt)
+                self.cluster.has_nodes(pool.order)
 
-    def _schedule_a_leader(self, pool: PoolName, order: PoolOrder) -> None:
-        """Bind a waiting leader of the pool's JobSet to it: its own Job's, if that one waits, else any."""
-        owner = self.workloads.get(order.job.owner.uid)
-        if owner is None or owner.state is not WorkloadState.ACTIVE:
-            return
-        holder = self._on_pool.get(pool)
-        if holder is not None and (holder[0] != owner.ref.owner.uid or holder[1] in owner.bound):
-            return
-        waiting = [index for index in (order.job.job_index, *range(owner.slices)) if index not in owner.bound]
-        if waiting:
-            owner.bound.add(waiting[0])
-            self.binds(owner, order.slice_id, order.attempt, waiting[0])
-
-    def binds(self, jobset: LiveWorkload, slice_: SliceId, attempt: int, index: int = 0) -> None:
-        """Bind the leader of a Job to the hosts of an attempt, and let the relay report it."""
-        self._on_pool[pool_name(slice_, attempt)] = (jobset.ref.owner.uid, index)
-        occupant = Occupant(
-            owner=jobset.ref.owner,
-            job=f"{jobset.ref.owner.name}-slice-{index}",
-            pod_uid=f"pod-{jobset.ref.owner.uid}-{index}-{attempt}",
-        )
-        self.publish(LeaderBound(slice_id=slice_, attempt=attempt, occupant=occupant, bound=True))
-
-    def _relay_sends_heartbeat(self) -> None:
-        uids = self._live()
-        self.publish(Heartbeat(count=len(uids), digest=digest_of(uids)))
+    def _nodes_go(self) -> None:
+        for name in list(self._with_nodes):
+            pool = self.backend.pools.get(name)
+            if pool is None or not pool.hosts_joined:
+                self.cluster.loses_nodes(self._with_nodes.pop(name))
 
     def _relay_answers(self) -> None:
+        if self.relay_is_dead:
+            return
+        self.cluster.patches_nodes()
         for _, question in self.publisher.questions[self._taken_questions :]:
+            if isinstance(question, HostsQuestion | HostsListQuestion):
+                self.cluster.asked(question)
+                continue
             if question.owner is None:
-                uids = self._live()
-                self.publish(Heartbeat(count=len(uids), digest=digest_of(uids), uids=uids))
+                beat = self.cluster.queue.everything(self.clock.now())
+                if beat is not None:
+                    uids = () if self.relay_lists_nothing else beat.uids
+                    self.publish(replace(beat, uids=uids))
                 continue
             jobset = self.workloads.get(question.owner.uid)
             ref = jobset.ref if jobset else a_jobset_ref(owner=question.owner, generation=0)
@@ -267,20 +251,12 @@ class World:
             self.publish(Answer(workload=ref, state=state))
         self._taken_questions = len(self.publisher.questions)
 
-    def _live(self) -> tuple[WorkloadUid, ...]:
-        if self.relay_lists_nothing:
-            return ()
-        return tuple(sorted(uid for uid, jobset in self.workloads.items() if not jobset.state.ended))
-
     # GKE
 
     def operations_end(self) -> None:
         for pool in list(self.backend.pools.values()):
             if isinstance(pool.seen, Creating | Deleting) and pool.operation is not None:
                 self.backend.finish(pool.name)
-
-    def _running(self) -> list[FakePool]:
-        return [pool for pool in self.backend.pools.values() if isinstance(pool.seen, Running) and pool.order]
 
     # the end
 
@@ -295,3 +271,7 @@ class World:
     def record(self, jobset: LiveWorkload, index: int = 0) -> SliceRecord:
         job = a_job(name=jobset.ref.owner.name, uid=jobset.ref.owner.uid, job_index=index)
         return self.records[slice_id(job)]
+
+
+def _listing_nothing(beat: Heartbeat) -> Heartbeat:
+    return replace(beat, count=0, digest=digest_of(()), uids=None if beat.uids is None else ())

@@ -16,13 +16,13 @@ from pathlib import Path
 
 from infra.local import emulators, prerequisites
 from infra.local.processes import Processes, free_ports
-from tests.builders import CLUSTER, NOW, a_job, a_jobset, a_record, settings
+from tests.builders import CLUSTER, NOW, a_job, a_jobset, a_record, settings, some_hosts
 from tests.fakes.backend import FakeBackend
 from tests.fakes.clock import FakeClock
 from tests.fakes.publisher import FakePublisher
 from tpu_slices.adapters.firestore import FirestoreStore, connect
-from tpu_slices.domain.model.reasons import Reason
-from tpu_slices.domain.model.records import Phase, SliceRecord
+from tpu_slices.domain.model.reasons import Phase, Reason
+from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import WorkloadUid
 from tpu_slices.flows.reconcile import reconcile
 from tpu_slices.ports.backend import PoolOrder
@@ -103,7 +103,12 @@ def order_of(record: SliceRecord) -> PoolOrder:
 def _ready(index: int) -> SliceRecord:
     job = a_job(uid=WorkloadUid(f"uid-{index}"))
     return a_record(
-        job=job, phase=Phase.READY, reason=Reason.READY, create_requested_at=NOW, hosts_usable=4, next_reconcile_at=None
+        job=job,
+        phase=Phase.READY,
+        reason=Reason.READY,
+        create_requested_at=NOW,
+        hosts=some_hosts(),
+        next_reconcile_at=None,
     )
 
 

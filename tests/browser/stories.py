@@ -8,27 +8,27 @@ from datetime import timedelta
 from tests.builders import NOW, a_job, a_record, a_spec
 from tests.world import World
 from tpu_slices.domain.model.reasons import Reason
-from tpu_slices.domain.model.records import HISTORY, Phase, SliceRecord
+from tpu_slices.domain.model.records import HISTORY, SliceRecord
 from tpu_slices.domain.model.slices import WorkloadUid, slice_id
 
-PastTransition = tuple[int, Phase, Reason, str]
-"""Minutes before NOW; phase, reason and message from then on."""
+PastTransition = tuple[int, Reason, str]
+"""Minutes before NOW; reason and message from then on."""
 
 HOSTILE = "</script><script>document.title='broken in'</script><img src=x onerror=\"document.title='broken in'\">"
 HOSTILE_NAME = "<b>&amp;</b>'\"--><h1>"
 
-QUEUED = (Phase.QUEUED, Reason.OPERATION_LIMIT, "Waiting for a node pool operation to end.")
-STARTED = (Phase.PROVISIONING, Reason.CREATION_STARTED, "Creating node pool: 4 x ct5lp-hightpu-4t in us-central2-b.")
-CREATING = (Phase.PROVISIONING, Reason.CREATING, "GKE is creating 4 hosts (16 chips) in us-central2-b.")
-JOINING = (Phase.PROVISIONING, Reason.HOSTS_JOINING, "2 of 4 hosts are ready and offer their chips.")
-READY = (Phase.READY, Reason.READY, "All 4 hosts are ready and offer their chips.")
-LOST = (Phase.PROVISIONING, Reason.HOSTS_LOST, "3 of 4 hosts are ready and offer their chips.")
-UNUSED = (Phase.READY, Reason.LEADER_STILL_WAITING, "All hosts are ready, but the leader pod is not scheduled.")
-STOCKOUT = (Phase.WAITING, Reason.STOCKOUT, "us-central2-b is out of tpu-v5-lite-podslice 4x4.")
-RELEASING = (Phase.RELEASING, Reason.DELETION_STARTED, "Deleting the node pool: the JobSet completed.")
-GONE = (Phase.GONE, Reason.RELEASED, "Released: the JobSet completed.")
-REFUSED = (Phase.REFUSED, Reason.CHIP_LIMIT_REACHED, "The namespace research holds 64 of 64 chips; it is retried.")
-BLOCKED = (Phase.BLOCKED, Reason.INVALID_CONFIGURATION, "The service account does not exist: create it.")
+QUEUED = (Reason.OPERATION_LIMIT, "Waiting for a node pool operation to end.")
+STARTED = (Reason.CREATION_STARTED, "Creating node pool: 4 x ct5lp-hightpu-4t in us-central2-b.")
+CREATING = (Reason.CREATING, "GKE is creating 4 hosts (16 chips) in us-central2-b.")
+JOINING = (Reason.HOSTS_JOINING, "2 of 4 hosts are ready and offer their chips.")
+READY = (Reason.READY, "All 4 hosts are ready and offer their chips.")
+LOST = (Reason.HOSTS_LOST, "3 of 4 hosts are ready and offer their chips.")
+UNUSED = (Reason.LEADER_STILL_WAITING, "All hosts are ready, but the leader pod is not scheduled.")
+STOCKOUT = (Reason.STOCKOUT, "us-central2-b is out of tpu-v5-lite-podslice 4x4.")
+RELEASING = (Reason.DELETION_STARTED, "Deleting the node pool: the JobSet completed.")
+GONE = (Reason.RELEASED, "Released: the JobSet completed.")
+REFUSED = (Reason.CHIP_LIMIT_REACHED, "The namespace research holds 64 of 64 chips; it is retried.")
+BLOCKED = (Reason.INVALID_CONFIGURATION, "The service account does not exist: create it.")
 
 
 def with_history(jobset: str, index: int, transitions: Iterable[PastTransition], **changes: str) -> SliceRecord:
@@ -36,8 +36,8 @@ def with_history(jobset: str, index: int, transitions: Iterable[PastTransition],
     transitions = tuple(transitions)
     born = NOW - timedelta(minutes=transitions[0][0])
     record = a_record(job=job, id=slice_id(job), spec=a_spec(), created_at=born, since=born, message="Heard of.")
-    for ago, phase, reason, message in transitions:
-        record = record.transitioned(NOW - timedelta(minutes=ago), phase, reason, message)
+    for ago, reason, message in transitions:
+        record = record.transitioned(NOW - timedelta(minutes=ago), reason, message)
     return record
 
 
@@ -69,8 +69,8 @@ def flapping(jobset: str, index: int) -> SliceRecord:
 def hostile() -> list[SliceRecord]:
     """Return a slice whose every text is an attack."""
     texts = (
-        (200, Phase.QUEUED, Reason.REQUESTED, HOSTILE),
-        (100, Phase.READY, Reason.READY, f"{HOSTILE_NAME} \u202e{HOSTILE}"),
+        (200, Reason.REQUESTED, HOSTILE),
+        (100, Reason.READY, f"{HOSTILE_NAME} \u202e{HOSTILE}"),
     )
     return [with_history(HOSTILE_NAME, 0, texts, namespace=HOSTILE, replicated_job="</title>")]
 
@@ -78,7 +78,7 @@ def hostile() -> list[SliceRecord]:
 def unbroken() -> list[SliceRecord]:
     """Return a slice with the longest names there can be and a message without a place to break the line."""
     message = f"projects/{'p' * 300} is not allowed."
-    transitions = [(5_000_000, *QUEUED), (200, Phase.REFUSED, Reason.NOT_ALLOWED, message), (100, *READY)]
+    transitions = [(5_000_000, *QUEUED), (200, Reason.NOT_ALLOWED, message), (100, *READY)]
     return [with_history("x" * 63, 0, transitions, namespace="y" * 63, replicated_job="z" * 63)]
 
 

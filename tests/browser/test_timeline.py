@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.browser.chromium import Browser
 from tests.browser.conftest import Pages
 from tests.browser.stories import HOSTILE, READY, an_afternoon, hostile, unbroken, with_history
+from tests.cli.reading import a_story
 from tpu_slices_cli.timeline.colours import DARK, LIGHT
+from tpu_slices_cli.timeline.page import page
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(240)]
 
@@ -183,8 +187,11 @@ def test_screen_readers_get_names_headings_and_landmarks(browser: Browser, pages
     assert browser.get("document.documentElement.lang") == "en"
 
 
-def test_tenants_texts_are_not_executed(browser: Browser, pages: Pages) -> None:
-    browser.open(pages(hostile()))
+def test_tenants_texts_are_not_executed(browser: Browser, tmp_path: Path) -> None:
+    """The page is made of records that no store would return: their names are hostile, too."""
+    path = tmp_path / "hostile.html"
+    path.write_text(page(a_story(hostile())), encoding="utf-8")
+    browser.open(path)
     browser.get(OPEN_ALL)
     assert "</script>" in hovered(browser, 1)
     assert browser.get("document.title") == "Slices over time: all clusters"

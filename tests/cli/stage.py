@@ -7,8 +7,9 @@ from functools import cached_property
 
 from click.testing import CliRunner, Result
 
+from tests.cluster import LiveWorkload
 from tests.fakes.settings import FakeSettings
-from tests.world import LiveWorkload, World
+from tests.world import World
 from tpu_slices.domain.model.observations import Failure, FailureKind
 from tpu_slices.ports.deps import ReconcileDeps
 from tpu_slices.ports.store import SettingsStore

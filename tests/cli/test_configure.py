@@ -10,13 +10,16 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from tests.builders import CLUSTER, settings
+from tests.builders import CLUSTER, leaders_wait, settings
 from tests.cli.conftest import ROOT
 from tests.cli.stage import StageSession
 from tests.world import World
 from tpu_slices.domain.model.observations import LegacyPool
+from tpu_slices.domain.model.reasons import Phase
 from tpu_slices.domain.model.slices import ClusterId
+from tpu_slices.ports.errors import Permanent
 from tpu_slices.wire.cluster_settings import accepted_key, settings_key
+from tpu_slices.wire.workloads import requests_of
 from tpu_slices_cli.app import main
 
 RESEARCH = ClusterId("research")
@@ -95,6 +98,47 @@ def test_an_invalid_file_is_refused_by_field_and_nothing_is_written(world: World
     assert result.exit_code == 2
     assert result.stderr == f"{wrong}: limits.operations: Invalid value: 'many': must be a whole number from 1 to 100\n"
     assert world.store.document(settings_key(RESEARCH)) is None
+
+
+def test_a_zone_that_the_cluster_cannot_have_is_refused_by_configure_plan_and_the_functions_alike(
+    world: World, file: Path
+) -> None:
+    rewrite(file, zone="europe-west4-b")
+    result = slices(world, "configure", file, "--yes")
+    where = "where this cluster can have no node pool: it can have them in any zone of us-central2"
+    assert (result.exit_code, result.stderr) == (
+        2,
+        f'{file}: zone: the cluster\'s settings have "europe-west4-b", {where}\n',
+    )
+    planned = slices(world, "plan", "-f", ROOT / "examples" / "v5e.yaml", "--cluster", file)
+    assert (planned.exit_code, planned.stderr) == (result.exit_code, result.stderr)
+    world.store.put_document(settings_key(RESEARCH), yaml.safe_load(file.read_text()))
+    with pytest.raises(Permanent, match=f'zone: the cluster\'s settings have "europe-west4-b", {where}'):
+        world.store.settings(RESEARCH)
+
+
+def test_a_pod_that_selects_a_zone_that_the_cluster_cannot_have_is_refused_by_plan_and_the_functions_alike(
+    world: World, file: Path, tmp_path: Path
+) -> None:
+    slices(world, "configure", file, "--yes")
+    jobset = yaml.safe_load((ROOT / "examples" / "v5e.yaml").read_text())
+    jobset["spec"]["replicatedJobs"][0]["name"] = "slice"
+    pod = jobset["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]
+    pod["nodeSelector"]["topology.kubernetes.io/zone"] = "europe-west4-b"
+    manifest = tmp_path / "jobset.yaml"
+    manifest.write_text(yaml.safe_dump(jobset))
+    planned = slices(world, "plan", "-f", manifest, "--cluster", file, "-o", "json")
+    (refused,) = [each["refused"] for each in json.loads(planned.stdout)["slices"]]
+    assert planned.exit_code == 3
+    world.publish(leaders_wait(requests=requests_of(jobset)))
+    world.deliver()
+    (record,) = world.records.values()
+    assert (record.phase, record.reason, record.message) == (Phase.REFUSED, refused["reason"], refused["message"])
+    assert record.message == (
+        'replicatedJob slice: topology.kubernetes.io/zone: the pod selects "europe-west4-b", where this cluster can '
+        "have no node pool: it can have them in any zone of us-central2."
+    )
+    assert world.backend.pools == {}
 
 
 def test_nothing_is_written_without_confirmation(world: World, file: Path) -> None:

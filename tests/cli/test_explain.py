@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 
+import pytest
+import structlog
+
 from tests.builders import CLUSTER
 from tests.cli.stage import Stage, out_of_stock, serving
 from tpu_slices.domain.model.facts import WorkloadChanged, WorkloadState
+from tpu_slices_cli.screen import log_to_standard_error
 
 WHO = "gemma-slice-0 since 12:00 UTC"
 OUT_OF_STOCK = "us-central2-b is out of tpu-v5-lite-podslice 4x4"
@@ -60,7 +64,9 @@ def test_explaining_changes_nothing_and_shows_the_next_decision(stage: Stage) ->
     stage.world.store.edit_slice(CLUSTER, record.id, release_requested=True)
     calls = len(stage.world.backend.calls)
     (explained,) = json.loads(stage.output_of("explain", record.id, "-o", "json"))["slices"]
-    assert explained["decision"]["actions"] == [f"delete node pool {record.pool}"]
+    assert explained["decision"]["actions"] == [
+        f"ask the relay to close the hosts of {record.pool} to new pods, and who is on them"
+    ]
     assert explained["seen"]["current"] == "running"
     assert len(stage.world.backend.calls) == calls
 
@@ -69,6 +75,36 @@ def test_a_slice_is_explained_though_gke_is_unavailable(stage: Stage) -> None:
     record = stage.world.record(serving(stage))
     stage.world.backend.hide()
     assert "cannot be read: The service is currently unavailable." in stage.output_of("explain", record.id)
+
+
+def test_a_jobset_is_explained_beside_a_slice_whose_record_cannot_be_read(stage: Stage) -> None:
+    jobset = stage.world.jobset_appears("gemma", slices=2)
+    stage.world.cluster_lives()
+    stage.world.deliver()
+    unreadable, sound = stage.world.record(jobset, 0), stage.world.record(jobset, 1)
+    stage.world.store.edit_slice(CLUSTER, unreadable.id, schema=99)
+    lines = stage.output_of("explain", "research/gemma").splitlines()
+    assert lines[1].startswith(f"SlicesBlocked for 0 s: 0 of 2 slices ready; {unreadable.id} since")
+    assert lines[-1].startswith(f"slices/demo.{unreadable.id}: schema: 99 is not supported")
+    explained = json.loads(stage.output_of("explain", "research/gemma", "-o", "json"))
+    assert [each["record"]["id"] for each in explained["slices"]] == [sound.id]
+    assert len(explained["unreadable"]) == 1
+
+
+def test_a_slice_whose_record_cannot_be_read_is_not_called_unknown(stage: Stage) -> None:
+    record = stage.world.record(serving(stage))
+    stage.world.store.edit_slice(CLUSTER, record.id, schema=99)
+    result = stage.slices("explain", record.id)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr.startswith(f"slices/demo.{record.id}: schema: 99")
+
+
+def test_log_lines_do_not_mix_with_results(capsys: pytest.CaptureFixture[str]) -> None:
+    log_to_standard_error()
+    structlog.get_logger().error("document.unreadable")
+    structlog.reset_defaults()
+    written = capsys.readouterr()
+    assert (written.out, "document.unreadable" in written.err) == ("", True)
 
 
 def test_an_unknown_name_is_an_error_of_one_line(stage: Stage) -> None:

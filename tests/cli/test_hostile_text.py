@@ -9,7 +9,6 @@ import pytest
 from tests.builders import CLUSTER
 from tests.cli.stage import Stage, serving
 from tpu_slices.domain.model.reasons import Reason
-from tpu_slices.domain.model.records import Phase
 from tpu_slices.ports.store import Change
 
 HOSTILE = "[/x] [red]READY[/red] :warning: \x1b[2J\x1b]0;owned\x07 \u202eydaer\u202c"
@@ -21,9 +20,10 @@ def hostile(stage: Stage) -> Stage:
     """Return a stage with a slice whose message, history, note and occupants hold what a tenant wrote."""
     record = stage.world.record(serving(stage))
     (stored,) = stage.world.store.slices(CLUSTER, [record.id]).values()
-    occupants = tuple(replace(each, job=HOSTILE) for each in record.occupants)
-    refused = record.transitioned(record.since, Phase.REFUSED, Reason.NOT_ALLOWED, HOSTILE)
-    stage.world.store.commit(Change(stored, replace(refused, note=HOSTILE, occupants=occupants)))
+    occupants = tuple(replace(each, replicated_job=HOSTILE) for each in record.hosts.occupants)
+    refused = record.transitioned(record.since, Reason.NOT_ALLOWED, HOSTILE)
+    hosts = replace(record.hosts, occupants=occupants)
+    stage.world.store.commit(Change(stored, replace(refused, note=HOSTILE, hosts=hosts)))
     return stage
 
 

@@ -8,9 +8,11 @@ from collections.abc import Callable
 import pytest
 from click.testing import CliRunner
 
+from tests.builders import CLUSTER, NOW
 from tests.cli.stage import Stage, out_of_stock, serving
 from tests.fakes.backend import Verb
-from tpu_slices.domain.model.records import Phase
+from tpu_slices.domain.model.reasons import Phase
+from tpu_slices.domain.reconciling.brake import Brake
 from tpu_slices_cli.app import main
 
 # list
@@ -78,7 +80,7 @@ def test_watching_prints_a_line_per_change_until_ctrl_c(stage: Stage, monkeypatc
     assert result.exit_code == 130
     ready, releasing = result.stdout.splitlines()
     assert "research/llama-slice-0 READY Ready: All 4 hosts" in ready
-    assert "llama-slice-0 RELEASING DeletionStarted: Deleting the node pool: the JobSet completed." in releasing
+    assert "llama-slice-0 RELEASING ClosingHosts: Releasing (the JobSet completed): its hosts" in releasing
 
 
 # hold, release, resume
@@ -108,7 +110,25 @@ def test_a_released_slice_is_deleted_though_it_is_in_demand(stage: Stage) -> Non
         f"{record.id} is being released.",
     ]
     stage.world.deliver()
+    stage.world.steps()
     assert stage.world.backend.ordered(Verb.DELETE) == [record.pool]
+
+
+def test_a_release_can_be_forced_while_the_relay_is_dead_and_the_note_says_so(stage: Stage) -> None:
+    record = stage.world.record(serving(stage))
+    stage.world.relay_is_dead = True
+    stage.output_of("release", record.pool, "--force", "--yes")
+    stage.world.deliver()
+    assert stage.world.backend.ordered(Verb.DELETE) == [record.pool]
+    assert "Release forced at" in stage.output_of("explain", record.id)
+
+
+def test_stopped_releases_are_shown_and_go_on_when_they_are_confirmed(stage: Stage) -> None:
+    assert stage.output_of("confirm-deletions") == "No releases are stopped in demo.\n"
+    brake = Brake(cluster=CLUSTER, since=NOW, stopped_at=NOW, deleted=12, live=3)
+    stage.world.store.put(brake)
+    assert stage.output_of("confirm-deletions", "--yes").splitlines() == [brake.message, "The releases in demo go on."]
+    assert stage.output_of("confirm-deletions") == "No releases are stopped in demo.\n"
 
 
 @pytest.mark.parametrize("verb", ["hold", "release"])

@@ -88,6 +88,36 @@ def test_a_refused_job_has_reason_and_message_and_no_pool(slices: Slices) -> Non
     }
 
 
+@pytest.mark.parametrize(
+    ("namespace", "message"),
+    [
+        ("research", None),
+        ("vision", "zones: us-central2-b is not allowed in namespace vision"),
+        ("speech", "accelerators: tpu-v5-lite-podslice is not allowed in namespace speech"),
+    ],
+)
+def test_the_policy_limits_zones_and_accelerators_by_namespace(
+    slices: Slices, tmp_path: Path, namespace: str, message: str | None
+) -> None:
+    rules = {
+        "zones": ["us-central2-a"],
+        "namespaces": {
+            "research": {"zones": ["us-central2-*"]},
+            "speech": {"zones": ["*"], "accelerators": ["tpu-v6e-slice"]},
+        },
+    }
+    file = tmp_path / "research.yaml"
+    file.write_text(yaml.safe_dump({**yaml.safe_load(RESEARCH.read_text()), "policy": rules}))
+    text = yaml.safe_dump(a_jobset())
+    result = slices("plan", "-f", "-", "--cluster", file, "-n", namespace, "-o", "json", input=text)
+    (only,) = json.loads(result.stdout)["slices"]
+    if message is None:
+        assert only["refused"] is None
+    else:
+        assert only["refused"]["reason"] == "NotAllowed"
+        assert f"replicatedJob workers: {message}: policy." in only["refused"]["message"]
+
+
 def test_the_plan_equals_what_the_functions_order(slices: Slices) -> None:
     world = World()
     world.store.put_settings(read_settings(ROOT / "infra" / "clusters" / "demo-project" / "demo.yaml").settings)
@@ -200,7 +230,9 @@ def test_a_malformed_file_is_an_error_of_one_line(slices: Slices, text: str, mes
 def test_more_jobs_than_the_limit_are_not_planned(slices: Slices) -> None:
     jobset = a_jobset()
     jobset["spec"]["replicatedJobs"][0]["replicas"] = 2**31 - 1
-    assert "replicas: 2147483647 Jobs exceed the limit of 10000" in refused_file(slices, yaml.safe_dump(jobset))
+    assert "2147483647 slices together, at most 2000 of a JobSet are supported" in refused_file(
+        slices, yaml.safe_dump(jobset)
+    )
 
 
 def test_an_error_names_the_document_by_its_number(slices: Slices) -> None:

@@ -24,7 +24,7 @@ from tests.browser.stories import (
 )
 from tests.builders import NOW
 from tests.cli.reading import Reader, a_story
-from tpu_slices.domain.model.records import Phase
+from tpu_slices.domain.model.reasons import Phase
 from tpu_slices.domain.model.slices import ClusterId
 from tpu_slices.domain.reporting.timeline import Window, course
 from tpu_slices_cli.text import plain

@@ -9,7 +9,8 @@ import pytest
 from tests.builders import NOW, a_job, a_jobset, a_jobset_ref, a_record, a_request, a_spec, settings
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.observations import LegacyPool
-from tpu_slices.domain.model.records import Phase, SliceRecord
+from tpu_slices.domain.model.reasons import Phase
+from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import slice_id
 from tpu_slices.domain.reconciling.adoption import Adoption, LiveWorkload, job_named, placeholders, plan_adoptions
 

@@ -4,11 +4,36 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
-from tests.builders import MINUTE, NOW, a_record, a_spec, an_occupant, settings
-from tpu_slices.domain.model.decisions import Action, CreatePool, DeletePool
+from tests.builders import MINUTE, NOW, a_record, a_spec, heard, settings, some_hosts
+from tests.domain.cases import (
+    ELSEWHERE,
+    GUEST,
+    GUEST_ENDED,
+    HEARD_AGAIN,
+    HOUR,
+    LEFT,
+    LOST,
+    OTHERS,
+    OURS,
+    OWN,
+    REJECTION,
+    SIBLING,
+    SILENT,
+    STOCKOUT,
+    in_use,
+    lasting,
+    ready,
+    requested,
+    seen,
+    terminating,
+    unneeded,
+)
+from tpu_slices.domain.model.clusters import Limits
+from tpu_slices.domain.model.decisions import Action, CloseHosts, CreatePool, Decision, DeletePool, OpenHosts
 from tpu_slices.domain.model.observations import (
     Absent,
     Broken,
@@ -23,351 +48,533 @@ from tpu_slices.domain.model.observations import (
     Unowned,
     Unreadable,
 )
-from tpu_slices.domain.model.reasons import Reason
-from tpu_slices.domain.model.records import Desire, Phase, Refusal, SliceRecord, TerminatingAttempt
+from tpu_slices.domain.model.reasons import Phase, Reason
+from tpu_slices.domain.model.records import Desire, PoolOperation, Refusal, SliceRecord, SlotAwaited
 from tpu_slices.domain.model.slices import LAST_ATTEMPT
+from tpu_slices.domain.reconciling.case import Known
 from tpu_slices.domain.reconciling.decide import decide
+from tpu_slices.domain.reconciling.limiter import capacity_pool_of
 
-STOCKOUT = Failure(FailureKind.STOCKOUT, "[GCE_STOCKOUT] not enough resources")
-REQUESTED = {"create_requested_at": NOW - MINUTE, "creating": True, "slot": 0, "phase": Phase.PROVISIONING}
-SERVING = {"create_requested_at": NOW - 60 * MINUTE, "phase": Phase.READY, "reason": Reason.READY, "hosts_usable": 4}
+LIMITS = Limits()
+SECOND = timedelta(seconds=1)
+GRANTED = heard(slots={1: 0, 2: 2})
+"""A slot is granted to the first attempt, and one to the second."""
+JUST = {"create_requested_at": NOW - MINUTE, "slot": 0, "reason": Reason.CREATION_STARTED}
 BLOCKED = {"phase": Phase.BLOCKED, "reason": Reason.INVALID_CONFIGURATION}
-OURS = Running(a_spec().fingerprint)
+OUT_OF_STOCK = {"phase": Phase.WAITING, "reason": Reason.STOCKOUT}
+BY_OWN = some_hosts(occupants=(OWN,))
+BY_GUEST = some_hosts(occupants=(GUEST,))
+CLOSE, CREATE, CREATE_NEXT = (CloseHosts(1, NOW),), (CreatePool(1),), (CreatePool(2),)
+WAITS: dict[str, Any] = {"demand_confirmed_at": NOW}
+LATE: dict[str, Any] = {"demand_confirmed_at": NOW - 16 * MINUTE}
 
 
-def in_demand(**changes: object) -> SliceRecord:
-    return a_record(**changes)
+def a_failure(kind: FailureKind, message: str) -> Broken:
+    return Broken(Failure(kind, message))
 
 
-def unneeded(**changes: object) -> SliceRecord:
-    return a_record(desire=Desire.ABSENT, desire_message="the JobSet completed", **changes)
+Row = tuple[str, SliceRecord, Observation | PoolObservations, Known, Phase, Reason, tuple[Action, ...]]
 
-
-CREATE, DELETE = CreatePool(1), DeletePool(1)
-
-TABLE: list[tuple[str, SliceRecord, Observation, Phase, Reason, tuple[Action, ...]]] = [
-    # Absent, PRESENT
-    ("first create", in_demand(slot=0), Absent(), Phase.PROVISIONING, Reason.CREATION_STARTED, (CREATE,)),
-    ("no slot", in_demand(), Absent(), Phase.QUEUED, Reason.OPERATION_LIMIT, ()),
-    ("no demand", in_demand(demand_confirmed_at=None), Absent(), Phase.QUEUED, Reason.DEMAND_STALE, ()),
+ABSENT: list[Row] = [
+    ("first create", a_record(), Absent(), GRANTED, Phase.PROVISIONING, Reason.CREATION_STARTED, CREATE),
+    ("no slot", a_record(), Absent(), heard(), Phase.QUEUED, Reason.OPERATION_LIMIT, ()),
+    ("no demand", a_record(demand_confirmed_at=None), Absent(), GRANTED, Phase.QUEUED, Reason.DEMAND_STALE, ()),
+    ("stale demand", a_record(**LATE), Absent(), GRANTED, Phase.QUEUED, Reason.DEMAND_STALE, ()),
+    ("no spec", a_record(spec=None), Absent(), GRANTED, Phase.QUEUED, Reason.DEMAND_STALE, ()),
+    ("create lost", requested(**JUST), Absent(), heard(), Phase.PROVISIONING, Reason.CREATION_STARTED, CREATE),
     (
-        "stale demand",
-        in_demand(demand_confirmed_at=NOW - 16 * MINUTE, slot=0),
-        Absent(),
-        Phase.QUEUED,
-        Reason.DEMAND_STALE,
-        (),
+        "create lost, relay silent", requested(**JUST),
+        Absent(), SILENT, Phase.PROVISIONING, Reason.CREATION_STARTED, CREATE,
     ),
-    ("create lost", in_demand(**REQUESTED), Absent(), Phase.PROVISIONING, Reason.CREATION_STARTED, (CREATE,)),
+    ("create lost, demand stale", requested(**JUST, **LATE), Absent(), heard(), Phase.QUEUED, Reason.DEMAND_STALE, ()),
+    ("its pool vanished", ready(**WAITS), Absent(), GRANTED, Phase.PROVISIONING, Reason.CREATION_STARTED, CREATE),
     (
         "impossible",
-        in_demand(spec=None, refusal=Refusal(reason=Reason.IMPOSSIBLE_SHAPE, message="no 3x5x7")),
-        Absent(),
-        Phase.REFUSED,
-        Reason.IMPOSSIBLE_SHAPE,
-        (),
+        a_record(spec=None, refusal=Refusal(reason=Reason.IMPOSSIBLE_SHAPE, message="no 3x5x7")),
+        Absent(), GRANTED, Phase.REFUSED, Reason.IMPOSSIBLE_SHAPE, (),
+    ),
+    ("rejected", a_record(rejection=REJECTION), Absent(), GRANTED, Phase.REFUSED, Reason.LEADER_UNSCHEDULABLE, ()),
+    (
+        "rejected under earlier settings",
+        a_record(rejection=replace(REJECTION, settings_version="settings-0")),
+        Absent(), GRANTED, Phase.PROVISIONING, Reason.CREATION_STARTED, CREATE,
     ),
     (
-        "waiting for its retry",
-        in_demand(phase=Phase.WAITING, reason=Reason.STOCKOUT, retry_at=NOW + MINUTE, slot=0),
-        Absent(),
-        Phase.WAITING,
-        Reason.STOCKOUT,
-        (),
+        "waiting for its retry", a_record(**OUT_OF_STOCK, retry_at=NOW + MINUTE),
+        Absent(), GRANTED, Phase.WAITING, Reason.STOCKOUT, (),
     ),
     (
-        "retry has come",
-        in_demand(phase=Phase.WAITING, reason=Reason.STOCKOUT, retry_at=NOW, slot=0, attempt=2),
-        Absent(),
-        Phase.PROVISIONING,
-        Reason.CREATION_STARTED,
-        (CreatePool(2),),
+        "retry has come", a_record(**OUT_OF_STOCK, retry_at=NOW, attempt=2),
+        Absent(), GRANTED, Phase.PROVISIONING, Reason.CREATION_STARTED, CREATE_NEXT,
+    ),
+    (
+        "it ran elsewhere while it waited for its retry",
+        a_record(phase=Phase.READY, reason=Reason.RUNS_ELSEWHERE, retry_at=NOW + MINUTE),
+        Absent(), GRANTED, Phase.PROVISIONING, Reason.CREATION_STARTED, CREATE,
     ),
     (
         "blocked under these settings",
-        in_demand(**BLOCKED, blocked_settings_version="settings-1", retry_at=NOW + MINUTE, slot=0),
-        Absent(),
-        Phase.BLOCKED,
-        Reason.INVALID_CONFIGURATION,
-        (),
+        a_record(**BLOCKED, blocked_settings_version="settings-1", retry_at=NOW + MINUTE),
+        Absent(), GRANTED, Phase.BLOCKED, Reason.INVALID_CONFIGURATION, (),
     ),
     (
         "blocked under earlier settings",
-        in_demand(**BLOCKED, blocked_settings_version="settings-0", retry_at=NOW + MINUTE, slot=0),
-        Absent(),
-        Phase.PROVISIONING,
-        Reason.CREATION_STARTED,
-        (CREATE,),
+        a_record(**BLOCKED, blocked_settings_version="settings-0", retry_at=NOW + MINUTE),
+        Absent(), GRANTED, Phase.PROVISIONING, Reason.CREATION_STARTED, CREATE,
     ),
     (
-        "blocked long ago",
-        in_demand(**BLOCKED, blocked_settings_version="settings-1", retry_at=NOW, slot=0),
-        Absent(),
-        Phase.PROVISIONING,
-        Reason.CREATION_STARTED,
-        (CREATE,),
+        "blocked long ago", a_record(**BLOCKED, blocked_settings_version="settings-1", retry_at=NOW),
+        Absent(), GRANTED, Phase.PROVISIONING, Reason.CREATION_STARTED, CREATE,
     ),
-    ("used up", in_demand(attempt=LAST_ATTEMPT + 1, slot=0), Absent(), Phase.BLOCKED, Reason.ATTEMPTS_EXHAUSTED, ()),
-    # Absent, ABSENT
-    ("never created", unneeded(), Absent(), Phase.GONE, Reason.NEVER_CREATED, ()),
-    ("created long ago", unneeded(create_requested_at=NOW - 60 * MINUTE), Absent(), Phase.GONE, Reason.RELEASED, ()),
-    ("just requested", unneeded(**REQUESTED), Absent(), Phase.RELEASING, Reason.CREATION_IN_DOUBT, ()),
-    # Creating
-    ("creating", in_demand(**REQUESTED), Creating(), Phase.PROVISIONING, Reason.CREATING, ()),
+    ("used up", a_record(attempt=LAST_ATTEMPT + 1), Absent(), GRANTED, Phase.BLOCKED, Reason.ATTEMPTS_EXHAUSTED, ()),
     (
-        "creating without an operation, not yet long",
-        in_demand(**REQUESTED),
-        Creating(operation_runs=False),
-        Phase.PROVISIONING,
-        Reason.CREATING,
-        (),
+        "an adopted pool is gone", requested(attempt=0, legacy_pool="llama-4f2a1"),
+        Absent(), GRANTED, Phase.PROVISIONING, Reason.CREATION_STARTED, CREATE_NEXT,
+    ),
+    # its Job runs elsewhere
+    ("runs elsewhere", a_record(runs_on=ELSEWHERE), Absent(), GRANTED, Phase.READY, Reason.RUNS_ELSEWHERE, ()),
+    (
+        "ran elsewhere", a_record(runs_on=replace(ELSEWHERE, left_at=NOW - MINUTE)),
+        Absent(), GRANTED, Phase.READY, Reason.RUNS_ELSEWHERE, (),
     ),
     (
-        "creating without an operation for long",
-        in_demand(**{**REQUESTED, "create_requested_at": NOW - 21 * MINUTE}),
-        Creating(operation_runs=False),
-        Phase.WAITING,
-        Reason.CREATION_FAILED,
-        (DELETE,),
-    ),
-    ("creating, unneeded", unneeded(**REQUESTED), Creating(), Phase.RELEASING, Reason.DELETION_STARTED, (DELETE,)),
-    # Running
-    ("no host yet", in_demand(**REQUESTED), OURS, Phase.PROVISIONING, Reason.HOSTS_JOINING, ()),
-    ("three of four", in_demand(**REQUESTED, hosts_usable=3), OURS, Phase.PROVISIONING, Reason.HOSTS_JOINING, ()),
-    ("all hosts", in_demand(**REQUESTED, hosts_usable=4), OURS, Phase.READY, Reason.READY, ()),
-    ("a host was lost", in_demand(**{**SERVING, "hosts_usable": 3}), OURS, Phase.PROVISIONING, Reason.HOSTS_LOST, ()),
-    ("serving", in_demand(**SERVING, occupants=(an_occupant(),)), OURS, Phase.READY, Reason.READY, ()),
-    (
-        "ready, and the leader still waits",
-        in_demand(**SERVING, since=NOW - 10 * MINUTE),
-        OURS,
-        Phase.READY,
-        Reason.LEADER_STILL_WAITING,
-        (),
+        "ran elsewhere long ago", a_record(runs_on=replace(ELSEWHERE, left_at=NOW - LIMITS.restart_grace)),
+        Absent(), GRANTED, Phase.PROVISIONING, Reason.CREATION_STARTED, CREATE,
     ),
     (
-        "ready, and its last leader left a moment ago",
-        in_demand(**SERVING, since=NOW - 10 * MINUTE, vacant_since=NOW),
-        OURS,
-        Phase.READY,
-        Reason.READY,
-        (),
+        "said to run elsewhere, and waits", a_record(runs_on=replace(ELSEWHERE, since=NOW - 7 * MINUTE)),
+        Absent(), GRANTED, Phase.PROVISIONING, Reason.CREATION_STARTED, CREATE,
     ),
-    ("found without a record", in_demand(spec=None, **SERVING), OURS, Phase.READY, Reason.ADOPTED, ()),
-    ("finished", unneeded(**SERVING), OURS, Phase.RELEASING, Reason.DELETION_STARTED, (DELETE,)),
+    # ABSENT
+    ("never created", unneeded(a_record()), Absent(), heard(), Phase.GONE, Reason.NEVER_CREATED, ()),
+    ("created long ago", unneeded(requested()), Absent(), heard(), Phase.GONE, Reason.RELEASED, ()),
+    ("released twice", unneeded(a_record(attempt=3)), Absent(), heard(), Phase.GONE, Reason.RELEASED, ()),
+    ("just requested", unneeded(requested(**JUST)), Absent(), heard(), Phase.RELEASING, Reason.CREATION_IN_DOUBT, ()),
+    ("unneeded, relay silent", unneeded(requested()), Absent(), SILENT, Phase.GONE, Reason.RELEASED, ()),
+]  # fmt: skip
+
+CREATION: list[Row] = [
+    ("creating", requested(**JUST), Creating(), heard(), Phase.PROVISIONING, Reason.CREATING, ()),
+    ("creating, relay silent", requested(**JUST), Creating(), SILENT, Phase.PROVISIONING, Reason.CREATING, ()),
     (
-        "occupied by another JobSet",
-        unneeded(**SERVING, occupants=(an_occupant("other"),)),
-        OURS,
-        Phase.RELEASING,
-        Reason.OCCUPIED,
-        (),
+        "creating, not waited for", requested(**JUST, **LATE),
+        Creating(), heard(), Phase.PROVISIONING, Reason.CREATING, (),
     ),
+    ("no operation, not for long", requested(**JUST), LOST, heard(), Phase.PROVISIONING, Reason.CREATING, ()),
+    ("no operation for long", requested(), LOST, heard(), Phase.WAITING, Reason.CREATION_FAILED, CLOSE),
+    ("no operation, relay silent", requested(), LOST, SILENT, Phase.PROVISIONING, Reason.CREATING, ()),
     (
-        "another JobSet occupies it first: the next attempt is created",
-        in_demand(**SERVING, occupants=(an_occupant("other"),), slot=0),
-        OURS,
-        Phase.PROVISIONING,
-        Reason.CREATION_STARTED,
-        (CreatePool(2),),
+        "creating, unneeded", unneeded(requested(**JUST)),
+        Creating(), heard(), Phase.RELEASING, Reason.CLOSING_HOSTS, CLOSE,
     ),
+    ("stockout", requested(**JUST), Broken(STOCKOUT), heard(), Phase.WAITING, Reason.STOCKOUT, CLOSE),
+    ("stockout, relay silent", requested(**JUST), Broken(STOCKOUT), SILENT, Phase.WAITING, Reason.STOCKOUT, ()),
     (
-        "another request, changed while suspended",
-        in_demand(**SERVING, rebuild_allowed=True, slot=0),
-        Running("v1-other"),
-        Phase.PROVISIONING,
-        Reason.CREATION_STARTED,
-        (DELETE, CreatePool(2)),
+        "permissions", requested(**JUST), a_failure(FailureKind.CONFIGURATION, "no such service account"),
+        heard(), Phase.BLOCKED, Reason.INVALID_CONFIGURATION, CLOSE,
     ),
     (
-        "another request, changed while suspended, occupied",
-        in_demand(**SERVING, rebuild_allowed=True, occupants=(an_occupant(),)),
-        Running("v1-other"),
-        Phase.READY,
-        Reason.SPEC_DRIFTED,
-        (),
+        "a shape that GKE never makes", requested(**JUST), a_failure(FailureKind.IMPOSSIBLE, "Unsupported"),
+        heard(), Phase.REFUSED, Reason.IMPOSSIBLE_SHAPE, CLOSE,
     ),
-    ("another request", in_demand(**SERVING), Running("v1-other"), Phase.READY, Reason.SPEC_DRIFTED, ()),
-    ("a fingerprint of another version", in_demand(**SERVING), Running("v0-other"), Phase.READY, Reason.READY, ()),
-    ("no fingerprint", in_demand(**SERVING), Running(None), Phase.READY, Reason.READY, ()),
+    (
+        "failed, unneeded", unneeded(requested(**JUST)),
+        Broken(STOCKOUT), heard(), Phase.RELEASING, Reason.CLOSING_HOSTS, CLOSE,
+    ),
+]  # fmt: skip
+
+RUNNING: list[Row] = [
+    ("no host yet", requested(**JUST), OURS, heard(), Phase.PROVISIONING, Reason.HOSTS_JOINING, ()),
+    (
+        "three of four", requested(**JUST, hosts=some_hosts(usable=3)),
+        OURS, heard(), Phase.PROVISIONING, Reason.HOSTS_JOINING, (),
+    ),
+    ("all hosts", requested(**JUST, hosts=some_hosts()), OURS, heard(), Phase.READY, Reason.READY, ()),
+    ("all hosts, relay silent", requested(**JUST, hosts=some_hosts()), OURS, SILENT, Phase.READY, Reason.READY, ()),
+    ("a host was lost", ready(hosts=some_hosts(usable=3)), OURS, heard(), Phase.PROVISIONING, Reason.HOSTS_LOST, ()),
+    (
+        "a host is missing for long", lasting(Reason.HOSTS_JOINING, LIMITS.hosts_timeout, hosts=some_hosts(usable=3)),
+        OURS, heard(), Phase.WAITING, Reason.HOSTS_NOT_USABLE, CLOSE,
+    ),
+    (
+        "a host is missing for long, and its Job is on the others",
+        lasting(Reason.HOSTS_LOST, HOUR, hosts=replace(BY_OWN, usable=3)),
+        OURS, heard(), Phase.PROVISIONING, Reason.HOSTS_LOST, (),
+    ),
+    (
+        "a host is missing for long, relay silent", lasting(Reason.HOSTS_LOST, HOUR, hosts=some_hosts(usable=3)),
+        OURS, SILENT, Phase.PROVISIONING, Reason.HOSTS_LOST, (),
+    ),
+    ("in use", ready(hosts=BY_OWN), OURS, heard(), Phase.READY, Reason.READY, ()),
+    ("in use for long", ready(9 * HOUR, hosts=BY_OWN), OURS, heard(), Phase.READY, Reason.READY, ()),
+    ("the leader still waits", ready(**WAITS), OURS, heard(), Phase.READY, Reason.LEADER_STILL_WAITING, ()),
+    (
+        "its last leader left a moment ago", ready(hosts=some_hosts(vacant_since=NOW), **WAITS),
+        OURS, heard(), Phase.READY, Reason.READY, (),
+    ),
+    ("not used for long", ready(LIMITS.idle_after), OURS, heard(), Phase.QUEUED, Reason.DEMAND_STALE, CLOSE),
+    ("not used for long, relay silent", ready(LIMITS.idle_after), OURS, SILENT, Phase.READY, Reason.READY, ()),
+    (
+        "not used for long, and its leader waits", ready(LIMITS.idle_after, **WAITS),
+        OURS, GRANTED, Phase.REFUSED, Reason.LEADER_UNSCHEDULABLE, CLOSE,
+    ),
+    ("found without a record", ready(spec=None), OURS, heard(), Phase.READY, Reason.ADOPTED, ()),
+    ("of TPU Provisioner", requested(attempt=0, legacy_pool="a"), OURS, heard(), Phase.READY, Reason.ADOPTED, ()),
+    (
+        "of TPU Provisioner, with its hosts", requested(attempt=0, legacy_pool="a", hosts=BY_OWN),
+        OURS, heard(), Phase.READY, Reason.READY, (),
+    ),
+    # others on it
+    (
+        "others on it, its Job does not wait", ready(hosts=BY_GUEST),
+        OURS, heard(), Phase.READY, Reason.USED_BY_OTHERS, (),
+    ),
+    (
+        "a sibling on it, its Job does not wait", ready(hosts=some_hosts(occupants=(SIBLING,))),
+        OURS, heard(), Phase.READY, Reason.READY, (),
+    ),
+    (
+        "others on it, its Job waits", ready(hosts=BY_GUEST, **WAITS),
+        OURS, GRANTED, Phase.PROVISIONING, Reason.CREATION_STARTED, CREATE_NEXT,
+    ),
+    (
+        "others and its own Job on it", ready(hosts=some_hosts(occupants=(GUEST, OWN)), **WAITS),
+        OURS, GRANTED, Phase.READY, Reason.READY, (),
+    ),
+    ("its Job runs elsewhere", ready(runs_on=ELSEWHERE), OURS, heard(), Phase.READY, Reason.RUNS_ELSEWHERE, ()),
+    (
+        "each on the other's hosts", ready(hosts=BY_GUEST, runs_on=ELSEWHERE),
+        OURS, heard(), Phase.READY, Reason.RUNS_ELSEWHERE, (),
+    ),
+    # another request
+    (
+        "another request, changed while suspended", ready(rebuild_allowed=True, **WAITS),
+        OTHERS, GRANTED, Phase.PROVISIONING, Reason.CREATION_STARTED, (*CLOSE, *CREATE_NEXT),
+    ),
+    (
+        "another request, changed while suspended, in use", ready(rebuild_allowed=True, hosts=BY_OWN),
+        OTHERS, heard(), Phase.READY, Reason.SPEC_DRIFTED, (),
+    ),
+    (
+        "another request, changed while suspended, may restart",
+        ready(rebuild_allowed=True, hosts=some_hosts(departures=LEFT)),
+        OTHERS, heard(), Phase.READY, Reason.SPEC_DRIFTED, (),
+    ),
+    (
+        "another request, changed while suspended, relay silent", ready(rebuild_allowed=True),
+        OTHERS, SILENT, Phase.READY, Reason.SPEC_DRIFTED, (),
+    ),
+    ("another request", ready(), OTHERS, heard(), Phase.READY, Reason.SPEC_DRIFTED, ()),
+    ("a fingerprint of another version", ready(), Running("v0-other"), heard(), Phase.READY, Reason.READY, ()),
+    ("no fingerprint", ready(), Running(None), heard(), Phase.READY, Reason.READY, ()),
+    # ABSENT
+    ("finished", unneeded(ready()), OURS, heard(), Phase.RELEASING, Reason.CLOSING_HOSTS, CLOSE),
+    ("finished, relay silent", unneeded(ready()), OURS, SILENT, Phase.RELEASING, Reason.RELAY_SILENT, ()),
+    ("finished, relay heard again", unneeded(ready()), OURS, HEARD_AGAIN, Phase.RELEASING, Reason.USERS_UNKNOWN, ()),
+    (
+        "finished, stopped", unneeded(ready()),
+        OURS, heard(stopped="Many."), Phase.RELEASING, Reason.RELEASES_STOPPED, (),
+    ),
+    (
+        "finished, occupied by others", unneeded(ready(hosts=BY_GUEST)),
+        OURS, heard(), Phase.RELEASING, Reason.OCCUPIED, (),
+    ),
+    (
+        "finished, others may restart on it", unneeded(ready(hosts=some_hosts(departures=LEFT))),
+        OURS, heard(), Phase.RELEASING, Reason.RESTART_POSSIBLE, (),
+    ),
+    (
+        "finished, others ended too", unneeded(ready(hosts=BY_GUEST)),
+        OURS, GUEST_ENDED, Phase.RELEASING, Reason.CLOSING_HOSTS, CLOSE,
+    ),
+    (
+        "a requested release does not spare its own Job", unneeded(ready(hosts=BY_OWN, release_requested=True)),
+        OURS, heard(), Phase.RELEASING, Reason.CLOSING_HOSTS, CLOSE,
+    ),
+    (
+        "a requested release spares others", unneeded(ready(hosts=BY_GUEST, release_requested=True)),
+        OURS, heard(), Phase.RELEASING, Reason.OCCUPIED, (),
+    ),
+    (
+        "a forced release spares nobody", unneeded(ready(hosts=BY_GUEST, release_requested=True, release_forced=True)),
+        OURS, replace(SILENT, slots={1: 0}), Phase.RELEASING, Reason.DELETION_STARTED, (DeletePool(1),),
+    ),
+]  # fmt: skip
+
+OTHER: list[Row] = [
     # Busy
-    ("repair", in_demand(**SERVING), Busy("repair"), Phase.PROVISIONING, Reason.POOL_BUSY, ()),
-    ("repair, unneeded", unneeded(**SERVING), Busy("repair"), Phase.RELEASING, Reason.DELETION_STARTED, (DELETE,)),
-    # Broken
-    ("stockout", in_demand(**REQUESTED), Broken(STOCKOUT), Phase.WAITING, Reason.STOCKOUT, (DELETE,)),
+    ("repair", ready(), Busy("repair"), heard(), Phase.PROVISIONING, Reason.POOL_BUSY, ()),
+    ("repair, in use", ready(hosts=BY_OWN), Busy("repair"), heard(), Phase.PROVISIONING, Reason.POOL_BUSY, ()),
+    ("repair, unneeded", unneeded(ready()), Busy("repair"), heard(), Phase.RELEASING, Reason.CLOSING_HOSTS, CLOSE),
+    # Broken later
+    ("broken, every host usable", ready(), Broken(STOCKOUT), heard(), Phase.READY, Reason.READY, ()),
     (
-        "permissions",
-        in_demand(**REQUESTED),
-        Broken(Failure(FailureKind.CONFIGURATION, "no such service account")),
-        Phase.BLOCKED,
-        Reason.INVALID_CONFIGURATION,
-        (DELETE,),
+        "broken, every host usable, in use", ready(hosts=BY_OWN),
+        Broken(STOCKOUT), heard(), Phase.READY, Reason.READY, (),
     ),
     (
-        "a shape that GKE never makes",
-        in_demand(**REQUESTED),
-        Broken(Failure(FailureKind.IMPOSSIBLE, "Unsupported TPU configuration")),
-        Phase.REFUSED,
-        Reason.IMPOSSIBLE_SHAPE,
-        (DELETE,),
+        "broken, every host usable, not used for long", ready(LIMITS.idle_after),
+        Broken(STOCKOUT), heard(), Phase.QUEUED, Reason.DEMAND_STALE, CLOSE,
     ),
     (
-        "broken under its Job",
-        in_demand(**SERVING, occupants=(an_occupant(),)),
-        Broken(STOCKOUT),
-        Phase.PROVISIONING,
-        Reason.POOL_BROKEN,
-        (),
+        "broken under its Job", ready(hosts=replace(BY_OWN, usable=3)),
+        Broken(STOCKOUT), heard(), Phase.PROVISIONING, Reason.POOL_BROKEN, (),
     ),
     (
-        "broken under another JobSet",
-        unneeded(**SERVING, occupants=(an_occupant("other"),)),
-        Broken(STOCKOUT),
-        Phase.RELEASING,
-        Reason.OCCUPIED,
-        (),
+        "broken, its Job may restart", ready(hosts=some_hosts(usable=3, departures=LEFT)),
+        Broken(STOCKOUT), heard(), Phase.PROVISIONING, Reason.POOL_BROKEN, (),
     ),
-    ("broken, unneeded", unneeded(**REQUESTED), Broken(STOCKOUT), Phase.RELEASING, Reason.DELETION_STARTED, (DELETE,)),
+    (
+        "broken, relay silent", ready(hosts=some_hosts(usable=3)),
+        Broken(STOCKOUT), SILENT, Phase.PROVISIONING, Reason.POOL_BROKEN, (),
+    ),
+    (
+        "broken, unused", ready(hosts=some_hosts(usable=3), **WAITS),
+        Broken(STOCKOUT), heard(), Phase.WAITING, Reason.STOCKOUT, CLOSE,
+    ),
+    (
+        "broken under another JobSet, unneeded", unneeded(ready(hosts=BY_GUEST)),
+        Broken(STOCKOUT), heard(), Phase.RELEASING, Reason.OCCUPIED, (),
+    ),
+    (
+        "adopted, and broken", requested(attempt=0, legacy_pool="a", spared_until=NOW + MINUTE),
+        Broken(STOCKOUT), heard(), Phase.PROVISIONING, Reason.POOL_BROKEN, (),
+    ),
     # Deleting
     (
-        "somebody deletes it: a new attempt need not wait",
-        in_demand(**SERVING, slot=0),
-        Deleting(),
-        Phase.PROVISIONING,
-        Reason.CREATION_STARTED,
-        (CreatePool(2),),
+        "somebody deletes it: a new attempt need not wait", ready(**WAITS),
+        Deleting(), GRANTED, Phase.PROVISIONING, Reason.CREATION_STARTED, CREATE_NEXT,
     ),
-    ("somebody deletes it, unneeded", unneeded(**SERVING), Deleting(), Phase.RELEASING, Reason.DELETION_STARTED, ()),
-    # Unowned
-    ("not ours", in_demand(**REQUESTED), Unowned("no owner label."), Phase.BLOCKED, Reason.UNOWNED_POOL, ()),
-    ("not ours, unneeded", unneeded(**REQUESTED), Unowned("no owner label."), Phase.GONE, Reason.NEVER_CREATED, ()),
-    # Unreadable
     (
-        "unreadable",
-        in_demand(**SERVING, next_reconcile_at=NOW),
-        Unreadable("503"),
-        Phase.READY,
-        Reason.POOL_UNREADABLE,
-        (),
+        "somebody deletes it, unneeded", unneeded(ready()),
+        Deleting(), heard(), Phase.RELEASING, Reason.DELETION_STARTED, (),
     ),
-    ("unreadable, unneeded", unneeded(**SERVING), Unreadable("503"), Phase.READY, Reason.POOL_UNREADABLE, ()),
-]
+    # Unowned
+    ("not ours", requested(**JUST), Unowned("no owner label."), GRANTED, Phase.BLOCKED, Reason.UNOWNED_POOL, ()),
+    ("not ours, unneeded", unneeded(requested(**JUST)), Unowned("no label."), heard(), Phase.GONE, Reason.RELEASED, ()),
+    # Unreadable
+    ("unreadable", ready(), Unreadable("503"), GRANTED, Phase.READY, Reason.POOL_UNREADABLE, ()),
+    ("unreadable, unneeded", unneeded(ready()), Unreadable("503"), heard(), Phase.READY, Reason.POOL_UNREADABLE, ()),
+]  # fmt: skip
+
+FREE = terminating(fits=True)
+EARLIER: list[Row] = [
+    (
+        "an earlier attempt serves again", a_record(attempt=2, terminating=(FREE,)),
+        seen(Absent(), a1=OURS), GRANTED, Phase.PROVISIONING, Reason.HOSTS_JOINING, (OpenHosts(1),),
+    ),
+    (
+        "an earlier attempt serves again, whose Job ran elsewhere for long",
+        lasting(
+            Reason.RUNS_ELSEWHERE, 2 * HOUR, attempt=2, attempts=2, create_requested_at=None,
+            terminating=(replace(FREE, hosts=some_hosts()),),
+        ),
+        seen(Absent(), a1=OURS), GRANTED, Phase.READY, Reason.READY, (OpenHosts(1),),
+    ),
+    (
+        "an earlier attempt serves, the current one is taken by others",
+        ready(attempt=2, attempts=2, hosts=BY_GUEST, terminating=(replace(FREE, hosts=some_hosts()),), **WAITS),
+        seen(OURS, a1=OURS), GRANTED, Phase.READY, Reason.READY, (OpenHosts(1),),
+    ),
+    (
+        "its Job came to an earlier attempt", ready(attempt=2, terminating=(in_use(OWN),)),
+        seen(OURS, a1=OURS), heard(), Phase.READY, Reason.READY, (CloseHosts(2, NOW),),
+    ),
+    (
+        "an earlier attempt is deleted, and the next one created",
+        a_record(attempt=2, terminating=(terminating(),)),
+        seen(Absent(), a1=OURS), GRANTED, Phase.PROVISIONING, Reason.CREATION_STARTED, (DeletePool(1), *CREATE_NEXT),
+    ),
+    (
+        "an earlier attempt is kept for others, and the next one created",
+        a_record(attempt=2, terminating=(in_use(GUEST),)),
+        seen(Absent(), a1=OURS), GRANTED, Phase.PROVISIONING, Reason.CREATION_STARTED, CREATE_NEXT,
+    ),
+    (
+        "an earlier attempt cannot be read", a_record(attempt=2, terminating=(FREE,)),
+        seen(Absent(), a1=Unreadable("503")), GRANTED, Phase.PROVISIONING, Reason.CREATION_STARTED, CREATE_NEXT,
+    ),
+    (
+        "an earlier attempt is there, unneeded", unneeded(a_record(attempt=2, terminating=(FREE,))),
+        seen(Absent(), a1=OURS), GRANTED, Phase.RELEASING, Reason.DELETION_STARTED, (DeletePool(1),),
+    ),
+    (
+        "no slot for its deletion", unneeded(a_record(attempt=2, terminating=(FREE,))),
+        seen(Absent(), a1=OURS), heard(), Phase.RELEASING, Reason.DELETION_QUEUED, (),
+    ),
+    (
+        "an earlier attempt is gone", unneeded(a_record(attempt=2, terminating=(FREE,))),
+        seen(Absent(), a1=Absent()), heard(), Phase.GONE, Reason.RELEASED, (),
+    ),
+    (
+        "of several reasons to keep pools, the one about which most can be done is told",
+        unneeded(a_record(attempt=3, terminating=(in_use(GUEST), terminating(attempt=2, close_requested_at=None)))),
+        seen(Absent(), a1=OURS, a2=OURS), heard(), Phase.RELEASING, Reason.OCCUPIED, (CloseHosts(2, NOW),),
+    ),
+]  # fmt: skip
+
+TABLE = [*ABSENT, *CREATION, *RUNNING, *OTHER, *EARLIER]
 
 
-@pytest.mark.parametrize(
-    ("record", "seen", "phase", "reason", "actions"),
-    [pytest.param(*row, id=f"{row[3]}: {name}".replace(" ", "-")) for name, *row in TABLE],
+def decided(
+    record: SliceRecord, found: Observation | PoolObservations, known: Known | None = None, paused: str | None = None
+) -> Decision:
+    everything = found if isinstance(found, PoolObservations) else PoolObservations(found, {})
+    return decide(record, everything, NOW, settings(paused=paused), known or heard())
+
+
+@pytest.mark.parametrize("row", TABLE, ids=[f"{row[5]}: {row[0]}".replace(" ", "-") for row in TABLE])
+def test_each_case_leads_to_its_phase_reason_and_actions(row: Row) -> None:
+    _, record, found, known, *expected = row
+    decision = decided(record, found, known)
+    assert [decision.record.phase, decision.reason, decision.actions] == expected
+
+
+CASES = pytest.mark.parametrize(
+    ("record", "found", "known"), [row[1:4] for row in TABLE], ids=[row[0] for row in TABLE]
 )
-def test_each_case_leads_to_its_phase_reason_and_actions(
-    record: SliceRecord, seen: Observation, phase: Phase, reason: Reason, actions: tuple[Action, ...]
+
+
+@CASES
+def test_a_slice_on_hold_has_no_actions(
+    record: SliceRecord, found: Observation | PoolObservations, known: Known
 ) -> None:
-    decision = decide(record, PoolObservations(seen, {}), NOW, settings())
-    assert (decision.record.phase, decision.reason, decision.actions) == (phase, reason, actions)
-
-
-@pytest.mark.parametrize(("name", "record", "seen"), [row[:3] for row in TABLE], ids=[row[0] for row in TABLE])
-def test_a_slice_on_hold_has_no_actions(name: str, record: SliceRecord, seen: Observation) -> None:
-    decision = decide(replace(record, hold=True), PoolObservations(seen, {}), NOW, settings())
-    assert (decision.actions, decision.reason) == ((), Reason.HELD), name
+    decision = decided(replace(record, hold=True), found, known)
+    assert (decision.actions, decision.reason) == ((), Reason.HELD)
+    current = found.current if isinstance(found, PoolObservations) else found
     transitioned = decision.record.transitions != record.transitions
     assert transitioned is (decision.record.phase is not record.phase)
-    assert transitioned is (record.phase is Phase.QUEUED and record.wanted and isinstance(seen, Absent)), name
+    assert transitioned is (record.phase is Phase.QUEUED and record.wanted and isinstance(current, Absent))
 
 
-@pytest.mark.parametrize(("record", "seen"), [row[1:3] for row in TABLE], ids=[row[0] for row in TABLE])
-def test_a_slice_in_a_paused_cluster_has_no_actions(record: SliceRecord, seen: Observation) -> None:
-    decision = decide(record, PoolObservations(seen, {}), NOW, settings(paused="upgrade of the cluster, until noon."))
+@CASES
+def test_a_slice_in_a_paused_cluster_has_no_actions(
+    record: SliceRecord, found: Observation | PoolObservations, known: Known
+) -> None:
+    decision = decided(record, found, known, paused="upgrade of the cluster, until noon.")
     assert (decision.actions, decision.reason) == ((), Reason.PAUSED)
     assert decision.message.endswith("upgrade of the cluster, until noon.")
 
 
+@CASES
+def test_a_hold_changes_nothing_but_slots_and_times(
+    record: SliceRecord, found: Observation | PoolObservations, known: Known
+) -> None:
+    before = replace(record, hold=True, phase=Phase.READY)
+    after = decided(before, found, known).record
+    freed = tuple(
+        replace(each, slot=earlier.slot) for each, earlier in zip(after.terminating, before.terminating, strict=True)
+    )
+    times = {"next_reconcile_at": before.next_reconcile_at, "slot_awaited": before.slot_awaited, "slot": before.slot}
+    assert replace(after, terminating=freed, **times) == before  # type: ignore[arg-type]
+    assert after.slots <= before.slots
+
+
+@pytest.mark.parametrize(
+    ("found", "slots"),
+    [
+        pytest.param(seen(OURS, a1=OURS), set(), id="both operations ended"),
+        pytest.param(seen(Creating(), a1=OURS), {0}, id="the creation runs"),
+        pytest.param(seen(OURS, a1=Deleting()), {3}, id="the deletion runs"),
+        pytest.param(seen(Unreadable("503"), a1=Unreadable("503")), {0, 3}, id="not known"),
+        pytest.param(seen(Absent(), a1=Absent()), set(), id="both pools are gone"),
+    ],
+)
+@pytest.mark.parametrize("frozen", ["hold", "pause"])
+def test_slots_of_operations_that_ended_are_freed_during_a_hold_and_a_pause(
+    found: PoolObservations, slots: set[int], frozen: str
+) -> None:
+    earlier = terminating(slot=3, delete_requested_at=NOW - HOUR)
+    record = requested(attempt=2, slot=0, terminating=(earlier,), hold=frozen == "hold")
+    after = decided(record, found, paused="upgrade." if frozen == "pause" else None).record
+    assert (set(after.slots), len(after.terminating)) == (slots, 1)
+
+
 def test_a_slice_blocked_by_a_pause_is_created_when_the_pause_is_over() -> None:
-    paused = decide(in_demand(), PoolObservations(Absent(), {}), NOW, settings(paused="upgrade.")).record
+    paused = decided(a_record(), Absent(), paused="upgrade.").record
     assert (paused.phase, paused.next_reconcile_at) == (Phase.BLOCKED, NOW + MINUTE)
-    after = decide(replace(paused, slot=0), PoolObservations(Absent(), {}), NOW, settings())
-    assert after.actions == (CREATE,)
+    assert decided(paused, Absent(), GRANTED).actions == CREATE
 
 
-def test_a_deleted_attempts_name_is_never_used_again() -> None:
-    decision = decide(in_demand(**REQUESTED), PoolObservations(Broken(STOCKOUT), {}), NOW, settings())
-    assert decision.record.attempt == 2
+def test_a_given_up_attempts_name_is_never_used_again() -> None:
+    decision = decided(requested(**JUST), Broken(STOCKOUT))
+    assert (decision.record.attempt, decision.record.attempts) == (2, 2)
     assert [each.attempt for each in decision.record.terminating] == [1]
 
 
 def test_a_failed_attempt_waits_longer_each_time() -> None:
-    first = decide(in_demand(**REQUESTED), PoolObservations(Broken(STOCKOUT), {}), NOW, settings()).record
-    again = decide(in_demand(**REQUESTED, failures=3), PoolObservations(Broken(STOCKOUT), {}), NOW, settings()).record
+    first = decided(requested(**JUST), Broken(STOCKOUT)).record
+    again = decided(requested(**JUST, failures=3), Broken(STOCKOUT)).record
     assert (first.retry_at, again.retry_at) == (NOW + MINUTE, NOW + 8 * MINUTE)
 
 
+def test_the_shape_that_gke_never_makes_is_not_requested_again_until_the_settings_change() -> None:
+    refused = decided(requested(**JUST), a_failure(FailureKind.IMPOSSIBLE, "Unsupported")).record
+    gone = replace(refused, terminating=())
+    assert decided(gone, Absent(), GRANTED).actions == ()
+    later = decide(gone, seen(Absent()), NOW, settings(version="settings-2"), GRANTED)
+    assert later.actions == CREATE_NEXT
+    assert later.record.rejection is None
+
+
 def test_settings_are_pinned_at_the_first_create_and_kept() -> None:
-    first = decide(in_demand(slot=0), PoolObservations(Absent(), {}), NOW, settings()).record
+    first = decided(a_record(), Absent(), GRANTED).record
     assert first.pinned_settings == settings().pools
     edited = settings(pools=replace(settings().pools, boot_disk_gb=500))
-    assert decide(first, PoolObservations(Absent(), {}), NOW, edited).record.pinned_settings == first.pinned_settings
+    assert decide(first, seen(Absent()), NOW, edited).record.pinned_settings == first.pinned_settings
 
 
 def test_the_next_attempt_uses_the_settings_of_its_time() -> None:
-    first = decide(in_demand(slot=0), PoolObservations(Absent(), {}), NOW, settings()).record
-    failed = decide(first, PoolObservations(Broken(STOCKOUT), {}), NOW, settings()).record
+    first = decided(a_record(), Absent(), GRANTED).record
+    failed = decided(first, Broken(STOCKOUT)).record
     edited = settings(pools=replace(settings().pools, boot_disk_gb=500))
-    second = decide(replace(failed, slot=0), PoolObservations(Absent(), {}), NOW + 5 * MINUTE, edited).record
+    second = decide(failed, seen(Absent(), a1=Absent()), NOW + 5 * MINUTE, edited, GRANTED).record
     assert second.pinned_settings == edited.pools
 
 
-def test_a_slot_is_freed_when_the_creation_ends() -> None:
-    assert decide(in_demand(**REQUESTED), PoolObservations(Creating(), {}), NOW, settings()).record.slot == 0
-    assert decide(in_demand(**REQUESTED), PoolObservations(OURS, {}), NOW, settings()).record.slot is None
-    assert decide(in_demand(**REQUESTED), PoolObservations(Broken(STOCKOUT), {}), NOW, settings()).record.slot is None
+def test_a_slot_is_held_until_the_creation_ends() -> None:
+    held = {"current": requested(**JUST), "queued": a_record(slot=0)}
+    assert decided(held["current"], Creating()).record.slots == {0}
+    assert decided(held["current"], Unreadable("503")).record.slots == {0}
+    assert decided(held["current"], OURS).record.slots == set()
+    assert decided(held["current"], Broken(STOCKOUT)).record.slots == set()
+    assert decided(requested(slot=0, **LATE), Absent()).record.slots == set()
 
 
-TERMINATING = TerminatingAttempt(attempt=1, delete_requested_at=NOW - timedelta(seconds=5))
-OVERDUE = replace(TERMINATING, delete_requested_at=NOW - MINUTE)
+QUEUE = f"{capacity_pool_of(a_spec())} research"
 
 
-@pytest.mark.parametrize(
-    ("earlier", "seen", "stays", "repeated"),
-    [
-        pytest.param(TERMINATING, Absent(), False, False, id="absent: removed from the record"),
-        pytest.param(TERMINATING, Unowned("x"), False, False, id="unowned: never touched"),
-        pytest.param(TERMINATING, Deleting(), True, False, id="deleting: kept"),
-        pytest.param(OVERDUE, Deleting(), True, False, id="deleting for long: kept"),
-        pytest.param(TERMINATING, OURS, True, False, id="running, just requested: kept"),
-        pytest.param(OVERDUE, OURS, True, True, id="running: deletion repeated"),
-        pytest.param(OVERDUE, Creating(), True, True, id="creating: deletion repeated"),
-        pytest.param(OVERDUE, Busy("repair"), True, True, id="busy: deletion repeated"),
-        pytest.param(OVERDUE, Broken(STOCKOUT), True, True, id="broken: deletion repeated"),
-        pytest.param(OVERDUE, Unreadable("503"), True, False, id="unreadable: kept"),
-        pytest.param(
-            replace(OVERDUE, occupants=(an_occupant("other"),)), OURS, True, False, id="occupied by another: kept"
-        ),
-    ],
-)
-@pytest.mark.parametrize("desire", list(Desire))
-def test_earlier_attempts_are_deleted_whatever_the_desire(
-    earlier: TerminatingAttempt, seen: Observation, stays: bool, repeated: bool, desire: Desire
-) -> None:
-    record = a_record(
-        attempt=2, terminating=(earlier,), desire=desire, phase=Phase.RELEASING, reason=Reason.DELETION_STARTED
-    )
-    decision = decide(record, PoolObservations(Absent(), {1: seen}), NOW, settings())
-    assert [kept.attempt for kept in decision.record.terminating] == ([1] if stays else [])
-    assert (DeletePool(1) in decision.actions) is repeated
+def test_a_creation_that_waits_for_a_slot_keeps_its_place() -> None:
+    queued = decided(a_record(), Absent()).record
+    expected = SlotAwaited(operation=PoolOperation.CREATE, attempt=1, queue=QUEUE, since=NOW)
+    assert queued.slot_awaited == expected
+    assert decide(queued, seen(Absent()), NOW + MINUTE, settings(), heard()).record.slot_awaited == expected
+    assert decided(queued, Absent(), GRANTED).record.slot_awaited is None
 
 
-def test_a_slice_is_not_gone_while_an_earlier_attempt_is_terminating() -> None:
-    record = unneeded(attempt=2, terminating=(TERMINATING,))
-    assert decide(record, PoolObservations(Absent(), {1: Deleting()}), NOW, settings()).record.phase is Phase.RELEASING
-    assert decide(record, PoolObservations(Absent(), {1: Absent()}), NOW, settings()).record.phase is Phase.GONE
+def test_a_deletion_gets_the_next_slot_before_a_creation() -> None:
+    record = a_record(attempt=2, terminating=(terminating(),))
+    both = decided(record, seen(Absent(), a1=OURS)).record
+    assert both.slot_awaited == SlotAwaited(operation=PoolOperation.DELETE, attempt=1, since=NOW)
+    deleted = decided(record, seen(Absent(), a1=OURS), heard(slots={1: 4}))
+    assert (deleted.actions, deleted.reason) == ((DeletePool(1),), Reason.OPERATION_LIMIT)
+    assert deleted.record.slot_awaited == SlotAwaited(operation=PoolOperation.CREATE, attempt=2, queue=QUEUE, since=NOW)
 
 
 def test_a_gone_slice_in_demand_again_gets_the_next_attempts_name() -> None:
-    record = unneeded(**SERVING)
-    terminating = decide(record, PoolObservations(OURS, {}), NOW, settings()).record
-    gone = decide(terminating, PoolObservations(Absent(), {1: Absent()}), NOW + MINUTE, settings()).record
+    closing = decided(unneeded(ready()), OURS).record
+    (given_up,) = closing.terminating
+    closed = replace(given_up, hosts=some_hosts(usable=0, closed=4, answered=given_up.close_requested_at))
+    deleting = decided(replace(closing, terminating=(closed,)), seen(Absent(), a1=OURS), GRANTED)
+    assert deleting.actions == (DeletePool(1),)
+    gone = decide(deleting.record, seen(Absent(), a1=Absent()), NOW + MINUTE, settings()).record
     assert (gone.phase, gone.expire_at) == (Phase.GONE, NOW + MINUTE + settings().limits.gone_ttl)
-    back = decide(
-        replace(gone, desire=Desire.PRESENT, slot=0), PoolObservations(Absent(), {}), NOW + 2 * MINUTE, settings()
-    )
-    assert back.actions == (CreatePool(2),)
+    again = replace(gone, desire=Desire.PRESENT, demand_confirmed_at=NOW)
+    back = decide(again, seen(Absent()), NOW + 2 * MINUTE, settings(), GRANTED)
+    assert back.actions == CREATE_NEXT
     assert back.record.expire_at is None
+
+
+def test_a_slice_that_was_ready_is_not_rebuilt_for_a_spec_that_only_settings_changed() -> None:
+    record = ready(spec=a_spec(boot_disk="hyperdisk-balanced"), rebuild_allowed=True)
+    assert decided(record, OURS).reason is Reason.READY

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from tests.builders import MINUTE, NOW, a_record, a_spec, settings
+from tests.builders import MINUTE, NOW, a_record, a_spec, heard, settings, some_hosts
 from tpu_slices.domain.model.clusters import Allowed, Policy
 from tpu_slices.domain.model.decisions import CreatePool, Decision
 from tpu_slices.domain.model.observations import Absent, Observation, PoolObservations, Running
-from tpu_slices.domain.model.reasons import Reason
-from tpu_slices.domain.model.records import Desire, Phase, Refusal, SliceRecord
+from tpu_slices.domain.model.reasons import Phase, Reason
+from tpu_slices.domain.model.records import Desire, Refusal, SliceRecord
 from tpu_slices.domain.planning.policy import Held
 from tpu_slices.domain.reconciling.decide import decide
 
@@ -23,7 +23,7 @@ SHARED = Policy(everyone=Allowed(chips_per_namespace=64))
 def decided(
     record: SliceRecord, policy: Policy = NO_LIMITS, held: Held | None = None, seen: Observation | None = None
 ) -> Decision:
-    return decide(record, PoolObservations(seen or Absent(), {}), NOW, settings(policy=policy), held)
+    return decide(record, PoolObservations(seen or Absent(), {}), NOW, settings(policy=policy), heard(held=held))
 
 
 def test_a_creation_is_checked_against_the_current_settings() -> None:
@@ -49,7 +49,12 @@ def test_a_refusal_clears_the_backoff_of_an_earlier_failure() -> None:
 
 
 def test_a_ready_slice_is_not_deleted_under_new_settings() -> None:
-    serving = a_record(create_requested_at=NOW - 60 * MINUTE, phase=Phase.READY, reason=Reason.READY, hosts_usable=4)
+    serving = a_record(
+        create_requested_at=NOW - 60 * MINUTE,
+        phase=Phase.READY,
+        reason=Reason.READY,
+        hosts=some_hosts(vacant_since=NOW),
+    )
     decision = decided(serving, TOO_LARGE, seen=Running(a_spec().fingerprint))
     assert (decision.record.phase, decision.actions) == (Phase.READY, ())
 

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
-from tests.builders import NOW, a_record, settings
-from tpu_slices.domain.model.decisions import DeletePool
+from tests.builders import NOW, a_record, heard, settings
+from tpu_slices.domain.model.decisions import CancelCreation, Decision, DeletePool
 from tpu_slices.domain.model.observations import (
     Absent,
-    Creating,
     Failure,
     FailureKind,
     PoolObservations,
     Refused,
+    Running,
     Started,
 )
-from tpu_slices.domain.model.reasons import Reason
-from tpu_slices.domain.model.records import Desire, Phase, SliceRecord, TerminatingAttempt
+from tpu_slices.domain.model.reasons import Phase, Reason
+from tpu_slices.domain.model.records import Desire, SliceRecord, TerminatingAttempt
 from tpu_slices.domain.reconciling.decide import decide
 from tpu_slices.domain.reconciling.outcomes import acted
 
@@ -37,9 +38,10 @@ def terminating() -> SliceRecord:
     )
 
 
-def next_actions(record: SliceRecord) -> tuple[object, ...]:
-    """Return the actions of a decision a moment later, with the pool still there."""
-    return decide(record, PoolObservations(Absent(), {1: Creating()}), NOW + MOMENT, settings()).actions
+def next_decision(record: SliceRecord) -> Decision:
+    """Return the decision a moment later, with the pool still there, a slot free, and its release forced."""
+    forced = replace(record, release_requested=True, release_forced=True)
+    return decide(forced, PoolObservations(Absent(), {1: Running()}), NOW + MOMENT, settings(), heard(slots={1: 0}))
 
 
 @pytest.mark.parametrize("kind", [FailureKind.BUSY, FailureKind.RATE])
@@ -47,17 +49,24 @@ def test_a_deletion_refused_for_now_is_repeated_at_the_next_reconcile(kind: Fail
     record = acted(terminating(), DELETE, Refused(Failure(kind, "not now")), NOW, settings())
     assert (record.phase, record.reason) == (Phase.RELEASING, Reason.DELETION_STARTED)
     assert record.next_reconcile_at == NOW + settings().limits.delete_retry_after
-    assert next_actions(record) == (DELETE,)
+    assert next_decision(record).actions == (DELETE,)
 
 
 def test_a_deletion_under_way_is_not_repeated_at_every_reconcile() -> None:
     record = acted(terminating(), DELETE, Started("operation-1"), NOW, settings())
-    assert next_actions(record) == ()
+    assert next_decision(record).actions == ()
 
 
 def test_a_deletion_refused_for_good_has_its_reason_and_is_not_repeated_at_every_reconcile() -> None:
     failure = Failure(FailureKind.CONFIGURATION, "missing permission")
     record = acted(terminating(), DELETE, Refused(failure), NOW, settings())
-    assert record.reason is Reason.DELETION_REFUSED
-    assert "missing permission" in record.message
-    assert next_actions(record) == ()
+    decision = next_decision(record)
+    assert (decision.reason, decision.actions) == (Reason.DELETION_REFUSED, ())
+    assert "missing permission" in decision.message
+
+
+def test_a_creation_that_gke_does_not_cancel_is_not_cancelled_again() -> None:
+    record = acted(
+        terminating(), CancelCreation(1), Refused(Failure(FailureKind.BUSY, "only upgrades")), NOW, settings()
+    )
+    assert (record.terminating[0].not_cancellable, record.terminating[0].delete_requested_at) == (True, None)

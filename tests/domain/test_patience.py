@@ -8,94 +8,75 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.builders import MINUTE, NOW, a_record, an_occupant, settings
+from tests.builders import MINUTE, NOW, a_record, an_occupant, settings, some_hosts
 from tpu_slices.domain.model.clusters import Backoff, Limits
 from tpu_slices.domain.model.decisions import CreatePool, DeletePool
 from tpu_slices.domain.model.observations import Failure, FailureKind, Refused, Started
-from tpu_slices.domain.model.reasons import Reason
-from tpu_slices.domain.model.records import Desire, Phase, SliceRecord, TerminatingAttempt
+from tpu_slices.domain.model.reasons import Phase, Reason
+from tpu_slices.domain.model.records import Rejection, SliceRecord, TerminatingAttempt
+from tpu_slices.domain.reconciling.deletion import Assessment, Step
 from tpu_slices.domain.reconciling.outcomes import acted
 from tpu_slices.domain.reconciling.patience import FAILED, due, failed
 
 LIMITS = Limits()
 SECOND = timedelta(seconds=1)
 TERMINATING = TerminatingAttempt(attempt=1, delete_requested_at=NOW)
-GUEST = TerminatingAttempt(attempt=1, occupants=(an_occupant("other"),))
-CREATING = {
-    "phase": Phase.PROVISIONING,
-    "create_requested_at": NOW,
-    "creating": True,
-    "slot": 0,
-    "operation": "operation-1",
-}
+RELEASING = a_record(phase=Phase.RELEASING)
+CREATING = {"phase": Phase.PROVISIONING, "create_requested_at": NOW, "slot": 0, "operation": "operation-1"}
+IN_USE = some_hosts(occupants=(an_occupant(),))
+
+
+def kept_until(minutes: float | None) -> Assessment:
+    until = None if minutes is None else NOW + minutes * MINUTE
+    return Assessment(Step.WAIT, Reason.OCCUPIED, "somebody runs on it", until)
 
 
 @pytest.mark.parametrize(
-    ("record", "after"),
+    ("record", "assessments", "after"),
     [
-        pytest.param(a_record(phase=Phase.READY), None, id="ready: settled"),
-        pytest.param(a_record(phase=Phase.REFUSED), None, id="refused: settled"),
-        pytest.param(a_record(phase=Phase.GONE), None, id="gone: settled"),
-        pytest.param(a_record(phase=Phase.READY, desire=Desire.ABSENT), MINUTE, id="ready, unneeded: not settled"),
+        pytest.param(a_record(phase=Phase.READY, hosts=IN_USE), (), None, id="ready and in use: settled"),
         pytest.param(
-            a_record(phase=Phase.READY, attempt=2, terminating=(TERMINATING,)),
-            20 * SECOND,
-            id="ready, one is terminating",
-        ),
-        pytest.param(a_record(phase=Phase.READY, attempt=2, terminating=(GUEST,)), MINUTE, id="ready, a guest stays"),
-        pytest.param(
-            a_record(phase=Phase.GONE, transition_count=3, announced_count=2), MINUTE, id="gone, and to be announced"
-        ),
-        pytest.param(a_record(reason=Reason.OPERATION_LIMIT), MINUTE, id="queued for a slot"),
-        pytest.param(a_record(reason=Reason.DEMAND_STALE), 15 * MINUTE, id="queued without fresh demand"),
-        pytest.param(
-            a_record(**{**CREATING, "operation": None}, reason=Reason.CREATION_STARTED),
-            MINUTE,
-            id="create request not answered",
+            a_record(phase=Phase.READY, hosts=some_hosts(vacant_since=NOW)), (), 31 * MINUTE, id="ready and unused"
         ),
         pytest.param(
-            a_record(**CREATING, reason=Reason.CREATION_STARTED),
-            10 * MINUTE,
-            id="create requested: its end is reported",
+            a_record(phase=Phase.READY, reason=Reason.RUNS_ELSEWHERE), (), 10 * MINUTE, id="its Job runs elsewhere"
         ),
-        pytest.param(a_record(**CREATING, reason=Reason.CREATING), 10 * MINUTE, id="creating: its end is reported"),
+        pytest.param(a_record(phase=Phase.REFUSED), (), None, id="refused: settled"),
         pytest.param(
-            a_record(**CREATING, reason=Reason.HOSTS_JOINING), 10 * MINUTE, id="hosts join: counts are reported"
+            a_record(phase=Phase.REFUSED, reason=Reason.CHIP_LIMIT_REACHED), (), MINUTE, id="others hold the chips"
         ),
-        pytest.param(a_record(**CREATING, reason=Reason.POOL_BUSY), MINUTE, id="busy: nothing is reported"),
+        pytest.param(a_record(phase=Phase.GONE), (), None, id="gone: settled"),
         pytest.param(
-            a_record(**CREATING, reason=Reason.POOL_BROKEN), MINUTE, id="broken under its Job: nothing is reported"
+            a_record(phase=Phase.READY, hosts=IN_USE), (kept_until(5),), 5 * MINUTE, id="ready, one is terminating"
         ),
-        pytest.param(a_record(phase=Phase.WAITING, retry_at=NOW + 7 * MINUTE), 7 * MINUTE, id="waiting: at its time"),
-        pytest.param(a_record(phase=Phase.WAITING), timedelta(), id="waiting for nothing known: now"),
-        pytest.param(a_record(phase=Phase.BLOCKED), 10 * MINUTE, id="blocked: settings may change"),
-        pytest.param(a_record(phase=Phase.RELEASING), 20 * SECOND, id="releasing"),
+        pytest.param(RELEASING, (kept_until(None),), MINUTE, id="releasing, nothing announced"),
+        pytest.param(RELEASING, (kept_until(-5),), timedelta(), id="releasing, its time has come"),
+        pytest.param(RELEASING, (kept_until(9), kept_until(3)), 3 * MINUTE, id="the sooner of two"),
+        pytest.param(a_record(reason=Reason.OPERATION_LIMIT), (), 10 * MINUTE, id="queued: a freed slot is announced"),
+        pytest.param(a_record(reason=Reason.DEMAND_STALE), (), 15 * MINUTE, id="queued without fresh demand"),
         pytest.param(
-            a_record(phase=Phase.WAITING, retry_at=NOW + 7 * MINUTE, attempt=2, terminating=(TERMINATING,)),
-            20 * SECOND,
-            id="waiting, one is terminating: the sooner",
+            a_record(**{**CREATING, "operation": None}, reason=Reason.CREATION_STARTED), (), MINUTE, id="not answered"
         ),
-        pytest.param(
-            a_record(attempt=3, terminating=(GUEST, TerminatingAttempt(attempt=2))),
-            20 * SECOND,
-            id="one of two terminating has a guest",
-        ),
+        pytest.param(a_record(**CREATING, reason=Reason.CREATION_STARTED), (), 10 * MINUTE, id="requested"),
+        pytest.param(a_record(**CREATING, reason=Reason.CREATING), (), 10 * MINUTE, id="creating: its end is reported"),
+        pytest.param(a_record(**CREATING, reason=Reason.HOSTS_JOINING), (), 10 * MINUTE, id="hosts are reported"),
+        pytest.param(a_record(**CREATING, reason=Reason.POOL_BUSY), (), MINUTE, id="busy: nothing is reported"),
+        pytest.param(a_record(**CREATING, reason=Reason.POOL_BROKEN), (), MINUTE, id="broken: nothing is reported"),
+        pytest.param(a_record(phase=Phase.WAITING, retry_at=NOW + 7 * MINUTE), (), 7 * MINUTE, id="waiting"),
+        pytest.param(a_record(phase=Phase.WAITING), (), timedelta(), id="waiting for nothing known: now"),
+        pytest.param(a_record(phase=Phase.BLOCKED), (), 10 * MINUTE, id="blocked: settings may change"),
     ],
 )
-def test_a_slice_is_reconciled_again_in_due_time(record: SliceRecord, after: timedelta | None) -> None:
-    assert due(record, NOW, LIMITS) == (None if after is None else NOW + after)
-
-
-def test_an_unannounced_transition_is_announced_within_a_minute() -> None:
-    record = a_record(phase=Phase.BLOCKED, transition_count=1)
-    assert due(record, NOW, LIMITS) == NOW + MINUTE
+def test_a_slice_is_reconciled_again_in_due_time(
+    record: SliceRecord, assessments: tuple[Assessment, ...], after: timedelta | None
+) -> None:
+    assert due(record, assessments, NOW, LIMITS) == (None if after is None else NOW + after)
 
 
 @pytest.mark.parametrize("kind", list(FailureKind))
 def test_every_kind_of_failure_has_its_phase_reason_and_message(kind: FailureKind) -> None:
     after = failed(a_record(**CREATING), Failure(kind, "in the vendor's words"), NOW, settings())
-    unchanged = (Phase.PROVISIONING, Reason.REQUESTED)
-    assert (after.phase, after.reason) == (unchanged if kind is FailureKind.NAME_TAKEN else FAILED[kind])
+    assert (after.reason, after.phase) == (FAILED[kind], FAILED[kind].phase)
     assert "in the vendor's words" in after.message
     assert "{" not in after.message
 
@@ -117,13 +98,7 @@ def test_every_kind_of_failure_has_its_phase_reason_and_message(kind: FailureKin
 def test_a_failed_creation_frees_its_slot_and_backs_off_by_its_kind(kind: FailureKind, retry: timedelta | None) -> None:
     after = failed(a_record(**CREATING), Failure(kind, "why"), NOW, settings())
     assert after.retry_at == (None if retry is None else NOW + retry)
-    assert (after.slot, after.creating, after.operation, after.create_requested_at, after.failures) == (
-        None,
-        False,
-        None,
-        None,
-        1,
-    )
+    assert (after.slot, after.operation, after.create_requested_at, after.failures) == (None, None, None, 1)
 
 
 def test_a_waiting_slices_message_has_the_next_attempt() -> None:
@@ -145,17 +120,18 @@ def test_a_blocked_slice_records_the_version_of_the_settings() -> None:
     assert (after.phase, after.blocked_settings_version) == (Phase.BLOCKED, "s7")
 
 
-def test_a_shape_that_gke_never_creates_is_refused_for_good() -> None:
+def test_a_shape_that_gke_never_creates_is_rejected_under_these_settings() -> None:
     after = failed(a_record(**CREATING), Failure(FailureKind.IMPOSSIBLE, "unsupported"), NOW, settings())
-    assert after.refusal is not None
-    assert (after.refusal.reason, after.refusal.message) == (Reason.IMPOSSIBLE_SHAPE, after.message)
+    assert after.rejection == Rejection(
+        reason=Reason.IMPOSSIBLE_SHAPE, message=after.message, settings_version=settings().version
+    )
 
 
 def test_a_name_that_is_taken_is_no_failure_and_the_slice_is_reconciled_again() -> None:
     record = a_record(**CREATING, failures=3)
     after = failed(record, Failure(FailureKind.NAME_TAKEN, "already exists"), NOW, settings())
-    assert (after.failures, after.creating, after.slot, after.create_requested_at) == (3, True, 0, NOW)
-    assert due(after, NOW, LIMITS) is not None
+    assert (after.failures, after.slot, after.create_requested_at) == (3, 0, NOW)
+    assert due(after, (), NOW, LIMITS) is not None
 
 
 backoffs = st.builds(
@@ -182,15 +158,9 @@ def test_a_backoff_doubles_up_to_the_maximum(backoff: Backoff) -> None:
 @given(st.sampled_from(FailureKind), st.integers(0, 100_000))
 def test_after_every_failure_the_slice_is_settled_or_reconciled_again(kind: FailureKind, failures: int) -> None:
     after = failed(a_record(**CREATING, failures=failures), Failure(kind, "why"), NOW, settings())
-    again = due(after, NOW, LIMITS)
-    assert again is not None
-    assert again > NOW
-    once_announced = due(_announced(after), NOW, LIMITS)
-    assert (once_announced is None) == (after.phase is Phase.REFUSED)
-
-
-def _announced(record: SliceRecord) -> SliceRecord:
-    return a_record(phase=record.phase, reason=record.reason, retry_at=record.retry_at)
+    again = due(after, (), NOW, LIMITS)
+    assert (again is None) == (after.phase is Phase.REFUSED)
+    assert again is None or again > NOW
 
 
 @pytest.mark.parametrize("kind", list(FailureKind))
@@ -200,8 +170,10 @@ def test_an_attempt_whose_deletion_is_refused_stays_and_is_reconciled_again(kind
     assert [each.attempt for each in after.terminating] == [1]
     assert after.phase is Phase.RELEASING
     assert _at(after) <= NOW + LIMITS.requeue_after
+    (earlier,) = after.terminating
     passing = kind in {FailureKind.BUSY, FailureKind.RATE}
-    assert (after.reason is Reason.DELETION_REFUSED) is not passing
+    assert (earlier.slot, earlier.refused) == (None, "" if passing else "not now")
+    assert after.transitions == record.transitions, "told by the next decision"
 
 
 def _at(record: SliceRecord) -> datetime:

@@ -67,6 +67,27 @@ def policy(**allowed: Any) -> Policy:
             id="a reservation",
         ),
         pytest.param(
+            {},
+            {"zones": ("us-central2-a", "us-east5-*")},
+            "zones: us-central2-b is not allowed in namespace research: "
+            "policy.zones of the cluster's settings allows us-central2-a, us-east5-*",
+            id="a zone",
+        ),
+        pytest.param(
+            {},
+            {"accelerators": ("tpu-v6e-*", "tpu7x")},
+            "accelerators: tpu-v5-lite-podslice is not allowed in namespace research: "
+            "policy.accelerators of the cluster's settings allows tpu-v6e-*, tpu7x",
+            id="an accelerator",
+        ),
+        pytest.param(
+            {},
+            {"accelerators": ()},
+            "accelerators: tpu-v5-lite-podslice is not allowed in namespace research: "
+            "policy.accelerators of the cluster's settings allows none",
+            id="any accelerator",
+        ),
+        pytest.param(
             {"hosts": 4, "chips_per_host": 4},
             {"chips_per_slice": 8},
             "policy.chips_per_slice: this slice has 16 chips, and at most 8 are allowed",
@@ -101,6 +122,7 @@ def test_a_request_that_is_not_allowed_is_refused(
         pytest.param({"capacity": RESERVED}, {}, id="any reservation, by default"),
         pytest.param({"copied_labels": ("team",)}, {}, id="any label, by default"),
         pytest.param({"capacity": RESERVED}, {"reservations": ("projects/hall/reservations/r1",)}, id="a part of one"),
+        pytest.param({}, {"zones": ("us-central2-*",), "accelerators": ("tpu-v5*",)}, id="zone and accelerator"),
         pytest.param({"hosts": 4, "chips_per_host": 4}, {"chips_per_slice": 16}, id="exactly as many chips"),
     ],
 )
@@ -113,6 +135,17 @@ def test_a_namespaces_own_rules_replace_those_for_everyone() -> None:
     check(a_spec(), "research", rules)
     with pytest.raises(NotAllowed, match="chips_per_slice"):
         check(a_spec(), "vision", rules)
+
+
+def test_a_namespace_can_be_kept_to_a_zone_that_others_do_not_get() -> None:
+    rules = Policy(
+        everyone=Allowed(zones=("us-central2-a",)), namespaces={"research": Allowed(zones=("us-central2-b",))}
+    )
+    check(a_spec(zone="us-central2-b"), "research", rules)
+    check(a_spec(zone="us-central2-a"), "vision", rules)
+    for zone, namespace in (("us-central2-a", "research"), ("us-central2-b", "vision")):
+        with pytest.raises(NotAllowed, match=f"zones: {zone} is not allowed in namespace {namespace}"):
+            check(a_spec(zone=zone), namespace, rules)
 
 
 def test_a_slice_larger_than_the_cluster_may_hold_is_refused_for_good() -> None:

@@ -9,30 +9,31 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.builders import MINUTE, NOW, a_record, an_occupant
-from tpu_slices.domain.model.reasons import Reason
-from tpu_slices.domain.model.records import HISTORY, Desire, Phase, SliceRecord
-from tpu_slices.domain.model.slices import LAST_ATTEMPT, WorkloadUid
+from tests.builders import MINUTE, NOW, a_job, a_record, an_occupant, some_hosts
+from tpu_slices.domain.model.facts import Occupant
+from tpu_slices.domain.model.reasons import Phase, Reason
+from tpu_slices.domain.model.records import HISTORY, Desire, RunsOn, SliceRecord, TerminatingAttempt
+from tpu_slices.domain.model.slices import LAST_ATTEMPT, WorkloadUid, slice_id
 
-courses = st.lists(st.tuples(st.sampled_from(Phase), st.sampled_from(Reason)), max_size=3 * HISTORY)
+courses = st.lists(st.sampled_from(Reason), max_size=3 * HISTORY)
 
 
-def after(course: list[tuple[Phase, Reason]]) -> SliceRecord:
+def after(course: list[Reason]) -> SliceRecord:
     record = a_record()
-    for number, (phase, reason) in enumerate(course):
-        record = record.transitioned(NOW + number * MINUTE, phase, reason, f"transition {number}")
+    for number, reason in enumerate(course):
+        record = record.transitioned(NOW + number * MINUTE, reason, f"transition {number}")
     return record
 
 
 def test_the_first_transition_counts_even_if_it_changes_nothing() -> None:
     record = a_record()
-    transitioned = record.transitioned(NOW, record.phase, record.reason, "Heard of.")
+    transitioned = record.transitioned(NOW, record.reason, "Heard of.")
     assert (transitioned.transition_count, len(transitioned.transitions)) == (1, 1)
 
 
 def test_a_new_message_alone_is_no_transition() -> None:
-    once = after([(Phase.PROVISIONING, Reason.HOSTS_JOINING)])
-    again = once.transitioned(NOW + MINUTE, Phase.PROVISIONING, Reason.HOSTS_JOINING, "3 of 4 hosts.")
+    once = after([Reason.HOSTS_JOINING])
+    again = once.transitioned(NOW + MINUTE, Reason.HOSTS_JOINING, "3 of 4 hosts.")
     assert again.message == "3 of 4 hosts."
     assert (again.transitions, again.transition_count, again.since) == (
         once.transitions,
@@ -42,34 +43,32 @@ def test_a_new_message_alone_is_no_transition() -> None:
 
 
 def test_a_new_reason_is_a_transition_and_keeps_since() -> None:
-    once = after([(Phase.PROVISIONING, Reason.CREATING)])
-    again = once.transitioned(NOW + MINUTE, Phase.PROVISIONING, Reason.HOSTS_JOINING, "")
+    once = after([Reason.CREATING])
+    again = once.transitioned(NOW + MINUTE, Reason.HOSTS_JOINING, "")
     assert (again.transition_count, again.since) == (2, once.since)
 
 
 def test_a_new_phase_sets_since() -> None:
-    once = after([(Phase.PROVISIONING, Reason.CREATING)])
-    assert once.transitioned(NOW + MINUTE, Phase.READY, Reason.READY, "").since == NOW + MINUTE
+    once = after([Reason.CREATING])
+    assert once.transitioned(NOW + MINUTE, Reason.READY, "").since == NOW + MINUTE
 
 
 @given(courses)
-def test_no_two_consecutive_transitions_are_equal(course: list[tuple[Phase, Reason]]) -> None:
-    kept = [(transition.phase, transition.reason) for transition in after(course).transitions]
+def test_no_two_consecutive_transitions_are_equal(course: list[Reason]) -> None:
+    kept = [transition.reason for transition in after(course).transitions]
     assert all(one != other for one, other in itertools.pairwise(kept))
 
 
 @given(courses)
-def test_the_last_twenty_transitions_are_kept_and_all_are_counted(course: list[tuple[Phase, Reason]]) -> None:
+def test_the_last_twenty_transitions_are_kept_and_all_are_counted(course: list[Reason]) -> None:
     record = after(course)
-    changes = [pair for place, pair in enumerate(course) if place == 0 or pair != course[place - 1]]
+    changes = [reason for place, reason in enumerate(course) if place == 0 or reason is not course[place - 1]]
     assert record.transition_count == len(changes)
-    assert [(each.phase, each.reason) for each in record.transitions] == changes[-HISTORY:]
+    assert [each.reason for each in record.transitions] == changes[-HISTORY:]
 
 
 @given(courses, st.data())
-def test_the_unannounced_transitions_are_the_newest_that_are_kept(
-    course: list[tuple[Phase, Reason]], data: st.DataObject
-) -> None:
+def test_the_unannounced_transitions_are_the_newest_that_are_kept(course: list[Reason], data: st.DataObject) -> None:
     record = after(course)
     announced_count = data.draw(st.integers(0, record.transition_count))
     record = replace(record, announced_count=announced_count)
@@ -97,13 +96,33 @@ def test_a_slices_demand_follows_from_its_desire(desire: Desire, wanted: bool) -
     assert a_record(desire=desire).wanted is wanted
 
 
-def test_only_a_job_of_another_jobset_is_another_workloads_occupant() -> None:
-    other = an_occupant("other")
-    assert a_record().other_workload_occupants == ()
-    assert a_record(occupants=(an_occupant(job="llama-slice-3"),)).other_workload_occupants == ()
-    assert a_record(occupants=(other,)).other_workload_occupants == (other,)
+@given(st.sampled_from(Reason))
+def test_a_reason_implies_the_phase_or_leaves_it(reason: Reason) -> None:
+    record = a_record(phase=Phase.READY).transitioned(NOW, reason, "")
+    assert record.phase is (reason.phase or Phase.READY)
 
 
-def test_a_recreated_jobset_of_the_same_name_is_another_workloads_occupant() -> None:
-    recreated = an_occupant(uid=WorkloadUid("uid-recreated"))
-    assert a_record(occupants=(recreated,)).other_workload_occupants == (recreated,)
+@pytest.mark.parametrize(
+    ("occupants", "lent"),
+    [
+        pytest.param((), False, id="nobody"),
+        pytest.param((an_occupant(),), False, id="its own Job"),
+        pytest.param((an_occupant("other"),), True, id="a Job of another JobSet"),
+        pytest.param((an_occupant(job_index=3),), False, id="a sibling Job of its template"),
+        pytest.param((an_occupant(replicated_job="driver"),), True, id="a sibling Job of another template"),
+        pytest.param((an_occupant(uid=WorkloadUid("uid-recreated")),), True, id="of a JobSet of the same name"),
+        pytest.param((an_occupant(), an_occupant("other")), False, id="its own and another"),
+    ],
+)
+def test_hosts_are_lent_while_only_other_jobs_are_on_them(occupants: tuple[Occupant, ...], *, lent: bool) -> None:
+    record = a_record(create_requested_at=NOW, hosts=some_hosts(occupants=occupants))
+    assert record.lent(record.hosts) is lent
+    assert record.chips_held == (0 if lent else 16)
+
+
+def test_chips_of_earlier_pools_and_of_borrowed_hosts_are_held() -> None:
+    earlier = TerminatingAttempt(attempt=1, chips=16)
+    guests = TerminatingAttempt(attempt=2, chips=16, hosts=some_hosts(occupants=(an_occupant("other"),)))
+    elsewhere = RunsOn(slice_id=slice_id(a_job(name="gemma")), attempt=1, pod_uid="pod", chips=8, since=NOW)
+    record = a_record(attempt=3, create_requested_at=NOW, terminating=(earlier, guests), runs_on=elsewhere)
+    assert record.chips_held == 16 + 16 + 8

@@ -94,7 +94,7 @@ def test_without_requested_annotations_the_settings_decide() -> None:
     assert (spec.service_account, spec.networks) == (None, None)
 
 
-@pytest.mark.parametrize("text", ["vpc-2", "vpc-2:", ":subnet-2", "a:b, c"])
+@pytest.mark.parametrize("text", ["vpc-2", "vpc-2:", ":subnet-2", "a:b, c", "a:b," * 17])
 def test_malformed_networks_are_refused_by_their_annotation(text: str) -> None:
     refusal = refusal_of(a_request(requested_annotations=((NETWORKS, text),)))
     assert refusal.reason is Reason.DOES_NOT_FIT

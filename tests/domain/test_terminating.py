@@ -1,134 +1,215 @@
-"""Earlier attempts that are being deleted: names are never reused, and no occupant is evicted."""
+"""Attempts whose pools are to be deleted: each reconcile brings them a step nearer to their end."""
 
 from __future__ import annotations
 
-from datetime import datetime
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
 
-from hypothesis import given
-from hypothesis import strategies as st
+import pytest
 
-from tests.builders import MINUTE, NOW, a_record, an_occupant
-from tpu_slices.domain.model.clusters import Limits
-from tpu_slices.domain.model.decisions import DeletePool
+from tests.builders import MINUTE, NOW, a_record, heard, settings, some_hosts
+from tests.domain.cases import GUEST, GUEST_LEFT, LOST, OURS, STOCKOUT, in_use, owned, seen, terminating
+from tpu_slices.domain.model.decisions import Action, CancelCreation, CloseHosts, DeletePool, OpenHosts
+from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.observations import (
     Absent,
     Broken,
     Busy,
     Creating,
     Deleting,
-    Failure,
-    FailureKind,
     Observation,
+    PoolObservations,
     Running,
     Unowned,
     Unreadable,
 )
-from tpu_slices.domain.model.records import SliceRecord, TerminatingAttempt
-from tpu_slices.domain.reconciling.terminating import begin_next_attempt, follow
+from tpu_slices.domain.model.reasons import Reason
+from tpu_slices.domain.model.records import PoolOperation, SlotAwaited, TerminatingAttempt
+from tpu_slices.domain.reconciling.case import Known, Situation
+from tpu_slices.domain.reconciling.terminating import Followed, follow
 
-LIMITS = Limits()
-observations: st.SearchStrategy[Observation] = st.sampled_from(
+SECOND = timedelta(seconds=1)
+ENDED = owned(WorkloadState.COMPLETED)
+GRANTED = replace(ENDED, slots={1: 7})
+FREE = terminating()
+"""Nobody uses it, and no new pod can come."""
+ASKED = terminating(hosts=some_hosts(), close_requested_at=NOW - 30 * SECOND)
+UNASKED = terminating(hosts=some_hosts(), close_requested_at=None)
+DELETING = replace(FREE, slot=3, delete_requested_at=NOW - 5 * SECOND)
+JUST_REQUESTED = replace(FREE, create_requested_at=NOW - 119 * SECOND)
+
+
+def followed(
+    attempt: TerminatingAttempt, found: Observation, known: Known = GRANTED, at: datetime = NOW, **changes: Any
+) -> Followed:
+    record = a_record(attempt=2, terminating=(attempt,), **changes)
+    if at != NOW:
+        known = replace(known, relay=replace(known.relay, last_at=at))
+    return follow(Situation(record, seen(Absent(), a1=found), at, settings(), known))
+
+
+@pytest.mark.parametrize(
+    ("attempt", "found", "reason", "actions"),
     [
-        Absent(),
-        Creating(),
-        Running(),
-        Busy("repair"),
-        Broken(Failure(FailureKind.STOCKOUT, "none left")),
-        Deleting(),
-        Unowned("not ours"),
-        Unreadable("503"),
-    ]
+        pytest.param(FREE, Absent(), None, (), id="absent: removed from the record"),
+        pytest.param(in_use(GUEST), Absent(), None, (), id="absent, whoever was on it: removed"),
+        pytest.param(JUST_REQUESTED, Absent(), Reason.CREATION_IN_DOUBT, (), id="absent, but just requested"),
+        pytest.param(FREE, Unowned("x"), None, (), id="not ours: never touched"),
+        pytest.param(FREE, Unreadable("503"), Reason.POOL_UNREADABLE, (), id="unreadable"),
+        pytest.param(FREE, Deleting(), Reason.DELETION_STARTED, (), id="being deleted"),
+        pytest.param(in_use(GUEST), Deleting(), Reason.DELETION_STARTED, (), id="being deleted by somebody"),
+        pytest.param(FREE, OURS, Reason.DELETION_STARTED, (DeletePool(1),), id="running"),
+        pytest.param(FREE, Busy("repair"), Reason.DELETION_STARTED, (DeletePool(1),), id="busy"),
+        pytest.param(FREE, Broken(STOCKOUT), Reason.DELETION_STARTED, (DeletePool(1),), id="broken"),
+        pytest.param(FREE, LOST, Reason.DELETION_STARTED, (DeletePool(1),), id="in creation without an operation"),
+        pytest.param(FREE, Creating(), Reason.CREATION_IN_DOUBT, (CancelCreation(1),), id="in creation: cancelled"),
+        pytest.param(
+            replace(FREE, not_cancellable=True),
+            Creating(),
+            Reason.CREATION_IN_DOUBT,
+            (),
+            id="in creation: not cancellable",
+        ),
+        pytest.param(DELETING, Creating(), Reason.CREATION_IN_DOUBT, (), id="in creation: cancelled a moment ago"),
+        pytest.param(DELETING, OURS, Reason.DELETION_STARTED, (), id="deleted a moment ago"),
+        pytest.param(
+            replace(DELETING, delete_requested_at=NOW - 20 * SECOND),
+            OURS,
+            Reason.DELETION_STARTED,
+            (DeletePool(1),),
+            id="deleted a while ago: repeated",
+        ),
+        pytest.param(
+            replace(DELETING, refused="missing permission"),
+            OURS,
+            Reason.DELETION_REFUSED,
+            (),
+            id="refused a moment ago",
+        ),
+        pytest.param(
+            replace(DELETING, refused="missing permission", delete_requested_at=NOW - MINUTE),
+            OURS,
+            Reason.DELETION_REFUSED,
+            (DeletePool(1),),
+            id="refused a while ago: repeated",
+        ),
+        pytest.param(UNASKED, OURS, Reason.CLOSING_HOSTS, (CloseHosts(1, NOW),), id="to be closed"),
+        pytest.param(UNASKED, Creating(), Reason.CLOSING_HOSTS, (CloseHosts(1, NOW),), id="to be closed, in creation"),
+        pytest.param(ASKED, OURS, Reason.CLOSING_HOSTS, (), id="being closed"),
+        pytest.param(
+            replace(ASKED, close_requested_at=NOW - MINUTE),
+            OURS,
+            Reason.CLOSING_HOSTS,
+            (CloseHosts(1, NOW - MINUTE),),
+            id="being closed for a minute: the same question again",
+        ),
+        pytest.param(in_use(GUEST), OURS, Reason.OCCUPIED, (), id="in use"),
+        pytest.param(
+            in_use(GUEST, close_requested_at=NOW), OURS, Reason.OCCUPIED, (OpenHosts(1),), id="in use after all"
+        ),
+        pytest.param(
+            replace(ASKED, hosts=some_hosts(departures=GUEST_LEFT)),
+            OURS,
+            Reason.RESTART_POSSIBLE,
+            (OpenHosts(1),),
+            id="a Job may restart on it: it is opened for it",
+        ),
+        pytest.param(replace(ASKED, spared_until=NOW + MINUTE), OURS, Reason.USERS_UNKNOWN, (), id="spared"),
+    ],
 )
-attempts = st.lists(
-    st.builds(
-        TerminatingAttempt,
-        attempt=st.integers(1, 9),
-        delete_requested_at=st.none() | st.integers(-60, 0).map(lambda seconds: NOW + seconds * MINUTE / 30),
-        occupants=st.sampled_from([(), (an_occupant("other"),)]),
-    ),
-    max_size=4,
-    unique_by=lambda each: each.attempt,
-).map(tuple)
-
-
-@given(st.integers(1, 9), attempts)
-def test_the_next_attempts_number_is_above_every_earlier_one(
-    attempt: int, terminating: tuple[TerminatingAttempt, ...]
+def test_each_row_has_its_reason_and_actions(
+    attempt: TerminatingAttempt, found: Observation, reason: Reason | None, actions: tuple[Action, ...]
 ) -> None:
-    record = a_record(attempt=attempt, terminating=terminating)
-    after = begin_next_attempt(record)
-    assert after.attempt > max(attempt, *(each.attempt for each in terminating), 0)
-    assert [each.attempt for each in after.terminating] == [*(each.attempt for each in terminating), attempt]
-
-
-def test_the_next_attempt_starts_without_the_state_of_the_last() -> None:
-    record = a_record(
-        create_requested_at=NOW,
-        creating=True,
-        operation="operation-1",
-        rebuild_allowed=True,
-        hosts_usable=3,
-        hosts_joined=4,
-        hosts_sequence=9,
-        occupants=(an_occupant(),),
-    )
-    assert begin_next_attempt(record) == a_record(attempt=2, terminating=(TerminatingAttempt(attempt=1),))
-
-
-def test_a_terminating_attempt_keeps_its_occupants_and_the_time_of_its_deletion() -> None:
-    after = begin_next_attempt(a_record(), delete_requested_at=NOW, occupants=(an_occupant("other"),))
-    assert after.terminating == (
-        TerminatingAttempt(attempt=1, delete_requested_at=NOW, occupants=(an_occupant("other"),)),
-    )
-
-
-@given(attempts, st.data())
-def test_only_absent_and_unowned_pools_are_removed_from_the_record(
-    terminating: tuple[TerminatingAttempt, ...], data: st.DataObject
-) -> None:
-    seen = {each.attempt: data.draw(observations) for each in terminating}
-    after, _ = follow(a_record(terminating=terminating), seen, NOW, LIMITS)
-    removed = {each.attempt for each in terminating} - {each.attempt for each in after.terminating}
-    assert removed == {attempt for attempt, pool in seen.items() if isinstance(pool, Absent | Unowned)}
-
-
-@given(attempts, st.data())
-def test_only_pools_seen_unoccupied_and_not_deleting_are_deleted(
-    terminating: tuple[TerminatingAttempt, ...], data: st.DataObject
-) -> None:
-    seen = {each.attempt: data.draw(observations) for each in terminating}
-    _, deletes = follow(a_record(terminating=terminating), seen, NOW, LIMITS)
-    by_attempt = {each.attempt: each for each in terminating}
-    for delete in deletes:
-        assert by_attempt[delete.attempt].occupants == ()
-        assert isinstance(seen[delete.attempt], Creating | Running | Busy | Broken)
+    after = followed(attempt, found)
+    assert [each.reason for each in after.assessments] == ([] if reason is None else [reason])
+    assert [each.attempt for each in after.attempts] == ([] if reason is None else [1])
+    assert after.actions == actions
 
 
 def test_an_attempt_that_was_not_observed_is_kept_and_left_alone() -> None:
-    record = a_record(terminating=(TerminatingAttempt(attempt=1),))
-    assert follow(record, {}, NOW, LIMITS) == (record, ())
+    case = Situation(a_record(attempt=2, terminating=(FREE,)), PoolObservations(Absent(), {}), NOW, settings(), GRANTED)
+    after = follow(case)
+    assert (after.attempts, after.actions) == ((FREE,), ())
+
+
+@pytest.mark.parametrize("known", [heard(slots={1: 7}), owned(WorkloadState.SUSPENDED)], ids=["unknown", "suspended"])
+def test_a_creation_is_only_cancelled_once_its_jobset_has_no_use_for_it(known: Known) -> None:
+    assert followed(FREE, Creating(), known).actions == ()
+    assert followed(FREE, Creating(), known, release_requested=True).actions == (CancelCreation(1),)
+
+
+def test_a_deletion_waits_for_a_slot_and_keeps_its_place() -> None:
+    first = followed(FREE, OURS, ENDED)
+    assert (first.attempts, first.actions, first.assessments[0].reason) == ((FREE,), (), Reason.DELETION_QUEUED)
+    assert first.slot_awaited == SlotAwaited(operation=PoolOperation.DELETE, attempt=1, since=NOW)
+    fresh = replace(FREE, close_requested_at=NOW, hosts=replace(FREE.hosts, answered=NOW))
+    later = followed(fresh, OURS, ENDED, NOW + MINUTE, slot_awaited=first.slot_awaited)
+    assert later.slot_awaited == first.slot_awaited
+
+
+def test_one_slot_is_awaited_at_a_time() -> None:
+    record = a_record(attempt=3, terminating=(FREE, replace(FREE, attempt=2)))
+    after = follow(Situation(record, seen(Absent(), a1=OURS, a2=OURS), NOW, settings(), ENDED))
+    assert after.slot_awaited is not None
+    assert after.slot_awaited.attempt == 1
+    assert [each.reason for each in after.assessments] == [Reason.DELETION_QUEUED] * 2
+
+
+def test_a_requested_deletion_has_its_slot_and_its_time() -> None:
+    assert followed(FREE, OURS).attempts == (replace(FREE, slot=7, delete_requested_at=NOW),)
+    repeated = replace(DELETING, delete_requested_at=NOW - MINUTE / 2)
+    assert followed(repeated, OURS, ENDED).attempts == (replace(repeated, delete_requested_at=NOW),)
+
+
+@pytest.mark.parametrize(
+    ("attempt", "found", "held"),
+    [
+        pytest.param(replace(FREE, slot=3), Creating(), True, id="its creation runs"),
+        pytest.param(replace(JUST_REQUESTED, slot=3), Absent(), True, id="its creation may still take effect"),
+        pytest.param(replace(FREE, slot=3, not_cancellable=True), LOST, False, id="its creation ended unseen"),
+        pytest.param(replace(ASKED, slot=3), OURS, False, id="its creation ended"),
+        pytest.param(DELETING, Deleting(), True, id="its deletion runs"),
+        pytest.param(DELETING, OURS, True, id="its deletion was requested a moment ago"),
+        pytest.param(replace(DELETING, delete_requested_at=NOW - 61 * SECOND), Unreadable("503"), True, id="not known"),
+        pytest.param(
+            replace(ASKED, slot=3, delete_requested_at=NOW - 61 * SECOND),
+            OURS,
+            False,
+            id="its deletion came to nothing",
+        ),
+    ],
+)
+def test_an_attempt_holds_its_slot_as_long_as_an_operation_may_run(
+    attempt: TerminatingAttempt, found: Observation, held: bool
+) -> None:
+    (after,) = followed(attempt, found, ENDED).attempts
+    assert (after.slot == 3) is held
+
+
+def test_a_deletion_that_gke_accepted_is_no_longer_refused() -> None:
+    (after,) = followed(replace(DELETING, refused="missing permission"), Deleting()).attempts
+    assert after.refused == ""
 
 
 def test_a_deletion_is_repeated_at_intervals_until_the_pool_is_absent() -> None:
-    record = a_record(attempt=2, terminating=(TerminatingAttempt(attempt=1),))
-    orders = []
+    attempt, requests = FREE, []
     for second in range(61):
-        at = NOW + second * MINUTE / 60
-        record, ordered = _followed(record, Running(), at)
-        orders += [second] if ordered else []
-    assert orders == [0, 20, 40, 60]
-    record, ordered = _followed(record, Absent(), NOW + 2 * MINUTE)
-    assert (record.terminating, ordered) == ((), False)
+        after = followed(attempt, Running(), at=NOW + second * SECOND)
+        (attempt,) = after.attempts
+        requests += [second] if after.actions else []
+    assert requests == [0, 20, 40, 60]
+    assert followed(attempt, Absent(), at=NOW + 2 * MINUTE) == Followed()
 
 
-def _followed(record: SliceRecord, seen: Observation, at: datetime) -> tuple[SliceRecord, bool]:
-    after, deletes = follow(record, {1: seen}, at, LIMITS)
-    return after, deletes == (DeletePool(1),)
-
-
-def test_a_pool_is_deleted_as_soon_as_its_last_occupant_has_left() -> None:
-    stays = TerminatingAttempt(attempt=1, occupants=(an_occupant("other"),))
-    record = a_record(attempt=2, terminating=(stays,))
-    assert follow(record, {1: Running()}, NOW, LIMITS) == (record, ())
-    _, deletes = follow(a_record(attempt=2, terminating=(TerminatingAttempt(attempt=1),)), {1: Running()}, NOW, LIMITS)
-    assert deletes == (DeletePool(1),)
+def test_an_unanswered_question_is_repeated_each_minute_and_an_old_answer_is_asked_for_again() -> None:
+    attempt, asked = UNASKED, []
+    for minute in range(4):
+        at = NOW + minute * MINUTE
+        after = followed(attempt, OURS, at=at)
+        (attempt,) = after.attempts
+        asked += [action.asked_at for action in after.actions if isinstance(action, CloseHosts)]
+    assert asked == [NOW] * 4
+    answered = replace(attempt, hosts=some_hosts(usable=0, closed=4, answered=NOW))
+    later = NOW + 11 * MINUTE
+    assert followed(answered, OURS, at=later).actions == (CloseHosts(1, later),)

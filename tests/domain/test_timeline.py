@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import MINUTE, NOW, a_job, a_record, a_spec
-from tpu_slices.domain.model.reasons import Reason
-from tpu_slices.domain.model.records import HISTORY, Phase, SliceRecord, Transition
+from tpu_slices.domain.model.reasons import Phase, Reason
+from tpu_slices.domain.model.records import HISTORY, SliceRecord, Transition
 from tpu_slices.domain.model.slices import slice_id
 from tpu_slices.domain.reporting.timeline import HELD, Course, Use, Window, course, held, levels, totals
 
 CHIPS = a_spec().chips
-Step = tuple[Phase, Reason]
+Step = Reason
 ALWAYS = Window(NOW - timedelta(days=1), NOW + timedelta(days=1))
 
 minutes = st.integers(-30, 300).map(lambda count: NOW + count * MINUTE)
@@ -50,8 +50,8 @@ def courses_of(records: list[SliceRecord], window: Window) -> list[Course]:
 def course_with(*transitions: Step, minutes_each: int = 10) -> Course:
     """Return the course of a slice with these transitions, each lasting `minutes_each`."""
     record = a_record()
-    for number, (phase, reason) in enumerate(transitions):
-        record = record.transitioned(NOW + number * minutes_each * MINUTE, phase, reason, f"{reason}.")
+    for number, reason in enumerate(transitions):
+        record = record.transitioned(NOW + number * minutes_each * MINUTE, reason, f"{reason}.")
     found = course(record, Window(NOW, NOW + len(transitions) * minutes_each * MINUTE))
     assert found is not None
     return found
@@ -118,16 +118,16 @@ def test_at_each_moment_the_last_transition_before_it_holds(transitions: list[Tr
 
 # what a span counts as
 
-STARTED = (Phase.PROVISIONING, Reason.CREATION_STARTED)
-CREATING = (Phase.PROVISIONING, Reason.CREATING)
-JOINING = (Phase.PROVISIONING, Reason.HOSTS_JOINING)
-LOST = (Phase.PROVISIONING, Reason.HOSTS_LOST)
-READY = (Phase.READY, Reason.READY)
-UNUSED = (Phase.READY, Reason.LEADER_STILL_WAITING)
-STOCKOUT = (Phase.WAITING, Reason.STOCKOUT)
-RELEASING = (Phase.RELEASING, Reason.DELETION_STARTED)
-OCCUPIED = (Phase.RELEASING, Reason.OCCUPIED)
-GONE = (Phase.GONE, Reason.RELEASED)
+STARTED = Reason.CREATION_STARTED
+CREATING = Reason.CREATING
+JOINING = Reason.HOSTS_JOINING
+LOST = Reason.HOSTS_LOST
+READY = Reason.READY
+UNUSED = Reason.LEADER_STILL_WAITING
+STOCKOUT = Reason.STOCKOUT
+RELEASING = Reason.DELETION_STARTED
+OCCUPIED = Reason.OCCUPIED
+GONE = Reason.RELEASED
 
 
 @pytest.mark.parametrize(
@@ -147,9 +147,9 @@ GONE = (Phase.GONE, Reason.RELEASED)
         pytest.param([RELEASING, OCCUPIED, GONE], [Use.IDLE, Use.USEFUL, None], id="another Job was on it"),
         pytest.param(
             [
-                (Phase.QUEUED, Reason.REQUESTED),
-                (Phase.BLOCKED, Reason.HELD),
-                (Phase.REFUSED, Reason.CHIP_LIMIT_REACHED),
+                Reason.REQUESTED,
+                Reason.HELD,
+                Reason.CHIP_LIMIT_REACHED,
             ],
             [Use.WAITING, Use.STOPPED, Use.STOPPED],
             id="nothing was held",
@@ -177,7 +177,7 @@ def test_chip_hours_are_chips_times_hours() -> None:
 def test_an_outcome_after_the_window_is_still_known() -> None:
     record = a_record()
     for number, each in enumerate([STARTED, STOCKOUT]):
-        record = record.transitioned(NOW + number * 10 * MINUTE, *each, "")
+        record = record.transitioned(NOW + number * 10 * MINUTE, each, "")
     found = course(record, Window(NOW, NOW + 5 * MINUTE))
     assert found is not None
     assert [span.use for span in found.spans] == [Use.IDLE]
@@ -187,7 +187,7 @@ def test_an_outcome_after_the_window_is_still_known() -> None:
 
 
 def test_before_its_first_transition_a_slice_was_queued() -> None:
-    record = a_record().transitioned(NOW + 5 * MINUTE, *STARTED, "")
+    record = a_record().transitioned(NOW + 5 * MINUTE, STARTED, "")
     found = course(record, ALWAYS)
     assert found is not None
     assert [(span.start, span.transition.phase) for span in found.spans] == [
@@ -205,7 +205,7 @@ def test_a_slice_without_transitions_has_the_phase_of_its_record() -> None:
 def a_long_history() -> SliceRecord:
     record = a_record()
     for number in range(HISTORY + 5):
-        record = record.transitioned(NOW + number * MINUTE, *(READY if number % 2 else LOST), "")
+        record = record.transitioned(NOW + number * MINUTE, READY if number % 2 else LOST, "")
     return record
 
 
@@ -222,7 +222,7 @@ def test_transitions_lost_before_the_window_do_not_count() -> None:
 
 
 def test_a_span_that_began_before_the_window_is_cut_and_marked() -> None:
-    record = a_record().transitioned(NOW, *READY, "")
+    record = a_record().transitioned(NOW, READY, "")
     found = course(record, Window(NOW + MINUTE, NOW + 2 * MINUTE))
     assert found is not None
     (span,) = found.spans
@@ -230,7 +230,7 @@ def test_a_span_that_began_before_the_window_is_cut_and_marked() -> None:
 
 
 def test_a_slice_gone_before_the_window_has_no_course() -> None:
-    record = a_record().transitioned(NOW, *GONE, "")
+    record = a_record().transitioned(NOW, GONE, "")
     assert course(record, Window(NOW + MINUTE, NOW + 2 * MINUTE)) is None
 
 
@@ -239,6 +239,6 @@ def test_a_slice_created_after_the_window_has_no_course() -> None:
 
 
 def test_without_a_spec_no_chips_are_counted() -> None:
-    found = course(a_record(spec=None).transitioned(NOW, *READY, ""), ALWAYS)
+    found = course(a_record(spec=None).transitioned(NOW, READY, ""), ALWAYS)
     assert found is not None
     assert not any(totals([found]).values())

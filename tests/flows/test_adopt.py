@@ -4,28 +4,28 @@ from __future__ import annotations
 
 import pytest
 
-from tests.builders import CLUSTER, a_request, an_occupant
+from tests.builders import CLUSTER, a_request
+from tests.cluster import LiveWorkload as Running
 from tests.fakes.backend import Verb
-from tests.world import LiveWorkload as Running
 from tests.world import World
-from tpu_slices.domain.model.facts import LeaderBound, WorkloadState
+from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.observations import LegacyPool
-from tpu_slices.domain.model.reasons import Reason
-from tpu_slices.domain.model.records import Phase
+from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import ClusterId, PoolName
 from tpu_slices.domain.reconciling.adoption import LiveWorkload
 from tpu_slices.flows.adopt import adopt, survey
 from tpu_slices.ports.errors import Permanent, Temporary
 
 POOL = PoolName("llama-4f2a1")
+MADE = LegacyPool(name=POOL, namespace="research", jobset="llama", job="llama-slice-0")
 
 
 def a_cluster_of_tpu_provisioner(slices: int = 1) -> tuple[World, Running]:
     world = World()
     jobset = world.jobset_appears(slices=slices)
-    jobset.bound.add(0)
-    made = LegacyPool(name=POOL, namespace="research", jobset="llama", job="llama-slice-0")
-    world.backend.hold_legacy_pool(made)
+    world.backend.hold_legacy_pool(MADE)
+    world.cluster.has_legacy_nodes(MADE)
+    world.cluster.binds(jobset, MADE, 0)
     return world, jobset
 
 
@@ -38,7 +38,7 @@ def test_an_adopted_pool_keeps_serving() -> None:
     adopt(CLUSTER, [as_listed(jobset)], world.deps)
     world.settle(minutes=40)
     record = world.record(jobset)
-    assert (record.phase, record.reason, record.pool) == (Phase.READY, Reason.ADOPTED, POOL)
+    assert (record.phase, record.reason, record.pool) == (Phase.READY, Reason.READY, POOL)
     assert (world.pools, world.backend.calls) == ([POOL], [])
 
 
@@ -56,14 +56,10 @@ def test_an_adopted_pool_is_deleted_when_its_jobset_ends() -> None:
 def test_an_adopted_pool_is_kept_until_its_occupants_are_known_and_gone() -> None:
     world, jobset = a_cluster_of_tpu_provisioner()
     adopt(CLUSTER, [as_listed(jobset)], world.deps)
-    other = world.jobset_appears("other")
-    other.bound.add(0)
+    other = world.guest_appears("other")
     world.settle(minutes=1)
+    world.cluster.binds(other, MADE, 0)
     world.ends(jobset)
-    world.settle(minutes=2)
-    assert world.pools == [POOL]
-    who = an_occupant("other", uid=other.ref.owner.uid)
-    world.publish(LeaderBound(slice_id=world.record(jobset).id, attempt=0, occupant=who, bound=True))
     world.settle(minutes=20)
     assert world.pools == [POOL]
     world.ends(other)
@@ -91,7 +87,7 @@ def test_an_adopted_pool_that_vanishes_is_replaced_by_one_of_ours() -> None:
     adopt(CLUSTER, [as_listed(jobset)], world.deps)
     world.settle(minutes=5)
     world.backend.vanish(POOL)
-    jobset.bound.clear()
+    world.cluster.loses_nodes(MADE)
     world.settle(minutes=30, until=lambda: jobset.bound == {0})
     record = world.record(jobset)
     assert (record.attempt, world.pools) == (1, [record.pool])

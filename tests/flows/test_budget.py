@@ -2,11 +2,31 @@
 
 from __future__ import annotations
 
-from tests.builders import CLUSTER, NOW, a_job, a_jobset, a_record, settings
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.builders import (
+    CLUSTER,
+    MINUTE,
+    NOW,
+    a_job,
+    a_jobset,
+    a_record,
+    a_spec,
+    an_occupant,
+    heard,
+    settings,
+    some_hosts,
+)
 from tests.world import World
 from tpu_slices.domain.model.clusters import Allowed, ClusterSettings, Policy
-from tpu_slices.domain.model.reasons import Reason
-from tpu_slices.domain.model.records import Phase
+from tpu_slices.domain.model.observations import Absent, Failure, FailureKind, PoolObservations, Running
+from tpu_slices.domain.model.reasons import Phase, Reason
+from tpu_slices.domain.model.records import Desire, Refusal, RunsOn, SliceRecord, TerminatingAttempt, Transition
+from tpu_slices.domain.model.slices import WorkloadUid
+from tpu_slices.domain.reconciling.decide import decide
 from tpu_slices.flows.reconcile import reconcile
 
 SLICE = 16  # chips of the world's slices
@@ -50,10 +70,96 @@ def test_two_concurrent_decisions_do_not_both_take_the_last_chips() -> None:
     world.store.put_settings(at_most(SLICE))
     first, second = a_record(), a_record(job=a_job(job_index=1))
     world.store.put(a_jobset(demand=dict.fromkeys((first.id, second.id), NOW)), first, second)
-    world.store.meanwhile(lambda: None, lambda: reconcile(CLUSTER, second.id, world.deps))
+    world.store.meanwhile(lambda: reconcile(CLUSTER, second.id, world.deps))
     reconcile(CLUSTER, first.id, world.deps)
     assert world.pools == [second.pool]
     assert world.records[first.id].reason is Reason.CHIP_LIMIT_REACHED
+
+
+def standing(**changes: Any) -> SliceRecord:
+    """Return a slice that is not needed any more, and whose pool stands."""
+    pool = TerminatingAttempt(attempt=1, chips=SLICE, **changes)
+    job = a_job(name="ended", uid=WorkloadUid("uid-ended"))
+    return a_record(job=job, attempt=2, desire=Desire.ABSENT, phase=Phase.RELEASING, terminating=(pool,))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"refused": "no permission"}, {"hosts": some_hosts()}, {"hosts": some_hosts(occupants=(an_occupant("ended"),))}],
+    ids=["refused", "closing", "occupied"],
+)
+def test_a_pool_that_is_to_be_deleted_counts_as_long_as_it_stands(changes: dict[str, Any]) -> None:
+    world = World()
+    world.store.put_settings(at_most(SLICE))
+    ended, next_ = standing(**changes), a_record()
+    world.store.put(ended, next_, a_jobset(demand={next_.id: NOW}))
+    reconcile(CLUSTER, next_.id, world.deps)
+    assert world.records[next_.id].reason is Reason.CHIP_LIMIT_REACHED
+    world.store.put(replace(ended, terminating=()))
+    reconcile(CLUSTER, next_.id, world.deps)
+    assert world.pools == [next_.pool]
+
+
+def test_no_more_chips_stand_than_allowed_while_gke_refuses_deletions() -> None:
+    world = World()
+    world.store.put_settings(at_most(SLICE))
+    world.backend.refuses_deletions = Failure(FailureKind.CONFIGURATION, "no permission")
+    for number in range(3):
+        jobset = world.jobset_appears(f"job-{number}")
+        world.settle(minutes=5)
+        world.ends(jobset)
+        world.settle(minutes=5)
+    assert len(world.pools) == 1
+    world.backend.refuses_deletions = None
+    last = world.jobset_appears("last")
+    world.settle(minutes=20, until=lambda: last.bound == {0})
+    assert world.pools == [world.record(last).pool]
+
+
+def test_chips_count_in_the_namespace_of_the_guest_that_uses_them() -> None:
+    world = World()
+    world.store.put_settings(at_most(SLICE))
+    guest = an_occupant("guest", namespace="vision")
+    ended = standing(hosts=some_hosts(occupants=(guest,)))
+    place = RunsOn(slice_id=ended.id, attempt=1, pod_uid=guest.pod_uid, chips=SLICE, since=NOW)
+    its_own = a_record(job=guest.workload_job(CLUSTER), runs_on=place, demand_confirmed_at=None)
+    another = a_job(namespace="vision", name="another", uid=WorkloadUid("uid-another"))
+    ours, theirs = a_record(), a_record(job=another)
+    world.store.put(ended, its_own, ours, theirs)
+    world.store.put(a_jobset(demand={ours.id: NOW}), a_jobset(uid=another.owner.uid, demand={theirs.id: NOW}))
+    reconcile(CLUSTER, theirs.id, world.deps)
+    reconcile(CLUSTER, ours.id, world.deps)
+    assert world.records[theirs.id].reason is Reason.CHIP_LIMIT_REACHED
+    assert world.pools == [ours.pool]
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"demand_confirmed_at": NOW - 20 * MINUTE}, Reason.DEMAND_STALE),
+        ({"refusal": Refusal(reason=Reason.IMPOSSIBLE_SHAPE, message="3x5x7")}, Reason.IMPOSSIBLE_SHAPE),
+        ({"retry_at": NOW + MINUTE, "phase": Phase.WAITING, "reason": Reason.STOCKOUT}, Reason.STOCKOUT),
+        ({}, Reason.OPERATION_LIMIT),
+    ],
+)
+def test_an_order_that_led_to_no_pool_does_not_count(changes: dict[str, Any], reason: Reason) -> None:
+    ordered = a_record(create_requested_at=NOW - 5 * MINUTE, **changes)
+    assert ordered.chips_held == SLICE
+    after = decide(ordered, PoolObservations(Absent(), {}), NOW, settings(), heard()).record
+    assert (after.reason, after.chips_held) == (reason, 0)
+
+
+def test_a_pool_whose_hosts_never_became_usable_counts_until_it_is_deleted() -> None:
+    transition = Transition(at=NOW - 40 * MINUTE, phase=Phase.PROVISIONING, reason=Reason.HOSTS_JOINING, message="")
+    record = a_record(
+        create_requested_at=NOW - 60 * MINUTE,
+        phase=Phase.PROVISIONING,
+        reason=Reason.HOSTS_JOINING,
+        transitions=(transition,),
+        transition_count=1,
+    )
+    after = decide(record, PoolObservations(Running(a_spec().fingerprint), {}), NOW, settings(), heard()).record
+    assert (after.reason, after.chips_held) == (Reason.HOSTS_NOT_USABLE, SLICE)
 
 
 def test_without_a_chip_limit_no_budget_is_kept() -> None:

@@ -7,10 +7,11 @@ from dataclasses import replace
 import pytest
 
 from tests.builders import CLUSTER, a_record, settings
+from tests.cluster import LiveWorkload
 from tests.fakes.backend import Verb
-from tests.world import LiveWorkload, World
+from tests.world import World
 from tpu_slices.domain.model.observations import Failure, FailureKind
-from tpu_slices.domain.model.records import Phase
+from tpu_slices.domain.model.reasons import Phase
 from tpu_slices.domain.model.slices import SliceId
 from tpu_slices.flows.reconcile import explain, reconcile
 from tpu_slices.ports.errors import Permanent, Temporary
@@ -57,6 +58,7 @@ def test_a_requested_release_is_carried_out() -> None:
     world.settle(minutes=2)
     world.store.edit_slice(CLUSTER, world.record(jobset).id, release_requested=True)
     reconcile(CLUSTER, world.record(jobset).id, world.deps)
+    world.steps()
     assert world.backend.ordered(Verb.DELETE) == [world.backend.ordered(Verb.CREATE)[0]]
 
 

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from tests.builders import CLUSTER
+from tests.builders import CLUSTER, MINUTE, NOW, a_jobset, hosts_changed
 from tests.world import World
-from tpu_slices.domain.model.facts import HostsChanged, WorkloadChanged, WorkloadState
-from tpu_slices.domain.model.reasons import ReportReason
-from tpu_slices.domain.model.records import Phase
+from tpu_slices.domain.model.facts import WorkloadChanged, WorkloadState
+from tpu_slices.domain.model.reasons import Phase, ReportReason
+from tpu_slices.domain.model.slices import ClusterId, WorkloadUid
 from tpu_slices.domain.model.workloads import WorkloadRecord
 from tpu_slices.domain.reporting.reports import RENEW
+from tpu_slices.flows.failures import Failures
 from tpu_slices.flows.receive import receive
-from tpu_slices.flows.report import MOST_TROUBLES, report_due
+from tpu_slices.flows.report import MOST_TROUBLES, PAGE, Reported, report_due
 from tpu_slices.flows.sweep import sweep
+from tpu_slices.ports.errors import Permanent
 from tpu_slices.ports.store import Change
+from tpu_slices.wire.cluster_settings import settings_key
 
 
 @pytest.fixture
@@ -31,8 +36,14 @@ def request_slices(world: World, *names: str, slices: int = 1) -> None:
     world.deliver()
 
 
+def report_all(world: World) -> tuple[list[Reported], list[str]]:
+    failures = Failures()
+    updates = report_due([CLUSTER], world.deps, failures)
+    return updates, [str(failure) for failure in failures.found]
+
+
 def reported(world: World) -> list[str]:
-    updates, _ = report_due(world.deps)
+    updates, _ = report_all(world)
     return sorted(each.workload.owner.name for each in updates)
 
 
@@ -42,23 +53,35 @@ def test_each_jobset_that_is_due_is_reported_on_once(world: World) -> None:
     assert reported(world) == []
 
 
-def test_a_report_over_an_unreadable_record_fails_by_name_and_stops_no_other(world: World) -> None:
-    request_slices(world, "llama", "gemma")
-    (unreadable,) = (record for record in world.records.values() if record.owner.name == "llama")
+def test_a_report_names_a_slice_whose_record_cannot_be_read(world: World) -> None:
+    request_slices(world, "llama", slices=2)
+    unreadable, _ = world.records.values()
     world.store.edit_slice(CLUSTER, unreadable.id, phase="REDY")
-    updates, failures = report_due(world.deps)
-    assert [each.workload.owner.name for each in updates] == ["gemma"]
+    ((update,), failures) = report_all(world)
+    assert failures == []
+    assert (update.report.reason, update.report.requested) == (ReportReason.BLOCKED, 2)
+    assert update.report.message.startswith(
+        f"0 of 2 slices ready; {unreadable.id} since 12:00 UTC: its record cannot be read"
+    )
+    assert [wait.count for wait in update.report.waits] == [1, 1]
+
+
+def test_a_report_that_fails_does_so_by_name_and_stops_no_other(world: World) -> None:
+    request_slices(world, "llama", "gemma")
+    world.publisher.refuse_next_report(Permanent("Pub/Sub: the message is too large"))
+    updates, failures = report_all(world)
+    assert len(updates) == 1
     (failure,) = failures
-    assert failure.startswith("demo: no report on research/llama: ")
-    assert report_due(world.deps) == ([], [])
+    assert failure.startswith("demo: no report on research/")
+    assert report_all(world) == ([], [])
     world.clock.advance(RENEW)
-    assert len(report_due(world.deps)[1]) == 1
+    assert reported(world)
 
 
 def test_a_failing_publisher_leaves_the_report_due(world: World) -> None:
     request_slices(world, "llama")
     world.publisher.fail_next()
-    updates, failures = report_due(world.deps)
+    updates, failures = report_all(world)
     assert (updates, len(failures)) == ([], 1)
     assert reported(world) == ["llama"]
 
@@ -70,7 +93,7 @@ def test_slices_that_transition_together_request_one_report(world: World) -> Non
     assert world.store.workloads(CLUSTER, [jobset])[jobset].value.next_report_at is None
     before = len(world.store.commits)
     for record in world.records.values():
-        world.publish(HostsChanged(slice_id=record.id, attempt=record.attempt, usable=0, joined=0, sequence=99))
+        world.publish(hosts_changed(slice_id=record.id, attempt=record.attempt, usable=0, joined=0, sequence=10_000))
     world.deliver()
     report_requests = [
         change
@@ -80,21 +103,21 @@ def test_slices_that_transition_together_request_one_report(world: World) -> Non
     ]
     assert len(report_requests) == 1
     assert [each.phase for each in world.records.values()] == [Phase.PROVISIONING] * 4
-    (update,), _ = report_due(world.deps)
+    (update,), _ = report_all(world)
     assert (update.report.reason, update.report.ready) == (ReportReason.WAITING, 0)
 
 
 def test_reporting_stops_after_some_failures_until_the_next_sweep(world: World) -> None:
     request_slices(world, *(f"jobset-{number}" for number in range(10)))
     world.publisher.fail_next(100)
-    updates, failures = report_due(world.deps)
+    updates, failures = report_all(world)
     assert (updates, len(failures)) == ([], MOST_TROUBLES)
 
 
 def test_a_pending_reconcile_is_cleared_though_a_report_was_written_meanwhile(world: World) -> None:
     jobset = world.jobset_appears("llama")
     fact = WorkloadChanged(workload=jobset.ref, state=WorkloadState.ACTIVE)
-    world.publisher.meanwhile = lambda: report_due(world.deps)
+    world.publisher.meanwhile = lambda: report_all(world)
     receive(fact, CLUSTER, world.deps)
     (record,) = world.store.workloads(CLUSTER, [jobset.ref.owner.uid]).values()
     assert (record.value.next_reconcile_at, record.value.report is not None) == (None, True)
@@ -109,3 +132,60 @@ def test_a_pending_reconcile_is_requested_and_cleared_by_the_sweep(world: World)
     sweep(world.deps)
     assert {slice_ for _, slice_ in world.publisher.take_requests()} == set(world.records)
     assert world.store.workloads(CLUSTER, [uid])[uid].value.next_reconcile_at is None
+
+
+def suspended(count: int, namespace: str, **changes: Any) -> list[WorkloadRecord]:
+    return [
+        a_jobset(
+            **{
+                "uid": WorkloadUid(f"{namespace}-{number}"),
+                "name": f"{namespace}-{number}",
+                "namespace": namespace,
+                "state": WorkloadState.SUSPENDED,
+                "demand": {},
+                "next_report_at": NOW,
+                **changes,
+            }
+        )
+        for number in range(count)
+    ]
+
+
+def reported_namespaces(world: World) -> Counter[str]:
+    updates, failures = report_all(world)
+    assert failures == []
+    return Counter(each.workload.owner.namespace for each in updates)
+
+
+def test_many_jobsets_of_one_namespace_do_not_delay_anothers_first_report(world: World) -> None:
+    world.store.put(*suspended(PAGE + 50, "research"))
+    world.clock.advance(MINUTE)
+    world.store.put(*suspended(1, "vision", next_report_at=world.clock.now()))
+    assert reported_namespaces(world) == {"research": PAGE - 1, "vision": 1}
+    assert reported_namespaces(world) == {"research": 51}
+    assert reported_namespaces(world) == {}
+
+
+def test_namespaces_with_many_jobsets_are_reported_on_in_turn(world: World) -> None:
+    world.store.put(*suspended(PAGE, "a"), *suspended(PAGE, "b"))
+    assert reported_namespaces(world) == {"a": PAGE // 2, "b": PAGE // 2}
+
+
+def test_a_first_report_comes_before_renewals_that_are_longer_due(world: World) -> None:
+    renewals = suspended(PAGE, "research", announced_count=1, announced_at=NOW - 60 * MINUTE)
+    (new,) = suspended(1, "research", uid=WorkloadUid("new"), name="new", next_report_at=NOW + MINUTE)
+    world.store.put(*renewals, new)
+    world.clock.advance(MINUTE)
+    updates, _ = report_all(world)
+    assert updates[0].workload.owner.name == "new"
+    assert len(updates) == PAGE
+
+
+def test_a_cluster_that_cannot_be_reported_on_stops_no_other(world: World) -> None:
+    other = ClusterId("ahead")
+    world.store.put_document(settings_key(other), {"path": "nowhere"})
+    world.store.put(*suspended(5, "research", cluster=other), *suspended(1, "vision"))
+    failures = Failures()
+    updates = report_due([other, CLUSTER], world.deps, failures)
+    assert [each.workload.owner.namespace for each in updates] == ["vision"]
+    assert {failure.cluster for failure in failures.found} == {other}

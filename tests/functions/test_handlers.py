@@ -121,17 +121,6 @@ def test_a_temporary_error_leaves_the_message_to_redelivery() -> None:
     assert world.store.rejections == {}
 
 
-def test_a_cluster_that_cannot_be_swept_is_logged_and_changes_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    world = World()
-    jobset = world.jobset_appears()
-    world.cluster_lives()
-    world.deliver()
-    world.backend.hide()
-    handlers.handle_sweep(an_event("sweep-ticks", Message(b"{}", {})), world.deps)
-    assert "demo: The service is currently unavailable." in capsys.readouterr().out
-    assert world.record(jobset).phase == "PROVISIONING"
-
-
 @pytest.mark.emulators
 @pytest.mark.parametrize("heavy", ["kubernetes", "google.cloud.compute_v1", "google.cloud.container_v1"])
 def test_a_cold_start_loads_no_client_before_it_is_needed(heavy: str) -> None:

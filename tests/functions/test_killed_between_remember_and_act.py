@@ -21,7 +21,8 @@ from tests.builders import CLUSTER, a_job, leaders_wait, settings
 from tpu_slices.adapters.firestore import FirestoreStore
 from tpu_slices.adapters.gke import GkeBackend, client
 from tpu_slices.adapters.pubsub import connect_publisher, publish
-from tpu_slices.domain.model.records import Phase, SliceRecord
+from tpu_slices.domain.model.reasons import Phase
+from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import slice_id
 from tpu_slices.wire.cluster_settings import encode_settings
 from tpu_slices.wire.messages import encode_fact

@@ -6,15 +6,16 @@ import random
 
 import pytest
 from hypothesis import given
+from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from tests.builders import CLUSTER, a_request, leaders_wait
+from tests.cluster import LiveWorkload
 from tests.fakes.backend import Verb
-from tests.world import LiveWorkload, World
+from tests.world import World
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.observations import Failure, FailureKind
-from tpu_slices.domain.model.reasons import Reason
-from tpu_slices.domain.model.records import Phase
+from tpu_slices.domain.model.reasons import Phase, Reason
 
 
 def reasons(world: World, jobset: LiveWorkload, index: int = 0) -> list[Reason]:
@@ -32,6 +33,7 @@ def test_a_slice_goes_from_demand_to_ready_to_gone_and_announces_each_transition
         Reason.CREATION_STARTED,
         Reason.HOSTS_JOINING,
         Reason.READY,
+        Reason.CLOSING_HOSTS,
         Reason.DELETION_STARTED,
         Reason.RELEASED,
     ]
@@ -59,7 +61,7 @@ def test_a_jobset_that_restarts_keeps_its_slice() -> None:
     jobset = world.jobset_appears()
     world.settle(minutes=10, until=lambda: jobset.bound == {0})
     world.settle(minutes=2)
-    jobset.bound.clear()
+    world.leaves(jobset)
     world.cluster_lives()
     world.settle(minutes=10)
     assert world.record(jobset).phase is Phase.READY
@@ -134,6 +136,7 @@ def test_whatever_its_end_a_jobset_leaves_nothing_behind(state: WorkloadState) -
     assert {record.phase for record in world.records.values()} == {Phase.GONE}
 
 
+@hypothesis_settings(max_examples=20)
 @given(seed=st.integers(0, 10_000))
 def test_messages_may_come_late_twice_and_in_any_order(seed: int) -> None:
     chance = random.Random(seed)

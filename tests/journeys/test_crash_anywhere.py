@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.world import Fuse, World
+from tests.fuse import Fuse
+from tests.world import World
 from tpu_slices.domain.model.observations import Creating, Failure, FailureKind
-from tpu_slices.domain.model.records import Phase
+from tpu_slices.domain.model.reasons import Phase
 
 STOCKOUT = Failure(FailureKind.STOCKOUT, "[GCE_STOCKOUT] us-central2-b has not enough resources")
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.builders import a_job
-from tests.world import LiveWorkload, World
-from tpu_slices.domain.model.records import Phase
+from tests.cluster import LiveWorkload
+from tests.world import World
+from tpu_slices.domain.model.reasons import Phase
 from tpu_slices.domain.model.slices import slice_id
 
 
@@ -27,10 +28,10 @@ def test_two_crossed_jobsets_keep_one_pool_each_until_they_end() -> None:
     llama, gemma = crossed(world)
     world.settle(minutes=40)
     assert len(world.pools) == 2
-    assert {record.phase for record in world.records.values()} <= {Phase.QUEUED}
+    assert {(record.phase, record.reason) for record in world.records.values()} == {(Phase.READY, "RunsElsewhere")}
     world.ends(llama)
-    world.settle(minutes=20)
-    assert len(world.pools) == 1
+    world.settle(minutes=50)
+    assert len(world.pools) == 1, "gemma's own pool stood unused"
     world.ends(gemma)
     world.settle(minutes=20)
     assert world.pools == []

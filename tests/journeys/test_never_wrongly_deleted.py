@@ -5,9 +5,9 @@ from __future__ import annotations
 from tests.builders import CLUSTER, MINUTE, NOW, a_jobset_ref, a_slot, leaders_wait, settings
 from tests.fakes.backend import Verb
 from tests.world import World
-from tpu_slices.domain.model.facts import WorkloadChanged, WorkloadState
+from tpu_slices.domain.model.facts import Question, WorkloadChanged, WorkloadState
 from tpu_slices.domain.model.observations import Creating
-from tpu_slices.domain.model.records import Phase
+from tpu_slices.domain.model.reasons import Phase
 from tpu_slices.domain.model.slices import PoolName, WorkloadUid, pool_name
 
 
@@ -39,7 +39,7 @@ def test_a_late_deletion_of_an_earlier_attempt_does_not_reach_the_next_one() -> 
 def test_a_pool_stays_while_another_jobset_occupies_it_and_is_deleted_when_that_ends() -> None:
     world, pool = a_world_with_a_ready_slice()
     owner = next(iter(world.workloads.values()))
-    guest = world.jobset_appears("guest", slices=0)
+    guest = world.guest_appears()
     world.binds(guest, world.record(owner).id, 1)
     world.ends(owner)
     world.settle(minutes=30)
@@ -54,9 +54,9 @@ def test_a_pool_stays_while_another_jobset_occupies_it_and_is_deleted_when_that_
 def test_a_slice_occupied_by_another_jobset_is_replaced_and_not_deleted() -> None:
     world, pool = a_world_with_a_ready_slice()
     owner = next(iter(world.workloads.values()))
-    guest = world.jobset_appears("guest", slices=0)
+    guest = world.guest_appears()
     world.binds(guest, world.record(owner).id, 1)
-    owner.bound.clear()
+    world.leaves(owner)
     world.settle(minutes=20, until=lambda: owner.bound == {0})
     assert world.pools == sorted([pool, pool_name(world.record(owner).id, 2)])
 
@@ -68,7 +68,7 @@ def test_an_unowned_pool_under_our_name_is_never_touched() -> None:
     world.deliver()
     pool = world.record(jobset).pool
     world.backend.steal(pool)
-    world.settle(minutes=5)
+    world.settle(minutes=15)
     assert world.record(jobset).phase is Phase.BLOCKED
     world.ends(jobset)
     world.settle(minutes=10)
@@ -135,7 +135,7 @@ def test_jobsets_missing_from_a_heartbeat_are_asked_about_before_any_deletion() 
     (jobset,) = world.workloads.values()
     world.relay_lists_nothing = True
     world.settle(minutes=60)
-    asked = [question.owner for _, question in world.publisher.questions if question.owner is not None]
+    asked = [each.owner for _, each in world.publisher.questions if isinstance(each, Question) and each.owner]
     assert {owner.uid for owner in asked} == {jobset.ref.owner.uid}
     assert world.pools == [pool]
     assert world.record(jobset).phase is Phase.READY
@@ -164,14 +164,12 @@ def test_a_cluster_that_cannot_be_read_does_not_count_as_empty() -> None:
 def test_a_pool_without_a_record_is_kept_until_its_jobset_ends() -> None:
     world, pool = a_world_with_a_ready_slice()
     (jobset,) = world.workloads.values()
-    fresh = World()
-    fresh.backend.pools.update(world.backend.pools)
-    fresh.workloads.update(world.workloads)
-    fresh.settle(minutes=60)
-    assert fresh.pools == [pool]
-    fresh.ends_unreported(jobset)
-    fresh.settle(minutes=60)
-    assert fresh.pools == []
+    world.loses_its_records()
+    world.settle(minutes=60)
+    assert world.pools == [pool]
+    world.ends_unreported(jobset)
+    world.settle(minutes=60)
+    assert world.pools == []
 
 
 def test_leaders_with_forged_job_indexes_create_nothing() -> None:

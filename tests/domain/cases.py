@@ -1,0 +1,220 @@
+"""Cases to decide: slices in the states that tests of the decision need, and strategies for all that there are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+from hypothesis import strategies as st
+
+from tests.builders import MINUTE, NOW, a_jobset, a_record, a_spec, an_occupant, heard, settings, some_hosts
+from tpu_slices.domain.model.facts import WorkloadState
+from tpu_slices.domain.model.hosts import NOTHING_REPORTED, Departure, Hosts
+from tpu_slices.domain.model.observations import (
+    Absent,
+    Broken,
+    Busy,
+    Creating,
+    Deleting,
+    Failure,
+    FailureKind,
+    Observation,
+    PoolObservations,
+    Running,
+    Unowned,
+    Unreadable,
+)
+from tpu_slices.domain.model.reasons import Phase, Reason
+from tpu_slices.domain.model.records import Desire, Refusal, Rejection, RunsOn, SliceRecord, TerminatingAttempt
+from tpu_slices.domain.model.slices import SliceId
+from tpu_slices.domain.reconciling.case import Known, Situation
+from tpu_slices.domain.reconciling.deletion import RelayHeard
+
+HOUR = timedelta(hours=1)
+STOCKOUT = Failure(FailureKind.STOCKOUT, "[GCE_STOCKOUT] not enough resources")
+OURS, OTHERS = Running(a_spec().fingerprint), Running("v1-other")
+LOST = Creating(operation_runs=False)
+
+OWN, SIBLING, GUEST = an_occupant(), an_occupant(job_index=1, pod_uid="pod-llama-1"), an_occupant("guest")
+LEFT = (Departure(user=OWN, at=NOW - MINUTE),)
+GUEST_LEFT = (Departure(user=GUEST, at=NOW - MINUTE),)
+ELSEWHERE = RunsOn(
+    slice_id=SliceId("tpu-guest-slice-0-aaaaaaaaaaaaa"), attempt=1, pod_uid="pod-1", chips=16, since=NOW - MINUTE
+)
+
+SILENT = Known(relay=RelayHeard(last_at=NOW - 4 * MINUTE, since=NOW - 8 * HOUR))
+HEARD_AGAIN = Known(relay=RelayHeard(last_at=NOW, since=NOW - MINUTE))
+GUEST_ENDED = heard(workloads={GUEST.owner.uid: a_jobset(uid=GUEST.owner.uid, state=WorkloadState.COMPLETED)})
+
+
+def owned(state: WorkloadState, **changes: Any) -> Known:
+    """Return what is known while the relay is heard and the slice's own JobSet is in this state."""
+    own = a_jobset(state=state)
+    return heard(workloads={own.owner.uid: own}, **changes)
+
+
+def requested(**changes: Any) -> SliceRecord:
+    """Return a slice whose pool was requested an hour ago, and of which nothing was reported."""
+    return a_record(**{"create_requested_at": NOW - HOUR, "phase": Phase.PROVISIONING, **changes})
+
+
+def lasting(reason: Reason, since: timedelta, **changes: Any) -> SliceRecord:
+    """Return a slice whose pool was requested an hour ago, and that has had this reason for so long."""
+    record = requested().transitioned(NOW - since, reason, "")
+    return replace(record, **{"since": NOW - since, **changes})
+
+
+def ready(since: timedelta = 10 * MINUTE, **changes: Any) -> SliceRecord:
+    """Return a slice that became READY then, and is vacant; its leader does not wait."""
+    hosts = some_hosts(vacant_since=NOW - since)
+    return lasting(Reason.READY, since, **{"hosts": hosts, "demand_confirmed_at": NOW - 2 * HOUR, **changes})
+
+
+def unneeded(record: SliceRecord) -> SliceRecord:
+    return replace(record, desire=Desire.ABSENT, desire_message="the JobSet completed")
+
+
+def terminating(**changes: Any) -> TerminatingAttempt:
+    """Return an attempt with hosts that was created an hour ago, and of which the relay says that nobody uses it."""
+    fields = {
+        "attempt": 1,
+        "create_requested_at": NOW - HOUR,
+        "chips": 16,
+        "fingerprint": a_spec().fingerprint,
+        "close_requested_at": NOW - MINUTE,
+        "hosts": some_hosts(usable=0, closed=4, answered=NOW - MINUTE),
+    }
+    return TerminatingAttempt(**{**fields, **changes})
+
+
+def in_use(*occupants: Any, **changes: Any) -> TerminatingAttempt:
+    """Return an attempt whose hosts these Jobs use; the relay was not asked to close them."""
+    return terminating(**{"close_requested_at": None, "hosts": some_hosts(occupants=occupants), **changes})
+
+
+def seen(current: Observation, **earlier: Observation) -> PoolObservations:
+    """Return what is observed; `a1`: of attempt 1, and so on."""
+    return PoolObservations(current, {int(name[1:]): observation for name, observation in earlier.items()})
+
+
+moments = st.integers(-90, 0).map(lambda minutes: NOW + minutes * MINUTE)
+maybe_moments = st.none() | moments
+reported_hosts = st.builds(
+    some_hosts,
+    usable=st.integers(0, 4),
+    closed=st.sampled_from([0, 4]),
+    occupants=st.sampled_from([(), (), (OWN,), (GUEST,), (SIBLING,), (GUEST, OWN)]),
+    departures=st.sampled_from([(), (), LEFT, GUEST_LEFT]),
+    vacant_since=maybe_moments,
+).map(lambda hosts: replace(hosts, vacant_since=None) if hosts.occupants else hosts)
+hosts: st.SearchStrategy[Hosts] = st.just(NOTHING_REPORTED) | reported_hosts
+kinds = st.sampled_from([kind for kind in FailureKind if kind is not FailureKind.NAME_TAKEN])  # that is a refusal
+failures = st.builds(Failure, kinds, st.just("why"))
+observations: st.SearchStrategy[Observation] = st.one_of(
+    st.just(Absent()),
+    st.builds(Creating, st.booleans()),
+    st.sampled_from([OURS, OTHERS, Running()]),
+    st.just(Busy("repair")),
+    st.builds(Broken, failures),
+    st.just(Deleting()),
+    st.just(Unowned("not ours")),
+    st.just(Unreadable("503")),
+)
+ordinary = st.sampled_from([heard(), *(owned(state) for state in WorkloadState)])
+special = st.sampled_from(
+    [owned(WorkloadState.DELETED, stopped="Too many."), GUEST_ENDED, HEARD_AGAIN, SILENT, Known()]
+)
+knowledge = ordinary | ordinary | special
+
+
+rarely = st.integers(0, 4).map(lambda number: number == 0)
+free_attempts = st.builds(
+    terminating,
+    attempt=st.integers(1, 3),
+    slot=st.none() | st.just(3),
+    fits=st.booleans(),
+    delete_requested_at=st.sampled_from([None, NOW - MINUTE]),
+)
+
+
+@st.composite
+def attempts(draw: st.DrawFn) -> TerminatingAttempt:
+    asked = draw(maybe_moments)
+    found = draw(hosts)
+    return TerminatingAttempt(
+        attempt=draw(st.integers(1, 3)),
+        create_requested_at=draw(moments),
+        slot=draw(st.none() | st.integers(0, 4)),
+        hosts=replace(found, answered=draw(st.sampled_from([None, asked]))),
+        spared_until=draw(st.none() | st.just(NOW + MINUTE)),
+        fingerprint=draw(st.sampled_from([a_spec().fingerprint, "v1-other", None])),
+        fits=draw(st.booleans()),
+        close_requested_at=asked,
+        delete_requested_at=draw(maybe_moments),
+        not_cancellable=draw(st.booleans()),
+        refused=draw(st.sampled_from(["", "missing permission"])),
+    )
+
+
+@st.composite
+def records(draw: st.DrawFn) -> SliceRecord:
+    record = lasting(draw(st.sampled_from(Reason)), draw(st.integers(0, 90)) * MINUTE)
+    earlier = draw(st.lists(free_attempts | attempts(), max_size=2, unique_by=lambda each: each.attempt))
+    requested_at = draw(maybe_moments)
+    return replace(
+        record,
+        desire=draw(st.sampled_from(Desire)),
+        demand_confirmed_at=draw(st.just(NOW) | maybe_moments),
+        attempt=draw(st.integers(4, 6)),
+        attempts=draw(st.integers(6, 8)),
+        create_requested_at=requested_at,
+        slot=draw(st.none() | st.integers(0, 4)),
+        hosts=draw(hosts) if requested_at else NOTHING_REPORTED,
+        spared_until=NOW + MINUTE if draw(rarely) else None,
+        terminating=tuple(earlier),
+        failures=draw(st.integers(0, 40)),
+        retry_at=draw(st.none() | st.integers(-5, 5).map(lambda minutes: NOW + minutes * MINUTE)),
+        runs_on=draw(st.sampled_from([ELSEWHERE, replace(ELSEWHERE, left_at=NOW - MINUTE)])) if draw(rarely) else None,
+        rebuild_allowed=draw(st.booleans()),
+        release_requested=draw(rarely),
+        spec=draw(st.sampled_from([a_spec(), a_spec(), a_spec(hosts=8), None])),
+        refusal=Refusal(reason=Reason.DOES_NOT_FIT, message="No.") if draw(rarely) else None,
+        rejection=REJECTION if draw(rarely) else None,
+    )
+
+
+REJECTION = Rejection(reason=Reason.LEADER_UNSCHEDULABLE, message="No.", settings_version="settings-1")
+
+
+every_record = records()
+
+
+@st.composite
+def situations(
+    draw: st.DrawFn,
+    slices: st.SearchStrategy[SliceRecord] = every_record,
+    known: st.SearchStrategy[Known] = knowledge,
+    current: st.SearchStrategy[Observation] = observations,
+) -> Situation:
+    record, beside = draw(slices), draw(known)
+    record = replace(record, desire=_desire(record, beside))
+    found = PoolObservations(draw(current), {each.attempt: draw(observations) for each in record.terminating})
+    if record.create_requested_at is None:
+        found = replace(found, current=Absent())
+    granted = {number: number for number in range(9)} if draw(st.booleans()) else {}
+    return Situation(record, found, NOW, settings(), replace(beside, slots=granted))
+
+
+def _desire(record: SliceRecord, known: Known) -> Desire:
+    """Return the desire that follows from what is known of the slice's own JobSet."""
+    own = known.workloads.get(record.owner.uid)
+    if record.release_requested:
+        return Desire.ABSENT
+    return record.desire if own is None or own.state is WorkloadState.ACTIVE else Desire.ABSENT
+
+
+def wanted(record: SliceRecord) -> SliceRecord:
+    """Return the slice as it is while its JobSet needs it and its pool was requested."""
+    requested_at = record.create_requested_at or NOW - HOUR
+    return replace(record, desire=Desire.PRESENT, release_requested=False, create_requested_at=requested_at)

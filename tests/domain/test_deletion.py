@@ -1,0 +1,283 @@
+"""When a pool may be deleted: one row per row of the rule's table, and what holds for every pool and all evidence."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from tests.builders import MINUTE, NOW, an_occupant, some_hosts
+from tpu_slices.domain.model.clusters import Limits
+from tpu_slices.domain.model.hosts import Departure
+from tpu_slices.domain.model.reasons import Reason
+from tpu_slices.domain.model.records import TerminatingAttempt
+from tpu_slices.domain.reconciling.deletion import (
+    NEVER_HEARD,
+    SILENT_AFTER,
+    Assessment,
+    Evidence,
+    RelayHeard,
+    Step,
+    assess,
+)
+from tpu_slices.domain.reconciling.occupancy import Users
+
+LIMITS = Limits()
+SECOND = timedelta(seconds=1)
+HOUR = timedelta(hours=1)
+NOBODY = Users((), ())
+GUEST = an_occupant("guest")
+PRESENT = Users((GUEST,), ())
+RESTARTING = Users((), (Departure(user=GUEST, at=NOW - 9 * MINUTE),))
+HEARD = RelayHeard(last_at=NOW, since=NOW - 8 * HOUR)
+ASKED = NOW - 30 * SECOND
+
+
+def a_pool(**changes: Any) -> TerminatingAttempt:
+    """Return an attempt that was created an hour ago, and about which the relay was not asked."""
+    return TerminatingAttempt(**{"attempt": 1, "create_requested_at": NOW - HOUR, "hosts": some_hosts(), **changes})
+
+
+def asked(at: datetime = ASKED, *, answered: datetime | None = None, **hosts: Any) -> TerminatingAttempt:
+    """Return a pool about which the relay was asked; `answered`: the question that it answered last."""
+    closed = 4 if answered else 0
+    return a_pool(
+        close_requested_at=at,
+        hosts=some_hosts(
+            **{"usable": 4 - closed, "closed": closed, "answered": answered, "vacant_since": NOW - MINUTE, **hosts}
+        ),
+    )
+
+
+def evidence(**changes: Any) -> Evidence:
+    return Evidence(**{"users": NOBODY, "relay": HEARD, **changes})
+
+
+def judged(pool: TerminatingAttempt, known: Evidence) -> tuple[Step, Reason]:
+    found = assess(pool, known, NOW, LIMITS)
+    return found.step, found.reason
+
+
+ANSWERED = asked(answered=ASKED)
+GRACE = LIMITS.restart_grace
+WAIT, CLOSE, DELETE = Step.WAIT, Step.CLOSE, Step.DELETE
+
+
+@pytest.mark.parametrize(
+    ("pool", "known", "expected"),
+    [
+        pytest.param(
+            a_pool(spared_until=NOW + HOUR),
+            evidence(users=PRESENT, relay=NEVER_HEARD, forced=True, stopped="too many"),
+            (DELETE, Reason.DELETION_STARTED),
+            id="forced by an operator: whatever else is known",
+        ),
+        pytest.param(
+            ANSWERED, evidence(relay=NEVER_HEARD), (WAIT, Reason.RELAY_SILENT), id="the relay was never heard"
+        ),
+        pytest.param(
+            ANSWERED,
+            evidence(relay=replace(HEARD, last_at=NOW - SILENT_AFTER - SECOND), users=PRESENT, stopped="too many"),
+            (WAIT, Reason.RELAY_SILENT),
+            id="the relay is silent",
+        ),
+        pytest.param(
+            ANSWERED,
+            evidence(relay=replace(HEARD, last_at=NOW - SILENT_AFTER)),
+            (DELETE, Reason.DELETION_STARTED),
+            id="the relay was heard three minutes ago",
+        ),
+        pytest.param(
+            replace(ANSWERED, spared_until=NOW + HOUR),
+            evidence(users=Users((GUEST,), RESTARTING.restarting), stopped="too many"),
+            (WAIT, Reason.OCCUPIED),
+            id="a live Job is on the hosts",
+        ),
+        pytest.param(
+            replace(ANSWERED, spared_until=NOW + HOUR),
+            evidence(users=RESTARTING, stopped="too many"),
+            (WAIT, Reason.RESTART_POSSIBLE),
+            id="a live Job left a moment ago",
+        ),
+        pytest.param(
+            replace(ANSWERED, spared_until=NOW + SECOND),
+            evidence(stopped="too many"),
+            (WAIT, Reason.USERS_UNKNOWN),
+            id="spared, and not long enough",
+        ),
+        pytest.param(
+            replace(ANSWERED, spared_until=NOW), evidence(), (DELETE, Reason.DELETION_STARTED), id="spared long enough"
+        ),
+        pytest.param(
+            ANSWERED,
+            evidence(relay=replace(HEARD, since=NOW - 9 * MINUTE), stopped="too many"),
+            (WAIT, Reason.USERS_UNKNOWN),
+            id="the relay was silent a moment ago, and the pool existed",
+        ),
+        pytest.param(
+            replace(ANSWERED, create_requested_at=None),
+            evidence(relay=replace(HEARD, since=NOW - 9 * MINUTE)),
+            (WAIT, Reason.USERS_UNKNOWN),
+            id="the relay was silent a moment ago, and nobody knows since when the pool exists",
+        ),
+        pytest.param(
+            ANSWERED,
+            evidence(relay=replace(HEARD, since=NOW - LIMITS.restart_grace)),
+            (DELETE, Reason.DELETION_STARTED),
+            id="the relay has been heard again for as long as a restart takes",
+        ),
+        pytest.param(
+            replace(ANSWERED, create_requested_at=NOW - 8 * MINUTE),
+            evidence(relay=replace(HEARD, since=NOW - 9 * MINUTE)),
+            (DELETE, Reason.DELETION_STARTED),
+            id="the pool was created after the relay's silence",
+        ),
+        pytest.param(
+            a_pool(), evidence(stopped="too many"), (WAIT, Reason.RELEASES_STOPPED), id="releases are stopped"
+        ),
+        pytest.param(a_pool(), evidence(), (CLOSE, Reason.CLOSING_HOSTS), id="the relay was not asked"),
+        pytest.param(
+            asked(NOW - 11 * MINUTE, answered=NOW - 11 * MINUTE),
+            evidence(),
+            (CLOSE, Reason.CLOSING_HOSTS),
+            id="the answer is too old",
+        ),
+        pytest.param(asked(), evidence(), (WAIT, Reason.CLOSING_HOSTS), id="asked a moment ago"),
+        pytest.param(asked(NOW - MINUTE), evidence(), (CLOSE, Reason.CLOSING_HOSTS), id="not answered within a minute"),
+        pytest.param(
+            asked(answered=NOW - 5 * MINUTE),
+            evidence(),
+            (WAIT, Reason.CLOSING_HOSTS),
+            id="an earlier question was answered",
+        ),
+        pytest.param(
+            asked(answered=ASKED, closed=0), evidence(), (WAIT, Reason.CLOSING_HOSTS), id="answered, but not closed"
+        ),
+        pytest.param(
+            asked(NOW - MINUTE, answered=NOW - MINUTE, closed=3),
+            evidence(),
+            (CLOSE, Reason.CLOSING_HOSTS),
+            id="answered, but one host is still not closed after a minute",
+        ),
+        pytest.param(
+            asked(answered=ASKED, closed=3, vacant_since=NOW - GRACE),
+            evidence(),
+            (DELETE, Reason.DELETION_STARTED),
+            id="a host cannot be closed, and nobody came for long",
+        ),
+        pytest.param(
+            asked(answered=ASKED, closed=0, occupants=(GUEST,)),
+            evidence(released=True),
+            (DELETE, Reason.DELETION_STARTED),
+            id="an operator requested the release: its own Job does not count",
+        ),
+        pytest.param(ANSWERED, evidence(), (DELETE, Reason.DELETION_STARTED), id="nobody is there, nobody can come"),
+        pytest.param(
+            asked(answered=ASKED, usable=0, joined=0, closed=0),
+            evidence(),
+            (DELETE, Reason.DELETION_STARTED),
+            id="there are no hosts",
+        ),
+    ],
+)
+def test_each_row_has_its_step_and_reason(
+    pool: TerminatingAttempt, known: Evidence, expected: tuple[Step, Reason]
+) -> None:
+    assert judged(pool, known) == expected
+
+
+def test_a_message_names_who_uses_the_hosts_and_until_when_they_are_kept() -> None:
+    assert assess(a_pool(), evidence(users=PRESENT), NOW, LIMITS).message == "research/guest runs on its hosts"
+    assert assess(a_pool(), evidence(users=RESTARTING), NOW, LIMITS) == Assessment(
+        WAIT,
+        Reason.RESTART_POSSIBLE,
+        "research/guest ran on its hosts at 11:51:00 UTC, and may restart there",
+        NOW + MINUTE,
+    )
+    spared = assess(a_pool(spared_until=NOW + 2 * MINUTE), evidence(), NOW, LIMITS)
+    assert (spared.message, spared.until) == ("kept until 12:02:00 UTC, when it is known who uses it", NOW + 2 * MINUTE)
+
+
+times = st.integers(-90, 30).map(lambda minutes: NOW + minutes * MINUTE)
+maybe_times = st.none() | times
+left_lately = st.integers(-599, 0).map(lambda seconds: NOW + seconds * SECOND)
+departures = st.builds(Departure, user=st.just(GUEST), at=left_lately)
+hosts = st.builds(
+    some_hosts,
+    joined=st.integers(0, 4),
+    closed=st.integers(0, 4),
+    sequence=st.integers(0, 3),
+    answered=maybe_times,
+)
+pools = st.builds(
+    TerminatingAttempt,
+    attempt=st.just(1),
+    create_requested_at=maybe_times,
+    hosts=hosts,
+    spared_until=maybe_times,
+    close_requested_at=maybe_times,
+    delete_requested_at=maybe_times,
+)
+users = st.builds(Users, st.sampled_from([(), (GUEST,)]), st.lists(departures, max_size=2).map(tuple))
+relays = st.builds(RelayHeard, last_at=maybe_times, since=maybe_times)
+unforced = st.builds(Evidence, users=users, relay=relays, stopped=st.sampled_from([None, "too many"]))
+
+
+@given(pools, unforced)
+def test_no_pool_is_deleted_or_closed_that_a_live_job_uses(pool: TerminatingAttempt, known: Evidence) -> None:
+    assume(known.users)
+    assert judged(pool, known)[0] is WAIT
+
+
+@given(pools, unforced)
+def test_nothing_is_deleted_while_the_relay_is_silent(pool: TerminatingAttempt, known: Evidence) -> None:
+    assume(known.relay.silent(NOW))
+    assert judged(pool, known) == (WAIT, Reason.RELAY_SILENT)
+
+
+@given(pools, unforced)
+def test_nothing_is_deleted_without_a_recent_answer_to_the_last_question(
+    pool: TerminatingAttempt, known: Evidence
+) -> None:
+    if judged(pool, known)[0] is DELETE:
+        assert pool.close_requested_at is not None
+        assert pool.hosts.answered == pool.close_requested_at
+        assert NOW - pool.close_requested_at <= LIMITS.restart_grace
+        assert pool.hosts.closed >= pool.hosts.joined
+
+
+@given(pools, unforced)
+def test_an_operator_can_force_every_deletion(pool: TerminatingAttempt, known: Evidence) -> None:
+    assert judged(pool, replace(known, forced=True))[0] is DELETE
+
+
+@given(pools, unforced)
+def test_what_waits_for_a_time_does_not_wait_for_a_past_one(pool: TerminatingAttempt, known: Evidence) -> None:
+    until = assess(pool, known, NOW, LIMITS).until
+    assert until is None or until > NOW
+
+
+@given(pools, users, st.none() | times.filter(lambda at: at <= NOW))
+def test_a_pool_that_nobody_uses_any_more_is_deleted_in_the_end(
+    pool: TerminatingAttempt, left: Users, uninterrupted_since: datetime | None
+) -> None:
+    """Given that the relay is heard and answers within two minutes, and that every Job that was there stays away."""
+    now, steps = NOW, []
+    for _ in range(60):
+        gone = Users((), tuple(each for each in left.restarting if now - each.at < LIMITS.restart_grace))
+        found = assess(
+            pool, evidence(users=gone, relay=RelayHeard(last_at=now, since=uninterrupted_since)), now, LIMITS
+        )
+        steps.append(found.step)
+        if found.step is DELETE:
+            break
+        if found.step is CLOSE:
+            pool = replace(pool, close_requested_at=now)
+        now += MINUTE
+        closed = replace(pool.hosts, closed=pool.hosts.joined, answered=pool.close_requested_at)
+        pool = replace(pool, hosts=closed)
+    assert steps[-1] is DELETE

@@ -1,0 +1,151 @@
+"""A relay that does not run: nothing is lost by it, and it is told wherever somebody looks."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+import yaml
+
+from tests.builders import CLUSTER, MINUTE
+from tests.cluster import LiveWorkload
+from tests.conftest import Lines
+from tests.functions.test_handlers import an_event
+from tests.house.test_house import ROOT
+from tests.world import World
+from tpu_slices.app.handlers import handle_sweep
+from tpu_slices.domain.model.observations import Failure, FailureKind
+from tpu_slices.domain.model.reasons import ReportReason
+from tpu_slices.domain.model.slices import ClusterId
+from tpu_slices.domain.model.workloads import Report
+from tpu_slices.domain.reconciling.deletion import SILENT_AFTER
+from tpu_slices.domain.reconciling.inventory import RelayHeartbeat
+from tpu_slices.domain.reporting.reason_texts import RELAY_NAMESPACE
+from tpu_slices.flows.sweep import sweep
+from tpu_slices.ports.log_events import LogEvent
+from tpu_slices.wire.documents import key
+from tpu_slices.wire.messages import Message
+
+SILENT = (
+    "The cluster's relay has not been heard since 12:00 UTC: nothing new is created or deleted until it runs again. "
+    "Operators: `kubectl -n tpu-slice-provisioner get pods`."
+)
+
+
+@pytest.fixture
+def world() -> World:
+    world = World()
+    world.store.remove_document(key(RelayHeartbeat, CLUSTER))
+    return world
+
+
+def sweep_each_minute(world: World, minutes: int) -> None:
+    for _ in range(minutes):
+        world.clock.advance(MINUTE)
+        handle_sweep(an_event("sweep-ticks", Message(b"{}", {})), world.deps)
+
+
+def events(lines: Lines) -> list[str]:
+    return [line["event"] for line in lines() if line["event"].startswith("relay.")]
+
+
+def out_of_stock(world: World) -> LiveWorkload:
+    jobset = world.jobset_appears()
+    for _ in range(200):
+        world.backend.refuse_next_create(Failure(FailureKind.STOCKOUT, "none left"))
+    world.cluster_lives()
+    world.deliver()
+    return jobset
+
+
+def last_report(world: World, jobset: LiveWorkload) -> Report:
+    stored = world.store.workloads(CLUSTER, [jobset.ref.owner.uid])[jobset.ref.owner.uid].value
+    assert stored.report is not None
+    return stored.report
+
+
+def test_a_silent_relay_is_logged_by_each_sweep_and_its_return_once(world: World, lines: Lines) -> None:
+    world.cluster_lives()
+    world.deliver()
+    sweep_each_minute(world, 3)
+    assert events(lines) == []
+    sweep_each_minute(world, 2)
+    silent = [line for line in lines() if line["event"] == LogEvent.RELAY_SILENT]
+    assert [(line["severity"], line["cluster"], line["message"]) for line in silent] == [("ERROR", "demo", SILENT)] * 2
+    world.cluster_lives()
+    world.deliver()
+    sweep_each_minute(world, 2)
+    assert events(lines) == [LogEvent.RELAY_HEARD]
+
+
+def test_a_relay_that_never_started_is_told_from_the_first_sweep_on(world: World, lines: Lines) -> None:
+    sweep_each_minute(world, 1 + SILENT_AFTER // MINUTE)
+    assert events(lines) == []
+    sweep_each_minute(world, 1)
+    assert events(lines) == [LogEvent.RELAY_SILENT]
+
+
+def test_a_silent_relay_is_told_although_gke_cannot_be_read(world: World, lines: Lines) -> None:
+    world.backend.unreadable[CLUSTER] = OverflowError("date value out of range")
+    sweep_each_minute(world, 5)
+    assert events(lines) == [LogEvent.RELAY_SILENT]
+
+
+def test_a_silence_is_written_once_and_so_is_its_end(world: World) -> None:
+    def written() -> list[bool]:
+        beats = [commit[0].after for commit in world.store.commits if isinstance(commit[0].after, RelayHeartbeat)]
+        silences = [beat.silent_since is not None for beat in beats]
+        return [now for before, now in pairwise([False, *silences]) if before is not now]
+
+    sweep_each_minute(world, 4)
+    before = len(written())
+    sweep_each_minute(world, 8)
+    assert written()[before:] == [True]
+    world.cluster_lives()
+    world.deliver()
+    before = len(written())
+    sweep_each_minute(world, 2)
+    assert written()[before:] == [False]
+
+
+def test_a_cluster_without_settings_has_no_relay_to_be_heard(world: World) -> None:
+    sweep(world.deps)
+    assert world.store.heartbeat(ClusterId("nobody")) is None
+
+
+def test_a_jobset_that_waits_is_told_that_the_relay_is_silent(world: World) -> None:
+    jobset = out_of_stock(world)
+    world.relay_is_dead = True
+    world.settle(minutes=2)
+    assert SILENT not in last_report(world, jobset).message
+    world.settle(minutes=4)
+    report = last_report(world, jobset)
+    assert report.reason is ReportReason.WAITING
+    assert "is out of tpu-v5-lite-podslice 4x4" in report.message
+    assert report.message.endswith(SILENT)
+    assert {wait.remedy for wait in report.waits} == {SILENT}
+
+
+def test_it_is_still_told_when_no_demand_is_confirmed_any_more(world: World) -> None:
+    jobset = out_of_stock(world)
+    world.relay_is_dead = True
+    world.settle(minutes=60)
+    report = last_report(world, jobset)
+    assert world.record(jobset).reason == "DemandStale"
+    assert (report.reason, report.requested) == (ReportReason.WAITING, 1)
+    assert report.message.endswith(SILENT)
+
+
+def test_a_report_no_longer_tells_of_a_relay_that_is_back(world: World) -> None:
+    jobset = out_of_stock(world)
+    world.relay_is_dead = True
+    world.settle(minutes=30)
+    world.relay_is_dead = False
+    world.settle(minutes=3)
+    assert "relay" not in last_report(world, jobset).message
+
+
+def test_the_namespace_that_is_told_is_that_of_the_relay() -> None:
+    deployed = yaml.safe_load_all((ROOT / "infra" / "kubernetes" / "relay.yaml").read_text())
+    (relay,) = (each for each in deployed if each["kind"] == "Deployment")
+    assert relay["metadata"]["namespace"] == RELAY_NAMESPACE

@@ -1,0 +1,200 @@
+"""Who is on the hosts: a slice is kept for whoever runs on it, and nothing in use is deleted."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.builders import CLUSTER, a_job
+from tests.cluster import LiveWorkload
+from tests.fakes.backend import Verb
+from tests.world import World
+from tpu_slices.domain.model.observations import Failure, FailureKind
+from tpu_slices.domain.model.reasons import Phase, Reason
+from tpu_slices.domain.model.slices import SliceId, slice_id
+from tpu_slices.flows import edits
+
+BROKEN = Failure(FailureKind.UNKNOWN, "an unexpected error")
+STOCKOUT = Failure(FailureKind.STOCKOUT, "[GCE_STOCKOUT] none left")
+
+
+def serving(name: str = "llama", world: World | None = None) -> tuple[World, LiveWorkload]:
+    """Return a world in which a JobSet runs on its slice."""
+    world = world or World()
+    jobset = world.jobset_appears(name)
+    world.settle(minutes=10, until=lambda: jobset.bound == {0})
+    world.settle(minutes=2)
+    assert world.record(jobset).phase is Phase.READY
+    return world, jobset
+
+
+def crossed() -> tuple[World, LiveWorkload, LiveWorkload]:
+    """Return a world in which two JobSets run on each other's slices."""
+    world = World()
+    llama, gemma = world.jobset_appears("llama"), world.jobset_appears("gemma")
+    world.cluster_lives()
+    world.deliver()
+    world.operations_end()
+    for jobset, other in ((llama, gemma), (gemma, llama)):
+        jobset.bound.add(0)
+        world.binds(jobset, own_slice(other), attempt=1)
+    world.settle(minutes=5)
+    return world, llama, gemma
+
+
+def own_slice(jobset: LiveWorkload) -> SliceId:
+    return slice_id(a_job(name=jobset.ref.owner.name, uid=jobset.ref.owner.uid))
+
+
+def deletions(world: World) -> list[str]:
+    return [str(pool) for pool in world.backend.ordered(Verb.DELETE)]
+
+
+def reason(world: World, jobset: LiveWorkload) -> Reason:
+    return world.record(jobset).reason
+
+
+# others on the hosts
+
+
+@pytest.mark.parametrize("how", ["leaves", "completes", "is suspended"])
+def test_a_guest_beside_the_own_leader_changes_nothing_when_it_goes(how: str) -> None:
+    world, llama = serving()
+    guest = world.guest_appears()
+    world.binds(guest, world.record(llama).id, 1)
+    world.settle(minutes=3)
+    assert reason(world, llama) is Reason.READY
+    if how == "leaves":
+        world.leaves(guest)
+    elif how == "completes":
+        world.ends(guest)
+    else:
+        world.suspends(guest)
+    world.settle(minutes=60)
+    assert reason(world, llama) is Reason.READY
+    assert deletions(world) == []
+
+
+def test_crossed_jobsets_are_ready_in_the_books_and_hold_the_chips_that_they_use() -> None:
+    world, llama, gemma = crossed()
+    for jobset in (llama, gemma):
+        record = world.record(jobset)
+        assert (record.phase, record.reason) == (Phase.READY, Reason.RUNS_ELSEWHERE)
+        assert record.chips_held == 16
+    assert world.store.chips_held(CLUSTER) == 32
+    _, update = world.publisher.reports[-1]
+    assert update.report.message == "1 of 1 slices ready."
+
+
+def test_a_crossed_jobset_that_restarts_finds_its_hosts_again() -> None:
+    world, llama, gemma = crossed()
+    world.leaves(llama)
+    world.settle(minutes=3)
+    assert len(world.pools) == 2
+    assert len(world.backend.ordered(Verb.CREATE)) == 2, "no second slice is bought for a restart"
+    llama.bound.add(0)
+    world.binds(llama, own_slice(gemma), attempt=1)
+    world.settle(minutes=60)
+    assert (reason(world, llama), deletions(world)) == (Reason.RUNS_ELSEWHERE, [])
+
+
+def test_a_crossed_jobset_whose_place_is_lost_gets_a_slice_of_its_own() -> None:
+    world, llama, _ = crossed()
+    world.leaves(llama)
+    world.settle(minutes=40, until=lambda: llama.bound == {0})
+    assert llama.bound == {0}
+    assert world.pools[-1].endswith(("-1", "-2"))
+
+
+def test_the_slice_is_given_back_when_the_jobset_that_used_it_ends() -> None:
+    world, llama = serving()
+    world.leaves(llama)
+    guest = world.guest_appears()
+    world.binds(guest, world.record(llama).id, 1)
+    world.deliver()
+    world.ends(guest)
+    world.settle(minutes=5, until=lambda: llama.bound == {0})
+    world.settle(minutes=2)
+    assert (world.record(llama).attempt, reason(world, llama)) == (1, Reason.READY)
+    assert len(world.backend.ordered(Verb.CREATE)) == 1
+
+
+def test_hosts_that_a_live_job_left_a_moment_ago_are_kept_for_its_restart() -> None:
+    world, llama, gemma = crossed()
+    world.ends(llama)
+    world.settle(minutes=2)
+    gemma.absent = True
+    world.leaves(gemma)
+    world.settle(minutes=8)
+    assert world.record(llama).pool_of(1) in world.pools, "gemma restarts there"
+    assert reason(world, llama) is Reason.RESTART_POSSIBLE
+
+
+def test_a_leader_that_takes_hosts_while_their_release_is_decided_keeps_them() -> None:
+    world, llama = serving()
+    pool = world.record(llama).pool
+    world.ends(llama)
+    world.deliver()
+    guest = world.guest_appears()
+    world.binds(guest, world.record(llama).id, 1)
+    world.settle(minutes=60)
+    assert (world.pools, deletions(world)) == ([pool], [])
+    assert reason(world, llama) is Reason.OCCUPIED
+
+
+# silence
+
+
+def test_a_pool_that_gke_calls_broken_is_kept_while_the_relay_is_silent() -> None:
+    world, llama = serving()
+    world.leaves(llama)
+    world.deliver()
+    world.relay_is_dead = True
+    world.settle(minutes=50)
+    world.backend.wreck(world.record(llama).pool, BROKEN)
+    world.settle(minutes=60)
+    assert deletions(world) == []
+    assert len(world.backend.ordered(Verb.CREATE)) == 1, "silence buys nothing either"
+
+
+def test_a_forgotten_creation_is_not_deleted_while_the_relay_is_silent() -> None:
+    world = World()
+    jobset = world.jobset_appears()
+    world.cluster_lives()
+    world.deliver()
+    world.relay_is_dead = True
+    world.backend.forget_operation(world.record(jobset).pool)
+    world.settle(minutes=120)
+    assert deletions(world) == []
+
+
+def test_a_silent_relay_keeps_what_would_be_released_and_says_so() -> None:
+    world, llama = serving()
+    world.ends(llama)
+    world.relay_is_dead = True
+    world.settle(minutes=60)
+    assert (reason(world, llama), deletions(world)) == (Reason.RELAY_SILENT, [])
+    world.relay_is_dead = False
+    world.settle(minutes=30)
+    assert world.pools == []
+
+
+def test_after_a_silence_nothing_is_deleted_before_a_restart_would_have_been_seen() -> None:
+    world, llama = serving()
+    world.ends(llama)
+    world.relay_is_dead = True
+    world.settle(minutes=30)
+    world.relay_is_dead = False
+    world.settle(minutes=8)
+    assert (reason(world, llama), deletions(world)) == (Reason.USERS_UNKNOWN, [])
+
+
+def test_a_person_can_force_a_release_while_the_relay_is_dead_and_the_record_says_so() -> None:
+    world, llama = serving()
+    world.relay_is_dead = True
+    world.settle(minutes=30)
+    edits.edit(
+        CLUSTER, world.record(llama).id, lambda record: edits.force_release(record, world.clock.now()), world.deps
+    )
+    world.settle(minutes=10)
+    assert world.pools == []
+    assert "Release forced" in world.record(llama).note
