@@ -175,6 +175,12 @@ WAIT, CLOSE, DELETE = Step.WAIT, Step.CLOSE, Step.DELETE
             (DELETE, Reason.DELETION_STARTED),
             id="an operator requested the release: its own Job does not count",
         ),
+        pytest.param(
+            asked(answered=ASKED, closed=0),
+            evidence(released=True),
+            (WAIT, Reason.CLOSING_HOSTS),
+            id="released, its own Job has left, and a guest may still come",
+        ),
         pytest.param(ANSWERED, evidence(), (DELETE, Reason.DELETION_STARTED), id="nobody is there, nobody can come"),
         pytest.param(
             asked(answered=ASKED, usable=0, joined=0, closed=0),

@@ -139,7 +139,8 @@ def _answered(pool: TerminatingAttempt, evidence: Evidence, now: datetime, limit
     message = "its hosts are being closed to new pods"
     if asked is None or (answered == asked and now - asked > limits.restart_grace):
         return Assessment(Step.CLOSE, Reason.CLOSING_HOSTS, message)
-    if answered != asked or not (evidence.released or _closed(pool.hosts, now, limits)):
+    evicted = evidence.released and bool(pool.hosts.occupants)  # the relay closes no hosts that a Job is on
+    if answered != asked or not (evicted or _closed(pool.hosts, now, limits)):
         step = Step.CLOSE if now - asked >= limits.requeue_after else Step.WAIT
         return Assessment(step, Reason.CLOSING_HOSTS, message, now + limits.requeue_after)
     return Assessment(Step.DELETE, Reason.DELETION_STARTED, "nobody uses it")
