@@ -11,8 +11,9 @@ from collections.abc import Iterator
 import pytest
 
 from infra.local import emulators
+from infra.local.ports import free_ports
 from infra.local.prerequisites import Tools, explained, find, missing, require
-from infra.local.processes import Processes, free_ports
+from infra.local.processes import Processes
 
 
 @pytest.fixture(scope="session")

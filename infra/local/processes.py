@@ -9,7 +9,6 @@ import os
 import re
 import select
 import signal
-import socket
 import subprocess
 import threading
 import time
@@ -211,18 +210,6 @@ class Processes:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
-
-
-def free_ports(count: int) -> tuple[int, ...]:
-    """Return distinct free ports of 127.0.0.1: each is held until the last one is known."""
-    held = [socket.socket() for _ in range(count)]
-    try:
-        for each in held:
-            each.bind(("127.0.0.1", 0))
-        return tuple(each.getsockname()[1] for each in held)
-    finally:
-        for each in held:
-            each.close()
 
 
 def _inherited(environment: Mapping[str, str]) -> dict[str, str]:

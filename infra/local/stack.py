@@ -13,7 +13,8 @@ from infra.local import emulators, messaging, prerequisites
 from infra.local.addresses import Addresses, port_of
 from infra.local.functions import function
 from infra.local.interrupts import orderly_end
-from infra.local.processes import Processes, Program, Says, free_ports
+from infra.local.ports import free_ports
+from infra.local.processes import Processes, Program, Says
 from infra.local.relay_account import relay_account
 from infra.local.scheduler import scheduled
 

@@ -15,7 +15,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from infra.local import emulators, prerequisites
-from infra.local.processes import Processes, free_ports
+from infra.local.ports import free_ports
+from infra.local.processes import Processes
 from tests.builders import CLUSTER, NOW, a_job, a_jobset, a_record, settings, some_hosts
 from tests.fakes.backend import FakeBackend
 from tests.fakes.clock import FakeClock

@@ -15,8 +15,9 @@ from google.cloud import firestore
 from infra.local import messaging
 from infra.local.addresses import Addresses, port_of
 from infra.local.functions import function
+from infra.local.ports import free_ports
 from infra.local.prerequisites import Tools
-from infra.local.processes import Child, Processes, Program, Says, free_ports
+from infra.local.processes import Child, Processes, Program, Says
 from tests.builders import CLUSTER, a_job, leaders_wait, settings
 from tpu_slices.adapters.firestore import FirestoreStore
 from tpu_slices.adapters.gke import GkeBackend, client

@@ -8,8 +8,9 @@ from pathlib import Path
 import psutil
 import pytest
 
+from infra.local.ports import free_ports
 from infra.local.prerequisites import Tools
-from infra.local.processes import Listens, Processes, Program, ProgramFailed, Says, free_ports
+from infra.local.processes import Listens, Processes, Program, ProgramFailed, Says
 from tests.local.stack.leftovers import running_in, start_module, until
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
@@ -158,10 +159,6 @@ def test_only_the_main_thread_starts_programs(processes: Processes) -> None:
     thread.start()
     thread.join()
     assert problems == ["programs would end together with the thread that starts them"]
-
-
-def test_free_ports_are_all_different() -> None:
-    assert len(set(free_ports(50))) == 50
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
