@@ -7,7 +7,7 @@
 | HostsChanged    | at once if a pool is new, becomes complete or closed, or stops    | while there are hosts          |
 |                 | being so, or if its occupants change; else every `count_every`    |                                |
 | HostsListed     | on request, after the hosts of every pool                         | -                              |
-| Heartbeat       | first with the list of JobSets; then every `beat`, without it     |                                |
+| Heartbeat       | when all lists are there, as the first one; then every `beat`     |                                |
 
 Repetition makes up for lost messages, and confirms demand. While a watch has shown no sign of life for `blind_after`,
 only deletions are published: the rest of the cluster cache may be outdated, but a deletion is final.
@@ -16,14 +16,13 @@ only deletions are published: the rest of the cluster cache may be outdated, but
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from datetime import datetime
 
 from relay.agenda import Beat, Demand, Hosts, HostsList, Recount, State, Subject, Timing
 from relay.closing import Closing
 from relay.cluster_cache import Awaited, ClusterCache
 from relay.cordons import Cordons
-from relay.fact_parts import parts_of
+from relay.fact_parts import list_of, parts_of
 from relay.host_reports import Count, HostReports, count_of
 from relay.objects import Host, JobSet, Kind, Leader, Pool, PoolKey, Seen, Unparseable
 from relay.watch_progress import WatchProgress
@@ -36,6 +35,7 @@ from tpu_slices.domain.model.facts import (
     HostsQuestion,
     SlicesWanted,
     WorkloadChanged,
+    WorkloadsListed,
     WorkloadState,
 )
 from tpu_slices.domain.model.hosts import key_of
@@ -57,7 +57,7 @@ class FactQueue:
         self._cordons = Cordons(timing.settle)
         self.closing = Closing(timing)
         self._watches = WatchProgress(timing.blind_after)
-        self._listed = False
+        self._beaten = False
 
     @property
     def complete(self) -> bool:
@@ -155,11 +155,9 @@ class FactQueue:
         """Return when `due` will next return facts, if nothing changes and the watches stay alive."""
         return min(self._agenda.values(), default=None)
 
-    def everything(self, now: datetime) -> Heartbeat | None:
-        """Return a heartbeat with the list of live TPU JobSets; None while the relay cannot be sure of it."""
-        if not self._watches.is_current(now):
-            return None
-        return replace(self._heartbeat(), uids=self.cache.live_uids())
+    def workload_list(self, asked_at: datetime, now: datetime) -> tuple[WorkloadsListed, ...]:
+        """Return the list of live TPU JobSets in parts; none while the relay cannot be sure of it."""
+        return list_of(self.cache.live_uids(), asked_at) if self._watches.is_current(now) else ()
 
     def _schedule(self, subject: Subject, at: datetime) -> None:
         """Schedule a subject for this time at the latest; of those that are due, the last one scheduled comes last."""
@@ -240,9 +238,11 @@ class FactQueue:
             case HostsList():
                 yield from self._hosts_list(now)
             case Beat():
-                whole, self._listed = not self._listed, True
+                first, self._beaten = not self._beaten, True
                 self._agenda[subject] = now + self._timing.beat
-                yield replace(self._heartbeat(), uids=self.cache.live_uids()) if whole else self._heartbeat()
+                uids = self.cache.live_uids()
+                digest, hosts = digest_of(uids), self._reports.digest
+                yield Heartbeat(count=len(uids), digest=digest, hosts_digest=hosts, first=first)
 
     def _demand(self, subject: Subject, uid: WorkloadUid, repeat_at: datetime) -> Iterator[Fact]:
         jobset = self.cache.jobset(uid)
@@ -292,7 +292,3 @@ class FactQueue:
         maker = self.cache.maker(pool)
         if maker is not None and any(each.owner.uid != maker.ref.owner.uid for each in count.hosts.occupants):
             self._gather(maker, now)
-
-    def _heartbeat(self) -> Heartbeat:
-        uids = self.cache.live_uids()
-        return Heartbeat(count=len(uids), digest=digest_of(uids), hosts_digest=self._reports.digest)

@@ -21,11 +21,12 @@ from tpu_slices.adapters.subscription import Delivery
 from tpu_slices.domain.model.facts import (
     Answer,
     Fact,
-    Heartbeat,
     HostsListQuestion,
     HostsQuestion,
     Question,
+    WorkloadListQuestion,
     WorkloadRef,
+    WorkloadsListed,
     WorkloadState,
 )
 from tpu_slices.domain.model.slices import ClusterId, Owner, WorkloadJob, WorkloadUid
@@ -55,7 +56,7 @@ class Cluster(Protocol):
 class ClusterView(Protocol):
     """The cluster as the relay sees it."""
 
-    def everything(self) -> Heartbeat | None: ...
+    def workload_list(self, asked_at: datetime) -> tuple[WorkloadsListed, ...]: ...
 
     def leader_pod(self, job: WorkloadJob) -> Leader | None: ...
 
@@ -111,11 +112,10 @@ class Inbox:
                 self._cluster.renew(summary(update))
             case WorkloadUpdate():
                 return
-            case Question(owner=Owner() as owner):
+            case Question(owner=owner):
                 self._post([answer(owner, self._cluster)])
-            case Question():
-                heartbeat = self._view.everything()
-                self._post([heartbeat] if heartbeat else [])
+            case WorkloadListQuestion(asked_at=asked_at):
+                self._post([*self._view.workload_list(asked_at)])
             case HostsQuestion() | HostsListQuestion() as question:
                 self._view.ask(question)
 

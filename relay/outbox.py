@@ -20,6 +20,7 @@ from tpu_slices.domain.model.facts import (
     HostsListed,
     SlicesWanted,
     WorkloadChanged,
+    WorkloadsListed,
 )
 from tpu_slices.ports.errors import Temporary
 from tpu_slices.ports.log_events import LogEvent
@@ -185,7 +186,9 @@ def subject_of(fact: Fact) -> Hashable:
             return ("HostsChanged", slice_id, attempt, answers is None)  # a later count answers no question
         case HostsListed():
             return ("HostsListed",)
-        case Heartbeat(uids=uids):
-            return ("Heartbeat", uids is None)
+        case Heartbeat(first=first):
+            return ("Heartbeat", first)
+        case WorkloadsListed(after=after):
+            return ("WorkloadsListed", after)
         case Answer(workload=workload):
             return ("Answer", workload.owner.uid)

@@ -13,7 +13,7 @@ from relay.health import Health
 from relay.node_patches import needed_patches
 from relay.objects import JobSet, Kind, Leader, NodePatch, Seen, Unparseable
 from relay.volume_claims import Mounted
-from tpu_slices.domain.model.facts import Fact, Heartbeat, HostsListQuestion, HostsQuestion, SlicesWanted
+from tpu_slices.domain.model.facts import Fact, HostsListQuestion, HostsQuestion, SlicesWanted, WorkloadsListed
 from tpu_slices.domain.model.slices import WorkloadJob
 from tpu_slices.ports.log_events import LogEvent
 
@@ -82,9 +82,9 @@ class Relay:
             self._queue.failed(kind)
         self._health.failed(kind, why)
 
-    def everything(self) -> Heartbeat | None:
+    def workload_list(self, asked_at: datetime) -> tuple[WorkloadsListed, ...]:
         with self._changed:
-            return self._queue.everything(self._now())
+            return self._queue.workload_list(asked_at, self._now())
 
     def leader_pod(self, job: WorkloadJob) -> Leader | None:
         with self._changed:

@@ -32,6 +32,7 @@ from tpu_slices.domain.model.workloads import WorkloadRecord
 from tpu_slices.domain.planning.specs import SliceRequest, spec_for
 from tpu_slices.domain.reconciling.case import Known
 from tpu_slices.domain.reconciling.deletion import RelayHeard
+from tpu_slices.domain.reconciling.inventory import RelayHeartbeat, digest_of
 from tpu_slices.domain.reconciling.limiter import Slot, capacity_pool_of
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -145,6 +146,12 @@ def heard(**changes: Any) -> Known:
     """Return what is known while the relay has been heard for long."""
     relay = RelayHeard(last_at=NOW, since=NOW - timedelta(hours=8))
     return Known(**{"relay": relay, **changes})
+
+
+def a_heartbeat(**changes: Any) -> RelayHeartbeat:
+    """Return what is stored of a relay that was just heard and sees one JobSet, of which nothing is on record."""
+    fields = {"cluster": CLUSTER, "received_at": NOW, "count": 1, "digest": digest_of([WorkloadUid("uid-other")])}
+    return RelayHeartbeat(**{**fields, **changes})
 
 
 def a_jobset(**changes: Any) -> WorkloadRecord:

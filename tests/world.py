@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, cast
 
+from relay.fact_parts import list_of
 from relay.objects import PoolKey
 from tests.builders import CLUSTER, MINUTE, NOW, a_job, a_jobset_ref, settings
 from tests.cluster import FakeCluster, LiveWorkload
@@ -21,7 +22,15 @@ from tests.fakes.clock import FakeClock
 from tests.fakes.publisher import FakePublisher
 from tests.fakes.store import FakeStore
 from tests.fuse import Crash, Fuse, Fused
-from tpu_slices.domain.model.facts import Answer, Fact, Heartbeat, HostsListQuestion, HostsQuestion, WorkloadState
+from tpu_slices.domain.model.facts import (
+    Answer,
+    Fact,
+    Heartbeat,
+    HostsListQuestion,
+    HostsQuestion,
+    WorkloadListQuestion,
+    WorkloadState,
+)
 from tpu_slices.domain.model.observations import Creating, Deleting
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import PoolName, SliceId, WorkloadUid, slice_id
@@ -238,11 +247,8 @@ class World:
             if isinstance(question, HostsQuestion | HostsListQuestion):
                 self.cluster.asked(question)
                 continue
-            if question.owner is None:
-                beat = self.cluster.queue.everything(self.clock.now())
-                if beat is not None:
-                    uids = () if self.relay_lists_nothing else beat.uids
-                    self.publish(replace(beat, uids=uids))
+            if isinstance(question, WorkloadListQuestion):
+                self._relay_lists(question.asked_at)
                 continue
             jobset = self.workloads.get(question.owner.uid)
             ref = jobset.ref if jobset else a_jobset_ref(owner=question.owner, generation=0)
@@ -250,6 +256,12 @@ class World:
             state = jobset.state if jobset is not None and alive else WorkloadState.MISSING
             self.publish(Answer(workload=ref, state=state))
         self._taken_questions = len(self.publisher.questions)
+
+    def _relay_lists(self, asked_at: datetime) -> None:
+        forged = list_of([], asked_at)
+        parts = forged if self.relay_lists_nothing else self.cluster.queue.workload_list(asked_at, self.clock.now())
+        for part in parts:
+            self.publish(part)
 
     # GKE
 
@@ -274,4 +286,4 @@ class World:
 
 
 def _listing_nothing(beat: Heartbeat) -> Heartbeat:
-    return replace(beat, count=0, digest=digest_of(()), uids=None if beat.uids is None else ())
+    return replace(beat, count=0, digest=digest_of(()))

@@ -6,7 +6,7 @@ locals {
     receive = {
       memory        = "512Mi"
       max_instances = 20
-      publishes_to  = ["reconcile-requests"]
+      publishes_to  = ["reconcile-requests", "slice-updates"] # the latter to ask about JobSets
       gke           = []
     }
     reconcile = {

@@ -8,7 +8,6 @@ from tests.builders import CLUSTER, NOW, a_jobset, a_record, an_occupant, settin
 from tpu_slices.adapters import firestore_queries
 from tpu_slices.adapters.firestore_queries import EXPIRING, QUERIES, UNINDEXED, Query
 from tpu_slices.domain.model.records import PoolOperation, SlotAwaited
-from tpu_slices.domain.reconciling.inventory import RelayHeartbeat
 from tpu_slices.domain.reconciling.limiter import ConcurrencyLimiter
 from tpu_slices.ports.store import Record
 from tpu_slices.wire.cluster_settings import encode_settings
@@ -70,7 +69,6 @@ def test_every_map_and_array_is_queried_or_has_no_index() -> None:
         a_record(pinned_settings=settings().pools, hosts=some_hosts(occupants=(an_occupant(),)), slot_awaited=awaited),
         a_jobset(),
         ConcurrencyLimiter(cluster=CLUSTER, changed_at=NOW, shortages={}),
-        RelayHeartbeat(cluster=CLUSTER, received_at=NOW, uids=()),
     ]
     documents += [(key_of(record).collection, encode(record)) for record in records]
     queried = {(query.collection, name.partition(".")[0]) for query in QUERIES for name, _ in query.where}

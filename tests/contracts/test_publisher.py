@@ -172,8 +172,8 @@ def test_reports_on_jobsets_arrive_as_they_were_announced(setup: Setup) -> None:
 def test_questions_arrive_at_their_cluster(setup: Setup) -> None:
     alive = Question(owner=Owner(kind=OwnerKind.JOBSET, namespace="research", name="llama", uid=WorkloadUid("u-1")))
     setup.publisher.ask(DEMO, [alive])
-    setup.publisher.ask(ClusterId("other"), [Question()])
-    assert sorted(setup.questions(), key=lambda each: each[0]) == [(DEMO, alive), ("other", Question())]
+    setup.publisher.ask(ClusterId("other"), [HostsListQuestion()])
+    assert sorted(setup.questions(), key=lambda each: each[0]) == [(DEMO, alive), ("other", HostsListQuestion())]
 
 
 def test_questions_about_hosts_arrive_as_they_were_asked(setup: Setup) -> None:
@@ -211,7 +211,7 @@ def test_what_no_message_can_hold_is_a_permanent_error_and_nothing_is_published(
     with pytest.raises(Permanent):
         setup.publisher.announce(DEMO, [update(2), replace(update(1), job=job)])
     with pytest.raises(Permanent):
-        setup.publisher.ask(DEMO, [Question(), Question(owner=owner)])
+        setup.publisher.ask(DEMO, [HostsListQuestion(), Question(owner=owner)])
     with pytest.raises(Permanent):
         setup.publisher.request_reconcile(DEMO, [update(1).slice_id, SliceId(name)])
     assert (setup.requests(), setup.updates(), setup.questions()) == ([], [], [])

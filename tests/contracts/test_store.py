@@ -33,7 +33,7 @@ EVERY_KIND = [
     a_limiter(shortages={CapacityPool("us-central2-b/tpu-v4-podslice/projects/example.com:p/reservations/r`1"): NOW}),
     Budget(cluster=CLUSTER, creations=3, changed_at=NOW),
     Brake(cluster=CLUSTER, since=NOW, stopped_at=NOW, deleted=12, live=3),
-    RelayHeartbeat(cluster=CLUSTER, received_at=NOW, uids=(WorkloadUid("a"), WorkloadUid("b"))),
+    RelayHeartbeat(cluster=CLUSTER, received_at=NOW, count=2, digest="d", next_inventory_check_at=NOW),
 ]
 
 

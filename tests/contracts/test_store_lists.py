@@ -197,6 +197,31 @@ def test_live_jobsets_of_every_page_are_those_that_have_not_ended(bench: Bench) 
     assert list(bench.store.live_workloads(CLUSTER)) == []
 
 
+MANY = sorted(
+    WorkloadUid(uid) for uid in ("0", "00", "9", "A", "Z", "a", "a-", "a.b", "a_b", "aa", "u-1", "u-10", "u-2")
+)
+
+
+def test_live_uids_of_a_range_come_in_ascending_order(bench: Bench) -> None:
+    bench.create(*(a_jobset(uid=uid) for uid in reversed(MANY)))
+    bench.create(a_jobset(uid=WorkloadUid("a0"), state=WorkloadState.FAILED), a_jobset(cluster=ELSEWHERE))
+
+    assert list(bench.store.live_uids(CLUSTER)) == MANY
+    for start, end in ((0, 4), (3, 9), (5, 6), (0, 13), (12, 13)):
+        after, up_to = MANY[start], MANY[end - 1]
+        assert list(bench.store.live_uids(CLUSTER, after, up_to)) == MANY[start + 1 : end]
+        assert list(bench.store.live_uids(CLUSTER, None, up_to)) == MANY[:end]
+        assert list(bench.store.live_uids(CLUSTER, after)) == MANY[start + 1 :]
+    assert list(bench.store.live_uids(CLUSTER, WorkloadUid("a0"), WorkloadUid("b"))) == ["a_b", "aa"]
+
+
+def test_the_uid_of_a_record_that_cannot_be_read_is_listed_like_any_other(bench: Bench) -> None:
+    bench.create(a_jobset(uid=WorkloadUid("a")), a_jobset(uid=WorkloadUid("b")))
+    bench.edit(a_jobset(uid=WorkloadUid("a")), schema=99)
+
+    assert list(bench.store.live_uids(CLUSTER)) == ["a", "b"]
+
+
 def test_kept_slices_are_those_in_any_phase_but_gone(bench: Bench) -> None:
     phases = dict(zip(slices(len(Phase)), Phase, strict=True))
     bench.create(*(replace(record, phase=phase) for record, phase in phases.items()))

@@ -1,40 +1,25 @@
-"""Which questions follow from heartbeats, and what the inventory check finds in JobSets, records and pools."""
+"""What the inventory check finds in JobSets, records and pools."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from datetime import datetime
-
 import pytest
 
-from tests.builders import CLUSTER, MINUTE, NOW, a_job, a_jobset, a_record
-from tpu_slices.domain.model.facts import Heartbeat, Question, WorkloadState
+from tests.builders import MINUTE, NOW, a_job, a_jobset, a_record
+from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.observations import PoolSeen
 from tpu_slices.domain.model.reasons import Phase
 from tpu_slices.domain.model.records import SliceRecord, TerminatingAttempt
-from tpu_slices.domain.model.slices import Owner, OwnerKind, WorkloadUid, pool_name
+from tpu_slices.domain.model.slices import WorkloadUid, pool_name
 from tpu_slices.domain.model.workloads import WorkloadRecord
-from tpu_slices.domain.reconciling.deletion import SILENT_AFTER
 from tpu_slices.domain.reconciling.inventory import (
     InventoryFindings,
     Records,
-    RelayHeartbeat,
     check_inventory,
-    digest_of,
-    hosts_to_be_listed,
-    silent_since,
-    suspicions,
-    with_heartbeat,
 )
 
 OURS = a_jobset(last_seen_at=NOW - 60 * MINUTE)
 OTHER = WorkloadUid("uid-other")
 SERVING = {"phase": Phase.READY, "create_requested_at": NOW, "next_reconcile_at": None}
-
-
-def a_heartbeat(**changes: object) -> RelayHeartbeat:
-    fields = {"cluster": CLUSTER, "received_at": NOW, "count": 1, "digest": digest_of([OTHER])}
-    return RelayHeartbeat(**{**fields, **changes})  # type: ignore[arg-type]  # the test names its fields
 
 
 def a_pool(record: SliceRecord, attempt: int = 1) -> PoolSeen:
@@ -49,116 +34,6 @@ def findings_of(
         workloads={jobset.owner.uid: jobset for jobset in known}, slices={record.id: record for record in records}
     )
     return check_inventory(on_record, pools, NOW)
-
-
-@pytest.mark.parametrize(
-    ("heartbeat", "questions"),
-    [
-        pytest.param(None, (), id="never received: no question"),
-        pytest.param(RelayHeartbeat(cluster=CLUSTER), (), id="checked before it was ever received: no question"),
-        pytest.param(a_heartbeat(received_at=NOW - 4 * MINUTE), (), id="silent: no question"),
-        pytest.param(a_heartbeat(digest=digest_of([OURS.owner.uid])), (), id="same digest: no question"),
-        pytest.param(a_heartbeat(), (Question(),), id="another digest: ask for the list"),
-        pytest.param(
-            a_heartbeat(uids=(OTHER,), uids_received_at=NOW - 6 * MINUTE), (Question(),), id="old list: ask for another"
-        ),
-        pytest.param(a_heartbeat(uids=(OURS.owner.uid, OTHER), uids_received_at=NOW), (), id="listed: no question"),
-        pytest.param(
-            a_heartbeat(uids=(OTHER,), uids_received_at=NOW),
-            (Question(owner=Owner(kind=OwnerKind.JOBSET, namespace="research", name="llama", uid=OURS.owner.uid)),),
-            id="not listed: ask about the JobSet",
-        ),
-        pytest.param(
-            a_heartbeat(uids=(), digest=digest_of([]), uids_received_at=NOW),
-            (Question(owner=Owner(kind=OwnerKind.JOBSET, namespace="research", name="llama", uid=OURS.owner.uid)),),
-            id="empty list: ask about the JobSet",
-        ),
-    ],
-)
-def test_a_heartbeat_that_lacks_a_jobset_leads_to_questions_only(
-    heartbeat: RelayHeartbeat | None, questions: tuple[Question, ...]
-) -> None:
-    assert suspicions([OURS], heartbeat, NOW) == questions
-
-
-@pytest.mark.parametrize(
-    ("heartbeat", "since"),
-    [
-        pytest.param(None, None, id="no sweep yet"),
-        pytest.param(RelayHeartbeat(cluster=CLUSTER), None, id="not expected yet"),
-        pytest.param(a_heartbeat(received_at=NOW - SILENT_AFTER), None, id="heard"),
-        pytest.param(a_heartbeat(received_at=NOW - 4 * MINUTE), NOW - 4 * MINUTE, id="silent"),
-        pytest.param(a_heartbeat(received_at=None, expected_since=NOW - 3 * MINUTE), None, id="expected"),
-        pytest.param(a_heartbeat(received_at=None, expected_since=NOW - 9 * MINUTE), NOW - 9 * MINUTE, id="never"),
-        pytest.param(
-            a_heartbeat(received_at=NOW - MINUTE, expected_since=NOW - 9 * MINUTE), None, id="heard since it started"
-        ),
-    ],
-)
-def test_a_relay_is_silent_without_a_heartbeat_for_3_minutes(
-    heartbeat: RelayHeartbeat | None, since: datetime | None
-) -> None:
-    assert silent_since(heartbeat, NOW) == since
-
-
-def test_a_jobset_seen_after_the_list_was_made_is_not_asked_about() -> None:
-    newer = a_jobset(last_seen_at=NOW)
-    assert suspicions([newer], a_heartbeat(uids=(), uids_received_at=NOW - MINUTE), NOW) == ()
-
-
-def test_equal_sets_have_equal_digests_whatever_their_order() -> None:
-    assert digest_of([OURS.owner.uid, OTHER]) == digest_of([OTHER, OURS.owner.uid])
-    assert digest_of([OURS.owner.uid]) != digest_of([OTHER])
-
-
-def test_a_heartbeat_makes_the_inventory_check_due_only_with_the_list() -> None:
-    known = a_heartbeat(next_inventory_check_at=NOW + 9 * MINUTE)
-    beat = Heartbeat(count=1, digest="d", hosts_digest=0)
-    assert with_heartbeat(known, beat, 0, NOW).next_inventory_check_at == NOW + 9 * MINUTE
-    listed = with_heartbeat(known, replace(beat, uids=(OTHER,)), 0, NOW)
-    assert (listed.next_inventory_check_at, listed.uids, listed.uids_received_at) == (None, (OTHER,), NOW)
-    assert with_heartbeat(listed, beat, 0, NOW).uids == (OTHER,)
-
-
-@pytest.mark.parametrize(("recorded", "confirmed_at"), [(7, NOW), (8, NOW - MINUTE)])
-def test_a_heartbeat_confirms_the_hosts_on_record_if_their_digests_agree(recorded: int, confirmed_at: datetime) -> None:
-    known = a_heartbeat(hosts_confirmed_at=NOW - MINUTE)
-    after = with_heartbeat(known, Heartbeat(count=1, digest="d", hosts_digest=7), recorded, NOW)
-    assert after.hosts_confirmed_at == confirmed_at
-
-
-@pytest.mark.parametrize(
-    ("last", "since"),
-    [
-        pytest.param(NOW - MINUTE, NOW - 60 * MINUTE, id="without a gap"),
-        pytest.param(NOW - 4 * MINUTE, NOW, id="after a silence"),
-        pytest.param(None, NOW, id="the first heartbeat"),
-    ],
-)
-def test_a_silence_is_remembered(last: datetime | None, since: datetime) -> None:
-    known = a_heartbeat(received_at=last, uninterrupted_since=NOW - 60 * MINUTE)
-    after = with_heartbeat(known, Heartbeat(count=1, digest="d", hosts_digest=0), 0, NOW)
-    assert after.uninterrupted_since == since
-
-
-@pytest.mark.parametrize(
-    ("changes", "asked"),
-    [
-        pytest.param({"hosts_confirmed_at": NOW - 2 * MINUTE}, False, id="they agreed lately"),
-        pytest.param({"hosts_confirmed_at": NOW - 4 * MINUTE}, True, id="they differ"),
-        pytest.param({"uninterrupted_since": NOW - 4 * MINUTE}, True, id="they never agreed"),
-        pytest.param(
-            {"hosts_confirmed_at": NOW - 9 * MINUTE, "hosts_asked_at": NOW - MINUTE}, False, id="asked moments ago"
-        ),
-        pytest.param(
-            {"hosts_confirmed_at": NOW - 9 * MINUTE, "received_at": NOW - 4 * MINUTE}, False, id="the relay is silent"
-        ),
-    ],
-)
-def test_the_relay_is_asked_for_all_hosts_if_they_differ_for_a_while(
-    changes: dict[str, object], *, asked: bool
-) -> None:
-    assert hosts_to_be_listed(a_heartbeat(**changes), NOW) is asked
 
 
 def test_consistent_jobsets_records_and_pools_give_no_findings() -> None:

@@ -151,10 +151,13 @@ class FakeDocuments:
                 unreadable[name] = str(problem)
         return Found(records, unreadable)
 
-    def _all(self, kind: type[R], where: Callable[[Fields], bool] = lambda _: True) -> Iterator[Stored[R]]:
+    def _matching(self, kind: type[R], where: Callable[[Fields], bool]) -> list[Key]:
         collection = documents.COLLECTIONS[kind]
-        found = [it for it in self._documents.items() if it[0].collection == collection and where(it[1].fields)]
-        for place, _ in sorted(found, key=lambda it: str(it[0])):
+        found = [it[0] for it in self._documents.items() if it[0].collection == collection and where(it[1].fields)]
+        return sorted(found, key=str)
+
+    def _all(self, kind: type[R], where: Callable[[Fields], bool] = lambda _: True) -> Iterator[Stored[R]]:
+        for place in self._matching(kind, where):
             with suppress(Permanent):
                 if stored := self._read(kind, place):
                     yield stored

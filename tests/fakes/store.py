@@ -29,6 +29,7 @@ from tpu_slices.wire.documents import key, key_of
 
 R = TypeVar("R", bound=Record)
 N = TypeVar("N", bound=str)
+_LIVE = [state.value for state in WorkloadState if not state.ended]
 _LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 
 
@@ -113,6 +114,14 @@ class FakeStore(FakeDocuments):
     def live_workloads(self, cluster: ClusterId) -> Iterator[Stored[WorkloadRecord]]:
         self._answer()
         return (stored for stored in self._of(cluster, WorkloadRecord) if stored.value.live)
+
+    def live_uids(
+        self, cluster: ClusterId, after: WorkloadUid | None = None, up_to: WorkloadUid | None = None
+    ) -> Iterator[WorkloadUid]:
+        self._answer()
+        found = self._matching(WorkloadRecord, lambda it: it.get("cluster") == cluster and it.get("state") in _LIVE)
+        uids = sorted(WorkloadUid(place.id.removeprefix(f"{cluster}.")) for place in found)
+        return (uid for uid in uids if (after is None or uid > after) and (up_to is None or uid <= up_to))
 
     def kept_slices(self, cluster: ClusterId) -> Iterator[Stored[SliceRecord]]:
         self._answer()

@@ -16,7 +16,7 @@ from tests.world import World
 from tpu_slices.app import handlers
 from tpu_slices.app.handlers import Event
 from tpu_slices.ports.errors import Temporary
-from tpu_slices.wire.messages import Message, encode_fact, encode_reconcile_request
+from tpu_slices.wire.messages import VERSION, Message, encode_fact, encode_reconcile_request
 
 ROOT = Path(__file__).parents[2]
 
@@ -92,9 +92,11 @@ def test_an_operation_of_another_cluster_changes_nothing() -> None:
     ("event", "why"),
     [
         pytest.param(
-            an_event("facts-demo", Message(b"{", {"kind": "SlicesWanted", "version": "1"})), "JSON", id="JSON"
+            an_event("facts-demo", Message(b"{", {"kind": "SlicesWanted", "version": VERSION})), "JSON", id="JSON"
         ),
-        pytest.param(an_event("facts-demo", Message(b"{}", {"kind": "Gossip", "version": "1"})), "Gossip", id="kind"),
+        pytest.param(
+            an_event("facts-demo", Message(b"{}", {"kind": "Gossip", "version": VERSION})), "Gossip", id="kind"
+        ),
         pytest.param(
             an_event("facts-demo", Message(encode_fact(leaders_wait()).data, {"kind": "SlicesWanted", "version": "9"})),
             "version",

@@ -31,8 +31,7 @@ def lose_record(world: World, jobset: LiveWorkload) -> None:
 
 
 def asked_about(world: World) -> set[str]:
-    asked = (each.owner for _, each in world.publisher.questions if isinstance(each, Question))
-    return {owner.uid for owner in asked if owner is not None}
+    return {each.owner.uid for _, each in world.publisher.questions if isinstance(each, Question)}
 
 
 def test_a_jobset_whose_record_is_lost_and_that_is_gone_unheard_is_asked_about_and_released(world: World) -> None:

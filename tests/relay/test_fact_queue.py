@@ -7,7 +7,7 @@ from relay.objects import Kind
 from tests.builders import CLUSTER
 from tests.relay.objects import bound_pod, jobset, pod
 from tests.relay.watched import START, Watched, demand, read
-from tpu_slices.domain.model.facts import Heartbeat, SlicesWanted, WorkloadChanged
+from tpu_slices.domain.model.facts import Heartbeat, SlicesWanted, WorkloadChanged, WorkloadsListed
 from tpu_slices.domain.model.slices import ClusterId, Owner, OwnerKind, WorkloadJob, WorkloadUid
 from tpu_slices.domain.reconciling.inventory import digest_of
 
@@ -26,11 +26,12 @@ def test_a_heartbeat_each_minute_has_count_and_digest_of_the_live_tpu_jobsets(wa
     assert beat == Heartbeat(count=3, digest=digest_of(map(WorkloadUid, ["u-1", "u-2", "u-4"])), hosts_digest=0)
 
 
-def test_a_heartbeat_on_request_lists_every_jobset(watched: Watched) -> None:
+def test_the_list_has_every_jobset(watched: Watched) -> None:
     watched.see(jobset(), jobset("gemma", uid="u-2"))
-    beat = watched.queue.everything(watched.now)
-    assert beat is not None
-    assert (beat.count, beat.uids) == (2, ("u-1", "u-2"))
+    (part,) = watched.queue.workload_list(START, watched.now)
+    assert part == WorkloadsListed(
+        asked_at=START, after=None, up_to=None, uids=(WorkloadUid("u-1"), WorkloadUid("u-2")), parts=1
+    )
 
 
 def test_no_fact_is_due_until_every_list_is_complete() -> None:
@@ -38,7 +39,7 @@ def test_no_fact_is_due_until_every_list_is_complete() -> None:
     queue.listed(Kind.LEADERS, [read(pod(0)), read(pod(1))], "1", START)
     queue.listed(Kind.JOBSETS, [read(jobset())], "1", START)
     early = START + timedelta(seconds=9)
-    assert (queue.complete, queue.due(early), queue.everything(early)) == (False, [], None)
+    assert (queue.complete, queue.due(early), queue.workload_list(START, early)) == (False, [], ())
     queue.listed(Kind.HOSTS, [], "1", START + timedelta(seconds=10))
     assert queue.complete
     facts = queue.due(START + timedelta(seconds=10))
@@ -51,7 +52,7 @@ def test_no_fact_is_due_while_a_watch_is_silent_for_too_long(watched: Watched) -
     watched.now += timedelta(minutes=5)
     watched.queue.bookmarked(Kind.JOBSETS, "1", watched.now)
     watched.queue.bookmarked(Kind.HOSTS, "1", watched.now)
-    assert (watched.queue.due(watched.now), watched.queue.everything(watched.now)) == ([], None)
+    assert (watched.queue.due(watched.now), watched.listed()) == ([], None)
     watched.relist(Kind.LEADERS, pod(0))
     assert demand(watched.due_facts()) == [[0]]
 

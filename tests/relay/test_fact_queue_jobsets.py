@@ -98,13 +98,13 @@ def test_hosts_that_join_for_a_suspended_jobset_repeat_its_state(watched: Watche
     assert states(watched.due_facts()) == [("u-1", WorkloadState.SUSPENDED)]
 
 
-def test_only_the_first_heartbeat_lists_every_jobset() -> None:
+def test_the_first_heartbeat_says_that_it_is_the_first() -> None:
     queue = FactQueue(CLUSTER)
     for kind in Kind:
         queue.listed(kind, [read(jobset())] if kind is Kind.JOBSETS else [], "1", START)
     beats = [fact for fact in queue.due(START) if isinstance(fact, Heartbeat)]
     later = [fact for fact in queue.due(START + timedelta(minutes=1)) if isinstance(fact, Heartbeat)]
-    assert [beat.uids for beat in (*beats, *later)] == [("u-1",), None]
+    assert [beat.first for beat in (*beats, *later)] == [True, False]
 
 
 def test_a_change_of_the_kueue_queue_is_reported(watched: Watched) -> None:

@@ -141,6 +141,4 @@ def test_an_unparseable_jobset_has_no_demand_but_is_not_gone(watched: Watched) -
     (fact,) = watched.due_facts()
     assert isinstance(fact, WorkloadChanged)
     assert fact.template_error == 'replicatedJob workers: spec.overhead.cpu: "some" is not a valid quantity'
-    beat = watched.queue.everything(watched.now)
-    assert beat is not None
-    assert beat.uids == ("u-1",)
+    assert watched.listed() == ["u-1"]

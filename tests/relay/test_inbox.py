@@ -1,5 +1,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -13,10 +14,11 @@ from tests.relay.test_events import update
 from tpu_slices.domain.model.facts import (
     Answer,
     Fact,
-    Heartbeat,
     HostsListQuestion,
     HostsQuestion,
     Question,
+    WorkloadListQuestion,
+    WorkloadsListed,
     WorkloadState,
 )
 from tpu_slices.domain.model.slices import ClusterId, Owner, OwnerKind, SliceId, WorkloadJob, WorkloadUid
@@ -24,7 +26,7 @@ from tpu_slices.domain.reporting.reports import report
 from tpu_slices.domain.reporting.waits import QueueState
 from tpu_slices.ports.errors import Permanent, Temporary
 from tpu_slices.ports.publisher import WorkloadUpdate
-from tpu_slices.wire.messages import Message, encode_question, encode_report, encode_update
+from tpu_slices.wire.messages import VERSION, Message, encode_question, encode_report, encode_update
 
 DEMO = ClusterId("demo")
 
@@ -58,11 +60,11 @@ class FakeCluster:
 @dataclass
 class FakeClusterView:
     leader: Leader | None = None
-    beat: Heartbeat | None = None
+    parts: tuple[WorkloadsListed, ...] = ()
     asked: list[HostsQuestion | HostsListQuestion] = field(default_factory=list)
 
-    def everything(self) -> Heartbeat | None:
-        return self.beat
+    def workload_list(self, asked_at: datetime) -> tuple[WorkloadsListed, ...]:
+        return tuple(replace(part, asked_at=asked_at) for part in self.parts)
 
     def leader_pod(self, job: WorkloadJob) -> Leader | None:
         return self.leader if job.job_index == 0 else None
@@ -184,13 +186,14 @@ def test_a_jobset_that_is_gone_or_recreated_is_missing(setup: Setup, found: Json
 
 
 def test_a_question_about_all_is_answered_with_the_whole_list(setup: Setup) -> None:
-    setup.view.beat = Heartbeat(count=1, digest="d", hosts_digest=0, uids=(WorkloadUid("u-1"),))
-    assert setup.handle(encode_question(DEMO, Question())) == ["ack"]
-    assert setup.posted == [setup.view.beat]
+    part = WorkloadsListed(asked_at=NOW, after=None, up_to=None, uids=(WorkloadUid("u-1"),), parts=1)
+    setup.view.parts = (part, part)
+    assert setup.handle(encode_question(DEMO, WorkloadListQuestion(asked_at=NOW + MINUTE))) == ["ack"]
+    assert setup.posted == [replace(part, asked_at=NOW + MINUTE)] * 2
 
 
 def test_a_question_about_all_is_not_answered_while_the_list_is_incomplete(setup: Setup) -> None:
-    assert setup.handle(encode_question(DEMO, Question())) == ["ack"]
+    assert setup.handle(encode_question(DEMO, WorkloadListQuestion(asked_at=NOW))) == ["ack"]
     assert setup.posted == []
 
 
@@ -221,10 +224,11 @@ def test_a_message_that_cannot_be_handled_now_is_redelivered(setup: Setup, messa
     "message",
     [
         Message(b"{}", {"kind": "SliceUpdate", "version": "9", "cluster": "demo"}),
-        Message(b"{", {"kind": "Question", "version": "1", "cluster": "demo"}),
-        Message(b'{"owner":{"name":"llama"}}', {"kind": "Question", "version": "1", "cluster": "demo"}),
+        Message(b"{", {"kind": "Question", "version": VERSION, "cluster": "demo"}),
+        Message(b'{"owner":{"name":"llama"}}', {"kind": "Question", "version": VERSION, "cluster": "demo"}),
+        Message(b"{}", {"kind": "Question", "version": VERSION, "cluster": "demo"}),
     ],
-    ids=["newer", "malformed", "half a question"],
+    ids=["newer", "malformed", "half a question", "no question"],
 )
 def test_a_message_that_can_never_be_handled_is_acknowledged(setup: Setup, message: Message) -> None:
     assert setup.handle(message) == ["ack"]

@@ -30,6 +30,8 @@ from tpu_slices.domain.model.facts import (
     Question,
     SlicesWanted,
     WorkloadChanged,
+    WorkloadListQuestion,
+    WorkloadsListed,
     WorkloadState,
 )
 from tpu_slices.domain.model.slices import ClusterId, Owner, OwnerKind, SliceId, WorkloadUid
@@ -242,8 +244,8 @@ def test_a_repeated_update_of_a_slice_becomes_one_event_on_its_leader_pod(stage:
         job = replace(sent.job, owner=replace(sent.job.owner, namespace="default", uid=demand.workload.owner.uid))
         for _ in range(2):
             stage.publisher.announce(DEMO, [replace(sent, job=job)])
-        stage.publisher.ask(DEMO, [Question()])
-        stage.until(Heartbeat, lambda beat: beat.uids == (demand.workload.owner.uid,))
+        stage.publisher.ask(DEMO, [WorkloadListQuestion(asked_at=NOW)])
+        stage.until(WorkloadsListed, lambda part: part.uids == (demand.workload.owner.uid,) and part.asked_at == NOW)
         (event,) = (made for made in _events(stage) if made["reason"] == "NodePoolCreationSucceeded")
     pod = stage.read("pod", event["involvedObject"]["name"])
     assert event["involvedObject"]["uid"] == pod["metadata"]["uid"]

@@ -67,6 +67,11 @@ class Watched:
             assert decode_fact(message.data, message.attributes) == fact
         return [fact for fact in facts if not isinstance(fact, Heartbeat)]
 
+    def listed(self) -> list[str] | None:
+        """Return the UIDs of the list of JobSets, None if the relay is not sure of it."""
+        parts = self.queue.workload_list(self.now, self.now)
+        return [uid for part in parts for uid in part.uids] if parts else None
+
 
 def read(obj: dict[str, Any]) -> Seen:
     seen = READERS[KINDS[obj["kind"]]](obj)

@@ -25,6 +25,7 @@ from tests.builders import (
 )
 from tests.world import World
 from tpu_slices.domain.model.clusters import ClusterSettings, Limits
+from tpu_slices.domain.model.facts import WorkloadsListed
 from tpu_slices.domain.model.hosts import Departure
 from tpu_slices.domain.model.observations import (
     Absent,
@@ -54,7 +55,14 @@ from tpu_slices.domain.model.workloads import WorkloadRecord
 from tpu_slices.domain.reconciling.brake import Brake, counted_since, stops
 from tpu_slices.domain.reconciling.decide import decide
 from tpu_slices.domain.reconciling.demand import with_current_desire
-from tpu_slices.domain.reconciling.inventory import Records, RelayHeartbeat, check_inventory, suspicions
+from tpu_slices.domain.reconciling.inventory import (
+    Records,
+    RelayHeartbeat,
+    check_inventory,
+    list_is_called_for,
+    next_check,
+    questions,
+)
 from tpu_slices.domain.reconciling.limiter import (
     Budget,
     ConcurrencyLimiter,
@@ -113,6 +121,7 @@ JOBSET = a_jobset(report=report(a_jobset(), [WHOLE], QueueState(), NOW), next_re
 LIMITER = ConcurrencyLimiter(cluster=CLUSTER, changed_at=NOW - MINUTE, shortages={capacity_pool_of(a_spec()): NOW})
 HEARTBEAT = RelayHeartbeat(cluster=CLUSTER, received_at=NOW, count=1, digest="d", next_inventory_check_at=NOW)
 BRAKE = Brake(cluster=CLUSTER, since=NOW - MINUTE, stopped_at=NOW, deleted=12, live=3, confirmed_at=NOW)
+LISTED = WorkloadsListed(asked_at=NOW, after=None, up_to=None, uids=(), parts=1)
 BUDGET = Budget(cluster=CLUSTER, creations=3, changed_at=NOW)
 RECORDS: Mapping[str, Record] = {
     "slice": WHOLE, "refused": REFUSED, "adopted": ADOPTED, "workload": JOBSET, "slot": a_slot(), "limiter": LIMITER,
@@ -168,7 +177,7 @@ def work_on(record: Record, limits: Limits = SETTINGS.limits) -> Iterator[Record
             made = report(record, [WHOLE], QueueState(), NOW)
             yield replace(record, report=made, announced_count=record.announced_count + 1)
             yield called_for(record, NOW) or record
-            suspicions([record], HEARTBEAT, NOW)
+            questions(LISTED, [record])
             with_current_desire(WHOLE, record)
             stops(BRAKE, record)
         case Slot():
@@ -179,7 +188,8 @@ def work_on(record: Record, limits: Limits = SETTINGS.limits) -> Iterator[Record
             yield ran_out(record, capacity_pool_of(a_spec()), NOW)
             admit([candidate_of(WHOLE, AWAITED)], [], record, NOW, limits)
         case RelayHeartbeat():
-            suspicions([JOBSET], record, NOW)
+            list_is_called_for([JOBSET.owner.uid], record, NOW)
+            yield replace(record, next_inventory_check_at=next_check(1, record, NOW))
         case Brake():
             counted_since(record, NOW)
             stops(record, JOBSET)

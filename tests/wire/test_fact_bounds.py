@@ -19,8 +19,8 @@ from tpu_slices.app.handlers import Event
 from tpu_slices.domain.model.facts import Answer, WorkloadState
 from tpu_slices.domain.model.slices import SLICES_PER_WORKLOAD
 from tpu_slices.ports.errors import Permanent
-from tpu_slices.wire.bounds import LEADERS_PER_FACT
-from tpu_slices.wire.messages import Message, decode_fact, decode_reconcile_request, encode_fact
+from tpu_slices.wire.bounds import LEADERS_PER_FACT, UIDS_PER_PART
+from tpu_slices.wire.messages import VERSION, Message, decode_fact, decode_reconcile_request, encode_fact
 
 A_TEMPLATE = {"replicated_job": "s", "replicas": 1, "accelerator": None, "topology": None, "chips_per_pod": 4}
 BEYOND: list[tuple[str, str, object]] = [
@@ -67,6 +67,13 @@ BEYOND: list[tuple[str, str, object]] = [
     ("hosts_listed", "sequence", 2**63),
     ("heartbeat", "count", -1),
     ("heartbeat", "digest", "d" * 65),
+    ("workloads_listed", "uids", ["u-1"] * (UIDS_PER_PART + 1)),
+    ("workloads_listed", "uids.1", "u" * 64),
+    ("workloads_listed", "after", "a/b"),
+    ("workloads_listed", "up_to", ""),
+    ("workloads_listed", "parts", 0),
+    ("workloads_listed", "asked_at", "2026-11-01T12:00:00"),
+    ("workloads_listed", "asked_at", "9999-12-31T23:59:59Z"),
 ]
 
 
@@ -148,7 +155,7 @@ def test_a_message_that_is_kept_aside_has_a_document_of_its_own_whatever_its_id_
 
 def test_of_a_message_that_is_kept_aside_only_the_beginning_is_stored() -> None:
     world = World()
-    message = Message(b"\xff" * 900_000, {"kind": "k" * 900_000, "version": "1"})
+    message = Message(b"\xff" * 900_000, {"kind": "k" * 900_000, "version": VERSION})
     event = an_event(message, "9" * 900_000)
     handlers.handle_receive(Event(event.id, f"{event.source}{'s' * 900_000}", event.data), world.deps)
     (key,) = (key for key in world.store.places() if key.collection == "rejected")

@@ -23,6 +23,7 @@ from tpu_slices.ports.errors import Permanent
 from tpu_slices.ports.publisher import SliceUpdate, WorkloadUpdate
 from tpu_slices.wire.messages import (
     MOST_BYTES,
+    VERSION,
     Message,
     ReconcileRequest,
     bytes_of,
@@ -38,7 +39,15 @@ from tpu_slices.wire.messages import (
 
 DEMO = ClusterId("demo")
 EVENTS = Path(__file__).parents[1] / "events"
-FACTS = ["slices_wanted", "workload_changed", "hosts_changed", "heartbeat", "hosts_listed", "answer"]
+FACTS = [
+    "slices_wanted",
+    "workload_changed",
+    "hosts_changed",
+    "heartbeat",
+    "hosts_listed",
+    "workloads_listed",
+    "answer",
+]
 
 facts: st.SearchStrategy[Fact] = values_of(Fact)
 questions: st.SearchStrategy[AnyQuestion] = values_of(AnyQuestion)
@@ -98,7 +107,15 @@ def test_the_recorded_form_of_a_reconcile_request_is_read_and_written() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["slice_update", "workload_update", "question", "hosts_question", "hosts_list_question"]
+    "name",
+    [
+        "slice_update",
+        "workload_update",
+        "question",
+        "workload_list_question",
+        "hosts_question",
+        "hosts_list_question",
+    ],
 )
 def test_the_recorded_form_of_a_message_to_the_relay_is_read_and_written(name: str) -> None:
     recorded = golden(name)
@@ -120,17 +137,21 @@ def test_an_unknown_field_is_ignored() -> None:
 @pytest.mark.parametrize(
     ("attributes", "data", "message"),
     [
-        ({"kind": "Greeting", "version": "1"}, b"{}", 'kind: "Greeting" is not one of SlicesWanted, '),
-        ({"version": "1"}, b"{}", 'kind: "" is not one of'),
-        ({"kind": "Heartbeat", "version": "2"}, b"{}", 'version: "2" is not supported, only "1"'),
+        ({"kind": "Greeting", "version": VERSION}, b"{}", 'kind: "Greeting" is not one of SlicesWanted, '),
+        ({"version": VERSION}, b"{}", 'kind: "" is not one of'),
+        ({"kind": "Heartbeat", "version": "9"}, b"{}", f'version: "9" is not supported, only "{VERSION}"'),
         ({"kind": "Heartbeat"}, b"{}", 'version: "" is not supported'),
-        ({"kind": "Heartbeat", "version": "1"}, b"{", "Heartbeat: data: Invalid JSON"),
-        ({"kind": "Heartbeat", "version": "1"}, b"\xff", "Heartbeat: data: Invalid JSON"),
-        ({"kind": "Heartbeat", "version": "1"}, b"[]", "Heartbeat: data: "),
-        ({"kind": "Heartbeat", "version": "1"}, b"{}", r"Heartbeat: count: Field required \(and 2 more\)"),
-        ({"kind": "Heartbeat", "version": "1"}, b'{"count": "1", "digest": ""}', "Heartbeat: count: Input should be"),
+        ({"kind": "Heartbeat", "version": VERSION}, b"{", "Heartbeat: data: Invalid JSON"),
+        ({"kind": "Heartbeat", "version": VERSION}, b"\xff", "Heartbeat: data: Invalid JSON"),
+        ({"kind": "Heartbeat", "version": VERSION}, b"[]", "Heartbeat: data: "),
+        ({"kind": "Heartbeat", "version": VERSION}, b"{}", r"Heartbeat: count: Field required \(and 2 more\)"),
         (
-            {"kind": "Heartbeat", "version": "1"},
+            {"kind": "Heartbeat", "version": VERSION},
+            b'{"count": "1", "digest": ""}',
+            "Heartbeat: count: Input should be",
+        ),
+        (
+            {"kind": "Heartbeat", "version": VERSION},
             b" " * (MOST_BYTES + 1),
             "data: 1000001 bytes: a message may have at most",
         ),

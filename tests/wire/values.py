@@ -33,6 +33,7 @@ FIELDS: Mapping[str, st.SearchStrategy[Any]] = {
     "Owner.name": names,
     "Occupant.pod_uid": names,
     "RunsOn.pod_uid": names,
+    "WorkloadsListed.parts": st.integers(1, 40),
     "SliceRecord.attempt": st.integers(1, LAST_ATTEMPT),
     "TerminatingAttempt.attempt": st.integers(1, LAST_ATTEMPT),
     "SliceSpec.hosts": st.integers(1, 1_000),

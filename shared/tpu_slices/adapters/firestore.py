@@ -72,6 +72,8 @@ _CREATE, _DELETE = PoolOperation.CREATE.value, PoolOperation.DELETE.value
 _LIVE = tuple(state.value for state in WorkloadState if not state.ended)
 _KEPT = tuple(phase.value for phase in Phase if phase is not Phase.GONE)
 
+NAMES = 10
+"""How many more documents a page has if only their names are read."""
 _LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 
 
@@ -140,6 +142,18 @@ class FirestoreStore(FirestoreReads):
 
     def live_workloads(self, cluster: ClusterId) -> Iterator[Stored[WorkloadRecord]]:
         return self._every(WorkloadRecord, LIVE_WORKLOADS, cluster, _LIVE)
+
+    def live_uids(
+        self, cluster: ClusterId, after: WorkloadUid | None = None, up_to: WorkloadUid | None = None
+    ) -> Iterator[WorkloadUid]:
+        prefix = key(WorkloadRecord, cluster, "").id
+        asked = self._asked(LIVE_WORKLOADS, cluster, _LIVE).select([]).limit(NAMES * self._page)
+        page = asked = asked.end_at({"__name__": f"{prefix}{up_to}"}) if up_to is not None else asked
+        if after is not None:
+            page = asked.start_after({"__name__": f"{prefix}{after}"})
+        while found := self._read(page.stream):
+            yield from (WorkloadUid(it.id.removeprefix(prefix)) for it in found)
+            page = asked.start_after(found[-1])
 
     def kept_slices(self, cluster: ClusterId) -> Iterator[Stored[SliceRecord]]:
         return self._every(SliceRecord, KEPT_SLICES, cluster, _KEPT)

@@ -114,7 +114,6 @@ UNINDEXED: Mapping[str, tuple[str, ...]] = {
         "transitions",
         "refusal",
     ),
-    "heartbeats": ("uids",),
 }
 """Fields that no query uses, by collection.
 

@@ -16,6 +16,7 @@ from tpu_slices.domain.model.facts import (
     HostsListed,
     SlicesWanted,
     WorkloadChanged,
+    WorkloadsListed,
 )
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import SLICES_PER_WORKLOAD, ClusterId, SliceId, slice_id
@@ -25,6 +26,7 @@ from tpu_slices.domain.reconciling.inventory import RelayHeartbeat, with_heartbe
 from tpu_slices.flows.hosts import hosts_changed, hosts_listed
 from tpu_slices.flows.next_reconcile import clear
 from tpu_slices.flows.retrying import retry_on_conflict
+from tpu_slices.flows.workload_list import workloads_listed
 from tpu_slices.ports.deps import IntakeDeps
 from tpu_slices.ports.errors import Permanent, StaleRecord
 from tpu_slices.ports.store import Change, Stored
@@ -44,6 +46,8 @@ def _record(fact: Fact, settings: ClusterSettings, deps: IntakeDeps) -> None:
             _slices_wanted(fact, settings, deps)
         case WorkloadChanged() | Answer():
             _changed(fact, settings.cluster, deps)
+        case WorkloadsListed():
+            workloads_listed(fact, settings.cluster, deps)
         case HostsChanged():
             hosts_changed(fact, settings.cluster, deps)
         case HostsListed():

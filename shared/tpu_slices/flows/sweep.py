@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 
 from tpu_slices.domain.model.clusters import ClusterSettings
+from tpu_slices.domain.model.facts import WorkloadListQuestion
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import ClusterId, SliceId
-from tpu_slices.domain.model.workloads import WorkloadRecord
 from tpu_slices.domain.reconciling.inventory import (
-    INVENTORY_CHECK_EVERY,
     InventoryFindings,
     Records,
     RelayHeartbeat,
     check_inventory,
-    suspicions,
+    list_is_called_for,
+    next_check,
 )
 from tpu_slices.flows import slots
 from tpu_slices.flows.due import request_due
@@ -120,36 +120,29 @@ def _check_inventory_if_due(settings: ClusterSettings, deps: ReconcileDeps) -> t
         and heartbeat.value.next_inventory_check_at > now
     ):
         return InventoryFindings(), 0
-    live = [stored.value for stored in deps.store.live_workloads(settings.cluster)]
-    questions = suspicions(live, heartbeat.value if heartbeat else None, now)
-    findings = _compare(live, settings, deps, now)
-    if questions:
-        deps.publisher.ask(settings.cluster, questions)
-    after = replace(
-        heartbeat.value if heartbeat else RelayHeartbeat(cluster=settings.cluster),
-        next_inventory_check_at=now + INVENTORY_CHECK_EVERY,
-    )
+    known = heartbeat.value if heartbeat else RelayHeartbeat(cluster=settings.cluster)
+    recorded = tuple(deps.store.live_uids(settings.cluster))
+    findings = _compare(settings, deps, now)
+    questions = [WorkloadListQuestion(asked_at=now)] if list_is_called_for(recorded, known, now) else []
+    deps.publisher.ask(settings.cluster, questions)
+    after = replace(known, next_inventory_check_at=next_check(len(recorded), known, now))
     deps.store.commit(Change(heartbeat, after))
     return findings, len(questions)
 
 
-def _compare(
-    live: Iterable[WorkloadRecord], settings: ClusterSettings, deps: ReconcileDeps, now: datetime
-) -> InventoryFindings:
+def _compare(settings: ClusterSettings, deps: ReconcileDeps, now: datetime) -> InventoryFindings:
     """Check the inventory and write the findings; each write is guarded by the revision that the check read."""
     cluster = settings.cluster
     pools = deps.backend.inventory(settings)
     kept = {stored.value.id: stored for stored in deps.store.kept_slices(cluster)}
     others = deps.store.slices(cluster, {pool.slice_id for pool in pools} - kept.keys())
     kept.update(others)
-    workloads = {record.owner.uid: record for record in live}
     uids = {stored.value.owner.uid for stored in kept.values()} | {pool.job.owner.uid for pool in pools}
-    known = deps.store.workloads(cluster, uids - workloads.keys())
-    workloads.update({uid: stored.value for uid, stored in known.items()})
+    workloads = deps.store.workloads(cluster, uids)
     records = Records(
-        workloads=workloads,
+        workloads={uid: stored.value for uid, stored in workloads.items()},
         slices={id_: stored.value for id_, stored in kept.items()},
-        unreadable=frozenset({*others.unreadable, *known.unreadable}),
+        unreadable=frozenset({*others.unreadable, *workloads.unreadable}),
     )
     findings = check_inventory(records, pools, now)
     for placeholder in findings.placeholders:

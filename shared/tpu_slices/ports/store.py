@@ -135,6 +135,14 @@ class SliceStore(Protocol):
     def live_workloads(self, cluster: ClusterId) -> Iterator[Stored[WorkloadRecord]]:
         """Yield every JobSet that has not ended, read in pages."""
 
+    def live_uids(
+        self, cluster: ClusterId, after: WorkloadUid | None = None, up_to: WorkloadUid | None = None
+    ) -> Iterator[WorkloadUid]:
+        """Yield the UIDs of JobSets that have not ended, in ascending order, within a range; read in pages.
+
+        The range begins after `after` and ends with `up_to`; None: it is open. Records that cannot be parsed count.
+        """
+
     def kept_slices(self, cluster: ClusterId) -> Iterator[Stored[SliceRecord]]:
         """Yield every slice that is not GONE, read in pages."""
 

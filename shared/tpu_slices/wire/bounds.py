@@ -24,6 +24,7 @@ from tpu_slices.domain.model.facts import (
     TemplateRequest,
     WorkloadChanged,
     WorkloadRef,
+    WorkloadsListed,
 )
 from tpu_slices.domain.model.records import SliceRecord, TerminatingAttempt
 from tpu_slices.domain.model.slices import (
@@ -43,6 +44,8 @@ from tpu_slices.domain.reconciling.limiter import Budget, ConcurrencyLimiter
 CLAIMS_PER_FACT = 50
 LEADERS_PER_FACT = 200
 """The most waiting leaders in one fact: so many slices are saved at once."""
+UIDS_PER_PART = 5_000
+"""The most UIDs in one part of the list of workloads."""
 TEMPLATES = 500
 """The most replicatedJobs with TPU of a JobSet."""
 TEMPLATE_BYTES = 16_384
@@ -131,6 +134,8 @@ _FIELDS: Mapping[tuple[type, str], Bound] = {
     (HostsChanged, "closed"): _number(100_000),
     (HostsChanged, "occupants"): _many(LEADERS_PER_FACT),
     (Heartbeat, "digest"): _text(64),
+    (WorkloadsListed, "uids"): _many(UIDS_PER_PART),
+    (WorkloadsListed, "parts"): _number(1_000_000, 1),
     (SliceRecord, "attempt"): _number(LAST_ATTEMPT + 1),
     (SliceRecord, "attempts"): _number(LAST_ATTEMPT + 1),
     (SliceRecord, "failures"): _COUNT,

@@ -22,6 +22,8 @@ from tpu_slices.domain.model.facts import (
     TemplateRequest,
     WaitingLeader,
     WorkloadChanged,
+    WorkloadListQuestion,
+    WorkloadsListed,
 )
 from tpu_slices.domain.model.slices import ClusterId, Owner, SliceId
 from tpu_slices.ports.errors import Permanent
@@ -29,7 +31,7 @@ from tpu_slices.ports.publisher import SliceUpdate, WorkloadUpdate
 from tpu_slices.wire.bounds import beyond_bounds
 from tpu_slices.wire.validation import first_error
 
-VERSION = "1"
+VERSION = "2"
 MOST_BYTES = 1_000_000
 """Pub/Sub accepts 10 MB; no message of ours needs a tenth of it (`workloads` bounds what tenants write)."""
 ATTRIBUTE_BYTES = 1_024
@@ -55,12 +57,12 @@ class ReconcileRequest:
 
 _FACTS: Mapping[str, TypeAdapter[Any]] = {
     kind.__name__: TypeAdapter(kind)
-    for kind in (SlicesWanted, WorkloadChanged, HostsChanged, Heartbeat, HostsListed, Answer)
+    for kind in (SlicesWanted, WorkloadChanged, HostsChanged, Heartbeat, HostsListed, WorkloadsListed, Answer)
 }
 _RECONCILE_REQUESTS: Mapping[str, TypeAdapter[Any]] = {ReconcileRequest.__name__: TypeAdapter(ReconcileRequest)}
 _FOR_THE_RELAY: Mapping[str, TypeAdapter[Any]] = {
     kind.__name__: TypeAdapter(kind)
-    for kind in (SliceUpdate, WorkloadUpdate, Question, HostsQuestion, HostsListQuestion)
+    for kind in (SliceUpdate, WorkloadUpdate, Question, WorkloadListQuestion, HostsQuestion, HostsListQuestion)
 }
 _ALL = {**_FACTS, **_RECONCILE_REQUESTS, **_FOR_THE_RELAY}
 _PARTS: Mapping[str, TypeAdapter[Any]] = {kind.__name__: TypeAdapter(kind) for kind in (TemplateRequest, WaitingLeader)}
@@ -102,11 +104,11 @@ def encode_report(cluster: ClusterId, update: WorkloadUpdate) -> Message:
 
 def encode_question(cluster: ClusterId, question: AnyQuestion) -> Message:
     match question:
-        case Question(owner=Owner() as owner):
+        case Question(owner=owner):
             return _encode(question, cluster=cluster, **about_owner(owner))
         case HostsQuestion():
             return _encode(question, cluster=cluster, slice=question.slice_id)
-        case Question() | HostsListQuestion():
+        case WorkloadListQuestion() | HostsListQuestion():
             return _encode(question, cluster=cluster)
 
 
@@ -123,7 +125,7 @@ def about(fact: Fact) -> Mapping[str, str]:
             return about_owner(fact.workload.owner)
         case HostsChanged():
             return {"slice": fact.slice_id}
-        case Heartbeat() | HostsListed():
+        case Heartbeat() | HostsListed() | WorkloadsListed():
             return {}
 
 

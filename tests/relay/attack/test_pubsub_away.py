@@ -99,4 +99,4 @@ def test_the_number_of_held_facts_is_bounded_by_what_exists(outage: Outage) -> N
     facts = outage.come_back()
     assert counts(facts) == [(0, 4)]
     beats = [fact for fact in facts if isinstance(fact, Heartbeat)]
-    assert [beat.uids is None for beat in beats] == [False, True]
+    assert [beat.first for beat in beats] == [True, False]

@@ -183,13 +183,33 @@ class HostsChanged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heartbeat:
-    """The relay is running and sees `count` TPU JobSets; `uids` lists them in its first heartbeat and on request."""
+    """The relay is running and sees `count` TPU JobSets that have not ended."""
 
     count: int
     digest: str
+    """Of their UIDs."""
     hosts_digest: int
     """The sum of `hosts.digest_of` over all pools with hosts, as they were last reported."""
-    uids: tuple[WorkloadUid, ...] | None = None
+    first: bool = False
+    """It is the relay's first one since it started: what happened before may have gone unreported."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkloadsListed:
+    """The UIDs of TPU JobSets that have not ended, within a range of UIDs; sent on request, in several parts.
+
+    Each part is complete for its range and says nothing beyond it.
+    """
+
+    asked_at: datetime
+    """The `asked_at` of the question: the relay read this list later."""
+    after: WorkloadUid | None
+    """The range begins after this UID; None: with the first one."""
+    up_to: WorkloadUid | None
+    """The last UID of the range; None: the range has no end."""
+    uids: tuple[WorkloadUid, ...]
+    parts: int
+    """The number of parts of the whole list."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,14 +229,22 @@ class HostsListed:
     """As in HostsChanged."""
 
 
-Fact = SlicesWanted | WorkloadChanged | HostsChanged | Heartbeat | HostsListed | Answer
+Fact = SlicesWanted | WorkloadChanged | HostsChanged | Heartbeat | HostsListed | WorkloadsListed | Answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """A question to the relay: the state of this JobSet or, without an owner, the list of TPU JobSets."""
+    """A question to the relay: the state of this JobSet."""
 
-    owner: Owner | None = None
+    owner: Owner
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkloadListQuestion:
+    """A question to the relay: the list of TPU JobSets that have not ended."""
+
+    asked_at: datetime
+    """Returned in each part of the list."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,4 +265,4 @@ class HostsListQuestion:
     """A question to the relay: the hosts of every pool, each reported again, then listed."""
 
 
-AnyQuestion = Question | HostsQuestion | HostsListQuestion
+AnyQuestion = Question | WorkloadListQuestion | HostsQuestion | HostsListQuestion

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import heapq
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from tpu_slices.domain.model.facts import Heartbeat, Question, WorkloadState
+from tpu_slices.domain.model.facts import Heartbeat, Question, WorkloadsListed, WorkloadState
 from tpu_slices.domain.model.observations import PoolSeen
 from tpu_slices.domain.model.reasons import Phase
 from tpu_slices.domain.model.records import SliceRecord, TerminatingAttempt
-from tpu_slices.domain.model.slices import ClusterId, Owner, OwnerKind, SliceId, WorkloadUid
+from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid
 from tpu_slices.domain.model.workloads import WorkloadRecord
 from tpu_slices.domain.reconciling.deletion import SILENT_AFTER, RelayHeard
 from tpu_slices.domain.reconciling.terminating import given_up
@@ -19,8 +20,10 @@ from tpu_slices.domain.reconciling.terminating import given_up
 INVENTORY_CHECK_EVERY = timedelta(minutes=15)
 SPARED_FOR = timedelta(minutes=10)
 """How long a found pool is kept, whatever becomes of its JobSet, so that the relay can report who is on it."""
-LIST_IS_NEWS = timedelta(minutes=5)
-"""How long a list of live JobSets from the relay counts as current."""
+CHECK_AGAIN_AFTER = timedelta(minutes=2)
+"""When the next inventory check is if one list cannot lead to all the questions that are to be asked."""
+QUESTIONS_PER_LIST = 500
+"""The most JobSets that the relay is asked about because one list lacks them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,8 +41,6 @@ class RelayHeartbeat:
     """When the records of hosts last agreed with what the relay sees."""
     hosts_asked_at: datetime | None = None
     """When the relay was last asked for all hosts."""
-    uids: tuple[WorkloadUid, ...] | None = None
-    uids_received_at: datetime | None = None
     next_inventory_check_at: datetime | None = None
     """None: at the next sweep."""
     expected_since: datetime | None = None
@@ -87,33 +88,43 @@ def digest_of(uids: Iterable[WorkloadUid]) -> str:
     return hashlib.sha256("\n".join(sorted(uids)).encode()).hexdigest()[:16]
 
 
-def suspicions(live: Sequence[WorkloadRecord], heartbeat: RelayHeartbeat | None, now: datetime) -> tuple[Question, ...]:
-    """Return the questions to the relay. A JobSet that it does not report is asked about, never deleted.
+def list_is_called_for(recorded: Iterable[WorkloadUid], heartbeat: RelayHeartbeat, now: datetime) -> bool:
+    """Return whether to ask the relay for its list of TPU JobSets: it is heard, and sees others than are on record.
 
-    | last heartbeat                     | questions                                                  |
-    |------------------------------------|------------------------------------------------------------|
-    | none, or longer ago than 3 minutes | none: a relay that does not run proves nothing             |
-    | same digest as our live JobSets    | none                                                       |
-    | another digest, no fresh list      | the list of TPU JobSets                                    |
-    | another digest, fresh list         | the state of each JobSet of ours that the list lacks,      |
-    |                                    | unless a fact about it arrived after the list              |
+    A relay that does not run proves nothing.
     """
-    if heartbeat is None or heartbeat.received_at is None or now - heartbeat.received_at > SILENT_AFTER:
-        return ()
-    if heartbeat.digest == digest_of(record.owner.uid for record in live):
-        return ()
-    if heartbeat.uids is None or heartbeat.uids_received_at is None or now - heartbeat.uids_received_at > LIST_IS_NEWS:
-        return (Question(),)
-    listed = set(heartbeat.uids)
-    return tuple(
-        Question(
-            owner=Owner(
-                kind=OwnerKind.JOBSET, namespace=record.owner.namespace, name=record.owner.name, uid=record.owner.uid
-            )
-        )
-        for record in live
-        if record.owner.uid not in listed and record.last_seen_at < heartbeat.uids_received_at
-    )
+    return not heartbeat.relay.silent(now) and heartbeat.digest != digest_of(recorded)
+
+
+def next_check(recorded: int, heartbeat: RelayHeartbeat, now: datetime) -> datetime:
+    """Return when the next inventory check is: earlier if many more JobSets are on record than the relay sees."""
+    many = heartbeat.received_at is not None and recorded - heartbeat.count > QUESTIONS_PER_LIST
+    return now + (CHECK_AGAIN_AFTER if many else INVENTORY_CHECK_EVERY)
+
+
+def lacking(fact: WorkloadsListed, recorded: Iterable[WorkloadUid]) -> tuple[WorkloadUid, ...]:
+    """Return the JobSets on record that a part of the list lacks; `recorded`: those of its range that have not ended.
+
+    Of very many it returns some, others each time, so that those for which no answer comes do not hide the others.
+    """
+    listed = frozenset(fact.uids)
+    absent = [uid for uid in recorded if uid not in listed]
+
+    def by_chance(uid: WorkloadUid) -> bytes:
+        return hashlib.sha256(f"{fact.asked_at.isoformat()}/{uid}".encode()).digest()
+
+    return tuple(heapq.nsmallest(2 * QUESTIONS_PER_LIST, absent, key=by_chance))
+
+
+def questions(fact: WorkloadsListed, absent: Iterable[WorkloadRecord]) -> tuple[Question, ...]:
+    """Return the questions to the relay about JobSets that its list lacks; none of them is deleted for that.
+
+    The list was read after it was asked for: a JobSet that was reported since then may be newer than the list, however
+    late this part of it comes. JobSets that have slices are asked about first.
+    """
+    suspect = [record for record in absent if record.live and record.last_seen_at < fact.asked_at]
+    suspect.sort(key=lambda record: not record.demand)
+    return tuple(Question(owner=record.owner) for record in suspect[: max(1, QUESTIONS_PER_LIST // fact.parts)])
 
 
 def hosts_to_be_listed(heartbeat: RelayHeartbeat, now: datetime) -> bool:
@@ -162,7 +173,7 @@ def check_inventory(records: Records, pools: Sequence[PoolSeen], now: datetime) 
 
 
 def with_heartbeat(before: RelayHeartbeat, beat: Heartbeat, recorded_hosts: int, now: datetime) -> RelayHeartbeat:
-    """Return the stored heartbeat after a new one; with a list of live JobSets, the inventory check is due.
+    """Return the stored heartbeat after a new one; after the first one of a relay, the inventory check is due.
 
     `recorded_hosts`: the sum of `SliceRecord.hosts_digest` over the cluster.
     """
@@ -175,9 +186,7 @@ def with_heartbeat(before: RelayHeartbeat, beat: Heartbeat, recorded_hosts: int,
         hosts_digest=beat.hosts_digest,
         hosts_confirmed_at=now if beat.hosts_digest == recorded_hosts else before.hosts_confirmed_at,
     )
-    if beat.uids is None:
-        return heartbeat
-    return replace(heartbeat, uids=beat.uids, uids_received_at=now, next_inventory_check_at=None)
+    return replace(heartbeat, next_inventory_check_at=None) if beat.first else heartbeat
 
 
 def _adopt(pool: PoolSeen, jobset: WorkloadRecord | None, now: datetime) -> SliceRecord:

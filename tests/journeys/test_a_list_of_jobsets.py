@@ -1,0 +1,134 @@
+"""A JobSet that ended unheard is found by the relay's list, whatever happens to the parts of the list."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from relay.fact_parts import list_of
+from tests.builders import CLUSTER, MINUTE, NOW, a_jobset, an_owner
+from tests.world import World
+from tpu_slices.domain.model.facts import Question, WorkloadListQuestion, WorkloadsListed, WorkloadState
+from tpu_slices.domain.model.slices import WorkloadUid
+from tpu_slices.domain.reconciling.inventory import QUESTIONS_PER_LIST
+from tpu_slices.flows.receive import receive
+from tpu_slices.flows.sweep import sweep
+
+LIVE = [WorkloadUid(f"uid-{number:03}") for number in range(40)]
+GONE = (WorkloadUid("uid-007"), WorkloadUid("uid-021"))
+
+
+def world_of(*uids: WorkloadUid) -> World:
+    """Return a world with these JobSets on record, reported an hour ago."""
+    world = World()
+    owners = [an_owner(uid.replace("uid", "jobset"), uid=uid) for uid in uids]
+    earlier = NOW - 60 * MINUTE
+    records = [a_jobset(uid=each.uid, demand={}, last_seen_at=earlier) for each in owners]
+    world.store.put(*(replace(record, owner=owner) for record, owner in zip(records, owners, strict=True)))
+    return world
+
+
+def parts(*, size: int = 10) -> list[WorkloadsListed]:
+    """Return a list without the JobSets that are gone, in parts smaller than those that are sent."""
+    seen = [uid for uid in LIVE if uid not in GONE]
+    starts = range(0, len(seen), size)
+    (whole,) = list_of(seen, NOW)
+    return [
+        replace(
+            whole,
+            after=seen[start - 1] if start else None,
+            up_to=seen[start + size - 1] if start + size < len(seen) else None,
+            uids=tuple(seen[start : start + size]),
+            parts=len(starts),
+        )
+        for start in starts
+    ]
+
+
+def asked_about(world: World) -> list[str]:
+    return sorted(question.owner.uid for _, question in world.publisher.questions if isinstance(question, Question))
+
+
+def test_each_jobset_that_the_list_lacks_is_asked_about() -> None:
+    world = world_of(*LIVE)
+    for part in parts():
+        receive(part, CLUSTER, world.deps)
+    assert asked_about(world) == sorted(GONE)
+    assert {record.state for record in world.store.jobset_records(CLUSTER)} == {WorkloadState.ACTIVE}
+
+
+def test_parts_that_come_late_twice_and_in_any_order_lead_to_the_same_questions() -> None:
+    world = world_of(*LIVE)
+    mixed = [*parts(), *parts()]
+    random.Random(7).shuffle(mixed)
+    for part in mixed:
+        world.clock.advance(17 * MINUTE)
+        receive(part, CLUSTER, world.deps)
+    assert set(asked_about(world)) == set(GONE)
+
+
+def test_parts_of_two_lists_that_are_divided_otherwise_lead_to_the_same_questions() -> None:
+    world = world_of(*LIVE)
+    for part in (*parts(size=10), *parts(size=13)):
+        receive(part, CLUSTER, world.deps)
+    assert set(asked_about(world)) == set(GONE)
+
+
+@pytest.mark.parametrize("lost", range(4))
+def test_a_lost_part_leads_to_no_question_about_its_range(lost: int) -> None:
+    world = world_of(*LIVE)
+    for number, part in enumerate(parts()):
+        if number != lost:
+            receive(part, CLUSTER, world.deps)
+    left = parts()[lost]
+    in_range = {uid for uid in GONE if (left.after or "") < uid <= (left.up_to or "z")}
+    assert set(asked_about(world)) == set(GONE) - in_range
+
+
+def test_a_list_that_comes_an_hour_late_does_not_ask_about_jobsets_that_are_newer() -> None:
+    world = world_of(*LIVE)
+    late = parts()
+    world.clock.advance(60 * MINUTE)
+    newer = a_jobset(uid=WorkloadUid("uid-0075"), last_seen_at=world.clock.now() - MINUTE)
+    world.store.put(newer)
+    for part in late:
+        receive(part, CLUSTER, world.deps)
+    assert newer.owner.uid not in asked_about(world)
+
+
+def test_an_empty_list_of_a_relay_that_lost_sight_deletes_nothing_and_asks_a_limited_number_of_questions() -> None:
+    world = world_of(*(WorkloadUid(f"uid-{number:04}") for number in range(1_500)))
+    (empty,) = list_of([], NOW)
+    receive(empty, CLUSTER, world.deps)
+    assert len(asked_about(world)) == QUESTIONS_PER_LIST
+    assert all(record.live for record in world.store.jobset_records(CLUSTER))
+
+
+def test_jobsets_that_were_deleted_unheard_are_found_by_one_sweep_after_the_other() -> None:
+    world = world_of(*(WorkloadUid(f"uid-{number:04}") for number in range(1_200)))
+    for _ in range(9):
+        world.cluster_lives()
+        world.deliver()
+        sweep(world.deps)
+        assert len(asked_about(world)) <= 1_200
+        world.clock.advance(MINUTE)
+    assert {record.state for record in world.store.jobset_records(CLUSTER)} == {WorkloadState.MISSING}
+
+
+def test_no_document_holds_the_list() -> None:
+    world = world_of(*LIVE)
+    before = world.store.places()
+    for part in parts():
+        receive(part, CLUSTER, world.deps)
+    assert world.store.places() == before
+
+
+def test_a_sweep_that_finds_other_jobsets_asks_for_the_list_with_its_own_time() -> None:
+    world = world_of(*LIVE)
+    world.relay_lists_nothing = True
+    world.cluster_lives()
+    world.deliver()
+    sweep(world.deps)
+    assert world.publisher.questions == [(CLUSTER, WorkloadListQuestion(asked_at=world.clock.now()))]
