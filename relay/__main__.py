@@ -24,6 +24,7 @@ from relay.fact_queue import FactQueue
 from relay.health import Health, Limits
 from relay.inbox import Inbox
 from relay.legacy_provisioner import LegacyProvisionerCheck
+from relay.lookups import Lookups
 from relay.message_log import noted
 from relay.node_patcher import NodePatcher
 from relay.outbox import Outbox
@@ -32,6 +33,7 @@ from relay.refusals import rising_pause
 from relay.relay import Relay
 from relay.settings import Settings
 from relay.steady import SteadyClock
+from relay.vacancies import Vacancies
 from relay.volume_claims import Claims
 from relay.watch import Patience, Watch
 from tpu_slices.adapters import logs
@@ -57,7 +59,7 @@ class Process:
         once = min(PUBLISH_SECONDS, settings.publish_patience)
         send = partial(publish, connect_publisher(once), settings.topic, patience=once)
         self._outbox = Outbox(noted(send), chance, now, self._health)
-        complete = Claims(calls, now).complete
+        complete = Lookups(Claims(calls, now), Vacancies(calls.leaders_on)).complete
         self._relay = Relay(FactQueue(settings.cluster), now, complete, self._outbox.post, self._health)
         patience = Patience(settings.watch_silence, time.monotonic)
         self._watches = [Watch(source, self._relay, patience, chance) for source in cluster.sources(api)]

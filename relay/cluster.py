@@ -76,6 +76,18 @@ class Cluster:
         with _converted_errors():
             return _found(self._apps.read_namespaced_deployment, name, namespace)
 
+    def leaders_on(self, node: str) -> Mapping[str, str]:
+        """Return the leader pods on a node that have not ended: UID → namespace/name; they are listed anew each time.
+
+        A list without a resourceVersion has all that was written before it was asked for
+        (kubernetes.io/docs/reference/using-api/api-concepts, "Resource versions").
+        """
+        selectors = {"label_selector": translate.LEADERS, "field_selector": f"spec.nodeName={node}"}
+        with _converted_errors():
+            pods = _raw(partial(self._core.list_pod_for_all_namespaces, **selectors), seconds=_SHORT_TIMEOUTS)
+        present = (pod for pod in pods["items"] if not translate.has_ended(pod))
+        return {pod["metadata"]["uid"]: f"{pod['metadata']['namespace']}/{pod['metadata']['name']}" for pod in present}
+
     def post(self, event: Mapping[str, Any]) -> None:
         """Create a v1 Event. An existing one of that name is the same Event: the conflict is ignored.
 

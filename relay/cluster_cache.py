@@ -187,11 +187,14 @@ class ClusterCache:
 
     def occupants(self, pool: Pool) -> tuple[Occupant, ...]:
         """Return the Jobs whose leaders are bound to a pool's hosts, in the order of their pods' UIDs."""
-        pods = sorted(pod for host in self.hosts.of(pool) for pod in self._pods_on_node.get(host.node, ()))
-        leaders = (self._leaders[pod] for pod in pods)
+        leaders = (self._leaders[pod] for pod in sorted(self.leaders_on(pool)))
         found = ((leader, self.jobset_of(leader)) for leader in leaders)
         occupants = (occupant_of(leader, jobset) for leader, jobset in found if jobset is not None)
         return tuple(occupant for occupant in occupants if occupant is not None)
+
+    def leaders_on(self, pool: Pool) -> frozenset[str]:
+        """Return the UIDs of the leader pods on a pool's hosts, whether or not they count as occupants."""
+        return frozenset(pod for host in self.hosts.of(pool) for pod in self._pods_on_node.get(host.node, ()))
 
     def pools_of(self, name: JobSetName) -> frozenset[Pool]:
         """Return the pools that leaders of the JobSets of this name are bound to, and these JobSets' legacy pools."""

@@ -25,6 +25,7 @@ from relay.cordons import Cordons
 from relay.fact_parts import list_of, parts_of
 from relay.host_reports import Count, HostReports, count_of
 from relay.objects import Host, JobSet, Kind, Leader, Pool, PoolKey, Seen, Unparseable
+from relay.vacancies import Vacancy
 from relay.watch_progress import WatchProgress
 from tpu_slices.domain.model.facts import (
     Fact,
@@ -71,7 +72,7 @@ class FactQueue:
         for each in seen:
             self.saw(each, now)
         self.bookmarked(kind, version, now)
-        self._schedule_if_absent(Beat(), now)
+        self._agenda.setdefault(Beat(), now)
 
     def bookmarked(self, kind: Kind, version: str, now: datetime) -> None:
         """Record a sign of life of a watch, which has delivered everything up to a resourceVersion."""
@@ -159,15 +160,19 @@ class FactQueue:
         """Return the list of live TPU JobSets in parts; none while the relay cannot be sure of it."""
         return list_of(self.cache.live_uids(), asked_at) if self._watches.is_current(now) else ()
 
+    def vacancy(self, fact: Fact) -> Vacancy | None:
+        """Return what must be checked before a fact that is due is published; None: nothing."""
+        if not isinstance(fact, HostsChanged) or fact.answers is None or not fact.joined or fact.occupants:
+            return None
+        pool = self._pool(PoolKey(fact.slice_id, fact.attempt), None)
+        return Vacancy([it.node for it in self.cache.hosts.of(pool)], self.cache.leaders_on(pool)) if pool else None
+
     def _schedule(self, subject: Subject, at: datetime) -> None:
         """Schedule a subject for this time at the latest; of those that are due, the last one scheduled comes last."""
         known = self._agenda.get(subject)
         if known is None or at < known:
             self._agenda.pop(subject, None)
             self._agenda[subject] = at
-
-    def _schedule_if_absent(self, subject: Subject, at: datetime) -> None:
-        self._agenda.setdefault(subject, at)
 
     def _gather(self, jobset: JobSet, now: datetime) -> None:
         """Schedule a JobSet's demand: after `gather`, so that more leaders can join, or at once if all wait."""

@@ -10,9 +10,9 @@ import structlog
 
 from relay.fact_queue import FactQueue
 from relay.health import Health
+from relay.lookups import Open
 from relay.node_patches import needed_patches
 from relay.objects import JobSet, Kind, Leader, NodePatch, Seen, Unparseable
-from relay.volume_claims import Mounted
 from tpu_slices.domain.model.facts import Fact, HostsListQuestion, HostsQuestion, SlicesWanted, WorkloadsListed
 from tpu_slices.domain.model.slices import WorkloadJob
 from tpu_slices.ports.log_events import LogEvent
@@ -26,15 +26,15 @@ SHORTEST, LONGEST = 0.05, 0.5
 class Relay:
     """One lock around the fact queue, and one loop that posts facts that are due.
 
-    Implements `watch.FactSink` and `inbox.ClusterView`. Before due facts are posted, `complete` adds what must be
-    looked up; the lock is not held meanwhile. `now` is a monotonic clock, used for intervals only.
+    Implements `watch.FactSink` and `inbox.ClusterView`. Before due facts are posted, `complete` looks up what they
+    depend on (`relay.lookups`); the lock is not held meanwhile. `now` is a monotonic clock, used for intervals only.
     """
 
     def __init__(
         self,
         queue: FactQueue,
         now: Callable[[], datetime],
-        complete: Callable[[Sequence[Fact], Mounted], list[Fact]],
+        complete: Callable[[Sequence[Fact], Open], list[Fact]],
         post: Callable[[list[Fact]], None],
         health: Health,
     ) -> None:
@@ -120,7 +120,8 @@ class Relay:
             facts = self._queue.flush(self._now()) if last else self._queue.due(self._now())
             in_demand = {fact.workload.owner.uid for fact in facts if isinstance(fact, SlicesWanted)}
             mounted = {uid: self._queue.cache.claims(uid) for uid in in_demand}
-        self._post(self._complete(facts, mounted))
+            left = Open(mounted, [self._queue.vacancy(fact) for fact in facts])
+        self._post(self._complete(facts, left))
 
     def stop(self) -> None:
         with self._changed:

@@ -84,7 +84,6 @@ def leader(obj: Json) -> Leader | None:
     labels = strings(metadata, "labels")
     asks = leader_of(obj)
     asks = replace(asks, labels=asks.labels[:LABELS_KEPT])
-    ended = obj.get("status", {}).get("phase") in {"Succeeded", "Failed"}
     uid = labels.get(JOBSET_UID)
     return Leader(
         pod=metadata["name"],
@@ -96,8 +95,13 @@ def leader(obj: Json) -> Leader | None:
         hardware=_hardware(obj),
         claims=claims_of(obj)[:CLAIMS_PER_FACT],
         waiting=_cannot_be_scheduled(obj) and _asks_us(obj),
-        node=None if ended else obj["spec"].get("nodeName"),
+        node=None if has_ended(obj) else obj["spec"].get("nodeName"),
     )
+
+
+def has_ended(pod: Json) -> bool:
+    """Return whether all containers of a v1 Pod have ended for good."""
+    return pod.get("status", {}).get("phase") in {"Succeeded", "Failed"}
 
 
 def host(obj: Json) -> Host | None:

@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from kubernetes import client
@@ -12,7 +13,8 @@ from kubernetes import client
 from relay.cluster import Cluster
 from relay.events import event
 from relay.objects import JobSetName
-from tests.relay.objects import jobset
+from relay.translate import LEADERS
+from tests.relay.objects import bound_pod, jobset
 from tests.relay.test_events import update
 from tpu_slices.ports.errors import Permanent, Temporary
 
@@ -169,6 +171,19 @@ def test_other_objects_are_returned_as_they_are(
     server.answer(403, refusal(403, "Forbidden"))
     with pytest.raises(Temporary, match="refused: 403"):
         read(cluster)
+
+
+def test_the_leader_pods_of_a_node_are_those_that_have_not_ended(server: AnsweringServer, cluster: Cluster) -> None:
+    ended = bound_pod(1, "node-7", phase="Succeeded")
+    running = bound_pod(0, "node-7")
+    server.answer(200, {"items": [ended, running]})
+    metadata = running["metadata"]
+    assert cluster.leaders_on("node-7") == {metadata["uid"]: f"{metadata['namespace']}/{metadata['name']}"}
+    ((path, _),) = server.requests
+    assert parse_qs(urlsplit(path).query) == {"labelSelector": [LEADERS], "fieldSelector": ["spec.nodeName=node-7"]}
+    server.answer(500, refusal(500, "InternalError"))
+    with pytest.raises(Temporary, match="refused: 500"):
+        cluster.leaders_on("node-7")
 
 
 PATCH = {"metadata": {"resourceVersion": "7", "labels": {"a": "b"}}, "spec": {"taints": []}}

@@ -1,6 +1,6 @@
 """A fact queue whose time is stepped by the test, and ways to read its facts."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -8,6 +8,7 @@ from relay import translate
 from relay.agenda import Timing
 from relay.fact_queue import FactQueue
 from relay.objects import JobSet, Kind, Seen
+from relay.relay import Relay
 from tests.builders import CLUSTER
 from tests.relay.objects import node
 from tpu_slices.domain.model.facts import (
@@ -27,6 +28,11 @@ READERS = {
     Kind.HOSTS: translate.host,
 }
 KINDS = {"JobSet": Kind.JOBSETS, "Pod": Kind.LEADERS, "Node": Kind.HOSTS}
+
+
+def a_relay(queue: FactQueue, now: Callable[[], datetime], **others: Any) -> Relay:
+    """Return a relay that looks nothing up unless a test says so."""
+    return Relay(queue, now, **{"complete": lambda facts, _: list(facts), **others})
 
 
 class Watched:

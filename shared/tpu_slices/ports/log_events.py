@@ -45,6 +45,7 @@ class LogEvent(StrEnum):
     VOLUME_CLAIM_UNKNOWN = "volume_claim.unknown"
     NODE_LABEL_FAILED = "node.label_failed"
     NODE_CLOSE_FAILED = "node.close_failed"  # or could not be opened again
+    VACANCY_UNCERTAIN = "vacancy.uncertain"  # hosts to be deleted may have a leader that the watch has not shown
     CREDENTIALS_RELOAD_FAILED = "credentials.reload_failed"
     LEGACY_PROVISIONER_DETECTED = "legacy_provisioner.detected"
     LEGACY_PROVISIONER_UNKNOWN = "legacy_provisioner.unknown"

@@ -13,15 +13,16 @@ import pytest
 
 from relay.fact_queue import FactQueue
 from relay.health import Health
+from relay.lookups import Lookups
 from relay.node_patcher import NodePatcher
 from relay.objects import Host, JobSet, JobSetName, Kind, Leader, PoolKey
 from relay.outbox import Outbox
-from relay.relay import Relay
+from relay.vacancies import Vacancies
 from relay.volume_claims import Claims
 from tests.builders import CLUSTER
 from tests.relay.closing import question
 from tests.relay.objects import Json, jobset, node, pod
-from tests.relay.watched import START, read
+from tests.relay.watched import START, a_relay, read
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.slices import SliceId, WorkloadUid
 from tpu_slices.ports.errors import Temporary
@@ -91,7 +92,8 @@ class Day:
         self.outbox.close(0)  # so that `run` publishes what is held, and returns
         self.queue = FactQueue(CLUSTER)
         self.claims = Claims(api, lambda: self.now)
-        self.relay_ = Relay(self.queue, lambda: self.now, self.claims.complete, self.outbox.post, health)
+        complete = Lookups(self.claims, Vacancies(lambda _: {})).complete
+        self.relay_ = a_relay(self.queue, lambda: self.now, complete=complete, post=self.outbox.post, health=health)
         self.patcher = NodePatcher(self.relay_.needed_patches, api, lambda: self.now)
         for kind in Kind:
             self.relay_.listed(kind, [], "1")

@@ -7,11 +7,10 @@ import pytest
 from relay.fact_queue import FactQueue
 from relay.health import Health
 from relay.objects import Kind
-from relay.relay import Relay
 from relay.steady import SteadyClock
 from tests.builders import CLUSTER
 from tests.relay.objects import jobset, pod
-from tests.relay.watched import START, read
+from tests.relay.watched import START, a_relay, read
 from tpu_slices.domain.model.facts import Fact, Heartbeat, SlicesWanted, WorkloadChanged, WorkloadState
 
 
@@ -36,7 +35,7 @@ class Room:
         self.published: list[Fact] = []
         self.queue = FactQueue(CLUSTER)
         health = Health(self.now)
-        self.relay_ = Relay(self.queue, self.now, lambda facts, _: list(facts), self.published.extend, health)
+        self.relay_ = a_relay(self.queue, self.now, post=self.published.extend, health=health)
         self.health = health
         self.relay_.listed(Kind.HOSTS, [], "1")
         self.relay_.listed(Kind.JOBSETS, [read(jobset())], "1")

@@ -10,10 +10,9 @@ from relay.fact_queue import FactQueue
 from relay.health import Health
 from relay.objects import JobSet, Kind
 from relay.outbox import Outbox
-from relay.relay import Relay
 from tests.builders import CLUSTER
 from tests.relay.objects import Json, jobset, node, pod
-from tests.relay.watched import KINDS, START, counts, read, states
+from tests.relay.watched import KINDS, START, a_relay, counts, read, states
 from tpu_slices.domain.model.facts import Fact, Heartbeat, SlicesWanted, WorkloadState
 from tpu_slices.wire.messages import Message, decode_fact
 
@@ -29,9 +28,7 @@ class Outage:
         health = Health(lambda: self.now)
         self.outbox = Outbox(self._publish, random.Random(1), lambda: self.now, health)
         self.outbox.close(0)  # so that `run` publishes what is held, and returns
-        self.relay_ = Relay(
-            FactQueue(CLUSTER), lambda: self.now, lambda facts, _: list(facts), self.outbox.post, health
-        )
+        self.relay_ = a_relay(FactQueue(CLUSTER), lambda: self.now, post=self.outbox.post, health=health)
         for kind in Kind:
             self.relay_.listed(kind, [], "1")
 

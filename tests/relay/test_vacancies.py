@@ -1,0 +1,118 @@
+"""A report that nobody is on hosts is proven by lists of their pods: the watch of pods may be late."""
+
+from dataclasses import dataclass, field
+
+import pytest
+from structlog.testing import capture_logs
+
+from relay.health import Health
+from relay.lookups import Lookups
+from relay.vacancies import Vacancies
+from relay.volume_claims import Claims
+from tests.builders import NOW
+from tests.relay.closing import SLICE, Site, leader, question
+from tests.relay.objects import Json
+from tests.relay.watched import a_relay
+from tpu_slices.domain.model.facts import Fact, HostsChanged
+from tpu_slices.ports.errors import Permanent, Temporary
+
+NODES = [f"{SLICE}-1-{number}" for number in range(4)]
+
+
+@dataclass
+class Pods:
+    """The pods that the API server has."""
+
+    bound: list[Json] = field(default_factory=list)
+    listed: list[str] = field(default_factory=list)
+    error: Exception | None = None
+
+    def claim(self, *_: str) -> Json | None:
+        """Return nothing: no leader mounts a claim."""
+
+    volume = claim
+
+    def leaders_on(self, node: str) -> dict[str, str]:
+        self.listed.append(node)
+        if self.error is not None:
+            raise self.error
+        found = (pod["metadata"] for pod in self.bound if pod["spec"]["nodeName"] == node)
+        return {metadata["uid"]: f"{metadata['namespace']}/{metadata['name']}" for metadata in found}
+
+
+class Scene:
+    """A relay that closes four hosts, and the pods that the API server has on them."""
+
+    def __init__(self) -> None:
+        self.site, self.pods, self.posted = Site(), Pods(), list[Fact]()
+        watched = self.site.watched
+        lookups = Lookups(Claims(self.pods, lambda: watched.now), Vacancies(self.pods.leaders_on))
+        others = {"post": self.posted.extend, "health": Health(lambda: watched.now)}
+        self.relay = a_relay(watched.queue, lambda: watched.now, complete=lookups.complete, **others)
+
+    def bind(self, pod: Json) -> None:
+        """Bind a pod; its watch shows nothing of it yet."""
+        self.pods.bound.append(pod)
+
+    def close(self) -> HostsChanged:
+        """Ask for the hosts to be closed, and return the report of the time when all are."""
+        self.relay.ask(question())
+        self.site.patch()
+        self.site.watched.pass_time(5)
+        return self.report()
+
+    def report(self) -> HostsChanged:
+        """Return the last report."""
+        self.relay.publish_due()
+        return [fact for fact in self.posted if isinstance(fact, HostsChanged)][-1]
+
+
+def test_it_is_answered_that_nobody_is_on_hosts_after_the_pods_of_each_were_listed() -> None:
+    scene = Scene()
+    report = scene.close()
+    assert (report.answers, report.closed, report.occupants) == (NOW, 4, ())
+    assert sorted(scene.pods.listed) == NODES
+
+
+def test_a_leader_that_a_late_watch_has_not_shown_takes_the_answer_until_it_is_seen() -> None:
+    scene = Scene()
+    scene.bind(leader(2))
+    with capture_logs() as lines:
+        report = scene.close()
+    assert (report.answers, report.closed, report.occupants) == (None, 4, ())
+    assert [line["event"] for line in lines] == ["vacancy.uncertain"]
+    assert f"research/{leader(2)['metadata']['name']}" in lines[0]["error"]
+
+    scene.relay.ask(question())
+    assert scene.report().answers is None
+    scene.site.watched.see(leader(2))
+    scene.relay.ask(question())
+    report = scene.report()
+    assert (report.answers, len(report.occupants)) == (NOW, 1)
+
+
+@pytest.mark.parametrize("error", [Temporary("the API server does not answer"), Permanent("refused: 422")])
+def test_hosts_whose_pods_cannot_be_listed_are_not_said_to_be_empty(error: Exception) -> None:
+    scene = Scene()
+    scene.pods.error = error
+    assert scene.close().answers is None
+    scene.pods.error = None
+    scene.relay.ask(question())
+    assert scene.report().answers == NOW
+
+
+def test_a_pod_that_the_watch_has_shown_and_that_does_not_count_takes_no_answer() -> None:
+    scene = Scene()
+    stranger = leader(1)
+    stranger["metadata"]["ownerReferences"] = []
+    scene.bind(stranger)
+    scene.site.watched.see(stranger)
+    assert scene.close().answers == NOW
+
+
+def test_nothing_is_listed_for_reports_that_answer_no_question() -> None:
+    scene = Scene()
+    scene.site.cordon(1)
+    scene.site.watched.pass_time(15)
+    assert scene.report().usable == 3
+    assert scene.pods.listed == []
