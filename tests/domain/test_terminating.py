@@ -187,6 +187,24 @@ def test_an_attempt_holds_its_slot_as_long_as_an_operation_may_run(
     assert (after.slot == 3) is held
 
 
+@pytest.mark.parametrize(
+    ("found", "kept"),
+    [
+        pytest.param(Creating(), True, id="it runs"),
+        pytest.param(Unreadable("503"), True, id="not known"),
+        pytest.param(LOST, False, id="it runs no more"),
+        pytest.param(OURS, False, id="created"),
+        pytest.param(Broken(STOCKOUT), False, id="failed"),
+        pytest.param(Deleting(), False, id="being deleted"),
+    ],
+)
+def test_the_operation_that_creates_a_pool_is_kept_until_it_is_seen_to_have_ended(
+    found: Observation, kept: bool
+) -> None:
+    (after,) = followed(replace(FREE, operation="operation-1"), found).attempts
+    assert after.operation == ("operation-1" if kept else None)
+
+
 def test_a_deletion_that_gke_accepted_is_no_longer_refused() -> None:
     (after,) = followed(replace(DELETING, refused="missing permission"), Deleting()).attempts
     assert after.refused == ""

@@ -8,7 +8,7 @@ import pytest
 
 from tests.builders import CLUSTER, a_record, settings
 from tests.cluster import LiveWorkload
-from tests.fakes.backend import Verb
+from tests.fakes.backend import FakePool, Verb
 from tests.world import World
 from tpu_slices.domain.model.observations import Failure, FailureKind
 from tpu_slices.domain.model.reasons import Phase
@@ -70,6 +70,46 @@ def test_a_slice_on_hold_is_not_deleted() -> None:
     world.settle(minutes=10)
     assert len(world.pools) == 1
     assert world.backend.ordered(Verb.DELETE) == []
+
+
+def a_world_whose_creation_is_given_up_before_gke_lists_the_pool(
+    *, cancels: bool = False
+) -> tuple[World, LiveWorkload, FakePool]:
+    """GKE may take an order before it lists the pool: until then it has only the operation."""
+    world, jobset = a_world_with_demand()
+    world.backend.takes_cancellations = cancels
+    world.deliver()
+    unlisted = world.backend.pools.pop(world.record(jobset).pool)
+    world.ends(jobset)
+    world.settle(minutes=5)
+    return world, jobset, unlisted
+
+
+def test_a_creation_that_was_given_up_is_followed_by_its_operation() -> None:
+    world, jobset, unlisted = a_world_whose_creation_is_given_up_before_gke_lists_the_pool()
+    assert world.record(jobset).phase is Phase.RELEASING
+    world.backend.pools[unlisted.name] = unlisted
+    world.settle(minutes=20)
+    assert (world.pools, world.record(jobset).phase) == ([], Phase.GONE)
+
+
+def test_a_creation_that_was_cancelled_is_followed_until_it_has_ended() -> None:
+    world, jobset, unlisted = a_world_whose_creation_is_given_up_before_gke_lists_the_pool(cancels=True)
+    assert world.backend.ordered(Verb.CANCEL) == [unlisted.name]
+    world.settle(minutes=10)
+    assert world.record(jobset).phase is Phase.RELEASING
+    world.backend.pools[unlisted.name] = unlisted
+    world.settle(minutes=20)
+    assert (world.pools, world.record(jobset).phase) == ([], Phase.GONE)
+
+
+def test_an_attempt_that_was_given_up_is_gone_once_its_creation_failed_and_left_no_pool() -> None:
+    world, jobset, unlisted = a_world_whose_creation_is_given_up_before_gke_lists_the_pool()
+    world.backend.pools[unlisted.name] = unlisted
+    world.backend.fail(unlisted.name, Failure(FailureKind.STOCKOUT, "No capacity."))
+    world.backend.vanish(unlisted.name)
+    world.settle(minutes=3)
+    assert (world.record(jobset).phase, world.store.slots(CLUSTER)) == (Phase.GONE, ())
 
 
 def test_an_order_whose_answer_is_lost_is_found_again_by_name() -> None:

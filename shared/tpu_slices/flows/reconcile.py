@@ -259,6 +259,7 @@ def _announced_pool(record: SliceRecord) -> PoolName:
 
 
 def _order(record: SliceRecord, attempt: int, settings: ClusterSettings) -> PoolOrder:
+    operations = {record.attempt: record.operation, **{each.attempt: each.operation for each in record.terminating}}
     return PoolOrder(
         cluster_path=settings.path,
         cluster_gke_id=settings.gke_id,
@@ -268,5 +269,5 @@ def _order(record: SliceRecord, attempt: int, settings: ClusterSettings) -> Pool
         job=record.job,
         spec=record.spec,
         settings=record.pinned_settings or settings.pools,
-        operation=record.operation if attempt == record.attempt else None,
+        operation=operations.get(attempt),
     )

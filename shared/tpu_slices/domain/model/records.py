@@ -48,6 +48,7 @@ class TerminatingAttempt:
     attempt: int
     create_requested_at: datetime | None = None
     operation: str | None = None
+    """GKE's operation that creates its pool, until it is seen to have ended: the pool may be listed only later."""
     slot: int | None = None
     """The slot of the operation that creates or deletes its pool."""
     hosts: Hosts = NOTHING_REPORTED

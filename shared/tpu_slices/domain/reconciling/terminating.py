@@ -172,9 +172,11 @@ def _followed(
             return followed.with_attempt(kept, Assessment(Step.WAIT, Reason.POOL_UNREADABLE, message))
         case Deleting():
             why = Assessment(Step.WAIT, Reason.DELETION_STARTED, "GKE is deleting it", _retry(case))
-            return followed.with_attempt(replace(kept, refused=""), why)
-        case Creating() | Running() | Busy() | Broken():
+            return followed.with_attempt(replace(kept, refused="", operation=None), why)
+        case Creating(operation_runs=True):
             return _advanced(followed, kept, seen, case)
+        case Creating() | Running() | Busy() | Broken():
+            return _advanced(followed, replace(kept, operation=None), seen, case)
         case _:
             assert_never(seen)
 
