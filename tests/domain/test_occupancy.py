@@ -1,7 +1,9 @@
-"""Who is on a slice's hosts, by the relay's reports, and what follows for the slices of those who come and go."""
+"""Who uses a slice's hosts: what reports of hosts change, whose demand they settle, and where each Job runs."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import timedelta
 from random import Random
 
 import pytest
@@ -9,99 +11,125 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import MINUTE, NOW, a_job, a_jobset, a_record, an_occupant, hosts_changed, some_hosts
-from tpu_slices.domain.model.clusters import Limits
-from tpu_slices.domain.model.facts import HostsChanged, Occupant, WorkloadState
-from tpu_slices.domain.model.hosts import Departure, Hosts, digest_of
-from tpu_slices.domain.model.records import RunsOn, SliceRecord, TerminatingAttempt
+from tests.domain.cases import GUEST, OWN, SIBLING, requested, terminating
+from tpu_slices.domain.model.facts import HostsChanged, WorkloadState
+from tpu_slices.domain.model.hosts import NOTHING_REPORTED, Departure, Hosts, digest_of
+from tpu_slices.domain.model.records import RunsOn
 from tpu_slices.domain.model.slices import WorkloadUid, slice_id
-from tpu_slices.domain.model.workloads import WorkloadRecord
 from tpu_slices.domain.reconciling.occupancy import (
     MOST_DEPARTURES,
+    Users,
     arrived,
-    moved,
     reported,
     settled_demand,
     users,
     with_hosts,
-    with_place,
 )
 
-LATER = NOW + MINUTE
-GRACE = Limits().restart_grace
-LLAMA, GEMMA = an_occupant(), an_occupant("gemma")
-OF_GEMMA = slice_id(a_job(name="gemma", uid=WorkloadUid("uid-gemma")))
+LATER = NOW + 5 * MINUTE
+GRACE = 10 * MINUTE
+
+
+def after(*facts: HostsChanged, hosts: Hosts = NOTHING_REPORTED) -> Hosts:
+    """Return the hosts after these reports, one a minute."""
+    for minute, fact in enumerate(facts):
+        hosts = reported(hosts, fact, NOW + minute * MINUTE) or hosts
+    return hosts
 
 
 # reports
 
 
+def test_a_first_report_is_kept_whatever_it_says() -> None:
+    empty = hosts_changed(usable=0, joined=0, sequence=7)
+    assert after(empty) == Hosts(vacant_since=NOW, sequence=7)
+    assert after(hosts_changed(usable=3, closed=1, occupants=(OWN,), answers=NOW)) == Hosts(
+        usable=3, joined=4, closed=1, occupants=(OWN,), sequence=1, answered=NOW
+    )
+
+
 @pytest.mark.parametrize(
     ("fact", "counts"),
     [
-        pytest.param(hosts_changed(usable=3, sequence=7), True, id="newer and different"),
-        pytest.param(hosts_changed(usable=3, sequence=5), True, id="of the same position and different"),
-        pytest.param(hosts_changed(usable=3, sequence=4), False, id="older than what is known"),
-        pytest.param(hosts_changed(sequence=7), False, id="nothing changed"),
-        pytest.param(hosts_changed(sequence=7, answers=NOW), True, id="an answer"),
-        pytest.param(hosts_changed(sequence=7, occupants=(LLAMA,)), True, id="a leader came"),
+        pytest.param(hosts_changed(usable=3, sequence=6), True, id="later"),
+        pytest.param(hosts_changed(usable=3, sequence=5), True, id="at the same position"),
+        pytest.param(hosts_changed(usable=3, sequence=4), False, id="earlier than what is known"),
+        pytest.param(hosts_changed(sequence=9), False, id="nothing new"),
+        pytest.param(hosts_changed(sequence=9, closed=1), True, id="a host was closed"),
+        pytest.param(hosts_changed(sequence=9, joined=5), True, id="a host joined"),
+        pytest.param(hosts_changed(sequence=9, occupants=(OWN,)), True, id="a Job came"),
+        pytest.param(hosts_changed(sequence=9, answers=NOW), True, id="an answer"),
+        pytest.param(hosts_changed(sequence=4, answers=NOW), False, id="an answer from before what is known"),
     ],
 )
-def test_a_report_is_saved_only_where_it_is_no_older_and_different(fact: HostsChanged, *, counts: bool) -> None:
-    assert (reported(some_hosts(sequence=5), fact, LATER) is not None) is counts
+def test_a_report_counts_if_it_is_not_outdated_and_says_something_new(fact: HostsChanged, counts: bool) -> None:
+    assert (reported(some_hosts(sequence=5), fact, NOW) is not None) is counts
 
 
-def test_the_first_report_counts_even_if_there_are_no_hosts() -> None:
-    after = reported(Hosts(), hosts_changed(usable=0, joined=0), NOW)
-    assert after == Hosts(sequence=1, vacant_since=NOW)
+stories = st.lists(
+    st.builds(
+        hosts_changed,
+        usable=st.integers(0, 4),
+        occupants=st.sampled_from([(), (OWN,), (GUEST,), (GUEST, OWN)]),
+        answers=st.sampled_from([None, NOW - MINUTE, NOW]),
+    ),
+    min_size=1,
+    max_size=6,
+)
 
 
-Course = list[tuple[int, tuple[Occupant, ...]]]
-occupants_seen = st.sampled_from([(), (LLAMA,), (GEMMA, LLAMA)])
-courses = st.lists(st.tuples(st.integers(0, 4), occupants_seen), min_size=1, max_size=6)
+@given(stories, st.randoms(use_true_random=False))
+def test_reports_in_any_order_converge_to_the_latest_which_is_repeated(
+    story: list[HostsChanged], chance: Random
+) -> None:
+    story = [replace(fact, sequence=at) for at, fact in enumerate(story, start=1)]
+    facts, last = [*story, *story], story[-1]
+    chance.shuffle(facts)
+    hosts = after(*facts, last)
+    assert (hosts.usable, hosts.joined, hosts.occupants) == (last.usable, last.joined, last.occupants)
 
 
-@given(courses, st.randoms(use_true_random=False))
-def test_reports_in_any_order_converge_to_the_latest(course: Course, chance: Random) -> None:
-    facts = [
-        hosts_changed(usable=usable, occupants=occupants, sequence=at)
-        for at, (usable, occupants) in enumerate(course, start=1)
-    ]
-    shuffled = [*facts, *facts]
-    chance.shuffle(shuffled)
-    hosts = Hosts()
-    for fact in [*shuffled, facts[-1]]:
-        hosts = reported(hosts, fact, NOW) or hosts
-    assert (hosts.usable, hosts.occupants) == course[-1]
+@given(stories)
+def test_who_was_on_the_hosts_is_there_or_has_left_and_vacancy_is_known(story: list[HostsChanged]) -> None:
+    hosts = after(*(replace(fact, sequence=at) for at, fact in enumerate(story, start=1)))
+    there = {each.owner.uid for each in hosts.occupants}
+    left = {each.user.owner.uid for each in hosts.departures}
+    assert there | left == {each.owner.uid for fact in story for each in fact.occupants}
+    assert not there & left
+    assert (hosts.vacant_since is None) == bool(hosts.occupants)
 
 
-def test_a_job_that_left_is_remembered_until_it_is_back() -> None:
-    left = reported(some_hosts(occupants=(LLAMA,)), hosts_changed(), LATER)
-    assert left is not None
-    assert (left.departures, left.vacant_since) == ((Departure(user=LLAMA, at=LATER),), LATER)
-    restarted = an_occupant(pod_uid="pod-after-restart")
-    back = reported(left, hosts_changed(occupants=(restarted,), sequence=2), LATER + MINUTE)
-    assert back is not None
-    assert (back.departures, back.vacant_since) == ((), None)
+def test_a_job_that_left_is_kept_with_the_time_until_it_is_back() -> None:
+    left = after(hosts_changed(occupants=(GUEST, OWN)), hosts_changed(occupants=(GUEST,), sequence=2))
+    assert left.departures == (Departure(user=OWN, at=NOW + MINUTE),)
+    restarted = replace(OWN, pod_uid="pod-after-restart")
+    back = after(hosts_changed(occupants=(GUEST, restarted), sequence=3), hosts=left)
+    assert back.departures == ()
 
 
-def test_hosts_are_vacant_since_the_last_job_left() -> None:
-    vacant = some_hosts(vacant_since=NOW)
-    again = reported(vacant, hosts_changed(usable=3, sequence=2), LATER)
-    assert again is not None
-    assert again.vacant_since == NOW
+def test_a_job_whose_pod_was_replaced_did_not_leave() -> None:
+    replaced = replace(OWN, pod_uid="pod-after-restart")
+    assert after(hosts_changed(occupants=(OWN,)), hosts_changed(occupants=(replaced,), sequence=2)).departures == ()
 
 
-def test_only_so_many_departures_are_kept() -> None:
-    many = tuple(an_occupant(job_index=index, pod_uid=f"pod-{index:03}") for index in range(2 * MOST_DEPARTURES))
-    after = reported(some_hosts(occupants=many), hosts_changed(), LATER)
-    assert after is not None
-    assert len(after.departures) == MOST_DEPARTURES
+def test_the_last_job_that_left_is_at_the_end_and_the_first_are_forgotten() -> None:
+    guests = [an_occupant(f"guest-{number}") for number in range(MOST_DEPARTURES + 2)]
+    story = [hosts_changed(occupants=(guest,), sequence=at) for at, guest in enumerate(guests, start=1)]
+    departures = after(*story, hosts_changed(sequence=99)).departures
+    assert [each.user for each in departures] == guests[2:]
 
 
-def test_the_latest_answer_is_kept() -> None:
-    after = reported(some_hosts(answered=NOW), hosts_changed(usable=0, sequence=2, answers=NOW - MINUTE), LATER)
-    assert after is not None
-    assert after.answered == NOW
+def test_hosts_are_vacant_since_the_last_job_left_however_often_that_is_reported() -> None:
+    story = [hosts_changed(occupants=(OWN,)), hosts_changed(sequence=2), hosts_changed(usable=3, sequence=3)]
+    assert after(*story).vacant_since == NOW + MINUTE
+    assert after(*story, hosts_changed(occupants=(OWN,), sequence=4)).vacant_since is None
+
+
+def test_the_latest_question_that_was_answered_is_known() -> None:
+    first = after(hosts_changed(answers=NOW))
+    assert after(hosts_changed(answers=NOW - MINUTE, sequence=2), hosts=first).answered == NOW
+    assert after(hosts_changed(usable=3, sequence=2), hosts=first).answered == NOW
+    assert after(hosts_changed(answers=LATER, sequence=2), hosts=first).answered == LATER
 
 
 # digests
@@ -110,103 +138,100 @@ def test_the_latest_answer_is_kept() -> None:
 def test_digests_tell_hosts_apart_and_are_zero_without_any() -> None:
     id_ = a_record().id
     assert digest_of(id_, 1, Hosts(sequence=9)) == 0
-    several = [some_hosts(), some_hosts(usable=3), some_hosts(closed=4), some_hosts(occupants=(LLAMA,))]
+    several = [
+        some_hosts(),
+        some_hosts(usable=3),
+        some_hosts(joined=5),
+        some_hosts(closed=4),
+        some_hosts(occupants=(OWN,)),
+    ]
     digests = {digest_of(id_, attempt, hosts) for attempt in (1, 2) for hosts in several}
     assert len(digests) == 2 * len(several)
 
 
-def test_a_digest_does_not_depend_on_what_only_the_functions_know() -> None:
-    known = some_hosts(departures=(Departure(user=GEMMA, at=NOW),), sequence=9, answered=NOW, vacant_since=None)
+def test_a_digest_does_not_depend_on_what_only_the_functions_know_or_on_the_order_of_jobs() -> None:
+    known = some_hosts(departures=(Departure(user=SIBLING, at=NOW),), sequence=9, answered=NOW, vacant_since=None)
     assert digest_of(a_record().id, 1, known) == digest_of(a_record().id, 1, some_hosts())
+    both, reordered = some_hosts(occupants=(GUEST, OWN)), some_hosts(occupants=(OWN, GUEST))
+    assert digest_of(a_record().id, 1, both) == digest_of(a_record().id, 1, reordered)
 
 
 # users
 
 
 @pytest.mark.parametrize(
-    ("workload", "uses"),
+    ("state", "generation", "live"),
     [
-        pytest.param(None, True, id="an unknown JobSet counts as live"),
-        pytest.param(a_jobset(state=WorkloadState.ACTIVE), True, id="active"),
-        pytest.param(a_jobset(state=WorkloadState.SUSPENDED), False, id="suspended"),
-        pytest.param(a_jobset(state=WorkloadState.SUSPENDED, generation=0), True, id="suspended before, resumed since"),
-        pytest.param(a_jobset(state=WorkloadState.FAILED, generation=0), False, id="failed: an end is final"),
+        pytest.param(None, 1, True, id="a workload without a record counts as live"),
+        pytest.param(WorkloadState.ACTIVE, 1, True, id="active"),
+        pytest.param(WorkloadState.SUSPENDED, 2, False, id="suspended at the same generation"),
+        pytest.param(WorkloadState.SUSPENDED, 3, False, id="suspended at a later generation"),
+        pytest.param(WorkloadState.SUSPENDED, 1, True, id="suspended, and resumed since"),
+        *(pytest.param(state, 1, False, id=f"{state}: final") for state in WorkloadState if state.ended),
     ],
 )
-def test_a_job_uses_hosts_while_its_jobset_is_live(workload: WorkloadRecord | None, *, uses: bool) -> None:
-    workloads = {} if workload is None else {workload.owner.uid: workload}
-    hosts = some_hosts(occupants=(LLAMA,))
-    assert bool(users(hosts, workloads, NOW, GRACE).present) is uses
-    left = some_hosts(departures=(Departure(user=LLAMA, at=NOW),))
-    assert bool(users(left, workloads, NOW, GRACE).restarting) is uses
+def test_a_job_counts_while_its_workload_is_live(state: WorkloadState | None, generation: int, live: bool) -> None:
+    job = replace(GUEST, generation=2)
+    known = {} if state is None else {GUEST.owner.uid: a_jobset(state=state, generation=generation)}
+    present = some_hosts(occupants=(job,))
+    left = some_hosts(departures=(Departure(user=job, at=NOW - MINUTE),))
+    assert bool(users(present, known, NOW, GRACE)) is live
+    assert bool(users(left, known, NOW, GRACE)) is live
 
 
-def test_a_job_that_left_may_restart_for_a_while() -> None:
-    left = some_hosts(departures=(Departure(user=LLAMA, at=NOW),))
-    assert users(left, {}, NOW + GRACE - MINUTE, GRACE)
-    assert not users(left, {}, NOW + GRACE, GRACE)
+@pytest.mark.parametrize(("age", "restarting"), [(timedelta(), True), (GRACE - MINUTE, True), (GRACE, False)])
+def test_a_job_that_left_may_restart_for_a_while(age: timedelta, restarting: bool) -> None:
+    departure = Departure(user=GUEST, at=NOW - age)
+    found = users(some_hosts(departures=(departure,)), {}, NOW, GRACE)
+    assert found == Users((), (departure,) if restarting else ())
 
 
-def test_a_release_spares_only_jobs_of_other_workloads() -> None:
-    both = users(some_hosts(occupants=(GEMMA, LLAMA)), {}, NOW, GRACE)
-    assert both.without(LLAMA.owner.uid).present == (GEMMA,)
+def test_users_without_those_of_a_workload_are_the_others() -> None:
+    found = Users((OWN, GUEST), (Departure(user=SIBLING, at=NOW),))
+    assert found.without(OWN.owner.uid) == Users((GUEST,), ())
 
 
-# other slices
+# demand
 
 
-def test_arrivals_settle_the_demand_of_their_own_slice_and_of_this_one() -> None:
-    settled = set(settled_demand(a_record(), (GEMMA,)))
-    assert settled == {(GEMMA.owner.uid, OF_GEMMA), (a_record().owner.uid, a_record().id)}
+def test_an_arrival_settles_the_demand_of_its_job_and_of_the_slice() -> None:
+    gemma = an_occupant("gemma", replicated_job="big-slice", job_index=3)
+    its_own = a_job(name="gemma", uid=WorkloadUid("uid-gemma"), replicated_job="big-slice", job_index=3)
+    assert set(settled_demand(a_record(), (gemma,))) == {
+        (gemma.owner.uid, slice_id(its_own)),
+        (a_record().owner.uid, a_record().id),
+    }
+    assert set(settled_demand(a_record(), (OWN,))) == {(OWN.owner.uid, a_record().id)}
 
 
-def test_a_pod_that_was_there_has_not_arrived() -> None:
-    assert arrived(some_hosts(occupants=(LLAMA,)), some_hosts(occupants=(GEMMA, LLAMA))) == (GEMMA,)
+def test_the_arrival_of_a_sibling_settles_nothing() -> None:
+    """Each of the two Jobs has a slice, and one of them still needs the other slice."""
+    assert list(settled_demand(a_record(), (SIBLING,))) == []
 
 
-def test_slices_of_those_who_came_left_or_lost_their_place_are_concerned() -> None:
-    phi = an_occupant("phi")
-    before = some_hosts(occupants=(GEMMA,), departures=(Departure(user=phi, at=NOW),))
-    after = some_hosts(occupants=(LLAMA,), departures=before.departures)
-    concerned = moved(a_record(), before, after)
-    assert set(concerned.values()) == {GEMMA, phi}, "its own Job is on its own hosts"
+def test_only_a_pod_that_was_not_there_arrives() -> None:
+    replaced = replace(OWN, pod_uid="pod-after-restart")
+    assert arrived(some_hosts(occupants=(OWN,)), some_hosts(occupants=(GUEST, OWN))) == (GUEST,)
+    assert arrived(some_hosts(occupants=(OWN,)), some_hosts(occupants=(replaced,))) == (replaced,)
 
 
-GUEST = a_record(job=a_job(name="gemma", uid=WorkloadUid("uid-gemma")))
-THERE = RunsOn(slice_id=a_record().id, attempt=1, pod_uid=GEMMA.pod_uid, chips=16, since=NOW)
-LEFT = RunsOn(slice_id=a_record().id, attempt=1, pod_uid=GEMMA.pod_uid, chips=16, since=NOW, left_at=NOW)
+# records
 
 
-@pytest.mark.parametrize(
-    ("place", "occupants", "expected"),
-    [
-        pytest.param(None, (GEMMA,), THERE, id="came"),
-        pytest.param(THERE, (GEMMA,), THERE, id="is there"),
-        pytest.param(LEFT, (GEMMA,), THERE, id="came back"),
-        pytest.param(THERE, (), LEFT, id="left"),
-        pytest.param(LEFT, (), LEFT, id="left before"),
-        pytest.param(LEFT, (LLAMA,), None, id="left before, and others came"),
-        pytest.param(None, (LLAMA,), None, id="was never there"),
-    ],
-)
-def test_a_slice_knows_where_its_job_runs(
-    place: RunsOn | None, occupants: tuple[Occupant, ...], expected: RunsOn | None
-) -> None:
-    host = with_hosts(a_record(create_requested_at=NOW), 1, some_hosts(occupants=occupants), NOW)
-    after = with_place(_at(place), host, 1, GEMMA, NOW) or _at(place)
-    assert after.runs_on == expected
+def test_hosts_are_kept_with_their_attempt() -> None:
+    record = requested(attempt=2, terminating=(terminating(), terminating(attempt=3)), next_reconcile_at=None)
+    hosts = some_hosts(usable=3)
+    assert with_hosts(record, 2, hosts, LATER) == replace(record, hosts=hosts, next_reconcile_at=LATER)
+    earlier = with_hosts(record, 1, hosts, LATER)
+    assert [each.hosts for each in earlier.terminating] == [hosts, terminating().hosts]
+    assert (earlier.hosts, earlier.next_reconcile_at) == (record.hosts, LATER)
 
 
-def _at(place: RunsOn | None) -> SliceRecord:
-    return a_record(job=GUEST.job, runs_on=place)
+PLACE = RunsOn(slice_id=a_record(job=a_job(job_index=9)).id, attempt=1, pod_uid="pod-1", chips=16, since=NOW)
 
 
-def test_hosts_of_an_earlier_attempt_are_recorded_there() -> None:
-    record = a_record(attempt=2, terminating=(TerminatingAttempt(attempt=1),))
-    after = with_hosts(record, 1, some_hosts(occupants=(GEMMA,)), NOW)
-    assert (after.hosts, after.terminating[0].hosts.occupants) == (record.hosts, (GEMMA,))
-
-
-def test_a_job_that_is_on_its_own_hosts_runs_nowhere_else() -> None:
-    record = a_record(runs_on=THERE)
-    assert with_hosts(record, 1, some_hosts(occupants=(LLAMA,)), NOW).runs_on is None
+@pytest.mark.parametrize("attempt", [1, 2], ids=["an earlier attempt", "the current attempt"])
+def test_a_job_that_came_to_its_own_slice_runs_nowhere_else(attempt: int) -> None:
+    record = requested(attempt=2, terminating=(terminating(),), runs_on=PLACE)
+    assert with_hosts(record, attempt, some_hosts(occupants=(OWN,)), NOW).runs_on is None
+    assert with_hosts(record, attempt, some_hosts(occupants=(GUEST,)), NOW).runs_on == PLACE

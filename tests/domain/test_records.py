@@ -11,8 +11,17 @@ from hypothesis import strategies as st
 
 from tests.builders import MINUTE, NOW, a_job, a_record, an_occupant, some_hosts
 from tpu_slices.domain.model.facts import Occupant
+from tpu_slices.domain.model.hosts import digest_of
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.records import HISTORY, Desire, RunsOn, SliceRecord, TerminatingAttempt
+from tpu_slices.domain.model.records import (
+    HISTORY,
+    Desire,
+    PoolOperation,
+    RunsOn,
+    SliceRecord,
+    SlotAwaited,
+    TerminatingAttempt,
+)
 from tpu_slices.domain.model.slices import LAST_ATTEMPT, WorkloadUid, slice_id
 
 courses = st.lists(st.sampled_from(Reason), max_size=3 * HISTORY)
@@ -126,3 +135,17 @@ def test_chips_of_earlier_pools_and_of_borrowed_hosts_are_held() -> None:
     elsewhere = RunsOn(slice_id=slice_id(a_job(name="gemma")), attempt=1, pod_uid="pod", chips=8, since=NOW)
     record = a_record(attempt=3, create_requested_at=NOW, terminating=(earlier, guests), runs_on=elsewhere)
     assert record.chips_held == 16 + 16 + 8
+
+
+def test_a_slice_holds_the_slots_of_all_its_operations_and_the_one_that_was_handed_on_to_it() -> None:
+    earlier = (TerminatingAttempt(attempt=1, slot=3), TerminatingAttempt(attempt=2))
+    awaited = SlotAwaited(operation=PoolOperation.DELETE, attempt=2, since=NOW, number=5)
+    assert a_record(slot=0, attempt=3, terminating=earlier, slot_awaited=awaited).slots == {0, 3, 5}
+    assert a_record(slot_awaited=replace(awaited, number=None)).slots == set()
+
+
+def test_the_digest_of_a_slice_is_the_sum_over_its_pools() -> None:
+    used = TerminatingAttempt(attempt=1, hosts=some_hosts(occupants=(an_occupant("guest"),)))
+    both = a_record(attempt=2, hosts=some_hosts(), terminating=(used,))
+    assert both.hosts_digest == digest_of(both.id, 1, used.hosts) + digest_of(both.id, 2, both.hosts)
+    assert [attempt for attempt, _ in both.all_hosts] == [2, 1]
