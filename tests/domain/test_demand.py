@@ -22,6 +22,7 @@ from tests.builders import (
     leaders_wait,
     settings,
 )
+from tests.domain.cases import REJECTION
 from tpu_slices.domain.model.facts import Answer, SlicesWanted, WorkloadChanged, WorkloadState
 from tpu_slices.domain.model.slices import slice_id
 from tpu_slices.domain.model.workloads import WorkloadRecord
@@ -131,6 +132,17 @@ def test_new_settings_do_not_change_the_spec_of_a_slice_that_may_have_a_pool() -
     assert without is not None
     assert with_pool.slices == {}
     assert without.slices[record.id].spec == a_spec(zone="us-central2-a")
+
+
+def test_a_rejection_is_kept_until_the_request_changes() -> None:
+    record = a_record(rejection=REJECTION)
+    same = wanted(leaders_wait(0), a_jobset(), {record.id: record}, LATER, settings())
+    fact = replace(at_generation(3), requests=(a_request(topology="4x8"),))
+    other = wanted(fact, a_jobset(), {record.id: record}, LATER, settings())
+    assert same is not None
+    assert other is not None
+    assert same.slices == {}
+    assert other.slices[record.id].rejection is None
 
 
 def test_a_forged_pod_can_only_request_what_its_jobset_requests() -> None:

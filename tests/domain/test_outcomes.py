@@ -7,66 +7,136 @@ from datetime import timedelta
 
 import pytest
 
-from tests.builders import NOW, a_record, heard, settings
-from tpu_slices.domain.model.decisions import CancelCreation, Decision, DeletePool
+from tests.builders import MINUTE, NOW, a_record, settings
+from tests.domain.cases import OURS, owned, requested, seen, terminating, unneeded
+from tpu_slices.domain.model.decisions import (
+    Action,
+    CancelCreation,
+    CloseHosts,
+    CreatePool,
+    Decision,
+    DeletePool,
+    OpenHosts,
+)
+from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.observations import (
     Absent,
+    Creating,
     Failure,
     FailureKind,
-    PoolObservations,
+    Observation,
+    Outcome,
     Refused,
-    Running,
     Started,
 )
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.records import Desire, SliceRecord, TerminatingAttempt
+from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.reconciling.decide import decide
 from tpu_slices.domain.reconciling.outcomes import acted
 
+LIMITS = settings().limits
 MOMENT = timedelta(milliseconds=500)
-DELETE = DeletePool(1)
+PASSING = [FailureKind.BUSY, FailureKind.RATE]
+LASTING = [kind for kind in FailureKind if kind not in PASSING]
+DELETE, CANCEL = DeletePool(1), CancelCreation(1)
 
 
-def terminating() -> SliceRecord:
-    """Return a slice whose first pool's deletion is being requested."""
-    return a_record(
-        desire=Desire.ABSENT,
-        phase=Phase.RELEASING,
-        reason=Reason.DELETION_STARTED,
-        attempt=2,
-        terminating=(TerminatingAttempt(attempt=1, delete_requested_at=NOW),),
-    )
+def a_failure(kind: FailureKind, message: str = "not now") -> Refused:
+    return Refused(Failure(kind, message))
 
 
-def next_decision(record: SliceRecord) -> Decision:
-    """Return the decision a moment later, with the pool still there, a slot free, and its release forced."""
-    forced = replace(record, release_requested=True, release_forced=True)
-    return decide(forced, PoolObservations(Absent(), {1: Running()}), NOW + MOMENT, settings(), heard(slots={1: 0}))
+def releasing() -> SliceRecord:
+    """Return a slice whose first pool is being deleted, or its creation cancelled."""
+    earlier = terminating(slot=0, delete_requested_at=NOW)
+    return unneeded(a_record(phase=Phase.RELEASING, reason=Reason.DELETION_STARTED, attempt=2, terminating=(earlier,)))
 
 
-@pytest.mark.parametrize("kind", [FailureKind.BUSY, FailureKind.RATE])
-def test_a_deletion_refused_for_now_is_repeated_at_the_next_reconcile(kind: FailureKind) -> None:
-    record = acted(terminating(), DELETE, Refused(Failure(kind, "not now")), NOW, settings())
-    assert (record.phase, record.reason) == (Phase.RELEASING, Reason.DELETION_STARTED)
-    assert record.next_reconcile_at == NOW + settings().limits.delete_retry_after
-    assert next_decision(record).actions == (DELETE,)
+def after(action: Action, outcome: Outcome, record: SliceRecord | None = None) -> SliceRecord:
+    return acted(record or releasing(), action, outcome, NOW, settings())
 
 
-def test_a_deletion_under_way_is_not_repeated_at_every_reconcile() -> None:
-    record = acted(terminating(), DELETE, Started("operation-1"), NOW, settings())
-    assert next_decision(record).actions == ()
+def next_decision(record: SliceRecord, pool: Observation, later: timedelta = MOMENT) -> Decision:
+    """Return the decision a moment later, with the pool still there and a slot free."""
+    known = owned(WorkloadState.COMPLETED, slots={1: 3})
+    relay = replace(known.relay, last_at=NOW + later)
+    return decide(record, seen(Absent(), a1=pool), NOW + later, settings(), replace(known, relay=relay))
 
 
-def test_a_deletion_refused_for_good_has_its_reason_and_is_not_repeated_at_every_reconcile() -> None:
-    failure = Failure(FailureKind.CONFIGURATION, "missing permission")
-    record = acted(terminating(), DELETE, Refused(failure), NOW, settings())
-    decision = next_decision(record)
-    assert (decision.reason, decision.actions) == (Reason.DELETION_REFUSED, ())
-    assert "missing permission" in decision.message
+# deletions
 
 
-def test_a_creation_that_gke_does_not_cancel_is_not_cancelled_again() -> None:
-    record = acted(
-        terminating(), CancelCreation(1), Refused(Failure(FailureKind.BUSY, "only upgrades")), NOW, settings()
-    )
-    assert (record.terminating[0].not_cancellable, record.terminating[0].delete_requested_at) == (True, None)
+@pytest.mark.parametrize("kind", PASSING)
+def test_a_deletion_refused_for_now_is_repeated_at_the_next_reconcile_with_a_new_slot(kind: FailureKind) -> None:
+    record = after(DELETE, a_failure(kind))
+    assert (record.phase, record.reason, sorted(record.slots)) == (Phase.RELEASING, Reason.DELETION_STARTED, [])
+    assert record.next_reconcile_at == NOW + LIMITS.delete_retry_after
+    again = next_decision(record, OURS)
+    assert (again.actions, again.reason, sorted(again.record.slots)) == ((DELETE,), Reason.DELETION_STARTED, [3])
+
+
+def test_a_deletion_under_way_is_not_repeated_at_every_reconcile_and_keeps_its_slot() -> None:
+    record = after(DELETE, Started("operation-1"))
+    assert record == releasing()
+    again = next_decision(record, OURS)
+    assert (again.actions, sorted(again.record.slots)) == ((), [0])
+
+
+@pytest.mark.parametrize("kind", LASTING)
+def test_a_deletion_refused_for_good_has_its_reason_until_gke_accepts_it(kind: FailureKind) -> None:
+    record = after(DELETE, a_failure(kind, "missing permission"))
+    assert record.slots == set()
+    soon = next_decision(record, OURS)
+    assert (soon.actions, soon.reason) == ((), Reason.DELETION_REFUSED)
+    assert "missing permission" in soon.message
+    later = next_decision(soon.record, OURS, LIMITS.delete_retry_after)
+    assert (later.actions, later.reason) == ((DELETE,), Reason.DELETION_REFUSED)
+    assert later.record.transition_count == soon.record.transition_count
+
+
+# cancellations
+
+
+def test_a_cancelled_creation_is_awaited() -> None:
+    record = after(CANCEL, Started("operation-1"))
+    again = next_decision(record, Creating())
+    assert (again.actions, again.reason) == ((), Reason.CREATION_IN_DOUBT)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in FailureKind if kind is not FailureKind.RATE])
+def test_a_creation_that_gke_does_not_cancel_is_awaited_and_its_pool_deleted_at_once(kind: FailureKind) -> None:
+    record = after(CANCEL, a_failure(kind, "Only node upgrade operations can be cancelled."))
+    for minute in range(1, 5):
+        assert next_decision(record, Creating(), minute * MINUTE).actions in {
+            (),
+            (CloseHosts(1, NOW + minute * MINUTE),),
+        }
+    assert next_decision(record, OURS).actions == (DELETE,)
+
+
+def test_a_cancellation_that_came_too_fast_is_requested_again() -> None:
+    record = after(CANCEL, a_failure(FailureKind.RATE))
+    assert next_decision(record, Creating()).actions == (CANCEL,)
+
+
+# creations
+
+
+def test_a_started_creation_has_its_operation_and_is_reconciled_at_the_resync() -> None:
+    ordered = requested(create_requested_at=NOW, slot=0, reason=Reason.CREATION_STARTED)
+    record = after(CreatePool(1), Started("operation-9"), ordered)
+    assert record == replace(ordered, operation="operation-9", next_reconcile_at=NOW + LIMITS.resync_after)
+
+
+def test_a_refused_creation_fails_without_an_attempt() -> None:
+    ordered = requested(create_requested_at=NOW, slot=0, reason=Reason.CREATION_STARTED)
+    record = after(CreatePool(1), a_failure(FailureKind.QUOTA), ordered)
+    assert (record.reason, record.attempt, record.terminating) == (Reason.QUOTA_EXCEEDED, 1, ())
+    assert (sorted(record.slots), record.create_requested_at, record.chips_held) == ([], None, 0)
+
+
+# questions
+
+
+@pytest.mark.parametrize("question", [CloseHosts(1, NOW), OpenHosts(1)])
+def test_a_question_that_was_asked_changes_nothing(question: Action) -> None:
+    assert after(question, Started(None)) == releasing()

@@ -3,80 +3,141 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import MINUTE, NOW, a_record, an_occupant, settings, some_hosts
+from tests.domain.cases import terminating
 from tpu_slices.domain.model.clusters import Backoff, Limits
-from tpu_slices.domain.model.decisions import CreatePool, DeletePool
-from tpu_slices.domain.model.observations import Failure, FailureKind, Refused, Started
+from tpu_slices.domain.model.decisions import DeletePool
+from tpu_slices.domain.model.observations import Failure, FailureKind, Refused
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.records import Rejection, SliceRecord, TerminatingAttempt
+from tpu_slices.domain.model.records import Rejection, RunsOn, SliceRecord, TerminatingAttempt
 from tpu_slices.domain.reconciling.deletion import Assessment, Step
 from tpu_slices.domain.reconciling.outcomes import acted
-from tpu_slices.domain.reconciling.patience import FAILED, due, failed
+from tpu_slices.domain.reconciling.patience import FAILED, due, due_after, failed
 
 LIMITS = Limits()
 SECOND = timedelta(seconds=1)
-TERMINATING = TerminatingAttempt(attempt=1, delete_requested_at=NOW)
-RELEASING = a_record(phase=Phase.RELEASING)
-CREATING = {"phase": Phase.PROVISIONING, "create_requested_at": NOW, "slot": 0, "operation": "operation-1"}
+CREATING: dict[str, Any] = {
+    "phase": Phase.PROVISIONING,
+    "create_requested_at": NOW,
+    "slot": 0,
+    "operation": "operation-1",
+}
+ELSEWHERE = RunsOn(slice_id=a_record().id, attempt=1, pod_uid="pod-1", chips=16, since=NOW)
+
+
+def a_slice(reason: Reason, **changes: Any) -> SliceRecord:
+    """Return a slice with this reason and its phase."""
+    return a_record(**{"phase": reason.phase, "reason": reason, **changes})
+
+
+def vacant(lasting: timedelta, **changes: Any) -> SliceRecord:
+    hosts = some_hosts(vacant_since=NOW - lasting)
+    return a_slice(Reason.READY, **{"since": NOW - lasting, "hosts": hosts, **changes})
+
+
 IN_USE = some_hosts(occupants=(an_occupant(),))
+IDLE = LIMITS.idle_after
 
 
-def kept_until(minutes: float | None) -> Assessment:
-    until = None if minutes is None else NOW + minutes * MINUTE
-    return Assessment(Step.WAIT, Reason.OCCUPIED, "somebody runs on it", until)
+@pytest.mark.parametrize(
+    ("record", "after"),
+    [
+        pytest.param(a_slice(Reason.READY, hosts=IN_USE), None, id="ready, in use: settled"),
+        pytest.param(vacant(timedelta()), IDLE + MINUTE, id="ready, unused: when it is idle for too long"),
+        pytest.param(vacant(10 * MINUTE), IDLE - 9 * MINUTE, id="ready, unused for a while"),
+        pytest.param(vacant(2 * IDLE), MINUTE, id="ready, unused for too long: soon"),
+        pytest.param(vacant(10 * MINUTE, since=NOW - MINUTE), IDLE, id="ready for a minute, vacant for longer"),
+        pytest.param(a_slice(Reason.READY), IDLE + MINUTE, id="ready, nothing reported"),
+        pytest.param(a_slice(Reason.RUNS_ELSEWHERE, runs_on=ELSEWHERE), 10 * MINUTE, id="runs elsewhere"),
+        pytest.param(vacant(timedelta(), runs_on=ELSEWHERE), 10 * MINUTE, id="ready, ran elsewhere"),
+        pytest.param(a_slice(Reason.NOT_ALLOWED), None, id="refused: settled"),
+        pytest.param(a_slice(Reason.CHIP_LIMIT_REACHED), MINUTE, id="over the chip limit: others may release chips"),
+        pytest.param(a_slice(Reason.RELEASED), None, id="gone: settled"),
+        pytest.param(a_slice(Reason.OPERATION_LIMIT), 10 * MINUTE, id="queued: whoever frees a slot requests it"),
+        pytest.param(
+            a_slice(Reason.OPERATION_LIMIT, demand_confirmed_at=NOW - 11 * MINUTE),
+            4 * MINUTE,
+            id="queued: when its demand ends",
+        ),
+        pytest.param(
+            a_slice(Reason.OPERATION_LIMIT, demand_confirmed_at=NOW - 60 * MINUTE),
+            MINUTE,
+            id="queued: its demand has ended",
+        ),
+        pytest.param(a_slice(Reason.DEMAND_STALE), 15 * MINUTE, id="queued without fresh demand"),
+        pytest.param(
+            a_slice(Reason.DEMAND_STALE, create_requested_at=NOW), MINUTE, id="without demand, an order may take effect"
+        ),
+        pytest.param(
+            a_slice(Reason.CREATION_STARTED, create_requested_at=NOW), MINUTE, id="create request not answered"
+        ),
+        pytest.param(a_slice(Reason.CREATION_STARTED, **CREATING), 10 * MINUTE, id="create requested"),
+        pytest.param(a_slice(Reason.CREATING, **CREATING), 10 * MINUTE, id="creating: its end is reported"),
+        pytest.param(a_slice(Reason.HOSTS_JOINING, **CREATING), 10 * MINUTE, id="hosts join: counts are reported"),
+        pytest.param(a_slice(Reason.HOSTS_LOST, **CREATING), 10 * MINUTE, id="hosts lost: counts are reported"),
+        pytest.param(a_slice(Reason.POOL_BUSY, **CREATING), MINUTE, id="busy: nothing is reported"),
+        pytest.param(a_slice(Reason.POOL_BROKEN, **CREATING), MINUTE, id="broken under its Job: nothing is reported"),
+        pytest.param(a_slice(Reason.STOCKOUT, retry_at=NOW + 7 * MINUTE), 7 * MINUTE, id="waiting: at its time"),
+        pytest.param(a_slice(Reason.STOCKOUT), timedelta(), id="waiting for nothing known: now"),
+        pytest.param(a_slice(Reason.HELD), 10 * MINUTE, id="blocked: settings may change"),
+    ],
+)
+def test_a_slice_is_reconciled_again_in_due_time(record: SliceRecord, after: timedelta | None) -> None:
+    assert due(record, (), NOW, LIMITS) == (None if after is None else NOW + after)
+
+
+def kept(reason: Reason = Reason.OCCUPIED, until: datetime | None = None) -> Assessment:
+    return Assessment(Step.WAIT, reason, "why", until)
 
 
 @pytest.mark.parametrize(
     ("record", "assessments", "after"),
     [
-        pytest.param(a_record(phase=Phase.READY, hosts=IN_USE), (), None, id="ready and in use: settled"),
         pytest.param(
-            a_record(phase=Phase.READY, hosts=some_hosts(vacant_since=NOW)), (), 31 * MINUTE, id="ready and unused"
+            a_slice(Reason.DELETION_STARTED), [kept(until=NOW + SECOND)], SECOND, id="releasing: by the assessment"
         ),
+        pytest.param(a_slice(Reason.RELAY_SILENT), [kept()], MINUTE, id="no time known: after a minute"),
+        pytest.param(a_slice(Reason.OCCUPIED), [kept(until=NOW - MINUTE)], timedelta(), id="a time in the past: now"),
         pytest.param(
-            a_record(phase=Phase.READY, reason=Reason.RUNS_ELSEWHERE), (), 10 * MINUTE, id="its Job runs elsewhere"
+            a_slice(Reason.OCCUPIED),
+            [kept(until=NOW + 9 * MINUTE), kept(until=NOW + SECOND)],
+            SECOND,
+            id="several: the first",
         ),
-        pytest.param(a_record(phase=Phase.REFUSED), (), None, id="refused: settled"),
+        pytest.param(a_slice(Reason.READY, hosts=IN_USE), [kept()], MINUTE, id="ready, an earlier pool is there"),
         pytest.param(
-            a_record(phase=Phase.REFUSED, reason=Reason.CHIP_LIMIT_REACHED), (), MINUTE, id="others hold the chips"
+            a_slice(Reason.STOCKOUT, retry_at=NOW + SECOND),
+            [kept()],
+            SECOND,
+            id="waiting: at its time, if that is sooner",
         ),
-        pytest.param(a_record(phase=Phase.GONE), (), None, id="gone: settled"),
-        pytest.param(
-            a_record(phase=Phase.READY, hosts=IN_USE), (kept_until(5),), 5 * MINUTE, id="ready, one is terminating"
-        ),
-        pytest.param(RELEASING, (kept_until(None),), MINUTE, id="releasing, nothing announced"),
-        pytest.param(RELEASING, (kept_until(-5),), timedelta(), id="releasing, its time has come"),
-        pytest.param(RELEASING, (kept_until(9), kept_until(3)), 3 * MINUTE, id="the sooner of two"),
-        pytest.param(a_record(reason=Reason.OPERATION_LIMIT), (), 10 * MINUTE, id="queued: a freed slot is announced"),
-        pytest.param(a_record(reason=Reason.DEMAND_STALE), (), 15 * MINUTE, id="queued without fresh demand"),
-        pytest.param(
-            a_record(**{**CREATING, "operation": None}, reason=Reason.CREATION_STARTED), (), MINUTE, id="not answered"
-        ),
-        pytest.param(a_record(**CREATING, reason=Reason.CREATION_STARTED), (), 10 * MINUTE, id="requested"),
-        pytest.param(a_record(**CREATING, reason=Reason.CREATING), (), 10 * MINUTE, id="creating: its end is reported"),
-        pytest.param(a_record(**CREATING, reason=Reason.HOSTS_JOINING), (), 10 * MINUTE, id="hosts are reported"),
-        pytest.param(a_record(**CREATING, reason=Reason.POOL_BUSY), (), MINUTE, id="busy: nothing is reported"),
-        pytest.param(a_record(**CREATING, reason=Reason.POOL_BROKEN), (), MINUTE, id="broken: nothing is reported"),
-        pytest.param(a_record(phase=Phase.WAITING, retry_at=NOW + 7 * MINUTE), (), 7 * MINUTE, id="waiting"),
-        pytest.param(a_record(phase=Phase.WAITING), (), timedelta(), id="waiting for nothing known: now"),
-        pytest.param(a_record(phase=Phase.BLOCKED), (), 10 * MINUTE, id="blocked: settings may change"),
     ],
 )
-def test_a_slice_is_reconciled_again_in_due_time(
-    record: SliceRecord, assessments: tuple[Assessment, ...], after: timedelta | None
+def test_a_slice_with_terminating_attempts_is_reconciled_when_the_first_of_them_may_change(
+    record: SliceRecord, assessments: list[Assessment], after: timedelta
 ) -> None:
-    assert due(record, assessments, NOW, LIMITS) == (None if after is None else NOW + after)
+    assert due(record, assessments, NOW, LIMITS) == NOW + after
+
+
+@given(st.sampled_from(Reason), st.sampled_from([(), (terminating(),)]))
+def test_after_an_action_no_slice_is_reconciled_later_than_was_decided(
+    reason: Reason, earlier: tuple[TerminatingAttempt, ...]
+) -> None:
+    record = a_slice(reason, phase=reason.phase or Phase.READY, attempt=2, terminating=earlier, retry_at=NOW)
+    assessments = [kept(until=NOW + LIMITS.delete_retry_after)] * len(earlier)
+    assert due_after(record, NOW, LIMITS) == due(record, assessments, NOW, LIMITS)
 
 
 @pytest.mark.parametrize("kind", list(FailureKind))
 def test_every_kind_of_failure_has_its_phase_reason_and_message(kind: FailureKind) -> None:
     after = failed(a_record(**CREATING), Failure(kind, "in the vendor's words"), NOW, settings())
-    assert (after.reason, after.phase) == (FAILED[kind], FAILED[kind].phase)
+    assert (after.phase, after.reason) == (FAILED[kind].phase, FAILED[kind])
     assert "in the vendor's words" in after.message
     assert "{" not in after.message
 
@@ -90,6 +151,7 @@ def test_every_kind_of_failure_has_its_phase_reason_and_message(kind: FailureKin
         pytest.param(FailureKind.IP_SPACE, 5 * MINUTE, id="pod addresses"),
         pytest.param(FailureKind.RATE, 5 * SECOND, id="too many at once"),
         pytest.param(FailureKind.BUSY, 10 * SECOND, id="busy"),
+        pytest.param(FailureKind.HOSTS, 5 * MINUTE, id="hosts"),
         pytest.param(FailureKind.UNKNOWN, MINUTE, id="unknown"),
         pytest.param(FailureKind.CONFIGURATION, 60 * MINUTE, id="configuration"),
         pytest.param(FailureKind.IMPOSSIBLE, None, id="impossible: never"),
@@ -121,17 +183,15 @@ def test_a_blocked_slice_records_the_version_of_the_settings() -> None:
 
 
 def test_a_shape_that_gke_never_creates_is_rejected_under_these_settings() -> None:
-    after = failed(a_record(**CREATING), Failure(FailureKind.IMPOSSIBLE, "unsupported"), NOW, settings())
-    assert after.rejection == Rejection(
-        reason=Reason.IMPOSSIBLE_SHAPE, message=after.message, settings_version=settings().version
-    )
+    after = failed(a_record(**CREATING), Failure(FailureKind.IMPOSSIBLE, "unsupported"), NOW, settings(version="s7"))
+    assert after.rejection == Rejection(reason=Reason.IMPOSSIBLE_SHAPE, message=after.message, settings_version="s7")
 
 
 def test_a_name_that_is_taken_is_no_failure_and_the_slice_is_reconciled_again() -> None:
     record = a_record(**CREATING, failures=3)
     after = failed(record, Failure(FailureKind.NAME_TAKEN, "already exists"), NOW, settings())
-    assert (after.failures, after.slot, after.create_requested_at) == (3, 0, NOW)
-    assert due(after, (), NOW, LIMITS) is not None
+    assert (after.failures, after.slot, after.create_requested_at, after.operation) == (3, 0, NOW, None)
+    assert due(after, (), NOW, LIMITS) == NOW + LIMITS.act_window
 
 
 backoffs = st.builds(
@@ -165,26 +225,16 @@ def test_after_every_failure_the_slice_is_settled_or_reconciled_again(kind: Fail
 
 @pytest.mark.parametrize("kind", list(FailureKind))
 def test_an_attempt_whose_deletion_is_refused_stays_and_is_reconciled_again(kind: FailureKind) -> None:
-    record = a_record(phase=Phase.RELEASING, attempt=2, terminating=(TERMINATING,))
+    record = a_record(phase=Phase.RELEASING, attempt=2, terminating=(terminating(delete_requested_at=NOW),))
     after = acted(record, DeletePool(1), Refused(Failure(kind, "not now")), NOW, settings())
     assert [each.attempt for each in after.terminating] == [1]
     assert after.phase is Phase.RELEASING
-    assert _at(after) <= NOW + LIMITS.requeue_after
+    assert after.next_reconcile_at is not None
+    assert after.next_reconcile_at <= NOW + LIMITS.requeue_after
     (earlier,) = after.terminating
     passing = kind in {FailureKind.BUSY, FailureKind.RATE}
     assert (earlier.slot, earlier.refused) == (None, "" if passing else "not now")
     assert after.transitions == record.transitions, "told by the next decision"
-
-
-def _at(record: SliceRecord) -> datetime:
-    assert record.next_reconcile_at is not None
-    return record.next_reconcile_at
-
-
-def test_a_started_creation_has_its_operation_and_is_reconciled_at_the_resync() -> None:
-    record = a_record(**{**CREATING, "operation": None}, reason=Reason.CREATION_STARTED)
-    after = acted(record, CreatePool(1), Started("operation-9"), NOW, settings())
-    assert (after.operation, after.next_reconcile_at) == ("operation-9", NOW + LIMITS.resync_after)
 
 
 def test_backoff_starts_anew_after_a_failure_of_another_kind() -> None:
