@@ -64,7 +64,7 @@ def test_a_heartbeat_confirms_the_hosts_on_record_if_their_digests_agree(recorde
 @pytest.mark.parametrize(
     ("last", "since"),
     [
-        pytest.param(NOW - MINUTE, NOW - 60 * MINUTE, id="without a gap"),
+        pytest.param(NOW - SILENT_AFTER, NOW - 60 * MINUTE, id="without a gap"),
         pytest.param(NOW - 4 * MINUTE, NOW, id="after a silence"),
         pytest.param(None, NOW, id="the first heartbeat"),
     ],
@@ -81,6 +81,8 @@ def test_a_silence_is_remembered(last: datetime | None, since: datetime) -> None
         pytest.param({"hosts_confirmed_at": NOW - 2 * MINUTE}, False, id="they agreed lately"),
         pytest.param({"hosts_confirmed_at": NOW - 4 * MINUTE}, True, id="they differ"),
         pytest.param({"uninterrupted_since": NOW - 4 * MINUTE}, True, id="they never agreed"),
+        pytest.param({"uninterrupted_since": NOW - 3 * MINUTE}, False, id="the relay is heard again since moments ago"),
+        pytest.param({"hosts_confirmed_at": NOW - 9 * MINUTE, "hosts_asked_at": NOW - 4 * MINUTE}, True, id="asked"),
         pytest.param(
             {"hosts_confirmed_at": NOW - 9 * MINUTE, "hosts_asked_at": NOW - MINUTE}, False, id="asked moments ago"
         ),

@@ -11,11 +11,8 @@ from tpu_slices.domain.model.reasons import Phase
 from tpu_slices.domain.model.records import SliceRecord, TerminatingAttempt
 from tpu_slices.domain.model.slices import WorkloadUid, pool_name
 from tpu_slices.domain.model.workloads import WorkloadRecord
-from tpu_slices.domain.reconciling.inventory import (
-    InventoryFindings,
-    Records,
-    check_inventory,
-)
+from tpu_slices.domain.reconciling.inventory import SPARED_FOR, InventoryFindings, Records, check_inventory
+from tpu_slices.domain.reconciling.terminating import given_up
 
 OURS = a_jobset(last_seen_at=NOW - 60 * MINUTE)
 OTHER = WorkloadUid("uid-other")
@@ -47,6 +44,8 @@ def test_an_orphan_is_adopted_with_its_attempt_and_a_placeholder_for_its_jobset(
     (adopted,) = findings.adopted
     (placeholder,) = findings.placeholders
     assert (adopted.id, adopted.attempt, adopted.spec, adopted.next_reconcile_at) == (lost.id, 3, None, NOW)
+    assert (adopted.create_requested_at, adopted.spared_until) == (NOW, NOW + SPARED_FOR)
+    assert given_up(adopted, fits=True).attempt == 4
     assert (placeholder.owner.uid, placeholder.state, placeholder.demand) == (
         OTHER,
         WorkloadState.ACTIVE,
@@ -77,6 +76,14 @@ def test_a_pool_whose_record_cannot_be_read_is_left_alone() -> None:
     assert check_inventory(on_record, [a_pool(serving)], NOW) == InventoryFindings()
 
 
+@pytest.mark.parametrize("state", [state for state in WorkloadState if state is not WorkloadState.ACTIVE])
+def test_an_orphan_whose_jobset_is_not_active_is_terminating_and_spared(state: WorkloadState) -> None:
+    (adopted,) = findings_of(records=[], pools=[a_pool(a_record(), 3)], workloads=[a_jobset(state=state)]).adopted
+    (orphan,) = adopted.terminating
+    assert (orphan.attempt, orphan.spared_until, orphan.fits) == (3, NOW + SPARED_FOR, True)
+    assert (adopted.attempt, adopted.create_requested_at) == (4, None)
+
+
 def test_an_orphan_of_a_known_jobset_needs_no_placeholder() -> None:
     lost = a_record()
     findings = findings_of(records=[], pools=[a_pool(lost)])
@@ -89,6 +96,14 @@ def test_a_pool_of_an_attempt_missing_from_its_record_becomes_terminating() -> N
     ((_, after),) = findings.mended
     assert [each.attempt for each in after.terminating] == [2, 1]
     assert after.next_reconcile_at == NOW
+    found = after.terminating[1]
+    assert (found.create_requested_at, found.spared_until, found.chips) == (NOW, NOW + SPARED_FOR, 16)
+
+
+def test_the_number_of_a_pool_that_is_missing_from_its_record_is_not_used_again() -> None:
+    serving = a_record(**SERVING)
+    ((_, after),) = findings_of(records=[serving], pools=[a_pool(serving), a_pool(serving, 4)]).mended
+    assert given_up(after, fits=True).attempt == 5
 
 
 @pytest.mark.parametrize(
