@@ -26,6 +26,7 @@ from tests.domain.cases import (
     STOCKOUT,
     in_use,
     lasting,
+    owned,
     ready,
     requested,
     seen,
@@ -34,6 +35,7 @@ from tests.domain.cases import (
 )
 from tpu_slices.domain.model.clusters import Limits
 from tpu_slices.domain.model.decisions import Action, CloseHosts, CreatePool, Decision, DeletePool, OpenHosts
+from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.observations import (
     Absent,
     Broken,
@@ -573,6 +575,13 @@ def test_a_gone_slice_in_demand_again_gets_the_next_attempts_name() -> None:
     back = decide(again, seen(Absent()), NOW + 2 * MINUTE, settings(), GRANTED)
     assert back.actions == CREATE_NEXT
     assert back.record.expire_at is None
+
+
+@pytest.mark.parametrize(("state", "held"), [(WorkloadState.COMPLETED, 0), (WorkloadState.ACTIVE, 16)])
+def test_a_released_slice_holds_chips_elsewhere_only_while_its_job_may_run(state: WorkloadState, held: int) -> None:
+    record = unneeded(a_record(runs_on=ELSEWHERE, release_requested=True))
+    after = decided(record, Absent(), owned(state)).record
+    assert (after.phase, after.chips_held) == (Phase.GONE, held)
 
 
 def test_a_slice_that_was_ready_is_not_rebuilt_for_a_spec_that_only_settings_changed() -> None:
