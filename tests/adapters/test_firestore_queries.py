@@ -4,10 +4,12 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tests.builders import CLUSTER, NOW, a_jobset, a_record, an_occupant, settings, some_hosts
+from tests.builders import CLUSTER, NOW, a_jobset, a_record, settings, some_hosts
+from tests.domain.cases import ELSEWHERE, GUEST, REJECTION, terminating
 from tpu_slices.adapters import firestore_queries
 from tpu_slices.adapters.firestore_queries import EXPIRING, QUERIES, UNINDEXED, Query
-from tpu_slices.domain.model.records import PoolOperation, SlotAwaited
+from tpu_slices.domain.model.reasons import Reason
+from tpu_slices.domain.model.records import PoolOperation, Refusal, SlotAwaited
 from tpu_slices.domain.reconciling.limiter import ConcurrencyLimiter
 from tpu_slices.ports.store import Record
 from tpu_slices.wire.cluster_settings import encode_settings
@@ -64,9 +66,17 @@ def test_every_map_and_array_is_queried_or_has_no_index() -> None:
     documents: list[tuple[str, dict[str, Any]]] = [
         (collection, encode_settings(settings())) for collection in ("clusters", "accepted")
     ]
-    awaited = SlotAwaited(operation=PoolOperation.CREATE, attempt=1, since=NOW)
     records: list[Record] = [
-        a_record(pinned_settings=settings().pools, hosts=some_hosts(occupants=(an_occupant(),)), slot_awaited=awaited),
+        a_record(
+            attempt=2,
+            pinned_settings=settings().pools,
+            hosts=some_hosts(occupants=(GUEST,)),
+            terminating=(terminating(),),
+            runs_on=ELSEWHERE,
+            rejection=REJECTION,
+            refusal=Refusal(reason=Reason.DOES_NOT_FIT, message="No."),
+            slot_awaited=SlotAwaited(operation=PoolOperation.CREATE, attempt=2, since=NOW),
+        ),
         a_jobset(),
         ConcurrencyLimiter(cluster=CLUSTER, changed_at=NOW, shortages={}),
     ]

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.builders import CLUSTER, MINUTE, NOW, a_job, a_jobset, a_record, a_spec
+from tests.builders import CLUSTER, MINUTE, NOW, a_job, a_jobset, a_record, a_spec, an_occupant, some_hosts
 from tests.contracts.stores import ELSEWHERE, Bench, a_slot, slices
+from tests.domain.cases import in_use
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.reasons import Phase
 from tpu_slices.domain.model.records import PoolOperation, SliceRecord, SlotAwaited
@@ -263,6 +264,16 @@ def test_chips_are_summed_up_by_namespace_and_cluster(bench: Bench) -> None:
     assert bench.store.chips_held(CLUSTER, "research") == 2 * chips
     assert bench.store.chips_held(CLUSTER) == 3 * chips
     assert bench.store.chips_held(CLUSTER, "nobody") == 0
+
+
+def test_the_digests_of_hosts_are_summed_up_by_cluster(bench: Bench) -> None:
+    lent = a_record(hosts=some_hosts(occupants=(an_occupant("guest"),)), create_requested_at=NOW)
+    earlier = a_record(job=a_job(job_index=1), attempt=2, terminating=(in_use(an_occupant()),))
+    bench.create(lent, earlier, a_record(job=a_job(job_index=2)))
+    bench.create(a_record(job=a_job(cluster=ELSEWHERE), hosts=some_hosts(), create_requested_at=NOW))
+
+    assert bench.store.hosts_digest(CLUSTER) == lent.hosts_digest + earlier.hosts_digest != 0
+    assert bench.store.hosts_digest(ClusterId("empty")) == 0
 
 
 def test_every_slice_is_listed_including_gone_ones(bench: Bench) -> None:

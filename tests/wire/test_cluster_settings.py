@@ -123,28 +123,6 @@ def test_every_setting_is_read() -> None:
     assert read(**EVERYTHING) == DECODED
 
 
-@pytest.mark.parametrize(
-    ("written", "expected"),
-    [
-        (90, timedelta(seconds=90)),
-        (0.5, timedelta(milliseconds=500)),
-        ("90s", timedelta(seconds=90)),
-        ("15m", timedelta(minutes=15)),
-        (" 1.5 h ", timedelta(minutes=90)),
-        ("30d", timedelta(days=30)),
-        (None, Limits().demand_ttl),
-    ],
-)
-def test_durations_are_seconds_or_text(written: object, expected: timedelta) -> None:
-    assert read(limits={"demand_ttl": written}).limits.demand_ttl == expected
-
-
-def test_an_initial_backoff_beyond_the_default_maximum_is_the_maximum_too() -> None:
-    backoff = read(limits={"backoff": {"RATE": {"initial": "5m"}}}).limits.backoff
-
-    assert backoff[FailureKind.RATE] == Backoff(5 * MINUTE, 5 * MINUTE)
-
-
 @given(
     seconds=st.integers(1, 86_400 * 365),
     disk=st.integers(10, 65536),

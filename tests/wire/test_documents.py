@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -9,12 +8,10 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from tests.builders import MINUTE, NOW, a_job, a_jobset, a_record, a_spec, an_occupant, some_hosts
+from tests.builders import NOW, a_job, a_jobset, a_record
 from tests.wire.values import values_of
-from tpu_slices.domain.model.clusters import PoolSettings
-from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.records import SliceRecord
-from tpu_slices.domain.model.slices import LAST_ATTEMPT, Network, Taint
+from tpu_slices.domain.model.slices import LAST_ATTEMPT
 from tpu_slices.domain.model.workloads import WorkloadRecord
 from tpu_slices.domain.reconciling.inventory import RelayHeartbeat
 from tpu_slices.domain.reconciling.limiter import Budget, ConcurrencyLimiter, Slot
@@ -55,140 +52,6 @@ def test_a_document_holds_only_what_firestore_can_hold(kind: type[Record], data:
 
     assert {type(part) for part in parts} <= set(NATIVE)
     assert not [part for part in parts if isinstance(part, list) and any(isinstance(member, list) for member in part)]
-
-
-A_SLICE = {
-    "schema": 1,
-    "id": "tpu-llama-slice-0-oahqlz77blgqd",
-    "pool": "tpu-llama-slice-0-oahqlz77blgqd-1",
-    "job_name": "llama-slice-0",
-    "cluster": "demo",
-    "owner": {"kind": "JobSet", "namespace": "research", "name": "llama", "uid": "uid-llama"},
-    "replicated_job": "slice",
-    "job_index": 0,
-    "spec": {
-        "accelerator": "tpu-v5-lite-podslice",
-        "topology": "4x4",
-        "machine_type": "ct5lp-hightpu-4t",
-        "hosts": 4,
-        "chips_per_host": 4,
-        "placement": "COMPACT",
-        "boot_disk": "pd-balanced",
-        "zone": "us-central2-b",
-        "capacity": {"kind": "ON_DEMAND", "reservation": None},
-        "node_labels": {"team": "research"},
-        "copied_labels": [],
-        "taints": [{"key": "cloud.google.com/gke-spot", "value": "true"}],
-        "service_account": None,
-        "networks": [{"network": "vpc-2", "subnetwork": "subnet-2"}],
-        "exclusive_nodes": False,
-        "jobset_chips": 64,
-        "fingerprint": "v1-abcdefghijklm",
-    },
-    "refusal": None,
-    "rejection": None,
-    "rebuild_allowed": False,
-    "pinned_settings": {
-        "service_account": None,
-        "boot_disk_gb": 100,
-        "boot_disk_type": None,
-        "boot_disk_kms_key": None,
-        "confidential_storage": False,
-        "secondary_boot_disk": None,
-        "image_streaming": False,
-        "max_pods_per_node": 15,
-        "auto_upgrade": True,
-        "secure_boot": True,
-        "integrity_monitoring": True,
-        "network_tags": [],
-        "additional_networks": [],
-        "workload_policy": "tpu-provisioner-{topology}",
-        "resource_labels": {"cost-centre": "research"},
-    },
-    "desire": "PRESENT",
-    "desire_message": "",
-    "demand_confirmed_at": NOW,
-    "phase": "PROVISIONING",
-    "reason": "HostsJoining",
-    "message": "3 of 4 hosts are ready.",
-    "since": NOW,
-    "hosts_usable": "3 of 4",
-    "hosts": {
-        "usable": 3,
-        "joined": 4,
-        "closed": 0,
-        "occupants": [
-            {
-                "owner": {"kind": "JobSet", "namespace": "research", "name": "llama", "uid": "uid-llama"},
-                "generation": 1,
-                "replicated_job": "slice",
-                "job_index": 0,
-                "pod_uid": "pod-llama-0",
-            }
-        ],
-        "departures": [],
-        "vacant_since": None,
-        "sequence": 1,
-        "answered": None,
-    },
-    "spared_until": None,
-    "runs_on": None,
-    "attempt": 1,
-    "attempts": 1,
-    "legacy_pool": None,
-    "chips_held": 16,
-    "create_requested_at": NOW - MINUTE,
-    "slot": None,
-    "slot_awaited": None,
-    "operation": "operation-1-abc",
-    "terminating": [],
-    "failures": 0,
-    "retry_at": None,
-    "blocked_settings_version": None,
-    "created_at": NOW - 5 * MINUTE,
-    "next_reconcile_at": NOW + MINUTE,
-    "expire_at": None,
-    "transitions": [
-        {
-            "at": NOW - 5 * MINUTE,
-            "phase": "QUEUED",
-            "reason": "OperationLimit",
-            "message": "Waiting for an operation to end.",
-        },
-        {"at": NOW, "phase": "PROVISIONING", "reason": "HostsJoining", "message": "3 of 4 hosts are ready."},
-    ],
-    "transition_count": 2,
-    "announced_count": 0,
-    "hold": False,
-    "release_requested": False,
-    "release_forced": False,
-    "note": "",
-}
-
-
-def test_the_document_of_a_slice() -> None:
-    """As the console shows it, there sorted by name."""
-    record = replace(
-        a_record(
-            pinned_settings=PoolSettings(resource_labels={"cost-centre": "research"}),
-            operation="operation-1-abc",
-            created_at=NOW - 5 * MINUTE,
-            create_requested_at=NOW - MINUTE,
-            next_reconcile_at=NOW + MINUTE,
-        ),
-        spec=a_spec(
-            node_labels=(("team", "research"),),
-            taints=(Taint("cloud.google.com/gke-spot", "true"),),
-            networks=(Network("vpc-2", "subnet-2"),),
-            fingerprint="v1-abcdefghijklm",
-        ),
-        transitions=(),
-        hosts=some_hosts(usable=3, occupants=(an_occupant(),)),
-    )
-    record = record.transitioned(NOW - 5 * MINUTE, Reason.OPERATION_LIMIT, "Waiting for an operation to end.")
-    record = record.transitioned(NOW, Reason.HOSTS_JOINING, "3 of 4 hosts are ready.")
-
-    assert encode(record) == {**A_SLICE, "hosts_digest": record.hosts_digest}
 
 
 def test_every_documents_key_has_its_cluster_and_id() -> None:

@@ -1,0 +1,221 @@
+"""The document of a slice, field by field: what operators see in the console, and what queries use."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tests.builders import MINUTE, NOW, a_record, a_spec, an_occupant, some_hosts
+from tests.domain.cases import ELSEWHERE, SIBLING
+from tpu_slices.domain.model.clusters import PoolSettings
+from tpu_slices.domain.model.hosts import Departure, digest_of
+from tpu_slices.domain.model.reasons import Reason
+from tpu_slices.domain.model.records import (
+    PoolOperation,
+    Rejection,
+    SliceRecord,
+    SlotAwaited,
+    TerminatingAttempt,
+)
+from tpu_slices.domain.model.slices import Network, Taint
+from tpu_slices.wire.documents import decode, encode
+
+OWNER = {"kind": "JobSet", "namespace": "research", "name": "llama", "uid": "uid-llama"}
+GUEST = {**OWNER, "name": "guest", "uid": "uid-guest"}
+SIBLING_POD = {
+    "owner": OWNER,
+    "generation": 1,
+    "replicated_job": "slice",
+    "job_index": 1,
+    "pod_uid": "pod-llama-1",
+}
+A_SLICE = {
+    "schema": 1,
+    "id": "tpu-llama-slice-0-oahqlz77blgqd",
+    "pool": "tpu-llama-slice-0-oahqlz77blgqd-2",
+    "job_name": "llama-slice-0",
+    "cluster": "demo",
+    "owner": OWNER,
+    "replicated_job": "slice",
+    "job_index": 0,
+    "spec": {
+        "accelerator": "tpu-v5-lite-podslice",
+        "topology": "4x4",
+        "machine_type": "ct5lp-hightpu-4t",
+        "hosts": 4,
+        "chips_per_host": 4,
+        "placement": "COMPACT",
+        "boot_disk": "pd-balanced",
+        "zone": "us-central2-b",
+        "capacity": {"kind": "ON_DEMAND", "reservation": None},
+        "node_labels": {"team": "research"},
+        "copied_labels": [],
+        "taints": [{"key": "cloud.google.com/gke-spot", "value": "true"}],
+        "service_account": None,
+        "networks": [{"network": "vpc-2", "subnetwork": "subnet-2"}],
+        "exclusive_nodes": False,
+        "jobset_chips": 64,
+        "fingerprint": "v1-abcdefghijklm",
+    },
+    "refusal": None,
+    "rejection": {"reason": "ImpossibleShape", "message": "No.", "settings_version": "settings-1"},
+    "rebuild_allowed": False,
+    "pinned_settings": {
+        "service_account": None,
+        "boot_disk_gb": 100,
+        "boot_disk_type": None,
+        "boot_disk_kms_key": None,
+        "confidential_storage": False,
+        "secondary_boot_disk": None,
+        "image_streaming": False,
+        "max_pods_per_node": 15,
+        "auto_upgrade": True,
+        "secure_boot": True,
+        "integrity_monitoring": True,
+        "network_tags": [],
+        "additional_networks": [],
+        "workload_policy": "tpu-provisioner-{topology}",
+        "resource_labels": {"cost-centre": "research"},
+    },
+    "desire": "PRESENT",
+    "desire_message": "",
+    "demand_confirmed_at": NOW,
+    "phase": "PROVISIONING",
+    "reason": "HostsJoining",
+    "message": "3 of 4 hosts are ready.",
+    "since": NOW,
+    "hosts_usable": "3 of 4",
+    "hosts": {
+        "usable": 3,
+        "joined": 4,
+        "closed": 0,
+        "occupants": [SIBLING_POD],
+        "departures": [
+            {
+                "user": {
+                    "owner": GUEST,
+                    "generation": 1,
+                    "replicated_job": "slice",
+                    "job_index": 0,
+                    "pod_uid": "pod-guest-0",
+                },
+                "at": NOW - MINUTE,
+            }
+        ],
+        "vacant_since": None,
+        "sequence": 7,
+        "answered": None,
+    },
+    "hosts_digest": 0,
+    "spared_until": None,
+    "attempt": 2,
+    "attempts": 2,
+    "legacy_pool": None,
+    "chips_held": 32,
+    "create_requested_at": NOW - MINUTE,
+    "slot": None,
+    "slot_awaited": {"operation": "DELETE", "attempt": 1, "queue": "", "since": NOW, "number": 3},
+    "operation": "operation-1-abc",
+    "terminating": [
+        {
+            "attempt": 1,
+            "create_requested_at": NOW - 60 * MINUTE,
+            "operation": None,
+            "slot": None,
+            "hosts": {
+                "usable": 0,
+                "joined": 0,
+                "closed": 0,
+                "occupants": [],
+                "departures": [],
+                "vacant_since": None,
+                "sequence": 0,
+                "answered": None,
+            },
+            "spared_until": None,
+            "chips": 16,
+            "fingerprint": None,
+            "fits": True,
+            "close_requested_at": NOW,
+            "delete_requested_at": None,
+            "not_cancellable": False,
+            "refused": "",
+        }
+    ],
+    "runs_on": {
+        "slice_id": "tpu-guest-slice-0-aaaaaaaaaaaaa",
+        "attempt": 1,
+        "pod_uid": "pod-1",
+        "chips": 16,
+        "since": NOW - MINUTE,
+        "left_at": NOW,
+    },
+    "failures": 0,
+    "retry_at": None,
+    "blocked_settings_version": None,
+    "created_at": NOW - 5 * MINUTE,
+    "next_reconcile_at": NOW + MINUTE,
+    "expire_at": None,
+    "transitions": [
+        {
+            "at": NOW - 5 * MINUTE,
+            "phase": "QUEUED",
+            "reason": "OperationLimit",
+            "message": "Waiting for an operation to end.",
+        },
+        {"at": NOW, "phase": "PROVISIONING", "reason": "HostsJoining", "message": "3 of 4 hosts are ready."},
+    ],
+    "transition_count": 2,
+    "announced_count": 0,
+    "hold": False,
+    "release_requested": False,
+    "release_forced": False,
+    "note": "",
+}
+
+
+def a_slice() -> SliceRecord:
+    hosts = some_hosts(
+        usable=3,
+        sequence=7,
+        occupants=(SIBLING,),
+        departures=(Departure(user=an_occupant("guest"), at=NOW - MINUTE),),
+    )
+    earlier = TerminatingAttempt(
+        attempt=1, create_requested_at=NOW - 60 * MINUTE, chips=16, fits=True, close_requested_at=NOW
+    )
+    record = a_record(
+        pinned_settings=PoolSettings(resource_labels={"cost-centre": "research"}),
+        attempt=2,
+        operation="operation-1-abc",
+        created_at=NOW - 5 * MINUTE,
+        create_requested_at=NOW - MINUTE,
+        next_reconcile_at=NOW + MINUTE,
+        hosts=hosts,
+        terminating=(earlier,),
+        runs_on=replace(ELSEWHERE, left_at=NOW),
+        rejection=Rejection(reason=Reason.IMPOSSIBLE_SHAPE, message="No.", settings_version="settings-1"),
+        slot_awaited=SlotAwaited(operation=PoolOperation.DELETE, attempt=1, since=NOW, number=3),
+        spec=a_spec(
+            node_labels=(("team", "research"),),
+            taints=(Taint("cloud.google.com/gke-spot", "true"),),
+            networks=(Network("vpc-2", "subnet-2"),),
+            fingerprint="v1-abcdefghijklm",
+        ),
+    )
+    queued = record.transitioned(NOW - 5 * MINUTE, Reason.OPERATION_LIMIT, "Waiting for an operation to end.")
+    return queued.transitioned(NOW, Reason.HOSTS_JOINING, "3 of 4 hosts are ready.")
+
+
+def test_the_document_of_a_slice() -> None:
+    """As the console shows it, there sorted by name."""
+    record = a_slice()
+
+    assert encode(record) == {**A_SLICE, "hosts_digest": record.hosts_digest}
+    assert record.hosts_digest != 0
+    assert decode(SliceRecord, encode(record)) == record
+
+
+def test_the_largest_digests_of_hosts_fit_into_the_sum_of_a_cluster() -> None:
+    """Firestore adds whole numbers up to 2^63."""
+    assert digest_of(a_record().id, 1, some_hosts()) < 2**48
+    assert 10_000 * 2**48 < 2**63
