@@ -9,7 +9,7 @@ from tests.cluster import LiveWorkload as Running
 from tests.fakes.backend import Verb
 from tests.world import World
 from tpu_slices.domain.model.facts import WorkloadState
-from tpu_slices.domain.model.observations import LegacyPool
+from tpu_slices.domain.model.observations import Failure, FailureKind, LegacyPool
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import ClusterId, PoolName
 from tpu_slices.domain.reconciling.adoption import LiveWorkload
@@ -39,6 +39,25 @@ def test_an_adopted_pool_keeps_serving() -> None:
     world.settle(minutes=40)
     record = world.record(jobset)
     assert (record.phase, record.reason, record.pool) == (Phase.READY, Reason.READY, POOL)
+    assert (world.pools, world.backend.calls) == ([POOL], [])
+
+
+def test_an_adopted_pool_is_kept_before_its_hosts_are_reported() -> None:
+    world, jobset = a_cluster_of_tpu_provisioner()
+    world.relay_is_dead = True
+    adopt(CLUSTER, [as_listed(jobset)], world.deps)
+    world.settle(minutes=60)
+    record = world.record(jobset)
+    assert (record.phase, record.reason, record.pool) == (Phase.READY, Reason.ADOPTED, POOL)
+    assert (world.pools, world.backend.calls) == ([POOL], [])
+
+
+def test_an_adopted_pool_in_trouble_is_kept_while_its_job_runs() -> None:
+    world, jobset = a_cluster_of_tpu_provisioner()
+    adopt(CLUSTER, [as_listed(jobset)], world.deps)
+    world.backend.wreck(POOL, Failure(FailureKind.UNKNOWN, "one node is gone"))
+    world.settle(minutes=60)
+    assert world.record(jobset).phase is Phase.READY
     assert (world.pools, world.backend.calls) == ([POOL], [])
 
 

@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from tests.builders import CLUSTER, a_record, settings
+from tests.builders import CLUSTER, MINUTE, a_record, settings
 from tests.cluster import LiveWorkload
 from tests.fakes.backend import FakePool, Verb
 from tests.world import World
+from tpu_slices.domain.model.facts import HostsQuestion
 from tpu_slices.domain.model.observations import Failure, FailureKind
 from tpu_slices.domain.model.reasons import Phase
 from tpu_slices.domain.model.slices import SliceId
@@ -52,14 +53,52 @@ def test_a_decision_on_a_stale_record_is_repeated() -> None:
     assert done.before.note == "seen"
 
 
-def test_a_requested_release_is_carried_out() -> None:
+def a_world_with_a_ready_slice() -> tuple[World, LiveWorkload]:
     world, jobset = a_world_with_demand()
     world.settle(minutes=10, until=lambda: jobset.bound == {0})
     world.settle(minutes=2)
+    return world, jobset
+
+
+def asked_about_hosts(world: World) -> list[HostsQuestion]:
+    return [asked for _, asked in world.publisher.questions if isinstance(asked, HostsQuestion)]
+
+
+def test_a_requested_release_is_carried_out_once_the_relay_has_answered() -> None:
+    world, jobset = a_world_with_a_ready_slice()
     world.store.edit_slice(CLUSTER, world.record(jobset).id, release_requested=True)
     reconcile(CLUSTER, world.record(jobset).id, world.deps)
+    (question,) = asked_about_hosts(world)
+    assert (question.attempt, question.asked_at, question.close) == (1, world.clock.now(), True)
+    assert world.backend.ordered(Verb.DELETE) == []
     world.steps()
     assert world.backend.ordered(Verb.DELETE) == [world.backend.ordered(Verb.CREATE)[0]]
+
+
+def test_hosts_that_are_needed_again_are_opened() -> None:
+    world, jobset = a_world_with_a_ready_slice()
+    world.suspends(jobset)
+    world.deliver()
+    world.resumes(jobset)
+    world.cluster_lives()
+    world.deliver()
+    assert [question.close for question in asked_about_hosts(world)] == [True, False]
+    world.settle(minutes=5)
+    assert (world.record(jobset).phase, world.record(jobset).attempt) == (Phase.READY, 1)
+    assert world.backend.ordered(Verb.DELETE) == []
+
+
+@pytest.mark.parametrize("cancels", [True, False])
+def test_a_creation_that_nobody_needs_any_more_is_cancelled_once(cancels: bool) -> None:
+    world, jobset = a_world_with_demand()
+    world.backend.takes_cancellations = cancels
+    world.deliver()
+    world.ends(jobset)
+    for _ in range(5):
+        world.steps()
+        world.clock.advance(MINUTE)
+        reconcile(CLUSTER, world.record(jobset).id, world.deps)
+    assert world.backend.ordered(Verb.CANCEL) == [world.backend.ordered(Verb.CREATE)[0]]
 
 
 def test_a_slice_on_hold_is_not_deleted() -> None:

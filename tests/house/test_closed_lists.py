@@ -77,6 +77,12 @@ def test_every_reason_is_documented_and_no_other() -> None:
     assert [cells[0] for cells in rows("reasons.md")] == [reason.value for reason in REASONS]
 
 
+def test_every_reason_that_implies_a_phase_is_documented_with_it() -> None:
+    documented = {cells[0]: cells[1] for cells in rows("reasons.md")}
+    implied = {reason.value: reason.phase.value for reason in Reason if reason.phase is not None}
+    assert {reason: documented[reason] for reason in implied} == implied
+
+
 def test_every_reason_of_a_slice_has_a_text_for_people() -> None:
     assert set(REASON_TEXTS) == set(Reason)
 
