@@ -9,6 +9,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from tests.builders import MINUTE, NOW, a_jobset, a_record, a_spec, an_occupant, heard, settings, some_hosts
+from tpu_slices.domain.model.attempts import TerminatingAttempt
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.hosts import NOTHING_REPORTED, Departure, Hosts
 from tpu_slices.domain.model.observations import (
@@ -26,10 +27,11 @@ from tpu_slices.domain.model.observations import (
     Unreadable,
 )
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.records import Desire, Refusal, Rejection, RunsOn, SliceRecord, TerminatingAttempt
+from tpu_slices.domain.model.records import Desire, Refusal, Rejection, RunsOn, SliceRecord
 from tpu_slices.domain.model.slices import SliceId
 from tpu_slices.domain.reconciling.case import Known, Situation
 from tpu_slices.domain.reconciling.deletion import RelayHeard
+from tpu_slices.domain.reconciling.giving_up import HOSTS_AWAITED
 
 HOUR = timedelta(hours=1)
 STOCKOUT = Failure(FailureKind.STOCKOUT, "[GCE_STOCKOUT] not enough resources")
@@ -62,7 +64,8 @@ def requested(**changes: Any) -> SliceRecord:
 def lasting(reason: Reason, since: timedelta, **changes: Any) -> SliceRecord:
     """Return a slice whose pool was requested an hour ago, and that has had this reason for so long."""
     record = requested().transitioned(NOW - since, reason, "")
-    return replace(record, **{"since": NOW - since, **changes})
+    awaited_since = NOW - since if reason in HOSTS_AWAITED else None
+    return replace(record, **{"since": NOW - since, "hosts_awaited_since": awaited_since, **changes})
 
 
 def ready(since: timedelta = 10 * MINUTE, **changes: Any) -> SliceRecord:

@@ -444,9 +444,10 @@ def test_a_slice_on_hold_has_no_actions(
     decision = decided(replace(record, hold=True), found, known)
     assert (decision.actions, decision.reason) == ((), Reason.HELD)
     current = found.current if isinstance(found, PoolObservations) else found
-    transitioned = decision.record.transitions != record.transitions
-    assert transitioned is (decision.record.phase is not record.phase)
-    assert transitioned is (record.phase is Phase.QUEUED and record.wanted and isinstance(current, Absent))
+    stands = isinstance(current, Creating | Running | Busy | Broken)
+    queued = record.phase is Phase.QUEUED and isinstance(current, Absent)
+    if not (record.wanted and (stands or queued)):
+        assert decision.record.transitions == record.transitions
 
 
 @CASES
@@ -459,7 +460,7 @@ def test_a_slice_in_a_paused_cluster_has_no_actions(
 
 
 @CASES
-def test_a_hold_changes_nothing_but_slots_and_times(
+def test_a_hold_changes_nothing_but_slots_times_and_what_is_told(
     record: SliceRecord, found: Observation | PoolObservations, known: Known
 ) -> None:
     before = replace(record, hold=True, phase=Phase.READY)
@@ -467,9 +468,29 @@ def test_a_hold_changes_nothing_but_slots_and_times(
     freed = tuple(
         replace(each, slot=earlier.slot) for each, earlier in zip(after.terminating, before.terminating, strict=True)
     )
-    times = {"next_reconcile_at": before.next_reconcile_at, "slot_awaited": before.slot_awaited, "slot": before.slot}
-    assert replace(after, terminating=freed, **times) == before  # type: ignore[arg-type]
+    times = {"next_reconcile_at", "slot_awaited", "slot", "hosts_awaited_since", "retry_at", "failures"}
+    told = {"phase", "reason", "message", "since", "transitions", "transition_count"}
+    same = {name: getattr(before, name) for name in times | told}
+    assert replace(after, terminating=freed, **same) == before
     assert after.slots <= before.slots
+
+
+@pytest.mark.parametrize(
+    ("found", "reason"),
+    [
+        pytest.param(Creating(), Reason.CREATING, id="creating"),
+        pytest.param(Busy("upgrade"), Reason.POOL_BUSY, id="busy"),
+        pytest.param(OURS, Reason.READY, id="all hosts are usable"),
+        pytest.param(Broken(STOCKOUT), Reason.READY, id="broken, all hosts are usable"),
+        pytest.param(Absent(), Reason.HOSTS_LOST, id="gone"),
+        pytest.param(Deleting(), Reason.HOSTS_LOST, id="being deleted"),
+    ],
+)
+@pytest.mark.parametrize("frozen", ["hold", "pause"])
+def test_a_pool_that_is_seen_is_told_during_a_hold_and_a_pause(found: Observation, reason: Reason, frozen: str) -> None:
+    record = lasting(Reason.HOSTS_LOST, MINUTE, hosts=some_hosts(), hold=frozen == "hold")
+    decision = decided(record, found, paused="upgrade." if frozen == "pause" else None)
+    assert (decision.record.reason, decision.actions) == (reason, ())
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from tests.builders import MINUTE, NOW, an_occupant, some_hosts
+from tpu_slices.domain.model.attempts import TerminatingAttempt
 from tpu_slices.domain.model.clusters import Limits
 from tpu_slices.domain.model.hosts import Departure
 from tpu_slices.domain.model.reasons import Reason
-from tpu_slices.domain.model.records import TerminatingAttempt
 from tpu_slices.domain.reconciling.deletion import (
     NEVER_HEARD,
     SILENT_AFTER,

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tests.builders import MINUTE, NOW, a_job, a_jobset, a_record
+from tpu_slices.domain.model.attempts import TerminatingAttempt
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.observations import PoolSeen
 from tpu_slices.domain.model.reasons import Phase
-from tpu_slices.domain.model.records import SliceRecord, TerminatingAttempt
+from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import WorkloadUid, pool_name
 from tpu_slices.domain.model.workloads import WorkloadRecord
 from tpu_slices.domain.reconciling.inventory import SPARED_FOR, InventoryFindings, Records, check_inventory

@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 
 from tests.builders import MINUTE, NOW, a_record, an_occupant, settings, some_hosts
 from tests.domain.cases import terminating
+from tpu_slices.domain.model.attempts import TerminatingAttempt
 from tpu_slices.domain.model.clusters import Backoff, Limits
 from tpu_slices.domain.model.decisions import DeletePool
 from tpu_slices.domain.model.observations import Failure, FailureKind, Refused
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.records import Rejection, RunsOn, SliceRecord, TerminatingAttempt
+from tpu_slices.domain.model.records import Rejection, RunsOn, SliceRecord
 from tpu_slices.domain.reconciling.deletion import Assessment, Step
 from tpu_slices.domain.reconciling.outcomes import acted
 from tpu_slices.domain.reconciling.patience import FAILED, due, due_after, failed

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import NOW, a_record, a_spec, an_occupant, heard, settings, some_hosts
+from tpu_slices.domain.model.attempts import TerminatingAttempt
 from tpu_slices.domain.model.decisions import CreatePool, DeletePool
 from tpu_slices.domain.model.hosts import NOTHING_REPORTED
 from tpu_slices.domain.model.observations import (
@@ -26,7 +27,7 @@ from tpu_slices.domain.model.observations import (
     Unreadable,
 )
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.records import Desire, PoolOperation, SliceRecord, SlotAwaited, TerminatingAttempt
+from tpu_slices.domain.model.records import Desire, PoolOperation, SliceRecord, SlotAwaited
 from tpu_slices.domain.reconciling.decide import decide
 
 SECONDS = (1, 30, 59, 61, 119, 121, 3600)

@@ -24,6 +24,7 @@ from tests.domain.cases import (
     seen,
     terminating,
 )
+from tpu_slices.domain.model.attempts import TerminatingAttempt
 from tpu_slices.domain.model.decisions import Action, OpenHosts
 from tpu_slices.domain.model.observations import (
     Absent,
@@ -36,7 +37,7 @@ from tpu_slices.domain.model.observations import (
     Unowned,
     Unreadable,
 )
-from tpu_slices.domain.model.records import Desire, TerminatingAttempt
+from tpu_slices.domain.model.records import Desire
 from tpu_slices.domain.reconciling.case import Known, Situation
 from tpu_slices.domain.reconciling.terminating import given_up, with_best_attempt
 

@@ -10,6 +10,7 @@ import pytest
 
 from tests.builders import MINUTE, NOW, a_record, heard, settings, some_hosts
 from tests.domain.cases import GUEST, GUEST_LEFT, LOST, OURS, STOCKOUT, in_use, owned, seen, terminating
+from tpu_slices.domain.model.attempts import TerminatingAttempt
 from tpu_slices.domain.model.decisions import Action, CancelCreation, CloseHosts, DeletePool, OpenHosts
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.observations import (
@@ -25,7 +26,7 @@ from tpu_slices.domain.model.observations import (
     Unreadable,
 )
 from tpu_slices.domain.model.reasons import Reason
-from tpu_slices.domain.model.records import PoolOperation, SlotAwaited, TerminatingAttempt
+from tpu_slices.domain.model.records import PoolOperation, SlotAwaited
 from tpu_slices.domain.reconciling.case import Known, Situation
 from tpu_slices.domain.reconciling.terminating import Followed, follow
 

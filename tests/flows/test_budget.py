@@ -21,10 +21,11 @@ from tests.builders import (
     some_hosts,
 )
 from tests.world import World
+from tpu_slices.domain.model.attempts import TerminatingAttempt
 from tpu_slices.domain.model.clusters import Allowed, ClusterSettings, Policy
 from tpu_slices.domain.model.observations import Absent, Failure, FailureKind, PoolObservations, Running
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.records import Desire, Refusal, RunsOn, SliceRecord, TerminatingAttempt, Transition
+from tpu_slices.domain.model.records import Desire, Refusal, RunsOn, SliceRecord
 from tpu_slices.domain.model.slices import WorkloadUid
 from tpu_slices.domain.reconciling.decide import decide
 from tpu_slices.flows.reconcile import reconcile
@@ -150,13 +151,11 @@ def test_an_order_that_led_to_no_pool_does_not_count(changes: dict[str, Any], re
 
 
 def test_a_pool_whose_hosts_never_became_usable_counts_until_it_is_deleted() -> None:
-    transition = Transition(at=NOW - 40 * MINUTE, phase=Phase.PROVISIONING, reason=Reason.HOSTS_JOINING, message="")
     record = a_record(
         create_requested_at=NOW - 60 * MINUTE,
         phase=Phase.PROVISIONING,
         reason=Reason.HOSTS_JOINING,
-        transitions=(transition,),
-        transition_count=1,
+        hosts_awaited_since=NOW - 40 * MINUTE,
     )
     after = decide(record, PoolObservations(Running(a_spec().fingerprint), {}), NOW, settings(), heard()).record
     assert (after.reason, after.chips_held) == (Reason.HOSTS_NOT_USABLE, SLICE)

@@ -24,6 +24,7 @@ from tests.builders import (
     some_hosts,
 )
 from tests.world import World
+from tpu_slices.domain.model.attempts import TerminatingAttempt
 from tpu_slices.domain.model.clusters import ClusterSettings, Limits
 from tpu_slices.domain.model.facts import WorkloadsListed
 from tpu_slices.domain.model.hosts import Departure
@@ -41,15 +42,7 @@ from tpu_slices.domain.model.observations import (
     Unowned,
 )
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.records import (
-    PoolOperation,
-    Refusal,
-    Rejection,
-    RunsOn,
-    SliceRecord,
-    SlotAwaited,
-    TerminatingAttempt,
-)
+from tpu_slices.domain.model.records import PoolOperation, Refusal, Rejection, RunsOn, SliceRecord, SlotAwaited
 from tpu_slices.domain.model.slices import Network, Taint, WorkloadUid, pool_name, slice_id
 from tpu_slices.domain.model.workloads import WorkloadRecord
 from tpu_slices.domain.reconciling.brake import Brake, counted_since, stops

@@ -6,16 +6,11 @@ from dataclasses import replace
 
 from tests.builders import MINUTE, NOW, a_record, a_spec, an_occupant, some_hosts
 from tests.domain.cases import ELSEWHERE, SIBLING
+from tpu_slices.domain.model.attempts import TerminatingAttempt
 from tpu_slices.domain.model.clusters import PoolSettings
 from tpu_slices.domain.model.hosts import Departure, digest_of
 from tpu_slices.domain.model.reasons import Reason
-from tpu_slices.domain.model.records import (
-    PoolOperation,
-    Rejection,
-    SliceRecord,
-    SlotAwaited,
-    TerminatingAttempt,
-)
+from tpu_slices.domain.model.records import PoolOperation, Rejection, SliceRecord, SlotAwaited
 from tpu_slices.domain.model.slices import Network, Taint
 from tpu_slices.wire.documents import decode, encode
 
@@ -107,6 +102,7 @@ A_SLICE = {
     },
     "hosts_digest": 0,
     "spared_until": None,
+    "hosts_awaited_since": None,
     "attempt": 2,
     "attempts": 2,
     "legacy_pool": None,
@@ -133,10 +129,12 @@ A_SLICE = {
             },
             "spared_until": None,
             "chips": 16,
+            "empty": False,
             "fingerprint": None,
             "fits": True,
             "close_requested_at": NOW,
             "delete_requested_at": None,
+            "retry_at": None,
             "not_cancellable": False,
             "refused": "",
         }

@@ -1,4 +1,4 @@
-"""Counts the chips that other slices hold, if the settings limit them, before a creation is decided."""
+"""Counts the chips that all other pools hold, if the settings limit them, before a creation is decided."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tpu_slices.ports.store import Change
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """The chips that other slices hold, and the write that orders a creation based on this count."""
+    """The chips that all other pools hold, and the write that orders a creation based on this count."""
 
     held: Held | None = None
     """None: no limit applies, or the slice is not in demand."""
@@ -22,7 +22,7 @@ class Counted:
 
 
 def count(record: SliceRecord, settings: ClusterSettings, deps: ReconcileDeps) -> Counted:
-    """Return the chips that other slices hold, if a limit applies.
+    """Return the chips that all other pools hold, earlier ones of the slice too, if a limit applies.
 
     The budget is read before the chips, so that a creation saved in between makes the next one's save stale.
     """
@@ -32,7 +32,7 @@ def count(record: SliceRecord, settings: ClusterSettings, deps: ReconcileDeps) -
     stored = deps.store.budget(cluster)
     now = deps.clock.now()
     before = stored.value if stored else Budget(cluster=cluster, changed_at=now)
-    own = record.chips_held
+    own = record.current_chips_held
     held = Held(
         in_namespace=deps.store.chips_held(cluster, namespace) - own,
         in_cluster=deps.store.chips_held(cluster) - own,

@@ -16,6 +16,7 @@ from functools import cache
 from types import NoneType
 from typing import Any, NewType, get_args, get_origin, get_type_hints
 
+from tpu_slices.domain.model.attempts import TerminatingAttempt
 from tpu_slices.domain.model.facts import (
     BoundClaim,
     Heartbeat,
@@ -26,7 +27,7 @@ from tpu_slices.domain.model.facts import (
     WorkloadRef,
     WorkloadsListed,
 )
-from tpu_slices.domain.model.records import SliceRecord, TerminatingAttempt
+from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import (
     LAST_ATTEMPT,
     SLICES_PER_WORKLOAD,

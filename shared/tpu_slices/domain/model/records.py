@@ -8,6 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Self
 
+from tpu_slices.domain.model.attempts import TerminatingAttempt
 from tpu_slices.domain.model.clusters import PoolSettings
 from tpu_slices.domain.model.facts import Occupant
 from tpu_slices.domain.model.hosts import NOTHING_REPORTED, Hosts, digest_of
@@ -39,35 +40,6 @@ class Transition:
     phase: Phase
     reason: Reason
     message: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TerminatingAttempt:
-    """An attempt that was given up, and whose pool is not known to be gone; its name is never used again."""
-
-    attempt: int
-    create_requested_at: datetime | None = None
-    operation: str | None = None
-    """GKE's operation that creates its pool, until it is seen to have ended: the pool may be listed only later."""
-    slot: int | None = None
-    """The slot of the operation that creates or deletes its pool."""
-    hosts: Hosts = NOTHING_REPORTED
-    spared_until: datetime | None = None
-    """Not deleted before: it is not yet known who uses it."""
-    chips: int = 0
-    """The chips that its hosts have; 0: nothing was bought."""
-    fingerprint: str | None = None
-    """The request that it was created for."""
-    fits: bool = False
-    """It was given up only because nobody needed it, or others used it: it is taken back if it is needed again."""
-    close_requested_at: datetime | None = None
-    """When the relay was asked to close its hosts to new pods."""
-    delete_requested_at: datetime | None = None
-    """When its deletion was last requested; None: not yet, or GKE did not accept it."""
-    not_cancellable: bool = False
-    """GKE refused to cancel its creation."""
-    refused: str = ""
-    """Why GKE last refused to delete it; empty: it did not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,6 +139,8 @@ class SliceRecord:
     """Of the current attempt."""
     spared_until: datetime | None = None
     """Of the current attempt: see TerminatingAttempt."""
+    hosts_awaited_since: datetime | None = None
+    """Since when usable hosts have been missing in the current pool, whatever the reason that was told."""
     terminating: tuple[TerminatingAttempt, ...] = ()
     runs_on: RunsOn | None = None
     """Where its Job runs, if not on the current attempt."""
@@ -244,15 +218,19 @@ class SliceRecord:
         return self.spec.chips if ordered and self.spec else 0
 
     @property
+    def current_chips_held(self) -> int:
+        """The chips of the current attempt, unless other Jobs alone run on its hosts."""
+        return 0 if self.lent(self.hosts) else self.own_chips
+
+    @property
     def chips_held(self) -> int:
         """The chips of all pools that exist or may still come, and on whose hosts no other Job alone runs.
 
         A Job that runs on hosts of another slice holds their chips on its own slice's record until it leaves them.
         """
-        own = 0 if self.lent(self.hosts) else self.own_chips
-        earlier = sum(each.chips for each in self.terminating if not self.lent(each.hosts))
+        earlier = sum(each.chips_held for each in self.terminating if not self.lent(each.hosts))
         elsewhere = self.runs_on.chips if self.runs_on and self.runs_on.left_at is None else 0
-        return own + earlier + elsewhere
+        return self.current_chips_held + earlier + elsewhere
 
     @property
     def all_hosts(self) -> Iterator[tuple[int, Hosts]]:

@@ -29,7 +29,7 @@ class Known:
     """Of its own JobSet, and of those whose Jobs use its hosts."""
     relay: RelayHeard = NEVER_HEARD
     held: Held | None = None
-    """The chips that other slices hold; only needed if the settings limit them."""
+    """The chips that all other pools hold; only needed if the settings limit them."""
     stopped: str | None = None
     """Why the releases of its JobSet are stopped."""
     slots: Mapping[int, int] = field(default_factory=dict)
@@ -121,9 +121,9 @@ class Situation:
         vacant_since = max(record.since, record.hosts.vacant_since or record.since)
         return record.demand_confirmed_at > vacant_since + self.limits.requeue_after
 
-    def order_may_arrive(self, create_requested_at: datetime | None) -> bool:
-        """Return whether a create request may still take effect."""
-        return create_requested_at is not None and self.now < create_requested_at + 2 * self.limits.act_window
+    def order_may_arrive(self, requested_at: datetime | None) -> bool:
+        """Return whether a request to create or to delete a pool may still take effect."""
+        return requested_at is not None and self.now < requested_at + 2 * self.limits.act_window
 
     def slot_for(self, attempt: int) -> int | None:
         """Return the slot in which an operation of an attempt may start, or None if it has to wait for one."""

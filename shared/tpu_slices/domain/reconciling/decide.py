@@ -28,7 +28,7 @@ from tpu_slices.domain.model.records import PoolOperation, Refusal, Rejection, S
 from tpu_slices.domain.model.slices import LAST_ATTEMPT, same_request
 from tpu_slices.domain.reconciling.case import Known, Situation
 from tpu_slices.domain.reconciling.deletion import TOLD_FIRST, Assessment
-from tpu_slices.domain.reconciling.giving_up import GivingUp, giving_up
+from tpu_slices.domain.reconciling.giving_up import HOSTS_AWAITED, GivingUp, giving_up
 from tpu_slices.domain.reconciling.limiter import slot_awaited
 from tpu_slices.domain.reconciling.patience import due, failure
 from tpu_slices.domain.reconciling.refusals import refusal_of
@@ -57,7 +57,8 @@ def decide(
     | Unreadable        | change nothing                                        | change nothing                |
 
     What is given up (`giving_up` has the table) is deleted by the rule in `deletion`, or taken back if it is needed
-    again (`terminating`). While an operator holds the slice, or the cluster is paused, nothing is created or deleted.
+    again (`terminating`). While an operator holds the slice, or the cluster is paused, nothing is created or deleted,
+    and what is seen of its pool is told.
     """
     case = Case(record, seen, now, settings, known or Known())
     frozen = case.frozen()
@@ -98,6 +99,7 @@ def _decision(case: Situation, arm: Arm, followed: Followed, opened: tuple[Actio
         "create_requested_at": None if nothing_stands else case.record.create_requested_at,
         "slot": case.record.slot if case.creates_current else None,
         "terminating": followed.attempts,
+        "hosts_awaited_since": _hosts_awaited_since(case.record, arm, case.now),
         **arm.changes,
         "slot_awaited": followed.slot_awaited or arm.slot_awaited,
     }
@@ -106,12 +108,19 @@ def _decision(case: Situation, arm: Arm, followed: Followed, opened: tuple[Actio
     return Decision(after, (*opened, *followed.actions, *creates), arm.reason, arm.message)
 
 
-def _unchanged(case: Situation, reason: Reason, message: str) -> Decision:
+def _hosts_awaited_since(record: SliceRecord, arm: Arm, now: datetime) -> datetime | None:
+    return (record.hosts_awaited_since or now) if arm.reason in HOSTS_AWAITED else None
+
+
+def _unchanged(case: Case, reason: Reason, message: str) -> Decision:
     """Return a decision that does nothing, except that slots without an operation that runs or may begin are freed.
 
-    A queued slice that may not be created becomes BLOCKED with the reason.
+    A pool that is seen is told of. A queued slice that may not be created becomes BLOCKED with the reason.
     """
-    record = case.record
+    record, told = case.record, case.told_while_frozen()
+    if told is not None:
+        changes = {**told.changes, "hosts_awaited_since": _hosts_awaited_since(record, told, case.now)}
+        record = replace(record.transitioned(case.now, told.reason, told.message), **changes)
     after = replace(
         record,
         slot=record.slot if case.creates_current else None,
@@ -141,6 +150,12 @@ class Case(Situation):
         if isinstance(self.seen.current, Unreadable):
             return Reason.POOL_UNREADABLE, self.seen.current.message
         return None
+
+    def told_while_frozen(self) -> Arm | None:
+        """Return what is told of a needed pool that is being created or stands, though nothing is done to it."""
+        if not self.record.wanted or not isinstance(self.seen.current, Creating | Running | Busy | Broken):
+            return None
+        return self._serving()
 
     def arm(self, ended: GivingUp | None, assessments: tuple[Assessment, ...]) -> Arm:
         if not self.record.wanted:

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum, auto
 
+from tpu_slices.domain.model.attempts import TerminatingAttempt
 from tpu_slices.domain.model.clusters import Limits
 from tpu_slices.domain.model.hosts import Hosts
 from tpu_slices.domain.model.reasons import Reason
-from tpu_slices.domain.model.records import SliceRecord, TerminatingAttempt
+from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.reconciling.occupancy import Users
 
 SILENT_AFTER = timedelta(minutes=3)

@@ -20,7 +20,7 @@ from tpu_slices.domain.model.slices import same_request
 from tpu_slices.domain.reconciling.case import Situation
 
 _UNDER_CREATION = frozenset({Reason.CREATION_STARTED, Reason.CREATING})
-_HOSTS_AWAITED = frozenset({Reason.HOSTS_JOINING, Reason.HOSTS_LOST, Reason.POOL_BUSY, Reason.POOL_BROKEN})
+HOSTS_AWAITED = frozenset({Reason.HOSTS_JOINING, Reason.HOSTS_LOST, Reason.POOL_BUSY, Reason.POOL_BROKEN})
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +98,8 @@ def _not_useful(case: Situation, seen: Running | Broken | Busy) -> GivingUp | No
 
 
 def _hosts_missing(case: Situation) -> GivingUp | None:
-    record = case.record
-    waits = record.reason in _HOSTS_AWAITED and record.transitions
-    if not waits or record.spec is None or case.now - record.transitions[-1].at < case.limits.hosts_timeout:
+    record, since = case.record, case.record.hosts_awaited_since
+    if since is None or record.spec is None or case.now - since < case.limits.hosts_timeout:
         return None
     usable = f"{record.hosts.usable} of {record.spec.hosts} hosts became usable"
     message = f"{usable} within {case.limits.hosts_timeout.total_seconds() / 60:.0f} minutes."

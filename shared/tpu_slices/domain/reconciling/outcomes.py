@@ -30,7 +30,8 @@ def acted(
         case DeletePool(attempt), Refused(why) if why.kind in IN_THE_WAY:
             record = _with(record, attempt, delete_requested_at=None, slot=None)
         case DeletePool(attempt), Refused(why):
-            record = _with(record, attempt, slot=None, refused=why.message)
+            retry_at = now + settings.limits.delete_retry_after
+            record = _with(record, attempt, delete_requested_at=None, retry_at=retry_at, slot=None, refused=why.message)
         case _:
             return record
     return replace(record, next_reconcile_at=due_after(record, now, settings.limits))

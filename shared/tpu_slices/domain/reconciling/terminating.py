@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import assert_never
 
+from tpu_slices.domain.model.attempts import TerminatingAttempt
 from tpu_slices.domain.model.decisions import Action, CancelCreation, CloseHosts, DeletePool, OpenHosts
 from tpu_slices.domain.model.observations import (
     Absent,
@@ -21,7 +22,7 @@ from tpu_slices.domain.model.observations import (
     Unreadable,
 )
 from tpu_slices.domain.model.reasons import Reason
-from tpu_slices.domain.model.records import PoolOperation, SliceRecord, SlotAwaited, TerminatingAttempt
+from tpu_slices.domain.model.records import PoolOperation, SliceRecord, SlotAwaited
 from tpu_slices.domain.model.slices import LAST_ATTEMPT, same_request
 from tpu_slices.domain.reconciling.case import Situation
 from tpu_slices.domain.reconciling.deletion import Assessment, Step, assess
@@ -44,7 +45,8 @@ def given_up(record: SliceRecord, *, fits: bool, empty: bool = False) -> SliceRe
         slot=record.slot,
         hosts=record.hosts,
         spared_until=record.spared_until,
-        chips=0 if empty else record.own_chips,
+        chips=record.own_chips,
+        empty=empty,
         fingerprint=record.spec.fingerprint if record.spec else None,
         fits=fits,
     )
@@ -64,6 +66,7 @@ def _with_current(
         slot=current.slot,
         hosts=replace(current.hosts, closed=0, answered=None),
         spared_until=current.spared_until,
+        hosts_awaited_since=None,
         terminating=terminating,
         rebuild_allowed=False,
         rejection=None,
@@ -88,6 +91,8 @@ def with_best_attempt(case: Situation) -> tuple[Situation, tuple[Action, ...]]:
     |---------------------------------------------------------|---------------------------------------------------|
     | whose hosts the Job runs on                             | the Job is not on the current one                 |
     | that fits, is not being deleted, and nobody else uses   | a leader waits, and the current is not requested  |
+
+    One whose deletion GKE did not accept, or failed to carry out, is not being deleted.
     """
     best = _best(case)
     if best is None:
@@ -112,7 +117,7 @@ def _best(case: Situation) -> TerminatingAttempt | None:
     present = [
         (each, case.seen.terminating.get(each.attempt))
         for each in reversed(case.record.terminating)
-        if each.delete_requested_at is None
+        if not case.order_may_arrive(each.delete_requested_at)
     ]
     useful = [(each, seen) for each, seen in present if isinstance(seen, Creating | Running | Busy | Broken)]
     in_use = (each for each, _ in useful if case.record.on(each.hosts))
@@ -210,10 +215,11 @@ def _told(each: TerminatingAttempt, why: Assessment) -> Assessment:
 def _deleted(
     followed: Followed, each: TerminatingAttempt, seen: Observation, case: Situation, why: Assessment
 ) -> Followed:
-    again = each.delete_requested_at is None or case.now - each.delete_requested_at >= case.limits.delete_retry_after
+    tried = each.delete_requested_at
+    again = tried is None or case.now - tried >= case.limits.delete_retry_after
     if seen == Creating():
         return _cancelled(followed, each, case, again=again)
-    if not again:
+    if not again or (each.retry_at is not None and case.now < each.retry_at):
         return followed.with_attempt(each, why)
     slot = each.slot if each.slot is not None else case.slot_for(each.attempt)
     if slot is None:

@@ -1,0 +1,46 @@
+"""An attempt at a slice: each has a node pool of its own, with the attempt's number in its name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from tpu_slices.domain.model.hosts import NOTHING_REPORTED, Hosts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TerminatingAttempt:
+    """An attempt that was given up, and whose pool is not known to be gone; its name is never used again."""
+
+    attempt: int
+    create_requested_at: datetime | None = None
+    operation: str | None = None
+    """GKE's operation that creates its pool, until it is seen to have ended: the pool may be listed only later."""
+    slot: int | None = None
+    """The slot of the operation that creates or deletes its pool."""
+    hosts: Hosts = NOTHING_REPORTED
+    spared_until: datetime | None = None
+    """Not deleted before: it is not yet known who uses it."""
+    chips: int = 0
+    """The chips that its hosts have, or would have."""
+    empty: bool = False
+    """Its creation failed before any host was there."""
+    fingerprint: str | None = None
+    """The request that it was created for."""
+    fits: bool = False
+    """It was given up only because nobody needed it, or others used it: it is taken back if it is needed again."""
+    close_requested_at: datetime | None = None
+    """When the relay was asked to close its hosts to new pods."""
+    delete_requested_at: datetime | None = None
+    """When its deletion was last requested; None: not yet, or GKE did not accept it."""
+    retry_at: datetime | None = None
+    """When its deletion, which GKE did not accept, is requested again."""
+    not_cancellable: bool = False
+    """GKE refused to cancel its creation."""
+    refused: str = ""
+    """Why GKE last refused to delete it; empty: it did not."""
+
+    @property
+    def chips_held(self) -> int:
+        """Its chips; none if nothing was bought, and no host has joined after all."""
+        return 0 if self.empty and not self.hosts.joined else self.chips
