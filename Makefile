@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+PYTEST := $(BIN)/pytest --numprocesses auto --dist loadfile
 AS_ROOT := $(if $(filter-out 0,$(shell id -u)),sudo)
 
 .DEFAULT_GOAL := help
@@ -18,13 +19,13 @@ local: $(STAMP) ## Run the whole system locally and keep it running, to try it; 
 	@$(BIN)/python -m infra.local up
 
 test: check $(STAMP) browser ## Run all checks: format, lint, types, layers, every test
-	$(BIN)/pytest
+	$(PYTEST)
 
 browser: # Chromium is for tests of the page that `slices timeline` writes; without it they fail, and name the remedy
 	@command -v chromium >/dev/null || { $(AS_ROOT) apt-get update -q && $(AS_ROOT) apt-get install -qy --no-install-recommends chromium fonts-dejavu-core; } || true
 
 unit: $(STAMP) ## Run the tests that need no processes and no ports
-	$(BIN)/pytest -m "not emulators"
+	$(PYTEST) -m "not emulators"
 
 check: $(STAMP) ## Check format, lint, types and layers
 	$(BIN)/ruff format --check .
