@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import timedelta
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from tpu_slices.domain.model.records import PoolOperation, SlotAwaited
 from tpu_slices.domain.model.slices import Capacity, CapacityKind, SliceId
 from tpu_slices.domain.reconciling.limiter import (
     LOWER_AGAIN_AFTER,
+    PROBE_FOR,
     RAISE_AFTER,
     REFUSAL_PAUSE,
     SHORTAGE_MEMORY,
@@ -193,11 +195,23 @@ def test_a_429_halves_the_limit_that_is_in_force() -> None:
     assert lowered(a_limiter(limit=20), NOW, Limits(operations=6)).limit == 3
 
 
-def test_orders_from_before_the_last_halving_do_not_halve_the_limit_again() -> None:
-    limiter = lowered(a_limiter(limit=9), NOW, LIMITS)
-    soon = lowered(limiter, NOW + LOWER_AGAIN_AFTER - timedelta(seconds=1), LIMITS)
-    assert soon.limit == 4
-    assert lowered(soon, NOW + LOWER_AGAIN_AFTER, LIMITS).limit == 2
+@given(st.lists(st.integers(0, 60 * 60), max_size=60))
+def test_the_limit_is_halved_at_most_once_while_an_operation_can_run(refusals: list[int]) -> None:
+    limiter, halved = a_limiter(limit=64), [NOW - LOWER_AGAIN_AFTER]
+    for second in sorted(refusals):
+        at = NOW + timedelta(seconds=second)
+        before, limiter = limiter, lowered(limiter, at, Limits(operations=64))
+        halved += [at] if limiter.limit < before.limit else []
+        assert limiter.refused_at == at
+    assert all(later - earlier >= LOWER_AGAIN_AFTER for earlier, later in pairwise(halved))
+
+
+def test_operations_that_still_fill_gke_do_not_halve_the_limit_again_and_later_ones_do() -> None:
+    limiter = a_limiter(limit=20)
+    for minute in (0, 1, 2, 3, 35):
+        limiter = lowered(limiter, NOW + minute * MINUTE, Limits(operations=20))
+        assert limiter.limit == 10
+    assert lowered(limiter, NOW + LOWER_AGAIN_AFTER, Limits(operations=20)).limit == 5
 
 
 def test_after_a_429_nothing_starts_for_a_moment() -> None:
@@ -206,12 +220,28 @@ def test_after_a_429_nothing_starts_for_a_moment() -> None:
     assert admit([a_deletion()], [], limiter, NOW + REFUSAL_PAUSE, LIMITS) == (a_deletion(),)
 
 
+def test_after_a_429_operations_start_one_by_one_until_gke_has_taken_them_for_a_while() -> None:
+    limiter, waiting = a_limiter(refused_at=NOW), [a_candidate(number) for number in range(4)]
+    first = NOW + REFUSAL_PAUSE
+    assert len(admit(waiting, [], limiter, first, LIMITS)) == 1
+    probe = a_slot(taken_at=first)
+    assert admit(waiting, [probe], limiter, first + REFUSAL_PAUSE - timedelta(seconds=1), LIMITS) == ()
+    assert len(admit(waiting, [probe], limiter, first + REFUSAL_PAUSE, LIMITS)) == 1
+    assert len(admit(waiting, [probe], limiter, NOW + PROBE_FOR, LIMITS)) == 4
+
+
 def test_the_limit_rises_by_one_after_a_quiet_while_up_to_the_setting() -> None:
     limiter = lowered(a_limiter(limit=8), NOW, LIMITS)
     assert raised(limiter, NOW + RAISE_AFTER - timedelta(seconds=1), LIMITS) == limiter
     for expected in (5, 6, 7, 8, 9, 9):
         limiter = raised(limiter, limiter.changed_at + RAISE_AFTER, LIMITS)
         assert limiter.limit == expected
+
+
+def test_the_limit_does_not_rise_while_gke_rejects_operations() -> None:
+    limiter = lowered(lowered(a_limiter(limit=8), NOW, LIMITS), NOW + 4 * MINUTE, LIMITS)
+    assert raised(limiter, NOW + RAISE_AFTER, LIMITS).limit == 4
+    assert raised(limiter, NOW + 4 * MINUTE + RAISE_AFTER, LIMITS).limit == 5
 
 
 def test_an_operation_waits_since_it_first_lacked_a_slot() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.builders import CLUSTER, MINUTE, a_jobset_ref, a_request, leaders_wait, settings
+from tests.builders import CLUSTER, MINUTE, NOW, a_jobset_ref, a_request, leaders_wait, settings
 from tests.cluster import LiveWorkload
 from tests.fakes.backend import Verb
 from tests.journeys.seconds import Seconds
@@ -17,6 +17,7 @@ from tpu_slices.domain.model.facts import WaitingLeader, WorkloadState
 from tpu_slices.domain.model.observations import Creating, Failure, FailureKind
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import PoolName, WorkloadUid
+from tpu_slices.domain.reconciling.limiter import ConcurrencyLimiter
 from tpu_slices.flows.reconcile import reconcile
 from tpu_slices.flows.sweep import sweep
 
@@ -163,6 +164,20 @@ def test_no_call_is_refused_again_and_again_while_others_fill_gkes_operations() 
     world.backend.operation_limit = 5
     seconds.run(600, until=lambda: seconds.stand == 64)
     assert seconds.stand == 64
+
+
+def test_operations_of_others_that_fill_gke_for_half_an_hour_halve_the_limit_once() -> None:
+    world = World()
+    world.store.put_settings(settings(limits=Limits(operations=20)))
+    world.store.put(ConcurrencyLimiter(cluster=CLUSTER, limit=20, changed_at=NOW, shortages={}))
+    world.backend.operation_limit = 0
+    seconds = Seconds(world, relay=60)
+    appear(world, 40)
+    seconds.run(1800)
+    assert _limit_after(world, 0) == 10
+    assert seconds.refused <= 32, "about one a minute"
+    world.backend.operation_limit = 20
+    assert seconds.run(600, until=lambda: seconds.stand == 40) <= 240
 
 
 # a slot is freed as soon as no order can arrive any more

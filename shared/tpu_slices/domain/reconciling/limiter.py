@@ -21,11 +21,13 @@ FIRST_LIMIT = 5
 SHORTAGE_MEMORY = timedelta(minutes=15)
 """How long a capacity pool counts as short after a stockout, unless a creation in it succeeds."""
 RAISE_AFTER = timedelta(minutes=5)
-"""How long after its last change the limit may be raised by one."""
-LOWER_AGAIN_AFTER = timedelta(seconds=60)
-"""Within this time after the limit was halved, GKE may still reject operations that were ordered before."""
+"""How long after its last change, and after the last rejection, the limit may be raised by one."""
+LOWER_AGAIN_AFTER = timedelta(minutes=40)
+"""How long the limit is halved once at most: longer than a creation runs, of which GKE takes 35 minutes to fail one."""
 REFUSAL_PAUSE = timedelta(seconds=10)
 """How long nothing starts after GKE rejected an operation because of too many: the next one would be rejected too."""
+PROBE_FOR = timedelta(minutes=3)
+"""How long after a rejection operations start one by one. It outlasts the sweeps, which try again each minute."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,11 +140,22 @@ def capacity_pool_of(spec: SliceSpec) -> CapacityPool:
 def free_numbers(
     running: Sequence[Slot], limiter: ConcurrencyLimiter, now: datetime, limits: Limits
 ) -> tuple[int, ...]:
-    """Return the numbers of the slots that may be taken now: so many that no more than the limit are taken."""
-    if limiter.refused_at is not None and now - limiter.refused_at < REFUSAL_PAUSE:
-        return ()
+    """Return the numbers of the slots that may be taken now. The first row that holds counts.
+
+    | when GKE last rejected an operation because of too many | so many may be taken                              |
+    |---------------------------------------------------------|---------------------------------------------------|
+    | less than REFUSAL_PAUSE ago                             | none                                              |
+    | less than PROBE_FOR ago                                 | one, if none that runs was taken for less than    |
+    |                                                         | REFUSAL_PAUSE: GKE may be full below the limit    |
+    | earlier, or never                                       | as many as the limit leaves                       |
+    """
     limit, taken = _limit(limiter, limits), {slot.number for slot in running}
-    return tuple(number for number in range(limit) if number not in taken)[: max(0, limit - len(running))]
+    left = max(0, limit - len(running))
+    refused = limiter.refused_at
+    if refused is not None and now - refused < PROBE_FOR:
+        started = [refused, *(slot.taken_at for slot in running)]
+        left = min(left, 0 if now - max(started) < REFUSAL_PAUSE else 1)
+    return tuple(number for number in range(limit) if number not in taken)[:left]
 
 
 def admit(
@@ -191,9 +204,14 @@ def is_short(capacity_pool: CapacityPool, limiter: ConcurrencyLimiter, now: date
 
 
 def lowered(limiter: ConcurrencyLimiter, now: datetime, limits: Limits) -> ConcurrencyLimiter:
-    """Return the limiter after GKE rejected an operation because of too many (429): with half the limit.
+    """Return the limiter after GKE rejected an operation because of too many (429).
 
-    Operations that were ordered before the limit was last halved do not halve it once more.
+    | when the limit was last halved   | what fills GKE                             | the limit             |
+    |----------------------------------|--------------------------------------------|-----------------------|
+    | less than LOWER_AGAIN_AFTER ago  | perhaps what already filled it then,       | stays: until GKE has  |
+    |                                  | operations of ours or of others            | room, one is tried at |
+    |                                  |                                            | a time                |
+    | earlier, or never                | operations that started under this limit   | is halved             |
     """
     refused = replace(limiter, refused_at=now)
     if limiter.lowered_at is not None and now - limiter.lowered_at < LOWER_AGAIN_AFTER:
@@ -202,8 +220,12 @@ def lowered(limiter: ConcurrencyLimiter, now: datetime, limits: Limits) -> Concu
 
 
 def raised(limiter: ConcurrencyLimiter, now: datetime, limits: Limits) -> ConcurrencyLimiter:
-    """Return the limiter with its limit raised by one if it is due, up to the limit in the settings."""
-    if now - limiter.changed_at < RAISE_AFTER or limiter.limit >= limits.operations:
+    """Return the limiter with its limit raised by one, up to the limit in the settings, if it is due.
+
+    It is due RAISE_AFTER after the limit was changed, and after GKE rejected an operation because of too many.
+    """
+    quiet_since = max(limiter.changed_at, limiter.refused_at or limiter.changed_at)
+    if now - quiet_since < RAISE_AFTER or limiter.limit >= limits.operations:
         return limiter
     return replace(limiter, limit=limiter.limit + 1, changed_at=now)
 
