@@ -11,8 +11,8 @@ from tests.cli.stage import Stage, out_of_stock, serving
 from tests.cli.test_people import SleepUntilInterrupted
 
 SILENT = (
-    "demo: The cluster's relay has not been heard since {since} UTC: nothing new is created or deleted until it runs "
-    "again. Operators: `kubectl -n tpu-slice-provisioner get pods`."
+    "demo: The cluster's relay has not been heard since {since} UTC: hosts are shown as they were then, and nothing "
+    "new is created or deleted until it runs again. Operators: `kubectl -n tpu-slice-provisioner get pods`."
 )
 
 

@@ -14,15 +14,15 @@ from tpu_slices.domain.reporting.waits import QueueState
 
 SILENT = QueueState(silent_since=NOW - 5 * MINUTE)
 SILENCE = (
-    "The cluster's relay has not been heard since 11:55 UTC: nothing new is created or deleted until it runs again. "
-    "Operators: `kubectl -n tpu-slice-provisioner get pods`."
+    "The cluster's relay has not been heard since 11:55 UTC: hosts are shown as they were then, and nothing new is "
+    "created or deleted until it runs again. Operators: `kubectl -n tpu-slice-provisioner get pods`."
 )
 
 
 @pytest.mark.parametrize(
     ("slices", "reason", "opening"),
     [
-        pytest.param([ready(0)], ReportReason.READY, "1 of 1 slices ready.", id="ready"),
+        pytest.param([ready(0)], ReportReason.READY, "1 of 1 slices ready as last reported. The", id="ready"),
         pytest.param([], ReportReason.NOT_REQUESTED, "It is not known", id="none in demand"),
         pytest.param([a_slice(0, Phase.QUEUED, Reason.REQUESTED)], ReportReason.WAITING, "0 of 1", id="queued"),
         pytest.param([out_of_stock(0)], ReportReason.WAITING, "0 of 1", id="waiting"),
@@ -31,15 +31,18 @@ SILENCE = (
         pytest.param(
             [a_slice(0, Phase.QUEUED, Reason.DEMAND_STALE, demand_confirmed_at=NOW - 20 * MINUTE), ready(1)],
             ReportReason.READY,
-            "1 of 1 slices ready.",
+            "1 of 1 slices ready as last reported. The",
             id="no longer wanted when the relay fell silent",
         ),
     ],
 )
-def test_a_silent_relay_is_told_to_whoever_waits(slices: list[SliceRecord], reason: ReportReason, opening: str) -> None:
+def test_a_silent_relay_is_told_to_whoever_has_slices_or_may_wait_for_some(
+    slices: list[SliceRecord], reason: ReportReason, opening: str
+) -> None:
     made = report(a_jobset(), slices, SILENT, NOW)
     assert (made.reason, made.message[: len(opening)]) == (reason, opening)
-    assert made.message.endswith(SILENCE) is (reason is not ReportReason.READY)
+    assert made.message.endswith(SILENCE)
+    assert made.message.count(SILENCE) == 1
 
 
 def test_a_refused_slice_keeps_its_remedy_beside_a_silent_relay() -> None:

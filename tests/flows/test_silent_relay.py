@@ -17,7 +17,7 @@ from tpu_slices.app.handlers import handle_sweep
 from tpu_slices.domain.model.observations import Failure, FailureKind
 from tpu_slices.domain.model.reasons import ReportReason
 from tpu_slices.domain.model.slices import ClusterId
-from tpu_slices.domain.model.workloads import Report
+from tpu_slices.domain.model.workloads import Report, WorkloadRecord
 from tpu_slices.domain.reconciling.deletion import SILENT_AFTER
 from tpu_slices.domain.reconciling.inventory import RelayHeartbeat
 from tpu_slices.domain.reporting.reason_texts import RELAY_NAMESPACE
@@ -27,8 +27,8 @@ from tpu_slices.wire.documents import key
 from tpu_slices.wire.messages import Message
 
 SILENT = (
-    "The cluster's relay has not been heard since 12:00 UTC: nothing new is created or deleted until it runs again. "
-    "Operators: `kubectl -n tpu-slice-provisioner get pods`."
+    "The cluster's relay has not been heard since 12:00 UTC: hosts are shown as they were then, and nothing new is "
+    "created or deleted until it runs again. Operators: `kubectl -n tpu-slice-provisioner get pods`."
 )
 
 
@@ -143,6 +143,93 @@ def test_a_report_no_longer_tells_of_a_relay_that_is_back(world: World) -> None:
     world.relay_is_dead = False
     world.settle(minutes=3)
     assert "relay" not in last_report(world, jobset).message
+
+
+def told(world: World, jobset: LiveWorkload) -> tuple[str, int]:
+    """Return the last report of a JobSet as a text, and how many were announced."""
+    record = world.store.workloads(CLUSTER, [jobset.ref.owner.uid])[jobset.ref.owner.uid].value
+    return last_report(world, jobset).message, record.announced_count
+
+
+def test_a_jobset_that_runs_is_told_once_that_its_hosts_are_not_known_and_once_that_they_are(world: World) -> None:
+    jobset = world.jobset_appears()
+    world.settle(minutes=6)
+    ready, announced = told(world, jobset)
+    assert ready == "1 of 1 slices ready."
+    world.relay_is_dead = True
+    since = f"{world.clock.now() - MINUTE:%H:%M}"
+    world.backend.pools[world.record(jobset).pool].hosts_joined = False
+    world.settle(minutes=60)
+    assert told(world, jobset) == (
+        f"1 of 1 slices ready as last reported. {SILENT}".replace("12:00", since),
+        announced + 1,
+    )
+    world.relay_is_dead = False
+    world.settle(minutes=3)
+    assert last_report(world, jobset).ready == 0
+    assert "relay" not in told(world, jobset)[0]
+
+
+def test_when_the_relay_is_heard_again_who_runs_is_told_that_too(world: World) -> None:
+    jobset = world.jobset_appears()
+    world.settle(minutes=6)
+    announced = told(world, jobset)[1]
+    world.relay_is_dead = True
+    world.settle(minutes=30)
+    world.relay_is_dead = False
+    world.settle(minutes=30)
+    assert told(world, jobset) == ("1 of 1 slices ready.", announced + 2)
+
+
+def test_everybody_is_told_page_by_page_and_with_one_report_each(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tpu_slices.flows.heartbeats.PAGE", 3)
+    jobsets = [world.jobset_appears(f"job-{number}") for number in range(8)]
+    world.settle(minutes=20)
+    before = [told(world, jobset)[1] for jobset in jobsets]
+    world.relay_is_dead = True
+    told_by_now: list[int] = []
+    for _ in range(8):
+        world.settle(minutes=1)
+        told_by_now.append(sum("not been heard" in told(world, jobset)[0] for jobset in jobsets))
+    assert told_by_now == [0, 0, 3, 6, 8, 8, 8, 8]
+    assert [told(world, jobset)[1] for jobset in jobsets] == [count + 1 for count in before]
+
+
+def test_jobsets_without_slices_and_those_that_are_suspended_are_not_reported_on(world: World) -> None:
+    world.jobset_appears("idle", absent=True)
+    suspended = world.jobset_appears("suspended")
+    world.settle(minutes=6)
+    world.suspends(suspended)
+    world.settle(minutes=20)
+    before = [record.next_report_at for record in world.store.jobset_records(CLUSTER)]
+    world.relay_is_dead = True
+    writes = len(world.store.commits)
+    world.settle(minutes=10)
+    written = {type(change.after) for commit in world.store.commits[writes:] for change in commit}
+    assert (before, written) == ([None] * 2, {RelayHeartbeat})
+
+
+def test_a_crash_while_jobsets_are_told_leaves_none_of_them_without_a_report(world: World) -> None:
+    jobsets = [world.jobset_appears(f"job-{number}") for number in range(3)]
+    world.settle(minutes=6)
+    world.relay_is_dead = True
+    world.settle(minutes=3)
+    for _ in range(4):
+        world.store.fail_next()
+        world.settle(minutes=1)
+    world.settle(minutes=3)
+    assert all("not been heard" in told(world, jobset)[0] for jobset in jobsets)
+
+
+def test_a_jobset_whose_record_cannot_be_read_keeps_no_other_from_being_told(world: World) -> None:
+    broken, jobset = world.jobset_appears("broken"), world.jobset_appears()
+    world.settle(minutes=6)
+    world.store.put_document(
+        key(WorkloadRecord, CLUSTER, broken.ref.owner.uid), {"cluster": str(CLUSTER), "state": "ACTIVE"}
+    )
+    world.relay_is_dead = True
+    world.settle(minutes=6)
+    assert "not been heard" in told(world, jobset)[0]
 
 
 def test_the_namespace_that_is_told_is_that_of_the_relay() -> None:

@@ -1,16 +1,22 @@
-"""Notices that a cluster's relay fell silent, and that it is heard again."""
+"""Notices that a cluster's relay fell silent, and that it is heard again, and calls for reports that tell of it."""
 
 from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import islice
 
+from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.slices import ClusterId
-from tpu_slices.domain.reconciling.inventory import RelayHeartbeat, silent_since
+from tpu_slices.domain.reconciling.inventory import BEFORE_ALL, RelayHeartbeat, silent_since
+from tpu_slices.domain.reporting.reports import called_for
 from tpu_slices.ports.deps import ReconcileDeps
-from tpu_slices.ports.errors import StaleRecord
+from tpu_slices.ports.errors import Permanent, StaleRecord
 from tpu_slices.ports.store import Change, Stored
+
+PAGE = 200
+"""The most JobSets whose reports become due with one sweep: as many as it reports on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +31,8 @@ class RelaySilence:
 def listen(cluster: ClusterId, deps: ReconcileDeps) -> RelaySilence | None:
     """Return the silence of the cluster's relay at each call while it lasts, and once when it is over.
 
-    The heartbeat's document is written when a heartbeat is first expected, and when a silence begins or ends.
+    The heartbeat's document is written when a heartbeat is first expected, and when a silence begins or ends, when
+    reports of all JobSets are to be called for.
     """
     now = deps.clock.now()
     stored = deps.store.heartbeat(cluster)
@@ -36,11 +43,31 @@ def listen(cluster: ClusterId, deps: ReconcileDeps) -> RelaySilence | None:
     since = silent_since(heartbeat, now)
     if since is not None:
         if heartbeat.silent_since is None:
-            _write(stored, replace(heartbeat, silent_since=since), deps)
+            _write(stored, replace(heartbeat, silent_since=since, reported_up_to=BEFORE_ALL), deps)
         return RelaySilence(cluster, since, over=False)
-    if heartbeat.silent_since is not None and _write(stored, replace(heartbeat, silent_since=None), deps):
+    heard = replace(heartbeat, silent_since=None, reported_up_to=BEFORE_ALL)
+    if heartbeat.silent_since is not None and _write(stored, heard, deps):
         return RelaySilence(cluster, heartbeat.silent_since, over=True)
     return None
+
+
+def call_for_reports(cluster: ClusterId, deps: ReconcileDeps) -> None:
+    """Make the reports of some JobSets due, until all tell that the relay fell silent or is heard again.
+
+    It begins with the same JobSet again if it fails: a report that is due is not written once more.
+    """
+    stored = deps.store.heartbeat(cluster)
+    if stored is None or stored.value.reported_up_to is None:
+        return
+    uids = list(islice(deps.store.live_uids(cluster, after=stored.value.reported_up_to), PAGE))
+    for workload in deps.store.workloads(cluster, uids).values():
+        has_slices = workload.value.state is WorkloadState.ACTIVE and workload.value.demand
+        called = called_for(workload.value, deps.clock.now()) if has_slices else None
+        if called is not None:
+            with suppress(Permanent):  # nor can any other report of it be saved
+                deps.store.commit(Change(workload, called))
+    last = uids[-1] if len(uids) == PAGE else None
+    deps.store.commit(Change(stored, replace(stored.value, reported_up_to=last)))
 
 
 def _write(before: Stored[RelayHeartbeat] | None, after: RelayHeartbeat, deps: ReconcileDeps) -> bool:

@@ -22,7 +22,7 @@ from tpu_slices.domain.reconciling.inventory import (
 from tpu_slices.flows import slots
 from tpu_slices.flows.due import request_due
 from tpu_slices.flows.failures import Failure, Failures
-from tpu_slices.flows.heartbeats import RelaySilence, listen
+from tpu_slices.flows.heartbeats import RelaySilence, call_for_reports, listen
 from tpu_slices.flows.hosts import ask_for_hosts
 from tpu_slices.flows.report import Reported, report_due
 from tpu_slices.flows.retrying import retry_on_conflict
@@ -60,6 +60,9 @@ def sweep(deps: ReconcileDeps) -> Swept:
     clusters = [settings.cluster for settings in known]
     requested = sum(failures.attempt(each, partial(request_due, each, deps, failures), 0) for each in clusters)
     silences = [failures.attempt(each, partial(listen, each, deps), None, "relay") for each in clusters]
+    for each in clusters:
+        calling = partial(retry_on_conflict, partial(call_for_reports, each, deps), deps.clock)
+        failures.attempt(each, calling, None, "reports about the relay")
     reported = report_due(clusters, deps, failures)
     findings: list[InventoryFindings] = []
     asked = 0

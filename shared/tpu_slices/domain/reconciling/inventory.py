@@ -19,6 +19,8 @@ from tpu_slices.domain.reconciling.deletion import SILENT_AFTER, RelayHeard
 from tpu_slices.domain.reconciling.terminating import given_up
 
 INVENTORY_CHECK_EVERY = timedelta(minutes=15)
+BEFORE_ALL = WorkloadUid("0")
+"""A UID that sorts before those of all JobSets."""
 SPARED_FOR = timedelta(minutes=10)
 """How long a found pool is kept, whatever becomes of its JobSet, so that the relay can report who is on it."""
 CHECK_AGAIN_AFTER = timedelta(minutes=2)
@@ -48,6 +50,8 @@ class RelayHeartbeat:
     """When the first sweep of the cluster was: since then, a heartbeat is expected."""
     silent_since: datetime | None = None
     """When the relay was last heard, if the sweep found it silent and has not heard it since."""
+    reported_up_to: WorkloadUid | None = None
+    """Up to which JobSet reports were called for since a silence began or ended; None: of all."""
 
     @property
     def relay(self) -> RelayHeard:

@@ -161,8 +161,9 @@ def _known(record: SliceRecord) -> Mapping[str, object]:
 def relay_silence(since: datetime, now: datetime) -> str:
     """Return the text about a relay that was last heard at a time: what follows, and what operators can do."""
     return (
-        f"The cluster's relay has not been heard since {clock(since, now)}: nothing new is created or deleted until it "
-        f"runs again. Operators: `kubectl -n {RELAY_NAMESPACE} get pods`."
+        f"The cluster's relay has not been heard since {clock(since, now)}: hosts are shown as they were then, and "
+        "nothing new is created or deleted until it runs again. "
+        f"Operators: `kubectl -n {RELAY_NAMESPACE} get pods`."
     )
 
 

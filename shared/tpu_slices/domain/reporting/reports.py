@@ -200,9 +200,9 @@ def _message(jobset: WorkloadRecord, found: _Found, now: datetime) -> str:
             return f"It is not known whether leader pods of the JobSet wait for slices. {found.silence}"
         if not found.requested:
             return "The relay reports no leader pod of the JobSet that waits for a slice."
-        remedies = dict.fromkeys(text for text in (found.waits[0].remedy, found.silence) if text) if found.waits else ()
-        remedy = "".join(f" {text}" for text in remedies)
-        ready = f"{found.ready} of {found.requested} slices ready"
+        remedies = dict.fromkeys([*(wait.remedy for wait in found.waits[:1]), found.silence])
+        remedy = "".join(f" {text}" for text in remedies if text)
+        ready = f"{found.ready} of {found.requested} slices ready{' as last reported' if found.silence else ''}"
         return "; ".join([ready, *_wait_texts(found.waits, now)]) + f".{remedy}"
     left = sum(wait.count for wait in found.waits)
     releasing = [f"{left} of {found.requested} slices are being released"] if left else []
