@@ -67,6 +67,15 @@ def test_a_system_label_is_not_copied_but_refused(key: str) -> None:
     assert (refusal.reason, key in refusal.message) == (Reason.DOES_NOT_FIT, True)
 
 
+@pytest.mark.parametrize(
+    "key",
+    ["Cloud.Google.com/x", "GOOGLE.COM/x", "google.com./x", "K8S.io/x", "K8S.io./x", "a.kubernetes.io./x", "GKE.IO/x"],
+)
+def test_a_selector_under_a_system_domain_is_refused_by_name_however_the_domain_is_written(key: str) -> None:
+    refusal = refusal_of(selecting({key: "v"}))
+    assert (refusal.reason, key in refusal.message) == (Reason.DOES_NOT_FIT, True)
+
+
 @pytest.mark.parametrize("key", ["cloud.google.com/gke-tpu-ici-resiliency", "cloud.google.com/gke-location-hint"])
 def test_two_of_googles_keys_may_be_set_by_tenants(key: str) -> None:
     assert spec_of(selecting({key: "x"})).node_labels == ((key, "x"),)

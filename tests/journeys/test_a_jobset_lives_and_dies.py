@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from tests.builders import CLUSTER, a_request, leaders_wait
+from tests.builders import CLUSTER, MINUTE, a_request, leaders_wait
 from tests.cluster import LiveWorkload
 from tests.fakes.backend import Verb
 from tests.world import World
@@ -123,6 +123,31 @@ def test_an_impossible_request_is_refused_with_the_reason_and_costs_nothing() ->
     assert "3x5x7" in record.message
     assert [update.transition.reason for update in world.publisher.updates] == [Reason.IMPOSSIBLE_SHAPE]
     assert world.backend.calls == []
+
+
+def test_a_shape_that_gke_calls_impossible_is_requested_once_however_often_it_is_reported() -> None:
+    world = World()
+    world.backend.refuse_next_create(Failure(FailureKind.IMPOSSIBLE, "unsupported"))
+    jobset = world.jobset_appears()
+    world.settle(minutes=130)
+    (workload,) = world.store.jobset_records(CLUSTER)
+    assert world.clock.now() - workload.last_seen_at <= 6 * MINUTE, "its demand is repeated"
+    assert [call.verb for call in world.backend.calls] == [Verb.CREATE]
+    assert world.record(jobset).phase is Phase.REFUSED
+
+
+def test_a_creation_is_cancelled_if_its_jobset_is_deleted_meanwhile() -> None:
+    world = World()
+    world.backend.takes_cancellations = True
+    jobset = world.jobset_appears()
+    world.steps()
+    pool = world.record(jobset).pool
+    world.clock.advance(2 * MINUTE)
+    world.ends(jobset, WorkloadState.DELETED)
+    world.steps()
+    assert [(call.verb, call.pool) for call in world.backend.calls] == [(Verb.CREATE, pool), (Verb.CANCEL, pool)]
+    world.settle(minutes=10)
+    assert (world.pools, world.record(jobset).phase) == ([], Phase.GONE)
 
 
 @pytest.mark.parametrize("state", [WorkloadState.COMPLETED, WorkloadState.FAILED, WorkloadState.DELETED])

@@ -12,7 +12,7 @@ from tests.cluster import LiveWorkload
 from tests.fakes.backend import Verb
 from tests.journeys.seconds import Seconds
 from tests.world import World
-from tpu_slices.domain.model.clusters import Limits
+from tpu_slices.domain.model.clusters import Allowed, Limits, Policy
 from tpu_slices.domain.model.facts import WaitingLeader, WorkloadState
 from tpu_slices.domain.model.observations import Creating, Failure, FailureKind
 from tpu_slices.domain.model.reasons import Phase, Reason
@@ -124,6 +124,21 @@ def test_slots_go_round_the_namespaces() -> None:
     seconds.run(30, until=lambda: len(created_for(world, "tenant-b")) == 3)
     assert len(created_for(world, "tenant-b")) == 3
     assert len(created_for(world, "tenant-a")) - before <= 10
+
+
+def test_many_stocked_out_reservations_of_a_namespace_do_not_delay_another() -> None:
+    world = World()
+    world.store.put_settings(settings(policy=Policy(everyone=Allowed(reservations=("*",)))))
+    seconds = Seconds(world, relay=300, fails=lambda pool: STOCKOUT if "hog" in pool else None)
+    for number in range(120):
+        named = ("cloud.google.com/reservation-name", f"r-{number:03}")
+        request = a_request(replicas=1, node_selector=(*a_request().node_selector, named))
+        ref = a_jobset_ref(name=f"hog-{number}", uid=WorkloadUid(f"uid-hog-{number}"), namespace="tenant-a")
+        world.publish(leaders_wait(workload=ref, requests=(request,)))
+    seconds.run(120)
+    assert Reason.STOCKOUT in {record.reason for record in world.records.values()}
+    slices_wait(world, "small", 3, namespace="tenant-b")
+    assert seconds.run(600, until=lambda: seconds.stand == 3) < 60
 
 
 def test_the_limit_widens_by_time_although_no_slot_is_freed() -> None:
