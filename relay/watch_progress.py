@@ -30,7 +30,8 @@ class WatchProgress:
     def sequence(self) -> int:
         """The sum of the versions up to which the watches have delivered: as none decreases, it never does.
 
-        Nor is it lower after a restart: a list has the latest version that the API server has.
+        Nor is it lower after a restart: a list has the latest version that the API server has. Only if etcd was
+        restored meanwhile does it go back; the functions notice by the list of all hosts.
         """
         return sum(self._versions.values())
 

@@ -93,8 +93,9 @@ class Course:
                 answers=pool.answers,
             )
             after = occupancy.reported(before, fact, self.now)
-            if after is not None:
-                self.record = occupancy.with_hosts(self.record, attempt, after, self.now)
+            report = occupancy.Report(self.record, attempt, before, after, self.now) if after else None
+            if report is not None and report.is_news:
+                self.record = occupancy.with_hosts(report)
         if self.state is WorkloadState.ACTIVE and not self.runs:
             self.record = replace(self.record, demand_confirmed_at=self.now)
 

@@ -1,4 +1,4 @@
-"""Who uses a slice's hosts: what reports of hosts change, whose demand they settle, and where each Job runs."""
+"""Who uses a slice's hosts: what reports of them change, and which Jobs count."""
 
 from __future__ import annotations
 
@@ -10,20 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.builders import MINUTE, NOW, a_job, a_jobset, a_record, an_occupant, hosts_changed, some_hosts
-from tests.domain.cases import GUEST, OWN, SIBLING, requested, terminating
+from tests.builders import MINUTE, NOW, a_jobset, a_record, an_occupant, hosts_changed, some_hosts
+from tests.domain.cases import GUEST, OWN, SIBLING
 from tpu_slices.domain.model.facts import HostsChanged, WorkloadState
 from tpu_slices.domain.model.hosts import NOTHING_REPORTED, Departure, Hosts, digest_of
-from tpu_slices.domain.model.records import RunsOn
-from tpu_slices.domain.model.slices import WorkloadUid, slice_id
 from tpu_slices.domain.reconciling.occupancy import (
     MOST_DEPARTURES,
+    Report,
     Users,
-    arrived,
     reported,
-    settled_demand,
     users,
-    with_hosts,
 )
 
 LATER = NOW + 5 * MINUTE
@@ -59,11 +55,14 @@ def test_a_first_report_is_kept_whatever_it_says() -> None:
         pytest.param(hosts_changed(sequence=9, joined=5), True, id="a host joined"),
         pytest.param(hosts_changed(sequence=9, occupants=(OWN,)), True, id="a Job came"),
         pytest.param(hosts_changed(sequence=9, answers=NOW), True, id="an answer"),
-        pytest.param(hosts_changed(sequence=4, answers=NOW), False, id="an answer from before what is known"),
+        pytest.param(hosts_changed(sequence=4, answers=NOW), True, id="an earlier answer, and the record agrees"),
+        pytest.param(hosts_changed(usable=3, sequence=4, answers=NOW), False, id="an earlier answer, and it does not"),
     ],
 )
 def test_a_report_counts_if_it_is_not_outdated_and_says_something_new(fact: HostsChanged, counts: bool) -> None:
-    assert (reported(some_hosts(sequence=5), fact, NOW) is not None) is counts
+    before = some_hosts(sequence=5)
+    known = reported(before, fact, NOW)
+    assert (known is not None and Report(a_record(hosts=before), 1, before, known, NOW).is_news) is counts
 
 
 stories = st.lists(
@@ -189,49 +188,3 @@ def test_a_job_that_left_may_restart_for_a_while(age: timedelta, restarting: boo
 def test_users_without_those_of_a_workload_are_the_others() -> None:
     found = Users((OWN, GUEST), (Departure(user=SIBLING, at=NOW),))
     assert found.without(OWN.owner.uid) == Users((GUEST,), ())
-
-
-# demand
-
-
-def test_an_arrival_settles_the_demand_of_its_job_and_of_the_slice() -> None:
-    gemma = an_occupant("gemma", replicated_job="big-slice", job_index=3)
-    its_own = a_job(name="gemma", uid=WorkloadUid("uid-gemma"), replicated_job="big-slice", job_index=3)
-    assert set(settled_demand(a_record(), (gemma,))) == {
-        (gemma.owner.uid, slice_id(its_own)),
-        (a_record().owner.uid, a_record().id),
-    }
-    assert set(settled_demand(a_record(), (OWN,))) == {(OWN.owner.uid, a_record().id)}
-
-
-def test_the_arrival_of_a_sibling_settles_nothing() -> None:
-    """Each of the two Jobs has a slice, and one of them still needs the other slice."""
-    assert list(settled_demand(a_record(), (SIBLING,))) == []
-
-
-def test_only_a_pod_that_was_not_there_arrives() -> None:
-    replaced = replace(OWN, pod_uid="pod-after-restart")
-    assert arrived(some_hosts(occupants=(OWN,)), some_hosts(occupants=(GUEST, OWN))) == (GUEST,)
-    assert arrived(some_hosts(occupants=(OWN,)), some_hosts(occupants=(replaced,))) == (replaced,)
-
-
-# records
-
-
-def test_hosts_are_kept_with_their_attempt() -> None:
-    record = requested(attempt=2, terminating=(terminating(), terminating(attempt=3)), next_reconcile_at=None)
-    hosts = some_hosts(usable=3)
-    assert with_hosts(record, 2, hosts, LATER) == replace(record, hosts=hosts, next_reconcile_at=LATER)
-    earlier = with_hosts(record, 1, hosts, LATER)
-    assert [each.hosts for each in earlier.terminating] == [hosts, terminating().hosts]
-    assert (earlier.hosts, earlier.next_reconcile_at) == (record.hosts, LATER)
-
-
-PLACE = RunsOn(slice_id=a_record(job=a_job(job_index=9)).id, attempt=1, pod_uid="pod-1", chips=16, since=NOW)
-
-
-@pytest.mark.parametrize("attempt", [1, 2], ids=["an earlier attempt", "the current attempt"])
-def test_a_job_that_came_to_its_own_slice_runs_nowhere_else(attempt: int) -> None:
-    record = requested(attempt=2, terminating=(terminating(),), runs_on=PLACE)
-    assert with_hosts(record, attempt, some_hosts(occupants=(OWN,)), NOW).runs_on is None
-    assert with_hosts(record, attempt, some_hosts(occupants=(GUEST,)), NOW).runs_on == PLACE

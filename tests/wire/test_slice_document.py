@@ -145,6 +145,7 @@ A_SLICE = {
         "pod_uid": "pod-1",
         "chips": 16,
         "since": NOW - MINUTE,
+        "sequence": 0,
         "left_at": NOW,
     },
     "failures": 0,

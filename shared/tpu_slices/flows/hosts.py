@@ -3,33 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
 
 from tpu_slices.domain.model.facts import HostsChanged, HostsListed, HostsListQuestion, Occupant, WorkloadState
-from tpu_slices.domain.model.hosts import Hosts, digest_of, key_of
+from tpu_slices.domain.model.hosts import digest_of, key_of
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid
 from tpu_slices.domain.model.workloads import WorkloadRecord
 from tpu_slices.domain.reconciling import occupancy
-from tpu_slices.domain.reconciling.inventory import hosts_to_be_listed
+from tpu_slices.domain.reconciling.inventory import hosts_awaited, hosts_to_be_listed
+from tpu_slices.domain.reconciling.occupancy import Report
 from tpu_slices.ports.deps import IntakeDeps
+from tpu_slices.ports.errors import StaleRecord
 from tpu_slices.ports.store import Change, Stored
-
-
-@dataclass(frozen=True, slots=True)
-class _Reported:
-    """A slice's record, and the hosts of one of its attempts before and after a report."""
-
-    stored: Stored[SliceRecord]
-    attempt: int
-    before: Hosts
-    after: Hosts
-    now: datetime
-
-    @property
-    def record(self) -> SliceRecord:
-        return occupancy.with_hosts(self.stored.value, self.attempt, self.after, self.now)
 
 
 def hosts_changed(fact: HostsChanged, cluster: ClusterId, deps: IntakeDeps) -> None:
@@ -40,21 +28,30 @@ def hosts_changed(fact: HostsChanged, cluster: ClusterId, deps: IntakeDeps) -> N
         return
     now = deps.clock.now()
     after = occupancy.reported(before, fact, now)
-    if after is None:
-        if stored.value.next_reconcile_at is not None:
-            deps.publisher.request_reconcile(cluster, [fact.slice_id])
+    changes = list(_changes(stored, Report(stored.value, fact.attempt, before, after, now), deps)) if after else []
+    if changes:
+        deps.store.commit(*changes)
+    elif stored.value.next_reconcile_at is None:
         return
-    reported = _Reported(stored, fact.attempt, before, after, now)
-    concerned = list(_concerned(reported, cluster, deps))
-    deps.store.commit(Change(stored, reported.record), *concerned)
-    slices = (change.after.id for change in concerned if isinstance(change.after, SliceRecord))
+    slices = {change.after.id for change in changes if isinstance(change.after, SliceRecord)}
     deps.publisher.request_reconcile(cluster, sorted({fact.slice_id, *slices}))
 
 
 def hosts_listed(fact: HostsListed, cluster: ClusterId, deps: IntakeDeps) -> bool:
-    """Record that pools which the list lacks have no hosts; return whether all records agree with the list."""
-    agreed = True
+    """Record that pools which the list lacks have no hosts; return whether all records agree with the list.
+
+    A record that disagrees and has a higher position takes that of the list, and is compared with the next list: then
+    positions went back. A list that is late lowers none, as the records agree with the relay again.
+    """
+    agreed, heartbeat = True, deps.store.heartbeat(cluster)
+    awaited = heartbeat is not None and hosts_awaited(heartbeat.value, deps.clock.now())
     for stored in deps.store.kept_slices(cluster):
+        lowered = occupancy.lowered(stored.value, fact)
+        if awaited and lowered != stored.value:
+            agreed = False
+            with suppress(StaleRecord):
+                deps.store.commit(Change(stored, lowered))
+            continue
         for attempt, hosts in stored.value.all_hosts:
             recorded = digest_of(stored.value.id, attempt, hosts)
             listed = fact.digests.get(key_of(stored.value.id, attempt), 0)
@@ -80,25 +77,27 @@ def _without_hosts(slice_id: SliceId, attempt: int, sequence: int) -> HostsChang
     )
 
 
-def _concerned(reported: _Reported, cluster: ClusterId, deps: IntakeDeps) -> Iterator[Change]:
-    """Yield the changes of other slices, whose Jobs came to these hosts or left them, and of demand."""
-    record = reported.stored.value
-    arrivals = occupancy.arrived(reported.before, reported.after)
-    moved = occupancy.moved(record, reported.before, reported.after)
-    if not arrivals and not moved:
-        return
-    others = deps.store.slices(cluster, moved)
-    for slice_, occupant in moved.items():
+def _changes(stored: Stored[SliceRecord], report: Report, deps: IntakeDeps) -> Iterator[Change]:
+    """Yield the changes of the slice, of others whose Jobs are on its hosts or left them, and of demand.
+
+    A report that says nothing new may still restore where a Job runs, so guests are looked up each time.
+    """
+    if report.is_news:
+        yield Change(stored, occupancy.with_hosts(report))
+    cluster, guests = stored.value.cluster, report.guests
+    others = deps.store.slices(cluster, guests)
+    for slice_, occupant in guests.items():
         if slice_ in others.unreadable:
             continue
-        stored = others.get(slice_)
-        known = stored.value if stored else SliceRecord.of(occupant.workload_job(cluster), reported.now)
-        after = occupancy.with_place(known, reported.record, reported.attempt, occupant, reported.now)
-        if after is not None and (stored is not None or occupant in arrivals):
-            yield Change(stored, after)
-    settled = list(occupancy.settled_demand(record, arrivals))
+        known = others.get(slice_)
+        guest = known.value if known else SliceRecord.of(occupant.workload_job(cluster), report.now)
+        after = occupancy.with_place(guest, report, occupant)
+        if after is not None and (known is not None or occupant in report.after.occupants):
+            yield Change(known, after)
+    records = {slice_: each.value for slice_, each in others.items()}
+    settled = list(occupancy.settled_demand(report, records))
     workloads = deps.store.workloads(cluster, {uid for uid, _ in settled})
-    yield from _workloads(settled, arrivals, workloads, reported.now)
+    yield from _workloads(settled, report.arrivals, workloads, report.now)
 
 
 def _workloads(

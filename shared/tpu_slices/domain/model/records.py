@@ -51,6 +51,8 @@ class RunsOn:
     pod_uid: str
     chips: int
     since: datetime
+    sequence: int = 0
+    """The position of the report that showed it there first: one with a lower position about other hosts is older."""
     left_at: datetime | None = None
     """When its leader left, perhaps to restart; None: it is there."""
 

@@ -140,6 +140,12 @@ def hosts_to_be_listed(heartbeat: RelayHeartbeat, now: datetime) -> bool:
     return all(at is None or now - at > SILENT_AFTER for at in times)
 
 
+def hosts_awaited(heartbeat: RelayHeartbeat, now: datetime) -> bool:
+    """Return whether the relay was asked for all hosts lately, and they have not agreed with the records since."""
+    asked, confirmed = heartbeat.hosts_asked_at, heartbeat.hosts_confirmed_at
+    return asked is not None and now - asked <= SILENT_AFTER and (confirmed is None or confirmed < asked)
+
+
 def check_inventory(records: Records, pools: Sequence[PoolSeen], now: datetime) -> InventoryFindings:
     """Return the differences between records, JobSets and pools, and the changes that resolve them.
 

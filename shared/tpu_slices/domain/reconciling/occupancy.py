@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from tpu_slices.domain.model.facts import HostsChanged, Occupant, WorkloadState
-from tpu_slices.domain.model.hosts import Departure, Hosts, jobs
+from tpu_slices.domain.model.facts import HostsChanged, HostsListed, Occupant, WorkloadState
+from tpu_slices.domain.model.hosts import Departure, Hosts, digest_of, jobs, key_of
 from tpu_slices.domain.model.records import RunsOn, SliceRecord
 from tpu_slices.domain.model.slices import SliceId, WorkloadUid, slice_id
 from tpu_slices.domain.model.workloads import WorkloadRecord
@@ -19,9 +19,10 @@ Workloads = Mapping[WorkloadUid, WorkloadRecord]
 
 
 def reported(hosts: Hosts, fact: HostsChanged, now: datetime) -> Hosts | None:
-    """Return the hosts after a report, or None if it is outdated or says nothing new."""
-    if fact.sequence < hosts.sequence:
-        return None
+    """Return the hosts after a report, or None if it is outdated.
+
+    One with which the hosts still agree is not: what it answers counts, also if positions went back meanwhile.
+    """
     after = Hosts(
         usable=fact.usable,
         joined=fact.joined,
@@ -29,10 +30,11 @@ def reported(hosts: Hosts, fact: HostsChanged, now: datetime) -> Hosts | None:
         occupants=fact.occupants,
         departures=_departures(hosts, fact.occupants, now),
         vacant_since=None if fact.occupants else hosts.vacant_since or now,
-        sequence=fact.sequence,
+        sequence=max(fact.sequence, hosts.sequence),
         answered=max((at for at in (hosts.answered, fact.answers) if at is not None), default=None),
     )
-    return None if hosts.known and replace(after, sequence=hosts.sequence) == hosts else after
+    outdated = fact.sequence < hosts.sequence and replace(after, answered=hosts.answered) != hosts
+    return None if outdated else after
 
 
 def _departures(hosts: Hosts, occupants: tuple[Occupant, ...], now: datetime) -> tuple[Departure, ...]:
@@ -90,79 +92,154 @@ def _is_live(occupant: Occupant, workload: WorkloadRecord | None) -> bool:
     return workload.state is WorkloadState.SUSPENDED and occupant.generation > workload.generation
 
 
-def arrived(before: Hosts, after: Hosts) -> tuple[Occupant, ...]:
-    """Return the occupants whose pods were not on the hosts before."""
-    known = {occupant.pod_uid for occupant in before.occupants}
-    return tuple(occupant for occupant in after.occupants if occupant.pod_uid not in known)
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A report of a pool's hosts that is not outdated, and the slice that has the pool, as it was before."""
+
+    record: SliceRecord
+    attempt: int
+    before: Hosts
+    after: Hosts
+    now: datetime
+
+    @property
+    def is_news(self) -> bool:
+        """Whether it changes the slice's record."""
+        return not self.before.known or replace(self.after, sequence=self.before.sequence) != self.before
+
+    @property
+    def arrivals(self) -> tuple[Occupant, ...]:
+        """The occupants whose pods were not on the hosts before."""
+        known = _pods(self.before)
+        return tuple(each for each in self.after.occupants if each.pod_uid not in known)
+
+    @property
+    def guests(self) -> Mapping[SliceId, Occupant]:
+        """The other slices whose Jobs are on the hosts, left them, or lost their place there to others."""
+        left = [each for each in self.before.occupants if each not in self.after.occupants]
+        displaced = [each.user for each in self.before.departures] if self.arrivals else []
+        others = (each for each in (*displaced, *left, *self.after.occupants) if not self.record.interchangeable(each))
+        return {slice_id(each.workload_job(self.record.cluster)): each for each in others}
+
+    def is_of(self, place: RunsOn) -> bool:
+        return (place.slice_id, place.attempt) == (self.record.id, self.attempt)
+
+    def is_outdated_for(self, job: SliceRecord) -> bool:
+        """Return whether a slice's Job, if it came to these hosts, was seen on others later than that."""
+        place, position = job.runs_on, self.after.sequence
+        elsewhere = place is not None and place.sequence > position and not self.is_of(place)
+        return elsewhere or any(hosts.sequence > position and job.on(hosts) for _, hosts in job.all_hosts)
 
 
-def settled_demand(record: SliceRecord, arrivals: tuple[Occupant, ...]) -> Iterator[tuple[WorkloadUid, SliceId]]:
-    """Yield the demand that arrivals on a slice's hosts settle until it is confirmed again.
+def _pods(hosts: Hosts) -> frozenset[str]:
+    return frozenset(each.pod_uid for each in hosts.occupants)
+
+
+def settled_demand(report: Report, guests: Mapping[SliceId, SliceRecord]) -> Iterator[tuple[WorkloadUid, SliceId]]:
+    """Yield the demand that arrivals on a slice's hosts settle until it is confirmed again; `guests`: their records.
 
     | arrived                       | settled                                                                       |
     |-------------------------------|-------------------------------------------------------------------------------|
     | its own Job                   | the demand for this slice                                                     |
     | a sibling of its template     | nothing: each of them has a slice, and one still needs the other slice        |
     | another Job                   | the demand for that Job's slice, and for this one, whose Job may run elsewhere|
+    | a Job, as an outdated report  | not the demand for that Job's slice: it may wait since then                   |
     """
-    for occupant in arrivals:
+    record = report.record
+    for occupant in report.arrivals:
         own = slice_id(occupant.workload_job(record.cluster))
-        if own == record.id or not record.interchangeable(occupant):
+        job = record if own == record.id else guests.get(own)
+        if own != record.id and record.interchangeable(occupant):
+            continue
+        if job is None or not report.is_outdated_for(job):
             yield occupant.owner.uid, own
+        if own != record.id:
             yield record.owner.uid, record.id
 
 
-def with_hosts(record: SliceRecord, attempt: int, hosts: Hosts, now: datetime) -> SliceRecord:
+def with_hosts(report: Report) -> SliceRecord:
+    """Return the slice's record with the reported hosts; its Job runs nowhere else once it came to them."""
+    record = report.record
+    came = record.on(replace(report.after, occupants=report.arrivals))
+    place = None if came and not report.is_outdated_for(record) else record.runs_on
+    return _with(replace(record, runs_on=place, next_reconcile_at=report.now), report.attempt, report.after)
+
+
+def _with(record: SliceRecord, attempt: int, hosts: Hosts) -> SliceRecord:
     """Return the record with the hosts of one of its attempts."""
-    record = replace(record, runs_on=None if record.on(hosts) else record.runs_on, next_reconcile_at=now)
-    if attempt != record.attempt:
-        terminating = tuple(
-            replace(each, hosts=hosts) if each.attempt == attempt else each for each in record.terminating
-        )
-        return replace(record, terminating=terminating)
-    return replace(record, hosts=hosts)
+    if attempt == record.attempt:
+        return replace(record, hosts=hosts)
+    changed = (replace(each, hosts=hosts) if each.attempt == attempt else each for each in record.terminating)
+    return replace(record, terminating=tuple(changed))
 
 
-def moved(record: SliceRecord, before: Hosts, after: Hosts) -> Mapping[SliceId, Occupant]:
-    """Return the other slices whose Jobs came to a slice's hosts, left them, or lost their place there to others."""
-    left = [occupant for occupant in before.occupants if occupant not in after.occupants]
-    came = arrived(before, after)
-    displaced = [each.user for each in before.departures] if came else []
-    others = (each for each in (*displaced, *left, *came) if not record.interchangeable(each))
-    return {slice_id(each.workload_job(record.cluster)): each for each in others}
+def lowered(record: SliceRecord, listed: HostsListed) -> SliceRecord:
+    """Return the record with no higher position than that of a list of all hosts that disagrees with it.
 
-
-def with_place(
-    guest: SliceRecord, host: SliceRecord, attempt: int, occupant: Occupant, now: datetime
-) -> SliceRecord | None:
-    """Return a slice's record after its Job came to the hosts of another slice or left them; None if nothing changes.
-
-    | the Job                                 | runs on                                       |
-    |-----------------------------------------|-----------------------------------------------|
-    | is on the hosts                         | these hosts, with their chips                 |
-    | left them a moment ago, or before       | these hosts, left: it may restart there       |
-    | left them before, and others came       | none                                          |
+    Positions go back if etcd is restored: reports since then would be outdated for ever.
     """
-    hosts = dict(host.all_hosts)[attempt]
-    place = guest.runs_on
-    if any(each.pod_uid == occupant.pod_uid for each in hosts.occupants):
-        there = (host.id, attempt, occupant.pod_uid)
-        if place is not None and place.left_at is None and (place.slice_id, place.attempt, place.pod_uid) == there:
+    for attempt, hosts in record.all_hosts:
+        agrees = digest_of(record.id, attempt, hosts) == listed.digests.get(key_of(record.id, attempt), 0)
+        if hosts.sequence > listed.sequence and not agrees:
+            record = _with(record, attempt, replace(hosts, sequence=listed.sequence))
+    place = record.runs_on
+    if place is not None and place.sequence > listed.sequence:
+        record = replace(record, runs_on=replace(place, sequence=listed.sequence))
+    return record
+
+
+def with_place(guest: SliceRecord, report: Report, occupant: Occupant) -> SliceRecord | None:
+    """Return a slice's record after its Job was reported on the hosts of another slice, or is gone from them.
+
+    None: nothing changes.
+
+    | the Job                                 | runs on                                                           |
+    |-----------------------------------------|-------------------------------------------------------------------|
+    | came to the hosts                       | these hosts, with their chips, unless it was seen elsewhere later |
+    | was on them already                     | these hosts, if nothing is known of where it runs                 |
+    | left them a moment ago, or before       | these hosts, left: it may restart there                           |
+    | left them before, and others came       | none                                                              |
+    """
+    here = guest.runs_on if guest.runs_on and report.is_of(guest.runs_on) else None
+    place: RunsOn | None
+    if occupant.pod_uid in _pods(report.after):
+        known = here is not None and (here.pod_uid, here.left_at) == (occupant.pod_uid, None)
+        if known or (here is None and _is_elsewhere(guest, report, occupant)):
             return None
-        place = _place(host, attempt, occupant, now)
-    elif place is None or (place.slice_id, place.attempt) != (host.id, attempt):
+        place = _place(report, occupant)
+    elif here is None:
         return None
-    elif place.left_at is None:
-        place = replace(place, left_at=now)
-    elif hosts.occupants:
+    elif here.left_at is None:
+        place = replace(here, left_at=report.now, sequence=min(here.sequence, report.after.sequence))
+    elif report.after.occupants:
         place = None
     else:
         return None
-    return replace(guest, runs_on=place, next_reconcile_at=now)
+    return replace(guest, runs_on=place, next_reconcile_at=report.now)
 
 
-def _place(host: SliceRecord, attempt: int, occupant: Occupant, now: datetime) -> RunsOn:
+def _is_elsewhere(guest: SliceRecord, report: Report, occupant: Occupant) -> bool:
+    """Return whether a Job runs on other hosts than those of the report, as far as is known.
+
+    Of a pod that is listed for two pools, TPU Provisioner's one was reported for two slices: it is the Job's own.
+    """
+    homes = [hosts for _, hosts in guest.all_hosts if guest.on(hosts)]
+    if report.is_outdated_for(guest) or any(occupant.pod_uid in _pods(hosts) for hosts in homes):
+        return True
+    known = guest.runs_on is not None and guest.runs_on.left_at is None
+    return occupant not in report.arrivals and (known or bool(homes) or not guest.wanted)
+
+
+def _place(report: Report, occupant: Occupant) -> RunsOn:
+    host = report.record
     chips = host.own_chips
-    if attempt != host.attempt:
-        chips = next((each.chips for each in host.terminating if each.attempt == attempt), 0)
-    return RunsOn(slice_id=host.id, attempt=attempt, pod_uid=occupant.pod_uid, chips=chips, since=now)
+    if report.attempt != host.attempt:
+        chips = next((each.chips for each in host.terminating if each.attempt == report.attempt), 0)
+    return RunsOn(
+        slice_id=host.id,
+        attempt=report.attempt,
+        pod_uid=occupant.pod_uid,
+        chips=chips,
+        since=report.now,
+        sequence=report.after.sequence,
+    )
