@@ -41,6 +41,7 @@ CALLS: Mapping[str, Callable[[Cluster], object]] = {
     "our own deployment": lambda cluster: cluster.deployment(*legacy_provisioner.OURS),
     "post": lambda cluster: cluster.post(EVENT),
     "renew": lambda cluster: cluster.renew(EVENT),
+    "leaders_on": lambda cluster: cluster.leaders_on("host"),
     "patch_node": lambda cluster: cluster.patch_node("host", PATCH),
 }
 """One of each kind of the relay's calls."""
