@@ -53,7 +53,7 @@ class Policy:
         )
         return cel.NewEnv(
             descriptor_pool=_json_patch(),
-            variables={"object": cel.Type.DYN, "params": cel.Type.DYN, "variables": cel.Type.DYN},
+            variables={"object": cel.Type.DYN, "variables": cel.Type.DYN},
             extensions=[ext_optional.ExtOptional()],
             functions=[cel.FunctionDecl("jsonpatch.escapeKey", [escape])],
         )
@@ -62,17 +62,18 @@ class Policy:
         """Return whether every match condition holds: only then is the policy evaluated at all."""
         return all(self._eval(each["expression"], object=job) is True for each in self.spec["matchConditions"])
 
-    def admitted(self, job: Json, params: Json | None) -> Json:
-        """Return the Job as it is stored; without params the binding leaves it unchanged."""
-        if params is None or not self.matches(job):
+    def admitted(self, job: Json, **settings: str) -> Json:
+        """Return the Job as it is stored; `settings` are expressions in place of those of variables."""
+        if not self.matches(job):
             return job
         known: Json = {}
         for variable in self.spec["variables"]:
-            known[variable["name"]] = self._eval(variable["expression"], object=job, params=params, variables=known)
+            expression = settings.get(variable["name"], variable["expression"])
+            known[variable["name"]] = self._eval(expression, object=job, variables=known)
         result = job
         for mutation in self.spec["mutations"]:
             expression = mutation["jsonPatch"]["expression"]
-            for patch in self._eval(expression, object=result, params=params, variables=known):
+            for patch in self._eval(expression, object=result, variables=known):
                 result = _patched(result, json_format.MessageToDict(patch))
         return result
 

@@ -14,9 +14,9 @@ from tests.infra.admission import Json, Policy
 from tests.infra.sources import ROOT
 from tpu_slices.domain.planning.host_labels import CAPACITY_KEYS
 
-PARAMS, DEFINED, BINDING = yaml.safe_load_all((ROOT / "infra" / "kubernetes" / "admission.yaml").read_text())
+DEFINED, BINDING = yaml.safe_load_all((ROOT / "infra" / "kubernetes" / "admission.yaml").read_text())
 POLICY = Policy(DEFINED["spec"])
-STRIP = {"data": {"stripSpotAndReservation": "true"}}
+STRIP = {"stripSpotAndReservation": "true"}
 OPTED_OUT = {"tpu-provisioner.cloud.google.com/disable-autoprovisioning": "true"}
 EXAMPLES = sorted((ROOT / "examples").glob("**/*.yaml"))
 
@@ -56,7 +56,7 @@ JOBS = [job for example in EXAMPLES for job in jobs_of(example)]
 @pytest.mark.parametrize("job", JOBS, ids=lambda job: job["metadata"]["name"])
 def test_every_tpu_job_of_the_examples_is_pinned_and_nothing_else_changes(job: Json) -> None:
     key = job["metadata"]["labels"]["jobset.sigs.k8s.io/job-key"]
-    admitted = POLICY.admitted(job, PARAMS)
+    admitted = POLICY.admitted(job)
     assert selector_of(admitted) == {**selector_of(job), "job-key": key}
     del admitted["spec"]["template"]["spec"]["nodeSelector"]
     before = copy.deepcopy(job)
@@ -65,7 +65,7 @@ def test_every_tpu_job_of_the_examples_is_pinned_and_nothing_else_changes(job: J
 
 
 def test_two_jobs_are_never_pinned_to_the_same_slice() -> None:
-    pinned = [selector_of(POLICY.admitted(job, PARAMS))["job-key"] for job in JOBS]
+    pinned = [selector_of(POLICY.admitted(job))["job-key"] for job in JOBS]
     assert len(set(pinned)) == len(pinned)
 
 
@@ -91,7 +91,7 @@ def cpu_job() -> Json:
 )
 def test_other_jobs_do_not_match(job: Json) -> None:
     assert not POLICY.matches(job)
-    assert POLICY.admitted(job, STRIP) == job
+    assert POLICY.admitted(job, **STRIP) == job
 
 
 @pytest.mark.parametrize("section", ["requests", "limits"])
@@ -102,37 +102,35 @@ def test_chips_count_wherever_they_are_requested(where: str, section: str) -> No
 
 
 def test_a_job_without_selectors_gets_its_job_key() -> None:
-    assert list(selector_of(POLICY.admitted(a_job(), PARAMS))) == ["job-key"]
+    assert list(selector_of(POLICY.admitted(a_job()))) == ["job-key"]
 
 
 def test_a_tenants_own_job_key_is_replaced() -> None:
     key = a_job()["metadata"]["labels"]["jobset.sigs.k8s.io/job-key"]
-    assert selector_of(POLICY.admitted(selecting(**{"job-key": "another's"}), PARAMS)) == {"job-key": key}
+    assert selector_of(POLICY.admitted(selecting(**{"job-key": "another's"}))) == {"job-key": key}
 
 
 def test_spot_and_reservations_are_stripped_if_that_is_set() -> None:
     job = selecting(team="vision", **dict.fromkeys(CAPACITY_KEYS, "true"))
-    assert set(selector_of(POLICY.admitted(job, STRIP))) == {"team", "job-key"}
-    assert set(selector_of(POLICY.admitted(job, PARAMS))) == {"team", "job-key", *CAPACITY_KEYS}
+    assert set(selector_of(POLICY.admitted(job, **STRIP))) == {"team", "job-key"}
+    assert set(selector_of(POLICY.admitted(job))) == {"team", "job-key", *CAPACITY_KEYS}
 
 
 def test_stripping_absent_selectors_is_no_error() -> None:
-    assert set(selector_of(POLICY.admitted(selecting(team="vision"), STRIP))) == {"team", "job-key"}
+    assert set(selector_of(POLICY.admitted(selecting(team="vision"), **STRIP))) == {"team", "job-key"}
 
 
 def test_a_location_hint_is_added_if_one_is_set() -> None:
-    admitted = POLICY.admitted(a_job(), {"data": {"locationHint": "cell-a"}})
+    admitted = POLICY.admitted(a_job(), locationHint='"cell-a"')
     assert selector_of(admitted)["cloud.google.com/gke-location-hint"] == "cell-a"
 
 
-@pytest.mark.parametrize("params", [{}, {"data": {}}], ids=["no data", "empty data"])
-def test_settings_that_are_left_out_are_off(params: Json) -> None:
-    assert list(selector_of(POLICY.admitted(a_job(), params))) == ["job-key"]
-
-
-def test_without_its_parameters_nothing_is_changed() -> None:
-    assert POLICY.admitted(a_job(), None) == a_job()
-    assert BINDING["spec"]["paramRef"]["parameterNotFoundAction"] == "Allow"
+def test_the_settings_are_off_and_part_of_the_policy_itself() -> None:
+    """The API server keeps old parameters after a policy or its binding was made anew."""
+    assert {"stripSpotAndReservation", "locationHint"} <= {each["name"] for each in DEFINED["spec"]["variables"]}
+    assert list(selector_of(POLICY.admitted(a_job()))) == ["job-key"]
+    assert "paramKind" not in DEFINED["spec"]
+    assert list(BINDING["spec"]) == ["policyName"]
 
 
 def test_a_failure_of_the_policy_does_not_block_a_job() -> None:
@@ -144,9 +142,13 @@ def test_only_the_creation_of_jobs_is_matched() -> None:
     assert (rule["apiGroups"], rule["resources"], rule["operations"]) == (["batch"], ["jobs"], ["CREATE"])
 
 
-def test_policy_binding_and_parameters_refer_to_each_other() -> None:
-    reference = BINDING["spec"]["paramRef"]
+def test_what_the_api_server_would_fill_in_is_written_out() -> None:
+    """Else another field manager owns the defaults, and a server-side apply conflicts with it."""
+    constraints = DEFINED["spec"]["matchConstraints"]
+    defaults = {"matchPolicy": "Equivalent", "namespaceSelector": {}, "objectSelector": {}}
+    assert {key: constraints[key] for key in defaults} == defaults
+    assert [rule["scope"] for rule in constraints["resourceRules"]] == ["*"]
+
+
+def test_the_binding_refers_to_the_policy() -> None:
     assert BINDING["spec"]["policyName"] == DEFINED["metadata"]["name"]
-    assert (reference["name"], reference["namespace"]) == (PARAMS["metadata"]["name"], PARAMS["metadata"]["namespace"])
-    kind = DEFINED["spec"]["paramKind"]
-    assert (kind["apiVersion"], kind["kind"]) == (PARAMS["apiVersion"], PARAMS["kind"])
