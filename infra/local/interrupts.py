@@ -12,13 +12,17 @@ REQUESTS_TO_END = (signal.SIGTERM, signal.SIGHUP)
 
 @contextmanager
 def orderly_end() -> Iterator[None]:
-    """Make SIGTERM and SIGHUP raise SystemExit, so that they unwind `with` blocks as Ctrl-C does."""
+    """Make SIGTERM and SIGHUP raise SystemExit, so that they unwind `with` blocks as Ctrl-C does.
+
+    SIGINT raises KeyboardInterrupt even where it was ignored: shells ignore it in what they start in the background.
+    """
 
     def unwind(number: int, _frame: FrameType | None) -> None:
         sys.exit(128 + number)
 
-    previous = {each: signal.getsignal(each) for each in REQUESTS_TO_END}
+    previous = {each: signal.getsignal(each) for each in (signal.SIGINT, *REQUESTS_TO_END)}
     try:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         for each in REQUESTS_TO_END:
             signal.signal(each, unwind)
         yield

@@ -10,10 +10,11 @@ def test_ctrl_c_waits_for_the_end_of_the_step() -> None:
     steps = []
 
     def interrupted() -> None:
-        with uninterrupted():
-            signal.raise_signal(signal.SIGINT)
-            steps.append("finished")
-        steps.append("went on")
+        with orderly_end():
+            with uninterrupted():
+                signal.raise_signal(signal.SIGINT)
+                steps.append("finished")
+            steps.append("went on")
 
     with pytest.raises(KeyboardInterrupt):
         interrupted()
@@ -36,6 +37,16 @@ def test_a_request_to_end_waits_for_the_end_of_the_step_and_then_unwinds() -> No
     with pytest.raises(SystemExit) as end:
         ended()
     assert (end.value.code, steps) == (143, ["finished", "unwound"])
+
+
+def test_ctrl_c_ends_what_a_shell_started_in_the_background() -> None:
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with pytest.raises(KeyboardInterrupt), orderly_end():
+            signal.raise_signal(signal.SIGINT)
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_handlers_are_as_before_afterwards() -> None:
