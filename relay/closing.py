@@ -2,7 +2,8 @@
 
 | question | answered                                                                     | while it is the latest |
 |----------|------------------------------------------------------------------------------|------------------------|
-| close    | at once if a Job is on the hosts, or there are none: none is closed          | -                      |
+| close    | at once if a Job is on the hosts: none is closed                             | -                      |
+|          | at once if there are none                                                    | new hosts are closed   |
 |          | else once all hosts are closed, or after `answer_within`, as they are then   | new hosts are closed   |
 | open     | once the relay closes no host, or after `answer_within`, as they are then    | hosts are opened       |
 
@@ -141,8 +142,10 @@ class Closing:
         """Return how an unanswered question is answered by this count; None if it is not yet, or was already."""
         if asked.progress in {Progress.DONE, Progress.DECLINED}:
             return None
-        if not count.hosts.joined or (asked.close and count.hosts.occupants):
+        if asked.close and count.hosts.occupants:
             return Progress.DECLINED
+        if not count.hosts.joined:
+            return Progress.DONE
         if count.all_closed if asked.close else not count.ours:
             return Progress.DONE
         if asked.progress is Progress.ASKED and now >= asked.since + self._timing.answer_within:

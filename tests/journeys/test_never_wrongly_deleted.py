@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.builders import CLUSTER, MINUTE, NOW, a_jobset_ref, a_slot, leaders_wait, settings
 from tests.fakes.backend import Verb
 from tests.world import World
-from tpu_slices.domain.model.facts import Question, WorkloadChanged, WorkloadState
+from tpu_slices.domain.model.facts import HostsChanged, Question, WorkloadChanged, WorkloadState
 from tpu_slices.domain.model.observations import Creating
 from tpu_slices.domain.model.reasons import Phase
 from tpu_slices.domain.model.slices import PoolName, WorkloadUid, pool_name
@@ -200,3 +200,26 @@ def test_a_deletion_is_repeated_until_gke_accepts_it() -> None:
     assert world.pools == []
     assert world.record(jobset).phase is Phase.GONE
     assert world.store.slots(CLUSTER) == ()
+
+
+def test_an_answer_from_before_the_creation_ended_is_not_evidence() -> None:
+    world = World()
+    llama = world.jobset_appears()
+    world.cluster.schedules = False
+    world.steps()
+    slice_, pool = world.record(llama).id, world.record(llama).pool
+    world.ends(llama)
+    world.steps()
+    world.sweeps()
+    world.steps()
+    (given_up,) = world.record(llama).terminating
+    assert given_up.hosts.answered is not None, "the relay has said that there are no hosts"
+    publish = world.publish
+    world.publish = lambda fact: None if isinstance(fact, HostsChanged) else publish(fact)  # type: ignore[method-assign]
+    world.operations_end()
+    world.binds(world.guest_appears(), slice_, attempt=1)
+    world.settle(minutes=10)
+    assert world.backend.ordered(Verb.DELETE) == []
+    world.publish = publish  # type: ignore[method-assign]
+    world.settle(minutes=30)
+    assert world.pools == [pool], "the guest is known"

@@ -99,12 +99,12 @@ def test_a_strangers_pod_does_not_keep_hosts_open(site: Site) -> None:
     assert [(fact.closed, fact.answers) for fact in site.after(5)] == [(4, NOW)]
 
 
-def test_a_pool_without_hosts_is_answered_at_once(site: Site) -> None:
+def test_a_pool_without_hosts_is_answered_at_once_and_hosts_that_join_later_are_closed(site: Site) -> None:
     (fact,) = site.ask(attempt=2)
     assert (fact.attempt, fact.usable, fact.joined, fact.closed, fact.occupants) == (2, 0, 0, 0, ())
     assert (fact.answers, fact.sequence) == (NOW, site.version + 11)
     site.join(0, attempt=2)
-    assert site.needed() == []
+    assert site.needed() == [f"{SLICE}-2-0"]
 
 
 def test_hosts_that_a_person_cordoned_count_and_are_left_alone(site: Site) -> None:

@@ -133,6 +133,7 @@ A_SLICE = {
             "fingerprint": None,
             "fits": True,
             "close_requested_at": NOW,
+            "asked_during_creation": False,
             "delete_requested_at": None,
             "retry_at": None,
             "not_cancellable": False,

@@ -187,7 +187,12 @@ def _followed(
 
 
 def _advanced(followed: Followed, each: TerminatingAttempt, seen: Observation, case: Situation) -> Followed:
-    """Return the attempt one step on: hosts closed or opened, creation cancelled, or pool deleted."""
+    """Return the attempt one step on: hosts closed or opened, creation cancelled, or pool deleted.
+
+    What the relay answered during the creation counts no longer once that has ended: it is asked again.
+    """
+    if each.asked_during_creation and seen != Creating():
+        each = replace(each, close_requested_at=None, asked_during_creation=False)
     why = _told(each, assess(each, case.evidence(each.hosts), case.now, case.limits))
     if why.reason in IN_USE and (each.close_requested_at is not None or each.hosts.closed):
         return followed.with_attempt(replace(each, close_requested_at=None), why, OpenHosts(each.attempt))
@@ -198,8 +203,8 @@ def _advanced(followed: Followed, each: TerminatingAttempt, seen: Observation, c
             asked = each.close_requested_at
             repeat = asked is not None and each.hosts.answered != asked
             at = asked if repeat and asked else case.now
-            closing = CloseHosts(each.attempt, at)
-            return followed.with_attempt(replace(each, close_requested_at=at), replace(why, until=_next(case)), closing)
+            asking = replace(each, close_requested_at=at, asked_during_creation=seen == Creating())
+            return followed.with_attempt(asking, replace(why, until=_next(case)), CloseHosts(each.attempt, at))
         case Step.DELETE:
             return _deleted(followed, each, seen, case, replace(why, until=_retry(case)))
 
