@@ -13,7 +13,7 @@ from tpu_slices.app import handlers, wiring
 from tpu_slices.app.settings import Settings
 from tpu_slices.ports.deps import IntakeDeps, ReconcileDeps
 
-logs.configure(os.environ.get("GOOGLE_CLOUD_PROJECT", ""))
+logs.configure(os.environ.get("GOOGLE_CLOUD_PROJECT", ""), version=os.environ.get("VERSION", ""))
 
 
 @cache

@@ -152,7 +152,7 @@ def _probes(settings: Settings, health: Health) -> Probes | None:
 def main() -> int:
     try:
         settings = Settings.read(os.environ)
-        logs.configure(settings.project)
+        logs.configure(settings.project, settings.version)
         relay = Process(settings)
     except (ValueError, ConfigException) as wrong:
         sys.stderr.write(f"relay: {wrong}\n")

@@ -19,6 +19,8 @@ class Settings:
 
     project: str
     cluster: ClusterId
+    version: str
+    """VERSION (none), of what was deployed: each log line has it."""
     watch_silence: float
     """WATCH_SILENCE_SECONDS (90), after which a watch without a sign of life is given up and listed again."""
     publish_patience: float
@@ -38,6 +40,7 @@ class Settings:
         return cls(
             project=environment["GOOGLE_CLOUD_PROJECT"],
             cluster=_cluster(environment["CLUSTER"]),
+            version=environment.get("VERSION", ""),
             watch_silence=_number(environment, "WATCH_SILENCE_SECONDS", 90, (1, 200)),
             publish_patience=_number(environment, "PUBLISH_PATIENCE_SECONDS", 120, (1, 3600)),
             probe_host=environment.get("PROBE_HOST") or "127.0.0.1",

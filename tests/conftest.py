@@ -16,12 +16,14 @@ pytest_plugins = ["tests.emulators"]
 settings.register_profile("gate", max_examples=60, deadline=None)
 settings.load_profile("gate")
 
+VERSION = "1.2.3"
+"""What the lines of logs say was deployed."""
 Lines = Callable[[], list[dict[str, Any]]]
 
 
 @pytest.fixture
 def lines(capsys: pytest.CaptureFixture[str]) -> Iterator[Lines]:
     """Log as the functions do; the fixture's value returns the lines written since its last call."""
-    logs.configure("demo-project")
+    logs.configure("demo-project", VERSION)
     yield lambda: [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     structlog.reset_defaults()

@@ -2,6 +2,10 @@
 # requirements.txt side by side.
 
 locals {
+  # The one place that has the version; no label of Google Cloud may have a dot.
+  version       = one(regex("(?m)^version = \"([^\"]+)\"$", file("${path.module}/../../pyproject.toml")))
+  version_label = replace(lower(local.version), "/[^a-z0-9_-]/", "-")
+
   functions = {
     receive = {
       memory        = "512Mi"
@@ -53,7 +57,7 @@ resource "google_storage_bucket" "functions" {
   public_access_prevention    = "enforced"
 }
 
-# Named by its content: a function is redeployed if, and only if, its source changed.
+# Named by its content: a function is redeployed only if its source changed, or its version.
 resource "google_storage_bucket_object" "functions" {
   name   = "functions-${data.archive_file.functions.output_sha256}.zip"
   bucket = google_storage_bucket.functions.name
@@ -65,6 +69,7 @@ resource "google_cloudfunctions2_function" "function" {
 
   name     = "tpu-slice-${each.key}"
   location = var.region
+  labels   = { version = local.version_label }
 
   build_config {
     runtime         = "python311"
@@ -92,6 +97,7 @@ resource "google_cloudfunctions2_function" "function" {
 
     environment_variables = {
       GOOGLE_CLOUD_PROJECT = var.project
+      VERSION              = local.version
     }
   }
 

@@ -13,10 +13,11 @@ from relay.fact_queue import FactQueue
 from relay.message_log import noted
 from relay.objects import Kind
 from tests.builders import CLUSTER, NOW
-from tests.conftest import Lines
+from tests.conftest import VERSION, Lines
 from tests.functions.test_handlers import an_event
 from tests.relay.objects import container, jobset, pod, replicated_job
 from tests.world import World
+from tpu_slices.adapters import logs
 from tpu_slices.adapters.logs import trace_of
 from tpu_slices.app import handlers
 from tpu_slices.domain.model.facts import SlicesWanted
@@ -89,6 +90,18 @@ def test_every_line_has_the_shape_that_cloud_logging_reads(lines: Lines) -> None
         assert line["severity"] in {"INFO", "WARNING", "ERROR"}
         assert line["time"].endswith("Z")
         assert line["message"]
+
+
+def test_every_line_has_the_version_that_was_deployed(lines: Lines) -> None:
+    the_way_to_a_pool(World())
+    assert {line["version"] for line in lines()} == {VERSION}
+
+
+def test_where_nothing_was_deployed_lines_have_no_version(lines: Lines) -> None:
+    logs.configure("demo-project", version="")
+    handlers.log.info("sweep.completed")
+    (line,) = lines()
+    assert "version" not in line
 
 
 def test_of_a_tenants_objects_only_names_are_logged(lines: Lines) -> None:

@@ -32,6 +32,7 @@ def folder(tmp_path: Path) -> Path:
     """Return a copy of what is deployed, with two clusters of the project `shop`."""
     for name in ("functions", "shared", "infra/kubernetes"):
         shutil.copytree(ROOT / name, tmp_path / name)
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "p"\nversion = "1.2.3"\nrequires-python = ">=3.11"\n')
     clusters = tmp_path / "infra" / "clusters" / "shop"
     clusters.mkdir(parents=True)
     (clusters / "blue.yaml").write_text("path: projects/shop/locations/us-central2/clusters/b  # the first\n")
@@ -135,7 +136,10 @@ def test_the_manifest_is_filled_in_for_the_cluster(folder: Path) -> None:
         "GOOGLE_CLOUD_PROJECT": "shop",
         "PROBE_HOST": "0.0.0.0",
         "PROBE_PORT": "8081",
+        "VERSION": "1.2.3",
     }
+    for labelled in (deployment, deployment["spec"]["template"]):
+        assert labelled["metadata"]["labels"]["app.kubernetes.io/version"] == "1.2.3"
     assert (deployment["metadata"]["name"], deployment["metadata"]["namespace"]) == ("relay", "tpu-slice-provisioner")
 
 

@@ -45,6 +45,7 @@ def folder(tmp_path: Path) -> Path:
     target.mkdir(parents=True)
     for name in ("messaging.yaml", "firestore.indexes.json"):
         shutil.copy(ROOT / "infra" / name, tmp_path / "infra")
+    (tmp_path / "pyproject.toml").write_text('[project]\nversion = "1.2.3rc1"\nrequires-python = ">=3.11"\n')
     clusters = tmp_path / "infra" / "clusters" / PROJECT
     clusters.mkdir(parents=True)
     for cluster, project in CLUSTERS.items():
@@ -114,6 +115,11 @@ def test_the_cloud_has_the_topics_and_subscriptions_of_the_local_stack(folder: P
         }
         for name, row in rows().items()
     }
+
+
+def test_the_version_is_that_of_the_project_and_its_label_has_no_dot(folder: Path) -> None:
+    found = evaluated(folder, {"version": "local.version", "label": "local.version_label"})
+    assert found == {"version": "1.2.3rc1", "label": "1-2-3rc1"}
 
 
 def test_a_functions_timeout_is_the_ack_deadline_of_its_subscriptions(folder: Path) -> None:

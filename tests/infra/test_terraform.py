@@ -67,8 +67,9 @@ def test_a_functions_environment_is_what_it_reads_without_the_local_stacks() -> 
     environment = RecordingEnvironment(dict.fromkeys(given, "demo-project"))
     Settings.from_env(environment)
 
-    assert set(given) == {name for name in environment.names if not name.endswith("_EMULATOR_HOST")}
-    for name in given:
+    required = {name for name in environment.names if not name.endswith("_EMULATOR_HOST")}
+    assert set(given) == {*required, "VERSION"}, "VERSION is read where logs are configured"
+    for name in required:
         with pytest.raises(SettingsError, match=name):
             Settings.from_env({other: "demo-project" for other in given if other != name})
 

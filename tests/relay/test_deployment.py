@@ -94,7 +94,12 @@ def test_by_default_probes_are_served_on_the_loopback_interface() -> None:
 
 
 def test_the_manifests_placeholders_are_those_that_the_roll_out_fills_in() -> None:
-    assert set(re.findall(r"\$\{(\w+)\}", MANIFEST.partition("\n")[2])) == {"IMAGE", "CLUSTER", "PROJECT"}
+    assert set(re.findall(r"\$\{(\w+)\}", MANIFEST.partition("\n")[2])) == {
+        "IMAGE",
+        "CLUSTER",
+        "PROJECT",
+        "VERSION",
+    }
 
 
 def test_the_relays_topic_and_subscription_are_created() -> None:

@@ -22,13 +22,17 @@ import structlog
 _TRACE = re.compile(r"[0-9a-f]{32}")
 
 
-def configure(project: str) -> None:
-    """Configure structlog to write every event as one JSON line to standard output; `project` holds the traces."""
+def configure(project: str, version: str) -> None:
+    """Configure structlog to write every event as one JSON line to standard output.
+
+    `project` holds the traces. Each line has `version`, what was deployed; "" is left out.
+    """
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
             _severity,
             partial(_traced, project),
+            partial(_versioned, version),
             structlog.processors.TimeStamper(fmt="iso", utc=True, key="time"),
             structlog.processors.ExceptionRenderer(structlog.tracebacks.ExceptionDictTransformer(show_locals=False)),
             _message,
@@ -51,6 +55,12 @@ def trace_of(project: str, owner_uid: str) -> str:
 def _traced(project: str, _: object, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     if uid := event.get("owner_uid"):
         event["logging.googleapis.com/trace"] = trace_of(project, str(uid))
+    return event
+
+
+def _versioned(version: str, _: object, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    if version:
+        event["version"] = version
     return event
 
 
