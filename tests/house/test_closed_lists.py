@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from tests.house.test_house import ROOT
-from tpu_slices.domain.model.reasons import ClusterReason, Reason, ReportReason
+from tpu_slices.domain.model.reasons import ClusterReason, Phase, Reason, ReportReason
 from tpu_slices.domain.reporting.reason_texts import REASON_TEXTS
 from tpu_slices.ports.log_events import LogEvent
+from tpu_slices.wire.documents import COLLECTIONS
 
 DEPLOYED = sorted(
     path
@@ -22,6 +23,8 @@ DEPLOYED = sorted(
 )
 LOGGERS = {"log", "_log", "logger"}
 LEVELS = {"debug", "info", "warning", "error", "exception", "critical"}
+HEADINGS = {"event", "reason", "phase", "document"}
+SETTINGS_AND_REJECTIONS = {"clusters", "accepted", "pauses", "rejected"}
 REASONS = [*Reason, *ReportReason, *ClusterReason]
 
 
@@ -38,7 +41,7 @@ def rows(page: str) -> list[list[str]]:
     """Return the cells of each row of the tables of a page, without headings."""
     lines = (ROOT / "docs" / page).read_text().splitlines()
     table = [[cell.strip().strip("`") for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
-    return [cells for cells in table if not set(cells[0]) <= set("-") and cells[0] not in {"event", "reason"}]
+    return [cells for cells in table if not set(cells[0]) <= set("-") and cells[0] not in HEADINGS]
 
 
 def test_an_event_is_a_noun_and_what_happened_to_it() -> None:
@@ -81,6 +84,15 @@ def test_every_reason_that_implies_a_phase_is_documented_with_it() -> None:
     documented = {cells[0]: cells[1] for cells in rows("reasons.md")}
     implied = {reason.value: reason.phase.value for reason in Reason if reason.phase is not None}
     assert {reason: documented[reason] for reason in implied} == implied
+
+
+def test_every_phase_and_every_collection_is_documented_and_no_other() -> None:
+    documented = [cells[0] for cells in rows("records.md")]
+    assert documented[: len(Phase)] == [phase.value for phase in Phase]
+    assert {each.partition("/")[0] for each in documented[len(Phase) :]} == {
+        *COLLECTIONS.values(),
+        *SETTINGS_AND_REJECTIONS,
+    } - {"slices"}
 
 
 def test_every_reason_of_a_slice_has_a_text_for_people() -> None:
