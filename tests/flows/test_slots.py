@@ -208,7 +208,7 @@ def test_a_slot_and_the_operation_that_takes_it_are_saved_together() -> None:
     assert [{type(each.after) for each in changes} >= {Slot, SliceRecord} for changes in taken] == [True]
 
 
-def test_a_pool_that_nobody_needs_any_more_is_deleted_in_the_slot_of_its_creation() -> None:
+def test_a_pool_that_nobody_needs_any_more_hands_its_slot_on_until_the_relay_has_answered_anew() -> None:
     world = World()
     busy, *_ = running(world)
     for jobset in world.workloads.values():
@@ -219,11 +219,9 @@ def test_a_pool_that_nobody_needs_any_more_is_deleted_in_the_slot_of_its_creatio
     waiting = queued(world, 1)
     world.backend.finish(busy.pool)
     reconcile(CLUSTER, busy.id, world.deps)
-    assert world.backend.ordered(Verb.DELETE) == [busy.pool]
-    (slot,) = [stored.value for stored in world.store.slots(CLUSTER) if stored.value.slice_id == busy.id]
-    assert slot.operation is PoolOperation.DELETE
-    assert world.records[busy.id].slots == {slot.number}
-    assert handed_on_to(world, waiting) is None
+    assert world.backend.ordered(Verb.DELETE) == [], "hosts may have joined since it answered"
+    assert world.records[busy.id].slots == frozenset()
+    assert handed_on_to(world, waiting) is not None
 
 
 def documents_read_to_hand_on(queue: int) -> int:
