@@ -7,10 +7,10 @@ PYTEST := $(BIN)/pytest --numprocesses auto --dist loadfile
 AS_ROOT := $(if $(filter-out 0,$(shell id -u)),sudo)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo local test browser check unit bench format lock clean
+.PHONY: help demo local test browser kubernetes control-plane check unit bench format lock clean
 
 help: ## List the targets
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 demo: $(STAMP) ## Run the system locally, from an empty cluster to JobSets served and cleaned up
 	@$(BIN)/python -m infra.local demo
@@ -18,11 +18,17 @@ demo: $(STAMP) ## Run the system locally, from an empty cluster to JobSets serve
 local: $(STAMP) ## Run the whole system locally and keep it running, to try it; Ctrl-C ends it
 	@$(BIN)/python -m infra.local up
 
-test: check $(STAMP) browser ## Run all checks: format, lint, types, layers, every test
+test: check $(STAMP) browser control-plane ## Run all checks: format, lint, types, layers, every test
 	$(PYTEST)
 
 browser: # Chromium is for tests of the page that `slices timeline` writes; without it they fail, and name the remedy
 	@command -v chromium >/dev/null || { $(AS_ROOT) apt-get update -q && $(AS_ROOT) apt-get install -qy --no-install-recommends chromium fonts-dejavu-core; } || true
+
+kubernetes: $(STAMP) ## Build etcd and Kubernetes' control plane for local use, once: no Go is needed
+	@$(BIN)/python -m infra.local.kubernetes
+
+control-plane: $(STAMP) # the same for the tests: where it cannot be built, those that need it are skipped, but not in CI
+	@$(BIN)/python -m infra.local.kubernetes || [ "$$CI" != true ]
 
 unit: $(STAMP) ## Run the tests that need no processes and no ports
 	$(PYTEST) -m "not emulators"

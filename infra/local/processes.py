@@ -46,17 +46,28 @@ class Says:
     line: str
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Ready when this question is answered with yes. Only this program may be able to answer it."""
+
+    question: Callable[[], bool]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """A program to start. `hopeless` matches output after which it will never be ready, although it keeps running."""
+    """A program to start. `hopeless` matches output after which it will never be ready, although it keeps running.
+
+    `ending` is the signal by which it is asked to end, and which it gets when this process dies.
+    """
 
     name: str
     command: tuple[str, ...]
-    ready: Listens | Says
+    ready: Listens | Says | Asked
     folder: Path
     environment: Mapping[str, str] = field(default_factory=dict)
     hopeless: str | None = None
     patience_seconds: float = 30
+    ending: signal.Signals = signal.SIGTERM
 
 
 class ProgramFailed(Exception):
@@ -87,6 +98,8 @@ class Child:
                 return port in _listening_ports(self.process.pid)
             case Says(line):
                 return _whole_line(line, self.output()) is not None
+            case Asked(question):
+                return question()
 
     def failure(self) -> str | None:
         """Return why it will never be ready, or None as long as it may still become ready."""
@@ -101,7 +114,7 @@ class Child:
         return ProgramFailed(f"{self.program.name} {why}; the last lines of {self.log}:\n{tail}")
 
     def ask_to_end(self) -> None:
-        signal.pidfd_send_signal(self.descriptor, signal.SIGTERM)
+        signal.pidfd_send_signal(self.descriptor, self.program.ending)
 
     def collect(self, grace_seconds: float) -> None:
         """Wait for the grace period, send SIGKILL to the process group, and reap the process."""
@@ -157,7 +170,7 @@ class Processes:
             log.open("ab") as output,
         ):  # append mode: the file may be truncated while it is being written
             process = subprocess.Popen(
-                [self.setpriv, "--pdeathsig", "TERM", *UNLESS_ORPHANED, str(os.getpid()), *program.command],
+                [*self._orphans_get(program.ending), *UNLESS_ORPHANED, str(os.getpid()), *program.command],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -168,6 +181,9 @@ class Processes:
             child = Child(program=program, process=process, descriptor=os.pidfd_open(process.pid), log=log)
             batch.append(child)
             return child
+
+    def _orphans_get(self, number: signal.Signals) -> tuple[str, ...]:
+        return (str(self.setpriv), "--pdeathsig", number.name.removeprefix("SIG"))
 
     def wait_until_ready(self, *children: Child) -> None:
         """Wait until all are ready. Raise ProgramFailed for the first that exits, gives up or is not ready in time."""

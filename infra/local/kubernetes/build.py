@@ -1,0 +1,125 @@
+"""Builds the programs from go.mod into a folder that appears only when all of them are complete."""
+
+import fcntl
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from infra.local.interrupts import uninterrupted
+from infra.local.kubernetes import toolchain
+from infra.local.kubernetes.programs import NAMES, built, cache_of, complete
+from infra.local.kubernetes.progress import Progress
+from infra.local.kubernetes.toolchain import NotBuilt
+from infra.local.kubernetes.versions import MODULE, go_of, kubernetes_of, link_flags
+
+ETCD = "go.etcd.io/etcd/server/v3"
+PACKAGES = (ETCD, *(f"k8s.io/kubernetes/cmd/{name}" for name in NAMES if name != "etcd"))
+GO_CALLS_ETCD = "server"  # the last part of the package's path that is not a version
+BUILDING = "building-"
+LINES_OF_ERROR = 5
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Go:
+    """A Go toolchain, run in the folder of go.mod."""
+
+    program: Path
+    environment: Mapping[str, str]
+
+    def lines(self, *arguments: str, heard: Callable[[str], None]) -> list[str]:
+        """Run it and return its output; each line of its standard error is heard at once. Raise NotBuilt if it fails.
+
+        It leads a process group of its own, which is ended with this call, however that ends.
+        """
+        told: list[str] = []
+        with tempfile.TemporaryFile("w+") as output, self._started(arguments, output.fileno()) as process:
+            for line in process.stderr or ():
+                told.append(line.strip())
+                heard(line.strip())
+            if process.wait() != 0:
+                raise NotBuilt(f"go {arguments[0]} failed: {' | '.join(told[-LINES_OF_ERROR:])}")
+            output.seek(0)
+            return output.read().splitlines()
+
+    @contextmanager
+    def _started(self, arguments: Sequence[str], output: int) -> Iterator[subprocess.Popen[str]]:
+        process = subprocess.Popen(
+            [self.program, *arguments],
+            cwd=MODULE,
+            env={**self.environment, "CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOWORK": "off"},
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        try:
+            yield process
+        finally:
+            with uninterrupted():
+                if process.poll() is None:
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+                if process.stderr:
+                    process.stderr.close()
+
+
+def build(environment: Mapping[str, str], tell: Tell) -> Path:
+    """Build all programs, unless another build has just done so. Return their folder. Raise NotBuilt."""
+    module = (MODULE / "go.mod").read_text()
+    version = kubernetes_of(module)
+    cache = cache_of(environment)
+    target = built(environment, version)
+    with _alone(cache, tell):
+        if complete(target):
+            return target
+        program, which = toolchain.go(environment, go_of(module), cache, tell)
+        tell(f"Building etcd and Kubernetes {version} with {which}: some 8 minutes of two processors, once.")
+        with tempfile.TemporaryDirectory(prefix=BUILDING, dir=cache) as unfinished:
+            folder = Path(unfinished) / "whole"
+            compiled(Go(program=program, environment=environment), version, folder, tell)
+            shutil.rmtree(target, ignore_errors=True)  # somebody removed a part of it
+            folder.rename(target)
+    return target
+
+
+def compiled(go: Go, version: str, folder: Path, tell: Tell) -> None:
+    """Compile the programs into a new folder."""
+    flags = ("-buildvcs=false", "-mod=readonly", "-trimpath")
+    modules = Progress(total=0, tell=lambda _: None)
+    packages = go.lines("list", *flags, "-deps", *PACKAGES, heard=lambda _: modules.advance())
+    tell(f"  modules are there, {modules.done} of them downloaded; {len(packages)} packages to compile or to reuse")
+    progress = Progress(total=len(packages), tell=tell)
+    folder.mkdir()
+    linked = ("-ldflags", link_flags(version))
+    go.lines("build", "-v", *flags, *linked, "-o", f"{folder}/", *PACKAGES, heard=lambda _: progress.advance())
+    (folder / GO_CALLS_ETCD).rename(folder / "etcd")
+    if missing := [name for name in NAMES if not (folder / name).is_file()]:
+        raise NotBuilt(f"go build made no {', '.join(missing)}")
+
+
+@contextmanager
+def _alone(cache: Path, tell: Tell) -> Iterator[None]:
+    """Wait until no other build runs, then remove what killed ones left."""
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+        lock = (cache / "lock").open("w")
+    except OSError as problem:
+        raise NotBuilt(f"{cache} cannot be written: {problem.strerror}") from problem
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            tell("Waiting for another build.")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        for left in cache.glob(f"{BUILDING}*"):
+            shutil.rmtree(left, ignore_errors=True)
+        yield

@@ -1,0 +1,59 @@
+"""The flags of the four programs."""
+
+from infra.local.kubernetes.credentials import Accounts
+from infra.local.kubernetes.layout import HOST, Layout
+
+
+def etcd(layout: Layout) -> tuple[str, ...]:
+    """Return flags of a single member that keeps nothing beyond its life: it does not wait for the disk."""
+    return (
+        "--name=local",
+        f"--data-dir={layout.folder / 'etcd'}",
+        f"--listen-client-urls={layout.etcd}",
+        f"--advertise-client-urls={layout.etcd}",
+        f"--listen-peer-urls={layout.etcd_peer}",
+        f"--initial-advertise-peer-urls={layout.etcd_peer}",
+        f"--initial-cluster=local={layout.etcd_peer}",
+        "--unsafe-no-fsync",
+    )
+
+
+def apiserver(layout: Layout) -> tuple[str, ...]:
+    """Return flags of an API server with RBAC, and the admission plugin that GKE has beyond Kubernetes' defaults."""
+    return (
+        f"--etcd-servers={layout.etcd}",
+        f"--bind-address={HOST}",
+        f"--advertise-address={HOST}",
+        f"--secure-port={layout.secure_port}",
+        f"--tls-cert-file={layout.certificate}",
+        f"--tls-private-key-file={layout.key}",
+        "--authorization-mode=RBAC",
+        f"--token-auth-file={layout.tokens}",
+        "--service-account-issuer=https://kubernetes.default.svc.cluster.local",
+        f"--service-account-key-file={layout.accounts_public_key}",
+        f"--service-account-signing-key-file={layout.accounts_key}",
+        "--service-cluster-ip-range=10.0.0.0/24",
+        "--endpoint-reconciler-type=none",
+        "--enable-admission-plugins=ExtendedResourceToleration",
+        "--profiling=false",
+    )
+
+
+def controller_manager(layout: Layout, accounts: Accounts) -> tuple[str, ...]:
+    """Return flags of all default controllers, each with its own ServiceAccount's rights."""
+    return (
+        f"--kubeconfig={layout.kubeconfig(accounts.controller_manager.name)}",
+        f"--root-ca-file={layout.authority}",
+        f"--service-account-private-key-file={layout.accounts_key}",
+        "--use-service-account-credentials",
+        *_alone(),
+    )
+
+
+def scheduler(layout: Layout, accounts: Accounts) -> tuple[str, ...]:
+    return (f"--kubeconfig={layout.kubeconfig(accounts.scheduler.name)}", *_alone())
+
+
+def _alone() -> tuple[str, ...]:
+    """Return flags of a program that has no second one beside it, and whom nobody asks."""
+    return ("--leader-elect=false", "--secure-port=0", "--profiling=false")
