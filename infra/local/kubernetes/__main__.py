@@ -11,7 +11,7 @@ from infra.local.kubernetes.toolchain import NotBuilt
 from infra.local.kubernetes.versions import pinned
 
 INTERRUPTED = 130
-NOT_THERE = "NO KUBERNETES {version}: {why}"
+NOT_THERE = "NO KUBERNETES {version}: its tests are skipped, with CI=true they fail. {why}"
 
 
 def provide(environment: Mapping[str, str], tell: Callable[[str], None]) -> int:

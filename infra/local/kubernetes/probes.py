@@ -18,12 +18,13 @@ class Reply:
     body: str
 
 
-def ask(layout: Layout, user: User, path: str) -> Reply | None:
-    """GET a path as this user. Return None as long as nobody with our certificate answers."""
+def ask(layout: Layout, user: User, path: str, body: str | None = None) -> Reply | None:
+    """GET a path as this user, or POST the body, as JSON. Return None if nobody with our certificate answers."""
     trust = ssl.create_default_context(cafile=layout.authority)
     connection = http.client.HTTPSConnection(HOST, layout.secure_port, timeout=PATIENCE_SECONDS, context=trust)
     try:
-        connection.request("GET", path, headers={"Authorization": f"Bearer {user.token}"})
+        headers = {"Authorization": f"Bearer {user.token}", "Content-Type": "application/json"}
+        connection.request("GET" if body is None else "POST", path, body, headers)
         reply = connection.getresponse()
         return Reply(reply.status, reply.read().decode(errors="replace"))
     except (OSError, http.client.HTTPException):

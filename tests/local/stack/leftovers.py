@@ -13,11 +13,11 @@ PATIENCE_SECONDS = 15
 REPOSITORY = Path(__file__).parents[3]
 
 
-def until(condition: Callable[[], object], what: str) -> None:
+def until(condition: Callable[[], object], what: str, within: float = PATIENCE_SECONDS) -> None:
     """Wait for a condition. Fail with `what` if it does not hold in time."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
+    deadline = time.monotonic() + within
     while not condition():
-        assert time.monotonic() < deadline, f"waited {PATIENCE_SECONDS} s for {what}"
+        assert time.monotonic() < deadline, f"waited {within} s for {what}"
         time.sleep(0.02)
 
 

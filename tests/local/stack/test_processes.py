@@ -3,6 +3,7 @@ import socket
 import sys
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -10,7 +11,7 @@ import pytest
 
 from infra.local.ports import free_ports
 from infra.local.prerequisites import Tools
-from infra.local.processes import Listens, Processes, Program, ProgramFailed, Says
+from infra.local.processes import Asked, Listens, Processes, Program, ProgramFailed, Says
 from tests.local.stack.leftovers import running_in, start_module, until
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
@@ -118,6 +119,25 @@ def test_a_program_sees_its_own_environment_and_no_credentials(processes: Proces
     assert seen["OWN"] == "yes"
     assert seen["TMPDIR"] == str(tmp_path)
     assert "GOOGLE_APPLICATION_CREDENTIALS" not in seen
+
+
+def test_a_program_is_ready_when_its_question_is_answered_with_yes(processes: Processes, tmp_path: Path) -> None:
+    asked = Program(
+        name="asked",
+        command=("sh", "-c", f"sleep 0.2; touch {tmp_path}/there; sleep 600"),
+        ready=Asked((tmp_path / "there").exists),
+        folder=Path("/"),
+    )
+    processes.wait_until_ready(*processes.start(asked))
+    assert (tmp_path / "there").exists()
+
+
+def test_a_program_that_takes_long_to_end_may_be_killed_at_once(processes: Processes, tmp_path: Path) -> None:
+    processes.grace_seconds = 600
+    stubborn = replace(a_script("trap '' TERM; echo ready; while :; do sleep 0.05; done"), ending=signal.SIGKILL)
+    processes.wait_until_ready(*processes.start(stubborn))
+    processes.stop()
+    until(lambda: not running_in(tmp_path), "its end")
 
 
 def test_what_was_started_last_is_ended_first(processes: Processes, tmp_path: Path) -> None:

@@ -1,0 +1,75 @@
+"""What tests do with a control plane: kubectl, requests, and waiting."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from infra.local.kubernetes import probes
+from infra.local.kubernetes.control_plane import ControlPlane
+from infra.local.kubernetes.credentials import User
+from infra.local.processes import Child, Processes
+
+Json = dict[str, Any]
+USER = User("ada", ("researchers",))
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a program said, and the code with which it exited."""
+
+    code: int
+    out: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An object, or the message with which a request was refused."""
+
+    object: Json | None
+    refused: str = ""
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A control plane that runs, and how tests reach it."""
+
+    plane: ControlPlane
+    processes: Processes
+    program: Path
+
+    def child(self, name: str) -> Child:
+        [found] = [child for child in self.processes.children() if child.program.name == name]
+        return found
+
+    def kubectl(self, *arguments: str, stdin: str = "", kubeconfig: Path | None = None) -> Said:
+        done = subprocess.run(
+            [self.program, "--kubeconfig", kubeconfig or self.plane.kubeconfig, *arguments],
+            input=stdin,
+            env={"PATH": os.environ["PATH"], "HOME": str(self.plane.layout.folder)},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        return Said(done.returncode, done.stdout, done.stderr)
+
+    def get(self, path: str) -> Json | None:
+        """Return an object, or None if it is not there."""
+        return self._asked(path).object
+
+    def post(self, path: str, body: Json) -> Reply:
+        """Create an object, as the administrator."""
+        return self._asked(path, orjson.dumps(body).decode())
+
+    def _asked(self, path: str, body: str | None = None) -> Reply:
+        reply = probes.ask(self.plane.layout, self.plane.accounts.admin, path, body)
+        assert reply, f"no reply to {path}"
+        answer: Json = orjson.loads(reply.body)
+        return Reply(answer) if reply.status < 300 else Reply(None, f"{reply.status}: {answer['message']}")

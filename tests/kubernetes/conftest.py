@@ -1,0 +1,36 @@
+"""A control plane for the tests of a file. Without its programs they are skipped, but in CI they fail."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from infra.local.kubernetes.control_plane import control_plane
+from infra.local.kubernetes.programs import Programs, find
+from infra.local.kubernetes.versions import pinned
+from infra.local.prerequisites import Tools
+from infra.local.processes import Processes
+from tests.kubernetes.cluster import USER, Cluster
+
+
+@pytest.fixture(scope="session")
+def programs() -> Programs:
+    found = find(os.environ, pinned())
+    if found.programs:
+        return found.programs
+    why = "; ".join([f"no control plane of Kubernetes {pinned()}: make kubernetes", *found.remarks])
+    if os.environ.get("CI") == "true":
+        pytest.fail(why, pytrace=False)
+    pytest.skip(why)
+
+
+@pytest.fixture(scope="module")
+def cluster(programs: Programs, tools: Tools, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    folder = tmp_path_factory.mktemp("kubernetes")
+    with (
+        Processes(setpriv=tools.setpriv, logs=folder / "logs", environment=os.environ) as processes,
+        control_plane(programs, processes, folder, users=(USER,)) as plane,
+    ):
+        yield Cluster(plane, processes, tools.kubectl)
