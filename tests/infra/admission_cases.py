@@ -1,0 +1,131 @@
+"""The Jobs on which the admission policy is tried: with its expressions alone, and on a real API server."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import yaml
+
+from tests.infra.admission import Json, Policy
+from tests.infra.sources import ROOT
+from tpu_slices.domain.planning.host_labels import CAPACITY_KEYS
+
+MANIFEST = ROOT / "infra" / "kubernetes" / "admission.yaml"
+DEFINED, BINDING = yaml.safe_load_all(MANIFEST.read_text())
+POLICY = Policy(DEFINED["spec"])
+OFF: Mapping[str, str] = MappingProxyType({})
+STRIP = MappingProxyType({"stripSpotAndReservation": "true"})
+HINT = MappingProxyType({"locationHint": '"cell-a"'})
+OPTED_OUT = {"tpu-provisioner.cloud.google.com/disable-autoprovisioning": "true"}
+EXAMPLES = sorted((ROOT / "examples").glob("**/*.yaml"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """A Job, and the settings under which it is created.
+
+    `refused` is what the API server objects to in it, whatever the policy does.
+    """
+
+    name: str
+    job: Json = field(repr=False)
+    settings: Mapping[str, str] = field(default_factory=lambda: OFF)
+    refused: str | None = None
+
+    def pinned(self) -> Json:
+        """Return the node selectors that the policy's expressions give it."""
+        return selector_of(POLICY.admitted(self.job, **self.settings))
+
+
+def jobs_of(example: Path) -> list[Json]:
+    """Return the Jobs that the JobSet controller creates, as far as the policy reads them."""
+    return [
+        a_job(f"{document['metadata']['name']}-{job['name']}-{index}", spec=copy.deepcopy(job["template"]["spec"]))
+        for document in yaml.safe_load_all(example.read_text())
+        if document.get("kind") == "JobSet"
+        for job in document["spec"]["replicatedJobs"]
+        for index in range(job["replicas"])
+    ]
+
+
+def a_job(name: str = "llama-workers-0", **parts: Any) -> Json:
+    key = hashlib.sha256(f"default/{name}".encode()).hexdigest()[:40]
+    metadata = {"name": name, "labels": {"jobset.sigs.k8s.io/job-key": key}}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec_of(a_container()), **parts}
+
+
+def spec_of(*containers: Json, **pod: Any) -> Json:
+    return {"template": {"spec": {"restartPolicy": "Never", "containers": list(containers), **pod}}}
+
+
+def a_container(name: str = "train", **resources: Json) -> Json:
+    return {"name": name, "image": "train:1", "resources": resources or {"limits": {"google.com/tpu": "4"}}}
+
+
+def selector_of(job: Json) -> dict[str, str]:
+    selector: dict[str, str] = job["spec"]["template"]["spec"].get("nodeSelector", {})
+    return selector
+
+
+def selecting(**selector: str) -> Json:
+    return a_job(spec=spec_of(a_container(), nodeSelector=selector))
+
+
+def key_of(job: Json) -> str:
+    key: str = job["metadata"]["labels"]["jobset.sigs.k8s.io/job-key"]
+    return key
+
+
+JOBS = [job for example in EXAMPLES for job in jobs_of(example)]
+IDLE = {"name": "idle", "image": "idle:1"}
+
+
+def _other_jobs() -> Iterator[Case]:
+    metadata = a_job()["metadata"]
+    by_label = {"template": {**spec_of(a_container())["template"], "metadata": {"labels": OPTED_OUT}}}
+    others: dict[str, dict[str, Any]] = {
+        "a CPU Job of a JobSet": {"spec": spec_of(a_container(limits={"cpu": "1"}))},
+        "no resources at all": {"spec": spec_of(IDLE)},
+        "a Job of no JobSet": {"metadata": {"name": "alone"}},
+        "a Job with other labels": {"metadata": {"name": "alone", "labels": {"app": "x"}}},
+        "opted out by its annotation": {"metadata": {**metadata, "annotations": OPTED_OUT}},
+        "opted out by its pods' label": {"spec": by_label},
+    }
+    for name, parts in others.items():
+        yield Case(name=name, job=a_job(**parts), settings=STRIP)
+
+
+def _chips() -> Iterator[Case]:
+    chips = {"google.com/tpu": "4"}
+    for section, refused in {"limits": None, "requests": "Limit must be set for non overcommitable resources"}.items():
+        asking = a_container("asking", **{section: chips})
+        for where, spec in {
+            "a container": spec_of(IDLE, asking),
+            "an init container": spec_of(IDLE, initContainers=[asking]),
+        }.items():
+            yield Case(name=f"chips in the {section} of {where}", job=a_job(spec=spec), refused=refused)
+
+
+def _selecting() -> Iterator[Case]:
+    capacity = dict.fromkeys(CAPACITY_KEYS, "true")
+    yield Case(name="no selectors", job=a_job())
+    yield Case(name="a job-key of the tenant's own", job=selecting(**{"job-key": "another"}))
+    yield Case(name="spot and reservations kept", job=selecting(team="vision", **capacity))
+    yield Case(name="spot and reservations stripped", job=selecting(team="vision", **capacity), settings=STRIP)
+    yield Case(name="nothing to strip", job=selecting(team="vision"), settings=STRIP)
+    yield Case(name="no selectors to strip from", job=a_job(), settings=STRIP)
+    yield Case(name="a location hint", job=a_job(), settings=HINT)
+    yield Case(name="another location hint of the tenant's own", job=selecting(**{HINT_KEY: "cell-b"}), settings=HINT)
+    yield Case(name="stripped, with a hint", job=selecting(**capacity), settings=MappingProxyType({**STRIP, **HINT}))
+
+
+HINT_KEY = "cloud.google.com/gke-location-hint"
+OF_EXAMPLES = [Case(name=job["metadata"]["name"], job=job) for job in JOBS]
+OTHERS, CHIPS, SELECTING = list(_other_jobs()), list(_chips()), list(_selecting())
+CASES = [*OF_EXAMPLES, *OTHERS, *CHIPS, *SELECTING]

@@ -1,0 +1,197 @@
+"""The admission policy on a real API server: every case has the outcome that its expressions alone give it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.infra.admission_cases import (
+    BINDING,
+    CASES,
+    DEFINED,
+    HINT,
+    MANIFEST,
+    OFF,
+    STRIP,
+    Case,
+    selecting,
+    selector_of,
+)
+from tests.kubernetes.cluster import Cluster, Json, Reply
+from tests.local.stack.leftovers import until
+from tpu_slices.domain.planning.host_labels import CAPACITY_KEYS
+
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(180)]
+
+DRY_RUN = "/apis/batch/v1/namespaces/default/jobs?dryRun=All&fieldValidation=Strict"
+CANARY = selecting(**dict.fromkeys(CAPACITY_KEYS, "true"))
+PATIENCE_SECONDS = 60
+KIND = "mutatingadmissionpolicy"
+SERVER_SIDE = ("apply", "--server-side", "-f")
+
+
+def created(cluster: Cluster, job: Json) -> Reply:
+    return cluster.post(DRY_RUN, job)
+
+
+def manifest(settings: Mapping[str, str]) -> str:
+    """Return the manifest with these settings, as an operator would edit it."""
+    policy: dict[str, Any] = json.loads(json.dumps(DEFINED))
+    for variable in policy["spec"]["variables"]:
+        variable["expression"] = settings.get(variable["name"], variable["expression"])
+    return yaml.safe_dump_all([policy, BINDING])
+
+
+def seen(cluster: Cluster) -> dict[str, str]:
+    """Return the node selectors that a Job gets that shows each setting."""
+    reply = created(cluster, CANARY)
+    assert reply.object, reply.refused
+    return selector_of(reply.object)
+
+
+def expected(settings: Mapping[str, str]) -> dict[str, str]:
+    return Case(name="canary", job=CANARY, settings=settings).pinned()
+
+
+def awaited(cluster: Cluster, settings: Mapping[str, str] | None) -> None:
+    """Wait until Jobs are created under these settings, or without the policy."""
+    selectors = selector_of(CANARY) if settings is None else expected(settings)
+    until(lambda: seen(cluster) == selectors, f"the settings {settings}", within=PATIENCE_SECONDS)
+
+
+def apply(cluster: Cluster, settings: Mapping[str, str]) -> None:
+    said = cluster.kubectl(*SERVER_SIDE, "-", stdin=manifest(settings))
+    assert (said.code, said.error) == (0, "")
+
+
+def delete(cluster: Cluster) -> None:
+    said = cluster.kubectl("delete", "--ignore-not-found", "-f", str(MANIFEST))
+    assert (said.code, said.error) == (0, "")
+
+
+@pytest.fixture
+def without(cluster: Cluster) -> Cluster:
+    """A control plane on which nothing of the policy is left."""
+    delete(cluster)
+    awaited(cluster, None)
+    return cluster
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What becomes of a Job without the policy and with it."""
+
+    without: Reply
+    with_policy: Reply
+
+
+@pytest.fixture(scope="module")
+def outcomes(cluster: Cluster) -> dict[str, Outcome]:
+    delete(cluster)
+    awaited(cluster, None)
+    bare = {case.name: created(cluster, case.job) for case in CASES}
+    found: dict[str, Outcome] = {}
+    for settings in (OFF, STRIP, HINT, {**STRIP, **HINT}):
+        apply(cluster, settings)
+        awaited(cluster, settings)
+        of_these = [case for case in CASES if case.settings == settings]
+        found |= {case.name: Outcome(bare[case.name], created(cluster, case.job)) for case in of_these}
+    return found
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if not case.refused], ids=lambda case: case.name)
+def test_a_job_is_pinned_as_the_expressions_say_and_nothing_else_changes(
+    case: Case, outcomes: dict[str, Outcome]
+) -> None:
+    with_policy, without = outcomes[case.name].with_policy, outcomes[case.name].without
+    assert with_policy.object, with_policy.refused
+    assert selector_of(with_policy.object) == case.pinned()
+    assert without.object, without.refused
+    assert apart_from_selectors(with_policy.object) == apart_from_selectors(without.object)
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case.refused], ids=lambda case: case.name)
+def test_a_job_that_is_no_job_is_refused_with_and_without_the_policy(case: Case, outcomes: dict[str, Outcome]) -> None:
+    outcome = outcomes[case.name]
+    assert case.refused
+    assert case.refused in outcome.without.refused
+    assert case.refused in outcome.with_policy.refused
+
+
+def apart_from_selectors(job: Json) -> Json:
+    """Return what is the same each time that the API server creates this Job."""
+    text = json.dumps(job).replace(job["metadata"]["uid"], "UID")
+    result: Json = json.loads(text)
+    for volatile in ("creationTimestamp", "managedFields"):
+        result["metadata"].pop(volatile, None)
+    result["spec"]["template"]["spec"].pop("nodeSelector", None)
+    return result
+
+
+def test_it_is_applied_without_a_warning_and_again_without_a_change(without: Cluster) -> None:
+    generations = []
+    for _ in range(2):
+        said = without.kubectl(*SERVER_SIDE, str(MANIFEST))
+        assert (said.code, said.error) == (0, "")
+        generations.append(version_of(without))
+    assert generations[0] == generations[1]
+    awaited(without, OFF)
+
+
+def version_of(cluster: Cluster) -> Any:
+    said = cluster.kubectl("get", f"{KIND},{KIND}binding", "-o", "json")
+    return [each["metadata"]["resourceVersion"] for each in json.loads(said.out)["items"]]
+
+
+def test_it_is_applied_server_side_after_it_was_applied_client_side(without: Cluster) -> None:
+    first = without.kubectl("apply", "-f", str(MANIFEST))
+    assert (first.code, first.error) == (0, "")
+    second = without.kubectl(*SERVER_SIDE, str(MANIFEST))
+    assert (second.code, second.error) == (0, "")
+    awaited(without, OFF)
+
+
+def test_settings_that_are_changed_in_place_count(without: Cluster) -> None:
+    for settings in (OFF, STRIP, HINT, OFF):
+        apply(without, settings)
+        awaited(without, settings)
+
+
+def test_settings_that_are_changed_while_it_is_off_count_from_the_first_job_on(without: Cluster) -> None:
+    apply(without, OFF)
+    awaited(without, OFF)
+    delete(without)
+    awaited(without, None)
+    apply(without, STRIP)
+    assert first_pinned(without) == expected(STRIP)
+
+
+def test_settings_count_from_the_first_job_on_when_only_the_binding_is_made_anew(
+    without: Cluster, tmp_path: Path
+) -> None:
+    apply(without, STRIP)
+    awaited(without, STRIP)
+    binding = tmp_path / "binding.yaml"
+    binding.write_text(yaml.safe_dump(BINDING))
+    assert without.kubectl("delete", "-f", str(binding)).code == 0
+    awaited(without, None)
+    apply(without, HINT)
+    assert first_pinned(without) == expected(HINT)
+
+
+def first_pinned(cluster: Cluster) -> dict[str, str]:
+    """Return the node selectors of the first Job that the policy changes."""
+    shown: list[dict[str, str]] = []
+
+    def pinned() -> bool:
+        shown.append(seen(cluster))
+        return shown[-1] != selector_of(CANARY)
+
+    until(pinned, "the policy to take effect", within=PATIENCE_SECONDS)
+    return shown[-1]
