@@ -51,7 +51,17 @@ class Go:
 
     @contextmanager
     def _started(self, arguments: Sequence[str], output: int) -> Iterator[subprocess.Popen[str]]:
-        process = subprocess.Popen(
+        process: subprocess.Popen[str] | None = None
+        try:
+            with uninterrupted():
+                process = self._start(arguments, output)
+            yield process
+        finally:
+            if process is not None:
+                _end(process)
+
+    def _start(self, arguments: Sequence[str], output: int) -> subprocess.Popen[str]:
+        return subprocess.Popen(
             [self.program, *arguments],
             cwd=MODULE,
             env={**self.environment, "CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOWORK": "off"},
@@ -61,15 +71,16 @@ class Go:
             text=True,
             start_new_session=True,
         )
-        try:
-            yield process
-        finally:
-            with uninterrupted():
-                if process.poll() is None:
-                    os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
-                if process.stderr:
-                    process.stderr.close()
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """End the process with its group, if it still runs."""
+    with uninterrupted():
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        if process.stderr:
+            process.stderr.close()
 
 
 def build(environment: Mapping[str, str], tell: Tell) -> Path:
