@@ -7,14 +7,14 @@ from dataclasses import replace
 import pytest
 
 from tests.builders import CLUSTER, MINUTE, NOW, a_job, a_record, settings
-from tests.cluster import LiveWorkload
 from tests.conftest import Lines
+from tests.flows.swept import being_created, requested, serving
 from tests.functions.test_handlers import an_event
 from tests.world import World
 from tpu_slices.app.handlers import handle_sweep
 from tpu_slices.domain.model.reasons import Phase
 from tpu_slices.domain.model.records import SliceRecord
-from tpu_slices.domain.model.slices import ClusterId, SliceId
+from tpu_slices.domain.model.slices import ClusterId
 from tpu_slices.domain.reconciling.inventory import INVENTORY_CHECK_EVERY
 from tpu_slices.flows import due
 from tpu_slices.flows.sweep import sweep
@@ -28,37 +28,6 @@ from tpu_slices.wire.messages import Message
 @pytest.fixture
 def world() -> World:
     return World()
-
-
-def serving(world: World, name: str = "llama", slices: int = 1) -> LiveWorkload:
-    jobset = world.jobset_appears(name, slices=slices)
-    world.settle(minutes=10, until=lambda: len(jobset.bound) == slices)
-    world.settle(minutes=2)
-    return jobset
-
-
-def being_created(world: World, slices: int) -> LiveWorkload:
-    jobset = world.jobset_appears(slices=slices)
-    world.cluster_lives()
-    world.deliver()
-    return jobset
-
-
-def make_unreadable(world: World, record: SliceRecord) -> None:
-    world.store.edit_slice(CLUSTER, record.id, schema=99)
-
-
-def make_workload_unreadable(world: World, jobset: LiveWorkload) -> None:
-    place = key_of(world.store.workloads(CLUSTER, [jobset.ref.owner.uid])[jobset.ref.owner.uid].value)
-    world.store.put_document(place, {**(world.store.document(place) or {}), "schema": 99})
-
-
-def repair(world: World, id_: SliceId) -> None:
-    world.store.edit_slice(CLUSTER, id_, schema=1)
-
-
-def requested(world: World) -> set[SliceId]:
-    return {slice_ for _, slice_ in world.publisher.take_requests()}
 
 
 # clusters in trouble

@@ -6,7 +6,7 @@ import pytest
 
 from tests.builders import MINUTE, a_heartbeat
 from tests.cluster import LiveWorkload
-from tests.journeys.test_hosts_in_use import crossed, deletions, own_slice, reason, serving
+from tests.journeys.serving import crossed, deletions, own_slice, reason, serving
 from tests.world import World
 from tpu_slices.domain.model.facts import Fact, HostsChanged, HostsListed
 from tpu_slices.domain.model.reasons import Reason

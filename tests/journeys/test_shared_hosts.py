@@ -6,7 +6,7 @@ from tests.builders import CLUSTER, MINUTE, a_job, a_jobset_ref, a_request, an_o
 from tests.cluster import LiveWorkload
 from tests.fakes.backend import Verb
 from tests.flows.test_adopt import POOL, a_cluster_of_tpu_provisioner, as_listed
-from tests.journeys.test_hosts_in_use import BROKEN, STOCKOUT, deletions, own_slice, reason, serving
+from tests.journeys.serving import BROKEN, STOCKOUT, deletions, own_slice, reason, serving
 from tests.world import World
 from tpu_slices.domain.model.facts import WaitingLeader
 from tpu_slices.domain.model.observations import Running

@@ -8,14 +8,13 @@ import pytest
 
 from tests.builders import MINUTE, settings
 from tests.fakes.backend import Verb
-from tests.journeys.test_hosts_in_use import deletions, reason, serving
+from tests.journeys.serving import STOCKOUT, deletions, reason, serving
 from tests.world import World
 from tpu_slices.domain.model.clusters import Allowed, Policy
 from tpu_slices.domain.model.observations import Failure, FailureKind
 from tpu_slices.domain.model.reasons import Phase, Reason
 
 REFUSALS = [FailureKind.CONFIGURATION, FailureKind.UNKNOWN, FailureKind.BUSY, FailureKind.RATE]
-STOCKOUT = Failure(FailureKind.STOCKOUT, "[GCE_STOCKOUT] none left")
 
 
 @pytest.mark.parametrize("kind", REFUSALS)

@@ -46,8 +46,8 @@ def hosts_listed(fact: HostsListed, cluster: ClusterId, deps: IntakeDeps) -> boo
     agreed, heartbeat = True, deps.store.heartbeat(cluster)
     awaited = heartbeat is not None and hosts_awaited(heartbeat.value, deps.clock.now())
     for stored in deps.store.kept_slices(cluster):
-        lowered = occupancy.lowered(stored.value, fact)
-        if awaited and lowered != stored.value:
+        lowered = occupancy.lowered(stored.value, fact) if awaited else stored.value
+        if lowered != stored.value:
             agreed = False
             with suppress(StaleRecord):
                 deps.store.commit(Change(stored, lowered))
