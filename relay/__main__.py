@@ -59,7 +59,7 @@ class Process:
         once = min(PUBLISH_SECONDS, settings.publish_patience)
         send = partial(publish, connect_publisher(once), settings.topic, patience=once)
         self._outbox = Outbox(noted(send), chance, now, self._health)
-        complete = Lookups(Claims(calls, now), Vacancies(calls.leaders_on)).complete
+        complete = Lookups(Claims(calls, now), Vacancies(calls)).complete
         self._relay = Relay(FactQueue(settings.cluster), now, complete, self._outbox.post, self._health)
         patience = Patience(settings.watch_silence, time.monotonic)
         self._watches = [Watch(source, self._relay, patience, chance) for source in cluster.sources(api)]

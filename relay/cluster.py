@@ -13,7 +13,7 @@ from kubernetes.client.exceptions import ApiException
 from urllib3.exceptions import HTTPError
 
 from relay import translate
-from relay.objects import JobSetName, Kind
+from relay.objects import JobSetName, Kind, Pool
 from relay.watch import Response, Source
 from tpu_slices.ports.errors import Permanent, Temporary
 
@@ -23,6 +23,7 @@ NOT_FOUND = 404
 CONFLICT = 409
 _TIMEOUTS = (5.0, 10.0)  # seconds to connect, and to answer
 _SHORT_TIMEOUTS = (1.0, 1.0)  # for reads that the relay can do without
+_LIST_TIMEOUTS = (1.0, 5.0)  # for lists that an answer waits for
 
 
 def sources(api: client.ApiClient) -> tuple[Source, ...]:
@@ -76,15 +77,21 @@ class Cluster:
         with _converted_errors():
             return _found(self._apps.read_namespaced_deployment, name, namespace)
 
-    def leaders_on(self, node: str) -> Mapping[str, str]:
-        """Return the leader pods on a node that have not ended: UID → namespace/name; they are listed anew each time.
+    def nodes_of(self, pool: Pool) -> frozenset[str]:
+        """Return the names of a pool's nodes; they are listed anew each time.
 
         A list without a resourceVersion has all that was written before it was asked for
         (kubernetes.io/docs/reference/using-api/api-concepts, "Resource versions").
         """
+        with _converted_errors():
+            nodes = _raw(partial(self._core.list_node, label_selector=translate.hosts_of(pool)), seconds=_LIST_TIMEOUTS)
+        return frozenset(node["metadata"]["name"] for node in nodes["items"])
+
+    def leaders_on(self, node: str) -> Mapping[str, str]:
+        """Return the leader pods on a node that have not ended: UID → namespace/name; listed as `nodes_of` does."""
         selectors = {"label_selector": translate.LEADERS, "field_selector": f"spec.nodeName={node}"}
         with _converted_errors():
-            pods = _raw(partial(self._core.list_pod_for_all_namespaces, **selectors), seconds=_SHORT_TIMEOUTS)
+            pods = _raw(partial(self._core.list_pod_for_all_namespaces, **selectors), seconds=_LIST_TIMEOUTS)
         present = (pod for pod in pods["items"] if not translate.has_ended(pod))
         return {pod["metadata"]["uid"]: f"{pod['metadata']['namespace']}/{pod['metadata']['name']}" for pod in present}
 

@@ -162,10 +162,11 @@ class FactQueue:
 
     def vacancy(self, fact: Fact) -> Vacancy | None:
         """Return what must be checked before a fact that is due is published; None: nothing."""
-        if not isinstance(fact, HostsChanged) or fact.answers is None or not fact.joined or fact.occupants:
+        if not isinstance(fact, HostsChanged) or fact.answers is None or fact.occupants:
             return None
-        pool = self._pool(PoolKey(fact.slice_id, fact.attempt), None)
-        return Vacancy([it.node for it in self.cache.hosts.of(pool)], self.cache.leaders_on(pool)) if pool else None
+        pool = self.closing.pool(PoolKey(fact.slice_id, fact.attempt), fact.answers)
+        nodes = frozenset(host.node for host in self.cache.hosts.of(pool))
+        return Vacancy(pool, nodes, self.cache.leaders_on(pool))
 
     def _schedule(self, subject: Subject, at: datetime) -> None:
         """Schedule a subject for this time at the latest; of those that are due, the last one scheduled comes last."""

@@ -14,6 +14,7 @@ from relay.node_labels import missing_labels
 from relay.objects import Hardware, Host, JobSet, JobSetName, Leader, Pool, PoolKey
 from tpu_slices.domain.catalogue.topology import Topology
 from tpu_slices.domain.model.facts import TemplateRequest
+from tpu_slices.domain.model.observations import LegacyPool
 from tpu_slices.domain.model.slices import SliceId, WorkloadUid, is_slice_id
 from tpu_slices.domain.planning.host_labels import ACCELERATOR, COUNT, NODE_POOL, TOPOLOGY
 from tpu_slices.domain.planning.pool_labels import (
@@ -51,6 +52,13 @@ QUEUE = "kueue.x-k8s.io/queue-name"
 JOB = ("batch/v1", "Job")
 HOSTS = f"{OWNER_LABEL}={OWNER}"
 """The label selector of the nodes of our pools, and of TPU Provisioner's."""
+
+
+def hosts_of(pool: Pool) -> str:
+    """Return the label selector of the nodes of one pool."""
+    if isinstance(pool, LegacyPool):
+        return f"{NODE_POOL}={pool.name}"
+    return f"{SLICE_ID_LABEL}={pool.slice_id},{ATTEMPT_LABEL}={pool.attempt}"
 
 
 def jobset(obj: Json) -> JobSet | None:

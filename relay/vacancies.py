@@ -1,18 +1,20 @@
-"""Proves, before it is answered that nobody is on hosts, that the watch of leader pods is not late.
+"""Proves, before it is answered that nobody is on hosts, that the watches of nodes and leader pods are not late.
 
-A watch whose connection stalls says nothing for minutes before it counts as failed, while that of nodes goes on. What
-is deleted on an answer must not depend on that: so the leader pods of each host are listed, and one that the watch has
-not shown there takes the answer from the report. The functions ask again.
+A watch whose connection stalls says nothing for minutes before it counts as failed, while others go on. What is deleted
+on an answer must not depend on that: so the nodes of the pool are listed, and the leader pods of each. A node or a pod
+that its watch has not shown takes the answer from the report. The functions ask again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import structlog
 
+from relay.objects import Pool
 from tpu_slices.domain.model.facts import Fact, HostsChanged
 from tpu_slices.ports.errors import Permanent, Temporary
 from tpu_slices.ports.log_events import LogEvent
@@ -21,15 +23,22 @@ _log = structlog.get_logger()
 
 LISTS_AT_ONCE = 8
 
-LeadersOn = Callable[[str], Mapping[str, str]]
-"""As `relay.cluster.Cluster.leaders_on`; raises Temporary or Permanent."""
+
+class Lists(Protocol):
+    """What `relay.cluster.Cluster` lists; both raise Temporary or Permanent."""
+
+    def nodes_of(self, pool: Pool) -> Collection[str]: ...
+
+    def leaders_on(self, node: str) -> Mapping[str, str]: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Vacancy:
     """An answer that nobody is on hosts, and the nodes and pods that it was made of."""
 
-    nodes: Sequence[str]
+    pool: Pool
+    nodes: Collection[str]
+    """The nodes of the pool that the watch has shown; none: the pool is said to have no hosts."""
     shown: Collection[str]
     """The UIDs of leader pods that the watch has shown on these nodes, whether or not they count as occupants."""
 
@@ -37,8 +46,8 @@ class Vacancy:
 class Vacancies:
     """Checks reports that answer a question and say that nobody is on the hosts."""
 
-    def __init__(self, leaders_on: LeadersOn) -> None:
-        self._leaders_on = leaders_on
+    def __init__(self, lists: Lists) -> None:
+        self._lists = lists
 
     def checked(self, fact: Fact, vacancy: Vacancy | None) -> Fact:
         """Return a fact; without its answer if that is not sure."""
@@ -52,15 +61,18 @@ class Vacancies:
 
     def _doubt(self, vacancy: Vacancy) -> str:
         try:
-            leaders = self._listed(vacancy.nodes)
+            unseen = sorted(set(self._lists.nodes_of(vacancy.pool)) - set(vacancy.nodes))
+            if unseen:
+                return f"the watch has not shown that node {unseen[0]} is one of the hosts"
+            leaders = self._leaders(sorted(vacancy.nodes))
         except (Temporary, Permanent) as trouble:
             return str(trouble)
-        unseen = [pod for uid, pod in leaders.items() if uid not in vacancy.shown]
-        return f"the watch has not shown that pod {unseen[0]} is on one of the hosts" if unseen else ""
+        unknown = [pod for uid, pod in leaders.items() if uid not in vacancy.shown]
+        return f"the watch has not shown that pod {unknown[0]} is on one of the hosts" if unknown else ""
 
-    def _listed(self, nodes: Sequence[str]) -> dict[str, str]:
+    def _leaders(self, nodes: Sequence[str]) -> dict[str, str]:
         with ThreadPoolExecutor(LISTS_AT_ONCE) as threads:
-            lists = [threads.submit(self._leaders_on, node) for node in nodes]
+            lists = [threads.submit(self._lists.leaders_on, node) for node in nodes]
             try:
                 return {uid: pod for each in lists for uid, pod in each.result().items()}
             except (Temporary, Permanent):

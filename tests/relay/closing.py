@@ -43,6 +43,10 @@ class Site:
         for number in numbers:
             self._show(node(number, **parts))
 
+    def leave(self, *numbers: int) -> None:
+        for number in numbers:
+            self.watched.lose(self.nodes.pop(f"{SLICE}-1-{number}"))
+
     def cordon(self, number: int, *, cordoned: bool = True) -> None:
         """Cordon or uncordon a node as a person would."""
         name = f"{SLICE}-1-{number}"

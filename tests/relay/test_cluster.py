@@ -12,10 +12,14 @@ from kubernetes import client
 
 from relay.cluster import Cluster
 from relay.events import event
-from relay.objects import JobSetName
+from relay.objects import JobSetName, Pool, PoolKey
 from relay.translate import LEADERS
-from tests.relay.objects import bound_pod, jobset
+from tests.relay.objects import bound_pod, jobset, node
 from tests.relay.test_events import update
+from tpu_slices.domain.model.observations import LegacyPool
+from tpu_slices.domain.model.slices import SliceId
+from tpu_slices.domain.planning.host_labels import NODE_POOL
+from tpu_slices.domain.planning.pool_labels import ATTEMPT_LABEL, SLICE_ID_LABEL
 from tpu_slices.ports.errors import Permanent, Temporary
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
@@ -184,6 +188,27 @@ def test_the_leader_pods_of_a_node_are_those_that_have_not_ended(server: Answeri
     server.answer(500, refusal(500, "InternalError"))
     with pytest.raises(Temporary, match="refused: 500"):
         cluster.leaders_on("node-7")
+
+
+@pytest.mark.parametrize(
+    ("pool", "selector"),
+    [
+        (PoolKey(SliceId("tpu-a-0-bbbbbbbbbbbbb"), 3), f"{SLICE_ID_LABEL}=tpu-a-0-bbbbbbbbbbbbb,{ATTEMPT_LABEL}=3"),
+        (LegacyPool(name="p", namespace="", jobset="", job=""), f"{NODE_POOL}=p"),
+    ],
+    ids=["ours", "legacy"],
+)
+def test_the_nodes_of_a_pool_are_listed_by_its_label(
+    server: AnsweringServer, cluster: Cluster, pool: Pool, selector: str
+) -> None:
+    server.answer(200, {"items": [node(1), node(2)]})
+    assert cluster.nodes_of(pool) == {node(1)["metadata"]["name"], node(2)["metadata"]["name"]}
+    ((path, _),) = server.requests
+    assert path.startswith("/api/v1/nodes?")
+    assert parse_qs(urlsplit(path).query) == {"labelSelector": [selector]}
+    server.answer(403, refusal(403, "Forbidden"))
+    with pytest.raises(Temporary, match="refused: 403"):
+        cluster.nodes_of(pool)
 
 
 PATCH = {"metadata": {"resourceVersion": "7", "labels": {"a": "b"}}, "spec": {"taints": []}}

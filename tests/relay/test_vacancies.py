@@ -7,6 +7,8 @@ from structlog.testing import capture_logs
 
 from relay.health import Health
 from relay.lookups import Lookups
+from relay.objects import Pool
+from relay.translate import hosts_of
 from relay.vacancies import Vacancies
 from relay.volume_claims import Claims
 from tests.builders import NOW
@@ -14,28 +16,39 @@ from tests.relay.closing import SLICE, Site, leader, question
 from tests.relay.objects import Json
 from tests.relay.watched import a_relay
 from tpu_slices.domain.model.facts import Fact, HostsChanged
+from tpu_slices.domain.planning.pool_labels import ATTEMPT_LABEL, SLICE_ID_LABEL
 from tpu_slices.ports.errors import Permanent, Temporary
 
 NODES = [f"{SLICE}-1-{number}" for number in range(4)]
+SELECTOR = f"{SLICE_ID_LABEL}={SLICE},{ATTEMPT_LABEL}=1"
 
 
 @dataclass
-class Pods:
-    """The pods that the API server has."""
+class Api:
+    """The nodes and pods that the API server has."""
 
+    nodes: set[str] = field(default_factory=lambda: {*NODES})
     bound: list[Json] = field(default_factory=list)
     listed: list[str] = field(default_factory=list)
     error: Exception | None = None
+    leaders_error: Exception | None = None
 
     def claim(self, *_: str) -> Json | None:
         """Return nothing: no leader mounts a claim."""
 
     volume = claim
 
-    def leaders_on(self, node: str) -> dict[str, str]:
-        self.listed.append(node)
+    def nodes_of(self, pool: Pool) -> set[str]:
+        assert hosts_of(pool) == SELECTOR
+        self.listed.append(SELECTOR)
         if self.error is not None:
             raise self.error
+        return self.nodes
+
+    def leaders_on(self, node: str) -> dict[str, str]:
+        self.listed.append(node)
+        if self.leaders_error is not None:
+            raise self.leaders_error
         found = (pod["metadata"] for pod in self.bound if pod["spec"]["nodeName"] == node)
         return {metadata["uid"]: f"{metadata['namespace']}/{metadata['name']}" for metadata in found}
 
@@ -44,15 +57,15 @@ class Scene:
     """A relay that closes four hosts, and the pods that the API server has on them."""
 
     def __init__(self) -> None:
-        self.site, self.pods, self.posted = Site(), Pods(), list[Fact]()
+        self.site, self.api, self.posted = Site(), Api(), list[Fact]()
         watched = self.site.watched
-        lookups = Lookups(Claims(self.pods, lambda: watched.now), Vacancies(self.pods.leaders_on))
+        lookups = Lookups(Claims(self.api, lambda: watched.now), Vacancies(self.api))
         others = {"post": self.posted.extend, "health": Health(lambda: watched.now)}
         self.relay = a_relay(watched.queue, lambda: watched.now, complete=lookups.complete, **others)
 
     def bind(self, pod: Json) -> None:
         """Bind a pod; its watch shows nothing of it yet."""
-        self.pods.bound.append(pod)
+        self.api.bound.append(pod)
 
     def close(self) -> HostsChanged:
         """Ask for the hosts to be closed, and return the report of the time when all are."""
@@ -71,7 +84,8 @@ def test_it_is_answered_that_nobody_is_on_hosts_after_the_pods_of_each_were_list
     scene = Scene()
     report = scene.close()
     assert (report.answers, report.closed, report.occupants) == (NOW, 4, ())
-    assert sorted(scene.pods.listed) == NODES
+    assert scene.api.listed[0] == SELECTOR
+    assert sorted(scene.api.listed[1:]) == NODES
 
 
 def test_a_leader_that_a_late_watch_has_not_shown_takes_the_answer_until_it_is_seen() -> None:
@@ -92,13 +106,41 @@ def test_a_leader_that_a_late_watch_has_not_shown_takes_the_answer_until_it_is_s
 
 
 @pytest.mark.parametrize("error", [Temporary("the API server does not answer"), Permanent("refused: 422")])
-def test_hosts_whose_pods_cannot_be_listed_are_not_said_to_be_empty(error: Exception) -> None:
+@pytest.mark.parametrize("which", ["error", "leaders_error"], ids=["nodes", "pods"])
+def test_hosts_that_cannot_be_listed_are_not_said_to_be_empty(which: str, error: Exception) -> None:
     scene = Scene()
-    scene.pods.error = error
+    setattr(scene.api, which, error)
     assert scene.close().answers is None
-    scene.pods.error = None
+    setattr(scene.api, which, None)
     scene.relay.ask(question())
     assert scene.report().answers == NOW
+
+
+def test_a_host_that_a_late_watch_has_not_shown_takes_the_answer_until_it_is_closed_too() -> None:
+    scene = Scene()
+    for number in (2, 3):
+        scene.site.leave(number)
+    with capture_logs() as lines:
+        report = scene.close()
+    assert (report.answers, report.joined, report.closed) == (None, 2, 2)
+    assert [line["error"] for line in lines] == [f"the watch has not shown that node {NODES[2]} is one of the hosts"]
+
+    scene.site.join(2, 3)
+    scene.relay.ask(question())
+    report = scene.close()
+    assert (report.answers, report.joined, report.closed) == (NOW, 4, 4)
+
+
+def test_a_pool_without_hosts_is_not_reported_while_the_api_server_has_some() -> None:
+    scene = Scene()
+    scene.site.leave(0, 1, 2, 3)
+    scene.bind(leader(0))
+    assert scene.close().answers is None
+
+    scene.api.nodes.clear()  # now it is true
+    scene.relay.ask(question())
+    report = scene.report()
+    assert (report.answers, report.joined) == (NOW, 0)
 
 
 def test_a_pod_that_the_watch_has_shown_and_that_does_not_count_takes_no_answer() -> None:
@@ -115,4 +157,4 @@ def test_nothing_is_listed_for_reports_that_answer_no_question() -> None:
     scene.site.cordon(1)
     scene.site.watched.pass_time(15)
     assert scene.report().usable == 3
-    assert scene.pods.listed == []
+    assert scene.api.listed == []

@@ -15,8 +15,9 @@ from infra.local.relay_account import NAME, NAMESPACE, manifests
 from relay import legacy_provisioner
 from relay.cluster import Cluster, sources
 from relay.connection import Connection
-from relay.objects import JobSetName
+from relay.objects import JobSetName, PoolKey
 from tests.local.cluster.served import Served, connected, serving
+from tpu_slices.domain.model.slices import SliceId
 from tpu_slices.ports.errors import Permanent, Temporary
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(60)]
@@ -41,6 +42,7 @@ CALLS: Mapping[str, Callable[[Cluster], object]] = {
     "our own deployment": lambda cluster: cluster.deployment(*legacy_provisioner.OURS),
     "post": lambda cluster: cluster.post(EVENT),
     "renew": lambda cluster: cluster.renew(EVENT),
+    "nodes_of": lambda cluster: cluster.nodes_of(PoolKey(SliceId("tpu-llama-0-aaaaaaaaaaaaa"), 1)),
     "leaders_on": lambda cluster: cluster.leaders_on("host"),
     "patch_node": lambda cluster: cluster.patch_node("host", PATCH),
 }

@@ -15,7 +15,7 @@ from relay.fact_queue import FactQueue
 from relay.health import Health
 from relay.lookups import Lookups
 from relay.node_patcher import NodePatcher
-from relay.objects import Host, JobSet, JobSetName, Kind, Leader, PoolKey
+from relay.objects import Host, JobSet, JobSetName, Kind, Leader, Pool, PoolKey
 from relay.outbox import Outbox
 from relay.vacancies import Vacancies
 from relay.volume_claims import Claims
@@ -75,6 +75,14 @@ class Api:
         zones = {"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["us-central2-b"]}
         return {"spec": {"nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [zones]}]}}}}
 
+    def nodes_of(self, pool: Pool) -> frozenset[str]:
+        assert pool
+        return frozenset()
+
+    def leaders_on(self, node: str) -> Json:
+        assert node
+        return {}
+
     def patch_node(self, node: str, patch: Any) -> None:
         raise Temporary(f"{node} is not labeled: {patch}")
 
@@ -92,7 +100,7 @@ class Day:
         self.outbox.close(0)  # so that `run` publishes what is held, and returns
         self.queue = FactQueue(CLUSTER)
         self.claims = Claims(api, lambda: self.now)
-        complete = Lookups(self.claims, Vacancies(lambda _: {})).complete
+        complete = Lookups(self.claims, Vacancies(api)).complete
         self.relay_ = a_relay(self.queue, lambda: self.now, complete=complete, post=self.outbox.post, health=health)
         self.patcher = NodePatcher(self.relay_.needed_patches, api, lambda: self.now)
         for kind in Kind:
