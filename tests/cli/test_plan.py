@@ -267,6 +267,7 @@ def places(value: Any, path: tuple[str | int, ...] = ()) -> list[tuple[str | int
 JUNK = st.one_of(st.none(), st.booleans(), st.integers(), st.text(max_size=5), st.just([]), st.just({}))
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(st.sampled_from([place for place in places(a_jobset()) if place]), JUNK)
 def test_no_broken_manifest_leads_to_a_traceback(place: tuple[str | int, ...], junk: Any) -> None:

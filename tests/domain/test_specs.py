@@ -172,6 +172,7 @@ system_keys = st.builds(
 )
 
 
+@pytest.mark.slow
 @given(system_keys, st.from_regex(r"[a-z0-9]{1,8}", fullmatch=True))
 def test_no_tenant_sets_a_label_under_a_system_domain(key: str, value: str) -> None:
     spec = outcome(a_request(node_selector=(*SHAPE.items(), (key, value))))

@@ -77,6 +77,7 @@ def test_all_parts_of_a_list_together_lead_to_a_limited_number_of_questions() ->
     assert len(questions(a_list(parts=100_000), absent)) == 1
 
 
+@pytest.mark.slow
 def test_of_very_many_that_the_list_lacks_others_are_asked_about_each_time() -> None:
     recorded = [WorkloadUid(f"uid-{number:05}") for number in range(27_000)]
     seen: set[WorkloadUid] = set()

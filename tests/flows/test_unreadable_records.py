@@ -45,6 +45,7 @@ def test_the_slot_of_a_record_that_cannot_be_read_is_not_freed(world: World) -> 
     assert world.store.slots(CLUSTER) == ()
 
 
+@pytest.mark.slow
 def test_a_record_that_cannot_be_read_does_not_stop_the_inventory_check(world: World) -> None:
     first, second, third = (serving(world, name) for name in ("first", "second", "third"))
     unreadable, lost, ended = world.record(first), world.record(second), world.record(third)
@@ -70,6 +71,7 @@ def test_the_pool_of_a_record_that_cannot_be_read_is_not_adopted(world: World) -
     assert world.store.document(key_of(unreadable)) == before
 
 
+@pytest.mark.slow
 def test_a_record_that_cannot_be_read_releases_nothing(world: World) -> None:
     jobset = serving(world)
     pool = world.record(jobset).pool

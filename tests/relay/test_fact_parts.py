@@ -18,6 +18,7 @@ def jobsets(count: int) -> list[WorkloadUid]:
     return sorted(WorkloadUid(str(uuid.uuid5(uuid.NAMESPACE_DNS, str(number)))) for number in range(count))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [0, 1, UIDS_PER_PART, UIDS_PER_PART + 1, 27_000, 200_000])
 def test_a_list_of_any_length_can_be_sent(count: int) -> None:
     uids = jobsets(count)

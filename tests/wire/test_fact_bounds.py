@@ -169,6 +169,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(
     name=st.sampled_from(sorted({name for name, *_ in BEYOND})),
     path=st.sampled_from(sorted({path for _, path, _ in BEYOND})),

@@ -214,6 +214,7 @@ def kind_of(seen: Thing) -> Kind:
             return Kind.HOSTS
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(60)
 def test_after_a_day_the_relay_keeps_no_more_entries_than_after_an_hour() -> None:
     day = Day()
@@ -233,6 +234,7 @@ def allocated() -> int:
     return sys.getallocatedblocks()
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(60)
 def test_the_relays_memory_does_not_grow_from_hour_to_hour() -> None:
     day = Day()
