@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
-PYTEST := $(BIN)/pytest --numprocesses auto --dist loadfile --durations 10
+PYTEST := $(BIN)/pytest --numprocesses auto --dist loadfile --no-loadscope-reorder --durations 10
 UNIT   := $(addprefix tests/,adapters cli contracts domain flows functions relay wire)
 AS_ROOT := $(if $(filter-out 0,$(shell id -u)),sudo)
 
