@@ -69,10 +69,6 @@ class Closing:
         """The pools that were asked about."""
         return tuple(self._asked)
 
-    def pool(self, key: PoolKey, at: datetime) -> Pool:
-        """Return the pool that was asked about at that time as that of a slice's attempt."""
-        return next((pool for pool, asked in self._asked.items() if (asked.key, asked.at) == (key, at)), key)
-
     def ask(self, pool: Pool, question: HostsQuestion, hosts: Iterable[Host], now: datetime) -> bool:
         """Record a question; return whether it is the latest: what the hosts were closed for counts too."""
         latest = self._asked.get(pool)

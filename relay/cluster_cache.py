@@ -162,20 +162,6 @@ class ClusterCache:
         asked = {request.replicated_job for request in jobset.requests}
         return (each for each in self.leaders_of(jobset) if each.waiting and each.place.replicated_job in asked)
 
-    def leaders_in_demand(self, uid: WorkloadUid) -> Iterator[WaitingLeader]:
-        """Yield the leaders that wait, in the order of their Jobs, without the labels that their templates have."""
-        waiting = self.waiting(uid)
-        requests = {request.replicated_job: request for request in self._jobsets[uid].requests} if waiting else {}
-        for place in sorted(waiting):
-            yield beyond_template(waiting[place].asks, requests[place.replicated_job])
-
-    def claims(self, uid: WorkloadUid) -> Mapping[str, tuple[str, ...]]:
-        """Return the PersistentVolumeClaims that the waiting leaders of a JobSet mount, by replicatedJob."""
-        mounted: defaultdict[str, set[str]] = defaultdict(set)
-        for place, leader in self.waiting(uid).items():
-            mounted[place.replicated_job].update(leader.claims)
-        return {replicated_job: tuple(sorted(names)) for replicated_job, names in mounted.items()}
-
     def live_uids(self) -> tuple[WorkloadUid, ...]:
         """Return the UIDs of TPU JobSets that have not ended, whoever serves them, and of unparseable JobSets."""
         known = {jobset.ref.owner.uid for jobset in self._jobsets.values() if not jobset.state.ended}
@@ -231,3 +217,18 @@ class ClusterCache:
         if known is not None:
             return known
         return None if any(may_be_of(pool, key.slice_id, self._cluster) for pool in legacy) else key
+
+
+def leaders_in_demand(jobset: JobSet, waiting: Mapping[Place, Leader]) -> Iterator[WaitingLeader]:
+    """Yield the leaders that wait, in the order of their Jobs, without the labels that their templates have."""
+    requests = {request.replicated_job: request for request in jobset.requests}
+    return (beyond_template(waiting[place].asks, requests[place.replicated_job]) for place in sorted(waiting))
+
+
+def mounted_claims(waiting: Mapping[Place, Leader]) -> Mapping[str, tuple[str, ...]]:
+    """Return the PersistentVolumeClaims that leaders mount, by replicatedJob; none of them is empty."""
+    mounted: defaultdict[str, set[str]] = defaultdict(set)
+    for place, leader in waiting.items():
+        if leader.claims:
+            mounted[place.replicated_job].update(leader.claims)
+    return {replicated_job: tuple(sorted(names)) for replicated_job, names in mounted.items()}

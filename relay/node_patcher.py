@@ -36,7 +36,7 @@ class NodePatcher:
 
     def __init__(
         self,
-        needed: Callable[[], Sequence[NodePatch]],
+        needed: Callable[[], Sequence[NodePatch]],  # raises Temporary
         nodes: Nodes,
         now: Callable[[], datetime],
         look_every: float = 1.0,
@@ -60,7 +60,10 @@ class NodePatcher:
 
     def look(self) -> bool:
         """Send the first patches that are due; return whether there are more. Nodes that were tried last come last."""
-        needed = self._needed()
+        try:
+            needed = self._needed()
+        except Temporary:
+            return False
         self._forget_all_but(needed)
         due = sorted((each for each in needed if self._is_due(each)), key=self._turn)
         for each in due[:AT_ONCE]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -16,7 +16,7 @@ import structlog
 from kubernetes.client.exceptions import ApiException
 from urllib3.exceptions import HTTPError, ReadTimeoutError
 
-from relay.objects import JobSet, Kind, Seen, Unparseable
+from relay.objects import Bookmarked, Failed, JobSet, Kind, Listed, Lost, Saw, Seen, Ticked, Unparseable, WatchEvent
 from relay.refusals import GONE, asked_pause, in_words, rising_pause
 from relay.stream import FIRST_PAGE, Event, Lines, event_of, identity_of, is_back, next_limit, page_of
 from tpu_slices.ports.log_events import LogEvent
@@ -38,23 +38,6 @@ class Response(Protocol):
     def shutdown(self) -> None: ...
 
     def close(self) -> None: ...
-
-
-class FactSink(Protocol):
-    """Receives what a watch sees; called from the watch's own thread."""
-
-    def listed(self, kind: Kind, seen: Sequence[Seen], version: str) -> None: ...
-
-    def saw(self, kind: Kind, seen: Seen, version: str) -> None: ...
-
-    def lost(self, kind: Kind, identity: str, version: str, last: JobSet | None) -> None: ...
-
-    def bookmarked(self, kind: Kind, version: str) -> None: ...
-
-    def ticked(self, kind: Kind) -> None:
-        """Record that the watch's thread is at work, although no event came."""
-
-    def failed(self, kind: Kind, why: str) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +70,13 @@ class WatchLost(Exception):
 
 
 class Watch:
-    """Follows one source until it is stopped."""
+    """Follows one source until it is stopped, and puts what it delivers on a queue."""
 
-    def __init__(self, source: Source, sink: FactSink, patience: Patience, chance: random.Random) -> None:
+    def __init__(
+        self, source: Source, put: Callable[[WatchEvent], None], patience: Patience, chance: random.Random
+    ) -> None:
         self._source = source
-        self._sink = sink
+        self._put = put
         self._patience = patience
         self._chance = chance
         self._stopping = threading.Event()
@@ -120,12 +105,12 @@ class Watch:
                 self._back_off(LogEvent.WATCH_FAILED, error)
 
     def _list(self) -> str:
-        """Pass the whole list to the sink; return its version."""
+        """Put the whole list on the queue; return its version."""
         try:
             seen, version = self._pages(FIRST_PAGE)
         except WatchLost:  # the list was fetched too slowly: in one page it cannot expire
             seen, version = self._pages(None)
-        self._sink.listed(self._source.kind, seen, version)
+        self._put(Listed(self._source.kind, seen, version))
         self._sign = self._patience.seconds()
         return version
 
@@ -134,7 +119,7 @@ class Watch:
         seen: list[Seen] = []
         token: str | None = None
         while True:
-            self._sink.ticked(self._source.kind)
+            self._put(Ticked(self._source.kind))
             data = self._fetch_page(limit, token)
             page = page_of(data)
             seen += filter(None, map(self._read, page.items))
@@ -191,7 +176,7 @@ class Watch:
             raise WatchLost(f"no event for {silent:.0f} s")
 
     def _pass_on(self, event: Event) -> None:
-        """Pass one event to the sink; raise WatchLost or ApiException for an ERROR."""
+        """Put one event on the queue; raise WatchLost or ApiException for an ERROR."""
         kind, obj = self._source.kind, event.object
         if event.type == "ERROR":
             if obj.get("code") == GONE:
@@ -199,14 +184,14 @@ class Watch:
             raise ApiException(status=obj.get("code"), reason=obj.get("message"))
         self._sign, self._failures = self._patience.seconds(), 0
         if event.type == "BOOKMARK":
-            self._sink.bookmarked(kind, event.version)
+            self._put(Bookmarked(kind, event.version))
             return
         seen = self._read(obj)
         if event.type == "DELETED" or seen is None:
             last = seen if isinstance(seen, JobSet) else None
-            self._sink.lost(kind, identity_of(obj, self._source.identity), event.version, last)
+            self._put(Lost(kind, identity_of(obj, self._source.identity), event.version, last))
         else:
-            self._sink.saw(kind, seen, event.version)
+            self._put(Saw(kind, seen, event.version))
 
     def _read(self, obj: Mapping[str, Any]) -> Seen | None:
         """Return what the relay keeps of an object; Unparseable if it cannot be parsed, None if it is not relevant."""
@@ -222,7 +207,7 @@ class Watch:
         self._failures += 1
         why = in_words(error, self._source.called)
         _log.warning(event, kind=self._source.kind, error=why)
-        self._sink.failed(self._source.kind, why)
+        self._put(Failed(self._source.kind, why))
         self._pause(rising_pause(self._patience.first_pause, self._failures - 1), asked_pause(error))
 
     def _pause(self, at_most: float, at_least: float = 0.0) -> None:

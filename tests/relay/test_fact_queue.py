@@ -6,7 +6,7 @@ from relay.fact_queue import FactQueue
 from relay.objects import Kind
 from tests.builders import CLUSTER
 from tests.relay.objects import bound_pod, jobset, pod
-from tests.relay.watched import START, Watched, demand, read
+from tests.relay.watched import START, Watched, demand, due_facts, facts_of, read
 from tpu_slices.domain.model.facts import Heartbeat, SlicesWanted, WorkloadChanged, WorkloadsListed
 from tpu_slices.domain.model.slices import ClusterId, Owner, OwnerKind, WorkloadJob, WorkloadUid
 from tpu_slices.domain.reconciling.inventory import digest_of
@@ -20,9 +20,9 @@ def test_a_heartbeat_each_minute_has_count_and_digest_of_the_live_tpu_jobsets(wa
         jobset("other", uid="u-4", spec={"managedBy": "kueue.x-k8s.io/multikueue"}),
     )
     watched.pass_time(59)
-    assert not [fact for fact in watched.queue.due(watched.now) if isinstance(fact, Heartbeat)]
+    assert not [fact for fact in due_facts(watched.queue, watched.now) if isinstance(fact, Heartbeat)]
     watched.pass_time(1)
-    (beat,) = watched.queue.due(watched.now)
+    (beat,) = due_facts(watched.queue, watched.now)
     assert beat == Heartbeat(count=3, digest=digest_of(map(WorkloadUid, ["u-1", "u-2", "u-4"])), hosts_digest=0)
 
 
@@ -39,10 +39,10 @@ def test_no_fact_is_due_until_every_list_is_complete() -> None:
     queue.listed(Kind.LEADERS, [read(pod(0)), read(pod(1))], "1", START)
     queue.listed(Kind.JOBSETS, [read(jobset())], "1", START)
     early = START + timedelta(seconds=9)
-    assert (queue.complete, queue.due(early), queue.workload_list(START, early)) == (False, [], ())
+    assert (queue.complete, due_facts(queue, early), queue.workload_list(START, early)) == (False, [], ())
     queue.listed(Kind.HOSTS, [], "1", START + timedelta(seconds=10))
     assert queue.complete
-    facts = queue.due(START + timedelta(seconds=10))
+    facts = due_facts(queue, START + timedelta(seconds=10))
     assert {type(fact) for fact in facts} == {Heartbeat, WorkloadChanged, SlicesWanted}
 
 
@@ -52,7 +52,7 @@ def test_no_fact_is_due_while_a_watch_is_silent_for_too_long(watched: Watched) -
     watched.now += timedelta(minutes=5)
     watched.queue.bookmarked(Kind.JOBSETS, "1", watched.now)
     watched.queue.bookmarked(Kind.HOSTS, "1", watched.now)
-    assert (watched.queue.due(watched.now), watched.listed()) == ([], None)
+    assert (due_facts(watched.queue, watched.now), watched.listed()) == ([], None)
     watched.relist(Kind.LEADERS, pod(0))
     assert demand(watched.due_facts()) == [[0]]
 
@@ -60,7 +60,7 @@ def test_no_fact_is_due_while_a_watch_is_silent_for_too_long(watched: Watched) -
 def test_a_flush_returns_demand_that_is_still_being_gathered(watched: Watched) -> None:
     watched.see(jobset(), pod(0))
     watched.due_facts()
-    assert demand(watched.queue.flush(watched.now)) == [[0]]
+    assert demand(facts_of(watched.queue, watched.queue.flush(watched.now))) == [[0]]
 
 
 def test_the_queue_knows_when_the_next_fact_is_due(watched: Watched) -> None:

@@ -6,7 +6,7 @@ from relay.objects import Kind
 from tests.builders import CLUSTER
 from tests.relay.objects import jobset, pod
 from tests.relay.test_fact_queue_legacy_pools import legacy_node
-from tests.relay.watched import START, Watched, demand, nodes, read, states
+from tests.relay.watched import START, Watched, demand, due_facts, nodes, read, states
 from tpu_slices.domain.model.facts import Heartbeat, SlicesWanted, WorkloadChanged, WorkloadState
 
 
@@ -102,8 +102,8 @@ def test_the_first_heartbeat_says_that_it_is_the_first() -> None:
     queue = FactQueue(CLUSTER)
     for kind in Kind:
         queue.listed(kind, [read(jobset())] if kind is Kind.JOBSETS else [], "1", START)
-    beats = [fact for fact in queue.due(START) if isinstance(fact, Heartbeat)]
-    later = [fact for fact in queue.due(START + timedelta(minutes=1)) if isinstance(fact, Heartbeat)]
+    beats = [fact for fact in due_facts(queue, START) if isinstance(fact, Heartbeat)]
+    later = [fact for fact in due_facts(queue, START + timedelta(minutes=1)) if isinstance(fact, Heartbeat)]
     assert [beat.first for beat in (*beats, *later)] == [True, False]
 
 

@@ -6,15 +6,13 @@ import pytest
 from structlog.testing import capture_logs
 
 from relay.health import Health
-from relay.lookups import Lookups
+from relay.lookups import Claims, Vacancies
 from relay.objects import Pool
 from relay.translate import hosts_of
-from relay.vacancies import Vacancies
-from relay.volume_claims import Claims
 from tests.builders import NOW
 from tests.relay.closing import SLICE, Site, leader, question
 from tests.relay.objects import Json
-from tests.relay.watched import a_relay
+from tests.relay.watched import a_relay, looking_up
 from tpu_slices.domain.model.facts import Fact, HostsChanged
 from tpu_slices.domain.planning.pool_labels import ATTEMPT_LABEL, SLICE_ID_LABEL
 from tpu_slices.ports.errors import Permanent, Temporary
@@ -59,9 +57,9 @@ class Scene:
     def __init__(self) -> None:
         self.site, self.api, self.posted = Site(), Api(), list[Fact]()
         watched = self.site.watched
-        lookups = Lookups(Claims(self.api, lambda: watched.now), Vacancies(self.api))
-        others = {"post": self.posted.extend, "health": Health(lambda: watched.now)}
-        self.relay = a_relay(watched.queue, lambda: watched.now, complete=lookups.complete, **others)
+        look_up = looking_up(Claims(self.api, lambda: watched.now), Vacancies(self.api))
+        health = Health(lambda: watched.now)
+        self.relay = a_relay(watched.queue, lambda: watched.now, self.posted.extend, health, look_up)
 
     def bind(self, pod: Json) -> None:
         """Bind a pod; its watch shows nothing of it yet."""
@@ -76,7 +74,7 @@ class Scene:
 
     def report(self) -> HostsChanged:
         """Return the last report."""
-        self.relay.publish_due()
+        self.relay.turn()
         return [fact for fact in self.posted if isinstance(fact, HostsChanged)][-1]
 
 

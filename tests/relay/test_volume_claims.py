@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from relay.volume_claims import (
+from relay.agenda import Demand
+from relay.lookups import (
     KEPT,
     PATIENCE,
     QUIET_AFTER_TROUBLE,
@@ -20,13 +21,11 @@ from relay.volume_claims import (
 from tests.builders import a_request, leaders_wait
 from tests.relay.objects import Json, jobset, pod, replicated_job
 from tests.relay.watched import START, Watched
-from tpu_slices.domain.model.facts import BoundClaim, Fact, Heartbeat, SlicesWanted
-from tpu_slices.domain.model.slices import WorkloadUid
+from tpu_slices.domain.model.facts import BoundClaim, SlicesWanted
 from tpu_slices.ports.errors import Temporary
 from tpu_slices.wire.bounds import CLAIMS_PER_FACT
 from tpu_slices.wire.messages import encode_fact
 
-UID = WorkloadUid("uid-llama")
 ZONE = "topology.kubernetes.io/zone"
 GKE_ZONE = "topology.gke.io/zone"
 
@@ -78,7 +77,7 @@ class Setup:
 
     def claims_of(self, *names: str) -> tuple[BoundClaim, ...]:
         """Complete demand whose leaders mount these claims; return the claims of its request."""
-        (fact,) = self.claims.complete([leaders_wait(0)], {UID: {"slice": names}})
+        (fact,) = self.claims.completed([leaders_wait(0)], Mounted({"slice": names}, self.volumes.now))
         assert isinstance(fact, SlicesWanted)
         return fact.requests[0].claims
 
@@ -91,17 +90,22 @@ def test_a_claim_that_is_bound_to_a_zone_is_added_to_the_request() -> None:
 
 def test_each_request_gets_the_claims_of_its_own_template() -> None:
     fact = leaders_wait(0, requests=(a_request(), a_request(replicated_job="other"), a_request(replicated_job="none")))
-    mounted: Mounted = {UID: {"slice": ("data", "new"), "other": ("data",)}}
-    (completed,) = Setup().claims.complete([fact], mounted)
+    mounted = Mounted({"slice": ("data", "new"), "other": ("data",)}, START)
+    (completed,) = Setup().claims.completed([fact], mounted)
     assert isinstance(completed, SlicesWanted)
     assert [[each.name for each in request.claims] for request in completed.requests] == [["data"], ["data"], []]
 
 
-def test_facts_without_claims_are_unchanged() -> None:
-    setup = Setup()
-    facts: list[Fact] = [Heartbeat(count=0, digest="d", hosts_digest=0), leaders_wait(0)]
-    assert setup.claims.complete(facts, {UID: {}}) == facts
-    assert setup.volumes.calls == []
+def test_claims_are_looked_up_once_for_all_parts_of_a_jobsets_demand() -> None:
+    setup, parts = Setup(), [leaders_wait(0), leaders_wait(1)]
+    completed = setup.claims.completed(parts, Mounted({"slice": ("data",)}, START))
+    named = [fact.requests[0].claims[0].name for fact in completed if isinstance(fact, SlicesWanted)]
+    assert (named, setup.volumes.calls) == (["data", "data"], ["research/data", "pv-1"])
+
+
+def test_demand_whose_claims_are_not_bound_is_unchanged() -> None:
+    setup = Setup(FakeVolumes(claims={}))
+    assert setup.claims.completed([leaders_wait(0)], Mounted({"slice": ("data",)}, START)) == [leaders_wait(0)]
 
 
 @pytest.mark.parametrize(
@@ -192,14 +196,19 @@ def test_claims_add_less_than_100_kb_to_a_message() -> None:
     names = tuple(f"{number:0253}" for number in range(20))
     zones = tuple(f"{number:063}" for number in range(20))
     volumes = FakeVolumes(dict.fromkeys(names, claim()), {"pv-1": volume(within(*zones))})
+    mounted = Mounted({f"w-{number}": names for number in range(500)}, START)
     demand = leaders_wait(0, requests=tuple(a_request(replicated_job=f"w-{number}") for number in range(500)))
-    (completed,) = Setup(volumes).claims.complete([demand], {UID: {f"w-{number}": names for number in range(500)}})
+    (completed,) = Setup(volumes).claims.completed([demand], mounted)
     assert 0 < len(encode_fact(completed).data) - len(encode_fact(demand).data) < 100_000
 
 
 def test_only_the_claims_of_waiting_leaders_are_looked_up(watched: Watched) -> None:
     mounts: Json = {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]}
     watched.see(jobset(spec={"replicatedJobs": [replicated_job(replicas=2)]}), pod(0, spec=mounts), pod(1))
-    assert watched.queue.cache.claims(WorkloadUid("u-1")) == {"workers": ("data",)}
-    watched.lose(pod(0))
-    assert watched.queue.cache.claims(WorkloadUid("u-1")) == {"workers": ()}
+    (due,) = (due for due in watched.queue.due(watched.now) if isinstance(due.subject, Demand))
+    assert due.unknown == Mounted({"workers": ("data",)}, watched.now)
+
+
+def test_nothing_is_looked_up_for_leaders_that_mount_no_claims(watched: Watched) -> None:
+    watched.see(jobset(), pod(0), pod(1))
+    assert {due.unknown for due in watched.queue.due(watched.now)} == {None}

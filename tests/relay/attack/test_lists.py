@@ -14,7 +14,7 @@ from relay.stream import LINE_BYTES, LONGEST_PAGE, PAGE_BYTES, Lines, next_limit
 from tests.builders import CLUSTER
 from tests.relay.attack.bed import Bed, names
 from tests.relay.objects import jobset, pod, replicated_job
-from tests.relay.watched import START, read
+from tests.relay.watched import START, due_facts, read
 from tpu_slices.domain.model.facts import SlicesWanted
 from tpu_slices.domain.model.slices import SLICES_PER_WORKLOAD
 
@@ -58,7 +58,7 @@ def test_very_many_leaders_of_one_jobset_do_not_hold_up_the_fact_queue(replicas:
     queue.listed(Kind.HOSTS, [], "1", START)
     queue.listed(Kind.JOBSETS, [read(parent)], "1", START)
     queue.listed(Kind.LEADERS, leaders, "1", START)
-    demand = [fact for fact in queue.due(START) if isinstance(fact, SlicesWanted)]
+    demand = [fact for fact in due_facts(queue, START) if isinstance(fact, SlicesWanted)]
     waiting = sum(len(fact.waiting) for fact in demand)
     assert waiting == reported
     assert time.process_time() - began < 10  # comparing each leader with each other took minutes
