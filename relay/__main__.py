@@ -20,17 +20,15 @@ from kubernetes.config import ConfigException
 
 from relay import cluster
 from relay.agenda import SteadyClock
-from relay.connection import connect
+from relay.connection import connect, rising_pause
 from relay.fact_queue import FactQueue
-from relay.health import Health, Limits
+from relay.health import Health, Limits, Probes
 from relay.inbox import Inbox
 from relay.legacy_provisioner import LegacyProvisionerCheck
 from relay.lookups import Claims, Lookups, Vacancies
-from relay.message_log import noted
+from relay.messages import noted
 from relay.node_patcher import NodePatcher
 from relay.outbox import Outbox
-from relay.probes import Probes
-from relay.refusals import rising_pause
 from relay.relay import Relay
 from relay.settings import Settings
 from relay.watch import Patience, Watch

@@ -22,12 +22,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
 from relay.agenda import Beat, Demand, Hosts, HostsList, Recount, State, Subject, Timing, WatchProgress
-from relay.closing import Asked, Closing
+from relay.closing import Asked, Closing, Cordons
 from relay.cluster_cache import Awaited, ClusterCache, leaders_in_demand, mounted_claims
-from relay.cordons import Cordons
-from relay.fact_parts import list_of, parts_of
 from relay.host_reports import Count, HostReports, count_of
 from relay.lookups import Due, Mounted, Vacancy
+from relay.messages import list_of, parts_of
 from relay.objects import Host, JobSet, Kind, Leader, Pool, PoolKey, Seen, Unparseable
 from tpu_slices.domain.model.facts import (
     Heartbeat,

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from relay.closing import CLOSED
 from relay.fact_queue import FactQueue
-from relay.node_patches import needed_patches
+from relay.node_patcher import needed_patches
 from relay.objects import Hardware, Host, JobSet, JobSetName, Kind, Leader, Pool, PoolKey
 from tests.builders import CLUSTER, a_request
 from tests.relay.watched import due_facts

@@ -10,7 +10,7 @@ from structlog.contextvars import bound_contextvars
 
 from relay import translate
 from relay.fact_queue import FactQueue
-from relay.message_log import noted
+from relay.messages import noted
 from relay.objects import Kind
 from tests.builders import CLUSTER, NOW
 from tests.conftest import VERSION, Lines

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from relay.fact_parts import list_of
+from relay.messages import list_of
 from tests.builders import CLUSTER, MINUTE, NOW, a_jobset, an_owner
 from tests.world import World
 from tpu_slices.domain.model.facts import Question, WorkloadListQuestion, WorkloadsListed, WorkloadState

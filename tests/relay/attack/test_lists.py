@@ -7,10 +7,10 @@ from typing import Any
 import orjson
 import pytest
 
-from relay import cluster, stream, watch
+from relay import cluster, watch
 from relay.fact_queue import FactQueue
 from relay.objects import Kind, Seen
-from relay.stream import LINE_BYTES, LONGEST_PAGE, PAGE_BYTES, Lines, next_limit, page_of
+from relay.watch import LINE_BYTES, LONGEST_PAGE, PAGE_BYTES, Lines, next_limit, page_of
 from tests.builders import CLUSTER
 from tests.relay.attack.bed import Bed, names
 from tests.relay.objects import jobset, pod, replicated_job
@@ -130,7 +130,7 @@ def test_an_endless_line_is_an_error() -> None:
 
 def test_objects_of_a_megabyte_are_listed_a_few_at_a_time(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watch, "FIRST_PAGE", 4)
-    monkeypatch.setattr(stream, "PAGE_BYTES", 1_000_000)
+    monkeypatch.setattr(watch, "PAGE_BYTES", 1_000_000)
     for number in range(8):
         bed.create(number)
         bed.core.patch_node(names(number)[0], {"metadata": {"annotations": {"note": "x" * 250_000}}})
