@@ -21,7 +21,7 @@ from enum import Enum, auto
 from typing import Any
 
 from relay.agenda import Timing
-from relay.host_reports import Count
+from relay.host_counts import Count
 from relay.objects import Host, Pool, PoolKey
 from tpu_slices.domain.model.facts import HostsQuestion
 

@@ -24,7 +24,7 @@ from datetime import datetime
 from relay.agenda import Beat, Demand, Hosts, HostsList, Recount, State, Subject, Timing, WatchProgress
 from relay.closing import Asked, Closing, Cordons
 from relay.cluster_cache import Awaited, ClusterCache, leaders_in_demand, mounted_claims
-from relay.host_reports import Count, HostReports, count_of
+from relay.host_counts import Count, PublishedCounts, count_of
 from relay.lookups import Due, Mounted, Vacancy
 from relay.messages import list_of, parts_of
 from relay.objects import Host, JobSet, Kind, Leader, Pool, PoolKey, Seen, Unparseable
@@ -55,7 +55,7 @@ class FactQueue:
         self._agenda: dict[Subject, datetime] = {}
         self._resting: set[Subject] = set()
         self._ends: list[WorkloadChanged] = []
-        self._reports = HostReports(timing.count_every)
+        self._published = PublishedCounts(timing.count_every)
         self._cordons = Cordons(timing.settle)
         self.closing = Closing(timing)
         self._watches = WatchProgress(timing.blind_after)
@@ -105,7 +105,7 @@ class FactQueue:
         """Return the pool of a slice's attempt; None if it is a legacy pool, and nobody can tell which."""
         if legacy is not None:
             return self.cache.hosts.legacy_pool(legacy)
-        return key if key.attempt else self._reports.legacy_pool(key) or self.cache.legacy_pool(key)
+        return key if key.attempt else self._published.legacy_pool(key) or self.cache.legacy_pool(key)
 
     def saw(self, seen: Seen, now: datetime) -> None:
         """Record an object that was added or modified."""
@@ -227,8 +227,8 @@ class FactQueue:
     def _recount(self, pools: Iterable[Pool], now: datetime) -> None:
         """Schedule what changes of hosts, of leaders on them and of cordons bring about."""
         for pool in pools:
-            count, last = self._count(pool, now), self._reports.last(pool)
-            at = self._reports.due(pool, self.cache.key_of(pool), count, now)
+            count, last = self._count(pool, now), self._published.last(pool)
+            at = self._published.due(pool, self.cache.key_of(pool), count, now)
             if at is not None:
                 self._schedule(Hosts(pool), at)
                 if last is None or count.whole != last.whole:
@@ -269,7 +269,7 @@ class FactQueue:
                 first, self._beaten = not self._beaten, True
                 self._agenda[subject] = now + self._timing.beat
                 uids = self.cache.live_uids()
-                digest, hosts = digest_of(uids), self._reports.digest
+                digest, hosts = digest_of(uids), self._published.digest
                 yield Due(subject, (Heartbeat(count=len(uids), digest=digest, hosts_digest=hosts, first=first),))
 
     def _demand(self, subject: Subject, uid: WorkloadUid, now: datetime) -> Iterator[Due]:
@@ -296,9 +296,9 @@ class FactQueue:
         yield Due(subject, (state,))
 
     def _hosts(self, subject: Subject, pool: Pool, now: datetime) -> Iterator[Due]:
-        count, last = self._count(pool, now), self._reports.last(pool)
+        count, last = self._count(pool, now), self._published.last(pool)
         asked = None if self._watches.interrupted else self.closing.answer(pool, count, now)
-        keys = self._reports.published(pool, self.cache.key_of(pool) or (asked.key if asked else None), count, now)
+        keys = self._published.published(pool, self.cache.key_of(pool) or (asked.key if asked else None), count, now)
         if keys and count.hosts.joined:
             self._agenda[subject] = now + self._timing.repeat
         if keys:
@@ -325,7 +325,7 @@ class FactQueue:
 
     def _hosts_list(self, subject: HostsList, now: datetime) -> Iterator[Due]:
         if subject.begun:
-            digests = {key_of(*pool): digest for pool, digest in sorted(self._reports.digests.items())}
+            digests = {key_of(*pool): digest for pool, digest in sorted(self._published.digests.items())}
             yield Due(subject, (HostsListed(digests=digests, sequence=self._watches.sequence),))
             return
         for pool in self.cache.hosts.pools():

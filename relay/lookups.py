@@ -142,7 +142,7 @@ class Lists(Protocol):
 
 
 class Vacancies:
-    """Checks reports that answer a question and say that nobody is on the hosts."""
+    """Checks answers that nobody is on the hosts."""
 
     def __init__(self, lists: Lists) -> None:
         self._lists = lists

@@ -136,14 +136,14 @@ class Relay:
         self._complete.set()
 
     def run(self) -> None:
-        """Take events and post facts until `stop` is called, then those that are still being gathered."""
+        """Handle events and post facts until `stop` is called, then those that are still being gathered."""
         while not self._stopping.is_set():
             self._health.ticked("facts")
             self.turn(self._pause())
         self._end()
 
     def turn(self, at_most: float = 0.0) -> None:
-        """Take the events that wait, for the first of them at most so many seconds, and post the facts that are due."""
+        """Handle the events that wait, for the first at most so many seconds, and post the facts that are due."""
         self._take_events(at_most)
         self._publish(self._queue.due(self._now()))
 

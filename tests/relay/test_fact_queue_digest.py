@@ -21,7 +21,7 @@ SLICES = ("tpu-llama-0-aaaaaaaaaaaaa", "tpu-llama-1-bbbbbbbbbbbbb")
 
 def digest(watched: Watched) -> int:
     """Return what a heartbeat would say now."""
-    return watched.queue._reports.digest
+    return watched.queue._published.digest
 
 
 def digests(facts: Iterable[Fact]) -> dict[str, int]:

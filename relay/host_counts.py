@@ -42,7 +42,7 @@ def count_of(hosts: Sequence[Host], closed: int, occupants: tuple[Occupant, ...]
     return Count(known, whole=0 < expected <= usable, ours=sum(host.closed_at is not None for host in hosts))
 
 
-class HostReports:
+class PublishedCounts:
     """The last published count of each pool with hosts, and under which slices it was published.
 
     A legacy pool belongs to a JobSet by name: to another slice once the JobSet was created anew. Its count is then
