@@ -8,9 +8,10 @@ from datetime import datetime
 
 from relay.closing import CLOSED
 from relay.fact_queue import FactQueue
-from relay.node_patches import needed_patches
+from relay.node_patcher import needed_patches
 from relay.objects import Hardware, Host, JobSet, JobSetName, Kind, Leader, Pool, PoolKey
 from tests.builders import CLUSTER, a_request
+from tests.relay.watched import due_facts
 from tpu_slices.domain.model.facts import (
     Fact,
     HostsListQuestion,
@@ -136,7 +137,7 @@ class FakeCluster:
             return []
         for kind in Kind:
             self.queue.bookmarked(kind, str(self._version), self._clock.now())
-        return self.queue.due(self._clock.now())
+        return due_facts(self.queue, self._clock.now())
 
     def asked(self, question: HostsQuestion | HostsListQuestion) -> None:
         """Let the relay serve a question about hosts, and patch what it asks of nodes."""

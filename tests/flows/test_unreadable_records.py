@@ -67,7 +67,7 @@ def test_the_pool_of_a_record_that_cannot_be_read_is_not_adopted(world: World) -
 
     swept = sweep(world.deps)
 
-    assert (swept.adopted, swept.failures) == (0, ())
+    assert (swept.recovered, swept.failures) == (0, ())
     assert world.store.document(key_of(unreadable)) == before
 
 
@@ -93,7 +93,7 @@ def test_an_orphan_of_a_jobset_whose_record_cannot_be_read_is_adopted_and_the_ch
 
     swept = sweep(world.deps)
 
-    assert (swept.adopted, swept.failures) == (2, ())
+    assert (swept.recovered, swept.failures) == (2, ())
     assert set(world.records) == {orphan.id, other.id}
 
 

@@ -42,7 +42,7 @@ class Watched:
     @contextmanager
     def watching(self, silence: float = 30, first_pause: float = 0.2) -> Iterator[Recorder]:
         """Run the watch in a thread; it must end promptly after `stop`."""
-        one = Watch(self.source, self.recorder, Patience(silence, time.monotonic, first_pause), random.Random(3))
+        one = Watch(self.source, self.recorder.put, Patience(silence, time.monotonic, first_pause), random.Random(3))
         thread = threading.Thread(target=one.run)
         thread.start()
         try:

@@ -6,8 +6,8 @@ import pytest
 from kubernetes import client
 
 from relay import cluster
+from relay.connection import asked_pause, in_words, rising_pause
 from relay.objects import JobSetName
-from relay.refusals import asked_pause, in_words, rising_pause
 from tests.relay.attack.bed import Bed, names
 from tpu_slices.ports.errors import Temporary
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.builders import NOW, a_record, a_spec, an_occupant, heard, settings, some_hosts
 from tpu_slices.domain.model.attempts import TerminatingAttempt
 from tpu_slices.domain.model.decisions import CreatePool, DeletePool
-from tpu_slices.domain.model.hosts import NOTHING_REPORTED
+from tpu_slices.domain.model.hosts import NO_HOSTS
 from tpu_slices.domain.model.observations import (
     Absent,
     Broken,
@@ -35,7 +35,7 @@ LONG_AGO = timedelta(seconds=120)
 moments = st.none() | st.sampled_from([NOW - timedelta(seconds=seconds) for seconds in SECONDS])
 hosts = st.sampled_from(
     [
-        NOTHING_REPORTED,
+        NO_HOSTS,
         some_hosts(),
         some_hosts(occupants=(an_occupant(),)),
         some_hosts(occupants=(an_occupant("other"),)),

@@ -1,17 +1,19 @@
-"""The list of JobSets travels in parts, whose ranges cover every UID that there can be."""
-
-from __future__ import annotations
+"""The parts of facts that fit into a message, and the log lines of messages."""
 
 import uuid
+from collections.abc import Sequence
 from itertools import pairwise
 
 import pytest
 
-from relay.fact_parts import list_of
-from tests.builders import NOW
+from relay.messages import list_of, noted
+from tests.builders import NOW, a_jobset_ref
+from tests.conftest import Lines
+from tpu_slices.domain.model.facts import Heartbeat, WorkloadChanged, WorkloadState
 from tpu_slices.domain.model.slices import WorkloadUid
+from tpu_slices.ports.errors import Temporary
 from tpu_slices.wire.bounds import UIDS_PER_PART
-from tpu_slices.wire.messages import MOST_BYTES, decode_fact, encode_fact
+from tpu_slices.wire.messages import MOST_BYTES, Message, decode_fact, encode_fact
 
 
 def jobsets(count: int) -> list[WorkloadUid]:
@@ -45,3 +47,28 @@ def test_the_longest_uids_can_be_sent() -> None:
     uids = [WorkloadUid(f"{number:063}") for number in range(UIDS_PER_PART)]
     (part,) = list_of(uids, NOW)
     assert len(encode_fact(part).data) < MOST_BYTES
+
+
+MESSAGES = [
+    encode_fact(WorkloadChanged(workload=a_jobset_ref(), state=WorkloadState.ACTIVE)),
+    encode_fact(Heartbeat(count=1, digest="d", hosts_digest=0)),
+]
+
+
+def refuse(_: Sequence[Message]) -> None:
+    raise Temporary("Pub/Sub is away")
+
+
+def test_published_facts_are_logged_with_their_jobset_and_heartbeats_are_not(lines: Lines) -> None:
+    sent: list[Message] = []
+    noted(sent.extend)(MESSAGES)
+    assert sent == MESSAGES
+    (line,) = lines()
+    assert (line["event"], line["kind"], line["owner"]) == ("fact.published", "WorkloadChanged", "research/llama")
+    assert line["logging.googleapis.com/trace"].startswith("projects/demo-project/traces/")
+
+
+def test_facts_that_were_not_published_are_not_logged(lines: Lines) -> None:
+    with pytest.raises(Temporary):
+        noted(refuse)(MESSAGES)
+    assert lines() == []

@@ -1,17 +1,24 @@
-"""Splits waiting leaders, and the list of JobSets, into parts that fit into one fact each. Pure."""
+"""Facts as messages: the parts that fit into one each, and the log lines of those that were published and handled."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+
+import structlog
 
 from tpu_slices.domain.model.facts import WaitingLeader, WorkloadsListed
 from tpu_slices.domain.model.slices import WorkloadUid
+from tpu_slices.ports.log_events import LogEvent
 from tpu_slices.wire.bounds import LEADERS_PER_FACT, UIDS_PER_PART
-from tpu_slices.wire.messages import bytes_of
+from tpu_slices.wire.messages import Message, bytes_of
+
+_log = structlog.get_logger()
 
 LEADERS_BYTES = 250_000
 """The bytes of a message that `tpu_slices.wire.workloads` leaves for leaders; each one of them takes less."""
+_ABOUT = ("kind", "owner_kind", "owner", "owner_uid", "slice")
+_UNLOGGED = {"Heartbeat"}
 
 
 def parts_of(leaders: Iterable[WaitingLeader]) -> Iterator[tuple[WaitingLeader, ...]]:
@@ -42,3 +49,20 @@ def list_of(uids: Sequence[WorkloadUid], asked_at: datetime) -> tuple[WorkloadsL
         )
         for start in starts
     )
+
+
+def noted(send: Callable[[Sequence[Message]], None]) -> Callable[[Sequence[Message]], None]:
+    """Return a function that sends as `send` does, and logs each message that was accepted, except heartbeats."""
+
+    def send_and_log(messages: Sequence[Message]) -> None:
+        send(messages)
+        for message in messages:
+            if message.attributes["kind"] not in _UNLOGGED:
+                _log.info(LogEvent.FACT_PUBLISHED, **about(message.attributes))
+
+    return send_and_log
+
+
+def about(attributes: Mapping[str, str]) -> Mapping[str, str]:
+    """Return those attributes of a message that name what it is about."""
+    return {name: attributes[name] for name in _ABOUT if name in attributes}

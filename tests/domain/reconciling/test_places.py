@@ -11,13 +11,13 @@ from tests.builders import MINUTE, NOW, a_job, a_record, an_occupant, hosts_chan
 from tpu_slices.domain.model.attempts import TerminatingAttempt
 from tpu_slices.domain.model.clusters import Limits
 from tpu_slices.domain.model.facts import HostsListed, Occupant
-from tpu_slices.domain.model.hosts import NOTHING_REPORTED, Departure, Hosts, digest_of, key_of
+from tpu_slices.domain.model.hosts import NO_HOSTS, Departure, Hosts, digest_of, key_of
 from tpu_slices.domain.model.records import Desire, RunsOn, SliceRecord
 from tpu_slices.domain.model.slices import WorkloadUid, slice_id
 from tpu_slices.domain.reconciling.occupancy import (
-    Report,
+    NewCount,
+    counted,
     lowered,
-    reported,
     settled_demand,
     with_hosts,
     with_place,
@@ -29,15 +29,15 @@ LLAMA, GEMMA = an_occupant(), an_occupant("gemma")
 OF_GEMMA = slice_id(a_job(name="gemma", uid=WorkloadUid("uid-gemma")))
 
 
-def a_report(
+def a_count(
     occupants: tuple[Occupant, ...], host: SliceRecord | None = None, attempt: int = 1, sequence: int = 5
-) -> Report:
-    """Return a report of who is on the hosts of a slice's attempt."""
+) -> NewCount:
+    """Return a count of who is on the hosts of a slice's attempt."""
     record = host or a_record(create_requested_at=NOW)
     before = dict(record.all_hosts)[attempt]
-    after = reported(before, hosts_changed(occupants=occupants, sequence=sequence), NOW)
+    after = counted(before, hosts_changed(occupants=occupants, sequence=sequence), NOW)
     assert after is not None
-    return Report(record, attempt, before, after, NOW)
+    return NewCount(record, attempt, before, after, NOW)
 
 
 def on_hosts(*occupants: Occupant) -> SliceRecord:
@@ -45,26 +45,26 @@ def on_hosts(*occupants: Occupant) -> SliceRecord:
 
 
 def test_arrivals_settle_the_demand_of_their_own_slice_and_of_this_one() -> None:
-    settled = set(settled_demand(a_report((GEMMA,)), {}))
+    settled = set(settled_demand(a_count((GEMMA,)), {}))
     assert settled == {(GEMMA.owner.uid, OF_GEMMA), (a_record().owner.uid, a_record().id)}
 
 
 def test_an_outdated_arrival_leaves_the_demand_of_its_own_slice() -> None:
-    settled = set(settled_demand(a_report((GEMMA,)), {OF_GEMMA: _at(ELSEWHERE_LATER)}))
+    settled = set(settled_demand(a_count((GEMMA,)), {OF_GEMMA: _at(ELSEWHERE_LATER)}))
     assert settled == {(a_record().owner.uid, a_record().id)}
-    its_own = a_report((LLAMA,), host=a_record(runs_on=ELSEWHERE_LATER))
+    its_own = a_count((LLAMA,), host=a_record(runs_on=ELSEWHERE_LATER))
     assert set(settled_demand(its_own, {})) == set()
 
 
 def test_a_pod_that_was_there_has_not_arrived() -> None:
-    assert a_report((GEMMA, LLAMA), host=on_hosts(LLAMA)).arrivals == (GEMMA,)
+    assert a_count((GEMMA, LLAMA), host=on_hosts(LLAMA)).arrivals == (GEMMA,)
 
 
 def test_slices_of_guests_and_of_those_who_left_or_lost_their_place_are_concerned() -> None:
     phi, mistral = an_occupant("phi"), an_occupant("mistral")
     hosts = some_hosts(occupants=(GEMMA, mistral), departures=(Departure(user=phi, at=NOW),))
-    report = a_report((LLAMA, mistral), host=a_record(hosts=hosts))
-    assert set(report.guests.values()) == {GEMMA, mistral, phi}, "its own Job is on its own hosts"
+    count = a_count((LLAMA, mistral), host=a_record(hosts=hosts))
+    assert set(count.guests.values()) == {GEMMA, mistral, phi}, "its own Job is on its own hosts"
 
 
 GUEST = a_record(job=a_job(name="gemma", uid=WorkloadUid("uid-gemma")))
@@ -77,7 +77,7 @@ RESTARTED = replace(GEMMA, pod_uid="pod-restarted")
 AT_HOME = some_hosts(occupants=(RESTARTED,), sequence=4)
 
 
-def _at(place: RunsOn | None, home: Hosts = NOTHING_REPORTED, **changes: Any) -> SliceRecord:
+def _at(place: RunsOn | None, home: Hosts = NO_HOSTS, **changes: Any) -> SliceRecord:
     return a_record(job=GUEST.job, runs_on=place, hosts=home, **changes)
 
 
@@ -102,7 +102,7 @@ def _at(place: RunsOn | None, home: Hosts = NOTHING_REPORTED, **changes: Any) ->
 def test_a_slice_knows_where_its_job_runs(
     before: tuple[Occupant, ...], place: RunsOn | None, occupants: tuple[Occupant, ...], expected: RunsOn | None
 ) -> None:
-    after = with_place(_at(place), a_report(occupants, host=on_hosts(*before)), GEMMA) or _at(place)
+    after = with_place(_at(place), a_count(occupants, host=on_hosts(*before)), GEMMA) or _at(place)
     assert after.runs_on == expected
 
 
@@ -117,18 +117,18 @@ def test_a_slice_knows_where_its_job_runs(
 )
 def test_a_job_runs_where_it_came_last(home: Hosts, before: tuple[Occupant, ...], *, runs_there: bool) -> None:
     for guest in (_at(None, home), _at(None, attempt=2, terminating=(TerminatingAttempt(attempt=1, hosts=home),))):
-        after = with_place(guest, a_report((GEMMA,), host=on_hosts(*before)), GEMMA)
+        after = with_place(guest, a_count((GEMMA,), host=on_hosts(*before)), GEMMA)
         assert (after is not None and after.runs_on == THERE) is runs_there
 
 
 def test_a_place_is_not_restored_for_a_job_that_needs_none() -> None:
     over = _at(None, desire=Desire.ABSENT)
-    assert with_place(over, a_report((GEMMA,), host=on_hosts(GEMMA)), GEMMA) is None
+    assert with_place(over, a_count((GEMMA,), host=on_hosts(GEMMA)), GEMMA) is None
 
 
 def test_hosts_of_an_earlier_attempt_are_recorded_there() -> None:
     record = a_record(attempt=2, terminating=(TerminatingAttempt(attempt=1),))
-    after = with_hosts(a_report((GEMMA,), host=record, attempt=1))
+    after = with_hosts(a_count((GEMMA,), host=record, attempt=1))
     assert (after.hosts, after.terminating[0].hosts.occupants) == (record.hosts, (GEMMA,))
 
 
@@ -143,8 +143,8 @@ def test_hosts_of_an_earlier_attempt_are_recorded_there() -> None:
 def test_a_job_that_came_to_its_own_hosts_runs_nowhere_else(
     before: tuple[Occupant, ...], place: RunsOn, expected: RunsOn | None
 ) -> None:
-    report = a_report((LLAMA,), host=replace(on_hosts(*before), runs_on=place))
-    assert with_hosts(report).runs_on == expected
+    count = a_count((LLAMA,), host=replace(on_hosts(*before), runs_on=place))
+    assert with_hosts(count).runs_on == expected
 
 
 def listed(*records: SliceRecord, sequence: int = 3) -> HostsListed:

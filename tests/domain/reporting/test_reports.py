@@ -1,7 +1,5 @@
 """Why a JobSet waits: the report on it, by examples and by properties."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -279,3 +277,49 @@ def test_every_slice_is_ready_or_in_a_wait_and_no_report_is_too_long(
         served = sum(record.reason in SERVED for record in slices)
         assert served + sum(wait.count for wait in made.waits) == made.requested
     assert report(replace(jobset, report=made), slices, QueueState(), LATER).since == NOW
+
+
+SILENT = QueueState(silent_since=NOW - 5 * MINUTE)
+SILENCE = (
+    "The cluster's relay has not been heard since 11:55 UTC: hosts are shown as they were then, and nothing new is "
+    "created or deleted until it runs again. Operators: `kubectl -n tpu-slice-provisioner get pods`."
+)
+
+
+@pytest.mark.parametrize(
+    ("slices", "reason", "opening"),
+    [
+        pytest.param([ready(0)], ReportReason.READY, "1 of 1 slices ready as last reported. The", id="ready"),
+        pytest.param([], ReportReason.NOT_REQUESTED, "It is not known", id="none in demand"),
+        pytest.param([a_slice(0, Phase.QUEUED, Reason.REQUESTED)], ReportReason.WAITING, "0 of 1", id="queued"),
+        pytest.param([out_of_stock(0)], ReportReason.WAITING, "0 of 1", id="waiting"),
+        pytest.param([a_slice(0, Phase.REFUSED, Reason.NOT_ALLOWED)], ReportReason.BLOCKED, "0 of 1", id="refused"),
+        pytest.param([a_slice(0, Phase.QUEUED, Reason.DEMAND_STALE)], ReportReason.WAITING, "0 of 1", id="was wanted"),
+        pytest.param(
+            [a_slice(0, Phase.QUEUED, Reason.DEMAND_STALE, demand_confirmed_at=NOW - 20 * MINUTE), ready(1)],
+            ReportReason.READY,
+            "1 of 1 slices ready as last reported. The",
+            id="no longer wanted when the relay fell silent",
+        ),
+    ],
+)
+def test_a_silent_relay_is_told_to_whoever_has_slices_or_may_wait_for_some(
+    slices: list[SliceRecord], reason: ReportReason, opening: str
+) -> None:
+    made = report(a_jobset(), slices, SILENT, NOW)
+    assert (made.reason, made.message[: len(opening)]) == (reason, opening)
+    assert made.message.endswith(SILENCE)
+    assert made.message.count(SILENCE) == 1
+
+
+def test_a_refused_slice_keeps_its_remedy_beside_a_silent_relay() -> None:
+    refused, waiting = a_slice(0, Phase.REFUSED, Reason.NOT_ALLOWED), out_of_stock(1)
+    first, second = report(a_jobset(), [refused, waiting], SILENT, NOW).waits
+    assert first.remedy.startswith("Request what is allowed")
+    assert second.remedy == SILENCE
+
+
+def test_a_jobset_that_is_released_is_not_told_of_a_silent_relay() -> None:
+    suspended = a_jobset(state=WorkloadState.SUSPENDED)
+    made = report(suspended, [a_slice(0, Phase.RELEASING, Reason.DELETION_STARTED)], SILENT, NOW)
+    assert "relay" not in made.message

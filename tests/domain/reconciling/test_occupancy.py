@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from tests.builders import MINUTE, NOW, a_jobset, a_record, an_occupant, hosts_changed, some_hosts
 from tests.domain.cases import GUEST, OWN, SIBLING
 from tpu_slices.domain.model.facts import HostsChanged, WorkloadState
-from tpu_slices.domain.model.hosts import NOTHING_REPORTED, Departure, Hosts, digest_of
+from tpu_slices.domain.model.hosts import NO_HOSTS, Departure, Hosts, digest_of
 from tpu_slices.domain.reconciling.occupancy import (
     MOST_DEPARTURES,
-    Report,
+    NewCount,
     Users,
-    reported,
+    counted,
     users,
 )
 
@@ -26,10 +26,10 @@ LATER = NOW + 5 * MINUTE
 GRACE = 10 * MINUTE
 
 
-def after(*facts: HostsChanged, hosts: Hosts = NOTHING_REPORTED) -> Hosts:
+def after(*facts: HostsChanged, hosts: Hosts = NO_HOSTS) -> Hosts:
     """Return the hosts after these reports, one a minute."""
     for minute, fact in enumerate(facts):
-        hosts = reported(hosts, fact, NOW + minute * MINUTE) or hosts
+        hosts = counted(hosts, fact, NOW + minute * MINUTE) or hosts
     return hosts
 
 
@@ -61,8 +61,8 @@ def test_a_first_report_is_kept_whatever_it_says() -> None:
 )
 def test_a_report_counts_if_it_is_not_outdated_and_says_something_new(fact: HostsChanged, counts: bool) -> None:
     before = some_hosts(sequence=5)
-    known = reported(before, fact, NOW)
-    assert (known is not None and Report(a_record(hosts=before), 1, before, known, NOW).is_news) is counts
+    known = counted(before, fact, NOW)
+    assert (known is not None and NewCount(a_record(hosts=before), 1, before, known, NOW).is_news) is counts
 
 
 stories = st.lists(

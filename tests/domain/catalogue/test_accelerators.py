@@ -36,7 +36,7 @@ POLICY_KINDS = {
 }
 LEFT_OUT = "explicit request only"
 
-with (Path(__file__).parents[1] / "data" / "tpu_catalogue.tsv").open(newline="") as table:
+with (Path(__file__).parents[2] / "data" / "tpu_catalogue.tsv").open(newline="") as table:
     FACTS = list(csv.DictReader(table, delimiter="\t"))
 ROWS = [row for row in FACTS if LEFT_OUT not in row["source"]]
 

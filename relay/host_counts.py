@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -42,7 +42,7 @@ def count_of(hosts: Sequence[Host], closed: int, occupants: tuple[Occupant, ...]
     return Count(known, whole=0 < expected <= usable, ours=sum(host.closed_at is not None for host in hosts))
 
 
-class HostReports:
+class PublishedCounts:
     """The last published count of each pool with hosts, and under which slices it was published.
 
     A legacy pool belongs to a JobSet by name: to another slice once the JobSet was created anew. Its count is then
@@ -80,7 +80,7 @@ class HostReports:
             return None
         return now if count.differs_at_once(known[0]) else known[1] + self._count_every
 
-    def published(self, pool: Pool, key: PoolKey | None, count: Count, now: datetime) -> Iterable[PoolKey]:
+    def published(self, pool: Pool, key: PoolKey | None, count: Count, now: datetime) -> Sequence[PoolKey]:
         """Record that a count is published now; return the slices and attempts under which it must be."""
         keys = self._keys.pop(pool, frozenset()) | ({key} if key else set())
         for each in keys:

@@ -42,11 +42,11 @@ def test_consistent_jobsets_records_and_pools_give_no_findings() -> None:
 def test_an_orphan_is_adopted_with_its_attempt_and_a_placeholder_for_its_jobset() -> None:
     lost = a_record(job=a_job(uid=OTHER))
     findings = findings_of(records=[], pools=[a_pool(lost, 3)])
-    (adopted,) = findings.adopted
+    (recovered,) = findings.recovered
     (placeholder,) = findings.placeholders
-    assert (adopted.id, adopted.attempt, adopted.spec, adopted.next_reconcile_at) == (lost.id, 3, None, NOW)
-    assert (adopted.create_requested_at, adopted.spared_until) == (NOW, NOW + SPARED_FOR)
-    assert given_up(adopted, fits=True).attempt == 4
+    assert (recovered.id, recovered.attempt, recovered.spec, recovered.next_reconcile_at) == (lost.id, 3, None, NOW)
+    assert (recovered.create_requested_at, recovered.spared_until) == (NOW, NOW + SPARED_FOR)
+    assert given_up(recovered, fits=True).attempt == 4
     assert (placeholder.owner.uid, placeholder.state, placeholder.demand) == (
         OTHER,
         WorkloadState.ACTIVE,
@@ -62,7 +62,7 @@ def test_slices_whose_jobset_has_no_record_get_one_in_which_nothing_is_confirmed
     (placeholder,) = findings.placeholders
     assert (placeholder.owner, placeholder.state) == (first.owner, WorkloadState.ACTIVE)
     assert placeholder.demand == {first.id: None, second.id: None}
-    assert (findings.adopted, findings.mended) == ((), ())
+    assert (findings.recovered, findings.mended) == ((), ())
 
 
 def test_a_jobset_whose_record_cannot_be_read_needs_no_placeholder() -> None:
@@ -79,16 +79,16 @@ def test_a_pool_whose_record_cannot_be_read_is_left_alone() -> None:
 
 @pytest.mark.parametrize("state", [state for state in WorkloadState if state is not WorkloadState.ACTIVE])
 def test_an_orphan_whose_jobset_is_not_active_is_terminating_and_spared(state: WorkloadState) -> None:
-    (adopted,) = findings_of(records=[], pools=[a_pool(a_record(), 3)], workloads=[a_jobset(state=state)]).adopted
-    (orphan,) = adopted.terminating
+    (recovered,) = findings_of(records=[], pools=[a_pool(a_record(), 3)], workloads=[a_jobset(state=state)]).recovered
+    (orphan,) = recovered.terminating
     assert (orphan.attempt, orphan.spared_until, orphan.fits) == (3, NOW + SPARED_FOR, True)
-    assert (adopted.attempt, adopted.create_requested_at) == (4, None)
+    assert (recovered.attempt, recovered.create_requested_at) == (4, None)
 
 
 def test_an_orphan_of_a_known_jobset_needs_no_placeholder() -> None:
     lost = a_record()
     findings = findings_of(records=[], pools=[a_pool(lost)])
-    assert (len(findings.adopted), findings.placeholders) == (1, ())
+    assert (len(findings.recovered), findings.placeholders) == (1, ())
 
 
 def test_a_pool_of_an_attempt_missing_from_its_record_becomes_terminating() -> None:
@@ -133,7 +133,7 @@ def test_a_record_that_contradicts_jobset_or_pool_is_reconciled_again(
 def test_orphans_beyond_the_limit_of_one_inventory_check_are_left_out() -> None:
     lost = [a_record(job=a_job(uid=WorkloadUid(f"uid-{number}"))) for number in range(14)]
     findings = findings_of(records=[], pools=[a_pool(record) for record in lost])
-    assert (len(findings.adopted), findings.left_out) == (10, 4)
+    assert (len(findings.recovered), findings.left_out) == (10, 4)
 
 
 @pytest.mark.parametrize("phase", [Phase.GONE, Phase.WAITING, Phase.QUEUED, Phase.BLOCKED])
@@ -156,11 +156,11 @@ def test_a_release_requested_in_the_record_alone_is_found() -> None:
 def test_two_pools_of_one_unknown_slice_become_one_record_of_the_later_attempt() -> None:
     lost = a_record()
     findings = findings_of(records=[], pools=[a_pool(lost, 2), a_pool(lost, 1)])
-    assert [adopted.attempt for adopted in findings.adopted] == [2]
+    assert [recovered.attempt for recovered in findings.recovered] == [2]
 
 
 def test_the_limit_of_orphans_grows_with_a_fifth_of_the_ready_slices() -> None:
     serving = [a_record(**SERVING, job=a_job(job_index=index)) for index in range(60)]
     lost = [a_record(job=a_job(uid=WorkloadUid(f"uid-{number}"))) for number in range(14)]
     findings = findings_of(records=serving, pools=[a_pool(record) for record in [*serving, *lost]])
-    assert (len(findings.adopted), findings.left_out) == (12, 2)
+    assert (len(findings.recovered), findings.left_out) == (12, 2)
