@@ -50,15 +50,15 @@ def application(forwarder: Forwarder) -> web.Application:
     return buttons
 
 
-def press(forwarder: Forwarder, wish: Mapping[str, Any]) -> dict[str, int]:
+def press(forwarder: Forwarder, given: Mapping[str, Any]) -> dict[str, int]:
     """Inject a fault. Raise NotAFault for one that does not exist."""
-    name = wish.get("fault")
+    name = given.get("fault")
     if name in SAID_BY_WATCHES:
-        return {"watches": forwarder.watches.press(str(name), wish.get("resource"), str(wish.get("text", "")))}
+        return {"watches": forwarder.watches.press(str(name), given.get("resource"), str(given.get("text", "")))}
     if name == "cut":
         return {"connections": forwarder.cut()}
     if name != "answer":
         raise NotAFault(f'there is no fault "{name}": answer, cut, {", ".join(SAID_BY_WATCHES)}')
-    wished = faults.fault({key: value for key, value in wish.items() if key != "fault"}, time.monotonic())
-    forwarder.faults = (*forwarder.faults, wished)
+    one = faults.fault({key: value for key, value in given.items() if key != "fault"}, time.monotonic())
+    forwarder.faults = (*forwarder.faults, one)
     return {"watches": 0}

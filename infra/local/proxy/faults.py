@@ -92,14 +92,14 @@ class Fault:
         }
 
 
-def fault(wish: Mapping[str, Any], now: float) -> Fault:
+def fault(given: Mapping[str, Any], now: float) -> Fault:
     """Parse a fault. Raise NotAFault for a field that does not exist."""
     known = {field.name for field in fields(Fault)} - {"until", "met"} | {"for"}
-    if unknown := sorted(set(wish) - known):
+    if unknown := sorted(set(given) - known):
         raise NotAFault(f'a fault has no field "{unknown[0]}": {", ".join(sorted(known))}')
-    lasts = wish.get("for")
+    lasts = given.get("for")
     until = None if lasts is None else now + float(lasts)
-    return Fault(**{key: value for key, value in wish.items() if key != "for"}, until=until)
+    return Fault(**{key: value for key, value in given.items() if key != "for"}, until=until)
 
 
 def in_force(faults: tuple[Fault, ...], now: float) -> tuple[Fault, ...]:

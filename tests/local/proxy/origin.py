@@ -43,59 +43,67 @@ class Origin:
         return path
 
 
+class Handler(BaseHTTPRequestHandler):
+    """Answers for the origin of the server that it belongs to."""
+
+    protocol_version = "HTTP/1.1"
+    wbufsize = -1
+    timeout = 10
+    server: "Server"
+
+    def _answer(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        self.server.origin.asked.append((self.command, self.path, self.headers.get("Authorization", ""), body))
+        if "watch=true" in self.path:
+            self._watch()
+        else:
+            self._say(201 if self.command == "POST" else 200, json.dumps(LISTED).encode())
+
+    def _say(self, code: int, data: bytes) -> None:
+        self.send_response(code)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def _watch(self) -> None:
+        origin = self.server.origin
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        self.wfile.flush()
+        for event in origin.first:
+            self._chunk(json.dumps(event).encode() + b"\n")
+        while (news := origin.later.get()) is not None:
+            self._chunk(json.dumps(news).encode() + b"\n")
+        self._chunk(b"")
+
+    def _chunk(self, data: bytes) -> None:
+        self.wfile.write(b"%x\r\n%b\r\n" % (len(data), data))
+        self.wfile.flush()
+
+    do_GET = do_POST = do_PATCH = _answer  # noqa: N815 - BaseHTTPRequestHandler names them so
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class names it so
+        """Log nothing."""
+
+
+class Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self, origin: Origin) -> None:
+        self.origin = origin
+        super().__init__(("127.0.0.1", origin.port), Handler)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Clients go whenever they like."""
+
+
 @contextmanager
 def serving(origin: Origin) -> Iterator[None]:
     """Serve on the port it had before, or on any."""
-
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-        wbufsize = -1
-        timeout = 10
-
-        def _answer(self) -> None:
-            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            origin.asked.append((self.command, self.path, self.headers.get("Authorization", ""), body))
-            if "watch=true" in self.path:
-                self._watch()
-            else:
-                self._say(201 if self.command == "POST" else 200, json.dumps(LISTED).encode())
-
-        def _say(self, code: int, data: bytes) -> None:
-            self.send_response(code)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Warning", '299 - "mind the gap"')
-            self.send_header("Content-Length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
-
-        def _watch(self) -> None:
-            self.send_response(200)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Transfer-Encoding", "chunked")
-            self.end_headers()
-            self.wfile.flush()
-            for event in origin.first:
-                self._chunk(json.dumps(event).encode() + b"\n")
-            while (news := origin.later.get()) is not None:
-                self._chunk(json.dumps(news).encode() + b"\n")
-            self._chunk(b"")
-
-        def _chunk(self, data: bytes) -> None:
-            self.wfile.write(b"%x\r\n%b\r\n" % (len(data), data))
-            self.wfile.flush()
-
-        do_GET = do_POST = do_PATCH = _answer  # noqa: N815 - BaseHTTPRequestHandler names them so
-
-        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class names it so
-            """Log nothing."""
-
-    class Server(ThreadingHTTPServer):
-        daemon_threads = True
-
-        def handle_error(self, request: Any, client_address: Any) -> None:
-            """Clients go whenever they like."""
-
-    server = Server(("127.0.0.1", origin.port), Handler)
+    server = Server(origin)
     origin.port = server.server_port
     thread = threading.Thread(target=server.serve_forever, args=(0.02,))
     thread.start()

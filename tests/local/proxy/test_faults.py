@@ -11,9 +11,9 @@ def asked(path: str = "/api/v1/pods", method: str = "GET", authorization: str = 
     return Asked(method=method, path=path, query=query, authorization=authorization)
 
 
-def codes(*requests: Asked, now: float = 0, **wish: Any) -> list[int]:
+def codes(*requests: Asked, now: float = 0, **given: Any) -> list[int]:
     """Inject a 503; return the code that each request gets; 200: the server's own response."""
-    faults: tuple[Fault, ...] = (fault({"code": 503, **wish}, now=0),)
+    faults: tuple[Fault, ...] = (fault({"code": 503, **given}, now=0),)
     found = []
     for each in requests:
         faults, one = struck(in_force(faults, now), each)
