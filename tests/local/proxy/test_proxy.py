@@ -33,13 +33,17 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Origin, Pro
 
 @pytest.fixture
 def origin(both: tuple[Origin, Proxied]) -> Origin:
-    both[0].forget()
     return both[0]
 
 
 @pytest.fixture
-def proxy(both: tuple[Origin, Proxied]) -> Iterator[Proxied]:
-    yield both[1]
+def proxy(both: tuple[Origin, Proxied]) -> Proxied:
+    return both[1]
+
+
+@pytest.fixture(autouse=True)
+def _anew(both: tuple[Origin, Proxied]) -> None:
+    both[0].forget()
     both[1].clear()
 
 
