@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -40,13 +40,12 @@ Nodes of simulated hosts (label tpu-slices.local/host=true, taint google.com/tpu
 and the relay's ClusterRole will be made there, and removed in the end. JobSets there that ask for TPUs get such hosts
 meanwhile.
 """
-TOLERATION = "Its API server does not add it, as GKE's does: pods with TPUs must tolerate the taint google.com/tpu.\n"
+TOLERATION = "Pods must tolerate the taint google.com/tpu themselves: that API server does not add it, as GKE's does.\n"
 EARLIER = "Of an earlier stack there is still"
 TPU = "google.com/tpu"
 PATIENCE_SECONDS = 90.0
 NOT_FOUND = 404
 
-Say = Callable[[str], None]
 Standing = Mapping[str, list[str]]
 """Names by plural."""
 
@@ -135,11 +134,14 @@ def standing(api: Api) -> Standing:
 
 
 def tolerates_tpus(api: Api) -> bool:
-    """Return whether the API server lets pods with TPUs tolerate their taint, as GKE's does (by a dry run)."""
+    """Return whether a dry run shows that the API server lets pods with TPUs tolerate their taint, as GKE's does."""
     limits = {"limits": {TPU: "1"}}
     containers = [{"name": "main", "image": "none", "resources": limits}]
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"generateName": "tpu-"}, "spec": {"containers": containers}}
-    made = api.call("POST", KINDS["pods"].path("default"), pod, query={"dryRun": "All"})
+    try:
+        made = api.call("POST", KINDS["pods"].path("default"), pod, query={"dryRun": "All"})
+    except ApiError:
+        return False
     return any(each.get("key") == TPU for each in made["spec"].get("tolerations") or ())
 
 
