@@ -3,6 +3,8 @@
 import argparse
 import logging
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -11,6 +13,7 @@ from kubernetes.config.config_exception import ConfigException
 from infra.local.clients.api import Api
 from infra.local.clients.cache import NotListed, watching
 from infra.local.clients.errors import ApiError
+from infra.local.clients.rounds import Across
 from infra.local.clients.run import Program
 from infra.local.interrupts import orderly_end
 from infra.local.kubelet.keys import NODES
@@ -20,6 +23,7 @@ from infra.local.kubelet.pods import Pods
 
 _WATCHED = {"nodes": {"labelSelector": NODES}, "pods": {"fieldSelector": "spec.nodeName!="}}
 """Kinds, with selectors."""
+_AT_A_TIME = 12
 
 
 def run(api: Api) -> None:
@@ -27,7 +31,18 @@ def run(api: Api) -> None:
     api.list("nodes", limit="1")
     with watching(api, _WATCHED) as objects:
         print("ready", flush=True)
-        Program([Leases().reconcile, Pods().reconcile], Pace(), lambda: datetime.now(UTC)).run(objects)
+        leases = Program([Leases(_crew()).reconcile], Pace(), _now)
+        threading.Thread(target=leases.run, args=(objects,), daemon=True).start()
+        Program([Pods(_crew()).reconcile], Pace(), _now).run(objects)
+
+
+def _crew() -> Across:
+    """Return a `map` that works on several objects at a time: mostly, that is waiting for the server."""
+    return ThreadPoolExecutor(_AT_A_TIME).map
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
 
 
 def main() -> int:
