@@ -11,7 +11,7 @@ from infra.local.kueue.queues import Queues
 from infra.local.kueue.quota import decide
 from infra.local.kueue.workloads import QUEUE, Stage, decided, next_change, stage
 
-KINDS = ("jobsets", "workloads", "clusterqueues", "localqueues", "resourceflavors", "workloadpriorityclasses")
+WATCHED = ("jobsets", "workloads", "clusterqueues", "localqueues", "resourceflavors", "workloadpriorityclasses")
 _log = logging.getLogger(__name__)
 
 
