@@ -190,7 +190,7 @@ def test_a_drained_queue_stops_what_runs_and_resumes_it_when_it_opens(queued: Cl
 
 def test_a_jobset_whose_queue_does_not_exist_waits_for_it(queued: Cluster) -> None:
     submit(queued, "lost", **{"kueue.x-k8s.io/queue-name": "team-b"})
-    tells(queued, "lost", "LocalQueue team-b doesn't exist")
+    tells(queued, "lost", 'localqueues "team-b" not found')
     apply(queued, QUEUES.replace("team-a", "team-b"))
     run(queued, "lost")
     remove(queued, "lost")

@@ -4,12 +4,15 @@ import base64
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any
 
 from infra.local.clients.api import Api
 from infra.local.clients.errors import ApiError
 from infra.local.clients.kinds import Kind
+from infra.local.clients.serving import HOST, Answer, serving
+from infra.local.cluster.certificates import certificates
 
 Json = dict[str, Any]
 
@@ -85,25 +88,54 @@ def has_another(api: Api, name: str) -> bool:
 
 
 def install(api: Api, kind: Kind, definition: Json, *, manager: str) -> None:
-    """Install a kind's CRD, or bring it up to date, and wait until it is served. Raise ApiError or NotInstalled."""
+    """Install a kind's CRD, or bring it up to date, and wait until it is served. Raise ApiError or NotInstalled.
+
+    Kubernetes' controller manager learns of a CRD at once if it starts later, else within 30 s: until then nothing
+    that such an object owns is deleted with it.
+    """
     api.apply("customresourcedefinitions", definition, manager=manager)
     wait(lambda: _serves(api, kind), f"the API server does not serve {kind.plural}")
 
 
 @contextmanager
-def called(api: Api, configurations: Mapping[str, Json], *, manager: str) -> Iterator[None]:
-    """Apply webhook configurations, by plural, within the block. What a predecessor left is replaced."""
+def answering(
+    api: Api, answer: Answer, configurations: Callable[[str, bytes], Mapping[str, Json]], works: Callable[[], bool]
+) -> Iterator[None]:
+    """Serve webhooks within the block, and have the API server call them. Raise ApiError or NotInstalled.
+
+    `configurations` returns theirs by plural, for their address and their server's CA certificate; `works` whether
+    they are called. What is left of a predecessor that was killed is replaced.
+    """
+    own = certificates(HOST, datetime.now(UTC))
+    with serving(0, own.context(), answer) as address:
+        wanted = configurations(address, own.authority)
+        try:
+            for plural, configuration in wanted.items():
+                api.apply(plural, configuration, manager=configuration["metadata"]["name"])
+            wait(works, f"the API server does not call the webhooks at {address}")
+            yield
+        finally:
+            for plural, configuration in wanted.items():
+                _remove(api, plural, configuration["metadata"]["name"])
+
+
+def _remove(api: Api, plural: str, name: str) -> None:
     try:
-        for plural, configuration in configurations.items():
-            api.apply(plural, configuration, manager=manager)
-        yield
-    finally:
-        for plural, configuration in configurations.items():
-            try:
-                api.delete(plural, None, configuration["metadata"]["name"])
-            except ApiError as error:
-                if error.code != 404:
-                    raise
+        api.delete(plural, None, name)
+    except ApiError as error:
+        if error.code != 404:
+            raise
+
+
+def tried(api: Api, kind: Kind, obj: Json) -> Json | None:
+    """Return what would become of a new object in the namespace default; None if it would be refused (422)."""
+    body = {"apiVersion": kind.api, "kind": kind.name} | obj
+    try:
+        return api.call("POST", kind.path("default"), body, query={"dryRun": "All"})
+    except ApiError as error:
+        if error.code == 422:
+            return None
+        raise
 
 
 def wait(done: Callable[[], bool], problem: str) -> None:

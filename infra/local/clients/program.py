@@ -4,6 +4,7 @@ import argparse
 import logging
 import sys
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 from kubernetes.config.config_exception import ConfigException
@@ -13,6 +14,10 @@ from infra.local.clients.cache import NotListed
 from infra.local.clients.errors import ApiError
 from infra.local.clients.installing import NotInstalled
 from infra.local.interrupts import orderly_end
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
 
 
 def main(module: str, name: str, run: Callable[[Api], None]) -> int:

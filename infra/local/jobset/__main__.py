@@ -13,6 +13,7 @@ from infra.local.clients.api import Api
 from infra.local.clients.cache import NotListed, watching
 from infra.local.clients.errors import ApiError
 from infra.local.clients.run import Program
+from infra.local.clients.serving import HOST, serving
 from infra.local.cluster.certificates import certificates
 from infra.local.interrupts import orderly_end
 from infra.local.jobset.controller import JobSets
@@ -21,7 +22,6 @@ from infra.local.jobset.keys import JOBSET_NAME
 from infra.local.jobset.manifests import WEBHOOKS
 from infra.local.jobset.placement import Placement
 from infra.local.jobset.reviews import review
-from infra.local.jobset.serving import HOST, serving
 
 _OF_JOBSETS = {"labelSelector": JOBSET_NAME}
 _WATCHED = {"jobsets": {}, "jobs": _OF_JOBSETS, "pods": _OF_JOBSETS, "services": {}, "nodes": {}}

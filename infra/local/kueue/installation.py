@@ -1,19 +1,19 @@
 """Kueue's kinds as far as they are used here, and the webhook that suspends new JobSets of queues."""
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from infra.local.clients.api import Api
-from infra.local.clients.installing import OURS, crd, rule, webhook
-from infra.local.clients.kinds import KINDS
+from infra.local.clients.installing import OURS, crd, rule, tried, webhook
+from infra.local.clients.kinds import KINDS, Kind
 from infra.local.kueue.workloads import QUEUE
 
 Json = dict[str, Any]
 NAME = "tpu-slices-local-kueue"
 _ANY = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 _FIELDS = {"spec": _ANY, "status": _ANY}
-_PENDING = {"Pending Workloads": ".status.pendingWorkloads", "Admitted Workloads": ".status.admittedWorkloads"}
+_COUNTS = {"Pending Workloads": ".status.pendingWorkloads", "Admitted Workloads": ".status.admittedWorkloads"}
 _WORKLOAD = {
     "Queue": ".spec.queueName",
     "Reserved in": ".status.admission.clusterQueue",
@@ -21,32 +21,27 @@ _WORKLOAD = {
     "Finished": ".status.conditions[?(@.type=='Finished')].status",
     "Age": ".metadata.creationTimestamp",
 }
+_KINDS: dict[str, tuple[Json, dict[str, str], tuple[str, ...]]] = {
+    "resourceflavors": (_FIELDS, {}, ("flavor", "flavors", "rf")),
+    "workloadpriorityclasses": ({"value": {"type": "integer"}}, {"Value": ".value"}, ("wpc",)),
+    "clusterqueues": (_FIELDS, _COUNTS, ("cq",)),
+    "localqueues": (_FIELDS, {"ClusterQueue": ".spec.clusterQueue"} | _COUNTS, ("queue", "queues", "lq")),
+    "workloads": (_FIELDS, _WORKLOAD, ("kwl",)),
+}
+"""The fields besides metadata, the columns that `kubectl get` shows, as with Kueue, and the short names."""
 
 
-def definitions() -> Mapping[str, Json]:
-    """Return the CRDs by plural, with the columns that `kubectl get` shows with Kueue."""
-    return {
-        "resourceflavors": crd(KINDS["resourceflavors"], _FIELDS, {}, "flavor", "flavors", "rf"),
-        "clusterqueues": crd(KINDS["clusterqueues"], _FIELDS, _PENDING, "cq"),
-        "localqueues": crd(
-            KINDS["localqueues"], _FIELDS, {"ClusterQueue": ".spec.clusterQueue"} | _PENDING, "queue", "queues", "lq"
-        ),
-        "workloads": crd(KINDS["workloads"], _FIELDS, _WORKLOAD, "kwl"),
-        "workloadpriorityclasses": crd(
-            KINDS["workloadpriorityclasses"],
-            {"value": {"type": "integer"}, "description": {"type": "string"}},
-            {"Value": ".value"},
-            "wpc",
-        ),
-    }
+def definitions() -> Iterator[tuple[Kind, Json]]:
+    """Yield the kinds with their CRDs."""
+    for plural, (fields, columns, short) in _KINDS.items():
+        yield KINDS[plural], crd(KINDS[plural], fields, columns, *short)
 
 
-def configuration(address: str, authority: bytes) -> Json:
-    """Return the webhook's configuration: it is asked about new JobSets that name a queue."""
+def configurations(address: str, authority: bytes) -> dict[str, Json]:
+    """Return the webhook's configuration, by plural: it is asked about new JobSets that name a queue."""
     queued = {"matchExpressions": [{"key": QUEUE, "operator": "Exists"}]}
-    asked = rule(KINDS["jobsets"], "CREATE")
-    one = webhook("mjobset.kueue.x-k8s.io", f"{address}/suspend", authority, asked, objectSelector=queued)
-    return {"metadata": {"name": NAME, "labels": dict(OURS)}, "webhooks": [one]}
+    one = webhook("mjobset.kueue.x-k8s.io", address, authority, rule(KINDS["jobsets"], "CREATE"), objectSelector=queued)
+    return {"mutatingwebhookconfigurations": {"metadata": {"name": NAME, "labels": dict(OURS)}, "webhooks": [one]}}
 
 
 def suspend(_: str, asked: Json) -> Json:
@@ -58,8 +53,6 @@ def suspend(_: str, asked: Json) -> Json:
 
 def suspends(api: Api) -> bool:
     """Return whether the webhook is called: by a JobSet that is not stored."""
-    kind = KINDS["jobsets"]
-    metadata = {"name": NAME, "labels": {QUEUE: "none"}}
-    body = {"apiVersion": kind.api, "kind": kind.name, "metadata": metadata, "spec": {"replicatedJobs": []}}
-    made = api.call("POST", kind.path("default"), body, query={"dryRun": "All"})
-    return made["spec"].get("suspend") is True
+    body = {"metadata": {"name": NAME, "labels": {QUEUE: "none"}}, "spec": {"replicatedJobs": []}}
+    made = tried(api, KINDS["jobsets"], body)
+    return made is not None and made["spec"].get("suspend") is True

@@ -49,7 +49,6 @@ def quota(queue: Object) -> Counter[str]:
 
 
 def _in_order(workload: Object) -> tuple[int, str, str]:
-    """Return the sort key: higher priority, then older, then by name."""
     metadata = workload["metadata"]
     return -workload["spec"]["priority"], metadata["creationTimestamp"], metadata["name"]
 
@@ -60,7 +59,7 @@ def _assign(workload: Object, left: Counter[str], flavors: Mapping[str, Object])
     for pod_set in workload["spec"]["podSets"]:
         row: Object = {"name": pod_set["name"], "count": pod_set["count"], "flavors": {}}
         if chips := _requested(pod_set):
-            fitting = [name for name in left if _matches(pod_set, flavors[name])]
+            fitting = [name for name in left if name in flavors and _matches(pod_set, flavors[name])]
             found = next((name for name in fitting if left[name] >= chips), None)
             if found is None:
                 return _lacking(pod_set["name"], {name: chips - left[name] for name in fitting})
@@ -91,7 +90,5 @@ def _lacking(pod_set: str, chips: Mapping[str, int]) -> Why:
 
 
 def _chips(admission: Object) -> Counter[str]:
-    chips: Counter[str] = Counter()
-    for row in admission["podSetAssignments"]:
-        chips.update({flavor: int(row["resourceUsage"][TPU]) for flavor in row["flavors"].values()})
-    return chips
+    rows = [(flavor, row) for row in admission["podSetAssignments"] for flavor in row["flavors"].values()]
+    return sum((Counter({flavor: int(row["resourceUsage"][TPU])}) for flavor, row in rows), Counter())

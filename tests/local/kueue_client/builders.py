@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from infra.local.clients.objects import timestamp
-from infra.local.kueue.queues import Queues
 from infra.local.kueue.workloads import decided, new, next_change
+from tests.local.clients.fake_objects import FakeObjects
 
 Json = dict[str, Any]
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -30,21 +30,21 @@ def local_queue(**spec: Any) -> Json:
     return {"kind": "LocalQueue", "metadata": metadata, "spec": {"clusterQueue": "team"} | spec}
 
 
-def flavor(labels: dict[str, str], **spec: Any) -> Json:
-    return {"kind": "ResourceFlavor", "metadata": {}, "spec": {"nodeLabels": labels} | spec}
+def flavor(name: str, labels: dict[str, str], **spec: Any) -> Json:
+    return {"kind": "ResourceFlavor", "metadata": {"name": name}, "spec": {"nodeLabels": labels} | spec}
 
 
-FLAVORS = {"v5e": flavor(V5E), "v6e": flavor(V6E)}
+FLAVORS = {"v5e": flavor("v5e", V5E), "v6e": flavor("v6e", V6E)}
 
 
-def queues(team: Json | None = None, jobs: Json | None = None, **changes: Any) -> Queues:
-    known: Json = {
-        "cluster": {"team": team or queue()},
-        "local": {("default", "jobs"): jobs or local_queue()},
-        "flavors": FLAVORS,
-        "priorities": {"high": {"value": 1000}},
-    }
-    return Queues(**(known | changes))
+def cluster(team: Json | None = None, jobs: Json | None = None, without: str = "", **flavors: Json) -> FakeObjects:
+    """Return a cluster with the ClusterQueue "team", the LocalQueue "jobs", flavors and a class; `without` one kind."""
+    kept = {
+        ("clusterqueues", "", "team"): team or queue(),
+        ("localqueues", "default", "jobs"): jobs or local_queue(),
+        ("workloadpriorityclasses", "", "high"): {"metadata": {"name": "high"}, "value": 1000},
+    } | {("resourceflavors", "", name): one for name, one in (FLAVORS | flavors).items()}
+    return FakeObjects(kept={key: one for key, one in kept.items() if key[0] != without})
 
 
 def replicated(name: str = "workers", *, hosts: int = 4, replicas: int = 1, chips: object = 4, **pod: Any) -> Json:
@@ -73,7 +73,7 @@ def running(of: Json) -> Json:
 
 def workload(name: str = "train", *jobs: Json, age: int = 0, priority: int = 0) -> Json:
     """Return the Workload of `jobset(name, *jobs)`, created so many seconds before noon."""
-    made = new(jobset(name, *jobs), queues())
+    made = new(jobset(name, *jobs), cluster())
     stored = {"name": name, "creationTimestamp": timestamp(NOON - timedelta(seconds=age))}
     return made | {"metadata": made["metadata"] | stored, "spec": made["spec"] | {"priority": priority}}
 
@@ -84,7 +84,7 @@ def admitted(one: Json, name: str = "v5e", chips: int = 16) -> Json:
 
 
 def driven_out(one: Json) -> Json:
-    after = next_change(jobset(), admitted(one), queues(queue(stopPolicy="HoldAndDrain")), NOON)
+    after = next_change(jobset(), admitted(one), cluster(queue(stopPolicy="HoldAndDrain")), NOON)
     assert after is not None
     return after
 
