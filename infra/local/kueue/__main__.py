@@ -4,6 +4,7 @@ import sys
 
 from infra.local.clients.api import Api
 from infra.local.clients.cache import watching
+from infra.local.clients.events import Recorder
 from infra.local.clients.installing import answering, has_another, install
 from infra.local.clients.program import main, now
 from infra.local.clients.run import Program
@@ -20,7 +21,7 @@ def run(api: Api) -> None:
         install(api, kind, definition, manager=NAME)
     with watching(api, WATCHED) as objects, answering(api, suspend, configurations, lambda: suspends(api)):
         print("ready", flush=True)
-        Program([reconcile], None, now).run(objects)
+        Program([reconcile], Recorder("kueue"), now).run(objects)
 
 
 if __name__ == "__main__":

@@ -11,11 +11,10 @@ from infra.local.kueue.quota import decide
 from infra.local.kueue.workloads import QUEUE, Stage, closed, decided, is_of, next_change, stage
 
 WATCHED = ("jobsets", "workloads", "clusterqueues", "localqueues", "resourceflavors", "workloadpriorityclasses")
-_RECORDER = Recorder("kueue")
 
 
-def reconcile(objects: Objects, now: datetime, _: None) -> None:
-    """Bring the cluster one step nearer to what its queues allow."""
+def reconcile(objects: Objects, now: datetime, recorder: Recorder) -> None:
+    """Bring the cluster one step nearer to what its queues allow; an object that cannot be read gets an Event."""
     owned = by_controller(objects.stored("workloads"))
 
     def step(jobset: Object) -> None:
@@ -40,7 +39,7 @@ def reconcile(objects: Objects, now: datetime, _: None) -> None:
         counts = {"pendingWorkloads": stages.count(Stage.WAITING), "admittedWorkloads": stages.count(Stage.ADMITTED)}
         write(objects, queue, queue | {"status": queue.get("status", {}) | counts})
 
-    doubt = _RECORDER.doubting(objects, now)
+    doubt = recorder.doubting(objects, now)
     each((one for one in objects.stored("jobsets") if one["metadata"].get("labels", {}).get(QUEUE)), step, doubt)
     each((workload for left in owned.values() for workload in left), delete, doubt)
     each(objects.stored("clusterqueues"), admit, doubt)
