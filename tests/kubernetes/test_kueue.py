@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
+from infra.local.plan import REPOSITORY
 from infra.local.processes import Program, Says
-from infra.local.stack import REPOSITORY
 from tests.kubernetes.cluster import Cluster
 from tests.local.stack.leftovers import until
 

@@ -5,19 +5,16 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from types import MappingProxyType
 from typing import Any
 
+from infra.local.certificates import certificates
 from infra.local.clients.api import Api
 from infra.local.clients.errors import ApiError
 from infra.local.clients.kinds import Kind
+from infra.local.clients.labels import OURS, marked
 from infra.local.clients.serving import HOST, Answer, serving
-from infra.local.cluster.certificates import certificates
 
 Json = dict[str, Any]
-
-OURS: Mapping[str, str] = MappingProxyType({"app.kubernetes.io/managed-by": "tpu-slices-local"})
-"""Labels of what we install."""
 
 _PATIENCE_SECONDS = 30.0
 _PAUSE_SECONDS = 0.05
@@ -55,7 +52,7 @@ def crd(kind: Kind, schemas: Mapping[str, Json], columns: Mapping[str, str], *sh
         "scope": "Namespaced" if kind.namespaced else "Cluster",
         "versions": [served | ({"subresources": {"status": {}}} if "status" in schemas else {})],
     }
-    return {"metadata": {"name": f"{kind.plural}.{group}", "labels": dict(OURS)}, "spec": spec}
+    return marked({"metadata": {"name": f"{kind.plural}.{group}"}, "spec": spec})
 
 
 def webhook(name: str, url: str, authority: bytes, rule: Json, **more: Json) -> Json:

@@ -9,12 +9,12 @@ from typing import Any
 
 from kubernetes.config.config_exception import ConfigException
 
+from infra.local.certificates import certificates
 from infra.local.clients.api import Api
 from infra.local.clients.cache import NotListed, watching
 from infra.local.clients.errors import ApiError
 from infra.local.clients.run import Program
 from infra.local.clients.serving import HOST, serving
-from infra.local.cluster.certificates import certificates
 from infra.local.interrupts import orderly_end
 from infra.local.jobset.controller import JobSets
 from infra.local.jobset.installation import NotInstalled, install_crd, is_installed_by_others, webhooks

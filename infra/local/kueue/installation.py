@@ -5,8 +5,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from infra.local.clients.api import Api
-from infra.local.clients.installing import OURS, crd, rule, tried, webhook
+from infra.local.clients.installing import crd, rule, tried, webhook
 from infra.local.clients.kinds import KINDS, Kind
+from infra.local.clients.labels import marked
 from infra.local.kueue.workloads import QUEUE
 
 Json = dict[str, Any]
@@ -41,7 +42,7 @@ def configurations(address: str, authority: bytes) -> dict[str, Json]:
     """Return the webhook's configuration, by plural: it is asked about new JobSets that name a queue."""
     queued = {"matchExpressions": [{"key": QUEUE, "operator": "Exists"}]}
     one = webhook("mjobset.kueue.x-k8s.io", address, authority, rule(KINDS["jobsets"], "CREATE"), objectSelector=queued)
-    return {"mutatingwebhookconfigurations": {"metadata": {"name": NAME, "labels": dict(OURS)}, "webhooks": [one]}}
+    return {"mutatingwebhookconfigurations": marked({"metadata": {"name": NAME}, "webhooks": [one]})}
 
 
 def suspend(_: str, asked: Json) -> Json:
