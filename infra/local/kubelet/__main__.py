@@ -23,7 +23,8 @@ _WATCHED = {"nodes": {"labelSelector": NODES}, "pods": {"fieldSelector": "spec.n
 
 
 def run(api: Api) -> None:
-    """Say `ready`, and do what kubelets do until interrupted."""
+    """Say `ready`, and do what kubelets do until interrupted. Raise ApiError at once if the cluster does not answer."""
+    api.list("nodes", limit="1")
     with watching(api, _WATCHED) as objects:
         print("ready", flush=True)
         Program([Leases().reconcile, Pods().reconcile], Pace(), lambda: datetime.now(UTC)).run(objects)

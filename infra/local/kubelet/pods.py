@@ -133,7 +133,7 @@ def _shut_down(pod: Object, now: datetime, termination: timedelta) -> Step:
 
 
 def _start(pod: Object, node: Object, now: datetime, start: timedelta) -> Step:
-    bound = since(pod, "PodScheduled") or now
+    bound = since(pod, "PodScheduled") or moment(pod["metadata"]["creationTimestamp"])
     if now < bound + start:
         return Step(wake=bound + start)
     try:

@@ -33,7 +33,7 @@ def reasons(decided: Plan) -> list[str]:
 
 def failed_once(policy: Object | None, **how: str) -> Plan:
     """Return the plan for a JobSet of two Jobs of which one has failed."""
-    jobset = stored(**({"failurePolicy": policy} if policy is not None else {}))
+    jobset = stored(failurePolicy=policy) if policy is not None else stored()
     jobs = jobs_of(jobset)
     return plan(jobset, [ended(jobs["slice-0"], "Failed", **how), jobs["slice-1"]], START)
 
