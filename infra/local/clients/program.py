@@ -21,7 +21,10 @@ def now() -> datetime:
 
 
 def main(module: str, name: str, run: Callable[[Api], None]) -> int:
-    """Run a client of the kubeconfig's cluster until SIGTERM or Ctrl-C; return the exit code."""
+    """Run `python -m MODULE` for the kubeconfig's cluster until SIGTERM or Ctrl-C; return the exit code.
+
+    `name` is the subject of what people are told if it cannot run.
+    """
     parser = argparse.ArgumentParser(prog=f"python -m {module}")
     parser.add_argument("--kubeconfig", type=Path, required=True, help="of the cluster")
     arguments = parser.parse_args()
