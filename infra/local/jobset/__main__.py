@@ -21,7 +21,7 @@ _WATCHED = {"jobsets": {}, "jobs": {}, "pods": _OF_JOBSETS, "services": {}, "nod
 
 
 def run(api: Api) -> None:
-    """Install what is needed, say `ready`, and control JobSets until interrupted."""
+    """Install what is needed, print `ready`, and control JobSets until interrupted."""
     if is_installed_by_others(api):
         print("This cluster has its own JobSet; ours is not started.", flush=True)
         return

@@ -16,7 +16,7 @@ _WATCHED = {"nodes": {"labelSelector": NODES}, "pods": {"fieldSelector": "spec.n
 
 
 def run(api: Api) -> None:
-    """Say `ready`, and do what kubelets do until interrupted. Raise ApiError at once if the cluster does not answer."""
+    """Print `ready`, and do what kubelets do until interrupted. Raise ApiError if nobody answers at first."""
     api.list("nodes", limit="1")
     with watching(api, _WATCHED) as objects:
         print("ready", flush=True)

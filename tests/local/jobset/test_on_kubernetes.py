@@ -126,8 +126,8 @@ def test_it_takes_all_that_it_owns_with_it(place: Place) -> None:
     place.api.create("jobsets", place.jobset(replicas=1, pod=annotated(run_seconds="600")))
     place.wait_for_phases("Running", "Running")
     place.api.delete("jobsets", place.name, "train")
-    for plural in ("pods", "jobs", "services"):
-        waited(lambda plural=plural: not items(place.api, plural, place.name), f"the end of all {plural}")
+    owned = ("pods", "jobs", "services")
+    waited(lambda: not any(items(place.api, plural, place.name) for plural in owned), "the end of all")
 
 
 def test_a_host_that_shuts_down_ends_its_pods_and_the_jobset_begins_anew_elsewhere(place: Place) -> None:
