@@ -11,9 +11,10 @@ import pytest
 
 from infra.local.clients.api import Api
 from infra.local.clients.errors import ApiError
+from infra.local.clients.labels import OURS
 from infra.local.clients.objects import Object
 from infra.local.jobset.installation import is_installed_by_others
-from infra.local.jobset.manifests import CONFIGURATIONS, CRD, OURS
+from infra.local.jobset.manifests import CONFIGURATIONS, CRD
 from tests.kubernetes.cluster import Cluster
 from tests.local.clients.programs import add_node, found, items, program, run, set_ready, waited
 from tests.local.jobset.builders import API, EXCLUSIVE, POOL, annotated, condition
