@@ -15,7 +15,7 @@ from kubernetes.client import ApiException
 from urllib3.exceptions import HTTPError
 
 from infra.local.addresses import Addresses
-from infra.local.cluster.kubeconfig import for_token_file, write_private
+from infra.local.kubeconfig import for_token_file, write_private
 from infra.local.scheduler import repeated
 
 logger = logging.getLogger(__name__)

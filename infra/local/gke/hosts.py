@@ -30,6 +30,9 @@ _RESERVED = {
 TERMINATION = "cloud.google.com/impending-node-termination"
 """Key of the taint of a host that has received a termination notice; its effect is NoSchedule."""
 
+OURS = "tpu-slices.local/host"
+"""Label, with the value `true`, of the Nodes that local hosts have, in whatever cluster: all others are somebody's."""
+
 _MAINTENANCE_TIME = "cloud.google.com/scheduled-maintenance-time"
 _MAINTENANCE = "cloud.google.com/active-node-maintenance"
 _NOT_READY = "node.kubernetes.io/not-ready"
@@ -159,6 +162,7 @@ def _labels(host: Host, pool: Pool) -> dict[str, str]:
         "node.kubernetes.io/instance-type": machine.name,
         "topology.kubernetes.io/zone": host.zone,
         "topology.kubernetes.io/region": region,
+        OURS: "true",
         "cloud.google.com/gke-nodepool": pool.name,
         "cloud.google.com/gke-tpu-accelerator": machine.accelerator,
         "cloud.google.com/gke-tpu-topology": pool.topology,

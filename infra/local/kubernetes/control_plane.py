@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from infra.local.cluster.kubeconfig import Endpoint, kubeconfig, write_private
+from infra.local.kubeconfig import Endpoint, kubeconfig, write_private
 from infra.local.kubernetes import credentials, flags, probes
 from infra.local.kubernetes.credentials import Accounts, User
 from infra.local.kubernetes.layout import Layout

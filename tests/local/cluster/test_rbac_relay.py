@@ -10,7 +10,7 @@ import kubernetes
 import pytest
 from kubernetes.client import ApiException
 
-from infra.local.cluster.kubeconfig import for_token_file
+from infra.local.kubeconfig import for_token_file
 from infra.local.relay_account import NAME, NAMESPACE, manifests
 from relay import legacy_provisioner
 from relay.cluster import Cluster, sources
