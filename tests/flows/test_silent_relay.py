@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from tests.builders import CLUSTER, MINUTE
-from tests.cluster import LiveWorkload
+from tests.fake_cluster import LiveWorkload
 from tests.conftest import Lines
 from tests.functions.test_handlers import an_event
 from tests.house.test_house import ROOT
