@@ -135,7 +135,9 @@ class Api:
         """Send one request. The parameters `kind` and `accept` are the headers Content-Type and Accept."""
         response = self._send(method, where, body, params, preload=True)
         found = orjson.loads(response.data) if response.data[:1] in (b"{", b"[") else response.data.decode()
-        return Answer(response.status, found, tuple(response.headers.getlist("Warning")))
+        return Answer(
+            response.status, found, tuple(each.replace('\\"', '"') for each in response.headers.getlist("Warning"))
+        )
 
     def get(self, where: str, **params: Any) -> Answer:
         return self.ask("GET", where, **params)
