@@ -1,4 +1,6 @@
-"""The Pub/Sub and Firestore emulators, started once per session, when the first test asks for them.
+"""What tests need on a machine: programs, and the Pub/Sub and Firestore emulators.
+
+The emulators are started once per session, when the first test asks for them.
 
 A test that asks has the marks `emulators` and `enable_socket`, and uses `project_id` as its project: projects are
 isolated from each other, so nothing is ever cleaned up.
@@ -11,6 +13,9 @@ from collections.abc import Iterator
 import pytest
 
 from infra.local import emulators
+from infra.local.kubernetes.programs import Programs
+from infra.local.kubernetes.programs import find as find_programs
+from infra.local.kubernetes.versions import pinned
 from infra.local.ports import free_ports
 from infra.local.prerequisites import Tools, explained, find, missing, require
 from infra.local.processes import Processes
@@ -23,6 +28,18 @@ def tools() -> Tools:
     if lacking := missing(found):
         pytest.fail(explained(lacking), pytrace=False)
     return require(found)
+
+
+@pytest.fixture(scope="session")
+def programs() -> Programs:
+    """The programs of a control plane. Without them the tests that need them are skipped, but in CI they fail."""
+    found = find_programs(os.environ, pinned())
+    if found.programs:
+        return found.programs
+    why = "; ".join([f"no control plane of Kubernetes {pinned()}: make kubernetes", *found.remarks])
+    if os.environ.get("CI") == "true":
+        pytest.fail(why, pytrace=False)
+    pytest.skip(why)
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""A control plane for the tests of a file. Without its programs they are skipped, but in CI they fail."""
+"""A control plane for the tests of a file."""
 
 from __future__ import annotations
 
@@ -8,22 +8,10 @@ from collections.abc import Iterator
 import pytest
 
 from infra.local.kubernetes.control_plane import control_plane
-from infra.local.kubernetes.programs import Programs, find
-from infra.local.kubernetes.versions import pinned
+from infra.local.kubernetes.programs import Programs
 from infra.local.prerequisites import Tools
 from infra.local.processes import Processes
 from tests.kubernetes.cluster import USER, Cluster
-
-
-@pytest.fixture(scope="session")
-def programs() -> Programs:
-    found = find(os.environ, pinned())
-    if found.programs:
-        return found.programs
-    why = "; ".join([f"no control plane of Kubernetes {pinned()}: make kubernetes", *found.remarks])
-    if os.environ.get("CI") == "true":
-        pytest.fail(why, pytrace=False)
-    pytest.skip(why)
 
 
 @pytest.fixture(scope="module")
