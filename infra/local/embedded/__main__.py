@@ -14,8 +14,7 @@ from pathlib import Path
 
 import uvicorn
 
-from infra.local.cluster.certificates import Certificates, certificates
-from infra.local.cluster.kubeconfig import Endpoint, kubeconfig, write_private
+from infra.local.certificates import Certificates, certificates
 from infra.local.embedded.controllers.run import Controllers
 from infra.local.embedded.http.rbac import first_roles
 from infra.local.embedded.http.server import application
@@ -25,6 +24,7 @@ from infra.local.embedded.store.admission import Admission, first_objects
 from infra.local.embedded.store.objects import Objects
 from infra.local.embedded.store.writes import Writes
 from infra.local.embedded.watch.streams import Streams
+from infra.local.kubeconfig import Endpoint, kubeconfig, write_private
 
 _HOST = "127.0.0.1"
 

@@ -3,25 +3,16 @@
 from collections.abc import Sequence
 from typing import Any
 
-from infra.local.embedded.http.requests import PATCHES, STRATEGIC_MERGE_PATCH
+from infra.local.embedded.http import protobuf
 from infra.local.embedded.store.kinds import Kind
 
 Document = dict[str, Any]
 
-VERSION = {
-    "major": "1",
-    "minor": "33",
-    "gitVersion": "v1.33.0-embedded",
-    "gitCommit": "",
-    "gitTreeState": "",
-    "buildDate": "1970-01-01T00:00:00Z",
-    "goVersion": "",
-    "compiler": "",
-    "platform": "linux/amd64",
-}
+VERSION = {"major": "1", "minor": "33", "gitVersion": "v1.33.0-embedded", "platform": "linux/amd64"}
 """A version of which kubectl 1.32 to 1.34 do not warn."""
 
 VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+_PARAMETERS = ("dryRun", "fieldManager", "fieldValidation", "force")
 STATUS_VERBS = ("get", "patch", "update")
 SUBRESOURCES = {
     "binding": ("Binding", "", "v1", "create"),
@@ -84,28 +75,25 @@ def _rows(kind: Kind) -> list[Document]:
     return rows
 
 
-def _openapi(kinds: Sequence[Kind]) -> Document:
-    """Return an OpenAPI v3 document without schemas: by it kubectl leaves validation to the server."""
-    return {
-        "openapi": "3.0.0",
-        "info": {"title": "Kubernetes", "version": "unversioned"},
-        "paths": {_path(kind): {"patch": _patch(kind)} for kind in kinds},
-        "components": {"schemas": {}},
-    }
-
-
 def _path(kind: Kind) -> str:
     return f"/{_root(kind.api_version)}/{'namespaces/{namespace}/' if kind.namespaced else ''}{kind.plural}/{{name}}"
 
 
-def _patch(kind: Kind) -> Document:
-    text = {"schema": {"type": "string"}}
-    names = ("dryRun", "fieldManager", "fieldValidation", "force")
-    media = {each: {} for each in PATCHES if each != STRATEGIC_MERGE_PATCH}
+def _named(kind: Kind) -> Document:
+    return {"group": kind.group, "version": kind.version, "kind": kind.kind}
+
+
+def openapi_v2(kinds: Sequence[Kind]) -> bytes:
+    """Return the document of all kinds that old kubectl asks for, as `_openapi` in protobuf."""
+    return protobuf.openapi(((_path(kind), _named(kind)) for kind in kinds), _PARAMETERS)
+
+
+def _openapi(kinds: Sequence[Kind]) -> Document:
+    """Return an OpenAPI v3 document without schemas: by it kubectl leaves validation to the server."""
+    parameters = [{"name": name, "in": "query", "schema": {"type": "string"}} for name in _PARAMETERS]
+    patch = {"parameters": parameters, "responses": {"200": {"description": "OK"}}, "x-kubernetes-action": "patch"}
     return {
-        "parameters": [{"name": name, "in": "query"} | text for name in names],
-        "requestBody": {"content": media},
-        "responses": {"200": {"description": "OK"}},
-        "x-kubernetes-action": "patch",
-        "x-kubernetes-group-version-kind": {"group": kind.group, "version": kind.version, "kind": kind.kind},
+        "openapi": "3.0.0",
+        "info": {"title": "Kubernetes", "version": "unversioned"},
+        "paths": {_path(kind): {"patch": patch | {"x-kubernetes-group-version-kind": _named(kind)}} for kind in kinds},
     }

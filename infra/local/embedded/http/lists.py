@@ -97,7 +97,9 @@ def wants_table(accept: str) -> bool:
                 return True
             if not any(parameter.startswith("as=") for parameter in parameters):
                 return False
-    message = "only the following media types are accepted: application/json, application/json;as=Table;g=meta.k8s.io;v=v1"
+    message = (
+        "only the following media types are accepted: application/json, application/json;as=Table;g=meta.k8s.io;v=v1"
+    )
     raise ApiError(406, "NotAcceptable", message)
 
 

@@ -44,13 +44,17 @@ def delete(objects: Objects, kind: Kind, request: Request) -> Answer:
 def delete_collection(objects: Objects, kind: Kind, request: Request) -> Answer:
     options = _options(request, _asked(request))
     if kind.id == "namespaces":
-        raise errors.ApiError(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")
+        raise errors.ApiError(
+            405, "MethodNotAllowed", "the server does not allow this method on the requested resource"
+        )
     matches = selection(kind, request)
     found = [obj for obj in objects.stored(kind, request.namespace) if matches(obj)]
     metadata = {"resourceVersion": str(objects.version)}
     for obj in found:
         objects.delete(kind, obj["metadata"].get("namespace", ""), obj["metadata"]["name"], options.how)
-    return Answer(body={"kind": f"{kind.kind}List", "apiVersion": kind.api_version, "metadata": metadata, "items": found})
+    return Answer(
+        body={"kind": f"{kind.kind}List", "apiVersion": kind.api_version, "metadata": metadata, "items": found}
+    )
 
 
 def evict(objects: Objects, request: Request, now: datetime) -> Answer:
@@ -85,7 +89,9 @@ def _options(request: Request, asked: Mapping[str, Any]) -> _Options:
     grace, orphan, dry = (asked.get(key) for key in ("gracePeriodSeconds", "orphanDependents", "dryRun"))
     propagation, preconditions = asked.get("propagationPolicy") or "", asked.get("preconditions") or {}
     numeric = grace is None or type(grace) is int
-    if not (numeric and isinstance(propagation, str) and isinstance(preconditions, dict) and isinstance(dry or [], list)):
+    if not (
+        numeric and isinstance(propagation, str) and isinstance(preconditions, dict) and isinstance(dry or [], list)
+    ):
         raise errors.bad_request('DeleteOptions in version "v1" cannot be handled as a DeleteOptions')
     found = list(errors.choice("propagationPolicy", propagation or "Background", PROPAGATIONS))
     found += [] if not dry or dry == ["All"] else errors.choice("dryRun", dry[0], ("All",))

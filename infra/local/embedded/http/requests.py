@@ -114,7 +114,9 @@ def read(
         raise errors.not_implemented(f"the path {path}")
     verb = _VERBS.get(method, method.lower())
     if not name:
-        verb = {"get": "watch" if params.get("watch") in _TRUE else "list", "delete": "deletecollection"}.get(verb, verb)
+        verb = {"get": "watch" if params.get("watch") in _TRUE else "list", "delete": "deletecollection"}.get(
+            verb, verb
+        )
         name = _selected(params) if verb in ("list", "watch", "deletecollection") else ""
     elif verb == "get" and params.get("watch") in _TRUE:
         verb = "watch"

@@ -102,7 +102,9 @@ class Tokens:
     def _claims(self, token: str) -> Mapping[str, Any]:
         """Return the claims of a token. Raise ValueError unless it is one of ours, for us, and still valid."""
         said, _, signature = token.rpartition(".")
-        if not hmac.compare_digest(signature.encode(), _encoded(hmac.digest(self._key, said.encode(), "sha256")).encode()):
+        if not hmac.compare_digest(
+            signature.encode(), _encoded(hmac.digest(self._key, said.encode(), "sha256")).encode()
+        ):
             raise ValueError("not signed by this server")
         text = said.partition(".")[2]
         claims: Mapping[str, Any] = orjson.loads(urlsafe_b64decode(text + "=" * (-len(text) % 4)))

@@ -26,6 +26,7 @@ from infra.local.embedded.store.objects import Objects
 from infra.local.embedded.store.writes import Writes
 from infra.local.embedded.watch.streams import Asked, Streams
 
+_GNOSTIC = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 _WATCH_SECONDS = 1800  # --min-request-timeout
 _NOT_INSTALLED = ("limitranges", "resourcequotas")
 """Asked for by kubectl describe, which accepts a 404."""
@@ -45,9 +46,9 @@ class Verbs:
 
     async def serve(self, request: Request) -> Answer:
         """Serve a request. Every refusal raises ApiError."""
-        if request.verb == "get" and not request.plural:
-            found = discovery.answer(request.path, self.objects.catalog.all())
-        elif request.verb == "get" and not request.name and request.path.startswith("/api"):
+        if (request.verb == "get" and not request.plural) or (
+            request.verb == "get" and not request.name and request.path.startswith("/api")
+        ):
             found = discovery.answer(request.path, self.objects.catalog.all())
         else:
             found = None
@@ -150,7 +151,9 @@ class Verbs:
             raise errors.bad_request("the patch is not an object")
         applies = request.content_type == APPLY_PATCH
         if applies and not request.params.get("fieldManager"):
-            raise errors.bad_request("PatchOptions is invalid: fieldManager: Required value: is required for apply patch")
+            raise errors.bad_request(
+                "PatchOptions is invalid: fieldManager: Required value: is required for apply patch"
+            )
         if applies and not status and self.objects.find(_key(kind, request)) is None:
             _agree(kind, request, patch)
             return Answer(code=201, body=await self.writes.create(kind, patch, dry_run=request.is_dry()))
@@ -177,7 +180,8 @@ class Verbs:
         return Answer(code=201, body=removals.SUCCESS | {"code": 201})
 
     def _token(self, kind: Kind, request: Request) -> Answer:
-        return Answer(code=201, body=self.tokens.issue(self._current(kind, request), request.object()))
+        asked = protobuf.decode(request.body) if request.content_type == PROTOBUF else request.object()
+        return Answer(code=201, body=self.tokens.issue(self._current(kind, request), asked))
 
     def _current(self, kind: Kind, request: Request) -> Object:
         return self.objects.get(kind, request.namespace, request.name)
@@ -213,6 +217,8 @@ def _agree(kind: Kind, request: Request, obj: Object) -> None:
         )
     if request.name and (metadata.get("name") or request.name) != request.name:
         shown = metadata["name"]
-        raise errors.bad_request(f"the name of the object ({shown}) does not match the name on the URL ({request.name})")
+        raise errors.bad_request(
+            f"the name of the object ({shown}) does not match the name on the URL ({request.name})"
+        )
     metadata.update({"namespace": request.namespace} if kind.namespaced else {})
     metadata.update({"name": request.name} if request.name else {})

@@ -5,6 +5,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from infra.local.clients import errors as clients
+
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
@@ -15,14 +17,11 @@ class FieldError:
     message: str
 
 
-class ApiError(Exception):
-    """A refusal. `details` is metav1.StatusDetails."""
+class ApiError(clients.ApiError):
+    """A refusal, as clients have it, with metav1.StatusDetails."""
 
     def __init__(self, code: int, reason: str, message: str, details: dict[str, Any] | None = None) -> None:
-        super().__init__(message)
-        self.code = code
-        self.reason = reason
-        self.message = message
+        super().__init__(code, reason, message)
         self.details = details or {}
 
     def status(self) -> dict[str, Any]:

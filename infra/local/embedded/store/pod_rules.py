@@ -98,7 +98,9 @@ def _forever(toleration: Object) -> Object:
 
 def _fixed(spec: Object, *, gated: bool) -> Object:
     """Return the part of the spec that may not change; a gated pod's node selector may."""
-    fixed = {key: value for key, value in spec.items() if key not in _OPEN_IN_PODS | ({"nodeSelector"} if gated else set())}
+    fixed = {
+        key: value for key, value in spec.items() if key not in _OPEN_IN_PODS | ({"nodeSelector"} if gated else set())
+    }
     for kind in {"containers", "initContainers"} & fixed.keys():
         fixed[kind] = [{key: value for key, value in each.items() if key != "image"} for each in fixed[kind]]
     return fixed
@@ -179,8 +181,10 @@ def _job_status(obj: Object) -> Iterator[FieldError]:
             yield wrong(f"status.{key}", status[key], f"{key}>0 is invalid for finished job")
     for final, first in (("Complete", "SuccessCriteriaMet"), ("Failed", "FailureTarget")):
         if true[final] and not true[first]:
-            yield wrong("status.conditions", "object", f"cannot set {final}=True condition without the {first}=true condition")
-    if true["Complete"] and true["Failed"] or true["SuccessCriteriaMet"] and true["FailureTarget"]:
+            yield wrong(
+                "status.conditions", "object", f"cannot set {final}=True condition without the {first}=true condition"
+            )
+    if (true["Complete"] and true["Failed"]) or (true["SuccessCriteriaMet"] and true["FailureTarget"]):
         yield wrong("status.conditions", "object", "cannot set conditions of success and of failure")
 
 

@@ -55,7 +55,7 @@ def node(obj: Object) -> Iterator[FieldError]:
 def node_update(old: Object, new: Object) -> Iterator[FieldError]:
     known = old["spec"].get("providerID")
     if known and new["spec"].get("providerID") != known:
-        yield prohibited("spec.providerID", "node updates may not change providerID except from \"\" to valid")
+        yield prohibited("spec.providerID", 'node updates may not change providerID except from "" to valid')
 
 
 def service(obj: Object) -> Iterator[FieldError]:
@@ -73,7 +73,10 @@ def event(obj: Object) -> Iterator[FieldError]:
         yield wrong("involvedObject.namespace", about, "does not match event.namespace")
     if not obj.get("eventTime"):
         return
-    for key, path in (("reportingComponent", "reportingController"), *((k, k) for k in ("reportingInstance", "action", "reason"))):
+    for key, path in (
+        ("reportingComponent", "reportingController"),
+        *((k, k) for k in ("reportingInstance", "action", "reason")),
+    ):
         if not obj.get(key):
             yield required(path)
         elif len(obj[key]) > 128:
@@ -123,7 +126,10 @@ def claim_update(old: Object, new: Object) -> Iterator[FieldError]:
     free = {"resources", "volumeAttributesClassName"} | (set() if old["spec"].get("volumeName") else {"volumeName"})
     before, after = ({k: v for k, v in each["spec"].items() if k not in free} for each in (old, new))
     if before != after:
-        yield prohibited("spec", "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims")
+        yield prohibited(
+            "spec",
+            "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims",
+        )
 
 
 def workload(obj: Object) -> Iterator[FieldError]:
@@ -154,7 +160,9 @@ def priority_class(obj: Object) -> Iterator[FieldError]:
     name, value = obj["metadata"].get("name", ""), obj.get("value", 0)
     if name.startswith("system-"):
         if SYSTEM_CLASSES.get(name) != value:
-            yield prohibited("metadata.name", "priority class names with 'system-' prefix are reserved for system use only")
+            yield prohibited(
+                "metadata.name", "priority class names with 'system-' prefix are reserved for system use only"
+            )
     elif value > _HIGHEST_USER_PRIORITY:
         yield prohibited("value", f"maximum allowed value of a user defined priority is {_HIGHEST_USER_PRIORITY}")
     yield from choice("preemptionPolicy", obj["preemptionPolicy"], ("PreemptLowerPriority", "Never"))

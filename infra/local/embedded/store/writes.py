@@ -9,7 +9,6 @@ from random import Random, SystemRandom
 from typing import Any
 from uuid import UUID
 
-
 from infra.local.embedded.store import errors, rules
 from infra.local.embedded.store.admission import Admission
 from infra.local.embedded.store.deletion import timestamp
@@ -125,7 +124,11 @@ class Writes:
             new = _clean(old) | ({"status": new["status"]} if "status" in new else {})
             return new
         kept = {key: current[key] for key in _SERVER_OWNED if key in current}
-        own = {k: v for k, v in new["metadata"].items() if k not in (*_SERVER_OWNED, *_NOT_STORED) and v not in ({}, [], "")}
+        own = {
+            k: v
+            for k, v in new["metadata"].items()
+            if k not in (*_SERVER_OWNED, *_NOT_STORED) and v not in ({}, [], "")
+        }
         new["metadata"] = own | kept
         if kind.status:
             new.pop("status", None)
@@ -169,5 +172,3 @@ def _refuse(kind: Kind, obj: Object, found: Iterable[FieldError]) -> None:
     """Raise ApiError 422, listing every invalid field."""
     if wrong := list(found):
         raise errors.invalid(kind.kind, kind.group, obj["metadata"].get("name", ""), wrong)
-
-
