@@ -96,4 +96,5 @@ def _openapi(kinds: Sequence[Kind]) -> Document:
         "openapi": "3.0.0",
         "info": {"title": "Kubernetes", "version": "unversioned"},
         "paths": {_path(kind): {"patch": patch | {"x-kubernetes-group-version-kind": _named(kind)}} for kind in kinds},
+        "components": {"schemas": {}},
     }

@@ -46,12 +46,10 @@ class Verbs:
 
     async def serve(self, request: Request) -> Answer:
         """Serve a request. Every refusal raises ApiError."""
-        if (request.verb == "get" and not request.plural) or (
-            request.verb == "get" and not request.name and request.path.startswith("/api")
-        ):
-            found = discovery.answer(request.path, self.objects.catalog.all())
-        else:
-            found = None
+        kinds = self.objects.catalog.all()
+        if request.path == "/openapi/v2":
+            return Answer(body=discovery.openapi_v2(kinds), media_type=_GNOSTIC)
+        found = discovery.answer(request.path, kinds) if request.verb in ("get", "list") else None
         if found is not None:
             return Answer(body=found)
         kind = self._kind(request)

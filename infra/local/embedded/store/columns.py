@@ -84,7 +84,7 @@ def human_duration(seconds: float) -> str:
         return f"{hours}h"
     if days < 8:
         return f"{days}d" + (f"{hours % 24}h" if hours % 24 else "")
-    return f"{days}d" if days < 730 else f"{days // 365}y"
+    return f"{days}d"
 
 
 def _condition(obj: Object, kind: str) -> str:
@@ -186,30 +186,10 @@ def of_template(obj: Object, _: datetime) -> Mapping[str, Any]:
     containers, status = spec["template"]["spec"]["containers"], obj.get("status", {})
     return {
         "Ready": f"{status.get('readyReplicas', 0)}/{spec.get('replicas', 0)}",
-        "Up-to-date": status.get("updatedReplicas", 0),
-        "Available": status.get("availableReplicas", 0),
         "Containers": ",".join(container["name"] for container in containers),
         "Images": ",".join(container["image"] for container in containers),
         "Selector": _pairs(spec.get("selector", {}).get("matchLabels", {})),
     }
-
-
-def of_storage(obj: Object, _: datetime) -> Mapping[str, Any]:
-    modes = {"ReadWriteOnce": "RWO", "ReadOnlyMany": "ROX", "ReadWriteMany": "RWX", "ReadWriteOncePod": "RWOP"}
-    claim = obj["spec"].get("claimRef")
-    return {
-        "Access Modes": ",".join(modes.get(mode, mode) for mode in obj["spec"].get("accessModes", [])),
-        "Claim": f"{claim.get('namespace', '')}/{claim.get('name', '')}" if claim else "",
-    }
-
-
-def of_binding(obj: Object, _: datetime) -> Mapping[str, Any]:
-    cells = {"Role": f"{obj['roleRef']['kind']}/{obj['roleRef']['name']}"}
-    for kind in ("User", "Group", "ServiceAccount"):
-        named = [each for each in obj.get("subjects", []) if each["kind"] == kind]
-        spaces = (f"{each.get('namespace', '')}/" if kind == "ServiceAccount" else "" for each in named)
-        cells[f"{kind}s"] = ", ".join(space + each["name"] for space, each in zip(spaces, named, strict=True))
-    return cells
 
 
 def of_counts(obj: Object, _: datetime) -> Mapping[str, Any]:

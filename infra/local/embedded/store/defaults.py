@@ -75,19 +75,8 @@ def pod(obj: Object) -> None:
         resources = container["resources"]
         if resources.get("limits"):
             resources["requests"] = resources["limits"] | resources.get("requests", {})
-    obj["status"] = {**obj.get("status", {}), "qosClass": _quality_of_service(spec)}
-
-
-def _quality_of_service(spec: Object) -> str:
-    """Return the v1.PodQOSClass, which depends only on cpu and memory."""
-    wants = [each.get("resources", {}) for each in spec.get("containers", [])]
-    requests, limits = (
-        [{key: each[key] for key in ("cpu", "memory") if key in each} for each in (want.get(of, {}) for want in wants)]
-        for of in ("requests", "limits")
-    )
-    if not any(requests) and not any(limits):
-        return "BestEffort"
-    return "Guaranteed" if requests == limits and all(len(limit) == 2 for limit in limits) else "Burstable"
+    cpu_or_memory = any({"cpu", "memory"} & each["resources"].get("requests", {}).keys() for each in containers(spec))
+    obj["status"] = {**obj.get("status", {}), "qosClass": "Burstable" if cpu_or_memory else "BestEffort"}
 
 
 def job(obj: Object) -> None:
@@ -113,22 +102,19 @@ def job(obj: Object) -> None:
     pod_spec(template.setdefault("spec", {}))
 
 
-def _workload(obj: Object, strategy: str, update: Mapping[str, Any], usual: Mapping[str, Any]) -> None:
+def _workload(obj: Object, strategy: str, usual: Mapping[str, Any]) -> None:
     spec = obj.setdefault("spec", {})
     pod_spec(spec.setdefault("template", {}).setdefault("spec", {}))
     fill(spec, {"revisionHistoryLimit": 10, **usual, strategy: {}})
     spec[strategy].setdefault("type", "RollingUpdate")
-    if spec[strategy]["type"] == "RollingUpdate":
-        fill(spec[strategy].setdefault("rollingUpdate", {}), update)
 
 
 def deployment(obj: Object) -> None:
-    update = {"maxUnavailable": "25%", "maxSurge": "25%"}
-    _workload(obj, "strategy", update, {"replicas": 1, "progressDeadlineSeconds": 600})
+    _workload(obj, "strategy", {"replicas": 1, "progressDeadlineSeconds": 600})
 
 
 def daemon_set(obj: Object) -> None:
-    _workload(obj, "updateStrategy", {"maxUnavailable": 1, "maxSurge": 0}, {})
+    _workload(obj, "updateStrategy", {})
 
 
 def service(obj: Object) -> None:

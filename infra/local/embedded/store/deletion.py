@@ -65,7 +65,7 @@ def _grace(pod: Object, asked: Deletion) -> int:
 
 
 def is_over(kind: Kind, obj: Object) -> bool:
-    """Return whether an object that is being deleted has nothing left to wait for; namespaces wait for their content."""
+    """Return whether nothing holds an object that is being deleted any more; namespaces wait for their content."""
     metadata = obj["metadata"]
     if kind.id == "namespaces" or "deletionTimestamp" not in metadata:
         return False

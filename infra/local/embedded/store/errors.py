@@ -26,7 +26,7 @@ class ApiError(clients.ApiError):
 
     def status(self) -> dict[str, Any]:
         """Return the refusal as metav1.Status."""
-        status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure"}
+        status: dict[str, Any] = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure"}
         status |= {"message": self.message, "reason": self.reason, "code": self.code}
         return status | ({"details": self.details} if self.details else {})
 
@@ -55,34 +55,28 @@ def qualified(plural: str, group: str) -> str:
     return f"{plural}.{group}" if group else plural
 
 
-def _named(code: int, reason: str, kind: str, group: str, name: str) -> ApiError:
-    details = {"name": name, "group": group, "kind": kind}
-    return ApiError(code, reason, f'{qualified(kind, group)} "{name}"', {k: v for k, v in details.items() if v})
-
-
-def _saying(refusal: ApiError, text: str) -> ApiError:
-    return ApiError(refusal.code, refusal.reason, text.format(refusal.message), refusal.details)
+def _about(code: int, reason: str, what: tuple[str, str, str], before: str = "", after: str = "") -> ApiError:
+    """Return an error about an object, given by kind (or plural), group and name."""
+    kind, group, name = what
+    details = {key: value for key, value in (("name", name), ("group", group), ("kind", kind)) if value}
+    return ApiError(code, reason, f'{before}{qualified(kind, group)} "{name}"{after}', details)
 
 
 def not_found(plural: str, group: str, name: str) -> ApiError:
-    return _saying(_named(404, "NotFound", plural, group, name), "{} not found")
+    return _about(404, "NotFound", (plural, group, name), after=" not found")
 
 
 def already_exists(plural: str, group: str, name: str) -> ApiError:
-    return _saying(_named(409, "AlreadyExists", plural, group, name), "{} already exists")
+    return _about(409, "AlreadyExists", (plural, group, name), after=" already exists")
 
 
 def conflict(plural: str, group: str, name: str, why: str) -> ApiError:
-    refusal = _named(409, "Conflict", plural, group, name)
-    return _saying(refusal, f"Operation cannot be fulfilled on {{}}: {_plain(why)}")
+    before = "Operation cannot be fulfilled on "
+    return _about(409, "Conflict", (plural, group, name), before=before, after=f": {why}")
 
 
 def forbidden(plural: str, group: str, name: str, why: str) -> ApiError:
-    return _saying(_named(403, "Forbidden", plural, group, name), f"{{}} is forbidden: {_plain(why)}")
-
-
-def _plain(text: str) -> str:
-    return text.replace("{", "{{").replace("}", "}}")
+    return _about(403, "Forbidden", (plural, group, name), after=f" is forbidden: {why}")
 
 
 def invalid(kind: str, group: str, name: str, causes: Iterable[FieldError]) -> ApiError:
@@ -90,7 +84,7 @@ def invalid(kind: str, group: str, name: str, causes: Iterable[FieldError]) -> A
     found = list(causes)
     texts = [f"{cause.path}: {cause.message}" for cause in found]
     listed = texts[0] if len(texts) == 1 else "[" + ", ".join(texts) + "]"
-    refusal = _saying(_named(422, "Invalid", kind, group, name), f"{{}} is invalid: {_plain(listed)}")
+    refusal = _about(422, "Invalid", (kind, group, name), after=f" is invalid: {listed}")
     refusal.details["causes"] = [{"reason": c.reason, "message": c.message, "field": c.path} for c in found]
     return refusal
 

@@ -12,7 +12,6 @@ from typing import Any
 import orjson
 
 from infra.local.embedded.store import errors
-from infra.local.embedded.store.errors import ApiError
 
 _MERGE_KEYS: Mapping[str, str] = MappingProxyType(
     {
@@ -130,78 +129,40 @@ def _obey(merged: dict[str, Any], key: str, value: Any) -> None:
 
 
 def json_patch(target: Any, operations: Any) -> Any:
-    """Apply a JSON patch. Raise ApiError 400 if malformed, 422 if not applicable."""
+    """Apply a JSON patch of add, remove, replace and test. Raise ApiError 400 if malformed, 422 if not applicable."""
     if not isinstance(operations, list) or not all(isinstance(one, dict) for one in operations):
         raise errors.bad_request("json: cannot unmarshal the body into Go value of type jsonpatch.Patch")
     document = {"": orjson.loads(orjson.dumps(target))}
     for operation in operations:
-        _operate(document, operation)
+        *way, last = (step.replace("~1", "/").replace("~0", "~") for step in operation.get("path", "").split("/"))
+        try:
+            here: Any = document
+            for step in way:
+                here = here[int(step) if isinstance(here, list) else step]
+            _operate(here, last, operation)
+        except (IndexError, KeyError, TypeError, ValueError) as error:
+            why = f"{operation.get('op')} operation does not apply: {operation.get('path')}: {error}"
+            message = f"the server rejected our request due to an error in our request: {why}"
+            raise errors.ApiError(422, "Invalid", message) from error
     return document[""]
 
 
-def _operate(document: dict[str, Any], operation: dict[str, Any]) -> None:
-    verb, path = operation.get("op"), operation.get("path", "")
-    match verb:
-        case "test":
-            if _look(document, path) != operation.get("value"):
-                raise _inapplicable(f"testing value {path} failed")
-        case "add" | "replace":
-            _put(document, path, operation.get("value"), replace=verb == "replace")
+def _operate(here: Any, last: str, operation: Mapping[str, Any]) -> None:
+    """Change a part of a document in place. Raise LookupError or ValueError if the operation does not apply."""
+    place: Any = last
+    if isinstance(here, list):
+        place = len(here) if last == "-" else int(last)
+    match operation.get("op"):
+        case "add" if isinstance(here, list):
+            here.insert(place, operation.get("value"))
+        case "add":
+            here[place] = operation.get("value")
         case "remove":
-            _take(document, path)
-        case "copy":
-            _put(document, path, _look(document, operation.get("from", "")), replace=False)
-        case "move":
-            _put(document, path, _take(document, operation.get("from", "")), replace=False)
-        case _:
-            raise errors.bad_request(f"Unexpected kind: {verb}")
-
-
-def _steps(path: str) -> list[str]:
-    return [step.replace("~1", "/").replace("~0", "~") for step in path.split("/")]
-
-
-def _parent(document: dict[str, Any], path: str) -> tuple[Any, str]:
-    *way, last = _steps(path)
-    here: Any = document
-    for step in way:
-        here = _child(here, step, path)
-    return here, last
-
-
-def _child(here: Any, step: str, path: str) -> Any:
-    if isinstance(here, dict) and step in here:
-        return here[step]
-    if isinstance(here, list) and step.isdigit() and int(step) < len(here):
-        return here[int(step)]
-    raise _inapplicable(f"doc is missing path: {path}: missing value")
-
-
-def _look(document: dict[str, Any], path: str) -> Any:
-    parent, last = _parent(document, path)
-    return _child(parent, last, path)
-
-
-def _put(document: dict[str, Any], path: str, value: Any, *, replace: bool) -> None:
-    parent, last = _parent(document, path)
-    if replace:
-        _child(parent, last, path)
-    if isinstance(parent, dict):
-        parent[last] = value
-    elif isinstance(parent, list) and last == "-":
-        parent.append(value)
-    elif isinstance(parent, list) and last.isdigit() and int(last) <= len(parent):
-        parent[int(last) : int(last) + replace] = [value]
-    else:
-        raise _inapplicable(f"add operation does not apply: doc is missing path: {path}: missing value")
-
-
-def _take(document: dict[str, Any], path: str) -> Any:
-    value = _look(document, path)
-    parent, last = _parent(document, path)
-    del parent[int(last) if isinstance(parent, list) else last]
-    return value
-
-
-def _inapplicable(why: str) -> ApiError:
-    return ApiError(422, "Invalid", f"the server rejected our request due to an error in our request: {why}")
+            del here[place]
+        case "replace" if here[place] is not operation:
+            here[place] = operation.get("value")
+        case "test":
+            if here[place] != operation.get("value"):
+                raise ValueError("testing the value failed")
+        case other:
+            raise errors.bad_request(f"JSON patch operation {other} is not supported")

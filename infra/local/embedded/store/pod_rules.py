@@ -1,4 +1,4 @@
-"""What pods and Jobs must be, and what of them may change (pkg/apis/core/validation, pkg/apis/batch/validation; pure)."""
+"""What pods and Jobs must be, and what of them may change (pkg/apis/{core,batch}/validation; pure)."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -128,11 +128,6 @@ def job(obj: Object) -> Iterator[FieldError]:
         yield from choice(path, policy, ("OnFailure", "Never"))
     if "podFailurePolicy" in spec and policy != "Never":
         yield wrong("spec.template.spec.restartPolicy", policy, 'only "Never" is supported with podFailurePolicy')
-    for index, rule in enumerate(spec.get("podFailurePolicy", {}).get("rules", [])):
-        path = f"spec.podFailurePolicy.rules[{index}]"
-        yield from choice(f"{path}.action", rule["action"], ("FailJob", "FailIndex", "Ignore", "Count"))
-        if ("onExitCodes" in rule) == bool(rule.get("onPodConditions")):
-            yield wrong(path, "object", "specifying one of OnExitCodes and OnPodConditions is required")
 
 
 def job_update(old: Object, new: Object) -> Iterator[FieldError]:
@@ -163,29 +158,18 @@ def _closed(pods: Object, suspended: bool) -> Object:  # noqa: FBT001 - the Job'
 def _job_status(obj: Object) -> Iterator[FieldError]:
     status = obj.get("status", {})
     true = {kind: at(obj, f'.status.conditions[?(@.type=="{kind}")].status') == "True" for kind in _JOB_ENDS}
-    finished = true["Complete"] or true["Failed"]
-    for key in ("active", "ready", "succeeded", "failed", "terminating"):
-        if status.get(key, 0) < 0:
-            yield wrong(f"status.{key}", status[key], "must be greater than or equal to 0")
     if status.get("ready", 0) > status.get("active", 0):
         yield wrong("status.ready", status["ready"], "cannot set more ready pods than active")
-    if true["Complete"] and "completionTime" not in status:
-        yield required("status.completionTime", "completionTime is required for Complete jobs")
-    if "completionTime" in status and not true["Complete"]:
-        why = "cannot set completionTime when there is no Complete=True condition"
-        yield wrong("status.completionTime", status["completionTime"], why)
-    if finished and "startTime" not in status:
-        yield required("status.startTime", "startTime is required for finished job")
-    for key in ("active", "terminating"):
-        if finished and status.get(key, 0) > 0:
-            yield wrong(f"status.{key}", status[key], f"{key}>0 is invalid for finished job")
+    if true["Complete"] != ("completionTime" in status):
+        yield required("status.completionTime", "completionTime is for Complete jobs, which need it")
     for final, first in (("Complete", "SuccessCriteriaMet"), ("Failed", "FailureTarget")):
         if true[final] and not true[first]:
-            yield wrong(
-                "status.conditions", "object", f"cannot set {final}=True condition without the {first}=true condition"
-            )
-    if (true["Complete"] and true["Failed"]) or (true["SuccessCriteriaMet"] and true["FailureTarget"]):
-        yield wrong("status.conditions", "object", "cannot set conditions of success and of failure")
+            yield wrong("status.conditions", "object", f"cannot set {final}=True without {first}=True")
+        if true[final] and "startTime" not in status:
+            yield required("status.startTime", "startTime is required for finished job")
+        for key in ("active", "terminating") if true[final] else ():
+            if status.get(key, 0) > 0:
+                yield wrong(f"status.{key}", status[key], f"{key}>0 is invalid for finished job")
 
 
 _JOB_ENDS = ("Complete", "Failed", "SuccessCriteriaMet", "FailureTarget")

@@ -110,19 +110,19 @@ class Writes:
             new["status"] = dict(kind.first_status)
         elif kind.custom and kind.status:
             new.pop("status", None)
-        return {"apiVersion": kind.api_version, "kind": kind.kind} | _named(kind, new)
+        return {"apiVersion": kind.api_version, "kind": kind.kind} | _named(new)
 
     def _changed(self, kind: Kind, old: Object, wanted: Object, *, status: bool) -> Object:
         """Return the updated object: `old` with the new status, or `wanted` with what the server owns of `old`."""
         asked, current = wanted["metadata"], old["metadata"]
         for field, shown in (("uid", "UID"), ("resourceVersion", "")):
             if asked.get(field) and asked[field] != current[field]:
-                why = f"Precondition failed: {shown} in precondition: {asked[field]}, {shown} in object meta: {current[field]}"
+                why = f"Precondition failed: {shown} is {current[field]}, not {asked[field]}"
                 raise errors.conflict(kind.plural, kind.group, current["name"], why if shown else _MODIFIED)
         new = _clean(wanted)
         if status:
-            new = _clean(old) | ({"status": new["status"]} if "status" in new else {})
-            return new
+            patched: Object = _clean(old) | ({"status": new["status"]} if "status" in new else {})
+            return patched
         kept = {key: current[key] for key in _SERVER_OWNED if key in current}
         own = {
             k: v
@@ -158,7 +158,7 @@ def _clean(obj: Any) -> Any:
     return [_clean(item) for item in obj] if isinstance(obj, list) else obj
 
 
-def _named(kind: Kind, new: Object) -> Object:
+def _named(new: Object) -> Object:
     """Drop the empty fields of the metadata, as Go's `omitempty` does, and what the body says of its kind."""
     metadata = {key: value for key, value in new["metadata"].items() if value not in ({}, [], "")}
     return {key: value for key, value in new.items() if key not in ("apiVersion", "kind")} | {"metadata": metadata}
