@@ -58,7 +58,13 @@ def test_versions_rise_over_all_events_whatever_changed(
         written = [cluster.api.create(where, obj)]
         for number in range(3):
             written.append(done(cluster.api.patch(one, {"metadata": {"labels": {"n": str(number)}}})))
-            condition = {"type": "Test", "status": "True", "reason": f"R{number}", "message": "", "lastTransitionTime": AT}
+            condition = {
+                "type": "Test",
+                "status": "True",
+                "reason": f"R{number}",
+                "message": "",
+                "lastTransitionTime": AT,
+            }
             status = {"conditions": [condition]}
             written.append(done(cluster.api.patch(f"{one}/status", {"status": status})))
         done(cluster.api.delete(one))
