@@ -20,7 +20,6 @@ from infra.local.embedded.http.rbac import first_roles
 from infra.local.embedded.http.server import application
 from infra.local.embedded.http.tokens import Tokens
 from infra.local.embedded.http.verbs import Verbs
-from infra.local.embedded.store.admission import Admission, first_objects
 from infra.local.embedded.store.objects import Objects
 from infra.local.embedded.store.writes import Writes
 from infra.local.embedded.watch.streams import Streams
@@ -39,7 +38,6 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--kubeconfig", type=Path, required=True, help="write the administrator's kubeconfig here")
     parser.add_argument("--bookmark-seconds", type=float, default=60.0, help="interval of watch bookmarks")
     parser.add_argument("--window", type=int, default=2000, help="number of changes kept per kind")
-    parser.add_argument("--toleration-seconds", type=int, default=300, help="how long pods stay on a node that is lost")
     parser.add_argument("--no-controllers", action="store_true", help="serve only the API, without controllers")
     return parser.parse_args()
 
@@ -79,8 +77,9 @@ async def _serve(arguments: argparse.Namespace, listener: socket.socket) -> None
     """Serve until a signal arrives."""
     objects = Objects(_now, window=arguments.window)
     streams, tokens = Streams(objects), Tokens(objects, _now)
-    writes = Writes(objects, Admission(objects, arguments.toleration_seconds), _now)
-    for kind, first in (*first_objects(), *first_roles()):
+    writes = Writes(objects, _now)
+    await writes.begin()
+    for kind, first in first_roles():
         await writes.create(kind, first)
     verbs = Verbs(
         objects=objects,

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from infra.local.clients.objects import timestamp
 from infra.local.embedded.http.requests import Answer, Request
 from infra.local.embedded.http.selection import selection
 from infra.local.embedded.store import errors
-from infra.local.embedded.store.deletion import PROPAGATIONS, Deletion, timestamp
+from infra.local.embedded.store.deletion import PROPAGATIONS, Deletion
 from infra.local.embedded.store.kinds import Kind, Object
 from infra.local.embedded.store.objects import Objects
 from infra.local.embedded.store.table import BUILT_IN

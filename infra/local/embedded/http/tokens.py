@@ -16,8 +16,8 @@ from uuid import uuid4
 
 import orjson
 
+from infra.local.clients.objects import timestamp
 from infra.local.embedded.store import errors
-from infra.local.embedded.store.deletion import timestamp
 from infra.local.embedded.store.errors import ApiError
 from infra.local.embedded.store.kinds import Key, Object
 from infra.local.embedded.store.objects import Objects

@@ -2,8 +2,8 @@
 
 from datetime import datetime
 
+from infra.local.clients.objects import timestamp
 from infra.local.embedded.store import errors
-from infra.local.embedded.store.deletion import timestamp
 from infra.local.embedded.store.kinds import Object
 
 

@@ -29,8 +29,8 @@ class Catalog:
         kind = defined(definition)
         self._kinds[kind.id] = kind
 
-    def forget(self, definition: Object) -> None:
-        self._kinds.pop(defined(definition).id, None)
+    def forget(self, kind_id: str) -> None:
+        self._kinds.pop(kind_id, None)
 
 
 def defined(definition: Object) -> Kind:

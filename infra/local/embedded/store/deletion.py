@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from infra.local.clients.objects import timestamp
 from infra.local.embedded.store.kinds import Kind, Object
 
 FOREGROUND = "foregroundDeletion"
@@ -25,21 +26,15 @@ class Deletion:
     dry_run: bool = False
 
 
-def timestamp(moment: datetime) -> str:
-    """Format a metav1.Time: RFC 3339, UTC, whole seconds. `moment` is timezone-aware and in UTC."""
-    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
 def marked(kind: Kind, old: Object, asked: Deletion, now: datetime) -> Object:
     """Return the object with what its deletion writes into it first; unchanged if it is simply removed.
 
     Pods and namespaces are always marked, others only if a finalizer holds them. Jobs orphan their pods by default.
     """
-    propagation = asked.propagation or ("Orphan" if kind.id == "jobs" else "Background")
     metadata, finalizers = old["metadata"], list(old["metadata"].get("finalizers", []))
+    propagation = asked.propagation or ("Orphan" if kind.id == "jobs" else "Background")
     own = {"Foreground": FOREGROUND, "Orphan": ORPHAN}.get(propagation)
-    if own and own not in finalizers:
-        finalizers.append(own)
+    finalizers += [own] if own and own not in finalizers else []
     if kind.id not in ("pods", "namespaces") and not finalizers:
         return old
     grace = _grace(old, asked) if kind.id == "pods" else 0
@@ -51,25 +46,23 @@ def marked(kind: Kind, old: Object, asked: Deletion, now: datetime) -> Object:
         "deletionGracePeriodSeconds": grace,
     }
     if "generation" in metadata and "deletionTimestamp" not in metadata:
-        new["generation"] = metadata["generation"] + 1
+        new["generation"] += 1
     return old | {"metadata": new | ({"finalizers": finalizers} if finalizers else {})}
 
 
 def _grace(pod: Object, asked: Deletion) -> int:
     """Return the grace period in seconds: none unless the pod is running on a node."""
-    spec, finished = pod["spec"], pod["status"].get("phase") in ("Succeeded", "Failed")
-    if not spec.get("nodeName") or finished:
+    if not pod["spec"].get("nodeName") or pod["status"].get("phase") in ("Succeeded", "Failed"):
         return 0
-    seconds: int = spec["terminationGracePeriodSeconds"] if asked.grace_seconds is None else asked.grace_seconds
+    seconds: int = pod["spec"]["terminationGracePeriodSeconds"] if asked.grace_seconds is None else asked.grace_seconds
     return seconds if seconds >= 0 else 1
 
 
 def is_over(kind: Kind, obj: Object) -> bool:
     """Return whether nothing holds an object that is being deleted any more; namespaces wait for their content."""
     metadata = obj["metadata"]
-    if kind.id == "namespaces" or "deletionTimestamp" not in metadata:
-        return False
-    return not metadata.get("finalizers") and not metadata.get("deletionGracePeriodSeconds")
+    held = metadata.get("finalizers") or metadata.get("deletionGracePeriodSeconds")
+    return kind.id != "namespaces" and "deletionTimestamp" in metadata and not held
 
 
 def owners(obj: Object) -> Iterator[dict[str, Any]]:
@@ -78,13 +71,13 @@ def owners(obj: Object) -> Iterator[dict[str, Any]]:
 
 def without_owner(obj: Object, uid: str) -> Object:
     """Return the object without the owner reference to `uid`."""
-    return _without(obj, "ownerReferences", [each for each in owners(obj) if each["uid"] != uid])
+    return _with(obj, "ownerReferences", [each for each in owners(obj) if each["uid"] != uid])
 
 
 def without_finalizer(obj: Object, finalizer: str) -> Object:
-    return _without(obj, "finalizers", [name for name in obj["metadata"].get("finalizers", []) if name != finalizer])
+    return _with(obj, "finalizers", [name for name in obj["metadata"].get("finalizers", []) if name != finalizer])
 
 
-def _without(obj: Object, field: str, kept: list[Any]) -> Object:
+def _with(obj: Object, field: str, kept: list[Any]) -> Object:
     metadata = {key: value for key, value in obj["metadata"].items() if key != field}
     return obj | {"metadata": metadata | ({field: kept} if kept else {})}

@@ -1,5 +1,6 @@
 """The objects in memory, with garbage collection: what etcd and the garbage collector are to kube-apiserver."""
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
@@ -20,9 +21,9 @@ class Objects:
         self.catalog = Catalog()
         self.history = History(window)
         self._clock = clock
-        self._objects: dict[str, dict[Key, Object]] = {}
+        self._objects: defaultdict[str, dict[Key, Object]] = defaultdict(dict)
         self._keys: dict[str, Key] = {}
-        self._dependents: dict[str, dict[Key, None]] = {}
+        self._dependents: defaultdict[str, dict[Key, None]] = defaultdict(dict)
 
     @property
     def version(self) -> int:
@@ -37,39 +38,33 @@ class Objects:
         return found
 
     def find(self, key: Key) -> Object | None:
-        return self._objects.get(key.kind, {}).get(key)
+        return self._objects[key.kind].get(key)
 
     def stored(self, kind: Kind, namespace: str = "") -> Sequence[Object]:
         """Return the objects, for reading only, by namespace and name."""
-        found = list(self._objects.get(kind.id, {}).items())
-        return [obj for key, obj in sorted(found, key=_by_key) if namespace in ("", key.namespace)]
+        found = self._objects[kind.id].copy()
+        return [found[key] for key in sorted(found) if namespace in ("", key.namespace)]
 
     def past(self, kind: Kind, version: int) -> Sequence[Object]:
         """Return the objects as they were, by undoing later changes. Raise ApiError 410 if those were compacted."""
-        items = dict(self._objects.get(kind.id, {}))
-        for change in reversed(self.history.since(kind.id, version)):
-            key = kind.key(change.object)
+        found = self._objects[kind.id].copy()
+        for change in reversed(self.changes(kind, version)):
             if change.previous is None:
-                del items[key]
+                del found[kind.key(change.object)]
             else:
-                items[key] = change.previous
-        return [items[key] for key in sorted(items)]
+                found[kind.key(change.object)] = change.previous
+        return [found[key] for key in sorted(found)]
 
     def changes(self, kind: Kind, since: int) -> Sequence[Change]:
         """Return the changes after `since`, oldest first. Raise ApiError 410 if they were compacted."""
         return self.history.since(kind.id, since)
 
     def add(self, kind: Kind, new: Object) -> Object:
-        """Store a new object and return it. Raise ApiError 409.
-
-        One all of whose owners are gone is collected at once.
-        """
+        """Store a new object and return it; one whose owners are all gone is collected. Raise ApiError 409."""
         key = kind.key(new)
         if self.find(key) is not None:
             raise errors.already_exists(kind.plural, kind.group, key.name)
         stored = self._record("ADDED", kind, key, new)
-        if kind.id == DEFINITIONS:
-            self.catalog.define(stored)
         known = list(owners(stored))
         if known and not any(owner["uid"] in self._keys for owner in known):
             self.delete(kind, key.namespace, key.name, _BACKGROUND)
@@ -85,11 +80,8 @@ class Objects:
             self._remove(kind, key)
             return new
         stored = self._record("MODIFIED", kind, key, new)
-        if kind.id == DEFINITIONS:
-            self.catalog.define(stored)
-        if FOREGROUND not in stored["metadata"].get("finalizers", ()):
-            for owner in owners(stored):
-                self._release(owner["uid"])
+        for owner in owners(stored):
+            self._release(owner["uid"])
         return stored
 
     def delete(self, kind: Kind, namespace: str, name: str, asked: Deletion = _PLAIN) -> tuple[Object, bool]:
@@ -97,22 +89,20 @@ class Objects:
 
         Finalizers, a bound pod's grace period and a namespace's content hold it.
         """
-        old = self.get(kind, namespace, name)
-        if kind.id == "namespaces" and name in deletion.PERMANENT_NAMESPACES:
+        old, is_namespace = self.get(kind, namespace, name), kind.id == "namespaces"
+        if is_namespace and name in deletion.PERMANENT_NAMESPACES:
             raise errors.forbidden("namespaces", "", name, "this namespace may not be deleted")
-        new = deletion.marked(kind, old, asked, self._clock())
-        free = new is old and "deletionTimestamp" not in old["metadata"]
-        gone = (free or is_over(kind, new)) and kind.id != "namespaces"
+        new, key = deletion.marked(kind, old, asked, self._clock()), kind.key(old)
+        gone = not is_namespace and ("deletionTimestamp" not in new["metadata"] or is_over(kind, new))
         if asked.dry_run:
             return new, gone
-        key = kind.key(old)
-        if kind.id == "namespaces":
+        if is_namespace:
             new = new | {"status": new["status"] | {"phase": "Terminating"}}
         if new != old:
             new = self._record("MODIFIED", kind, key, new)
         if gone:
             self._remove(kind, key)
-        elif kind.id == "namespaces":
+        elif is_namespace:
             self._empty(name)
         else:
             self._propagate(kind, key)
@@ -122,13 +112,14 @@ class Objects:
         old = self.find(key)
         stored = self.history.record(kind.id, what, new, old)
         for owner in owners(old) if old else ():
-            self._dependents.get(owner["uid"], {}).pop(key, None)
-        if what == "DELETED":
-            return stored
-        self._objects.setdefault(kind.id, {})[key] = stored
-        self._keys[stored["metadata"]["uid"]] = key
-        for owner in owners(stored):
-            self._dependents.setdefault(owner["uid"], {})[key] = None
+            self._dependents[owner["uid"]].pop(key, None)
+        if what != "DELETED":
+            self._objects[kind.id][key] = stored
+            self._keys[stored["metadata"]["uid"]] = key
+            for owner in owners(stored):
+                self._dependents[owner["uid"]][key] = None
+            if kind.id == DEFINITIONS:
+                self.catalog.define(stored)
         return stored
 
     def _remove(self, kind: Kind, key: Key) -> None:
@@ -141,42 +132,35 @@ class Objects:
         for owner in owners(last):
             self._release(owner["uid"])
         if kind.id == DEFINITIONS:
-            self._undefine(last)
+            for each in list(self._objects[key.name]):
+                self.delete(self.catalog.named(key.name), each.namespace, each.name, _BACKGROUND)
+            self.catalog.forget(key.name)
         self._settle(key.namespace)
-
-    def _undefine(self, definition: Object) -> None:
-        kind_id = definition["metadata"]["name"]
-        for key in list(self._objects.get(kind_id, ())):
-            self.delete(self.catalog.named(kind_id), key.namespace, key.name, _BACKGROUND)
-        self.catalog.forget(definition)
-        self._objects.pop(kind_id, None)
 
     def _collect(self, key: Key, owner: str) -> None:
         """Delete a dependent of a removed owner; one with other owners only loses the reference."""
         kind, found = self.catalog.named(key.kind), self.find(key)
-        if found is None:
-            return
-        orphan = deletion.without_owner(found, owner)
-        if any(other["uid"] in self._keys for other in owners(orphan)):
-            self.put(kind, orphan)
-        elif "deletionTimestamp" not in found["metadata"]:
-            self.delete(kind, key.namespace, key.name, _BACKGROUND)
+        if found is not None:
+            orphan = deletion.without_owner(found, owner)
+            if any(other["uid"] in self._keys for other in owners(orphan)):
+                self.put(kind, orphan)
+            elif "deletionTimestamp" not in found["metadata"]:
+                self.delete(kind, key.namespace, key.name, _BACKGROUND)
 
     def _propagate(self, kind: Kind, key: Key) -> None:
         """Do what the garbage collector's own finalizers ask for, then remove them."""
-        found = self._objects[kind.id][key]
-        uid, finalizers = found["metadata"]["uid"], found["metadata"].get("finalizers", ())
-        dependents = [(each, self.find(each)) for each in self._dependents.get(uid, {})]
-        for each, obj in dependents:
-            its_kind = self.catalog.named(each.kind)
-            if obj is not None and ORPHAN in finalizers:
-                self.put(its_kind, deletion.without_owner(obj, uid))
-            elif obj is not None and FOREGROUND in finalizers and "deletionTimestamp" not in obj["metadata"]:
-                owns = self._dependents.get(obj["metadata"]["uid"])
+        owner = self._objects[kind.id][key]
+        uid, finalizers = owner["metadata"]["uid"], owner["metadata"].get("finalizers", ())
+        for each in list(self._dependents[uid]):
+            found, its_kind = self.find(each), self.catalog.named(each.kind)
+            if found is not None and ORPHAN in finalizers:
+                self.put(its_kind, deletion.without_owner(found, uid))
+            elif found is not None and FOREGROUND in finalizers and "deletionTimestamp" not in found["metadata"]:
+                owns = self._dependents[found["metadata"]["uid"]]
                 how = Deletion(propagation="Foreground" if owns else "Background")
                 self.delete(its_kind, each.namespace, each.name, how)
         if ORPHAN in finalizers:
-            self.put(kind, deletion.without_finalizer(found, ORPHAN))
+            self.put(kind, deletion.without_finalizer(owner, ORPHAN))
         self._release(uid)
 
     def _release(self, uid: str) -> None:
@@ -185,14 +169,14 @@ class Objects:
         found = key and self.find(key)
         if not key or not found or FOREGROUND not in found["metadata"].get("finalizers", ()):
             return
-        left = (self.find(each) for each in self._dependents.get(uid, {}))
-        blocked = (owner for obj in left if obj for owner in owners(obj) if owner["uid"] == uid)
-        if not any(owner.get("blockOwnerDeletion") for owner in blocked):
+        left = (self.find(each) for each in self._dependents[uid])
+        blocking = (owner for obj in left if obj for owner in owners(obj) if owner["uid"] == uid)
+        if not any(owner.get("blockOwnerDeletion") for owner in blocking):
             self.put(self.catalog.named(key.kind), deletion.without_finalizer(found, FOREGROUND))
 
     def _empty(self, namespace: str) -> None:
-        for kind_id, kept in list(self._objects.items()):
-            for key in [key for key in kept if key.namespace == namespace]:
+        for kind_id in list(self._objects):
+            for key in [key for key in self._objects[kind_id] if key.namespace == namespace]:
                 found = self.find(key)
                 if found is not None and "deletionTimestamp" not in found["metadata"]:
                     self.delete(self.catalog.named(kind_id), namespace, key.name, _BACKGROUND)
@@ -202,11 +186,6 @@ class Objects:
         """Remove a namespace that is being deleted once it is empty."""
         key = Key("namespaces", "", namespace)
         found = self.find(key)
-        if found is None or "deletionTimestamp" not in found["metadata"] or found["metadata"].get("finalizers"):
-            return
-        if not any(each.namespace == namespace for kept in self._objects.values() for each in kept):
+        ending = found is not None and "deletionTimestamp" in found["metadata"]
+        if ending and not any(each.namespace == namespace for kept in self._objects.values() for each in kept):
             self._remove(self.catalog.named("namespaces"), key)
-
-
-def _by_key(item: tuple[Key, Object]) -> Key:
-    return item[0]

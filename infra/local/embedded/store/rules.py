@@ -88,21 +88,6 @@ def claim(obj: Object) -> Iterator[FieldError]:
         yield required("spec.capacity" if "capacity" in spec else "spec.resources[storage]")
 
 
-def workload(obj: Object) -> Iterator[FieldError]:
-    spec = obj["spec"]
-    labels = spec["template"].get("metadata", {}).get("labels", {})
-    if not spec.get("selector"):
-        yield required("spec.selector")
-    elif any(labels.get(key) != value for key, value in spec["selector"].get("matchLabels", {}).items()):
-        yield wrong("spec.template.metadata.labels", labels, "`selector` does not match template `labels`")
-    yield from pod_rules.template(spec["template"]["spec"], "spec.template.spec")
-
-
-def workload_update(old: Object, new: Object) -> Iterator[FieldError]:
-    if old["spec"].get("selector") != new["spec"].get("selector"):
-        yield wrong("spec.selector", "object", "field is immutable")
-
-
 def priority_class(obj: Object) -> Iterator[FieldError]:
     name, value = obj["metadata"].get("name", ""), obj.get("value", 0)
     if name.startswith("system-") and SYSTEM_CLASSES.get(name) != value:

@@ -33,8 +33,8 @@ class Write:
 
     kind: Kind
     operation: str
-    old: Object | None
-    subresource: str = ""
+    old: Object | None = None
+    status: bool = False
     dry_run: bool = False
 
 
@@ -93,16 +93,13 @@ class Webhooks:
 
 def _applies(rule: Mapping[str, Any], write: Write) -> bool:
     kind = write.kind
-    resource = f"{kind.plural}/{write.subresource}" if write.subresource else kind.plural
-    everything = ("*/*", "*") if not write.subresource else ("*/*", f"{kind.plural}/*", f"*/{write.subresource}")
-    asked = (
-        ("operations", (write.operation, "*")),
-        ("apiGroups", (kind.group, "*")),
-        ("apiVersions", (kind.version, "*")),
-        ("resources", (resource, *everything)),
-    )
-    scoped = rule["scope"] in ("*", "Namespaced" if kind.namespaced else "Cluster")
-    return scoped and all(any(value in accepted for value in rule.get(field, ())) for field, accepted in asked)
+    asked = {
+        "operations": {write.operation, "*"},
+        "apiGroups": {kind.group, "*"},
+        "apiVersions": {kind.version, "*"},
+        "resources": {f"{kind.plural}/status", "*/*"} if write.status else {kind.plural, "*", "*/*"},
+    }
+    return all(accepted & {*rule.get(field, ())} for field, accepted in asked.items())
 
 
 def _request(write: Write, new: Object) -> Object:
@@ -112,7 +109,7 @@ def _request(write: Write, new: Object) -> Object:
         "uid": str(uuid4()),
         "kind": version | {"kind": kind.kind},
         "resource": version | {"resource": kind.plural},
-        "subResource": write.subresource,
+        "subResource": "status" if write.status else "",
         "name": metadata.get("name", ""),
         "namespace": metadata.get("namespace", ""),
         "operation": write.operation,
