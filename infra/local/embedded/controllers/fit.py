@@ -1,31 +1,56 @@
-"""Whether a pod fits on a node: the filters of kube-scheduler that matter to JobSets on TPU slices (pure).
+"""Whether a pod fits on a node: the filters of kube-scheduler that matter to JobSets on TPU slices.
 
 Reasons are the scheduler's messages (k8s.io/kubernetes/pkg/scheduler/framework/plugins, in the order in which the
-plugins run). Readiness of nodes is not checked here: `nodes` taints those that are not Ready. Constraints without a
-filter here are reported by `not_covered`.
+plugins run). Nodes that are not Ready are tainted. What has no filter here is told by `not_covered`.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from infra.local.clients.objects import Object
-from infra.local.embedded.controllers.board import Board
-from infra.local.embedded.controllers.company import Company, affinity_terms
-from infra.local.embedded.controllers.nodes import UNSCHEDULABLE
-from infra.local.embedded.controllers.tolerations import tolerates
-from infra.local.embedded.store.labels import meets
-from infra.local.embedded.store.quantities import Amounts, requested
+from infra.local.embedded.store.labels import Labels, meets, selects
+from infra.local.embedded.store.quantities import amounts, requested
 
-CORDONED = "node(s) were unschedulable"
-UNTOLERATED = "node(s) had untolerated taint"
-UNSELECTED = "node(s) didn't match Pod's node affinity/selector"
-NO_PORTS = "node(s) didn't have free ports for the requested pod ports"
-TOO_MANY = "Too many pods"
-INSUFFICIENT = "Insufficient"
+CORDON = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
+"""The taint of a cordoned node."""
 
-_HostPort = tuple[str, int]
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_NO_COMPANY = "node(s) didn't match pod affinity rules"
+_UNWANTED = "node(s) didn't match pod anti-affinity rules"
+_UNWELCOME = "node(s) didn't satisfy existing pods anti-affinity rules"
+
+Term = Mapping[str, Any]
+"""v1.PodAffinityTerm."""
+
+Domains = set[tuple[str, str]]
+"""Node labels, key and value, that nodes share."""
+
+
+@dataclass(slots=True)
+class Board:
+    """Nodes by name, what they have left, and the pods on them, each with its node."""
+
+    nodes: dict[str, Object] = field(default_factory=dict)
+    free: dict[str, dict[str, int]] = field(default_factory=dict)
+    placed: list[tuple[Object, Object]] = field(default_factory=list)
+
+    def offer(self, node: Object) -> None:
+        """Add a node. Raise ValueError if it cannot be read."""
+        name = node["metadata"]["name"]
+        self.free[name] = dict(amounts(node.get("status", {}).get("allocatable")))
+        self.nodes[name] = node
+
+    def place(self, pod: Object) -> None:
+        """Add a pod that is on a node; on one that is not there it holds nothing. Raise ValueError."""
+        name, wanted = pod["spec"]["nodeName"], requested(pod["spec"])
+        for kind in ("podAffinity", "podAntiAffinity"):
+            list(_domains((term for term in _terms(pod, kind) if _picks(pod, term, pod)), {"metadata": {}}))
+        if name in self.nodes:
+            self.placed.append((pod, self.nodes[name]))
+            for resource in self.free[name].keys() & wanted.keys():
+                self.free[name][resource] -= wanted[resource]
 
 
 @dataclass(frozen=True)
@@ -35,83 +60,88 @@ class Fit:
     pod: Object
     board: Board
 
+    def why_not(self, node: Object) -> tuple[str, ...]:
+        """Return the reasons of the first filter that rejects this node of the board; none if the pod fits."""
+        spec, labels = self.pod["spec"], node["metadata"].get("labels") or {}
+        if node["spec"].get("unschedulable") and not tolerates(self.pod, CORDON):
+            return ("node(s) were unschedulable",)
+        for taint in node["spec"].get("taints") or ():
+            if taint["effect"] != "PreferNoSchedule" and not tolerates(self.pod, taint):
+                return (f"node(s) had untolerated taint {{{taint['key']}: {taint.get('value', '')}}}",)
+        required = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(_REQUIRED)
+        chosen = all(labels.get(key) == value for key, value in (spec.get("nodeSelector") or {}).items())
+        if not chosen or (required is not None and not _node_picked(required, node)):
+            return ("node(s) didn't match Pod's node affinity/selector",)
+        free = self.board.free[node["metadata"]["name"]]
+        lacking = (name for name in sorted(self._wanted) if self._wanted[name] > free.get(name, 0))
+        reasons = tuple("Too many pods" if name == "pods" else f"Insufficient {name}" for name in lacking)
+        return reasons or self._company(labels)
+
+    def _company(self, labels: Labels) -> tuple[str, ...]:
+        """Return why the pod cannot be where these labels are, for the pods that are there or must be."""
+        domains = set(labels.items())
+        near, alone = self._near
+        for term in _terms(self.pod, "podAffinity"):
+            key = term["topologyKey"]
+            if key not in labels or not (alone or (key, labels[key]) in near):
+                return (_NO_COMPANY,)
+        if self._far & domains:
+            return (_UNWANTED,)
+        return (_UNWELCOME,) if self._closed & domains else ()
+
     @cached_property
-    def wanted(self) -> Amounts:
+    def _wanted(self) -> Mapping[str, int]:
         return requested(self.pod["spec"])
 
     @cached_property
-    def ports(self) -> frozenset[_HostPort]:
-        return frozenset(_host_ports(self.pod))
+    def _near(self) -> tuple[Domains, bool]:
+        """Return the domains of the pods to be near to, and whether the pod is the first of its own company."""
+        terms = _terms(self.pod, "podAffinity")
+        nodes = [
+            node for other, node in self.board.placed if terms and all(_picks(self.pod, term, other) for term in terms)
+        ]
+        alone = not nodes and all(_picks(self.pod, term, self.pod) for term in terms)
+        return {domain for node in nodes for domain in _domains(terms, node)}, alone
 
     @cached_property
-    def company(self) -> Company:
-        return Company.of(self.pod, self.board.placed())
+    def _far(self) -> Domains:
+        """Return the domains that the pod's anti-affinity excludes."""
+        terms = _terms(self.pod, "podAntiAffinity")
+        there = self.board.placed if terms else []
+        return {d for other, node in there for t in terms if _picks(self.pod, t, other) for d in _domains([t], node)}
 
-    def why_not(self, node: Object) -> tuple[str, ...]:
-        """Return the reasons of the first filter that rejects this node of the board; none if the pod fits."""
-        if fixed := _cordon(self.pod, node) or _taint(self.pod, node) or _selection(self.pod, node):
-            return (fixed,)
-        if port := self._port(node):
-            return (port,)
-        if lacking := self._resources(node):
-            return lacking
-        unfit = self.company.why_not(node["metadata"].get("labels") or {})
-        return (unfit,) if unfit else ()
+    @cached_property
+    def _closed(self) -> Domains:
+        """Return the domains that the anti-affinity of the pods there excludes."""
+        theirs = ((other, node, term) for other, node in self.board.placed for term in _terms(other, "podAntiAffinity"))
+        return {d for other, node, term in theirs if _picks(other, term, self.pod) for d in _domains([term], node)}
 
-    def _port(self, node: Object) -> str | None:
-        others = self.board.pods[node["metadata"]["name"]] if self.ports else ()
-        return NO_PORTS if any(not self.ports.isdisjoint(_host_ports(other)) for other in others) else None
 
-    def _resources(self, node: Object) -> tuple[str, ...]:
-        lacking = self.board.lacks(node["metadata"]["name"], self.wanted)
-        return tuple(TOO_MANY if name == "pods" else f"{INSUFFICIENT} {name}" for name in lacking)
+def tolerates(pod: Object, taint: Mapping[str, Any]) -> bool:
+    """Return whether a pod tolerates a taint; an empty key or effect of a toleration matches any."""
+    for each in pod["spec"].get("tolerations") or ():
+        same = (each.get("effect") or taint["effect"]) == taint["effect"]
+        if same and (each.get("key") or taint["key"]) == taint["key"]:
+            exists = each.get("operator", "Equal") == "Exists"
+            if exists or (each.get("key") and each.get("value", "") == taint.get("value", "")):
+                return True
+    return False
 
 
 def not_covered(pod: Object) -> tuple[str, ...]:
     """Return the names of the pod's constraints for which there is no filter here."""
     spec = pod["spec"]
-    spread = spec.get("topologySpreadConstraints") or ()
-    volumes = spec.get("volumes") or ()
-    between = [*affinity_terms(pod, "podAffinity"), *affinity_terms(pod, "podAntiAffinity")]
-    asked = {
-        "topologySpreadConstraints": any(c["whenUnsatisfiable"] == "DoNotSchedule" for c in spread),
-        "persistentVolumeClaims": any({"persistentVolumeClaim", "ephemeral"} & set(v) for v in volumes),
-        "resourceClaims": bool(spec.get("resourceClaims")),
-        "namespaceSelector with requirements": any(term.get("namespaceSelector") for term in between),
-        "matchLabelKeys": any(term.get("matchLabelKeys") or term.get("mismatchLabelKeys") for term in between),
-    }
+    between = [*_terms(pod, "podAffinity"), *_terms(pod, "podAntiAffinity")]
+    spread = any(c["whenUnsatisfiable"] == "DoNotSchedule" for c in spec.get("topologySpreadConstraints") or ())
+    claims = any({"persistentVolumeClaim", "ephemeral"} & volume.keys() for volume in spec.get("volumes") or ())
+    ports = any(port.get("hostPort") for each in spec["containers"] for port in each.get("ports") or ())
+    asked = {"topologySpreadConstraints": spread, "persistentVolumeClaims": claims, "hostPorts": ports}
+    asked |= {"resourceClaims": bool(spec.get("resourceClaims"))}
+    asked |= {"namespaceSelector with requirements": any(term.get("namespaceSelector") for term in between)}
     return tuple(name for name, is_asked in asked.items() if is_asked)
 
 
-def _cordon(pod: Object, node: Object) -> str | None:
-    cordoned = node["spec"].get("unschedulable", False)
-    return CORDONED if cordoned and not tolerates(pod, {"key": UNSCHEDULABLE, "effect": "NoSchedule"}) else None
-
-
-def _taint(pod: Object, node: Object) -> str | None:
-    for taint in node["spec"].get("taints") or ():
-        if taint["effect"] in ("NoSchedule", "NoExecute") and not tolerates(pod, taint):
-            return f"{UNTOLERATED} {{{taint['key']}: {taint.get('value', '')}}}"
-    return None
-
-
-def _selection(pod: Object, node: Object) -> str | None:
-    labels = node["metadata"].get("labels") or {}
-    wanted = pod["spec"].get("nodeSelector") or {}
-    affinity = (pod["spec"].get("affinity") or {}).get("nodeAffinity") or {}
-    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
-    chosen = all(labels.get(key) == value for key, value in wanted.items())
-    return None if chosen and (required is None or _picks(required, node)) else UNSELECTED
-
-
-def _host_ports(pod: Object) -> Iterator[_HostPort]:
-    for container in pod["spec"].get("containers", ()):
-        for port in container.get("ports") or ():
-            if port.get("hostPort"):
-                yield port.get("protocol", "TCP"), port["hostPort"]
-
-
-def _picks(selector: Mapping[str, Any], node: Object) -> bool:
+def _node_picked(selector: Mapping[str, Any], node: Object) -> bool:
     """Return whether a v1.NodeSelector matches: its terms are alternatives, and an empty term matches nothing."""
     labels, names = node["metadata"].get("labels") or {}, {"metadata.name": node["metadata"]["name"]}
     return any(
@@ -120,3 +150,21 @@ def _picks(selector: Mapping[str, Any], node: Object) -> bool:
         and all(meets(names, requirement) for requirement in term.get("matchFields") or ())
         for term in selector["nodeSelectorTerms"]
     )
+
+
+def _terms(pod: Object, kind: str) -> list[Term]:
+    """Return the required terms of a pod's affinity or anti-affinity."""
+    return ((pod["spec"].get("affinity") or {}).get(kind) or {}).get(_REQUIRED) or []
+
+
+def _domains(terms: Iterable[Term], node: Object) -> Iterator[tuple[str, str]]:
+    labels = node["metadata"].get("labels") or {}
+    yield from ((term["topologyKey"], labels[term["topologyKey"]]) for term in terms if term["topologyKey"] in labels)
+
+
+def _picks(owner: Object, term: Term, other: Object) -> bool:
+    """Return whether a term matches a pod; without a namespaceSelector or namespaces, only in the owner's own."""
+    spaces = term.get("namespaces") or (owner["metadata"]["namespace"],)
+    if term.get("namespaceSelector") is None and other["metadata"]["namespace"] not in spaces:
+        return False
+    return selects(term.get("labelSelector"), other["metadata"].get("labels") or {})

@@ -10,9 +10,17 @@ from infra.local.clients.events import Happening, Recorder
 from infra.local.clients.objects import Object, Objects
 from infra.local.clients.owners import by_controller
 from infra.local.clients.rounds import each, soonest
-from infra.local.embedded.controllers.job_plan import FINAL, Plan, not_covered, plan
-from infra.local.embedded.controllers.job_pods import Pods, is_tracked, new_pod, released
-from infra.local.embedded.controllers.pace import Pace
+from infra.local.embedded.controllers.job_plan import (
+    FINAL,
+    Plan,
+    Pods,
+    is_tracked,
+    new_pod,
+    not_covered,
+    plan,
+    released,
+)
+from infra.local.embedded.controllers.pods import Pace
 
 
 @dataclass(slots=True)
@@ -98,7 +106,7 @@ class JobController:
 def expiry(job: Object) -> datetime | None:
     """Return when a finished Job is to be deleted (ttlSecondsAfterFinished); None: never (pure)."""
     seconds = job["spec"].get("ttlSecondsAfterFinished")
-    end = next((since(job, kind) for kind in FINAL if is_true(job, kind)), None)
+    end = next((since(job, kind) for kind in FINAL.values() if is_true(job, kind)), None)
     return None if seconds is None or end is None else end + timedelta(seconds=seconds)
 
 

@@ -9,10 +9,9 @@ from typing import Any, TypeVar
 
 from infra.local.clients.objects import copied
 from infra.local.clients.run import Program
-from infra.local.embedded.controllers import collection
 from infra.local.embedded.controllers.job import JobController
 from infra.local.embedded.controllers.nodes import NodeController
-from infra.local.embedded.controllers.pace import Pace
+from infra.local.embedded.controllers.pods import Pace, collect
 from infra.local.embedded.controllers.scheduler import Scheduler
 from infra.local.embedded.store import patches
 from infra.local.embedded.store.binding import bound
@@ -117,12 +116,8 @@ class Controllers:
 
     def __init__(self, objects: Objects, writes: Writes, clock: Callable[[], datetime]) -> None:
         self._local = Local(objects, writes, clock)
-        rounds = (
-            NodeController().reconcile,
-            JobController().reconcile,
-            Scheduler(self._local.bind).reconcile,
-            collection.reconcile,
-        )
+        scheduler = Scheduler(self._local.bind)
+        rounds = (NodeController().reconcile, JobController().reconcile, scheduler.reconcile, collect)
         self._program = Program(rounds, Pace(), clock)
 
     def start(self) -> None:
