@@ -157,9 +157,9 @@ def _matches(rule: Mapping[str, Any], pod: Object) -> Iterator[str]:
     asked = rule.get("onExitCodes") or {}
     for status in (pod["status"].get("containerStatuses") or ()) if asked else ():
         code = status["state"].get("terminated", {}).get("exitCode", 0)
-        if code and asked.get("containerName", status["name"]) == status["name"]:
-            if (code in asked["values"]) == (asked["operator"] == "In"):
-                yield f"Container {status['name']} for pod {name} failed with exit code {code}"
+        own = asked.get("containerName", status["name"]) == status["name"]
+        if code and own and (code in asked["values"]) == (asked["operator"] == "In"):
+            yield f"Container {status['name']} for pod {name} failed with exit code {code}"
     for wanted in rule.get("onPodConditions") or ():
         known = find(of(pod), wanted["type"])
         if known and known["status"] == wanted.get("status", "True"):

@@ -1,57 +1,89 @@
-"""Lists: pages of one consistent snapshot, as objects or as a Table."""
+"""Lists: what selectors choose, pages of one consistent snapshot, as objects or as a Table."""
 
+import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator
 from datetime import datetime
-from typing import Any
 
 from infra.local.embedded.http.requests import Request
 from infra.local.embedded.store import errors
+from infra.local.embedded.store.columns import at
 from infra.local.embedded.store.errors import ApiError
 from infra.local.embedded.store.kinds import Kind, Object
+from infra.local.embedded.store.labels import meets, parsed
 from infra.local.embedded.store.objects import Objects
 
-_TABLE = ("as=Table", "v=v1", "g=meta.k8s.io")
-_TOO_OLD = (
-    "The provided continue parameter is too old to display a consistent list result. "
-    "You must start a new list without the continue parameter."
-)
+_TABLE = {"as=Table", "v=v1", "g=meta.k8s.io"}
+_TERM = re.compile(r"^(?P<key>[^\s=!,]+)\s*(?P<operator>==|=|!=)\s*(?P<value>[^\s=!,]*)$")
+_TOO_OLD = "The provided continue parameter is too old to display a consistent list result: start a new list without it"
 
 
-def page(objects: Objects, kind: Kind, matches: Callable[[Object], bool], request: Request) -> dict[str, Any]:
+def selection(kind: Kind, request: Request) -> Callable[[Object], bool]:
+    """Return what the selectors and the path choose. Raise ApiError 400 for a selector that cannot be read."""
+    requirements = parsed(request.params.get("labelSelector", ""))
+    wanted = list(_fields(kind, request.params.get("fieldSelector", "")))
+    wanted += [("metadata.name", True, request.name)] if request.name else []
+    namespace = request.namespace if kind.namespaced else ""
+
+    def matches(obj: Object) -> bool:
+        metadata = obj["metadata"]
+        labels = metadata.get("labels") or {}
+        return (
+            namespace in ("", metadata.get("namespace"))
+            and all(meets(labels, each) for each in requirements)
+            and all((_text(obj, path) == value) is equal for path, equal, value in wanted)
+        )
+
+    return matches
+
+
+def _fields(kind: Kind, selector: str) -> Iterator[tuple[str, bool, str]]:
+    for part in filter(None, selector.split(",")):
+        found = _TERM.match(part)
+        if not found:
+            raise errors.bad_request(f"invalid selector: '{selector}'; can't understand '{part}'")
+        if found["key"] not in ("metadata.name", "metadata.namespace", *kind.fields):
+            raise errors.bad_request(f"field label not supported: {found['key']}")
+        yield found["key"], found["operator"] != "!=", found["value"]
+
+
+def _text(obj: Object, path: str) -> str:
+    """Return a field as selectors compare it: a text, empty if absent."""
+    value = at(obj, f".{path}")
+    return str(value).lower() if isinstance(value, bool) else "" if value is None else str(value)
+
+
+def page(objects: Objects, kind: Kind, request: Request) -> Object:
     """Return a List. Raise ApiError 410 if its snapshot was compacted, 504 for a resourceVersion in the future.
 
     A continue token is the snapshot's version and the last object's place.
     """
-    _check_match(request)
     version, after = _resumed(request.params.get("continue", ""))
-    asked = request.number("resourceVersion") or 0
-    require_known(objects, asked)
-    limit = request.number("limit")
-    # A limit without a resourceVersionMatch means Exact, for compatibility.
-    match = request.params.get("resourceVersionMatch", "")
-    if not version and (match == "Exact" or (not match and asked and limit)):
-        version = asked
+    asked, limit, match = request.number("resourceVersion"), request.number("limit"), selection(kind, request)
+    require_known(objects, asked or 0)
+    exact = request.params.get("resourceVersionMatch", "Exact" if limit else "") == "Exact"
+    version = version or (asked if exact and asked else 0)
     try:
         found = objects.past(kind, version) if version else objects.stored(kind)
     except ApiError as gone:
         raise errors.expired(_TOO_OLD) from gone
-    items = [obj for obj in found if (after is None or _place(obj) > after) and matches(obj)]
-    metadata: dict[str, Any] = {"resourceVersion": str(version or objects.version)}
+    items = [obj for obj in found if (after is None or _place(obj) > after) and match(obj)]
+    metadata: Object = {"resourceVersion": str(version or objects.version)}
     if limit and len(items) > limit:
-        metadata["continue"] = _token(metadata["resourceVersion"], items[limit - 1])
-        if not any(request.params.get(each) for each in ("labelSelector", "fieldSelector")):
+        last = "/".join((metadata["resourceVersion"], *_place(items[limit - 1])))
+        metadata["continue"] = urlsafe_b64encode(last.encode()).decode()
+        if not request.params.keys() & {"labelSelector", "fieldSelector"}:
             metadata["remainingItemCount"] = len(items) - limit
-        items = items[:limit]
-    return {"kind": f"{kind.kind}List", "apiVersion": kind.api_version, "metadata": metadata, "items": items}
+    return {
+        "kind": f"{kind.kind}List",
+        "apiVersion": kind.api_version,
+        "metadata": metadata,
+        "items": items[: limit or None],
+    }
 
 
 def _place(obj: Object) -> tuple[str, str]:
     return obj["metadata"].get("namespace", ""), obj["metadata"]["name"]
-
-
-def _token(version: str, last: Object) -> str:
-    return urlsafe_b64encode("/".join((version, *_place(last))).encode()).decode()
 
 
 def _resumed(token: str) -> tuple[int, tuple[str, str] | None]:
@@ -64,22 +96,6 @@ def _resumed(token: str) -> tuple[int, tuple[str, str] | None]:
         raise errors.bad_request(f"continue key is not valid: {error}") from error
 
 
-def _check_match(request: Request) -> None:
-    """Refuse a resourceVersionMatch that conflicts with other parameters (metainternalversion/validation)."""
-    match, version = request.params.get("resourceVersionMatch", ""), request.params.get("resourceVersion", "")
-    why = ""
-    if match and request.params.get("continue"):
-        why = "resourceVersionMatch is forbidden when continue is provided"
-    elif match and not version:
-        why = "resourceVersionMatch is forbidden unless resourceVersion is provided"
-    elif match == "Exact" and version == "0":
-        why = 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'
-    found = [errors.prohibited("resourceVersionMatch", why)] if why else []
-    found += errors.choice("resourceVersionMatch", match or "Exact", ("Exact", "NotOlderThan"))
-    if found:
-        raise errors.invalid("ListOptions", "meta.k8s.io", "", found)
-
-
 def require_known(objects: Objects, version: int) -> None:
     """Raise ApiError 504 for a resourceVersion in the future."""
     if version > objects.version:
@@ -89,11 +105,11 @@ def require_known(objects: Objects, version: int) -> None:
 
 
 def wants_table(accept: str) -> bool:
-    """Return whether the client prefers a Table. Raise ApiError 406 if it accepts none of the supported media types."""
+    """Return whether the client prefers a Table. Raise ApiError 406 if it accepts neither that nor JSON."""
     for option in accept.split(","):
         media, *parameters = (part.strip() for part in option.split(";"))
         if media in ("application/json", "application/*", "*/*", ""):
-            if all(parameter in parameters for parameter in _TABLE):
+            if {*parameters} >= _TABLE:
                 return True
             if not any(parameter.startswith("as=") for parameter in parameters):
                 return False
@@ -103,32 +119,20 @@ def wants_table(accept: str) -> bool:
     raise ApiError(406, "NotAcceptable", message)
 
 
-def table(kind: Kind, shown: Mapping[str, Any], now: datetime, include: str) -> dict[str, Any]:
+def table(kind: Kind, shown: Object, now: datetime, include: str) -> Object:
     """Convert a List, or a single object, to a Table. `include`: None, Metadata or Object, what each row carries."""
     kept = ("resourceVersion", "continue", "remainingItemCount")
     definitions = [
-        {
-            "name": column.name,
-            "type": "string" if column.type == "date" else column.type,
-            "format": "name" if column.name == "Name" and not column.priority else "",
-            "description": "",
-            "priority": column.priority,
-        }
-        for column in kind.columns
+        {"name": each.name, "type": each.type.replace("date", "string"), "format": "", "description": ""}
+        | {"priority": each.priority}
+        for each in kind.columns
     ]
-    return {
-        "kind": "Table",
-        "apiVersion": "meta.k8s.io/v1",
-        "metadata": {key: value for key, value in shown["metadata"].items() if key in kept},
-        "columnDefinitions": definitions,
-        "rows": [_row(kind, obj, now, include) for obj in shown.get("items", [shown])],
-    }
-
-
-def _row(kind: Kind, obj: Object, now: datetime, include: str) -> dict[str, Any]:
-    computed = kind.computed(obj, now)
-    cells = [column.cell(obj, computed, now) for column in kind.columns]
-    carried = None if include == "None" else obj
-    if include in ("", "Metadata"):
-        carried = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": obj["metadata"]}
-    return {"cells": cells, "object": carried}
+    rows = []
+    for obj in shown.get("items", [shown]):
+        computed = kind.computed(obj, now)
+        partial = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": obj["metadata"]}
+        carried = {"None": None, "Object": obj}.get(include, partial)
+        rows.append({"cells": [each.cell(obj, computed, now) for each in kind.columns], "object": carried})
+    metadata = {key: value for key, value in shown["metadata"].items() if key in kept}
+    table = {"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": metadata}
+    return table | {"columnDefinitions": definitions, "rows": rows}

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import orjson
 from starlette.applications import Starlette
-from starlette.requests import Request as HttpRequest
+from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
@@ -13,26 +13,23 @@ from infra.local.embedded.http.requests import Answer, read
 from infra.local.embedded.http.verbs import Verbs
 from infra.local.embedded.store.errors import ApiError
 
-_METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
-_HEALTH = ("/healthz", "/readyz", "/livez")
-
 
 def application(verbs: Verbs) -> Starlette:
     """Return the ASGI application."""
 
-    async def serve(request: HttpRequest) -> Response:
+    async def serve(request: Request) -> Response:
         try:
             user = verbs.tokens.user(request.headers.get("authorization", ""))
-            body = await request.body()
-            asked = read(request.method, request.url.path, dict(request.query_params), request.headers, body)
+            params, body = dict(request.query_params), await request.body()
+            asked = read(request.method, request.url.path, params, request.headers, body)
             rbac.require(verbs.objects, user, asked)
-            if asked.path in _HEALTH:
+            if asked.path in ("/healthz", "/readyz", "/livez"):
                 return PlainTextResponse("ok")
             return _response(await verbs.serve(asked))
         except ApiError as error:
             return _response(Answer(code=error.code, body=error.status()))
 
-    return Starlette(routes=[Route("/{path:path}", serve, methods=_METHODS)])
+    return Starlette(routes=[Route("/{path:path}", serve, methods=["GET", "POST", "PUT", "PATCH", "DELETE"])])
 
 
 def _response(answer: Answer) -> Response:

@@ -4,33 +4,32 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from infra.local.embedded.http import discovery, lists, pod_logs, protobuf, removals
-from infra.local.embedded.http.requests import (
-    APPLY_PATCH,
-    JSON,
-    JSON_PATCH,
-    MERGE_PATCH,
-    PATCHES,
-    PROTOBUF,
-    STRATEGIC_MERGE_PATCH,
-    Answer,
-    Request,
-)
-from infra.local.embedded.http.selection import selection
+from infra.local.embedded.http import discovery, lists, removals
+from infra.local.embedded.http.requests import APPLY_PATCH, JSON, PROTOBUF, Answer, Request
 from infra.local.embedded.http.tokens import Tokens
 from infra.local.embedded.store import errors, patches
 from infra.local.embedded.store.binding import bound
+from infra.local.embedded.store.defaults import containers
 from infra.local.embedded.store.errors import ApiError
-from infra.local.embedded.store.kinds import Key, Kind, Object
+from infra.local.embedded.store.kinds import Kind, Object
 from infra.local.embedded.store.objects import Objects
 from infra.local.embedded.store.writes import Writes
 from infra.local.embedded.watch.streams import Asked, Streams
 
 _GNOSTIC = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 _WATCH_SECONDS = 1800  # --min-request-timeout
-_NOT_INSTALLED = ("limitranges", "resourcequotas")
-"""Asked for by kubectl describe, which accepts a 404."""
-_NOT_FOUND = "the server could not find the requested resource"
+_NOT_INSTALLED = ("limitranges", "resourcequotas")  # asked for by kubectl describe, which accepts a 404
+_WRITES = ("create", "update", "patch")
+_PATCHES: Mapping[str, Callable[[Object, Object], Object]] = {
+    "application/merge-patch+json": patches.merge,
+    "application/json-patch+json": patches.json_patch,
+    "application/strategic-merge-patch+json": patches.strategic_merge,
+    APPLY_PATCH: patches.strategic_merge,
+}
+"""How a patch of a type is applied; a server-side apply is a merge that takes every field over."""
+_CUSTOM_PATCHES = {media: how for media, how in _PATCHES.items() if how is not patches.strategic_merge} | {
+    APPLY_PATCH: patches.merge
+}
 
 Serve = Callable[[Kind, Request], Answer | Awaitable[Answer]]
 
@@ -52,34 +51,32 @@ class Verbs:
         found = discovery.answer(request.path, kinds) if request.verb in ("get", "list") else None
         if found is not None:
             return Answer(body=found)
-        kind = self._kind(request)
-        own: Mapping[str, Serve] = {
-            "binding": self._bind,
-            "eviction": lambda _, request: removals.evict(self.objects, request, self.clock()),
-            "log": self._log,
-            "token": self._token,
-        }
         verbs: Mapping[str, Serve] = {
-            "get": self._get,
-            "list": self._list,
+            "get": lambda kind, request: self._shown(kind, request, self._current(kind, request)),
+            "list": lambda kind, request: self._shown(kind, request, lists.page(self.objects, kind, request)),
             "watch": self._watch,
             "create": self._create,
             "update": self._update,
             "patch": self._patch,
             "delete": lambda kind, request: removals.delete(self.objects, kind, request),
             "deletecollection": lambda kind, request: removals.delete_collection(self.objects, kind, request),
+            "binding": self._bind,
+            "eviction": lambda kind, request: removals.evict(self.objects, kind, request, self.clock()),
+            "log": self._log,
+            "token": self._token,
         }
-        answer = own.get(request.subresource, verbs[request.verb])(kind, request)
+        verb = request.subresource if request.subresource in verbs else request.verb
+        answer = verbs[verb](self._kind(request), request)
         return answer if isinstance(answer, Answer) else await answer
 
     def _kind(self, request: Request) -> Kind:
         """Return the kind. Raise ApiError 404 or 501 for what is not served, 405 for what the path does not allow."""
         kind = self.objects.catalog.find(request.group, request.version, request.plural)
         if kind is None:
-            own = not request.group or "." not in request.group or request.group.endswith(".k8s.io")
             known = {each.group for each in self.objects.catalog.all() if each.custom}
-            if request.plural in _NOT_INSTALLED or not own or not request.plural or request.group in known:
-                raise ApiError(404, "NotFound", _NOT_FOUND)
+            own = "." not in request.group or request.group.endswith(".k8s.io")
+            if request.plural in ("", *_NOT_INSTALLED) or not own or request.group in known:
+                raise ApiError(404, "NotFound", "the server could not find the requested resource")
             raise errors.not_implemented(f"{errors.qualified(request.plural, request.group)} ({request.path})")
         verbs: tuple[str, ...] = discovery.VERBS
         if request.subresource == "status" and kind.status:
@@ -88,18 +85,14 @@ class Verbs:
             if request.subresource not in kind.subresources:
                 raise errors.not_implemented(f"the subresource {request.subresource} of {kind.plural}")
             verbs = (discovery.SUBRESOURCES[request.subresource][3],)
-        creates = request.verb == "create" and not request.subresource
-        misplaced = creates is bool(request.name) and request.verb in ("create", "update", "patch")
-        homeless = kind.namespaced and not request.namespace and request.verb in ("create", "update", "patch")
-        if request.verb not in verbs or (misplaced and not request.subresource) or homeless:
+        misplaced = (request.verb == "create") is bool(request.name) and not request.subresource
+        homeless = kind.namespaced and not request.namespace
+        if request.verb not in verbs or (request.verb in _WRITES and (misplaced or homeless)):
             raise ApiError(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")
         return kind
 
-    def _get(self, kind: Kind, request: Request) -> Answer:
-        return self._shown(kind, request, self._current(kind, request))
-
-    def _list(self, kind: Kind, request: Request) -> Answer:
-        return self._shown(kind, request, lists.page(self.objects, kind, selection(kind, request), request))
+    def _current(self, kind: Kind, request: Request) -> Object:
+        return self.objects.get(kind, request.namespace, request.name)
 
     def _shown(self, kind: Kind, request: Request, found: Object) -> Answer:
         if lists.wants_table(request.accept):
@@ -107,116 +100,93 @@ class Verbs:
         return Answer(body=found)
 
     def _watch(self, kind: Kind, request: Request) -> Answer:
-        said = [each for each in ("sendInitialEvents", "resourceVersionMatch") if request.params.get(each)]
-        if said:
-            cause = errors.prohibited(said[0], f"{said[0]} is forbidden for watch: the WatchList feature is off")
-            raise errors.invalid("ListOptions", "meta.k8s.io", "", [cause])
-        since = request.number("resourceVersion") or None
+        for parameter in ("sendInitialEvents", "resourceVersionMatch"):
+            if request.params.get(parameter):
+                cause = errors.prohibited(parameter, f"{parameter} is forbidden for watch: WatchList is off")
+                raise errors.invalid("ListOptions", "meta.k8s.io", "", [cause])
+        since, include = request.number("resourceVersion") or None, request.params.get("includeObject", "")
         lists.require_known(self.objects, since or 0)
-        include = request.params.get("includeObject", "")
         shows_table = lists.wants_table(request.accept)
         asked = Asked(
             kind=kind,
-            matches=selection(kind, request),
+            matches=lists.selection(kind, request),
             since=since,
             render=(lambda obj: lists.table(kind, obj, self.clock(), include)) if shows_table else None,
             seconds=request.number("timeoutSeconds") or _WATCH_SECONDS,
-            bookmark_seconds=self.bookmark_seconds if request.says("allowWatchBookmarks") else None,
+            bookmark_seconds=self.bookmark_seconds if request.asks("allowWatchBookmarks") else None,
         )
         return Answer(body=self.streams.stream(asked))
 
     async def _create(self, kind: Kind, request: Request) -> Answer:
-        if request.content_type == PROTOBUF:
-            wanted = protobuf.decode(request.body)
-        else:
-            _require_media(request, (JSON, ""))
-            wanted = request.object()
-        _agree(kind, request, wanted)
-        return Answer(code=201, body=await self.writes.create(kind, wanted, dry_run=request.is_dry()))
+        _require_media(request, (JSON, PROTOBUF))
+        wanted = _agreed(kind, request, request.object())
+        return Answer(code=201, body=await self.writes.create(kind, wanted, dry_run=request.is_dry))
 
     async def _update(self, kind: Kind, request: Request) -> Answer:
-        _require_media(request, (JSON, ""))
-        wanted, status = request.object(), request.subresource == "status"
-        _agree(kind, request, wanted)
-        if kind.put_creates and not status and self.objects.find(_key(kind, request)) is None:
-            return Answer(code=201, body=await self.writes.create(kind, wanted, dry_run=request.is_dry()))
-        return Answer(body=await self.writes.update(kind, wanted, status=status, dry_run=request.is_dry()))
+        _require_media(request, (JSON,))
+        status = request.subresource == "status"
+        if kind.put_creates and not status and self.objects.find(request.key(kind)) is None:
+            return await self._create(kind, request)
+        wanted = _agreed(kind, request, request.object())
+        return Answer(body=await self.writes.update(kind, wanted, status=status, dry_run=request.is_dry))
 
     async def _patch(self, kind: Kind, request: Request) -> Answer:
-        _require_media(request, tuple(each for each in PATCHES if each != STRATEGIC_MERGE_PATCH or not kind.custom))
-        patch, status = request.parsed(), request.subresource == "status"
-        if request.content_type != JSON_PATCH and not isinstance(patch, dict):
-            raise errors.bad_request("the patch is not an object")
-        applies = request.content_type == APPLY_PATCH
-        if applies and not request.params.get("fieldManager"):
-            raise errors.bad_request(
-                "PatchOptions is invalid: fieldManager: Required value: is required for apply patch"
-            )
-        if applies and not status and self.objects.find(_key(kind, request)) is None:
-            _agree(kind, request, patch)
-            return Answer(code=201, body=await self.writes.create(kind, patch, dry_run=request.is_dry()))
-        apply = _application(kind, request.content_type)
+        media = _CUSTOM_PATCHES if kind.custom else _PATCHES
+        _require_media(request, tuple(media))
+        apply, status = media[request.content_type], request.subresource == "status"
+        patch = request.parsed() if apply is patches.json_patch else request.object()
+        if request.content_type == APPLY_PATCH:
+            if not request.params.get("fieldManager"):
+                cause = errors.required("fieldManager", "is required for apply patch")
+                raise errors.invalid("PatchOptions", "meta.k8s.io", "", [cause])
+            if not status and self.objects.find(request.key(kind)) is None:
+                created = await self.writes.create(kind, _agreed(kind, request, patch), dry_run=request.is_dry)
+                return Answer(code=201, body=created)
 
         def change(old: Object) -> Object:
             # A patch says nothing of the version that it is for, unless it names one.
             bare = old | {"metadata": {k: v for k, v in old["metadata"].items() if k != "resourceVersion"}}
             with errors.understood(kind.kind):
-                patched: Object = apply(bare, patch)
-                _agree(kind, request, patched)
-            return patched
+                return _agreed(kind, request, apply(bare, patch))
 
-        key = _key(kind, request)
-        return Answer(body=await self.writes.change(kind, key, change, status=status, dry_run=request.is_dry()))
+        changed = await self.writes.change(kind, request.key(kind), change, status=status, dry_run=request.is_dry)
+        return Answer(body=changed)
 
     def _log(self, kind: Kind, request: Request) -> Answer:
-        return Answer(body=pod_logs.output(self._current(kind, request), request), media_type="text/plain")
+        """Answer a line that tells that there is no output (pkg/registry/core/pod: LogLocation)."""
+        pod, wanted = self._current(kind, request), request.params.get("container", "")
+        names = [container["name"] for container in containers(pod["spec"])]
+        if wanted not in names and (wanted or len(names) > 1):
+            why = f"a container name must be specified for pod {request.name}, choose one of: [{' '.join(names)}]"
+            raise errors.bad_request(why)
+        line = f'this local cluster runs no containers: "{wanted or names[0]}" of pod "{request.name}" has no output\n'
+        return Answer(body=line.encode() if pod["spec"].get("nodeName") else b"", media_type="text/plain")
 
     def _bind(self, kind: Kind, request: Request) -> Answer:
-        if request.is_dry():
+        if request.is_dry:
             raise errors.not_implemented(f"dryRun of {request.path}")
         self.objects.put(kind, bound(self._current(kind, request), request.object(), self.clock()))
         return Answer(code=201, body=removals.SUCCESS | {"code": 201})
 
     def _token(self, kind: Kind, request: Request) -> Answer:
-        asked = protobuf.decode(request.body) if request.content_type == PROTOBUF else request.object()
-        return Answer(code=201, body=self.tokens.issue(self._current(kind, request), asked))
-
-    def _current(self, kind: Kind, request: Request) -> Object:
-        return self.objects.get(kind, request.namespace, request.name)
-
-
-def _key(kind: Kind, request: Request) -> Key:
-    return Key(kind.id, request.namespace if kind.namespaced else "", request.name)
-
-
-def _application(kind: Kind, content_type: str) -> Callable[[Object, Object], Object]:
-    """Return how a patch of this type is applied; a server-side apply is a merge that takes every field over."""
-    if content_type == JSON_PATCH:
-        return patches.json_patch
-    return patches.merge if content_type == MERGE_PATCH or kind.custom else patches.strategic_merge
+        return Answer(code=201, body=self.tokens.issue(self._current(kind, request), request.object()))
 
 
 def _require_media(request: Request, accepted: tuple[str, ...]) -> None:
-    if request.content_type not in accepted:
-        listed = ", ".join(filter(None, accepted))
-        message = f"the body of the request was in an unknown format - accepted media types include: {listed}"
+    if (request.content_type or JSON) not in accepted:
+        message = f"the body of the request was in an unknown format - accepted media types include: {accepted}"
         raise ApiError(415, "UnsupportedMediaType", message)
 
 
-def _agree(kind: Kind, request: Request, obj: Object) -> None:
-    """Set name and namespace from the path. Raise ApiError 400 if the object has others, or is of another kind."""
+def _agreed(kind: Kind, request: Request, obj: Object) -> Object:
+    """Return the object with name and namespace of the path. Raise ApiError 400 if it has others, or another kind."""
     for field, expected in (("kind", kind.kind), ("apiVersion", kind.api_version)):
         if obj.get(field, expected) != expected:
             raise errors.bad_request(f"{field} in the body ({obj[field]}) does not match that of the URL ({expected})")
-    metadata = obj.setdefault("metadata", {})
-    if kind.namespaced and (metadata.get("namespace") or request.namespace) != request.namespace:
-        raise errors.bad_request(
-            "the namespace of the provided object does not match the namespace sent on the request"
-        )
-    if request.name and (metadata.get("name") or request.name) != request.name:
-        shown = metadata["name"]
-        raise errors.bad_request(
-            f"the name of the object ({shown}) does not match the name on the URL ({request.name})"
-        )
-    metadata.update({"namespace": request.namespace} if kind.namespaced else {})
-    metadata.update({"name": request.name} if request.name else {})
+    metadata = obj.get("metadata") or {}
+    path = {"namespace": request.namespace if kind.namespaced else "", "name": request.name}
+    for field, expected in path.items():
+        if expected and (metadata.get(field) or expected) != expected:
+            why = f"the {field} of the object ({metadata[field]}) does not match the {field} on the URL ({expected})"
+            raise errors.bad_request(why)
+    return obj | {"metadata": metadata | {field: value for field, value in path.items() if value}}

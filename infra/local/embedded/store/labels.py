@@ -32,7 +32,8 @@ def meets(labels: Labels, requirement: Mapping[str, Any]) -> bool:
         case "Gt" | "Lt" as operator:
             if value is None or not value.lstrip("-").isdigit():
                 return False
-            return int(value) > int(values[0]) if operator == "Gt" else int(value) < int(values[0])
+            bound = int(next(iter(values)))
+            return int(value) > bound if operator == "Gt" else int(value) < bound
         case unknown:
             raise ValueError(f"no selector operator: {unknown}")
 

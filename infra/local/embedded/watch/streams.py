@@ -71,6 +71,8 @@ class Streams:
             if self._objects.version == position and not self._over:
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._objects.history.rung(), min(end, bookmark_at) - loop.time())
+        if asked.bookmark_seconds:
+            yield _bookmark(asked, position)
 
 
 def _bookmark(asked: Asked, position: int) -> bytes:
