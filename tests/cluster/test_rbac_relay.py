@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from kubernetes.client import ApiException
 
-from infra.local.cluster.kubeconfig import for_token_file
+from infra.local.kubeconfig import for_token_file
 from infra.local.relay_account import NAME, NAMESPACE, manifests
 from relay import legacy_provisioner
 from relay.cluster import Cluster as Calls

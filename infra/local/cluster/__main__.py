@@ -16,17 +16,17 @@ from pathlib import Path
 
 import uvicorn
 
+from infra.local.certificates import Certificates, certificates
 from infra.local.cluster import controllers, rbac_defaults
 from infra.local.cluster.api import Api
 from infra.local.cluster.authentication import Authenticator, Keys
-from infra.local.cluster.certificates import Certificates, certificates
 from infra.local.cluster.filters import Filters
-from infra.local.cluster.kubeconfig import Endpoint, kubeconfig, write_private
 from infra.local.cluster.kueue.controller import controller
 from infra.local.cluster.kueue.settings import Settings
 from infra.local.cluster.objects import Objects
 from infra.local.cluster.server import application
 from infra.local.cluster.watch import Watches
+from infra.local.kubeconfig import Endpoint, kubeconfig, write_private
 
 _HOST = "127.0.0.1"
 _LONGEST = 10**9

@@ -8,6 +8,7 @@ import time
 import uuid
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from pathlib import Path
 
 from infra.local.gke.audit import Entry
 from infra.local.gke.buttons import ButtonServer
@@ -49,7 +50,7 @@ def _arguments() -> argparse.ArgumentParser:
         "--concurrent-operations", type=int, default=5, help="limit per cluster; calls beyond it fail with 429"
     )
     parser.add_argument(
-        "--kubernetes", metavar="URL", help="API server over plain HTTP (default: KUBECONFIG, else no Nodes)"
+        "--kubeconfig", type=Path, metavar="FILE", help="where Nodes are made (default: KUBECONFIG, else nowhere)"
     )
     parser.add_argument(
         "--operations-topic", metavar="projects/P/topics/T", help="topic of the log sink (default: no sink)"
@@ -77,10 +78,11 @@ def _cluster(path: str, arguments: argparse.Namespace) -> Cluster:
     )
 
 
-def _nodes(url: str | None, environment: Mapping[str, str], closing: ExitStack) -> Nodes:
-    if url is None and not environment.get("KUBECONFIG"):
+def _nodes(kubeconfig: Path | None, environment: Mapping[str, str], closing: ExitStack) -> Nodes:
+    path = kubeconfig or environment.get("KUBECONFIG")
+    if not path:
         return RememberedNodes()
-    found = KubernetesNodes.at(url) if url else KubernetesNodes.from_kubeconfig(environment["KUBECONFIG"])
+    found = KubernetesNodes.of(Path(path))
     closing.callback(found.close)
     return found
 
@@ -106,7 +108,7 @@ def main() -> None:
         outside = Outside(
             clock=time.time,  # noqa: TID251 - the only place where the clock is read
             token=lambda: str(uuid.uuid4()),
-            nodes=_nodes(arguments.kubernetes, os.environ, closing),
+            nodes=_nodes(arguments.kubeconfig, os.environ, closing),
             publish=_sink(arguments.operations_topic, closing),
         )
         plane = ControlPlane(state, outside)

@@ -105,7 +105,7 @@ class ControlPlane:
     def tick(self) -> float:
         """Bring Nodes and the audit log up to date; return the seconds until there may be more to do."""
         state, now = self.look()
-        settled = self._keeper.follow(state, appearances(state, now))
+        settled = self._keeper.follow(state, appearances(state, now), now)
         with self._changed:
             moved = self._state.nodes != self._keeper.standing
             self._state = replace(self._state, nodes=self._keeper.standing)

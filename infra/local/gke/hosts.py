@@ -7,6 +7,7 @@ from typing import Any
 
 from google.cloud.container_v1 import NodePool, NodeTaint, WorkloadMetadataConfig
 
+from infra.local.clients.labels import HOST
 from infra.local.gke.paths import parse_cluster
 from infra.local.gke.state import Ailment, Host, Pool, State
 
@@ -159,6 +160,7 @@ def _labels(host: Host, pool: Pool) -> dict[str, str]:
         "node.kubernetes.io/instance-type": machine.name,
         "topology.kubernetes.io/zone": host.zone,
         "topology.kubernetes.io/region": region,
+        HOST: "true",
         "cloud.google.com/gke-nodepool": pool.name,
         "cloud.google.com/gke-tpu-accelerator": machine.accelerator,
         "cloud.google.com/gke-tpu-topology": pool.topology,

@@ -1,4 +1,4 @@
-"""Keeps the cluster's Node objects in sync with the hosts: the port, an in-memory implementation, and the keeper."""
+"""Keeps the Node objects of hosts in sync with them: the port, an in-memory implementation, and the keeper."""
 
 import logging
 from collections.abc import Mapping
@@ -9,13 +9,18 @@ from infra.local.gke.state import State
 
 _log = logging.getLogger(__name__)
 
+LOOK_SECONDS = 2.0
+
 
 class NodesUnavailableError(Exception):
     """The API server did not accept a request. Temporary: it is retried."""
 
 
 class Nodes(Protocol):
-    """Node objects of one cluster. Each method is safe to repeat and raises NodesUnavailableError."""
+    """The Nodes of local hosts in one cluster. Each method is safe to repeat and raises NodesUnavailableError."""
+
+    def standing(self) -> Mapping[str, str]:
+        """Return the Nodes that exist: by name, the status of their condition Ready."""
 
     def register(self, node: Manifest) -> None:
         """Create the Node, or update an existing one of that name."""
@@ -39,6 +44,9 @@ class RememberedNodes:
     def __init__(self) -> None:
         self.nodes: dict[str, Manifest] = {}
 
+    def standing(self) -> Mapping[str, str]:
+        return {name: each["status"]["conditions"][0]["status"] for name, each in self.nodes.items()}
+
     def register(self, node: Manifest) -> None:
         self.nodes[node["metadata"]["name"]] = node
 
@@ -53,20 +61,32 @@ class RememberedNodes:
 
 
 class NodeKeeper:
-    """Remembers what it last sent to the API server, and sends only changes. Not thread-safe."""
+    """Sends changes to the API server, and looks at intervals whether its Nodes are still so. Not thread-safe.
+
+    | Node                                              | is then                      |
+    |---------------------------------------------------|------------------------------|
+    | gone: somebody deleted it, or etcd lost its data  | registered again             |
+    | Ready otherwise than it was told                  | updated                      |
+    | of no host: those of a control plane before this  | removed                      |
+    """
 
     def __init__(self, nodes: Nodes) -> None:
         self._nodes = nodes
         self._told: dict[str, Appearance] = {}
+        self._changed: set[str] = set()
+        self._look_at = 0.0
 
     @property
     def standing(self) -> frozenset[tuple[str, int]]:
         """Return name and life of the hosts whose Node exists in the API."""
         return frozenset((name, seen.life) for name, seen in self._told.items())
 
-    def follow(self, state: State, wanted: Mapping[str, Appearance]) -> bool:
+    def follow(self, state: State, wanted: Mapping[str, Appearance], now: float) -> bool:
         """Bring the API to the wanted state; return False if some of it must be retried."""
         try:
+            if now >= self._look_at:
+                self._look(wanted)
+                self._look_at = now + LOOK_SECONDS
             for name in [name for name, seen in self._told.items() if not _same_vm(seen, wanted.get(name))]:
                 self._nodes.remove(name)
                 del self._told[name]
@@ -77,9 +97,16 @@ class NodeKeeper:
             return False
         return True
 
+    def _look(self, wanted: Mapping[str, Appearance]) -> None:
+        standing = self._nodes.standing()
+        for name in standing.keys() - self._told.keys() - wanted.keys():
+            self._nodes.remove(name)
+        self._told = {name: seen for name, seen in self._told.items() if name in standing}
+        self._changed = {name for name, seen in self._told.items() if standing[name] != seen.readiness.value[0]}
+
     def _tell(self, state: State, name: str, seen: Appearance) -> None:
         told = self._told.get(name)
-        if told == seen:
+        if told == seen and name not in self._changed:
             return
         host = state.hosts[name]
         manifest = node(host, state.pools[host.pool], seen)
@@ -90,6 +117,7 @@ class NodeKeeper:
         if seen.drains:
             self._nodes.drain(name)
         self._told[name] = seen
+        self._changed.discard(name)
 
 
 def _same_vm(told: Appearance, wanted: Appearance | None) -> bool:

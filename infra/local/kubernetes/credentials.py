@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from infra.local.cluster.certificates import certificates
-from infra.local.cluster.kubeconfig import write_private
+from infra.local.certificates import certificates
+from infra.local.kubeconfig import write_private
 from infra.local.kubernetes.layout import HOST, Layout
 
 

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlparse
 
@@ -25,11 +26,15 @@ class NodeApi:
         self.evicted_pods: list[str] = []
         self.refusing = False
 
-    def bind(self, pod: str, node: str) -> None:
+    def bind(self, pod: str, node: str, owner: str = "Job") -> None:
         self.pods[pod] = {
             "apiVersion": "v1",
             "kind": "Pod",
-            "metadata": {"name": pod, "namespace": "default"},
+            "metadata": {
+                "name": pod,
+                "namespace": "default",
+                "ownerReferences": [{"kind": owner, "name": "owner", "controller": True}],
+            },
             "spec": {"nodeName": node, "containers": [{"name": "main"}]},
         }
 
@@ -39,6 +44,8 @@ class NodeApi:
         url = urlparse(target)
         if (method, url.path) == ("POST", "/api/v1/nodes"):
             return self._create(body)
+        if (method, url.path) == ("GET", "/api/v1/nodes"):
+            return 200, self._labelled(parse_qs(url.query)["labelSelector"][0])
         if (method, url.path) == ("GET", "/api/v1/pods"):
             return 200, self._list(parse_qs(url.query)["fieldSelector"][0])
         if found := _NODE.fullmatch(url.path):
@@ -64,6 +71,18 @@ class NodeApi:
             self.nodes[name][part] = {**self.nodes[name].get(part, {}), **value}
         return 200, self.nodes[name]
 
+    def _labelled(self, selector: str) -> Manifest:
+        wanted = [term.partition("=") for term in selector.split(",")]
+        items = [
+            node
+            for node in self.nodes.values()
+            if all(
+                key in node["metadata"]["labels"] and value in ("", node["metadata"]["labels"][key])
+                for key, _, value in wanted
+            )
+        ]
+        return {"apiVersion": "v1", "kind": "NodeList", "metadata": {}, "items": items}
+
     def _list(self, selector: str) -> Manifest:
         node = selector.removeprefix("spec.nodeName=")
         items = [pod for pod in self.pods.values() if pod["spec"]["nodeName"] == node]
@@ -85,6 +104,17 @@ class NodeApi:
 
 def _status(code: int) -> tuple[int, Manifest]:
     return code, {"apiVersion": "v1", "kind": "Status", "code": code}
+
+
+def kubeconfig(url: str, path: Path) -> Path:
+    """Write a kubeconfig for the API."""
+    one = {
+        "clusters": [{"name": "local", "cluster": {"server": url}}],
+        "users": [{"name": "nobody", "user": {}}],
+        "contexts": [{"name": "local", "context": {"cluster": "local", "user": "nobody"}}],
+    }
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "Config", "current-context": "local", **one}))
+    return path
 
 
 @contextmanager

@@ -30,6 +30,7 @@ def test_a_node_carries_gkes_labels_the_pools_and_its_provider_id() -> None:
         "node.kubernetes.io/instance-type": "ct4p-hightpu-4t",
         "topology.kubernetes.io/zone": "us-central2-b",
         "topology.kubernetes.io/region": "us-central2",
+        "tpu-slices.local/host": "true",
         "cloud.google.com/gke-nodepool": "pool",
         "cloud.google.com/gke-tpu-accelerator": "tpu-v4-podslice",
         "cloud.google.com/gke-tpu-topology": "2x2x2",
@@ -141,6 +142,30 @@ def test_what_the_api_did_not_take_is_told_again() -> None:
     world.nodes.down = False
     world.after(0.5)
     assert len(world.nodes.nodes) == 1
+
+
+def test_a_node_that_is_lost_comes_back_as_it_was() -> None:
+    world = _usable(a_single_host())
+    before = dict(world.nodes.nodes)
+    world.nodes.nodes.clear()
+    world.after(6)
+    assert world.nodes.nodes == before
+
+
+def test_a_node_that_another_calls_unknown_is_ready_again() -> None:
+    world = _usable(a_single_host())
+    (node,) = world.nodes.nodes.values()
+    node["status"]["conditions"][0]["status"] = "Unknown"
+    world.after(6)
+    assert list(world.conditions().values()) == ["True"]
+
+
+def test_the_nodes_of_a_control_plane_that_was_killed_are_removed_by_the_next() -> None:
+    old = _usable()
+    new = World(nodes=old.nodes)
+    new.create(a_single_host())
+    new.after(10)
+    assert len(new.nodes.nodes) == 1
 
 
 def test_instance_names_fit_and_differ_even_for_the_largest_pool() -> None:

@@ -1,16 +1,17 @@
 """Nodes through the official client, against a small API server."""
 
-import json
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from infra.local.clients.labels import HOST
 from infra.local.gke.hosts import TERMINATION
 from infra.local.gke.kubernetes_nodes import KubernetesNodes
 from infra.local.gke.nodes import NodesUnavailableError
-from tests.local.gke.node_api import NodeApi, serving
+from tests.local.gke.node_api import NodeApi, kubeconfig, serving
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 
@@ -19,7 +20,7 @@ def _a_node(**changes: Any) -> dict[str, Any]:
     return {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {"name": "host", "labels": {"cloud.google.com/gke-nodepool": "pool"}},
+        "metadata": {"name": "host", "labels": {HOST: "true", "cloud.google.com/gke-nodepool": "pool"}},
         "spec": {
             "providerID": "gce://p/z/host",
             "taints": [{"key": "google.com/tpu", "value": "present", "effect": "NoSchedule"}],
@@ -38,16 +39,9 @@ def api() -> NodeApi:
 
 
 @pytest.fixture
-def url(api: NodeApi) -> Iterator[str]:
-    with serving(api) as address:
-        yield address
-
-
-@pytest.fixture
-def nodes(url: str) -> Iterator[KubernetesNodes]:
-    connected = KubernetesNodes.at(url)
-    yield connected
-    connected.close()
+def nodes(api: NodeApi, tmp_path: Path) -> Iterator[KubernetesNodes]:
+    with serving(api) as url, closing(KubernetesNodes.of(kubeconfig(url, tmp_path / "kubeconfig"))) as connected:
+        yield connected
 
 
 def test_a_node_is_registered_whole(api: NodeApi, nodes: KubernetesNodes) -> None:
@@ -99,6 +93,13 @@ def test_a_drained_node_loses_its_pods_and_no_others(api: NodeApi, nodes: Kubern
     assert (api.evicted_pods, api.deleted_pods) == ((["mine"], []) if evictions else ([], ["mine"]))
 
 
+def test_the_pods_of_daemonsets_are_left_to_go_with_their_node(api: NodeApi, nodes: KubernetesNodes) -> None:
+    nodes.register(_a_node())
+    api.bind("agent", "host", owner="DaemonSet")
+    nodes.drain("host")
+    assert list(api.pods) == ["agent"]
+
+
 def test_a_removed_node_leaves_its_pods_to_the_cluster(api: NodeApi, nodes: KubernetesNodes) -> None:
     nodes.register(_a_node())
     api.bind("mine", "host")
@@ -116,29 +117,15 @@ def test_a_server_that_refuses_is_temporary(api: NodeApi, nodes: KubernetesNodes
         nodes.register(_a_node())
 
 
-def test_a_server_that_is_not_there_is_temporary(api: NodeApi) -> None:
+def test_a_server_that_is_not_there_is_temporary(api: NodeApi, tmp_path: Path) -> None:
     with serving(api) as url:
-        gone = KubernetesNodes.at(url)
-    with pytest.raises(NodesUnavailableError):
+        where = kubeconfig(url, tmp_path / "kubeconfig")
+    with closing(KubernetesNodes.of(where)) as gone, pytest.raises(NodesUnavailableError):
         gone.remove("host")
-    gone.close()
 
 
-def test_a_kubeconfig_says_where_too(api: NodeApi, url: str, tmp_path: Path) -> None:
-    config = tmp_path / "kubeconfig"
-    config.write_text(
-        json.dumps(
-            {
-                "apiVersion": "v1",
-                "kind": "Config",
-                "clusters": [{"name": "local", "cluster": {"server": url}}],
-                "users": [{"name": "nobody", "user": {}}],
-                "contexts": [{"name": "local", "context": {"cluster": "local", "user": "nobody"}}],
-                "current-context": "local",
-            }
-        )
-    )
-    found = KubernetesNodes.from_kubeconfig(str(config))
-    found.register(_a_node())
-    found.close()
-    assert list(api.nodes) == ["host"]
+def test_only_the_nodes_of_local_hosts_are_ours(api: NodeApi, nodes: KubernetesNodes) -> None:
+    nodes.register(_a_node())
+    for label in (HOST, "cloud.google.com/gke-nodepool"):
+        api.nodes[label] = {"metadata": {"name": label, "labels": {label: "true"}}}
+    assert nodes.standing() == {"host": "True"}

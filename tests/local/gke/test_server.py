@@ -27,7 +27,7 @@ from infra.local.gke.control_plane import ControlPlane, Outside
 from infra.local.gke.nodes import RememberedNodes
 from infra.local.gke.server import Server
 from infra.local.gke.state import Pace
-from tests.local.gke.node_api import NodeApi, serving
+from tests.local.gke.node_api import NodeApi, kubeconfig, serving
 from tests.local.gke.world import DEMO, a_pool, a_state, pool_path
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
@@ -175,10 +175,13 @@ def _program(*arguments: str, **environment: str) -> Iterator[tuple[subprocess.P
             process.kill()
 
 
-def test_the_program_makes_nodes_in_a_cluster_and_ends_on_a_signal() -> None:
-    api = NodeApi()
+def test_the_program_makes_nodes_in_a_cluster_and_ends_on_a_signal(tmp_path: Path) -> None:
+    api, config = NodeApi(), tmp_path / "kubeconfig"
     pace = [f"--{name}-seconds=0.05" for name in ("create", "join", "ready", "chips", "delete")]
-    with serving(api) as url, _program("--kubernetes", url, *pace) as (process, address, buttons):
+    with (
+        serving(api) as url,
+        _program("--kubeconfig", str(kubeconfig(url, config)), *pace) as (process, address, buttons),
+    ):
         with _client(address) as client:
             client.create_node_pool(parent=DEMO, node_pool=a_pool())
             _until(lambda: _chips(api), lambda chips: chips == ["4", "4"])

@@ -75,6 +75,11 @@ class UnreliableNodes(RememberedNodes):
         self.down = False
         self.said: list[str] = []
 
+    def standing(self) -> Mapping[str, str]:
+        if self.down:
+            raise NodesUnavailableError("connection refused")
+        return super().standing()
+
     def register(self, node: Manifest) -> None:
         self._say("register", node["metadata"]["name"])
         super().register(node)

@@ -7,7 +7,7 @@ import pytest
 import yaml
 from kubernetes.config import incluster_config
 
-from infra.local.cluster.kubeconfig import for_token_file
+from infra.local.kubeconfig import for_token_file
 from relay import cluster
 from relay.connection import connect
 from relay.objects import JobSetName, Kind

@@ -1,0 +1,63 @@
+"""The kinds of objects that local clients read and write, and where they are served."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind: `api` is its apiVersion, `group/version` or the core group's `v1`."""
+
+    plural: str
+    api: str
+    name: str
+    namespaced: bool = True
+
+    def path(self, namespace: str | None = None, name: str = "", part: str = "") -> str:
+        """Return the path of an object or its part (`status`), or of a list; without a namespace that of all."""
+        root = f"/apis/{self.api}" if "/" in self.api else f"/api/{self.api}"
+        within = f"/namespaces/{namespace}" if self.namespaced and namespace else ""
+        return "/".join(filter(None, (f"{root}{within}/{self.plural}", name, part)))
+
+
+KINDS: Mapping[str, Kind] = MappingProxyType(
+    {
+        kind.plural: kind
+        for kind in (
+            Kind("namespaces", "v1", "Namespace", namespaced=False),
+            Kind("nodes", "v1", "Node", namespaced=False),
+            Kind("pods", "v1", "Pod"),
+            Kind("services", "v1", "Service"),
+            Kind("events", "v1", "Event"),
+            Kind("serviceaccounts", "v1", "ServiceAccount"),
+            Kind("jobs", "batch/v1", "Job"),
+            Kind("leases", "coordination.k8s.io/v1", "Lease"),
+            Kind("priorityclasses", "scheduling.k8s.io/v1", "PriorityClass", namespaced=False),
+            Kind("clusterroles", "rbac.authorization.k8s.io/v1", "ClusterRole", namespaced=False),
+            Kind("clusterrolebindings", "rbac.authorization.k8s.io/v1", "ClusterRoleBinding", namespaced=False),
+            Kind("roles", "rbac.authorization.k8s.io/v1", "Role"),
+            Kind("rolebindings", "rbac.authorization.k8s.io/v1", "RoleBinding"),
+            Kind("deployments", "apps/v1", "Deployment"),
+            Kind("customresourcedefinitions", "apiextensions.k8s.io/v1", "CustomResourceDefinition", namespaced=False),
+            Kind(
+                "mutatingwebhookconfigurations",
+                "admissionregistration.k8s.io/v1",
+                "MutatingWebhookConfiguration",
+                namespaced=False,
+            ),
+            Kind(
+                "validatingwebhookconfigurations",
+                "admissionregistration.k8s.io/v1",
+                "ValidatingWebhookConfiguration",
+                namespaced=False,
+            ),
+            Kind("jobsets", "jobset.x-k8s.io/v1alpha2", "JobSet"),
+            Kind("workloads", "kueue.x-k8s.io/v1beta1", "Workload"),
+            Kind("clusterqueues", "kueue.x-k8s.io/v1beta1", "ClusterQueue", namespaced=False),
+            Kind("localqueues", "kueue.x-k8s.io/v1beta1", "LocalQueue"),
+            Kind("resourceflavors", "kueue.x-k8s.io/v1beta1", "ResourceFlavor", namespaced=False),
+        )
+    }
+)
+"""By plural."""

@@ -1,0 +1,1 @@
+"""JobSet for a cluster that has none: its controllers, its webhooks and a CRD, as clients of any control plane."""
