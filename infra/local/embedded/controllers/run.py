@@ -1,0 +1,132 @@
+"""The controllers in a thread of their own, and the store as they see it."""
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine, Sequence
+from concurrent.futures import Future
+from datetime import datetime
+from typing import Any, TypeVar
+
+from infra.local.clients.objects import copied
+from infra.local.clients.run import Program
+from infra.local.embedded.controllers import collection
+from infra.local.embedded.controllers.job import JobController
+from infra.local.embedded.controllers.nodes import NodeController
+from infra.local.embedded.controllers.pace import Pace
+from infra.local.embedded.controllers.scheduler import Scheduler
+from infra.local.embedded.store import patches
+from infra.local.embedded.store.binding import bound
+from infra.local.embedded.store.deletion import Deletion
+from infra.local.embedded.store.kinds import Key, Object
+from infra.local.embedded.store.objects import Objects
+from infra.local.embedded.store.table import BUILT_IN
+from infra.local.embedded.store.writes import Writes
+
+T = TypeVar("T")
+
+
+class Local:
+    """Implements `infra.local.clients.run.Changing` for another thread than the event loop's.
+
+    Reads look at the store; writes are done by the event loop, with defaults, admission and webhooks as any others.
+    """
+
+    def __init__(self, objects: Objects, writes: Writes, clock: Callable[[], datetime]) -> None:
+        self._objects = objects
+        self._writes = writes
+        self._clock = clock
+        self._loop = asyncio.get_running_loop()
+        self._changed = threading.Condition()
+        self._over = False
+        objects.history.listeners.append(self._wake)
+
+    @property
+    def changes(self) -> int:
+        return self._objects.version
+
+    def wait_for_change(self, since: int, within: float) -> int:
+        """Wait until the version is greater than `since`, for some seconds. Raise SystemExit once all is over."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._over or self._objects.version > since, within)
+        if self._over:
+            raise SystemExit
+        return self._objects.version
+
+    def end(self) -> None:
+        self._over = True
+        self._wake()
+
+    def stored(self, plural: str, namespace: str | None = None) -> Sequence[Object]:
+        return self._objects.stored(BUILT_IN[plural], namespace or "")
+
+    def get(self, plural: str, namespace: str | None, name: str) -> Object:
+        return copied(self._objects.get(BUILT_IN[plural], namespace or "", name))
+
+    def create(self, plural: str, obj: Object) -> Object:
+        return self._done(self._writes.create(BUILT_IN[plural], obj))
+
+    def update(self, plural: str, obj: Object, *, status: bool = False) -> Object:
+        return self._done(self._writes.update(BUILT_IN[plural], obj, status=status))
+
+    def patch(self, plural: str, namespace: str | None, name: str, change: Object, *, status: bool = False) -> Object:
+        key = Key(plural, namespace or "", name)
+        return self._done(
+            self._writes.change(BUILT_IN[plural], key, lambda old: patches.merge(old, change), status=status)
+        )
+
+    def delete(
+        self,
+        plural: str,
+        namespace: str | None,
+        name: str,
+        *,
+        grace_seconds: int | None = None,
+        propagation: str = "Background",
+    ) -> None:
+        async def deleted() -> None:
+            how = Deletion(propagation=propagation, grace_seconds=grace_seconds)
+            self._objects.delete(BUILT_IN[plural], namespace or "", name, how)
+
+        self._done(deleted())
+
+    def bind(self, pod: Object, node: str) -> Object:
+        """Bind a pod to a node. Raise ApiError 409 if it is bound, or being deleted."""
+        pods, metadata = BUILT_IN["pods"], pod["metadata"]
+
+        async def put() -> Object:
+            current = self._objects.get(pods, metadata["namespace"], metadata["name"])
+            return self._objects.put(pods, bound(current, {"target": {"name": node}}, self._clock()))
+
+        return self._done(put())
+
+    def _done(self, work: Coroutine[Any, Any, T]) -> T:
+        """Return what the event loop returns for it, or raise what it raises. Raise SystemExit once all is over."""
+        if self._over:
+            work.close()
+            raise SystemExit
+        future: Future[T] = asyncio.run_coroutine_threadsafe(work, self._loop)
+        return future.result()
+
+    def _wake(self) -> None:
+        with self._changed:
+            self._changed.notify_all()
+
+
+class Controllers:
+    """All controllers, in a thread that ends with the process."""
+
+    def __init__(self, objects: Objects, writes: Writes, clock: Callable[[], datetime]) -> None:
+        self._local = Local(objects, writes, clock)
+        rounds = (
+            NodeController().reconcile,
+            JobController().reconcile,
+            Scheduler(self._local.bind).reconcile,
+            collection.reconcile,
+        )
+        self._program = Program(rounds, Pace(), clock)
+
+    def start(self) -> None:
+        threading.Thread(target=self._program.run, args=[self._local], name="controllers", daemon=True).start()
+
+    def end(self) -> None:
+        self._local.end()

@@ -1,0 +1,137 @@
+"""The table of kinds: one row each (pkg/registry, pkg/printers/internalversion of Kubernetes 1.36; pure)."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from infra.local.embedded.store import columns as cells
+from infra.local.embedded.store import defaults, names, pod_rules, rules
+from infra.local.embedded.store.columns import columns
+from infra.local.embedded.store.kinds import Kind
+
+RBAC = "rbac.authorization.k8s.io"
+_ROLE = columns("Name, Created At=.metadata.creationTimestamp")
+_BINDING = columns("Name, Role=.roleRef.name, Age")
+_OF_PODS = "Containers, Images, Selector"
+_STORAGE = "StorageClass=.spec.storageClassName, Age"
+_ABOUT = tuple(
+    f"involvedObject.{key}"
+    for key in ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
+)
+
+KINDS: tuple[Kind, ...] = (
+    Kind(
+        plural="namespaces", kind="Namespace", short=("ns",), namespaced=False, status=True,
+        first_status={"phase": "Active"}, fields=("status.phase",), columns=columns("Name, Status=.status.phase, Age"),
+        is_name=names.is_label, defaults=defaults.namespace,
+    ),
+    Kind(
+        plural="nodes", kind="Node", short=("no",), namespaced=False, status=True, fields=("spec.unschedulable",),
+        columns=columns(
+            "Name, Status, Roles, Age, Version", "Internal-IP, External-IP, OS-Image, Kernel-Version, Container-Runtime"
+        ),
+        computed=cells.of_node, defaults=defaults.node, rules=rules.node, update_rules=rules.node_update,
+    ),
+    Kind(
+        plural="pods", kind="Pod", short=("po",), categories=("all",), generation=True, answers_deleted=True,
+        status=True, first_status={"phase": "Pending"}, subresources=("binding", "eviction", "log"),
+        fields=(
+            "spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName", "status.phase",
+            "status.podIP", "status.nominatedNodeName",
+        ),
+        columns=columns("Name, Ready, Status, Restarts, Age", "IP, Node, Nominated Node, Readiness Gates"),
+        computed=cells.of_pod, defaults=defaults.pod, rules=pod_rules.pod, update_rules=pod_rules.pod_update,
+    ),
+    Kind(
+        plural="services", kind="Service", short=("svc",), categories=("all",), answers_deleted=True, put_creates=True,
+        status=True, first_status={"loadBalancer": {}}, fields=("spec.clusterIP", "spec.type"),
+        columns=columns("Name, Type=.spec.type, Cluster-IP=.spec.clusterIP, External-IP, Port(s), Age", "Selector"),
+        computed=cells.of_service, is_name=names.is_service_name, defaults=defaults.service, rules=rules.service,
+    ),
+    Kind(
+        plural="events", kind="Event", short=("ev",), put_creates=True,
+        fields=(*_ABOUT, "reason", "reportingComponent", "type"),
+        columns=columns("Last Seen, Type=.type, Reason=.reason, Object, Message", "Source, First Seen, Count, Name"),
+        computed=cells.of_event, defaults=defaults.event, rules=rules.event,
+    ),
+    Kind(
+        plural="serviceaccounts", kind="ServiceAccount", short=("sa",), answers_deleted=True, subresources=("token",),
+        columns=columns("Name, Secrets, Age"), computed=cells.of_counts,
+    ),
+    Kind(
+        plural="configmaps", kind="ConfigMap", short=("cm",), columns=columns("Name, Data, Age"),
+        computed=cells.of_counts, update_rules=rules.config_update,
+    ),
+    Kind(
+        plural="secrets", kind="Secret", fields=("type",), columns=columns("Name, Type=.type, Data, Age"),
+        computed=cells.of_counts, defaults=defaults.secret, update_rules=rules.config_update,
+    ),
+    Kind(
+        plural="persistentvolumeclaims", kind="PersistentVolumeClaim", short=("pvc",), answers_deleted=True,
+        status=True, first_status={"phase": "Pending"}, defaults=defaults.claim, rules=rules.claim,
+        columns=columns(f"Name, Status=.status.phase, Volume=.spec.volumeName, {_STORAGE}"),
+    ),
+    Kind(
+        plural="persistentvolumes", kind="PersistentVolume", short=("pv",), namespaced=False, answers_deleted=True,
+        status=True, first_status={"phase": "Pending"}, defaults=defaults.volume, rules=rules.claim,
+        columns=columns(f"Name, Capacity=.spec.capacity.storage, Status=.status.phase, {_STORAGE}"),
+    ),
+    Kind(
+        group="apps", plural="deployments", kind="Deployment", short=("deploy",), categories=("all",),
+        generation=True, status=True, first_status={}, computed=cells.of_template,
+        columns=columns("Name, Ready, Up-to-date=.status.updatedReplicas, Age", _OF_PODS),
+        defaults=defaults.deployment, rules=rules.workload, update_rules=rules.workload_update,
+    ),
+    Kind(
+        group="apps", plural="daemonsets", kind="DaemonSet", short=("ds",), categories=("all",), generation=True,
+        status=True, first_status={"desiredNumberScheduled": 0, "numberReady": 0}, computed=cells.of_template,
+        columns=columns("Name, Desired=.status.desiredNumberScheduled, Age", _OF_PODS),
+        defaults=defaults.daemon_set, rules=rules.workload, update_rules=rules.workload_update,
+    ),
+    Kind(
+        group="batch", plural="jobs", kind="Job", categories=("all",), generation=True, status=True, first_status={},
+        columns=columns("Name, Status, Completions, Duration, Age", _OF_PODS), computed=cells.of_job,
+        defaults=defaults.job, rules=pod_rules.job, update_rules=pod_rules.job_update,
+    ),
+    Kind(
+        group="coordination.k8s.io", plural="leases", kind="Lease", needs_version=True, put_creates=True,
+        columns=columns("Name, Holder=.spec.holderIdentity, Age"), defaults=defaults.lease,
+    ),
+    Kind(
+        group="scheduling.k8s.io", plural="priorityclasses", kind="PriorityClass", short=("pc",), namespaced=False,
+        generation=True, columns=columns("Name, Value=.value, Global-Default=.globalDefault, Age"),
+        defaults=defaults.priority_class, rules=rules.priority_class, update_rules=rules.priority_class_update,
+    ),
+    Kind(
+        group=RBAC, plural="clusterroles", kind="ClusterRole", namespaced=False, put_creates=True, columns=_ROLE,
+        is_name=names.is_path_segment, defaults=defaults.role, rules=rules.role,
+    ),
+    Kind(
+        group=RBAC, plural="clusterrolebindings", kind="ClusterRoleBinding", namespaced=False, put_creates=True,
+        columns=_BINDING, is_name=names.is_path_segment, defaults=defaults.binding, rules=rules.binding,
+        update_rules=rules.binding_update,
+    ),
+    Kind(
+        group=RBAC, plural="roles", kind="Role", put_creates=True, columns=_ROLE, is_name=names.is_path_segment,
+        defaults=defaults.role, rules=rules.role,
+    ),
+    Kind(
+        group=RBAC, plural="rolebindings", kind="RoleBinding", put_creates=True, columns=_BINDING,
+        is_name=names.is_path_segment, defaults=defaults.binding, rules=rules.binding,
+        update_rules=rules.binding_update,
+    ),
+    Kind(
+        group="apiextensions.k8s.io", plural="customresourcedefinitions", kind="CustomResourceDefinition",
+        short=("crd", "crds"), namespaced=False, generation=True, status=True, first_status={}, needs_version=True,
+        columns=_ROLE, defaults=defaults.definition, rules=rules.definition,
+    ),
+    *(
+        Kind(
+            group="admissionregistration.k8s.io", plural=f"{kind.lower()}s", kind=kind, namespaced=False,
+            generation=True, needs_version=True, defaults=defaults.webhooks, rules=rules.webhooks,
+        )
+        for kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
+    ),
+)  # fmt: skip
+"""Every kind that is served without a CustomResourceDefinition."""
+
+BUILT_IN: Mapping[str, Kind] = MappingProxyType({kind.id: kind for kind in KINDS})
