@@ -1,5 +1,6 @@
 # The targets of this repository. `make` alone lists them.
 PYTHON ?= python3
+ARGS   ?=
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
@@ -13,10 +14,10 @@ help: ## List the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 demo: $(STAMP) ## Run the system locally, from an empty cluster to JobSets served and cleaned up
-	@$(BIN)/python -m infra.local demo
+	@$(BIN)/python -m infra.local demo $(ARGS)
 
 local: $(STAMP) ## Run the whole system locally and keep it running, to try it; Ctrl-C ends it
-	@$(BIN)/python -m infra.local up
+	@$(BIN)/python -m infra.local up $(ARGS)
 
 test: check $(STAMP) browser control-plane ## Run all checks: format, lint, types, layers, every test
 	$(PYTEST)

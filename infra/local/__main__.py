@@ -3,6 +3,10 @@
 import argparse
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from infra.local.cluster_choice import Asked
 
 STATE = Path(__file__).parents[2] / ".local"
 INTERRUPTED = 130
@@ -24,20 +28,41 @@ def _parser() -> argparse.ArgumentParser:
     playing.set_defaults(begin=_demo)
     staying = subparsers.add_parser("up", help="start the whole system and keep it running until Ctrl-C")
     staying.set_defaults(begin=_up)
+    for each in (playing, staying):
+        _add_choice(each)
     verbs.add(subparsers)
     return parser
 
 
-def _demo(state: Path) -> int:
+def _add_choice(parser: argparse.ArgumentParser) -> None:
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument(
+        "--kubeconfig",
+        type=Path,
+        metavar="FILE",
+        help="use the cluster of its current context, such as kind's; it needs JobSet. You are asked before it is "
+        "written to, and what is made there is removed in the end (default: a real control plane if there is one)",
+    )
+    which.add_argument("--embedded", action="store_true", help="use the embedded API server, whatever there is")
+    parser.add_argument("--yes", action="store_true", help="write to the cluster of --kubeconfig without being asked")
+
+
+def _demo(state: Path, arguments: argparse.Namespace) -> int:
     from infra.local.demo.play import demo  # noqa: PLC0415 - as in `main`
 
-    return demo(state)
+    return demo(state, _asked(arguments))
 
 
-def _up(state: Path) -> int:
+def _up(state: Path, arguments: argparse.Namespace) -> int:
     from infra.local.up.run import up  # noqa: PLC0415 - as in `main`
 
-    return up(state)
+    return up(state, _asked(arguments))
+
+
+def _asked(arguments: argparse.Namespace) -> "Asked":
+    from infra.local.cluster_choice import Asked  # noqa: PLC0415 - as in `main`
+
+    return Asked(kubeconfig=arguments.kubeconfig, embedded=arguments.embedded, yes=arguments.yes)
 
 
 def main() -> int:
@@ -49,7 +74,7 @@ def main() -> int:
         arguments = _parser().parse_args()
         state = arguments.state.absolute()
         if "begin" in arguments:
-            return int(arguments.begin(state))
+            return int(arguments.begin(state, arguments))
         from infra.local.up import verbs  # noqa: PLC0415 - as above
 
         return verbs.run(arguments.verb, arguments, state)

@@ -7,7 +7,10 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Addresses:
-    """Host:port of `pubsub`, `firestore` and `gke`; URLs of `kubernetes`, `buttons` and each of `functions`."""
+    """Host:port of `pubsub`, `firestore` and `gke`; URLs of `buttons`, `proxy_buttons` and each of `functions`.
+
+    Kubernetes is where the kubeconfigs in `folder` say. `proxy_port`: of the proxy before its API server.
+    """
 
     project: str
     location: str
@@ -15,23 +18,34 @@ class Addresses:
     pubsub: str
     firestore: str
     gke: str
-    kubernetes: str
     buttons: str
+    proxy_port: int
+    proxy_buttons: str
     functions: Mapping[str, str]
-    kubeconfig: Path
+    folder: Path
 
     @property
     def cluster_path(self) -> str:
         return f"projects/{self.project}/locations/{self.location}/clusters/{self.cluster_id}"
 
     @property
+    def kubeconfig(self) -> Path:
+        """Return the path of the kubeconfig that people and the stack's programs use."""
+        return self.folder / "kubeconfig"
+
+    @property
+    def proxy_kubeconfig(self) -> Path:
+        """Return the path of the same user's kubeconfig, but by the proxy that injects faults."""
+        return self.folder / "proxy.kubeconfig"
+
+    @property
     def relay_kubeconfig(self) -> Path:
-        """Return the path of the relay's own kubeconfig: it authenticates as its ServiceAccount, not as the admin."""
-        return self.kubeconfig.with_name("relay.kubeconfig")
+        """Return the path of the relay's own: by the proxy, as its ServiceAccount."""
+        return self.folder / "relay.kubeconfig"
 
     @property
     def relay_token(self) -> Path:
-        return self.kubeconfig.with_name("relay.token")
+        return self.folder / "relay.token"
 
     def topic_path(self, topic: str) -> str:
         return f"projects/{self.project}/topics/{topic}"

@@ -9,7 +9,7 @@ import yaml
 from google.cloud import firestore
 
 from infra.local.addresses import Addresses
-from infra.local.stack import REPOSITORY
+from infra.local.plan import REPOSITORY
 from tpu_slices.domain.model.slices import ClusterId
 from tpu_slices.wire.cluster_settings import decode_settings, encode_settings, settings_key
 from tpu_slices.wire.documents import Fields

@@ -9,6 +9,7 @@ from tests.cluster.asking import Json
 POOL = "cloud.google.com/gke-nodepool"
 EXCLUSIVE = "alpha.jobset.sigs.k8s.io/exclusive-topology"
 TPU = "google.com/tpu"
+NOBODY = "example.com/nobody"
 CONTAINER: Json = {"name": "main", "image": "python:3.12"}
 
 
@@ -17,8 +18,8 @@ def meta(name: str, **more: Any) -> Json:
 
 
 def pod(name: str = "one", *, spec: Json | None = None, **more: Any) -> Json:
-    """Return a pod that nobody runs; `more` is metadata."""
-    return meta(name, **more) | {"spec": {"containers": [CONTAINER]} | (spec or {})}
+    """Return a pod that nobody schedules: nothing happens to it by itself; `more` is metadata."""
+    return meta(name, **more) | {"spec": {"containers": [CONTAINER], "schedulerName": "nobody"} | (spec or {})}
 
 
 def chips(count: int | str) -> Json:
@@ -37,13 +38,17 @@ def job(name: str = "work", *, spec: Json | None = None, **more: Any) -> Json:
 
 
 def jobset(name: str = "train", *, replicas: int = 2, spec: Json | None = None, **more: Any) -> Json:
-    """Return a suspended JobSet, complete: nothing is added to it when it is created."""
+    """Return a suspended JobSet that nobody manages: nothing happens to it by itself."""
     selector = {"cloud.google.com/gke-tpu-topology": "4x4"}
     pods = {"nodeSelector": selector, "restartPolicy": "Never"} | chips(4)
     jobs = {"parallelism": 4, "completions": 4, "completionMode": "Indexed", "template": {"spec": pods}}
     replicated = {"name": "slice", "groupName": "default", "replicas": replicas, "template": {"spec": jobs}}
     kind = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet"}
-    return kind | meta(name, **more) | {"spec": {"suspend": True, "replicatedJobs": [replicated]} | (spec or {})}
+    return (
+        kind
+        | meta(name, **more)
+        | {"spec": {"suspend": True, "managedBy": NOBODY, "replicatedJobs": [replicated]} | (spec or {})}
+    )
 
 
 def event(name: str, namespace: str, **more: Any) -> Json:

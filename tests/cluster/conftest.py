@@ -6,7 +6,6 @@ namespace are unique (`servers.unique`), a test has a namespace of its own, and 
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
 
 import pytest
@@ -14,7 +13,7 @@ import pytest
 from infra.local.kubernetes.programs import Programs
 from infra.local.prerequisites import Tools
 from tests.cluster import servers
-from tests.cluster.servers import EMBEDDED, KUBECTLS, REAL, Cluster
+from tests.cluster.servers import EMBEDDED, REAL, Cluster
 
 
 @pytest.fixture(scope="session")
@@ -33,12 +32,6 @@ def embedded(tools: Tools, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 def cluster(request: pytest.FixtureRequest) -> Cluster:
     found: Cluster = request.getfixturevalue(request.param)
     return found
-
-
-@pytest.fixture(params=KUBECTLS, ids=lambda program: program.name)
-def client(request: pytest.FixtureRequest, cluster: Cluster) -> Cluster:
-    """Return the cluster, used through the oldest and through the newest kubectl."""
-    return dataclasses.replace(cluster, program=request.param)
 
 
 @pytest.fixture

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
+import re
 import subprocess
 import sys
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import orjson
 
-from infra.local.kubernetes.control_plane import control_plane
+from infra.local.clients import api as clients
+from infra.local.jobset.installation import install_crd
+from infra.local.kubernetes.control_plane import ControlPlane, control_plane
 from infra.local.kubernetes.programs import Programs
 from infra.local.ports import free_ports
 from infra.local.prerequisites import Prerequisite, find
@@ -25,34 +27,9 @@ from tests.local.stack.leftovers import until
 
 ROOT = Path(__file__).parents[2]
 REAL, EMBEDDED = "real", "embedded"
+WINDOW = 500
+"""How many changes of a kind our own server knows."""
 POD: Json = {"spec": {"containers": [{"name": "main", "image": "python:3.12"}]}}
-JOBSET_CRD: Json = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": "jobsets.jobset.x-k8s.io"},
-    "spec": {
-        "group": "jobset.x-k8s.io",
-        "names": {"kind": "JobSet", "listKind": "JobSetList", "plural": "jobsets", "singular": "jobset"},
-        "scope": "Namespaced",
-        "versions": [
-            {
-                "name": "v1alpha2",
-                "served": True,
-                "storage": True,
-                "schema": {
-                    "openAPIV3Schema": {
-                        "type": "object",
-                        "properties": {
-                            field: {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-                            for field in ("spec", "status")
-                        },
-                    }
-                },
-                "subresources": {"status": {}},
-            }
-        ],
-    },
-}
 
 
 def _kubectls() -> list[Path]:
@@ -121,45 +98,49 @@ def unique(prefix: str) -> str:
 
 @contextmanager
 def real(programs: Programs, setpriv: Path, folder: Path) -> Iterator[Cluster]:
-    """Start a control plane of Kubernetes' own programs, with JobSet's kind."""
+    """Start a control plane of Kubernetes' own programs, with our JobSet and kubelets."""
     with (
         Processes(setpriv=setpriv, logs=folder / "logs", environment=os.environ) as processes,
-        control_plane(programs, processes, folder) as plane,
+        control_plane(programs, processes, folder, extended=_with_jobsets) as plane,
     ):
-        yield from _serving(
-            Cluster(name=REAL, kubeconfig=plane.kubeconfig, processes=processes, api=Api(plane.kubeconfig))
-        )
+        yield from _serving(REAL, plane.kubeconfig, processes)
 
 
 @contextmanager
 def embedded(setpriv: Path, folder: Path) -> Iterator[Cluster]:
-    """Start our own API server, with its controllers."""
+    """Start our own API server with its controllers, our JobSet and kubelets."""
     kubeconfig = folder / "kubeconfig"
-    with Processes(setpriv=setpriv, logs=folder / "logs", environment=os.environ) as processes:
-        processes.wait_until_ready(*processes.start(_embedded(kubeconfig)))
-        yield from _serving(Cluster(name=EMBEDDED, kubeconfig=kubeconfig, processes=processes, api=Api(kubeconfig)))
-
-
-def _embedded(kubeconfig: Path) -> Program:
     (port,) = free_ports(1)
-    module, flag, said = "infra.local.embedded", "--port", f"listening on https://127.0.0.1:{port}"
-    if importlib.util.find_spec(module) is None:
-        module, flag, said = "infra.local.cluster", "--secure-port", "listening on .*"
+    said = f"listening on https://127.0.0.1:{port}"
+    with Processes(setpriv=setpriv, logs=folder / "logs", environment=os.environ) as processes:
+        known = ("--window", str(WINDOW), "--bookmark-seconds", "1")
+        server = _module(EMBEDDED, said, "--port", str(port), "--kubeconfig", str(kubeconfig), *known)
+        processes.wait_until_ready(*processes.start(server))
+        yield from _serving(EMBEDDED, kubeconfig, processes)
+
+
+def _with_jobsets(plane: ControlPlane) -> None:
+    """Add JobSet's kind before the controllers start: later they learn of it after 30 s only."""
+    with closing(clients.Api.of(plane.kubeconfig)) as api:
+        install_crd(api)
+
+
+def _serving(name: str, kubeconfig: Path, processes: Processes) -> Iterator[Cluster]:
+    parts = (_module(part, "ready", "--kubeconfig", str(kubeconfig)) for part in ("jobset", "kubelet"))
+    processes.wait_until_ready(*processes.start(*parts))
+    api = Api(kubeconfig)
+    try:
+        yield Cluster(name=name, kubeconfig=kubeconfig, processes=processes, api=api)
+    finally:
+        api.close()
+
+
+def _module(name: str, said: str, *arguments: str) -> Program:
     return Program(
-        name=EMBEDDED,
-        command=(sys.executable, "-m", module, flag, str(port), "--kubeconfig", str(kubeconfig)),
-        ready=Says(said),
+        name=name,
+        command=(sys.executable, "-m", f"infra.local.{name}", *arguments),
+        ready=Says(re.escape(said)),
         folder=ROOT,
         environment={"PYTHONPATH": f"{ROOT}:{ROOT / 'shared'}", "PYTHONUNBUFFERED": "1"},
+        patience_seconds=60,
     )
-
-
-def _serving(cluster: Cluster) -> Iterator[Cluster]:
-    """Yield the cluster once it serves JobSets."""
-    made = cluster.api.post(path("customresourcedefinitions"), JOBSET_CRD)
-    assert made.code in {201, 501}, made
-    until(lambda: cluster.api.get(path("jobsets")).code == 200, "JobSets to be served", PATIENCE_SECONDS)
-    try:
-        yield cluster
-    finally:
-        cluster.api.close()

@@ -8,7 +8,7 @@ import pytest
 
 from tests.cluster.asking import LIVE, Json, path
 from tests.cluster.builders import CONTAINER, TPU, chips, event, job, jobset, meta, node, pod
-from tests.cluster.servers import Cluster, unique
+from tests.cluster.servers import POD, Cluster, unique
 
 pytestmark = LIVE
 
@@ -71,13 +71,12 @@ def test_a_kind_that_is_not_served_is_told_from_an_object_that_is_not_there(clus
 
 class TestDefaults:
     def test_a_pod_is_completed(self, cluster: Cluster, namespace: str) -> None:
-        made = cluster.api.create(path("pods", namespace), pod())
+        made = cluster.api.create(path("pods", namespace), meta("one") | POD)
         spec = made["spec"]
         assert (made["status"]["phase"], made["status"]["qosClass"]) == ("Pending", "BestEffort")
         assert (spec["restartPolicy"], spec["schedulerName"]) == ("Always", "default-scheduler")
         assert (spec["terminationGracePeriodSeconds"], spec["priority"]) == (30, 0)
         assert spec["serviceAccountName"] == "default"
-        assert [volume["name"].startswith("kube-api-access-") for volume in spec["volumes"]] == [True]
         assert spec["containers"][0]["imagePullPolicy"] == "IfNotPresent"
 
     def test_a_pod_stays_five_minutes_on_a_node_that_is_lost(self, cluster: Cluster, namespace: str) -> None:
@@ -179,10 +178,11 @@ def test_a_type_that_nobody_reads_is_refused(cluster: Cluster, namespace: str) -
 @pytest.mark.parametrize(
     ("validation", "code", "warned"), [("Strict", 400, False), ("Warn", 201, True), ("Ignore", 201, False)]
 )
-def test_an_unknown_field_is_refused_warned_of_or_dropped(
+def test_an_unknown_field_of_a_jobset_is_refused_warned_of_or_dropped(
     cluster: Cluster, namespace: str, validation: str, code: int, warned: bool
 ) -> None:
-    answer = cluster.api.post(path("pods", namespace), pod(spec={"foo": 1}), fieldValidation=validation)
+    wrong = jobset(spec={"foo": 1})
+    answer = cluster.api.post(path("jobsets", namespace), wrong, fieldValidation=validation)
     assert (answer.code, any('unknown field "spec.foo"' in each for each in answer.warnings)) == (code, warned)
     if code == 400:
         assert 'strict decoding error: unknown field "spec.foo"' in answer.body["message"]

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
+from infra.local.clients.labels import HOST
 from infra.local.gke.hosts import TERMINATION
 from infra.local.gke.kubernetes_nodes import KubernetesNodes
 from infra.local.gke.nodes import NodesUnavailableError
 from tests.cluster.asking import LIVE, PATIENCE_SECONDS, Json, done, path
-from tests.cluster.builders import TPU, bound
+from tests.cluster.builders import POOL, TPU, bound
 from tests.cluster.servers import Cluster, unique
 from tests.local.stack.leftovers import until
 
@@ -27,7 +28,7 @@ def host(**changes: Any) -> Json:
     manifest = {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {"name": name, "labels": {"cloud.google.com/gke-nodepool": "pool"}},
+        "metadata": {"name": name, "labels": {POOL: "pool", HOST: "true"}},
         "spec": {"providerID": f"gce://p/z/{name}", "taints": [CHIPS]},
         "status": {"allocatable": {"cpu": "1", TPU: "4"}, "conditions": READY},
     }
@@ -36,7 +37,7 @@ def host(**changes: Any) -> Json:
 
 @pytest.fixture
 def nodes(cluster: Cluster) -> Iterator[KubernetesNodes]:
-    connected = KubernetesNodes.from_kubeconfig(str(cluster.kubeconfig))
+    connected = KubernetesNodes.of(cluster.kubeconfig)
     yield connected
     connected.close()
 
@@ -59,6 +60,16 @@ def test_a_node_is_registered_whole(cluster: Cluster, nodes: KubernetesNodes) ->
     assert (found["spec"]["providerID"], taints(cluster, node)) == (node["spec"]["providerID"], [TPU])
     assert found["status"]["allocatable"].items() >= {TPU: "4"}.items()
     assert [each["status"] for each in found["status"]["conditions"] if each["type"] == "Ready"] == ["True"]
+
+
+def test_those_of_local_hosts_are_known_to_stand_and_no_others(cluster: Cluster, nodes: KubernetesNodes) -> None:
+    mine, other = host(), host()
+    nodes.register(mine)
+    del other["metadata"]["labels"][HOST]
+    cluster.api.create(path("nodes"), other)
+    found = nodes.standing()
+    assert found[mine["metadata"]["name"]] == "True"
+    assert other["metadata"]["name"] not in found
 
 
 def test_one_that_stands_already_is_made_like_it(cluster: Cluster, nodes: KubernetesNodes) -> None:

@@ -17,7 +17,7 @@ def names(listed: Json) -> list[str]:
 
 def pods(api: Api, namespace: str, count: int) -> None:
     for index in range(count):
-        api.create(path("pods", namespace), pod(f"pod-{index}", spec={"schedulerName": "nobody"}))
+        api.create(path("pods", namespace), pod(f"pod-{index}"))
 
 
 class TestPages:
@@ -125,7 +125,7 @@ class TestSelectors:
     )
     def test_fields_choose(self, cluster: Cluster, namespace: str, selector: str, chosen: list[str]) -> None:
         for name in ("one", "two"):
-            cluster.api.create(path("pods", namespace), pod(name, spec={"schedulerName": "nobody"}))
+            cluster.api.create(path("pods", namespace), pod(name))
         assert names(cluster.api.read(path("pods", namespace), fieldSelector=selector)) == chosen
 
     def test_the_pods_of_a_node_are_found_in_all_namespaces(self, cluster: Cluster, namespace: str) -> None:

@@ -276,7 +276,7 @@ class TestBinding:
         return meta("one") | {"target": {"kind": "Node", "name": host}}
 
     def test_a_pod_is_bound_once(self, cluster: Cluster, namespace: str) -> None:
-        cluster.api.create(path("pods", namespace), pod(spec={"schedulerName": "nobody"}))
+        cluster.api.create(path("pods", namespace), pod())
         binding = path("pods", namespace, "one", "binding")
         assert cluster.api.post(binding, self.to("host")).code == 201
         bound = cluster.api.read(path("pods", namespace, "one"))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.cluster.asking import LIVE, TABLE, Api, Json, done, path, version_of
-from tests.cluster.builders import jobset, node, pod
-from tests.cluster.servers import Cluster, unique
+from tests.cluster.builders import jobset, meta, node, pod
+from tests.cluster.servers import REAL, WINDOW, Cluster, unique
 
 pytestmark = LIVE
 
@@ -24,6 +24,17 @@ def labelled(api: Api, where: str, **labels: str) -> None:
 def now(api: Api, where: str) -> str:
     """Return the version of a list."""
     return str(api.read(where)["metadata"]["resourceVersion"])
+
+
+def forgotten(cluster: Cluster, namespace: str) -> tuple[str, str]:
+    """Return a collection and a version of it that is too old: ours has a window, on the other the first one is."""
+    if cluster.name == REAL:
+        return path("jobsets"), "1"
+    where = path("configmaps", namespace)
+    old: str = cluster.api.create(where, meta("busy"))["metadata"]["resourceVersion"]
+    for number in range(WINDOW + 1):
+        labelled(cluster.api, f"{where}/busy", number=str(number))
+    return where, old
 
 
 @pytest.mark.parametrize("version", [{}, {"resourceVersion": "0"}])
@@ -53,7 +64,6 @@ def test_versions_rise_over_all_events_whatever_changed(
 ) -> None:
     where = path(plural, namespace)
     one = f"{where}/one"
-    obj["spec"] |= {} if plural == "jobsets" else {"schedulerName": "nobody"}
     with cluster.api.watch(where, resourceVersion=now(cluster.api, where)) as events:
         written = [cluster.api.create(where, obj)]
         for number in range(3):
@@ -123,7 +133,7 @@ class TestSelections:
         host = unique("host")
         cluster.api.create(path("nodes"), node(host))
         where = path("pods", namespace)
-        cluster.api.create(where, pod("one", spec={"schedulerName": "nobody"}))
+        cluster.api.create(where, pod("one"))
         version = now(cluster.api, where)
         with cluster.api.watch(path("pods"), fieldSelector=f"spec.nodeName={host}", resourceVersion=version) as events:
             target = {"metadata": {"name": "one"}, "target": {"kind": "Node", "name": host}}
@@ -143,7 +153,7 @@ class TestSelections:
 class TestDeletions:
     def test_a_pod_without_a_node_is_first_seen_to_be_deleted(self, cluster: Cluster, namespace: str) -> None:
         where = path("pods", namespace)
-        cluster.api.create(where, pod("one", spec={"schedulerName": "nobody"}))
+        cluster.api.create(where, pod("one"))
         with cluster.api.watch(where, resourceVersion=now(cluster.api, where)) as events:
             done(cluster.api.delete(f"{where}/one"))
             seen = events.changes(2)
@@ -171,8 +181,9 @@ class TestDeletions:
 
 
 class TestLimits:
-    def test_a_version_from_before_all_history_is_an_error_in_the_stream(self, cluster: Cluster) -> None:
-        with cluster.api.watch(path("jobsets"), resourceVersion=1, timeoutSeconds=5) as events:
+    def test_a_version_that_is_too_old_is_an_error_in_the_stream(self, cluster: Cluster, namespace: str) -> None:
+        where, version = forgotten(cluster, namespace)
+        with cluster.api.watch(where, resourceVersion=version) as events:
             [event] = list(events)
         assert (event["type"], event["object"]["kind"]) == ("ERROR", "Status")
         assert (event["object"]["code"], event["object"]["reason"]) == (410, "Expired")

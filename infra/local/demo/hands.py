@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from urllib.request import Request
 
 from infra.local.addresses import Addresses
+from infra.local.borrowed import DEMO_NAMESPACE
 from infra.local.demo.http import OPENER
 from infra.local.demo.steps import Act, Apply, Delete, RunOut
 
@@ -33,7 +34,8 @@ class Hands:
 
     def _kubectl(self, *arguments: str) -> str:
         kubeconfig = self.addresses.kubeconfig
-        command = ["kubectl", f"--kubeconfig={kubeconfig}", f"--cache-dir={kubeconfig.parent / 'kubectl'}", *arguments]
+        where = (f"--kubeconfig={kubeconfig}", f"--cache-dir={kubeconfig.parent / 'kubectl'}", f"-n={DEMO_NAMESPACE}")
+        command = ["kubectl", *where, *arguments]
         ended = subprocess.run(command, capture_output=True, text=True, timeout=KUBECTL_SECONDS, check=False)
         if ended.returncode != 0:
             raise ActFailed(f"kubectl {' '.join(arguments)}: {ended.stderr.strip()}")

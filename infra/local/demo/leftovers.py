@@ -1,21 +1,21 @@
 """What still exists when all steps are over; there should be nothing."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import grpc
 from google import pubsub_v1
 from google.api_core.exceptions import DeadlineExceeded
 from google.pubsub_v1.services.subscriber.transports import SubscriberGrpcTransport
 
+from infra.local.clients.objects import Object
 from infra.local.demo.report import Leftovers
 from infra.local.demo.view import View
-from infra.local.demo.watch import JOBSETS, Eyes
+from infra.local.demo.watch import Eyes
 from tpu_slices.domain.model.reasons import Phase
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.reconciling.limiter import Slot
 from tpu_slices.wire.documents import COLLECTIONS
 
-KUBERNETES = {"JobSets": JOBSETS, "pods": "api/v1/pods", "nodes": "api/v1/nodes"}
 PULL_SECONDS = 2.0
 
 
@@ -25,13 +25,19 @@ def leftovers(eyes: Eyes, view: View) -> Leftovers:
         "node pools in GKE": tuple(view.pools),
         "unsettled slice records": tuple(record.id for record in view.slices if not _settled(record)),
         "slots": tuple(str(document.get("slice_id")) for document in eyes.documents(COLLECTIONS[Slot])),
-        **{kind: tuple(item["metadata"]["name"] for item in eyes.items(path)) for kind, path in KUBERNETES.items()},
+        "JobSets": _names(eyes.of_demo("jobsets")),
+        "pods": _names(eyes.of_demo("pods")),
+        "nodes": _names(eyes.hosts()),
         "rejected messages": tuple(str(document.get("why")) for document in eyes.documents("rejected")),
     }
 
 
 def dead_letters(eyes: Eyes) -> Leftovers:
     return {"dead letters": tuple(_pulled(eyes))}
+
+
+def _names(items: Iterable[Object]) -> tuple[str, ...]:
+    return tuple(item["metadata"]["name"] for item in items)
 
 
 def _settled(record: SliceRecord) -> bool:

@@ -4,10 +4,16 @@ import os
 import sys
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 from rich.console import Console
 
+from infra.local import borrowed
+from infra.local.borrowed import DEMO_NAMESPACE, NotBorrowed
+from infra.local.clients.api import Api
+from infra.local.clients.labels import marked
+from infra.local.cluster_choice import Asked
 from infra.local.demo import report, screen, watch
 from infra.local.demo.hands import Hands
 from infra.local.demo.report import Leftovers
@@ -16,36 +22,39 @@ from infra.local.demo.steps import Progress
 from infra.local.demo.story import story
 from infra.local.demo.view import View
 from infra.local.demo.watch import Alarm
+from infra.local.plan import Plan
 from infra.local.prerequisites import PrerequisitesMissing, find, require
 from infra.local.processes import ProgramFailed
+from infra.local.relay_account import MANAGER
 from infra.local.settings import seed
-from infra.local.stack import Plan, Stack, running
+from infra.local.stack import Stack, running
 
-NOT_INSTALLED, INTERRUPTED = 2, 130
+NOT_STARTED, INTERRUPTED = 2, 130
 """Exit codes, in addition to those of `report`."""
 
 SWEEP_SECONDS = 2.0
 LOG_LINES = 12
 
 INTRODUCTION = f"""\
-This runs the provisioner's own functions and relay on Google's emulators of Pub/Sub and Firestore. GKE and the
-Kubernetes cluster are simulated: what takes minutes there takes seconds here. The sweep runs every
-{SWEEP_SECONDS:.0f} s instead of every minute, and infra/clusters/demo-project/demo.yaml sets short retry delays.
+This runs the provisioner's own functions and relay on Google's emulators of Pub/Sub and Firestore. GKE, its hosts and
+their kubelets are simulated: what takes minutes there takes seconds here. The sweep runs every {SWEEP_SECONDS:.0f} s
+instead of every minute, and infra/clusters/demo-project/demo.yaml sets short retry delays.
 """
 
 
-def demo(state: Path) -> int:
+def demo(state: Path, asked: Asked) -> int:
     """Run the demo and return the exit code; logs and the kubeconfig are written below `state`."""
-    started = time.monotonic()
     try:
-        require(find(os.environ))
-        say(INTRODUCTION)
-        with running(Plan(state=state, sweep_seconds=SWEEP_SECONDS), seed) as stack:
+        tools = require(find(os.environ))
+        cluster = borrowed.settled(asked, tools.kubectl, state)
+        say(f"{INTRODUCTION}{cluster}\n")
+        started = time.monotonic()
+        with running(Plan(state=state, sweep_seconds=SWEEP_SECONDS, cluster=cluster), seed) as stack:
             say(f"{time.monotonic() - started:5.1f} s  everything is running; the logs are in {state / 'logs'}")
             return _play(stack, started)
-    except PrerequisitesMissing as problem:
+    except (PrerequisitesMissing, NotBorrowed) as problem:
         print(problem, file=sys.stderr)
-        return NOT_INSTALLED
+        return NOT_STARTED
     except ProgramFailed as problem:
         print(problem, file=sys.stderr)
         return report.FAILED
@@ -55,6 +64,7 @@ def demo(state: Path) -> int:
 
 
 def _play(stack: Stack, started: float) -> int:
+    _make_namespace(stack)
     with Alarm(stack.addresses, utc_now) as alarm, watch.opened(stack.addresses) as eyes:
         with screen.opened(Console()) as shown:
             stage = Stage(stack=stack, eyes=eyes, hands=Hands(stack.addresses), screen=shown, started=started)
@@ -65,6 +75,12 @@ def _play(stack: Stack, started: float) -> int:
     code, message = report.outcome(steps, left)
     say(f"\n{message} It took {time.monotonic() - started:.0f} s.")
     return code
+
+
+def _make_namespace(stack: Stack) -> None:
+    namespace = marked({"metadata": {"name": DEMO_NAMESPACE}})
+    with closing(Api.of(stack.addresses.kubeconfig)) as api:
+        api.apply("namespaces", namespace, manager=MANAGER)
 
 
 def _ending(view: View, alarm: Alarm, left: Leftovers) -> Iterator[str]:

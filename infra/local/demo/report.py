@@ -58,7 +58,7 @@ def latency_lines(found: Mapping[str, float]) -> Iterator[str]:
     yield "Measured from the moment a watch of the Kubernetes API shows a leader pod with PodScheduled=False to the"
     yield "arrival of the slice's first CreateNodePool at the simulated GKE. In between: relay, Pub/Sub emulator,"
     yield "receive, Firestore emulator, reconcile; for the first slices also the loading of the client libraries."
-    yield "GKE and the cluster are simulated: their provisioning times say nothing about the real ones."
+    yield "GKE and its hosts are simulated: their provisioning times say nothing about the real ones."
 
 
 def leftover_lines(leftovers: Leftovers) -> Iterator[str]:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 from google.api_core.exceptions import GoogleAPICallError
 
+from infra.local.clients.errors import ApiError
 from infra.local.demo.hands import ActFailed, Hands
 from infra.local.demo.leftovers import dead_letters, leftovers
 from infra.local.demo.report import Leftovers
@@ -83,5 +84,5 @@ class Stage:
         """Update the view. A failed read is retried in the next iteration: the steps have the deadlines."""
         try:
             self.view = self.eyes.look()
-        except (OSError, GoogleAPICallError) as trouble:
+        except (ApiError, OSError, GoogleAPICallError) as trouble:
             self.screen.say(f"         cannot read the state: {trouble}")

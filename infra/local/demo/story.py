@@ -4,7 +4,7 @@ from pathlib import Path
 
 from infra.local.demo.steps import Apply, Delete, RunOut, Step, Until
 from infra.local.demo.view import View, reasons, went_through
-from infra.local.stack import REPOSITORY
+from infra.local.plan import REPOSITORY
 from tpu_slices.domain.model.reasons import Phase, Reason
 
 EXAMPLES = REPOSITORY / "examples" / "demo"

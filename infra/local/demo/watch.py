@@ -12,20 +12,28 @@ import grpc
 from google.cloud import firestore
 from google.cloud.container_v1 import ClusterManagerClient, NodePool
 from google.cloud.container_v1.services.cluster_manager.transports import ClusterManagerGrpcTransport
+from urllib3.exceptions import HTTPError
 
 from infra.local.addresses import Addresses
-from infra.local.demo.http import OPENER, get_json
+from infra.local.borrowed import DEMO_NAMESPACE
+from infra.local.clients.api import Api
+from infra.local.clients.errors import ApiError
+from infra.local.clients.kinds import KINDS
+from infra.local.clients.labels import HOSTS
+from infra.local.clients.objects import Object
+from infra.local.demo.http import get_json
 from infra.local.demo.report import Leader
 from infra.local.demo.view import Call, Event, JobSet, View
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.wire.documents import COLLECTIONS, decode
 
 COMPONENT = "tpu-slice-provisioner"
-JOBSETS = "apis/jobset.x-k8s.io/v1alpha2/jobsets"
-LEADERS = "batch.kubernetes.io/job-completion-index%3D0"
+LEADERS = "batch.kubernetes.io/job-completion-index=0"
 
 _JOBSET = "jobset.sigs.k8s.io/"
 _TIMEOUT = 5.0
+_SILENCE_SECONDS = 600.0
+_CHUNK = 65536
 
 Json = Mapping[str, Any]
 
@@ -37,12 +45,13 @@ class Eyes:
     addresses: Addresses
     records: firestore.Client
     gke: ClusterManagerClient
+    api: Api
 
     def look(self) -> View:
         return View(
             slices=tuple(decode(SliceRecord, document) for document in self.documents(COLLECTIONS[SliceRecord])),
-            jobsets=tuple(jobset(item) for item in self.items(JOBSETS)),
-            events=tuple(event(item) for item in self.items("api/v1/events") if _is_ours(item)),
+            jobsets=tuple(jobset(item) for item in self.of_demo("jobsets")),
+            events=tuple(event(item) for item in self.of_demo("events") if _is_ours(item)),
             pools={pool.name: NodePool.Status(pool.status).name for pool in self._pools()},
             calls=tuple(call(each) for each in get_json(f"{self.addresses.buttons}/calls")["calls"]),
         )
@@ -51,10 +60,13 @@ class Eyes:
         found = self.records.collection(collection).stream(timeout=_TIMEOUT)
         return (document for each in found if (document := each.to_dict()) is not None)
 
-    def items(self, path: str) -> list[Json]:
-        """Return the items of a list in the Kubernetes API."""
-        listed: list[Json] = get_json(f"{self.addresses.kubernetes}/{path}")["items"]
-        return listed
+    def of_demo(self, plural: str) -> list[Object]:
+        """Return the objects of a kind in the demo's namespace: the cluster may have others."""
+        return list(self.api.list(plural, DEMO_NAMESPACE)["items"])
+
+    def hosts(self) -> list[Object]:
+        """Return the Nodes of local hosts."""
+        return list(self.api.list("nodes", labelSelector=HOSTS)["items"])
 
     def _pools(self) -> Iterable[NodePool]:
         answer = self.gke.list_node_pools(parent=self.addresses.cluster_path, timeout=_TIMEOUT)
@@ -68,9 +80,10 @@ def opened(addresses: Addresses) -> Iterator[Eyes]:
     with (
         grpc.insecure_channel(addresses.gke) as channel,
         closing(firestore.Client(project=addresses.project)) as records,
+        closing(Api.of(addresses.kubeconfig)) as api,
     ):
         gke = ClusterManagerClient(transport=ClusterManagerGrpcTransport(channel=channel))
-        yield Eyes(addresses, records, gke)
+        yield Eyes(addresses, records, gke, api)
 
 
 def jobset(item: Json) -> JobSet:
@@ -120,7 +133,7 @@ class Alarm:
     """Records when a watch of the Kubernetes API first showed each leader pod as unschedulable."""
 
     def __init__(self, addresses: Addresses, clock: Callable[[], datetime]) -> None:
-        self._url = f"{addresses.kubernetes}/api/v1/pods?watch=true&labelSelector={LEADERS}"
+        self._api = Api.of(addresses.kubeconfig)
         self._clock = clock
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="alarm", daemon=True)
@@ -136,10 +149,17 @@ class Alarm:
 
     def _run(self) -> None:
         """Watch, and reconnect whenever the connection ends; what is recorded by then is kept."""
+        path, query = KINDS["pods"].path(DEMO_NAMESPACE), {"watch": "true", "labelSelector": LEADERS}
         while not self._over.wait(0.1):
-            with suppress(OSError), OPENER.open(self._url) as stream:
-                for line in stream:
-                    self._take(json.loads(line))
+            with (
+                suppress(ApiError, HTTPError, OSError),
+                closing(self._api.stream(path, query, _SILENCE_SECONDS)) as stream,
+            ):
+                begun = b""
+                while chunk := stream.read1(_CHUNK):
+                    *lines, begun = (begun + chunk).split(b"\n")
+                    for line in filter(None, lines):
+                        self._take(json.loads(line))
 
     def _take(self, change: Json) -> None:
         if change["type"] in {"ADDED", "MODIFIED"} and (leader := unschedulable(change["object"])):

@@ -7,6 +7,7 @@ from typing import Any
 
 from google.cloud.container_v1 import NodePool, NodeTaint, WorkloadMetadataConfig
 
+from infra.local.clients.labels import HOST
 from infra.local.gke.paths import parse_cluster
 from infra.local.gke.state import Ailment, Host, Pool, State
 
@@ -29,9 +30,6 @@ _RESERVED = {
 
 TERMINATION = "cloud.google.com/impending-node-termination"
 """Key of the taint of a host that has received a termination notice; its effect is NoSchedule."""
-
-OURS = "tpu-slices.local/host"
-"""Label, with the value `true`, of the Nodes that local hosts have, in whatever cluster: all others are somebody's."""
 
 _MAINTENANCE_TIME = "cloud.google.com/scheduled-maintenance-time"
 _MAINTENANCE = "cloud.google.com/active-node-maintenance"
@@ -162,7 +160,7 @@ def _labels(host: Host, pool: Pool) -> dict[str, str]:
         "node.kubernetes.io/instance-type": machine.name,
         "topology.kubernetes.io/zone": host.zone,
         "topology.kubernetes.io/region": region,
-        OURS: "true",
+        HOST: "true",
         "cloud.google.com/gke-nodepool": pool.name,
         "cloud.google.com/gke-tpu-accelerator": machine.accelerator,
         "cloud.google.com/gke-tpu-topology": pool.topology,

@@ -8,8 +8,9 @@ from typing import Self
 from infra.local.clients.api import Api
 from infra.local.clients.errors import ApiError
 from infra.local.clients.kinds import KINDS
+from infra.local.clients.labels import HOSTS
 from infra.local.clients.objects import Object
-from infra.local.gke.hosts import OURS, TERMINATION, Manifest
+from infra.local.gke.hosts import TERMINATION, Manifest
 from infra.local.gke.nodes import NodesUnavailableError
 
 _NOT_FOUND = 404
@@ -35,7 +36,7 @@ class KubernetesNodes:
 
     def standing(self) -> Mapping[str, str]:
         with _temporary():
-            found = self._api.list("nodes", labelSelector=f"{OURS}=true,cloud.google.com/gke-nodepool")["items"]
+            found = self._api.list("nodes", labelSelector=HOSTS)["items"]
         return {node["metadata"]["name"]: _ready(node) for node in found}
 
     def register(self, node: Manifest) -> None:

@@ -24,7 +24,7 @@ from infra.local.jobset.reviews import review
 from infra.local.jobset.serving import HOST, serving
 
 _OF_JOBSETS = {"labelSelector": JOBSET_NAME}
-_WATCHED = {"jobsets": {}, "jobs": _OF_JOBSETS, "pods": _OF_JOBSETS, "services": {}, "nodes": {}}
+_WATCHED = {"jobsets": {}, "jobs": {}, "pods": _OF_JOBSETS, "services": {}, "nodes": {}}
 """Kinds, with selectors."""
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from infra.local.jobset import defaults, pods, rules
+from infra.local.jobset import changes, defaults, pods, rules
 from infra.local.jobset.pods import Cluster
 from infra.local.jobset.refusals import Refused, refuse
 
@@ -26,7 +26,7 @@ def validate_jobset(_: Cluster, request: Json) -> None:
     new = request["object"]
     name = new["metadata"].get("name", "")
     if request["operation"] == "UPDATE":
-        refuse(name, rules.update_errors(request["oldObject"], new))
+        refuse(name, changes.update_errors(request["oldObject"], new))
     else:
         refuse(name, rules.create_errors(new))
 

@@ -1,14 +1,12 @@
-"""Validation by JobSet's webhook and by its CRD's rules (pure).
+"""Which new JobSets are refused, by JobSet's webhook and by its CRD's rules (pure).
 
 Facts and error messages: pkg/webhooks/jobset_webhook.go, pkg/util/placement, the CRD's x-kubernetes-validations.
 Feature gates are at their defaults: ElasticJobSet, InPlaceRestart and RestartJob are off.
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
-
-import orjson
 
 from infra.local.jobset.names import TOO_LONG, label_1035_errors, label_value_errors, subdomain_errors
 from infra.local.jobset.refusals import FieldError, Refused, internal, invalid_value
@@ -24,10 +22,6 @@ _JOB_FAILURE_REASONS = (
 )
 _GATED_ACTIONS = ("RestartJob", "RestartJobAndIgnoreMaxRestarts")
 _HTTP_PATH = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+"
-_IMMUTABLE_POLICIES = ("network", "successPolicy", "failurePolicy", "startupPolicy", "volumeClaimPolicies")
-_MUTABLE_POD_METADATA = ("annotations", "labels")
-_MUTABLE_POD_SPEC = ("nodeSelector", "tolerations", "schedulingGates")
-"""What may change in a pod template while the JobSet is suspended, or is being suspended."""
 
 
 def create_errors(jobset: dict[str, Any]) -> list[FieldError]:
@@ -190,34 +184,3 @@ def _coordinator_errors(jobset: dict[str, Any]) -> Iterator[FieldError]:
             f'spec will lead to invalid label value "{label}" for coordinator label '
             '"jobset.sigs.k8s.io/coordinator" (long JobSet / ReplicatedJob / SubDomain name?): ' + ", ".join(wrong)
         )
-
-
-def update_errors(old: dict[str, Any], new: dict[str, Any]) -> list[FieldError]:
-    """Return the errors of an update of a JobSet's spec: changes of immutable fields."""
-    before, after = old["spec"], new["spec"]
-    # The CRD's transition rules apply only to fields that both versions have.
-    found = [
-        invalid_value(f"spec.{policy}", "object", "Value is immutable")
-        for policy in _IMMUTABLE_POLICIES
-        if policy in before and policy in after and before[policy] != after[policy]
-    ]
-    suspended = before.get("suspend", False) or after.get("suspend", False)
-    normal: Callable[[dict[str, Any]], Any] = _without_mutable if suspended else lambda job: job
-    jobs_before, jobs_after = (spec.get("replicatedJobs", []) for spec in (before, after))
-    if [normal(job) for job in jobs_before] != [normal(job) for job in jobs_after]:
-        shown = orjson.dumps(jobs_after).decode()
-        found.append(FieldError("spec.replicatedJobs", f"Invalid value: {shown}: field is immutable"))
-    if before.get("managedBy") != after.get("managedBy"):
-        found.append(invalid_value("spec.managedBy", after.get("managedBy", ""), "field is immutable"))
-    return found
-
-
-def _without_mutable(replicated: dict[str, Any]) -> dict[str, Any]:
-    """Return a copy of a replicatedJob without the fields that Kueue may change while the JobSet is suspended."""
-    job = replicated["template"].get("spec", {})
-    template = job.get("template", {})
-    metadata = {k: v for k, v in template.get("metadata", {}).items() if k not in _MUTABLE_POD_METADATA}
-    spec = {k: v for k, v in template.get("spec", {}).items() if k not in _MUTABLE_POD_SPEC}
-    bare = {k: v for k, v in template.items() if k != "metadata"} | {"spec": spec}
-    fixed = job | {"template": bare | ({"metadata": metadata} if metadata else {})}
-    return replicated | {"template": replicated["template"] | {"spec": fixed}}

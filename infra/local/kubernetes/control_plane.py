@@ -1,7 +1,7 @@
 """A control plane that lives as long as a `with` block."""
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,14 +41,22 @@ class ControlPlane:
         return path
 
 
+def _as_it_is(_: ControlPlane) -> None:
+    """Add nothing to what Kubernetes has."""
+
+
 @contextmanager
 def control_plane(
-    programs: Programs, processes: Processes, folder: Path, users: tuple[User, ...] = ()
+    programs: Programs,
+    processes: Processes,
+    folder: Path,
+    users: tuple[User, ...] = (),
+    extended: Callable[[ControlPlane], None] = _as_it_is,
 ) -> Iterator[ControlPlane]:
     """Start the four programs on free ports, with their files in `folder`, and end them when the block is left.
 
     They die with this process, too. A program that exits may be started again: it has the same ports and data.
-    Raises ProgramFailed.
+    `extended` adds kinds before the controllers start, which learn of later ones after 30 s only. Raises ProgramFailed.
     """
     etcd_port, peer_port, secure_port = free_ports(3)
     layout = Layout(folder=folder, etcd_port=etcd_port, etcd_peer_port=peer_port, secure_port=secure_port)
@@ -60,6 +68,7 @@ def control_plane(
     try:
         processes.wait_until_ready(*processes.start(storage))
         processes.wait_until_ready(*processes.start(server))
+        extended(one)
         processes.wait_until_ready(*processes.start(*controllers))
         yield one
     finally:

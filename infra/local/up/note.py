@@ -18,7 +18,7 @@ class Note:
 
     control: str
     gke: str
-    kubernetes: str
+    faults: str
     cluster: str
     environment: dict[str, str]
     logs: str

@@ -7,13 +7,16 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from infra.local import messaging
+from infra.local import borrowed, messaging
 from infra.local.addresses import Addresses
+from infra.local.borrowed import NotBorrowed
+from infra.local.cluster_choice import Asked
+from infra.local.plan import Plan
 from infra.local.prerequisites import PrerequisitesMissing, find, require
 from infra.local.processes import ProgramFailed
 from infra.local.relay_account import open_account
 from infra.local.settings import seed
-from infra.local.stack import Plan, Stack, running
+from infra.local.stack import Stack, running
 from infra.local.up import note
 from infra.local.up.control import listening
 from infra.local.up.keeper import Keeper
@@ -21,10 +24,10 @@ from infra.local.up.log_lines import Logs
 from infra.local.up.trouble import Press
 from infra.local.up.verbs import Refused, pressed
 
-NOT_INSTALLED, FAILED, INTERRUPTED = 2, 1, 130
+NOT_STARTED, FAILED, INTERRUPTED = 2, 1, 130
 
 WELCOME = """\
-Everything is running. GKE and the Kubernetes cluster are simulated: what takes minutes there takes seconds here.
+Everything is running. GKE, its hosts and their kubelets are simulated: what takes minutes there takes seconds here.
 
 In another terminal:
 {exports}
@@ -49,19 +52,20 @@ Press Ctrl-C to stop the stack. Logs:
 """
 
 
-def up(state: Path) -> int:
+def up(state: Path, asked: Asked) -> int:
     """Run the stack until Ctrl-C and return the exit code; logs, kubeconfig and the note are written below `state`."""
     if is_up(state):
         print(f"A stack is already running in {state}: `python -m infra.local status` shows it.", file=sys.stderr)
         return FAILED
     try:
-        require(find(os.environ))
-        say("Starting the emulators, the cluster, GKE, the functions and the relay ...")
-        with running(Plan(state=state), seed) as stack:
+        tools = require(find(os.environ))
+        cluster = borrowed.settled(asked, tools.kubectl, state)
+        say(f"{cluster}\nStarting the emulators, the cluster, GKE, the functions and the relay ...")
+        with running(Plan(state=state, cluster=cluster), seed) as stack:
             _keep(stack, state)
-    except PrerequisitesMissing as problem:
+    except (PrerequisitesMissing, NotBorrowed) as problem:
         print(problem, file=sys.stderr)
-        return NOT_INSTALLED
+        return NOT_STARTED
     except ProgramFailed as problem:
         print(problem, file=sys.stderr)
         return FAILED
@@ -100,7 +104,7 @@ def afterwards(addresses: Addresses) -> dict[str, Callable[[], None]]:
     return {
         "pubsub": lambda: messaging.create(table, addresses),
         "firestore": lambda: seed(addresses),
-        "cluster": lambda: open_account(addresses),
+        **dict.fromkeys(("cluster", "etcd", "kube-apiserver", "proxy"), lambda: open_account(addresses)),
     }
 
 
@@ -108,7 +112,7 @@ def noted(addresses: Addresses, control: str, state: Path) -> note.Note:
     return note.Note(
         control=control,
         gke=addresses.buttons,
-        kubernetes=addresses.kubernetes,
+        faults=addresses.proxy_buttons,
         cluster=addresses.cluster_path,
         environment=addresses.environment(),
         logs=str(state / "logs"),

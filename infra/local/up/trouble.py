@@ -53,9 +53,15 @@ def api_errors(asked: argparse.Namespace, where: Note) -> Press:
     if asked.of == "kubernetes":
         answer = {"code": 503, "message": "the server is currently unable to handle the request"}
         body = {"fault": "answer", "share": asked.share, "for": asked.lasting, **answer}
-        return Press(f"{where.kubernetes}/local/faults", "POST", body)
+        return Press(f"{where.faults}/faults", "POST", body)
     gke = {"kind": "unavailable", "method": "*", "share": asked.share, "times": None, "for": asked.lasting}
     return Press(f"{where.gke}/faults", "POST", gke)
+
+
+def of_api_server(fault: Mapping[str, Any]) -> str:
+    """Return a description of a fault between the relay and the API server."""
+    lasts = "until `clear`" if fault["for"] is None else f"for another {fault['for']:.0f} s"
+    return f"{fault['code']}: {fault['share']:.0%} of the relay's calls to Kubernetes, {lasts}"
 
 
 def in_words(fault: Mapping[str, Any], now: float) -> str:
@@ -77,5 +83,5 @@ def on_part(verb: str, part: str, where: Note) -> Press:
 def clear(where: Note) -> tuple[Press, ...]:
     return (
         Press(f"{where.gke}/faults", "DELETE"),
-        Press(f"{where.kubernetes}/local/faults", "POST", {"fault": "heal"}),
+        Press(f"{where.faults}/faults", "DELETE"),
     )

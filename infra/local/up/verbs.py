@@ -105,7 +105,8 @@ def _ordering(kind: str) -> Verb:
 
 def _api_errors(asked: argparse.Namespace, where: Note) -> None:
     pressed(trouble.api_errors(asked, where))
-    print(f"{asked.share:.0%} of the calls to {asked.of} fail for {asked.lasting:.0f} s")
+    whose = "the relay's calls to Kubernetes" if asked.of == "kubernetes" else "the calls to GKE"
+    print(f"{asked.share:.0%} of {whose} fail for {asked.lasting:.0f} s")
 
 
 def _clear(_: argparse.Namespace, where: Note) -> None:
@@ -154,7 +155,7 @@ def _parts(verbs: Any) -> None:
     parser.add_argument("order", choices=["stop", "start"])
     parser.set_defaults(verb=lambda asked, where: _order(asked.order, "relay", where))
     parser = verbs.add_parser(
-        "kill", help="kill a part; it is restarted, but pubsub, firestore, gke and cluster lose all state"
+        "kill", help="kill a part; it is restarted, but pubsub, firestore, gke and the embedded cluster lose all state"
     )
     parser.add_argument("part", metavar="PART", help="receive, reconcile, sweep, relay, pubsub, firestore, ...")
     parser.set_defaults(verb=lambda asked, where: _order("kill", asked.part, where))
@@ -181,6 +182,8 @@ def _status(_: argparse.Namespace, where: Note) -> None:
         print(f"{name:<20} {status}")
     for fault in pressed(Press(f"{where.gke}/faults"))["faults"]:
         print(f"fault                {trouble.in_words(fault, time())}")
+    for fault in pressed(Press(f"{where.faults}/faults"))["faults"]:
+        print(f"fault                {trouble.of_api_server(fault)}")
 
 
 def _environment(_: argparse.Namespace, where: Note) -> None:

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from infra.local.gke.hosts import OURS, TERMINATION
+from infra.local.clients.labels import HOST
+from infra.local.gke.hosts import TERMINATION
 from infra.local.gke.kubernetes_nodes import KubernetesNodes
 from infra.local.gke.nodes import NodesUnavailableError
 from tests.local.gke.node_api import NodeApi, kubeconfig, serving
@@ -19,7 +20,7 @@ def _a_node(**changes: Any) -> dict[str, Any]:
     return {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {"name": "host", "labels": {OURS: "true", "cloud.google.com/gke-nodepool": "pool"}},
+        "metadata": {"name": "host", "labels": {HOST: "true", "cloud.google.com/gke-nodepool": "pool"}},
         "spec": {
             "providerID": "gce://p/z/host",
             "taints": [{"key": "google.com/tpu", "value": "present", "effect": "NoSchedule"}],
@@ -125,6 +126,6 @@ def test_a_server_that_is_not_there_is_temporary(api: NodeApi, tmp_path: Path) -
 
 def test_only_the_nodes_of_local_hosts_are_ours(api: NodeApi, nodes: KubernetesNodes) -> None:
     nodes.register(_a_node())
-    for label in (OURS, "cloud.google.com/gke-nodepool"):
+    for label in (HOST, "cloud.google.com/gke-nodepool"):
         api.nodes[label] = {"metadata": {"name": label, "labels": {label: "true"}}}
     assert nodes.standing() == {"host": "True"}

@@ -11,7 +11,8 @@ import pytest
 from google.cloud import firestore
 
 from infra.local.addresses import Addresses
-from infra.local.stack import Plan, running
+from infra.local.plan import Plan
+from infra.local.stack import running
 
 PARTS = Path(__file__).parent / "parts"
 

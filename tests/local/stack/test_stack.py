@@ -10,9 +10,10 @@ from google.cloud import firestore
 from google.pubsub_v1.services.publisher.transports import PublisherGrpcTransport
 
 from infra.local import emulators
+from infra.local.plan import Plan
 from infra.local.prerequisites import Tools
 from infra.local.processes import Processes, ProgramFailed
-from infra.local.stack import Plan, Stack, running
+from infra.local.stack import Stack, running
 from tests.local.stack import sample
 from tests.local.stack.leftovers import running_in, start_module, until
 

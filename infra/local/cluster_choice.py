@@ -1,0 +1,72 @@
+"""Which Kubernetes a stack uses.
+
+| asked for           | there is                                         | used                              |
+|---------------------|--------------------------------------------------|-----------------------------------|
+| `--kubeconfig FILE` |                                                  | the cluster of its current context |
+| `--embedded`        |                                                  | the embedded API server           |
+|                     | a control plane's programs: KUBEBUILDER_ASSETS,  | these                             |
+|                     | on the PATH, or built by `make kubernetes`       |                                   |
+|                     | none of them                                     | the embedded API server           |
+
+$KUBECONFIG is never read: it may name a cluster that is in production.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from infra.local.kubernetes.programs import Programs, find
+from infra.local.kubernetes.versions import pinned
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What was asked for on the command line. `yes`: nobody is to be asked before a cluster is written to."""
+
+    kubeconfig: Path | None = None
+    embedded: bool = False
+    yes: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """The embedded API server, and why others are not used."""
+
+    remarks: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return "; ".join(("Kubernetes: the embedded API server (`make kubernetes` builds a real one)", *self.remarks))
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """A control plane of these programs, and why others are not used."""
+
+    programs: Programs
+    remarks: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return "; ".join((str(self.programs), *self.remarks))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Borrowed:
+    """A cluster that is somebody's: the kubeconfig's current context alone, which nobody else changes meanwhile."""
+
+    kubeconfig: Path
+    context: str
+    server: str
+
+    def __str__(self) -> str:
+        return f"Kubernetes: the cluster at {self.server}, context {self.context}"
+
+
+ClusterChoice = Embedded | Built | Borrowed
+
+
+def own(asked: Asked, environment: Mapping[str, str]) -> Embedded | Built:
+    """Return which cluster of its own a stack starts."""
+    if asked.embedded:
+        return Embedded()
+    found = find(environment, pinned())
+    return Built(found.programs, found.remarks) if found.programs else Embedded(found.remarks)

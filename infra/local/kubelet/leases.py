@@ -1,0 +1,78 @@
+"""The Leases of nodes in kube-node-lease, by which Kubernetes' node controller knows that their kubelets live.
+
+A node whose Ready is Unknown is one whose kubelet is silent: its Lease is not renewed.
+"""
+
+from datetime import datetime
+from zlib import crc32
+
+from infra.local.clients.conditions import find, of
+from infra.local.clients.errors import ApiError
+from infra.local.clients.objects import Object, Objects, exact_timestamp
+from infra.local.clients.rounds import soonest
+from infra.local.kubelet.pace import Pace
+
+NAMESPACE = "kube-node-lease"
+_DURATION_SECONDS = 40  # kubelet's nodeLeaseDurationSeconds
+_NOT_IMPLEMENTED = 501
+
+
+class Leases:
+    """The controller: when the Lease of each node, by UID, is to be renewed.
+
+    There are none on a server that answers 501: its nodes live without.
+    """
+
+    def __init__(self) -> None:
+        self._renewals: dict[str, datetime] = {}
+        self._served = True
+
+    def reconcile(self, objects: Objects, now: datetime, pace: Pace) -> datetime | None:
+        """Renew the Leases for which it is time; return when the next one is."""
+        try:
+            return self._renew_all(objects, now, pace) if self._served else None
+        except ApiError as error:
+            if error.code != _NOT_IMPLEMENTED:
+                raise
+            self._served = False
+            return None
+
+    def _renew_all(self, objects: Objects, now: datetime, pace: Pace) -> datetime | None:
+        alive = [node for node in objects.stored("nodes") if lives(node)]
+        uids = {node["metadata"]["uid"] for node in alive}
+        self._renewals = {uid: time for uid, time in self._renewals.items() if uid in uids}
+        for node in alive:
+            uid = node["metadata"]["uid"]
+            planned = self._renewals.get(uid)
+            if planned is None or planned <= now:
+                _renew(objects, node, now)
+                first = planned is None
+                self._renewals[uid] = now + pace.lease * (_share(uid) if first else 1)
+        return soonest(self._renewals.values())
+
+
+def lives(node: Object) -> bool:
+    ready = find(of(node), "Ready")
+    return ready is None or ready["status"] != "Unknown"
+
+
+def _share(uid: str) -> float:
+    """Return the part of the first interval that a node waits, so that renewals are spread: 0.5 to 1."""
+    return 0.5 + crc32(uid.encode()) / 2**33
+
+
+def _renew(objects: Objects, node: Object, now: datetime) -> None:
+    name = node["metadata"]["name"]
+    spec = {
+        "holderIdentity": name,
+        "leaseDurationSeconds": _DURATION_SECONDS,
+        "renewTime": exact_timestamp(now),
+    }
+    try:
+        objects.patch("leases", NAMESPACE, name, {"spec": spec})
+    except ApiError as error:
+        if error.code != 404:
+            raise
+        owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": node["metadata"]["uid"]}
+        metadata = {"name": name, "namespace": NAMESPACE, "ownerReferences": [owner]}
+        objects.create("leases", {"metadata": metadata, "spec": spec})

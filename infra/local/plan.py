@@ -1,0 +1,48 @@
+"""What a stack consists of, and how its own programs are started."""
+
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from infra.local.addresses import Addresses
+from infra.local.cluster_choice import ClusterChoice, Embedded
+from infra.local.processes import Program, Says
+
+REPOSITORY = Path(__file__).parents[2]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What to run: `root` contains functions/, relay/ and infra/; logs and kubeconfigs are written below `state`.
+
+    `gke_arguments` are additional arguments of `python -m infra.local.gke`, its pace for example.
+    """
+
+    root: Path = REPOSITORY
+    state: Path = REPOSITORY / ".local"
+    project: str = "demo-project"
+    location: str = "us-central2"
+    cluster_id: str = "demo"
+    sweep_seconds: float = 5
+    cluster: ClusterChoice = field(default_factory=Embedded)
+    gke_arguments: tuple[str, ...] = ()
+
+    def module(
+        self,
+        name: str,
+        arguments: tuple[str, ...],
+        said: str,
+        addresses: Addresses,
+        environment: Mapping[str, str] | None = None,
+    ) -> Program:
+        """Return the program `python -m ARGUMENTS`, which is ready when it has said so."""
+        own = {"PYTHONPATH": str(self.root), "PYTHONUNBUFFERED": "1"}
+        return Program(
+            name=name,
+            command=(sys.executable, "-m", *arguments),
+            ready=Says(re.escape(said)),
+            folder=self.root,
+            environment={**addresses.environment(), **own, **(environment or {})},
+        )
