@@ -14,12 +14,11 @@ from infra.local.embedded.controllers.nodes import NodeController
 from infra.local.embedded.controllers.pods import Pace, collect
 from infra.local.embedded.controllers.scheduler import Scheduler
 from infra.local.embedded.store import patches
-from infra.local.embedded.store.binding import bound
 from infra.local.embedded.store.deletion import Deletion
 from infra.local.embedded.store.kinds import Key, Object
 from infra.local.embedded.store.objects import Objects
 from infra.local.embedded.store.table import BUILT_IN
-from infra.local.embedded.store.writes import Writes
+from infra.local.embedded.store.writes import Writes, bound
 
 T = TypeVar("T")
 

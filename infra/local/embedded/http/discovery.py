@@ -64,7 +64,7 @@ def _resources(api_version: str, kinds: Sequence[Kind]) -> Document:
 def _rows(kind: Kind) -> list[Document]:
     shared = {"singularName": "", "namespaced": kind.namespaced, "kind": kind.kind}
     more = {"shortNames": list(kind.short), "categories": list(kind.categories)}
-    whole = {"name": kind.plural} | shared | {"singularName": kind.singular or kind.kind.lower(), "verbs": list(VERBS)}
+    whole = {"name": kind.plural} | shared | {"singularName": kind.kind.lower(), "verbs": list(VERBS)}
     rows = [whole | {key: value for key, value in more.items() if value}]
     if kind.status:
         rows.append({"name": f"{kind.plural}/status"} | shared | {"verbs": list(STATUS_VERBS)})

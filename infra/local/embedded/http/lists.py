@@ -123,8 +123,8 @@ def table(kind: Kind, shown: Object, now: datetime, include: str) -> Object:
     """Convert a List, or a single object, to a Table. `include`: None, Metadata or Object, what each row carries."""
     kept = ("resourceVersion", "continue", "remainingItemCount")
     definitions = [
-        {"name": each.name, "type": each.type.replace("date", "string"), "format": "", "description": ""}
-        | {"priority": each.priority}
+        {"name": each.name, "type": each.type.replace("date", "string"), "priority": each.priority, "description": ""}
+        | {"format": "name" if each.name == "Name" and not each.priority else ""}
         for each in kind.columns
     ]
     rows = []

@@ -20,10 +20,7 @@ _EVERYTHING = [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}, {"nonRe
 _FIRST = {
     "cluster-admin": (_EVERYTHING, [MASTERS]),
     "system:discovery": ([{"nonResourceURLs": _DISCOVERY, "verbs": ["get"]}], [AUTHENTICATED]),
-    "system:public-info-viewer": (
-        [{"nonResourceURLs": _HEALTH, "verbs": ["get"]}],
-        [AUTHENTICATED, UNAUTHENTICATED],
-    ),
+    "system:public-info-viewer": ([{"nonResourceURLs": _HEALTH, "verbs": ["get"]}], [AUTHENTICATED, UNAUTHENTICATED]),
 }
 """Rules and groups of the roles of a new cluster."""
 

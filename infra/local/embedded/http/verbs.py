@@ -1,19 +1,18 @@
 """The verbs of the API: from a request that is allowed to an answer."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 
 from infra.local.embedded.http import discovery, lists, removals
+from infra.local.embedded.http.rbac import first_roles
 from infra.local.embedded.http.requests import APPLY_PATCH, JSON, PROTOBUF, Answer, Request
 from infra.local.embedded.http.tokens import Tokens
 from infra.local.embedded.store import errors, patches
-from infra.local.embedded.store.binding import bound
 from infra.local.embedded.store.defaults import containers
 from infra.local.embedded.store.errors import ApiError
 from infra.local.embedded.store.kinds import Kind, Object
 from infra.local.embedded.store.objects import Objects
-from infra.local.embedded.store.writes import Writes
+from infra.local.embedded.store.writes import Writes, bound, first_objects
 from infra.local.embedded.watch.streams import Asked, Streams
 
 _GNOSTIC = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
@@ -34,18 +33,23 @@ _CUSTOM_PATCHES = {media: how for media, how in _PATCHES.items() if how is not p
 Serve = Callable[[Kind, Request], Answer | Awaitable[Answer]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Verbs:
-    objects: Objects
-    writes: Writes
-    streams: Streams
-    tokens: Tokens
-    clock: Callable[[], datetime]
-    bookmark_seconds: float
+    def __init__(self, objects: Objects, clock: Callable[[], datetime], bookmark_seconds: float) -> None:
+        self.objects = objects
+        self.writes = Writes(objects, clock)
+        self.streams = Streams(objects)
+        self.tokens = Tokens(objects, clock)
+        self._clock = clock
+        self._bookmark_seconds = bookmark_seconds
+
+    async def begin(self) -> None:
+        """Create what a new cluster has."""
+        for kind, obj in (*first_objects(), *first_roles()):
+            await self.writes.create(kind, obj)
 
     async def serve(self, request: Request) -> Answer:
         """Serve a request. Every refusal raises ApiError."""
-        kinds = self.objects.catalog.all()
+        kinds = list(self.objects.kinds.values())
         if request.path == "/openapi/v2":
             return Answer(body=discovery.openapi_v2(kinds), media_type=_GNOSTIC)
         found = discovery.answer(request.path, kinds) if request.verb in ("get", "list") else None
@@ -61,7 +65,7 @@ class Verbs:
             "delete": lambda kind, request: removals.delete(self.objects, kind, request),
             "deletecollection": lambda kind, request: removals.delete_collection(self.objects, kind, request),
             "binding": self._bind,
-            "eviction": lambda kind, request: removals.evict(self.objects, kind, request, self.clock()),
+            "eviction": lambda kind, request: removals.evict(self.objects, kind, request, self._clock()),
             "log": self._log,
             "token": self._token,
         }
@@ -71,9 +75,10 @@ class Verbs:
 
     def _kind(self, request: Request) -> Kind:
         """Return the kind. Raise ApiError 404 or 501 for what is not served, 405 for what the path does not allow."""
-        kind = self.objects.catalog.find(request.group, request.version, request.plural)
+        wanted, kinds = (request.group, request.version, request.plural), self.objects.kinds.values()
+        kind = next((each for each in kinds if (each.group, each.version, each.plural) == wanted), None)
         if kind is None:
-            known = {each.group for each in self.objects.catalog.all() if each.custom}
+            known = {each.group for each in kinds if each.custom}
             own = "." not in request.group or request.group.endswith(".k8s.io")
             if request.plural in ("", *_NOT_INSTALLED) or not own or request.group in known:
                 raise ApiError(404, "NotFound", "the server could not find the requested resource")
@@ -96,7 +101,7 @@ class Verbs:
 
     def _shown(self, kind: Kind, request: Request, found: Object) -> Answer:
         if lists.wants_table(request.accept):
-            found = lists.table(kind, found, self.clock(), request.params.get("includeObject", ""))
+            found = lists.table(kind, found, self._clock(), request.params.get("includeObject", ""))
         return Answer(body=found)
 
     def _watch(self, kind: Kind, request: Request) -> Answer:
@@ -111,9 +116,9 @@ class Verbs:
             kind=kind,
             matches=lists.selection(kind, request),
             since=since,
-            render=(lambda obj: lists.table(kind, obj, self.clock(), include)) if shows_table else None,
+            render=(lambda obj: lists.table(kind, obj, self._clock(), include)) if shows_table else None,
             seconds=request.number("timeoutSeconds") or _WATCH_SECONDS,
-            bookmark_seconds=self.bookmark_seconds if request.asks("allowWatchBookmarks") else None,
+            bookmark_seconds=self._bookmark_seconds if request.asks("allowWatchBookmarks") else None,
         )
         return Answer(body=self.streams.stream(asked))
 
@@ -165,7 +170,7 @@ class Verbs:
     def _bind(self, kind: Kind, request: Request) -> Answer:
         if request.is_dry:
             raise errors.not_implemented(f"dryRun of {request.path}")
-        self.objects.put(kind, bound(self._current(kind, request), request.object(), self.clock()))
+        self.objects.put(kind, bound(self._current(kind, request), request.object(), self._clock()))
         return Answer(code=201, body=removals.SUCCESS | {"code": 201})
 
     def _token(self, kind: Kind, request: Request) -> Answer:

@@ -61,14 +61,12 @@ def age(stamp: str | None, now: datetime, missing: str = "<unknown>") -> str:
     if not stamp:
         return missing
     total = max(int((now - datetime.fromisoformat(stamp).astimezone(UTC)).total_seconds()), 0)
-    minutes, hours, days = total // 60, total // 3600, total // 86400
+    minutes, hours = total // 60, total // 3600
     if total < 120:
         return f"{total}s"
     if minutes < 10:
-        return f"{minutes}m" + (f"{total % 60}s" if total % 60 else "")
-    if hours < 8:
-        return f"{minutes}m" if minutes < 180 else f"{hours}h" + (f"{minutes % 60}m" if minutes % 60 else "")
-    return f"{hours}h" if hours < 48 else f"{days}d"
+        return f"{minutes}m{total % 60}s" if total % 60 else f"{minutes}m"
+    return f"{minutes}m" if minutes < 180 else f"{hours}h" if hours < 48 else f"{hours // 24}d"
 
 
 def _condition(obj: Object, kind: str) -> str:
@@ -135,7 +133,3 @@ def of_job(obj: Object, now: datetime) -> Mapping[str, Any]:
 
 def of_counts(obj: Object, _: datetime) -> Mapping[str, Any]:
     return {"Data": len(obj.get("data", {})) + len(obj.get("binaryData", {})), "Secrets": 0}
-
-
-def nothing_computed(_: Object, __: datetime) -> Mapping[str, Any]:
-    return {}

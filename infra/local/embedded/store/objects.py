@@ -5,11 +5,12 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from infra.local.embedded.store import deletion, errors
-from infra.local.embedded.store.catalog import DEFINITIONS, Catalog
 from infra.local.embedded.store.deletion import FOREGROUND, ORPHAN, Deletion, is_over, owners
 from infra.local.embedded.store.history import Change, ChangeType, History
-from infra.local.embedded.store.kinds import Key, Kind, Object
+from infra.local.embedded.store.kinds import Key, Kind, Object, defined
+from infra.local.embedded.store.table import BUILT_IN
 
+_DEFINITIONS = "customresourcedefinitions"
 _PLAIN = Deletion()
 _BACKGROUND = Deletion(propagation="Background")
 
@@ -18,7 +19,8 @@ class Objects:
     """The store, for one event loop; other threads may read. A change replaces an object, it never modifies it."""
 
     def __init__(self, clock: Callable[[], datetime], window: int = 2000) -> None:
-        self.catalog = Catalog()
+        self.kinds = dict(BUILT_IN)
+        """By id: those of the table, and those that CustomResourceDefinitions define."""
         self.history = History(window)
         self._clock = clock
         self._objects: defaultdict[str, dict[Key, Object]] = defaultdict(dict)
@@ -118,8 +120,8 @@ class Objects:
             self._keys[stored["metadata"]["uid"]] = key
             for owner in owners(stored):
                 self._dependents[owner["uid"]][key] = None
-            if kind.id == DEFINITIONS:
-                self.catalog.define(stored)
+            if kind.id == _DEFINITIONS:
+                self.kinds[key.name] = defined(stored)
         return stored
 
     def _remove(self, kind: Kind, key: Key) -> None:
@@ -131,15 +133,15 @@ class Objects:
             self._collect(dependent, uid)
         for owner in owners(last):
             self._release(owner["uid"])
-        if kind.id == DEFINITIONS:
+        if kind.id == _DEFINITIONS:
             for each in list(self._objects[key.name]):
-                self.delete(self.catalog.named(key.name), each.namespace, each.name, _BACKGROUND)
-            self.catalog.forget(key.name)
+                self.delete(self.kinds[key.name], each.namespace, each.name, _BACKGROUND)
+            del self.kinds[key.name]
         self._settle(key.namespace)
 
     def _collect(self, key: Key, owner: str) -> None:
         """Delete a dependent of a removed owner; one with other owners only loses the reference."""
-        kind, found = self.catalog.named(key.kind), self.find(key)
+        kind, found = self.kinds[key.kind], self.find(key)
         if found is not None:
             orphan = deletion.without_owner(found, owner)
             if any(other["uid"] in self._keys for other in owners(orphan)):
@@ -152,7 +154,7 @@ class Objects:
         owner = self._objects[kind.id][key]
         uid, finalizers = owner["metadata"]["uid"], owner["metadata"].get("finalizers", ())
         for each in list(self._dependents[uid]):
-            found, its_kind = self.find(each), self.catalog.named(each.kind)
+            found, its_kind = self.find(each), self.kinds[each.kind]
             if found is not None and ORPHAN in finalizers:
                 self.put(its_kind, deletion.without_owner(found, uid))
             elif found is not None and FOREGROUND in finalizers and "deletionTimestamp" not in found["metadata"]:
@@ -172,14 +174,14 @@ class Objects:
         left = (self.find(each) for each in self._dependents[uid])
         blocking = (owner for obj in left if obj for owner in owners(obj) if owner["uid"] == uid)
         if not any(owner.get("blockOwnerDeletion") for owner in blocking):
-            self.put(self.catalog.named(key.kind), deletion.without_finalizer(found, FOREGROUND))
+            self.put(self.kinds[key.kind], deletion.without_finalizer(found, FOREGROUND))
 
     def _empty(self, namespace: str) -> None:
         for kind_id in list(self._objects):
             for key in [key for key in self._objects[kind_id] if key.namespace == namespace]:
                 found = self.find(key)
                 if found is not None and "deletionTimestamp" not in found["metadata"]:
-                    self.delete(self.catalog.named(kind_id), namespace, key.name, _BACKGROUND)
+                    self.delete(self.kinds[kind_id], namespace, key.name, _BACKGROUND)
         self._settle(namespace)
 
     def _settle(self, namespace: str) -> None:
@@ -188,4 +190,4 @@ class Objects:
         found = self.find(key)
         ending = found is not None and "deletionTimestamp" in found["metadata"]
         if ending and not any(each.namespace == namespace for kept in self._objects.values() for each in kept):
-            self._remove(self.catalog.named("namespaces"), key)
+            self._remove(self.kinds["namespaces"], key)

@@ -3,12 +3,13 @@
 The order is that of k8s.io/apiserver (pkg/endpoints/handlers, pkg/registry/rest and registry/generic/registry).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from random import SystemRandom
 from typing import Any
 from uuid import uuid4
 
+from infra.local.clients.conditions import Condition, of, with_condition
 from infra.local.clients.objects import timestamp
 from infra.local.embedded.store import admission, deletion, errors, rules
 from infra.local.embedded.store.admission import Admission
@@ -41,13 +42,6 @@ class Writes:
         self._admission = Admission(objects)
         self._webhooks = Webhooks(objects)
         self._clock = clock
-
-    async def begin(self) -> None:
-        """Create what a new cluster has, beside roles."""
-        for name in deletion.PERMANENT_NAMESPACES:
-            await self.create(BUILT_IN["namespaces"], {"metadata": {"name": name}})
-        for name, value in rules.SYSTEM_CLASSES.items():
-            await self.create(BUILT_IN["priorityclasses"], {"metadata": {"name": name}, "value": value})
 
     async def create(self, kind: Kind, wanted: Object, *, dry_run: bool = False) -> Object:
         """Create an object. Raise ApiError 409 AlreadyExists, 422 Invalid, 403, 404."""
@@ -168,3 +162,27 @@ def _without_empty(metadata: Object) -> Object:
 
 def _spec(obj: Object) -> Object:
     return {key: value for key, value in obj.items() if key not in ("metadata", "status")}
+
+
+def first_objects() -> Iterator[tuple[Kind, Object]]:
+    """Yield what a new cluster has, beside roles."""
+    for name in deletion.PERMANENT_NAMESPACES:
+        yield BUILT_IN["namespaces"], {"metadata": {"name": name}}
+    for name, value in rules.SYSTEM_CLASSES.items():
+        yield BUILT_IN["priorityclasses"], {"metadata": {"name": name}, "value": value}
+
+
+def bound(pod: Object, binding: Object, now: datetime) -> Object:
+    """Return the pod on the node that a v1 Binding names (pkg/registry/core/pod/storage: BindingREST).
+
+    Raise ApiError 409 if it cannot be bound, 422 if no node is named.
+    """
+    name, spec, target = pod["metadata"]["name"], pod["spec"], binding.get("target")
+    node = target.get("name") if isinstance(target, dict) and target.get("kind", "Node") == "Node" else None
+    if not node:
+        raise errors.invalid("Binding", "", name, [errors.required("target.name")])
+    if "deletionTimestamp" in pod["metadata"] or spec.get("nodeName") or spec.get("schedulingGates"):
+        why = f"pod {name} is being deleted, already assigned to a node, or has scheduling gates"
+        raise errors.conflict("pods/binding", "", name, why)
+    conditions = with_condition(of(pod), Condition(type="PodScheduled"), now)
+    return pod | {"spec": spec | {"nodeName": node}, "status": pod["status"] | {"conditions": conditions}}
