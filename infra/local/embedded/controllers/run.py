@@ -3,7 +3,6 @@
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine, Sequence
-from concurrent.futures import Future
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -67,47 +66,40 @@ class Local:
         return self._done(self._writes.update(BUILT_IN[plural], obj, status=status))
 
     def patch(self, plural: str, namespace: str | None, name: str, change: Object, *, status: bool = False) -> Object:
-        key = Key(plural, namespace or "", name)
-        return self._done(
-            self._writes.change(BUILT_IN[plural], key, lambda old: patches.merge(old, change), status=status)
-        )
+        kind, key = BUILT_IN[plural], Key(plural, namespace or "", name)
+        return self._done(self._writes.change(kind, key, lambda old: patches.merge(old, change), status=status))
 
     def delete(
-        self,
-        plural: str,
-        namespace: str | None,
-        name: str,
-        *,
-        grace_seconds: int | None = None,
-        propagation: str = "Background",
-    ) -> None:
-        async def deleted() -> None:
-            how = Deletion(propagation=propagation, grace_seconds=grace_seconds)
-            self._objects.delete(BUILT_IN[plural], namespace or "", name, how)
-
-        self._done(deleted())
+        self, plural: str, namespace: str | None, name: str, *,
+        grace_seconds: int | None = None, propagation: str = "Background",
+    ) -> None:  # fmt: skip
+        how = Deletion(propagation=propagation, grace_seconds=grace_seconds)
+        self._done(_called(lambda: self._objects.delete(BUILT_IN[plural], namespace or "", name, how)))
 
     def bind(self, pod: Object, node: str) -> Object:
         """Bind a pod to a node. Raise ApiError 409 if it is bound, or being deleted."""
-        pods, metadata = BUILT_IN["pods"], pod["metadata"]
+        pods, target = BUILT_IN["pods"], {"target": {"name": node}}
 
-        async def put() -> Object:
-            current = self._objects.get(pods, metadata["namespace"], metadata["name"])
-            return self._objects.put(pods, bound(current, {"target": {"name": node}}, self._clock()))
+        def put() -> Object:
+            current = self._objects.get(pods, pod["metadata"]["namespace"], pod["metadata"]["name"])
+            return self._objects.put(pods, bound(current, target, self._clock()))
 
-        return self._done(put())
+        return self._done(_called(put))
 
     def _done(self, work: Coroutine[Any, Any, T]) -> T:
         """Return what the event loop returns for it, or raise what it raises. Raise SystemExit once all is over."""
         if self._over:
             work.close()
             raise SystemExit
-        future: Future[T] = asyncio.run_coroutine_threadsafe(work, self._loop)
-        return future.result()
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     def _wake(self) -> None:
         with self._changed:
             self._changed.notify_all()
+
+
+async def _called(do: Callable[[], T]) -> T:
+    return do()
 
 
 class Controllers:

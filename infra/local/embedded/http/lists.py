@@ -66,7 +66,7 @@ def page(objects: Objects, kind: Kind, request: Request) -> Object:
     try:
         found = objects.past(kind, version) if version else objects.stored(kind)
     except ApiError as gone:
-        raise errors.expired(_TOO_OLD) from gone
+        raise ApiError(410, "Expired", _TOO_OLD) from gone
     items = [obj for obj in found if (after is None or _place(obj) > after) and match(obj)]
     metadata: Object = {"resourceVersion": str(version or objects.version)}
     if limit and len(items) > limit:

@@ -31,8 +31,7 @@ def delete(objects: Objects, kind: Kind, request: Request) -> Answer:
 
 def delete_collection(objects: Objects, kind: Kind, request: Request) -> Answer:
     if kind.id == "namespaces":
-        message = "the server does not allow this method on the requested resource"
-        raise errors.ApiError(405, "MethodNotAllowed", message)
+        raise errors.not_allowed()
     how, found = _deletion(_asked(request)), page(objects, kind, request)
     for obj in found["items"]:
         objects.delete(kind, obj["metadata"].get("namespace", ""), obj["metadata"]["name"], how)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from infra.local.clients import errors as clients
@@ -36,8 +36,7 @@ def required(path: str, why: str = "") -> FieldError:
 
 
 def wrong(path: str, value: Any, why: str) -> FieldError:
-    shown = f'"{value}"' if isinstance(value, str) else value
-    return FieldError(path, "FieldValueInvalid", f"Invalid value: {shown}: {why}")
+    return FieldError(path, "FieldValueInvalid", f'Invalid value: "{value}": {why}')
 
 
 def prohibited(path: str, why: str) -> FieldError:
@@ -62,14 +61,6 @@ def about(code: int, reason: str, what: tuple[str, str, str], text: str) -> ApiE
     return ApiError(code, reason, text.replace("%s", f'{qualified(kind, group)} "{name}"', 1), details)
 
 
-def not_found(plural: str, group: str, name: str) -> ApiError:
-    return about(404, "NotFound", (plural, group, name), "%s not found")
-
-
-def already_exists(plural: str, group: str, name: str) -> ApiError:
-    return about(409, "AlreadyExists", (plural, group, name), "%s already exists")
-
-
 def conflict(plural: str, group: str, name: str, why: str) -> ApiError:
     return about(409, "Conflict", (plural, group, name), f"Operation cannot be fulfilled on %s: {why}")
 
@@ -83,7 +74,7 @@ def invalid(kind: str, group: str, name: str, causes: Iterable[FieldError]) -> A
     found = list(causes)
     texts = ", ".join(f"{cause.field}: {cause.message}" for cause in found)
     refusal = about(422, "Invalid", (kind, group, name), f"%s is invalid: {texts if len(found) == 1 else f'[{texts}]'}")
-    refusal.details["causes"] = [{"reason": c.reason, "message": c.message, "field": c.field} for c in found]
+    refusal.details["causes"] = [asdict(cause) for cause in found]
     return refusal
 
 
@@ -91,8 +82,8 @@ def bad_request(message: str) -> ApiError:
     return ApiError(400, "BadRequest", message)
 
 
-def expired(message: str) -> ApiError:
-    return ApiError(410, "Expired", message)
+def not_allowed() -> ApiError:
+    return ApiError(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")
 
 
 def not_implemented(what: str) -> ApiError:

@@ -73,7 +73,8 @@ class History:
     def since(self, kind: str, version: int) -> list[Change]:
         """Return the changes after `version`, oldest first. Raise ApiError 410 if some of them were compacted."""
         if version < self._compacted[kind]:
-            raise errors.expired(f"too old resource version: {version} ({self._compacted[kind]})")
+            message = f"too old resource version: {version} ({self._compacted[kind]})"
+            raise errors.ApiError(410, "Expired", message)
         found: list[Change] = []
         for change in reversed(self._changes[kind]):
             if change.version <= version:

@@ -36,7 +36,7 @@ class Objects:
         """Return the object, for reading only. Raise ApiError 404."""
         found = self.find(Key(kind.id, namespace if kind.namespaced else "", name))
         if found is None:
-            raise errors.not_found(kind.plural, kind.group, name)
+            raise errors.about(404, "NotFound", (kind.plural, kind.group, name), "%s not found")
         return found
 
     def find(self, key: Key) -> Object | None:
@@ -65,7 +65,7 @@ class Objects:
         """Store a new object and return it; one whose owners are all gone is collected. Raise ApiError 409."""
         key = kind.key(new)
         if self.find(key) is not None:
-            raise errors.already_exists(kind.plural, kind.group, key.name)
+            raise errors.about(409, "AlreadyExists", (kind.plural, kind.group, key.name), "%s already exists")
         stored = self._record("ADDED", kind, key, new)
         known = list(owners(stored))
         if known and not any(owner["uid"] in self._keys for owner in known):

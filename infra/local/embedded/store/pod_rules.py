@@ -7,8 +7,8 @@ from infra.local.embedded.store.errors import FieldError, choice, prohibited, re
 from infra.local.embedded.store.kinds import Object
 from infra.local.embedded.store.names import annotation_errors, is_label, label_errors
 from infra.local.embedded.store.quantities import ONE, is_extended, quantity
+from infra.local.embedded.store.rules import EFFECTS
 
-EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _OPEN_IN_PODS = {"activeDeadlineSeconds", "tolerations", "schedulingGates", "terminationGracePeriodSeconds"}
 _OPEN_IN_SUSPENDED_JOBS = {"nodeSelector", "tolerations", "schedulingGates", "affinity"}
 _ENDS = {"Complete": "SuccessCriteriaMet", "Failed": "FailureTarget"}

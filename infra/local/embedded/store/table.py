@@ -53,7 +53,7 @@ KINDS: tuple[Kind, ...] = (
     ),
     Kind(
         plural="configmaps", kind="ConfigMap", short=("cm",), columns=columns("Name, Data, Age"),
-        computed=cells.of_counts, update_rules=rules.config_update,
+        computed=cells.of_counts,
     ),
     Kind(
         plural="persistentvolumeclaims", kind="PersistentVolumeClaim", short=("pvc",), answers_deleted=True,

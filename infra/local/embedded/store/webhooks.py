@@ -24,7 +24,8 @@ from infra.local.embedded.store.objects import Objects
 from infra.local.embedded.store.patches import json_patch
 from infra.local.embedded.store.table import BUILT_IN
 
-_MUTATING, _VALIDATING = "mutatingwebhookconfigurations", "validatingwebhookconfigurations"
+Webhook = Mapping[str, Any]
+_MUTATING, _VALIDATING = BUILT_IN["mutatingwebhookconfigurations"], BUILT_IN["validatingwebhookconfigurations"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,86 +39,71 @@ class Write:
     dry_run: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Webhooks:
-    objects: Objects
+async def mutated(objects: Objects, write: Write, new: Object) -> Object:
+    """Return the object as the mutating webhooks change it. Raise ApiError if one refuses it."""
+    for webhook in _matching(objects, _MUTATING, write, new):
+        response = await _asked(webhook, write, new)
+        if response.get("patch"):
+            new = json_patch(new, orjson.loads(b64decode(response["patch"])))
+    return new
 
-    async def mutate(self, write: Write, new: Object) -> Object:
-        """Return the object as the mutating webhooks change it. Raise ApiError if one refuses it."""
-        for webhook in self._of(_MUTATING, write, new):
-            response = await self._asked(webhook, write, new)
-            if response.get("patch"):
-                new = json_patch(new, orjson.loads(b64decode(response["patch"])))
-        return new
 
-    async def validate(self, write: Write, new: Object) -> None:
-        """Raise ApiError if a validating webhook refuses the object."""
-        for webhook in self._of(_VALIDATING, write, new):
-            await self._asked(webhook, write, new)
+async def validate(objects: Objects, write: Write, new: Object) -> None:
+    """Raise ApiError if a validating webhook refuses the object."""
+    for webhook in _matching(objects, _VALIDATING, write, new):
+        await _asked(webhook, write, new)
 
-    def _of(self, configurations: str, write: Write, new: Object) -> Iterator[Mapping[str, Any]]:
-        if write.kind.id in (_MUTATING, _VALIDATING):
-            return
-        for configuration in self.objects.stored(BUILT_IN[configurations]):
-            for webhook in configuration.get("webhooks", []):
-                if any(_applies(rule, write) for rule in webhook.get("rules", [])) and self._chosen(webhook, new):
-                    yield webhook
 
-    def _chosen(self, webhook: Mapping[str, Any], new: Object) -> bool:
-        metadata = new["metadata"]
-        space = self.objects.find(Key("namespaces", "", metadata.get("namespace", "")))
-        theirs = space["metadata"].get("labels", {}) if space else {}
-        by_object = selects(webhook["objectSelector"], metadata.get("labels", {}))
-        return by_object and (space is None or selects(webhook["namespaceSelector"], theirs))
-
-    async def _asked(self, webhook: Mapping[str, Any], write: Write, new: Object) -> Mapping[str, Any]:
-        """Return the response of a webhook that allows the write; empty if it failed and may."""
-        name, request = webhook["name"], _request(write, new)
-        review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
-        try:
-            answer = orjson.loads(await asyncio.to_thread(_post, webhook, orjson.dumps(review)))
-            response: Mapping[str, Any] = answer["response"]
-            allowed = response["allowed"]
-        except (OSError, http.client.HTTPException, LookupError, TypeError, ValueError) as error:
-            if webhook["failurePolicy"] == "Ignore":
-                return {}
-            message = f'Internal error occurred: failed calling webhook "{name}": {error}'
-            raise ApiError(500, "InternalError", message) from error
-        if not allowed:
-            status = response.get("status") or {}
-            why = status.get("message") or status.get("reason") or "without explanation"
-            message = f'admission webhook "{name}" denied the request: {why}'
-            raise ApiError(status.get("code") or 403, status.get("reason") or "Forbidden", message)
-        return response
+def _matching(objects: Objects, configurations: Kind, write: Write, new: Object) -> Iterator[Webhook]:
+    if write.kind.group == configurations.group:
+        return
+    metadata = new["metadata"]
+    space = objects.find(Key("namespaces", "", metadata.get("namespace", "")))
+    for configuration in objects.stored(configurations):
+        for webhook in configuration.get("webhooks", []):
+            chosen = selects(webhook["objectSelector"], metadata.get("labels", {}))
+            near = space is None or selects(webhook["namespaceSelector"], space["metadata"].get("labels", {}))
+            if chosen and near and any(_applies(rule, write) for rule in webhook.get("rules", [])):
+                yield webhook
 
 
 def _applies(rule: Mapping[str, Any], write: Write) -> bool:
-    kind = write.kind
+    plural = write.kind.plural
     asked = {
         "operations": {write.operation, "*"},
-        "apiGroups": {kind.group, "*"},
-        "apiVersions": {kind.version, "*"},
-        "resources": {f"{kind.plural}/status", "*/*"} if write.status else {kind.plural, "*", "*/*"},
+        "apiGroups": {write.kind.group, "*"},
+        "apiVersions": {write.kind.version, "*"},
+        "resources": {f"{plural}/status", "*/*"} if write.status else {plural, "*", "*/*"},
     }
     return all(accepted & {*rule.get(field, ())} for field, accepted in asked.items())
 
 
-def _request(write: Write, new: Object) -> Object:
+async def _asked(webhook: Webhook, write: Write, new: Object) -> Mapping[str, Any]:
+    """Return the response of a webhook that allows the write; empty if it failed and may."""
+    review = orjson.dumps(_review(write, new))
+    try:
+        response: Mapping[str, Any] = orjson.loads(await asyncio.to_thread(_post, webhook, review))["response"]
+        allowed = response["allowed"]
+    except (OSError, http.client.HTTPException, LookupError, TypeError, ValueError) as error:
+        if webhook["failurePolicy"] == "Ignore":
+            return {}
+        message = f'Internal error occurred: failed calling webhook "{webhook["name"]}": {error}'
+        raise ApiError(500, "InternalError", message) from error
+    if not allowed:
+        status = response.get("status") or {}
+        message = f'admission webhook "{webhook["name"]}" denied the request: {status.get("message") or "no reason"}'
+        raise ApiError(status.get("code") or 403, status.get("reason") or "Forbidden", message)
+    return response
+
+
+def _review(write: Write, new: Object) -> Object:
     kind, metadata = write.kind, new["metadata"]
     version = {"group": kind.group, "version": kind.version}
-    return {
-        "uid": str(uuid4()),
-        "kind": version | {"kind": kind.kind},
-        "resource": version | {"resource": kind.plural},
-        "subResource": "status" if write.status else "",
-        "name": metadata.get("name", ""),
-        "namespace": metadata.get("namespace", ""),
-        "operation": write.operation,
-        "object": new,
-        "oldObject": write.old,
-        "dryRun": write.dry_run,
-        "userInfo": {},
-    }
+    request: Object = {"uid": str(uuid4()), "kind": version | {"kind": kind.kind}, "operation": write.operation}
+    request |= {"resource": version | {"resource": kind.plural}, "subResource": "status" if write.status else ""}
+    request |= {"name": metadata.get("name", ""), "namespace": metadata.get("namespace", ""), "userInfo": {}}
+    request |= {"object": new, "oldObject": write.old, "dryRun": write.dry_run}
+    return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
 
 
 @lru_cache(maxsize=16)
@@ -127,15 +113,13 @@ def _trusting(bundle: str) -> ssl.SSLContext:
     return context
 
 
-def _post(webhook: Mapping[str, Any], review: bytes) -> bytes:
+def _post(webhook: Webhook, review: bytes) -> bytes:
+    """Return the body of the answer. Raise OSError, HTTPException or ValueError without a good one."""
     config = webhook["clientConfig"]
-    url = urlsplit(config["url"])
-    connection = http.client.HTTPSConnection(
-        url.netloc, timeout=webhook["timeoutSeconds"], context=_trusting(config.get("caBundle", ""))
-    )
+    url, context = urlsplit(config["url"]), _trusting(config.get("caBundle", ""))
+    connection = http.client.HTTPSConnection(url.netloc, timeout=webhook["timeoutSeconds"], context=context)
     try:
-        where = url.path + (f"?{url.query}" if url.query else "")
-        connection.request("POST", where or "/", review, {"Content-Type": "application/json"})
+        connection.request("POST", f"{url.path}?{url.query}", review, {"Content-Type": "application/json"})
         response = connection.getresponse()
         body = response.read()
     finally:

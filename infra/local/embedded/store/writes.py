@@ -11,13 +11,12 @@ from uuid import uuid4
 
 from infra.local.clients.conditions import Condition, of, with_condition
 from infra.local.clients.objects import timestamp
-from infra.local.embedded.store import admission, deletion, errors, rules
-from infra.local.embedded.store.admission import Admission
+from infra.local.embedded.store import admission, deletion, errors, rules, webhooks
 from infra.local.embedded.store.errors import understood
 from infra.local.embedded.store.kinds import Key, Kind, Object
 from infra.local.embedded.store.objects import Objects
 from infra.local.embedded.store.table import BUILT_IN
-from infra.local.embedded.store.webhooks import Webhooks, Write
+from infra.local.embedded.store.webhooks import Write
 
 _OWNED = (
     "uid",
@@ -39,8 +38,6 @@ Change = Callable[[Object], Object]
 class Writes:
     def __init__(self, objects: Objects, clock: Callable[[], datetime]) -> None:
         self._objects = objects
-        self._admission = Admission(objects)
-        self._webhooks = Webhooks(objects)
         self._clock = clock
 
     async def create(self, kind: Kind, wanted: Object, *, dry_run: bool = False) -> Object:
@@ -48,13 +45,11 @@ class Writes:
         with understood(kind.kind):
             new = self._begun(kind, _clean(wanted))
             if kind.namespaced:
-                self._admission.require_namespace(kind, new)
+                admission.require_namespace(self._objects, kind, new)
             kind.defaults(new)
-            self._admission.complete(kind, new)
+            admission.complete(self._objects, kind, new)
         new = await self._admitted(Write(kind=kind, operation="CREATE", dry_run=dry_run), new)
         if dry_run:
-            if self._objects.find(kind.key(new)):
-                raise errors.already_exists(kind.plural, kind.group, new["metadata"]["name"])
             return new
         stored = self._objects.add(kind, new)
         if kind.id == "namespaces":
@@ -111,16 +106,15 @@ class Writes:
     async def _admitted(self, write: Write, new: Object) -> Object:
         """Return the object as webhooks change it. Raise ApiError if it is invalid, or a webhook refuses it."""
         kind = write.kind
-        changed = await self._webhooks.mutate(write, new)
+        changed = await webhooks.mutated(self._objects, write, new)
         with understood(kind.kind):
             if changed is not new:
                 kind.defaults(changed)
-            wrong = [*rules.metadata(kind, changed), *kind.rules(changed)]
-            if write.old is not None:
-                wrong += [*rules.metadata_update(write.old, changed), *kind.update_rules(write.old, changed)]
+            wrong = [*rules.metadata(kind, write.old, changed), *kind.rules(changed)]
+            wrong += kind.update_rules(write.old, changed) if write.old else []
         if wrong:
             raise errors.invalid(kind.kind, kind.group, changed["metadata"].get("name", ""), wrong)
-        await self._webhooks.validate(write, changed)
+        await webhooks.validate(self._objects, write, changed)
         return changed
 
 
