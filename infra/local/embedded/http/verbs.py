@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
+from functools import partial
 
 from infra.local.embedded.http import discovery, lists, removals
 from infra.local.embedded.http.rbac import first_roles
@@ -26,21 +27,29 @@ _PATCHES: Mapping[str, Callable[[Object, Object], Object]] = {
     APPLY_PATCH: patches.strategic_merge,
 }
 """How a patch of a type is applied; a server-side apply is a merge that takes every field over."""
-_CUSTOM_PATCHES = {media: how for media, how in _PATCHES.items() if how is not patches.strategic_merge} | {
-    APPLY_PATCH: patches.merge
-}
 
 Serve = Callable[[Kind, Request], Answer | Awaitable[Answer]]
 
 
 class Verbs:
     def __init__(self, objects: Objects, clock: Callable[[], datetime], bookmark_seconds: float) -> None:
-        self.objects = objects
-        self.writes = Writes(objects, clock)
-        self.streams = Streams(objects)
-        self.tokens = Tokens(objects, clock)
-        self._clock = clock
-        self._bookmark_seconds = bookmark_seconds
+        self.objects, self.writes = objects, Writes(objects, clock)
+        self.streams, self.tokens = Streams(objects), Tokens(objects, clock)
+        self._clock, self._bookmark_seconds = clock, bookmark_seconds
+        self._verbs: Mapping[str, Serve] = {
+            "get": lambda kind, request: self._shown(kind, request, self._current(kind, request)),
+            "list": lambda kind, request: self._shown(kind, request, lists.page(objects, kind, request)),
+            "watch": self._watch,
+            "create": self._create,
+            "update": self._update,
+            "patch": self._patch,
+            "delete": partial(removals.delete, objects),
+            "deletecollection": partial(removals.delete_collection, objects),
+            "binding": self._bind,
+            "eviction": lambda kind, request: removals.evict(objects, kind, request, clock()),
+            "log": self._log,
+            "token": lambda kind, request: _made(self.tokens.issue(self._current(kind, request), request.object())),
+        }
 
     async def begin(self) -> None:
         """Create what a new cluster has."""
@@ -55,22 +64,8 @@ class Verbs:
         found = discovery.answer(request.path, kinds) if request.verb in ("get", "list") else None
         if found is not None:
             return Answer(body=found)
-        verbs: Mapping[str, Serve] = {
-            "get": lambda kind, request: self._shown(kind, request, self._current(kind, request)),
-            "list": lambda kind, request: self._shown(kind, request, lists.page(self.objects, kind, request)),
-            "watch": self._watch,
-            "create": self._create,
-            "update": self._update,
-            "patch": self._patch,
-            "delete": lambda kind, request: removals.delete(self.objects, kind, request),
-            "deletecollection": lambda kind, request: removals.delete_collection(self.objects, kind, request),
-            "binding": self._bind,
-            "eviction": lambda kind, request: removals.evict(self.objects, kind, request, self._clock()),
-            "log": self._log,
-            "token": self._token,
-        }
-        verb = request.subresource if request.subresource in verbs else request.verb
-        answer = verbs[verb](self._kind(request), request)
+        verb = request.subresource if request.subresource in self._verbs else request.verb
+        answer = self._verbs[verb](self._kind(request), request)
         return answer if isinstance(answer, Answer) else await answer
 
     def _kind(self, request: Request) -> Kind:
@@ -78,9 +73,9 @@ class Verbs:
         wanted, kinds = (request.group, request.version, request.plural), self.objects.kinds.values()
         kind = next((each for each in kinds if (each.group, each.version, each.plural) == wanted), None)
         if kind is None:
-            known = {each.group for each in kinds if each.custom}
             own = "." not in request.group or request.group.endswith(".k8s.io")
-            if request.plural in ("", *_NOT_INSTALLED) or not own or request.group in known:
+            custom = request.group in {each.group for each in kinds if each.custom}
+            if request.plural in ("", *_NOT_INSTALLED) or not own or custom:
                 raise ApiError(404, "NotFound", "the server could not find the requested resource")
             raise errors.not_implemented(f"{errors.qualified(request.plural, request.group)} ({request.path})")
         verbs: tuple[str, ...] = discovery.VERBS
@@ -100,32 +95,30 @@ class Verbs:
         return self.objects.get(kind, request.namespace, request.name)
 
     def _shown(self, kind: Kind, request: Request, found: Object) -> Answer:
-        if lists.wants_table(request.accept):
-            found = lists.table(kind, found, self._clock(), request.params.get("includeObject", ""))
-        return Answer(body=found)
+        render = self._render(kind, request)
+        return Answer(body=render(found) if render else found)
+
+    def _render(self, kind: Kind, request: Request) -> Callable[[Object], Object] | None:
+        """Return what converts a list or an object to the Table that the client prefers; None if it wants JSON."""
+        if not lists.wants_table(request.accept):
+            return None
+        return lambda found: lists.table(kind, found, self._clock(), request.params.get("includeObject", ""))
 
     def _watch(self, kind: Kind, request: Request) -> Answer:
-        for parameter in ("sendInitialEvents", "resourceVersionMatch"):
-            if request.params.get(parameter):
-                cause = errors.prohibited(parameter, f"{parameter} is forbidden for watch: WatchList is off")
-                raise errors.invalid("ListOptions", "meta.k8s.io", "", [cause])
-        since, include = request.number("resourceVersion") or None, request.params.get("includeObject", "")
+        for parameter in {"sendInitialEvents", "resourceVersionMatch"} & request.params.keys():
+            cause = errors.prohibited(parameter, f"{parameter} is forbidden for watch: WatchList is off")
+            raise errors.invalid("ListOptions", "meta.k8s.io", "", [cause])
+        since = request.number("resourceVersion") or None
         lists.require_known(self.objects, since or 0)
-        shows_table = lists.wants_table(request.accept)
-        asked = Asked(
-            kind=kind,
-            matches=lists.selection(kind, request),
-            since=since,
-            render=(lambda obj: lists.table(kind, obj, self._clock(), include)) if shows_table else None,
-            seconds=request.number("timeoutSeconds") or _WATCH_SECONDS,
-            bookmark_seconds=self._bookmark_seconds if request.asks("allowWatchBookmarks") else None,
-        )
+        bookmark_seconds = self._bookmark_seconds if request.asks("allowWatchBookmarks") else None
+        seconds, matches = request.number("timeoutSeconds") or _WATCH_SECONDS, lists.selection(kind, request)
+        asked = Asked(kind, matches, since, self._render(kind, request), seconds, bookmark_seconds)
         return Answer(body=self.streams.stream(asked))
 
     async def _create(self, kind: Kind, request: Request) -> Answer:
         _require_media(request, (JSON, PROTOBUF))
         wanted = _agreed(kind, request, request.object())
-        return Answer(code=201, body=await self.writes.create(kind, wanted, dry_run=request.is_dry))
+        return _made(await self.writes.create(kind, wanted, dry_run=request.is_dry))
 
     async def _update(self, kind: Kind, request: Request) -> Answer:
         _require_media(request, (JSON,))
@@ -136,17 +129,17 @@ class Verbs:
         return Answer(body=await self.writes.update(kind, wanted, status=status, dry_run=request.is_dry))
 
     async def _patch(self, kind: Kind, request: Request) -> Answer:
-        media = _CUSTOM_PATCHES if kind.custom else _PATCHES
-        _require_media(request, tuple(media))
-        apply, status = media[request.content_type], request.subresource == "status"
+        plain = [media for media, how in _PATCHES.items() if how is not patches.strategic_merge]
+        _require_media(request, (*plain, APPLY_PATCH) if kind.custom else tuple(_PATCHES))
+        apply = patches.merge if kind.custom and request.content_type == APPLY_PATCH else _PATCHES[request.content_type]
         patch = request.parsed() if apply is patches.json_patch else request.object()
         if request.content_type == APPLY_PATCH:
             if not request.params.get("fieldManager"):
                 cause = errors.required("fieldManager", "is required for apply patch")
                 raise errors.invalid("PatchOptions", "meta.k8s.io", "", [cause])
-            if not status and self.objects.find(request.key(kind)) is None:
-                created = await self.writes.create(kind, _agreed(kind, request, patch), dry_run=request.is_dry)
-                return Answer(code=201, body=created)
+            if not request.subresource and self.objects.find(request.key(kind)) is None:
+                wanted = _agreed(kind, request, patch)
+                return _made(await self.writes.create(kind, wanted, dry_run=request.is_dry))
 
         def change(old: Object) -> Object:
             # A patch says nothing of the version that it is for, unless it names one.
@@ -154,8 +147,8 @@ class Verbs:
             with errors.understood(kind.kind):
                 return _agreed(kind, request, apply(bare, patch))
 
-        changed = await self.writes.change(kind, request.key(kind), change, status=status, dry_run=request.is_dry)
-        return Answer(body=changed)
+        key, status = request.key(kind), request.subresource == "status"
+        return Answer(body=await self.writes.change(kind, key, change, status=status, dry_run=request.is_dry))
 
     def _log(self, kind: Kind, request: Request) -> Answer:
         """Answer a line that tells that there is no output (pkg/registry/core/pod: LogLocation)."""
@@ -171,10 +164,11 @@ class Verbs:
         if request.is_dry:
             raise errors.not_implemented(f"dryRun of {request.path}")
         self.objects.put(kind, bound(self._current(kind, request), request.object(), self._clock()))
-        return Answer(code=201, body=removals.SUCCESS | {"code": 201})
+        return _made(removals.SUCCESS | {"code": 201})
 
-    def _token(self, kind: Kind, request: Request) -> Answer:
-        return Answer(code=201, body=self.tokens.issue(self._current(kind, request), request.object()))
+
+def _made(obj: Object) -> Answer:
+    return Answer(code=201, body=obj)
 
 
 def _require_media(request: Request, accepted: tuple[str, ...]) -> None:
@@ -185,13 +179,12 @@ def _require_media(request: Request, accepted: tuple[str, ...]) -> None:
 
 def _agreed(kind: Kind, request: Request, obj: Object) -> Object:
     """Return the object with name and namespace of the path. Raise ApiError 400 if it has others, or another kind."""
-    for field, expected in (("kind", kind.kind), ("apiVersion", kind.api_version)):
-        if obj.get(field, expected) != expected:
-            raise errors.bad_request(f"{field} in the body ({obj[field]}) does not match that of the URL ({expected})")
-    metadata = obj.get("metadata") or {}
-    path = {"namespace": request.namespace if kind.namespaced else "", "name": request.name}
-    for field, expected in path.items():
-        if expected and (metadata.get(field) or expected) != expected:
-            why = f"the {field} of the object ({metadata[field]}) does not match the {field} on the URL ({expected})"
-            raise errors.bad_request(why)
+    metadata, path = obj.get("metadata") or {}, {"name": request.name}
+    path |= {"namespace": request.namespace} if kind.namespaced else {}
+    typed = (obj, {"kind": kind.kind, "apiVersion": kind.api_version})
+    for holder, expected in (typed, (metadata, path)):
+        for field, value in expected.items():
+            if value and (holder.get(field) or value) != value:
+                why = f"the {field} of the object ({holder[field]}) does not match the {field} on the URL ({value})"
+                raise errors.bad_request(why)
     return obj | {"metadata": metadata | {field: value for field, value in path.items() if value}}

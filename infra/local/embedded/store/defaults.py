@@ -1,7 +1,7 @@
 """The API server's defaults for fields that are left out, written into the object (pure).
 
-Facts: pkg/apis/{core,batch,apps,rbac,scheduling,admissionregistration}/v1/defaults.go. Deployments, DaemonSets and
-volumes are only stored, as they are.
+Facts: pkg/apis/{core,batch,rbac,scheduling,admissionregistration}/v1/defaults.go. Deployments, DaemonSets and volumes
+are only stored, as they are.
 """
 
 from collections.abc import Mapping
@@ -11,18 +11,10 @@ from infra.local.embedded.store.kinds import Object
 
 _PROBE = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3}
 _CONTAINER = {"terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File"}
-_POD_SPEC = {
-    "dnsPolicy": "ClusterFirst",
-    "schedulerName": "default-scheduler",
-    "terminationGracePeriodSeconds": 30,
-    "restartPolicy": "Always",
-}
-_SERVICE = {
-    "type": "ClusterIP",
-    "sessionAffinity": "None",
-    "internalTrafficPolicy": "Cluster",
-    "ipFamilyPolicy": "SingleStack",
-}
+_POD_SPEC = {"dnsPolicy": "ClusterFirst", "schedulerName": "default-scheduler", "restartPolicy": "Always"}
+_SERVICE = {"type": "ClusterIP", "sessionAffinity": "None", "internalTrafficPolicy": "Cluster"}
+_JOB = {"parallelism": 1, "completionMode": "NonIndexed", "suspend": False, "manualSelector": False}
+_WEBHOOK = {"failurePolicy": "Fail", "matchPolicy": "Equivalent", "timeoutSeconds": 10}
 
 
 def fill(target: Object, defaults: Mapping[str, Any]) -> None:
@@ -52,19 +44,16 @@ def _as_quantities(holder: Object, *fields: str) -> None:
         holder[field] = {name: str(amount) for name, amount in holder[field].items()}
 
 
-def pod_spec(spec: Object) -> None:
-    fill(spec, _POD_SPEC | {"securityContext": {}})
-    if "serviceAccountName" in spec:
-        spec["serviceAccount"] = spec["serviceAccountName"]
+def _pod_spec(spec: Object) -> None:
+    fill(spec, _POD_SPEC | {"terminationGracePeriodSeconds": 30, "securityContext": {}})
     for container in containers(spec):
         _container(container)
 
 
 def pod(obj: Object) -> None:
-    spec = obj.setdefault("spec", {})
-    pod_spec(spec)
+    spec, quality = obj.setdefault("spec", {}), "BestEffort"
+    _pod_spec(spec)
     spec.setdefault("enableServiceLinks", True)
-    quality = "BestEffort"
     for container in containers(spec):  # only in pods, not in templates
         resources = container["resources"]
         if resources.get("limits"):
@@ -78,22 +67,19 @@ def job(obj: Object) -> None:
     spec = obj.setdefault("spec", {})
     if "completions" not in spec and "parallelism" not in spec:
         spec["completions"] = 1
-    usual = {"parallelism": 1, "completionMode": "NonIndexed", "suspend": False, "manualSelector": False}
-    usual["backoffLimit"] = 2**31 - 1 if "backoffLimitPerIndex" in spec else 6
-    fill(spec, usual | {"podReplacementPolicy": "Failed" if "podFailurePolicy" in spec else "TerminatingOrFailed"})
+    fill(spec, _JOB | {"backoffLimit": 2**31 - 1 if "backoffLimitPerIndex" in spec else 6})
+    spec.setdefault("podReplacementPolicy", "Failed" if "podFailurePolicy" in spec else "TerminatingOrFailed")
     for rule in spec.get("podFailurePolicy", {}).get("rules", []):
         for condition in rule.get("onPodConditions", []):
             condition.setdefault("status", "True")
-    template = spec.setdefault("template", {})
-    template.setdefault("metadata", {})
-    pod_spec(template.setdefault("spec", {}))
+    fill(spec.setdefault("template", {}), {"metadata": {}, "spec": {}})
+    _pod_spec(spec["template"]["spec"])
 
 
 def service(obj: Object) -> None:
     spec = obj.setdefault("spec", {})
-    fill(spec, _SERVICE | {"ipFamilies": ["IPv4"]})
-    if "clusterIP" in spec:
-        spec.setdefault("clusterIPs", [spec["clusterIP"]])
+    fill(spec, _SERVICE | {"ipFamilyPolicy": "SingleStack", "ipFamilies": ["IPv4"]})
+    fill(spec, {"clusterIPs": [spec["clusterIP"]]} if "clusterIP" in spec else {})
     for port in spec.get("ports", []):
         fill(port, {"protocol": "TCP", "targetPort": port["port"]})
 
@@ -107,9 +93,8 @@ def namespace(obj: Object) -> None:
 def node(obj: Object) -> None:
     """Fill in spec and status; what a node offers defaults to what it has."""
     fill(obj, {"spec": {}, "status": {}})
-    status = obj["status"]
-    _as_quantities(status, "capacity", "allocatable")
-    fill(status, {"allocatable": status["capacity"]} if "capacity" in status else {})
+    _as_quantities(obj["status"], "capacity", "allocatable")
+    fill(obj["status"], {"allocatable": obj["status"]["capacity"]} if "capacity" in obj["status"] else {})
 
 
 def event(obj: Object) -> None:
@@ -120,18 +105,6 @@ def event(obj: Object) -> None:
 def claim(obj: Object) -> None:
     """Fill in a PersistentVolumeClaim, or the same of a PersistentVolume."""
     obj.setdefault("spec", {}).setdefault("volumeMode", "Filesystem")
-
-
-def lease(obj: Object) -> None:
-    obj.setdefault("spec", {})
-
-
-def priority_class(obj: Object) -> None:
-    obj.setdefault("preemptionPolicy", "PreemptLowerPriority")
-
-
-def role(obj: Object) -> None:
-    obj.setdefault("rules", None)
 
 
 def binding(obj: Object) -> None:
@@ -150,14 +123,11 @@ def definition(obj: Object) -> None:
     spec.setdefault("conversion", {"strategy": "None"})
     since = {"status": "True", "lastTransitionTime": obj["metadata"]["creationTimestamp"], "message": ""}
     reasons = {"NamesAccepted": "NoConflicts", "Established": "InitialNamesAccepted"}
-    obj["status"] = {
-        "conditions": [{"type": kind, "reason": reason} | since for kind, reason in reasons.items()],
-        "acceptedNames": names,
-        "storedVersions": [version["name"] for version in spec.get("versions", []) if version.get("storage")],
-    }
+    conditions = [{"type": kind, "reason": reason} | since for kind, reason in reasons.items()]
+    stored = [version["name"] for version in spec.get("versions", []) if version.get("storage")]
+    obj["status"] = {"conditions": conditions, "acceptedNames": names, "storedVersions": stored}
 
 
 def webhooks(obj: Object) -> None:
-    usual = {"failurePolicy": "Fail", "matchPolicy": "Equivalent", "timeoutSeconds": 10}
     for webhook in obj.get("webhooks", []):
-        fill(webhook, usual | {"namespaceSelector": {}, "objectSelector": {}})
+        fill(webhook, _WEBHOOK | {"namespaceSelector": {}, "objectSelector": {}})

@@ -79,17 +79,17 @@ KINDS: tuple[Kind, ...] = (
     ),
     Kind(
         group="coordination.k8s.io", plural="leases", kind="Lease", needs_version=True, put_creates=True,
-        columns=columns("Name, Holder=.spec.holderIdentity, Age"), defaults=defaults.lease,
+        columns=columns("Name, Holder=.spec.holderIdentity, Age"), defaults=lambda lease: defaults.fill(lease, {"spec": {}}),
     ),
     Kind(
         group="scheduling.k8s.io", plural="priorityclasses", kind="PriorityClass", short=("pc",), namespaced=False,
         generation=True, columns=columns("Name, Value=.value, Global-Default=.globalDefault, Age"),
-        defaults=defaults.priority_class, rules=rules.priority_class, update_rules=rules.priority_class_update,
+        defaults=lambda one: defaults.fill(one, {"preemptionPolicy": "PreemptLowerPriority"}), rules=rules.priority_class, update_rules=rules.priority_class_update,
     ),
     *(
         Kind(
             group=RBAC, plural=f"{kind.lower()}s", kind=kind, namespaced=not kind.startswith("Cluster"), columns=_ROLE,
-            put_creates=True, is_name=names.is_path_segment, defaults=defaults.role, rules=rules.role,
+            put_creates=True, is_name=names.is_path_segment, defaults=lambda role: defaults.fill(role, {"rules": None}), rules=rules.role,
         )
         for kind in ("Role", "ClusterRole")
     ),

@@ -49,7 +49,7 @@ class Writes:
             kind.defaults(new)
             admission.complete(self._objects, kind, new)
         new = await self._admitted(Write(kind=kind, operation="CREATE", dry_run=dry_run), new)
-        if dry_run:
+        if dry_run and self._objects.find(kind.key(new)) is None:
             return new
         stored = self._objects.add(kind, new)
         if kind.id == "namespaces":
