@@ -12,14 +12,13 @@ from infra.local.clients.rounds import each, soonest
 from infra.local.embedded.controllers.job_plan import (
     FINAL,
     Plan,
-    Pods,
     is_tracked,
     new_pod,
     not_covered,
     plan,
     released,
 )
-from infra.local.embedded.controllers.pods import Pace
+from infra.local.embedded.controllers.nodes import Pace
 
 
 @dataclass(slots=True)
@@ -48,7 +47,7 @@ class JobController:
             if end is not None and end <= now:
                 _delete(objects, "jobs", job, "Foreground")
                 return None
-            decided = plan(job, Pods.of(job, pods[uid]), now, pace.pod_backoff)
+            decided = plan(job, pods[uid], now, pace.pod_backoff)
             self._carry_out(objects, job, decided, now, now + pace.creation_backoff)
             return soonest([end, decided.wake, self._retries.get(uid)])
 

@@ -1,20 +1,72 @@
-"""The life of nodes: lost without a sign of life, and tainted by their conditions.
+"""The life of nodes and what hangs on it, and the pace of all controllers.
 
-Sources: pkg/controller/nodelifecycle (monitorNodeHealth, nodeConditionToTaintKeyStatusMap). Ready False taints a node
-as not ready, Ready Unknown or missing as unreachable. Pods are not evicted by taints: that is the real one's.
+Sources: pkg/controller/nodelifecycle (monitorNodeHealth, nodeConditionToTaintKeyStatusMap), pkg/controller/podgc. Ready
+False taints a node as not ready, Ready Unknown or missing as unreachable. Pods are not evicted by taints here.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from infra.local.clients.conditions import Condition, find, is_true, of, with_condition
 from infra.local.clients.events import Recorder
 from infra.local.clients.objects import Object, Objects, timestamp
 from infra.local.clients.rounds import each
-from infra.local.embedded.controllers.fit import CORDON
-from infra.local.embedded.controllers.pods import Pace, finished
 from infra.local.embedded.store.admission import NOT_READY, UNREACHABLE
+
+RECORDER = Recorder("pod-garbage-collector")
+_COLLECTED = Condition(type="DisruptionTarget", reason="DeletionByPodGC", message="PodGC: node no longer exists")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """How long controllers wait.
+
+    `scheduling_backoff`: until the scheduler says anew why a pod does not fit. `pod_backoff`: from a pod's failure to
+    its replacement (Kubernetes doubles it each time). `creation_backoff`: from a pod that is refused to the next try.
+    `node_grace`: without a sign of life, until a node is lost. `event_life`: how long an Event is kept.
+    """
+
+    scheduling_backoff: timedelta = timedelta(seconds=1)
+    pod_backoff: timedelta = timedelta(seconds=10)
+    creation_backoff: timedelta = timedelta(seconds=1)
+    node_grace: timedelta = timedelta(seconds=40)
+    event_life: timedelta = timedelta(hours=1)
+
+
+def finished(pod: Object) -> bool:
+    return pod["status"].get("phase") in ("Succeeded", "Failed")
+
+
+def collect(objects: Objects, now: datetime, pace: Pace) -> datetime:
+    """Fail and remove the pods of nodes that are gone (the original waits 40 s), and remove Events past their life."""
+    nodes = {node["metadata"]["name"] for node in objects.stored("nodes")}
+
+    def end(pod: Object) -> None:
+        metadata = pod["metadata"]
+        if "deletionTimestamp" in metadata and not metadata.get("deletionGracePeriodSeconds"):
+            return  # only finalizers hold it
+        if not finished(pod):
+            status = pod["status"] | {"phase": "Failed", "conditions": with_condition(of(pod), _COLLECTED, now)}
+            objects.update("pods", pod | {"status": status}, status=True)
+        objects.delete("pods", metadata["namespace"], metadata["name"], grace_seconds=0)
+
+    lost = [pod for pod in objects.stored("pods") if pod["spec"].get("nodeName", "") not in {"", *nodes}]
+    each(lost, end, RECORDER.doubting(objects, now))
+    for event in objects.stored("events"):
+        if _seen(event) < now - pace.event_life:
+            objects.delete("events", event["metadata"]["namespace"], event["metadata"]["name"])
+    return now + timedelta(minutes=1)
+
+
+def _seen(event: Object) -> datetime:
+    """Return when an Event was last repeated."""
+    repeated = (event.get("series") or {}).get("lastObservedTime") or event.get("lastTimestamp")
+    return datetime.fromisoformat(repeated or event["metadata"]["creationTimestamp"])
+
+
+CORDON = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
+"""The taint of a cordoned node."""
 
 _OWN = (NOT_READY, UNREACHABLE, CORDON["key"])
 _LOST = {"status": "Unknown", "reason": "NodeStatusUnknown", "message": "Kubelet stopped posting node status."}

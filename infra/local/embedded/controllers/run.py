@@ -9,13 +9,11 @@ from typing import Any, TypeVar
 from infra.local.clients.objects import copied
 from infra.local.clients.run import Program
 from infra.local.embedded.controllers.job import JobController
-from infra.local.embedded.controllers.nodes import NodeController
-from infra.local.embedded.controllers.pods import Pace, collect
+from infra.local.embedded.controllers.nodes import NodeController, Pace, collect
 from infra.local.embedded.controllers.scheduler import Scheduler
 from infra.local.embedded.store import patches
-from infra.local.embedded.store.deletion import Deletion
 from infra.local.embedded.store.kinds import Key, Object
-from infra.local.embedded.store.objects import Objects
+from infra.local.embedded.store.objects import Deletion, Objects
 from infra.local.embedded.store.table import BUILT_IN
 from infra.local.embedded.store.writes import Writes, bound
 

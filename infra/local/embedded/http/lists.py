@@ -13,7 +13,7 @@ from infra.local.embedded.store.kinds import Kind, Object
 from infra.local.embedded.store.labels import meets, parsed
 from infra.local.embedded.store.objects import Objects
 
-_TABLE = {"as=Table", "v=v1", "g=meta.k8s.io"}
+_JSON, _TABLE = "application/json", {"as=Table", "v=v1", "g=meta.k8s.io"}
 _TERM = re.compile(r"^(?P<key>[^\s=!,]+)\s*(?P<operator>==|=|!=)\s*(?P<value>[^\s=!,]*)$")
 _TOO_OLD = "The provided continue parameter is too old to display a consistent list result: start a new list without it"
 
@@ -23,16 +23,12 @@ def selection(kind: Kind, request: Request) -> Callable[[Object], bool]:
     requirements = parsed(request.params.get("labelSelector", ""))
     wanted = list(_fields(kind, request.params.get("fieldSelector", "")))
     wanted += [("metadata.name", True, request.name)] if request.name else []
-    namespace = request.namespace if kind.namespaced else ""
+    wanted += [("metadata.namespace", True, request.namespace)] if kind.namespaced and request.namespace else []
 
     def matches(obj: Object) -> bool:
-        metadata = obj["metadata"]
-        labels = metadata.get("labels") or {}
-        return (
-            namespace in ("", metadata.get("namespace"))
-            and all(meets(labels, each) for each in requirements)
-            and all((_text(obj, path) == value) is equal for path, equal, value in wanted)
-        )
+        labels = obj["metadata"].get("labels") or {}
+        fits = all((_text(at(obj, f".{path}")) == value) is equal for path, equal, value in wanted)
+        return fits and all(meets(labels, each) for each in requirements)
 
     return matches
 
@@ -40,16 +36,13 @@ def selection(kind: Kind, request: Request) -> Callable[[Object], bool]:
 def _fields(kind: Kind, selector: str) -> Iterator[tuple[str, bool, str]]:
     for part in filter(None, selector.split(",")):
         found = _TERM.match(part)
-        if not found:
-            raise errors.bad_request(f"invalid selector: '{selector}'; can't understand '{part}'")
-        if found["key"] not in ("metadata.name", "metadata.namespace", *kind.fields):
-            raise errors.bad_request(f"field label not supported: {found['key']}")
+        if not found or found["key"] not in ("metadata.name", "metadata.namespace", *kind.fields):
+            raise errors.bad_request(f"invalid selector: '{selector}'; field label not supported: '{part}'")
         yield found["key"], found["operator"] != "!=", found["value"]
 
 
-def _text(obj: Object, path: str) -> str:
+def _text(value: object) -> str:
     """Return a field as selectors compare it: a text, empty if absent."""
-    value = at(obj, f".{path}")
     return str(value).lower() if isinstance(value, bool) else "" if value is None else str(value)
 
 
@@ -67,30 +60,24 @@ def page(objects: Objects, kind: Kind, request: Request) -> Object:
         found = objects.past(kind, version) if version else objects.stored(kind)
     except ApiError as gone:
         raise ApiError(410, "Expired", _TOO_OLD) from gone
-    items = [obj for obj in found if (after is None or _place(obj) > after) and match(obj)]
+    items = [obj for obj in found if _place(obj) > after and match(obj)]
     metadata: Object = {"resourceVersion": str(version or objects.version)}
     if limit and len(items) > limit:
         last = "/".join((metadata["resourceVersion"], *_place(items[limit - 1])))
         metadata["continue"] = urlsafe_b64encode(last.encode()).decode()
         if not request.params.keys() & {"labelSelector", "fieldSelector"}:
             metadata["remainingItemCount"] = len(items) - limit
-    return {
-        "kind": f"{kind.kind}List",
-        "apiVersion": kind.api_version,
-        "metadata": metadata,
-        "items": items[: limit or None],
-    }
+    listed = {"kind": f"{kind.kind}List", "apiVersion": kind.api_version, "metadata": metadata}
+    return listed | {"items": items[: limit or None]}
 
 
 def _place(obj: Object) -> tuple[str, str]:
     return obj["metadata"].get("namespace", ""), obj["metadata"]["name"]
 
 
-def _resumed(token: str) -> tuple[int, tuple[str, str] | None]:
-    if not token:
-        return 0, None
+def _resumed(token: str) -> tuple[int, tuple[str, str]]:
     try:
-        version, namespace, name = urlsafe_b64decode(token).decode().split("/")
+        version, namespace, name = urlsafe_b64decode(token).decode().split("/") if token else ("0", "", "")
         return int(version), (namespace, name)
     except ValueError as error:
         raise errors.bad_request(f"continue key is not valid: {error}") from error
@@ -108,31 +95,25 @@ def wants_table(accept: str) -> bool:
     """Return whether the client prefers a Table. Raise ApiError 406 if it accepts neither that nor JSON."""
     for option in accept.split(","):
         media, *parameters = (part.strip() for part in option.split(";"))
-        if media in ("application/json", "application/*", "*/*", ""):
-            if {*parameters} >= _TABLE:
-                return True
-            if not any(parameter.startswith("as=") for parameter in parameters):
-                return False
-    message = (
-        "only the following media types are accepted: application/json, application/json;as=Table;g=meta.k8s.io;v=v1"
-    )
-    raise ApiError(406, "NotAcceptable", message)
+        table = {*parameters} >= _TABLE
+        if media in (_JSON, "application/*", "*/*", "") and (table or not any(p.startswith("as=") for p in parameters)):
+            return table
+    raise ApiError(406, "NotAcceptable", f"only the following media types are accepted: {_JSON}, also as=Table of v1")
 
 
 def table(kind: Kind, shown: Object, now: datetime, include: str) -> Object:
     """Convert a List, or a single object, to a Table. `include`: None, Metadata or Object, what each row carries."""
-    kept = ("resourceVersion", "continue", "remainingItemCount")
-    definitions = [
-        {"name": each.name, "type": each.type.replace("date", "string"), "priority": each.priority, "description": ""}
-        | {"format": "name" if each.name == "Name" and not each.priority else ""}
-        for each in kind.columns
-    ]
-    rows = []
+    definitions, rows = [], []
+    for each in kind.columns:
+        column = {"name": each.name, "type": each.type.replace("date", "string"), "priority": each.priority}
+        form = "name" if each.name == "Name" and not each.priority else ""
+        definitions.append(column | {"description": "", "format": form})
     for obj in shown.get("items", [shown]):
         computed = kind.computed(obj, now)
         partial = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": obj["metadata"]}
         carried = {"None": None, "Object": obj}.get(include, partial)
         rows.append({"cells": [each.cell(obj, computed, now) for each in kind.columns], "object": carried})
+    kept = {"resourceVersion", "continue", "remainingItemCount"}
     metadata = {key: value for key, value in shown["metadata"].items() if key in kept}
-    table = {"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": metadata}
-    return table | {"columnDefinitions": definitions, "rows": rows}
+    result = {"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": metadata}
+    return result | {"columnDefinitions": definitions, "rows": rows}

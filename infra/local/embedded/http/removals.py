@@ -8,9 +8,8 @@ from infra.local.clients.conditions import Condition, of, with_condition
 from infra.local.embedded.http.lists import page
 from infra.local.embedded.http.requests import Answer, Request
 from infra.local.embedded.store import errors
-from infra.local.embedded.store.deletion import PROPAGATIONS, Deletion
 from infra.local.embedded.store.kinds import Kind, Object
-from infra.local.embedded.store.objects import Objects
+from infra.local.embedded.store.objects import PROPAGATIONS, Deletion, Objects
 
 SUCCESS = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
 _ORPHANED = "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them"

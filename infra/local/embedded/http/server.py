@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from infra.local.embedded.http import rbac
+from infra.local.embedded.http import access
 from infra.local.embedded.http.requests import Answer, read
 from infra.local.embedded.http.verbs import Verbs
 from infra.local.embedded.store.errors import ApiError
@@ -22,7 +22,7 @@ def application(verbs: Verbs) -> Starlette:
             user = verbs.tokens.user(request.headers.get("authorization", ""))
             params, body = dict(request.query_params), await request.body()
             asked = read(request.method, request.url.path, params, request.headers, body)
-            rbac.require(verbs.objects, user, asked)
+            access.require(verbs.objects, user, asked)
             if asked.path in ("/healthz", "/readyz", "/livez"):
                 return PlainTextResponse("ok")
             return _response(await verbs.serve(asked))

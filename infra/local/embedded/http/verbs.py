@@ -5,9 +5,8 @@ from datetime import datetime
 from functools import partial
 
 from infra.local.embedded.http import discovery, lists, removals
-from infra.local.embedded.http.rbac import first_roles
+from infra.local.embedded.http.access import Tokens, first_roles
 from infra.local.embedded.http.requests import APPLY_PATCH, JSON, PROTOBUF, Answer, Request
-from infra.local.embedded.http.tokens import Tokens
 from infra.local.embedded.store import errors, patches
 from infra.local.embedded.store.defaults import containers
 from infra.local.embedded.store.errors import ApiError

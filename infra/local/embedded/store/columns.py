@@ -61,12 +61,9 @@ def age(stamp: str | None, now: datetime, missing: str = "<unknown>") -> str:
     if not stamp:
         return missing
     total = max(int((now - datetime.fromisoformat(stamp).astimezone(UTC)).total_seconds()), 0)
-    minutes, hours = total // 60, total // 3600
-    if total < 120:
-        return f"{total}s"
-    if minutes < 10:
-        return f"{minutes}m{total % 60}s" if total % 60 else f"{minutes}m"
-    return f"{minutes}m" if minutes < 180 else f"{hours}h" if hours < 48 else f"{hours // 24}d"
+    if total < 600:
+        return f"{total}s" if total < 120 or not total % 60 else f"{total // 60}m{total % 60}s"
+    return f"{total // 60}m" if total < 10800 else f"{total // 3600}h" if total < 172800 else f"{total // 86400}d"
 
 
 def _condition(obj: Object, kind: str) -> str:

@@ -4,7 +4,8 @@ Facts: pkg/apis/{core,batch,rbac,scheduling,admissionregistration}/v1/defaults.g
 are only stored, as they are.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from copy import deepcopy
 from typing import Any
 
 from infra.local.embedded.store.kinds import Object
@@ -20,6 +21,11 @@ _WEBHOOK = {"failurePolicy": "Fail", "matchPolicy": "Equivalent", "timeoutSecond
 def fill(target: Object, defaults: Mapping[str, Any]) -> None:
     for key, value in defaults.items():
         target.setdefault(key, value)
+
+
+def filling(**usual: Any) -> Callable[[Object], None]:
+    """Return what fills in these fields, each time anew."""
+    return lambda obj: fill(obj, deepcopy(usual))
 
 
 def containers(spec: Object) -> list[Object]:

@@ -1,14 +1,91 @@
-"""The objects in memory, with garbage collection: what etcd and the garbage collector are to kube-apiserver."""
+"""The objects in memory: what etcd is to kube-apiserver, and how they are deleted and collected as garbage.
+
+Facts: k8s.io/apiserver/pkg/registry/rest/delete.go and generic/registry/store.go, pkg/registry/core/pod/strategy.go.
+"""
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
-from datetime import datetime
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
 
-from infra.local.embedded.store import deletion, errors
-from infra.local.embedded.store.deletion import FOREGROUND, ORPHAN, Deletion, is_over, owners
+from infra.local.clients.objects import timestamp
+from infra.local.embedded.store import errors
 from infra.local.embedded.store.history import Change, ChangeType, History
 from infra.local.embedded.store.kinds import Key, Kind, Object, defined
 from infra.local.embedded.store.table import BUILT_IN
+
+FOREGROUND = "foregroundDeletion"
+ORPHAN = "orphan"
+PERMANENT_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
+PROPAGATIONS = ("Background", "Foreground", "Orphan")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deletion:
+    """What is asked of a  An empty `propagation` is the kind's own; `grace_seconds` matter to pods only."""
+
+    propagation: str = ""
+    grace_seconds: int | None = None
+    dry_run: bool = False
+
+
+def marked(kind: Kind, old: Object, asked: Deletion, now: datetime) -> Object:
+    """Return the object with what its deletion writes into it first; unchanged if it is simply removed.
+
+    Pods and namespaces are always marked, others only if a finalizer holds them. Jobs orphan their pods by default.
+    """
+    metadata, finalizers = old["metadata"], list(old["metadata"].get("finalizers", []))
+    propagation = asked.propagation or ("Orphan" if kind.id == "jobs" else "Background")
+    own = {"Foreground": FOREGROUND, "Orphan": ORPHAN}.get(propagation)
+    finalizers += [own] if own and own not in finalizers else []
+    if kind.id not in ("pods", "namespaces") and not finalizers:
+        return old
+    grace = _grace(old, asked) if kind.id == "pods" else 0
+    pending = metadata.get("deletionGracePeriodSeconds")
+    if "deletionTimestamp" in metadata and (not pending or grace >= pending):
+        return old
+    new = metadata | {
+        "deletionTimestamp": timestamp(now + timedelta(seconds=grace)),
+        "deletionGracePeriodSeconds": grace,
+    }
+    if "generation" in metadata and "deletionTimestamp" not in metadata:
+        new["generation"] += 1
+    return old | {"metadata": new | ({"finalizers": finalizers} if finalizers else {})}
+
+
+def _grace(pod: Object, asked: Deletion) -> int:
+    """Return the grace period in seconds: none unless the pod is running on a node."""
+    if not pod["spec"].get("nodeName") or pod["status"].get("phase") in ("Succeeded", "Failed"):
+        return 0
+    seconds: int = pod["spec"]["terminationGracePeriodSeconds"] if asked.grace_seconds is None else asked.grace_seconds
+    return seconds if seconds >= 0 else 1
+
+
+def is_over(kind: Kind, obj: Object) -> bool:
+    """Return whether nothing holds an object that is being deleted any more; namespaces wait for their content."""
+    metadata = obj["metadata"]
+    held = metadata.get("finalizers") or metadata.get("deletionGracePeriodSeconds")
+    return kind.id != "namespaces" and "deletionTimestamp" in metadata and not held
+
+
+def owners(obj: Object) -> Iterator[dict[str, Any]]:
+    yield from obj["metadata"].get("ownerReferences") or ()
+
+
+def without_owner(obj: Object, uid: str) -> Object:
+    """Return the object without the owner reference to `uid`."""
+    return _with(obj, "ownerReferences", [each for each in owners(obj) if each["uid"] != uid])
+
+
+def without_finalizer(obj: Object, finalizer: str) -> Object:
+    return _with(obj, "finalizers", [name for name in obj["metadata"].get("finalizers", []) if name != finalizer])
+
+
+def _with(obj: Object, field: str, kept: list[Any]) -> Object:
+    metadata = {key: value for key, value in obj["metadata"].items() if key != field}
+    return obj | {"metadata": metadata | ({field: kept} if kept else {})}
+
 
 _DEFINITIONS = "customresourcedefinitions"
 _PLAIN = Deletion()
@@ -87,14 +164,11 @@ class Objects:
         return stored
 
     def delete(self, kind: Kind, namespace: str, name: str, asked: Deletion = _PLAIN) -> tuple[Object, bool]:
-        """Delete an object, or mark it as being deleted; return it so, and whether nothing holds it. Raise ApiError.
-
-        Finalizers, a bound pod's grace period and a namespace's content hold it.
-        """
+        """Delete an object, or mark it as being deleted while it is held; return it so, and whether nothing holds it."""
         old, is_namespace = self.get(kind, namespace, name), kind.id == "namespaces"
-        if is_namespace and name in deletion.PERMANENT_NAMESPACES:
+        if is_namespace and name in PERMANENT_NAMESPACES:
             raise errors.forbidden("namespaces", "", name, "this namespace may not be deleted")
-        new, key = deletion.marked(kind, old, asked, self._clock()), kind.key(old)
+        new, key = marked(kind, old, asked, self._clock()), kind.key(old)
         gone = not is_namespace and ("deletionTimestamp" not in new["metadata"] or is_over(kind, new))
         if asked.dry_run:
             return new, gone
@@ -143,7 +217,7 @@ class Objects:
         """Delete a dependent of a removed owner; one with other owners only loses the reference."""
         kind, found = self.kinds[key.kind], self.find(key)
         if found is not None:
-            orphan = deletion.without_owner(found, owner)
+            orphan = without_owner(found, owner)
             if any(other["uid"] in self._keys for other in owners(orphan)):
                 self.put(kind, orphan)
             elif "deletionTimestamp" not in found["metadata"]:
@@ -156,13 +230,13 @@ class Objects:
         for each in list(self._dependents[uid]):
             found, its_kind = self.find(each), self.kinds[each.kind]
             if found is not None and ORPHAN in finalizers:
-                self.put(its_kind, deletion.without_owner(found, uid))
+                self.put(its_kind, without_owner(found, uid))
             elif found is not None and FOREGROUND in finalizers and "deletionTimestamp" not in found["metadata"]:
                 owns = self._dependents[found["metadata"]["uid"]]
                 how = Deletion(propagation="Foreground" if owns else "Background")
                 self.delete(its_kind, each.namespace, each.name, how)
         if ORPHAN in finalizers:
-            self.put(kind, deletion.without_finalizer(owner, ORPHAN))
+            self.put(kind, without_finalizer(owner, ORPHAN))
         self._release(uid)
 
     def _release(self, uid: str) -> None:
@@ -174,7 +248,7 @@ class Objects:
         left = (self.find(each) for each in self._dependents[uid])
         blocking = (owner for obj in left if obj for owner in owners(obj) if owner["uid"] == uid)
         if not any(owner.get("blockOwnerDeletion") for owner in blocking):
-            self.put(self.kinds[key.kind], deletion.without_finalizer(found, FOREGROUND))
+            self.put(self.kinds[key.kind], without_finalizer(found, FOREGROUND))
 
     def _empty(self, namespace: str) -> None:
         for kind_id in list(self._objects):

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from infra.local.embedded.store import columns as cells
-from infra.local.embedded.store import defaults, names, pod_rules, rules
+from infra.local.embedded.store import defaults, names, rules
 from infra.local.embedded.store.columns import columns
 from infra.local.embedded.store.kinds import Kind
 
@@ -33,7 +33,7 @@ KINDS: tuple[Kind, ...] = (
             *(f"status.{key}" for key in ("phase", "podIP", "nominatedNodeName")),
         ),
         columns=columns("Name, Ready, Status, Restarts, Age", "IP, Node, Nominated Node, Readiness Gates"),
-        computed=cells.of_pod, defaults=defaults.pod, rules=pod_rules.pod, update_rules=pod_rules.pod_update,
+        computed=cells.of_pod, defaults=defaults.pod, rules=rules.pod, update_rules=rules.pod_update,
     ),
     Kind(
         plural="services", kind="Service", short=("svc",), categories=("all",), answers_deleted=True, put_creates=True,
@@ -75,21 +75,22 @@ KINDS: tuple[Kind, ...] = (
     Kind(
         group="batch", plural="jobs", kind="Job", categories=("all",), generation=True, status=True, first_status={},
         columns=columns("Name, Status, Completions, Duration, Age", "Containers, Images"), computed=cells.of_job,
-        defaults=defaults.job, rules=pod_rules.job, update_rules=pod_rules.job_update,
+        defaults=defaults.job, rules=rules.job, update_rules=rules.job_update,
     ),
     Kind(
         group="coordination.k8s.io", plural="leases", kind="Lease", needs_version=True, put_creates=True,
-        columns=columns("Name, Holder=.spec.holderIdentity, Age"), defaults=lambda lease: defaults.fill(lease, {"spec": {}}),
+        columns=columns("Name, Holder=.spec.holderIdentity, Age"), defaults=defaults.filling(spec={}),
     ),
     Kind(
         group="scheduling.k8s.io", plural="priorityclasses", kind="PriorityClass", short=("pc",), namespaced=False,
         generation=True, columns=columns("Name, Value=.value, Global-Default=.globalDefault, Age"),
-        defaults=lambda one: defaults.fill(one, {"preemptionPolicy": "PreemptLowerPriority"}), rules=rules.priority_class, update_rules=rules.priority_class_update,
+        defaults=defaults.filling(preemptionPolicy="PreemptLowerPriority"), rules=rules.priority_class,
+        update_rules=rules.priority_class_update,
     ),
     *(
         Kind(
             group=RBAC, plural=f"{kind.lower()}s", kind=kind, namespaced=not kind.startswith("Cluster"), columns=_ROLE,
-            put_creates=True, is_name=names.is_path_segment, defaults=lambda role: defaults.fill(role, {"rules": None}), rules=rules.role,
+            put_creates=True, is_name=names.is_path_segment, defaults=defaults.filling(rules=None), rules=rules.role,
         )
         for kind in ("Role", "ClusterRole")
     ),

@@ -11,10 +11,10 @@ from uuid import uuid4
 
 from infra.local.clients.conditions import Condition, of, with_condition
 from infra.local.clients.objects import timestamp
-from infra.local.embedded.store import admission, deletion, errors, rules, webhooks
+from infra.local.embedded.store import admission, errors, rules, webhooks
 from infra.local.embedded.store.errors import understood
 from infra.local.embedded.store.kinds import Key, Kind, Object
-from infra.local.embedded.store.objects import Objects
+from infra.local.embedded.store.objects import PERMANENT_NAMESPACES, Objects
 from infra.local.embedded.store.table import BUILT_IN
 from infra.local.embedded.store.webhooks import Write
 
@@ -160,7 +160,7 @@ def _spec(obj: Object) -> Object:
 
 def first_objects() -> Iterator[tuple[Kind, Object]]:
     """Yield what a new cluster has, beside roles."""
-    for name in deletion.PERMANENT_NAMESPACES:
+    for name in PERMANENT_NAMESPACES:
         yield BUILT_IN["namespaces"], {"metadata": {"name": name}}
     for name, value in rules.SYSTEM_CLASSES.items():
         yield BUILT_IN["priorityclasses"], {"metadata": {"name": name}, "value": value}
