@@ -103,22 +103,20 @@ class NodeController:
             conditions = with_condition(of(pod), Condition(type="Ready", status=False), now)
             objects.update("pods", pod | {"status": pod["status"] | {"conditions": conditions}}, status=True)
 
-        doubt, nodes = self._recorder.doubting(objects, now), objects.stored("nodes")
-        names = {node["metadata"]["name"] for node in nodes}
-        self._signs = {name: sign for name, sign in self._signs.items() if name in names}
-        wake = each(nodes, keep, doubt)
+        doubt = self._recorder.doubting(objects, now)
+        wake = each(objects.stored("nodes"), keep, doubt)
         there = (pod for pod in objects.stored("pods") if pod["spec"].get("nodeName") in unready)
         each([pod for pod in there if is_true(pod, "Ready") and not finished(pod)], mark, doubt)
         return wake
 
     def _seen(self, node: Object, lease: Object | None, now: datetime) -> datetime:
         """Return when the node's last sign of life was seen."""
-        name, ready = node["metadata"]["name"], find(of(node), "Ready") or {}
+        uid, ready = node["metadata"]["uid"], find(of(node), "Ready") or {}
         alive = ready if ready.get("status") != "Unknown" else {}
         sign = (lease and lease["spec"].get("renewTime"), alive.get("status"), alive.get("lastHeartbeatTime"))
-        known = self._signs.get(name)
+        known = self._signs.get(uid)
         if known is None or known[0] != sign:
-            self._signs[name] = known = (sign, now)
+            self._signs[uid] = known = (sign, now)
         return known[1]
 
 

@@ -109,8 +109,7 @@ class Controllers:
         rounds = (NodeController().reconcile, JobController().reconcile, scheduler.reconcile, collect)
         self._program = Program(rounds, Pace(), clock)
 
+        self.end = self._local.end
+
     def start(self) -> None:
         threading.Thread(target=self._program.run, args=[self._local], name="controllers", daemon=True).start()
-
-    def end(self) -> None:
-        self._local.end()

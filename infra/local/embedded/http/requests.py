@@ -78,9 +78,9 @@ class Request:
     def object(self) -> Object:
         """Parse a body that must be an object. Raise ApiError 400 if it is not."""
         parsed = self.parsed()
-        if not isinstance(parsed, dict) or not isinstance(parsed.get("metadata", {}), dict):
-            raise errors.bad_request("the object provided is unrecognized (must be an object with metadata)")
-        return parsed
+        if isinstance(parsed, dict) and isinstance(parsed.get("metadata", {}), dict):
+            return parsed
+        raise errors.bad_request("the object provided is unrecognized (must be an object with metadata)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,11 +35,12 @@ class Column:
 def columns(shown: str, wide: str = "") -> tuple[Column, ...]:
     """Return the columns of a list such as `Name, Status=.status.phase, Age`, then those of `-o wide`."""
     known = {"Name": ".metadata.name", "Age": ".metadata.creationTimestamp"}
-    found = []
-    for priority, listed in enumerate((shown, wide)):
-        for name, _, path in (text.partition("=") for text in listed.split(", ") if text):
-            found.append(Column(name, path or known.get(name, ""), priority, "date" if name == "Age" else "string"))
-    return tuple(found)
+    texts = [(text.partition("="), wider) for wider, listed in enumerate((shown, wide)) for text in listed.split(", ")]
+    return tuple(
+        Column(name, path or known.get(name, ""), wider, "date" if name == "Age" else "string")
+        for (name, _, path), wider in texts
+        if name
+    )
 
 
 def at(obj: Any, path: str) -> Any:
@@ -57,7 +58,7 @@ def at(obj: Any, path: str) -> Any:
 
 
 def age(stamp: str | None, now: datetime, missing: str = "<unknown>") -> str:
-    """Return the time since a metav1.Time as k8s.io/apimachinery/pkg/util/duration.HumanDuration: 59s, 3m4s, 2h, 5d."""
+    """Return the time since a metav1.Time, about as HumanDuration of k8s.io/apimachinery: 59s, 3m4s, 2h, 5d."""
     if not stamp:
         return missing
     total = max(int((now - datetime.fromisoformat(stamp).astimezone(UTC)).total_seconds()), 0)
@@ -66,36 +67,26 @@ def age(stamp: str | None, now: datetime, missing: str = "<unknown>") -> str:
     return f"{total // 60}m" if total < 10800 else f"{total // 3600}h" if total < 172800 else f"{total // 86400}d"
 
 
-def _condition(obj: Object, kind: str) -> str:
-    return str(at(obj, f'.status.conditions[?(@.type=="{kind}")].status') or "")
-
-
 def of_pod(obj: Object, _: datetime) -> Mapping[str, Any]:
-    statuses = obj["status"].get("containerStatuses", [])
+    status, statuses = obj["status"], obj["status"].get("containerStatuses", [])
+    state = str(status.get("reason") or status.get("phase", "Unknown"))
+    if at(obj, '.status.conditions[?(@.type=="PodScheduled")].reason') == "SchedulingGated":
+        state = "SchedulingGated"
+    for each in reversed(statuses):
+        state = at(each, ".state.waiting.reason") or at(each, ".state.terminated.reason") or state
+    ending = "deletionTimestamp" in obj["metadata"] and status.get("phase") not in ("Succeeded", "Failed")
     wide = {"IP": ".status.podIP", "Node": ".spec.nodeName", "Nominated Node": ".status.nominatedNodeName"}
     return {
         "Ready": f"{sum(bool(each.get('ready')) for each in statuses)}/{len(obj['spec']['containers'])}",
-        "Status": _pod_state(obj),
+        "Status": "Terminating" if ending else state,
         "Restarts": str(sum(each.get("restartCount", 0) for each in statuses)),
-        "Readiness Gates": "<none>",
         **{name: at(obj, path) or "<none>" for name, path in wide.items()},
     }
 
 
-def _pod_state(pod: Object) -> str:
-    """Return the STATUS of a pod: its phase, or a more specific reason."""
-    status = pod["status"]
-    state = str(status.get("reason") or status.get("phase", "Unknown"))
-    if at(pod, '.status.conditions[?(@.type=="PodScheduled")].reason') == "SchedulingGated":
-        state = "SchedulingGated"
-    for each in reversed(status.get("containerStatuses", [])):
-        state = at(each, ".state.waiting.reason") or at(each, ".state.terminated.reason") or state
-    ending = "deletionTimestamp" in pod["metadata"] and status.get("phase") not in ("Succeeded", "Failed")
-    return "Terminating" if ending else state
-
-
 def of_node(obj: Object, _: datetime) -> Mapping[str, Any]:
-    state = {"": "Unknown", "True": "Ready"}.get(_condition(obj, "Ready"), "NotReady")
+    ready = at(obj, '.status.conditions[?(@.type=="Ready")].status')
+    state = {None: "Unknown", "True": "Ready"}.get(ready, "NotReady")
     return {
         "Status": state + (",SchedulingDisabled" if obj["spec"].get("unschedulable") else ""),
         "Roles": "<none>",
@@ -106,27 +97,22 @@ def of_node(obj: Object, _: datetime) -> Mapping[str, Any]:
 
 def of_event(obj: Object, now: datetime) -> Mapping[str, Any]:
     about, series = obj["involvedObject"], obj.get("series") or {}
-    first = obj.get("firstTimestamp") or obj.get("eventTime")
-    return {
-        "Last Seen": age(series.get("lastObservedTime") or obj.get("lastTimestamp") or first, now),
-        "Object": f"{about.get('kind', '').lower()}/{about.get('name', '')}",
-        "Source": at(obj, ".source.component") or obj["reportingComponent"],
-        "Count": series.get("count") or obj.get("count") or 1,
-    }
+    last = series.get("lastObservedTime") or obj.get("lastTimestamp") or obj.get("eventTime")
+    name, count = f"{about.get('kind', '').lower()}/{about.get('name', '')}", series.get("count") or obj.get("count")
+    return {"Last Seen": age(last, now), "Object": name, "Source": obj["reportingComponent"], "Count": count or 1}
 
 
 def of_job(obj: Object, now: datetime) -> Mapping[str, Any]:
     spec, status = obj["spec"], obj.get("status", {})
-    end = status.get("completionTime")
-    states = ("Complete", "Failed", "Suspended", "FailureTarget", "SuccessCriteriaMet")
+    end, states = status.get("completionTime"), ("Complete", "Failed", "Suspended", "FailureTarget")
+    true = {each["type"] for each in status.get("conditions", []) if each["status"] == "True"}
     return {
-        "Status": next((kind for kind in states if _condition(obj, kind) == "True"), "Running"),
+        "Status": next((state for state in states if state in true), "Running"),
         "Completions": f"{status.get('succeeded', 0)}/{spec.get('completions', spec['parallelism'])}",
         "Duration": age(status.get("startTime"), datetime.fromisoformat(end) if end else now, missing=""),
-        "Containers": ",".join(container["name"] for container in spec["template"]["spec"]["containers"]),
         "Images": ",".join(container["image"] for container in spec["template"]["spec"]["containers"]),
     }
 
 
-def of_counts(obj: Object, _: datetime) -> Mapping[str, Any]:
-    return {"Data": len(obj.get("data", {})) + len(obj.get("binaryData", {})), "Secrets": 0}
+def of_config(obj: Object, _: datetime) -> Mapping[str, Any]:
+    return {"Data": len(obj.get("data", {})) + len(obj.get("binaryData", {}))}

@@ -259,7 +259,6 @@ class Objects:
         self._settle(namespace)
 
     def _settle(self, namespace: str) -> None:
-        """Remove a namespace that is being deleted once it is empty."""
         key = Key("namespaces", "", namespace)
         found = self.find(key)
         ending = found is not None and "deletionTimestamp" in found["metadata"]

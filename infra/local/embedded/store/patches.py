@@ -107,15 +107,13 @@ def _operate(here: Any, last: str, operation: Mapping[str, Any]) -> None:
     if isinstance(here, list):
         place = len(here) if last == "-" else int(last)
     value, verb = operation.get("value"), operation.get("op")
-    if verb == "add" and isinstance(here, list):
-        here.insert(place, value)
-    elif verb == "add":
-        here[place] = value
-    elif verb == "remove":
-        del here[place]
-    elif verb not in ("replace", "test"):
+    if verb not in ("add", "remove", "replace", "test"):
         raise errors.bad_request(f"JSON patch operation {verb} is not supported")
-    elif verb == "replace" and here[place] != value:
-        here[place] = value
-    elif here[place] != value:
+    if verb != "add" and here[place] != value and verb == "test":
         raise ValueError("testing the value failed")
+    if verb == "remove":
+        del here[place]
+    elif verb == "add" and isinstance(here, list):
+        here.insert(place, value)
+    else:
+        here[place] = value

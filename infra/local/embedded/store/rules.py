@@ -8,7 +8,7 @@ from infra.local.embedded.store.names import annotation_errors, is_label, is_qua
 from infra.local.embedded.store.quantities import ONE, is_extended, quantity
 
 _OPEN_IN_PODS = {"activeDeadlineSeconds", "tolerations", "schedulingGates", "terminationGracePeriodSeconds"}
-_OPEN_IN_SUSPENDED_JOBS = {"nodeSelector", "tolerations", "schedulingGates", "affinity"}
+_OPEN_IN_SUSPENDED = {"nodeSelector", "tolerations", "schedulingGates", "affinity"}
 _ENDS = {"Complete": "SuccessCriteriaMet", "Failed": "FailureTarget"}
 """The final conditions of Jobs, each with the one that must come before."""
 
@@ -26,13 +26,11 @@ def _template(spec: Object, path: str) -> Iterator[FieldError]:
             names.append(each.get("name", ""))
     yield from label_errors(spec.get("nodeSelector", {}), f"{path}.nodeSelector")
     for index, toleration in enumerate(spec.get("tolerations", [])):
-        where, operator = f"{path}.tolerations[{index}]", toleration.get("operator", "Equal")
-        yield from choice(f"{where}.operator", operator, ("Equal", "Exists"))
-        if operator == "Exists" and toleration.get("value"):
-            yield wrong(f"{where}.operator", toleration["value"], "value must be empty when `operator` is 'Exists'")
-        if not toleration.get("key") and operator != "Exists":
-            yield wrong(f"{where}.operator", operator, "operator must be Exists when `key` is empty")
+        where, exists = f"{path}.tolerations[{index}]", toleration.get("operator") == "Exists"
+        yield from choice(f"{where}.operator", toleration.get("operator", "Equal"), ("Equal", "Exists"))
         yield from choice(f"{where}.effect", toleration.get("effect") or EFFECTS[0], EFFECTS)
+        if toleration.get("value") if exists else not toleration.get("key"):
+            yield wrong(f"{where}.operator", exists, "Exists has no value, and is needed when `key` is empty")
 
 
 def _container(container: Object, path: str) -> Iterator[FieldError]:
@@ -67,10 +65,7 @@ def pod_update(old: Object, new: Object) -> Iterator[FieldError]:
 
 
 def _fixed(spec: Object, free: set[str]) -> Object:
-    images = {
-        kind: [_without(each, {"image"}) for each in spec.get(kind, [])] for kind in ("containers", "initContainers")
-    }
-    return _without(spec, free) | images
+    return _without(spec, free) | {"containers": [_without(each, {"image"}) for each in spec["containers"]]}
 
 
 def _without(obj: Object, fields: set[str]) -> Object:
@@ -98,8 +93,7 @@ def job(obj: Object) -> Iterator[FieldError]:
 def job_update(old: Object, new: Object) -> Iterator[FieldError]:
     """Yield the errors of changes; a suspended Job's template is open where Kueue needs it (KEP-2926)."""
     before, after = old["spec"], new["spec"]
-    elastic = after["completionMode"] == "Indexed" and after.get("completions") == after.get("parallelism")
-    if before.get("completions") != after.get("completions") and not elastic:
+    if after.get("completions") not in (before.get("completions"), after.get("parallelism")):
         yield wrong(
             "spec.completions", after.get("completions"), "can only be modified in tandem with spec.parallelism"
         )
@@ -114,10 +108,7 @@ def job_update(old: Object, new: Object) -> Iterator[FieldError]:
 
 
 def _closed(pods: Object, *, opened: bool) -> Object:
-    metadata, spec = (
-        _without(pods["metadata"], {"labels", "annotations"}),
-        _without(pods["spec"], _OPEN_IN_SUSPENDED_JOBS),
-    )
+    metadata, spec = _without(pods["metadata"], {"labels", "annotations"}), _without(pods["spec"], _OPEN_IN_SUSPENDED)
     return {"metadata": metadata, "spec": spec} if opened else pods
 
 
@@ -175,9 +166,9 @@ def node_update(old: Object, new: Object) -> Iterator[FieldError]:
 
 
 def service(obj: Object) -> tuple[()]:
-    if obj["spec"].get("clusterIP") != "None":
-        raise not_implemented("services other than headless ones (spec.clusterIP: None)")
-    return ()
+    if obj["spec"].get("clusterIP") == "None":
+        return ()
+    raise not_implemented("services other than headless ones (spec.clusterIP: None)")
 
 
 def event(obj: Object) -> Iterator[FieldError]:
@@ -199,15 +190,13 @@ def claim(obj: Object) -> Iterator[FieldError]:
 
 def priority_class(obj: Object) -> Iterator[FieldError]:
     name, value = obj["metadata"].get("name", ""), obj.get("value", 0)
-    if name.startswith("system-") and SYSTEM_CLASSES.get(name) != value:
-        yield prohibited("metadata.name", "priority class names with 'system-' prefix are reserved for system use only")
-    elif value > 10**9 and name not in SYSTEM_CLASSES:
-        yield prohibited("value", "maximum allowed value of a user defined priority is 1000000000")
+    if SYSTEM_CLASSES.get(name) != value and (name.startswith("system-") or value > 10**9):
+        yield prohibited("value", "priorities above 1000000000 and the prefix 'system-' are for the system's own")
 
 
 def priority_class_update(old: Object, new: Object) -> Iterator[FieldError]:
-    changed = (key for key in ("value", "preemptionPolicy") if old.get(key) != new.get(key))
-    yield from (prohibited(key, "may not be changed in an update.") for key in changed)
+    if old.get("value") != new.get("value"):
+        yield prohibited("value", "may not be changed in an update.")
 
 
 def role(obj: Object) -> Iterator[FieldError]:

@@ -11,7 +11,6 @@ from infra.local.embedded.store.kinds import Kind
 RBAC = "rbac.authorization.k8s.io"
 _ROLE = columns("Name, Created At=.metadata.creationTimestamp")
 _BINDING = columns("Name, Role=.roleRef.name, Age")
-_STORAGE = "Status=.status.phase, StorageClass=.spec.storageClassName, Age"
 _IDENTITY = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
 
 KINDS: tuple[Kind, ...] = (
@@ -32,7 +31,7 @@ KINDS: tuple[Kind, ...] = (
             *(f"spec.{key}" for key in ("nodeName", "restartPolicy", "schedulerName", "serviceAccountName")),
             *(f"status.{key}" for key in ("phase", "podIP", "nominatedNodeName")),
         ),
-        columns=columns("Name, Ready, Status, Restarts, Age", "IP, Node, Nominated Node, Readiness Gates"),
+        columns=columns("Name, Ready, Status, Restarts, Age", "IP, Node, Nominated Node"),
         computed=cells.of_pod, defaults=defaults.pod, rules=rules.pod, update_rules=rules.pod_update,
     ),
     Kind(
@@ -49,21 +48,18 @@ KINDS: tuple[Kind, ...] = (
     ),
     Kind(
         plural="serviceaccounts", kind="ServiceAccount", short=("sa",), answers_deleted=True, subresources=("token",),
-        columns=columns("Name, Secrets, Age"), computed=cells.of_counts,
     ),
     Kind(
         plural="configmaps", kind="ConfigMap", short=("cm",), columns=columns("Name, Data, Age"),
-        computed=cells.of_counts,
+        computed=cells.of_config,
     ),
-    Kind(
-        plural="persistentvolumeclaims", kind="PersistentVolumeClaim", short=("pvc",), answers_deleted=True,
-        status=True, first_status={"phase": "Pending"}, defaults=defaults.claim, rules=rules.claim,
-        columns=columns(f"Name, Volume=.spec.volumeName, {_STORAGE}"),
-    ),
-    Kind(
-        plural="persistentvolumes", kind="PersistentVolume", short=("pv",), namespaced=False, answers_deleted=True,
-        status=True, first_status={"phase": "Pending"}, defaults=defaults.claim, rules=rules.claim,
-        columns=columns(f"Name, Capacity=.spec.capacity.storage, {_STORAGE}"),
+    *(
+        Kind(
+            plural=f"{kind.lower()}s", kind=kind, short=(short,), namespaced=short == "pvc", answers_deleted=True,
+            status=True, first_status={"phase": "Pending"}, defaults=defaults.claim, rules=rules.claim,
+            columns=columns("Name, Status=.status.phase, StorageClass=.spec.storageClassName, Age"),
+        )
+        for kind, short in (("PersistentVolumeClaim", "pvc"), ("PersistentVolume", "pv"))
     ),
     *(
         Kind(
@@ -74,7 +70,7 @@ KINDS: tuple[Kind, ...] = (
     ),
     Kind(
         group="batch", plural="jobs", kind="Job", categories=("all",), generation=True, status=True, first_status={},
-        columns=columns("Name, Status, Completions, Duration, Age", "Containers, Images"), computed=cells.of_job,
+        columns=columns("Name, Status, Completions, Duration, Age", "Images"), computed=cells.of_job,
         defaults=defaults.job, rules=rules.job, update_rules=rules.job_update,
     ),
     Kind(

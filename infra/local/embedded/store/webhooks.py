@@ -10,7 +10,6 @@ import ssl
 from base64 import b64decode
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 from uuid import uuid4
@@ -39,19 +38,13 @@ class Write:
     dry_run: bool = False
 
 
-async def mutated(objects: Objects, write: Write, new: Object) -> Object:
-    """Return the object as the mutating webhooks change it. Raise ApiError if one refuses it."""
-    for webhook in _matching(objects, _MUTATING, write, new):
+async def admitted(objects: Objects, write: Write, new: Object, *, validating: bool) -> Object:
+    """Return the object as webhooks, validating or mutating ones, change it. Raise ApiError if one refuses it."""
+    for webhook in _matching(objects, _VALIDATING if validating else _MUTATING, write, new):
         response = await _asked(webhook, write, new)
-        if response.get("patch"):
+        if response.get("patch") and not validating:
             new = json_patch(new, orjson.loads(b64decode(response["patch"])))
     return new
-
-
-async def validate(objects: Objects, write: Write, new: Object) -> None:
-    """Raise ApiError if a validating webhook refuses the object."""
-    for webhook in _matching(objects, _VALIDATING, write, new):
-        await _asked(webhook, write, new)
 
 
 def _matching(objects: Objects, configurations: Kind, write: Write, new: Object) -> Iterator[Webhook]:
@@ -106,17 +99,11 @@ def _review(write: Write, new: Object) -> Object:
     return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
 
 
-@lru_cache(maxsize=16)
-def _trusting(bundle: str) -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.load_verify_locations(cadata=b64decode(bundle).decode())
-    return context
-
-
 def _post(webhook: Webhook, review: bytes) -> bytes:
     """Return the body of the answer. Raise OSError, HTTPException or ValueError without a good one."""
     config = webhook["clientConfig"]
-    url, context = urlsplit(config["url"]), _trusting(config.get("caBundle", ""))
+    url, context = urlsplit(config["url"]), ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.load_verify_locations(cadata=b64decode(config.get("caBundle", "")).decode())
     connection = http.client.HTTPSConnection(url.netloc, timeout=webhook["timeoutSeconds"], context=context)
     try:
         connection.request("POST", f"{url.path}?{url.query}", review, {"Content-Type": "application/json"})

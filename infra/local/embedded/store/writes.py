@@ -106,7 +106,7 @@ class Writes:
     async def _admitted(self, write: Write, new: Object) -> Object:
         """Return the object as webhooks change it. Raise ApiError if it is invalid, or a webhook refuses it."""
         kind = write.kind
-        changed = await webhooks.mutated(self._objects, write, new)
+        changed = await webhooks.admitted(self._objects, write, new, validating=False)
         with understood(kind.kind):
             if changed is not new:
                 kind.defaults(changed)
@@ -114,8 +114,7 @@ class Writes:
             wrong += kind.update_rules(write.old, changed) if write.old else []
         if wrong:
             raise errors.invalid(kind.kind, kind.group, changed["metadata"].get("name", ""), wrong)
-        await webhooks.validate(self._objects, write, changed)
-        return changed
+        return await webhooks.admitted(self._objects, write, changed, validating=True)
 
 
 def _changed(kind: Kind, old: Object, wanted: Object, *, status: bool) -> Object:
