@@ -16,8 +16,7 @@ import uvicorn
 
 from infra.local.certificates import certificates
 from infra.local.embedded.controllers.run import Controllers
-from infra.local.embedded.http.server import application
-from infra.local.embedded.http.verbs import Verbs
+from infra.local.embedded.http.verbs import Verbs, application
 from infra.local.embedded.store.objects import Objects
 from infra.local.kubeconfig import Endpoint, kubeconfig, write_private
 

@@ -33,7 +33,7 @@ class Local:
         self._loop = asyncio.get_running_loop()
         self._changed = threading.Condition()
         self._over = False
-        objects.history.listeners.append(self._wake)
+        objects.listeners.append(self._wake)
 
     @property
     def changes(self) -> int:

@@ -8,7 +8,6 @@ from datetime import datetime
 from infra.local.embedded.http.requests import Request
 from infra.local.embedded.store import errors
 from infra.local.embedded.store.columns import at
-from infra.local.embedded.store.errors import ApiError
 from infra.local.embedded.store.kinds import Kind, Object
 from infra.local.embedded.store.labels import meets, parsed
 from infra.local.embedded.store.objects import Objects
@@ -58,8 +57,8 @@ def page(objects: Objects, kind: Kind, request: Request) -> Object:
     version = version or (asked if exact and asked else 0)
     try:
         found = objects.past(kind, version) if version else objects.stored(kind)
-    except ApiError as gone:
-        raise ApiError(410, "Expired", _TOO_OLD) from gone
+    except errors.ApiError as gone:
+        raise errors.ApiError(410, "Expired", _TOO_OLD) from gone
     items = [obj for obj in found if _place(obj) > after and match(obj)]
     metadata: Object = {"resourceVersion": str(version or objects.version)}
     if limit and len(items) > limit:
@@ -88,7 +87,7 @@ def require_known(objects: Objects, version: int) -> None:
     if version > objects.version:
         message = f"Too large resource version: {version}, current: {objects.version}"
         causes = [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]
-        raise ApiError(504, "Timeout", message, {"causes": causes, "retryAfterSeconds": 1})
+        raise errors.ApiError(504, "Timeout", message, {"causes": causes, "retryAfterSeconds": 1})
 
 
 def wants_table(accept: str) -> bool:
@@ -98,7 +97,9 @@ def wants_table(accept: str) -> bool:
         table = {*parameters} >= _TABLE
         if media in (_JSON, "application/*", "*/*", "") and (table or not any(p.startswith("as=") for p in parameters)):
             return table
-    raise ApiError(406, "NotAcceptable", f"only the following media types are accepted: {_JSON}, also as=Table of v1")
+    raise errors.ApiError(
+        406, "NotAcceptable", f"only the following media types are accepted: {_JSON}, also as=Table of v1"
+    )
 
 
 def table(kind: Kind, shown: Object, now: datetime, include: str) -> Object:

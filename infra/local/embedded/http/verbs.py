@@ -1,12 +1,18 @@
-"""The verbs of the API: from a request that is allowed to an answer."""
+"""The verbs of the API over HTTP: from a request to an answer. Starlette is between uvicorn and the verbs."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from datetime import datetime
 from functools import partial
 
-from infra.local.embedded.http import discovery, lists, removals
+import orjson
+from starlette.applications import Starlette
+from starlette.requests import Request as HttpRequest
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from infra.local.embedded.http import access, discovery, lists, removals
 from infra.local.embedded.http.access import Tokens, first_roles
-from infra.local.embedded.http.requests import APPLY_PATCH, JSON, PROTOBUF, Answer, Request
+from infra.local.embedded.http.requests import APPLY_PATCH, JSON, PROTOBUF, Answer, Request, read
 from infra.local.embedded.store import errors, patches
 from infra.local.embedded.store.defaults import containers
 from infra.local.embedded.store.errors import ApiError
@@ -75,7 +81,7 @@ class Verbs:
             own = "." not in request.group or request.group.endswith(".k8s.io")
             custom = request.group in {each.group for each in kinds if each.custom}
             if request.plural in ("", *_NOT_INSTALLED) or not own or custom:
-                raise ApiError(404, "NotFound", "the server could not find the requested resource")
+                raise errors.ApiError(404, "NotFound", "the server could not find the requested resource")
             raise errors.not_implemented(f"{errors.qualified(request.plural, request.group)} ({request.path})")
         verbs: tuple[str, ...] = discovery.VERBS
         if request.subresource == "status" and kind.status:
@@ -173,7 +179,7 @@ def _made(obj: Object) -> Answer:
 def _require_media(request: Request, accepted: tuple[str, ...]) -> None:
     if (request.content_type or JSON) not in accepted:
         message = f"the body of the request was in an unknown format - accepted media types include: {accepted}"
-        raise ApiError(415, "UnsupportedMediaType", message)
+        raise errors.ApiError(415, "UnsupportedMediaType", message)
 
 
 def _agreed(kind: Kind, request: Request, obj: Object) -> Object:
@@ -187,3 +193,31 @@ def _agreed(kind: Kind, request: Request, obj: Object) -> Object:
                 why = f"the {field} of the object ({holder[field]}) does not match the {field} on the URL ({value})"
                 raise errors.bad_request(why)
     return obj | {"metadata": metadata | {field: value for field, value in path.items() if value}}
+
+
+def application(verbs: Verbs) -> Starlette:
+    """Return the ASGI application."""
+
+    async def serve(request: HttpRequest) -> Response:
+        try:
+            user = verbs.tokens.user(request.headers.get("authorization", ""))
+            params, body = dict(request.query_params), await request.body()
+            asked = read(request.method, request.url.path, params, request.headers, body)
+            access.require(verbs.objects, user, asked)
+            if asked.path in ("/healthz", "/readyz", "/livez"):
+                return PlainTextResponse("ok")
+            return _response(await verbs.serve(asked))
+        except ApiError as error:
+            return _response(Answer(code=error.code, body=error.status()))
+
+    return Starlette(routes=[Route("/{path:path}", serve, methods=["GET", "POST", "PUT", "PATCH", "DELETE"])])
+
+
+def _response(answer: Answer) -> Response:
+    if isinstance(answer.body, AsyncIterator):
+        return StreamingResponse(answer.body, media_type=answer.media_type)
+    body = answer.body if isinstance(answer.body, bytes) else orjson.dumps(answer.body)
+    response = Response(body, status_code=answer.code, media_type=answer.media_type)
+    for warning in answer.warnings:
+        response.headers.append("Warning", f'299 - "{warning}"')
+    return response

@@ -108,11 +108,6 @@ def event(obj: Object) -> None:
     fill(obj, dict.fromkeys(("firstTimestamp", "lastTimestamp", "eventTime")))
 
 
-def claim(obj: Object) -> None:
-    """Fill in a PersistentVolumeClaim, or the same of a PersistentVolume."""
-    obj.setdefault("spec", {}).setdefault("volumeMode", "Filesystem")
-
-
 def binding(obj: Object) -> None:
     group = "rbac.authorization.k8s.io"
     obj.setdefault("roleRef", {}).setdefault("apiGroup", group)

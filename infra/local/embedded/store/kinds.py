@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from infra.local.embedded.store.columns import Column, Computed, columns
 from infra.local.embedded.store.errors import FieldError, qualified
-from infra.local.embedded.store.names import Rule, is_subdomain
+from infra.local.embedded.store.labels import Rule, is_subdomain
 
 Object = dict[str, Any]
 """A Kubernetes object as JSON."""

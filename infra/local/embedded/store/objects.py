@@ -3,20 +3,23 @@
 Facts: k8s.io/apiserver/pkg/registry/rest/delete.go and generic/registry/store.go, pkg/registry/core/pod/strategy.go.
 """
 
-from collections import defaultdict
+import asyncio
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from functools import cached_property
+from itertools import takewhile
+from typing import Any, Literal
+
+import orjson
 
 from infra.local.clients.objects import timestamp
 from infra.local.embedded.store import errors
-from infra.local.embedded.store.history import Change, ChangeType, History
 from infra.local.embedded.store.kinds import Key, Kind, Object, defined
 from infra.local.embedded.store.table import BUILT_IN
 
-FOREGROUND = "foregroundDeletion"
-ORPHAN = "orphan"
+FOREGROUND, ORPHAN, OWNERS = "foregroundDeletion", "orphan", "ownerReferences"
 PERMANENT_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 PROPAGATIONS = ("Background", "Foreground", "Orphan")
 
@@ -73,23 +76,40 @@ def owners(obj: Object) -> Iterator[dict[str, Any]]:
     yield from obj["metadata"].get("ownerReferences") or ()
 
 
-def without_owner(obj: Object, uid: str) -> Object:
-    """Return the object without the owner reference to `uid`."""
-    return _with(obj, "ownerReferences", [each for each in owners(obj) if each["uid"] != uid])
-
-
-def without_finalizer(obj: Object, finalizer: str) -> Object:
-    return _with(obj, "finalizers", [name for name in obj["metadata"].get("finalizers", []) if name != finalizer])
-
-
-def _with(obj: Object, field: str, kept: list[Any]) -> Object:
+def _without(obj: Object, field: str, gone: str) -> Object:
+    """Return the object without a finalizer, or without the reference to the owner of this UID."""
+    kept = [
+        each for each in obj["metadata"].get(field, ()) if gone not in (each, each["uid"] if field == OWNERS else "")
+    ]
     metadata = {key: value for key, value in obj["metadata"].items() if key != field}
     return obj | {"metadata": metadata | ({field: kept} if kept else {})}
 
 
+_FIRST = 100  # the resourceVersion before the first change, as in a cluster that has been up
 _DEFINITIONS = "customresourcedefinitions"
 _PLAIN = Deletion()
 _BACKGROUND = Deletion(propagation="Background")
+
+
+ChangeType = Literal["ADDED", "MODIFIED", "DELETED"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """One change of one object; neither dict is ever modified again. `previous` is None for a new object.
+
+    `object` is the new state; for DELETED the last state, with the deletion's resourceVersion.
+    """
+
+    version: int
+    type: ChangeType
+    object: Object
+    previous: Object | None
+
+    @cached_property
+    def encoded(self) -> bytes:
+        """Return the object as JSON, encoded once for all watches."""
+        return orjson.dumps(self.object)
 
 
 class Objects:
@@ -98,16 +118,18 @@ class Objects:
     def __init__(self, clock: Callable[[], datetime], window: int = 2000) -> None:
         self.kinds = dict(BUILT_IN)
         """By id: those of the table, and those that CustomResourceDefinitions define."""
-        self.history = History(window)
+        self.version = _FIRST
+        """The latest resourceVersion."""
+        self.listeners: list[Callable[[], None]] = []
+        """Called after each change."""
+        self._window = window
+        self._changes: defaultdict[str, deque[Change]] = defaultdict(deque)
+        self._compacted: defaultdict[str, int] = defaultdict(lambda: _FIRST)
+        self._bell = asyncio.Event()
         self._clock = clock
         self._objects: defaultdict[str, dict[Key, Object]] = defaultdict(dict)
         self._keys: dict[str, Key] = {}
         self._dependents: defaultdict[str, dict[Key, None]] = defaultdict(dict)
-
-    @property
-    def version(self) -> int:
-        """Return the latest resourceVersion."""
-        return self.history.version
 
     def get(self, kind: Kind, namespace: str, name: str) -> Object:
         """Return the object, for reading only. Raise ApiError 404."""
@@ -136,7 +158,22 @@ class Objects:
 
     def changes(self, kind: Kind, since: int) -> Sequence[Change]:
         """Return the changes after `since`, oldest first. Raise ApiError 410 if they were compacted."""
-        return self.history.since(kind.id, since)
+        if since < self._compacted[kind.id]:
+            message = f"too old resource version: {since} ({self._compacted[kind.id]})"
+            raise errors.ApiError(410, "Expired", message)
+        newer = takewhile(lambda change: change.version > since, reversed(self._changes[kind.id]))
+        return list(newer)[::-1]
+
+    def ring(self) -> None:
+        """Wake all who wait for a change."""
+        bell, self._bell = self._bell, asyncio.Event()
+        bell.set()
+        for listener in self.listeners:
+            listener()
+
+    async def rung(self) -> None:
+        """Wait for the next change, or the next call of `ring`."""
+        await self._bell.wait()
 
     def add(self, kind: Kind, new: Object) -> Object:
         """Store a new object and return it; one whose owners are all gone is collected. Raise ApiError 409."""
@@ -164,7 +201,7 @@ class Objects:
         return stored
 
     def delete(self, kind: Kind, namespace: str, name: str, asked: Deletion = _PLAIN) -> tuple[Object, bool]:
-        """Delete an object, or mark it as being deleted while it is held; return it so, and whether nothing holds it."""
+        """Delete an object, or mark it while something holds it; return it so, and whether nothing holds it."""
         old, is_namespace = self.get(kind, namespace, name), kind.id == "namespaces"
         if is_namespace and name in PERMANENT_NAMESPACES:
             raise errors.forbidden("namespaces", "", name, "this namespace may not be deleted")
@@ -186,7 +223,12 @@ class Objects:
 
     def _record(self, what: ChangeType, kind: Kind, key: Key, new: Object) -> Object:
         old = self.find(key)
-        stored = self.history.record(kind.id, what, new, old)
+        self.version += 1
+        stored = new | {"metadata": new["metadata"] | {"resourceVersion": str(self.version)}}
+        changes = self._changes[kind.id]
+        changes.append(Change(version=self.version, type=what, object=stored, previous=old))
+        while len(changes) > self._window:  # older ones are compacted, as in etcd
+            self._compacted[kind.id] = changes.popleft().version
         for owner in owners(old) if old else ():
             self._dependents[owner["uid"]].pop(key, None)
         if what != "DELETED":
@@ -196,6 +238,7 @@ class Objects:
                 self._dependents[owner["uid"]][key] = None
             if kind.id == _DEFINITIONS:
                 self.kinds[key.name] = defined(stored)
+        self.ring()
         return stored
 
     def _remove(self, kind: Kind, key: Key) -> None:
@@ -217,7 +260,7 @@ class Objects:
         """Delete a dependent of a removed owner; one with other owners only loses the reference."""
         kind, found = self.kinds[key.kind], self.find(key)
         if found is not None:
-            orphan = without_owner(found, owner)
+            orphan = _without(found, OWNERS, owner)
             if any(other["uid"] in self._keys for other in owners(orphan)):
                 self.put(kind, orphan)
             elif "deletionTimestamp" not in found["metadata"]:
@@ -230,13 +273,13 @@ class Objects:
         for each in list(self._dependents[uid]):
             found, its_kind = self.find(each), self.kinds[each.kind]
             if found is not None and ORPHAN in finalizers:
-                self.put(its_kind, without_owner(found, uid))
+                self.put(its_kind, _without(found, OWNERS, uid))
             elif found is not None and FOREGROUND in finalizers and "deletionTimestamp" not in found["metadata"]:
                 owns = self._dependents[found["metadata"]["uid"]]
                 how = Deletion(propagation="Foreground" if owns else "Background")
                 self.delete(its_kind, each.namespace, each.name, how)
         if ORPHAN in finalizers:
-            self.put(kind, without_finalizer(owner, ORPHAN))
+            self.put(kind, _without(owner, "finalizers", ORPHAN))
         self._release(uid)
 
     def _release(self, uid: str) -> None:
@@ -248,7 +291,7 @@ class Objects:
         left = (self.find(each) for each in self._dependents[uid])
         blocking = (owner for obj in left if obj for owner in owners(obj) if owner["uid"] == uid)
         if not any(owner.get("blockOwnerDeletion") for owner in blocking):
-            self.put(self.kinds[key.kind], without_finalizer(found, FOREGROUND))
+            self.put(self.kinds[key.kind], _without(found, "finalizers", FOREGROUND))
 
     def _empty(self, namespace: str) -> None:
         for kind_id in list(self._objects):

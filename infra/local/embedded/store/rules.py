@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from infra.local.embedded.store.errors import FieldError, choice, not_implemented, prohibited, required, wrong
 from infra.local.embedded.store.kinds import Kind, Object
-from infra.local.embedded.store.names import annotation_errors, is_label, is_qualified_name, label_errors
+from infra.local.embedded.store.labels import annotation_errors, is_label, is_qualified_name, label_errors
 from infra.local.embedded.store.quantities import ONE, is_extended, quantity
 
 _OPEN_IN_PODS = {"activeDeadlineSeconds", "tolerations", "schedulingGates", "terminationGracePeriodSeconds"}
@@ -177,41 +177,6 @@ def event(obj: Object) -> Iterator[FieldError]:
         yield wrong("involvedObject.namespace", about, "does not match event.namespace")
     wanted = ("reportingComponent", "reportingInstance", "action", "reason") if obj.get("eventTime") else ()
     yield from (required(key) for key in wanted if not obj.get(key))
-
-
-def claim(obj: Object) -> Iterator[FieldError]:
-    """Yield the errors of a PersistentVolume or of a claim."""
-    spec = obj["spec"]
-    if not spec.get("accessModes"):
-        yield required("spec.accessModes", "at least 1 access mode is required")
-    if "storage" not in spec.get("capacity", spec.get("resources", {}).get("requests", {})):
-        yield required("spec.capacity" if "capacity" in spec else "spec.resources[storage]")
-
-
-def priority_class(obj: Object) -> Iterator[FieldError]:
-    name, value = obj["metadata"].get("name", ""), obj.get("value", 0)
-    if SYSTEM_CLASSES.get(name) != value and (name.startswith("system-") or value > 10**9):
-        yield prohibited("value", "priorities above 1000000000 and the prefix 'system-' are for the system's own")
-
-
-def priority_class_update(old: Object, new: Object) -> Iterator[FieldError]:
-    if old.get("value") != new.get("value"):
-        yield prohibited("value", "may not be changed in an update.")
-
-
-def role(obj: Object) -> Iterator[FieldError]:
-    if "aggregationRule" in obj:
-        raise not_implemented("aggregated ClusterRoles")
-    for index, rule in enumerate(obj.get("rules") or []):
-        wanted = ("verbs",) if rule.get("nonResourceURLs") else ("verbs", "apiGroups", "resources")
-        yield from (required(f"rules[{index}].{key}") for key in wanted if not rule.get(key))
-
-
-def binding(obj: Object) -> Iterator[FieldError]:
-    roles = ("Role", "ClusterRole") if obj["kind"] == "RoleBinding" else ("ClusterRole",)
-    yield from choice("roleRef.kind", obj["roleRef"].get("kind", ""), roles)
-    for index, subject in enumerate(obj.get("subjects", [])):
-        yield from choice(f"subjects[{index}].kind", subject["kind"], ("ServiceAccount", "User", "Group"))
 
 
 def binding_update(old: Object, new: Object) -> Iterator[FieldError]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from infra.local.embedded.store import columns as cells
-from infra.local.embedded.store import defaults, names, rules
+from infra.local.embedded.store import defaults, labels, rules
 from infra.local.embedded.store.columns import columns
 from infra.local.embedded.store.kinds import Kind
 
@@ -17,7 +17,7 @@ KINDS: tuple[Kind, ...] = (
     Kind(
         plural="namespaces", kind="Namespace", short=("ns",), namespaced=False, status=True,
         first_status={"phase": "Active"}, fields=("status.phase",), columns=columns("Name, Status=.status.phase, Age"),
-        is_name=names.is_label, defaults=defaults.namespace,
+        is_name=labels.is_label, defaults=defaults.namespace,
     ),
     Kind(
         plural="nodes", kind="Node", short=("no",), namespaced=False, status=True, fields=("spec.unschedulable",),
@@ -38,7 +38,7 @@ KINDS: tuple[Kind, ...] = (
         plural="services", kind="Service", short=("svc",), categories=("all",), answers_deleted=True, put_creates=True,
         status=True, first_status={"loadBalancer": {}}, fields=("spec.clusterIP", "spec.type"),
         columns=columns("Name, Type=.spec.type, Cluster-IP=.spec.clusterIP, Age"),
-        is_name=names.is_service_name, defaults=defaults.service, rules=rules.service,
+        is_name=labels.is_service_name, defaults=defaults.service, rules=rules.service,
     ),
     Kind(
         plural="events", kind="Event", short=("ev",), put_creates=True,
@@ -56,7 +56,7 @@ KINDS: tuple[Kind, ...] = (
     *(
         Kind(
             plural=f"{kind.lower()}s", kind=kind, short=(short,), namespaced=short == "pvc", answers_deleted=True,
-            status=True, first_status={"phase": "Pending"}, defaults=defaults.claim, rules=rules.claim,
+            status=True, first_status={"phase": "Pending"}, defaults=defaults.filling(spec={}),
             columns=columns("Name, Status=.status.phase, StorageClass=.spec.storageClassName, Age"),
         )
         for kind, short in (("PersistentVolumeClaim", "pvc"), ("PersistentVolume", "pv"))
@@ -80,21 +80,20 @@ KINDS: tuple[Kind, ...] = (
     Kind(
         group="scheduling.k8s.io", plural="priorityclasses", kind="PriorityClass", short=("pc",), namespaced=False,
         generation=True, columns=columns("Name, Value=.value, Global-Default=.globalDefault, Age"),
-        defaults=defaults.filling(preemptionPolicy="PreemptLowerPriority"), rules=rules.priority_class,
-        update_rules=rules.priority_class_update,
+        defaults=defaults.filling(preemptionPolicy="PreemptLowerPriority"),
     ),
     *(
         Kind(
             group=RBAC, plural=f"{kind.lower()}s", kind=kind, namespaced=not kind.startswith("Cluster"), columns=_ROLE,
-            put_creates=True, is_name=names.is_path_segment, defaults=defaults.filling(rules=None), rules=rules.role,
+            put_creates=True, is_name=labels.is_path_segment, defaults=defaults.filling(rules=None),
         )
         for kind in ("Role", "ClusterRole")
     ),
     *(
         Kind(
             group=RBAC, plural=f"{kind.lower()}s", kind=kind, namespaced=not kind.startswith("Cluster"),
-            columns=_BINDING, put_creates=True, is_name=names.is_path_segment, defaults=defaults.binding,
-            rules=rules.binding, update_rules=rules.binding_update,
+            columns=_BINDING, put_creates=True, is_name=labels.is_path_segment, defaults=defaults.binding,
+            update_rules=rules.binding_update,
         )
         for kind in ("RoleBinding", "ClusterRoleBinding")
     ),

@@ -8,9 +8,8 @@ from typing import NamedTuple
 import orjson
 
 from infra.local.embedded.store.errors import ApiError
-from infra.local.embedded.store.history import Change
 from infra.local.embedded.store.kinds import Kind, Object
-from infra.local.embedded.store.objects import Objects
+from infra.local.embedded.store.objects import Change, Objects
 
 
 class Asked(NamedTuple):
@@ -39,7 +38,7 @@ class Streams:
     def end(self) -> None:
         """End the open watches, and any new one at once: the server is about to stop."""
         self._over = True
-        self._objects.history.ring()
+        self._objects.ring()
 
     async def stream(self, asked: Asked) -> AsyncIterator[bytes]:
         """Yield watch events as lines of JSON until the timeout; one with an error of code 410 is the last."""
@@ -65,7 +64,7 @@ class Streams:
                 bookmark_at = loop.time() + pause
             if self._objects.version == position and not self._over:
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(self._objects.history.rung(), min(end, bookmark_at) - loop.time())
+                    await asyncio.wait_for(self._objects.rung(), min(end, bookmark_at) - loop.time())
         if asked.bookmark_seconds:
             yield _bookmark(asked, position)
 
