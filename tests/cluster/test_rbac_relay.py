@@ -1,50 +1,52 @@
 """The relay's role compared with the relay's requests: it allows all of them, and contains no unused verb."""
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import kubernetes
 import pytest
 from kubernetes.client import ApiException
 
 from infra.local.kubeconfig import for_token_file
 from infra.local.relay_account import NAME, NAMESPACE, manifests
 from relay import legacy_provisioner
-from relay.cluster import Cluster, sources
+from relay.cluster import Cluster as Calls
+from relay.cluster import sources
 from relay.connection import Connection
 from relay.objects import JobSetName, PoolKey
-from tests.local.cluster.served import Served, connected, serving
+from tests.cluster.accounts import token_of
+from tests.cluster.asking import APPLY, LIVE, PATIENCE_SECONDS, Json, done, path
+from tests.cluster.builders import event
+from tests.cluster.servers import Cluster
+from tests.local.stack.leftovers import until
 from tpu_slices.domain.model.slices import SliceId
 from tpu_slices.ports.errors import Permanent, Temporary
 
-pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(60)]
+pytestmark = LIVE
 
-client: Any = kubernetes.client  # untyped, although the package claims to be typed
-utils: Any = kubernetes.utils
-ROLE: dict[str, Any] = next(each for each in manifests() if each["kind"] == "ClusterRole")
-EVENT = {
-    "metadata": {"name": "one", "namespace": "default"},
-    "involvedObject": {"kind": "Pod", "name": "one", "namespace": "default"},
-    "reason": "Testing",
-    "message": "so",
-    "type": "Normal",
+ROLE: Json = next(each for each in manifests() if each["kind"] == "ClusterRole")
+PLURALS = {
+    "Namespace": "namespaces",
+    "ServiceAccount": "serviceaccounts",
+    "ClusterRole": "clusterroles",
+    "ClusterRoleBinding": "clusterrolebindings",
 }
-PATCH = {"metadata": {"labels": {"marked": "true"}}}
-
-CALLS: Mapping[str, Callable[[Cluster], object]] = {
-    "jobset": lambda cluster: cluster.jobset(JobSetName("default", "llama")),
-    "claim": lambda cluster: cluster.claim("default", "data"),
-    "volume": lambda cluster: cluster.volume("data"),
-    "deployment": lambda cluster: cluster.deployment(*legacy_provisioner.THEIRS),
-    "our own deployment": lambda cluster: cluster.deployment(*legacy_provisioner.OURS),
-    "post": lambda cluster: cluster.post(EVENT),
-    "renew": lambda cluster: cluster.renew(EVENT),
-    "nodes_of": lambda cluster: cluster.nodes_of(PoolKey(SliceId("tpu-llama-0-aaaaaaaaaaaaa"), 1)),
-    "leaders_on": lambda cluster: cluster.leaders_on("host"),
-    "patch_node": lambda cluster: cluster.patch_node("host", PATCH),
+EVENT = event("one", "default")
+CALLS: Mapping[str, Callable[[Calls], object]] = {
+    "jobset": lambda calls: calls.jobset(JobSetName("default", "llama")),
+    "claim": lambda calls: calls.claim("default", "data"),
+    "volume": lambda calls: calls.volume("data"),
+    "deployment": lambda calls: calls.deployment(*legacy_provisioner.THEIRS),
+    "our own deployment": lambda calls: calls.deployment(*legacy_provisioner.OURS),
+    "post": lambda calls: calls.post(EVENT),
+    "renew": lambda calls: calls.renew(EVENT),
+    "nodes_of": lambda calls: calls.nodes_of(PoolKey(SliceId("tpu-llama-0-aaaaaaaaaaaaa"), 1)),
+    "leaders_on": lambda calls: calls.leaders_on("host"),
+    "patch_node": lambda calls: calls.patch_node("host", {"metadata": {"labels": {"marked": "true"}}}),
 }
 """One of each kind of the relay's calls."""
 
@@ -61,9 +63,15 @@ class Permission:
     def __str__(self) -> str:
         return " ".join(filter(None, [self.verb, self.resource, self.name]))
 
-    def rule(self) -> dict[str, Any]:
+    def rule(self) -> Json:
         named = {"resourceNames": [self.name]} if self.name else {}
         return {"apiGroups": [self.group], "resources": [self.resource], "verbs": [self.verb]} | named
+
+    def missed_by(self, refused: str) -> bool:
+        """Return whether a refusal says that the relay's account lacks this."""
+        who = f"system:serviceaccount:{NAMESPACE}:{NAME}"
+        what = f'cannot {self.verb} resource \\"{self.resource}\\" in API group \\"{self.group}\\"'
+        return who in refused and what in refused
 
 
 PERMISSIONS = [
@@ -94,14 +102,13 @@ class Watched(Connection):
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    served: Served
+    """The relay's account on an API server, and a kubeconfig as in its pod."""
+
+    cluster: Cluster
     kubeconfig: Path
 
-    def role(self, *rules: dict[str, Any]) -> None:
-        with connected(self.served) as connection:
-            client.RbacAuthorizationV1Api(connection).patch_cluster_role(
-                ROLE["metadata"]["name"], {"rules": list(rules)}, _content_type="application/merge-patch+json"
-            )
+    def role(self, *rules: Json) -> None:
+        done(self.cluster.api.patch(path("clusterroles", name=ROLE["metadata"]["name"]), {"rules": list(rules)}))
 
     def refusals(self) -> list[str]:
         """Make every request that the relay makes; return those that were refused as forbidden."""
@@ -112,7 +119,7 @@ class Stage:
             for call in CALLS.values():
                 # A missing claim, or an API that is not served, is not a refusal.
                 with suppress(Temporary, Permanent):
-                    call(Cluster(connection))
+                    call(Calls(connection))
             connection.rest_client.pool_manager.clear()
             assert connection.asked >= len(sources(connection)) * 2 + len(CALLS)
             refused: list[str] = connection.refused
@@ -124,62 +131,56 @@ def _fetch(fetch: Callable[..., Any], **more: Any) -> None:
         fetch(**more, _preload_content=False, _request_timeout=5).close()
 
 
-@contextmanager
-def applied(served: Served, folder: Path) -> Iterator[Stage]:
+@pytest.fixture
+def stage(cluster: Cluster, tmp_path: Path) -> Stage:
     """Apply the relay's manifests, and provide a token as in its pod."""
-    with connected(served) as connection:
-        for manifest in manifests():
-            utils.create_from_dict(connection, manifest)
-    token = served.kubectl("create", "token", NAME, "--namespace", NAMESPACE)
-    (folder / "token").write_text(token.out.strip())
-    kubeconfig = folder / "relay.kubeconfig"
-    kubeconfig.write_text(for_token_file(served.kubeconfig.read_text(), folder / "token"))
-    yield Stage(served, kubeconfig)
-
-
-@pytest.fixture(scope="module")
-def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    folder = tmp_path_factory.mktemp("relay")
-    with serving(folder, "--no-controllers") as served, applied(served, folder) as prepared:
-        yield prepared
+    for manifest in manifests():
+        within, name = manifest["metadata"].get("namespace", ""), manifest["metadata"]["name"]
+        where = path(PLURALS[manifest["kind"]], within, name)
+        done(cluster.api.patch(where, manifest, APPLY, fieldManager="test", force="true"))
+    (tmp_path / "token").write_text(token_of(cluster.api, NAMESPACE, NAME))
+    kubeconfig = tmp_path / "relay.kubeconfig"
+    kubeconfig.write_text(for_token_file(cluster.kubeconfig.read_text(), tmp_path / "token"))
+    return Stage(cluster, kubeconfig)
 
 
 def test_every_call_of_the_relay_is_tried_here() -> None:
-    public = {name for name in vars(Cluster) if not name.startswith("_")}
+    public = {name for name in vars(Calls) if not name.startswith("_")}
     assert public == {name.rpartition(" ")[2] for name in CALLS}
 
 
 def test_the_role_allows_all_that_the_relay_does(stage: Stage) -> None:
     stage.role(*ROLE["rules"])
-    assert stage.refusals() == []
+    until(lambda: stage.refusals() == [], "the role to allow everything", PATIENCE_SECONDS)
 
 
 @pytest.mark.parametrize("missing", PERMISSIONS, ids=str)
 def test_without_any_one_permission_the_relay_is_refused(stage: Stage, missing: Permission) -> None:
     stage.role(*(each.rule() for each in PERMISSIONS if each != missing))
-    refused = stage.refusals()
-    said = f'cannot {missing.verb} resource \\"{missing.resource}\\" in API group \\"{missing.group}\\"'
-    assert refused
-    assert all(said in each and f"system:serviceaccount:{NAMESPACE}:{NAME}" in each for each in refused)
+
+    def refused_for_it_alone() -> bool:
+        refused = stage.refusals()
+        return bool(refused) and all(map(missing.missed_by, refused))
+
+    until(refused_for_it_alone, f"the lack of {missing}", PATIENCE_SECONDS)
 
 
 def test_without_the_role_the_relay_may_do_nothing(stage: Stage) -> None:
     stage.role()
-    with connected(stage.served) as connection:
-        asked = len(sources(connection)) * 2
-    assert len(stage.refusals()) == asked + len(CALLS)
+    with Connection({"KUBECONFIG": str(stage.kubeconfig)}) as connection:
+        asked = len(sources(connection)) * 2 + len(CALLS)
+    until(lambda: len(stage.refusals()) == asked, "the role to allow nothing", PATIENCE_SECONDS)
 
 
 def test_a_token_that_another_takes_the_place_of_in_its_file_is_picked_up(stage: Stage) -> None:
     stage.role(*ROLE["rules"])
-    served, token = stage.served, stage.kubeconfig.with_name("token")
+    until(lambda: stage.refusals() == [], "the role to allow everything", PATIENCE_SECONDS)
+    token = stage.kubeconfig.with_name("token")
+    good = token.read_text()
+    token.write_text("void")
     with Connection({"KUBECONFIG": str(stage.kubeconfig)}) as connection:
-        cluster = Cluster(connection)
-        assert cluster.jobset(JobSetName("default", "llama")) is None
-        served.kubectl("delete", "serviceaccount", NAME, "--namespace", NAMESPACE)
         with pytest.raises(Temporary, match="401"):
-            cluster.jobset(JobSetName("default", "llama"))
-        served.kubectl("create", "serviceaccount", NAME, "--namespace", NAMESPACE)
-        token.write_text(served.kubectl("create", "token", NAME, "--namespace", NAMESPACE).out.strip())
-        assert cluster.jobset(JobSetName("default", "llama")) is None
+            Calls(connection).jobset(JobSetName("default", "llama"))
+        token.write_text(good)
+        assert Calls(connection).jobset(JobSetName("default", "llama")) is None
         connection.rest_client.pool_manager.clear()
