@@ -26,6 +26,8 @@ def cluster(plan: Plan, addresses: Addresses, processes: Processes, scratch: Pat
     match plan.cluster:
         case Embedded():
             parts.start(_embedded(plan, addresses))
+            parts.start_beside(JOBSET)
+            parts.start_beside(KUBELET)
             yield
         case Built(programs):
             with parts.built(programs, scratch / "kubernetes"):
@@ -65,11 +67,6 @@ class _Parts:
 
 def _embedded(plan: Plan, addresses: Addresses) -> Program:
     """Return the embedded API server, with its controllers; it has the same port after a restart."""
-    port, secure_port = free_ports(2)
-    arguments = (
-        "infra.local.cluster",
-        *("--port", str(port)),
-        *("--secure-port", str(secure_port)),
-        *("--kubeconfig", str(addresses.kubeconfig)),
-    )
-    return plan.module("cluster", arguments, f"listening on http://127.0.0.1:{port}", addresses)
+    (port,) = free_ports(1)
+    arguments = ("infra.local.embedded", "--port", str(port), "--kubeconfig", str(addresses.kubeconfig))
+    return plan.module("cluster", arguments, f"listening on https://127.0.0.1:{port}", addresses)

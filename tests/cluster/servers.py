@@ -114,7 +114,7 @@ def embedded(setpriv: Path, folder: Path) -> Iterator[Cluster]:
     said = f"listening on https://127.0.0.1:{port}"
     with Processes(setpriv=setpriv, logs=folder / "logs", environment=os.environ) as processes:
         known = ("--window", str(WINDOW), "--bookmark-seconds", "1")
-        server = _module(EMBEDDED, said, "--port", str(port), "--kubeconfig", str(kubeconfig), *known)
+        server = module(EMBEDDED, said, "--port", str(port), "--kubeconfig", str(kubeconfig), *known)
         processes.wait_until_ready(*processes.start(server))
         yield from _serving(EMBEDDED, kubeconfig, processes)
 
@@ -126,7 +126,7 @@ def _with_jobsets(plane: ControlPlane) -> None:
 
 
 def _serving(name: str, kubeconfig: Path, processes: Processes) -> Iterator[Cluster]:
-    parts = (_module(part, "ready", "--kubeconfig", str(kubeconfig)) for part in ("jobset", "kubelet"))
+    parts = (module(part, "ready", "--kubeconfig", str(kubeconfig)) for part in ("jobset", "kubelet"))
     processes.wait_until_ready(*processes.start(*parts))
     api = Api(kubeconfig)
     try:
@@ -135,7 +135,7 @@ def _serving(name: str, kubeconfig: Path, processes: Processes) -> Iterator[Clus
         api.close()
 
 
-def _module(name: str, said: str, *arguments: str) -> Program:
+def module(name: str, said: str, *arguments: str) -> Program:
     return Program(
         name=name,
         command=(sys.executable, "-m", f"infra.local.{name}", *arguments),

@@ -11,7 +11,7 @@ import pytest
 from infra.local.addresses import Addresses
 from infra.local.clients.labels import OURS
 from infra.local.relay_account import NAME, NAMESPACE, manifests, open_account, relay_account
-from tests.local.cluster.served import Served, serving
+from tests.local.served import Served, serving
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(60)]
 
@@ -30,7 +30,7 @@ def until(holds: Callable[[], bool], what: str) -> None:
 
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[Served]:
-    with serving(tmp_path, "--no-controllers") as one:
+    with serving(tmp_path) as one:
         yield one
 
 

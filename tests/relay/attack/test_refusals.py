@@ -81,5 +81,5 @@ def test_an_api_that_is_not_served_is_named_in_the_error(bed: Bed) -> None:
     with bed.watching() as recorder:
         recorder.until(lambda: len(recorder.failures) >= 2)
         assert recorder.failures[0] == "the API server does not serve nodes: 404 Not Found"
-        bed.press("heal")
+        bed.served.proxy.clear()
         recorder.until(lambda: bool(recorder.lists))
