@@ -25,11 +25,15 @@ config: Any = kubernetes.config  # untyped, although the package claims to be ty
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Served(Cluster):
-    """A server; `kubeconfig` is that of the proxy before it, `server` its process, which listens on `port`."""
+    """A server; `kubeconfig` is that of the proxy before it, `server` its process, which listens on `port`.
+
+    `direct` is the kubeconfig that the server itself wrote.
+    """
 
     proxy: Proxied
     server: Child
     port: int
+    direct: Path
 
     def press(self, fault: str, **more: Any) -> dict[str, int]:
         """Inject a fault."""
@@ -61,6 +65,7 @@ def serving(folder: Path, *arguments: str, controllers: bool = False, port: int 
                 proxy=proxy,
                 server=server,
                 port=port,
+                direct=kubeconfig,
             )
 
 

@@ -143,9 +143,8 @@ def test_a_watch_survives_a_server_that_returns_with_other_certificates_and_toke
     with (
         serving(tmp_path) as served,
         connected(served) as api,
-        connect({"KUBECONFIG": str(served.kubeconfig)}) as own,
+        connect({"KUBECONFIG": str(served.direct)}) as own,
     ):
-        port = own.configuration.host.rpartition(":")[2]
         source = next(source for source in cluster.sources(own) if source.kind is Kind.HOSTS)
         one = Watched(served, source, client.CoreV1Api(api))
         one.create(0)
