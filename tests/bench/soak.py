@@ -112,7 +112,7 @@ class Soak:
 
     def join(self) -> None:
         """Register the hosts of every slice, and wait until all are ready, as the API server says."""
-        nodes = KubernetesNodes(self.api)
+        nodes = KubernetesNodes(self.addresses.kubeconfig)
         manifests = [node(host, pool, READY) for one in self.jobsets for pool, host in hosts_of(one, self.addresses)]
         each(len(manifests), lambda index: nodes.register(manifests[index]))
         wait(lambda: list(nodes.standing().values()) == ["True"] * len(manifests))

@@ -161,7 +161,7 @@ def test_a_cluster_that_does_not_know_the_relay_is_temporary(cluster: Cluster, t
 def test_a_watch_is_listed_once_and_follows_every_change(cluster: Cluster, connection: Connection) -> None:
     recorder = Recorder(Kind.HOSTS)
     [source] = [each for each in sources(connection) if each.kind is Kind.HOSTS]
-    watch = Watch(source, recorder, Patience(60.0, time.monotonic), random.Random(7))
+    watch = Watch(source, recorder.put, Patience(60.0, time.monotonic), random.Random(7))
     running = threading.Thread(target=watch.run)
     running.start()
     try:

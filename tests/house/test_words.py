@@ -39,8 +39,7 @@ UNMISTAKABLE = (
 MEANT_OTHERWISE = {"_AuditLog", "_inherited", "INHERITED"}
 """Google's audit log; what a process inherits of its environment."""
 ELSEWHERE = (
-    "infra/local/cluster/", "infra/local/gke/",
-    "tests/local/cluster/", "tests/local/gke/", "tests/local/kueue/", "tests/local/controllers/",
+    "infra/local/embedded/", "infra/local/gke/", "tests/cluster/", "tests/local/embedded/", "tests/local/gke/",
 )  # fmt: skip
 """The stand-ins for Kubernetes and GKE have these systems' words, and their tests."""
 TELLS_OF_THEM = ("tests/house/test_words.py", "docs/adr/", "CHANGELOG.md")

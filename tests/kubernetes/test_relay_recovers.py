@@ -47,7 +47,7 @@ class Stage:
         return Api.of(self.cluster.plane.kubeconfig)
 
     def admit(self) -> None:
-        """Give the relay's account its role, and the relay a new token."""
+        """Bind the relay's account to its role, and write the relay a new token."""
         open_account(self.addresses)
 
     def want_a_slice(self) -> str:
