@@ -11,6 +11,7 @@ import argparse
 import os
 import shutil
 import tempfile
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -39,7 +40,6 @@ from infra.local.kubelet.keys import RUN_SECONDS
 from infra.local.plan import Plan
 from infra.local.processes import Processes
 from infra.local.relay_account import relay_account
-from infra.local.scheduler import repeated
 from infra.local.stack import allotted, local_relay
 from tests.bench.facts import Facts
 from tests.builders import CLUSTER, a_spec
@@ -100,7 +100,7 @@ def started() -> Iterator[Soak]:
         processes.wait_until_ready(*processes.start(local_relay(plan, addresses)))
         api = Api.of(addresses.kubeconfig)
         held.callback(api.close)
-        yield Soak(addresses, processes, api, held)
+        yield Soak(addresses, processes, api)
 
 
 @dataclass
@@ -110,7 +110,6 @@ class Soak:
     addresses: Addresses
     processes: Processes
     api: Api
-    held: ExitStack
     jobsets: list[Json] = field(default_factory=list)
 
     def create(self, slices: int) -> None:
@@ -130,10 +129,11 @@ class Soak:
         keeper = NodeKeeper(nodes)
 
         def keep() -> None:
-            keeper.follow(state, wanted, time.monotonic())
+            while True:
+                keeper.follow(state, wanted, time.monotonic())
+                time.sleep(KEEP_SECONDS)
 
-        keep()
-        self.held.enter_context(repeated(keep, KEEP_SECONDS))
+        threading.Thread(target=keep, daemon=True).start()
         wait(lambda: list(nodes.standing().values()) == ["True"] * len(hosts))
 
     def run(self) -> None:
