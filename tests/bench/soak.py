@@ -11,7 +11,9 @@ import argparse
 import os
 import shutil
 import tempfile
+import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -27,11 +29,13 @@ from infra.local.addresses import Addresses, port_of
 from infra.local.clients.api import Api
 from infra.local.cluster_choice import Asked, Built, own
 from infra.local.cluster_parts import cluster
-from infra.local.gke.hosts import Appearance, Readiness, node
+from infra.local.gke.hosts import Appearance, Readiness
 from infra.local.gke.kubernetes_nodes import KubernetesNodes
 from infra.local.gke.machines import MACHINES
+from infra.local.gke.nodes import NodeKeeper
 from infra.local.gke.paths import instance_names, instance_stem
-from infra.local.gke.state import Host, Pool
+from infra.local.gke.state import Host, Pool, State
+from infra.local.interrupts import orderly_end
 from infra.local.kubelet.keys import RUN_SECONDS
 from infra.local.plan import Plan
 from infra.local.processes import Processes
@@ -47,6 +51,7 @@ Json = dict[str, Any]
 HOSTS = 4
 """Of a slice: tpu-v5-lite-podslice, 4x4."""
 REST_SECONDS = 30
+KEEP_SECONDS = 10
 PATIENCE_SECONDS = 600
 MACHINE = MACHINES["ct5lp-hightpu-4t"]
 READY = Appearance(
@@ -65,7 +70,6 @@ def main() -> None:
         soak.step(f"{slices * HOSTS * 2} pods run", soak.run)
         soak.step(f"{slices} slices told by the relay", soak.served)
         soak.step("rest", lambda: time.sleep(REST_SECONDS))
-        soak.step("all pods gone", soak.end)
         soak.print_programs()
 
 
@@ -78,6 +82,7 @@ def started() -> Iterator[Soak]:
         raise SystemExit(f"make soak measures a real control plane. {choice}.")
     print(choice)
     with (
+        orderly_end(),
         tempfile.TemporaryDirectory(prefix="tpu-slices-soak-") as scratch,
         Processes(setpriv=tools.setpriv, logs=Path(scratch) / "logs", environment=os.environ) as processes,
         ExitStack() as held,
@@ -111,11 +116,25 @@ class Soak:
         self.jobsets = each(slices, lambda index: self.api.create("jobsets", jobset(f"train-{index}")))
 
     def join(self) -> None:
-        """Register the hosts of every slice, and wait until all are ready, as the API server says."""
+        """Let the hosts of every slice join, and wait until all are ready, as the API server says.
+
+        They are kept so, as the local GKE does: the Nodes of hosts that fall behind come back.
+        """
+        hosts = [pair for one in self.jobsets for pair in hosts_of(one, self.addresses)]
+        state = State(clusters={}, pools={pool.path: pool for pool, _ in hosts}).with_hosts(
+            *(host for _, host in hosts)
+        )
+        wanted = {host.name: READY for _, host in hosts}
         nodes = KubernetesNodes(self.addresses.kubeconfig)
-        manifests = [node(host, pool, READY) for one in self.jobsets for pool, host in hosts_of(one, self.addresses)]
-        each(len(manifests), lambda index: nodes.register(manifests[index]))
-        wait(lambda: list(nodes.standing().values()) == ["True"] * len(manifests))
+        keeper = NodeKeeper(nodes)
+
+        def keep() -> None:
+            while True:
+                keeper.follow(state, wanted, time.monotonic())
+                time.sleep(KEEP_SECONDS)
+
+        threading.Thread(target=keep, daemon=True).start()
+        wait(lambda: list(nodes.standing().values()) == ["True"] * len(hosts))
 
     def run(self) -> None:
         pods = len(self.jobsets) * HOSTS
@@ -123,17 +142,12 @@ class Soak:
         resumed = {"spec": {"suspend": False}}
         names = [one["metadata"]["name"] for one in self.jobsets]
         each(len(names), lambda index: self.api.patch("jobsets", "default", names[index], resumed))
-        wait(lambda: self._phases().count("Running") == 2 * pods)
+        wait(lambda: self._phases().count("Running") == 2 * pods, lambda: str(Counter(self._phases())))
 
     def served(self) -> None:
         """Wait until the relay has told the four usable hosts of every slice, and their JobSet."""
         with Facts.of(self.addresses) as facts:
             wait(lambda: facts.used_slices(HOSTS) >= {one["metadata"]["name"] for one in self.jobsets})
-
-    def end(self) -> None:
-        self.api.delete("jobs", "default", "others")
-        each(len(self.jobsets), lambda index: self.api.delete("jobsets", "default", f"train-{index}"))
-        wait(lambda: not self._phases())
 
     def _phases(self) -> list[str]:
         return [pod["status"]["phase"] for pod in self.api.list("pods", "default")["items"]]
@@ -161,11 +175,11 @@ def each(count: int, take: Callable[[int], Any]) -> list[Any]:
         return list(threads.map(take, range(count)))
 
 
-def wait(done: Callable[[], bool]) -> None:
+def wait(done: Callable[[], bool], problem: Callable[[], str] = str) -> None:
     deadline = time.monotonic() + PATIENCE_SECONDS
     while not done():
         if time.monotonic() > deadline:
-            raise SystemExit(f"not done within {PATIENCE_SECONDS} s")
+            raise SystemExit(f"not done within {PATIENCE_SECONDS} s {problem()}")
         time.sleep(1)
 
 
