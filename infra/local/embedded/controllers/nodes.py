@@ -20,11 +20,8 @@ _COLLECTED = Condition(type="DisruptionTarget", reason="DeletionByPodGC", messag
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """How long controllers wait.
-
-    `scheduling_backoff`: until the scheduler says anew why a pod does not fit. `pod_backoff`: from a pod's failure to
-    its replacement (Kubernetes doubles it each time). `creation_backoff`: from a pod that is refused to the next try.
-    `node_grace`: without a sign of life, until a node is lost. `event_life`: how long an Event is kept.
+    """How long until: the scheduler says anew why a pod does not fit, a failed pod is replaced (Kubernetes doubles it
+    each time), one that was refused is created again, a silent node is lost, an Event goes.
     """
 
     scheduling_backoff: timedelta = timedelta(seconds=1)

@@ -133,14 +133,10 @@ def tolerates(pod: Object, taint: Mapping[str, Any]) -> bool:
 def not_covered(pod: Object) -> tuple[str, ...]:
     """Return the names of the pod's constraints for which there is no filter here."""
     spec, between = pod["spec"], [*_terms(pod, "podAffinity"), *_terms(pod, "podAntiAffinity")]
-    asked = {
-        "topologySpreadConstraints": any(
-            each["whenUnsatisfiable"] == "DoNotSchedule" for each in spec.get("topologySpreadConstraints") or ()
-        ),
-        "persistentVolumeClaims": any("persistentVolumeClaim" in volume for volume in spec.get("volumes") or ()),
-        "resourceClaims": bool(spec.get("resourceClaims")),
-        "namespaceSelector with requirements": any(term.get("namespaceSelector") for term in between),
-    }
+    spread = (each["whenUnsatisfiable"] for each in spec.get("topologySpreadConstraints") or ())
+    asked = {"topologySpreadConstraints": "DoNotSchedule" in spread, "resourceClaims": bool(spec.get("resourceClaims"))}
+    asked["persistentVolumeClaims"] = any("persistentVolumeClaim" in volume for volume in spec.get("volumes") or ())
+    asked["namespaceSelector with requirements"] = any(term.get("namespaceSelector") for term in between)
     return tuple(name for name, is_asked in asked.items() if is_asked)
 
 

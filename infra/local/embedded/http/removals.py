@@ -57,25 +57,21 @@ def _asked(request: Request) -> Object:
         return request.object()
     asked: Object = {key: request.params[key] for key in ("propagationPolicy",) if request.params.get(key)}
     asked |= {"gracePeriodSeconds": request.number("gracePeriodSeconds")}
-    asked |= {"orphanDependents": request.asks("orphanDependents")} if "orphanDependents" in request.params else {}
     return asked | ({"dryRun": ["All"]} if request.is_dry else {})
 
 
 def _deletion(asked: Mapping[str, Any]) -> Deletion:
     """Validate DeleteOptions. Raise ApiError 400 for wrong types, 422 for contradictory or unsupported values."""
-    grace, orphan, dry = (asked.get(key) for key in ("gracePeriodSeconds", "orphanDependents", "dryRun"))
-    propagation = asked.get("propagationPolicy") or ""
+    grace, dry, propagation = asked.get("gracePeriodSeconds"), asked.get("dryRun"), asked.get("propagationPolicy") or ""
+    if asked.get("orphanDependents") is not None:
+        raise errors.not_implemented("orphanDependents, for which there is propagationPolicy")
     if not isinstance(grace, int | None) or not isinstance(propagation, str) or not isinstance(dry or [], list):
         raise errors.bad_request('DeleteOptions in version "v1" cannot be handled as a DeleteOptions')
     found = list(errors.choice("propagationPolicy", propagation or "Background", PROPAGATIONS))
     found += errors.choice("dryRun", dry[0], ("All",)) if dry else []
-    if orphan is not None and propagation:
-        why = "orphanDependents and deletionPropagation cannot be both set"
-        found.append(errors.wrong("propagationPolicy", propagation, why))
     if found:
         raise errors.invalid("DeleteOptions", "meta.k8s.io", "", found)
-    own = "" if orphan is None else "Orphan" if orphan else "Background"
-    return Deletion(propagation=propagation or own, grace_seconds=grace, dry_run=bool(dry))
+    return Deletion(propagation=propagation, grace_seconds=grace, dry_run=bool(dry))
 
 
 def _check(kind: Kind, current: Object, asked: Mapping[str, Any]) -> None:

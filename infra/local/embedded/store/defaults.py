@@ -10,7 +10,6 @@ from typing import Any
 
 from infra.local.embedded.store.kinds import Object
 
-_PROBE = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3}
 _CONTAINER = {"terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File"}
 _POD_SPEC = {"dnsPolicy": "ClusterFirst", "schedulerName": "default-scheduler", "restartPolicy": "Always"}
 _SERVICE = {"type": "ClusterIP", "sessionAffinity": "None", "internalTrafficPolicy": "Cluster"}
@@ -40,8 +39,6 @@ def _container(container: Object) -> None:
     _as_quantities(container["resources"], "limits", "requests")
     for port in container.get("ports", []):
         port.setdefault("protocol", "TCP")
-    for probe in {"livenessProbe", "readinessProbe", "startupProbe"} & container.keys():
-        fill(container[probe], _PROBE)
 
 
 def _as_quantities(holder: Object, *fields: str) -> None:

@@ -121,14 +121,14 @@ def _post(webhook: Webhook, review: bytes) -> bytes:
     return body
 
 
-_OWNED = (
+_OWNED = [
     "uid",
     "creationTimestamp",
     "generation",
     "resourceVersion",
     "deletionTimestamp",
     "deletionGracePeriodSeconds",
-)
+]
 """The metadata that the server owns."""
 _SUFFIX = "bcdfghjklmnpqrstvwxz2456789"  # k8s.io/apimachinery/pkg/util/rand: no vowels, no 0 1 3
 _MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"

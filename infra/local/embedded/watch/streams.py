@@ -13,12 +13,7 @@ from infra.local.embedded.store.objects import Change, Objects
 
 
 class Asked(NamedTuple):
-    """What is watched.
-
-    `since`: the resourceVersion to continue from; None begins with the current state, each object as ADDED.
-    `render`: converts an object to what the client requested (a Table); None for the object itself.
-    `seconds`: when the server ends the watch. `bookmark_seconds`: the interval of bookmarks, if any.
-    """
+    """What is watched; `since` None begins with the current state, each object as ADDED, `render` makes a Table."""
 
     kind: Kind
     matches: Callable[[Object], bool]
