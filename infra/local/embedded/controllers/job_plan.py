@@ -1,7 +1,6 @@
-"""The Job controller's decision about one Indexed Job (pure).
+"""The Job controller's decision about one Indexed Job (pkg/controller/job of Kubernetes 1.31 and later; pure).
 
-Source: pkg/controller/job (job_controller.go, indexed_job_utils.go, pod_failure_policy.go) of Kubernetes 1.31 and
-later: FailureTarget and SuccessCriteriaMet come first, and Failed and Complete only once every pod has ended.
+FailureTarget and SuccessCriteriaMet come first, and Failed and Complete only once every pod has ended.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

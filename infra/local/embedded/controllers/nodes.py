@@ -1,7 +1,6 @@
-"""The life of nodes and what hangs on it, and the pace of all controllers.
+"""The life of nodes and of what hangs on it (pkg/controller/nodelifecycle, podgc), and the pace of all controllers.
 
-Sources: pkg/controller/nodelifecycle (monitorNodeHealth, nodeConditionToTaintKeyStatusMap), pkg/controller/podgc. Ready
-False taints a node as not ready, Ready Unknown or missing as unreachable. Pods are not evicted by taints here.
+Ready False taints a node as not ready, Ready Unknown or missing as unreachable. Taints evict no pods here.
 """
 
 from collections.abc import Iterable
@@ -20,9 +19,7 @@ _COLLECTED = Condition(type="DisruptionTarget", reason="DeletionByPodGC", messag
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """How long until: the scheduler says anew why a pod does not fit, a failed pod is replaced (Kubernetes doubles it
-    each time), one that was refused is created again, a silent node is lost, an Event goes.
-    """
+    """How long until a scheduler's message, a pod and its creation come anew, a node is lost, and an Event goes."""
 
     scheduling_backoff: timedelta = timedelta(seconds=1)
     pod_backoff: timedelta = timedelta(seconds=10)
@@ -86,9 +83,8 @@ class NodeController:
             ready = find(of(node), "Ready")
             if lost_at <= now and ready and ready["status"] != "Unknown":
                 conditions = [known | _LOST | {"lastTransitionTime": timestamp(now)} for known in of(node)]
-                node = objects.update(
-                    "nodes", node | {"status": node["status"] | {"conditions": conditions}}, status=True
-                )
+                lost = node | {"status": node["status"] | {"conditions": conditions}}
+                node = objects.update("nodes", lost, status=True)
             wanted = taints(node, now)
             if wanted != (node["spec"].get("taints") or []):
                 node = objects.update("nodes", node | {"spec": node["spec"] | {"taints": wanted}})

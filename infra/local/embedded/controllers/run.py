@@ -21,10 +21,7 @@ T = TypeVar("T")
 
 
 class Local:
-    """Implements `infra.local.clients.run.Changing` for another thread than the event loop's.
-
-    Reads look at the store; writes are done by the event loop, with defaults, admission and webhooks as any others.
-    """
+    """Implements `infra.local.clients.run.Changing` for another thread than the event loop's, which does all writes."""
 
     def __init__(self, objects: Objects, writes: Writes, clock: Callable[[], datetime]) -> None:
         self._objects = objects

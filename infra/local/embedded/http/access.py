@@ -1,8 +1,7 @@
-"""Who asks, by bearer tokens, and whether they may.
+"""Who asks, by bearer tokens, and whether they may (plugin/pkg/auth/authorizer/rbac).
 
-A token looks as kube-apiserver's (a JWT with the claims of pkg/serviceaccount/claims.go), but is known by heart instead
-of by its signature. Facts of authorization: plugin/pkg/auth/authorizer/rbac, pkg/registry/rbac/validation/rule.go, the
-texts of k8s.io/apiserver/pkg/endpoints/handlers/responsewriters. There is no check against privilege escalation.
+A token looks as kube-apiserver's, a JWT, but is known by heart instead of by its signature. Roles may grant anything:
+there is no check against privilege escalation.
 """
 
 import secrets
@@ -75,13 +74,10 @@ class Tokens:
         parts = (orjson.dumps({"alg": "HS256", "typ": "JWT"}), orjson.dumps(claims), secrets.token_bytes(32))
         token = ".".join(urlsafe_b64encode(part).rstrip(b"=").decode() for part in parts)
         self._issued[token] = claims
-        return {
-            "kind": "TokenRequest",
-            "apiVersion": "authentication.k8s.io/v1",
-            "metadata": {"creationTimestamp": timestamp(now), "name": name, "namespace": namespace},
-            "spec": {"audiences": audiences, "expirationSeconds": seconds, "boundObjectRef": None},
-            "status": {"token": token, "expirationTimestamp": timestamp(expires)},
-        }
+        answer = {"kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1"}
+        answer |= {"metadata": {"creationTimestamp": timestamp(now), "name": name, "namespace": namespace}}
+        answer |= {"spec": {"audiences": audiences, "expirationSeconds": seconds}}
+        return answer | {"status": {"token": token, "expirationTimestamp": timestamp(expires)}}
 
 
 def account_name(namespace: str, name: str) -> str:

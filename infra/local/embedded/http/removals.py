@@ -63,12 +63,11 @@ def _asked(request: Request) -> Object:
 def _deletion(asked: Mapping[str, Any]) -> Deletion:
     """Validate DeleteOptions. Raise ApiError 400 for wrong types, 422 for contradictory or unsupported values."""
     grace, dry, propagation = asked.get("gracePeriodSeconds"), asked.get("dryRun"), asked.get("propagationPolicy") or ""
-    if asked.get("orphanDependents") is not None:
-        raise errors.not_implemented("orphanDependents, for which there is propagationPolicy")
     if not isinstance(grace, int | None) or not isinstance(propagation, str) or not isinstance(dry or [], list):
         raise errors.bad_request('DeleteOptions in version "v1" cannot be handled as a DeleteOptions')
     found = list(errors.choice("propagationPolicy", propagation or "Background", PROPAGATIONS))
     found += errors.choice("dryRun", dry[0], ("All",)) if dry else []
+    found += [errors.prohibited("orphanDependents", "say propagationPolicy")] if "orphanDependents" in asked else []
     if found:
         raise errors.invalid("DeleteOptions", "meta.k8s.io", "", found)
     return Deletion(propagation=propagation, grace_seconds=grace, dry_run=bool(dry))

@@ -1,8 +1,4 @@
-"""The admission plugins that matter here: they complete a new object, or refuse it (plugin/pkg/admission).
-
-NamespaceLifecycle, ServiceAccount, Priority, DefaultTolerationSeconds, ExtendedResourceToleration (which GKE enables)
-and TaintNodesByCondition; and what the strategy of Jobs generates.
-"""
+"""The admission plugins that matter here, and what the strategy of Jobs generates (plugin/pkg/admission)."""
 
 from infra.local.embedded.store import errors
 from infra.local.embedded.store.defaults import containers

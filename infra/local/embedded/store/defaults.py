@@ -1,8 +1,4 @@
-"""The API server's defaults for fields that are left out, written into the object (pure).
-
-Facts: pkg/apis/{core,batch,rbac,scheduling,admissionregistration}/v1/defaults.go. Deployments, DaemonSets and volumes
-are only stored, as they are.
-"""
+"""The API server's defaults for fields that are left out, written into the object (pkg/apis/*/v1/defaults.go; pure)."""
 
 from collections.abc import Callable, Mapping
 from copy import deepcopy

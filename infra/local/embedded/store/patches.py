@@ -1,7 +1,6 @@
-"""Patches: JSON merge (RFC 7386), JSON (RFC 6902), strategic merge and forced apply for the core kinds (pure).
+"""Patches: JSON merge (RFC 7386), JSON (RFC 6902), strategic merge (apimachinery pkg/util/strategicpatch; pure).
 
-Facts of strategic merge: k8s.io/apimachinery/pkg/util/strategicpatch; the lists with merge keys are those that the
-core types declare with `patchMergeKey`, as far as the served kinds use them. No function changes what it is given.
+No function changes what it is given.
 """
 
 from collections.abc import Mapping

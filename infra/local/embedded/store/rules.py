@@ -94,9 +94,7 @@ def job_update(old: Object, new: Object) -> Iterator[FieldError]:
     """Yield the errors of changes; a suspended Job's template is open where Kueue needs it (KEP-2926)."""
     before, after = old["spec"], new["spec"]
     if after.get("completions") not in (before.get("completions"), after.get("parallelism")):
-        yield wrong(
-            "spec.completions", after.get("completions"), "can only be modified in tandem with spec.parallelism"
-        )
+        yield wrong("spec.completions", "object", "can only be modified in tandem with spec.parallelism")
     for key in ("selector", "completionMode", "managedBy", "podFailurePolicy", "backoffLimitPerIndex"):
         if before.get(key) != after.get(key):
             yield wrong(f"spec.{key}", "object", "field is immutable")

@@ -1,7 +1,6 @@
 """How objects are created and changed: what the server owns, defaults, admission, validation, then the store.
 
-The order is that of k8s.io/apiserver (pkg/endpoints/handlers, pkg/registry/rest). Webhooks are reached by URL, with
-AdmissionReview v1, in a thread of their own, so that they may ask this server meanwhile.
+Webhooks are called by URL, with AdmissionReview v1, in threads of their own, so that they may ask this server.
 """
 
 import asyncio
@@ -67,13 +66,10 @@ def _matching(objects: Objects, configurations: Kind, write: Write, new: Object)
 
 def _applies(rule: Mapping[str, Any], write: Write) -> bool:
     plural = write.kind.plural
-    asked = {
-        "operations": {write.operation, "*"},
-        "apiGroups": {write.kind.group, "*"},
-        "apiVersions": {write.kind.version, "*"},
-        "resources": {f"{plural}/status", "*/*"} if write.status else {plural, "*", "*/*"},
-    }
-    return all(accepted & {*rule.get(field, ())} for field, accepted in asked.items())
+    asked = {"operations": write.operation, "apiGroups": write.kind.group, "apiVersions": write.kind.version}
+    resources = {f"{plural}/status", "*/*"} if write.status else {plural, "*", "*/*"}
+    covered = resources & {*rule.get("resources", ())}
+    return bool(covered) and all({"*", value} & {*rule.get(field, ())} for field, value in asked.items())
 
 
 async def _asked(webhook: Webhook, write: Write, new: Object) -> Mapping[str, Any]:
