@@ -15,8 +15,8 @@ import yaml
 from google.cloud import firestore
 
 from infra.local.addresses import Addresses
+from infra.local.plan import REPOSITORY
 from infra.local.prerequisites import Tools
-from infra.local.stack import REPOSITORY
 from tpu_slices.domain.model.slices import ClusterId
 from tpu_slices.wire.cluster_settings import decode_settings, settings_key
 

@@ -10,8 +10,9 @@ import pytest
 import yaml
 
 from infra.local.demo.http import get_json
+from infra.local.plan import REPOSITORY, Plan
 from infra.local.prerequisites import Tools
-from infra.local.stack import REPOSITORY, Plan, running
+from infra.local.stack import running
 from tests.examples.cluster import FAST, PATIENCE, Cluster, Json, seed, until_over
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(180)]

@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from infra.local.demo.http import get_json
+from infra.local.plan import REPOSITORY, Plan
 from infra.local.prerequisites import Tools
-from infra.local.stack import REPOSITORY, Plan, running
+from infra.local.stack import running
 from tests.examples.cluster import FAST, PATIENCE, Cluster, seed, until_over
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(180)]

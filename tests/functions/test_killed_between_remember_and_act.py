@@ -46,7 +46,7 @@ def eventually(look: Callable[[], SliceRecord | None], true: Callable[[SliceReco
 @pytest.fixture
 def addresses(pubsub_emulator: str, firestore_emulator: str, project_id: str, tmp_path: Path) -> Addresses:
     table = messaging.read().of_cluster(CLUSTER)
-    gke, kubernetes, buttons, *rest = free_ports(3 + len(table.functions))
+    gke, buttons, proxy, proxy_buttons, *rest = free_ports(4 + len(table.functions))
     return Addresses(
         project=project_id,
         location="us-central2",
@@ -54,10 +54,11 @@ def addresses(pubsub_emulator: str, firestore_emulator: str, project_id: str, tm
         pubsub=pubsub_emulator,
         firestore=firestore_emulator,
         gke=f"127.0.0.1:{gke}",
-        kubernetes=f"http://127.0.0.1:{kubernetes}",
+        proxy_port=proxy,
+        proxy_buttons=f"http://127.0.0.1:{proxy_buttons}",
         buttons=f"http://127.0.0.1:{buttons}",
         functions={name: f"http://127.0.0.1:{port}" for name, port in zip(table.functions, rest, strict=True)},
-        kubeconfig=tmp_path / "kubeconfig",
+        folder=tmp_path,
     )
 
 

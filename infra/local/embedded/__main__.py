@@ -14,23 +14,13 @@ from pathlib import Path
 
 import uvicorn
 
-from infra.local.certificates import Certificates, certificates
+from infra.local.certificates import certificates
 from infra.local.embedded.controllers.run import Controllers
-from infra.local.embedded.http.rbac import first_roles
-from infra.local.embedded.http.server import application
-from infra.local.embedded.http.tokens import Tokens
-from infra.local.embedded.http.verbs import Verbs
-from infra.local.embedded.store.admission import Admission, first_objects
+from infra.local.embedded.http.verbs import Verbs, application
 from infra.local.embedded.store.objects import Objects
-from infra.local.embedded.store.writes import Writes
-from infra.local.embedded.watch.streams import Streams
 from infra.local.kubeconfig import Endpoint, kubeconfig, write_private
 
 _HOST = "127.0.0.1"
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
 
 
 def _arguments() -> argparse.Namespace:
@@ -39,9 +29,12 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--kubeconfig", type=Path, required=True, help="write the administrator's kubeconfig here")
     parser.add_argument("--bookmark-seconds", type=float, default=60.0, help="interval of watch bookmarks")
     parser.add_argument("--window", type=int, default=2000, help="number of changes kept per kind")
-    parser.add_argument("--toleration-seconds", type=int, default=300, help="how long pods stay on a node that is lost")
     parser.add_argument("--no-controllers", action="store_true", help="serve only the API, without controllers")
     return parser.parse_args()
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
 
 
 class _Server(uvicorn.Server):
@@ -52,56 +45,25 @@ class _Server(uvicorn.Server):
         yield
 
 
-@contextlib.contextmanager
-def _listening(port: int) -> Iterator[socket.socket]:
-    # asyncio disables Nagle's algorithm only if the protocol is given: otherwise every response waits 40 ms.
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((_HOST, port))
-        listener.listen(1024)
-        yield listener
-
-
-def _serving(verbs: Verbs, own: Certificates) -> uvicorn.Server:
-    return _Server(
-        uvicorn.Config(
-            application(verbs),
-            log_level="error",
-            access_log=False,
-            lifespan="off",
-            timeout_graceful_shutdown=2,
-            ssl_context_factory=lambda *_: own.context(),
-        )
-    )
-
-
 async def _serve(arguments: argparse.Namespace, listener: socket.socket) -> None:
     """Serve until a signal arrives."""
-    objects = Objects(_now, window=arguments.window)
-    streams, tokens = Streams(objects), Tokens(objects, _now)
-    writes = Writes(objects, Admission(objects, arguments.toleration_seconds), _now)
-    for kind, first in (*first_objects(), *first_roles()):
-        await writes.create(kind, first)
-    verbs = Verbs(
-        objects=objects,
-        writes=writes,
-        streams=streams,
-        tokens=tokens,
-        clock=_now,
-        bookmark_seconds=arguments.bookmark_seconds,
-    )
+    verbs = Verbs(Objects(_now, window=arguments.window), _now, arguments.bookmark_seconds)
+    await verbs.begin()
     own, address = certificates(_HOST, _now()), f"https://{_HOST}:{listener.getsockname()[1]}"
-    server = _serving(verbs, own)
+    serving = uvicorn.Config(application(verbs), log_level="error", access_log=False, lifespan="off")
+    serving.timeout_graceful_shutdown = 2
+    serving.ssl_context_factory = lambda *_: own.context()
+    server = _Server(serving)
 
     def end() -> None:
         server.should_exit = True
-        streams.end()
+        verbs.streams.end()
 
     for ending in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(ending, end)
     endpoint = Endpoint(address=address, authority=own.authority)
-    write_private(arguments.kubeconfig, kubeconfig(endpoint, {"token": tokens.administrator}))
-    controllers = Controllers(objects, writes, _now)
+    write_private(arguments.kubeconfig, kubeconfig(endpoint, {"token": verbs.tokens.administrator}))
+    controllers = Controllers(verbs.objects, verbs.writes, _now)
     if not arguments.no_controllers:
         controllers.start()
     # Connections are accepted from listen() on, and served as soon as the event loop runs.
@@ -112,7 +74,11 @@ async def _serve(arguments: argparse.Namespace, listener: socket.socket) -> None
 
 def main() -> None:
     arguments = _arguments()
-    with _listening(arguments.port) as listener:
+    # asyncio disables Nagle's algorithm only if the protocol is given: otherwise every response waits 40 ms.
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((_HOST, arguments.port))
+        listener.listen(1024)
         asyncio.run(_serve(arguments, listener))
 
 

@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 def start(folder: Path, **environment: str) -> subprocess.Popen[str]:
     """Start the demo. Every process it starts inherits this TMPDIR, by which leftover processes are recognised."""
     return subprocess.Popen(
-        [sys.executable, "-m", "infra.local", "--state", str(folder / "state"), "demo"],
+        [sys.executable, "-m", "infra.local", "--state", str(folder / "state"), "demo", "--embedded"],
         cwd=REPOSITORY,
         env={**os.environ, "TMPDIR": str(folder), **environment},
         stdout=subprocess.PIPE,

@@ -31,10 +31,11 @@ def addresses(pubsub: str, project: str) -> Addresses:
         pubsub=pubsub,
         firestore="unused",
         gke="unused",
-        kubernetes="unused",
         buttons="unused",
+        proxy_port=0,
+        proxy_buttons="unused",
         functions={name: f"http://127.0.0.1:1/{name}" for name in TABLE.functions},
-        kubeconfig=Path("unused"),
+        folder=Path("unused"),
     )
 
 

@@ -9,7 +9,8 @@ import kubernetes
 import pytest
 
 from infra.local.addresses import Addresses
-from infra.local.relay_account import NAME, NAMESPACE, relay_account
+from infra.local.clients.labels import OURS
+from infra.local.relay_account import NAME, NAMESPACE, manifests, open_account, relay_account
 from tests.local.cluster.served import Served, serving
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(60)]
@@ -34,18 +35,21 @@ def served(tmp_path: Path) -> Iterator[Served]:
 
 
 def addresses(served: Served) -> Addresses:
-    return Addresses(
+    where = Addresses(
         project="unused",
         location="unused",
         cluster_id="demo",
         pubsub="unused",
         firestore="unused",
         gke="unused",
-        kubernetes=served.address,
         buttons="unused",
+        proxy_port=0,
+        proxy_buttons="unused",
         functions={},
-        kubeconfig=served.kubeconfig,
+        folder=served.kubeconfig.parent,
     )
+    where.proxy_kubeconfig.write_text(where.kubeconfig.read_text())  # no proxy is needed here
+    return where
 
 
 def who(kubeconfig: Path) -> str:
@@ -73,6 +77,23 @@ def test_the_relay_may_there_what_its_role_says(served: Served) -> None:
     assert rows["jobsets.jobset.x-k8s.io"].endswith("[get list watch]")
     assert rows["persistentvolumes"].endswith("[get]")
     assert "secrets" not in rows
+
+
+def test_what_is_there_already_is_taken_and_set_right(served: Served) -> None:
+    where = addresses(served)
+    open_account(where)
+    served.kubectl("delete", "clusterrolebinding", "tpu-slice-provisioner-relay")
+    served.kubectl("label", "namespace", NAMESPACE, "pod-security.kubernetes.io/enforce=privileged", "--overwrite")
+    open_account(where)
+    labels = served.json("get", "namespace", NAMESPACE)["metadata"]["labels"]
+    assert labels["pod-security.kubernetes.io/enforce"] == "restricted"
+    assert served.kubectl("get", "clusterrolebinding", "tpu-slice-provisioner-relay").code == 0
+
+
+def test_what_is_applied_is_marked_as_ours() -> None:
+    kinds = {each["kind"] for each in manifests()}
+    assert kinds == {"Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding"}
+    assert all(OURS.items() <= each["metadata"]["labels"].items() for each in manifests())
 
 
 def test_its_token_is_renewed(served: Served) -> None:

@@ -3,8 +3,9 @@ from pathlib import Path
 import pytest
 
 from infra.local.addresses import Addresses
+from infra.local.plan import Plan
 from infra.local.settings import checked, file_of
-from infra.local.stack import Plan, allotted
+from infra.local.stack import allotted
 from tpu_slices.domain.model.slices import ClusterId
 from tpu_slices.ports.errors import Permanent
 

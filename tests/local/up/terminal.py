@@ -50,7 +50,7 @@ def stack_up(folder: Path) -> Iterator[Terminal]:
     """Run a stack for the duration of the block; then send Ctrl-C and check that nothing of it is left."""
     with (folder / "out").open("wb") as output:
         process = subprocess.Popen(
-            [sys.executable, "-m", "infra.local", "--state", str(folder), "up"],
+            [sys.executable, "-m", "infra.local", "--state", str(folder), "up", "--embedded"],
             cwd=REPOSITORY,
             env={**os.environ, "TMPDIR": str(folder)},
             stdout=output,

@@ -13,7 +13,7 @@ from infra.local.up.trouble import Press, seconds, share
 WHERE = Note(
     control="http://c",
     gke="http://g",
-    kubernetes="http://k",
+    faults="http://p",
     cluster="p",
     environment={"CLUSTER": "demo"},
     logs="/logs",
@@ -58,7 +58,12 @@ def test_a_share_of_the_calls_fails_at_gke_or_at_the_api_server() -> None:
     of_gke = trouble.api_errors(asked(share=0.1, of="gke", lasting=60.0), WHERE)
     assert (of_gke.url, of_gke.body and of_gke.body["share"]) == ("http://g/faults", 0.1)
     of_kubernetes = trouble.api_errors(asked(share=0.1, of="kubernetes", lasting=60.0), WHERE)
-    assert of_kubernetes.url == "http://k/local/faults"
+    assert of_kubernetes.url == "http://p/faults"
+
+
+def test_faults_before_the_api_server_are_said_with_what_is_left_of_them() -> None:
+    fault = {"code": 503, "share": 0.1, "for": 40.0}
+    assert trouble.of_api_server(fault) == "503: 10% of the relay's calls to Kubernetes, for another 40 s"
 
 
 def test_what_is_ordered_is_said_with_what_is_left_of_it() -> None:

@@ -1,138 +1,135 @@
-"""The life of nodes: lost without a sign of life, tainted by their conditions; and the eviction of pods by taints.
+"""The life of nodes and what hangs on it, and the pace of all controllers.
 
-Sources: pkg/controller/nodelifecycle (monitorNodeHealth, nodeConditionToTaintKeyStatusMap), pkg/controller/
-tainteviction. Ready False taints a node as not ready, Ready Unknown or missing as unreachable.
+Sources: pkg/controller/nodelifecycle (monitorNodeHealth, nodeConditionToTaintKeyStatusMap), pkg/controller/podgc. Ready
+False taints a node as not ready, Ready Unknown or missing as unreachable. Pods are not evicted by taints here.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
 
-from infra.local.clients.conditions import Condition, find, is_true, moment, of, with_condition
-from infra.local.clients.events import Happening, Recorder
+from infra.local.clients.conditions import Condition, find, is_true, of, with_condition
+from infra.local.clients.events import Recorder
 from infra.local.clients.objects import Object, Objects, timestamp
-from infra.local.clients.rounds import each, soonest
-from infra.local.embedded.controllers import disruption
-from infra.local.embedded.controllers.disruption import finished
-from infra.local.embedded.controllers.pace import Pace
-from infra.local.embedded.controllers.tolerations import tolerating
+from infra.local.clients.rounds import each
 from infra.local.embedded.store.admission import NOT_READY, UNREACHABLE
 
-Taint = Mapping[str, Any]
-"""v1.Taint."""
+RECORDER = Recorder("pod-garbage-collector")
+_COLLECTED = Condition(type="DisruptionTarget", reason="DeletionByPodGC", message="PodGC: node no longer exists")
 
-RECORDER = Recorder("node-controller")
-UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
 
-_TAINT_OF = {"True": None, "False": NOT_READY}
-_OWN = (NOT_READY, UNREACHABLE, UNSCHEDULABLE)
-_LEASES = "kube-node-lease"
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """How long until: the scheduler says anew why a pod does not fit, a failed pod is replaced (Kubernetes doubles it
+    each time), one that was refused is created again, a silent node is lost, an Event goes.
+    """
+
+    scheduling_backoff: timedelta = timedelta(seconds=1)
+    pod_backoff: timedelta = timedelta(seconds=10)
+    creation_backoff: timedelta = timedelta(seconds=1)
+    node_grace: timedelta = timedelta(seconds=40)
+    event_life: timedelta = timedelta(hours=1)
+
+
+def finished(pod: Object) -> bool:
+    return pod["status"].get("phase") in ("Succeeded", "Failed")
+
+
+def collect(objects: Objects, now: datetime, pace: Pace) -> datetime:
+    """Fail and remove the pods of nodes that are gone (the original waits 40 s), and remove Events past their life."""
+    nodes = {node["metadata"]["name"] for node in objects.stored("nodes")}
+
+    def end(pod: Object) -> None:
+        metadata = pod["metadata"]
+        if "deletionTimestamp" in metadata and not metadata.get("deletionGracePeriodSeconds"):
+            return  # only finalizers hold it
+        if not finished(pod):
+            status = pod["status"] | {"phase": "Failed", "conditions": with_condition(of(pod), _COLLECTED, now)}
+            objects.update("pods", pod | {"status": status}, status=True)
+        objects.delete("pods", metadata["namespace"], metadata["name"], grace_seconds=0)
+
+    lost = [pod for pod in objects.stored("pods") if pod["spec"].get("nodeName", "") not in {"", *nodes}]
+    each(lost, end, RECORDER.doubting(objects, now))
+    for event in objects.stored("events"):
+        if _seen(event) < now - pace.event_life:
+            objects.delete("events", event["metadata"]["namespace"], event["metadata"]["name"])
+    return now + timedelta(minutes=1)
+
+
+def _seen(event: Object) -> datetime:
+    """Return when an Event was last repeated."""
+    repeated = (event.get("series") or {}).get("lastObservedTime") or event.get("lastTimestamp")
+    return datetime.fromisoformat(repeated or event["metadata"]["creationTimestamp"])
+
+
+CORDON = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
+"""The taint of a cordoned node."""
+
+_OWN = (NOT_READY, UNREACHABLE, CORDON["key"])
 _LOST = {"status": "Unknown", "reason": "NodeStatusUnknown", "message": "Kubelet stopped posting node status."}
-_EVICTED = Condition(
-    type=disruption.TARGET,
-    reason="DeletionByTaintManager",
-    message="Taint manager: deleting due to NoExecute taint",
-)
 
 
 @dataclass(slots=True)
 class NodeController:
     """Remembers when each node last gave a sign of life: renewed its Lease, or wrote its Ready condition."""
 
+    _recorder: Recorder = field(default_factory=lambda: Recorder("node-controller"))
     _signs: dict[str, tuple[object, datetime]] = field(default_factory=dict)
 
     def reconcile(self, objects: Objects, now: datetime, pace: Pace) -> datetime | None:
-        """Mark lost nodes, update taints, say which pods are not ready on their account, evict what must leave."""
-        leases = {lease["metadata"]["name"]: lease for lease in objects.stored("leases", _LEASES)}
+        """Mark lost nodes, update taints, and say which pods are not ready on their node's account."""
+        leases = {lease["metadata"]["name"]: lease for lease in objects.stored("leases", "kube-node-lease")}
+        unready: set[str] = set()
 
         def keep(node: Object) -> datetime | None:
-            lost_at = self._heard(node, leases.get(node["metadata"]["name"]), now) + pace.node_grace
+            lost_at = self._seen(node, leases.get(node["metadata"]["name"]), now) + pace.node_grace
             ready = find(of(node), "Ready")
             if lost_at <= now and ready and ready["status"] != "Unknown":
-                status = node["status"] | {"conditions": [_unknown(each, now) for each in of(node)]}
-                node = objects.update("nodes", node | {"status": status}, status=True)
+                conditions = [known | _LOST | {"lastTransitionTime": timestamp(now)} for known in of(node)]
+                node = objects.update(
+                    "nodes", node | {"status": node["status"] | {"conditions": conditions}}, status=True
+                )
             wanted = taints(node, now)
             if wanted != (node["spec"].get("taints") or []):
-                spec = {key: value for key, value in node["spec"].items() if key != "taints"}
-                objects.update("nodes", node | {"spec": spec | ({"taints": wanted} if wanted else {})})
+                node = objects.update("nodes", node | {"spec": node["spec"] | {"taints": wanted}})
+            if not is_true(node, "Ready"):
+                unready.add(node["metadata"]["name"])
             return lost_at if lost_at > now else None
 
-        found = objects.stored("nodes")
-        names = {node["metadata"]["name"] for node in found}
-        self._signs = {name: sign for name, sign in self._signs.items() if name in names}
-        return soonest([each(found, keep, RECORDER.doubting(objects, now)), _settle_pods(objects, now)])
+        def mark(pod: Object) -> None:
+            conditions = with_condition(of(pod), Condition(type="Ready", status=False), now)
+            objects.update("pods", pod | {"status": pod["status"] | {"conditions": conditions}}, status=True)
 
-    def _heard(self, node: Object, lease: Object | None, now: datetime) -> datetime:
+        doubt = self._recorder.doubting(objects, now)
+        wake = each(objects.stored("nodes"), keep, doubt)
+        there = (pod for pod in objects.stored("pods") if pod["spec"].get("nodeName") in unready)
+        each([pod for pod in there if is_true(pod, "Ready") and not finished(pod)], mark, doubt)
+        return wake
+
+    def _seen(self, node: Object, lease: Object | None, now: datetime) -> datetime:
         """Return when the node's last sign of life was seen."""
-        name, ready = node["metadata"]["name"], find(of(node), "Ready") or {}
+        uid, ready = node["metadata"]["uid"], find(of(node), "Ready") or {}
         alive = ready if ready.get("status") != "Unknown" else {}
         sign = (lease and lease["spec"].get("renewTime"), alive.get("status"), alive.get("lastHeartbeatTime"))
-        known = self._signs.get(name)
+        known = self._signs.get(uid)
         if known is None or known[0] != sign:
-            self._signs[name] = known = (sign, now)
+            self._signs[uid] = known = (sign, now)
         return known[1]
-
-
-def _settle_pods(objects: Objects, now: datetime) -> datetime | None:
-    nodes = {node["metadata"]["name"]: node for node in objects.stored("nodes")}
-
-    def settle(pod: Object) -> datetime | None:
-        node = nodes[pod["spec"]["nodeName"]]
-        if not is_true(node, "Ready") and is_true(pod, "Ready"):
-            conditions = with_condition(of(pod), Condition(type="Ready", status=False), now)
-            pod = objects.update("pods", pod | {"status": pod["status"] | {"conditions": conditions}}, status=True)
-        driving = [taint for taint in node["spec"].get("taints") or () if taint.get("effect") == "NoExecute"]
-        end = leaves_at(pod, driving, now)
-        if end is None or end > now:
-            return end
-        message = f"Marking for deletion Pod {pod['metadata']['namespace']}/{pod['metadata']['name']}"
-        RECORDER.record(objects, Happening(pod, "TaintManagerEviction", message), now)
-        disruption.end(objects, pod, _EVICTED, now)
-        return None
-
-    placed = (pod for pod in objects.stored("pods") if pod["spec"].get("nodeName") in nodes)
-    living = [pod for pod in placed if not finished(pod) and "deletionTimestamp" not in pod["metadata"]]
-    return each(living, settle, RECORDER.doubting(objects, now))
-
-
-def _unknown(condition: Object, now: datetime) -> Object:
-    return condition | _LOST | {"lastTransitionTime": timestamp(now)}
 
 
 def taints(node: Object, now: datetime) -> list[Object]:
     """Return the node's taints by its conditions; taints set by others, and the times of kept ones, are kept (pure)."""
     before: list[Object] = node["spec"].get("taints") or []
     wanted = list(_conditional(node))
-    kept = [taint for taint in before if taint["key"] not in _OWN or _identity(taint) in wanted]
-    there = [_identity(taint) for taint in kept]
-    added = [{"key": key, "effect": effect} for key, effect in wanted if (key, effect) not in there]
-    return [*kept, *(taint | {"timeAdded": timestamp(now)} for taint in added)]
-
-
-def _identity(taint: Taint) -> tuple[str, str]:
-    return taint["key"], taint["effect"]
+    kept = [taint for taint in before if taint["key"] not in _OWN or (taint["key"], taint["effect"]) in wanted]
+    there = [(taint["key"], taint["effect"]) for taint in kept]
+    added = [(key, effect) for key, effect in wanted if (key, effect) not in there]
+    return [*kept, *({"key": key, "effect": effect, "timeAdded": timestamp(now)} for key, effect in added)]
 
 
 def _conditional(node: Object) -> Iterable[tuple[str, str]]:
     ready = find(of(node), "Ready")
-    key = _TAINT_OF.get(ready["status"], UNREACHABLE) if ready else UNREACHABLE
-    if key is not None:
-        yield key, "NoSchedule"
-        yield key, "NoExecute"
+    key = {"True": "", "False": NOT_READY}.get(ready["status"], UNREACHABLE) if ready else UNREACHABLE
+    yield from ((key, effect) for effect in ("NoSchedule", "NoExecute") if key)
     if node["spec"].get("unschedulable"):
-        yield UNSCHEDULABLE, "NoSchedule"
-
-
-def leaves_at(pod: Object, driving: Iterable[Taint], now: datetime) -> datetime | None:
-    """Return when NoExecute taints evict the pod; None: never (pure)."""
-    return soonest([_until(pod, taint, now) for taint in driving])
-
-
-def _until(pod: Object, taint: Taint, now: datetime) -> datetime | None:
-    found = tolerating(pod, taint)
-    limits = [toleration["tolerationSeconds"] for toleration in found if "tolerationSeconds" in toleration]
-    if found and not limits:
-        return None
-    began = moment(taint["timeAdded"]) if taint.get("timeAdded") else now
-    return began + timedelta(seconds=max(min(limits, default=0), 0))
+        yield CORDON["key"], CORDON["effect"]

@@ -3,24 +3,19 @@
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine, Sequence
-from concurrent.futures import Future
 from datetime import datetime
 from typing import Any, TypeVar
 
 from infra.local.clients.objects import copied
 from infra.local.clients.run import Program
-from infra.local.embedded.controllers import collection
 from infra.local.embedded.controllers.job import JobController
-from infra.local.embedded.controllers.nodes import NodeController
-from infra.local.embedded.controllers.pace import Pace
+from infra.local.embedded.controllers.nodes import NodeController, Pace, collect
 from infra.local.embedded.controllers.scheduler import Scheduler
 from infra.local.embedded.store import patches
-from infra.local.embedded.store.binding import bound
-from infra.local.embedded.store.deletion import Deletion
 from infra.local.embedded.store.kinds import Key, Object
-from infra.local.embedded.store.objects import Objects
+from infra.local.embedded.store.objects import Deletion, Objects
 from infra.local.embedded.store.table import BUILT_IN
-from infra.local.embedded.store.writes import Writes
+from infra.local.embedded.store.writes import Writes, bound
 
 T = TypeVar("T")
 
@@ -38,7 +33,7 @@ class Local:
         self._loop = asyncio.get_running_loop()
         self._changed = threading.Condition()
         self._over = False
-        objects.history.listeners.append(self._wake)
+        objects.listeners.append(self._wake)
 
     @property
     def changes(self) -> int:
@@ -69,47 +64,40 @@ class Local:
         return self._done(self._writes.update(BUILT_IN[plural], obj, status=status))
 
     def patch(self, plural: str, namespace: str | None, name: str, change: Object, *, status: bool = False) -> Object:
-        key = Key(plural, namespace or "", name)
-        return self._done(
-            self._writes.change(BUILT_IN[plural], key, lambda old: patches.merge(old, change), status=status)
-        )
+        kind, key = BUILT_IN[plural], Key(plural, namespace or "", name)
+        return self._done(self._writes.change(kind, key, lambda old: patches.merge(old, change), status=status))
 
     def delete(
-        self,
-        plural: str,
-        namespace: str | None,
-        name: str,
-        *,
-        grace_seconds: int | None = None,
-        propagation: str = "Background",
-    ) -> None:
-        async def deleted() -> None:
-            how = Deletion(propagation=propagation, grace_seconds=grace_seconds)
-            self._objects.delete(BUILT_IN[plural], namespace or "", name, how)
-
-        self._done(deleted())
+        self, plural: str, namespace: str | None, name: str, *,
+        grace_seconds: int | None = None, propagation: str = "Background",
+    ) -> None:  # fmt: skip
+        how = Deletion(propagation=propagation, grace_seconds=grace_seconds)
+        self._done(_called(lambda: self._objects.delete(BUILT_IN[plural], namespace or "", name, how)))
 
     def bind(self, pod: Object, node: str) -> Object:
         """Bind a pod to a node. Raise ApiError 409 if it is bound, or being deleted."""
-        pods, metadata = BUILT_IN["pods"], pod["metadata"]
+        pods, target = BUILT_IN["pods"], {"target": {"name": node}}
 
-        async def put() -> Object:
-            current = self._objects.get(pods, metadata["namespace"], metadata["name"])
-            return self._objects.put(pods, bound(current, {"target": {"name": node}}, self._clock()))
+        def put() -> Object:
+            current = self._objects.get(pods, pod["metadata"]["namespace"], pod["metadata"]["name"])
+            return self._objects.put(pods, bound(current, target, self._clock()))
 
-        return self._done(put())
+        return self._done(_called(put))
 
     def _done(self, work: Coroutine[Any, Any, T]) -> T:
         """Return what the event loop returns for it, or raise what it raises. Raise SystemExit once all is over."""
         if self._over:
             work.close()
             raise SystemExit
-        future: Future[T] = asyncio.run_coroutine_threadsafe(work, self._loop)
-        return future.result()
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     def _wake(self) -> None:
         with self._changed:
             self._changed.notify_all()
+
+
+async def _called(do: Callable[[], T]) -> T:
+    return do()
 
 
 class Controllers:
@@ -117,16 +105,11 @@ class Controllers:
 
     def __init__(self, objects: Objects, writes: Writes, clock: Callable[[], datetime]) -> None:
         self._local = Local(objects, writes, clock)
-        rounds = (
-            NodeController().reconcile,
-            JobController().reconcile,
-            Scheduler(self._local.bind).reconcile,
-            collection.reconcile,
-        )
+        scheduler = Scheduler(self._local.bind)
+        rounds = (NodeController().reconcile, JobController().reconcile, scheduler.reconcile, collect)
         self._program = Program(rounds, Pace(), clock)
+
+        self.end = self._local.end
 
     def start(self) -> None:
         threading.Thread(target=self._program.run, args=[self._local], name="controllers", daemon=True).start()
-
-    def end(self) -> None:
-        self._local.end()

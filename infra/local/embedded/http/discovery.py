@@ -34,10 +34,9 @@ def answer(path: str, kinds: Sequence[Kind]) -> Document | None:
             return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}
         case ["apis"]:
             return {"kind": "APIGroupList", "apiVersion": "v1", "groups": [_group(each, versions) for each in groups]}
-        case ["apis", group] if group in groups:
-            return {"apiVersion": "v1"} | _group(group, versions)
         case ["api" | "apis", *rest] if "/".join(rest) in versions:
-            return _resources("/".join(rest), kinds)
+            rows = [row for kind in kinds if kind.api_version == "/".join(rest) for row in _rows(kind)]
+            return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "/".join(rest), "resources": rows}
         case ["openapi", "v3"]:
             return {"paths": {root: {"serverRelativeURL": f"/openapi/v3/{root}"} for root in map(_root, versions)}}
         case ["openapi", "v3", *rest] if "/".join(rest) in map(_root, versions):
@@ -56,15 +55,10 @@ def _group(name: str, served: Sequence[str]) -> Document:
     return {"kind": "APIGroup", "name": name, "versions": versions, "preferredVersion": versions[0]}
 
 
-def _resources(api_version: str, kinds: Sequence[Kind]) -> Document:
-    rows = [row for kind in kinds if kind.api_version == api_version for row in _rows(kind)]
-    return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": api_version, "resources": rows}
-
-
 def _rows(kind: Kind) -> list[Document]:
     shared = {"singularName": "", "namespaced": kind.namespaced, "kind": kind.kind}
     more = {"shortNames": list(kind.short), "categories": list(kind.categories)}
-    whole = {"name": kind.plural} | shared | {"singularName": kind.singular or kind.kind.lower(), "verbs": list(VERBS)}
+    whole = {"name": kind.plural} | shared | {"singularName": kind.kind.lower(), "verbs": list(VERBS)}
     rows = [whole | {key: value for key, value in more.items() if value}]
     if kind.status:
         rows.append({"name": f"{kind.plural}/status"} | shared | {"verbs": list(STATUS_VERBS)})

@@ -1,7 +1,7 @@
 r"""The little protobuf without which kubectl does not work (pure).
 
-Read: what `kubectl create namespace`, `create serviceaccount` and `create token` send since 1.31. Facts: runtime.Unknown
-of k8s.io/apimachinery after the magic number `k8s\0`, generated.proto of each group. Written: an OpenAPI v2 document,
+Read: what `kubectl create namespace`, `serviceaccount` and `token` send since 1.31. Facts: runtime.Unknown of
+k8s.io/apimachinery after the magic number `k8s\0`, generated.proto of each group. Written: an OpenAPI v2 document,
 which kubectl takes in no other format. Facts: `openapi.v2.Document` of gnostic (openapiv2/OpenAPIv2.proto).
 """
 
@@ -32,8 +32,9 @@ def decode(body: bytes) -> Object:
         obj: Object = {"apiVersion": kind[1], "kind": kind[2], "metadata": {k: v for k, v in names.items() if v}}
         if kind[2] == "TokenRequest":
             asked = list(_fields(parts.get(2, b"")))
-            obj["spec"] = {"audiences": [value.decode() for number, value in asked if number == 1]}
-            obj["spec"] |= {"expirationSeconds": _varint(value, 0)[0] for number, value in asked if number == 4}
+            seconds = [_varint(value, 0)[0] for number, value in asked if number == 4]
+            audiences = [value.decode() for number, value in asked if number == 1]
+            obj["spec"] = {"audiences": audiences, "expirationSeconds": max(seconds, default=0)}
     except (LookupError, UnicodeDecodeError) as error:
         raise errors.bad_request(f"protobuf: {error}") from error
     return obj

@@ -26,9 +26,7 @@ class Column:
     type: str = "string"
 
     def cell(self, obj: Object, computed: Mapping[str, Any], now: datetime) -> Any:
-        if self.name in computed:
-            return computed[self.name]
-        found = at(obj, self.path)
+        found = computed[self.name] if self.name in computed else at(obj, self.path)
         if self.type == "date":
             return age(found, now)
         return str(found).lower() if isinstance(found, bool) else found
@@ -36,15 +34,13 @@ class Column:
 
 def columns(shown: str, wide: str = "") -> tuple[Column, ...]:
     """Return the columns of a list such as `Name, Status=.status.phase, Age`, then those of `-o wide`."""
-    return tuple(
-        _column(text, priority) for priority, listed in enumerate((shown, wide)) for text in listed.split(", ") if text
-    )
-
-
-def _column(text: str, priority: int) -> Column:
-    name, _, path = text.partition("=")
     known = {"Name": ".metadata.name", "Age": ".metadata.creationTimestamp"}
-    return Column(name, path or known.get(name, ""), priority, "date" if name == "Age" else "string")
+    texts = [(text.partition("="), wider) for wider, listed in enumerate((shown, wide)) for text in listed.split(", ")]
+    return tuple(
+        Column(name, path or known.get(name, ""), wider, "date" if name == "Age" else "string")
+        for (name, _, path), wider in texts
+        if name
+    )
 
 
 def at(obj: Any, path: str) -> Any:
@@ -52,9 +48,9 @@ def at(obj: Any, path: str) -> Any:
     found = obj if path else None
     for step in _STEP.finditer(path):
         if isinstance(found, list):
-            index, by = step["index"], step["by"]
-            chosen = (item for item in found if by and isinstance(item, dict) and item.get(by) == step["value"])
-            found = next(iter(found[int(index) : int(index) + 1]), None) if index else next(chosen, None)
+            by, index = step["by"], int(step["index"] or 0)
+            rest = [each for each in found if each.get(by) == step["value"]] if by else found[index:]
+            found = rest[0] if rest else None
         else:
             name = (step["field"] or step["key"] or "").replace("\\", "")
             found = found.get(name) if isinstance(found, dict) else None
@@ -62,139 +58,61 @@ def at(obj: Any, path: str) -> Any:
 
 
 def age(stamp: str | None, now: datetime, missing: str = "<unknown>") -> str:
-    """Return the time since a metav1.Time as people read it."""
+    """Return the time since a metav1.Time, about as HumanDuration of k8s.io/apimachinery: 59s, 3m4s, 2h, 5d."""
     if not stamp:
         return missing
-    return human_duration((now - datetime.fromisoformat(stamp).astimezone(UTC)).total_seconds())
-
-
-def human_duration(seconds: float) -> str:
-    """Format as k8s.io/apimachinery/pkg/util/duration.HumanDuration does: 59s, 3m4s, 2h, 5d3h, 2y."""
-    total = max(int(seconds), 0)
-    minutes, hours, days = total // 60, total // 3600, total // 86400
-    if total < 120:
-        return f"{total}s"
-    if minutes < 10:
-        return f"{minutes}m" + (f"{total % 60}s" if total % 60 else "")
-    if minutes < 180:
-        return f"{minutes}m"
-    if hours < 8:
-        return f"{hours}h" + (f"{minutes % 60}m" if minutes % 60 else "")
-    if hours < 48:
-        return f"{hours}h"
-    if days < 8:
-        return f"{days}d" + (f"{hours % 24}h" if hours % 24 else "")
-    return f"{days}d"
-
-
-def _condition(obj: Object, kind: str) -> str:
-    return str(at(obj, f'.status.conditions[?(@.type=="{kind}")].status') or "")
+    total = max(int((now - datetime.fromisoformat(stamp).astimezone(UTC)).total_seconds()), 0)
+    if total < 600:
+        return f"{total}s" if total < 120 or not total % 60 else f"{total // 60}m{total % 60}s"
+    return f"{total // 60}m" if total < 10800 else f"{total // 3600}h" if total < 172800 else f"{total // 86400}d"
 
 
 def of_pod(obj: Object, _: datetime) -> Mapping[str, Any]:
-    statuses = obj["status"].get("containerStatuses", [])
-    ready = sum(bool(each.get("ready")) for each in statuses)
+    status, statuses = obj["status"], obj["status"].get("containerStatuses", [])
+    state = str(status.get("reason") or status.get("phase", "Unknown"))
+    if at(obj, '.status.conditions[?(@.type=="PodScheduled")].reason') == "SchedulingGated":
+        state = "SchedulingGated"
+    for each in reversed(statuses):
+        state = at(each, ".state.waiting.reason") or at(each, ".state.terminated.reason") or state
+    ending = "deletionTimestamp" in obj["metadata"] and status.get("phase") not in ("Succeeded", "Failed")
     wide = {"IP": ".status.podIP", "Node": ".spec.nodeName", "Nominated Node": ".status.nominatedNodeName"}
     return {
-        "Ready": f"{ready}/{len(obj['spec']['containers'])}",
-        "Status": pod_state(obj),
+        "Ready": f"{sum(bool(each.get('ready')) for each in statuses)}/{len(obj['spec']['containers'])}",
+        "Status": "Terminating" if ending else state,
         "Restarts": str(sum(each.get("restartCount", 0) for each in statuses)),
-        "Readiness Gates": "<none>",
         **{name: at(obj, path) or "<none>" for name, path in wide.items()},
     }
 
 
-def pod_state(pod: Object) -> str:
-    """Return the STATUS of a pod: its phase, or a more specific reason."""
-    status = pod["status"]
-    state = str(status.get("reason") or status.get("phase", "Unknown"))
-    if at(pod, '.status.conditions[?(@.type=="PodScheduled")].reason') == "SchedulingGated":
-        state = "SchedulingGated"
-    for each in reversed(status.get("containerStatuses", [])):
-        ended = each.get("state", {}).get("terminated")
-        reason = each.get("state", {}).get("waiting", {}).get("reason")
-        if ended is not None:
-            reason = ended.get("reason") or f"ExitCode:{ended.get('exitCode', 0)}"
-        state = reason or state
-    if "deletionTimestamp" in pod["metadata"] and status.get("phase") not in ("Succeeded", "Failed"):
-        return "Terminating"
-    return state
-
-
 def of_node(obj: Object, _: datetime) -> Mapping[str, Any]:
-    state = {"": "Unknown", "True": "Ready"}.get(_condition(obj, "Ready"), "NotReady")
-    prefix = "node-role.kubernetes.io/"
-    roles = sorted(key.removeprefix(prefix) for key in obj["metadata"].get("labels", {}) if key.startswith(prefix))
-    addresses = {each["type"]: each["address"] for each in obj["status"].get("addresses", [])}
-    info = obj["status"].get("nodeInfo", {})
+    ready = at(obj, '.status.conditions[?(@.type=="Ready")].status')
+    state = {None: "Unknown", "True": "Ready"}.get(ready, "NotReady")
     return {
         "Status": state + (",SchedulingDisabled" if obj["spec"].get("unschedulable") else ""),
-        "Roles": ",".join(roles) or "<none>",
-        "Version": info.get("kubeletVersion", ""),
-        "Internal-IP": addresses.get("InternalIP", "<none>"),
-        "External-IP": addresses.get("ExternalIP", "<none>"),
-        "OS-Image": info.get("osImage") or "<unknown>",
-        "Kernel-Version": info.get("kernelVersion") or "<unknown>",
-        "Container-Runtime": info.get("containerRuntimeVersion") or "<unknown>",
+        "Roles": "<none>",
+        "Version": at(obj, ".status.nodeInfo.kubeletVersion") or "",
+        "Internal-IP": at(obj, '.status.addresses[?(@.type=="InternalIP")].address') or "<none>",
     }
-
-
-def of_service(obj: Object, _: datetime) -> Mapping[str, Any]:
-    ports = ",".join(f"{port['port']}/{port['protocol']}" for port in obj["spec"].get("ports", []))
-    return {"External-IP": "<none>", "Port(s)": ports or "<none>", "Selector": _pairs(obj["spec"].get("selector", {}))}
-
-
-def _pairs(labels: Mapping[str, str]) -> str:
-    return ",".join(f"{key}={value}" for key, value in sorted(labels.items())) or "<none>"
 
 
 def of_event(obj: Object, now: datetime) -> Mapping[str, Any]:
-    about, source = obj["involvedObject"], obj.get("source") or {}
-    first = obj.get("firstTimestamp") or obj.get("eventTime")
-    return {
-        "Last Seen": age((obj.get("series") or {}).get("lastObservedTime") or obj.get("lastTimestamp") or first, now),
-        "Object": f"{about.get('kind', '').lower()}/{about.get('name', '')}",
-        "Source": ", ".join(filter(None, [source.get("component") or obj["reportingComponent"], source.get("host")])),
-        "Message": obj.get("message", "").strip(),
-        "First Seen": age(first, now),
-        "Count": (obj.get("series") or {}).get("count") or obj.get("count") or 1,
-    }
+    about, series = obj["involvedObject"], obj.get("series") or {}
+    last = series.get("lastObservedTime") or obj.get("lastTimestamp") or obj.get("eventTime")
+    name, count = f"{about.get('kind', '').lower()}/{about.get('name', '')}", series.get("count") or obj.get("count")
+    return {"Last Seen": age(last, now), "Object": name, "Source": obj["reportingComponent"], "Count": count or 1}
 
 
 def of_job(obj: Object, now: datetime) -> Mapping[str, Any]:
     spec, status = obj["spec"], obj.get("status", {})
-    end = status.get("completionTime")
-    until = datetime.fromisoformat(end).astimezone(UTC) if end else now
-    wanted = spec.get("completions") or (f"1 of {spec['parallelism']}" if spec["parallelism"] > 1 else 1)
+    end, states = status.get("completionTime"), ("Complete", "Failed", "Suspended", "FailureTarget")
+    true = {each["type"] for each in status.get("conditions", []) if each["status"] == "True"}
     return {
-        "Status": _job_state(obj),
-        "Completions": f"{status.get('succeeded', 0)}/{wanted}",
-        "Duration": age(status.get("startTime"), until, missing=""),
-        **of_template(obj, now),
+        "Status": next((state for state in states if state in true), "Running"),
+        "Completions": f"{status.get('succeeded', 0)}/{spec.get('completions', spec['parallelism'])}",
+        "Duration": age(status.get("startTime"), datetime.fromisoformat(end) if end else now, missing=""),
+        "Images": ",".join(container["image"] for container in spec["template"]["spec"]["containers"]),
     }
 
 
-def _job_state(obj: Object) -> str:
-    states = ["Complete", "Failed", "Terminating", "Suspended", "FailureTarget", "SuccessCriteriaMet"]
-    true = {kind for kind in states if _condition(obj, kind) == "True"}
-    true |= {"Terminating"} if "deletionTimestamp" in obj["metadata"] else set()
-    return next((kind for kind in states if kind in true), "Running")
-
-
-def of_template(obj: Object, _: datetime) -> Mapping[str, Any]:
-    spec = obj["spec"]
-    containers, status = spec["template"]["spec"]["containers"], obj.get("status", {})
-    return {
-        "Ready": f"{status.get('readyReplicas', 0)}/{spec.get('replicas', 0)}",
-        "Containers": ",".join(container["name"] for container in containers),
-        "Images": ",".join(container["image"] for container in containers),
-        "Selector": _pairs(spec.get("selector", {}).get("matchLabels", {})),
-    }
-
-
-def of_counts(obj: Object, _: datetime) -> Mapping[str, Any]:
-    return {"Data": len(obj.get("data", {})) + len(obj.get("binaryData", {})), "Secrets": len(obj.get("secrets", []))}
-
-
-def nothing_computed(_: Object, __: datetime) -> Mapping[str, Any]:
-    return {}
+def of_config(obj: Object, _: datetime) -> Mapping[str, Any]:
+    return {"Data": len(obj.get("data", {})) + len(obj.get("binaryData", {}))}

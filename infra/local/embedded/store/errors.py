@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from infra.local.clients import errors as clients
@@ -12,7 +12,7 @@ from infra.local.clients import errors as clients
 class FieldError:
     """One cause of an Invalid error (k8s.io/apimachinery/pkg/util/validation/field)."""
 
-    path: str
+    field: str
     reason: str
     message: str
 
@@ -32,12 +32,11 @@ class ApiError(clients.ApiError):
 
 
 def required(path: str, why: str = "") -> FieldError:
-    return FieldError(path, "FieldValueRequired", f"Required value: {why}" if why else "Required value")
+    return FieldError(path, "FieldValueRequired", f"Required value: {why}")
 
 
 def wrong(path: str, value: Any, why: str) -> FieldError:
-    shown = f'"{value}"' if isinstance(value, str) else value
-    return FieldError(path, "FieldValueInvalid", f"Invalid value: {shown}: {why}")
+    return FieldError(path, "FieldValueInvalid", f'Invalid value: "{value}": {why}')
 
 
 def prohibited(path: str, why: str) -> FieldError:
@@ -55,37 +54,27 @@ def qualified(plural: str, group: str) -> str:
     return f"{plural}.{group}" if group else plural
 
 
-def _about(code: int, reason: str, what: tuple[str, str, str], before: str = "", after: str = "") -> ApiError:
-    """Return an error about an object, given by kind (or plural), group and name."""
+def about(code: int, reason: str, what: tuple[str, str, str], text: str) -> ApiError:
+    """Return an error about an object, given by kind or plural, group and name; `text` has a `%s` for it."""
     kind, group, name = what
     details = {key: value for key, value in (("name", name), ("group", group), ("kind", kind)) if value}
-    return ApiError(code, reason, f'{before}{qualified(kind, group)} "{name}"{after}', details)
-
-
-def not_found(plural: str, group: str, name: str) -> ApiError:
-    return _about(404, "NotFound", (plural, group, name), after=" not found")
-
-
-def already_exists(plural: str, group: str, name: str) -> ApiError:
-    return _about(409, "AlreadyExists", (plural, group, name), after=" already exists")
+    return ApiError(code, reason, text.replace("%s", f'{qualified(kind, group)} "{name}"', 1), details)
 
 
 def conflict(plural: str, group: str, name: str, why: str) -> ApiError:
-    before = "Operation cannot be fulfilled on "
-    return _about(409, "Conflict", (plural, group, name), before=before, after=f": {why}")
+    return about(409, "Conflict", (plural, group, name), f"Operation cannot be fulfilled on %s: {why}")
 
 
 def forbidden(plural: str, group: str, name: str, why: str) -> ApiError:
-    return _about(403, "Forbidden", (plural, group, name), after=f" is forbidden: {why}")
+    return about(403, "Forbidden", (plural, group, name), f"%s is forbidden: {why}")
 
 
 def invalid(kind: str, group: str, name: str, causes: Iterable[FieldError]) -> ApiError:
     """Return the error of `errors.NewInvalid`; several causes are listed in brackets."""
     found = list(causes)
-    texts = [f"{cause.path}: {cause.message}" for cause in found]
-    listed = texts[0] if len(texts) == 1 else "[" + ", ".join(texts) + "]"
-    refusal = _about(422, "Invalid", (kind, group, name), after=f" is invalid: {listed}")
-    refusal.details["causes"] = [{"reason": c.reason, "message": c.message, "field": c.path} for c in found]
+    texts = ", ".join(f"{cause.field}: {cause.message}" for cause in found)
+    refusal = about(422, "Invalid", (kind, group, name), f"%s is invalid: {texts if len(found) == 1 else f'[{texts}]'}")
+    refusal.details["causes"] = [asdict(cause) for cause in found]
     return refusal
 
 
@@ -93,8 +82,8 @@ def bad_request(message: str) -> ApiError:
     return ApiError(400, "BadRequest", message)
 
 
-def expired(message: str) -> ApiError:
-    return ApiError(410, "Expired", message)
+def not_allowed() -> ApiError:
+    return ApiError(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")
 
 
 def not_implemented(what: str) -> ApiError:

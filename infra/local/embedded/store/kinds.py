@@ -1,12 +1,12 @@
-"""What is known of a kind (pure)."""
+"""What is known of a kind, and of those that CustomResourceDefinitions define (pure)."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from infra.local.embedded.store.columns import Column, Computed, columns, nothing_computed
+from infra.local.embedded.store.columns import Column, Computed, columns
 from infra.local.embedded.store.errors import FieldError, qualified
-from infra.local.embedded.store.names import Rule, is_subdomain
+from infra.local.embedded.store.labels import Rule, is_subdomain
 
 Object = dict[str, Any]
 """A Kubernetes object as JSON."""
@@ -20,21 +20,9 @@ class Key(NamedTuple):
     name: str
 
 
-def no_defaults(_: Object) -> None:
-    """Leave the object as it is."""
-
-
-def no_rules(_: Object) -> Iterable[FieldError]:
-    return ()
-
-
-def no_update_rules(_: Object, __: Object) -> Iterable[FieldError]:
-    return ()
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """One row of the table of kinds; `group`, `version` and `names` are as in discovery.
+    """One row of the table of kinds; names are as in discovery.
 
     `status`: its status is written only through the subresource. `first_status`: the status of a new object, whatever
     the request has; None keeps what the request has. `generation`: metadata.generation counts changes of the spec.
@@ -47,7 +35,6 @@ class Kind:
     version: str = "v1"
     plural: str
     kind: str
-    singular: str = ""
     short: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     namespaced: bool = True
@@ -60,12 +47,12 @@ class Kind:
     put_creates: bool = False
     subresources: tuple[str, ...] = ()
     fields: tuple[str, ...] = ()
-    columns: tuple[Column, ...] = field(default_factory=lambda: columns("Name, Age"))
-    computed: Computed = nothing_computed
+    columns: tuple[Column, ...] = columns("Name, Age")
+    computed: Computed = lambda _, __: {}
     is_name: Rule = is_subdomain
-    defaults: Callable[[Object], None] = no_defaults
-    rules: Callable[[Object], Iterable[FieldError]] = no_rules
-    update_rules: Callable[[Object, Object], Iterable[FieldError]] = no_update_rules
+    defaults: Callable[[Object], None] = lambda _: None
+    rules: Callable[[Object], Iterable[FieldError]] = lambda _: ()
+    update_rules: Callable[[Object, Object], Iterable[FieldError]] = lambda _, __: ()
 
     @property
     def api_version(self) -> str:
@@ -78,5 +65,20 @@ class Kind:
 
     def key(self, obj: Mapping[str, Any]) -> Key:
         metadata = obj.get("metadata") or {}
-        namespace = metadata.get("namespace", "") if self.namespaced else ""
-        return Key(self.id, namespace, metadata.get("name", ""))
+        return Key(self.id, metadata.get("namespace", "") if self.namespaced else "", metadata.get("name", ""))
+
+
+def defined(definition: Object) -> Kind:
+    """Return the kind that a CustomResourceDefinition defines, in its storage version."""
+    spec, names = definition["spec"], definition["spec"]["names"]
+    version = next(each for each in spec["versions"] if each["storage"])
+    shown = [
+        Column(each["name"], each["jsonPath"], each.get("priority", 0), each.get("type", "string"))
+        for each in version.get("additionalPrinterColumns", [])
+    ]
+    return Kind(
+        group=spec["group"], version=version["name"], plural=names["plural"], kind=names["kind"],
+        short=tuple(names.get("shortNames", ())), categories=tuple(names.get("categories", ())),
+        namespaced=spec["scope"] == "Namespaced", status="status" in version.get("subresources", {}), generation=True,
+        custom=True, needs_version=True, columns=(*columns("Name"), *(shown or columns("Age"))),
+    )  # fmt: skip

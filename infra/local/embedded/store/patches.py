@@ -1,42 +1,28 @@
 """Patches: JSON merge (RFC 7386), JSON (RFC 6902), strategic merge and forced apply for the core kinds (pure).
 
 Facts of strategic merge: k8s.io/apimachinery/pkg/util/strategicpatch; the lists with merge keys are those that the
-core types declare with `patchMergeKey` and `patchStrategy`, as far as the served kinds use them. No function changes
-what it is given.
+core types declare with `patchMergeKey`, as far as the served kinds use them. No function changes what it is given.
 """
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 
 import orjson
 
 from infra.local.embedded.store import errors
 
-_MERGE_KEYS: Mapping[str, str] = MappingProxyType(
-    {
-        "containers": "name",
-        "initContainers": "name",
-        "ephemeralContainers": "name",
-        "env": "name",
-        "volumes": "name",
-        "volumeMounts": "mountPath",
-        "volumeDevices": "devicePath",
-        "imagePullSecrets": "name",
-        "schedulingGates": "name",
-        "hostAliases": "ip",
-        "topologySpreadConstraints": "topologyKey",
-        "resourceClaims": "name",
-        "ownerReferences": "uid",
-        "conditions": "type",
-        "addresses": "type",
-        "podIPs": "ip",
-        "hostIPs": "ip",
-    }
-)
-_PORT_KEYS = ("containerPort", "port")  # of containers; of services
-_SETS = frozenset({"finalizers", "podCIDRs"})
+_MERGE_KEYS = {
+    "name": ("containers", "initContainers", "env", "volumes", "imagePullSecrets", "schedulingGates"),
+    "mountPath": ("volumeMounts",),
+    "topologyKey": ("topologySpreadConstraints",),
+    "uid": ("ownerReferences",),
+    "type": ("conditions", "addresses"),
+    "ip": ("podIPs", "hostIPs", "hostAliases"),
+}
+_KEY_OF = {field: key for key, fields in _MERGE_KEYS.items() for field in fields}
+_SETS = ("finalizers", "podCIDRs")
 _DIRECTIVE = "$patch"
+_DELETED = "$deleteFromPrimitiveList/"
 
 
 def merge(target: Any, patch: Any) -> Any:
@@ -53,79 +39,47 @@ def merge(target: Any, patch: Any) -> Any:
 
 
 def strategic_merge(target: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
-    """Apply a strategic merge patch with its directives. Raise ApiError 400 for an unknown directive."""
-    directive = patch.get(_DIRECTIVE)
-    if directive == "replace":
+    """Apply a strategic merge patch with its directives, but for the order of lists."""
+    if patch.get(_DIRECTIVE) == "replace":
         return {key: value for key, value in patch.items() if key != _DIRECTIVE}
-    if directive not in (None, "merge"):
-        raise errors.bad_request(f"unknown patch type: {directive}")
     merged = dict(target)
     for key, value in patch.items():
-        if not key.startswith("$"):
-            _merge_field(merged, key, value)
-    for key, value in patch.items():
-        _obey(merged, key, value)
+        present = merged.get(key)
+        if key.startswith(_DELETED):
+            field = key.removeprefix(_DELETED)
+            merged[field] = [item for item in merged.get(field, []) if item not in value]
+        elif key == "$retainKeys":
+            merged = {kept: merged[kept] for kept in merged if kept in value}
+        elif key.startswith("$"):
+            continue
+        elif value is None or (isinstance(value, dict) and value.get(_DIRECTIVE) == "delete"):
+            merged.pop(key, None)
+        elif isinstance(value, dict):
+            merged[key] = strategic_merge(present if isinstance(present, dict) else {}, value)
+        elif isinstance(value, list):
+            merged[key] = _merge_list(key, present if isinstance(present, list) else [], value)
+        else:
+            merged[key] = value
     return merged
 
 
-def _merge_field(merged: dict[str, Any], key: str, value: Any) -> None:
-    present = merged.get(key)
-    if value is None or (isinstance(value, dict) and value.get(_DIRECTIVE) == "delete"):
-        merged.pop(key, None)
-    elif isinstance(value, dict):
-        merged[key] = strategic_merge(present if isinstance(present, dict) else {}, value)
-    elif isinstance(value, list):
-        merged[key] = _merge_list(key, present if isinstance(present, list) else [], value)
-    else:
-        merged[key] = value
-
-
-def _merge_list(key: str, present: list[Any], patch: list[Any]) -> list[Any]:
-    if key in _SETS:
+def _merge_list(field: str, present: list[Any], patch: list[Any]) -> list[Any]:
+    if field in _SETS:
         return [*present, *(item for item in patch if item not in present)]
-    name = _merge_key(key, patch)
-    if name is None:
-        return patch
-    if {_DIRECTIVE: "replace"} in patch:
+    name = _KEY_OF.get(field)
+    if field == "ports":  # of containers, or of services
+        name = "containerPort" if any("containerPort" in item for item in patch) else "port"
+    if name is None or {_DIRECTIVE: "replace"} in patch:
         return [item for item in patch if item != {_DIRECTIVE: "replace"}]
-    merged = list(present)
+    merged = {item[name]: item for item in present}
     for item in patch:
         if not isinstance(item, dict) or name not in item:
             raise errors.bad_request(f"map: {item} does not contain declared merge key: {name}")
-        at = next((i for i, old in enumerate(merged) if old.get(name) == item[name]), None)
         if item.get(_DIRECTIVE) == "delete":
-            merged = [old for old in merged if old.get(name) != item[name]]
-        elif at is None:
-            merged.append(strategic_merge({}, item))
+            merged.pop(item[name], None)
         else:
-            merged[at] = strategic_merge(merged[at], item)
-    return merged
-
-
-def _merge_key(key: str, items: list[Any]) -> str | None:
-    """Return the field that identifies the items of a mergeable list; None for lists that are replaced."""
-    if key == "ports":
-        return next((name for name in _PORT_KEYS if any(name in item for item in items)), None)
-    return _MERGE_KEYS.get(key)
-
-
-def _obey(merged: dict[str, Any], key: str, value: Any) -> None:
-    """Apply a directive that is a sibling of the field it refers to."""
-    directive, _, field = key.partition("/")
-    if directive == "$deleteFromPrimitiveList":
-        merged[field] = [item for item in merged.get(field, []) if item not in value]
-    elif directive == "$setElementOrder":
-        name = _merge_key(field, value) if any(isinstance(item, dict) for item in value) else None
-        order = [item[name] if name else item for item in value]
-        items = merged.get(field, [])
-        ranks = {identity: rank for rank, identity in enumerate(order)}
-        # Items that the patch does not order keep their order, after those that it does.
-        merged[field] = sorted(items, key=lambda i: ranks.get(i.get(name) if name else i, len(ranks)))
-    elif directive == "$retainKeys":
-        for gone in [k for k in merged if k not in value]:
-            del merged[gone]
-    elif key.startswith("$") and key != _DIRECTIVE:
-        raise errors.bad_request(f"unknown directive in strategic merge patch: {key}")
+            merged[item[name]] = strategic_merge(merged.get(item[name], {}), item)
+    return list(merged.values())
 
 
 def json_patch(target: Any, operations: Any) -> Any:
@@ -152,17 +106,14 @@ def _operate(here: Any, last: str, operation: Mapping[str, Any]) -> None:
     place: Any = last
     if isinstance(here, list):
         place = len(here) if last == "-" else int(last)
-    match operation.get("op"):
-        case "add" if isinstance(here, list):
-            here.insert(place, operation.get("value"))
-        case "add":
-            here[place] = operation.get("value")
-        case "remove":
-            del here[place]
-        case "replace" if here[place] is not operation:
-            here[place] = operation.get("value")
-        case "test":
-            if here[place] != operation.get("value"):
-                raise ValueError("testing the value failed")
-        case other:
-            raise errors.bad_request(f"JSON patch operation {other} is not supported")
+    value, verb = operation.get("value"), operation.get("op")
+    if verb not in ("add", "remove", "replace", "test"):
+        raise errors.bad_request(f"JSON patch operation {verb} is not supported")
+    if verb != "add" and here[place] != value and verb == "test":
+        raise ValueError("testing the value failed")
+    if verb == "remove":
+        del here[place]
+    elif verb == "add" and isinstance(here, list):
+        here.insert(place, value)
+    else:
+        here[place] = value

@@ -4,120 +4,98 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from infra.local.embedded.store import columns as cells
-from infra.local.embedded.store import defaults, names, pod_rules, rules
+from infra.local.embedded.store import defaults, labels, rules
 from infra.local.embedded.store.columns import columns
 from infra.local.embedded.store.kinds import Kind
 
 RBAC = "rbac.authorization.k8s.io"
 _ROLE = columns("Name, Created At=.metadata.creationTimestamp")
 _BINDING = columns("Name, Role=.roleRef.name, Age")
-_OF_PODS = "Containers, Images, Selector"
-_STORAGE = "StorageClass=.spec.storageClassName, Age"
-_ABOUT = tuple(
-    f"involvedObject.{key}"
-    for key in ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
-)
+_IDENTITY = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
 
 KINDS: tuple[Kind, ...] = (
     Kind(
         plural="namespaces", kind="Namespace", short=("ns",), namespaced=False, status=True,
         first_status={"phase": "Active"}, fields=("status.phase",), columns=columns("Name, Status=.status.phase, Age"),
-        is_name=names.is_label, defaults=defaults.namespace,
+        is_name=labels.is_label, defaults=defaults.namespace,
     ),
     Kind(
         plural="nodes", kind="Node", short=("no",), namespaced=False, status=True, fields=("spec.unschedulable",),
-        columns=columns(
-            "Name, Status, Roles, Age, Version", "Internal-IP, External-IP, OS-Image, Kernel-Version, Container-Runtime"
-        ),
-        computed=cells.of_node, defaults=defaults.node, rules=rules.node, update_rules=rules.node_update,
+        columns=columns("Name, Status, Roles, Age, Version", "Internal-IP"), computed=cells.of_node,
+        defaults=defaults.node, rules=rules.node, update_rules=rules.node_update,
     ),
     Kind(
         plural="pods", kind="Pod", short=("po",), categories=("all",), generation=True, answers_deleted=True,
         status=True, first_status={"phase": "Pending"}, subresources=("binding", "eviction", "log"),
         fields=(
-            "spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName", "status.phase",
-            "status.podIP", "status.nominatedNodeName",
+            *(f"spec.{key}" for key in ("nodeName", "restartPolicy", "schedulerName", "serviceAccountName")),
+            *(f"status.{key}" for key in ("phase", "podIP", "nominatedNodeName")),
         ),
-        columns=columns("Name, Ready, Status, Restarts, Age", "IP, Node, Nominated Node, Readiness Gates"),
-        computed=cells.of_pod, defaults=defaults.pod, rules=pod_rules.pod, update_rules=pod_rules.pod_update,
+        columns=columns("Name, Ready, Status, Restarts, Age", "IP, Node, Nominated Node"),
+        computed=cells.of_pod, defaults=defaults.pod, rules=rules.pod, update_rules=rules.pod_update,
     ),
     Kind(
         plural="services", kind="Service", short=("svc",), categories=("all",), answers_deleted=True, put_creates=True,
         status=True, first_status={"loadBalancer": {}}, fields=("spec.clusterIP", "spec.type"),
-        columns=columns("Name, Type=.spec.type, Cluster-IP=.spec.clusterIP, External-IP, Port(s), Age", "Selector"),
-        computed=cells.of_service, is_name=names.is_service_name, defaults=defaults.service, rules=rules.service,
+        columns=columns("Name, Type=.spec.type, Cluster-IP=.spec.clusterIP, Age"),
+        is_name=labels.is_service_name, defaults=defaults.service, rules=rules.service,
     ),
     Kind(
         plural="events", kind="Event", short=("ev",), put_creates=True,
-        fields=(*_ABOUT, "reason", "reportingComponent", "type"),
-        columns=columns("Last Seen, Type=.type, Reason=.reason, Object, Message", "Source, First Seen, Count, Name"),
+        fields=(*(f"involvedObject.{key}" for key in _IDENTITY), "reason", "reportingComponent", "type"),
+        columns=columns("Last Seen, Type=.type, Reason=.reason, Object, Message=.message", "Source, Count, Name"),
         computed=cells.of_event, defaults=defaults.event, rules=rules.event,
     ),
     Kind(
         plural="serviceaccounts", kind="ServiceAccount", short=("sa",), answers_deleted=True, subresources=("token",),
-        columns=columns("Name, Secrets, Age"), computed=cells.of_counts,
     ),
     Kind(
         plural="configmaps", kind="ConfigMap", short=("cm",), columns=columns("Name, Data, Age"),
-        computed=cells.of_counts, update_rules=rules.config_update,
+        computed=cells.of_config,
     ),
-    Kind(
-        plural="secrets", kind="Secret", fields=("type",), columns=columns("Name, Type=.type, Data, Age"),
-        computed=cells.of_counts, defaults=defaults.secret, update_rules=rules.config_update,
+    *(
+        Kind(
+            plural=f"{kind.lower()}s", kind=kind, short=(short,), namespaced=short == "pvc", answers_deleted=True,
+            status=True, first_status={"phase": "Pending"}, defaults=defaults.filling(spec={}),
+            columns=columns("Name, Status=.status.phase, StorageClass=.spec.storageClassName, Age"),
+        )
+        for kind, short in (("PersistentVolumeClaim", "pvc"), ("PersistentVolume", "pv"))
     ),
-    Kind(
-        plural="persistentvolumeclaims", kind="PersistentVolumeClaim", short=("pvc",), answers_deleted=True,
-        status=True, first_status={"phase": "Pending"}, defaults=defaults.claim, rules=rules.claim,
-        columns=columns(f"Name, Status=.status.phase, Volume=.spec.volumeName, {_STORAGE}"),
-    ),
-    Kind(
-        plural="persistentvolumes", kind="PersistentVolume", short=("pv",), namespaced=False, answers_deleted=True,
-        status=True, first_status={"phase": "Pending"}, defaults=defaults.volume, rules=rules.claim,
-        columns=columns(f"Name, Capacity=.spec.capacity.storage, Status=.status.phase, {_STORAGE}"),
-    ),
-    Kind(
-        group="apps", plural="deployments", kind="Deployment", short=("deploy",), categories=("all",),
-        generation=True, status=True, first_status={}, computed=cells.of_template,
-        columns=columns("Name, Ready, Up-to-date=.status.updatedReplicas, Age", _OF_PODS),
-        defaults=defaults.deployment, rules=rules.workload, update_rules=rules.workload_update,
-    ),
-    Kind(
-        group="apps", plural="daemonsets", kind="DaemonSet", short=("ds",), categories=("all",), generation=True,
-        status=True, first_status={"desiredNumberScheduled": 0, "numberReady": 0}, computed=cells.of_template,
-        columns=columns("Name, Desired=.status.desiredNumberScheduled, Age", _OF_PODS),
-        defaults=defaults.daemon_set, rules=rules.workload, update_rules=rules.workload_update,
+    *(
+        Kind(
+            group="apps", plural=f"{kind.lower()}s", kind=kind, short=(short,), categories=("all",), generation=True,
+            status=True, first_status={},
+        )
+        for kind, short in (("Deployment", "deploy"), ("DaemonSet", "ds"))
     ),
     Kind(
         group="batch", plural="jobs", kind="Job", categories=("all",), generation=True, status=True, first_status={},
-        columns=columns("Name, Status, Completions, Duration, Age", _OF_PODS), computed=cells.of_job,
-        defaults=defaults.job, rules=pod_rules.job, update_rules=pod_rules.job_update,
+        columns=columns("Name, Status, Completions, Duration, Age", "Images"), computed=cells.of_job,
+        defaults=defaults.job, rules=rules.job, update_rules=rules.job_update,
     ),
     Kind(
         group="coordination.k8s.io", plural="leases", kind="Lease", needs_version=True, put_creates=True,
-        columns=columns("Name, Holder=.spec.holderIdentity, Age"), defaults=defaults.lease,
+        columns=columns("Name, Holder=.spec.holderIdentity, Age"), defaults=defaults.filling(spec={}),
     ),
     Kind(
         group="scheduling.k8s.io", plural="priorityclasses", kind="PriorityClass", short=("pc",), namespaced=False,
         generation=True, columns=columns("Name, Value=.value, Global-Default=.globalDefault, Age"),
-        defaults=defaults.priority_class, rules=rules.priority_class, update_rules=rules.priority_class_update,
+        defaults=defaults.filling(preemptionPolicy="PreemptLowerPriority"),
     ),
-    Kind(
-        group=RBAC, plural="clusterroles", kind="ClusterRole", namespaced=False, put_creates=True, columns=_ROLE,
-        is_name=names.is_path_segment, defaults=defaults.role, rules=rules.role,
+    *(
+        Kind(
+            group=RBAC, plural=f"{kind.lower()}s", kind=kind, namespaced=not kind.startswith("Cluster"), columns=_ROLE,
+            put_creates=True, is_name=labels.is_path_segment, defaults=defaults.filling(rules=None),
+        )
+        for kind in ("Role", "ClusterRole")
     ),
-    Kind(
-        group=RBAC, plural="clusterrolebindings", kind="ClusterRoleBinding", namespaced=False, put_creates=True,
-        columns=_BINDING, is_name=names.is_path_segment, defaults=defaults.binding, rules=rules.binding,
-        update_rules=rules.binding_update,
-    ),
-    Kind(
-        group=RBAC, plural="roles", kind="Role", put_creates=True, columns=_ROLE, is_name=names.is_path_segment,
-        defaults=defaults.role, rules=rules.role,
-    ),
-    Kind(
-        group=RBAC, plural="rolebindings", kind="RoleBinding", put_creates=True, columns=_BINDING,
-        is_name=names.is_path_segment, defaults=defaults.binding, rules=rules.binding,
-        update_rules=rules.binding_update,
+    *(
+        Kind(
+            group=RBAC, plural=f"{kind.lower()}s", kind=kind, namespaced=not kind.startswith("Cluster"),
+            columns=_BINDING, put_creates=True, is_name=labels.is_path_segment, defaults=defaults.binding,
+            update_rules=rules.binding_update,
+        )
+        for kind in ("RoleBinding", "ClusterRoleBinding")
     ),
     Kind(
         group="apiextensions.k8s.io", plural="customresourcedefinitions", kind="CustomResourceDefinition",

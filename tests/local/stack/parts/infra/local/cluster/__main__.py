@@ -1,4 +1,4 @@
-"""A sample cluster: prints its address, accepts every create request, and issues the same token to every caller."""
+"""A sample cluster: prints its address, accepts every apply request, and issues the same token to every caller."""
 
 import argparse
 import json
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 class Handler(SimpleHTTPRequestHandler):
-    def do_POST(self) -> None:
+    def _take(self) -> None:
         sent = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         if self.path.endswith("/token"):
             sent["status"] = {"token": "a token", "expirationTimestamp": "2100-01-01T00:00:00Z"}
@@ -16,6 +16,8 @@ class Handler(SimpleHTTPRequestHandler):
         self.send_header("Content-Type", "application/json")
         self.end_headers()
         self.wfile.write(json.dumps(sent).encode())
+
+    do_PATCH = do_POST = _take  # noqa: N815 - BaseHTTPRequestHandler names them so
 
 
 parser = argparse.ArgumentParser()
@@ -25,7 +27,12 @@ parser.add_argument("--kubeconfig", type=Path, required=True)
 asked = parser.parse_args()
 server = ThreadingHTTPServer(("127.0.0.1", asked.port), Handler)
 address = f"http://127.0.0.1:{asked.port}"
-clusters = [{"name": "sample", "cluster": {"server": address}}]
-asked.kubeconfig.write_text(json.dumps({"clusters": clusters, "users": [{"name": "sample", "user": {}}]}))
+one = {
+    "clusters": [{"name": "sample", "cluster": {"server": address}}],
+    "contexts": [{"name": "sample", "context": {"cluster": "sample", "user": "sample"}}],
+    "users": [{"name": "sample", "user": {}}],
+    "current-context": "sample",
+}
+asked.kubeconfig.write_text(json.dumps({"apiVersion": "v1", "kind": "Config", **one}))
 sys.stdout.write(f"listening on {address}\n")
 server.serve_forever()
