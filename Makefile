@@ -8,7 +8,7 @@ PYTEST := $(BIN)/pytest --numprocesses auto --dist loadfile
 AS_ROOT := $(if $(filter-out 0,$(shell id -u)),sudo)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo local test browser kubernetes control-plane check unit bench format lock clean
+.PHONY: help demo local test browser kubernetes control-plane check unit bench soak format lock clean
 
 help: ## List the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -42,6 +42,9 @@ check: $(STAMP) ## Check format, lint, types and layers
 
 bench: $(STAMP) ## Measure the cost of an event, against a baseline of the same run
 	$(BIN)/python -m tests.bench
+
+soak: $(STAMP) ## Measure 1,000 nodes and 2,000 pods on a real control plane, with the relay
+	$(BIN)/python -m tests.bench.soak
 
 format: $(STAMP) ## Format the sources, and fix what ruff can
 	$(BIN)/ruff format .

@@ -31,9 +31,9 @@ class Unreachable(ApiError):
 
 
 def refusal(code: int, body: bytes) -> ApiError:
-    """Return the error of a response; a body that is no metav1.Status is its message."""
+    """Return the error of a response; another body than a metav1.Status is its message."""
     status = _status(body)
-    message = status.get("message") or body.decode(errors="replace").strip()
+    message = status.get("message") or f"the API server answers {code}: {body.decode(errors='replace').strip()}"
     return ApiError(code, str(status.get("reason") or ""), str(message))
 
 

@@ -57,6 +57,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
             Kind("clusterqueues", "kueue.x-k8s.io/v1beta1", "ClusterQueue", namespaced=False),
             Kind("localqueues", "kueue.x-k8s.io/v1beta1", "LocalQueue"),
             Kind("resourceflavors", "kueue.x-k8s.io/v1beta1", "ResourceFlavor", namespaced=False),
+            Kind("workloadpriorityclasses", "kueue.x-k8s.io/v1beta1", "WorkloadPriorityClass", namespaced=False),
         )
     }
 )

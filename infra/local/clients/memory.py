@@ -43,7 +43,7 @@ class Memory:
         return [self._objects[key] for key in sorted(self._objects) if not namespace or key[0] == namespace]
 
     def listed(self, items: Iterable[Object], version: int) -> bool:
-        """Take a list as what there is; own later writes are kept, unless the server has lost its history."""
+        """Replace what is known by a list; own later writes are kept, unless the server has lost its history."""
         found = {obj["metadata"]["uid"]: self._whole(obj) for obj in items}
         before, later = self._objects, version >= self.version
         self._gone = self._gone & found.keys() if later else set()
@@ -54,7 +54,7 @@ class Memory:
         return self._objects != before
 
     def saw(self, change: str, obj: Object) -> bool:
-        """Take an event of the watch. Raises WentBack."""
+        """Apply an event of the watch. Raises WentBack."""
         version = version_of(obj)
         if version < self.version:
             raise WentBack(f"{self._kind.plural} went back from version {self.version} to {version}")
@@ -66,11 +66,11 @@ class Memory:
         return self._keep(obj)
 
     def wrote(self, obj: Object) -> bool:
-        """Take the answer to a write. What the watch has reached, it has told."""
+        """Apply the answer to a write, unless the watch has passed it."""
         return version_of(obj) > self.version and self._keep(obj)
 
     def deleted(self, key: Key, answer: Object) -> bool:
-        """Take the answer to a deletion: the object as it waits for its end, or anything else if it has ended."""
+        """Apply the answer to a deletion: the object as it waits for its end, or anything else if it has ended."""
         metadata = answer.get("metadata") or {}
         if "deletionTimestamp" in metadata and (
             metadata.get("finalizers") or metadata.get("deletionGracePeriodSeconds")

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from datetime import datetime
+from typing import Any
 
 from infra.local.clients.errors import ApiError, Unreachable
 from infra.local.clients.objects import Object
@@ -9,32 +10,46 @@ from infra.local.clients.objects import Object
 Doubt = Callable[[Object, Exception], None]
 """Called with an object that a controller could not process, and the error."""
 
+_Outcome = tuple[Object, datetime | None, Exception | None]
+
+Across = Callable[[Callable[[Object], Any], Iterable[Object]], Iterable[Any]]
+"""Calls a function for every object: `map`, or that of an executor if each takes its time."""
+
 
 def soonest(wakes: Iterable[datetime | None]) -> datetime | None:
     return min((wake for wake in wakes if wake is not None), default=None)
 
 
-def each(objects: Iterable[Object], step: Callable[[Object], datetime | None], doubt: Doubt) -> datetime | None:
+def each(
+    objects: Iterable[Object], step: Callable[[Object], datetime | None], doubt: Doubt, *, across: Across = map
+) -> datetime | None:
     """Call `step` for every object and return the earliest wake-up time.
 
     An object that was changed or deleted meanwhile (404, 409) is skipped: another round follows that change. Where
     the server does not answer, the round ends; if it could not do something now, at the end: `run` tries again. Any
     other error of an object is passed to `doubt`. None affects other objects.
     """
+
+    def tried(obj: Object) -> _Outcome:
+        try:
+            return obj, step(obj), None
+        except Exception as error:  # noqa: BLE001 - user input can fail in more ways than there are error types
+            return obj, None, error
+
     wakes: list[datetime | None] = []
     passing: ApiError | None = None
-    for obj in objects:
-        try:
-            wakes.append(step(obj))
-        except Unreachable:
-            raise
-        except ApiError as error:
-            if error.passes:
-                passing = error
-            elif error.reason not in ("NotFound", "Conflict"):
-                doubt(obj, error)
-        except Exception as error:  # noqa: BLE001 - user input can fail in more ways than there are error types
+    for obj, wake, error in across(tried, objects):
+        wakes.append(wake)
+        if isinstance(error, Unreachable):
+            raise error
+        if isinstance(error, ApiError) and error.passes:
+            passing = error
+        elif error is not None and not _is_past(error):
             doubt(obj, error)
     if passing is not None:
         raise passing
     return soonest(wakes)
+
+
+def _is_past(error: Exception) -> bool:
+    return isinstance(error, ApiError) and error.reason in ("NotFound", "Conflict")

@@ -68,7 +68,7 @@ class JobSets:
         return expiry
 
     def _carry_out(self, objects: Objects, jobset: Object, decided: Plan, now: datetime) -> None:
-        """Take the steps in upstream's order, up to the first that fails: then the status stays as it is."""
+        """Make the changes in upstream's order, up to the first that fails: then the status stays as it is."""
         for job in decided.delete:
             if "deletionTimestamp" not in job["metadata"]:
                 _delete(objects, "jobs", job)

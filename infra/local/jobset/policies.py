@@ -56,17 +56,17 @@ def on_failure(jobset: Object, failed: Sequence[Object]) -> Failure:
     condition = Condition(
         type="RestartingJobSet",
         reason=f"FailurePolicy_{rule['name']}" if rule else "DefaultFailurePolicy",
-        message=_because_of(f"applying {action} failure policy action", job),
+        message=_naming(f"applying {action} failure policy action", job),
     )
     reason = f"{action}FailurePolicyAction"
     return Failure(condition=condition, restarts=True, counts=action == _RESTART, reason=reason)
 
 
 def _failed(reason: str, message: str, job: Object) -> Failure:
-    return Failure(condition=Condition(type="Failed", reason=reason, message=_because_of(message, job)))
+    return Failure(condition=Condition(type="Failed", reason=reason, message=_naming(message, job)))
 
 
-def _because_of(message: str, job: Object) -> str:
+def _naming(message: str, job: Object) -> str:
     return f"{message} (first failed job: {job['metadata']['name']})"
 
 

@@ -80,11 +80,9 @@ _SCALARS: Mapping[Any, Schema] = {
 }
 
 
-def jobset() -> Schema:
-    """Return the schema of a JobSet."""
-    whole = {"apiVersion": {"type": "string"}, "kind": {"type": "string"}, "metadata": {"type": "object"}}
-    parts = {"spec": _object(models.JobsetV1alpha2JobSetSpec), "status": _object(models.JobsetV1alpha2JobSetStatus)}
-    return {"type": "object", "properties": whole | parts}
+def parts() -> dict[str, Schema]:
+    """Return the schemas of a JobSet's fields besides its metadata."""
+    return {"spec": _object(models.JobsetV1alpha2JobSetSpec), "status": _object(models.JobsetV1alpha2JobSetStatus)}
 
 
 def _object(model: type[BaseModel]) -> Schema:

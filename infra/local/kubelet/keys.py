@@ -1,9 +1,4 @@
-"""Labels and annotations by which the kubelet stand-in knows what is its own, and what pods are to do."""
-
-NODE_POOL = "cloud.google.com/gke-nodepool"
-HOST = "tpu-slices.local/host"
-NODES = f"{NODE_POOL},{HOST}=true"
-"""Selects the nodes that the local GKE makes."""
+"""Labels and annotations by which pods say what they are to do."""
 
 RESTART_ATTEMPT = "jobset.sigs.k8s.io/restart-attempt"
 

@@ -9,7 +9,7 @@ from zlib import crc32
 from infra.local.clients.conditions import find, of
 from infra.local.clients.errors import ApiError
 from infra.local.clients.objects import Object, Objects, exact_timestamp
-from infra.local.clients.rounds import soonest
+from infra.local.clients.rounds import Across, soonest
 from infra.local.kubelet.pace import Pace
 
 NAMESPACE = "kube-node-lease"
@@ -20,12 +20,13 @@ _NOT_IMPLEMENTED = 501
 class Leases:
     """The controller: when the Lease of each node, by UID, is to be renewed.
 
-    There are none on a server that answers 501: its nodes live without.
+    There are none on a server that answers 501: its nodes live without. `across` renews them.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, across: Across = map) -> None:
         self._renewals: dict[str, datetime] = {}
         self._served = True
+        self._across = across
 
     def reconcile(self, objects: Objects, now: datetime, pace: Pace) -> datetime | None:
         """Renew the Leases for which it is time; return when the next one is."""
@@ -38,16 +39,11 @@ class Leases:
             return None
 
     def _renew_all(self, objects: Objects, now: datetime, pace: Pace) -> datetime | None:
-        alive = [node for node in objects.stored("nodes") if lives(node)]
-        uids = {node["metadata"]["uid"] for node in alive}
-        self._renewals = {uid: time for uid, time in self._renewals.items() if uid in uids}
-        for node in alive:
-            uid = node["metadata"]["uid"]
-            planned = self._renewals.get(uid)
-            if planned is None or planned <= now:
-                _renew(objects, node, now)
-                first = planned is None
-                self._renewals[uid] = now + pace.lease * (_share(uid) if first else 1)
+        alive = {node["metadata"]["uid"]: node for node in objects.stored("nodes") if lives(node)}
+        self._renewals = {uid: time for uid, time in self._renewals.items() if uid in alive}
+        due = [node for uid, node in alive.items() if self._renewals.get(uid, now) <= now]
+        for uid in self._across(lambda node: _renew(objects, node, now), due):
+            self._renewals[uid] = now + pace.lease * (1 if uid in self._renewals else _share(uid))
         return soonest(self._renewals.values())
 
 
@@ -61,8 +57,9 @@ def _share(uid: str) -> float:
     return 0.5 + crc32(uid.encode()) / 2**33
 
 
-def _renew(objects: Objects, node: Object, now: datetime) -> None:
-    name = node["metadata"]["name"]
+def _renew(objects: Objects, node: Object, now: datetime) -> str:
+    """Renew a node's Lease, or create it; return the node's UID."""
+    name, uid = node["metadata"]["name"], str(node["metadata"]["uid"])
     spec = {
         "holderIdentity": name,
         "leaseDurationSeconds": _DURATION_SECONDS,
@@ -73,6 +70,7 @@ def _renew(objects: Objects, node: Object, now: datetime) -> None:
     except ApiError as error:
         if error.code != 404:
             raise
-        owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": node["metadata"]["uid"]}
+        owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": uid}
         metadata = {"name": name, "namespace": NAMESPACE, "ownerReferences": [owner]}
         objects.create("leases", {"metadata": metadata, "spec": spec})
+    return uid

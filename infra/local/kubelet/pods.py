@@ -14,7 +14,7 @@ from infra.local.clients.conditions import Condition, find, is_true, moment, of,
 from infra.local.clients.events import Recorder
 from infra.local.clients.objects import Object, Objects
 from infra.local.clients.owners import controller
-from infra.local.clients.rounds import each
+from infra.local.clients.rounds import Across, each
 from infra.local.kubelet import pod_status
 from infra.local.kubelet.keys import FAIL_UNTIL_RESTART, RESTART_ATTEMPT, RUN_SECONDS
 from infra.local.kubelet.pace import Pace
@@ -40,10 +40,11 @@ class Step:
 
 
 class Pods:
-    """The controller, and its Events."""
+    """The controller, and its Events. `across` processes the pods."""
 
-    def __init__(self) -> None:
+    def __init__(self, across: Across = map) -> None:
         self._recorder = Recorder(SOURCE)
+        self._across = across
 
     def reconcile(self, objects: Objects, now: datetime, pace: Pace) -> datetime | None:
         nodes = {node["metadata"]["name"]: node for node in objects.stored("nodes")}
@@ -58,7 +59,7 @@ class Pods:
             return step.wake
 
         own = [pod for pod in objects.stored("pods") if pod["spec"].get("nodeName") in nodes and not _is_daemon(pod)]
-        return each(own, live, self._recorder.doubting(objects, now))
+        return each(own, live, self._recorder.doubting(objects, now), across=self._across)
 
 
 def _is_daemon(pod: Object) -> bool:
@@ -133,7 +134,7 @@ def _shut_down(pod: Object, now: datetime, termination: timedelta) -> Step:
 
 
 def _start(pod: Object, node: Object, now: datetime, start: timedelta) -> Step:
-    bound = since(pod, "PodScheduled") or now
+    bound = since(pod, "PodScheduled") or moment(pod["metadata"]["creationTimestamp"])
     if now < bound + start:
         return Step(wake=bound + start)
     try:

@@ -205,7 +205,12 @@ def test_a_refusal_has_what_its_status_says_or_the_text_of_its_body() -> None:
     told = refusal(409, b'{"kind":"Status","reason":"Conflict","message":"modified"}')
     assert (told.code, told.reason, told.message, told.passes) == (409, "Conflict", "modified", False)
     bare = refusal(502, b"bad gateway\n")
-    assert (bare.code, bare.reason, bare.message, bare.passes) == (502, "", "bad gateway", True)
+    assert (bare.code, bare.reason, bare.message, bare.passes) == (
+        502,
+        "",
+        "the API server answers 502: bad gateway",
+        True,
+    )
 
 
 def test_paths_are_those_of_the_api() -> None:

@@ -154,7 +154,7 @@ def test_replicated_jobs_do_not_change() -> None:
     assert "field is immutable" in refused.message
 
 
-def test_leaving_out_what_was_defaulted_in_a_replicated_job_is_a_change() -> None:
+def test_omitting_what_was_defaulted_in_a_replicated_job_is_a_change() -> None:
     assert "field is immutable" in update(created(plain()), plain()).message
 
 

@@ -28,7 +28,8 @@ class World:
         self.objects.create("nodes", {"metadata": {"name": "host"}, "status": {"conditions": [READY]}})
         owners = [{"kind": owner, "name": "owner", "uid": "o", "controller": True}] if owner else []
         notes = {f"local.kubelet/{key.replace('_', '-')}": value for key, value in annotations.items()}
-        metadata = {"name": "pod", "annotations": notes, "labels": labels or {}, "ownerReferences": owners}
+        created = {"creationTimestamp": timestamp(START)}
+        metadata = created | {"name": "pod", "annotations": notes, "labels": labels or {}, "ownerReferences": owners}
         bound = {"type": "PodScheduled", "status": "True", "lastTransitionTime": timestamp(START)}
         self.objects.create(
             "pods",
@@ -85,6 +86,13 @@ def test_a_bound_pod_starts_runs_and_succeeds_in_its_own_time() -> None:
     assert world.phase() == "Succeeded"
     (container,) = world.pod()["status"]["containerStatuses"]
     assert container["state"]["terminated"]["reason"] == "Completed"
+
+
+def test_a_pod_that_no_scheduler_has_bound_starts_too() -> None:
+    world = World()
+    world.objects.update("pods", world.pod() | {"status": {"phase": "Pending"}}, status=True)
+    world.pass_time(2)
+    assert world.phase() == "Running"
 
 
 def test_a_pod_without_the_annotation_runs_for_the_default_time() -> None:

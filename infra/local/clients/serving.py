@@ -58,7 +58,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def log_message(self, format: str, *_: object) -> None:  # noqa: A002 - the name that http.server has
-        """Say nothing of each request."""
+        """Log nothing: requests are many."""
 
 
 @contextmanager

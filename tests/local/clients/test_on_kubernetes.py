@@ -1,0 +1,113 @@
+"""The watch cache of Kubernetes' own API server."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+from infra.local.clients.api import Api
+from infra.local.clients.cache import Cache, NotListed, watching
+from infra.local.clients.errors import ApiError
+from tests.kubernetes.cluster import Cluster
+from tests.local.clients.programs import waited
+
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(180)]
+
+
+@pytest.fixture
+def api(cluster: Cluster) -> Iterator[Api]:
+    connected = Api.of(cluster.plane.kubeconfig)
+    yield connected
+    connected.close()
+
+
+@pytest.fixture
+def cache(api: Api) -> Iterator[Cache]:
+    with watching(api, {"services": {}, "events": {"fieldSelector": "reason=Chosen"}}) as objects:
+        yield objects
+
+
+def service(name: str) -> dict[str, object]:
+    return {"metadata": {"name": name, "namespace": "default"}, "spec": {"clusterIP": "None"}}
+
+
+def names(cache: Cache) -> set[str]:
+    return {each["metadata"]["name"] for each in cache.stored("services", "default")}
+
+
+def test_own_writes_are_seen_at_once(cache: Cache) -> None:
+    made = cache.create("services", service("own"))
+    assert "own" in names(cache)
+    made["metadata"]["labels"] = {"a": "b"}
+    cache.update("services", made)
+    assert cache.get("services", "default", "own")["metadata"]["labels"] == {"a": "b"}
+    cache.patch("services", "default", "own", {"metadata": {"labels": {"a": "c"}}})
+    assert cache.get("services", "default", "own")["metadata"]["labels"] == {"a": "c"}
+    cache.delete("services", "default", "own")
+    assert "own" not in names(cache)
+    with pytest.raises(ApiError) as refused:
+        cache.get("services", "default", "own")
+    assert (refused.value.code, refused.value.reason) == (404, "NotFound")
+
+
+def test_writes_of_others_are_seen_soon_and_counted(cache: Cache, api: Api) -> None:
+    before = cache.changes
+    api.create("services", service("others"))
+    assert cache.wait_for_change(before, within=10) > before
+    waited(lambda: "others" in names(cache), "the service")
+    api.delete("services", "default", "others")
+    waited(lambda: "others" not in names(cache), "its end")
+
+
+def test_objects_have_their_types_although_lists_leave_them_out(cache: Cache) -> None:
+    assert {(each["apiVersion"], each["kind"]) for each in cache.stored("services")} == {("v1", "Service")}
+
+
+def test_only_what_is_selected_is_kept(cache: Cache, api: Api) -> None:
+    for reason in ("Other", "Chosen"):
+        event = {"metadata": {"name": f"e-{reason.lower()}"}, "involvedObject": {"namespace": "default"}}
+        api.create("events", event | {"reason": reason})
+    waited(lambda: cache.stored("events"), "the event")
+    assert {each["reason"] for each in cache.stored("events")} == {"Chosen"}
+
+
+def test_what_is_not_watched_is_asked_for(cache: Cache) -> None:
+    assert cache.get("namespaces", None, "default")["kind"] == "Namespace"
+
+
+def test_an_older_version_is_refused(cache: Cache) -> None:
+    made = cache.create("services", service("old"))
+    cache.patch("services", "default", "old", {"metadata": {"labels": {"a": "b"}}})
+    with pytest.raises(ApiError) as refused:
+        cache.update("services", made)
+    assert (refused.value.code, refused.value.reason) == (409, "Conflict")
+
+
+def test_what_is_applied_again_stays_the_same(api: Api) -> None:
+    first = api.apply("services", service("applied"), manager="test")
+    second = api.apply("services", service("applied"), manager="test")
+    assert first["metadata"]["resourceVersion"] == second["metadata"]["resourceVersion"]
+
+
+def test_a_kind_that_is_not_served_is_said(api: Api) -> None:
+    with (
+        pytest.raises(NotListed, match=r"cannot list workloads in 0.5 s: the API server answers 404"),
+        watching(api, ["workloads"], within=0.5),
+    ):
+        pass
+
+
+def test_after_a_death_of_the_api_server_it_goes_on(cluster: Cluster, cache: Cache, api: Api) -> None:
+    api.create("services", service("before"))
+    killed = cluster.child("kube-apiserver")
+    os.kill(killed.process.pid, signal.SIGKILL)
+    assert killed.ended(within=10)
+    with pytest.raises(ApiError, match="the API server does not answer"):
+        api.get("services", "default", "before")
+    cluster.processes.end(killed)
+    cluster.processes.wait_until_ready(*cluster.processes.start(killed.program))
+    api.create("services", service("after"))
+    waited(lambda: {"before", "after"} <= names(cache), "the services")
