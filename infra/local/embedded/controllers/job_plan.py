@@ -84,7 +84,8 @@ def plan(job: Object, own: Iterable[Object], now: datetime, backoff: timedelta) 
         resumed = Condition(type="Suspended", status=False, reason="JobResumed", message="Job resumed")
         status |= {"conditions": with_condition(conditions, resumed, now)}
     missing, failures = _missing(job, pods, _completed(job, status)), filter(_has_failed, every)
-    retry = max((_failed_at(pod) + backoff for pod in failures), default=now)
+    ends = (since(pod, "Ready") or moment(pod["metadata"]["creationTimestamp"]) for pod in failures)
+    retry = max((end + backoff for end in ends), default=now)
     wait = retry if missing and retry > now else None
     started = {"startTime": timestamp(now)} | status
     return Plan(status=started, counted=pods.ended, delete=[], missing=() if wait else missing, wake=wait)
@@ -150,10 +151,6 @@ def _matches(rule: Mapping[str, Any], pod: Object) -> Iterator[str]:
 
 def _has_failed(pod: Object) -> bool:
     return bool(pod["status"]["phase"] == "Failed")
-
-
-def _failed_at(pod: Object) -> datetime:
-    return since(pod, "Ready") or moment(pod["metadata"]["creationTimestamp"])
 
 
 def _deleted(pod: Object) -> bool:

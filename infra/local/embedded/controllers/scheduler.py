@@ -139,7 +139,6 @@ def not_covered(pod: Object) -> tuple[str, ...]:
 
 
 def _node_picked(selector: Mapping[str, Any], node: Object) -> bool:
-    """Return whether a v1.NodeSelector matches: its terms are alternatives, and an empty term matches nothing."""
     labels, names = node["metadata"].get("labels") or {}, {"metadata.name": node["metadata"]["name"]}
     for term in selector["nodeSelectorTerms"]:
         wanted = [(labels, each) for each in term.get("matchExpressions") or ()]
@@ -150,7 +149,6 @@ def _node_picked(selector: Mapping[str, Any], node: Object) -> bool:
 
 
 def _terms(pod: Object, kind: str) -> list[Term]:
-    """Return the required terms of a pod's affinity or anti-affinity."""
     return ((pod["spec"].get("affinity") or {}).get(kind) or {}).get(_REQUIRED) or []
 
 

@@ -74,7 +74,7 @@ class Tokens:
         parts = (orjson.dumps({"alg": "HS256", "typ": "JWT"}), orjson.dumps(claims), secrets.token_bytes(32))
         token = ".".join(urlsafe_b64encode(part).rstrip(b"=").decode() for part in parts)
         self._issued[token] = claims
-        answer = {"kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1"}
+        answer: Object = {"kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1"}
         answer |= {"metadata": {"creationTimestamp": timestamp(now), "name": name, "namespace": namespace}}
         answer |= {"spec": {"audiences": audiences, "expirationSeconds": seconds}}
         return answer | {"status": {"token": token, "expirationTimestamp": timestamp(expires)}}

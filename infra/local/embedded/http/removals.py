@@ -12,7 +12,6 @@ from infra.local.embedded.store.kinds import Kind, Object
 from infra.local.embedded.store.objects import PROPAGATIONS, Deletion, Objects
 
 SUCCESS = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
-_ORPHANED = "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them"
 _EVICTED = Condition(type="DisruptionTarget", reason="EvictionByEvictionAPI", message="Eviction API: evicting")
 
 
@@ -21,9 +20,8 @@ def delete(objects: Objects, kind: Kind, request: Request) -> Answer:
     how = _deletion(asked)
     _check(kind, objects.get(kind, request.namespace, request.name), asked)
     deleted, gone = objects.delete(kind, request.namespace, request.name, how)
-    warnings = [_ORPHANED] if kind.id == "jobs" and not how.propagation else []
     if kind.answers_deleted or not gone:
-        return Answer(body=deleted, warnings=warnings)
+        return Answer(body=deleted)
     details = {"name": request.name, "group": kind.group, "kind": kind.plural, "uid": deleted["metadata"]["uid"]}
     return Answer(body=SUCCESS | {"details": {key: value for key, value in details.items() if value}})
 

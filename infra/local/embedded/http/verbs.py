@@ -214,7 +214,4 @@ def _response(answer: Answer) -> Response:
     if isinstance(answer.body, AsyncIterator):
         return StreamingResponse(answer.body, media_type=answer.media_type)
     body = answer.body if isinstance(answer.body, bytes) else orjson.dumps(answer.body)
-    response = Response(body, status_code=answer.code, media_type=answer.media_type)
-    for warning in answer.warnings:
-        response.headers.append("Warning", f'299 - "{warning}"')
-    return response
+    return Response(body, status_code=answer.code, media_type=answer.media_type)

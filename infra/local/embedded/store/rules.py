@@ -173,12 +173,10 @@ def event(obj: Object) -> Iterator[FieldError]:
     namespace, about = obj["metadata"]["namespace"], obj["involvedObject"].get("namespace", "")
     if (about or namespace) != namespace or (not about and namespace not in ("default", "kube-system")):
         yield wrong("involvedObject.namespace", about, "does not match event.namespace")
-    wanted = ("reportingComponent", "reportingInstance", "action", "reason") if obj.get("eventTime") else ()
-    yield from (required(key) for key in wanted if not obj.get(key))
 
 
 def binding_update(old: Object, new: Object) -> Iterator[FieldError]:
-    if old["roleRef"] != new["roleRef"]:
+    if old.get("roleRef") != new.get("roleRef"):
         yield wrong("roleRef", "object", "cannot change roleRef")
 
 

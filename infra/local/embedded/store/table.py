@@ -52,12 +52,11 @@ KINDS: tuple[Kind, ...] = (
     Kind(group="scheduling.k8s.io", plural="priorityclasses", kind="PriorityClass", short=("pc",), namespaced=False,
         generation=True, columns=columns("Name, Value=.value, Global-Default=.globalDefault, Age"),
         defaults=defaults.filling(preemptionPolicy="PreemptLowerPriority")),
-    *(Kind(group=RBAC, plural=f"{kind.lower()}s", kind=kind, namespaced=not kind.startswith("Cluster"), columns=_ROLE,
-            put_creates=True, is_name=labels.is_path_segment, defaults=defaults.filling(rules=None))
-        for kind in ("Role", "ClusterRole")),
-    *(Kind(group=RBAC, plural=f"{kind.lower()}s", kind=kind, namespaced=not kind.startswith("Cluster"),
-            columns=_BINDING, put_creates=True, is_name=labels.is_path_segment, defaults=defaults.binding,
-            update_rules=rules.binding_update) for kind in ("RoleBinding", "ClusterRoleBinding")),
+    *(Kind(group=RBAC, plural=f"{kind.lower()}s", kind=kind, namespaced=kind[0] != "C", put_creates=True,
+            is_name=labels.is_path_segment, columns=_BINDING if "Binding" in kind else _ROLE,
+            defaults=defaults.binding if "Binding" in kind else defaults.filling(rules=None),
+            update_rules=rules.binding_update)
+        for kind in ("Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding")),
     Kind(group="apiextensions.k8s.io", plural="customresourcedefinitions", kind="CustomResourceDefinition",
         short=("crd", "crds"), namespaced=False, generation=True, status=True, first_status={}, needs_version=True,
         columns=_ROLE, defaults=defaults.definition, rules=rules.definition),
