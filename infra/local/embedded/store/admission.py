@@ -49,7 +49,7 @@ def complete_update(kind: Kind, old: Object, new: Object) -> None:
 
 
 def _account(objects: Objects, pod: Object) -> None:
-    """Give the pod its ServiceAccount, and a volume with the account's token."""
+    """Set the pod's ServiceAccount, and a volume with the account's token."""
     spec, namespace = pod["spec"], pod["metadata"]["namespace"]
     name = spec["serviceAccountName"] = spec["serviceAccount"] = spec.get("serviceAccountName") or "default"
     if objects.find(Key("serviceaccounts", namespace, name)) is None:
