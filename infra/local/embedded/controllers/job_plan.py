@@ -208,7 +208,7 @@ def compact(found: Iterable[int]) -> str:
     """Format status.completedIndexes."""
     runs = groupby(enumerate(sorted(found)), key=lambda item: item[1] - item[0])
     ends = ([index for _, index in run] for _, run in runs)
-    return ",".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in ends)
+    return ",".join(f"{run[0]}-{run[-1]}" if len(run) > 2 else ",".join(map(str, run)) for run in ends)
 
 
 def _missing(job: Object, pods: _Pods, done: set[int]) -> tuple[int, ...]:

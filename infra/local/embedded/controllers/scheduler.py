@@ -14,7 +14,7 @@ from infra.local.clients.conditions import Condition, find, moment, of, with_con
 from infra.local.clients.events import Happening, Recorder
 from infra.local.clients.objects import Object, Objects, timestamp
 from infra.local.clients.rounds import each as each_of
-from infra.local.embedded.controllers.nodes import CORDON, Pace, finished
+from infra.local.embedded.controllers.nodes import CORDON, Pace, finished, matches
 from infra.local.embedded.store.labels import Labels, meets, selects
 from infra.local.embedded.store.quantities import amounts, requested
 
@@ -118,14 +118,8 @@ class Fit:
         return {d for other, node, term in theirs if _picks(other, term, self.pod) for d in _domains([term], node)}
 
 
-def tolerates(pod: Object, taint: Mapping[str, Any]) -> bool:
-    """Return whether a pod tolerates a taint; an empty key or effect of a toleration matches any."""
-    for each in pod["spec"].get("tolerations") or ():
-        same = all((each.get(field) or taint[field]) == taint[field] for field in ("key", "effect"))
-        equal = each.get("key") and each.get("value", "") == taint.get("value", "")
-        if same and (equal or each.get("operator") == "Exists"):
-            return True
-    return False
+def tolerates(pod: Object, taint: Object) -> bool:
+    return any(matches(toleration, taint) for toleration in pod["spec"].get("tolerations") or ())
 
 
 def not_covered(pod: Object) -> tuple[str, ...]:

@@ -27,8 +27,6 @@ def delete(objects: Objects, kind: Kind, request: Request) -> Answer:
 
 
 def delete_collection(objects: Objects, kind: Kind, request: Request) -> Answer:
-    if kind.id == "namespaces":
-        raise errors.not_allowed()
     how, found = _deletion(_asked(request)), page(objects, kind, request)
     for obj in found["items"]:
         objects.delete(kind, obj["metadata"].get("namespace", ""), obj["metadata"]["name"], how)

@@ -93,7 +93,7 @@ class Verbs:
         misplaced = (request.verb == "create") is bool(request.name) and not request.subresource
         homeless = kind.namespaced and not request.namespace
         if request.verb not in verbs or (request.verb in _WRITES and (misplaced or homeless)):
-            raise errors.not_allowed()
+            raise errors.ApiError(405, "MethodNotAllowed", "the server does not allow this method on the resource")
         return kind
 
     def _current(self, kind: Kind, request: Request) -> Object:

@@ -15,7 +15,8 @@ _WEBHOOK = {"failurePolicy": "Fail", "matchPolicy": "Equivalent", "timeoutSecond
 
 def fill(target: Object, defaults: Mapping[str, Any]) -> None:
     for key, value in defaults.items():
-        target.setdefault(key, value)
+        if isinstance(target.setdefault(key, value), dict) and isinstance(value, dict):
+            fill(target[key], value)
 
 
 def filling(**usual: Any) -> Callable[[Object], None]:

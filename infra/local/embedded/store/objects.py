@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
 from itertools import takewhile
-from typing import Any, Literal
+from typing import Any
 
 import orjson
 
@@ -85,18 +85,12 @@ _PLAIN = Deletion()
 _BACKGROUND = Deletion(propagation="Background")
 
 
-ChangeType = Literal["ADDED", "MODIFIED", "DELETED"]
-
-
 @dataclass(frozen=True, kw_only=True)
 class Change:
-    """One change of one object; neither dict is ever modified again. `previous` is None for a new object.
-
-    `object` is the new state; for DELETED the last state, with the deletion's resourceVersion.
-    """
+    """One change of one object: `type` is ADDED, MODIFIED, or DELETED with the last state. Neither dict changes."""
 
     version: int
-    type: ChangeType
+    type: str
     object: Object
     previous: Object | None
 
@@ -215,7 +209,7 @@ class Objects:
             self._propagate(kind, key)
         return new, gone
 
-    def _record(self, what: ChangeType, kind: Kind, key: Key, new: Object) -> Object:
+    def _record(self, what: str, kind: Kind, key: Key, new: Object) -> Object:
         old = self.find(key)
         self.version += 1
         stored = new | {"metadata": new["metadata"] | {"resourceVersion": str(self.version)}}

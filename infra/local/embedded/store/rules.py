@@ -175,6 +175,12 @@ def event(obj: Object) -> Iterator[FieldError]:
         yield wrong("involvedObject.namespace", about, "does not match event.namespace")
 
 
+def binding(obj: Object) -> Iterator[FieldError]:
+    """Yield the errors of a binding, of which a role has none."""
+    allowed = ("ClusterRole",) if obj["kind"] == "ClusterRoleBinding" else ("Role", "ClusterRole")
+    yield from choice("roleRef.kind", obj.get("roleRef", {"kind": "ClusterRole"}).get("kind", ""), allowed)
+
+
 def binding_update(old: Object, new: Object) -> Iterator[FieldError]:
     if old.get("roleRef") != new.get("roleRef"):
         yield wrong("roleRef", "object", "cannot change roleRef")

@@ -36,10 +36,10 @@ KINDS: tuple[Kind, ...] = (
         columns=columns("Last Seen, Type=.type, Reason=.reason, Object, Message=.message", "Source, Count, Name"),
         computed=cells.of_event, defaults=defaults.event, rules=rules.event),
     Kind(plural="serviceaccounts", kind="ServiceAccount", short=("sa",), answers_deleted=True, subresources=("token",)),
-    Kind(plural="configmaps", kind="ConfigMap", short=("cm",), columns=columns("Name, Data, Age"),
-        computed=cells.of_config),
-    *(Kind(plural=f"{kind.lower()}s", kind=kind, short=(short,), namespaced=short == "pvc", answers_deleted=True,
-            status=True, first_status={"phase": "Pending"}, defaults=defaults.filling(spec={}),
+    Kind(plural="configmaps", kind="ConfigMap", short=("cm",)),
+    *(Kind(plural=f"{kind.lower()}s", kind=kind, short=(short,), namespaced=short == "pvc", status=True,
+            answers_deleted=True, first_status={"phase": "Pending"},
+            defaults=defaults.filling(spec={"volumeMode": "Filesystem"}),
             columns=columns("Name, Status=.status.phase, StorageClass=.spec.storageClassName, Age"))
       for kind, short in (("PersistentVolumeClaim", "pvc"), ("PersistentVolume", "pv"))),
     *(Kind(group="apps", plural=f"{kind.lower()}s", kind=kind, short=(short,), categories=("all",), generation=True,
@@ -55,7 +55,7 @@ KINDS: tuple[Kind, ...] = (
     *(Kind(group=RBAC, plural=f"{kind.lower()}s", kind=kind, namespaced=kind[0] != "C", put_creates=True,
             is_name=labels.is_path_segment, columns=_BINDING if "Binding" in kind else _ROLE,
             defaults=defaults.binding if "Binding" in kind else defaults.filling(rules=None),
-            update_rules=rules.binding_update)
+            rules=rules.binding, update_rules=rules.binding_update)
         for kind in ("Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding")),
     Kind(group="apiextensions.k8s.io", plural="customresourcedefinitions", kind="CustomResourceDefinition",
         short=("crd", "crds"), namespaced=False, generation=True, status=True, first_status={}, needs_version=True,

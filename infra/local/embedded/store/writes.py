@@ -127,6 +127,7 @@ _OWNED = [
 ]
 """The metadata that the server owns."""
 _SUFFIX = "bcdfghjklmnpqrstvwxz2456789"  # k8s.io/apimachinery/pkg/util/rand: no vowels, no 0 1 3
+_ASIDE = {"metadata", "status"}
 _MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
 _TRIES = 5
 
@@ -235,7 +236,7 @@ def _changed(kind: Kind, old: Object, wanted: Object, *, status: bool) -> Object
     new |= {"apiVersion": kind.api_version, "kind": kind.kind}
     kind.defaults(new)
     admission.complete_update(kind, old, new)
-    if kind.generation and _spec(new) != _spec(old):
+    if kind.generation and any(new.get(key) != old.get(key) for key in (new.keys() | old) - _ASIDE):
         new["metadata"]["generation"] = current.get("generation", 0) + 1
     return new
 
@@ -250,10 +251,6 @@ def _clean(obj: Any) -> Any:
 def _without_empty(metadata: Object) -> Object:
     """Drop empty fields, as Go's `omitempty` does, and those that are not kept here."""
     return {k: v for k, v in metadata.items() if v not in ({}, [], "") and k not in ("managedFields", "selfLink")}
-
-
-def _spec(obj: Object) -> Object:
-    return {key: value for key, value in obj.items() if key not in ("metadata", "status")}
 
 
 def first_objects() -> Iterator[tuple[Kind, Object]]:
