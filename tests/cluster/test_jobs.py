@@ -99,7 +99,7 @@ class TestJobs:
 
     def test_a_deleted_pod_is_replaced(self, place: Place) -> None:
         place.add_pool("a", hosts=1)
-        job(place, completions=1, parallelism=1, backoffLimit=1)
+        job(place, completions=1, parallelism=1, backoffLimit=6)
         place.await_phases("Running")
         [pod] = place.items("pods")
         done(place.cluster.api.delete(path("pods", place.name, pod["metadata"]["name"])))
