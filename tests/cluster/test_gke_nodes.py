@@ -37,7 +37,7 @@ def host(**changes: Any) -> Json:
 
 @pytest.fixture
 def nodes(cluster: Cluster) -> Iterator[KubernetesNodes]:
-    connected = KubernetesNodes.of(cluster.kubeconfig)
+    connected = KubernetesNodes(cluster.kubeconfig)
     yield connected
     connected.close()
 

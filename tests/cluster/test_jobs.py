@@ -9,13 +9,12 @@ import pytest
 from tests.cluster.asking import LIVE, Json, done, path
 from tests.cluster.builders import CONTAINER, TPU, meta
 from tests.cluster.places import PATIENCE_SECONDS, Place, condition
-from tests.cluster.servers import REAL, Cluster, unique
+from tests.cluster.servers import REAL_ALONE, Cluster, unique
 from tests.local.stack.leftovers import until
 
 pytestmark = LIVE
 
 INDEX = "batch.kubernetes.io/job-completion-index"
-real_alone = pytest.mark.parametrize("cluster", [REAL], indirect=True)
 
 
 def changed(place: Place, name: str, **spec: object) -> None:
@@ -61,8 +60,7 @@ class TestJobs:
         ended(place, "Complete")
         indexes = {each["metadata"]["annotations"][INDEX] for each in place.items("pods")}
         assert indexes == {"0", "1"}
-        status = place.read("jobs", "work")["status"]
-        assert (status["succeeded"], status["completedIndexes"]) == (2, "0,1")
+        assert place.read("jobs", "work")["status"]["succeeded"] == 2
 
     def test_its_pods_are_named_labelled_and_owned(self, place: Place) -> None:
         made = job(place, completions=1, parallelism=1)
@@ -99,7 +97,7 @@ class TestJobs:
 
     def test_a_deleted_pod_is_replaced(self, place: Place) -> None:
         place.add_pool("a", hosts=1)
-        job(place, completions=1, parallelism=1, backoffLimit=1)
+        job(place, completions=1, parallelism=1, backoffLimit=6)
         place.await_phases("Running")
         [pod] = place.items("pods")
         done(place.cluster.api.delete(path("pods", place.name, pod["metadata"]["name"])))
@@ -158,7 +156,7 @@ class TestScheduling:
         hosts = [each["spec"].get("nodeName") for each in place.items("pods")]
         assert {*hosts} == {f"{place.name}-a-0", f"{place.name}-a-1", None}
 
-    @real_alone
+    @REAL_ALONE
     def test_a_lesser_pod_gives_way_to_a_greater_one(self, place: Place) -> None:
         place.add_pool("a", hosts=1)
         great = unique("great")
@@ -169,7 +167,7 @@ class TestScheduling:
         until(lambda: place.cluster.api.get(path("pods", place.name, "low")).code == 404, "its end", PATIENCE_SECONDS)
         self.scheduled(place, "True", "high")
 
-    @real_alone
+    @REAL_ALONE
     def test_nobody_gives_way_to_an_equal(self, place: Place) -> None:
         place.add_pool("a", hosts=1)
         self.pod(place, "there")
