@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 import orjson
 import pytest
 
+from infra.local.certificates import certificates
 from infra.local.clients.objects import Object
-from infra.local.cluster.certificates import certificates
 from infra.local.jobset.serving import HOST, serving
 
 pytestmark = pytest.mark.enable_socket
