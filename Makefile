@@ -4,8 +4,12 @@ ARGS   ?=
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
-PYTEST := $(BIN)/pytest --numprocesses auto --dist loadfile
+PYTEST := $(BIN)/pytest --numprocesses auto --dist loadfile --no-loadscope-reorder --durations 10
+UNIT   := $(addprefix tests/,adapters cli contracts domain flows functions relay wire)
 AS_ROOT := $(if $(filter-out 0,$(shell id -u)),sudo)
+
+# The tests start many programs of Python's: without their bytecode each would compile all its modules again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help demo local test browser kubernetes control-plane check unit bench soak format lock clean
@@ -31,8 +35,8 @@ kubernetes: $(STAMP) ## Build etcd and Kubernetes' control plane for local use, 
 control-plane: $(STAMP) # the same for the tests: where it cannot be built, those that need it are skipped, but not in CI
 	@$(BIN)/python -m infra.local.kubernetes || [ "$$CI" != true ]
 
-unit: $(STAMP) ## Run the tests that need no processes and no ports
-	$(PYTEST) -m "not emulators"
+unit: $(STAMP) ## Run the tests of the sources that need no processes, in seconds: a few examples of each property
+	$(PYTEST) -m "not emulators and not slow" --hypothesis-profile=fast $(UNIT)
 
 check: $(STAMP) ## Check format, lint, types and layers
 	$(BIN)/ruff format --check .

@@ -19,22 +19,18 @@ import structlog
 from kubernetes.config import ConfigException
 
 from relay import cluster
-from relay.connection import connect
+from relay.agenda import SteadyClock
+from relay.connection import connect, rising_pause
 from relay.fact_queue import FactQueue
-from relay.health import Health, Limits
+from relay.health import Health, Limits, Probes
 from relay.inbox import Inbox
 from relay.legacy_provisioner import LegacyProvisionerCheck
-from relay.lookups import Lookups
-from relay.message_log import noted
+from relay.lookups import Claims, Lookups, Vacancies
+from relay.messages import noted
 from relay.node_patcher import NodePatcher
 from relay.outbox import Outbox
-from relay.probes import Probes
-from relay.refusals import rising_pause
 from relay.relay import Relay
 from relay.settings import Settings
-from relay.steady import SteadyClock
-from relay.vacancies import Vacancies
-from relay.volume_claims import Claims
 from relay.watch import Patience, Watch
 from tpu_slices.adapters import logs
 from tpu_slices.adapters.clock import SystemClock
@@ -59,10 +55,10 @@ class Process:
         once = min(PUBLISH_SECONDS, settings.publish_patience)
         send = partial(publish, connect_publisher(once), settings.topic, patience=once)
         self._outbox = Outbox(noted(send), chance, now, self._health)
-        complete = Lookups(Claims(calls, now), Vacancies(calls)).complete
-        self._relay = Relay(FactQueue(settings.cluster), now, complete, self._outbox.post, self._health)
+        self._lookups = Lookups(Claims(calls, now), Vacancies(calls), self._health)
+        self._relay = Relay(FactQueue(settings.cluster), now, self._lookups.begin, self._outbox.post, self._health)
         patience = Patience(settings.watch_silence, time.monotonic)
-        self._watches = [Watch(source, self._relay, patience, chance) for source in cluster.sources(api)]
+        self._watches = [Watch(source, self._relay.put, patience, chance) for source in cluster.sources(api)]
         self._patcher = NodePatcher(self._relay.needed_patches, calls, now)
         self._legacy_check = LegacyProvisionerCheck(calls, SystemClock().now)
         inbox = Inbox(settings.cluster, calls, self._relay, self._outbox.post)
@@ -75,7 +71,8 @@ class Process:
         """Run until a signal or until a part fails; return the exit code."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: self._over.set())
-        parts = [self._outbox.run, self._announce, self._patcher.run, self._legacy_check.run]
+        parts = [self._outbox.run, self._lookups.run_demand, self._lookups.run_answers]
+        parts += [self._announce, self._patcher.run, self._legacy_check.run]
         if self._probes is not None:
             parts.append(self._probes.run)
         for part in (*parts, *(watch.run for watch in self._watches)):

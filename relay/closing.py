@@ -16,12 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from enum import Enum, auto
 from typing import Any
 
 from relay.agenda import Timing
-from relay.host_reports import Count
+from relay.host_counts import Count
 from relay.objects import Host, Pool, PoolKey
 from tpu_slices.domain.model.facts import HostsQuestion
 
@@ -68,10 +68,6 @@ class Closing:
     def pools(self) -> tuple[Pool, ...]:
         """The pools that were asked about."""
         return tuple(self._asked)
-
-    def pool(self, key: PoolKey, at: datetime) -> Pool:
-        """Return the pool that was asked about at that time as that of a slice's attempt."""
-        return next((pool for pool, asked in self._asked.items() if (asked.key, asked.at) == (key, at)), key)
 
     def ask(self, pool: Pool, question: HostsQuestion, hosts: Iterable[Host], now: datetime) -> bool:
         """Record a question; return whether it is the latest: what the hosts were closed for counts too."""
@@ -155,6 +151,37 @@ class Closing:
         if asked.progress is Progress.ASKED and now >= asked.since + self._timing.answer_within:
             return Progress.LATE
         return None
+
+
+class Cordons:
+    """The cordoned hosts (`spec.unschedulable`), whoever cordoned them.
+
+    A host counts as closed once it has been seen cordoned for `settle`: a pod that was under way to it has arrived.
+    """
+
+    def __init__(self, settle: timedelta) -> None:
+        self._settle = settle
+        self._since: dict[str, datetime] = {}
+
+    def saw(self, host: Host, now: datetime) -> None:
+        if host.cordoned:
+            self._since.setdefault(host.node, now)
+        else:
+            self._since.pop(host.node, None)
+
+    def lost(self, node: str) -> None:
+        self._since.pop(node, None)
+
+    def closed(self, hosts: Iterable[Host], now: datetime) -> int:
+        """Return how many of these hosts are closed."""
+        return sum(now >= at for at in self._closed_at(hosts))
+
+    def next_change(self, hosts: Iterable[Host], now: datetime) -> datetime | None:
+        """Return when the last of those that are cordoned will count as closed; None if all of them do."""
+        return max((at for at in self._closed_at(hosts) if at > now), default=None)
+
+    def _closed_at(self, hosts: Iterable[Host]) -> Iterable[datetime]:
+        return (self._since[host.node] + self._settle for host in hosts if host.node in self._since)
 
 
 def _patch(host: Host, at: datetime | None) -> Mapping[str, Any]:

@@ -3,19 +3,34 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import replace
 from enum import Enum, auto
+from typing import TypeVar
 
-from relay.host_index import HostIndex, discard
-from relay.legacy_pools import may_be_of
-from relay.objects import Host, JobSet, JobSetName, Kind, Known, Leader, Place, Pool, PoolKey, Seen, Unparseable
-from relay.occupants import occupant_of
-from tpu_slices.domain.model.facts import Occupant, WaitingLeader, WorkloadState
+from relay.objects import (
+    Hardware,
+    Host,
+    JobSet,
+    JobSetName,
+    Kind,
+    Known,
+    Leader,
+    Place,
+    Pool,
+    PoolKey,
+    Seen,
+    Unparseable,
+)
+from tpu_slices.domain.model.facts import Occupant, TemplateRequest, WaitingLeader, WorkloadState
 from tpu_slices.domain.model.observations import LegacyPool
-from tpu_slices.domain.model.slices import ClusterId, WorkloadJob, WorkloadUid, slice_id
+from tpu_slices.domain.model.slices import ClusterId, Owner, OwnerKind, SliceId, WorkloadJob, WorkloadUid, slice_id
 from tpu_slices.domain.reconciling.adoption import job_named
 from tpu_slices.wire.workloads import beyond_template
+
+K = TypeVar("K", bound=Hashable)
+M = TypeVar("M", bound=Hashable)
+Maker = WorkloadUid | JobSetName | None
 
 
 class Awaited(Enum):
@@ -162,20 +177,6 @@ class ClusterCache:
         asked = {request.replicated_job for request in jobset.requests}
         return (each for each in self.leaders_of(jobset) if each.waiting and each.place.replicated_job in asked)
 
-    def leaders_in_demand(self, uid: WorkloadUid) -> Iterator[WaitingLeader]:
-        """Yield the leaders that wait, in the order of their Jobs, without the labels that their templates have."""
-        waiting = self.waiting(uid)
-        requests = {request.replicated_job: request for request in self._jobsets[uid].requests} if waiting else {}
-        for place in sorted(waiting):
-            yield beyond_template(waiting[place].asks, requests[place.replicated_job])
-
-    def claims(self, uid: WorkloadUid) -> Mapping[str, tuple[str, ...]]:
-        """Return the PersistentVolumeClaims that the waiting leaders of a JobSet mount, by replicatedJob."""
-        mounted: defaultdict[str, set[str]] = defaultdict(set)
-        for place, leader in self.waiting(uid).items():
-            mounted[place.replicated_job].update(leader.claims)
-        return {replicated_job: tuple(sorted(names)) for replicated_job, names in mounted.items()}
-
     def live_uids(self) -> tuple[WorkloadUid, ...]:
         """Return the UIDs of TPU JobSets that have not ended, whoever serves them, and of unparseable JobSets."""
         known = {jobset.ref.owner.uid for jobset in self._jobsets.values() if not jobset.state.ended}
@@ -231,3 +232,134 @@ class ClusterCache:
         if known is not None:
             return known
         return None if any(may_be_of(pool, key.slice_id, self._cluster) for pool in legacy) else key
+
+
+def leaders_in_demand(jobset: JobSet, waiting: Mapping[Place, Leader]) -> Iterator[WaitingLeader]:
+    """Yield the leaders that wait, in the order of their Jobs, without the labels that their templates have."""
+    requests = {request.replicated_job: request for request in jobset.requests}
+    return (beyond_template(waiting[place].asks, requests[place.replicated_job]) for place in sorted(waiting))
+
+
+def mounted_claims(waiting: Mapping[Place, Leader]) -> Mapping[str, tuple[str, ...]]:
+    """Return the PersistentVolumeClaims that leaders mount, by replicatedJob; none of them is empty."""
+    mounted: defaultdict[str, set[str]] = defaultdict(set)
+    for place, leader in waiting.items():
+        if leader.claims:
+            mounted[place.replicated_job].update(leader.claims)
+    return {replicated_job: tuple(sorted(names)) for replicated_job, names in mounted.items()}
+
+
+def occupant_of(leader: Leader, jobset: JobSet) -> Occupant | None:
+    """Return the Job of a leader pod of this JobSet; None if the pod does not count.
+
+    It counts if the JobSet is active and ours, has such a Job with chips, and the pod is controlled by that Job and
+    requests what the Job's template does: a JobSet's requests are those of its templates with chips only.
+
+    A tenant may write a pod with the labels of another's leader. Such a pod must neither keep hosts from being deleted
+    nor pass for the Job whose labels it has, so everything that can be compared is.
+    """
+    place = leader.place
+    request = next((each for each in jobset.requests if each.replicated_job == place.replicated_job), None)
+    if not jobset.served or jobset.state is not WorkloadState.ACTIVE or request is None:
+        return None
+    if place.job_index >= request.replicas or leader.hardware != _hardware(request):
+        return None
+    if leader.job != f"{jobset.name.name}-{place.replicated_job}-{place.job_index}":
+        return None
+    return Occupant(
+        owner=jobset.ref.owner,
+        generation=jobset.ref.generation,
+        replicated_job=place.replicated_job,
+        job_index=place.job_index,
+        pod_uid=leader.pod_uid,
+    )
+
+
+def _hardware(request: TemplateRequest) -> Hardware:
+    return Hardware(request.chips_per_pod, request.accelerator, request.topology)
+
+
+def may_be_of(pool: LegacyPool, slice_: SliceId, cluster: ClusterId) -> bool:
+    """Return whether a slice may be that of the pool's Job: but for the JobSet's UID, its ID follows from names."""
+    replicated_job, _, index = pool.job.removeprefix(f"{pool.jobset}-".lower()).rpartition("-")
+    if not index.isdecimal():
+        return False
+    owner = Owner(kind=OwnerKind.JOBSET, namespace=pool.namespace, name=pool.jobset, uid=WorkloadUid(""))
+    job = WorkloadJob(cluster=cluster, owner=owner, replicated_job=replicated_job, job_index=int(index))
+    return slice_id(job).rpartition("-")[0] == slice_.rpartition("-")[0]
+
+
+class HostIndex:
+    """Hosts by the names of their nodes. An index has no entry for what has no hosts."""
+
+    def __init__(self) -> None:
+        self._hosts: dict[str, Host] = {}
+        self._nodes: defaultdict[Pool, set[str]] = defaultdict(set)
+        self._made_for: defaultdict[Maker, set[str]] = defaultdict(set)
+        self._unlabeled: set[str] = set()
+
+    def put(self, host: Host) -> Host | None:
+        """Store a host as it is now; return what it was before, None if it is new."""
+        before = self.drop(host.node)
+        self._hosts[host.node] = host
+        self._nodes[host.pool].add(host.node)
+        self._made_for[_maker(host)].add(host.node)
+        if host.unlabeled is not None:
+            self._unlabeled.add(host.node)
+        return before
+
+    def drop(self, node: str) -> Host | None:
+        """Remove a host; return what it was, None if it is not known."""
+        host = self._hosts.pop(node, None)
+        if host is not None:
+            discard(self._nodes, host.pool, node)
+            discard(self._made_for, _maker(host), node)
+            self._unlabeled.discard(node)
+        return host
+
+    def get(self, node: str | None) -> Host | None:
+        return self._hosts.get(node or "")
+
+    @property
+    def names(self) -> frozenset[str]:
+        return frozenset(self._hosts)
+
+    def of(self, pool: Pool) -> tuple[Host, ...]:
+        """Return the hosts of a pool."""
+        return tuple(self._hosts[node] for node in self._nodes.get(pool, ()))
+
+    def pools(self) -> tuple[Pool, ...]:
+        """Return the pools that have hosts."""
+        return tuple(self._nodes)
+
+    def any_for(self, uid: WorkloadUid, name: JobSetName) -> bool:
+        """Return whether a pool with hosts was made for a JobSet."""
+        return uid in self._made_for or name in self._made_for
+
+    def legacy_pools(self, name: JobSetName) -> frozenset[Pool]:
+        """Return the legacy pools with hosts that were made for a JobSet of this name."""
+        return frozenset(self._hosts[node].pool for node in self._made_for.get(name, ()))
+
+    def legacy_pool(self, name: str) -> LegacyPool:
+        """Return the legacy pool of this name; without hosts, one that nothing else is known of."""
+        named = (pool for pool in self._nodes if isinstance(pool, LegacyPool) and pool.name == name)
+        return next(named, LegacyPool(name=name, namespace="", jobset="", job=""))
+
+    def unlabeled(self) -> tuple[Host, ...]:
+        """Return the hosts that lack the label or the taint of JobSet's exclusive placement."""
+        return tuple(self._hosts[node] for node in sorted(self._unlabeled))
+
+
+def _maker(host: Host) -> Maker:
+    """Return whom the pool was made for: a legacy pool has the JobSet's name only."""
+    return JobSetName(host.pool.namespace, host.pool.jobset) if isinstance(host.pool, LegacyPool) else host.jobset_uid
+
+
+def discard(index: dict[K, set[M]], key: K, member: M) -> None:
+    """Remove a member from an index, and the key with its last member."""
+    members = index.get(key)
+    if members is None:
+        return
+    members.discard(member)
+    if not members:
+        del index[key]

@@ -9,6 +9,9 @@
 | HostsListed     | on request, after the hosts of every pool                         | -                              |
 | Heartbeat       | when all lists are there, as the first one; then every `beat`     |                                |
 
+What must be looked up at the API server rests meanwhile, with all that is about the same JobSet or pool, so that their
+order is kept; everything else goes on.
+
 Repetition makes up for lost messages, and confirms demand. While a watch has shown no sign of life for `blind_after`,
 only deletions are published: the rest of the cluster cache may be outdated, but a deletion is final.
 """
@@ -18,17 +21,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
-from relay.agenda import Beat, Demand, Hosts, HostsList, Recount, State, Subject, Timing
-from relay.closing import Closing
-from relay.cluster_cache import Awaited, ClusterCache
-from relay.cordons import Cordons
-from relay.fact_parts import list_of, parts_of
-from relay.host_reports import Count, HostReports, count_of
+from relay.agenda import Beat, Demand, Hosts, HostsList, Recount, State, Subject, Timing, WatchProgress
+from relay.closing import Asked, Closing, Cordons
+from relay.cluster_cache import Awaited, ClusterCache, leaders_in_demand, mounted_claims
+from relay.host_counts import Count, PublishedCounts, count_of
+from relay.lookups import Due, Mounted, Vacancy
+from relay.messages import list_of, parts_of
 from relay.objects import Host, JobSet, Kind, Leader, Pool, PoolKey, Seen, Unparseable
-from relay.vacancies import Vacancy
-from relay.watch_progress import WatchProgress
 from tpu_slices.domain.model.facts import (
-    Fact,
     Heartbeat,
     HostsChanged,
     HostsListed,
@@ -53,8 +53,9 @@ class FactQueue:
         self.cache = ClusterCache(cluster)
         self._timing = timing
         self._agenda: dict[Subject, datetime] = {}
+        self._resting: set[Subject] = set()
         self._ends: list[WorkloadChanged] = []
-        self._reports = HostReports(timing.count_every)
+        self._published = PublishedCounts(timing.count_every)
         self._cordons = Cordons(timing.settle)
         self.closing = Closing(timing)
         self._watches = WatchProgress(timing.blind_after)
@@ -88,6 +89,7 @@ class FactQueue:
     def ask(self, question: HostsQuestion | HostsListQuestion, now: datetime) -> None:
         """Record a question about hosts; it is answered by facts."""
         if isinstance(question, HostsListQuestion):
+            self._agenda.pop(HostsList(begun=True), None)
             self._schedule(HostsList(), now)
             return
         key = PoolKey(question.slice_id, question.attempt)
@@ -103,7 +105,7 @@ class FactQueue:
         """Return the pool of a slice's attempt; None if it is a legacy pool, and nobody can tell which."""
         if legacy is not None:
             return self.cache.hosts.legacy_pool(legacy)
-        return key if key.attempt else self._reports.legacy_pool(key) or self.cache.legacy_pool(key)
+        return key if key.attempt else self._published.legacy_pool(key) or self.cache.legacy_pool(key)
 
     def saw(self, seen: Seen, now: datetime) -> None:
         """Record an object that was added or modified."""
@@ -133,19 +135,46 @@ class FactQueue:
             case None:
                 pass
 
-    def due(self, now: datetime) -> list[Fact]:
-        """Return the facts that are due, and schedule their repetition."""
-        facts: list[Fact] = [*self._ends]
-        self._ends.clear()
+    def due(self, now: datetime) -> list[Due]:
+        """Return the facts that are due, and schedule repetition; what is to be looked up rests until `resume`."""
+        dues = [*self._due_ends()]
         if not self._watches.is_current(now):
-            return facts
-        while subjects := [subject for subject, at in self._agenda.items() if at <= now]:
+            return dues
+        while subjects := [subject for subject, at in self._agenda.items() if at <= now and not self._rests(subject)]:
             for subject in subjects:
+                if self._rests(subject):  # since another one of these came due
+                    continue
                 del self._agenda[subject]
-                facts.extend(self._facts_about(subject, now))
-        return facts
+                for due in self._due_about(subject, now):
+                    dues.append(due)
+                    if due.unknown is not None:
+                        self._resting.add(due.subject)
+        return dues
 
-    def flush(self, now: datetime) -> list[Fact]:
+    def resume(self, subject: Subject) -> None:
+        """Let facts on a subject come due again: what was unknown of it has been looked up."""
+        self._resting.discard(subject)
+
+    def _due_ends(self) -> Iterator[Due]:
+        ends, self._ends = self._ends, []
+        for end in ends:
+            subject = State(end.workload.owner.uid)
+            if self._rests(subject):
+                self._ends.append(end)
+            else:
+                yield Due(subject, (end,))
+
+    def _rests(self, subject: Subject) -> bool:
+        """Return whether facts on a subject must wait for those that are being looked up."""
+        match subject:
+            case State(uid):
+                return Demand(uid) in self._resting
+            case HostsList(begun=True):
+                return any(isinstance(each, Hosts) for each in self._resting)
+            case _:
+                return subject in self._resting
+
+    def flush(self, now: datetime) -> list[Due]:
         """Return the facts that are due, and those that are still being gathered."""
         for subject in self._agenda:
             if isinstance(subject, Demand) and self._agenda[subject] <= now + self._timing.gather:
@@ -154,19 +183,11 @@ class FactQueue:
 
     def next_due(self) -> datetime | None:
         """Return when `due` will next return facts, if nothing changes and the watches stay alive."""
-        return min(self._agenda.values(), default=None)
+        return min((at for subject, at in self._agenda.items() if not self._rests(subject)), default=None)
 
     def workload_list(self, asked_at: datetime, now: datetime) -> tuple[WorkloadsListed, ...]:
         """Return the list of live TPU JobSets in parts; none while the relay cannot be sure of it."""
         return list_of(self.cache.live_uids(), asked_at) if self._watches.is_current(now) else ()
-
-    def vacancy(self, fact: Fact) -> Vacancy | None:
-        """Return what must be checked before a fact that is due is published; None: nothing."""
-        if not isinstance(fact, HostsChanged) or fact.answers is None or fact.occupants:
-            return None
-        pool = self.closing.pool(PoolKey(fact.slice_id, fact.attempt), fact.answers)
-        nodes = frozenset(host.node for host in self.cache.hosts.of(pool))
-        return Vacancy(pool, nodes, self.cache.leaders_on(pool))
 
     def _schedule(self, subject: Subject, at: datetime) -> None:
         """Schedule a subject for this time at the latest; of those that are due, the last one scheduled comes last."""
@@ -206,8 +227,8 @@ class FactQueue:
     def _recount(self, pools: Iterable[Pool], now: datetime) -> None:
         """Schedule what changes of hosts, of leaders on them and of cordons bring about."""
         for pool in pools:
-            count, last = self._count(pool, now), self._reports.last(pool)
-            at = self._reports.due(pool, self.cache.key_of(pool), count, now)
+            count, last = self._count(pool, now), self._published.last(pool)
+            at = self._published.due(pool, self.cache.key_of(pool), count, now)
             if at is not None:
                 self._schedule(Hosts(pool), at)
                 if last is None or count.whole != last.whole:
@@ -230,68 +251,86 @@ class FactQueue:
             active = jobset.state is WorkloadState.ACTIVE
             self._schedule(State(jobset.ref.owner.uid), now + self._timing.repeat if active else now)
 
-    def _facts_about(self, subject: Subject, now: datetime) -> Iterator[Fact]:
+    def _due_about(self, subject: Subject, now: datetime) -> Iterator[Due]:
+        """Yield what is due about a subject: nothing if there is nothing to be said of it any more."""
         repeat_at = now + self._timing.repeat
         match subject:
             case Demand(uid):
-                yield from self._demand(subject, uid, repeat_at)
+                yield from self._demand(subject, uid, now)
             case State(uid):
                 yield from self._state(subject, uid, repeat_at)
             case Hosts(pool):
-                yield from self._hosts(pool, now)
+                yield from self._hosts(subject, pool, now)
             case Recount(pool):
                 self._recount([pool], now)
             case HostsList():
-                yield from self._hosts_list(now)
+                yield from self._hosts_list(subject, now)
             case Beat():
                 first, self._beaten = not self._beaten, True
                 self._agenda[subject] = now + self._timing.beat
                 uids = self.cache.live_uids()
-                digest, hosts = digest_of(uids), self._reports.digest
-                yield Heartbeat(count=len(uids), digest=digest, hosts_digest=hosts, first=first)
+                digest, hosts = digest_of(uids), self._published.digest
+                yield Due(subject, (Heartbeat(count=len(uids), digest=digest, hosts_digest=hosts, first=first),))
 
-    def _demand(self, subject: Subject, uid: WorkloadUid, repeat_at: datetime) -> Iterator[Fact]:
-        jobset = self.cache.jobset(uid)
-        if jobset is None:
+    def _demand(self, subject: Subject, uid: WorkloadUid, now: datetime) -> Iterator[Due]:
+        jobset, waiting = self.cache.jobset(uid), self.cache.waiting(uid)
+        if jobset is None or not waiting:
             return
-        for part in parts_of(self.cache.leaders_in_demand(uid)):
-            self._agenda[subject] = repeat_at
-            yield SlicesWanted(workload=jobset.ref, requests=jobset.requests, waiting=part)
+        self._agenda[subject] = now + self._timing.repeat
+        facts = (
+            SlicesWanted(workload=jobset.ref, requests=jobset.requests, waiting=part)
+            for part in parts_of(leaders_in_demand(jobset, waiting))
+        )
+        claims = mounted_claims(waiting)
+        yield Due(subject, tuple(facts), Mounted(claims, now) if claims else None)
 
-    def _state(self, subject: Subject, uid: WorkloadUid, repeat_at: datetime) -> Iterator[Fact]:
+    def _state(self, subject: Subject, uid: WorkloadUid, repeat_at: datetime) -> Iterator[Due]:
         jobset = self.cache.jobset(uid)
         if jobset is None:
             return
         if self.cache.has_hosts(jobset):
             self._agenda[subject] = repeat_at
-        yield WorkloadChanged(
+        state = WorkloadChanged(
             workload=jobset.ref, state=jobset.state, queue=jobset.queue, template_error=jobset.parse_error or ""
         )
+        yield Due(subject, (state,))
 
-    def _hosts(self, pool: Pool, now: datetime) -> Iterator[HostsChanged]:
-        count, last = self._count(pool, now), self._reports.last(pool)
+    def _hosts(self, subject: Subject, pool: Pool, now: datetime) -> Iterator[Due]:
+        count, last = self._count(pool, now), self._published.last(pool)
         asked = None if self._watches.interrupted else self.closing.answer(pool, count, now)
-        for key in self._reports.published(pool, self.cache.key_of(pool) or (asked.key if asked else None), count, now):
-            if count.hosts.joined:
-                self._agenda[Hosts(pool)] = now + self._timing.repeat
-            yield HostsChanged(
-                slice_id=key.slice_id,
-                attempt=key.attempt,
-                usable=count.hosts.usable,
-                joined=count.hosts.joined,
-                closed=count.hosts.closed,
-                occupants=count.hosts.occupants,
-                sequence=self._watches.sequence,
-                answers=asked.at if asked and asked.key == key else None,
-            )
+        keys = self._published.published(pool, self.cache.key_of(pool) or (asked.key if asked else None), count, now)
+        if keys and count.hosts.joined:
+            self._agenda[subject] = now + self._timing.repeat
+        if keys:
+            vacancy = self._vacancy(pool) if asked and asked.key in keys and not count.hosts.occupants else None
+            yield Due(subject, tuple(self._counted(key, count, asked) for key in keys), vacancy)
         if last is None or count.hosts.occupants != last.hosts.occupants:
             self._repeat_demand(pool, count, now)
 
-    def _hosts_list(self, now: datetime) -> Iterator[HostsChanged | HostsListed]:
+    def _counted(self, key: PoolKey, count: Count, asked: Asked | None) -> HostsChanged:
+        return HostsChanged(
+            slice_id=key.slice_id,
+            attempt=key.attempt,
+            usable=count.hosts.usable,
+            joined=count.hosts.joined,
+            closed=count.hosts.closed,
+            occupants=count.hosts.occupants,
+            sequence=self._watches.sequence,
+            answers=asked.at if asked and asked.key == key else None,
+        )
+
+    def _vacancy(self, pool: Pool) -> Vacancy:
+        nodes = frozenset(host.node for host in self.cache.hosts.of(pool))
+        return Vacancy(pool, nodes, self.cache.leaders_on(pool))
+
+    def _hosts_list(self, subject: HostsList, now: datetime) -> Iterator[Due]:
+        if subject.begun:
+            digests = {key_of(*pool): digest for pool, digest in sorted(self._published.digests.items())}
+            yield Due(subject, (HostsListed(digests=digests, sequence=self._watches.sequence),))
+            return
         for pool in self.cache.hosts.pools():
-            yield from self._hosts(pool, now)
-        digests = {key_of(*pool): digest for pool, digest in sorted(self._reports.digests.items())}
-        yield HostsListed(digests=digests, sequence=self._watches.sequence)
+            self._schedule(Hosts(pool), now)
+        self._schedule(HostsList(begun=True), now)
 
     def _repeat_demand(self, pool: Pool, count: Count, now: datetime) -> None:
         """Schedule the demand of a JobSet whose hosts another one's leader took: it has to be confirmed."""

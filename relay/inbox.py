@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import structlog
 
 from relay.events import event, summary
-from relay.message_log import about
+from relay.messages import about
 from relay.objects import JobSetName, Leader
 from tpu_slices.adapters.subscription import Delivery
 from tpu_slices.domain.model.facts import (

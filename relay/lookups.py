@@ -1,31 +1,276 @@
-"""What is looked up at the API server before facts that are due are published."""
+"""What is looked up at the API server for facts that are due, in threads of its own, before they are published.
+
+| due                                        | looked up                                 | if that fails      |
+|--------------------------------------------|-------------------------------------------|--------------------|
+| demand of leaders that mount volume claims | the zones that their volumes are bound to | it names no claims |
+| an answer that nobody is on hosts          | their nodes and leader pods, listed anew  | it is no answer    |
+
+A watch whose connection stalls says nothing for minutes before it counts as failed, while others go on. What is deleted
+on an answer must not depend on that: a node or a pod that its watch has not shown takes the answer from the fact. The
+functions ask again.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import itertools
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from queue import Empty, SimpleQueue
+from typing import Any, Protocol
 
-from relay.vacancies import Vacancies, Vacancy
-from relay.volume_claims import Claims, Mounted
-from tpu_slices.domain.model.facts import Fact
+import structlog
+
+from relay.agenda import Subject
+from relay.health import Health
+from relay.objects import Pool
+from tpu_slices.domain.model.facts import BoundClaim, Fact, HostsChanged, SlicesWanted, TemplateRequest
+from tpu_slices.domain.planning.host_labels import ZONE
+from tpu_slices.ports.errors import Permanent, Temporary
+from tpu_slices.ports.log_events import LogEvent
+from tpu_slices.wire.bounds import CLAIMS_PER_FACT
+
+_log = structlog.get_logger()
+
+LISTS_AT_ONCE = 8
+TICK_EVERY = 30.0
+"""Seconds."""
+ZONES_PER_CLAIM = 20
+PATIENCE = timedelta(seconds=2)
+"""The time from when demand came due in which look-ups for it may begin; each of them takes seconds, not minutes."""
+KEPT = timedelta(minutes=3)
+"""How long a claim's zones are cached."""
+QUIET_AFTER_TROUBLE = timedelta(minutes=1)
+"""How long nothing is looked up after a failure."""
+
+_ZONE_KEYS = (ZONE, "topology.gke.io/zone")
+"""The latter is what kubernetes-sigs/gcp-compute-persistent-disk-csi-driver writes."""
 
 
 @dataclass(frozen=True, slots=True)
-class Open:
-    """What is left to look up for facts, from the time when they came due."""
+class Mounted:
+    """The claims that the waiting leaders of a JobSet mount."""
 
-    mounted: Mounted
-    vacancies: Sequence[Vacancy | None]
-    """What each fact says of hosts that nobody is on; None: nothing."""
+    claims: Mapping[str, tuple[str, ...]]
+    """By replicatedJob; none of them is empty."""
+    since: datetime
+    """When the demand came due."""
+
+
+@dataclass(frozen=True, slots=True)
+class Vacancy:
+    """An answer that nobody is on hosts, and the nodes and pods that it was made of."""
+
+    pool: Pool
+    nodes: Collection[str]
+    """The nodes of the pool that the watch has shown; none: the pool is said to have no hosts."""
+    shown: Collection[str]
+    """The UIDs of leader pods that the watch has shown on these nodes, whether or not they count as occupants."""
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """The facts on one subject that are due, and what must be looked up before they are published."""
+
+    subject: Subject
+    facts: tuple[Fact, ...]
+    unknown: Mounted | Vacancy | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LookedUp:
+    """The facts on one subject, as they can be published."""
+
+    subject: Subject
+    facts: Sequence[Fact]
+
+
+Done = Callable[[LookedUp], None]
 
 
 class Lookups:
-    """Completes facts; each of the two takes seconds at most, and leaves out what it cannot look up."""
+    """Completes what is due in two threads, each in the order in which it was begun: demand, and answers."""
 
-    def __init__(self, claims: Claims, vacancies: Vacancies) -> None:
+    def __init__(self, claims: Claims, vacancies: Vacancies, health: Health) -> None:
         self._claims = claims
         self._vacancies = vacancies
+        self._health = health
+        self._demand: SimpleQueue[tuple[Due, Mounted, Done]] = SimpleQueue()
+        self._answers: SimpleQueue[tuple[Due, Vacancy, Done]] = SimpleQueue()
 
-    def complete(self, facts: Sequence[Fact], left: Open) -> list[Fact]:
-        checked = [self._vacancies.checked(*each) for each in zip(facts, left.vacancies, strict=True)]
-        return self._claims.complete(checked, left.mounted)
+    def begin(self, due: Due, done: Done) -> None:
+        """Begin to look up what is unknown; `done` is called once, in one of the two threads."""
+        if isinstance(due.unknown, Mounted):
+            self._demand.put((due, due.unknown, done))
+        elif due.unknown is not None:
+            self._answers.put((due, due.unknown, done))
+
+    def run_demand(self) -> None:
+        """Look up claims for as long as the process lives."""
+        while True:
+            self._health.ticked("claims")
+            self._claims.forget()
+            with suppress(Empty):
+                due, mounted, done = self._demand.get(timeout=TICK_EVERY)
+                done(LookedUp(due.subject, self._claims.completed(due.facts, mounted)))
+
+    def run_answers(self) -> None:
+        """Check answers for as long as the process lives."""
+        while True:
+            self._health.ticked("vacancies")
+            with suppress(Empty):
+                due, vacancy, done = self._answers.get(timeout=TICK_EVERY)
+                done(LookedUp(due.subject, self._vacancies.checked(due.facts, vacancy)))
+
+
+def without_unknown(due: Due) -> Sequence[Fact]:
+    """Return facts as they are published if nothing can be looked up: an answer needs a proof, demand does not."""
+    return [
+        replace(fact, answers=None) if isinstance(fact, HostsChanged) and due.unknown else fact for fact in due.facts
+    ]
+
+
+class Lists(Protocol):
+    """What `relay.cluster.Cluster` lists; both raise Temporary or Permanent."""
+
+    def nodes_of(self, pool: Pool) -> Collection[str]: ...
+
+    def leaders_on(self, node: str) -> Mapping[str, str]: ...
+
+
+class Vacancies:
+    """Checks answers that nobody is on the hosts."""
+
+    def __init__(self, lists: Lists) -> None:
+        self._lists = lists
+
+    def checked(self, facts: Sequence[Fact], vacancy: Vacancy) -> list[Fact]:
+        """Return facts on one pool; without the answer if that is not sure."""
+        doubt = self._doubt(vacancy)
+        return [self._unanswered(fact, doubt) if doubt and isinstance(fact, HostsChanged) else fact for fact in facts]
+
+    def _unanswered(self, fact: HostsChanged, doubt: str) -> HostsChanged:
+        if fact.answers is not None:
+            _log.warning(LogEvent.VACANCY_UNCERTAIN, slice=fact.slice_id, attempt=fact.attempt, error=doubt)
+        return replace(fact, answers=None)
+
+    def _doubt(self, vacancy: Vacancy) -> str:
+        try:
+            unseen = sorted(set(self._lists.nodes_of(vacancy.pool)) - set(vacancy.nodes))
+            if unseen:
+                return f"the watch has not shown that node {unseen[0]} is one of the hosts"
+            leaders = self._leaders(sorted(vacancy.nodes))
+        except (Temporary, Permanent) as trouble:
+            return str(trouble)
+        unknown = [pod for uid, pod in leaders.items() if uid not in vacancy.shown]
+        return f"the watch has not shown that pod {unknown[0]} is on one of the hosts" if unknown else ""
+
+    def _leaders(self, nodes: Sequence[str]) -> dict[str, str]:
+        with ThreadPoolExecutor(LISTS_AT_ONCE) as threads:
+            lists = [threads.submit(self._lists.leaders_on, node) for node in nodes]
+            try:
+                return {uid: pod for each in lists for uid, pod in each.result().items()}
+            except (Temporary, Permanent):
+                threads.shutdown(cancel_futures=True)
+                raise
+
+
+class Volumes(Protocol):
+    """As `relay.cluster.Cluster`: None if there is none of that name."""
+
+    def claim(self, namespace: str, name: str) -> Mapping[str, Any] | None: ...
+
+    def volume(self, name: str) -> Mapping[str, Any] | None: ...
+
+
+class Claims:
+    """Adds to facts what claims are bound to. What cannot be looked up in time is left out."""
+
+    def __init__(self, volumes: Volumes, now: Callable[[], datetime]) -> None:
+        self._volumes = volumes
+        self._now = now
+        self._known: dict[tuple[str, str], tuple[tuple[str, ...], datetime]] = {}
+        self._quiet_until: datetime | None = None
+
+    def forget(self) -> None:
+        """Drop from the cache what is too old."""
+        now = self._now()
+        self._known = {key: known for key, known in self._known.items() if now - known[1] < KEPT}
+
+    def completed(self, facts: Sequence[Fact], mounted: Mounted) -> list[Fact]:
+        """Return the demand of one JobSet; each request names its claims whose volumes only some zones reach."""
+        self.forget()
+        demand = [fact for fact in facts if isinstance(fact, SlicesWanted)]
+        bound = self._bound(demand[0].workload.owner.namespace, mounted) if demand else {}
+        return [replace(fact, requests=_with_claims(fact.requests, bound)) if bound else fact for fact in demand]
+
+    def _bound(self, namespace: str, mounted: Mounted) -> Mapping[str, Sequence[BoundClaim]]:
+        """Return the bound claims by replicatedJob, the first ones only: look-ups take time, messages have a limit."""
+        each = ((replicated_job, name) for replicated_job, names in sorted(mounted.claims.items()) for name in names)
+        bound: defaultdict[str, list[BoundClaim]] = defaultdict(list)
+        for replicated_job, name in itertools.islice(each, CLAIMS_PER_FACT):
+            if zones := self._zones(namespace, name, mounted.since + PATIENCE):
+                bound[replicated_job].append(BoundClaim(name=name, zones=zones))
+        return bound
+
+    def _zones(self, namespace: str, name: str, deadline: datetime) -> tuple[str, ...]:
+        """Return the zones of a claim's volume; none if it is not bound, not limited to zones, or not known."""
+        known = self._known.get((namespace, name))
+        if known is not None:
+            return known[0]
+        now = self._now()
+        if now >= deadline or (self._quiet_until is not None and now < self._quiet_until):
+            return ()
+        try:
+            zones = self._look_up(namespace, name)
+        except (Temporary, Permanent) as trouble:
+            _log.warning(LogEvent.VOLUME_CLAIM_UNKNOWN, namespace=namespace, claim=name, error=str(trouble))
+            self._quiet_until = now + QUIET_AFTER_TROUBLE
+            return ()
+        self._known[namespace, name] = (zones, now)
+        return zones
+
+    def _look_up(self, namespace: str, name: str) -> tuple[str, ...]:
+        volume = volume_of(self._volumes.claim(namespace, name))
+        return zones_of(self._volumes.volume(volume)) if volume else ()
+
+
+def _with_claims(
+    requests: Sequence[TemplateRequest], bound: Mapping[str, Sequence[BoundClaim]]
+) -> tuple[TemplateRequest, ...]:
+    return tuple(replace(request, claims=tuple(bound.get(request.replicated_job, ()))) for request in requests)
+
+
+def volume_of(claim: Mapping[str, Any] | None) -> str | None:
+    """Return the volume that a v1 PersistentVolumeClaim is bound to."""
+    if claim is None or (claim.get("status") or {}).get("phase") != "Bound":
+        return None
+    return claim["spec"].get("volumeName") or None
+
+
+def zones_of(volume: Mapping[str, Any] | None) -> tuple[str, ...]:
+    """Return the zones that a v1 PersistentVolume can be reached from; none: it does not depend on the zone.
+
+    Its node affinity matches if one of its terms does: one without a zone matches in every zone.
+    """
+    required = (((volume or {}).get("spec") or {}).get("nodeAffinity") or {}).get("required") or {}
+    terms = [_zones_of_term(term) for term in required.get("nodeSelectorTerms") or ()]
+    if not terms or None in terms:
+        return ()
+    return tuple(sorted(set().union(*(term for term in terms if term)))[:ZONES_PER_CLAIM])
+
+
+def _zones_of_term(term: Mapping[str, Any]) -> frozenset[str] | None:
+    """Return the zones in which a term can match; None if it does not name zones."""
+    named: Iterator[Iterable[str]] = (
+        each.get("values") or ()
+        for each in term.get("matchExpressions") or ()
+        if each["key"] in _ZONE_KEYS and each["operator"] == "In"
+    )
+    zones: frozenset[str] | None = None
+    for values in named:
+        zones = frozenset(values) if zones is None else zones & frozenset(values)
+    return zones

@@ -1,8 +1,8 @@
-"""What the relay keeps of the objects that it watches: a few fields of each."""
+"""What the relay keeps of the objects that it watches, a few fields of each, and what a watch delivers."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -169,3 +169,59 @@ class Unparseable:
 
 Known = JobSet | Leader | Host
 Seen = Known | Unparseable
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A whole list: objects that it lacks are gone."""
+
+    kind: Kind
+    seen: Sequence[Seen]
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Saw:
+    """An object was added or modified."""
+
+    kind: Kind
+    seen: Seen
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """An object is gone, or not relevant any more."""
+
+    kind: Kind
+    identity: str
+    version: str
+    last: JobSet | None
+    """The JobSet's final state, if the watch delivered it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bookmarked:
+    """A watch has delivered everything up to a version."""
+
+    kind: Kind
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ticked:
+    """The thread of a watch is at work, although no event came."""
+
+    kind: Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A list or a watch failed."""
+
+    kind: Kind
+    why: str
+
+
+WatchEvent = Listed | Saw | Lost | Bookmarked | Ticked | Failed
+"""What a watch delivers."""

@@ -10,8 +10,8 @@ from datetime import datetime, timedelta
 
 import structlog
 
+from relay.connection import rising_pause
 from relay.health import Health
-from relay.refusals import rising_pause
 from tpu_slices.domain.model.facts import (
     Answer,
     Fact,

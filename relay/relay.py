@@ -1,138 +1,224 @@
-"""The fact queue, shared by threads: watches write to it, the inbox reads from it, and due facts are posted."""
+"""One thread owns the fact queue: it takes what the others put on a queue, and posts the facts that are due.
+
+| who                 | puts                                              | and then             |
+|---------------------|---------------------------------------------------|----------------------|
+| watches             | `WatchEvent`: what they see                       | goes on              |
+| inbox               | `Asked`: a question that facts will answer        | goes on              |
+| inbox, node patcher | `Read`: what it wants to know from the fact queue | waits for the answer |
+| lookups             | `LookedUp`: facts that can be published now       | goes on              |
+
+The owner never waits for the network: what is unknown of facts is looked up by others (`relay.lookups`), and facts are
+posted to the outbox. So heartbeats, and all facts that depend on no look-up, go out however slow the API server is.
+"""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from datetime import datetime
+from concurrent.futures import Future
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from queue import Empty, Queue
+from typing import Any, TypeVar
 
 import structlog
 
+from relay.agenda import Subject
 from relay.fact_queue import FactQueue
 from relay.health import Health
-from relay.lookups import Open
-from relay.node_patches import needed_patches
-from relay.objects import JobSet, Kind, Leader, NodePatch, Seen, Unparseable
-from tpu_slices.domain.model.facts import Fact, HostsListQuestion, HostsQuestion, SlicesWanted, WorkloadsListed
+from relay.lookups import Done, Due, LookedUp, without_unknown
+from relay.node_patcher import needed_patches
+from relay.objects import (
+    Bookmarked,
+    Failed,
+    JobSet,
+    Leader,
+    Listed,
+    Lost,
+    NodePatch,
+    Saw,
+    Seen,
+    Ticked,
+    Unparseable,
+    WatchEvent,
+)
+from tpu_slices.domain.model.facts import Fact, HostsListQuestion, HostsQuestion, WorkloadsListed
 from tpu_slices.domain.model.slices import WorkloadJob
+from tpu_slices.ports.errors import Temporary
 from tpu_slices.ports.log_events import LogEvent
 
 _log = structlog.get_logger()
+T = TypeVar("T")
 
 SHORTEST, LONGEST = 0.05, 0.5
 """Seconds between two checks for facts that are due."""
+MOST_EVENTS = 1_000
+"""The most that waits on the queue: beyond it, watches wait for the owner, and the API server for them."""
+ANSWERED_WITHIN = 30.0
+"""Seconds; an owner that takes longer has ended or hangs."""
+LAST_LOOKUPS = timedelta(seconds=3)
+"""How long look-ups may take at the end: what is unknown then stays so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question about hosts."""
+
+    question: HostsQuestion | HostsListQuestion
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """What another thread wants to know of the fact queue."""
+
+    read: Callable[[FactQueue], Any]
+    answer: Future[Any]
+
+
+Event = WatchEvent | Asked | Read | LookedUp
 
 
 class Relay:
-    """One lock around the fact queue, and one loop that posts facts that are due.
+    """Owns the fact queue in the thread of `run`; every other method may be called by any thread.
 
-    Implements `watch.FactSink` and `inbox.ClusterView`. Before due facts are posted, `complete` looks up what they
-    depend on (`relay.lookups`); the lock is not held meanwhile. `now` is a monotonic clock, used for intervals only.
+    Implements `inbox.ClusterView`. `look_up` begins a look-up, and puts what is found. `now` is a monotonic clock, used
+    for intervals only.
     """
 
     def __init__(
         self,
         queue: FactQueue,
         now: Callable[[], datetime],
-        complete: Callable[[Sequence[Fact], Open], list[Fact]],
-        post: Callable[[list[Fact]], None],
+        look_up: Callable[[Due, Done], None],
+        post: Callable[[Sequence[Fact]], None],
         health: Health,
     ) -> None:
+        self._events: Queue[Event] = Queue(MOST_EVENTS)
         self._queue = queue
         self._now = now
         self._health = health
-        self._complete = complete
+        self._look_up = look_up
         self._post = post
-        self._changed = threading.Condition()
-        self._stopping = False
+        self._unknown: dict[Subject, Due] = {}
+        self._complete = threading.Event()
+        self._stopping = threading.Event()
 
-    def listed(self, kind: Kind, seen: Sequence[Seen], version: str) -> None:
-        for each in seen:
-            _log_parse_error(each)
-        with self._changed:
-            self._queue.listed(kind, seen, version, self._now())
-            self._changed.notify_all()
-        self._health.bookmarked(kind)
-
-    def saw(self, kind: Kind, seen: Seen, version: str) -> None:
-        _log_parse_error(seen)
-        with self._changed:
-            self._queue.bookmarked(kind, version, self._now())
-            self._queue.saw(seen, self._now())
-            self._changed.notify_all()
-        self._health.bookmarked(kind)
-
-    def lost(self, kind: Kind, identity: str, version: str, last: JobSet | None) -> None:
-        with self._changed:
-            self._queue.bookmarked(kind, version, self._now())
-            self._queue.lost(kind, identity, self._now(), last)
-            self._changed.notify_all()
-        self._health.bookmarked(kind)
-
-    def bookmarked(self, kind: Kind, version: str) -> None:
-        with self._changed:
-            self._queue.bookmarked(kind, version, self._now())
-        self._health.bookmarked(kind)
-
-    def ticked(self, kind: Kind) -> None:
-        self._health.ticked(kind)
-
-    def failed(self, kind: Kind, why: str) -> None:
-        with self._changed:
-            self._queue.failed(kind)
-        self._health.failed(kind, why)
-
-    def workload_list(self, asked_at: datetime) -> tuple[WorkloadsListed, ...]:
-        with self._changed:
-            return self._queue.workload_list(asked_at, self._now())
-
-    def leader_pod(self, job: WorkloadJob) -> Leader | None:
-        with self._changed:
-            return self._queue.cache.leader_pod(job)
+    def put(self, event: Event) -> None:
+        """Put an event on the queue; wait while it is full."""
+        self._events.put(event)
 
     def ask(self, question: HostsQuestion | HostsListQuestion) -> None:
-        with self._changed:
-            self._queue.ask(question, self._now())
-            self._changed.notify_all()
+        self.put(Asked(question))
+
+    def workload_list(self, asked_at: datetime) -> tuple[WorkloadsListed, ...]:
+        return self._read(lambda queue: queue.workload_list(asked_at, self._now()))
+
+    def leader_pod(self, job: WorkloadJob) -> Leader | None:
+        return self._read(lambda queue: queue.cache.leader_pod(job))
 
     def needed_patches(self) -> tuple[NodePatch, ...]:
-        with self._changed:
-            return needed_patches(self._queue.cache, self._queue.closing)
+        return self._read(lambda queue: needed_patches(queue.cache, queue.closing))
+
+    def _read(self, read: Callable[[FactQueue], T]) -> T:
+        answer: Future[T] = Future()
+        self.put(Read(read, answer))
+        try:
+            return answer.result(ANSWERED_WITHIN)
+        except TimeoutError as late:
+            raise Temporary("the relay's fact queue does not answer") from late
 
     def wait_until_complete(self) -> None:
         """Block until every list is in place, or `stop` is called."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._queue.complete or self._stopping)
-
-    def run(self) -> None:
-        """Post facts that are due until `stop` is called, then those that are still being gathered."""
-        stopping = False
-        while not stopping:
-            self._health.ticked("report")
-            with self._changed:
-                self._changed.wait(self._pause())
-                stopping = self._stopping
-            self.publish_due(last=stopping)
-
-    def publish_due(self, *, last: bool = False) -> None:
-        """Post facts that are due; with `last`, also those that are still being gathered."""
-        with self._changed:
-            facts = self._queue.flush(self._now()) if last else self._queue.due(self._now())
-            in_demand = {fact.workload.owner.uid for fact in facts if isinstance(fact, SlicesWanted)}
-            mounted = {uid: self._queue.cache.claims(uid) for uid in in_demand}
-            left = Open(mounted, [self._queue.vacancy(fact) for fact in facts])
-        self._post(self._complete(facts, left))
+        self._complete.wait()
 
     def stop(self) -> None:
-        with self._changed:
-            self._stopping = True
-            self._changed.notify_all()
+        self._stopping.set()
+        self._complete.set()
+
+    def run(self) -> None:
+        """Handle events and post facts until `stop` is called, then those that are still being gathered."""
+        while not self._stopping.is_set():
+            self._health.ticked("facts")
+            self.turn(self._pause())
+        self._end()
+
+    def turn(self, at_most: float = 0.0) -> None:
+        """Handle the events that wait, for the first at most so many seconds, and post the facts that are due."""
+        self._take_events(at_most)
+        self._publish(self._queue.due(self._now()))
+
+    def _end(self) -> None:
+        """Post what is left; what is still unknown after a while is left out."""
+        self._take_events(0.0)
+        self._publish(self._queue.flush(self._now()))
+        deadline = self._now() + LAST_LOOKUPS
+        while self._unknown and self._now() < deadline:
+            self._take_events(SHORTEST)
+        for due in [*self._unknown.values()]:
+            self._known(due.subject, without_unknown(due))
+        self._post([fact for due in self._queue.flush(self._now()) for fact in without_unknown(due)])
+
+    def _take_events(self, at_most: float) -> None:
+        try:
+            self._take(self._events.get(timeout=at_most) if at_most else self._events.get_nowait())
+            for _ in range(self._events.qsize()):
+                self._take(self._events.get_nowait())
+        except Empty:
+            return
+
+    def _publish(self, dues: Sequence[Due]) -> None:
+        """Post facts at once, unless something is unknown of them."""
+        self._post([fact for due in dues if due.unknown is None for fact in due.facts])
+        for due in dues:
+            if due.unknown is not None:
+                self._unknown[due.subject] = due
+                self._look_up(due, self.put)
+
+    def _known(self, subject: Subject, facts: Sequence[Fact]) -> None:
+        """Post facts that were looked up, unless they were posted without that."""
+        if self._unknown.pop(subject, None) is not None:
+            self._queue.resume(subject)
+            self._post(facts)
+
+    def _take(self, event: Event) -> None:
+        match event:
+            case Asked(question):
+                self._queue.ask(question, self._now())
+            case Read(read, answer):
+                answer.set_result(read(self._queue))
+            case LookedUp(subject, facts):
+                self._known(subject, facts)
+            case Ticked(kind):
+                self._health.ticked(kind)
+            case Failed(kind, why):
+                self._queue.failed(kind)
+                self._health.failed(kind, why)
+            case Listed() | Saw() | Lost() | Bookmarked():
+                self._see(event)
+                self._health.bookmarked(event.kind)
+                if self._queue.complete:
+                    self._complete.set()
+
+    def _see(self, event: Listed | Saw | Lost | Bookmarked) -> None:
+        now = self._now()
+        match event:
+            case Listed(kind, listed, version):
+                for each in listed:
+                    _log_parse_error(each)
+                self._queue.listed(kind, listed, version, now)
+            case Saw(kind, seen, version):
+                _log_parse_error(seen)
+                self._queue.bookmarked(kind, version, now)
+                self._queue.saw(seen, now)
+            case Lost(kind, identity, version, last):
+                self._queue.bookmarked(kind, version, now)
+                self._queue.lost(kind, identity, now, last)
+            case Bookmarked(kind, version):
+                self._queue.bookmarked(kind, version, now)
 
     def _pause(self) -> float:
         due = self._queue.next_due()
-        if self._stopping or due is None:
-            return SHORTEST if self._stopping else LONGEST
-        return min(LONGEST, max(SHORTEST, (due - self._now()).total_seconds()))
+        return LONGEST if due is None else min(LONGEST, max(SHORTEST, (due - self._now()).total_seconds()))
 
 
 def _log_parse_error(seen: Seen) -> None:

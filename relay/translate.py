@@ -6,22 +6,25 @@ their documented shape. What tenants write into pod templates is read by `tpu_sl
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from relay.closing import closed_at
-from relay.node_labels import missing_labels
 from relay.objects import Hardware, Host, JobSet, JobSetName, Leader, Pool, PoolKey
 from tpu_slices.domain.catalogue.topology import Topology
 from tpu_slices.domain.model.facts import TemplateRequest
 from tpu_slices.domain.model.observations import LegacyPool
 from tpu_slices.domain.model.slices import SliceId, WorkloadUid, is_slice_id
-from tpu_slices.domain.planning.host_labels import ACCELERATOR, COUNT, NODE_POOL, TOPOLOGY
+from tpu_slices.domain.planning.host_labels import ACCELERATOR, COUNT, JOBSET_TAINT, NAMESPACED_JOB, NODE_POOL, TOPOLOGY
 from tpu_slices.domain.planning.pool_labels import (
     ATTEMPT_LABEL,
+    EXCLUSIVE_NODES_LABEL,
     OWNER,
     OWNER_LABEL,
     OWNER_UID_LABEL,
+    PARENT_NAME_LABEL,
+    PARENT_NAMESPACE_LABEL,
     SLICE_ID_LABEL,
     legacy_pool,
 )
@@ -52,6 +55,10 @@ QUEUE = "kueue.x-k8s.io/queue-name"
 JOB = ("batch/v1", "Job")
 HOSTS = f"{OWNER_LABEL}={OWNER}"
 """The label selector of the nodes of our pools, and of TPU Provisioner's."""
+TAINT: Mapping[str, str] = {"key": JOBSET_TAINT, "value": "true", "effect": "NoSchedule"}
+"""JobSet's pods tolerate it, by key and effect."""
+LONGEST_LABEL = 63
+"""Characters of a label's value. JobSet itself cannot select by a longer namespace and name."""
 
 
 def hosts_of(pool: Pool) -> str:
@@ -192,3 +199,31 @@ def _hosts_of_the_slice(labels: Mapping[str, str]) -> int | None:
         return Topology.parse(labels.get(TOPOLOGY, "")).chips // int(chips)
     except (ValueError, ZeroDivisionError):
         return None
+
+
+def missing_labels(node: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return the JSON merge patch that labels a v1 Node for its Job; None if it is labeled, or need not or cannot be.
+
+    By JobSet's exclusive placement by node selector, the nodes of a Job's slice are labeled for that Job alone. GKE
+    refuses that label on a node pool, so the nodes are labeled once they exist; JobSet leaves that to others
+    (kubernetes-sigs/jobset pkg/controllers/jobset_controller.go, constructJob). The taint is part of the node pool, so
+    that no other pod is scheduled there first; here it is only restored where it is missing.
+
+    The patch has the resourceVersion that it is based on: it replaces all taints, and must not undo another's change.
+    """
+    metadata = node["metadata"]
+    labels: Mapping[str, str] = metadata.get("labels") or {}
+    if labels.get(EXCLUSIVE_NODES_LABEL) != "true":
+        return None
+    job = f"{labels.get(PARENT_NAMESPACE_LABEL)}_{labels.get(PARENT_NAME_LABEL)}"
+    if PARENT_NAMESPACE_LABEL not in labels or PARENT_NAME_LABEL not in labels or len(job) > LONGEST_LABEL:
+        return None
+    taints: Sequence[Mapping[str, str]] = node["spec"].get("taints") or ()
+    tainted = any(TAINT.items() <= taint.items() for taint in taints)
+    if tainted and labels.get(NAMESPACED_JOB) == job:
+        return None
+    others = [taint for taint in taints if (taint["key"], taint["effect"]) != (TAINT["key"], TAINT["effect"])]
+    return {
+        "metadata": {"resourceVersion": metadata["resourceVersion"], "labels": {NAMESPACED_JOB: job}},
+        "spec": {"taints": [*others, dict(TAINT)]},
+    }

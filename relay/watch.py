@@ -1,6 +1,8 @@
 """One watch, kept alive: list, follow, and list again if it cannot be resumed.
 
-Reads the official client's raw responses: a watch of typed objects takes 14 times the processor time.
+Reads the official client's raw responses: a watch of typed objects takes 14 times the processor time. The parser raises
+ValueError for undocumented shapes. Protocol: "Efficient detection of changes" and "Retrieving large results sets in
+chunks" in Kubernetes' API concepts.
 """
 
 from __future__ import annotations
@@ -12,17 +14,23 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import orjson
 import structlog
 from kubernetes.client.exceptions import ApiException
 from urllib3.exceptions import HTTPError, ReadTimeoutError
 
-from relay.objects import JobSet, Kind, Seen, Unparseable
-from relay.refusals import GONE, asked_pause, in_words, rising_pause
-from relay.stream import FIRST_PAGE, Event, Lines, event_of, identity_of, is_back, next_limit, page_of
+from relay.connection import GONE, asked_pause, in_words, rising_pause
+from relay.objects import Bookmarked, Failed, JobSet, Kind, Listed, Lost, Saw, Seen, Ticked, Unparseable, WatchEvent
 from tpu_slices.ports.log_events import LogEvent
 
 _log = structlog.get_logger()
+Json = Mapping[str, Any]
 
+FIRST_PAGE, LONGEST_PAGE = 50, 500
+PAGE_BYTES = 8_000_000
+"""What a page should not exceed by much: an object may take 1.5 MB, and a whole page is in memory at one time."""
+LINE_BYTES = 16_000_000
+"""More than any event takes: a longer line is not an event."""
 CONNECT_SECONDS = 10.0
 LIST_SECONDS = 30.0
 
@@ -38,23 +46,6 @@ class Response(Protocol):
     def shutdown(self) -> None: ...
 
     def close(self) -> None: ...
-
-
-class FactSink(Protocol):
-    """Receives what a watch sees; called from the watch's own thread."""
-
-    def listed(self, kind: Kind, seen: Sequence[Seen], version: str) -> None: ...
-
-    def saw(self, kind: Kind, seen: Seen, version: str) -> None: ...
-
-    def lost(self, kind: Kind, identity: str, version: str, last: JobSet | None) -> None: ...
-
-    def bookmarked(self, kind: Kind, version: str) -> None: ...
-
-    def ticked(self, kind: Kind) -> None:
-        """Record that the watch's thread is at work, although no event came."""
-
-    def failed(self, kind: Kind, why: str) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +78,13 @@ class WatchLost(Exception):
 
 
 class Watch:
-    """Follows one source until it is stopped."""
+    """Follows one source until it is stopped, and puts what it delivers on a queue."""
 
-    def __init__(self, source: Source, sink: FactSink, patience: Patience, chance: random.Random) -> None:
+    def __init__(
+        self, source: Source, put: Callable[[WatchEvent], None], patience: Patience, chance: random.Random
+    ) -> None:
         self._source = source
-        self._sink = sink
+        self._put = put
         self._patience = patience
         self._chance = chance
         self._stopping = threading.Event()
@@ -120,12 +113,12 @@ class Watch:
                 self._back_off(LogEvent.WATCH_FAILED, error)
 
     def _list(self) -> str:
-        """Pass the whole list to the sink; return its version."""
+        """Put the whole list on the queue; return its version."""
         try:
             seen, version = self._pages(FIRST_PAGE)
         except WatchLost:  # the list was fetched too slowly: in one page it cannot expire
             seen, version = self._pages(None)
-        self._sink.listed(self._source.kind, seen, version)
+        self._put(Listed(self._source.kind, seen, version))
         self._sign = self._patience.seconds()
         return version
 
@@ -134,7 +127,7 @@ class Watch:
         seen: list[Seen] = []
         token: str | None = None
         while True:
-            self._sink.ticked(self._source.kind)
+            self._put(Ticked(self._source.kind))
             data = self._fetch_page(limit, token)
             page = page_of(data)
             seen += filter(None, map(self._read, page.items))
@@ -191,7 +184,7 @@ class Watch:
             raise WatchLost(f"no event for {silent:.0f} s")
 
     def _pass_on(self, event: Event) -> None:
-        """Pass one event to the sink; raise WatchLost or ApiException for an ERROR."""
+        """Put one event on the queue; raise WatchLost or ApiException for an ERROR."""
         kind, obj = self._source.kind, event.object
         if event.type == "ERROR":
             if obj.get("code") == GONE:
@@ -199,14 +192,14 @@ class Watch:
             raise ApiException(status=obj.get("code"), reason=obj.get("message"))
         self._sign, self._failures = self._patience.seconds(), 0
         if event.type == "BOOKMARK":
-            self._sink.bookmarked(kind, event.version)
+            self._put(Bookmarked(kind, event.version))
             return
         seen = self._read(obj)
         if event.type == "DELETED" or seen is None:
             last = seen if isinstance(seen, JobSet) else None
-            self._sink.lost(kind, identity_of(obj, self._source.identity), event.version, last)
+            self._put(Lost(kind, identity_of(obj, self._source.identity), event.version, last))
         else:
-            self._sink.saw(kind, seen, event.version)
+            self._put(Saw(kind, seen, event.version))
 
     def _read(self, obj: Mapping[str, Any]) -> Seen | None:
         """Return what the relay keeps of an object; Unparseable if it cannot be parsed, None if it is not relevant."""
@@ -222,9 +215,88 @@ class Watch:
         self._failures += 1
         why = in_words(error, self._source.called)
         _log.warning(event, kind=self._source.kind, error=why)
-        self._sink.failed(self._source.kind, why)
+        self._put(Failed(self._source.kind, why))
         self._pause(rising_pause(self._patience.first_pause, self._failures - 1), asked_pause(error))
 
     def _pause(self, at_most: float, at_least: float = 0.0) -> None:
         """Pause for a random time, so that many relays do not return at once; end it early on `stop`."""
         self._stopping.wait(at_least + at_most * self._chance.uniform(0.5, 1))
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Some objects of a list, the version of the whole list, and the token of the next page."""
+
+    items: Sequence[Json]
+    version: str
+    rest: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One line of a watch. The object of an ERROR is a metav1.Status, which has no version."""
+
+    type: str
+    object: Json
+    version: str
+
+
+class Lines:
+    """Splits a stream into lines; the last one may be incomplete."""
+
+    def __init__(self) -> None:
+        self._begun = b""
+
+    def of(self, chunk: bytes) -> list[bytes]:
+        """Return the lines that a chunk completes."""
+        *lines, self._begun = (self._begun + chunk).split(b"\n")
+        if len(self._begun) > LINE_BYTES:
+            raise ValueError(f"a line of more than {LINE_BYTES} bytes is not an event of a watch")
+        return lines
+
+
+def page_of(data: bytes) -> Page:
+    """Return the page that a List holds; null for its items means none."""
+    try:
+        listed = orjson.loads(data)
+        metadata = listed["metadata"]
+        items = listed["items"] or ()
+        return Page(items, _text(metadata["resourceVersion"]), metadata.get("continue") or None)
+    except (KeyError, TypeError, AttributeError) as wrong:
+        raise ValueError(f"the answer is not a List: {wrong!r}") from wrong
+
+
+def event_of(line: bytes) -> Event:
+    try:
+        event = orjson.loads(line)
+        obj: dict[str, Any] = {**event["object"]}
+        version = "" if event["type"] == "ERROR" else _text(obj["metadata"]["resourceVersion"])
+        return Event(_text(event["type"]), obj, version)
+    except (KeyError, TypeError) as wrong:
+        raise ValueError(f"the line is not an event of a watch: {wrong!r}") from wrong
+
+
+def identity_of(obj: Json, field: str) -> str:
+    """Return the field of an object's metadata that identifies it; the API server itself writes it."""
+    try:
+        return _text(obj["metadata"][field])
+    except (KeyError, TypeError) as wrong:
+        raise ValueError(f"an object without metadata.{field}") from wrong
+
+
+def is_back(version: str, before: str) -> bool:
+    """Return whether a resourceVersion is older than another: versions rise in the order of changes."""
+    return version.isdigit() and before.isdigit() and int(version) < int(before)
+
+
+def next_limit(limit: int, took: int) -> int:
+    """Return how many objects to request after a page of so many bytes: so few that the next page fits."""
+    if took > PAGE_BYTES:
+        return max(1, limit * PAGE_BYTES // took)
+    return min(LONGEST_PAGE, limit * 2) if 2 * took <= PAGE_BYTES else limit
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is not a string")
+    return value

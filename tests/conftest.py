@@ -10,9 +10,10 @@ from hypothesis import settings
 
 from tpu_slices.adapters import logs
 
-pytest_plugins = ["tests.emulators"]
+pytest_plugins = ["tests.emulators", "tests.leaks", "tests.order"]
 
-# Each property is checked on so many examples; without a deadline, as a busy machine may take long for one.
+# How many examples of each property are tried; without a deadline, as a busy machine may take long for one.
+settings.register_profile("fast", max_examples=10, deadline=None)
 settings.register_profile("gate", max_examples=60, deadline=None)
 settings.load_profile("gate")
 

@@ -6,7 +6,7 @@ import random
 from datetime import timedelta
 
 from tests.builders import MINUTE
-from tests.cluster import LiveWorkload
+from tests.fake_cluster import LiveWorkload
 from tests.fakes.backend import Verb
 from tests.fakes.gke import FakePool
 from tests.fakes.troubles import Trouble

@@ -13,10 +13,10 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, cast
 
-from relay.fact_parts import list_of
+from relay.messages import list_of
 from relay.objects import PoolKey
 from tests.builders import CLUSTER, MINUTE, NOW, a_job, a_jobset_ref, settings
-from tests.cluster import FakeCluster, LiveWorkload
+from tests.fake_cluster import FakeCluster, LiveWorkload
 from tests.fakes.backend import FakeBackend
 from tests.fakes.clock import FakeClock
 from tests.fakes.publisher import FakePublisher

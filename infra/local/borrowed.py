@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from kubernetes.config.config_exception import ConfigException
 
 from infra.local.clients.api import Api
 from infra.local.clients.errors import ApiError
+from infra.local.clients.kinds import KINDS
 from infra.local.clients.labels import HOSTS, OURS, marked, selector
 from infra.local.clients.objects import Object
 from infra.local.cluster_choice import Asked, Borrowed, ClusterChoice, own
@@ -39,10 +40,12 @@ Nodes of simulated hosts (label tpu-slices.local/host=true, taint google.com/tpu
 and the relay's ClusterRole will be made there, and removed in the end. JobSets there that ask for TPUs get such hosts
 meanwhile.
 """
+TOLERATION = "Pods must tolerate the taint google.com/tpu themselves: that API server does not add it, as GKE's does.\n"
+EARLIER = "Of an earlier stack there is still"
+TPU = "google.com/tpu"
 PATIENCE_SECONDS = 90.0
 NOT_FOUND = 404
 
-Say = Callable[[str], None]
 Standing = Mapping[str, list[str]]
 """Names by plural."""
 
@@ -68,10 +71,10 @@ def borrow(asked: Asked, file: Path, kubectl: Path, state: Path) -> Borrowed:
         with closing(Api.of(one.kubeconfig)) as api:
             require_jobset(api)
             require_our_names(api)
-            left = standing(api)
+            left, tolerated = standing(api), tolerates_tpus(api)
     except (ApiError, ConfigException) as problem:
         raise NotBorrowed(f"{one.server} (context {one.context} of {file}) cannot be used: {problem}.") from problem
-    consent(question(one, file, left), yes=asked.yes)
+    consent(question(one, file, left, tolerated=tolerated), yes=asked.yes)
     return one
 
 
@@ -130,11 +133,23 @@ def standing(api: Api) -> Standing:
     return {plural: [each["metadata"]["name"] for each in items] for plural, items in found.items() if items}
 
 
-def question(one: Borrowed, file: Path, left: Standing) -> str:
-    """Return what the user agrees to."""
+def tolerates_tpus(api: Api) -> bool:
+    """Return whether a dry run shows that the API server lets pods with TPUs tolerate their taint, as GKE's does."""
+    limits = {"limits": {TPU: "1"}}
+    containers = [{"name": "main", "image": "none", "resources": limits}]
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"generateName": "tpu-"}, "spec": {"containers": containers}}
+    try:
+        made = api.call("POST", KINDS["pods"].path("default"), pod, query={"dryRun": "All"})
+    except ApiError:
+        return False
+    return any(each.get("key") == TPU for each in made["spec"].get("tolerations") or ())
+
+
+def question(one: Borrowed, file: Path, left: Standing, *, tolerated: bool) -> str:
+    """Return what the user agrees to, and should know."""
     spaces = [each["metadata"]["name"] for each in ours() if each["kind"] == "Namespace"]
     text = QUESTION.format(server=one.server, context=one.context, file=file, namespaces=" and ".join(spaces))
-    return text + (f"Of an earlier stack there is still: {in_words(left)}.\n" if left else "")
+    return text + ("" if tolerated else TOLERATION) + (f"{EARLIER}: {in_words(left)}.\n" if left else "")
 
 
 def in_words(left: Standing) -> str:

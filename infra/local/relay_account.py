@@ -47,7 +47,7 @@ def relay_account(addresses: Addresses, renew_every: float = _RENEW_EVERY) -> It
             try:
                 write_private(addresses.relay_token, _token(api))
             except ApiError as error:
-                logger.warning("The relay's token was not renewed: %s", error)
+                logger.warning("The relay's token was not renewed: %s", str(error))
 
         open_account(addresses)
         with repeated(renew, renew_every):

@@ -82,7 +82,7 @@ def _settings(session: Session, cluster: str) -> ClusterSettings:
 
 
 def _as_json(planned: Plan) -> dict[str, object]:
-    return {"slices": [each.as_json() for each in planned.slices]}
+    return {"slices": [each.as_json() for each in planned.slices], "warnings": [*planned.warnings]}
 
 
 def _show(planned: Plan) -> None:
@@ -98,6 +98,8 @@ def _show(planned: Plan) -> None:
     for each in planned.slices:
         if isinstance(each.outcome, Refusal):
             screen.print(Text(plain(f"{_job(each)}: {each.outcome.message}"), style="red"))
+    for warning in planned.warnings:
+        screen.print(Text(plain(f"warning: {warning}"), style="yellow"))
     screen.print(_summary(planned))
 
 

@@ -16,6 +16,7 @@ from tpu_slices.domain.planning.specs import SliceRequest, chips_requested, spec
 from tpu_slices.ports.backend import PoolOrder
 from tpu_slices.wire import workloads
 from tpu_slices.wire.jobsets import is_leader, is_served
+from tpu_slices_cli.caveats import caveats
 from tpu_slices_cli.manifests import Manifest
 
 JOBSET_VERSION = "jobset.x-k8s.io/v1alpha2"
@@ -52,6 +53,8 @@ class Plan:
     slices: tuple[Planned, ...]
     skipped: tuple[str, ...]
     """Documents that request no slice, each with the reason."""
+    warnings: tuple[str, ...] = ()
+    """What may go wrong although there are slices, each with the remedy."""
 
     @property
     def refused(self) -> bool:
@@ -65,19 +68,21 @@ def plan(manifests: Iterable[Manifest], settings: ClusterSettings, namespace: st
     """
     slices: list[Planned] = []
     skipped: list[str] = []
+    warnings: list[str] = []
     for manifest in manifests:
         try:
             why = _why_skipped(manifest)
             if why is None:
                 of = _of_pod if manifest.kind == "Pod" else _of_jobset
                 slices += of(manifest, settings, namespace)
+                warnings += caveats(manifest.body) if manifest.kind == "JobSet" else ()
             else:
                 skipped.append(f"{manifest.where}: {why}")
         except ValueError as error:
             raise manifest.is_not(str(error)) from error
         except (TypeError, AttributeError, KeyError) as error:
             raise manifest.is_not(f"malformed {manifest.kind}: {error}") from error
-    return Plan(tuple(slices), tuple(skipped))
+    return Plan(tuple(slices), tuple(skipped), tuple(warnings))
 
 
 def _why_skipped(manifest: Manifest) -> str | None:

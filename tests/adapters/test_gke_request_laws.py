@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -53,6 +54,7 @@ def every_shape() -> Iterator[Shaped]:
 SHAPES = tuple(every_shape())
 
 
+@pytest.mark.slow
 def test_gke_accepts_every_slice_of_the_catalogue() -> None:
     assert {shape.accelerator for shape in SHAPES} == set(CATALOGUE)
     refused = {}

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from click.testing import CliRunner, Result
 
-from tests.cluster import LiveWorkload
+from tests.fake_cluster import LiveWorkload
 from tests.fakes.settings import FakeSettings
 from tests.world import World
 from tpu_slices.domain.model.observations import Failure, FailureKind

@@ -195,6 +195,7 @@ def test_jobsets_without_a_uid_are_refused(world: World) -> None:
     assert "kubectl get jobsets -A -o json" in result.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [

@@ -267,6 +267,7 @@ def places(value: Any, path: tuple[str | int, ...] = ()) -> list[tuple[str | int
 JUNK = st.one_of(st.none(), st.booleans(), st.integers(), st.text(max_size=5), st.just([]), st.just({}))
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(st.sampled_from([place for place in places(a_jobset()) if place]), JUNK)
 def test_no_broken_manifest_leads_to_a_traceback(place: tuple[str | int, ...], junk: Any) -> None:
@@ -281,3 +282,41 @@ def test_no_broken_manifest_leads_to_a_traceback(place: tuple[str | int, ...], j
     assert result.exit_code in {0, 2, 3}, result.output
     assert result.exception is None or isinstance(result.exception, SystemExit)
     assert result.exit_code != 2 or len(result.stderr.splitlines()) == 1
+
+
+EXCLUSIVE = "alpha.jobset.sigs.k8s.io/exclusive-topology"
+BY_NODE_SELECTOR = "alpha.jobset.sigs.k8s.io/node-selector"
+
+
+def warned(slices: Slices, *annotations: str, on_job: bool = False, **job: int | None) -> list[str]:
+    """Return the warnings about a JobSet or a Job with these annotations, whose Job has other fields."""
+    jobset = a_jobset()
+    template = jobset["spec"]["replicatedJobs"][0]["template"]
+    template["spec"] = {key: value for key, value in {**template["spec"], **job}.items() if value is not None}
+    template["metadata"] = {"annotations": dict.fromkeys(annotations, "x")} if on_job else {}
+    jobset["metadata"]["annotations"] = {} if on_job else dict.fromkeys(annotations, "x")
+    result = slices("plan", "-f", "-", "--cluster", RESEARCH, "-o", "json", input=yaml.safe_dump(jobset))
+    assert result.exit_code == 0, result.output
+    found: list[str] = json.loads(result.stdout)["warnings"]
+    shown = slices("plan", "-f", "-", "--cluster", RESEARCH, input=yaml.safe_dump(jobset))
+    assert ("warning: " in shown.stdout) == bool(found)
+    return found
+
+
+@pytest.mark.parametrize("on_job", [False, True], ids=["of the JobSet", "of the Job"])
+def test_placement_by_node_selector_is_warned_of_where_jobset_deletes_followers(slices: Slices, on_job: bool) -> None:
+    (warning,) = warned(slices, EXCLUSIVE, BY_NODE_SELECTOR, on_job=on_job)
+    assert warning.startswith("JobSet v5e, replicatedJob workers: JobSet's versions after 0.12 delete")
+    assert f"remove the annotation {BY_NODE_SELECTOR}" in warning
+
+
+@pytest.mark.parametrize("retries", [1, None], ids=["some", "the default"])
+def test_retries_of_exclusively_placed_pods_are_warned_of(slices: Slices, retries: int | None) -> None:
+    (warning,) = warned(slices, EXCLUSIVE, backoffLimit=retries)
+    assert "set backoffLimit to 0" in warning
+
+
+def test_nothing_is_warned_of_where_no_version_of_jobset_goes_wrong(slices: Slices) -> None:
+    assert warned(slices, EXCLUSIVE, backoffLimit=0) == []
+    assert warned(slices, backoffLimit=3) == []
+    assert warned(slices, BY_NODE_SELECTOR, backoffLimit=0) == []

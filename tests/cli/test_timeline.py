@@ -101,6 +101,7 @@ def test_a_file_that_cannot_be_written_is_an_error_without_a_traceback(stage: St
     assert "Traceback" not in result.output
 
 
+@pytest.mark.slow
 def test_the_other_commands_do_not_import_plotly() -> None:
     code = "import sys, tpu_slices_cli.app; sys.exit('plotly' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

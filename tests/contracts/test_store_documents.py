@@ -15,7 +15,7 @@ from tpu_slices.adapters.firestore import FirestoreStore
 from tpu_slices.domain.reconciling.inventory import RelayHeartbeat
 from tpu_slices.domain.reconciling.limiter import Budget, ConcurrencyLimiter
 from tpu_slices.ports.errors import Permanent, Temporary
-from tpu_slices.ports.store import Change, Record, Rejection
+from tpu_slices.ports.store import Change, Record, RejectedMessage
 from tpu_slices.wire.cluster_settings import encode_settings, settings_key
 from tpu_slices.wire.documents import encode, key_of, rejection_key
 
@@ -41,7 +41,9 @@ def test_settings_are_read_as_written_and_every_edit_has_another_version(bench: 
 
 
 def test_a_message_that_is_rejected_twice_has_one_document(bench: Bench) -> None:
-    rejection = Rejection(message_id="projects/p:1", source="facts-demo", rejected_at=NOW, error="no kind", data="{}")
+    rejection = RejectedMessage(
+        message_id="projects/p:1", source="facts-demo", rejected_at=NOW, error="no kind", data="{}"
+    )
     bench.store.reject(rejection)
     bench.store.reject(replace(rejection, error="still no kind"))
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.builders import MINUTE, NOW, a_jobset, a_record, a_spec, an_occupant, heard, settings, some_hosts
 from tpu_slices.domain.model.attempts import TerminatingAttempt
 from tpu_slices.domain.model.facts import WorkloadState
-from tpu_slices.domain.model.hosts import NOTHING_REPORTED, Departure, Hosts
+from tpu_slices.domain.model.hosts import NO_HOSTS, Departure, Hosts
 from tpu_slices.domain.model.observations import (
     Absent,
     Broken,
@@ -103,7 +103,7 @@ def seen(current: Observation, **earlier: Observation) -> PoolObservations:
 
 moments = st.integers(-90, 0).map(lambda minutes: NOW + minutes * MINUTE)
 maybe_moments = st.none() | moments
-reported_hosts = st.builds(
+counted_hosts = st.builds(
     some_hosts,
     usable=st.integers(0, 4),
     closed=st.sampled_from([0, 4]),
@@ -111,7 +111,7 @@ reported_hosts = st.builds(
     departures=st.sampled_from([(), (), LEFT, GUEST_LEFT]),
     vacant_since=maybe_moments,
 ).map(lambda hosts: replace(hosts, vacant_since=None) if hosts.occupants else hosts)
-hosts: st.SearchStrategy[Hosts] = st.just(NOTHING_REPORTED) | reported_hosts
+hosts: st.SearchStrategy[Hosts] = st.just(NO_HOSTS) | counted_hosts
 kinds = st.sampled_from([kind for kind in FailureKind if kind is not FailureKind.NAME_TAKEN])  # that is a refusal
 failures = st.builds(Failure, kinds, st.just("why"))
 observations: st.SearchStrategy[Observation] = st.one_of(
@@ -173,7 +173,7 @@ def records(draw: st.DrawFn) -> SliceRecord:
         attempts=draw(st.integers(6, 8)),
         create_requested_at=requested_at,
         slot=draw(st.none() | st.integers(0, 4)),
-        hosts=draw(hosts) if requested_at else NOTHING_REPORTED,
+        hosts=draw(hosts) if requested_at else NO_HOSTS,
         spared_until=NOW + MINUTE if draw(rarely) else None,
         terminating=tuple(earlier),
         failures=draw(st.integers(0, 40)),

@@ -92,8 +92,8 @@ class Course:
                 sequence=self.sequence,
                 answers=pool.answers,
             )
-            after = occupancy.reported(before, fact, self.now)
-            report = occupancy.Report(self.record, attempt, before, after, self.now) if after else None
+            after = occupancy.counted(before, fact, self.now)
+            report = occupancy.NewCount(self.record, attempt, before, after, self.now) if after else None
             if report is not None and report.is_news:
                 self.record = occupancy.with_hosts(report)
         if self.state is WorkloadState.ACTIVE and not self.runs:

@@ -17,7 +17,7 @@ from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import ClusterId, SliceId
 from tpu_slices.domain.model.workloads import WorkloadRecord
 from tpu_slices.ports.errors import Permanent, StaleRecord, Temporary
-from tpu_slices.ports.store import Change, Found, Record, Rejection, Revision, Stored
+from tpu_slices.ports.store import Change, Found, Record, RejectedMessage, Revision, Stored
 from tpu_slices.wire import documents
 from tpu_slices.wire.cluster_settings import encode_settings, settings_key
 from tpu_slices.wire.documents import Fields, Key, decode_at, encode, key, key_of, place_of
@@ -39,7 +39,7 @@ class FakeDocuments:
 
     commits: list[tuple[Change, ...]] = field(default_factory=list)
     """Every commit that was written, oldest first."""
-    rejections: dict[str, Rejection] = field(default_factory=dict)
+    rejections: dict[str, RejectedMessage] = field(default_factory=dict)
     unreadable: dict[str, str] = field(default_factory=dict)
     """Documents that could not be read, and why."""
     unavailable: bool = False

@@ -22,7 +22,7 @@ from tpu_slices.domain.reconciling.brake import Brake
 from tpu_slices.domain.reconciling.inventory import RelayHeartbeat
 from tpu_slices.domain.reconciling.limiter import Budget, ConcurrencyLimiter, Slot
 from tpu_slices.ports.errors import Permanent, Temporary
-from tpu_slices.ports.store import Change, Found, Record, Rejection, Revision, Stored
+from tpu_slices.ports.store import Change, Found, Record, RejectedMessage, Revision, Stored
 from tpu_slices.wire import documents
 from tpu_slices.wire.cluster_settings import accepted_key, decode_settings, pause_key, settings_key
 from tpu_slices.wire.documents import key, key_of
@@ -137,11 +137,11 @@ class FakeStore(FakeDocuments):
 
     def limiter(self, cluster: ClusterId) -> Stored[ConcurrencyLimiter] | None:
         self._answer()
-        return self._one(ConcurrencyLimiter(cluster=cluster, changed_at=_LONG_AGO, shortages={}))
+        return self._one(ConcurrencyLimiter.of(cluster, _LONG_AGO))
 
     def budget(self, cluster: ClusterId) -> Stored[Budget] | None:
         self._answer()
-        return self._one(Budget(cluster=cluster, changed_at=_LONG_AGO))
+        return self._one(Budget.of(cluster, _LONG_AGO))
 
     def chips_held(self, cluster: ClusterId, namespace: str | None = None) -> int:
         self._answer()
@@ -166,7 +166,7 @@ class FakeStore(FakeDocuments):
 
     def heartbeat(self, cluster: ClusterId) -> Stored[RelayHeartbeat] | None:
         self._answer()
-        return self._one(RelayHeartbeat(cluster=cluster))
+        return self._one(RelayHeartbeat.of(cluster))
 
     def commit(self, *changes: Change) -> tuple[Revision, ...]:
         if self._meanwhile:
@@ -184,7 +184,7 @@ class FakeStore(FakeDocuments):
             raise Temporary("the answer to a commit was lost")
         return revisions
 
-    def reject(self, rejection: Rejection) -> None:
+    def reject(self, rejection: RejectedMessage) -> None:
         self._answer()
         self.put_document(documents.rejection_key(rejection), documents.encode_rejection(rejection))
         self.rejections[rejection.message_id] = rejection

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.builders import CLUSTER
-from tests.cluster import LiveWorkload
+from tests.fake_cluster import LiveWorkload
 from tests.world import World
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import SliceId

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.builders import CLUSTER, a_request
-from tests.cluster import LiveWorkload as Running
+from tests.fake_cluster import LiveWorkload as Running
 from tests.fakes.backend import Verb
 from tests.world import World
 from tpu_slices.domain.model.facts import WorkloadState

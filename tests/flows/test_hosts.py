@@ -21,17 +21,17 @@ moves = st.lists(st.sampled_from([None, *POOLS]), min_size=1, max_size=6)
 
 
 def reports(course: list[SliceId | None]) -> list[HostsChanged]:
-    """Return what is reported while a Job's leader moves from pool to pool, each time as another pod."""
+    """Return what is counted while a Job's leader moves from pool to pool, each time as another pod."""
     return [
-        report(pool, course[:move], sequence=move)
+        counted(pool, course[:move], sequence=move)
         for move, (left, came) in enumerate(pairwise([None, *course]), start=1)
         for pool in POOLS
         if pool in {left, came}
     ]
 
 
-def report(pool: SliceId, course: list[SliceId | None], sequence: int) -> HostsChanged:
-    """Return a report of a pool after these moves."""
+def counted(pool: SliceId, course: list[SliceId | None], sequence: int) -> HostsChanged:
+    """Return the count of a pool after these moves."""
     leader = an_occupant("gemma", pod_uid=f"pod-{len(course)}")
     return hosts_changed(slice_id=pool, occupants=(leader,) if course[-1] == pool else (), sequence=sequence)
 
@@ -45,7 +45,7 @@ def test_reports_of_several_pools_in_any_order_end_with_the_place_where_the_job_
         world.store.put(a_record(job=job, create_requested_at=NOW))
     shuffled = reports(course) * 2
     chance.shuffle(shuffled)
-    repeated = [report(pool, course, sequence=len(course) + 1) for pool in POOLS]
+    repeated = [counted(pool, course, sequence=len(course) + 1) for pool in POOLS]
     for fact in [*shuffled, *repeated]:
         receive(fact, CLUSTER, world.deps)
     record = world.records[GEMMA]

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.builders import CLUSTER, MINUTE, a_record, settings
-from tests.cluster import LiveWorkload
+from tests.fake_cluster import LiveWorkload
 from tests.fakes.backend import FakePool, Verb
 from tests.world import World
 from tpu_slices.domain.model.facts import HostsQuestion

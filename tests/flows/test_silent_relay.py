@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 from tests.builders import CLUSTER, MINUTE
-from tests.cluster import LiveWorkload
 from tests.conftest import Lines
+from tests.fake_cluster import LiveWorkload
 from tests.functions.test_handlers import an_event
 from tests.house.test_house import ROOT
 from tests.world import World

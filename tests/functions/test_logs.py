@@ -10,12 +10,13 @@ from structlog.contextvars import bound_contextvars
 
 from relay import translate
 from relay.fact_queue import FactQueue
-from relay.message_log import noted
+from relay.messages import noted
 from relay.objects import Kind
 from tests.builders import CLUSTER, NOW
 from tests.conftest import VERSION, Lines
 from tests.functions.test_handlers import an_event
 from tests.relay.objects import container, jobset, pod, replicated_job
+from tests.relay.watched import facts_of
 from tests.world import World
 from tpu_slices.adapters import logs
 from tpu_slices.adapters.logs import trace_of
@@ -47,7 +48,7 @@ def demand_of_a_tenant_with_secrets() -> SlicesWanted:
         (Kind.HOSTS, None),
     ):
         queue.listed(kind, [seen] if seen else [], "1", NOW)
-    (fact,) = [fact for fact in queue.flush(NOW) if isinstance(fact, SlicesWanted)]
+    (fact,) = [fact for fact in facts_of(queue, queue.flush(NOW)) if isinstance(fact, SlicesWanted)]
     return fact
 
 

@@ -1,8 +1,13 @@
-"""The budgets of the house: what outgrows them says something twice."""
+"""The budgets of the house: what outgrows them says something twice.
+
+They bind ideas: a file has one, a folder has those that are read together.
+"""
 
 from __future__ import annotations
 
 import ast
+import subprocess
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,19 +17,28 @@ ROOT = Path(__file__).parents[2]
 HOUSE = sorted(
     path for folder in ("shared", "functions", "relay", "infra", "tests") for path in (ROOT / folder).rglob("*.py")
 )
-FILE_LINES = 300
+FILE_LINES = 400
+FOLDER_FILES = 25
 FUNCTION_LINES = 40
 DRAWERS = {"utils", "util", "helpers", "helper", "common", "manager", "misc"}
+OVERFULL = {"infra/local/gke"}
+"""Folders that must shrink; one that has is to be removed from here."""
 TABLES = {
     # files that are mostly one table
-    "infra/local/gke/config_rules.py",
     "tests/local/gke/test_refusals.py",
-    "tests/domain/test_decide.py",
+    "tests/domain/reconciling/test_decide.py",
 }
 
 
 def name_of(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
+
+
+def tracked(*folders: str) -> list[str]:
+    """Return the files of the repository below these folders, those not yet committed among them."""
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", *folders]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    return [name for name in listed.stdout.splitlines() if (ROOT / name).is_file()]
 
 
 def functions_of(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
@@ -37,6 +51,18 @@ def functions_of(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]
 def test_a_file_holds_one_idea(path: Path) -> None:
     lines = len(path.read_text().splitlines())
     assert lines <= FILE_LINES or name_of(path) in TABLES, f"{lines} lines"
+
+
+def test_a_folder_has_what_is_read_together() -> None:
+    folders = Counter(
+        Path(name).parent.as_posix() for name in tracked("shared", "functions", "relay", "infra", "tests")
+    )
+    assert {folder for folder, files in folders.items() if files > FOLDER_FILES} == OVERFULL
+
+
+def test_an_exempt_table_outgrows_the_budget() -> None:
+    exempt = {name_of(path) for path in HOUSE if len(path.read_text().splitlines()) > FILE_LINES}
+    assert exempt == TABLES
 
 
 @pytest.mark.parametrize("path", HOUSE, ids=name_of)

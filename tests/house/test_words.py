@@ -20,7 +20,7 @@ from tests.house.test_house import ROOT
 from tpu_slices.domain.model import facts
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.ports import publisher
-from tpu_slices.ports.store import Record, Rejection
+from tpu_slices.ports.store import Record, RejectedMessage
 from tpu_slices.wire.documents import COLLECTIONS
 from tpu_slices.wire.messages import ReconcileRequest
 
@@ -28,7 +28,7 @@ GIVEN_UP = (
     "nudge", "nudges", "nudged", "nudging", "governor", "governors", "guardian", "guardians", "heir", "heirs", "estate",
     "inherit", "inherited", "inheritance", "neighbour", "berth", "berths", "aboard", "ledger", "taker", "takers",
     "wish", "wishes", "prose", "untold", "outlook", "verdict", "sentence", "turned", "because", "desk", "doors",
-    "foreign", "leaving", "audit", "picture",
+    "foreign", "leaving", "audit", "picture", "sight", "sights",
 )  # fmt: skip
 """Of names in the product."""
 UNMISTAKABLE = (
@@ -39,8 +39,7 @@ UNMISTAKABLE = (
 MEANT_OTHERWISE = {"_AuditLog", "_inherited", "INHERITED"}
 """Google's audit log; what a process inherits of its environment."""
 ELSEWHERE = (
-    "infra/local/cluster/", "infra/local/gke/",
-    "tests/local/cluster/", "tests/local/gke/", "tests/local/kueue/", "tests/local/controllers/",
+    "infra/local/embedded/", "infra/local/gke/", "tests/cluster/", "tests/local/embedded/", "tests/local/gke/",
 )  # fmt: skip
 """The stand-ins for Kubernetes and GKE have these systems' words, and their tests."""
 TELLS_OF_THEM = ("tests/house/test_words.py", "docs/adr/", "CHANGELOG.md")
@@ -113,7 +112,7 @@ def fields_of(kind: Any) -> Iterator[str]:
 
 def test_no_stored_or_sent_field_has_a_word_that_was_given_up() -> None:
     sent = (facts.Fact, facts.AnyQuestion, publisher.SliceUpdate, publisher.WorkloadUpdate, ReconcileRequest)
-    named = {name for kind in (Record, Rejection, ClusterSettings, *sent) for name in fields_of(kind)}
+    named = {name for kind in (Record, RejectedMessage, ClusterSettings, *sent) for name in fields_of(kind)}
     assert len(named) > 100
     assert {name for name in named - MEANT_OTHERWISE if parts(name.partition(".")[2]) & {*FIELDS_GIVEN_UP}} == set()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.builders import a_job
-from tests.cluster import LiveWorkload
+from tests.fake_cluster import LiveWorkload
 from tests.fakes.backend import Verb
 from tests.world import World
 from tpu_slices.domain.model.observations import Failure, FailureKind

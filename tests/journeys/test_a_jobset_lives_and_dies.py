@@ -10,7 +10,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from tests.builders import CLUSTER, MINUTE, a_request, leaders_wait
-from tests.cluster import LiveWorkload
+from tests.fake_cluster import LiveWorkload
 from tests.fakes.backend import Verb
 from tests.world import World
 from tpu_slices.domain.model.facts import WorkloadState

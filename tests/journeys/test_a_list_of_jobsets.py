@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from relay.fact_parts import list_of
+from relay.messages import list_of
 from tests.builders import CLUSTER, MINUTE, NOW, a_jobset, an_owner
 from tests.world import World
 from tpu_slices.domain.model.facts import Question, WorkloadListQuestion, WorkloadsListed, WorkloadState
@@ -98,7 +98,7 @@ def test_a_list_that_comes_an_hour_late_does_not_ask_about_jobsets_that_are_newe
     assert newer.owner.uid not in asked_about(world)
 
 
-def test_an_empty_list_of_a_relay_that_lost_sight_deletes_nothing_and_asks_a_limited_number_of_questions() -> None:
+def test_an_empty_list_of_a_relay_that_went_blind_deletes_nothing_and_asks_a_limited_number_of_questions() -> None:
     world = world_of(*(WorkloadUid(f"uid-{number:04}") for number in range(1_500)))
     (empty,) = list_of([], NOW)
     receive(empty, CLUSTER, world.deps)

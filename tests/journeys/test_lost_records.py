@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.builders import CLUSTER, MINUTE
-from tests.cluster import LiveWorkload
+from tests.fake_cluster import LiveWorkload
 from tests.fakes.backend import Verb
 from tests.world import World
 from tpu_slices.domain.model.facts import Question, WorkloadState

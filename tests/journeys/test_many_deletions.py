@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.builders import CLUSTER, MINUTE
-from tests.cluster import LiveWorkload
 from tests.conftest import Lines
+from tests.fake_cluster import LiveWorkload
 from tests.fakes.backend import Verb
 from tests.functions.test_handlers import an_event
 from tests.world import World

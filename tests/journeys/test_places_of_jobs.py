@@ -7,7 +7,7 @@ from datetime import datetime
 
 from relay.objects import PoolKey
 from tests.builders import CLUSTER, MINUTE
-from tests.cluster import LiveWorkload
+from tests.fake_cluster import LiveWorkload
 from tests.journeys.serving import crossed, deletions, own_slice, reason
 from tests.world import World
 from tpu_slices.domain.model.facts import Fact, HostsChanged

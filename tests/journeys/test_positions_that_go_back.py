@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.builders import MINUTE, a_heartbeat
-from tests.cluster import LiveWorkload
+from tests.fake_cluster import LiveWorkload
 from tests.journeys.serving import crossed, deletions, own_slice, reason, serving
 from tests.world import World
 from tpu_slices.domain.model.facts import Fact, HostsChanged, HostsListed

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.builders import CLUSTER, MINUTE, a_job, a_jobset_ref, a_request, an_occupant, hosts_changed, leaders_wait
-from tests.cluster import LiveWorkload
+from tests.fake_cluster import LiveWorkload
 from tests.fakes.backend import Verb
 from tests.flows.test_adopt import POOL, a_cluster_of_tpu_provisioner, as_listed
 from tests.journeys.serving import BROKEN, STOCKOUT, deletions, own_slice, reason, serving

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.builders import CLUSTER, MINUTE, NOW, a_jobset_ref, a_request, leaders_wait, settings
-from tests.cluster import LiveWorkload
+from tests.fake_cluster import LiveWorkload
 from tests.fakes.backend import Verb
 from tests.journeys.seconds import Seconds
 from tests.world import World

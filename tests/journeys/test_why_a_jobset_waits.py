@@ -10,8 +10,8 @@ import pytest
 from relay.events import REPORT_ANNOTATION, summary
 from tests.builders import CLUSTER, MINUTE, settings
 from tests.cli.stage import Stage
-from tests.cluster import LiveWorkload
 from tests.conftest import Lines
+from tests.fake_cluster import LiveWorkload
 from tests.world import World
 from tpu_slices.app.handlers import Event, handle_sweep
 from tpu_slices.domain.model.clusters import Allowed, Policy

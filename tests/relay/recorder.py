@@ -1,17 +1,17 @@
-"""A sink that records what one watch delivers, and waits for more."""
+"""A recorder of what one watch delivers, which waits for more."""
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from relay.objects import JobSet, Kind, Seen
+from relay.objects import Bookmarked, Failed, Kind, Listed, Lost, Saw, Seen, Ticked, WatchEvent
 
 DEADLINE = 10.0
 
 
 @dataclass
 class Recorder:
-    """A fact sink for one kind; `until` waits for a condition."""
+    """Takes the events of one kind; `until` waits for a condition."""
 
     kind: Kind = Kind.HOSTS
     lists: list[list[str]] = field(default_factory=list)
@@ -21,50 +21,31 @@ class Recorder:
     failures: list[str] = field(default_factory=list)
     changed: threading.Condition = field(default_factory=threading.Condition)
 
-    def listed(self, kind: Kind, seen: Sequence[Seen], version: str) -> None:
-        self._expect(kind, version)
+    def put(self, event: WatchEvent) -> None:
+        assert event.kind == self.kind
+        if isinstance(event, Listed | Saw | Lost | Bookmarked):
+            assert event.version.isdigit()
         with self.changed:
-            self.lists.append(sorted(each.identity for each in seen))
-            self.present = {each.identity: each for each in seen}
+            self._record(event)
             self.changed.notify_all()
 
-    def saw(self, kind: Kind, seen: Seen, version: str) -> None:
-        self._put(seen.identity, seen, kind, version)
-
-    def lost(self, kind: Kind, identity: str, version: str, last: JobSet | None) -> None:
-        assert last is None
-        self._put(identity, None, kind, version)
-
-    def bookmarked(self, kind: Kind, version: str) -> None:
-        self._expect(kind, version)
-        with self.changed:
-            self.signs += 1
-            self.changed.notify_all()
-
-    def ticked(self, kind: Kind) -> None:
-        self._expect(kind)
-        with self.changed:
-            self.ticks += 1
-            self.changed.notify_all()
-
-    def failed(self, kind: Kind, why: str) -> None:
-        self._expect(kind)
-        with self.changed:
-            self.failures.append(why)
-            self.changed.notify_all()
+    def _record(self, event: WatchEvent) -> None:
+        match event:
+            case Listed(seen=listed):
+                self.lists.append(sorted(each.identity for each in listed))
+                self.present = {each.identity: each for each in listed}
+            case Saw(seen=seen):
+                self.present[seen.identity] = seen
+            case Lost(identity=identity, last=last):
+                assert last is None
+                self.present.pop(identity, None)
+            case Bookmarked():
+                self.signs += 1
+            case Ticked():
+                self.ticks += 1
+            case Failed(why=why):
+                self.failures.append(why)
 
     def until(self, true: Callable[[], bool]) -> None:
         with self.changed:
             assert self.changed.wait_for(true, DEADLINE), (self.lists, sorted(self.present), self.signs, self.failures)
-
-    def _put(self, identity: str, seen: Seen | None, kind: Kind, version: str) -> None:
-        self._expect(kind, version)
-        with self.changed:
-            if seen is None:
-                self.present.pop(identity, None)
-            else:
-                self.present[identity] = seen
-            self.changed.notify_all()
-
-    def _expect(self, kind: Kind, version: str = "1") -> None:
-        assert (kind, version.isdigit()) == (self.kind, True)

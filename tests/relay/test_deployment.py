@@ -80,6 +80,7 @@ def test_the_probes_use_the_relays_port_and_paths() -> None:
         assert container()[probe]["httpGet"] == {"path": path, "port": port["name"]}
 
 
+@pytest.mark.slow
 def test_the_relay_does_not_load_firestore() -> None:
     """An outage of Firestore cannot affect it."""
     loaded = "import sys, relay.__main__; print(sum('firestore' in name for name in sys.modules))"

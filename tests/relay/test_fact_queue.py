@@ -1,4 +1,5 @@
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -6,8 +7,9 @@ from relay.fact_queue import FactQueue
 from relay.objects import Kind
 from tests.builders import CLUSTER
 from tests.relay.objects import bound_pod, jobset, pod
-from tests.relay.watched import START, Watched, demand, read
-from tpu_slices.domain.model.facts import Heartbeat, SlicesWanted, WorkloadChanged, WorkloadsListed
+from tests.relay.test_fact_queue_hosts import legacy_node
+from tests.relay.watched import START, Watched, demand, due_facts, facts_of, nodes, read, states
+from tpu_slices.domain.model.facts import Heartbeat, SlicesWanted, WorkloadChanged, WorkloadsListed, WorkloadState
 from tpu_slices.domain.model.slices import ClusterId, Owner, OwnerKind, WorkloadJob, WorkloadUid
 from tpu_slices.domain.reconciling.inventory import digest_of
 
@@ -20,9 +22,9 @@ def test_a_heartbeat_each_minute_has_count_and_digest_of_the_live_tpu_jobsets(wa
         jobset("other", uid="u-4", spec={"managedBy": "kueue.x-k8s.io/multikueue"}),
     )
     watched.pass_time(59)
-    assert not [fact for fact in watched.queue.due(watched.now) if isinstance(fact, Heartbeat)]
+    assert not [fact for fact in due_facts(watched.queue, watched.now) if isinstance(fact, Heartbeat)]
     watched.pass_time(1)
-    (beat,) = watched.queue.due(watched.now)
+    (beat,) = due_facts(watched.queue, watched.now)
     assert beat == Heartbeat(count=3, digest=digest_of(map(WorkloadUid, ["u-1", "u-2", "u-4"])), hosts_digest=0)
 
 
@@ -39,10 +41,10 @@ def test_no_fact_is_due_until_every_list_is_complete() -> None:
     queue.listed(Kind.LEADERS, [read(pod(0)), read(pod(1))], "1", START)
     queue.listed(Kind.JOBSETS, [read(jobset())], "1", START)
     early = START + timedelta(seconds=9)
-    assert (queue.complete, queue.due(early), queue.workload_list(START, early)) == (False, [], ())
+    assert (queue.complete, due_facts(queue, early), queue.workload_list(START, early)) == (False, [], ())
     queue.listed(Kind.HOSTS, [], "1", START + timedelta(seconds=10))
     assert queue.complete
-    facts = queue.due(START + timedelta(seconds=10))
+    facts = due_facts(queue, START + timedelta(seconds=10))
     assert {type(fact) for fact in facts} == {Heartbeat, WorkloadChanged, SlicesWanted}
 
 
@@ -52,7 +54,7 @@ def test_no_fact_is_due_while_a_watch_is_silent_for_too_long(watched: Watched) -
     watched.now += timedelta(minutes=5)
     watched.queue.bookmarked(Kind.JOBSETS, "1", watched.now)
     watched.queue.bookmarked(Kind.HOSTS, "1", watched.now)
-    assert (watched.queue.due(watched.now), watched.listed()) == ([], None)
+    assert (due_facts(watched.queue, watched.now), watched.listed()) == ([], None)
     watched.relist(Kind.LEADERS, pod(0))
     assert demand(watched.due_facts()) == [[0]]
 
@@ -60,7 +62,7 @@ def test_no_fact_is_due_while_a_watch_is_silent_for_too_long(watched: Watched) -
 def test_a_flush_returns_demand_that_is_still_being_gathered(watched: Watched) -> None:
     watched.see(jobset(), pod(0))
     watched.due_facts()
-    assert demand(watched.queue.flush(watched.now)) == [[0]]
+    assert demand(facts_of(watched.queue, watched.queue.flush(watched.now))) == [[0]]
 
 
 def test_the_queue_knows_when_the_next_fact_is_due(watched: Watched) -> None:
@@ -90,3 +92,109 @@ def test_the_leader_pod_of_a_job_is_the_one_that_waits(watched: Watched) -> None
 def test_another_job_has_no_leader_pod(watched: Watched, other: WorkloadJob) -> None:
     watched.see(jobset(), pod(0))
     assert watched.queue.cache.leader_pod(other) is None
+
+
+def test_a_jobset_is_reported_when_it_is_first_seen_and_at_each_change_of_state(watched: Watched) -> None:
+    watched.see(jobset())
+    assert states(watched.due_facts()) == [("u-1", WorkloadState.ACTIVE)]
+    watched.see(jobset(version=11))
+    assert states(watched.due_facts()) == []
+    watched.see(jobset(version=12, conditions=["Completed"]))
+    assert states(watched.due_facts()) == [("u-1", WorkloadState.COMPLETED)]
+
+
+def test_a_deleted_jobset_is_reported_with_its_last_version(watched: Watched) -> None:
+    watched.see(jobset())
+    watched.due_facts()
+    watched.lose(jobset(version=99, generation=3))
+    (fact,) = watched.due_facts()
+    assert isinstance(fact, WorkloadChanged)
+    assert (fact.state, fact.workload.generation, fact.workload.resource_version) == (WorkloadState.DELETED, 3, "99")
+
+
+def test_a_jobset_missing_from_a_new_list_was_deleted(watched: Watched) -> None:
+    watched.see(jobset(), jobset("gemma", uid="u-2"))
+    watched.due_facts()
+    watched.relist(Kind.JOBSETS, jobset("gemma", uid="u-2"))
+    assert states(watched.due_facts()) == [("u-1", WorkloadState.DELETED)]
+
+
+def test_a_recreated_jobset_is_another_one(watched: Watched) -> None:
+    watched.see(jobset(), pod(0), pod(1))
+    watched.due_facts()
+    watched.relist(Kind.JOBSETS, jobset(uid="u-2"))
+    facts = watched.due_facts()
+    assert states(facts) == [("u-1", WorkloadState.DELETED), ("u-2", WorkloadState.ACTIVE)]
+    assert demand(facts) == []
+
+
+def test_a_late_deletion_does_not_hide_the_recreated_jobset(watched: Watched) -> None:
+    watched.see(jobset(), jobset(uid="u-2"))
+    watched.due_facts()
+    watched.lose(jobset())
+    new: dict[str, Any] = {"labels": {"jobset.sigs.k8s.io/jobset-uid": "u-2"}}
+    watched.see(pod(0, **new), pod(1, **new))
+    facts = watched.due_facts()
+    assert states(facts) == [("u-1", WorkloadState.DELETED)]
+    assert [fact.workload.owner.uid for fact in facts if isinstance(fact, SlicesWanted)] == ["u-2"]
+
+
+def test_a_jobsets_end_is_repeated_while_it_has_hosts(watched: Watched) -> None:
+    watched.see(jobset(), *nodes(1))
+    watched.due_facts()
+    watched.see(jobset(conditions=["Completed"]))
+    assert states(watched.due_facts()) == [("u-1", WorkloadState.COMPLETED)]
+    watched.pass_time(300)
+    assert states(watched.due_facts()) == [("u-1", WorkloadState.COMPLETED)]
+    watched.lose(nodes(1)[0])
+    watched.pass_time(300)
+    watched.due_facts()
+    watched.pass_time(300)
+    assert states(watched.due_facts()) == []
+
+
+def test_the_state_of_an_active_jobset_is_repeated_while_hosts_made_for_it_exist(watched: Watched) -> None:
+    watched.see(jobset(), jobset("gemma", uid="u-2"))
+    watched.due_facts()
+    watched.see(*nodes(2))
+    assert states(watched.due_facts()) == []
+    for _ in range(2):
+        watched.pass_time(300)
+        assert states(watched.due_facts()) == [("u-1", WorkloadState.ACTIVE)]
+    watched.relist(Kind.HOSTS)
+    watched.pass_time(300)
+    watched.due_facts()
+    watched.pass_time(300)
+    assert states(watched.due_facts()) == []
+
+
+def test_the_state_of_a_jobset_with_legacy_hosts_is_repeated(watched: Watched) -> None:
+    watched.see(jobset(), legacy_node())
+    watched.due_facts()
+    watched.pass_time(300)
+    assert states(watched.due_facts()) == [("u-1", WorkloadState.ACTIVE)]
+
+
+def test_hosts_that_join_for_a_suspended_jobset_repeat_its_state(watched: Watched) -> None:
+    watched.see(jobset(spec={"suspend": True}))
+    watched.due_facts()
+    watched.see(*nodes(1))
+    assert states(watched.due_facts()) == [("u-1", WorkloadState.SUSPENDED)]
+
+
+def test_the_first_heartbeat_says_that_it_is_the_first() -> None:
+    queue = FactQueue(CLUSTER)
+    for kind in Kind:
+        queue.listed(kind, [read(jobset())] if kind is Kind.JOBSETS else [], "1", START)
+    beats = [fact for fact in due_facts(queue, START) if isinstance(fact, Heartbeat)]
+    later = [fact for fact in due_facts(queue, START + timedelta(minutes=1)) if isinstance(fact, Heartbeat)]
+    assert [beat.first for beat in (*beats, *later)] == [True, False]
+
+
+def test_a_change_of_the_kueue_queue_is_reported(watched: Watched) -> None:
+    watched.see(jobset(spec={"suspend": True}))
+    watched.due_facts()
+    watched.see(jobset(spec={"suspend": True}, metadata={"labels": {"kueue.x-k8s.io/queue-name": "team-b"}}))
+    (fact,) = watched.due_facts()
+    assert isinstance(fact, WorkloadChanged)
+    assert fact.queue == "team-b"

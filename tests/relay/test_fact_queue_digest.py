@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from relay.objects import Kind
 from tests.relay.objects import bound_pod, jobset, node
-from tests.relay.test_fact_queue_legacy_pools import legacy_node
+from tests.relay.test_fact_queue_hosts import legacy_node
 from tests.relay.watched import START, Watched, nodes, reports
 from tpu_slices.domain.model.facts import Fact, HostsChanged, HostsListed, HostsListQuestion, HostsQuestion
 from tpu_slices.domain.model.hosts import Hosts, digest_of, key_of
@@ -21,7 +21,7 @@ SLICES = ("tpu-llama-0-aaaaaaaaaaaaa", "tpu-llama-1-bbbbbbbbbbbbb")
 
 def digest(watched: Watched) -> int:
     """Return what a heartbeat would say now."""
-    return watched.queue._reports.digest
+    return watched.queue._published.digest
 
 
 def digests(facts: Iterable[Fact]) -> dict[str, int]:

@@ -8,12 +8,11 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from relay.node_patcher import AT_ONCE, RETRY_AFTER, NodePatcher
-from relay.node_patches import needed_patches
+from relay.node_patcher import AT_ONCE, RETRY_AFTER, NodePatcher, needed_patches
 from relay.objects import NodePatch
 from tests.relay.closing import question
 from tests.relay.objects import node
-from tests.relay.test_node_labels import JOB, NAMESPACED_JOB, OTHER, TAINT, exclusive
+from tests.relay.test_translate import JOB, NAMESPACED_JOB, OTHER, TAINT, exclusive
 from tests.relay.watched import START, Watched
 from tpu_slices.ports.errors import Permanent, Temporary
 

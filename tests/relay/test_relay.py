@@ -15,7 +15,7 @@ import pytest
 from google.cloud.pubsub_v1 import PublisherClient, SubscriberClient
 
 from tests.builders import MINUTE, NOW
-from tests.local.cluster.served import ROOT, Served, serving
+from tests.local.served import ROOT, Served, serving
 from tests.relay.objects import OPTED_OUT, SELECTOR, Json, container, node
 from tests.relay.test_events import update
 from tpu_slices.adapters.pubsub import PubSubPublisher
@@ -106,7 +106,7 @@ class Stage:
 @pytest.fixture
 def stage(tmp_path: Path, pubsub_emulator: str, project_id: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
     monkeypatch.setenv("PUBSUB_EMULATOR_HOST", pubsub_emulator)
-    with serving(tmp_path) as served:
+    with serving(tmp_path, controllers=True) as served:
         yield Stage(served, project_id, pubsub_emulator)
 
 

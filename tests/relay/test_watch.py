@@ -16,7 +16,7 @@ from relay import cluster, watch
 from relay.connection import connect
 from relay.objects import Kind, Seen, Unparseable
 from relay.watch import Patience, Source, Watch
-from tests.local.cluster.served import Served, connected, serving
+from tests.local.served import Served, connected, serving
 from tests.relay.objects import Json, node
 from tests.relay.recorder import DEADLINE, Recorder
 
@@ -42,7 +42,7 @@ class Watched:
     @contextmanager
     def watching(self, silence: float = 30, first_pause: float = 0.2) -> Iterator[Recorder]:
         """Run the watch in a thread; it must end promptly after `stop`."""
-        one = Watch(self.source, self.recorder, Patience(silence, time.monotonic, first_pause), random.Random(3))
+        one = Watch(self.source, self.recorder.put, Patience(silence, time.monotonic, first_pause), random.Random(3))
         thread = threading.Thread(target=one.run)
         thread.start()
         try:
@@ -53,11 +53,17 @@ class Watched:
             assert not thread.is_alive()
 
 
-@pytest.fixture
-def watched(tmp_path: Path) -> Iterator[Watched]:
-    with serving(tmp_path, "--no-controllers", "--bookmark-seconds", "0.2") as served, connected(served) as api:
+@contextmanager
+def observing(folder: Path, *arguments: str) -> Iterator[Watched]:
+    with serving(folder, "--bookmark-seconds", "0.2", *arguments) as served, connected(served) as api:
         source = next(source for source in cluster.sources(api) if source.kind is Kind.HOSTS)
         yield Watched(served, source, client.CoreV1Api(api))
+
+
+@pytest.fixture
+def watched(tmp_path: Path) -> Iterator[Watched]:
+    with observing(tmp_path) as one:
+        yield one
 
 
 def name(number: int) -> str:
@@ -120,34 +126,32 @@ def test_a_watch_that_falls_silent_is_closed_and_relisted(watched: Watched) -> N
     assert recorder.lists == [names(0, 1), names(1)]
 
 
-def test_expired_history_leads_to_a_new_list(watched: Watched) -> None:
-    watched.create(0, 1)
-    with watched.watching() as recorder:
-        recorder.until(lambda: recorder.signs >= 1)
-        watched.served.press("silence-watches")
-        watched.delete(0)
-        watched.create(2)
-        watched.served.press("expire-history")
-        watched.served.press("close-watches")
-        recorder.until(lambda: len(recorder.lists) == 2)
-    assert recorder.lists[1] == names(1, 2)
+def test_expired_history_leads_to_a_new_list(tmp_path: Path) -> None:
+    with observing(tmp_path, "--window", "2") as watched:
+        watched.create(0, 1)
+        with watched.watching() as recorder:
+            recorder.until(lambda: recorder.signs >= 1)
+            watched.served.press("silence-watches")
+            watched.delete(0)
+            watched.create(2, 3, 4)
+            watched.served.press("close-watches")
+            recorder.until(lambda: len(recorder.lists) == 2)
+        assert recorder.lists[1] == names(1, 2, 3, 4)
 
 
 def test_a_watch_survives_a_server_that_returns_with_other_certificates_and_tokens(tmp_path: Path) -> None:
     with (
-        serving(tmp_path, "--no-controllers") as served,
+        serving(tmp_path) as served,
         connected(served) as api,
-        connect({"KUBECONFIG": str(served.kubeconfig)}) as own,
+        connect({"KUBECONFIG": str(served.direct)}) as own,
     ):
-        port = own.configuration.host.rpartition(":")[2]
         source = next(source for source in cluster.sources(own) if source.kind is Kind.HOSTS)
         one = Watched(served, source, client.CoreV1Api(api))
         one.create(0)
         with one.watching() as recorder:
             recorder.until(lambda: len(recorder.lists) == 1)
-            served.process.terminate()
-            served.process.wait(DEADLINE)
-            with serving(tmp_path, "--no-controllers", "--secure-port", port):
+            served.processes.end(served.server)
+            with serving(tmp_path, port=served.port):
                 recorder.until(lambda: len(recorder.lists) >= 2 and recorder.lists[-1] == [])
 
 

@@ -7,8 +7,10 @@ from typing import Any
 from relay import translate
 from relay.agenda import Timing
 from relay.fact_queue import FactQueue
+from relay.health import Health
+from relay.lookups import Claims, Due, LookedUp, Mounted, Vacancies, Vacancy
 from relay.objects import JobSet, Kind, Seen
-from relay.relay import Relay
+from relay.relay import Event, Relay
 from tests.builders import CLUSTER
 from tests.relay.objects import node
 from tpu_slices.domain.model.facts import (
@@ -30,9 +32,52 @@ READERS = {
 KINDS = {"JobSet": Kind.JOBSETS, "Pod": Kind.LEADERS, "Node": Kind.HOSTS}
 
 
-def a_relay(queue: FactQueue, now: Callable[[], datetime], **others: Any) -> Relay:
-    """Return a relay that looks nothing up unless a test says so."""
-    return Relay(queue, now, **{"complete": lambda facts, _: list(facts), **others})
+class SteppedRelay(Relay):
+    """A relay without a thread of its own: it takes an event as soon as that is put, and `turn` posts what is due."""
+
+    def put(self, event: Event) -> None:
+        super().put(event)
+        self._take_events(0.0)
+
+
+def a_relay(
+    queue: FactQueue,
+    now: Callable[[], datetime],
+    post: Callable[[Sequence[Fact]], None],
+    health: Health,
+    look_up: Callable[[Due], Sequence[Fact]] = lambda due: due.facts,
+) -> SteppedRelay:
+    """Return a relay whose look-ups end at once; they find nothing unless a test says so."""
+    return SteppedRelay(queue, now, lambda due, done: done(LookedUp(due.subject, look_up(due))), post, health)
+
+
+def looking_up(claims: Claims, vacancies: Vacancies) -> Callable[[Due], Sequence[Fact]]:
+    """Return a function that looks up what is unknown, as the threads of `Lookups` do."""
+
+    def look_up(due: Due) -> Sequence[Fact]:
+        match due.unknown:
+            case Mounted() as mounted:
+                return claims.completed(due.facts, mounted)
+            case Vacancy() as vacancy:
+                return vacancies.checked(due.facts, vacancy)
+            case None:
+                return due.facts
+
+    return look_up
+
+
+def due_facts(queue: FactQueue, now: datetime) -> list[Fact]:
+    """Return the facts that are due; nothing is looked up for them."""
+    facts: list[Fact] = []
+    while dues := queue.due(now):
+        facts += facts_of(queue, dues)
+    return facts
+
+
+def facts_of(queue: FactQueue, dues: Sequence[Due]) -> list[Fact]:
+    for due in dues:
+        queue.resume(due.subject)
+    return [fact for due in dues for fact in due.facts]
 
 
 class Watched:
@@ -67,7 +112,7 @@ class Watched:
 
     def due_facts(self) -> list[Fact]:
         """Return the facts that are due now, heartbeats left out; they are due only once. The functions accept each."""
-        facts = self.queue.due(self.now)
+        facts = due_facts(self.queue, self.now)
         for fact in facts:
             message = encode_fact(fact)
             assert decode_fact(message.data, message.attributes) == fact

@@ -205,6 +205,7 @@ def work_on_slice(record: SliceRecord, settings_: ClusterSettings) -> Iterator[R
         yield decision.record
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RECORDS)
 def test_an_edited_record_is_refused_by_its_field_or_can_be_worked_on(name: str) -> None:
     original = RECORDS[name]

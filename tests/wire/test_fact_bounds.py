@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from relay.fact_parts import LEADERS_BYTES, parts_of
+from relay.messages import LEADERS_BYTES, parts_of
 from tests.builders import a_jobset_ref, a_leader, a_request, leaders_wait
 from tests.wire.test_messages import golden
 from tests.world import World
@@ -169,6 +169,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(
     name=st.sampled_from(sorted({name for name, *_ in BEYOND})),
     path=st.sampled_from(sorted({path for _, path, _ in BEYOND})),

@@ -69,6 +69,7 @@ def test_a_pod_with_more_selectors_than_a_node_can_have_is_refused() -> None:
     assert "node labels" in refusal(only_request(), leader).message
 
 
+@pytest.mark.slow
 def test_the_largest_jobset_fits_into_a_message() -> None:
     metadata = {"labels": many(3000), "annotations": {COPY_LABELS: "\x01" * 100_000}}
     tolerations = [{"key": key, "operator": "Exists"} for key in many(1000)]

@@ -137,6 +137,7 @@ class Api:
     def close(self) -> None:
         connection: Any = self._connection  # has no annotations
         connection.close()
+        connection.rest_client.pool_manager.clear()  # else a server waits for its connections to end
 
     def _send(
         self,

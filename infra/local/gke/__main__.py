@@ -82,7 +82,7 @@ def _nodes(kubeconfig: Path | None, environment: Mapping[str, str], closing: Exi
     path = kubeconfig or environment.get("KUBECONFIG")
     if not path:
         return RememberedNodes()
-    found = KubernetesNodes.of(Path(path))
+    found = KubernetesNodes(Path(path))
     closing.callback(found.close)
     return found
 

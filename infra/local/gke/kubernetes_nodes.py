@@ -3,7 +3,6 @@
 import contextlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Self
 
 from infra.local.clients.api import Api
 from infra.local.clients.errors import ApiError
@@ -22,25 +21,31 @@ _PODS = KINDS["pods"]
 
 
 class KubernetesNodes:
-    """Implements `nodes.Nodes`."""
+    """Implements `nodes.Nodes`. After each failure the kubeconfig is read again: a new server has new certificates."""
 
-    def __init__(self, api: Api) -> None:
-        self._api = api
-
-    @classmethod
-    def of(cls, kubeconfig: Path) -> Self:
-        return cls(Api.of(kubeconfig))
+    def __init__(self, kubeconfig: Path) -> None:
+        self._kubeconfig = kubeconfig
+        self._api = Api.of(kubeconfig)
 
     def close(self) -> None:
         self._api.close()
 
+    @contextlib.contextmanager
+    def _temporary(self) -> Iterator[None]:
+        try:
+            yield
+        except ApiError as error:
+            self._api.close()
+            self._api = Api.of(self._kubeconfig)
+            raise NodesUnavailableError(f"{error.code} {error.reason}: {error}") from error
+
     def standing(self) -> Mapping[str, str]:
-        with _temporary():
+        with self._temporary():
             found = self._api.list("nodes", labelSelector=HOSTS)["items"]
         return {node["metadata"]["name"]: _ready(node) for node in found}
 
     def register(self, node: Manifest) -> None:
-        with _temporary():
+        with self._temporary():
             try:
                 self._api.create("nodes", node)
             except ApiError as error:
@@ -49,7 +54,7 @@ class KubernetesNodes:
                 self._patch(node)
 
     def update(self, node: Manifest) -> None:
-        with _temporary():
+        with self._temporary():
             try:
                 self._patch(self._as_it_stands(node))
             except ApiError as error:
@@ -58,12 +63,12 @@ class KubernetesNodes:
                 self._api.create("nodes", node)
 
     def drain(self, name: str) -> None:
-        with _temporary():
+        with self._temporary():
             for pod in self._pods_on(name):
                 self._evict(pod["metadata"]["namespace"], pod["metadata"]["name"])
 
     def remove(self, name: str) -> None:
-        with _temporary(), _gone_already():
+        with self._temporary(), _gone_already():
             self._api.delete("nodes", None, name)
 
     def _evict(self, namespace: str, name: str) -> None:
@@ -107,14 +112,6 @@ def _ready(node: Object) -> str:
 def _of_daemonset(pod: Object) -> bool:
     owners = pod["metadata"].get("ownerReferences") or ()
     return any(owner.get("controller") and owner["kind"] == "DaemonSet" for owner in owners)
-
-
-@contextlib.contextmanager
-def _temporary() -> Iterator[None]:
-    try:
-        yield
-    except ApiError as error:
-        raise NodesUnavailableError(f"{error.code} {error.reason}: {error}") from error
 
 
 @contextlib.contextmanager

@@ -12,11 +12,13 @@ from typing import Any
 AT_ONCE = 1_000_000
 """Bytes read from one log at a time."""
 
-_QUIET = frozenset({"pubsub", "firestore"})
+_QUIET = frozenset(
+    {"pubsub", "firestore", "etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"},
+)
 """Verbose parts, of which only errors are shown."""
 _ROUTINE = frozenset({"sweep.completed", "Heartbeat"})
 """Messages logged every minute that lead to no action."""
-_TROUBLE = re.compile(r"\bSEVERE\b|OutOfMemory|BindException")
+_TROUBLE = re.compile(r"\bSEVERE\b|OutOfMemory|BindException|^F\d{4} |^panic: ")
 _FIRST = ("cluster", "owner", "slice", "kind", "phase", "reason", "message")
 _UNSAID = {
     "event",

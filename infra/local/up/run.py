@@ -4,12 +4,14 @@ import itertools
 import os
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 from infra.local import borrowed, messaging
 from infra.local.addresses import Addresses
 from infra.local.borrowed import NotBorrowed
+from infra.local.clients.errors import ApiError
 from infra.local.cluster_choice import Asked
 from infra.local.plan import Plan
 from infra.local.prerequisites import PrerequisitesMissing, find, require
@@ -25,6 +27,7 @@ from infra.local.up.trouble import Press
 from infra.local.up.verbs import Refused, pressed
 
 NOT_STARTED, FAILED, INTERRUPTED = 2, 1, 130
+REOPEN_SECONDS = 30.0
 
 WELCOME = """\
 Everything is running. GKE, its hosts and their kubelets are simulated: what takes minutes there takes seconds here.
@@ -61,7 +64,7 @@ def up(state: Path, asked: Asked) -> int:
         tools = require(find(os.environ))
         cluster = borrowed.settled(asked, tools.kubectl, state)
         say(f"{cluster}\nStarting the emulators, the cluster, GKE, the functions and the relay ...")
-        with running(Plan(state=state, cluster=cluster), seed) as stack:
+        with running(Plan(state=state, cluster=cluster, queues=True), seed) as stack:
             _keep(stack, state)
     except (PrerequisitesMissing, NotBorrowed) as problem:
         print(problem, file=sys.stderr)
@@ -78,7 +81,7 @@ def up(state: Path, asked: Asked) -> int:
 
 
 def _keep(stack: Stack, state: Path) -> None:
-    keeper = Keeper(processes=stack.processes, afterwards=afterwards(stack.addresses), say=say)
+    keeper = Keeper(processes=stack.processes, afterwards=afterwards(stack), say=say)
     keeper.take_over()
     with listening(keeper) as control:
         where = noted(stack.addresses, control, state)
@@ -98,14 +101,37 @@ def is_up(state: Path) -> bool:
     return True
 
 
-def afterwards(addresses: Addresses) -> dict[str, Callable[[], None]]:
-    """Return, by part, what restores the state of a part that keeps it in memory only, after a restart."""
+def afterwards(stack: Stack) -> dict[str, Callable[[], None]]:
+    """Return, by part, what restores the state of a part that keeps it in memory only, after a restart.
+
+    The embedded API server has lost its objects, and has other certificates: its clients that keep nothing begin anew.
+    """
+    addresses = stack.addresses
     table = messaging.read().of_cluster(addresses.cluster_id)
+
+    def restart_clients() -> None:
+        for child in stack.processes.children():
+            if child.program.name in {"proxy", "jobset", "kubelet"}:
+                child.process.kill()
+
     return {
         "pubsub": lambda: messaging.create(table, addresses),
         "firestore": lambda: seed(addresses),
-        **dict.fromkeys(("cluster", "etcd", "kube-apiserver", "proxy"), lambda: open_account(addresses)),
+        "cluster": restart_clients,
+        **dict.fromkeys(("etcd", "kube-apiserver", "proxy"), lambda: reopen_account(addresses)),
     }
+
+
+def reopen_account(addresses: Addresses) -> None:
+    """Open the relay's account once the API server answers. Raises ProgramFailed if it does not in time."""
+    deadline = time.monotonic() + REOPEN_SECONDS
+    while True:
+        try:
+            return open_account(addresses)
+        except ApiError as problem:
+            if time.monotonic() > deadline:
+                raise ProgramFailed(f"the relay's account could not be opened again: {problem}") from problem
+        time.sleep(0.2)
 
 
 def noted(addresses: Addresses, control: str, state: Path) -> note.Note:

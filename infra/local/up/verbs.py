@@ -179,11 +179,11 @@ def _looks(verbs: Any) -> None:
 
 def _status(_: argparse.Namespace, where: Note) -> None:
     for name, status in pressed(Press(f"{where.control}/"))["parts"].items():
-        print(f"{name:<20} {status}")
+        print(f"{name:<24} {status}")
     for fault in pressed(Press(f"{where.gke}/faults"))["faults"]:
-        print(f"fault                {trouble.in_words(fault, time())}")
+        print(f"{'fault':<24} {trouble.in_words(fault, time())}")
     for fault in pressed(Press(f"{where.faults}/faults"))["faults"]:
-        print(f"fault                {trouble.of_api_server(fault)}")
+        print(f"{'fault':<24} {trouble.of_api_server(fault)}")
 
 
 def _environment(_: argparse.Namespace, where: Note) -> None:

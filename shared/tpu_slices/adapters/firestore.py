@@ -51,7 +51,7 @@ from tpu_slices.domain.reconciling.brake import Brake
 from tpu_slices.domain.reconciling.inventory import RelayHeartbeat
 from tpu_slices.domain.reconciling.limiter import Budget, ConcurrencyLimiter, Slot
 from tpu_slices.ports.errors import StaleRecord
-from tpu_slices.ports.store import Change, Found, Record, Rejection, Revision, Stored
+from tpu_slices.ports.store import Change, Found, Record, RejectedMessage, Revision, Stored
 from tpu_slices.wire.cluster_settings import accepted_key, pause_key, settings_key
 from tpu_slices.wire.documents import (
     REPORT_QUEUE,
@@ -165,10 +165,10 @@ class FirestoreStore(FirestoreReads):
         return tuple(self._every(Slot, SLOTS, cluster))
 
     def limiter(self, cluster: ClusterId) -> Stored[ConcurrencyLimiter] | None:
-        return self._one(ConcurrencyLimiter(cluster=cluster, changed_at=_LONG_AGO, shortages={}))
+        return self._one(ConcurrencyLimiter.of(cluster, _LONG_AGO))
 
     def budget(self, cluster: ClusterId) -> Stored[Budget] | None:
-        return self._one(Budget(cluster=cluster, changed_at=_LONG_AGO))
+        return self._one(Budget.of(cluster, _LONG_AGO))
 
     def chips_held(self, cluster: ClusterId, namespace: str | None = None) -> int:
         if namespace is None:
@@ -188,7 +188,7 @@ class FirestoreStore(FirestoreReads):
         return self._count(LIVE_WORKLOADS, cluster, _LIVE)
 
     def heartbeat(self, cluster: ClusterId) -> Stored[RelayHeartbeat] | None:
-        return self._one(RelayHeartbeat(cluster=cluster))
+        return self._one(RelayHeartbeat.of(cluster))
 
     def commit(self, *changes: Change) -> tuple[Revision, ...]:
         places = [place_of(change) for change in changes]
@@ -215,7 +215,7 @@ class FirestoreStore(FirestoreReads):
                 # Each field is replaced as a whole, so that removed map entries are gone; unknown fields stay.
                 batch.update(reference, encode(after), option=self._unchanged(before))
 
-    def reject(self, rejection: Rejection) -> None:
+    def reject(self, rejection: RejectedMessage) -> None:
         with classified_errors():
             place, document = rejection_key(rejection), encode_rejection(rejection)
             self._reference(place).set(document, retry=self._retry, timeout=self._timeout)

@@ -27,7 +27,7 @@ from tpu_slices.flows.sweep import sweep
 from tpu_slices.ports.deps import IntakeDeps, ReconcileDeps
 from tpu_slices.ports.errors import Permanent, Temporary
 from tpu_slices.ports.log_events import LogEvent
-from tpu_slices.ports.store import Rejection
+from tpu_slices.ports.store import RejectedMessage
 from tpu_slices.wire import reports
 from tpu_slices.wire.bounds import ERROR_CHARACTERS
 from tpu_slices.wire.envelopes import Incoming, cluster_of, incoming
@@ -85,7 +85,7 @@ def handle_sweep(event: Event, deps: ReconcileDeps) -> None:
             LogEvent.SWEEP_COMPLETED,
             requested=swept.requested,
             asked=swept.asked,
-            adopted=swept.adopted,
+            adopted=swept.recovered,
             failed=len(swept.failures),
         )
         for reported in swept.reported:
@@ -172,7 +172,7 @@ def _rejecting(event: Event, deps: IntakeDeps, message: Callable[[], Incoming | 
         opened = message()
         data = opened.data.decode(errors="replace") if opened else repr(event.data)
         deps.store.reject(
-            Rejection(
+            RejectedMessage(
                 message_id=event.id,
                 source=event.source,
                 rejected_at=deps.clock.now(),

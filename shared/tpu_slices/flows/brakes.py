@@ -33,9 +33,7 @@ def _pulled(cluster: ClusterId, brake: Brake | None, deps: ReconcileDeps) -> Bra
     since = counted_since(brake, now)
     deleted = deps.store.ended_workloads(cluster, SUDDEN_ENDS, since)
     live = deps.store.live_count(cluster) if too_many(deleted, 0) else 0
-    if not too_many(deleted, live):
-        return None
-    return Brake(cluster=cluster, since=since, stopped_at=now, deleted=deleted, live=live)
+    return Brake.pulled(cluster, since, now, deleted=deleted, live=live)
 
 
 def confirm(cluster: ClusterId, deps: ReconcileDeps) -> Brake | None:

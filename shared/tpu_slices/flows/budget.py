@@ -31,7 +31,7 @@ def count(record: SliceRecord, settings: ClusterSettings, deps: ReconcileDeps) -
         return Counted()
     stored = deps.store.budget(cluster)
     now = deps.clock.now()
-    before = stored.value if stored else Budget(cluster=cluster, changed_at=now)
+    before = stored.value if stored else Budget.of(cluster, now)
     own = record.current_chips_held
     held = Held(
         in_namespace=deps.store.chips_held(cluster, namespace) - own,

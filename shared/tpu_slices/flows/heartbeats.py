@@ -36,7 +36,7 @@ def listen(cluster: ClusterId, deps: ReconcileDeps) -> RelaySilence | None:
     """
     now = deps.clock.now()
     stored = deps.store.heartbeat(cluster)
-    heartbeat = stored.value if stored else RelayHeartbeat(cluster=cluster)
+    heartbeat = stored.value if stored else RelayHeartbeat.of(cluster)
     if heartbeat.received_at is None and heartbeat.expected_since is None:
         _write(stored, replace(heartbeat, expected_since=now), deps)
         return None

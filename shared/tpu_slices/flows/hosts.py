@@ -14,7 +14,7 @@ from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid
 from tpu_slices.domain.model.workloads import WorkloadRecord
 from tpu_slices.domain.reconciling import occupancy
 from tpu_slices.domain.reconciling.inventory import hosts_awaited, hosts_to_be_listed
-from tpu_slices.domain.reconciling.occupancy import Report
+from tpu_slices.domain.reconciling.occupancy import NewCount
 from tpu_slices.ports.deps import IntakeDeps
 from tpu_slices.ports.errors import StaleRecord
 from tpu_slices.ports.store import Change, Stored
@@ -27,8 +27,8 @@ def hosts_changed(fact: HostsChanged, cluster: ClusterId, deps: IntakeDeps) -> N
     if stored is None or before is None:
         return
     now = deps.clock.now()
-    after = occupancy.reported(before, fact, now)
-    changes = list(_changes(stored, Report(stored.value, fact.attempt, before, after, now), deps)) if after else []
+    after = occupancy.counted(before, fact, now)
+    changes = list(_changes(stored, NewCount(stored.value, fact.attempt, before, after, now), deps)) if after else []
     if changes:
         deps.store.commit(*changes)
     elif stored.value.next_reconcile_at is None:
@@ -77,27 +77,27 @@ def _without_hosts(slice_id: SliceId, attempt: int, sequence: int) -> HostsChang
     )
 
 
-def _changes(stored: Stored[SliceRecord], report: Report, deps: IntakeDeps) -> Iterator[Change]:
+def _changes(stored: Stored[SliceRecord], count: NewCount, deps: IntakeDeps) -> Iterator[Change]:
     """Yield the changes of the slice, of others whose Jobs are on its hosts or left them, and of demand.
 
     A report that says nothing new may still restore where a Job runs, so guests are looked up each time.
     """
-    if report.is_news:
-        yield Change(stored, occupancy.with_hosts(report))
-    cluster, guests = stored.value.cluster, report.guests
+    if count.is_news:
+        yield Change(stored, occupancy.with_hosts(count))
+    cluster, guests = stored.value.cluster, count.guests
     others = deps.store.slices(cluster, guests)
     for slice_, occupant in guests.items():
         if slice_ in others.unreadable:
             continue
         known = others.get(slice_)
-        guest = known.value if known else SliceRecord.of(occupant.workload_job(cluster), report.now)
-        after = occupancy.with_place(guest, report, occupant)
-        if after is not None and (known is not None or occupant in report.after.occupants):
+        guest = known.value if known else SliceRecord.of(occupant.workload_job(cluster), count.now)
+        after = occupancy.with_place(guest, count, occupant)
+        if after is not None and (known is not None or occupant in count.after.occupants):
             yield Change(known, after)
     records = {slice_: each.value for slice_, each in others.items()}
-    settled = list(occupancy.settled_demand(report, records))
+    settled = list(occupancy.settled_demand(count, records))
     workloads = deps.store.workloads(cluster, {uid for uid, _ in settled})
-    yield from _workloads(settled, report.arrivals, workloads, report.now)
+    yield from _workloads(settled, count.arrivals, workloads, count.now)
 
 
 def _workloads(

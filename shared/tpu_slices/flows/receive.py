@@ -109,7 +109,7 @@ def _with_heartbeat(
     change: Callable[[RelayHeartbeat, datetime], RelayHeartbeat], cluster: ClusterId, deps: IntakeDeps
 ) -> None:
     stored = deps.store.heartbeat(cluster)
-    known = stored.value if stored else RelayHeartbeat(cluster=cluster)
+    known = stored.value if stored else RelayHeartbeat.of(cluster)
     deps.store.commit(Change(stored, change(known, deps.clock.now())))
 
 

@@ -166,7 +166,7 @@ def _limiter(
     cluster: ClusterId, now: datetime, deps: ReconcileDeps
 ) -> tuple[Stored[ConcurrencyLimiter] | None, ConcurrencyLimiter]:
     stored = deps.store.limiter(cluster)
-    return stored, stored.value if stored else ConcurrencyLimiter(cluster=cluster, changed_at=now, shortages={})
+    return stored, stored.value if stored else ConcurrencyLimiter.of(cluster, now)
 
 
 def _handed_on(

@@ -36,7 +36,7 @@ class Swept:
 
     requested: int
     asked: int
-    adopted: int
+    recovered: int
     left_out: int
     reported: tuple[Reported, ...]
     silences: tuple[RelaySilence, ...]
@@ -78,7 +78,7 @@ def sweep(deps: ReconcileDeps) -> Swept:
     return Swept(
         requested=requested,
         asked=asked,
-        adopted=sum(len(found.adopted) for found in findings),
+        recovered=sum(len(found.recovered) for found in findings),
         left_out=sum(found.left_out for found in findings),
         reported=tuple(reported),
         silences=tuple(silence for silence in silences if silence is not None),
@@ -123,7 +123,7 @@ def _check_inventory_if_due(settings: ClusterSettings, deps: ReconcileDeps) -> t
         and heartbeat.value.next_inventory_check_at > now
     ):
         return InventoryFindings(), 0
-    known = heartbeat.value if heartbeat else RelayHeartbeat(cluster=settings.cluster)
+    known = heartbeat.value if heartbeat else RelayHeartbeat.of(settings.cluster)
     recorded = tuple(deps.store.live_uids(settings.cluster))
     findings = _compare(settings, deps, now)
     questions = [WorkloadListQuestion(asked_at=now)] if list_is_called_for(recorded, known, now) else []
@@ -150,8 +150,8 @@ def _compare(settings: ClusterSettings, deps: ReconcileDeps, now: datetime) -> I
     findings = check_inventory(records, pools, now)
     for placeholder in findings.placeholders:
         deps.store.commit(Change(None, placeholder))
-    for adopted in findings.adopted:
-        deps.store.commit(Change(None, adopted))
+    for recovered in findings.recovered:
+        deps.store.commit(Change(None, recovered))
     for before, after in findings.mended:
         deps.store.commit(Change(kept[before.id], after))
     _request_found(findings, cluster, deps)
@@ -159,6 +159,6 @@ def _compare(settings: ClusterSettings, deps: ReconcileDeps, now: datetime) -> I
 
 
 def _request_found(findings: InventoryFindings, cluster: ClusterId, deps: ReconcileDeps) -> None:
-    found: list[SliceRecord] = [*findings.adopted, *(after for _, after in findings.mended)]
+    found: list[SliceRecord] = [*findings.recovered, *(after for _, after in findings.mended)]
     if found:
         deps.publisher.request_reconcile(cluster, [record.id for record in found])

@@ -64,7 +64,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rejection:
+class RejectedMessage:
     """A message that could not be handled; the beginning of each text is kept for operators in `rejected/`."""
 
     message_id: str
@@ -185,7 +185,7 @@ class SliceStore(Protocol):
         an edit changes the revision.
         """
 
-    def reject(self, rejection: Rejection) -> None:
+    def reject(self, rejection: RejectedMessage) -> None:
         """Store a message that could not be handled; repeating this is harmless."""
 
 

@@ -20,7 +20,7 @@ from tpu_slices.domain.reconciling.brake import Brake
 from tpu_slices.domain.reconciling.inventory import RelayHeartbeat
 from tpu_slices.domain.reconciling.limiter import Budget, ConcurrencyLimiter, Slot
 from tpu_slices.ports.errors import Permanent
-from tpu_slices.ports.store import Change, Record, Rejection
+from tpu_slices.ports.store import Change, Record, RejectedMessage
 from tpu_slices.wire.bounds import beyond_bounds
 from tpu_slices.wire.validation import first_error
 
@@ -138,14 +138,14 @@ def decode_at(kind: type[R], place: Key, document: Mapping[str, Any]) -> R:
     return record
 
 
-def rejection_key(rejection: Rejection) -> Key:
+def rejection_key(rejection: RejectedMessage) -> Key:
     """Return `rejected/{message id}`; an id that Pub/Sub does not make is replaced by its digest."""
     id_ = rejection.message_id
     digest = hashlib.sha256(id_.encode(errors="surrogatepass")).hexdigest()
     return Key("rejected", id_ if _MESSAGE_ID.fullmatch(id_) else f"sha256.{digest}")
 
 
-def encode_rejection(rejection: Rejection) -> Fields:
+def encode_rejection(rejection: RejectedMessage) -> Fields:
     """Return the document, with the beginning of each text: nothing is known of it, not even that it can be stored."""
     texts = {
         name: storable(value, REJECTED_CHARACTERS) if isinstance(value, str) else value

@@ -40,7 +40,7 @@ def api() -> NodeApi:
 
 @pytest.fixture
 def nodes(api: NodeApi, tmp_path: Path) -> Iterator[KubernetesNodes]:
-    with serving(api) as url, closing(KubernetesNodes.of(kubeconfig(url, tmp_path / "kubeconfig"))) as connected:
+    with serving(api) as url, closing(KubernetesNodes(kubeconfig(url, tmp_path / "kubeconfig"))) as connected:
         yield connected
 
 
@@ -120,8 +120,20 @@ def test_a_server_that_refuses_is_temporary(api: NodeApi, nodes: KubernetesNodes
 def test_a_server_that_is_not_there_is_temporary(api: NodeApi, tmp_path: Path) -> None:
     with serving(api) as url:
         where = kubeconfig(url, tmp_path / "kubeconfig")
-    with closing(KubernetesNodes.of(where)) as gone, pytest.raises(NodesUnavailableError):
+    with closing(KubernetesNodes(where)) as gone, pytest.raises(NodesUnavailableError):
         gone.remove("host")
+
+
+def test_a_server_that_returns_elsewhere_is_found_by_the_kubeconfig(api: NodeApi, tmp_path: Path) -> None:
+    where = tmp_path / "kubeconfig"
+    with serving(api) as url:
+        kubeconfig(url, where)
+    with closing(KubernetesNodes(where)) as nodes, serving(api) as url:
+        kubeconfig(url, where)
+        with pytest.raises(NodesUnavailableError):
+            nodes.register(_a_node())
+        nodes.register(_a_node())
+    assert list(api.nodes) == ["host"]
 
 
 def test_only_the_nodes_of_local_hosts_are_ours(api: NodeApi, nodes: KubernetesNodes) -> None:

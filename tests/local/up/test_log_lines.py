@@ -33,6 +33,7 @@ def test_what_is_more_than_information_is_marked() -> None:
     [
         ("relay", ""),
         ("pubsub", "INFO: started"),
+        ("kube-apiserver", "I1122 13:05:42.094091   24182 controller.go:127] Starting"),
         ("function-sweep", said("sweep.completed", requested=0)),
         ("function-receive", said("fact.received", kind="Heartbeat")),
     ],

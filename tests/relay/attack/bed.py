@@ -3,20 +3,18 @@
 import random
 import threading
 import time
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-import orjson
 from kubernetes import client
 
 from relay import cluster
 from relay.connection import connect
 from relay.objects import Kind
 from relay.watch import Patience, Source, Watch
-from tests.local.cluster.served import Served
+from tests.local.served import Served
 from tests.relay.objects import Json, node
 from tests.relay.recorder import DEADLINE, Recorder
 
@@ -37,7 +35,7 @@ class Bed:
             try:
                 yield bed
             finally:
-                bed.press("heal")
+                served.proxy.clear()
                 bed.core.delete_collection_node()
 
     @property
@@ -45,7 +43,8 @@ class Bed:
         return client.CoreV1Api(self.api)
 
     def press(self, fault: str, **more: Any) -> int:
-        return press(self.served.address, fault, **more)
+        """Press a button of the proxy; return the number of watches that it affected."""
+        return self.served.press(fault, **more)["watches"]
 
     def create(self, *numbers: int, **labels: str) -> None:
         for number in numbers:
@@ -64,7 +63,7 @@ class Bed:
     @contextmanager
     def watching(self, silence: float = 30, first_pause: float = 0.05) -> Iterator[Recorder]:
         """Run the watch in a thread; it must end promptly after `stop`."""
-        one = Watch(self.source, self.recorder, Patience(silence, time.monotonic, first_pause), random.Random(3))
+        one = Watch(self.source, self.recorder.put, Patience(silence, time.monotonic, first_pause), random.Random(3))
         thread = threading.Thread(target=one.run)
         thread.start()
         try:
@@ -73,15 +72,6 @@ class Bed:
             one.stop()
             thread.join(DEADLINE)
             assert not thread.is_alive()
-
-
-def press(address: str, fault: str, **more: Any) -> int:
-    """Press a button of a local API server; return the number of watches that it affected."""
-    data = orjson.dumps({"fault": fault, **more})
-    request = urllib.request.Request(f"{address}/local/faults", data=data, method="POST")
-    with urllib.request.urlopen(request, timeout=DEADLINE) as response:
-        answer: dict[str, int] = orjson.loads(response.read())
-    return answer["watches"]
 
 
 def name(number: int) -> str:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
-from tests.local.cluster.served import ROOT, Served
+from tests.local.served import ROOT, Served
 from tests.relay.objects import Json
 
 DEADLINE = 25.0

@@ -13,16 +13,14 @@ import pytest
 
 from relay.fact_queue import FactQueue
 from relay.health import Health
-from relay.lookups import Lookups
+from relay.lookups import Claims, Vacancies
 from relay.node_patcher import NodePatcher
-from relay.objects import Host, JobSet, JobSetName, Kind, Leader, Pool, PoolKey
+from relay.objects import Bookmarked, Host, JobSet, JobSetName, Kind, Leader, Listed, Lost, Pool, PoolKey, Saw
 from relay.outbox import Outbox
-from relay.vacancies import Vacancies
-from relay.volume_claims import Claims
 from tests.builders import CLUSTER
 from tests.relay.closing import question
 from tests.relay.objects import Json, jobset, node, pod
-from tests.relay.watched import START, a_relay, read
+from tests.relay.watched import START, a_relay, looking_up, read
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.slices import SliceId, WorkloadUid
 from tpu_slices.ports.errors import Temporary
@@ -100,11 +98,11 @@ class Day:
         self.outbox.close(0)  # so that `run` publishes what is held, and returns
         self.queue = FactQueue(CLUSTER)
         self.claims = Claims(api, lambda: self.now)
-        complete = Lookups(self.claims, Vacancies(api)).complete
-        self.relay_ = a_relay(self.queue, lambda: self.now, complete=complete, post=self.outbox.post, health=health)
+        look_up = looking_up(self.claims, Vacancies(api))
+        self.relay_ = a_relay(self.queue, lambda: self.now, self.outbox.post, health, look_up)
         self.patcher = NodePatcher(self.relay_.needed_patches, api, lambda: self.now)
         for kind in Kind:
-            self.relay_.listed(kind, [], "1")
+            self.relay_.put(Listed(kind, [], "1"))
 
     def pass_minute(self) -> None:
         """Let a minute pass: new JobSets begin, earlier ones continue."""
@@ -112,12 +110,13 @@ class Day:
         self.minute += 1
         for kind in Kind:
             if not (kind is Kind.LEADERS and self.blind):
-                self.relay_.bookmarked(kind, "1")
+                self.relay_.put(Bookmarked(kind, "1"))
         for age in range(8):
             if 0 < self.minute - age <= MINUTES:
                 for number in range(JOBSETS_PER_MINUTE):
                     self._continue(f"{self.minute - age}-{number}", age)
-        self.relay_.publish_due()
+        self.relay_.turn()
+        self.claims.forget()
         self.patcher.look()
         if not self.unavailable:
             self.outbox.run()
@@ -139,9 +138,9 @@ class Day:
                 self.relay_.ask(question(slice_id=key.slice_id))
         goes: dict[int, Sequence[Thing]] = {6: (*life.bound, *life.hosts), 7: (life.ended,)}
         for seen in comes.get(age, ()):
-            self.relay_.saw(kind_of(seen), seen, "1")
+            self.relay_.put(Saw(kind_of(seen), seen, "1"))
         for seen in goes.get(age, ()):
-            self.relay_.lost(kind_of(seen), seen.identity, "1", seen if isinstance(seen, JobSet) else None)
+            self.relay_.put(Lost(kind_of(seen), seen.identity, "1", seen if isinstance(seen, JobSet) else None))
         if age == max(goes):
             del self._lives[birth]
 
@@ -159,7 +158,7 @@ class Day:
         """Return the number of entries in each field of each part."""
         queue = self.queue
         parts = (
-            *(queue, queue.cache, queue.cache.hosts, queue.closing, queue._reports, queue._cordons),
+            *(queue, queue.cache, queue.cache.hosts, queue.closing, queue._published, queue._cordons),
             *(self.claims, self.patcher, self.outbox),
         )
         return {
@@ -214,6 +213,7 @@ def kind_of(seen: Thing) -> Kind:
             return Kind.HOSTS
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(60)
 def test_after_a_day_the_relay_keeps_no_more_entries_than_after_an_hour() -> None:
     day = Day()
@@ -233,6 +233,7 @@ def allocated() -> int:
     return sys.getallocatedblocks()
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(60)
 def test_the_relays_memory_does_not_grow_from_hour_to_hour() -> None:
     day = Day()

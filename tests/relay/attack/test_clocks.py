@@ -4,13 +4,13 @@ from datetime import timedelta
 
 import pytest
 
+from relay.agenda import SteadyClock
 from relay.fact_queue import FactQueue
 from relay.health import Health
-from relay.objects import Kind
-from relay.steady import SteadyClock
+from relay.objects import Bookmarked, Kind, Listed
 from tests.builders import CLUSTER
 from tests.relay.objects import jobset, pod
-from tests.relay.watched import START, a_relay, read
+from tests.relay.watched import START, a_relay, due_facts, read
 from tpu_slices.domain.model.facts import Fact, Heartbeat, SlicesWanted, WorkloadChanged, WorkloadState
 
 
@@ -37,9 +37,9 @@ class Room:
         health = Health(self.now)
         self.relay_ = a_relay(self.queue, self.now, post=self.published.extend, health=health)
         self.health = health
-        self.relay_.listed(Kind.HOSTS, [], "1")
-        self.relay_.listed(Kind.JOBSETS, [read(jobset())], "1")
-        self.relay_.listed(Kind.LEADERS, [read(pod(0)), read(pod(1))], "1")
+        self.relay_.put(Listed(Kind.HOSTS, [], "1"))
+        self.relay_.put(Listed(Kind.JOBSETS, [read(jobset())], "1"))
+        self.relay_.put(Listed(Kind.LEADERS, [read(pod(0)), read(pod(1))], "1"))
 
     def minutes(self, count: int) -> list[Fact]:
         """Let minutes pass; return the facts published in them."""
@@ -47,8 +47,8 @@ class Room:
         for _ in range(count):
             self.hands.pass_time(60)
             for kind in Kind:
-                self.relay_.bookmarked(kind, "1")
-            self.relay_.publish_due()
+                self.relay_.put(Bookmarked(kind, "1"))
+            self.relay_.turn()
         return list(self.published)
 
 
@@ -70,7 +70,7 @@ def test_silence_is_measured_although_the_wall_clock_is_set_back() -> None:
     room = Room()
     room.hands.pass_time(300)
     room.hands.wall -= timedelta(hours=1)
-    assert room.queue.due(room.now()) == []
+    assert due_facts(room.queue, room.now()) == []
     assert len(room.health.unready()) == len(Kind)
 
 

@@ -87,7 +87,7 @@ def test_a_forbidden_resource_does_not_stop_the_watches_of_others(bed: Bed) -> N
     bed.source = next(source for source in cluster.sources(bed.api) if source.kind is Kind.JOBSETS)
     with bed.watching() as recorder:
         recorder.until(lambda: bool(recorder.failures))
-        bed.press("heal")
+        bed.served.proxy.clear()
         recorder.until(lambda: len(recorder.lists) == 2)
     assert recorder.failures[0] == f"403 {words}"
 

@@ -13,7 +13,7 @@ from relay.objects import JobSetName, Kind, Leader, Unparseable
 from tests.builders import CLUSTER, an_owner
 from tests.relay.attack.bed import Bed, name, names
 from tests.relay.objects import Json, bound_pod, jobset, node, pod, replicated_job
-from tests.relay.watched import START, Watched, counts, demand, nodes, occupants, read, states
+from tests.relay.watched import START, Watched, counts, demand, facts_of, nodes, occupants, read, states
 from tpu_slices.domain.model.facts import SlicesWanted, WorkloadState
 from tpu_slices.domain.model.slices import WorkloadUid
 from tpu_slices.ports.errors import Permanent
@@ -66,7 +66,9 @@ def test_keeping_fewer_labels_of_a_pod_does_not_change_what_is_reported() -> Non
         queue.listed(Kind.JOBSETS, [read(parent)], "1", START)
         kept = replace(leader, asks=replace(leader.asks, labels=whole[:most]))
         queue.listed(Kind.LEADERS, [kept], "1", START)
-        reported.append([fact.waiting for fact in queue.flush(START) if isinstance(fact, SlicesWanted)])
+        reported.append(
+            [fact.waiting for fact in facts_of(queue, queue.flush(START)) if isinstance(fact, SlicesWanted)]
+        )
     assert reported[0] == reported[1]
     assert len(reported[0][0][0].labels) > 0
 

@@ -7,14 +7,14 @@ from typing import Any
 import orjson
 import pytest
 
-from relay import cluster, stream, watch
+from relay import cluster, watch
 from relay.fact_queue import FactQueue
 from relay.objects import Kind, Seen
-from relay.stream import LINE_BYTES, LONGEST_PAGE, PAGE_BYTES, Lines, next_limit, page_of
+from relay.watch import LINE_BYTES, LONGEST_PAGE, PAGE_BYTES, Lines, next_limit, page_of
 from tests.builders import CLUSTER
 from tests.relay.attack.bed import Bed, names
 from tests.relay.objects import jobset, pod, replicated_job
-from tests.relay.watched import START, read
+from tests.relay.watched import START, due_facts, read
 from tpu_slices.domain.model.facts import SlicesWanted
 from tpu_slices.domain.model.slices import SLICES_PER_WORKLOAD
 
@@ -58,7 +58,7 @@ def test_very_many_leaders_of_one_jobset_do_not_hold_up_the_fact_queue(replicas:
     queue.listed(Kind.HOSTS, [], "1", START)
     queue.listed(Kind.JOBSETS, [read(parent)], "1", START)
     queue.listed(Kind.LEADERS, leaders, "1", START)
-    demand = [fact for fact in queue.due(START) if isinstance(fact, SlicesWanted)]
+    demand = [fact for fact in due_facts(queue, START) if isinstance(fact, SlicesWanted)]
     waiting = sum(len(fact.waiting) for fact in demand)
     assert waiting == reported
     assert time.process_time() - began < 10  # comparing each leader with each other took minutes
@@ -130,7 +130,7 @@ def test_an_endless_line_is_an_error() -> None:
 
 def test_objects_of_a_megabyte_are_listed_a_few_at_a_time(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watch, "FIRST_PAGE", 4)
-    monkeypatch.setattr(stream, "PAGE_BYTES", 1_000_000)
+    monkeypatch.setattr(watch, "PAGE_BYTES", 1_000_000)
     for number in range(8):
         bed.create(number)
         bed.core.patch_node(names(number)[0], {"metadata": {"annotations": {"note": "x" * 250_000}}})

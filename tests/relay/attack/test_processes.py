@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.local.cluster.served import Served, serving
-from tests.relay.attack.bed import press
+from tests.local.served import Served, serving
 from tests.relay.attack.stage import Gate, running
 from tests.relay.objects import Json
 from tests.relay.test_relay import Stage, host, workload
@@ -21,14 +20,14 @@ NOWHERE = "relay-test.invalid"
 @pytest.fixture
 def stage(tmp_path: Path, pubsub_emulator: str, project_id: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
     monkeypatch.setenv("PUBSUB_EMULATOR_HOST", pubsub_emulator)
-    with serving(tmp_path, "--bookmark-seconds", "0.5") as served:
+    with serving(tmp_path, "--bookmark-seconds", "0.5", controllers=True) as served:
         yield Stage(served, project_id, pubsub_emulator)
 
 
 @pytest.fixture
 def quiet(tmp_path: Path) -> Iterator[Served]:
     """Serve an API without controllers."""
-    with serving(tmp_path, "--no-controllers", "--bookmark-seconds", "0.5") as served:
+    with serving(tmp_path, "--bookmark-seconds", "0.5") as served:
         yield served
 
 
@@ -117,7 +116,7 @@ def test_a_relay_whose_api_server_does_not_resolve_is_unready_but_alive(
 def test_a_relay_whose_api_server_does_not_serve_jobsets_is_unready_but_alive(
     quiet: Served, project_id: str, pubsub_emulator: str
 ) -> None:
-    press(quiet.address, "answer", resource="jobsets", code=404, text="404 page not found\n")
+    quiet.press("answer", resource="jobsets", code=404, text="404 page not found\n")
     with running(quiet, project_id, PUBSUB_EMULATOR_HOST=pubsub_emulator) as relay:
         why = "the API server does not serve jobsets of jobset.x-k8s.io/v1alpha2: 404 Not Found"
         assert relay.log("watch.failed")["error"] == why
@@ -126,7 +125,7 @@ def test_a_relay_whose_api_server_does_not_serve_jobsets_is_unready_but_alive(
         assert not relay.ready
         assert relay.probe("/livez") == (200, ["ok"])
         assert relay.probe("/healthz")[0] == 404
-        press(quiet.address, "heal")
+        quiet.proxy.clear()
         relay.until(lambda: relay.ready)
         relay.until_probed(lambda _, lines: not any(line.startswith("jobsets") for line in lines))
 
@@ -137,9 +136,9 @@ def test_a_silent_watch_makes_the_relay_unready_until_it_is_relisted(
     environment = {"PUBSUB_EMULATOR_HOST": pubsub_emulator, "WATCH_SILENCE_SECONDS": "2"}
     with running(quiet, project_id, **environment) as relay:
         relay.until(lambda: relay.ready)
-        press(quiet.address, "answer", resource="nodes", verb="list", code=503, message="overloaded")
-        relay.until_true(lambda: press(quiet.address, "silence-watches", resource="nodes") == 1)
+        quiet.press("answer", resource="nodes", verb="list", code=503, message="overloaded")
+        relay.until_true(lambda: quiet.press("silence-watches", resource="nodes") == {"watches": 1})
         lines = relay.until_probed(lambda code, lines: code == 503 and "503" in lines[0])
         assert lines[0].startswith("hosts: no sign of life for ")
-        press(quiet.address, "heal")
+        quiet.proxy.clear()
         relay.until_probed(lambda _, lines: not any(line.startswith("hosts") for line in lines))

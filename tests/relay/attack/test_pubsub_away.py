@@ -8,7 +8,7 @@ import pytest
 
 from relay.fact_queue import FactQueue
 from relay.health import Health
-from relay.objects import JobSet, Kind
+from relay.objects import Bookmarked, JobSet, Kind, Listed, Lost, Saw
 from relay.outbox import Outbox
 from tests.builders import CLUSTER
 from tests.relay.objects import Json, jobset, node, pod
@@ -30,25 +30,25 @@ class Outage:
         self.outbox.close(0)  # so that `run` publishes what is held, and returns
         self.relay_ = a_relay(FactQueue(CLUSTER), lambda: self.now, post=self.outbox.post, health=health)
         for kind in Kind:
-            self.relay_.listed(kind, [], "1")
+            self.relay_.put(Listed(kind, [], "1"))
 
     def _publish(self, messages: Sequence[Message]) -> None:
         self.published += [decode_fact(message.data, message.attributes) for message in messages]
 
     def see(self, *objects: Json) -> None:
         for obj in objects:
-            self.relay_.saw(KINDS[obj["kind"]], read(obj), "1")
+            self.relay_.put(Saw(KINDS[obj["kind"]], read(obj), "1"))
 
     def lose(self, obj: Json) -> None:
         seen = read(obj)
-        self.relay_.lost(KINDS[obj["kind"]], seen.identity, "1", seen if isinstance(seen, JobSet) else None)
+        self.relay_.put(Lost(KINDS[obj["kind"]], seen.identity, "1", seen if isinstance(seen, JobSet) else None))
 
     def pass_time(self, minutes: int) -> None:
         for _ in range(minutes * 4):
             self.now += timedelta(seconds=15)
             for kind in Kind:
-                self.relay_.bookmarked(kind, "1")
-            self.relay_.publish_due()
+                self.relay_.put(Bookmarked(kind, "1"))
+            self.relay_.turn()
 
     def come_back(self) -> list[Fact]:
         self.outbox.run()

@@ -6,8 +6,8 @@ import pytest
 from kubernetes import client
 
 from relay import cluster
+from relay.connection import asked_pause, in_words, rising_pause
 from relay.objects import JobSetName
-from relay.refusals import asked_pause, in_words, rising_pause
 from tests.relay.attack.bed import Bed, names
 from tpu_slices.ports.errors import Temporary
 
@@ -81,5 +81,5 @@ def test_an_api_that_is_not_served_is_named_in_the_error(bed: Bed) -> None:
     with bed.watching() as recorder:
         recorder.until(lambda: len(recorder.failures) >= 2)
         assert recorder.failures[0] == "the API server does not serve nodes: 404 Not Found"
-        bed.press("heal")
+        bed.served.proxy.clear()
         recorder.until(lambda: bool(recorder.lists))

@@ -57,7 +57,7 @@ class Dripping:
 def test_a_watch_that_sends_bytes_but_no_event_is_given_up_and_relisted() -> None:
     drip, recorder = Dripping(), Recorder()
     source = Source(Kind.HOSTS, lambda **_: drip, translate.host, "name", "nodes")
-    one = Watch(source, recorder, Patience(90, lambda: drip.now, 0.01), random.Random(3))
+    one = Watch(source, recorder.put, Patience(90, lambda: drip.now, 0.01), random.Random(3))
     thread = threading.Thread(target=one.run)
     thread.start()
     recorder.until(lambda: len(recorder.lists) >= 2)

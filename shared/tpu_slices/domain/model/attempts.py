@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from tpu_slices.domain.model.hosts import NOTHING_REPORTED, Hosts
+from tpu_slices.domain.model.hosts import NO_HOSTS, Hosts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,7 +18,7 @@ class TerminatingAttempt:
     """GKE's operation that creates its pool, until it is seen to have ended: the pool may be listed only later."""
     slot: int | None = None
     """The slot of the operation that creates or deletes its pool."""
-    hosts: Hosts = NOTHING_REPORTED
+    hosts: Hosts = NO_HOSTS
     spared_until: datetime | None = None
     """Not deleted before: it is not yet known who uses it."""
     chips: int = 0

@@ -41,7 +41,7 @@ class Hosts:
         return self.sequence > 0
 
 
-NOTHING_REPORTED = Hosts()
+NO_HOSTS = Hosts()
 
 
 def digest_of(slice_id: SliceId, attempt: int, hosts: Hosts) -> int:

@@ -11,7 +11,7 @@ from typing import Self
 from tpu_slices.domain.model.attempts import TerminatingAttempt
 from tpu_slices.domain.model.clusters import PoolSettings
 from tpu_slices.domain.model.facts import Occupant
-from tpu_slices.domain.model.hosts import NOTHING_REPORTED, Hosts, digest_of
+from tpu_slices.domain.model.hosts import NO_HOSTS, Hosts, digest_of
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import (
     ClusterId,
@@ -137,7 +137,7 @@ class SliceRecord:
     """The slot that the creation of the current attempt holds."""
     slot_awaited: SlotAwaited | None = None
     """The next operation of this slice, if only a slot is missing for it."""
-    hosts: Hosts = NOTHING_REPORTED
+    hosts: Hosts = NO_HOSTS
     """Of the current attempt."""
     spared_until: datetime | None = None
     """Of the current attempt: see TerminatingAttempt."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Self
 
-from tpu_slices.domain.model.facts import WorkloadState
+from tpu_slices.domain.model.facts import WorkloadRef, WorkloadState
 from tpu_slices.domain.model.reasons import Phase, Reason, ReportReason
 from tpu_slices.domain.model.slices import ClusterId, Owner, SliceId
 
@@ -88,6 +89,20 @@ class WorkloadRecord:
     """Set until reconcile requests for its last change are published; the sweep publishes those that were lost."""
     expire_at: datetime | None = None
     """When a tombstone may be deleted: after anything can be redelivered."""
+
+    @classmethod
+    def of(cls, cluster: ClusterId, workload: WorkloadRef, now: datetime, slices: Iterable[SliceId] = ()) -> Self:
+        """Return the record of a workload that is active; its demand for these slices is not confirmed."""
+        return cls(
+            cluster=cluster,
+            owner=workload.owner,
+            state=WorkloadState.ACTIVE,
+            generation=workload.generation,
+            resource_version=workload.resource_version,
+            demand=dict.fromkeys(slices),
+            state_since=now,
+            last_seen_at=now,
+        )
 
     @property
     def live(self) -> bool:

@@ -12,8 +12,6 @@ from tpu_slices.domain.model.observations import LegacyPool
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import (
     ClusterId,
-    Owner,
-    OwnerKind,
     SliceId,
     SliceSpec,
     WorkloadJob,
@@ -147,21 +145,7 @@ def _request(pool: LegacyPool, jobset: LiveWorkload, settings: ClusterSettings) 
 def _placeholder(
     jobset: LiveWorkload, known: WorkloadRecord | None, slices: Sequence[SliceRecord], now: datetime
 ) -> WorkloadRecord:
-    demand: dict[SliceId, datetime | None] = {record.id: None for record in slices}
+    ids = [record.id for record in slices]
     if known is not None:
-        return replace(known, demand={**known.demand, **demand})
-    return WorkloadRecord(
-        cluster=slices[0].job.cluster,
-        owner=Owner(
-            kind=OwnerKind.JOBSET,
-            namespace=jobset.ref.owner.namespace,
-            name=jobset.ref.owner.name,
-            uid=jobset.ref.owner.uid,
-        ),
-        state=WorkloadState.ACTIVE,
-        generation=jobset.ref.generation,
-        resource_version=jobset.ref.resource_version,
-        demand=demand,
-        state_since=now,
-        last_seen_at=now,
-    )
+        return replace(known, demand={**known.demand, **dict.fromkeys(ids)})
+    return WorkloadRecord.of(slices[0].cluster, jobset.ref, now, ids)

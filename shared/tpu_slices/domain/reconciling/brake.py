@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Self
 
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.slices import ClusterId
@@ -33,6 +34,13 @@ class Brake:
     """The number of JobSets that were live then."""
     confirmed_at: datetime | None = None
     """When an operator confirmed the deletions up to then; None: they did not."""
+
+    @classmethod
+    def pulled(cls, cluster: ClusterId, since: datetime, now: datetime, *, deleted: int, live: int) -> Self | None:
+        """Return the brake that so many deletions since then pull; None if they are not too many."""
+        if not too_many(deleted, live):
+            return None
+        return cls(cluster=cluster, since=since, stopped_at=now, deleted=deleted, live=live)
 
     @property
     def message(self) -> str:

@@ -229,24 +229,17 @@ def _was_suspended_since(known: WorkloadRecord | None, slice_: SliceId, generati
 def _updated(
     workload: WorkloadRef, known: WorkloadRecord | None, state: WorkloadState, now: datetime, cluster: ClusterId
 ) -> WorkloadRecord:
-    same = known is not None and known.state is state and known.generation >= workload.generation
-    return WorkloadRecord(
-        cluster=cluster,
-        owner=Owner(
-            kind=OwnerKind.JOBSET, namespace=workload.owner.namespace, name=workload.owner.name, uid=workload.owner.uid
-        ),
+    before = known or replace(WorkloadRecord.of(cluster, workload, now), state=state)
+    same = before.state is state and before.generation >= workload.generation
+    return replace(
+        before,
+        owner=workload.owner,
         state=state,
-        generation=workload.generation if known is None else max(workload.generation, known.generation),
+        generation=max(workload.generation, before.generation),
         resource_version=workload.resource_version,
-        demand=known.demand if known else {},
-        state_since=known.state_since if known is not None and same else now,
+        state_since=before.state_since if same else now,
         last_seen_at=now,
-        queue=known.queue if known else "",
-        template_error=known.template_error if known else "",
-        report=known.report if known else None,
         next_report_at=now,
-        announced_at=known.announced_at if known else None,
-        announced_count=known.announced_count if known else 0,
         next_reconcile_at=now,
         expire_at=now + TOMBSTONE_TTL if state.ended else None,
     )

@@ -7,13 +7,14 @@ import heapq
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import Self
 
 from tpu_slices.domain.model.attempts import TerminatingAttempt
-from tpu_slices.domain.model.facts import Heartbeat, Question, WorkloadsListed, WorkloadState
+from tpu_slices.domain.model.facts import Heartbeat, Question, WorkloadRef, WorkloadsListed, WorkloadState
 from tpu_slices.domain.model.observations import PoolSeen
 from tpu_slices.domain.model.reasons import Phase
 from tpu_slices.domain.model.records import SliceRecord
-from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid
+from tpu_slices.domain.model.slices import ClusterId, Owner, SliceId, WorkloadUid
 from tpu_slices.domain.model.workloads import WorkloadRecord
 from tpu_slices.domain.reconciling.deletion import SILENT_AFTER, RelayHeard
 from tpu_slices.domain.reconciling.terminating import given_up
@@ -53,6 +54,11 @@ class RelayHeartbeat:
     reported_up_to: WorkloadUid | None = None
     """Up to which JobSet reports were called for since a silence began or ended; None: of all."""
 
+    @classmethod
+    def of(cls, cluster: ClusterId) -> Self:
+        """Return the heartbeat of a relay that was never heard."""
+        return cls(cluster=cluster)
+
     @property
     def relay(self) -> RelayHeard:
         return RelayHeard(last_at=self.received_at, since=self.uninterrupted_since)
@@ -72,7 +78,7 @@ class Records:
 class InventoryFindings:
     """The changes that the inventory check proposes. None deletes a pool: the slices are reconciled instead."""
 
-    adopted: tuple[SliceRecord, ...] = ()
+    recovered: tuple[SliceRecord, ...] = ()
     """Records for pools that have none."""
     placeholders: tuple[WorkloadRecord, ...] = ()
     """Records for the JobSets of slices that have none: live until the relay reports otherwise."""
@@ -151,7 +157,7 @@ def check_inventory(records: Records, pools: Sequence[PoolSeen], now: datetime) 
 
     | found                                             | change                                             |
     |---------------------------------------------------|----------------------------------------------------|
-    | a pool without a record (orphan)                  | adopted: a slice record                            |
+    | a pool without a record (orphan)                  | a slice record                                     |
     | a slice whose JobSet has no record                | a JobSet record, live, with the slice in demand,   |
     |                                                   | so that the relay is asked about it                |
     | a pool of an attempt that is not on its record    | added to the terminating attempts                  |
@@ -167,7 +173,7 @@ def check_inventory(records: Records, pools: Sequence[PoolSeen], now: datetime) 
     most = max(10, ready // 5)
     orphans = [pool for pool in pools if pool.slice_id not in slices and pool.slice_id not in records.unreadable]
     found = sorted(orphans, key=lambda pool: pool.attempt)[:most]
-    adopted = {pool.slice_id: _adopt(pool, workloads.get(pool.job.owner.uid), now) for pool in found}
+    recovered = {pool.slice_id: _recovered(pool, workloads.get(pool.job.owner.uid), now) for pool in found}
     by_slice: dict[SliceId, list[PoolSeen]] = {}
     for pool in pools:
         by_slice.setdefault(pool.slice_id, []).append(pool)
@@ -176,8 +182,8 @@ def check_inventory(records: Records, pools: Sequence[PoolSeen], now: datetime) 
         for id_, record in slices.items()
     )
     return InventoryFindings(
-        adopted=tuple(adopted.values()),
-        placeholders=_placeholders((*adopted.values(), *slices.values()), records, now),
+        recovered=tuple(recovered.values()),
+        placeholders=_placeholders((*recovered.values(), *slices.values()), records, now),
         mended=tuple((before, after) for before, after in mended if after is not before),
         left_out=max(0, len(orphans) - most),
     )
@@ -200,7 +206,7 @@ def with_heartbeat(before: RelayHeartbeat, beat: Heartbeat, recorded_hosts: int,
     return replace(heartbeat, next_inventory_check_at=None) if beat.first else heartbeat
 
 
-def _adopt(pool: PoolSeen, jobset: WorkloadRecord | None, now: datetime) -> SliceRecord:
+def _recovered(pool: PoolSeen, jobset: WorkloadRecord | None, now: datetime) -> SliceRecord:
     """Return a record for a pool: as the current attempt, or as a terminating one if its JobSet is known not active."""
     record = replace(
         SliceRecord.of(pool.job, now),
@@ -231,18 +237,14 @@ def _placeholders(slices: Iterable[SliceRecord], records: Records, now: datetime
         if record.phase is not Phase.GONE and uid not in records.workloads and uid not in records.unreadable:
             found.setdefault(uid, []).append(record)
     return tuple(
-        WorkloadRecord(
-            cluster=of_one[0].cluster,
-            owner=of_one[0].owner,
-            state=WorkloadState.ACTIVE,
-            generation=0,
-            resource_version="",
-            demand={record.id: None for record in of_one},
-            state_since=now,
-            last_seen_at=now,
-        )
+        WorkloadRecord.of(of_one[0].cluster, _unseen(of_one[0].owner), now, [record.id for record in of_one])
         for of_one in found.values()
     )
+
+
+def _unseen(owner: Owner) -> WorkloadRef:
+    """Return a workload of which no version is known: any that the relay reports is newer."""
+    return WorkloadRef(owner=owner, generation=0, resource_version="")
 
 
 def _mend(record: SliceRecord, pools: Sequence[PoolSeen], jobset: WorkloadRecord | None, now: datetime) -> SliceRecord:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import NewType
+from typing import NewType, Self
 
 from tpu_slices.domain.model.clusters import Limits
 from tpu_slices.domain.model.observations import Busy, PoolObservations, Running
@@ -61,6 +61,11 @@ class ConcurrencyLimiter:
     refused_at: datetime | None = None
     """When GKE last rejected an operation because of too many (429)."""
 
+    @classmethod
+    def of(cls, cluster: ClusterId, now: datetime) -> Self:
+        """Return the limiter that a cluster begins with."""
+        return cls(cluster=cluster, changed_at=now, shortages={})
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
@@ -72,6 +77,11 @@ class Budget:
     cluster: ClusterId
     creations: int = 0
     changed_at: datetime
+
+    @classmethod
+    def of(cls, cluster: ClusterId, now: datetime) -> Self:
+        """Return the budget that a cluster begins with."""
+        return cls(cluster=cluster, changed_at=now)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

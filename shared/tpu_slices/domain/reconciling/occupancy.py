@@ -1,4 +1,4 @@
-"""Who uses a slice's hosts, by the relay's reports. Pure."""
+"""Who uses a slice's hosts, by what the relay counts there. Pure."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ MOST_DEPARTURES = 20
 Workloads = Mapping[WorkloadUid, WorkloadRecord]
 
 
-def reported(hosts: Hosts, fact: HostsChanged, now: datetime) -> Hosts | None:
-    """Return the hosts after a report, or None if it is outdated.
+def counted(hosts: Hosts, fact: HostsChanged, now: datetime) -> Hosts | None:
+    """Return the hosts after a count, or None if it is outdated.
 
     One with which the hosts still agree is not: what it answers counts, also if positions went back meanwhile.
     """
@@ -93,8 +93,8 @@ def _is_live(occupant: Occupant, workload: WorkloadRecord | None) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
-    """A report of a pool's hosts that is not outdated, and the slice that has the pool, as it was before."""
+class NewCount:
+    """A count of a pool's hosts that is not outdated, and the slice that has the pool, as it was before."""
 
     record: SliceRecord
     attempt: int
@@ -135,7 +135,7 @@ def _pods(hosts: Hosts) -> frozenset[str]:
     return frozenset(each.pod_uid for each in hosts.occupants)
 
 
-def settled_demand(report: Report, guests: Mapping[SliceId, SliceRecord]) -> Iterator[tuple[WorkloadUid, SliceId]]:
+def settled_demand(count: NewCount, guests: Mapping[SliceId, SliceRecord]) -> Iterator[tuple[WorkloadUid, SliceId]]:
     """Yield the demand that arrivals on a slice's hosts settle until it is confirmed again; `guests`: their records.
 
     | arrived                       | settled                                                                       |
@@ -143,26 +143,26 @@ def settled_demand(report: Report, guests: Mapping[SliceId, SliceRecord]) -> Ite
     | its own Job                   | the demand for this slice                                                     |
     | a sibling of its template     | nothing: each of them has a slice, and one still needs the other slice        |
     | another Job                   | the demand for that Job's slice, and for this one, whose Job may run elsewhere|
-    | a Job, as an outdated report  | not the demand for that Job's slice: it may wait since then                   |
+    | a Job, by an outdated count   | not the demand for that Job's slice: it may wait since then                   |
     """
-    record = report.record
-    for occupant in report.arrivals:
+    record = count.record
+    for occupant in count.arrivals:
         own = slice_id(occupant.workload_job(record.cluster))
         job = record if own == record.id else guests.get(own)
         if own != record.id and record.interchangeable(occupant):
             continue
-        if job is None or not report.is_outdated_for(job):
+        if job is None or not count.is_outdated_for(job):
             yield occupant.owner.uid, own
         if own != record.id:
             yield record.owner.uid, record.id
 
 
-def with_hosts(report: Report) -> SliceRecord:
+def with_hosts(count: NewCount) -> SliceRecord:
     """Return the slice's record with the reported hosts; its Job runs nowhere else once it came to them."""
-    record = report.record
-    came = record.on(replace(report.after, occupants=report.arrivals))
-    place = None if came and not report.is_outdated_for(record) else record.runs_on
-    return _with(replace(record, runs_on=place, next_reconcile_at=report.now), report.attempt, report.after)
+    record = count.record
+    came = record.on(replace(count.after, occupants=count.arrivals))
+    place = None if came and not count.is_outdated_for(record) else record.runs_on
+    return _with(replace(record, runs_on=place, next_reconcile_at=count.now), count.attempt, count.after)
 
 
 def _with(record: SliceRecord, attempt: int, hosts: Hosts) -> SliceRecord:
@@ -176,7 +176,7 @@ def _with(record: SliceRecord, attempt: int, hosts: Hosts) -> SliceRecord:
 def lowered(record: SliceRecord, listed: HostsListed) -> SliceRecord:
     """Return the record with no higher position than that of a list of all hosts that disagrees with it.
 
-    Positions go back if etcd is restored: reports since then would be outdated for ever.
+    Positions go back if etcd is restored: counts since then would be outdated for ever.
     """
     for attempt, hosts in record.all_hosts:
         agrees = digest_of(record.id, attempt, hosts) == listed.digests.get(key_of(record.id, attempt), 0)
@@ -188,7 +188,7 @@ def lowered(record: SliceRecord, listed: HostsListed) -> SliceRecord:
     return record
 
 
-def with_place(guest: SliceRecord, report: Report, occupant: Occupant) -> SliceRecord | None:
+def with_place(guest: SliceRecord, count: NewCount, occupant: Occupant) -> SliceRecord | None:
     """Return a slice's record after its Job was reported on the hosts of another slice, or is gone from them.
 
     None: nothing changes.
@@ -200,46 +200,46 @@ def with_place(guest: SliceRecord, report: Report, occupant: Occupant) -> SliceR
     | left them a moment ago, or before       | these hosts, left: it may restart there                           |
     | left them before, and others came       | none                                                              |
     """
-    here = guest.runs_on if guest.runs_on and report.is_of(guest.runs_on) else None
+    here = guest.runs_on if guest.runs_on and count.is_of(guest.runs_on) else None
     place: RunsOn | None
-    if occupant.pod_uid in _pods(report.after):
+    if occupant.pod_uid in _pods(count.after):
         known = here is not None and (here.pod_uid, here.left_at) == (occupant.pod_uid, None)
-        if known or (here is None and _is_elsewhere(guest, report, occupant)):
+        if known or (here is None and _is_elsewhere(guest, count, occupant)):
             return None
-        place = _place(report, occupant)
+        place = _place(count, occupant)
     elif here is None:
         return None
     elif here.left_at is None:
-        place = replace(here, left_at=report.now, sequence=min(here.sequence, report.after.sequence))
-    elif report.after.occupants:
+        place = replace(here, left_at=count.now, sequence=min(here.sequence, count.after.sequence))
+    elif count.after.occupants:
         place = None
     else:
         return None
-    return replace(guest, runs_on=place, next_reconcile_at=report.now)
+    return replace(guest, runs_on=place, next_reconcile_at=count.now)
 
 
-def _is_elsewhere(guest: SliceRecord, report: Report, occupant: Occupant) -> bool:
-    """Return whether a Job runs on other hosts than those of the report, as far as is known.
+def _is_elsewhere(guest: SliceRecord, count: NewCount, occupant: Occupant) -> bool:
+    """Return whether a Job runs on other hosts than those that were counted, as far as is known.
 
     Of a pod that is listed for two pools, TPU Provisioner's one was reported for two slices: it is the Job's own.
     """
     homes = [hosts for _, hosts in guest.all_hosts if guest.on(hosts)]
-    if report.is_outdated_for(guest) or any(occupant.pod_uid in _pods(hosts) for hosts in homes):
+    if count.is_outdated_for(guest) or any(occupant.pod_uid in _pods(hosts) for hosts in homes):
         return True
     known = guest.runs_on is not None and guest.runs_on.left_at is None
-    return occupant not in report.arrivals and (known or bool(homes) or not guest.wanted)
+    return occupant not in count.arrivals and (known or bool(homes) or not guest.wanted)
 
 
-def _place(report: Report, occupant: Occupant) -> RunsOn:
-    host = report.record
+def _place(count: NewCount, occupant: Occupant) -> RunsOn:
+    host = count.record
     chips = host.own_chips
-    if report.attempt != host.attempt:
-        chips = next((each.chips for each in host.terminating if each.attempt == report.attempt), 0)
+    if count.attempt != host.attempt:
+        chips = next((each.chips for each in host.terminating if each.attempt == count.attempt), 0)
     return RunsOn(
         slice_id=host.id,
-        attempt=report.attempt,
+        attempt=count.attempt,
         pod_uid=occupant.pod_uid,
         chips=chips,
-        since=report.now,
-        sequence=report.after.sequence,
+        since=count.now,
+        sequence=count.after.sequence,
     )

@@ -1,1 +1,0 @@
-"""Kueue in the API server: its kinds, their defaults, rules, schemas and columns."""

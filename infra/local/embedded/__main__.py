@@ -1,0 +1,86 @@
+"""`python -m infra.local.embedded --port N --kubeconfig FILE`: the API server and its controllers, until SIGTERM.
+
+It serves TLS on loopback only, and writes the administrator's kubeconfig.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import signal
+import socket
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import uvicorn
+
+from infra.local.certificates import certificates
+from infra.local.embedded.controllers.run import Controllers
+from infra.local.embedded.http.verbs import Verbs, application
+from infra.local.embedded.store.objects import Objects
+from infra.local.kubeconfig import Endpoint, kubeconfig, write_private
+
+_HOST = "127.0.0.1"
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m infra.local.embedded", description=__doc__)
+    parser.add_argument("--port", type=int, default=0, help="port of TLS; 0: any free port")
+    parser.add_argument("--kubeconfig", type=Path, required=True, help="write the administrator's kubeconfig here")
+    parser.add_argument("--bookmark-seconds", type=float, default=60.0, help="interval of watch bookmarks")
+    parser.add_argument("--window", type=int, default=2000, help="number of changes kept per kind")
+    parser.add_argument("--no-controllers", action="store_true", help="serve only the API, without controllers")
+    return parser.parse_args()
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+class _Server(uvicorn.Server):
+    """Leaves signals to the event loop."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+async def _serve(arguments: argparse.Namespace, listener: socket.socket) -> None:
+    """Serve until a signal arrives."""
+    verbs = Verbs(Objects(_now, window=arguments.window), _now, arguments.bookmark_seconds)
+    await verbs.begin()
+    own, address = certificates(_HOST, _now()), f"https://{_HOST}:{listener.getsockname()[1]}"
+    serving = uvicorn.Config(application(verbs), log_level="error", access_log=False, lifespan="off")
+    serving.timeout_graceful_shutdown = 2
+    serving.ssl_context_factory = lambda *_: own.context()
+    server = _Server(serving)
+
+    def end() -> None:
+        server.should_exit = True
+        verbs.streams.end()
+
+    for ending in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(ending, end)
+    endpoint = Endpoint(address=address, authority=own.authority)
+    write_private(arguments.kubeconfig, kubeconfig(endpoint, {"token": verbs.tokens.administrator}))
+    controllers = Controllers(verbs.objects, verbs.writes, _now)
+    if not arguments.no_controllers:
+        controllers.start()
+    # Connections are accepted from listen() on, and served as soon as the event loop runs.
+    print(f"listening on {address}", flush=True)
+    await server.serve(sockets=[listener])
+    controllers.end()
+
+
+def main() -> None:
+    arguments = _arguments()
+    # asyncio disables Nagle's algorithm only if the protocol is given: otherwise every response waits 40 ms.
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((_HOST, arguments.port))
+        listener.listen(1024)
+        asyncio.run(_serve(arguments, listener))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,115 @@
+"""The controllers in a thread of their own, and the store as they see it."""
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine, Sequence
+from datetime import datetime
+from typing import Any, TypeVar
+
+from infra.local.clients.objects import copied
+from infra.local.clients.run import Program
+from infra.local.embedded.controllers.job import JobController
+from infra.local.embedded.controllers.nodes import NodeController, Pace, collect
+from infra.local.embedded.controllers.scheduler import Scheduler
+from infra.local.embedded.store import patches
+from infra.local.embedded.store.kinds import Key, Object
+from infra.local.embedded.store.objects import Deletion, Objects
+from infra.local.embedded.store.table import BUILT_IN
+from infra.local.embedded.store.writes import Writes, bound
+
+T = TypeVar("T")
+
+
+class Local:
+    """Implements `infra.local.clients.run.Changing` for another thread than the event loop's.
+
+    Reads look at the store; writes are done by the event loop, with defaults, admission and webhooks as any others.
+    """
+
+    def __init__(self, objects: Objects, writes: Writes, clock: Callable[[], datetime]) -> None:
+        self._objects = objects
+        self._writes = writes
+        self._clock = clock
+        self._loop = asyncio.get_running_loop()
+        self._changed = threading.Condition()
+        self._over = False
+        objects.listeners.append(self._wake)
+
+    @property
+    def changes(self) -> int:
+        return self._objects.version
+
+    def wait_for_change(self, since: int, within: float) -> int:
+        """Wait until the version is greater than `since`, for some seconds. Raise SystemExit once all is over."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._over or self._objects.version > since, within)
+        if self._over:
+            raise SystemExit
+        return self._objects.version
+
+    def end(self) -> None:
+        self._over = True
+        self._wake()
+
+    def stored(self, plural: str, namespace: str | None = None) -> Sequence[Object]:
+        return self._objects.stored(BUILT_IN[plural], namespace or "")
+
+    def get(self, plural: str, namespace: str | None, name: str) -> Object:
+        return copied(self._objects.get(BUILT_IN[plural], namespace or "", name))
+
+    def create(self, plural: str, obj: Object) -> Object:
+        return self._done(self._writes.create(BUILT_IN[plural], obj))
+
+    def update(self, plural: str, obj: Object, *, status: bool = False) -> Object:
+        return self._done(self._writes.update(BUILT_IN[plural], obj, status=status))
+
+    def patch(self, plural: str, namespace: str | None, name: str, change: Object, *, status: bool = False) -> Object:
+        kind, key = BUILT_IN[plural], Key(plural, namespace or "", name)
+        return self._done(self._writes.change(kind, key, lambda old: patches.merge(old, change), status=status))
+
+    def delete(
+        self, plural: str, namespace: str | None, name: str, *,
+        grace_seconds: int | None = None, propagation: str = "Background",
+    ) -> None:  # fmt: skip
+        how = Deletion(propagation=propagation, grace_seconds=grace_seconds)
+        self._done(_called(lambda: self._objects.delete(BUILT_IN[plural], namespace or "", name, how)))
+
+    def bind(self, pod: Object, node: str) -> Object:
+        """Bind a pod to a node. Raise ApiError 409 if it is bound, or being deleted."""
+        pods, target = BUILT_IN["pods"], {"target": {"name": node}}
+
+        def put() -> Object:
+            current = self._objects.get(pods, pod["metadata"]["namespace"], pod["metadata"]["name"])
+            return self._objects.put(pods, bound(current, target, self._clock()))
+
+        return self._done(_called(put))
+
+    def _done(self, work: Coroutine[Any, Any, T]) -> T:
+        """Return what the event loop returns for it, or raise what it raises. Raise SystemExit once all is over."""
+        if self._over:
+            work.close()
+            raise SystemExit
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    def _wake(self) -> None:
+        with self._changed:
+            self._changed.notify_all()
+
+
+async def _called(do: Callable[[], T]) -> T:
+    return do()
+
+
+class Controllers:
+    """All controllers, in a thread that ends with the process."""
+
+    def __init__(self, objects: Objects, writes: Writes, clock: Callable[[], datetime]) -> None:
+        self._local = Local(objects, writes, clock)
+        scheduler = Scheduler(self._local.bind)
+        rounds = (NodeController().reconcile, JobController().reconcile, scheduler.reconcile, collect)
+        self._program = Program(rounds, Pace(), clock)
+
+        self.end = self._local.end
+
+    def start(self) -> None:
+        threading.Thread(target=self._program.run, args=[self._local], name="controllers", daemon=True).start()

@@ -1,0 +1,1 @@
+"""The objects of the cluster: which kinds there are, their rules, and how they change."""

@@ -1,0 +1,56 @@
+"""Exact resource quantities, in the serialization format of k8s.io/apimachinery/pkg/api/resource (pure)."""
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from fractions import Fraction
+from functools import lru_cache
+from math import ceil
+from typing import Any
+
+Amounts = Mapping[str, int]
+"""Resource name → amount in billionths, the smallest unit of a quantity: cores, bytes, chips, pods."""
+
+ONE = 10**9
+_SUFFIXES = {
+    **{suffix: Fraction(1, 1000**power) for power, suffix in enumerate("mun", 1)},
+    **{suffix: Fraction(1000**power) for power, suffix in enumerate("kMGTPE", 1)},
+    **{f"{suffix}i": Fraction(1024**power) for power, suffix in enumerate("KMGTPE", 1)},
+}
+_WRITTEN = re.compile(r"([+-]?(?:\d{1,40}(?:\.\d{0,40})?|\.\d{1,40}))(?:([eE][+-]?\d{1,2})|([numkMGTPE]|[KMGTPE]i))?")
+"""With bounded length and exponent, so that 1e999999999 is not computed."""
+
+
+@lru_cache(maxsize=1024)
+def quantity(text: str | float) -> int:
+    """Parse "4", "500m", "16Gi", "1e3" as billionths, rounded up. Raise ValueError for anything else."""
+    found = _WRITTEN.fullmatch(str(text))
+    if found is None:
+        raise ValueError(f"not a quantity: {str(text)[:60]!r}")
+    number, exponent, suffix = found.groups()
+    return ceil(Fraction(number + (exponent or "")) * _SUFFIXES.get(suffix, Fraction(1)) * ONE)
+
+
+def is_extended(resource: str) -> bool:
+    """Return whether a resource is none of Kubernetes' own, such as google.com/tpu."""
+    domain, slash, _ = resource.partition("/")
+    return bool(slash) and domain != "kubernetes.io" and not domain.endswith(".kubernetes.io")
+
+
+def amounts(listed: Mapping[str, Any] | None) -> Counter[str]:
+    """Parse a ResourceList."""
+    return Counter({name: quantity(text) for name, text in (listed or {}).items()})
+
+
+def requested(spec: Mapping[str, Any]) -> Amounts:
+    """Return what a pod requests: the sum of its containers, or of an init container, which run first one by one.
+
+    A pod takes one of "pods".
+    """
+    total = amounts(spec.get("overhead")) + Counter({"pods": ONE})
+    running: Counter[str] = Counter()
+    for container in spec.get("containers", ()):
+        running += amounts((container.get("resources") or {}).get("requests"))
+    for container in spec.get("initContainers") or ():
+        running |= amounts((container.get("resources") or {}).get("requests"))
+    return total + running

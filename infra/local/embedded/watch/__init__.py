@@ -1,0 +1,1 @@
+"""Watches: the stream of changes that a client receives."""

@@ -1,0 +1,94 @@
+"""What was published of each pool's hosts, and which changes are published at once. Pure: time is passed in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from relay.objects import Host, Pool, PoolKey
+from tpu_slices.domain.model.facts import Occupant
+from tpu_slices.domain.model.hosts import Hosts, digest_of
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """The hosts of one pool."""
+
+    hosts: Hosts
+    whole: bool
+    """Every host that the slice should have is usable; False if there are no hosts."""
+    ours: int = field(default=0, compare=False)
+    """The hosts that the relay cordoned."""
+
+    @property
+    def all_closed(self) -> bool:
+        return 0 < self.hosts.joined == self.hosts.closed
+
+    def differs_at_once(self, other: Count) -> bool:
+        """Return whether a change from another count must not wait."""
+        return self._urgent != other._urgent
+
+    @property
+    def _urgent(self) -> tuple[object, ...]:
+        return self.whole, self.all_closed, self.hosts.occupants, self.hosts.joined > 0
+
+
+def count_of(hosts: Sequence[Host], closed: int, occupants: tuple[Occupant, ...]) -> Count:
+    """Return the count of a pool with these hosts."""
+    usable = sum(host.usable for host in hosts)
+    expected = max((host.expected or 0 for host in hosts), default=0) or len(hosts)
+    known = Hosts(usable=usable, joined=len(hosts), closed=closed, occupants=occupants)
+    return Count(known, whole=0 < expected <= usable, ours=sum(host.closed_at is not None for host in hosts))
+
+
+class PublishedCounts:
+    """The last published count of each pool with hosts, and under which slices it was published.
+
+    A legacy pool belongs to a JobSet by name: to another slice once the JobSet was created anew. Its count is then
+    published under both slices, so that whoever is on its hosts is known before it is deleted for the earlier one.
+    """
+
+    def __init__(self, count_every: timedelta) -> None:
+        self._count_every = count_every
+        self._last: dict[Pool, tuple[Count, datetime]] = {}
+        self._keys: dict[Pool, frozenset[PoolKey]] = {}
+        self._digests: dict[PoolKey, int] = {}
+        self.digest = 0
+        """The sum of the digests of all pools."""
+
+    @property
+    def digests(self) -> Mapping[PoolKey, int]:
+        """The digests of all pools with hosts."""
+        return self._digests
+
+    def legacy_pool(self, key: PoolKey) -> Pool | None:
+        """Return the legacy pool that was published as this slice's attempt 0; None if there is none."""
+        return next((pool for pool, keys in self._keys.items() if key in keys and pool != key), None)
+
+    def last(self, pool: Pool) -> Count | None:
+        """Return what was published last; None if the pool is new."""
+        known = self._last.get(pool)
+        return known[0] if known else None
+
+    def due(self, pool: Pool, key: PoolKey | None, count: Count, now: datetime) -> datetime | None:
+        """Return when a count must be published; None if it is published already, or for an unknown slice."""
+        known = self._last.get(pool)
+        if count.hosts.joined and key is not None and key not in self._keys.get(pool, ()):
+            return now
+        if known is None or count == known[0]:
+            return None
+        return now if count.differs_at_once(known[0]) else known[1] + self._count_every
+
+    def published(self, pool: Pool, key: PoolKey | None, count: Count, now: datetime) -> Sequence[PoolKey]:
+        """Record that a count is published now; return the slices and attempts under which it must be."""
+        keys = self._keys.pop(pool, frozenset()) | ({key} if key else set())
+        for each in keys:
+            digest = digest_of(each.slice_id, each.attempt, count.hosts)
+            self.digest += digest - self._digests.pop(each, 0)
+            if digest:
+                self._digests[each] = digest
+        self._last.pop(pool, None)
+        if keys and count.hosts.joined:
+            self._last[pool], self._keys[pool] = (count, now), keys
+        return sorted(keys)

@@ -1,0 +1,68 @@
+"""Facts as messages: the parts that fit into one each, and the log lines of those that were published and handled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+
+import structlog
+
+from tpu_slices.domain.model.facts import WaitingLeader, WorkloadsListed
+from tpu_slices.domain.model.slices import WorkloadUid
+from tpu_slices.ports.log_events import LogEvent
+from tpu_slices.wire.bounds import LEADERS_PER_FACT, UIDS_PER_PART
+from tpu_slices.wire.messages import Message, bytes_of
+
+_log = structlog.get_logger()
+
+LEADERS_BYTES = 250_000
+"""The bytes of a message that `tpu_slices.wire.workloads` leaves for leaders; each one of them takes less."""
+_ABOUT = ("kind", "owner_kind", "owner", "owner_uid", "slice")
+_UNLOGGED = {"Heartbeat"}
+
+
+def parts_of(leaders: Iterable[WaitingLeader]) -> Iterator[tuple[WaitingLeader, ...]]:
+    """Yield leaders, in their order, in parts that fit into a fact each; no part is empty."""
+    part: list[WaitingLeader] = []
+    room = LEADERS_BYTES
+    for leader in leaders:
+        takes = bytes_of(leader)
+        if part and (takes > room or len(part) == LEADERS_PER_FACT):
+            yield tuple(part)
+            part, room = [], LEADERS_BYTES
+        part.append(leader)
+        room -= takes
+    if part:
+        yield tuple(part)
+
+
+def list_of(uids: Sequence[WorkloadUid], asked_at: datetime) -> tuple[WorkloadsListed, ...]:
+    """Return the list of JobSets, which is in ascending order, in parts whose ranges cover every UID there can be."""
+    starts = range(0, max(1, len(uids)), UIDS_PER_PART)
+    return tuple(
+        WorkloadsListed(
+            asked_at=asked_at,
+            after=uids[start - 1] if start else None,
+            up_to=uids[start + UIDS_PER_PART - 1] if start + UIDS_PER_PART < len(uids) else None,
+            uids=tuple(uids[start : start + UIDS_PER_PART]),
+            parts=len(starts),
+        )
+        for start in starts
+    )
+
+
+def noted(send: Callable[[Sequence[Message]], None]) -> Callable[[Sequence[Message]], None]:
+    """Return a function that sends as `send` does, and logs each message that was accepted, except heartbeats."""
+
+    def send_and_log(messages: Sequence[Message]) -> None:
+        send(messages)
+        for message in messages:
+            if message.attributes["kind"] not in _UNLOGGED:
+                _log.info(LogEvent.FACT_PUBLISHED, **about(message.attributes))
+
+    return send_and_log
+
+
+def about(attributes: Mapping[str, str]) -> Mapping[str, str]:
+    """Return those attributes of a message that name what it is about."""
+    return {name: attributes[name] for name in _ABOUT if name in attributes}

@@ -1,0 +1,39 @@
+"""One suite for two API servers, started once per worker process and shared by all tests of it.
+
+What is claimed holds on Kubernetes' own, which decides, and on ours. Tests share a server: names of what has no
+namespace are unique (`servers.unique`), a test has a namespace of its own, and nothing is ever cleaned up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from infra.local.kubernetes.programs import Programs
+from infra.local.prerequisites import Tools
+from tests.cluster import servers
+from tests.cluster.servers import EMBEDDED, REAL, Cluster
+
+
+@pytest.fixture(scope="session")
+def real(programs: Programs, tools: Tools, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with servers.real(programs, tools.setpriv, tmp_path_factory.mktemp("real")) as one:
+        yield one
+
+
+@pytest.fixture(scope="session")
+def embedded(tools: Tools, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with servers.embedded(tools.setpriv, tmp_path_factory.mktemp("embedded")) as one:
+        yield one
+
+
+@pytest.fixture(params=[REAL, EMBEDDED])
+def cluster(request: pytest.FixtureRequest) -> Cluster:
+    found: Cluster = request.getfixturevalue(request.param)
+    return found
+
+
+@pytest.fixture
+def namespace(cluster: Cluster) -> str:
+    return cluster.namespace()

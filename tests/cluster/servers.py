@@ -1,0 +1,146 @@
+"""The API servers that the suite is run against, and what tests do with one."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from infra.local.clients import api as clients
+from infra.local.jobset.installation import install_crd
+from infra.local.kubernetes.control_plane import ControlPlane, control_plane
+from infra.local.kubernetes.programs import Programs
+from infra.local.ports import free_ports
+from infra.local.prerequisites import Prerequisite, find
+from infra.local.processes import Processes, Program, Says
+from tests.cluster.asking import PATIENCE_SECONDS, Api, Json, path
+from tests.local.stack.leftovers import until
+
+ROOT = Path(__file__).parents[2]
+REAL, EMBEDDED = "real", "embedded"
+WINDOW = 500
+"""How many changes of a kind our own server knows."""
+POD: Json = {"spec": {"containers": [{"name": "main", "image": "python:3.12"}]}}
+
+
+def _kubectls() -> list[Path]:
+    """Return the oldest and the newest kubectl of the Google Cloud CLI, else the one on the PATH."""
+    tools = find(os.environ)
+    found, sdk = tools[Prerequisite.KUBECTL], tools[Prerequisite.GCLOUD]
+    versions = sorted((sdk / "bin").glob("kubectl.1.*") if sdk else [], key=lambda path: int(path.suffix[1:]))
+    ends = dict.fromkeys([versions[0], versions[-1]] if versions else [found or Path("kubectl")])
+    return list(ends)
+
+
+KUBECTLS = _kubectls()
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """The output and the exit code of a program."""
+
+    code: int
+    out: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    """A running API server with its controllers; `name` is which one, `program` the kubectl that is used."""
+
+    name: str
+    kubeconfig: Path
+    processes: Processes
+    api: Api
+    program: Path = KUBECTLS[-1]
+
+    def kubectl(self, *arguments: str, stdin: Any = None, kubeconfig: Path | None = None) -> Said:
+        """Run kubectl; `stdin` is one object or several."""
+        several = {"apiVersion": "v1", "kind": "List", "items": stdin}
+        text = "" if stdin is None else orjson.dumps(several if isinstance(stdin, list) else stdin).decode()
+        command = self.command(*arguments, kubeconfig=kubeconfig)
+        done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=60, check=False)
+        return Said(done.returncode, done.stdout, done.stderr)
+
+    def json(self, *arguments: str) -> Any:
+        """Run kubectl and parse the object that it prints."""
+        said = self.kubectl(*arguments, "-o", "json")
+        assert said.code == 0, said
+        return orjson.loads(said.out)
+
+    def command(self, *arguments: str, kubeconfig: Path | None = None) -> list[str]:
+        cache = self.kubeconfig.parent / f"cache-{self.program.name}"
+        return [str(self.program), f"--kubeconfig={kubeconfig or self.kubeconfig}", f"--cache-dir={cache}", *arguments]
+
+    def namespace(self) -> str:
+        """Return the name of a new namespace, in which pods can be created."""
+        name = unique("team")
+        self.api.create(path("namespaces"), {"metadata": {"name": name}})
+        pods = path("pods", name)
+        pod = {"metadata": {"name": "probe"}} | POD
+        until(lambda: self.api.post(pods, pod, dryRun="All").code == 201, "pods to be admitted", PATIENCE_SECONDS)
+        return name
+
+
+def unique(prefix: str) -> str:
+    """Return a name that no other test uses: nodes and cluster roles of one server are everybody's."""
+    return f"{prefix}-{uuid.uuid4().hex[:8]}"
+
+
+@contextmanager
+def real(programs: Programs, setpriv: Path, folder: Path) -> Iterator[Cluster]:
+    """Start a control plane of Kubernetes' own programs, with our JobSet and kubelets."""
+    with (
+        Processes(setpriv=setpriv, logs=folder / "logs", environment=os.environ) as processes,
+        control_plane(programs, processes, folder, extended=_with_jobsets) as plane,
+    ):
+        yield from _serving(REAL, plane.kubeconfig, processes)
+
+
+@contextmanager
+def embedded(setpriv: Path, folder: Path) -> Iterator[Cluster]:
+    """Start our own API server with its controllers, our JobSet and kubelets."""
+    kubeconfig = folder / "kubeconfig"
+    (port,) = free_ports(1)
+    said = f"listening on https://127.0.0.1:{port}"
+    with Processes(setpriv=setpriv, logs=folder / "logs", environment=os.environ) as processes:
+        known = ("--window", str(WINDOW), "--bookmark-seconds", "1")
+        server = module(EMBEDDED, said, "--port", str(port), "--kubeconfig", str(kubeconfig), *known)
+        processes.wait_until_ready(*processes.start(server))
+        yield from _serving(EMBEDDED, kubeconfig, processes)
+
+
+def _with_jobsets(plane: ControlPlane) -> None:
+    """Add JobSet's kind before the controllers start: later they learn of it after 30 s only."""
+    with closing(clients.Api.of(plane.kubeconfig)) as api:
+        install_crd(api)
+
+
+def _serving(name: str, kubeconfig: Path, processes: Processes) -> Iterator[Cluster]:
+    parts = (module(part, "ready", "--kubeconfig", str(kubeconfig)) for part in ("jobset", "kubelet"))
+    processes.wait_until_ready(*processes.start(*parts))
+    api = Api(kubeconfig)
+    try:
+        yield Cluster(name=name, kubeconfig=kubeconfig, processes=processes, api=api)
+    finally:
+        api.close()
+
+
+def module(name: str, said: str, *arguments: str) -> Program:
+    return Program(
+        name=name,
+        command=(sys.executable, "-m", f"infra.local.{name}", *arguments),
+        ready=Says(re.escape(said)),
+        folder=ROOT,
+        environment={"PYTHONPATH": f"{ROOT}:{ROOT / 'shared'}", "PYTHONUNBUFFERED": "1"},
+        patience_seconds=60,
+    )

@@ -1,0 +1,145 @@
+"""The GKE stand-in's Nodes on an API server: it registers, updates, drains and removes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from infra.local.clients.labels import HOST
+from infra.local.gke.hosts import TERMINATION
+from infra.local.gke.kubernetes_nodes import KubernetesNodes
+from infra.local.gke.nodes import NodesUnavailableError
+from tests.cluster.asking import LIVE, PATIENCE_SECONDS, Json, done, path
+from tests.cluster.builders import POOL, TPU, bound
+from tests.cluster.servers import Cluster, unique
+from tests.local.stack.leftovers import until
+
+pytestmark = LIVE
+
+CHIPS = {"key": TPU, "value": "present", "effect": "NoSchedule"}
+NOTICE = {"key": TERMINATION, "effect": "NoSchedule"}
+READY = [{"type": "Ready", "status": "True"}]
+
+
+def host(**changes: Any) -> Json:
+    name = unique("host")
+    manifest = {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": {POOL: "pool", HOST: "true"}},
+        "spec": {"providerID": f"gce://p/z/{name}", "taints": [CHIPS]},
+        "status": {"allocatable": {"cpu": "1", TPU: "4"}, "conditions": READY},
+    }
+    return {**manifest, **changes}
+
+
+@pytest.fixture
+def nodes(cluster: Cluster) -> Iterator[KubernetesNodes]:
+    connected = KubernetesNodes(cluster.kubeconfig)
+    yield connected
+    connected.close()
+
+
+def standing(cluster: Cluster, node: Json) -> Json:
+    return cluster.api.read(path("nodes", name=node["metadata"]["name"]))
+
+
+def taints(cluster: Cluster, node: Json) -> list[str]:
+    """Return the keys of a node's taints, but for those of the node controller."""
+    keys = [taint["key"] for taint in standing(cluster, node)["spec"].get("taints") or ()]
+    return [key for key in keys if not key.startswith("node.kubernetes.io/")]
+
+
+def test_a_node_is_registered_whole(cluster: Cluster, nodes: KubernetesNodes) -> None:
+    node = host()
+    nodes.register(node)
+    found = standing(cluster, node)
+    assert found["metadata"]["labels"].items() >= node["metadata"]["labels"].items()
+    assert (found["spec"]["providerID"], taints(cluster, node)) == (node["spec"]["providerID"], [TPU])
+    assert found["status"]["allocatable"].items() >= {TPU: "4"}.items()
+    assert [each["status"] for each in found["status"]["conditions"] if each["type"] == "Ready"] == ["True"]
+
+
+def test_those_of_local_hosts_are_known_to_stand_and_no_others(cluster: Cluster, nodes: KubernetesNodes) -> None:
+    mine, other = host(), host()
+    nodes.register(mine)
+    del other["metadata"]["labels"][HOST]
+    cluster.api.create(path("nodes"), other)
+    found = nodes.standing()
+    assert found[mine["metadata"]["name"]] == "True"
+    assert other["metadata"]["name"] not in found
+
+
+def test_one_that_stands_already_is_made_like_it(cluster: Cluster, nodes: KubernetesNodes) -> None:
+    node = host(status={"conditions": [{"type": "Ready", "status": "False"}]})
+    nodes.register(node)
+    nodes.register(node | {"status": {"conditions": READY}})
+    conditions = {each["type"]: each["status"] for each in standing(cluster, node)["status"]["conditions"]}
+    assert conditions["Ready"] == "True"
+
+
+def test_an_update_changes_spec_and_status(cluster: Cluster, nodes: KubernetesNodes) -> None:
+    node = host()
+    nodes.register(node)
+    spec = node["spec"] | {"unschedulable": True}
+    status = {"conditions": [{"type": "Ready", "status": "Unknown"}]}
+    until(lambda: updated(nodes, node | {"spec": spec, "status": status}), "an update without a conflict")
+    found = standing(cluster, node)
+    assert found["spec"]["unschedulable"] is True
+    assert {each["type"]: each["status"] for each in found["status"]["conditions"]}["Ready"] == "Unknown"
+
+
+def test_an_update_registers_one_that_somebody_deleted(cluster: Cluster, nodes: KubernetesNodes) -> None:
+    node = host()
+    nodes.update(node)
+    assert standing(cluster, node)["spec"]["providerID"] == node["spec"]["providerID"]
+
+
+def test_an_update_keeps_the_taints_of_others_and_moves_the_notice_alone(
+    cluster: Cluster, nodes: KubernetesNodes
+) -> None:
+    node = host()
+    nodes.register(node)
+    where = path("nodes", name=node["metadata"]["name"])
+    until(lambda: taints(cluster, node) == [TPU], "the node's own taint")
+    others = [*standing(cluster, node)["spec"]["taints"], {"key": "example.com/mine", "effect": "NoExecute"}]
+    done(cluster.api.patch(where, {"spec": {"taints": others}}))
+    for noticed in (True, False):
+        spec = node["spec"] | {"taints": [CHIPS, NOTICE] if noticed else [CHIPS]}
+        until(lambda: updated(nodes, node | {"spec": spec}), "an update without a conflict")  # noqa: B023 - at once
+        assert taints(cluster, node) == [TPU, "example.com/mine", *([TERMINATION] if noticed else [])]
+
+
+def updated(nodes: KubernetesNodes, node: Json) -> bool:
+    """Update a node as the keeper of nodes does: it comes back after a conflict."""
+    try:
+        nodes.update(node)
+    except NodesUnavailableError:
+        return False
+    return True
+
+
+def test_a_drained_node_loses_its_pods_and_no_others(cluster: Cluster, nodes: KubernetesNodes, namespace: str) -> None:
+    one, other = host(), host()
+    for name, node in (("mine", one), ("another", other)):
+        nodes.register(node)
+        cluster.api.create(path("pods", namespace), bound(name, node["metadata"]["name"]))
+    nodes.drain(one["metadata"]["name"])
+    metadata = {name: cluster.api.read(path("pods", namespace, name))["metadata"] for name in ("mine", "another")}
+    assert [name for name in metadata if "deletionTimestamp" in metadata[name]] == ["mine"]
+
+
+def test_removing_one_is_done_once_or_twice(cluster: Cluster, nodes: KubernetesNodes) -> None:
+    node = host()
+    nodes.register(node)
+    name = node["metadata"]["name"]
+    for _ in range(2):
+        nodes.remove(name)
+        until(lambda: cluster.api.get(path("nodes", name=name)).code == 404, "its end", PATIENCE_SECONDS)
+
+
+def test_one_that_is_refused_comes_later(nodes: KubernetesNodes) -> None:
+    with pytest.raises(NodesUnavailableError):
+        nodes.register(host(metadata={"name": "Upper"}))

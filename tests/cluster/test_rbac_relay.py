@@ -1,0 +1,186 @@
+"""The relay's role compared with the relay's requests: it allows all of them, and contains no unused verb."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kubernetes.client import ApiException
+
+from infra.local.kubeconfig import for_token_file
+from infra.local.relay_account import NAME, NAMESPACE, manifests
+from relay import legacy_provisioner
+from relay.cluster import Cluster as Calls
+from relay.cluster import sources
+from relay.connection import Connection
+from relay.objects import JobSetName, PoolKey
+from tests.cluster.accounts import token_of
+from tests.cluster.asking import APPLY, LIVE, PATIENCE_SECONDS, Json, done, path
+from tests.cluster.builders import event
+from tests.cluster.servers import Cluster
+from tests.local.stack.leftovers import until
+from tpu_slices.domain.model.slices import SliceId
+from tpu_slices.ports.errors import Permanent, Temporary
+
+pytestmark = LIVE
+
+ROLE: Json = next(each for each in manifests() if each["kind"] == "ClusterRole")
+PLURALS = {
+    "Namespace": "namespaces",
+    "ServiceAccount": "serviceaccounts",
+    "ClusterRole": "clusterroles",
+    "ClusterRoleBinding": "clusterrolebindings",
+}
+EVENT = event("one", "default")
+CALLS: Mapping[str, Callable[[Calls], object]] = {
+    "jobset": lambda calls: calls.jobset(JobSetName("default", "llama")),
+    "claim": lambda calls: calls.claim("default", "data"),
+    "volume": lambda calls: calls.volume("data"),
+    "deployment": lambda calls: calls.deployment(*legacy_provisioner.THEIRS),
+    "our own deployment": lambda calls: calls.deployment(*legacy_provisioner.OURS),
+    "post": lambda calls: calls.post(EVENT),
+    "renew": lambda calls: calls.renew(EVENT),
+    "nodes_of": lambda calls: calls.nodes_of(PoolKey(SliceId("tpu-llama-0-aaaaaaaaaaaaa"), 1)),
+    "leaders_on": lambda calls: calls.leaders_on("host"),
+    "patch_node": lambda calls: calls.patch_node("host", {"metadata": {"labels": {"marked": "true"}}}),
+}
+"""One of each kind of the relay's calls."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Permission:
+    """The smallest unit that a role can grant."""
+
+    group: str
+    resource: str
+    verb: str
+    name: str = ""
+
+    def __str__(self) -> str:
+        return " ".join(filter(None, [self.verb, self.resource, self.name]))
+
+    def rule(self) -> Json:
+        named = {"resourceNames": [self.name]} if self.name else {}
+        return {"apiGroups": [self.group], "resources": [self.resource], "verbs": [self.verb]} | named
+
+    def missed_by(self, refused: str) -> bool:
+        """Return whether a refusal says that the relay's account lacks this."""
+        who = f"system:serviceaccount:{NAMESPACE}:{NAME}"
+        what = f'cannot {self.verb} resource \\"{self.resource}\\" in API group \\"{self.group}\\"'
+        return who in refused and what in refused
+
+
+PERMISSIONS = [
+    Permission(group=group, resource=resource, verb=verb, name=name)
+    for rule in ROLE["rules"]
+    for group in rule["apiGroups"]
+    for resource in rule["resources"]
+    for verb in rule["verbs"]
+    for name in rule.get("resourceNames", [""])
+]
+
+
+class Watched(Connection):
+    """The relay's connection; it records refusals."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        super().__init__(environment)
+        self.asked = 0
+        self.refused: list[str] = []
+
+    def call_api(self, *arguments: Any, **more: Any) -> Any:
+        response = super().call_api(*arguments, **more)
+        self.asked += 1
+        if response.status == 403:
+            self.refused.append(response.read().decode())
+        return response
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """The relay's account on an API server, and a kubeconfig as in its pod."""
+
+    cluster: Cluster
+    kubeconfig: Path
+
+    def role(self, *rules: Json) -> None:
+        done(self.cluster.api.patch(path("clusterroles", name=ROLE["metadata"]["name"]), {"rules": list(rules)}))
+
+    def refusals(self) -> list[str]:
+        """Make every request that the relay makes; return those that were refused as forbidden."""
+        with Watched({"KUBECONFIG": str(self.kubeconfig)}) as connection:
+            for source in sources(connection):
+                _fetch(source.fetch)
+                _fetch(source.fetch, watch=True, timeout_seconds=1)
+            for call in CALLS.values():
+                # A missing claim, or an API that is not served, is not a refusal.
+                with suppress(Temporary, Permanent):
+                    call(Calls(connection))
+            connection.rest_client.pool_manager.clear()
+            assert connection.asked >= len(sources(connection)) * 2 + len(CALLS)
+            refused: list[str] = connection.refused
+            return refused
+
+
+def _fetch(fetch: Callable[..., Any], **more: Any) -> None:
+    with suppress(ApiException):
+        fetch(**more, _preload_content=False, _request_timeout=5).close()
+
+
+@pytest.fixture
+def stage(cluster: Cluster, tmp_path: Path) -> Stage:
+    """Apply the relay's manifests, and provide a token as in its pod."""
+    for manifest in manifests():
+        within, name = manifest["metadata"].get("namespace", ""), manifest["metadata"]["name"]
+        where = path(PLURALS[manifest["kind"]], within, name)
+        done(cluster.api.patch(where, manifest, APPLY, fieldManager="test", force="true"))
+    (tmp_path / "token").write_text(token_of(cluster.api, NAMESPACE, NAME))
+    kubeconfig = tmp_path / "relay.kubeconfig"
+    kubeconfig.write_text(for_token_file(cluster.kubeconfig.read_text(), tmp_path / "token"))
+    return Stage(cluster, kubeconfig)
+
+
+def test_every_call_of_the_relay_is_tried_here() -> None:
+    public = {name for name in vars(Calls) if not name.startswith("_")}
+    assert public == {name.rpartition(" ")[2] for name in CALLS}
+
+
+def test_the_role_allows_all_that_the_relay_does(stage: Stage) -> None:
+    stage.role(*ROLE["rules"])
+    until(lambda: stage.refusals() == [], "the role to allow everything", PATIENCE_SECONDS)
+
+
+@pytest.mark.parametrize("missing", PERMISSIONS, ids=str)
+def test_without_any_one_permission_the_relay_is_refused(stage: Stage, missing: Permission) -> None:
+    stage.role(*(each.rule() for each in PERMISSIONS if each != missing))
+
+    def refused_for_it_alone() -> bool:
+        refused = stage.refusals()
+        return bool(refused) and all(map(missing.missed_by, refused))
+
+    until(refused_for_it_alone, f"the lack of {missing}", PATIENCE_SECONDS)
+
+
+def test_without_the_role_the_relay_may_do_nothing(stage: Stage) -> None:
+    stage.role()
+    with Connection({"KUBECONFIG": str(stage.kubeconfig)}) as connection:
+        asked = len(sources(connection)) * 2 + len(CALLS)
+    until(lambda: len(stage.refusals()) == asked, "the role to allow nothing", PATIENCE_SECONDS)
+
+
+def test_a_token_that_another_takes_the_place_of_in_its_file_is_picked_up(stage: Stage) -> None:
+    stage.role(*ROLE["rules"])
+    until(lambda: stage.refusals() == [], "the role to allow everything", PATIENCE_SECONDS)
+    token = stage.kubeconfig.with_name("token")
+    good = token.read_text()
+    token.write_text("void")
+    with Connection({"KUBECONFIG": str(stage.kubeconfig)}) as connection:
+        with pytest.raises(Temporary, match="401"):
+            Calls(connection).jobset(JobSetName("default", "llama"))
+        token.write_text(good)
+        assert Calls(connection).jobset(JobSetName("default", "llama")) is None
+        connection.rest_client.pool_manager.clear()

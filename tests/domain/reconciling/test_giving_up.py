@@ -1,0 +1,303 @@
+"""When the current attempt is given up, and how: one row per row of the table."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.builders import MINUTE, NOW, a_record, heard, settings, some_hosts
+from tests.domain.cases import (
+    ELSEWHERE,
+    GUEST,
+    GUEST_ENDED,
+    HEARD_AGAIN,
+    HOUR,
+    LEFT,
+    LOST,
+    OTHERS,
+    OURS,
+    OWN,
+    SILENT,
+    STOCKOUT,
+    lasting,
+    observations,
+    ready,
+    records,
+    requested,
+    situations,
+    wanted,
+)
+from tpu_slices.domain.model.clusters import Limits
+from tpu_slices.domain.model.observations import (
+    Absent,
+    Broken,
+    Busy,
+    Creating,
+    Deleting,
+    Failure,
+    FailureKind,
+    Observation,
+    PoolObservations,
+    Unowned,
+    Unreadable,
+)
+from tpu_slices.domain.model.reasons import Reason
+from tpu_slices.domain.model.records import Desire, SliceRecord
+from tpu_slices.domain.reconciling.case import Known, Situation
+from tpu_slices.domain.reconciling.giving_up import GivingUp, giving_up
+
+LIMITS = Limits()
+
+
+def ended(record: SliceRecord, seen: Observation, known: Known | None = None) -> GivingUp | None:
+    return giving_up(Situation(record, PoolObservations(seen, {}), NOW, settings(), known or heard()))
+
+
+FITS, ENDED, FAILED = GivingUp(fits=True), GivingUp(), GivingUp(failure=STOCKOUT)
+KEPT = None
+
+
+@pytest.mark.parametrize("seen", [Absent(), OURS, LOST, Broken(STOCKOUT), Deleting(), Unowned("x")], ids=repr)
+@pytest.mark.parametrize("desire", list(Desire))
+def test_an_attempt_that_was_never_requested_is_not_given_up(seen: Observation, desire: Desire) -> None:
+    assert ended(a_record(desire=desire), seen) is None
+
+
+@pytest.mark.parametrize("known", [heard(), SILENT, Known()], ids=["heard", "silent", "never heard"])
+@pytest.mark.parametrize("seen", [Absent(), Creating(), OURS, Broken(STOCKOUT), Deleting(), Unowned("x")], ids=repr)
+def test_an_attempt_that_is_not_needed_is_given_up_and_fits_if_it_is_needed_again(
+    seen: Observation, known: Known
+) -> None:
+    assert ended(requested(desire=Desire.ABSENT), seen, known) == FITS
+    assert ended(requested(desire=Desire.ABSENT, hosts=some_hosts(occupants=(OWN,))), seen, known) == FITS
+
+
+@pytest.mark.parametrize(
+    ("record", "seen", "known", "expected"),
+    [
+        # its pool is gone, or going
+        pytest.param(
+            requested(attempt=0, legacy_pool="llama-4f2a1"), Absent(), None, ENDED, id="an adopted pool is gone"
+        ),
+        pytest.param(requested(), Absent(), None, KEPT, id="ours is gone: the same name is created again"),
+        pytest.param(ready(), Deleting(), SILENT, ENDED, id="somebody deletes it"),
+        # others on it
+        pytest.param(
+            requested(hosts=some_hosts(occupants=(GUEST,))), OURS, SILENT, FITS, id="others on it, its Job waits"
+        ),
+        pytest.param(
+            requested(hosts=some_hosts(occupants=(GUEST,))), Broken(STOCKOUT), None, FITS, id="others on it, and broken"
+        ),
+        pytest.param(
+            requested(hosts=some_hosts(occupants=(GUEST, OWN))),
+            OURS,
+            None,
+            KEPT,
+            id="others on it, but its own Job too",
+        ),
+        pytest.param(
+            ready(2 * HOUR, hosts=some_hosts(occupants=(GUEST,))),
+            OURS,
+            None,
+            KEPT,
+            id="others on it, its Job does not wait",
+        ),
+        pytest.param(
+            requested(hosts=some_hosts(occupants=(GUEST,)), runs_on=ELSEWHERE),
+            OURS,
+            None,
+            KEPT,
+            id="its Job runs elsewhere",
+        ),
+        # the creation
+        pytest.param(requested(), Creating(), None, KEPT, id="GKE is creating it"),
+        pytest.param(
+            requested(create_requested_at=NOW - 20 * MINUTE), LOST, None, KEPT, id="no operation, not for long"
+        ),
+        pytest.param(requested(), LOST, SILENT, KEPT, id="no operation for long, users unknown"),
+        pytest.param(
+            lasting(Reason.CREATING, HOUR), Broken(STOCKOUT), SILENT, FAILED, id="failed before any host, relay silent"
+        ),
+        pytest.param(
+            lasting(Reason.CREATION_STARTED, MINUTE), Broken(STOCKOUT), Known(), FAILED, id="failed before it was seen"
+        ),
+        pytest.param(
+            lasting(Reason.CREATING, HOUR, hosts=some_hosts(usable=3)),
+            Broken(STOCKOUT),
+            SILENT,
+            KEPT,
+            id="failed with hosts",
+        ),
+        # broken later
+        pytest.param(lasting(Reason.HOSTS_LOST, MINUTE), Broken(STOCKOUT), None, FAILED, id="broken, unused"),
+        pytest.param(lasting(Reason.HOSTS_LOST, MINUTE), Broken(STOCKOUT), SILENT, KEPT, id="broken, relay silent"),
+        pytest.param(
+            lasting(Reason.HOSTS_LOST, MINUTE),
+            Broken(STOCKOUT),
+            HEARD_AGAIN,
+            KEPT,
+            id="broken, relay heard again just now",
+        ),
+        pytest.param(
+            lasting(Reason.HOSTS_LOST, MINUTE, spared_until=NOW + MINUTE),
+            Broken(STOCKOUT),
+            None,
+            KEPT,
+            id="broken, spared",
+        ),
+        pytest.param(
+            lasting(Reason.HOSTS_LOST, MINUTE, hosts=some_hosts(usable=3, occupants=(OWN,))),
+            Broken(STOCKOUT),
+            None,
+            KEPT,
+            id="broken under its Job",
+        ),
+        pytest.param(
+            lasting(Reason.HOSTS_LOST, MINUTE, hosts=some_hosts(usable=3, departures=LEFT)),
+            Broken(STOCKOUT),
+            None,
+            KEPT,
+            id="broken under a Job that restarts",
+        ),
+        pytest.param(
+            lasting(
+                Reason.HOSTS_LOST, MINUTE, hosts=some_hosts(usable=3, occupants=(GUEST,)), demand_confirmed_at=None
+            ),
+            Broken(STOCKOUT),
+            GUEST_ENDED,
+            FAILED,
+            id="broken under a Job that ended",
+        ),
+        pytest.param(ready(), Broken(STOCKOUT), None, KEPT, id="broken by GKE's word, but every host is usable"),
+        # another request
+        pytest.param(ready(rebuild_allowed=True), OTHERS, None, ENDED, id="another request, changed while suspended"),
+        pytest.param(
+            lasting(Reason.HOSTS_LOST, MINUTE, rebuild_allowed=True, hosts=some_hosts(usable=3)),
+            OTHERS,
+            None,
+            ENDED,
+            id="another request, and fewer hosts than it needs",
+        ),
+        pytest.param(ready(rebuild_allowed=True), OURS, None, KEPT, id="changed while suspended, and back again"),
+        pytest.param(ready(), OTHERS, None, KEPT, id="another request, not changed while suspended"),
+        pytest.param(ready(rebuild_allowed=True), OTHERS, SILENT, KEPT, id="another request, relay silent"),
+        pytest.param(
+            ready(rebuild_allowed=True, hosts=some_hosts(occupants=(OWN,))),
+            OTHERS,
+            None,
+            KEPT,
+            id="another request, in use",
+        ),
+    ],
+)
+def test_each_row_ends_the_attempt_or_keeps_it(
+    record: SliceRecord, seen: Observation, known: Known | None, expected: GivingUp | None
+) -> None:
+    assert ended(record, seen, known) == expected
+
+
+@pytest.mark.parametrize("reason", [Reason.HOSTS_JOINING, Reason.HOSTS_LOST, Reason.POOL_BUSY, Reason.POOL_BROKEN])
+@pytest.mark.parametrize("seen", [OURS, Busy("repair")], ids=repr)
+def test_a_pool_without_some_usable_hosts_fails_after_hosts_timeout(reason: Reason, seen: Observation) -> None:
+    record = lasting(reason, LIMITS.hosts_timeout, hosts=some_hosts(usable=3))
+    failed = ended(record, seen)
+    assert failed is not None
+    assert failed.failure == Failure(FailureKind.HOSTS, "3 of 4 hosts became usable within 30 minutes.")
+    assert ended(lasting(reason, LIMITS.hosts_timeout - MINUTE, hosts=some_hosts(usable=3)), seen) is None
+    assert ended(replace(record, hosts=some_hosts(usable=3, occupants=(OWN,))), seen) is None
+    assert ended(record, seen, SILENT) is None
+    assert ended(replace(record, hosts=some_hosts()), seen) is None
+
+
+@pytest.mark.parametrize("reason", [Reason.CREATION_STARTED, Reason.CREATING])
+def test_the_hosts_of_a_pool_whose_creation_took_long_have_time_to_join(reason: Reason) -> None:
+    assert ended(lasting(reason, HOUR), OURS) is None
+
+
+def test_a_pool_that_gke_forgot_to_create_fails() -> None:
+    failed = ended(requested(create_requested_at=NOW - 21 * MINUTE), LOST)
+    assert failed is not None
+    assert failed.failure is not None
+    assert failed.failure.kind is FailureKind.UNKNOWN
+
+
+IDLE = LIMITS.idle_after
+
+
+@pytest.mark.parametrize(
+    ("record", "expected"),
+    [
+        pytest.param(ready(IDLE), FITS, id="unused for long"),
+        pytest.param(ready(IDLE - MINUTE), KEPT, id="unused, not for long"),
+        pytest.param(ready(2 * HOUR, hosts=some_hosts(vacant_since=NOW - MINUTE)), KEPT, id="vacated a moment ago"),
+        pytest.param(ready(IDLE, demand_confirmed_at=None), FITS, id="nobody ever waited"),
+        pytest.param(
+            ready(2 * HOUR, demand_confirmed_at=NOW - HOUR), FITS, id="its leader waited, but does not wait any more"
+        ),
+        pytest.param(ready(IDLE, demand_confirmed_at=NOW, runs_on=ELSEWHERE), FITS, id="its Job runs elsewhere"),
+        pytest.param(ready(2 * HOUR, hosts=some_hosts(occupants=(GUEST,))), KEPT, id="others use it"),
+        pytest.param(lasting(Reason.HOSTS_JOINING, IDLE - MINUTE, hosts=some_hosts()), KEPT, id="not yet ready"),
+    ],
+)
+def test_a_ready_pool_that_nobody_uses_is_given_up_after_idle_after(
+    record: SliceRecord, expected: GivingUp | None
+) -> None:
+    assert ended(record, OURS) == expected
+    assert ended(record, OURS, SILENT) is None
+
+
+def test_a_ready_pool_that_its_waiting_leader_does_not_use_is_refused() -> None:
+    refused = ended(ready(IDLE, demand_confirmed_at=NOW - MINUTE), OURS)
+    assert refused is not None
+    assert refused.rejection is not None
+    assert (refused.fits, refused.rejection.reason) == (False, Reason.LEADER_UNSCHEDULABLE)
+
+
+def test_a_pool_that_was_waited_for_before_it_was_vacant_is_neither_refused_nor_created_again() -> None:
+    soon = settings(limits=replace(LIMITS, idle_after=5 * MINUTE))
+    record = ready(6 * MINUTE, demand_confirmed_at=NOW - 7 * MINUTE)
+    assert giving_up(Situation(record, PoolObservations(OURS, {}), NOW, soon, heard())) is None
+
+
+present = observations.filter(lambda seen: not isinstance(seen, Absent | Deleting))
+used = st.sampled_from(
+    [some_hosts(usable=usable, **by) for usable in (0, 4) for by in ({"occupants": (OWN,)}, {"departures": LEFT})]
+)
+used_by_its_own_job = st.tuples(records(), used).map(lambda pair: replace(wanted(pair[0]), hosts=pair[1]))
+with_hosts = st.tuples(records(), st.integers(0, 4)).map(
+    lambda pair: replace(wanted(pair[0]), hosts=some_hosts(usable=pair[1]))
+)
+
+
+@given(situations(used_by_its_own_job, current=present))
+def test_a_wanted_pool_that_its_own_job_uses_is_never_given_up(case: Situation) -> None:
+    if case.record.wanted and case.users:
+        assert giving_up(case) is None
+
+
+@given(situations(with_hosts, st.just(SILENT), present))
+def test_while_the_relay_is_silent_a_wanted_pool_with_hosts_is_not_given_up(case: Situation) -> None:
+    assert case.known.relay.silent(NOW)
+    assert giving_up(case) is None
+
+
+@given(situations(records().map(wanted), current=st.sampled_from([Unowned("x"), Unreadable("503")])))
+def test_a_wanted_slice_gives_nothing_up_over_a_pool_that_is_not_ours_or_not_read(case: Situation) -> None:
+    assert giving_up(case) is None or not case.record.wanted
+
+
+@given(situations())
+def test_an_attempt_ends_in_one_way(case: Situation) -> None:
+    end = giving_up(case)
+    assert end is None or [end.fits, end.failure is not None, end.rejection is not None].count(True) <= 1
+
+
+@given(situations())
+def test_what_is_not_wanted_is_given_up_and_what_was_never_requested_is_not(case: Situation) -> None:
+    end = giving_up(case)
+    if case.record.create_requested_at is None:
+        assert end is None
+    elif not case.record.wanted:
+        assert end is not None
+        assert end.fits

@@ -1,0 +1,190 @@
+"""Who uses a slice's hosts: what reports of them change, and which Jobs count."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.builders import MINUTE, NOW, a_jobset, a_record, an_occupant, hosts_changed, some_hosts
+from tests.domain.cases import GUEST, OWN, SIBLING
+from tpu_slices.domain.model.facts import HostsChanged, WorkloadState
+from tpu_slices.domain.model.hosts import NO_HOSTS, Departure, Hosts, digest_of
+from tpu_slices.domain.reconciling.occupancy import (
+    MOST_DEPARTURES,
+    NewCount,
+    Users,
+    counted,
+    users,
+)
+
+LATER = NOW + 5 * MINUTE
+GRACE = 10 * MINUTE
+
+
+def after(*facts: HostsChanged, hosts: Hosts = NO_HOSTS) -> Hosts:
+    """Return the hosts after these reports, one a minute."""
+    for minute, fact in enumerate(facts):
+        hosts = counted(hosts, fact, NOW + minute * MINUTE) or hosts
+    return hosts
+
+
+# reports
+
+
+def test_a_first_report_is_kept_whatever_it_says() -> None:
+    empty = hosts_changed(usable=0, joined=0, sequence=7)
+    assert after(empty) == Hosts(vacant_since=NOW, sequence=7)
+    assert after(hosts_changed(usable=3, closed=1, occupants=(OWN,), answers=NOW)) == Hosts(
+        usable=3, joined=4, closed=1, occupants=(OWN,), sequence=1, answered=NOW
+    )
+
+
+@pytest.mark.parametrize(
+    ("fact", "counts"),
+    [
+        pytest.param(hosts_changed(usable=3, sequence=6), True, id="later"),
+        pytest.param(hosts_changed(usable=3, sequence=5), True, id="at the same position"),
+        pytest.param(hosts_changed(usable=3, sequence=4), False, id="earlier than what is known"),
+        pytest.param(hosts_changed(sequence=9), False, id="nothing new"),
+        pytest.param(hosts_changed(sequence=9, closed=1), True, id="a host was closed"),
+        pytest.param(hosts_changed(sequence=9, joined=5), True, id="a host joined"),
+        pytest.param(hosts_changed(sequence=9, occupants=(OWN,)), True, id="a Job came"),
+        pytest.param(hosts_changed(sequence=9, answers=NOW), True, id="an answer"),
+        pytest.param(hosts_changed(sequence=4, answers=NOW), True, id="an earlier answer, and the record agrees"),
+        pytest.param(hosts_changed(usable=3, sequence=4, answers=NOW), False, id="an earlier answer, and it does not"),
+    ],
+)
+def test_a_report_counts_if_it_is_not_outdated_and_says_something_new(fact: HostsChanged, counts: bool) -> None:
+    before = some_hosts(sequence=5)
+    known = counted(before, fact, NOW)
+    assert (known is not None and NewCount(a_record(hosts=before), 1, before, known, NOW).is_news) is counts
+
+
+stories = st.lists(
+    st.builds(
+        hosts_changed,
+        usable=st.integers(0, 4),
+        occupants=st.sampled_from([(), (OWN,), (GUEST,), (GUEST, OWN)]),
+        answers=st.sampled_from([None, NOW - MINUTE, NOW]),
+    ),
+    min_size=1,
+    max_size=6,
+)
+
+
+@given(stories, st.randoms(use_true_random=False))
+def test_reports_in_any_order_converge_to_the_latest_which_is_repeated(
+    story: list[HostsChanged], chance: Random
+) -> None:
+    story = [replace(fact, sequence=at) for at, fact in enumerate(story, start=1)]
+    facts, last = [*story, *story], story[-1]
+    chance.shuffle(facts)
+    hosts = after(*facts, last)
+    assert (hosts.usable, hosts.joined, hosts.occupants) == (last.usable, last.joined, last.occupants)
+
+
+@given(stories)
+def test_who_was_on_the_hosts_is_there_or_has_left_and_vacancy_is_known(story: list[HostsChanged]) -> None:
+    hosts = after(*(replace(fact, sequence=at) for at, fact in enumerate(story, start=1)))
+    there = {each.owner.uid for each in hosts.occupants}
+    left = {each.user.owner.uid for each in hosts.departures}
+    assert there | left == {each.owner.uid for fact in story for each in fact.occupants}
+    assert not there & left
+    assert (hosts.vacant_since is None) == bool(hosts.occupants)
+
+
+def test_a_job_that_left_is_kept_with_the_time_until_it_is_back() -> None:
+    left = after(hosts_changed(occupants=(GUEST, OWN)), hosts_changed(occupants=(GUEST,), sequence=2))
+    assert left.departures == (Departure(user=OWN, at=NOW + MINUTE),)
+    restarted = replace(OWN, pod_uid="pod-after-restart")
+    back = after(hosts_changed(occupants=(GUEST, restarted), sequence=3), hosts=left)
+    assert back.departures == ()
+
+
+def test_a_job_whose_pod_was_replaced_did_not_leave() -> None:
+    replaced = replace(OWN, pod_uid="pod-after-restart")
+    assert after(hosts_changed(occupants=(OWN,)), hosts_changed(occupants=(replaced,), sequence=2)).departures == ()
+
+
+def test_the_last_job_that_left_is_at_the_end_and_the_first_are_forgotten() -> None:
+    guests = [an_occupant(f"guest-{number}") for number in range(MOST_DEPARTURES + 2)]
+    story = [hosts_changed(occupants=(guest,), sequence=at) for at, guest in enumerate(guests, start=1)]
+    departures = after(*story, hosts_changed(sequence=99)).departures
+    assert [each.user for each in departures] == guests[2:]
+
+
+def test_hosts_are_vacant_since_the_last_job_left_however_often_that_is_reported() -> None:
+    story = [hosts_changed(occupants=(OWN,)), hosts_changed(sequence=2), hosts_changed(usable=3, sequence=3)]
+    assert after(*story).vacant_since == NOW + MINUTE
+    assert after(*story, hosts_changed(occupants=(OWN,), sequence=4)).vacant_since is None
+
+
+def test_the_latest_question_that_was_answered_is_known() -> None:
+    first = after(hosts_changed(answers=NOW))
+    assert after(hosts_changed(answers=NOW - MINUTE, sequence=2), hosts=first).answered == NOW
+    assert after(hosts_changed(usable=3, sequence=2), hosts=first).answered == NOW
+    assert after(hosts_changed(answers=LATER, sequence=2), hosts=first).answered == LATER
+
+
+# digests
+
+
+def test_digests_tell_hosts_apart_and_are_zero_without_any() -> None:
+    id_ = a_record().id
+    assert digest_of(id_, 1, Hosts(sequence=9)) == 0
+    several = [
+        some_hosts(),
+        some_hosts(usable=3),
+        some_hosts(joined=5),
+        some_hosts(closed=4),
+        some_hosts(occupants=(OWN,)),
+    ]
+    digests = {digest_of(id_, attempt, hosts) for attempt in (1, 2) for hosts in several}
+    assert len(digests) == 2 * len(several)
+
+
+def test_a_digest_does_not_depend_on_what_only_the_functions_know_or_on_the_order_of_jobs() -> None:
+    known = some_hosts(departures=(Departure(user=SIBLING, at=NOW),), sequence=9, answered=NOW, vacant_since=None)
+    assert digest_of(a_record().id, 1, known) == digest_of(a_record().id, 1, some_hosts())
+    both, reordered = some_hosts(occupants=(GUEST, OWN)), some_hosts(occupants=(OWN, GUEST))
+    assert digest_of(a_record().id, 1, both) == digest_of(a_record().id, 1, reordered)
+
+
+# users
+
+
+@pytest.mark.parametrize(
+    ("state", "generation", "live"),
+    [
+        pytest.param(None, 1, True, id="a workload without a record counts as live"),
+        pytest.param(WorkloadState.ACTIVE, 1, True, id="active"),
+        pytest.param(WorkloadState.SUSPENDED, 2, False, id="suspended at the same generation"),
+        pytest.param(WorkloadState.SUSPENDED, 3, False, id="suspended at a later generation"),
+        pytest.param(WorkloadState.SUSPENDED, 1, True, id="suspended, and resumed since"),
+        *(pytest.param(state, 1, False, id=f"{state}: final") for state in WorkloadState if state.ended),
+    ],
+)
+def test_a_job_counts_while_its_workload_is_live(state: WorkloadState | None, generation: int, live: bool) -> None:
+    job = replace(GUEST, generation=2)
+    known = {} if state is None else {GUEST.owner.uid: a_jobset(state=state, generation=generation)}
+    present = some_hosts(occupants=(job,))
+    left = some_hosts(departures=(Departure(user=job, at=NOW - MINUTE),))
+    assert bool(users(present, known, NOW, GRACE)) is live
+    assert bool(users(left, known, NOW, GRACE)) is live
+
+
+@pytest.mark.parametrize(("age", "restarting"), [(timedelta(), True), (GRACE - MINUTE, True), (GRACE, False)])
+def test_a_job_that_left_may_restart_for_a_while(age: timedelta, restarting: bool) -> None:
+    departure = Departure(user=GUEST, at=NOW - age)
+    found = users(some_hosts(departures=(departure,)), {}, NOW, GRACE)
+    assert found == Users((), (departure,) if restarting else ())
+
+
+def test_users_without_those_of_a_workload_are_the_others() -> None:
+    found = Users((OWN, GUEST), (Departure(user=SIBLING, at=NOW),))
+    assert found.without(OWN.owner.uid) == Users((GUEST,), ())

@@ -1,0 +1,176 @@
+"""The demo on a cluster that is somebody's: it asks, leaves what is not its own alone, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+import yaml
+
+from infra.local.borrowed import DEMO_NAMESPACE, clean, question, standing, tolerates_tpus
+from infra.local.clients.api import Api
+from infra.local.clients.labels import HOST, marked
+from infra.local.clients.objects import Object
+from infra.local.cluster_choice import Borrowed
+from infra.local.kubernetes.control_plane import ControlPlane, control_plane
+from infra.local.kubernetes.programs import Programs
+from infra.local.prerequisites import Tools
+from infra.local.processes import Processes, Program, Says
+from tests.local.stack.leftovers import REPOSITORY, running_in
+
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(240)]
+
+KINDS = ("namespaces", "nodes", "clusterroles", "clusterrolebindings", "jobsets", "jobs", "pods", "leases")
+THEIRS: Object = {
+    "metadata": {"name": "theirs", "namespace": "default"},
+    "spec": {
+        "suspend": True,
+        "replicatedJobs": [
+            {
+                "name": "one",
+                "template": {
+                    "spec": {
+                        "template": {
+                            "spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "none"}]}
+                        }
+                    }
+                },
+            }
+        ],
+    },
+}
+
+
+@contextmanager
+def serving(programs: Programs, tools: Tools, folder: Path, *beside: str) -> Iterator[ControlPlane]:
+    """Run a control plane, and modules beside it as parts of it."""
+    with Processes(setpriv=tools.setpriv, logs=folder / "logs", environment=os.environ) as processes:
+
+        def extended(plane: ControlPlane) -> None:
+            for each in beside:
+                program = Program(
+                    name=each,
+                    command=(sys.executable, "-m", each, "--kubeconfig", str(plane.kubeconfig)),
+                    ready=Says("ready"),
+                    folder=REPOSITORY,
+                    environment={"PYTHONPATH": str(REPOSITORY)},
+                )
+                processes.wait_until_ready(*processes.start(program))
+
+        with control_plane(programs, processes, folder, extended=extended) as plane:
+            yield plane
+
+
+@pytest.fixture(scope="module")
+def theirs(programs: Programs, tools: Tools, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Run somebody's cluster, with JobSet, a node and a JobSet of theirs; yield its kubeconfig."""
+    with serving(programs, tools, tmp_path_factory.mktemp("theirs"), "infra.local.jobset") as plane:
+        with closing(Api.of(plane.kubeconfig)) as api:
+            api.create("nodes", {"metadata": {"name": "their-node", "labels": {"team": "a"}}})
+            api.create("jobsets", THEIRS)
+        yield plane.kubeconfig
+
+
+@pytest.fixture
+def api(theirs: Path) -> Iterator[Api]:
+    with closing(Api.of(theirs)) as one:
+        yield one
+
+
+def everything(api: Api) -> dict[str, list[str]]:
+    """Return the names of all objects, but those that controllers of the cluster make in every namespace."""
+    return {plural: sorted(each["metadata"]["name"] for each in api.list(plural)["items"]) for plural in KINDS}
+
+
+def demo(state: Path, kubeconfig: Path, *arguments: str, stdin: int = subprocess.DEVNULL) -> tuple[int, str, str]:
+    """Run the demo on a cluster; return its exit code and what it said."""
+    command = [sys.executable, "-m", "infra.local", "--state", str(state), "demo", "--kubeconfig", str(kubeconfig)]
+    environment = {**os.environ, "TMPDIR": str(state.parent)}
+    done = subprocess.run(
+        [*command, *arguments],
+        cwd=REPOSITORY,
+        env=environment,
+        stdin=stdin,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_the_story_happens_there_and_what_was_made_is_removed(theirs: Path, api: Api, tmp_path: Path) -> None:
+    before = everything(api)
+    state = tmp_path / "state"
+    code, said, errors = demo(state, theirs, "--yes")
+    assert (code, errors) == (0, ""), said
+    assert "All 5 steps completed, and nothing is left" in said
+    assert everything(api) == before
+    assert not (state / "kubeconfig").exists()
+    assert not running_in(tmp_path)
+
+
+def test_nothing_is_written_where_nobody_can_be_asked(theirs: Path, api: Api, tmp_path: Path) -> None:
+    before = everything(api)
+    code, _, errors = demo(tmp_path / "state", theirs)
+    server = yaml.safe_load(theirs.read_text())["clusters"][0]["cluster"]["server"]
+    assert code == 2
+    assert errors.startswith(f"{server} (context local of {theirs}) is not a cluster of this stack.")
+    assert "--yes" in errors
+    assert everything(api) == before
+
+
+def test_who_is_asked_may_say_no(theirs: Path, api: Api, tmp_path: Path) -> None:
+    before = everything(api)
+    terminal, stdin = pty.openpty()
+    os.write(terminal, b"n\n")
+    code, said, errors = demo(tmp_path / "state", theirs, stdin=stdin)
+    for each in (terminal, stdin):
+        os.close(each)
+    assert (code, errors) == (2, "Nothing was written.\n")
+    assert said.endswith("Go on? [y/N] ")
+    assert everything(api) == before
+
+
+def test_a_relay_that_is_deployed_there_is_not_taken_over(theirs: Path, api: Api, tmp_path: Path) -> None:
+    name = "tpu-slice-provisioner-relay"
+    api.create("clusterroles", {"metadata": {"name": name}, "rules": []})
+    try:
+        code, _, errors = demo(tmp_path / "state", theirs, "--yes")
+    finally:
+        api.delete("clusterroles", None, name)
+    assert (code, errors.count("\n")) == (2, 1)
+    assert f"a ClusterRole {name} that is not of a local stack" in errors
+
+
+def test_what_an_earlier_stack_left_is_told_and_removed_and_nothing_else(theirs: Path, api: Api) -> None:
+    before = everything(api)
+    api.create("namespaces", marked({"metadata": {"name": DEMO_NAMESPACE}}))
+    api.create("nodes", {"metadata": {"name": "host", "labels": {HOST: "true", "cloud.google.com/gke-nodepool": "p"}}})
+    left = standing(api)
+    assert left == {"namespaces": [DEMO_NAMESPACE], "nodes": ["host"]}
+    one = Borrowed(kubeconfig=theirs, context="c", server="s")
+    assert f"still: namespaces {DEMO_NAMESPACE}; nodes host." in question(one, theirs, left, tolerated=True)
+    assert clean(api) == {}
+    assert everything(api) == before
+
+
+def test_who_must_tolerate_the_taint_is_told_so(theirs: Path, api: Api) -> None:
+    assert tolerates_tpus(api)
+    one = Borrowed(kubeconfig=theirs, context="c", server="s")
+    assert "must tolerate" in question(one, theirs, {}, tolerated=False)
+    assert "must tolerate" not in question(one, theirs, {}, tolerated=True)
+
+
+def test_without_jobset_its_command_is_shown(programs: Programs, tools: Tools, tmp_path: Path) -> None:
+    with serving(programs, tools, tmp_path / "bare") as plane, closing(Api.of(plane.kubeconfig)) as api:
+        code, _, errors = demo(tmp_path / "state", plane.kubeconfig, "--yes")
+        namespaces = [each["metadata"]["name"] for each in api.list("namespaces")["items"]]
+    assert code == 2
+    assert "kubectl apply --server-side -f https://github.com/kubernetes-sigs/jobset/releases" in errors
+    assert DEMO_NAMESPACE not in namespaces

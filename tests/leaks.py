@@ -1,0 +1,36 @@
+"""What a test leaves open is an error of its own file, and not of a later one that happens to run then."""
+
+import gc
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+
+def pytest_collection_finish() -> None:
+    """Exempt what is there before the first test: a collection then takes milliseconds."""
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def nothing_is_left_open() -> Iterator[None]:
+    """Collect garbage after the last test of a file: a file or socket left open warns there, which is an error."""
+    yield
+    gc.collect()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def no_process_is_left() -> Iterator[None]:
+    """Fail if a process is left when all other fixtures have been torn down: the first to be set up is the last."""
+    yield
+    assert children() == []
+
+
+def children() -> list[str]:
+    """Return the command lines of this process's children that have not ended."""
+    tasks = Path(f"/proc/{os.getpid()}/task").iterdir()
+    pids = [pid for task in tasks for pid in (task / "children").read_text().split()]
+    commands = (Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode() for pid in pids)
+    return [command for command in commands if command]  # a zombie has none

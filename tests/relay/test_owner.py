@@ -1,0 +1,206 @@
+"""One thread owns the fact queue: it goes on while look-ups take their time, and keeps the order of facts."""
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from time import monotonic
+
+import pytest
+
+from relay.agenda import SteadyClock, Timing
+from relay.fact_queue import FactQueue
+from relay.health import Health
+from relay.lookups import Claims, Lookups, Vacancies
+from relay.objects import Bookmarked, Kind, Listed, Lost, Pool, Saw
+from relay.relay import Relay
+from tests.builders import CLUSTER, NOW
+from tests.relay.closing import SLICE, question
+from tests.relay.objects import Json, jobset, node, pod
+from tests.relay.watched import KINDS, read
+from tpu_slices.domain.model.facts import (
+    Fact,
+    Heartbeat,
+    HostsChanged,
+    HostsListed,
+    HostsListQuestion,
+    SlicesWanted,
+    WorkloadChanged,
+    WorkloadState,
+)
+
+DEADLINE = 10.0
+MOUNTS: Json = {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]}
+
+
+@dataclass
+class Api:
+    """Answers no look-up before `free` is set; then claims are bound to no volume, and there are no nodes and pods."""
+
+    free: threading.Event = field(default_factory=threading.Event)
+    entered: threading.Event = field(default_factory=threading.Event)
+
+    def claim(self, *_: str) -> Json:
+        self._wait()
+        return {}
+
+    volume = claim
+
+    def nodes_of(self, pool: Pool) -> frozenset[str]:
+        assert pool
+        self._wait()
+        return frozenset()
+
+    def leaders_on(self, node: str) -> dict[str, str]:
+        assert node
+        return {}
+
+    def _wait(self) -> None:
+        self.entered.set()
+        self.free.wait(DEADLINE)
+
+
+@dataclass
+class Scene:
+    """A relay with its threads, whose lists are empty at first; a heartbeat is due every 0.1 s."""
+
+    api: Api = field(default_factory=Api)
+    posted: list[Fact] = field(default_factory=list)
+    changed: threading.Condition = field(default_factory=threading.Condition)
+
+    def __post_init__(self) -> None:
+        now = SteadyClock(datetime.now(UTC), monotonic).now
+        timing = Timing(gather=timedelta(), beat=timedelta(seconds=0.1))
+        self.queue = FactQueue(CLUSTER, timing)
+        self.lookups = Lookups(Claims(self.api, now), Vacancies(self.api), Health(now))
+        self.relay = Relay(self.queue, now, self.lookups.begin, self.post, Health(now))
+        for kind in Kind:
+            self.relay.put(Listed(kind, [], "1"))
+
+    def post(self, facts: Sequence[Fact]) -> None:
+        with self.changed:
+            self.posted += facts
+            self.changed.notify_all()
+
+    def see(self, *objects: Json) -> None:
+        for obj in objects:
+            self.relay.put(Saw(KINDS[obj["kind"]], read(obj), "2"))
+
+    def until(self, true: Callable[[list[Fact]], object]) -> list[Fact]:
+        with self.changed:
+            assert self.changed.wait_for(lambda: true(self.posted), DEADLINE), self.posted
+            return [*self.posted]
+
+    def begins_to_look_up_claims(self) -> None:
+        self.see(jobset(), pod(0, spec=MOUNTS), pod(1, spec=MOUNTS))
+        assert self.api.entered.wait(DEADLINE)
+
+
+def about_llama(facts: Sequence[Fact]) -> list[str]:
+    """Return the kinds and states of the facts about a JobSet, in their order."""
+    found = (fact for fact in facts if isinstance(fact, SlicesWanted | WorkloadChanged))
+    return [fact.state if isinstance(fact, WorkloadChanged) else "demand" for fact in found]
+
+
+def beats(facts: Sequence[Fact]) -> int:
+    return sum(isinstance(fact, Heartbeat) for fact in facts)
+
+
+@pytest.fixture
+def scene() -> Iterator[Scene]:
+    scene = Scene()
+    for run in (scene.lookups.run_demand, scene.lookups.run_answers):
+        threading.Thread(target=run, daemon=True).start()
+    with running(scene):
+        yield scene
+        scene.api.free.set()
+
+
+@contextmanager
+def running(scene: Scene) -> Iterator[None]:
+    thread = threading.Thread(target=scene.relay.run)
+    thread.start()
+    try:
+        yield
+    finally:
+        scene.relay.stop()
+        thread.join(DEADLINE)
+        assert not thread.is_alive()
+
+
+def test_heartbeats_and_other_facts_go_out_while_a_look_up_takes_its_time(scene: Scene) -> None:
+    scene.begins_to_look_up_claims()
+    before = beats(scene.posted)
+    scene.see(node(0))
+    facts = scene.until(lambda facts: beats(facts) >= before + 3 and any(isinstance(f, HostsChanged) for f in facts))
+    assert not any(isinstance(fact, SlicesWanted) for fact in facts)
+    scene.api.free.set()
+    scene.until(lambda facts: any(isinstance(fact, SlicesWanted) for fact in facts))
+
+
+def test_what_is_asked_of_the_cluster_cache_is_answered_while_a_look_up_takes_its_time(scene: Scene) -> None:
+    scene.begins_to_look_up_claims()
+    (part,) = scene.relay.workload_list(NOW)
+    assert part.uids == ("u-1",)
+    assert scene.relay.needed_patches() == ()
+
+
+def test_the_end_of_a_jobset_follows_the_demand_that_is_being_looked_up(scene: Scene) -> None:
+    scene.begins_to_look_up_claims()
+    before = beats(scene.posted)
+    scene.relay.put(Lost(Kind.JOBSETS, "u-1", "3", None))
+    scene.until(lambda facts: beats(facts) >= before + 3)
+    assert about_llama(scene.posted) == [WorkloadState.ACTIVE]
+    scene.api.free.set()
+    facts = scene.until(lambda facts: WorkloadState.DELETED in about_llama(facts))
+    assert about_llama(facts) == [WorkloadState.ACTIVE, "demand", WorkloadState.DELETED]
+
+
+def test_hosts_that_are_being_looked_up_are_counted_anew_afterwards(scene: Scene) -> None:
+    scene.relay.ask(question())  # a pool without hosts: that is looked up
+    assert scene.api.entered.wait(DEADLINE)
+    scene.see(node(0))
+    for _ in range(2):
+        scene.relay.ask(HostsListQuestion())
+        before = beats(scene.posted)
+        scene.until(lambda facts, before=before: beats(facts) >= before + 3)  # type: ignore[misc]  # a bound default
+    assert not [fact for fact in scene.posted if isinstance(fact, HostsChanged | HostsListed)]
+    scene.api.free.set()
+    facts = scene.until(lambda facts: any(isinstance(fact, HostsListed) for fact in facts))
+    counted = [(fact.slice_id, fact.joined) for fact in facts if isinstance(fact, HostsChanged)]
+    assert counted[:2] == [(SLICE, 0), (SLICE, 1)]
+    (listed,) = (fact for fact in facts if isinstance(fact, HostsListed))
+    assert facts.index(listed) > max(at for at, fact in enumerate(facts) if isinstance(fact, HostsChanged))
+
+
+def test_at_the_end_demand_goes_out_without_claims_that_nobody_has_looked_up() -> None:
+    scene = Scene()
+    scene.see(jobset(), pod(0, spec=MOUNTS), pod(1, spec=MOUNTS))
+    with running(scene):
+        scene.until(lambda facts: WorkloadState.ACTIVE in about_llama(facts))
+    assert about_llama(scene.posted) == [WorkloadState.ACTIVE, "demand"]
+
+
+def test_at_the_end_no_answer_goes_out_that_nobody_has_proven() -> None:
+    scene = Scene()
+    scene.see(node(0))
+    with running(scene):
+        scene.until(lambda facts: any(isinstance(fact, HostsChanged) for fact in facts))
+        scene.relay.put(Lost(Kind.HOSTS, node(0)["metadata"]["name"], "3", None))
+        scene.relay.ask(question())
+    (before, last) = (fact for fact in scene.posted if isinstance(fact, HostsChanged))
+    assert (before.joined, last.joined, last.answers) == (1, 0, None)
+
+
+def test_everything_that_was_put_before_the_end_is_taken() -> None:
+    scene = Scene()
+    for number in range(500):
+        scene.see(jobset(f"js-{number}", uid=f"u-{number}"))
+        scene.relay.put(Bookmarked(Kind.LEADERS, "2"))
+        if number == 100:
+            thread = threading.Thread(target=scene.relay.run)
+            thread.start()
+    scene.relay.stop()
+    thread.join(DEADLINE)
+    assert len(about_llama(scene.posted)) == 500
