@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+import pytest
 
 from infra.local.clients import api as clients
 from infra.local.jobset.installation import install_crd
@@ -27,6 +28,8 @@ from tests.local.stack.leftovers import until
 
 ROOT = Path(__file__).parents[2]
 REAL, EMBEDDED = "real", "embedded"
+REAL_ALONE = pytest.mark.parametrize("cluster", [REAL], indirect=True)
+"""The mark of what ours does not cover."""
 WINDOW = 500
 """How many changes of a kind our own server knows."""
 POD: Json = {"spec": {"containers": [{"name": "main", "image": "python:3.12"}]}}

@@ -8,7 +8,7 @@ import pytest
 
 from tests.cluster.asking import LIVE, Json, path
 from tests.cluster.builders import CONTAINER, TPU, chips, event, job, jobset, meta, node, pod
-from tests.cluster.servers import POD, Cluster, unique
+from tests.cluster.servers import POD, REAL_ALONE, Cluster, unique
 
 pytestmark = LIVE
 
@@ -175,6 +175,7 @@ def test_a_type_that_nobody_reads_is_refused(cluster: Cluster, namespace: str) -
     assert refused.refusal == (415, "UnsupportedMediaType")
 
 
+@REAL_ALONE
 @pytest.mark.parametrize(
     ("validation", "code", "warned"), [("Strict", 400, False), ("Warn", 201, True), ("Ignore", 201, False)]
 )

@@ -192,7 +192,6 @@ class TestRequests:
     @pytest.mark.parametrize(
         ("options", "code"),
         [
-            ({"orphanDependents": True, "propagationPolicy": "Orphan"}, 422),
             ({"propagationPolicy": "Sometimes"}, 422),
             ({"dryRun": ["Some"]}, 422),
             ({"gracePeriodSeconds": "soon"}, 400),

@@ -10,7 +10,7 @@ import pytest
 from tests.cluster.asking import LIVE, PATIENCE_SECONDS, Json, done, path
 from tests.cluster.builders import EXCLUSIVE, POOL, chips, job, meta, node, owned_by, pod
 from tests.cluster.builders import jobset as managed_by_nobody
-from tests.cluster.servers import Cluster, unique
+from tests.cluster.servers import REAL_ALONE, Cluster, unique
 from tests.local.stack.leftovers import until
 
 pytestmark = LIVE
@@ -76,7 +76,6 @@ REFUSED: dict[str, Callable[[], Json]] = {
     "a manager without a domain": lambda: jobset(managedBy="somebody"),
     "a subdomain that is too long": lambda: jobset(network={"subdomain": "a" * 64}),
     "a success policy of nothing": lambda: jobset(successPolicy={"operator": "Any", "targetReplicatedJobs": ["none"]}),
-    "an unknown operator": lambda: jobset(successPolicy={"operator": "Most"}),
     "a failure without such a reason": lambda: jobset(
         failurePolicy={"rules": [{"action": "FailJobSet", "onJobFailureReasons": ["Bad"]}]}
     ),
@@ -87,8 +86,6 @@ REFUSED: dict[str, Callable[[], Json]] = {
     "a dependency on what is unknown": lambda: with_dependency("none"),
     "two dependencies of a name": lambda: with_dependency("slice", "slice"),
     "two of a name": twice,
-    "a word for a number": lambda: jobset(ttlSecondsAfterFinished="soon"),
-    "fewer than none": lambda: jobset(replicas=-1),
 }
 
 
@@ -96,6 +93,14 @@ REFUSED: dict[str, Callable[[], Json]] = {
 def test_one_that_could_not_run_is_refused(cluster: Cluster, namespace: str, case: str) -> None:
     assert cluster.api.post(path("jobsets", namespace), REFUSED[case]()).refusal == (422, "Invalid")
     assert cluster.api.read(path("jobsets", namespace))["items"] == []
+
+
+@REAL_ALONE
+@pytest.mark.parametrize(
+    "spec", [{"ttlSecondsAfterFinished": "soon"}, {"successPolicy": {"operator": "Most"}}, {"suspend": "no"}]
+)
+def test_one_of_another_shape_is_refused_by_its_schema(cluster: Cluster, namespace: str, spec: Json) -> None:
+    assert cluster.api.post(path("jobsets", namespace), jobset(**spec)).refusal == (422, "Invalid")
 
 
 @pytest.mark.parametrize(

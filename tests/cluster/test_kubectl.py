@@ -91,13 +91,6 @@ class TestApplying:
         assert said.out == "pod/one serverside-applied\n"
         assert cluster.json("get", "pod", "one", "-n", namespace)["metadata"]["labels"] == {"a": "2"}
 
-    def test_an_unknown_field_of_a_jobset_is_refused(self, cluster: Cluster, namespace: str) -> None:
-        typo = train(namespace)
-        typo["spec"]["replicatedJobs"][0]["replicaz"] = 2
-        refused = cluster.kubectl("apply", "-f-", stdin=typo)
-        assert (refused.code, 'unknown field "spec.replicatedJobs[0].replicaz"' in refused.error) == (1, True), refused
-        assert cluster.kubectl("get", "jobsets", "-n", namespace, "-o", "name").out == ""
-
     def test_an_unknown_kind_is_not_there(self, cluster: Cluster) -> None:
         assert "the server doesn't have a resource type" in cluster.kubectl("get", "nonesuch").error
 

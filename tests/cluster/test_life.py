@@ -8,7 +8,7 @@ import pytest
 
 from tests.cluster.asking import LIVE, done, path
 from tests.cluster.places import PATIENCE_SECONDS, Place, condition
-from tests.cluster.servers import Cluster
+from tests.cluster.servers import REAL_ALONE, Cluster
 from tests.local.stack.leftovers import until
 
 pytestmark = LIVE
@@ -207,6 +207,7 @@ def test_a_host_that_shuts_down_ends_its_pods_and_the_jobset_begins_anew_elsewhe
     assert place.pools("train-slice-0") == ({"a", "b"} - {pool})
 
 
+@REAL_ALONE
 def test_pods_are_evicted_from_a_host_that_is_lost(stories: Stories) -> None:
     place = stories["silent"]
     place.await_phases("Running", "Running")

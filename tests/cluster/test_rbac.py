@@ -8,8 +8,8 @@ import pytest
 
 from tests.cluster.accounts import GROUP, Account, account, rule
 from tests.cluster.asking import LIVE, PATIENCE_SECONDS, Json, path
-from tests.cluster.builders import meta, pod
-from tests.cluster.servers import Cluster, unique
+from tests.cluster.builders import pod
+from tests.cluster.servers import Cluster
 from tests.local.stack.leftovers import until
 
 pytestmark = LIVE
@@ -113,12 +113,6 @@ def test_a_role_that_is_referred_to_stays_the_same(cluster: Cluster, relay: Acco
     where = path("rolebindings", relay.namespace, bound["metadata"]["name"])
     other = {"roleRef": bound["roleRef"] | {"name": "other"}}
     assert cluster.api.patch(where, other).refusal == (422, "Invalid")
-
-
-def test_a_binding_names_a_kind_of_role_that_there_is(cluster: Cluster, namespace: str) -> None:
-    binding = {"roleRef": {"apiGroup": GROUP, "kind": "Pod", "name": "x"}, "subjects": []}
-    refused = cluster.api.post(path("rolebindings", namespace), meta(unique("role")) | binding)
-    assert refused.refusal == (422, "Invalid")
 
 
 def test_everybody_reads_versions_and_what_is_served(relay: Account) -> None:

@@ -64,7 +64,7 @@ class TestReading:
         claim, found = calls.claim(namespace, "data"), calls.volume(name)
         assert claim
         assert found
-        assert (claim["spec"]["accessModes"], claim["spec"]["volumeMode"]) == (["ReadWriteOnce"], "Filesystem")
+        assert claim["spec"]["accessModes"] == ["ReadWriteOnce"]
         assert found["spec"]["capacity"] == {"storage": "1Gi"}
         assert (calls.claim(namespace, "none"), calls.volume(unique("none"))) == (None, None)
 

@@ -1,6 +1,7 @@
 """What local clients bring to a cluster that lacks it: CRDs, which stay, and webhooks while somebody serves them."""
 
 import base64
+import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -9,10 +10,12 @@ from typing import Any
 
 from infra.local.certificates import certificates
 from infra.local.clients.api import Api
-from infra.local.clients.errors import ApiError
+from infra.local.clients.errors import ApiError, Unreachable
 from infra.local.clients.kinds import Kind
 from infra.local.clients.labels import OURS, marked
 from infra.local.clients.serving import HOST, Answer, serving
+
+_log = logging.getLogger(__name__)
 
 Json = dict[str, Any]
 
@@ -117,8 +120,11 @@ def answering(
 
 
 def _remove(api: Api, plural: str, name: str) -> None:
+    """Delete an object, unless it is gone, or there is no server any more that could be kept by it from anything."""
     try:
         api.delete(plural, None, name)
+    except Unreachable as silence:
+        _log.warning("%s %s is not removed: %s", plural, name, silence)
     except ApiError as error:
         if error.code != 404:
             raise

@@ -29,6 +29,7 @@ def main(module: str, name: str, run: Callable[[Api], None]) -> int:
     parser.add_argument("--kubeconfig", type=Path, required=True, help="of the cluster")
     arguments = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
+    logging.getLogger("urllib3").setLevel(logging.ERROR)  # what it retries is told if it fails again
     try:
         with orderly_end():
             run(Api.of(arguments.kubeconfig))

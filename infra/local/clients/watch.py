@@ -7,12 +7,10 @@ from contextlib import closing, suppress
 from typing import Protocol
 
 import orjson
-from urllib3.exceptions import HTTPError
 
 from infra.local.clients.api import Api, Stream
 from infra.local.clients.errors import ApiError, Unreachable, told
 from infra.local.clients.kinds import Kind
-from infra.local.clients.memory import WentBack
 from infra.local.clients.objects import Object
 
 _log = logging.getLogger(__name__)
@@ -63,7 +61,7 @@ class Watch:
         while not self._stopping.is_set():
             try:
                 self._follow()
-            except (ApiError, HTTPError, OSError, ValueError, LookupError, WentBack) as error:
+            except Exception as error:  # noqa: BLE001 - without its watch a controller sees nothing ever after
                 self._back_off(error)
 
     def _follow(self) -> None:
@@ -102,7 +100,7 @@ class Watch:
             _log.info("listing %s again: %s", self._kind.plural, error)
             return
         if self._pause == _FIRST_PAUSE or not isinstance(error, Unreachable):
-            _log.warning("cannot follow %s: %s", self._kind.plural, error)
+            _log.warning("cannot follow %s: %s: %s", self._kind.plural, type(error).__name__, error)
         self._stopping.wait(self._pause)
         self._pause = min(self._pause * 2, _LONGEST_PAUSE)
 

@@ -21,13 +21,23 @@ def with_defaults(jobset: Json) -> Json:
     _fill(spec, {"successPolicy": {"operator": "All"}, "startupPolicy": {"startupPolicyOrder": "AnyOrder"}})
     _fill(spec.setdefault("network", {}), {"enableDNSHostnames": True, "publishNotReadyAddresses": True})
     for replicated in spec.get("replicatedJobs") or ():
-        _fill(replicated, {"groupName": "default", "replicas": 1})
         _template(replicated.setdefault("template", {}))
-    policy = spec.get("failurePolicy")
-    if policy is not None:
-        policy.setdefault("restartStrategy", "Recreate")
-        for index, rule in enumerate(policy.get("rules") or ()):
-            rule["name"] = rule.get("name") or f"failurePolicyRule{index}"
+    for index, rule in enumerate((spec.get("failurePolicy") or {}).get("rules") or ()):
+        rule["name"] = rule.get("name") or f"failurePolicyRule{index}"
+    return with_schema_defaults(jobset)
+
+
+def with_schema_defaults(jobset: Json) -> Json:
+    """Return a JobSet with the defaults of the schema, as a server that heeds it already has. It is changed, too."""
+    spec = jobset["spec"]
+    for replicated in spec.get("replicatedJobs") or ():
+        _fill(replicated, {"groupName": "default", "replicas": 1})
+        pod = replicated.get("template", {}).get("spec", {}).get("template", {}).get("spec", {})
+        for container in _containers(pod):
+            for port in container.get("ports") or ():
+                port.setdefault("protocol", "TCP")
+    if spec.get("failurePolicy") is not None:
+        spec["failurePolicy"].setdefault("restartStrategy", "Recreate")
     return jobset
 
 
@@ -43,8 +53,6 @@ def _template(template: Json) -> None:
         for kind in _AMOUNTS:
             if kind in resources:
                 resources[kind] = {name: canonical(amount) for name, amount in resources[kind].items()}
-        for port in container.get("ports") or ():
-            port.setdefault("protocol", "TCP")
 
 
 def _containers(pod: Json) -> Iterator[Json]:

@@ -50,7 +50,7 @@ def configurations(address: str, authority: bytes) -> dict[str, Json]:
     of_a_jobset = {"matchExpressions": [{"key": JOBSET_NAME, "operator": "Exists"}]}
     jobsets, pods = KINDS["jobsets"], installing.rule(KINDS["pods"], "CREATE")
     mutating = [
-        webhook("mjobset.kb.io", "/mutate-jobset", installing.rule(jobsets, "CREATE")),
+        webhook("mjobset.kb.io", "/mutate-jobset", installing.rule(jobsets, "CREATE", "UPDATE")),
         webhook("mpod.kb.io", "/mutate-pod", pods, objectSelector=of_a_jobset),
     ]
     validating = [

@@ -65,4 +65,6 @@ def created(jobset: Object) -> Object:
 
 
 def update(old: Object, new: Object) -> Answer:
-    return ask("/validate-jobset", new, operation="UPDATE", oldObject=old)
+    """Ask the webhooks of a changed JobSet, in the same order."""
+    completed = ask("/mutate-jobset", new, operation="UPDATE", oldObject=old)
+    return ask("/validate-jobset", completed.object, operation="UPDATE", oldObject=old)

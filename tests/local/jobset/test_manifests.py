@@ -59,7 +59,7 @@ def test_kubectl_explains_jobsets_own_fields() -> None:
     assert fields()[".spec.replicatedJobs"]["description"]
 
 
-def test_the_webhooks_match_what_jobsets_own_match() -> None:
+def test_the_webhooks_match_what_jobsets_own_match_and_complete_updates_too() -> None:
     called: dict[str, tuple[Object, Object | None]] = {}
     for configuration in configurations("https://127.0.0.1:1", b"PEM").values():
         for webhook in configuration["webhooks"]:
@@ -70,7 +70,7 @@ def test_the_webhooks_match_what_jobsets_own_match() -> None:
             called[slash + path] = (webhook["rules"][0], webhook.get("objectSelector"))
     assert called.keys() == WEBHOOKS.keys()
     assert {path: rule["operations"] for path, (rule, _) in called.items()} == {
-        "/mutate-jobset": ["CREATE"],
+        "/mutate-jobset": ["CREATE", "UPDATE"],
         "/mutate-pod": ["CREATE"],
         "/validate-jobset": ["CREATE", "UPDATE"],
         "/validate-pod": ["CREATE"],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -231,13 +230,11 @@ def configured(api: Api) -> list[bool]:
     return [found(api, plural, None, CONFIGURATIONS) is not None for plural in WEBHOOKS]
 
 
-def test_it_takes_its_webhooks_away_within_a_second(cluster: Cluster, place: Place) -> None:
+def test_it_takes_its_webhooks_away_when_it_ends(cluster: Cluster, place: Place) -> None:
     running = cluster.child("jobset")
     assert configured(place.api) == [True, True]
-    began = time.monotonic()
     running.ask_to_end()
-    assert running.ended(within=10)
-    assert time.monotonic() - began < 1
+    assert running.ended(within=5)
     assert configured(place.api) == [False, False]
     cluster.processes.end(running)
     cluster.processes.wait_until_ready(*cluster.processes.start(running.program))

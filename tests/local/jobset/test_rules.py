@@ -160,7 +160,6 @@ def test_omitting_what_was_defaulted_in_a_replicated_job_is_a_change() -> None:
 
 def test_the_same_manifest_again_is_no_change_whatever_its_quantities() -> None:
     manifest = jobset("train", replicated_job(completionMode="Indexed"))
-    manifest["spec"]["replicatedJobs"][0]["groupName"] = "default"
     pods(manifest)["spec"]["containers"][0]["resources"] = {"limits": {"cpu": "1000m"}}
     old = created(copied(manifest))
     assert pods(old)["spec"] != pods(manifest)["spec"]

@@ -12,7 +12,6 @@ from infra.local.embedded.store.kinds import Kind, Object
 from infra.local.embedded.store.objects import PROPAGATIONS, Deletion, Objects
 
 SUCCESS = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
-_ORPHANED = "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them"
 _EVICTED = Condition(type="DisruptionTarget", reason="EvictionByEvictionAPI", message="Eviction API: evicting")
 
 
@@ -21,16 +20,13 @@ def delete(objects: Objects, kind: Kind, request: Request) -> Answer:
     how = _deletion(asked)
     _check(kind, objects.get(kind, request.namespace, request.name), asked)
     deleted, gone = objects.delete(kind, request.namespace, request.name, how)
-    warnings = [_ORPHANED] if kind.id == "jobs" and not how.propagation else []
     if kind.answers_deleted or not gone:
-        return Answer(body=deleted, warnings=warnings)
+        return Answer(body=deleted)
     details = {"name": request.name, "group": kind.group, "kind": kind.plural, "uid": deleted["metadata"]["uid"]}
     return Answer(body=SUCCESS | {"details": {key: value for key, value in details.items() if value}})
 
 
 def delete_collection(objects: Objects, kind: Kind, request: Request) -> Answer:
-    if kind.id == "namespaces":
-        raise errors.not_allowed()
     how, found = _deletion(_asked(request)), page(objects, kind, request)
     for obj in found["items"]:
         objects.delete(kind, obj["metadata"].get("namespace", ""), obj["metadata"]["name"], how)
@@ -57,25 +53,20 @@ def _asked(request: Request) -> Object:
         return request.object()
     asked: Object = {key: request.params[key] for key in ("propagationPolicy",) if request.params.get(key)}
     asked |= {"gracePeriodSeconds": request.number("gracePeriodSeconds")}
-    asked |= {"orphanDependents": request.asks("orphanDependents")} if "orphanDependents" in request.params else {}
     return asked | ({"dryRun": ["All"]} if request.is_dry else {})
 
 
 def _deletion(asked: Mapping[str, Any]) -> Deletion:
     """Validate DeleteOptions. Raise ApiError 400 for wrong types, 422 for contradictory or unsupported values."""
-    grace, orphan, dry = (asked.get(key) for key in ("gracePeriodSeconds", "orphanDependents", "dryRun"))
-    propagation = asked.get("propagationPolicy") or ""
+    grace, dry, propagation = asked.get("gracePeriodSeconds"), asked.get("dryRun"), asked.get("propagationPolicy") or ""
     if not isinstance(grace, int | None) or not isinstance(propagation, str) or not isinstance(dry or [], list):
         raise errors.bad_request('DeleteOptions in version "v1" cannot be handled as a DeleteOptions')
     found = list(errors.choice("propagationPolicy", propagation or "Background", PROPAGATIONS))
     found += errors.choice("dryRun", dry[0], ("All",)) if dry else []
-    if orphan is not None and propagation:
-        why = "orphanDependents and deletionPropagation cannot be both set"
-        found.append(errors.wrong("propagationPolicy", propagation, why))
+    found += [errors.prohibited("orphanDependents", "say propagationPolicy")] if "orphanDependents" in asked else []
     if found:
         raise errors.invalid("DeleteOptions", "meta.k8s.io", "", found)
-    own = "" if orphan is None else "Orphan" if orphan else "Background"
-    return Deletion(propagation=propagation or own, grace_seconds=grace, dry_run=bool(dry))
+    return Deletion(propagation=propagation, grace_seconds=grace, dry_run=bool(dry))
 
 
 def _check(kind: Kind, current: Object, asked: Mapping[str, Any]) -> None:

@@ -93,7 +93,7 @@ class Verbs:
         misplaced = (request.verb == "create") is bool(request.name) and not request.subresource
         homeless = kind.namespaced and not request.namespace
         if request.verb not in verbs or (request.verb in _WRITES and (misplaced or homeless)):
-            raise errors.not_allowed()
+            raise errors.ApiError(405, "MethodNotAllowed", "the server does not allow this method on the resource")
         return kind
 
     def _current(self, kind: Kind, request: Request) -> Object:
@@ -157,12 +157,9 @@ class Verbs:
 
     def _log(self, kind: Kind, request: Request) -> Answer:
         """Answer a line that tells that there is no output (pkg/registry/core/pod: LogLocation)."""
-        pod, wanted = self._current(kind, request), request.params.get("container", "")
-        names = [container["name"] for container in containers(pod["spec"])]
-        if wanted not in names and (wanted or len(names) > 1):
-            why = f"a container name must be specified for pod {request.name}, choose one of: [{' '.join(names)}]"
-            raise errors.bad_request(why)
-        line = f'this local cluster runs no containers: "{wanted or names[0]}" of pod "{request.name}" has no output\n'
+        pod, line = self._current(kind, request), f'no containers run here: pod "{request.name}" has no output\n'
+        if request.params.get("container", "") not in ("", *(each["name"] for each in containers(pod["spec"]))):
+            raise errors.bad_request(f"container {request.params['container']} is not valid for pod {request.name}")
         return Answer(body=line.encode() if pod["spec"].get("nodeName") else b"", media_type="text/plain")
 
     def _bind(self, kind: Kind, request: Request) -> Answer:
@@ -217,7 +214,4 @@ def _response(answer: Answer) -> Response:
     if isinstance(answer.body, AsyncIterator):
         return StreamingResponse(answer.body, media_type=answer.media_type)
     body = answer.body if isinstance(answer.body, bytes) else orjson.dumps(answer.body)
-    response = Response(body, status_code=answer.code, media_type=answer.media_type)
-    for warning in answer.warnings:
-        response.headers.append("Warning", f'299 - "{warning}"')
-    return response
+    return Response(body, status_code=answer.code, media_type=answer.media_type)

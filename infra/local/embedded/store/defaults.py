@@ -1,8 +1,4 @@
-"""The API server's defaults for fields that are left out, written into the object (pure).
-
-Facts: pkg/apis/{core,batch,rbac,scheduling,admissionregistration}/v1/defaults.go. Deployments, DaemonSets and volumes
-are only stored, as they are.
-"""
+"""The API server's defaults for fields that are left out, written into the object (pkg/apis/*/v1/defaults.go; pure)."""
 
 from collections.abc import Callable, Mapping
 from copy import deepcopy
@@ -10,7 +6,6 @@ from typing import Any
 
 from infra.local.embedded.store.kinds import Object
 
-_PROBE = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3}
 _CONTAINER = {"terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File"}
 _POD_SPEC = {"dnsPolicy": "ClusterFirst", "schedulerName": "default-scheduler", "restartPolicy": "Always"}
 _SERVICE = {"type": "ClusterIP", "sessionAffinity": "None", "internalTrafficPolicy": "Cluster"}
@@ -20,7 +15,8 @@ _WEBHOOK = {"failurePolicy": "Fail", "matchPolicy": "Equivalent", "timeoutSecond
 
 def fill(target: Object, defaults: Mapping[str, Any]) -> None:
     for key, value in defaults.items():
-        target.setdefault(key, value)
+        if isinstance(target.setdefault(key, value), dict) and isinstance(value, dict):
+            fill(target[key], value)
 
 
 def filling(**usual: Any) -> Callable[[Object], None]:
@@ -40,8 +36,6 @@ def _container(container: Object) -> None:
     _as_quantities(container["resources"], "limits", "requests")
     for port in container.get("ports", []):
         port.setdefault("protocol", "TCP")
-    for probe in {"livenessProbe", "readinessProbe", "startupProbe"} & container.keys():
-        fill(container[probe], _PROBE)
 
 
 def _as_quantities(holder: Object, *fields: str) -> None:

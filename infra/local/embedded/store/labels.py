@@ -58,27 +58,11 @@ _EXISTS = re.compile(r"^(?P<absent>!?)\s*(?P<key>[^\s=!,()]+)$")
 
 
 def meets(labels: Labels, requirement: Mapping[str, Any]) -> bool:
-    """Return whether labels meet one of matchExpressions. A missing key satisfies only NotIn and DoesNotExist.
-
-    Raise ValueError for an unknown operator.
-    """
+    """Return whether labels meet one of matchExpressions; a missing key satisfies only NotIn and DoesNotExist."""
     value, values = labels.get(requirement["key"]), requirement.get("values") or ()
-    match requirement["operator"]:
-        case "In":
-            return value in values
-        case "NotIn":
-            return value not in values
-        case "Exists":
-            return value is not None
-        case "DoesNotExist":
-            return value is None
-        case "Gt" | "Lt" as operator:
-            if value is None or not value.lstrip("-").isdigit():
-                return False
-            bound = int(next(iter(values)))
-            return int(value) > bound if operator == "Gt" else int(value) < bound
-        case unknown:
-            raise ValueError(f"no selector operator: {unknown}")
+    simple = {"In": value in values, "NotIn": value not in values, "Exists": value is not None}
+    simple["DoesNotExist"] = value is None
+    return bool(simple[requirement["operator"]])
 
 
 def selects(selector: Mapping[str, Any] | None, labels: Labels) -> bool:

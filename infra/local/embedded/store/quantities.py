@@ -43,10 +43,7 @@ def amounts(listed: Mapping[str, Any] | None) -> Counter[str]:
 
 
 def requested(spec: Mapping[str, Any]) -> Amounts:
-    """Return what a pod requests: the sum of its containers, or of an init container, which run first one by one.
-
-    A pod takes one of "pods".
-    """
+    """Return what a pod requests: the sum of its containers, or an init container, and one of "pods"."""
     total = amounts(spec.get("overhead")) + Counter({"pods": ONE})
     running: Counter[str] = Counter()
     for container in spec.get("containers", ()):

@@ -1,0 +1,185 @@
+"""Plain Jobs and pods on hosts: what the Job controller makes of them, where the scheduler puts them, who gives way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.cluster.asking import LIVE, Json, done, path
+from tests.cluster.builders import CONTAINER, TPU, meta
+from tests.cluster.places import PATIENCE_SECONDS, Place, condition
+from tests.cluster.servers import REAL_ALONE, Cluster, unique
+from tests.local.stack.leftovers import until
+
+pytestmark = LIVE
+
+INDEX = "batch.kubernetes.io/job-completion-index"
+
+
+def changed(place: Place, name: str, **spec: object) -> None:
+    place.add_node(name, "unfit")
+    done(place.cluster.api.patch(path("nodes", name=name), {"spec": spec}))
+
+
+def not_ready(place: Place, name: str) -> None:
+    place.add_node(name, "unfit")
+    place.set_ready(name, "False")
+    where = path("nodes", name=name)
+    until(lambda: "not-ready" in str(place.cluster.api.read(where)["spec"]), "its taint", PATIENCE_SECONDS)
+
+
+OTHER = {"key": "example.com/mine", "effect": "NoSchedule"}
+UNFIT: dict[str, Callable[[Place, str], None]] = {
+    "too few chips": lambda place, name: place.add_node(name, "unfit", chips=1),
+    "not ready": not_ready,
+    "cordoned": lambda place, name: changed(place, name, unschedulable=True),
+    "tainted": lambda place, name: changed(place, name, taints=[OTHER]),
+}
+
+
+@pytest.fixture
+def place(cluster: Cluster, namespace: str) -> Place:
+    return Place(cluster, namespace)
+
+
+def job(place: Place, name: str = "work", **spec: object) -> Json:
+    return place.create("jobs", meta(name) | {"spec": place.job_spec() | spec})
+
+
+def ended(place: Place, kind: str, name: str = "work") -> Json:
+    """Wait until a Job has this condition; return the condition."""
+    until(lambda: condition(place.read("jobs", name), kind).get("status") == "True", kind, PATIENCE_SECONDS)
+    return condition(place.read("jobs", name), kind)
+
+
+class TestJobs:
+    def test_an_indexed_job_has_one_pod_of_each_index_and_completes(self, place: Place) -> None:
+        place.add_pool("a")
+        place.create("jobs", meta("work") | {"spec": place.job_spec(run=1)})
+        ended(place, "Complete")
+        indexes = {each["metadata"]["annotations"][INDEX] for each in place.items("pods")}
+        assert indexes == {"0", "1"}
+        assert place.read("jobs", "work")["status"]["succeeded"] == 2
+
+    def test_its_pods_are_named_labelled_and_owned(self, place: Place) -> None:
+        made = job(place, completions=1, parallelism=1)
+        until(lambda: place.items("pods"), "the pod", PATIENCE_SECONDS)
+        [pod] = place.items("pods")
+        metadata = pod["metadata"]
+        assert metadata["name"].startswith("work-0-")
+        [owner] = metadata["ownerReferences"]
+        assert (owner["kind"], owner["name"], owner["uid"]) == ("Job", "work", made["metadata"]["uid"])
+        assert (owner["controller"], owner["blockOwnerDeletion"]) == (True, True)
+        labels = metadata["labels"]
+        assert (labels["batch.kubernetes.io/job-name"], labels[INDEX]) == ("work", "0")
+        assert pod["spec"]["hostname"] == "work-0"
+
+    def test_a_failed_pod_beyond_the_limit_fails_it(self, place: Place) -> None:
+        place.add_pool("a")
+        place.create("jobs", meta("work") | {"spec": place.job_spec(run=1, fail_until=9)})
+        assert ended(place, "Failed")["reason"] == "BackoffLimitExceeded"
+
+    def test_a_suspended_one_has_no_pods_until_it_is_resumed(self, place: Place) -> None:
+        place.add_pool("a")
+        job(place, suspend=True)
+        ended(place, "Suspended")
+        assert place.items("pods") == []
+        done(place.cluster.api.patch(path("jobs", place.name, "work"), {"spec": {"suspend": False}}))
+        place.await_phases("Running", "Running")
+
+    def test_a_policy_for_failures_fails_it_at_once(self, place: Place) -> None:
+        place.add_pool("a")
+        rule = {"action": "FailJob", "onExitCodes": {"operator": "In", "values": [1]}}
+        spec = place.job_spec(run=1, fail_until=9) | {"backoffLimit": 6, "podFailurePolicy": {"rules": [rule]}}
+        place.create("jobs", meta("work") | {"spec": spec})
+        assert ended(place, "Failed")["reason"] == "PodFailurePolicy"
+
+    def test_a_deleted_pod_is_replaced(self, place: Place) -> None:
+        place.add_pool("a", hosts=1)
+        job(place, completions=1, parallelism=1, backoffLimit=6)
+        place.await_phases("Running")
+        [pod] = place.items("pods")
+        done(place.cluster.api.delete(path("pods", place.name, pod["metadata"]["name"])))
+
+        def replaced() -> bool:
+            pods = place.items("pods")
+            return bool(pods) and all(each["metadata"]["uid"] != pod["metadata"]["uid"] for each in pods)
+
+        until(replaced, "another pod", PATIENCE_SECONDS)
+
+
+class TestScheduling:
+    def pod(self, place: Place, name: str = "one", **spec: object) -> str:
+        place.create("pods", meta(name) | {"spec": place.pod_spec() | spec})
+        return name
+
+    @staticmethod
+    def scheduled(place: Place, status: str, name: str = "one") -> Json:
+        """Wait until the scheduler has said whether a pod is scheduled; return its condition."""
+        until(
+            lambda: condition(place.read("pods", name), "PodScheduled").get("status") == status,
+            f"PodScheduled {status}",
+            PATIENCE_SECONDS,
+        )
+        return condition(place.read("pods", name), "PodScheduled")
+
+    def test_a_pod_waits_for_a_host_and_runs_on_it(self, place: Place) -> None:
+        self.pod(place)
+        assert self.scheduled(place, "False")["reason"] == "Unschedulable"
+        place.add_pool("a", hosts=1)
+        self.scheduled(place, "True")
+        assert place.read("pods", "one")["spec"]["nodeName"] == f"{place.name}-a-0"
+        place.await_phases("Running")
+
+    def test_a_gated_pod_waits_for_its_gates(self, place: Place) -> None:
+        place.add_pool("a", hosts=1)
+        self.pod(place, schedulingGates=[{"name": "example.com/wait"}])
+        assert self.scheduled(place, "False")["reason"] == "SchedulingGated"
+        done(place.cluster.api.patch(path("pods", place.name, "one"), {"spec": {"schedulingGates": None}}))
+        self.scheduled(place, "True")
+
+    @pytest.mark.parametrize("case", UNFIT)
+    def test_a_host_that_does_not_fit_takes_nobody(self, place: Place, case: str) -> None:
+        UNFIT[case](place, f"{place.name}-unfit")
+        self.pod(place)
+        assert self.scheduled(place, "False")["reason"] == "Unschedulable"
+        place.add_pool("a", hosts=1)
+        self.scheduled(place, "True")
+        assert place.read("pods", "one")["spec"]["nodeName"] == f"{place.name}-a-0"
+
+    def test_a_host_is_not_promised_twice(self, place: Place) -> None:
+        place.add_pool("a")
+        for name in ("one", "two", "three"):
+            self.pod(place, name)
+        place.await_phases("Running", "Running", "Pending")
+        hosts = [each["spec"].get("nodeName") for each in place.items("pods")]
+        assert {*hosts} == {f"{place.name}-a-0", f"{place.name}-a-1", None}
+
+    @REAL_ALONE
+    def test_a_lesser_pod_gives_way_to_a_greater_one(self, place: Place) -> None:
+        place.add_pool("a", hosts=1)
+        great = unique("great")
+        place.cluster.api.create(path("priorityclasses"), meta(great) | {"value": 1000})
+        self.pod(place, "low")
+        place.await_phases("Running")
+        self.pod(place, "high", priorityClassName=great)
+        until(lambda: place.cluster.api.get(path("pods", place.name, "low")).code == 404, "its end", PATIENCE_SECONDS)
+        self.scheduled(place, "True", "high")
+
+    @REAL_ALONE
+    def test_nobody_gives_way_to_an_equal(self, place: Place) -> None:
+        place.add_pool("a", hosts=1)
+        self.pod(place, "there")
+        place.await_phases("Running")
+        self.pod(place, "comes")
+        assert self.scheduled(place, "False", "comes")["reason"] == "Unschedulable"
+        assert "deletionTimestamp" not in place.read("pods", "there")["metadata"]
+
+
+def test_a_pod_of_no_chips_may_not_go_where_only_chips_are_tolerated(place: Place) -> None:
+    place.add_pool("a", hosts=1)
+    selector = place.pod_spec()["nodeSelector"]
+    place.create("pods", meta("one") | {"spec": {"containers": [CONTAINER], "nodeSelector": selector}})
+    TestScheduling.scheduled(place, "False")
+    assert TPU not in str(place.read("pods", "one")["spec"].get("tolerations"))
