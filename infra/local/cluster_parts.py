@@ -13,7 +13,7 @@ from infra.local.plan import Plan
 from infra.local.ports import free_ports
 from infra.local.processes import Processes, Program
 
-JOBSET, KUBELET = "jobset", "kubelet"
+JOBSET, KUEUE, KUBELET = "jobset", "kueue", "kubelet"
 
 
 @contextmanager
@@ -26,7 +26,7 @@ def cluster(plan: Plan, addresses: Addresses, processes: Processes, scratch: Pat
     match plan.cluster:
         case Embedded():
             parts.start(_embedded(plan, addresses))
-            parts.start_beside(JOBSET)
+            parts.start_kinds()
             parts.start_beside(KUBELET)
             yield
         case Built(programs):
@@ -52,13 +52,19 @@ class _Parts:
         arguments = (f"infra.local.{name}", "--kubeconfig", str(self._addresses.kubeconfig))
         self.start(self._plan.module(name, arguments, "ready", self._addresses))
 
+    def start_kinds(self) -> None:
+        """Start the clients that bring kinds of their own."""
+        self.start_beside(JOBSET)
+        if self._plan.queues:
+            self.start_beside(KUEUE)
+
     @contextmanager
     def built(self, programs: Programs, folder: Path) -> Iterator[None]:
-        """Run a control plane. JobSet is there before its controllers start: they learn of later kinds after 30 s."""
+        """Run a control plane. Kinds are there before its controllers start: they learn of later ones after 30 s."""
 
         def extended(plane: ControlPlane) -> None:
             plane.write_kubeconfig(plane.accounts.admin, self._addresses.kubeconfig)
-            self.start_beside(JOBSET)
+            self.start_kinds()
 
         with control_plane(programs, self._processes, folder, extended=extended):
             self.start_beside(KUBELET)

@@ -17,7 +17,8 @@ REPOSITORY = Path(__file__).parents[2]
 class Plan:
     """What to run: `root` contains functions/, relay/ and infra/; logs and kubeconfigs are written below `state`.
 
-    `gke_arguments` are additional arguments of `python -m infra.local.gke`, its pace for example.
+    `queues`: whether a cluster of the stack's own has Kueue. `gke_arguments` are additional arguments of
+    `python -m infra.local.gke`, its pace for example.
     """
 
     root: Path = REPOSITORY
@@ -27,6 +28,7 @@ class Plan:
     cluster_id: str = "demo"
     sweep_seconds: float = 5
     cluster: ClusterChoice = field(default_factory=Embedded)
+    queues: bool = False
     gke_arguments: tuple[str, ...] = ()
 
     def module(

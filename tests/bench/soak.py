@@ -125,8 +125,7 @@ class Soak:
             *(host for _, host in hosts)
         )
         wanted = {host.name: READY for _, host in hosts}
-        nodes = KubernetesNodes(self.addresses.kubeconfig)
-        keeper = NodeKeeper(nodes)
+        keeper = NodeKeeper(KubernetesNodes(self.addresses.kubeconfig))
 
         def keep() -> None:
             while True:
@@ -134,6 +133,7 @@ class Soak:
                 time.sleep(KEEP_SECONDS)
 
         threading.Thread(target=keep, daemon=True).start()
+        nodes = KubernetesNodes(self.addresses.kubeconfig)
         wait(lambda: list(nodes.standing().values()) == ["True"] * len(hosts))
 
     def run(self) -> None:

@@ -21,7 +21,7 @@ KUEUE = REPOSITORY / "examples" / "kueue"
 @pytest.fixture(scope="module")
 def cluster(tools: Tools, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     state = tmp_path_factory.mktemp("kueue")
-    with running(Plan(state=state, sweep_seconds=1, gke_arguments=FAST), seed) as stack:
+    with running(Plan(state=state, sweep_seconds=1, queues=True, gke_arguments=FAST), seed) as stack:
         found = Cluster(stack.addresses, tools)
         found.kubectl("apply", "-f", str(KUEUE / "queues.yaml"))
         found.kubectl("apply", "-f", str(KUEUE / "jobsets.yaml"))

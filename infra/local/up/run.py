@@ -64,7 +64,7 @@ def up(state: Path, asked: Asked) -> int:
         tools = require(find(os.environ))
         cluster = borrowed.settled(asked, tools.kubectl, state)
         say(f"{cluster}\nStarting the emulators, the cluster, GKE, the functions and the relay ...")
-        with running(Plan(state=state, cluster=cluster), seed) as stack:
+        with running(Plan(state=state, cluster=cluster, queues=True), seed) as stack:
             _keep(stack, state)
     except (PrerequisitesMissing, NotBorrowed) as problem:
         print(problem, file=sys.stderr)
