@@ -92,7 +92,6 @@ def plan(job: Object, own: Iterable[Object], now: datetime, backoff: timedelta) 
 
 
 def _counted(job: Object, pods: _Pods) -> Object:
-    """Return the status with the ended pods added and the others counted."""
     known = job.get("status") or {}
     done = _completed(job, known) | {_index(pod) for pod in pods.succeeded}
     failures = sum(_match(job, pod)[0] != "Ignore" for pod in pods.failed)

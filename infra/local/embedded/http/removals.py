@@ -12,6 +12,7 @@ from infra.local.embedded.store.kinds import Kind, Object
 from infra.local.embedded.store.objects import PROPAGATIONS, Deletion, Objects
 
 SUCCESS = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
+_ORPHANED = "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them"
 _EVICTED = Condition(type="DisruptionTarget", reason="EvictionByEvictionAPI", message="Eviction API: evicting")
 
 
@@ -21,7 +22,7 @@ def delete(objects: Objects, kind: Kind, request: Request) -> Answer:
     _check(kind, objects.get(kind, request.namespace, request.name), asked)
     deleted, gone = objects.delete(kind, request.namespace, request.name, how)
     if kind.answers_deleted or not gone:
-        return Answer(body=deleted)
+        return Answer(body=deleted, warning=_ORPHANED if kind.id == "jobs" and not how.propagation else "")
     details = {"name": request.name, "group": kind.group, "kind": kind.plural, "uid": deleted["metadata"]["uid"]}
     return Answer(body=SUCCESS | {"details": {key: value for key, value in details.items() if value}})
 
@@ -57,7 +58,6 @@ def _asked(request: Request) -> Object:
 
 
 def _deletion(asked: Mapping[str, Any]) -> Deletion:
-    """Validate DeleteOptions. Raise ApiError 400 for wrong types, 422 for contradictory or unsupported values."""
     grace, dry, propagation = asked.get("gracePeriodSeconds"), asked.get("dryRun"), asked.get("propagationPolicy") or ""
     if not isinstance(grace, int | None) or not isinstance(propagation, str) or not isinstance(dry or [], list):
         raise errors.bad_request('DeleteOptions in version "v1" cannot be handled as a DeleteOptions')

@@ -89,6 +89,7 @@ class Answer:
     code: int = 200
     body: Object | AsyncIterator[bytes] | bytes
     media_type: str = JSON
+    warning: str = ""
 
 
 def read(method: str, path: str, params: Mapping[str, str], headers: Mapping[str, str], body: bytes) -> Request:

@@ -214,4 +214,5 @@ def _response(answer: Answer) -> Response:
     if isinstance(answer.body, AsyncIterator):
         return StreamingResponse(answer.body, media_type=answer.media_type)
     body = answer.body if isinstance(answer.body, bytes) else orjson.dumps(answer.body)
-    return Response(body, status_code=answer.code, media_type=answer.media_type)
+    headers = {"Warning": f'299 - "{answer.warning}"'} if answer.warning else None
+    return Response(body, status_code=answer.code, headers=headers, media_type=answer.media_type)

@@ -115,7 +115,7 @@ class Objects:
         self._compacted: defaultdict[str, int] = defaultdict(lambda: _FIRST)
         self._bell = asyncio.Event()
         self._clock = clock
-        self._objects: defaultdict[str, dict[Key, Object]] = defaultdict(dict)
+        self._objects: defaultdict[str, dict[Key, Object]] = defaultdict(dict, {kind: {} for kind in self.kinds})
         self._keys: dict[str, Key] = {}
         self._dependents: defaultdict[str, dict[Key, None]] = defaultdict(dict)
 

@@ -176,7 +176,6 @@ def event(obj: Object) -> Iterator[FieldError]:
 
 
 def binding(obj: Object) -> Iterator[FieldError]:
-    """Yield the errors of a binding, of which a role has none."""
     allowed = ("ClusterRole",) if obj["kind"] == "ClusterRoleBinding" else ("Role", "ClusterRole")
     yield from choice("roleRef.kind", obj.get("roleRef", {"kind": "ClusterRole"}).get("kind", ""), allowed)
 
