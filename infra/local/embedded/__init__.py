@@ -1,5 +1,1 @@
-"""A small Kubernetes API server in one process, with a Job controller, a scheduler and node life cycles.
-
-It serves what the local stack, the relay and everyday kubectl use, and answers 501 to anything else; where it differs
-from kube-apiserver in what it serves, kube-apiserver is right.
-"""
+"""A small Kubernetes API server in one process, with a Job controller and a scheduler: 501 for what is not covered."""

@@ -15,7 +15,7 @@ from pathlib import Path
 import uvicorn
 
 from infra.local.certificates import certificates
-from infra.local.embedded.controllers.run import Controllers
+from infra.local.embedded.controllers.run import started
 from infra.local.embedded.http.verbs import Verbs, application
 from infra.local.embedded.store.objects import Objects
 from infra.local.kubeconfig import Endpoint, kubeconfig, write_private
@@ -63,13 +63,12 @@ async def _serve(arguments: argparse.Namespace, listener: socket.socket) -> None
         asyncio.get_running_loop().add_signal_handler(ending, end)
     endpoint = Endpoint(address=address, authority=own.authority)
     write_private(arguments.kubeconfig, kubeconfig(endpoint, {"token": verbs.tokens.administrator}))
-    controllers = Controllers(verbs.objects, verbs.writes, _now)
-    if not arguments.no_controllers:
-        controllers.start()
+    end_controllers = None if arguments.no_controllers else started(verbs.objects, verbs.writes, _now)
     # Connections are accepted from listen() on, and served as soon as the event loop runs.
     print(f"listening on {address}", flush=True)
     await server.serve(sockets=[listener])
-    controllers.end()
+    if end_controllers:
+        end_controllers()
 
 
 def main() -> None:

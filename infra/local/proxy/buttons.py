@@ -5,7 +5,8 @@ POST   /faults  {"fault": "answer", "resource": "pods", "verb": "list", "share":
                 fields see `faults.Fault`; without a code, "seconds" delay the API server's own response
                 {"fault": "close-watches", "resource": "pods"}: the open watches end; of one resource or, without it, of
                 all. "silence-watches": they send nothing more, not even bookmarks, but stay open. "rewind-watches":
-                they send again what they sent. "say-to-watches": they send "text" as it is, such as half an event
+                they send all objects again, in older versions. "say-to-watches": they send "text" as it is, such as
+                half an event
                 {"fault": "cut"}: all connections that wait for an answer or watch are cut
 DELETE /faults  clear all faults, and end the watches that were silenced
 

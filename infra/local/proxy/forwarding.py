@@ -22,7 +22,8 @@ _OF_ONE_CONNECTION = frozenset(
 """Headers that are not passed on (RFC 9110, section 7.6.1)."""
 
 _NEVER = aiohttp.ClientTimeout(total=None)
-Ask = Callable[[], AbstractAsyncContextManager[aiohttp.ClientResponse]]
+Again = Callable[[], AbstractAsyncContextManager[aiohttp.ClientResponse]]
+Ask = Callable[[URL], AbstractAsyncContextManager[aiohttp.ClientResponse]]
 
 
 class Forwarder:
@@ -73,14 +74,15 @@ class Forwarder:
             if fault.code:
                 return _response(fault)
         ask = await self._ask(request, asked)
+        url = URL(self._upstream.address + request.raw_path, encoded=True)
         if not asked.watches:
-            async with ask() as answer:
+            async with ask(url) as answer:
                 return await _passed_on(request, answer)
         with self.watches.opened(asked.segments) as one:
-            return await _watched(request, ask, one)
+            return await _watched(request, partial(ask, url), partial(ask, url.update_query(resourceVersion="0")), one)
 
     async def _ask(self, request: web.BaseRequest, asked: Asked) -> Ask:
-        """Return the same request to the API server, which may be made again."""
+        """Return the same request to an URL of the API server, which may be made again."""
         headers = _passing(request.headers)
         as_user = asked.authorization == f"Bearer {self._token}"
         if as_user:
@@ -90,7 +92,6 @@ class Forwarder:
         return partial(
             self._sessions[as_user].request,
             request.method,
-            URL(self._upstream.address + request.raw_path, encoded=True),
             headers=headers,
             data=await request.content.read() or None,
             allow_redirects=False,
@@ -135,15 +136,15 @@ async def _passed_on(request: web.BaseRequest, answer: aiohttp.ClientResponse) -
     return response
 
 
-async def _watched(request: web.BaseRequest, ask: Ask, one: OpenWatch) -> web.StreamResponse:
-    """Stream a watch; when it is rewound, the client's request is made again, and the same response goes on."""
-    async with ask() as answer:
+async def _watched(request: web.BaseRequest, first: Again, rewound: Again, one: OpenWatch) -> web.StreamResponse:
+    """Stream a watch; when it is rewound, the same response goes on with all there is, in its old versions."""
+    async with first() as answer:
         if answer.status != web.HTTPOk.status_code:
             return await _passed_on(request, answer)
         response = await _begun(request, answer)
         turn = await _streamed(answer, one, response)
     while turn is Turn.REWIND:
-        async with ask() as again:
+        async with rewound() as again:
             turn = await _streamed(again, one, response)
     if turn is Turn.BREAK:
         raise ConnectionResetError("the API server was lost")

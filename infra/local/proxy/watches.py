@@ -15,7 +15,7 @@ class Turn(Enum):
     END = "end"
     """The stream ends, as the API server ends it from time to time."""
     REWIND = "rewind"
-    """The stream goes on where the client's request began: what was sent since is sent again."""
+    """The stream goes on with all objects as they are, each in its version, which is older than what was seen."""
     BREAK = "break"
     """The connection is lost."""
 

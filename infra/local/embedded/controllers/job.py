@@ -55,7 +55,6 @@ class JobController:
         return each(jobs, control, doubt)
 
     def _refused(self, objects: Objects, job: Object, now: datetime) -> bool:
-        """Return whether a Job uses what this controller does not implement, after telling so once."""
         uncovered, uid = not_covered(job), job["metadata"]["uid"]
         if uncovered and uid not in self._unsupported:
             self._unsupported.add(uid)
@@ -88,7 +87,6 @@ class JobController:
             )
 
     def _tell(self, objects: Objects, job: Object, status: Object, now: datetime) -> None:
-        """Record events for the conditions that change with this status, as pkg/controller/job does."""
         for new in of({"status": status}):
             before = find(of(job), new["type"])
             if before is not None and before["status"] == new["status"]:

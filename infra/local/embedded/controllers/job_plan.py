@@ -1,7 +1,6 @@
-"""The Job controller's decision about one Indexed Job (pure).
+"""The Job controller's decision about one Indexed Job (pkg/controller/job of Kubernetes 1.31 and later; pure).
 
-Source: pkg/controller/job (job_controller.go, indexed_job_utils.go, pod_failure_policy.go) of Kubernetes 1.31 and
-later: FailureTarget and SuccessCriteriaMet come first, and Failed and Complete only once every pod has ended.
+FailureTarget and SuccessCriteriaMet come first, and Failed and Complete only once every pod has ended.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -85,7 +84,8 @@ def plan(job: Object, own: Iterable[Object], now: datetime, backoff: timedelta) 
         resumed = Condition(type="Suspended", status=False, reason="JobResumed", message="Job resumed")
         status |= {"conditions": with_condition(conditions, resumed, now)}
     missing, failures = _missing(job, pods, _completed(job, status)), filter(_has_failed, every)
-    retry = max((_failed_at(pod) + backoff for pod in failures), default=now)
+    ends = (since(pod, "Ready") or moment(pod["metadata"]["creationTimestamp"]) for pod in failures)
+    retry = max((end + backoff for end in ends), default=now)
     wait = retry if missing and retry > now else None
     started = {"startTime": timestamp(now)} | status
     return Plan(status=started, counted=pods.ended, delete=[], missing=() if wait else missing, wake=wait)
@@ -153,10 +153,6 @@ def _has_failed(pod: Object) -> bool:
     return bool(pod["status"]["phase"] == "Failed")
 
 
-def _failed_at(pod: Object) -> datetime:
-    return since(pod, "Ready") or moment(pod["metadata"]["creationTimestamp"])
-
-
 def _deleted(pod: Object) -> bool:
     return "deletionTimestamp" in pod["metadata"]
 
@@ -212,7 +208,7 @@ def compact(found: Iterable[int]) -> str:
     """Format status.completedIndexes."""
     runs = groupby(enumerate(sorted(found)), key=lambda item: item[1] - item[0])
     ends = ([index for _, index in run] for _, run in runs)
-    return ",".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in ends)
+    return ",".join(f"{run[0]}-{run[-1]}" if len(run) > 2 else ",".join(map(str, run)) for run in ends)
 
 
 def _missing(job: Object, pods: _Pods, done: set[int]) -> tuple[int, ...]:

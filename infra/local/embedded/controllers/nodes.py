@@ -1,28 +1,27 @@
-"""The life of nodes and what hangs on it, and the pace of all controllers.
+"""The life of nodes and of what hangs on it (pkg/controller/nodelifecycle, podgc), and the pace of all controllers.
 
-Sources: pkg/controller/nodelifecycle (monitorNodeHealth, nodeConditionToTaintKeyStatusMap), pkg/controller/podgc. Ready
-False taints a node as not ready, Ready Unknown or missing as unreachable. Pods are not evicted by taints here.
+Ready False taints a node as not ready, Ready Unknown or missing as unreachable.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from infra.local.clients.conditions import Condition, find, is_true, of, with_condition
+from infra.local.clients.conditions import Condition, find, is_true, moment, of, with_condition
 from infra.local.clients.events import Recorder
 from infra.local.clients.objects import Object, Objects, timestamp
-from infra.local.clients.rounds import each
+from infra.local.clients.rounds import each, soonest
 from infra.local.embedded.store.admission import NOT_READY, UNREACHABLE
 
 RECORDER = Recorder("pod-garbage-collector")
+_EVICTED = Condition(
+    type="DisruptionTarget", reason="DeletionByTaintManager", message="deleting due to NoExecute taint"
+)
 _COLLECTED = Condition(type="DisruptionTarget", reason="DeletionByPodGC", message="PodGC: node no longer exists")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """How long until: the scheduler says anew why a pod does not fit, a failed pod is replaced (Kubernetes doubles it
-    each time), one that was refused is created again, a silent node is lost, an Event goes.
-    """
+    """How long until a scheduler's message, a pod and its creation come anew, a node is lost, and an Event goes."""
 
     scheduling_backoff: timedelta = timedelta(seconds=1)
     pod_backoff: timedelta = timedelta(seconds=10)
@@ -77,34 +76,42 @@ class NodeController:
     _signs: dict[str, tuple[object, datetime]] = field(default_factory=dict)
 
     def reconcile(self, objects: Objects, now: datetime, pace: Pace) -> datetime | None:
-        """Mark lost nodes, update taints, and say which pods are not ready on their node's account."""
+        """Mark lost nodes, update taints; then mark, and evict in time, the pods on them."""
         leases = {lease["metadata"]["name"]: lease for lease in objects.stored("leases", "kube-node-lease")}
-        unready: set[str] = set()
+        nodes: dict[str, Object] = {}
 
         def keep(node: Object) -> datetime | None:
-            lost_at = self._seen(node, leases.get(node["metadata"]["name"]), now) + pace.node_grace
-            ready = find(of(node), "Ready")
+            name, ready = node["metadata"]["name"], find(of(node), "Ready")
+            lost_at = self._seen(node, leases.get(name), now) + pace.node_grace
             if lost_at <= now and ready and ready["status"] != "Unknown":
                 conditions = [known | _LOST | {"lastTransitionTime": timestamp(now)} for known in of(node)]
-                node = objects.update(
-                    "nodes", node | {"status": node["status"] | {"conditions": conditions}}, status=True
-                )
+                lost = node | {"status": node["status"] | {"conditions": conditions}}
+                node = objects.update("nodes", lost, status=True)
             wanted = taints(node, now)
             if wanted != (node["spec"].get("taints") or []):
                 node = objects.update("nodes", node | {"spec": node["spec"] | {"taints": wanted}})
-            if not is_true(node, "Ready"):
-                unready.add(node["metadata"]["name"])
+            nodes[name] = node
             return lost_at if lost_at > now else None
 
-        def mark(pod: Object) -> None:
-            conditions = with_condition(of(pod), Condition(type="Ready", status=False), now)
-            objects.update("pods", pod | {"status": pod["status"] | {"conditions": conditions}}, status=True)
+        def settle(pod: Object) -> datetime | None:
+            node, metadata = nodes[pod["spec"]["nodeName"]], pod["metadata"]
+            end, conditions = leaves_at(pod, node, now), of(pod)
+            if not is_true(node, "Ready") and is_true(pod, "Ready"):
+                conditions = with_condition(conditions, Condition(type="Ready", status=False), now)
+            if end is not None and end <= now:
+                conditions = with_condition(conditions, _EVICTED, now)
+            if conditions != of(pod):
+                objects.update("pods", pod | {"status": pod["status"] | {"conditions": conditions}}, status=True)
+            if end is not None and end <= now:
+                objects.delete("pods", metadata["namespace"], metadata["name"])
+            return end
 
         doubt = self._recorder.doubting(objects, now)
         wake = each(objects.stored("nodes"), keep, doubt)
-        there = (pod for pod in objects.stored("pods") if pod["spec"].get("nodeName") in unready)
-        each([pod for pod in there if is_true(pod, "Ready") and not finished(pod)], mark, doubt)
-        return wake
+        there = (pod for pod in objects.stored("pods") if pod["spec"].get("nodeName") in nodes and not finished(pod))
+        return soonest(
+            [wake, each([pod for pod in there if "deletionTimestamp" not in pod["metadata"]], settle, doubt)]
+        )
 
     def _seen(self, node: Object, lease: Object | None, now: datetime) -> datetime:
         """Return when the node's last sign of life was seen."""
@@ -117,19 +124,32 @@ class NodeController:
         return known[1]
 
 
+def leaves_at(pod: Object, node: Object, now: datetime) -> datetime | None:
+    """Return when NoExecute taints of its node evict the pod; None: never (pkg/controller/tainteviction; pure)."""
+    ends = []
+    for taint in node["spec"].get("taints") or ():
+        found = [each for each in pod["spec"].get("tolerations") or () if matches(each, taint)]
+        if taint["effect"] == "NoExecute" and not any("tolerationSeconds" not in each for each in found):
+            seconds = min((each["tolerationSeconds"] for each in found), default=0)
+            ends.append(moment(taint.get("timeAdded") or timestamp(now)) + timedelta(seconds=max(seconds, 0)))
+    return min(ends, default=None)
+
+
+def matches(toleration: Object, taint: Object) -> bool:
+    """Return whether a toleration is of this taint; an empty key or effect is of any (core/v1 ToleratesTaint)."""
+    same = all((toleration.get(field) or taint[field]) == taint[field] for field in ("key", "effect"))
+    equal = toleration.get("key") and toleration.get("value", "") == taint.get("value", "")
+    return bool(same and (equal or toleration.get("operator") == "Exists"))
+
+
 def taints(node: Object, now: datetime) -> list[Object]:
     """Return the node's taints by its conditions; taints set by others, and the times of kept ones, are kept (pure)."""
     before: list[Object] = node["spec"].get("taints") or []
-    wanted = list(_conditional(node))
+    ready = find(of(node), "Ready")
+    key = {"True": "", "False": NOT_READY}.get(ready["status"], UNREACHABLE) if ready else UNREACHABLE
+    wanted = [(key, effect) for effect in ("NoSchedule", "NoExecute") if key]
+    wanted += [(CORDON["key"], CORDON["effect"])] if node["spec"].get("unschedulable") else []
     kept = [taint for taint in before if taint["key"] not in _OWN or (taint["key"], taint["effect"]) in wanted]
     there = [(taint["key"], taint["effect"]) for taint in kept]
     added = [(key, effect) for key, effect in wanted if (key, effect) not in there]
     return [*kept, *({"key": key, "effect": effect, "timeAdded": timestamp(now)} for key, effect in added)]
-
-
-def _conditional(node: Object) -> Iterable[tuple[str, str]]:
-    ready = find(of(node), "Ready")
-    key = {"True": "", "False": NOT_READY}.get(ready["status"], UNREACHABLE) if ready else UNREACHABLE
-    yield from ((key, effect) for effect in ("NoSchedule", "NoExecute") if key)
-    if node["spec"].get("unschedulable"):
-        yield CORDON["key"], CORDON["effect"]

@@ -21,10 +21,7 @@ T = TypeVar("T")
 
 
 class Local:
-    """Implements `infra.local.clients.run.Changing` for another thread than the event loop's.
-
-    Reads look at the store; writes are done by the event loop, with defaults, admission and webhooks as any others.
-    """
+    """Implements `infra.local.clients.run.Changing` for another thread than the event loop's, which does all writes."""
 
     def __init__(self, objects: Objects, writes: Writes, clock: Callable[[], datetime]) -> None:
         self._objects = objects
@@ -100,16 +97,10 @@ async def _called(do: Callable[[], T]) -> T:
     return do()
 
 
-class Controllers:
-    """All controllers, in a thread that ends with the process."""
-
-    def __init__(self, objects: Objects, writes: Writes, clock: Callable[[], datetime]) -> None:
-        self._local = Local(objects, writes, clock)
-        scheduler = Scheduler(self._local.bind)
-        rounds = (NodeController().reconcile, JobController().reconcile, scheduler.reconcile, collect)
-        self._program = Program(rounds, Pace(), clock)
-
-        self.end = self._local.end
-
-    def start(self) -> None:
-        threading.Thread(target=self._program.run, args=[self._local], name="controllers", daemon=True).start()
+def started(objects: Objects, writes: Writes, clock: Callable[[], datetime]) -> Callable[[], None]:
+    """Start all controllers in a thread that ends with the process; return what ends it before."""
+    local = Local(objects, writes, clock)
+    rounds = (NodeController().reconcile, JobController().reconcile, Scheduler(local.bind).reconcile, collect)
+    program = Program(rounds, Pace(), clock)
+    threading.Thread(target=program.run, args=[local], name="controllers", daemon=True).start()
+    return local.end

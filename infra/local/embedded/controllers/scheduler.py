@@ -1,7 +1,6 @@
 """kube-scheduler without preemption: binds pods to nodes that fit, one by one, and tells why the others wait.
 
-Reasons are the scheduler's messages (k8s.io/kubernetes/pkg/scheduler/framework/plugins, in the order in which the
-plugins run). Nodes that are not Ready are tainted. What has no filter here is told by `not_covered`.
+Reasons are the scheduler's (pkg/scheduler/framework/plugins). What has no filter here is told by `not_covered`.
 """
 
 from collections import Counter
@@ -14,8 +13,8 @@ from typing import Any
 from infra.local.clients.conditions import Condition, find, moment, of, with_condition
 from infra.local.clients.events import Happening, Recorder
 from infra.local.clients.objects import Object, Objects, timestamp
-from infra.local.clients.rounds import each
-from infra.local.embedded.controllers.nodes import CORDON, Pace, finished
+from infra.local.clients.rounds import each as each_of
+from infra.local.embedded.controllers.nodes import CORDON, Pace, finished, matches
 from infra.local.embedded.store.labels import Labels, meets, selects
 from infra.local.embedded.store.quantities import amounts, requested
 
@@ -119,15 +118,8 @@ class Fit:
         return {d for other, node, term in theirs if _picks(other, term, self.pod) for d in _domains([term], node)}
 
 
-def tolerates(pod: Object, taint: Mapping[str, Any]) -> bool:
-    """Return whether a pod tolerates a taint; an empty key or effect of a toleration matches any."""
-    matching = (
-        toleration.get("operator", "Equal") == "Exists"
-        or (toleration.get("key") and toleration.get("value", "") == taint.get("value", ""))
-        for toleration in pod["spec"].get("tolerations") or ()
-        if all((toleration.get(field) or taint[field]) == taint[field] for field in ("key", "effect"))
-    )
-    return any(matching)
+def tolerates(pod: Object, taint: Object) -> bool:
+    return any(matches(toleration, taint) for toleration in pod["spec"].get("tolerations") or ())
 
 
 def not_covered(pod: Object) -> tuple[str, ...]:
@@ -141,18 +133,16 @@ def not_covered(pod: Object) -> tuple[str, ...]:
 
 
 def _node_picked(selector: Mapping[str, Any], node: Object) -> bool:
-    """Return whether a v1.NodeSelector matches: its terms are alternatives, and an empty term matches nothing."""
     labels, names = node["metadata"].get("labels") or {}, {"metadata.name": node["metadata"]["name"]}
-    return any(
-        bool(term.get("matchExpressions") or term.get("matchFields"))
-        and all(meets(labels, requirement) for requirement in term.get("matchExpressions") or ())
-        and all(meets(names, requirement) for requirement in term.get("matchFields") or ())
-        for term in selector["nodeSelectorTerms"]
-    )
+    for term in selector["nodeSelectorTerms"]:
+        wanted = [(labels, each) for each in term.get("matchExpressions") or ()]
+        wanted += [(names, each) for each in term.get("matchFields") or ()]
+        if wanted and all(meets(of, requirement) for of, requirement in wanted):
+            return True
+    return False
 
 
 def _terms(pod: Object, kind: str) -> list[Term]:
-    """Return the required terms of a pod's affinity or anti-affinity."""
     return ((pod["spec"].get("affinity") or {}).get(kind) or {}).get(_REQUIRED) or []
 
 
@@ -183,9 +173,9 @@ class Scheduler:
         waiting = sorted(filter(_waits, objects.stored("pods")), key=_place)
         board, doubt = Board(), self._recorder.doubting(objects, now)
         if waiting:
-            each(objects.stored("nodes"), board.offer, doubt)
+            each_of(objects.stored("nodes"), board.offer, doubt)
             there = (pod for pod in objects.stored("pods") if pod["spec"].get("nodeName") and not finished(pod))
-            each(there, board.place, doubt)
+            each_of(there, board.place, doubt)
 
         def schedule(pod: Object) -> datetime | None:
             chosen = choose(pod, board)
@@ -196,7 +186,7 @@ class Scheduler:
             self._recorder.record(objects, Happening(pod, "Scheduled", message, action="Binding"), now)
             return None
 
-        return each(waiting, schedule, doubt)
+        return each_of(waiting, schedule, doubt)
 
     def _explain(self, objects: Objects, pod: Object, why: Condition, now: datetime, pace: Pace) -> datetime | None:
         """Write why the pod waits, unless that is unchanged or was last written less than the back-off ago."""

@@ -1,8 +1,7 @@
-"""Who asks, by bearer tokens, and whether they may.
+"""Who asks, by bearer tokens, and whether they may (plugin/pkg/auth/authorizer/rbac).
 
-A token looks as kube-apiserver's (a JWT with the claims of pkg/serviceaccount/claims.go), but is known by heart instead
-of by its signature. Facts of authorization: plugin/pkg/auth/authorizer/rbac, pkg/registry/rbac/validation/rule.go, the
-texts of k8s.io/apiserver/pkg/endpoints/handlers/responsewriters. There is no check against privilege escalation.
+A token looks as kube-apiserver's, a JWT, but is known by heart instead of by its signature. Roles may grant anything:
+there is no check against privilege escalation.
 """
 
 import secrets
@@ -25,7 +24,7 @@ from infra.local.embedded.store.table import BUILT_IN
 
 MASTERS, AUTHENTICATED, UNAUTHENTICATED = "system:masters", "system:authenticated", "system:unauthenticated"
 _ISSUER = "https://kubernetes.default.svc.cluster.local"  # also the default audience
-_ACCOUNTS = "system:serviceaccounts"
+_ACCOUNTS, _ACCOUNT = "system:serviceaccounts", "system:serviceaccount:{}:{}"
 _SECONDS, _LEAST_SECONDS, _MOST_SECONDS = 3600, 600, 1 << 32
 
 
@@ -70,22 +69,15 @@ class Tokens:
             raise errors.invalid("TokenRequest", "authentication.k8s.io", name, [cause])
         expires, bound = now + timedelta(seconds=seconds), {"name": name, "uid": account["metadata"]["uid"]}
         claims = {"aud": audiences, "exp": int(expires.timestamp()), "iat": int(now.timestamp()), "jti": str(uuid4())}
-        claims |= {"iss": _ISSUER, "sub": account_name(namespace, name), "nbf": claims["iat"]}
+        claims |= {"iss": _ISSUER, "sub": _ACCOUNT.format(namespace, name), "nbf": claims["iat"]}
         claims["kubernetes.io"] = {"namespace": namespace, "serviceaccount": bound}
         parts = (orjson.dumps({"alg": "HS256", "typ": "JWT"}), orjson.dumps(claims), secrets.token_bytes(32))
         token = ".".join(urlsafe_b64encode(part).rstrip(b"=").decode() for part in parts)
         self._issued[token] = claims
-        return {
-            "kind": "TokenRequest",
-            "apiVersion": "authentication.k8s.io/v1",
-            "metadata": {"creationTimestamp": timestamp(now), "name": name, "namespace": namespace},
-            "spec": {"audiences": audiences, "expirationSeconds": seconds, "boundObjectRef": None},
-            "status": {"token": token, "expirationTimestamp": timestamp(expires)},
-        }
-
-
-def account_name(namespace: str, name: str) -> str:
-    return f"system:serviceaccount:{namespace}:{name}"
+        answer: Object = {"kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1"}
+        answer |= {"metadata": {"creationTimestamp": timestamp(now), "name": name, "namespace": namespace}}
+        answer |= {"spec": {"audiences": audiences, "expirationSeconds": seconds}}
+        return answer | {"status": {"token": token, "expirationTimestamp": timestamp(expires)}}
 
 
 _HEALTH = ["/healthz", "/livez", "/readyz", "/version", "/version/"]
@@ -138,7 +130,7 @@ def _rules(objects: Objects, user: User, namespace: str) -> Iterator[Mapping[str
 def _means(subject: Mapping[str, str], user: User, namespace: str) -> bool:
     name = subject["name"]
     if subject["kind"] == "ServiceAccount":
-        return account_name(subject.get("namespace") or namespace, name) == user.name
+        return _ACCOUNT.format(subject.get("namespace") or namespace, name) == user.name
     return name == user.name if subject["kind"] == "User" else name in user.groups
 
 

@@ -86,9 +86,6 @@ def _openapi(kinds: Sequence[Kind]) -> Document:
     """Return an OpenAPI v3 document without schemas: by it kubectl leaves validation to the server."""
     parameters = [{"name": name, "in": "query", "schema": {"type": "string"}} for name in _PARAMETERS]
     patch = {"parameters": parameters, "responses": {"200": {"description": "OK"}}, "x-kubernetes-action": "patch"}
-    return {
-        "openapi": "3.0.0",
-        "info": {"title": "Kubernetes", "version": "unversioned"},
-        "paths": {_path(kind): {"patch": patch | {"x-kubernetes-group-version-kind": _named(kind)}} for kind in kinds},
-        "components": {"schemas": {}},
-    }
+    paths = {_path(kind): {"patch": patch | {"x-kubernetes-group-version-kind": _named(kind)}} for kind in kinds}
+    info = {"title": "Kubernetes", "version": "unversioned"}
+    return {"openapi": "3.0.0", "info": info, "paths": paths, "components": {"schemas": {}}}

@@ -1,8 +1,7 @@
 r"""The little protobuf without which kubectl does not work (pure).
 
-Read: what `kubectl create namespace`, `serviceaccount` and `token` send since 1.31. Facts: runtime.Unknown of
-k8s.io/apimachinery after the magic number `k8s\0`, generated.proto of each group. Written: an OpenAPI v2 document,
-which kubectl takes in no other format. Facts: `openapi.v2.Document` of gnostic (openapiv2/OpenAPIv2.proto).
+Read: what `kubectl create namespace`, `serviceaccount` and `token` send since 1.31 (runtime.Unknown, generated.proto).
+Written: an OpenAPI v2 document, which kubectl takes in no other format (openapiv2/OpenAPIv2.proto of gnostic).
 """
 
 from collections.abc import Iterable, Iterator, Sequence

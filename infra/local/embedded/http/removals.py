@@ -12,7 +12,6 @@ from infra.local.embedded.store.kinds import Kind, Object
 from infra.local.embedded.store.objects import PROPAGATIONS, Deletion, Objects
 
 SUCCESS = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
-_ORPHANED = "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them"
 _EVICTED = Condition(type="DisruptionTarget", reason="EvictionByEvictionAPI", message="Eviction API: evicting")
 
 
@@ -21,16 +20,13 @@ def delete(objects: Objects, kind: Kind, request: Request) -> Answer:
     how = _deletion(asked)
     _check(kind, objects.get(kind, request.namespace, request.name), asked)
     deleted, gone = objects.delete(kind, request.namespace, request.name, how)
-    warnings = [_ORPHANED] if kind.id == "jobs" and not how.propagation else []
     if kind.answers_deleted or not gone:
-        return Answer(body=deleted, warnings=warnings)
+        return Answer(body=deleted)
     details = {"name": request.name, "group": kind.group, "kind": kind.plural, "uid": deleted["metadata"]["uid"]}
     return Answer(body=SUCCESS | {"details": {key: value for key, value in details.items() if value}})
 
 
 def delete_collection(objects: Objects, kind: Kind, request: Request) -> Answer:
-    if kind.id == "namespaces":
-        raise errors.not_allowed()
     how, found = _deletion(_asked(request)), page(objects, kind, request)
     for obj in found["items"]:
         objects.delete(kind, obj["metadata"].get("namespace", ""), obj["metadata"]["name"], how)
@@ -63,12 +59,11 @@ def _asked(request: Request) -> Object:
 def _deletion(asked: Mapping[str, Any]) -> Deletion:
     """Validate DeleteOptions. Raise ApiError 400 for wrong types, 422 for contradictory or unsupported values."""
     grace, dry, propagation = asked.get("gracePeriodSeconds"), asked.get("dryRun"), asked.get("propagationPolicy") or ""
-    if asked.get("orphanDependents") is not None:
-        raise errors.not_implemented("orphanDependents, for which there is propagationPolicy")
     if not isinstance(grace, int | None) or not isinstance(propagation, str) or not isinstance(dry or [], list):
         raise errors.bad_request('DeleteOptions in version "v1" cannot be handled as a DeleteOptions')
     found = list(errors.choice("propagationPolicy", propagation or "Background", PROPAGATIONS))
     found += errors.choice("dryRun", dry[0], ("All",)) if dry else []
+    found += [errors.prohibited("orphanDependents", "say propagationPolicy")] if "orphanDependents" in asked else []
     if found:
         raise errors.invalid("DeleteOptions", "meta.k8s.io", "", found)
     return Deletion(propagation=propagation, grace_seconds=grace, dry_run=bool(dry))

@@ -1,6 +1,6 @@
 """A request: what authorization and the verbs go by, and the answer (k8s.io/apiserver/pkg/endpoints/request; pure)."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +16,6 @@ PROTOBUF = "application/vnd.kubernetes.protobuf"
 APPLY_PATCH = "application/apply-patch+yaml"
 _TRUE = ("1", "t", "T", "TRUE", "true", "True")
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "GET": "get"}
-_OPTIONS = {"create": "CreateOptions", "update": "UpdateOptions", "patch": "PatchOptions"}
 _MAX_BYTES = 3 * 1024 * 1024  # the API server's limit for a request body
 
 
@@ -47,7 +46,7 @@ class Request:
         """Return whether it is a dry run. Raise ApiError 422 for an unknown directive."""
         asked = self.params.get("dryRun", "")
         if wrong := list(errors.choice("dryRun", asked or "All", ("All",))):
-            raise errors.invalid(_OPTIONS.get(self.verb, "DeleteOptions"), "meta.k8s.io", "", wrong)
+            raise errors.invalid(f"{self.verb.capitalize()}Options", "meta.k8s.io", "", wrong)
         return bool(asked)
 
     def key(self, kind: Kind) -> Key:
@@ -90,7 +89,6 @@ class Answer:
     code: int = 200
     body: Object | AsyncIterator[bytes] | bytes
     media_type: str = JSON
-    warnings: Sequence[str] = ()
 
 
 def read(method: str, path: str, params: Mapping[str, str], headers: Mapping[str, str], body: bytes) -> Request:

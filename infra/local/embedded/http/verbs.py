@@ -93,7 +93,7 @@ class Verbs:
         misplaced = (request.verb == "create") is bool(request.name) and not request.subresource
         homeless = kind.namespaced and not request.namespace
         if request.verb not in verbs or (request.verb in _WRITES and (misplaced or homeless)):
-            raise errors.not_allowed()
+            raise errors.ApiError(405, "MethodNotAllowed", "the server does not allow this method on the resource")
         return kind
 
     def _current(self, kind: Kind, request: Request) -> Object:
@@ -214,7 +214,4 @@ def _response(answer: Answer) -> Response:
     if isinstance(answer.body, AsyncIterator):
         return StreamingResponse(answer.body, media_type=answer.media_type)
     body = answer.body if isinstance(answer.body, bytes) else orjson.dumps(answer.body)
-    response = Response(body, status_code=answer.code, media_type=answer.media_type)
-    for warning in answer.warnings:
-        response.headers.append("Warning", f'299 - "{warning}"')
-    return response
+    return Response(body, status_code=answer.code, media_type=answer.media_type)

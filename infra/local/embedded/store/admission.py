@@ -1,8 +1,4 @@
-"""The admission plugins that matter here: they complete a new object, or refuse it (plugin/pkg/admission).
-
-NamespaceLifecycle, ServiceAccount, Priority, DefaultTolerationSeconds, ExtendedResourceToleration (which GKE enables)
-and TaintNodesByCondition; and what the strategy of Jobs generates.
-"""
+"""The admission plugins that matter here, and what the strategy of Jobs generates (plugin/pkg/admission)."""
 
 from infra.local.embedded.store import errors
 from infra.local.embedded.store.defaults import containers
@@ -53,7 +49,7 @@ def complete_update(kind: Kind, old: Object, new: Object) -> None:
 
 
 def _account(objects: Objects, pod: Object) -> None:
-    """Give the pod its ServiceAccount, and a volume with the account's token."""
+    """Set the pod's ServiceAccount, and a volume with the account's token."""
     spec, namespace = pod["spec"], pod["metadata"]["namespace"]
     name = spec["serviceAccountName"] = spec["serviceAccount"] = spec.get("serviceAccountName") or "default"
     if objects.find(Key("serviceaccounts", namespace, name)) is None:

@@ -112,7 +112,3 @@ def of_job(obj: Object, now: datetime) -> Mapping[str, Any]:
         "Duration": age(status.get("startTime"), datetime.fromisoformat(end) if end else now, missing=""),
         "Images": ",".join(container["image"] for container in spec["template"]["spec"]["containers"]),
     }
-
-
-def of_config(obj: Object, _: datetime) -> Mapping[str, Any]:
-    return {"Data": len(obj.get("data", {})) + len(obj.get("binaryData", {}))}

@@ -1,8 +1,4 @@
-"""The API server's defaults for fields that are left out, written into the object (pure).
-
-Facts: pkg/apis/{core,batch,rbac,scheduling,admissionregistration}/v1/defaults.go. Deployments, DaemonSets and volumes
-are only stored, as they are.
-"""
+"""The API server's defaults for fields that are left out, written into the object (pkg/apis/*/v1/defaults.go; pure)."""
 
 from collections.abc import Callable, Mapping
 from copy import deepcopy
@@ -19,7 +15,8 @@ _WEBHOOK = {"failurePolicy": "Fail", "matchPolicy": "Equivalent", "timeoutSecond
 
 def fill(target: Object, defaults: Mapping[str, Any]) -> None:
     for key, value in defaults.items():
-        target.setdefault(key, value)
+        if isinstance(target.setdefault(key, value), dict) and isinstance(value, dict):
+            fill(target[key], value)
 
 
 def filling(**usual: Any) -> Callable[[Object], None]:

@@ -82,10 +82,6 @@ def bad_request(message: str) -> ApiError:
     return ApiError(400, "BadRequest", message)
 
 
-def not_allowed() -> ApiError:
-    return ApiError(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")
-
-
 def not_implemented(what: str) -> ApiError:
     """Return the error for something that Kubernetes has and this server does not."""
     remedy = "use a real control plane for it (--kubeconfig, or make kubernetes)"

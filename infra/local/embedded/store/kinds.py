@@ -24,11 +24,10 @@ class Key(NamedTuple):
 class Kind:
     """One row of the table of kinds; names are as in discovery.
 
-    `status`: its status is written only through the subresource. `first_status`: the status of a new object, whatever
-    the request has; None keeps what the request has. `generation`: metadata.generation counts changes of the spec.
-    `custom`: defined by a CustomResourceDefinition. `answers_deleted`: DELETE answers the object, else a Status.
-    `needs_version`: an update must name a resourceVersion. `put_creates`: PUT creates what is not there.
-    `subresources`: those beyond status. `fields`: what field selectors may name beyond name and namespace.
+    `status`: it is written only through the subresource. `first_status`: that of a new object; None keeps the
+    request's. `generation`: metadata.generation counts changes of the spec. `answers_deleted`: DELETE answers the
+    object, else a Status. `needs_version`: an update must name a resourceVersion. `put_creates`: PUT creates what is
+    not there. `subresources`: those beyond status. `fields`: what field selectors may name beyond the name.
     """
 
     group: str = ""

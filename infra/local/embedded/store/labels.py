@@ -59,15 +59,10 @@ _EXISTS = re.compile(r"^(?P<absent>!?)\s*(?P<key>[^\s=!,()]+)$")
 
 def meets(labels: Labels, requirement: Mapping[str, Any]) -> bool:
     """Return whether labels meet one of matchExpressions; a missing key satisfies only NotIn and DoesNotExist."""
-    value, values, operator = labels.get(requirement["key"]), requirement.get("values") or (), requirement["operator"]
+    value, values = labels.get(requirement["key"]), requirement.get("values") or ()
     simple = {"In": value in values, "NotIn": value not in values, "Exists": value is not None}
     simple["DoesNotExist"] = value is None
-    if operator not in ("Gt", "Lt"):
-        return bool(simple[operator])
-    if value is None or not value.lstrip("-").isdigit():
-        return False
-    bound = int(next(iter(values)))
-    return int(value) > bound if operator == "Gt" else int(value) < bound
+    return bool(simple[requirement["operator"]])
 
 
 def selects(selector: Mapping[str, Any] | None, labels: Labels) -> bool:

@@ -1,7 +1,4 @@
-"""The objects in memory: what etcd is to kube-apiserver, and how they are deleted and collected as garbage.
-
-Facts: k8s.io/apiserver/pkg/registry/rest/delete.go and generic/registry/store.go, pkg/registry/core/pod/strategy.go.
-"""
+"""The objects in memory, how they are deleted and collected as garbage (k8s.io/apiserver/pkg/registry)."""
 
 import asyncio
 from collections import defaultdict, deque
@@ -10,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
 from itertools import takewhile
-from typing import Any, Literal
+from typing import Any
 
 import orjson
 
@@ -48,10 +45,8 @@ def marked(kind: Kind, old: Object, asked: Deletion, now: datetime) -> Object:
     pending = metadata.get("deletionGracePeriodSeconds")
     if "deletionTimestamp" in metadata and (not pending or grace >= pending):
         return old
-    new = metadata | {
-        "deletionTimestamp": timestamp(now + timedelta(seconds=grace)),
-        "deletionGracePeriodSeconds": grace,
-    }
+    end = timestamp(now + timedelta(seconds=grace))
+    new = metadata | {"deletionTimestamp": end, "deletionGracePeriodSeconds": grace}
     if "generation" in metadata and "deletionTimestamp" not in metadata:
         new["generation"] += 1
     return old | {"metadata": new | ({"finalizers": finalizers} if finalizers else {})}
@@ -78,9 +73,8 @@ def owners(obj: Object) -> Iterator[dict[str, Any]]:
 
 def _without(obj: Object, field: str, gone: str) -> Object:
     """Return the object without a finalizer, or without the reference to the owner of this UID."""
-    kept = [
-        each for each in obj["metadata"].get(field, ()) if gone not in (each, each["uid"] if field == OWNERS else "")
-    ]
+    known = obj["metadata"].get(field, ())
+    kept = [each for each in known if gone != (each["uid"] if field == OWNERS else each)]
     metadata = {key: value for key, value in obj["metadata"].items() if key != field}
     return obj | {"metadata": metadata | ({field: kept} if kept else {})}
 
@@ -91,18 +85,12 @@ _PLAIN = Deletion()
 _BACKGROUND = Deletion(propagation="Background")
 
 
-ChangeType = Literal["ADDED", "MODIFIED", "DELETED"]
-
-
 @dataclass(frozen=True, kw_only=True)
 class Change:
-    """One change of one object; neither dict is ever modified again. `previous` is None for a new object.
-
-    `object` is the new state; for DELETED the last state, with the deletion's resourceVersion.
-    """
+    """One change of one object: `type` is ADDED, MODIFIED, or DELETED with the last state. Neither dict changes."""
 
     version: int
-    type: ChangeType
+    type: str
     object: Object
     previous: Object | None
 
@@ -127,7 +115,7 @@ class Objects:
         self._compacted: defaultdict[str, int] = defaultdict(lambda: _FIRST)
         self._bell = asyncio.Event()
         self._clock = clock
-        self._objects: defaultdict[str, dict[Key, Object]] = defaultdict(dict)
+        self._objects: defaultdict[str, dict[Key, Object]] = defaultdict(dict, {kind: {} for kind in self.kinds})
         self._keys: dict[str, Key] = {}
         self._dependents: defaultdict[str, dict[Key, None]] = defaultdict(dict)
 
@@ -221,7 +209,7 @@ class Objects:
             self._propagate(kind, key)
         return new, gone
 
-    def _record(self, what: ChangeType, kind: Kind, key: Key, new: Object) -> Object:
+    def _record(self, what: str, kind: Kind, key: Key, new: Object) -> Object:
         old = self.find(key)
         self.version += 1
         stored = new | {"metadata": new["metadata"] | {"resourceVersion": str(self.version)}}

@@ -1,7 +1,6 @@
-"""Patches: JSON merge (RFC 7386), JSON (RFC 6902), strategic merge and forced apply for the core kinds (pure).
+"""Patches: JSON merge (RFC 7386), JSON (RFC 6902), strategic merge (apimachinery pkg/util/strategicpatch; pure).
 
-Facts of strategic merge: k8s.io/apimachinery/pkg/util/strategicpatch; the lists with merge keys are those that the
-core types declare with `patchMergeKey`, as far as the served kinds use them. No function changes what it is given.
+No function changes what it is given.
 """
 
 from collections.abc import Mapping
@@ -21,7 +20,6 @@ _MERGE_KEYS = {
 }
 _KEY_OF = {field: key for key, fields in _MERGE_KEYS.items() for field in fields}
 _SETS = ("finalizers", "podCIDRs")
-_DIRECTIVE = "$patch"
 _DELETED = "$deleteFromPrimitiveList/"
 
 
@@ -40,8 +38,8 @@ def merge(target: Any, patch: Any) -> Any:
 
 def strategic_merge(target: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
     """Apply a strategic merge patch with its directives, but for the order of lists."""
-    if patch.get(_DIRECTIVE) == "replace":
-        return {key: value for key, value in patch.items() if key != _DIRECTIVE}
+    if patch.get("$patch") == "replace":
+        return {key: value for key, value in patch.items() if key != "$patch"}
     merged = dict(target)
     for key, value in patch.items():
         present = merged.get(key)
@@ -52,7 +50,7 @@ def strategic_merge(target: dict[str, Any], patch: dict[str, Any]) -> dict[str, 
             merged = {kept: merged[kept] for kept in merged if kept in value}
         elif key.startswith("$"):
             continue
-        elif value is None or (isinstance(value, dict) and value.get(_DIRECTIVE) == "delete"):
+        elif value is None or (isinstance(value, dict) and value.get("$patch") == "delete"):
             merged.pop(key, None)
         elif isinstance(value, dict):
             merged[key] = strategic_merge(present if isinstance(present, dict) else {}, value)
@@ -69,13 +67,13 @@ def _merge_list(field: str, present: list[Any], patch: list[Any]) -> list[Any]:
     name = _KEY_OF.get(field)
     if field == "ports":  # of containers, or of services
         name = "containerPort" if any("containerPort" in item for item in patch) else "port"
-    if name is None or {_DIRECTIVE: "replace"} in patch:
-        return [item for item in patch if item != {_DIRECTIVE: "replace"}]
+    if name is None or {"$patch": "replace"} in patch:
+        return [item for item in patch if item != {"$patch": "replace"}]
     merged = {item[name]: item for item in present}
     for item in patch:
         if not isinstance(item, dict) or name not in item:
             raise errors.bad_request(f"map: {item} does not contain declared merge key: {name}")
-        if item.get(_DIRECTIVE) == "delete":
+        if item.get("$patch") == "delete":
             merged.pop(item[name], None)
         else:
             merged[item[name]] = strategic_merge(merged.get(item[name], {}), item)

@@ -94,9 +94,7 @@ def job_update(old: Object, new: Object) -> Iterator[FieldError]:
     """Yield the errors of changes; a suspended Job's template is open where Kueue needs it (KEP-2926)."""
     before, after = old["spec"], new["spec"]
     if after.get("completions") not in (before.get("completions"), after.get("parallelism")):
-        yield wrong(
-            "spec.completions", after.get("completions"), "can only be modified in tandem with spec.parallelism"
-        )
+        yield wrong("spec.completions", "object", "can only be modified in tandem with spec.parallelism")
     for key in ("selector", "completionMode", "managedBy", "podFailurePolicy", "backoffLimitPerIndex"):
         if before.get(key) != after.get(key):
             yield wrong(f"spec.{key}", "object", "field is immutable")
@@ -175,12 +173,16 @@ def event(obj: Object) -> Iterator[FieldError]:
     namespace, about = obj["metadata"]["namespace"], obj["involvedObject"].get("namespace", "")
     if (about or namespace) != namespace or (not about and namespace not in ("default", "kube-system")):
         yield wrong("involvedObject.namespace", about, "does not match event.namespace")
-    wanted = ("reportingComponent", "reportingInstance", "action", "reason") if obj.get("eventTime") else ()
-    yield from (required(key) for key in wanted if not obj.get(key))
+
+
+def binding(obj: Object) -> Iterator[FieldError]:
+    """Yield the errors of a binding, of which a role has none."""
+    allowed = ("ClusterRole",) if obj["kind"] == "ClusterRoleBinding" else ("Role", "ClusterRole")
+    yield from choice("roleRef.kind", obj.get("roleRef", {"kind": "ClusterRole"}).get("kind", ""), allowed)
 
 
 def binding_update(old: Object, new: Object) -> Iterator[FieldError]:
-    if old["roleRef"] != new["roleRef"]:
+    if old.get("roleRef") != new.get("roleRef"):
         yield wrong("roleRef", "object", "cannot change roleRef")
 
 

@@ -1,7 +1,6 @@
 """How objects are created and changed: what the server owns, defaults, admission, validation, then the store.
 
-The order is that of k8s.io/apiserver (pkg/endpoints/handlers, pkg/registry/rest). Webhooks are reached by URL, with
-AdmissionReview v1, in a thread of their own, so that they may ask this server meanwhile.
+Webhooks are called by URL, with AdmissionReview v1, in threads of their own, so that they may ask this server.
 """
 
 import asyncio
@@ -67,13 +66,10 @@ def _matching(objects: Objects, configurations: Kind, write: Write, new: Object)
 
 def _applies(rule: Mapping[str, Any], write: Write) -> bool:
     plural = write.kind.plural
-    asked = {
-        "operations": {write.operation, "*"},
-        "apiGroups": {write.kind.group, "*"},
-        "apiVersions": {write.kind.version, "*"},
-        "resources": {f"{plural}/status", "*/*"} if write.status else {plural, "*", "*/*"},
-    }
-    return all(accepted & {*rule.get(field, ())} for field, accepted in asked.items())
+    asked = {"operations": write.operation, "apiGroups": write.kind.group, "apiVersions": write.kind.version}
+    resources = {f"{plural}/status", "*/*"} if write.status else {plural, "*", "*/*"}
+    covered = resources & {*rule.get("resources", ())}
+    return bool(covered) and all({"*", value} & {*rule.get(field, ())} for field, value in asked.items())
 
 
 async def _asked(webhook: Webhook, write: Write, new: Object) -> Mapping[str, Any]:
@@ -131,6 +127,7 @@ _OWNED = [
 ]
 """The metadata that the server owns."""
 _SUFFIX = "bcdfghjklmnpqrstvwxz2456789"  # k8s.io/apimachinery/pkg/util/rand: no vowels, no 0 1 3
+_ASIDE = {"metadata", "status"}
 _MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
 _TRIES = 5
 
@@ -239,7 +236,7 @@ def _changed(kind: Kind, old: Object, wanted: Object, *, status: bool) -> Object
     new |= {"apiVersion": kind.api_version, "kind": kind.kind}
     kind.defaults(new)
     admission.complete_update(kind, old, new)
-    if kind.generation and _spec(new) != _spec(old):
+    if kind.generation and any(new.get(key) != old.get(key) for key in (new.keys() | old) - _ASIDE):
         new["metadata"]["generation"] = current.get("generation", 0) + 1
     return new
 
@@ -254,10 +251,6 @@ def _clean(obj: Any) -> Any:
 def _without_empty(metadata: Object) -> Object:
     """Drop empty fields, as Go's `omitempty` does, and those that are not kept here."""
     return {k: v for k, v in metadata.items() if v not in ({}, [], "") and k not in ("managedFields", "selfLink")}
-
-
-def _spec(obj: Object) -> Object:
-    return {key: value for key, value in obj.items() if key not in ("metadata", "status")}
 
 
 def first_objects() -> Iterator[tuple[Kind, Object]]:

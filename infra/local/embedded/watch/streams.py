@@ -43,12 +43,12 @@ class Streams:
         position = self._objects.version if asked.since is None else asked.since
         for obj in self._objects.stored(asked.kind) if asked.since is None else ():
             if asked.matches(obj):
-                yield _event("ADDED", _encoded(obj, asked))
+                yield _event("ADDED", obj, asked)
         while not self._over and loop.time() < end:
             try:
                 changes = self._objects.changes(asked.kind, position)
             except ApiError as error:
-                yield _event("ERROR", orjson.dumps(error.status()))
+                yield _event("ERROR", orjson.dumps(error.status()), asked)
                 return
             position = max(position, self._objects.version)
             for change in changes:
@@ -67,24 +67,20 @@ class Streams:
 def _bookmark(asked: Asked, position: int) -> bytes:
     table = {"kind": "Table", "apiVersion": "meta.k8s.io/v1"}
     kind = table if asked.render else {"kind": asked.kind.kind, "apiVersion": asked.kind.api_version}
-    return _event("BOOKMARK", orjson.dumps(kind | {"metadata": {"resourceVersion": str(position)}}))
+    return _event("BOOKMARK", orjson.dumps(kind | {"metadata": {"resourceVersion": str(position)}}), asked)
 
 
 def _seen(change: Change, asked: Asked) -> bytes | None:
     """Return the event of a change under the selector: a new match is ADDED, a lost match is DELETED."""
     before = change.previous if change.previous is not None and asked.matches(change.previous) else None
     if change.type != "DELETED" and asked.matches(change.object):
-        content = _encoded(change.object, asked) if asked.render else change.encoded
-        return _event("MODIFIED" if before else "ADDED", content)
+        return _event("MODIFIED" if before else "ADDED", change.object if asked.render else change.encoded, asked)
     if before is None:
         return None
     last = before | {"metadata": before["metadata"] | {"resourceVersion": str(change.version)}}
-    return _event("DELETED", _encoded(last, asked))
+    return _event("DELETED", last, asked)
 
 
-def _encoded(obj: Object, asked: Asked) -> bytes:
-    return orjson.dumps(asked.render(obj) if asked.render else obj)
-
-
-def _event(kind: str, obj: bytes) -> bytes:
-    return b'{"type":"' + kind.encode() + b'","object":' + obj + b"}\n"
+def _event(kind: str, obj: Object | bytes, asked: Asked) -> bytes:
+    shown = obj if isinstance(obj, bytes) else orjson.dumps(asked.render(obj) if asked.render else obj)
+    return b'{"type":"' + kind.encode() + b'","object":' + shown + b"}\n"
