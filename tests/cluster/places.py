@@ -36,11 +36,11 @@ class Place:
         for number in range(hosts):
             self.add_node(f"{self.name}-{pool}-{number}", f"{self.name}-{pool}")
 
-    def add_node(self, name: str, pool: str, chips: int = 4) -> None:
+    def add_node(self, name: str, pool: str, *, chips: int = 4, ready: str = "True") -> None:
         labels = {POOL: pool, HOST: "true", PLACE: self.name, "kubernetes.io/hostname": name}
         amounts = {"cpu": "8", "memory": "16Gi", "pods": "16", TPU: str(chips)}
-        ready = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
-        status = {"capacity": amounts, "allocatable": amounts, "conditions": [ready]}
+        conditions = [{"type": "Ready", "status": ready, "reason": "Testing"}]
+        status = {"capacity": amounts, "allocatable": amounts, "conditions": conditions}
         manifest = node(name, spec={"taints": [TAINT]}, status=status)
         manifest["metadata"]["labels"] = labels
         self.cluster.api.create(path("nodes"), manifest)

@@ -123,13 +123,10 @@ class TestDependents:
         assert "ownerReferences" not in cluster.api.read(path("jobs", namespace, "work"))["metadata"]
         assert self.left(cluster.api, namespace) == ["work", "bottom"]
 
-    def test_a_job_keeps_its_pods_unless_asked_otherwise_and_warns_of_it(
-        self, cluster: Cluster, namespace: str
-    ) -> None:
+    def test_a_job_keeps_its_pods_unless_asked_otherwise(self, cluster: Cluster, namespace: str) -> None:
         self.family(cluster.api, namespace, blocks=True)
         answer = cluster.api.delete(path("jobs", namespace, "work"))
         assert (answer.body["kind"], answer.body["metadata"]["name"]) == ("Job", "work")
-        assert any("child pods are preserved by default" in each for each in answer.warnings)
         gone(cluster.api, path("jobs", namespace, "work"))
         assert self.left(cluster.api, namespace) == ["train", "bottom"]
 

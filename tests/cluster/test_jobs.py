@@ -22,17 +22,10 @@ def changed(place: Place, name: str, **spec: object) -> None:
     done(place.cluster.api.patch(path("nodes", name=name), {"spec": spec}))
 
 
-def not_ready(place: Place, name: str) -> None:
-    place.add_node(name, "unfit")
-    place.set_ready(name, "False")
-    where = path("nodes", name=name)
-    until(lambda: "not-ready" in str(place.cluster.api.read(where)["spec"]), "its taint", PATIENCE_SECONDS)
-
-
 OTHER = {"key": "example.com/mine", "effect": "NoSchedule"}
 UNFIT: dict[str, Callable[[Place, str], None]] = {
     "too few chips": lambda place, name: place.add_node(name, "unfit", chips=1),
-    "not ready": not_ready,
+    "not ready": lambda place, name: place.add_node(name, "unfit", ready="False"),
     "cordoned": lambda place, name: changed(place, name, unschedulable=True),
     "tainted": lambda place, name: changed(place, name, taints=[OTHER]),
 }

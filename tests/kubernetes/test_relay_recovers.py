@@ -47,7 +47,7 @@ class Stage:
         return Api.of(self.cluster.plane.kubeconfig)
 
     def admit(self) -> None:
-        """Bind the relay's account to its role, and write the relay a new token."""
+        """Apply the relay's account and role, and write a new token of it."""
         open_account(self.addresses)
 
     def want_a_slice(self) -> str:
