@@ -72,6 +72,8 @@ def test_every_part_runs_and_has_its_log(stack: Stack) -> None:
         "function-reconcile.log",
         "function-sweep.log",
         "gke.log",
+        "jobset.log",
+        "kubelet.log",
         "proxy.log",
         "pubsub.log",
         "relay.log",

@@ -22,7 +22,6 @@ class Handler(SimpleHTTPRequestHandler):
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--port", type=int, required=True)
-parser.add_argument("--secure-port", type=int, required=True)
 parser.add_argument("--kubeconfig", type=Path, required=True)
 asked = parser.parse_args()
 server = ThreadingHTTPServer(("127.0.0.1", asked.port), Handler)
@@ -34,5 +33,5 @@ one = {
     "current-context": "sample",
 }
 asked.kubeconfig.write_text(json.dumps({"apiVersion": "v1", "kind": "Config", **one}))
-sys.stdout.write(f"listening on {address}\n")
+sys.stdout.write(f"listening on https://127.0.0.1:{asked.port}\n")
 server.serve_forever()
