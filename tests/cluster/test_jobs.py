@@ -90,7 +90,7 @@ class TestJobs:
 
     def test_a_deleted_pod_is_replaced(self, place: Place) -> None:
         place.add_pool("a", hosts=1)
-        job(place, completions=1, parallelism=1, backoffLimit=6)
+        job(place, completions=1, parallelism=1, backoffLimit=1)
         place.await_phases("Running")
         [pod] = place.items("pods")
         done(place.cluster.api.delete(path("pods", place.name, pod["metadata"]["name"])))
@@ -100,6 +100,9 @@ class TestJobs:
             return bool(pods) and all(each["metadata"]["uid"] != pod["metadata"]["uid"] for each in pods)
 
         until(replaced, "another pod", PATIENCE_SECONDS)
+        place.await_phases("Running")
+        [counted] = place.items("jobs")
+        assert (counted["status"]["failed"], counted["status"]["active"]) == (1, 1)
 
 
 class TestScheduling:

@@ -87,6 +87,19 @@ def test_hosts_that_a_live_job_left_a_moment_ago_are_kept_for_its_restart() -> N
     assert reason(world, llama) is Reason.RESTART_POSSIBLE
 
 
+def test_a_slice_that_a_job_may_restart_on_is_given_back_soon_after_that_job_has_ended() -> None:
+    world, llama, gemma = crossed()
+    pool = world.record(llama).pool_of(1)
+    world.ends(llama)
+    world.settle(minutes=2)
+    world.leaves(gemma)
+    world.deliver()
+    assert pool in world.pools
+    world.ends(gemma)
+    world.settle(minutes=3)
+    assert pool not in world.pools
+
+
 def test_a_leader_that_takes_hosts_while_their_release_is_decided_keeps_them() -> None:
     world, llama = serving()
     pool = world.record(llama).pool

@@ -37,7 +37,7 @@ class JobController:
 
         def let_go(pod: Object) -> None:
             if is_tracked(pod):
-                objects.update("pods", released(pod))
+                objects.patch("pods", pod["metadata"]["namespace"], pod["metadata"]["name"], released(pod))
 
         def control(job: Object) -> datetime | None:
             uid = job["metadata"]["uid"]
@@ -68,7 +68,7 @@ class JobController:
             objects.update("jobs", job | {"status": decided.status}, status=True)
             self._tell(objects, job, decided.status, now)
         for pod in decided.counted:
-            objects.update("pods", released(pod))
+            objects.patch("pods", pod["metadata"]["namespace"], pod["metadata"]["name"], released(pod))
         for pod in decided.delete:
             _delete(objects, "pods", pod, "Background")
             self._recorder.record(

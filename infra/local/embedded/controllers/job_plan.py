@@ -171,9 +171,9 @@ def is_tracked(pod: Object) -> bool:
 
 
 def released(pod: Object) -> Object:
-    """Return a counted pod without the tracking finalizer, so that it may be removed."""
+    """Return the merge patch that lets a counted pod go, whatever its kubelet writes meanwhile: it is counted once."""
     kept = [name for name in pod["metadata"]["finalizers"] if name != _TRACKING]
-    return pod | {"metadata": pod["metadata"] | {"finalizers": kept}}
+    return {"metadata": {"finalizers": kept}}
 
 
 def new_pod(job: Object, index: int) -> Object:
