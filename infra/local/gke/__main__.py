@@ -10,14 +10,13 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
-from infra.local.gke.audit import Entry
+from infra.local.gke.audit import Entry, PubSubSink
 from infra.local.gke.buttons import ButtonServer
 from infra.local.gke.control_plane import ControlPlane, Outside
 from infra.local.gke.kubernetes_nodes import KubernetesNodes
 from infra.local.gke.nodes import Nodes, RememberedNodes
 from infra.local.gke.paths import parse_cluster
 from infra.local.gke.server import Server
-from infra.local.gke.sink import PubSubSink
 from infra.local.gke.state import Cluster, Pace, State
 
 _PACES = (

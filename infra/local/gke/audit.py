@@ -1,23 +1,30 @@
-"""The audit log of node pool operations, and the log sink's filter. Pure.
+"""The audit log of node pool operations, and the log sink: its filter, and its export to Pub/Sub.
 
 Format: real entries in [khi]. An operation that ends writes an entry with `operation.last`, whether it succeeded or
 failed; its `protoPayload.status` is {} or {code, message}, its severity NOTICE or ERROR.
 """
 
 import hashlib
+import json
+import logging
 import re
 from collections.abc import Mapping
 from typing import Any
 
+from google.api_core.exceptions import GoogleAPICallError
 from google.cloud.container_v1 import Operation as Wire
+from google.cloud.pubsub_v1 import PublisherClient
 
 from infra.local.gke.paths import parse_cluster, timestamp
 from infra.local.gke.state import Operation
+
+_log = logging.getLogger(__name__)
 
 Entry = dict[str, Any]
 """A google.logging.v2.LogEntry as a sink exports it: JSON in camelCase."""
 
 _METHODS = {Wire.Type.CREATE_NODE_POOL: "CreateNodePool", Wire.Type.DELETE_NODE_POOL: "DeleteNodePool"}
+_TIMEOUT = 10.0
 _SERVICE = "container.googleapis.com"
 _METHOD = re.compile(r"ClusterManager\.(Create|Delete)NodePool$")
 
@@ -76,3 +83,24 @@ def passes_sink(entry: Mapping[str, Any], pools: str = "") -> bool:
         and entry.get("operation", {}).get("last") is True
         and str(resource.get("labels", {}).get("nodepool_name", "")).startswith(pools)
     )
+
+
+class PubSubSink:
+    """Publishes to one topic, `projects/P/topics/T`; PUBSUB_EMULATOR_HOST selects the emulator, as for any client."""
+
+    def __init__(self, topic: str, publisher: Any = None) -> None:
+        self._topic = topic
+        self._publisher = publisher or PublisherClient()
+
+    def __call__(self, entry: Entry) -> None:
+        """Publish an entry and wait for it; an entry that is refused is lost, as with a sink that lacks permission."""
+        data = json.dumps(entry).encode()
+        attributes = {"logging.googleapis.com/timestamp": entry["timestamp"]}
+        try:
+            self._publisher.publish(self._topic, data, **attributes).result(timeout=_TIMEOUT)
+        except (GoogleAPICallError, TimeoutError) as error:
+            _log.warning("log entry %s was lost: %s", entry["insertId"], error)
+
+    def close(self) -> None:
+        self._publisher.stop()
+        self._publisher.transport.close()

@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from infra.local.gke.audit import passes_sink
-from infra.local.gke.sink import PubSubSink
+from infra.local.gke.audit import PubSubSink, passes_sink
 from infra.local.gke.state import Kind
 from tests.local.gke.world import World, a_world_with, pool_path
 
