@@ -56,9 +56,9 @@ def collect(objects: Objects, now: datetime, pace: Pace) -> datetime:
 
 
 def _seen(event: Object) -> datetime:
-    """Return when an Event was last repeated."""
-    repeated = (event.get("series") or {}).get("lastObservedTime") or event.get("lastTimestamp")
-    return datetime.fromisoformat(repeated or event["metadata"]["creationTimestamp"])
+    """Return when an Event was last repeated; what it tells of may be longer ago."""
+    times = (event.get("series") or {}).get("lastObservedTime"), event.get("lastTimestamp")
+    return max(datetime.fromisoformat(each or event["metadata"]["creationTimestamp"]) for each in (None, *times))
 
 
 CORDON = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
