@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from relay.objects import Bookmarked, Failed, Kind, Listed, Lost, Saw, Seen, Ticked, WatchEvent
 
-DEADLINE = 10.0
+DEADLINE = 30.0
 
 
 @dataclass

@@ -37,10 +37,10 @@ from tpu_slices.domain.model.facts import (
 from tpu_slices.domain.model.slices import ClusterId, Owner, OwnerKind, SliceId, WorkloadUid
 from tpu_slices.wire.messages import decode_fact
 
-pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(120)]
 
-DEADLINE = 15.0
-PROMPTLY = 8.0
+DEADLINE = 30.0
+PROMPTLY = 20.0
 DEMO = ClusterId("demo")
 F = TypeVar("F", bound=Fact)
 

@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from tests.local.served import ROOT, Served
 from tests.relay.objects import Json
 
-DEADLINE = 25.0
-PROMPTLY = 12.0
+DEADLINE = 40.0
+PROMPTLY = 20.0
 
 
 @dataclass
