@@ -17,6 +17,8 @@ PLACE = "test.example.com/place"
 PATIENCE_SECONDS = 60.0
 TAINT = {"key": TPU, "value": "present", "effect": "NoSchedule"}
 FOR_EVER = 3600.0
+SOON = 5.0
+"""How long a leader runs at least: followers are created up to 4 s after it is bound, and never once it has ended."""
 
 
 def condition(obj: Json, kind: str) -> Json:

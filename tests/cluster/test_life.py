@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from tests.cluster.asking import LIVE, done, path
-from tests.cluster.places import PATIENCE_SECONDS, Place, condition
+from tests.cluster.places import PATIENCE_SECONDS, SOON, Place, condition
 from tests.cluster.servers import REAL_ALONE, Cluster
 from tests.local.stack.leftovers import until
 
@@ -24,7 +24,7 @@ def without_hosts(place: Place) -> None:
 def completed(place: Place) -> None:
     for pool in ("a", "b"):
         place.add_pool(pool)
-    place.create("jobsets", place.jobset(job=place.job_spec(run=2)))
+    place.create("jobsets", place.jobset(job=place.job_spec(run=SOON)))
 
 
 def crowded(place: Place) -> None:
@@ -34,25 +34,25 @@ def crowded(place: Place) -> None:
 
 def restarted(place: Place) -> None:
     place.add_pool("a")
-    job = place.job_spec(run=1, fail_until=1)
+    job = place.job_spec(run=SOON, fail_until=1)
     place.create("jobsets", place.jobset(1, job, failurePolicy={"maxRestarts": 1}))
 
 
 def failed(place: Place) -> None:
     place.add_pool("a")
-    place.create("jobsets", place.jobset(1, place.job_spec(run=1, fail_until=9), failurePolicy={"maxRestarts": 1}))
+    place.create("jobsets", place.jobset(1, place.job_spec(run=SOON, fail_until=9), failurePolicy={"maxRestarts": 1}))
 
 
 def without_a_policy(place: Place) -> None:
     place.add_pool("a")
-    place.create("jobsets", place.jobset(1, place.job_spec(run=1, fail_until=9)))
+    place.create("jobsets", place.jobset(1, place.job_spec(run=SOON, fail_until=9)))
 
 
 def ruled(place: Place) -> None:
     place.add_pool("a")
     rules = [{"action": "FailJobSet", "onJobFailureReasons": ["BackoffLimitExceeded"]}]
     policy = {"maxRestarts": 5, "rules": rules}
-    place.create("jobsets", place.jobset(1, place.job_spec(run=1, fail_until=9), failurePolicy=policy))
+    place.create("jobsets", place.jobset(1, place.job_spec(run=SOON, fail_until=9), failurePolicy=policy))
 
 
 def running(place: Place) -> None:
@@ -78,7 +78,7 @@ def silent(place: Place) -> None:
 
 def finished_soon(place: Place) -> None:
     place.add_pool("a")
-    place.create("jobsets", place.jobset(1, place.job_spec(run=1), ttlSecondsAfterFinished=1))
+    place.create("jobsets", place.jobset(1, place.job_spec(run=SOON), ttlSecondsAfterFinished=1))
 
 
 BEGINNINGS: Mapping[str, Callable[[Place], None]] = {

@@ -96,3 +96,18 @@ def test_pages_are_of_one_snapshot() -> None:
     world.call("DELETE", f"{PODS}/pod-4")
     rest = world.call("GET", PODS, **{"continue": first["metadata"]["continue"]})
     assert [item["metadata"]["name"] for item in rest["items"]] == ["pod-2", "pod-3", "pod-4"]
+
+
+def test_who_is_told_of_a_change_finds_it_made() -> None:
+    world = World()
+    seen: list[tuple[int, list[str]]] = []
+
+    def look() -> None:
+        found = world.objects.stored(world.objects.kinds["pods"])
+        seen.append((world.objects.version, [each["metadata"]["resourceVersion"] for each in found]))
+
+    world.objects.listeners.append(look)
+    world.call("POST", PODS, pod())
+    world.call("DELETE", f"{PODS}/one", {"gracePeriodSeconds": 0})
+    assert [versions for _, versions in seen if versions] == [[str(told)] for told, versions in seen if versions]
+    assert seen[-1][1] == []

@@ -88,7 +88,7 @@ def place(api: Api, request: pytest.FixtureRequest) -> Place:
 
 def test_each_job_has_a_pool_for_itself_and_after_a_restart_it_completes(place: Place) -> None:
     place.add_pools("a", "b", "c")
-    pod = annotated(run_seconds="2", fail_until_restart="1")
+    pod = annotated(run_seconds="5", fail_until_restart="1")
     place.api.create("jobsets", place.jobset(pod=pod, failurePolicy={"maxRestarts": 1}))
     place.wait_for_end("Completed")
     assert place.read()["status"]["restarts"] == 1
@@ -100,7 +100,7 @@ def test_each_job_has_a_pool_for_itself_and_after_a_restart_it_completes(place: 
 
 def test_its_events_are_those_of_the_newer_api(place: Place) -> None:
     place.add_pools("a")
-    place.api.create("jobsets", place.jobset(replicas=1, pod=annotated(run_seconds="1")))
+    place.api.create("jobsets", place.jobset(replicas=1, pod=annotated(run_seconds="5")))
     waited(lambda: place.events("AllJobsCompleted"), "the event")
     (event,) = place.events("AllJobsCompleted")
     assert event["eventTime"]

@@ -23,7 +23,7 @@ PROPAGATIONS = ("Background", "Foreground", "Orphan")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deletion:
-    """What is asked of a  An empty `propagation` is the kind's own; `grace_seconds` matter to pods only."""
+    """What is asked of a deletion. An empty `propagation` is the kind's own; `grace_seconds` matter to pods only."""
 
     propagation: str = ""
     grace_seconds: int | None = None
@@ -210,22 +210,23 @@ class Objects:
         return new, gone
 
     def _record(self, what: str, kind: Kind, key: Key, new: Object) -> Object:
-        old = self.find(key)
-        self.version += 1
-        stored = new | {"metadata": new["metadata"] | {"resourceVersion": str(self.version)}}
-        changes = self._changes[kind.id]
-        changes.append(Change(version=self.version, type=what, object=stored, previous=old))
+        old, version, changes = self.find(key), self.version + 1, self._changes[kind.id]
+        stored = new | {"metadata": new["metadata"] | {"resourceVersion": str(version)}}
+        changes.append(Change(version=version, type=what, object=stored, previous=old))
         while len(changes) > self._window:  # older ones are compacted, as in etcd
             self._compacted[kind.id] = changes.popleft().version
         for owner in owners(old) if old else ():
             self._dependents[owner["uid"]].pop(key, None)
-        if what != "DELETED":
+        if what == "DELETED":
+            del self._objects[kind.id][key], self._keys[stored["metadata"]["uid"]]
+        else:
             self._objects[kind.id][key] = stored
             self._keys[stored["metadata"]["uid"]] = key
             for owner in owners(stored):
                 self._dependents[owner["uid"]][key] = None
             if kind.id == _DEFINITIONS:
                 self.kinds[key.name] = defined(stored)
+        self.version = version  # last: who reads it in another thread finds all that it counts
         self.ring()
         return stored
 
@@ -233,7 +234,6 @@ class Objects:
         last = self._objects[kind.id][key]
         uid = last["metadata"]["uid"]
         self._record("DELETED", kind, key, last)
-        del self._objects[kind.id][key], self._keys[uid]
         for dependent in list(self._dependents.pop(uid, ())):
             self._collect(dependent, uid)
         for owner in owners(last):
