@@ -13,31 +13,53 @@ from kubernetes.client.exceptions import ApiException
 from urllib3.exceptions import HTTPError
 
 from relay import translate
-from relay.objects import JobSetName, Kind, Pool
+from relay.objects import WORKLOADS, Kind, Pool
 from relay.watch import Response, Source
+from tpu_slices.domain.model.slices import Owner
 from tpu_slices.ports.errors import Permanent, Temporary
+from tpu_slices.wire.readers import READERS
 
-JOBSETS = ("jobset.x-k8s.io", "v1alpha2")
 FORBIDDEN = 403
 NOT_FOUND = 404
 CONFLICT = 409
+_PLURALS = {owner: kind.value for kind, owner in WORKLOADS.items()}
 _TIMEOUTS = (5.0, 10.0)  # seconds to connect, and to answer
 _SHORT_TIMEOUTS = (1.0, 1.0)  # for reads that the relay can do without
 _LIST_TIMEOUTS = (1.0, 5.0)  # for lists that an answer waits for
 
 
 def sources(api: client.ApiClient) -> tuple[Source, ...]:
-    """Return what is watched: JobSets, leader pods, and the nodes of our pools and of TPU Provisioner's."""
+    """Return what is watched: workloads, leader pods, and the nodes of our pools and of TPU Provisioner's."""
     core: Any = client.CoreV1Api(api)  # annotated for typed responses; here all are read raw
-    custom: Any = client.CustomObjectsApi(api)
-    jobsets = partial(custom.list_cluster_custom_object, *JOBSETS, "jobsets")
     leaders = partial(core.list_pod_for_all_namespaces, label_selector=translate.LEADERS)
+    group_leaders = partial(core.list_pod_for_all_namespaces, label_selector=translate.GROUP_LEADERS)
     hosts = partial(core.list_node, label_selector=translate.HOSTS)
     return (
-        Source(Kind.JOBSETS, jobsets, translate.jobset, "uid", f"jobsets of {'/'.join(JOBSETS)}"),
+        *(_workloads(api, kind) for kind in WORKLOADS),
         Source(Kind.LEADERS, leaders, translate.leader, "uid", "pods"),
+        Source(Kind.GROUP_LEADERS, group_leaders, translate.group_leader, "uid", "pods"),
         Source(Kind.HOSTS, hosts, translate.host, "name", "nodes"),
     )
+
+
+def _workloads(api: client.ApiClient, kind: Kind) -> Source:
+    """Return the source of a kind of workloads; its API may be one that is not installed."""
+    custom: Any = client.CustomObjectsApi(api)
+    owner = WORKLOADS[kind]
+    group, _, version = owner.api_version.partition("/")
+
+    def is_installed() -> bool:
+        try:
+            resources = _raw(custom.get_api_resources, group, version, seconds=_TIMEOUTS)["resources"]
+        except ApiException as error:
+            if error.status == NOT_FOUND:
+                return False
+            raise
+        return any(each["name"] == kind for each in resources)
+
+    fetch = partial(custom.list_cluster_custom_object, group, version, kind.value)
+    read = partial(translate.workload, READERS[owner])
+    return Source(kind, fetch, read, "uid", f"{kind} of {owner.api_version}", is_installed)
 
 
 class Cluster:
@@ -48,17 +70,19 @@ class Cluster:
         self._apps: Any = client.AppsV1Api(api)
         self._custom: Any = client.CustomObjectsApi(api)
 
-    def jobset(self, name: JobSetName) -> Mapping[str, Any] | None:
-        """Return a JobSet as the API server has it; None if there is none of that name.
+    def workload(self, owner: Owner) -> Mapping[str, Any] | None:
+        """Return a workload as the API server has it; None if there is none of that name.
 
-        Only a NotFound that names the JobSet proves that: an API server without JobSet's CRD answers 404 too.
+        Only a NotFound that names the object proves that: an API server without the kind's CRD answers 404 too.
         """
+        group, _, version = owner.kind.api_version.partition("/")
+        plural = _PLURALS[owner.kind]
         with _converted_errors():
             try:
-                read = partial(self._custom.get_namespaced_custom_object, *JOBSETS, name.namespace, "jobsets")
-                return _raw(read, name.name, seconds=_TIMEOUTS)
+                read = partial(self._custom.get_namespaced_custom_object, group, version, owner.namespace, plural)
+                return _raw(read, owner.name, seconds=_TIMEOUTS)
             except ApiException as error:
-                if error.status == NOT_FOUND and _is_about(error, name):
+                if error.status == NOT_FOUND and _is_about(error, plural, owner.name):
                     return None
                 raise
 
@@ -89,10 +113,14 @@ class Cluster:
 
     def leaders_on(self, node: str) -> Mapping[str, str]:
         """Return the leader pods on a node that have not ended: UID → namespace/name; listed as `nodes_of` does."""
-        selectors = {"label_selector": translate.LEADERS, "field_selector": f"spec.nodeName={node}"}
+        field = f"spec.nodeName={node}"
+        lists = (
+            partial(self._core.list_pod_for_all_namespaces, label_selector=leaders, field_selector=field)
+            for leaders in (translate.LEADERS, translate.GROUP_LEADERS)
+        )
         with _converted_errors():
-            pods = _raw(partial(self._core.list_pod_for_all_namespaces, **selectors), seconds=_LIST_TIMEOUTS)
-        present = (pod for pod in pods["items"] if not translate.has_ended(pod))
+            pods = [pod for each in lists for pod in _raw(each, seconds=_LIST_TIMEOUTS)["items"]]
+        present = (pod for pod in pods if not translate.has_ended(pod))
         return {pod["metadata"]["uid"]: f"{pod['metadata']['namespace']}/{pod['metadata']['name']}" for pod in present}
 
     def post(self, event: Mapping[str, Any]) -> None:
@@ -176,14 +204,14 @@ def _is_namespace_gone(error: ApiException) -> bool:
     return missing or (error.status == FORBIDDEN and "NamespaceTerminating" in causes)
 
 
-def _is_about(error: ApiException, name: JobSetName) -> bool:
-    """Return whether an error is a metav1.Status of reason NotFound for this JobSet."""
+def _is_about(error: ApiException, plural: str, name: str) -> bool:
+    """Return whether an error is a metav1.Status of reason NotFound for this object."""
     try:
         status = orjson.loads(error.body or b"")
     except orjson.JSONDecodeError:
         return False
     details = status.get("details") or {}
-    return (status.get("reason"), details.get("kind"), details.get("name")) == ("NotFound", "jobsets", name.name)
+    return (status.get("reason"), details.get("kind"), details.get("name")) == ("NotFound", plural, name)
 
 
 def _converted(error: ApiException) -> Temporary | Permanent:

@@ -9,10 +9,10 @@ from enum import Enum, auto
 from typing import TypeVar
 
 from relay.objects import (
+    LEADERS_OF,
+    WORKLOADS,
     Hardware,
     Host,
-    JobSet,
-    JobSetName,
     Kind,
     Known,
     Leader,
@@ -21,6 +21,8 @@ from relay.objects import (
     PoolKey,
     Seen,
     Unparseable,
+    Workload,
+    WorkloadName,
 )
 from tpu_slices.domain.model.facts import Occupant, TemplateRequest, WaitingLeader, WorkloadState
 from tpu_slices.domain.model.observations import LegacyPool
@@ -30,11 +32,11 @@ from tpu_slices.wire.workloads import beyond_template
 
 K = TypeVar("K", bound=Hashable)
 M = TypeVar("M", bound=Hashable)
-Maker = WorkloadUid | JobSetName | None
+Maker = WorkloadUid | WorkloadName | None
 
 
 class Awaited(Enum):
-    """How many of a JobSet's slices have a leader that waits for them."""
+    """How many of a workload's slices have a leader that waits for them."""
 
     NONE = auto()
     SOME = auto()
@@ -46,28 +48,28 @@ class ClusterCache:
 
     def __init__(self, cluster: ClusterId) -> None:
         self._cluster = cluster
-        self._jobsets: dict[str, JobSet] = {}
+        self._workloads: dict[str, Workload] = {}
         self._leaders: dict[str, Leader] = {}
         self.hosts = HostIndex()
-        self._uids: dict[JobSetName, WorkloadUid] = {}
-        self._pods: defaultdict[JobSetName, set[str]] = defaultdict(set)
+        self._uids: dict[WorkloadName, WorkloadUid] = {}
+        self._pods: defaultdict[WorkloadName, set[str]] = defaultdict(set)
         self._pods_on_node: defaultdict[str, set[str]] = defaultdict(set)
-        self._unparseable: set[WorkloadUid] = set()
+        self._unparseable: dict[WorkloadUid, Kind] = {}
 
     def put(self, seen: Seen) -> Known | None:
         """Store an object as it is now; return what it was before, None if it is new."""
         match seen:
-            case JobSet():
-                before: Known | None = self._jobsets.get(seen.identity)
-                if seen.parse_error is not None and isinstance(before, JobSet):
+            case Workload():
+                before: Known | None = self._workloads.get(seen.identity)
+                if seen.parse_error is not None and isinstance(before, Workload):
                     seen = replace(seen, requests=before.requests)  # legacy pools are mapped to its Jobs by them
-                self._jobsets[seen.identity] = seen
+                self._workloads[seen.identity] = seen
                 self._uids[seen.name] = seen.ref.owner.uid
-                self._unparseable.discard(seen.ref.owner.uid)
+                self._unparseable.pop(seen.ref.owner.uid, None)
             case Leader():
                 before = self.drop(Kind.LEADERS, seen.identity)
                 self._leaders[seen.identity] = seen
-                self._pods[seen.jobset].add(seen.identity)
+                self._pods[seen.workload].add(seen.identity)
                 if seen.node is not None:
                     self._pods_on_node[seen.node].add(seen.identity)
             case Host():
@@ -79,22 +81,22 @@ class ClusterCache:
     def _keep(self, unparseable: Unparseable) -> Known | None:
         """Keep the last state of an object that could be parsed, without its demand; return what it was before."""
         match self._known(unparseable):
-            case JobSet() as jobset:
-                self._jobsets[unparseable.identity] = replace(jobset, parse_error=unparseable.parse_error)
-                return jobset
+            case Workload() as workload:
+                self._workloads[unparseable.identity] = replace(workload, parse_error=unparseable.parse_error)
+                return workload
             case Leader() as leader:
                 return self.put(replace(leader, waiting=False))
-            case None if unparseable.kind is Kind.JOBSETS:
-                self._unparseable.add(WorkloadUid(unparseable.identity))
+            case None if unparseable.kind in WORKLOADS:
+                self._unparseable[WorkloadUid(unparseable.identity)] = unparseable.kind
                 return None
             case host:
                 return host
 
     def _known(self, unparseable: Unparseable) -> Known | None:
         match unparseable.kind:
-            case Kind.JOBSETS:
-                return self._jobsets.get(unparseable.identity)
-            case Kind.LEADERS:
+            case Kind.JOBSETS | Kind.JOBS | Kind.LEADER_WORKER_SETS:
+                return self._workloads.get(unparseable.identity)
+            case Kind.LEADERS | Kind.GROUP_LEADERS:
                 return self._leaders.get(unparseable.identity)
             case Kind.HOSTS:
                 return self.hosts.get(unparseable.identity)
@@ -102,16 +104,16 @@ class ClusterCache:
     def drop(self, kind: Kind, identity: str) -> Known | None:
         """Remove an object; return what it was, None if it is not known."""
         match kind:
-            case Kind.JOBSETS:
-                self._unparseable.discard(WorkloadUid(identity))
-                jobset = self._jobsets.pop(identity, None)
-                if jobset is not None and self._uids.get(jobset.name) == identity:
-                    del self._uids[jobset.name]
-                return jobset
-            case Kind.LEADERS:
+            case Kind.JOBSETS | Kind.JOBS | Kind.LEADER_WORKER_SETS:
+                self._unparseable.pop(WorkloadUid(identity), None)
+                workload = self._workloads.pop(identity, None)
+                if workload is not None and self._uids.get(workload.name) == identity:
+                    del self._uids[workload.name]
+                return workload
+            case Kind.LEADERS | Kind.GROUP_LEADERS:
                 leader = self._leaders.pop(identity, None)
                 if leader is not None:
-                    discard(self._pods, leader.jobset, identity)
+                    discard(self._pods, leader.workload, identity)
                     discard(self._pods_on_node, leader.node or "", identity)
                 return leader
             case Kind.HOSTS:
@@ -119,85 +121,86 @@ class ClusterCache:
 
     def identities(self, kind: Kind) -> frozenset[str]:
         match kind:
-            case Kind.JOBSETS:
-                return frozenset(self._jobsets) | self._unparseable
-            case Kind.LEADERS:
-                return frozenset(self._leaders)
+            case Kind.JOBSETS | Kind.JOBS | Kind.LEADER_WORKER_SETS:
+                known = {uid for uid, each in self._workloads.items() if each.ref.owner.kind is WORKLOADS[kind]}
+                return frozenset(known | {uid for uid, of in self._unparseable.items() if of is kind})
+            case Kind.LEADERS | Kind.GROUP_LEADERS:
+                return frozenset(uid for uid, each in self._leaders.items() if LEADERS_OF[each.workload.kind] is kind)
             case Kind.HOSTS:
                 return self.hosts.names
 
-    def jobset(self, uid: WorkloadUid) -> JobSet | None:
-        return self._jobsets.get(uid)
+    def workload(self, uid: WorkloadUid) -> Workload | None:
+        return self._workloads.get(uid)
 
-    def jobset_of(self, leader: Leader) -> JobSet | None:
-        """Return a leader's JobSet, by name; None for a pod that is left over from an earlier JobSet of that name."""
-        uid = self._uids.get(leader.jobset)
-        if uid is None or leader.jobset_uid not in {None, uid}:
+    def workload_of(self, leader: Leader) -> Workload | None:
+        """Return a leader's workload, by name; None for a pod that is left over from an earlier one of that name."""
+        uid = self._uids.get(leader.workload)
+        if uid is None or leader.workload_uid not in {None, uid}:
             return None
-        return self._jobsets[uid]
+        return self._workloads[uid]
 
-    def leaders_of(self, jobset: JobSet) -> Iterator[Leader]:
-        leaders = (self._leaders[pod] for pod in self._pods.get(jobset.name, ()))
-        return (leader for leader in leaders if self._is_of(leader, jobset))
+    def leaders_of(self, workload: Workload) -> Iterator[Leader]:
+        leaders = (self._leaders[pod] for pod in self._pods.get(workload.name, ()))
+        return (leader for leader in leaders if self._is_of(leader, workload))
 
-    def _is_of(self, leader: Leader, jobset: JobSet) -> bool:
-        found = self.jobset_of(leader)
-        return found is not None and found.ref.owner.uid == jobset.ref.owner.uid
+    def _is_of(self, leader: Leader, workload: Workload) -> bool:
+        found = self.workload_of(leader)
+        return found is not None and found.ref.owner.uid == workload.ref.owner.uid
 
     def leader_pod(self, job: WorkloadJob) -> Leader | None:
         """Return the leader pod of a Job, preferably one that waits, then one that is bound; None if there is none."""
-        jobset = self._jobsets.get(job.owner.uid)
-        leaders = self.leaders_of(jobset) if jobset else ()
+        workload = self._workloads.get(job.owner.uid)
+        leaders = self.leaders_of(workload) if workload else ()
         place = Place(job.replicated_job, job.job_index)
         own = (leader for leader in leaders if leader.place == place)
         return max(own, key=lambda leader: (leader.waiting, leader.node is not None, leader.pod_uid), default=None)
 
     def waiting(self, uid: WorkloadUid) -> Mapping[Place, Leader]:
-        """Return one waiting leader per Job of a JobSet; none unless it is active, parseable and served by us."""
-        jobset = self._jobsets.get(uid)
-        waiting = self._waiting(jobset) if jobset else ()
+        """Return one waiting leader per Job of a workload; none unless it is active, parseable and served by us."""
+        workload = self._workloads.get(uid)
+        waiting = self._waiting(workload) if workload else ()
         return {leader.place: leader for leader in sorted(waiting, key=lambda leader: leader.pod_uid)}
 
-    def awaits(self, jobset: JobSet) -> Awaited:
-        """Return how many of a JobSet's leaders wait; counts no further than needed, as there may be thousands."""
-        if next(self._waiting(jobset), None) is None:
+    def awaits(self, workload: Workload) -> Awaited:
+        """Return how many of a workload's leaders wait; counts no further than needed, as there may be thousands."""
+        if next(self._waiting(workload), None) is None:
             return Awaited.NONE
-        if len(self._pods.get(jobset.name, ())) < jobset.slices:
+        if len(self._pods.get(workload.name, ())) < workload.slices:
             return Awaited.SOME
         places: set[Place] = set()
-        for each in self._waiting(jobset):
+        for each in self._waiting(workload):
             places.add(each.place)
-            if len(places) >= jobset.slices:
+            if len(places) >= workload.slices:
                 return Awaited.ALL
         return Awaited.SOME
 
-    def _waiting(self, jobset: JobSet) -> Iterator[Leader]:
-        if not jobset.served or jobset.parse_error is not None or jobset.state is not WorkloadState.ACTIVE:
+    def _waiting(self, workload: Workload) -> Iterator[Leader]:
+        if not workload.served or workload.parse_error is not None or workload.state is not WorkloadState.ACTIVE:
             return iter(())
-        asked = {request.replicated_job for request in jobset.requests}
-        return (each for each in self.leaders_of(jobset) if each.waiting and each.place.replicated_job in asked)
+        asked = {request.replicated_job for request in workload.requests}
+        return (each for each in self.leaders_of(workload) if each.waiting and each.place.replicated_job in asked)
 
     def live_uids(self) -> tuple[WorkloadUid, ...]:
-        """Return the UIDs of TPU JobSets that have not ended, whoever serves them, and of unparseable JobSets."""
-        known = {jobset.ref.owner.uid for jobset in self._jobsets.values() if not jobset.state.ended}
-        return tuple(sorted(known | self._unparseable))
+        """Return the UIDs of TPU workloads that have not ended, whoever serves them, and of unparseable workloads."""
+        known = {workload.ref.owner.uid for workload in self._workloads.values() if not workload.state.ended}
+        return tuple(sorted(known | self._unparseable.keys()))
 
-    def has_hosts(self, jobset: JobSet) -> bool:
-        """Return whether hosts were made for a JobSet."""
-        return self.hosts.any_for(jobset.ref.owner.uid, jobset.name)
+    def has_hosts(self, workload: Workload) -> bool:
+        """Return whether hosts were made for a workload."""
+        return self.hosts.any_for(workload.ref.owner.uid, workload.name)
 
     def occupants(self, pool: Pool) -> tuple[Occupant, ...]:
         """Return the Jobs whose leaders are bound to a pool's hosts, in the order of their pods' UIDs."""
         leaders = (self._leaders[pod] for pod in sorted(self.leaders_on(pool)))
-        found = ((leader, self.jobset_of(leader)) for leader in leaders)
-        occupants = (occupant_of(leader, jobset) for leader, jobset in found if jobset is not None)
+        found = ((leader, self.workload_of(leader)) for leader in leaders)
+        occupants = (occupant_of(leader, workload) for leader, workload in found if workload is not None)
         return tuple(occupant for occupant in occupants if occupant is not None)
 
     def leaders_on(self, pool: Pool) -> frozenset[str]:
         """Return the UIDs of the leader pods on a pool's hosts, whether or not they count as occupants."""
         return frozenset(pod for host in self.hosts.of(pool) for pod in self._pods_on_node.get(host.node, ()))
 
-    def pools_of(self, name: JobSetName) -> frozenset[Pool]:
+    def pools_of(self, name: WorkloadName) -> frozenset[Pool]:
         """Return the pools that leaders of the JobSets of this name are bound to, and these JobSets' legacy pools."""
         leaders = (self._leaders[pod] for pod in self._pods.get(name, ()))
         return self.pools_at(*(leader.node for leader in leaders)) | self.hosts.legacy_pools(name)
@@ -207,19 +210,19 @@ class ClusterCache:
         hosts = (self.hosts.get(node) for node in nodes)
         return frozenset(host.pool for host in hosts if host is not None)
 
-    def maker(self, pool: Pool) -> JobSet | None:
-        """Return the JobSet that a pool was made for; None if it is not known."""
+    def maker(self, pool: Pool) -> Workload | None:
+        """Return the workload that a pool was made for; None if it is not known."""
         if isinstance(pool, LegacyPool):
-            return self._jobsets.get(self._uids.get(JobSetName(pool.namespace, pool.jobset), ""))
-        uids = (host.jobset_uid for host in self.hosts.of(pool))
-        return self._jobsets.get(next((uid for uid in uids if uid), ""))
+            return self._workloads.get(self._uids.get(WorkloadName(pool.namespace, pool.jobset), ""))
+        uids = (host.workload_uid for host in self.hosts.of(pool))
+        return self._workloads.get(next((uid for uid in uids if uid), ""))
 
     def key_of(self, pool: Pool) -> PoolKey | None:
         """Return the slice and attempt of a pool; for a legacy pool those of its Job, None if that is not known."""
         if isinstance(pool, PoolKey):
             return pool
-        jobset = self.maker(pool)
-        job = job_named(pool.job, self._cluster, jobset.ref, jobset.requests) if jobset else None
+        workload = self.maker(pool)
+        job = job_named(pool.job, self._cluster, workload.ref, workload.requests) if workload else None
         return PoolKey(slice_id(job), 0) if job else None
 
     def legacy_pool(self, key: PoolKey) -> Pool | None:
@@ -234,9 +237,9 @@ class ClusterCache:
         return None if any(may_be_of(pool, key.slice_id, self._cluster) for pool in legacy) else key
 
 
-def leaders_in_demand(jobset: JobSet, waiting: Mapping[Place, Leader]) -> Iterator[WaitingLeader]:
+def leaders_in_demand(workload: Workload, waiting: Mapping[Place, Leader]) -> Iterator[WaitingLeader]:
     """Yield the leaders that wait, in the order of their Jobs, without the labels that their templates have."""
-    requests = {request.replicated_job: request for request in jobset.requests}
+    requests = {request.replicated_job: request for request in workload.requests}
     return (beyond_template(waiting[place].asks, requests[place.replicated_job]) for place in sorted(waiting))
 
 
@@ -249,26 +252,26 @@ def mounted_claims(waiting: Mapping[Place, Leader]) -> Mapping[str, tuple[str, .
     return {replicated_job: tuple(sorted(names)) for replicated_job, names in mounted.items()}
 
 
-def occupant_of(leader: Leader, jobset: JobSet) -> Occupant | None:
-    """Return the Job of a leader pod of this JobSet; None if the pod does not count.
+def occupant_of(leader: Leader, workload: Workload) -> Occupant | None:
+    """Return the Job of a leader pod of this workload; None if the pod does not count.
 
-    It counts if the JobSet is active and ours, has such a Job with chips, and the pod is controlled by that Job and
-    requests what the Job's template does: a JobSet's requests are those of its templates with chips only.
+    It counts if the workload is active and ours, has such a Job with chips, and the pod is controlled by that Job and
+    requests what the Job's template does: a workload's requests are those of its templates with chips only.
 
     A tenant may write a pod with the labels of another's leader. Such a pod must neither keep hosts from being deleted
     nor pass for the Job whose labels it has, so everything that can be compared is.
     """
     place = leader.place
-    request = next((each for each in jobset.requests if each.replicated_job == place.replicated_job), None)
-    if not jobset.served or jobset.state is not WorkloadState.ACTIVE or request is None:
+    request = next((each for each in workload.requests if each.replicated_job == place.replicated_job), None)
+    if not workload.served or workload.state is not WorkloadState.ACTIVE or request is None:
         return None
     if place.job_index >= request.replicas or leader.hardware != _hardware(request):
         return None
-    if leader.job != f"{jobset.name.name}-{place.replicated_job}-{place.job_index}":
+    if leader.job != workload.ref.owner.job_name(*place):
         return None
     return Occupant(
-        owner=jobset.ref.owner,
-        generation=jobset.ref.generation,
+        owner=workload.ref.owner,
+        generation=workload.ref.generation,
         replicated_job=place.replicated_job,
         job_index=place.job_index,
         pod_uid=leader.pod_uid,
@@ -332,11 +335,11 @@ class HostIndex:
         """Return the pools that have hosts."""
         return tuple(self._nodes)
 
-    def any_for(self, uid: WorkloadUid, name: JobSetName) -> bool:
-        """Return whether a pool with hosts was made for a JobSet."""
+    def any_for(self, uid: WorkloadUid, name: WorkloadName) -> bool:
+        """Return whether a pool with hosts was made for a workload."""
         return uid in self._made_for or name in self._made_for
 
-    def legacy_pools(self, name: JobSetName) -> frozenset[Pool]:
+    def legacy_pools(self, name: WorkloadName) -> frozenset[Pool]:
         """Return the legacy pools with hosts that were made for a JobSet of this name."""
         return frozenset(self._hosts[node].pool for node in self._made_for.get(name, ()))
 
@@ -352,7 +355,9 @@ class HostIndex:
 
 def _maker(host: Host) -> Maker:
     """Return whom the pool was made for: a legacy pool has the JobSet's name only."""
-    return JobSetName(host.pool.namespace, host.pool.jobset) if isinstance(host.pool, LegacyPool) else host.jobset_uid
+    return (
+        WorkloadName(host.pool.namespace, host.pool.jobset) if isinstance(host.pool, LegacyPool) else host.workload_uid
+    )
 
 
 def discard(index: dict[K, set[M]], key: K, member: M) -> None:

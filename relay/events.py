@@ -9,6 +9,7 @@ from typing import Any
 
 from relay.objects import Leader
 from tpu_slices.domain.model.reasons import Phase, Reason, ReportReason
+from tpu_slices.domain.model.slices import Owner
 from tpu_slices.domain.model.texts import shortened
 from tpu_slices.ports.publisher import SliceUpdate, WorkloadUpdate
 from tpu_slices.wire import reports
@@ -18,7 +19,7 @@ MOST_CHARACTERS = 1024
 """The longest message of an Event (k8s.io/kubernetes pkg/apis/core/validation/events.go)."""
 
 MOST_OF_A_NAME = 200
-"""Characters kept of a JobSet's name: with its UID and a suffix they stay within the 253 of an object's name."""
+"""Characters kept of a workload's name: with its UID and a suffix they stay within the 253 of an object's name."""
 REPORT_ANNOTATION = "tpu-provisioner.cloud.google.com/report"
 
 _AS_TPU_PROVISIONER: Mapping[Reason, str] = MappingProxyType(
@@ -59,7 +60,7 @@ def type_of(phase: Phase, reason: Reason) -> str:
 
 
 def event(update: SliceUpdate, leader: Leader | None) -> Mapping[str, Any]:
-    """Return the v1 Event on the leader pod, or on the JobSet if no such pod is known.
+    """Return the v1 Event on the leader pod, or on the workload if no such pod is known.
 
     Its name is made of the slice and the number of the transition: an update that is delivered twice is one Event.
     """
@@ -83,12 +84,11 @@ def event(update: SliceUpdate, leader: Leader | None) -> Mapping[str, Any]:
 
 
 def summary(update: WorkloadUpdate) -> Mapping[str, Any]:
-    """Return the v1 Event that reports on a JobSet's slices: one per JobSet, updated under the same name.
+    """Return the v1 Event that reports on a workload's slices: one per workload, updated under the same name.
 
     An annotation has the same report as JSON, for programs.
     """
     report = update.report
-    about = {"namespace": update.owner.namespace, "name": update.owner.name, "uid": update.owner.uid}
     return {
         "apiVersion": "v1",
         "kind": "Event",
@@ -97,7 +97,7 @@ def summary(update: WorkloadUpdate) -> Mapping[str, Any]:
             "namespace": update.owner.namespace,
             "annotations": {REPORT_ANNOTATION: reports.text(report)},
         },
-        "involvedObject": {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", **about},
+        "involvedObject": _reference(update.owner),
         "type": "Warning" if report.reason in {ReportReason.WAITING, ReportReason.BLOCKED} else "Normal",
         "reason": report.reason.value,
         "message": shortened(report.message, MOST_CHARACTERS),
@@ -110,14 +110,17 @@ def summary(update: WorkloadUpdate) -> Mapping[str, Any]:
     }
 
 
+def _reference(owner: Owner) -> Mapping[str, str]:
+    about = {"namespace": owner.namespace, "name": owner.name, "uid": owner.uid}
+    return {"apiVersion": owner.kind.api_version, "kind": owner.kind, **about}
+
+
 def _text(at: datetime) -> str:
     return at.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _about(update: SliceUpdate, leader: Leader | None) -> Mapping[str, str]:
-    job = update.job
     if leader is None:
-        kind = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet"}
-        return {**kind, "namespace": job.owner.namespace, "name": job.owner.name, "uid": job.owner.uid}
+        return _reference(update.job.owner)
     kind = {"apiVersion": "v1", "kind": "Pod"}
-    return {**kind, "namespace": leader.jobset.namespace, "name": leader.pod, "uid": leader.pod_uid}
+    return {**kind, "namespace": leader.workload.namespace, "name": leader.pod, "uid": leader.pod_uid}

@@ -3,14 +3,14 @@
 | fact            | published                                                         | repeated every `repeat`        |
 |-----------------|-------------------------------------------------------------------|--------------------------------|
 | SlicesWanted    | within `gather` of the first leader that waits; at once if all do | while leaders wait             |
-| WorkloadChanged | at once if a JobSet is new, changes its state, or is deleted      | while hosts made for it exist  |
+| WorkloadChanged | at once if a workload is new, changes its state, or is deleted    | while hosts made for it exist  |
 | HostsChanged    | at once if a pool is new, becomes complete or closed, or stops    | while there are hosts          |
 |                 | being so, or if its occupants change; else every `count_every`    |                                |
 | HostsListed     | on request, after the hosts of every pool                         | -                              |
 | Heartbeat       | when all lists are there, as the first one; then every `beat`     |                                |
 
-What must be looked up at the API server rests meanwhile, with all that is about the same JobSet or pool, so that their
-order is kept; everything else goes on.
+What must be looked up at the API server rests meanwhile, with all that is about the same workload or pool, so that
+their order is kept; everything else goes on.
 
 Repetition makes up for lost messages, and confirms demand. While a watch has shown no sign of life for `blind_after`,
 only deletions are published: the rest of the cluster cache may be outdated, but a deletion is final.
@@ -27,7 +27,7 @@ from relay.cluster_cache import Awaited, ClusterCache, leaders_in_demand, mounte
 from relay.host_counts import Count, PublishedCounts, count_of
 from relay.lookups import Due, Mounted, Vacancy
 from relay.messages import list_of, parts_of
-from relay.objects import Host, JobSet, Kind, Leader, Pool, PoolKey, Seen, Unparseable
+from relay.objects import Host, Kind, Leader, Pool, PoolKey, Seen, Unparseable, Workload
 from tpu_slices.domain.model.facts import (
     Heartbeat,
     HostsChanged,
@@ -111,8 +111,8 @@ class FactQueue:
         """Record an object that was added or modified."""
         before = self.cache.put(seen)
         match seen:
-            case JobSet():
-                self._follow_jobset(seen, before if isinstance(before, JobSet) else None, now)
+            case Workload():
+                self._follow_workload(seen, before if isinstance(before, Workload) else None, now)
             case Leader():
                 self._follow_leader(seen, before if isinstance(before, Leader) else None, now)
             case Host():
@@ -120,11 +120,11 @@ class FactQueue:
             case Unparseable():
                 pass  # its last known state stays
 
-    def lost(self, kind: Kind, identity: str, now: datetime, last: JobSet | None = None) -> None:
-        """Record that an object is gone; `last` is the JobSet's final state, if the watch delivered it."""
+    def lost(self, kind: Kind, identity: str, now: datetime, last: Workload | None = None) -> None:
+        """Record that an object is gone; `last` is the workload's final state, if the watch delivered it."""
         gone = self.cache.drop(kind, identity)
         match gone:
-            case JobSet():
+            case Workload():
                 self._ends.append(WorkloadChanged(workload=(last or gone).ref, state=WorkloadState.DELETED))
                 self._recount(self.cache.pools_of(gone.name), now)
             case Leader():
@@ -186,7 +186,7 @@ class FactQueue:
         return min((at for subject, at in self._agenda.items() if not self._rests(subject)), default=None)
 
     def workload_list(self, asked_at: datetime, now: datetime) -> tuple[WorkloadsListed, ...]:
-        """Return the list of live TPU JobSets in parts; none while the relay cannot be sure of it."""
+        """Return the list of live TPU workloads in parts; none while the relay cannot be sure of it."""
         return list_of(self.cache.live_uids(), asked_at) if self._watches.is_current(now) else ()
 
     def _schedule(self, subject: Subject, at: datetime) -> None:
@@ -196,8 +196,8 @@ class FactQueue:
             self._agenda.pop(subject, None)
             self._agenda[subject] = at
 
-    def _gather(self, jobset: JobSet, now: datetime) -> None:
-        """Schedule a JobSet's demand: after `gather`, so that more leaders can join, or at once if all wait."""
+    def _gather(self, jobset: Workload, now: datetime) -> None:
+        """Schedule a workload's demand: after `gather`, so that more leaders can join, or at once if all wait."""
         demand = Demand(jobset.ref.owner.uid)
         if (scheduled := self._agenda.get(demand)) is not None and scheduled <= now:
             return
@@ -205,7 +205,7 @@ class FactQueue:
         if awaited is not Awaited.NONE:
             self._schedule(demand, now if awaited is Awaited.ALL else now + self._timing.gather)
 
-    def _follow_jobset(self, jobset: JobSet, before: JobSet | None, now: datetime) -> None:
+    def _follow_workload(self, jobset: Workload, before: Workload | None, now: datetime) -> None:
         if before is None or jobset.announced_state != before.announced_state:
             self._schedule(State(jobset.ref.owner.uid), now)
         self._gather(jobset, now)
@@ -213,7 +213,7 @@ class FactQueue:
             self._recount(self.cache.pools_of(jobset.name), now)
 
     def _follow_leader(self, leader: Leader, before: Leader | None, now: datetime) -> None:
-        jobset = self.cache.jobset_of(leader)
+        jobset = self.cache.workload_of(leader)
         if jobset is not None and leader.waiting and not (before and before.waiting):
             self._gather(jobset, now)
         if leader != before:
@@ -245,7 +245,7 @@ class FactQueue:
         return count_of(hosts, self._cordons.closed(hosts, now), self.cache.occupants(pool))
 
     def _repeat_state(self, pool: Pool, now: datetime) -> None:
-        """Schedule the state of the JobSet that a pool was made for: at once if it is not active."""
+        """Schedule the state of the workload that a pool was made for: at once if it is not active."""
         jobset = self.cache.maker(pool)
         if jobset is not None:
             active = jobset.state is WorkloadState.ACTIVE
@@ -273,7 +273,7 @@ class FactQueue:
                 yield Due(subject, (Heartbeat(count=len(uids), digest=digest, hosts_digest=hosts, first=first),))
 
     def _demand(self, subject: Subject, uid: WorkloadUid, now: datetime) -> Iterator[Due]:
-        jobset, waiting = self.cache.jobset(uid), self.cache.waiting(uid)
+        jobset, waiting = self.cache.workload(uid), self.cache.waiting(uid)
         if jobset is None or not waiting:
             return
         self._agenda[subject] = now + self._timing.repeat
@@ -285,7 +285,7 @@ class FactQueue:
         yield Due(subject, tuple(facts), Mounted(claims, now) if claims else None)
 
     def _state(self, subject: Subject, uid: WorkloadUid, repeat_at: datetime) -> Iterator[Due]:
-        jobset = self.cache.jobset(uid)
+        jobset = self.cache.workload(uid)
         if jobset is None:
             return
         if self.cache.has_hosts(jobset):
@@ -333,7 +333,7 @@ class FactQueue:
         self._schedule(HostsList(begun=True), now)
 
     def _repeat_demand(self, pool: Pool, count: Count, now: datetime) -> None:
-        """Schedule the demand of a JobSet whose hosts another one's leader took: it has to be confirmed."""
+        """Schedule the demand of a workload whose hosts another one's leader took: it has to be confirmed."""
         maker = self.cache.maker(pool)
         if maker is not None and any(each.owner.uid != maker.ref.owner.uid for each in count.hosts.occupants):
             self._gather(maker, now)

@@ -1,6 +1,6 @@
 """What the functions send to the cluster: updates become Events, questions are answered.
 
-A question about one JobSet is answered from the API server, one about all of them from the cluster cache. Questions
+A question about one workload is answered from the API server, one about all of them from the cluster cache. Questions
 about hosts are passed on: they are answered by facts, later.
 """
 
@@ -16,7 +16,7 @@ import structlog
 
 from relay.events import event, summary
 from relay.messages import about
-from relay.objects import JobSetName, Leader
+from relay.objects import Leader
 from tpu_slices.adapters.subscription import Delivery
 from tpu_slices.domain.model.facts import (
     Answer,
@@ -33,20 +33,20 @@ from tpu_slices.domain.model.slices import ClusterId, Owner, WorkloadJob, Worklo
 from tpu_slices.ports.errors import Permanent, Temporary
 from tpu_slices.ports.log_events import LogEvent
 from tpu_slices.ports.publisher import SliceUpdate, WorkloadUpdate
-from tpu_slices.wire.jobsets import jobset_ref, jobset_state
 from tpu_slices.wire.messages import decode_update
+from tpu_slices.wire.readers import READERS
 
 _log = structlog.get_logger()
 
 
 REMEMBERED = 10_000
-"""The most JobSets for which the time of the last report is kept."""
+"""The most workloads for which the time of the last report is kept."""
 
 
 class Cluster(Protocol):
     """Single calls to the API server; they raise Temporary and Permanent as `relay.cluster.Cluster` does."""
 
-    def jobset(self, name: JobSetName) -> Mapping[str, Any] | None: ...
+    def workload(self, owner: Owner) -> Mapping[str, Any] | None: ...
 
     def post(self, event: Mapping[str, Any]) -> None: ...
 
@@ -91,7 +91,7 @@ class Inbox:
             _log.info(LogEvent.MESSAGE_HANDLED, id=delivery.message_id, **about(delivery.attributes))
 
     def _is_newest(self, update: WorkloadUpdate) -> bool:
-        """Record a report; return whether no newer one on the JobSet came first: messages may be late or repeated."""
+        """Record a report; return whether no newer one on the workload came first: messages may be late or repeated."""
         with self._lock:
             last = self._renewed_at.get(update.owner.uid)
             if last is not None and update.at < last:
@@ -121,12 +121,12 @@ class Inbox:
 
 
 def answer(owner: Owner, cluster: Cluster) -> Answer:
-    """Return a JobSet's state from the API server: a pool may be deleted on it, and the cluster cache may lag."""
-    found = cluster.jobset(JobSetName(owner.namespace, owner.name))
+    """Return a workload's state from the API server: a pool may be deleted on it, and the cluster cache may lag."""
+    found, reader = cluster.workload(owner), READERS[owner.kind]
     if found is None or found["metadata"]["uid"] != owner.uid:
         gone = WorkloadRef(owner=owner, generation=0, resource_version="")
         return Answer(workload=gone, state=WorkloadState.MISSING)
     try:
-        return Answer(workload=jobset_ref(found), state=jobset_state(found))
+        return Answer(workload=reader.ref(found), state=reader.state(found))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise Permanent(f"the {owner.kind} {owner.full_name} cannot be parsed: {error!r}") from error

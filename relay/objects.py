@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from tpu_slices.domain.model.facts import TemplateRequest, WaitingLeader, WorkloadRef, WorkloadState
 from tpu_slices.domain.model.observations import LegacyPool
-from tpu_slices.domain.model.slices import SliceId, WorkloadUid
+from tpu_slices.domain.model.slices import OwnerKind, SliceId, WorkloadUid
 from tpu_slices.ports.log_events import LogEvent
 
 
@@ -18,17 +18,35 @@ class Kind(StrEnum):
     """The kinds of objects that are watched."""
 
     JOBSETS = "jobsets"
-    LEADERS = "leaders"
+    JOBS = "jobs"
+    LEADER_WORKER_SETS = "leaderworkersets"
+    LEADERS = "leaders"  # pods of Jobs, also of those of JobSets
+    GROUP_LEADERS = "group-leaders"  # pods of LeaderWorkerSets
     HOSTS = "hosts"
 
 
-class JobSetName(NamedTuple):
+WORKLOADS: Mapping[Kind, OwnerKind] = {
+    Kind.JOBSETS: OwnerKind.JOBSET,
+    Kind.JOBS: OwnerKind.JOB,
+    Kind.LEADER_WORKER_SETS: OwnerKind.LEADER_WORKER_SET,
+}
+"""Of the kinds that are workloads, what they own slices as."""
+LEADERS_OF: Mapping[OwnerKind, Kind] = {
+    OwnerKind.JOBSET: Kind.LEADERS,
+    OwnerKind.JOB: Kind.LEADERS,
+    OwnerKind.LEADER_WORKER_SET: Kind.GROUP_LEADERS,
+}
+"""Where the leader pods of a workload are watched."""
+
+
+class WorkloadName(NamedTuple):
     namespace: str
     name: str
+    kind: OwnerKind = OwnerKind.JOBSET
 
 
 class Place(NamedTuple):
-    """The position of a Job in its JobSet."""
+    """The position of a Job in its JobSet, or of a group in its LeaderWorkerSet; ("", 0) for a Job by itself."""
 
     replicated_job: str
     job_index: int
@@ -53,15 +71,15 @@ class Hardware(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobSet:
-    """A JobSet of which at least one replicatedJob requests TPU chips."""
+class Workload:
+    """A JobSet, Job or LeaderWorkerSet of which at least one pod template requests TPU chips."""
 
     ref: WorkloadRef
     state: WorkloadState
     requests: tuple[TemplateRequest, ...]
     """What it requests from this provisioner: nothing of templates that opted out, or that could never be parsed."""
     served: bool
-    """Whether it is managed by the JobSet controller and did not opt out."""
+    """Whether it is managed by its kind's own controller and did not opt out."""
     queue: str = ""
     """The Kueue queue that its label names."""
     parse_error: str | None = None
@@ -72,9 +90,9 @@ class JobSet:
         return self.ref.owner.uid
 
     @property
-    def announced_state(self) -> tuple[WorkloadState, str, str | None]:
+    def announced_state(self) -> tuple[object, ...]:
         """What is published as soon as it changes."""
-        return self.state, self.queue, self.parse_error
+        return self.state, self.queue, self.parse_error, self.ref.groups
 
     @property
     def occupancy(self) -> tuple[object, ...]:
@@ -82,8 +100,9 @@ class JobSet:
         return self.ref.generation, self.state, self.served, self.requests
 
     @property
-    def name(self) -> JobSetName:
-        return JobSetName(self.ref.owner.namespace, self.ref.owner.name)
+    def name(self) -> WorkloadName:
+        owner = self.ref.owner
+        return WorkloadName(owner.namespace, owner.name, owner.kind)
 
     @property
     def slices(self) -> int:
@@ -92,15 +111,15 @@ class JobSet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leader:
-    """A pod with completion index 0 of a Job of a JobSet."""
+    """A pod with completion index 0 of a Job, or with worker index 0 of a LeaderWorkerSet."""
 
     pod: str
     pod_uid: str
-    jobset: JobSetName
-    jobset_uid: WorkloadUid | None
-    """From the JobSet controller's label; None if its version does not set that."""
+    workload: WorkloadName
+    workload_uid: WorkloadUid | None
+    """From the JobSet controller's label or the Job's reference; None if there is none."""
     job: str | None
-    """The Job that its ownerReference names as its controller; None if there is none."""
+    """What its controller makes it the leader of: the Job, or the group; None if no such controller is named."""
     asks: WaitingLeader
     """What the pod itself requests, with its labels, also those that its template has."""
     hardware: Hardware
@@ -126,8 +145,8 @@ class Host:
 
     node: str
     pool: Pool
-    jobset_uid: WorkloadUid | None
-    """The JobSet that the pool was made for; None for a legacy pool."""
+    workload_uid: WorkloadUid | None
+    """The workload that the pool was made for; None for a legacy pool."""
     expected: int | None
     """The number of hosts of its slice; None if the node's labels do not have it."""
     usable: bool
@@ -167,7 +186,7 @@ class Unparseable:
     parse_error: str
 
 
-Known = JobSet | Leader | Host
+Known = Workload | Leader | Host
 Seen = Known | Unparseable
 
 
@@ -196,8 +215,8 @@ class Lost:
     kind: Kind
     identity: str
     version: str
-    last: JobSet | None
-    """The JobSet's final state, if the watch delivered it."""
+    last: Workload | None
+    """The workload's final state, if the watch delivered it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -120,7 +120,7 @@ class Outbox:
             _log.error(LogEvent.FACT_DROPPED, kind=type(fact).__name__, error=str(too_large))
             return
         earlier = fresh.pop(subject := subject_of(fact), None)
-        if isinstance(fact, SlicesWanted):  # the demand of one JobSet may come in parts
+        if isinstance(fact, SlicesWanted):  # the demand of one Workload may come in parts
             fresh[subject] = _Held((*(earlier.messages if earlier else ()), message), self._now() + DEMAND_TTL)
         else:
             fresh[subject] = _Held((message,), None)

@@ -31,7 +31,6 @@ from relay.node_patcher import needed_patches
 from relay.objects import (
     Bookmarked,
     Failed,
-    JobSet,
     Leader,
     Listed,
     Lost,
@@ -41,6 +40,7 @@ from relay.objects import (
     Ticked,
     Unparseable,
     WatchEvent,
+    Workload,
 )
 from tpu_slices.domain.model.facts import Fact, HostsListQuestion, HostsQuestion, WorkloadsListed
 from tpu_slices.domain.model.slices import WorkloadJob
@@ -223,8 +223,8 @@ class Relay:
 
 def _log_parse_error(seen: Seen) -> None:
     match seen:
-        case JobSet(parse_error=str(why)):
-            _log.warning(LogEvent.TEMPLATE_UNPARSEABLE, namespace=seen.name.namespace, jobset=seen.name.name, error=why)
+        case Workload(parse_error=str(why)):
+            _log.warning(LogEvent.TEMPLATE_UNPARSEABLE, namespace=seen.name.namespace, name=seen.name.name, error=why)
         case Unparseable(kind, identity, why):
             _log.warning(LogEvent.OBJECT_UNPARSEABLE, kind=kind, id=identity, error=why)
         case _:

@@ -11,11 +11,11 @@ from dataclasses import replace
 from typing import Any
 
 from relay.closing import closed_at
-from relay.objects import Hardware, Host, JobSet, JobSetName, Leader, Pool, PoolKey
+from relay.objects import Hardware, Host, Leader, Pool, PoolKey, Workload, WorkloadName
 from tpu_slices.domain.catalogue.topology import Topology
-from tpu_slices.domain.model.facts import TemplateRequest
+from tpu_slices.domain.model.facts import TemplateRequest, WaitingLeader
 from tpu_slices.domain.model.observations import LegacyPool
-from tpu_slices.domain.model.slices import SliceId, WorkloadUid, is_slice_id
+from tpu_slices.domain.model.slices import OwnerKind, SliceId, WorkloadUid, is_slice_id
 from tpu_slices.domain.planning.host_labels import ACCELERATOR, COUNT, JOBSET_TAINT, NAMESPACED_JOB, NODE_POOL, TOPOLOGY
 from tpu_slices.domain.planning.pool_labels import (
     ATTEMPT_LABEL,
@@ -28,8 +28,10 @@ from tpu_slices.domain.planning.pool_labels import (
     SLICE_ID_LABEL,
     legacy_pool,
 )
+from tpu_slices.wire import jobs, jobsets, leader_worker_sets
 from tpu_slices.wire.bounds import CLAIMS_PER_FACT
-from tpu_slices.wire.jobsets import condition, is_leader, is_served, jobset_ref, jobset_state, strings
+from tpu_slices.wire.jobsets import condition, strings
+from tpu_slices.wire.readers import Reader
 from tpu_slices.wire.workloads import (
     CHIPS,
     COMPLETION_INDEX,
@@ -37,22 +39,23 @@ from tpu_slices.wire.workloads import (
     JOBSET_UID,
     LABELS,
     Json,
-    asks_for_tpu,
     chips_of,
     claims_of,
     is_count,
     leader_of,
     opted_out,
-    requests_of,
 )
 
-LEADERS = f"{JOBSET_NAME},{COMPLETION_INDEX}=0"
-"""The label selector of leader pods; Kubernetes labels pods with their index since 1.28."""
+LEADERS = f"{COMPLETION_INDEX}=0"
+"""The label selector of leader pods of Jobs; Kubernetes labels pods with their index since 1.28."""
+GROUP_LEADERS = f"{leader_worker_sets.NAME},{leader_worker_sets.WORKER_INDEX}=0"
+"""The label selector of leader pods of LeaderWorkerSets."""
 LABELS_KEPT = 2 * LABELS
 """The most labels kept of a pod, the first by key: room for LABELS of its template, and for LABELS beyond those."""
 QUEUE = "kueue.x-k8s.io/queue-name"
 """The label that names a JobSet's Kueue queue."""
 JOB = ("batch/v1", "Job")
+STATEFUL_SET = ("apps/v1", "StatefulSet")
 HOSTS = f"{OWNER_LABEL}={OWNER}"
 """The label selector of the nodes of our pools, and of TPU Provisioner's."""
 TAINT: Mapping[str, str] = {"key": JOBSET_TAINT, "value": "true", "effect": "NoSchedule"}
@@ -68,44 +71,65 @@ def hosts_of(pool: Pool) -> str:
     return f"{SLICE_ID_LABEL}={pool.slice_id},{ATTEMPT_LABEL}={pool.attempt}"
 
 
-def jobset(obj: Json) -> JobSet | None:
-    """Return a jobset.x-k8s.io/v1alpha2 JobSet as the relay keeps it; None if it requests no TPU.
+def workload(reader: Reader, obj: Json) -> Workload | None:
+    """Return an object as the relay keeps it; None if it requests no TPU, or its pods are not the hosts of slices.
 
     One whose templates cannot be parsed is returned without requests: it must not seem deleted.
     """
     requests: tuple[TemplateRequest, ...] = ()
     parse_error = None
     try:
-        if not asks_for_tpu(obj):
+        if not reader.asks_for_tpu(obj) or reader.not_ours(obj):
             return None
-        requests = requests_of(obj)
+        requests = reader.requests(obj)
     except ValueError as invalid:
         parse_error = str(invalid)
-    return JobSet(
-        ref=jobset_ref(obj),
-        state=jobset_state(obj),
+    return Workload(
+        ref=reader.ref(obj),
+        state=reader.state(obj),
         requests=requests,
-        served=is_served(obj),
+        served=reader.is_served(obj),
         queue=strings(obj["metadata"], "labels").get(QUEUE, ""),
         parse_error=parse_error,
     )
 
 
 def leader(obj: Json) -> Leader | None:
-    """Return a v1 Pod as a Leader; None if it is not the leader pod of a JobSet's Job."""
-    if not is_leader(obj):
+    """Return a v1 Pod as a Leader; None if it is not the leader pod of a JobSet's Job, or of a Job by itself."""
+    namespace, labels = obj["metadata"]["namespace"], strings(obj["metadata"], "labels")
+    job = _controller(obj["metadata"], JOB)
+    if jobsets.is_leader(obj):
+        name = WorkloadName(namespace, labels[JOBSET_NAME])
+        return _leader(obj, name, labels.get(JOBSET_UID), job["name"] if job else None, leader_of(obj))
+    if job is None or not jobs.is_leader(obj):
         return None
-    metadata = obj["metadata"]
-    labels = strings(metadata, "labels")
-    asks = leader_of(obj)
+    name = WorkloadName(namespace, job["name"], OwnerKind.JOB)
+    return _leader(obj, name, job["uid"], job["name"], jobs.leader_of(obj))
+
+
+def group_leader(obj: Json) -> Leader | None:
+    """Return a v1 Pod as a Leader; None if it is not the leader pod of a LeaderWorkerSet's group.
+
+    A group has no object of its own. Its leader has the group's name, and a StatefulSet of the LeaderWorkerSet's name
+    controls it (sigs.k8s.io/lws pkg/controllers/leaderworkerset_controller.go).
+    """
+    if not leader_worker_sets.is_leader(obj):
+        return None
+    metadata, labels = obj["metadata"], strings(obj["metadata"], "labels")
+    made_by = _controller(metadata, STATEFUL_SET)
+    name = WorkloadName(metadata["namespace"], labels[leader_worker_sets.NAME], OwnerKind.LEADER_WORKER_SET)
+    job = metadata["name"] if made_by and made_by["name"] == name.name else None
+    return _leader(obj, name, None, job, leader_worker_sets.leader_of(obj))
+
+
+def _leader(obj: Json, name: WorkloadName, uid: str | None, job: str | None, asks: WaitingLeader) -> Leader:
     asks = replace(asks, labels=asks.labels[:LABELS_KEPT])
-    uid = labels.get(JOBSET_UID)
     return Leader(
-        pod=metadata["name"],
-        pod_uid=metadata["uid"],
-        jobset=JobSetName(metadata["namespace"], labels[JOBSET_NAME]),
-        jobset_uid=WorkloadUid(uid) if uid else None,
-        job=_controller(metadata),
+        pod=obj["metadata"]["name"],
+        pod_uid=obj["metadata"]["uid"],
+        workload=name,
+        workload_uid=WorkloadUid(uid) if uid else None,
+        job=job,
         asks=asks,
         hardware=_hardware(obj),
         claims=claims_of(obj)[:CLAIMS_PER_FACT],
@@ -131,7 +155,7 @@ def host(obj: Json) -> Host | None:
     return Host(
         node=metadata["name"],
         pool=pool,
-        jobset_uid=WorkloadUid(uid) if uid else None,
+        workload_uid=WorkloadUid(uid) if uid else None,
         expected=_hosts_of_the_slice(labels),
         usable=unlabeled is None and _is_usable(obj, labels),
         cordoned=_is_cordoned(obj),
@@ -142,11 +166,11 @@ def host(obj: Json) -> Host | None:
     )
 
 
-def _controller(metadata: Json) -> str | None:
-    """Return the Job that controls a pod: every pod that JobSet brings about has one."""
+def _controller(metadata: Json, kind: tuple[str, str]) -> Json | None:
+    """Return the reference to the object of this API and kind that controls a pod."""
     references: Iterable[Json] = metadata.get("ownerReferences") or ()
-    jobs = (each["name"] for each in references if each.get("controller") and (each["apiVersion"], each["kind"]) == JOB)
-    return next(jobs, None)
+    found = (each for each in references if each.get("controller") and (each["apiVersion"], each["kind"]) == kind)
+    return next(found, None)
 
 
 def _hardware(pod: Json) -> Hardware:

@@ -20,7 +20,7 @@ from kubernetes.client.exceptions import ApiException
 from urllib3.exceptions import HTTPError, ReadTimeoutError
 
 from relay.connection import GONE, asked_pause, in_words, rising_pause
-from relay.objects import Bookmarked, Failed, JobSet, Kind, Listed, Lost, Saw, Seen, Ticked, Unparseable, WatchEvent
+from relay.objects import Bookmarked, Failed, Kind, Listed, Lost, Saw, Seen, Ticked, Unparseable, WatchEvent, Workload
 from tpu_slices.ports.log_events import LogEvent
 
 _log = structlog.get_logger()
@@ -32,6 +32,8 @@ PAGE_BYTES = 8_000_000
 LINE_BYTES = 16_000_000
 """More than any event takes: a longer line is not an event."""
 CONNECT_SECONDS = 10.0
+INSTALLED_EVERY = 20.0
+"""Seconds between two questions whether a kind is served by now: fewer than a watch may be silent."""
 LIST_SECONDS = 30.0
 
 
@@ -60,6 +62,8 @@ class Source:
     """The field of the metadata that identifies an object."""
     called: str
     """Its name in messages: the plural, and the API if that is not Kubernetes' own."""
+    is_installed: Callable[[], bool] = lambda: True
+    """Whether the API server serves it; raises what `fetch` raises."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +94,7 @@ class Watch:
         self._stopping = threading.Event()
         self._response: Response | None = None
         self._failures = 0
+        self._listed = False
         self._sign = patience.seconds()
 
     def stop(self) -> None:
@@ -106,11 +111,25 @@ class Watch:
         """List and follow; after a failure list again, with rising pauses until a watch shows a sign of life."""
         while not self._stopping.is_set():
             try:
+                self._await_installation()
                 self._follow_from(self._list())
             except (WatchLost, ReadTimeoutError) as lost:
                 self._back_off(LogEvent.WATCH_RELISTED, lost)
             except (ApiException, HTTPError, OSError, ValueError) as error:
                 self._back_off(LogEvent.WATCH_FAILED, error)
+
+    def _await_installation(self) -> None:
+        """Wait for the kind to be served. One that was listed once is not asked for: its absence is a failure.
+
+        Until then it counts as a kind without objects.
+        """
+        absent = False
+        while not (self._stopping.is_set() or self._listed or self._source.is_installed()):
+            if not absent:
+                _log.info(LogEvent.KIND_NOT_INSTALLED, kind=self._source.kind)
+                absent = True
+            self._put(Bookmarked(self._source.kind, ""))
+            self._stopping.wait(INSTALLED_EVERY)
 
     def _list(self) -> str:
         """Put the whole list on the queue; return its version."""
@@ -119,6 +138,7 @@ class Watch:
         except WatchLost:  # the list was fetched too slowly: in one page it cannot expire
             seen, version = self._pages(None)
         self._put(Listed(self._source.kind, seen, version))
+        self._listed = True
         self._sign = self._patience.seconds()
         return version
 
@@ -196,7 +216,7 @@ class Watch:
             return
         seen = self._read(obj)
         if event.type == "DELETED" or seen is None:
-            last = seen if isinstance(seen, JobSet) else None
+            last = seen if isinstance(seen, Workload) else None
             self._put(Lost(kind, identity_of(obj, self._source.identity), event.version, last))
         else:
             self._put(Saw(kind, seen, event.version))

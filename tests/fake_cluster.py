@@ -9,7 +9,7 @@ from datetime import datetime
 from relay.closing import CLOSED
 from relay.fact_queue import FactQueue
 from relay.node_patcher import needed_patches
-from relay.objects import Hardware, Host, JobSet, JobSetName, Kind, Leader, Pool, PoolKey
+from relay.objects import Hardware, Host, Kind, Leader, Pool, PoolKey, Workload, WorkloadName
 from tests.builders import CLUSTER, a_request
 from tests.relay.watched import due_facts
 from tpu_slices.domain.model.facts import (
@@ -40,9 +40,9 @@ class LiveWorkload:
     request: TemplateRequest = field(default_factory=a_request)
 
     @property
-    def seen(self) -> JobSet:
+    def seen(self) -> Workload:
         request = replace(self.request, replicas=max(self.slices, 1))
-        return JobSet(ref=self.ref, state=self.state, requests=(request,), served=True)
+        return Workload(ref=self.ref, state=self.state, requests=(request,), served=True)
 
 
 @dataclass(slots=True)
@@ -61,8 +61,8 @@ class Pod:
         return Leader(
             pod=f"{job}-0-{self.uid[-5:]}",
             pod_uid=self.uid,
-            jobset=JobSetName(owner.namespace, owner.name),
-            jobset_uid=owner.uid,
+            workload=WorkloadName(owner.namespace, owner.name),
+            workload_uid=owner.uid,
             job=job,
             asks=WaitingLeader(replicated_job=request.replicated_job, job_index=self.index),
             hardware=Hardware(request.chips_per_pod, request.accelerator, request.topology),
@@ -90,7 +90,7 @@ class Node:
             node=self.name,
             uid=f"uid-{self.name}",
             pool=self.pool,
-            jobset_uid=self.made_for,
+            workload_uid=self.made_for,
             expected=self.hosts,
             usable=self.usable and not self.cordoned,
             cordoned=self.cordoned,
@@ -168,7 +168,7 @@ class FakeCluster:
         if self.watched:
             self.queue.saw(changed.seen, self._clock.now())
 
-    def _lost(self, kind: Kind, identity: str, last: JobSet | None = None) -> None:
+    def _lost(self, kind: Kind, identity: str, last: Workload | None = None) -> None:
         self._version += 1
         if self.watched:
             self.queue.lost(kind, identity, self._clock.now(), last)

@@ -8,15 +8,17 @@ import click
 from rich.table import Table
 from rich.text import Text
 
+from tpu_slices.domain.model.slices import OwnerKind
 from tpu_slices.domain.reconciling.adoption import Adoption, LiveWorkload
 from tpu_slices.flows.adopt import adopt, survey
-from tpu_slices.wire.jobsets import jobset_ref, jobset_state
-from tpu_slices.wire.workloads import requests_of
+from tpu_slices.wire.readers import READERS
 from tpu_slices_cli.manifests import Manifest, NotAManifest, read
 from tpu_slices_cli.planning import JOBSET_VERSION
 from tpu_slices_cli.screen import confirmed, console, echo
 from tpu_slices_cli.session import Session
 from tpu_slices_cli.text import plain
+
+_JOBSETS = READERS[OwnerKind.JOBSET]
 
 
 @click.command(name="adopt", short_help="Adopt the node pools of TPU Provisioner.")
@@ -65,9 +67,9 @@ def _live(manifest: Manifest) -> LiveWorkload:
         raise manifest.is_not("metadata has no uid: use the output of kubectl get jobsets -A -o json")
     try:
         return LiveWorkload(
-            ref=jobset_ref(manifest.body),
-            state=jobset_state(manifest.body),
-            requests=requests_of(manifest.body),
+            ref=_JOBSETS.ref(manifest.body),
+            state=_JOBSETS.state(manifest.body),
+            requests=_JOBSETS.requests(manifest.body),
         )
     except ValueError as error:
         raise NotAManifest(f"{manifest.where}: {error}") from error

@@ -17,7 +17,8 @@ from relay import legacy_provisioner
 from relay.cluster import Cluster as Calls
 from relay.cluster import sources
 from relay.connection import Connection
-from relay.objects import JobSetName, PoolKey
+from relay.objects import PoolKey
+from tests.builders import an_owner
 from tests.cluster.accounts import token_of
 from tests.cluster.asking import APPLY, LIVE, PATIENCE_SECONDS, Json, done, path
 from tests.cluster.builders import event
@@ -37,7 +38,7 @@ PLURALS = {
 }
 EVENT = event("one", "default")
 CALLS: Mapping[str, Callable[[Calls], object]] = {
-    "jobset": lambda calls: calls.jobset(JobSetName("default", "llama")),
+    "jobset": lambda calls: calls.workload(an_owner("llama", namespace="default")),
     "claim": lambda calls: calls.claim("default", "data"),
     "volume": lambda calls: calls.volume("data"),
     "deployment": lambda calls: calls.deployment(*legacy_provisioner.THEIRS),
@@ -180,7 +181,7 @@ def test_a_token_that_another_takes_the_place_of_in_its_file_is_picked_up(stage:
     token.write_text("void")
     with Connection({"KUBECONFIG": str(stage.kubeconfig)}) as connection:
         with pytest.raises(Temporary, match="401"):
-            Calls(connection).jobset(JobSetName("default", "llama"))
+            Calls(connection).workload(an_owner("llama", namespace="default"))
         token.write_text(good)
-        assert Calls(connection).jobset(JobSetName("default", "llama")) is None
+        assert Calls(connection).workload(an_owner("llama", namespace="default")) is None
         connection.rest_client.pool_manager.clear()

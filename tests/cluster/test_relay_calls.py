@@ -13,8 +13,9 @@ import pytest
 from relay.cluster import Cluster as Calls
 from relay.cluster import sources
 from relay.connection import Connection
-from relay.objects import JobSetName, Kind, PoolKey
+from relay.objects import Kind, PoolKey
 from relay.watch import Patience, Watch
+from tests.builders import an_owner
 from tests.cluster.asking import LIVE, PATIENCE_SECONDS, Json, done, path
 from tests.cluster.builders import CONTAINER, bound, event, jobset, meta, node, pod
 from tests.cluster.servers import Cluster, unique
@@ -49,11 +50,11 @@ def calls(connection: Connection) -> Calls:
 class TestReading:
     def test_a_jobset_is_found_or_proven_not_to_be_there(self, cluster: Cluster, calls: Calls, namespace: str) -> None:
         made = cluster.api.create(path("jobsets", namespace), jobset())
-        found = calls.jobset(JobSetName(namespace, "train"))
+        found = calls.workload(an_owner("train", namespace=namespace))
         assert found
         assert (found["metadata"]["uid"], found["kind"]) == (made["metadata"]["uid"], "JobSet")
-        assert calls.jobset(JobSetName(namespace, "none")) is None
-        assert calls.jobset(JobSetName("nowhere", "train")) is None
+        assert calls.workload(an_owner("none", namespace=namespace)) is None
+        assert calls.workload(an_owner("train", namespace="nowhere")) is None
 
     def test_claims_and_volumes_are_found_or_not(self, cluster: Cluster, calls: Calls, namespace: str) -> None:
         spec: Json = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
@@ -154,7 +155,7 @@ def test_a_cluster_that_does_not_know_the_relay_is_temporary(cluster: Cluster, t
     unknown.write_text(cluster.kubeconfig.read_text().replace(cluster.api.token, "unknown"))
     with Connection({"KUBECONFIG": str(unknown)}) as connection:
         with pytest.raises(Temporary, match="401"):
-            Calls(connection).jobset(JobSetName("default", "train"))
+            Calls(connection).workload(an_owner("train", namespace="default"))
         connection.rest_client.pool_manager.clear()
 
 

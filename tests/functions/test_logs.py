@@ -15,7 +15,7 @@ from relay.objects import Kind
 from tests.builders import CLUSTER, NOW
 from tests.conftest import VERSION, Lines
 from tests.functions.test_handlers import an_event
-from tests.relay.objects import container, jobset, pod, replicated_job
+from tests.relay.objects import container, jobset, pod, read_jobset, replicated_job
 from tests.relay.watched import facts_of
 from tests.world import World
 from tpu_slices.adapters import logs
@@ -43,7 +43,7 @@ def demand_of_a_tenant_with_secrets() -> SlicesWanted:
     leader = pod(0, labels={"jobset.sigs.k8s.io/jobset-uid": UID, "token": SECRET}, metadata={})
     queue = FactQueue(CLUSTER)
     for kind, seen in (
-        (Kind.JOBSETS, translate.jobset(obj)),
+        (Kind.JOBSETS, read_jobset(obj)),
         (Kind.LEADERS, translate.leader(leader)),
         (Kind.HOSTS, None),
     ):

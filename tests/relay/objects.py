@@ -1,6 +1,11 @@
 """Kubernetes objects as the API server returns them, for tests to vary."""
 
+from functools import partial
 from typing import Any
+
+from relay import translate
+from tpu_slices.domain.model.slices import OwnerKind
+from tpu_slices.wire.readers import READERS
 
 Json = dict[str, Any]
 
@@ -20,6 +25,9 @@ def replicated_job(name: str = "workers", replicas: int | None = 2, **pod_spec: 
     spec = {"containers": [container()], "nodeSelector": dict(SELECTOR), **pod_spec}
     job: Json = {"name": name, "template": {"spec": {"template": {"spec": spec}}}}
     return job if replicas is None else {**job, "replicas": replicas}
+
+
+read_jobset = partial(translate.workload, READERS[OwnerKind.JOBSET])
 
 
 def jobset(name: str = "llama", *, uid: str = "u-1", version: int = 10, generation: int = 1, **parts: Any) -> Json:

@@ -12,8 +12,9 @@ from kubernetes import client
 
 from relay.cluster import Cluster
 from relay.events import event
-from relay.objects import JobSetName, Pool, PoolKey
+from relay.objects import Pool, PoolKey
 from relay.translate import LEADERS
+from tests.builders import an_owner
 from tests.relay.objects import bound_pod, jobset, node
 from tests.relay.test_events import update
 from tpu_slices.domain.model.observations import LegacyPool
@@ -24,7 +25,7 @@ from tpu_slices.ports.errors import Permanent, Temporary
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 
-LLAMA = JobSetName("research", "llama")
+LLAMA = an_owner("llama", namespace="research")
 
 
 class AnsweringServer(ThreadingHTTPServer):
@@ -96,13 +97,13 @@ def refusal(code: int, reason: str, **details: str) -> dict[str, Any]:
 
 def test_a_jobset_is_returned_unchanged(server: AnsweringServer, cluster: Cluster) -> None:
     server.answer(200, jobset())
-    assert cluster.jobset(LLAMA) == jobset()
+    assert cluster.workload(LLAMA) == jobset()
     assert server.requests == [("/apis/jobset.x-k8s.io/v1alpha2/namespaces/research/jobsets/llama", None)]
 
 
 def test_a_jobset_that_is_not_found_is_none(server: AnsweringServer, cluster: Cluster) -> None:
     server.answer(404, refusal(404, "NotFound", name="llama", group="jobset.x-k8s.io", kind="jobsets"))
-    assert cluster.jobset(LLAMA) is None
+    assert cluster.workload(LLAMA) is None
 
 
 @pytest.mark.parametrize(
@@ -121,13 +122,13 @@ def test_any_other_refusal_of_a_jobset_is_a_temporary_error(
 ) -> None:
     server.answer(code, body)
     with pytest.raises(Temporary, match=f"the API server refused: {code}"):
-        cluster.jobset(LLAMA)
+        cluster.workload(LLAMA)
 
 
 def test_an_unreachable_server_is_a_temporary_error(server: AnsweringServer, cluster: Cluster) -> None:
     server.socket.close()
     with pytest.raises(Temporary, match="the API server does not answer"):
-        cluster.jobset(LLAMA)
+        cluster.workload(LLAMA)
 
 
 def test_an_event_is_created_with_all_its_fields(server: AnsweringServer, cluster: Cluster) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from relay import translate
 from relay.inbox import Inbox
-from relay.objects import JobSetName, Leader
+from relay.objects import Leader
 from tests.builders import MINUTE, NOW, a_jobset, a_record
 from tests.relay.objects import Json, jobset, pod
 from tests.relay.test_events import update
@@ -35,14 +35,14 @@ DEMO = ClusterId("demo")
 class FakeCluster:
     """JobSets to be found and Events that were posted; every call raises `error` if it is set."""
 
-    jobsets: dict[JobSetName, Json] = field(default_factory=dict)
+    jobsets: dict[str, Json] = field(default_factory=dict)
     events: list[Mapping[str, Any]] = field(default_factory=list)
     renewed: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     error: Exception | None = None
 
-    def jobset(self, name: JobSetName) -> Json | None:
+    def workload(self, owner: Owner) -> Json | None:
         self._fail()
-        return self.jobsets.get(name)
+        return self.jobsets.get(owner.full_name)
 
     def post(self, event: Mapping[str, Any]) -> None:
         self._fail()
@@ -164,7 +164,7 @@ def test_an_update_for_another_cluster_is_ignored(setup: Setup) -> None:
 def test_a_question_is_answered_with_the_state_on_the_api_server(
     setup: Setup, parts: dict[str, Any], state: WorkloadState
 ) -> None:
-    setup.cluster.jobsets[JobSetName("research", "llama")] = jobset(generation=3, **parts)
+    setup.cluster.jobsets["research/llama"] = jobset(generation=3, **parts)
     assert setup.handle(question()) == ["ack"]
     (answer,) = setup.posted
     assert isinstance(answer, Answer)
@@ -174,7 +174,7 @@ def test_a_question_is_answered_with_the_state_on_the_api_server(
 @pytest.mark.parametrize("found", [None, jobset(uid="u-2")], ids=["gone", "another of that name"])
 def test_a_jobset_that_is_gone_or_recreated_is_missing(setup: Setup, found: Json | None) -> None:
     if found:
-        setup.cluster.jobsets[JobSetName("research", "llama")] = found
+        setup.cluster.jobsets["research/llama"] = found
     setup.handle(question())
     (answer,) = setup.posted
     assert isinstance(answer, Answer)

@@ -4,9 +4,9 @@ from typing import Any
 import pytest
 
 from relay import translate
-from relay.objects import Hardware, Host, JobSetName, Place, PoolKey
+from relay.objects import Hardware, Host, Place, PoolKey, WorkloadName
 from relay.translate import missing_labels
-from tests.relay.objects import OPTED_OUT, SELECTOR, Json, container, jobset, node, pod, replicated_job
+from tests.relay.objects import OPTED_OUT, SELECTOR, Json, container, jobset, node, pod, read_jobset, replicated_job
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.slices import SliceId
 from tpu_slices.wire.jobsets import jobset_state
@@ -16,13 +16,13 @@ OPTED_OUT_POD = {"metadata": {"annotations": {OPTED_OUT: "true"}}}
 
 def test_a_jobsets_requests_are_those_of_its_tpu_templates() -> None:
     driver = replicated_job("driver", 1, containers=[container(0)])
-    seen = translate.jobset(jobset(spec={"replicatedJobs": [driver, replicated_job("workers", 3)]}))
+    seen = read_jobset(jobset(spec={"replicatedJobs": [driver, replicated_job("workers", 3)]}))
     assert seen is not None
     (request,) = seen.requests
     assert (request.replicated_job, request.replicas, request.chips_per_pod) == ("workers", 3, 4)
     assert (seen.slices, seen.parse_error) == (3, None)
     assert (seen.name, seen.ref.owner.uid, seen.ref.generation, seen.ref.resource_version) == (
-        JobSetName("research", "llama"),
+        WorkloadName("research", "llama"),
         "u-1",
         1,
         "10",
@@ -30,19 +30,19 @@ def test_a_jobsets_requests_are_those_of_its_tpu_templates() -> None:
 
 
 def test_a_jobset_without_tpus_is_ignored() -> None:
-    assert translate.jobset(jobset(spec={"replicatedJobs": [replicated_job(containers=[container(0)])]})) is None
+    assert read_jobset(jobset(spec={"replicatedJobs": [replicated_job(containers=[container(0)])]})) is None
 
 
 def test_a_jobset_whose_templates_all_opted_out_is_kept_without_requests() -> None:
     job = replicated_job()
     job["template"]["spec"]["template"] |= OPTED_OUT_POD
-    seen = translate.jobset(jobset(spec={"replicatedJobs": [job]}))
+    seen = read_jobset(jobset(spec={"replicatedJobs": [job]}))
     assert seen is not None
     assert (seen.requests, seen.served) == ((), True)
 
 
 def test_an_unparseable_jobset_is_kept_without_requests() -> None:
-    seen = translate.jobset(jobset(spec={"replicatedJobs": [replicated_job(overhead={"cpu": "some"})]}))
+    seen = read_jobset(jobset(spec={"replicatedJobs": [replicated_job(overhead={"cpu": "some"})]}))
     assert seen is not None
     assert (seen.requests, seen.state) == ((), WorkloadState.ACTIVE)
     assert seen.parse_error == 'replicatedJob workers: spec.overhead.cpu: "some" is not a valid quantity'
@@ -88,7 +88,7 @@ def test_a_condition_that_is_not_true_does_not_end_a_jobset() -> None:
     ids=["plain", "named controller", "another controller", "opted out", "opted out by label", "opted in"],
 )
 def test_a_jobset_is_served_unless_it_opted_out_or_has_another_controller(parts: dict[str, Any], served: bool) -> None:
-    seen = translate.jobset(jobset(**parts))
+    seen = read_jobset(jobset(**parts))
     assert seen is not None
     assert seen.served is served
 
@@ -97,7 +97,7 @@ def test_an_unschedulable_leader_waits() -> None:
     seen = translate.leader(pod(1))
     assert seen is not None
     assert seen.waiting
-    assert (seen.jobset, seen.jobset_uid) == (JobSetName("research", "llama"), "u-1")
+    assert (seen.workload, seen.workload_uid) == (WorkloadName("research", "llama"), "u-1")
     assert seen.place == Place("workers", 1)
     assert (seen.job, seen.node) == ("llama-workers-1", None)
     assert seen.hardware == Hardware(4, "tpu-v4-podslice", "2x2x4")
@@ -171,7 +171,7 @@ def test_a_node_of_ours_names_its_pool() -> None:
     seen = translate.host(node(attempt=3))
     assert seen is not None
     assert seen.pool == PoolKey(SliceId("tpu-llama-0-aaaaaaaaaaaaa"), 3)
-    assert (seen.jobset_uid, seen.expected, seen.usable) == ("u-1", 4, True)
+    assert (seen.workload_uid, seen.expected, seen.usable) == ("u-1", 4, True)
 
 
 @pytest.mark.parametrize(

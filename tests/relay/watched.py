@@ -1,6 +1,6 @@
 """A fact queue whose time is stepped by the test, and ways to read its facts."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -9,10 +9,10 @@ from relay.agenda import Timing
 from relay.fact_queue import FactQueue
 from relay.health import Health
 from relay.lookups import Claims, Due, LookedUp, Mounted, Vacancies, Vacancy
-from relay.objects import JobSet, Kind, Seen
+from relay.objects import Kind, Seen, Workload
 from relay.relay import Event, Relay
 from tests.builders import CLUSTER
-from tests.relay.objects import node
+from tests.relay.objects import node, read_jobset
 from tpu_slices.domain.model.facts import (
     Fact,
     Heartbeat,
@@ -24,8 +24,8 @@ from tpu_slices.domain.model.facts import (
 from tpu_slices.wire.messages import decode_fact, encode_fact
 
 START = datetime(2026, 11, 1, 12, tzinfo=UTC)
-READERS = {
-    Kind.JOBSETS: translate.jobset,
+READERS: Mapping[Kind, Callable[[dict[str, Any]], Seen | None]] = {
+    Kind.JOBSETS: read_jobset,
     Kind.LEADERS: translate.leader,
     Kind.HOSTS: translate.host,
 }
@@ -101,7 +101,7 @@ class Watched:
     def lose(self, obj: dict[str, Any], version: int = 100) -> None:
         seen = read(obj)
         kind = KINDS[obj["kind"]]
-        self.queue.lost(kind, seen.identity, self.now, seen if isinstance(seen, JobSet) else None)
+        self.queue.lost(kind, seen.identity, self.now, seen if isinstance(seen, Workload) else None)
         self.queue.bookmarked(kind, str(version), self.now)
 
     def pass_time(self, seconds: float) -> None:

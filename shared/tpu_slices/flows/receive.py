@@ -77,7 +77,9 @@ def _slices_wanted(fact: SlicesWanted, settings: ClusterSettings, deps: IntakeDe
         _repeat_requests(known, deps)
         return
     if len(change.workload.demand) > SLICES_PER_WORKLOAD:
-        raise Permanent(f"the JobSet {fact.workload.owner.full_name} has more than {SLICES_PER_WORKLOAD} slices")
+        raise Permanent(
+            f"the {fact.workload.owner.kind} {fact.workload.owner.full_name} has more than {SLICES_PER_WORKLOAD} slices"
+        )
     pending = known is not None and known.value.next_reconcile_at is not None
     demanded = {*waiting, *(slice_id(each.job) for each in demand.demands(fact, cluster, records))}
     requests = demanded if pending else {id_ for id_ in demanded if _has_news(id_, change, records)}

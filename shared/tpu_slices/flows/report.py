@@ -10,7 +10,7 @@ from functools import cache, partial
 
 from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.records import SliceRecord
-from tpu_slices.domain.model.slices import ClusterId, Owner, OwnerKind, WorkloadUid
+from tpu_slices.domain.model.slices import ClusterId, WorkloadUid
 from tpu_slices.domain.model.workloads import Report, ReportQueue, WorkloadRecord
 from tpu_slices.domain.reconciling.inventory import silent_since
 from tpu_slices.domain.reporting.reports import RENEW, called_for, is_news, next_report, report
@@ -161,9 +161,7 @@ def _postpone(stored: Stored[WorkloadRecord], deps: ReconcileDeps) -> None:
 def _update(workload: WorkloadRecord, made: Report) -> WorkloadUpdate:
     assert workload.announced_at is not None
     return WorkloadUpdate(
-        owner=Owner(
-            kind=OwnerKind.JOBSET, namespace=workload.owner.namespace, name=workload.owner.name, uid=workload.owner.uid
-        ),
+        owner=workload.owner,
         report=made,
         at=workload.announced_at,
         count=workload.announced_count,

@@ -41,7 +41,8 @@ class LogEvent(StrEnum):
     WATCH_FAILED = "watch.failed"
     WATCH_CLOSED = "watch.closed"
     OBJECT_UNPARSEABLE = "object.unparseable"
-    TEMPLATE_UNPARSEABLE = "template.unparseable"  # of a JobSet: no slice can be created for it
+    KIND_NOT_INSTALLED = "kind.not_installed"  # the API server does not serve it: it is watched once it does
+    TEMPLATE_UNPARSEABLE = "template.unparseable"  # of a workload: no slice can be created for it
     VOLUME_CLAIM_UNKNOWN = "volume_claim.unknown"
     NODE_LABEL_FAILED = "node.label_failed"
     NODE_CLOSE_FAILED = "node.close_failed"  # or could not be opened again

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from tpu_slices.domain.model.facts import WorkloadRef, WorkloadState
-from tpu_slices.domain.model.slices import Owner, OwnerKind, WorkloadUid
+from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.wire.workloads import (
     COMPLETION_INDEX,
     JOB_INDEX,
@@ -20,20 +19,6 @@ from tpu_slices.wire.workloads import (
 )
 
 JOBSET_CONTROLLER = "jobset.sigs.k8s.io/jobset-controller"
-
-
-def jobset_ref(obj: Json) -> WorkloadRef:
-    metadata = obj["metadata"]
-    return WorkloadRef(
-        owner=Owner(
-            kind=OwnerKind.JOBSET,
-            namespace=metadata["namespace"],
-            name=metadata["name"],
-            uid=WorkloadUid(metadata["uid"]),
-        ),
-        generation=metadata.get("generation", 0),
-        resource_version=metadata["resourceVersion"],
-    )
 
 
 def jobset_state(obj: Json) -> WorkloadState:

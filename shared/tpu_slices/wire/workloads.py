@@ -72,7 +72,7 @@ def requests_of(jobset: Json) -> tuple[TemplateRequest, ...]:
     most = min(TEMPLATE_BYTES, TEMPLATES_BYTES // max(1, len(ours)))
     requests = []
     for name, job in ours.items():
-        with _reading(f"replicatedJob {name}"):
+        with reading(f"replicatedJob {name}"):
             exclusive_nodes = _exclusive_nodes(_annotations(jobset), _annotations(job["template"]))
             request = replace(
                 _request(_pod_template(job), name), replicas=_replicas(job), exclusive_nodes=exclusive_nodes
@@ -86,25 +86,35 @@ def requests_of(jobset: Json) -> tuple[TemplateRequest, ...]:
     return tuple(requests)
 
 
+def request_of_template(template: Json) -> TemplateRequest:
+    """Return the request of a pod template of anything but a JobSet; raise ValueError like `requests_of`."""
+    return _bounded(_request(template, ""), TEMPLATE_BYTES)
+
+
 def request_of_pod(pod: Json, replicated_job: str) -> TemplateRequest:
-    """Return the request of a leader pod without its JobSet; raise ValueError like `requests_of`."""
-    with _reading("Pod"):
+    """Return the request of a leader pod without its workload; raise ValueError like `requests_of`."""
+    with reading("Pod"):
         request = replace(_request(pod, replicated_job), exclusive_nodes=_exclusive_nodes({}, _annotations(pod)))
         return _bounded(request, TEMPLATE_BYTES)
 
 
 def leader_of(pod: Json) -> WaitingLeader:
     """Return a leader pod's replicatedJob, index, node selector and labels; raise ValueError like `requests_of`."""
-    with _reading("Pod"):
+    with reading("Pod"):
         labels = _strings(pod["metadata"], "labels")
         if not is_count(index := labels[JOB_INDEX]):
             raise ValueError(f'label {JOB_INDEX}: "{index[:_LONGEST]}" is not a valid index')
-        return WaitingLeader(
-            replicated_job=labels[REPLICATED_JOB],
-            job_index=int(index),
-            node_selector=_selector(_strings(pod["spec"], "nodeSelector")),
-            labels=tuple(sorted(labels.items())),
-        )
+        return leader_with(pod, labels[REPLICATED_JOB], int(index))
+
+
+def leader_with(pod: Json, replicated_job: str, job_index: int) -> WaitingLeader:
+    """Return the leader pod of this place in its workload; raise ValueError like `requests_of`."""
+    return WaitingLeader(
+        replicated_job=replicated_job,
+        job_index=job_index,
+        node_selector=_selector(_strings(pod["spec"], "nodeSelector")),
+        labels=tuple(sorted(_strings(pod["metadata"], "labels").items())),
+    )
 
 
 def beyond_template(leader: WaitingLeader, request: TemplateRequest) -> WaitingLeader:
@@ -137,7 +147,7 @@ def is_count(text: str) -> bool:
 
 
 @contextmanager
-def _reading(what: str) -> Iterator[None]:
+def reading(what: str) -> Iterator[None]:
     """Raise errors within the block as ValueError with the name of what is read; they may quote what tenants wrote."""
     try:
         yield
@@ -152,9 +162,9 @@ def _reading(what: str) -> Iterator[None]:
 def _with_chips(jobset: Json) -> Mapping[str, Json]:
     """Return the replicatedJobs whose pods request chips, by name, without names too long for a Job."""
     found = {}
-    with _reading("spec.replicatedJobs"):
+    with reading("spec.replicatedJobs"):
         for job in jobset["spec"].get("replicatedJobs") or ():
-            with _reading(f"replicatedJob {str(job['name'])[:_LONGEST]}"):
+            with reading(f"replicatedJob {str(job['name'])[:_LONGEST]}"):
                 if chips_of(_pod_template(job)) and len(job["name"]) <= _LONGEST:
                     found[job["name"]] = job
     return found

@@ -15,7 +15,7 @@ from relay.fact_queue import FactQueue
 from relay.health import Health
 from relay.lookups import Claims, Vacancies
 from relay.node_patcher import NodePatcher
-from relay.objects import Bookmarked, Host, JobSet, JobSetName, Kind, Leader, Listed, Lost, Pool, PoolKey, Saw
+from relay.objects import Bookmarked, Host, Kind, Leader, Listed, Lost, Pool, PoolKey, Saw, Workload, WorkloadName
 from relay.outbox import Outbox
 from tests.builders import CLUSTER
 from tests.relay.closing import question
@@ -32,8 +32,8 @@ MOST_GROWTH = 20_000
 """Bytes in two hours. One entry kept for each of their 240 JobSets would take more."""
 
 
-Thing = JobSet | Leader | Host
-S = TypeVar("S", JobSet, Leader, Host)
+Thing = Workload | Leader | Host
+S = TypeVar("S", Workload, Leader, Host)
 
 
 def read_as(kind: type[S], obj: Json) -> S:
@@ -42,7 +42,7 @@ def read_as(kind: type[S], obj: Json) -> S:
     return seen
 
 
-BEGUN = read_as(JobSet, jobset())
+BEGUN = read_as(Workload, jobset())
 PODS = [(at, read_as(Leader, pod(at))) for at in range(2)]
 EXCLUSIVE_NODES = {
     "google.com/tpu-slice-exclusive-nodes": "true",
@@ -140,7 +140,7 @@ class Day:
         for seen in comes.get(age, ()):
             self.relay_.put(Saw(kind_of(seen), seen, "1"))
         for seen in goes.get(age, ()):
-            self.relay_.put(Lost(kind_of(seen), seen.identity, "1", seen if isinstance(seen, JobSet) else None))
+            self.relay_.put(Lost(kind_of(seen), seen.identity, "1", seen if isinstance(seen, Workload) else None))
         if age == max(goes):
             del self._lives[birth]
 
@@ -173,11 +173,11 @@ class Day:
 class Life:
     """A JobSet of two slices of one host each; the hosts should be labeled and cannot be."""
 
-    begun: JobSet
+    begun: Workload
     waiting: Sequence[Leader]
     hosts: Sequence[Host]
     bound: Sequence[Leader]
-    ended: JobSet
+    ended: Workload
 
     @property
     def pools(self) -> list[PoolKey]:
@@ -186,12 +186,12 @@ class Life:
     @classmethod
     def of(cls, birth: str) -> Self:
         """Return a JobSet under names of its own; the objects are parsed only once, for a day has thousands."""
-        name, uid = JobSetName("research", f"js-{birth}"), WorkloadUid(f"u-{birth}")
+        name, uid = WorkloadName("research", f"js-{birth}"), WorkloadUid(f"u-{birth}")
         ref = replace(BEGUN.ref, owner=replace(BEGUN.ref.owner, name=name.name, uid=uid))
-        job: dict[str, Any] = {"jobset": name, "jobset_uid": uid, "claims": (f"data-{birth}",)}
+        job: dict[str, Any] = {"workload": name, "workload_uid": uid, "claims": (f"data-{birth}",)}
         pods = [replace(each, pod_uid=f"pod-{birth}-{at}", job=f"{name.name}-workers-{at}", **job) for at, each in PODS]
         hosts = [
-            replace(HOST, node=f"host-{birth}-{at}", jobset_uid=uid, pool=PoolKey(SliceId(f"tpu-{birth}-{at}"), 1))
+            replace(HOST, node=f"host-{birth}-{at}", workload_uid=uid, pool=PoolKey(SliceId(f"tpu-{birth}-{at}"), 1))
             for at in range(2)
         ]
         return cls(
@@ -205,7 +205,7 @@ class Life:
 
 def kind_of(seen: Thing) -> Kind:
     match seen:
-        case JobSet():
+        case Workload():
             return Kind.JOBSETS
         case Leader():
             return Kind.LEADERS

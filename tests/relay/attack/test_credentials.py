@@ -10,7 +10,8 @@ from kubernetes.config import incluster_config
 from infra.local.kubeconfig import for_token_file
 from relay import cluster
 from relay.connection import connect
-from relay.objects import JobSetName, Kind
+from relay.objects import Kind
+from tests.builders import an_owner
 from tests.relay.attack.bed import Bed, names
 from tpu_slices.ports.errors import Temporary
 
@@ -71,11 +72,11 @@ def test_a_watch_is_resumed_where_it_was_with_the_new_token(bed: Bed, files: Cre
 
 
 def test_a_single_call_uses_the_new_token(files: CredentialFiles) -> None:
-    calls, name = cluster.Cluster(files.api), JobSetName("default", "llama")
+    calls, name = cluster.Cluster(files.api), an_owner("llama", namespace="default")
     with pytest.raises(Temporary, match="401"):
-        calls.jobset(name)
+        calls.workload(name)
     files.token.write_text(files.good)
-    assert calls.jobset(name) is None
+    assert calls.workload(name) is None
 
 
 def test_a_forbidden_resource_does_not_stop_the_watches_of_others(bed: Bed) -> None:

@@ -9,13 +9,13 @@ import pytest
 from relay import translate
 from relay.fact_queue import FactQueue
 from relay.inbox import answer
-from relay.objects import JobSetName, Kind, Leader, Unparseable
+from relay.objects import Kind, Leader, Unparseable
 from tests.builders import CLUSTER, an_owner
 from tests.relay.attack.bed import Bed, name, names
 from tests.relay.objects import Json, bound_pod, jobset, node, pod, replicated_job
 from tests.relay.watched import START, Watched, counts, demand, facts_of, nodes, occupants, read, states
 from tpu_slices.domain.model.facts import SlicesWanted, WorkloadState
-from tpu_slices.domain.model.slices import WorkloadUid
+from tpu_slices.domain.model.slices import Owner, WorkloadUid
 from tpu_slices.ports.errors import Permanent
 from tpu_slices.wire.messages import MOST_BYTES, encode_fact
 from tpu_slices.wire.workloads import LABELS
@@ -143,7 +143,7 @@ ODD: list[Any] = [
 @pytest.mark.parametrize("odd", ODD)
 def test_a_question_about_an_unparseable_jobset_is_a_permanent_error(odd: Json) -> None:
     class Api:
-        def jobset(self, _: JobSetName) -> Json:
+        def workload(self, _: Owner) -> Json:
             return {**jobset(), **odd}
 
         def post(self, event: Any) -> None:

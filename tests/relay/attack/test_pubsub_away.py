@@ -8,7 +8,7 @@ import pytest
 
 from relay.fact_queue import FactQueue
 from relay.health import Health
-from relay.objects import Bookmarked, JobSet, Kind, Listed, Lost, Saw
+from relay.objects import Bookmarked, Kind, Listed, Lost, Saw, Workload
 from relay.outbox import Outbox
 from tests.builders import CLUSTER
 from tests.relay.objects import Json, jobset, node, pod
@@ -41,7 +41,7 @@ class Outage:
 
     def lose(self, obj: Json) -> None:
         seen = read(obj)
-        self.relay_.put(Lost(KINDS[obj["kind"]], seen.identity, "1", seen if isinstance(seen, JobSet) else None))
+        self.relay_.put(Lost(KINDS[obj["kind"]], seen.identity, "1", seen if isinstance(seen, Workload) else None))
 
     def pass_time(self, minutes: int) -> None:
         for _ in range(minutes * 4):

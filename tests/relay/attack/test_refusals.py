@@ -7,7 +7,7 @@ from kubernetes import client
 
 from relay import cluster
 from relay.connection import asked_pause, in_words, rising_pause
-from relay.objects import JobSetName
+from tests.builders import an_owner
 from tests.relay.attack.bed import Bed, names
 from tpu_slices.ports.errors import Temporary
 
@@ -45,7 +45,7 @@ def test_a_call_with_a_retry_after_of_an_hour_fails_at_once(bed: Bed) -> None:
     bed.press("answer", code=429, message="later", retry_after=3600)
     began = time.monotonic()
     with pytest.raises(Temporary, match="429"):
-        cluster.Cluster(bed.api).jobset(JobSetName("default", "llama"))
+        cluster.Cluster(bed.api).workload(an_owner("llama", namespace="default"))
     assert time.monotonic() - began < 5
 
 
@@ -55,7 +55,7 @@ def test_a_call_whose_answer_is_cut_off_is_a_temporary_error(bed: Bed) -> None:
         cluster.Cluster(bed.api).claim("default", "data")
     bed.press("answer", resource="jobsets", code=200, text="<html>", times=1)
     with pytest.raises(Temporary, match="cannot be parsed"):
-        cluster.Cluster(bed.api).jobset(JobSetName("default", "llama"))
+        cluster.Cluster(bed.api).workload(an_owner("llama", namespace="default"))
 
 
 @pytest.mark.parametrize(

@@ -40,6 +40,8 @@ class WorkloadRef:
     """`metadata.generation`: increases with every change of the spec, including suspend and resume."""
     resource_version: str
     """`metadata.resourceVersion`: recorded for information, never compared."""
+    groups: int | None = None
+    """Of a LeaderWorkerSet: how many groups it has (spec.replicas), which may change while it runs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,7 +152,7 @@ class Occupant:
     @property
     def job(self) -> str:
         """The name of the Job."""
-        return f"{self.owner.name}-{self.replicated_job}-{self.job_index}"
+        return self.owner.job_name(self.replicated_job, self.job_index)
 
     def workload_job(self, cluster: ClusterId) -> WorkloadJob:
         return WorkloadJob(

@@ -7,7 +7,7 @@ import hashlib
 import re
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NewType
+from typing import NewType, Self
 
 from tpu_slices.domain.catalogue.accelerators import Placement
 from tpu_slices.domain.catalogue.topology import Topology
@@ -74,9 +74,19 @@ class Network:
 
 
 class OwnerKind(StrEnum):
-    """The kinds of Kubernetes objects that slices are made for."""
+    """The kinds of Kubernetes objects that slices are made for, each with its API."""
 
-    JOBSET = "JobSet"
+    api_version: str
+
+    def __new__(cls, kind: str, api_version: str) -> Self:
+        member = str.__new__(cls, kind)
+        member._value_ = kind
+        member.api_version = api_version
+        return member
+
+    JOBSET = "JobSet", "jobset.x-k8s.io/v1alpha2"
+    JOB = "Job", "batch/v1"
+    LEADER_WORKER_SET = "LeaderWorkerSet", "leaderworkerset.x-k8s.io/v1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,20 +103,31 @@ class Owner:
         """`NAMESPACE/NAME`."""
         return f"{self.namespace}/{self.name}"
 
+    def job_name(self, replicated_job: str, job_index: int) -> str:
+        """Return the name of one of its Jobs, or of a group's leader pod, as its controller builds it."""
+        match self.kind:
+            case OwnerKind.JOBSET:
+                return f"{self.name}-{replicated_job}-{job_index}"
+            case OwnerKind.JOB:
+                return self.name
+            case OwnerKind.LEADER_WORKER_SET:
+                return f"{self.name}-{job_index}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadJob:
-    """One Job of a workload: what a slice is made for."""
+    """What a slice is made for: a Job of a JobSet, a Job by itself, or a group of a LeaderWorkerSet."""
 
     cluster: ClusterId
     owner: Owner
     replicated_job: str
+    """Empty unless the owner is a JobSet."""
     job_index: int
+    """The index of the Job in its replicatedJob, or of the group in its LeaderWorkerSet; 0 for a Job by itself."""
 
     @property
     def job_name(self) -> str:
-        """The Job's name, as the JobSet controller builds it."""
-        return f"{self.owner.name}-{self.replicated_job}-{self.job_index}"
+        return self.owner.job_name(self.replicated_job, self.job_index)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,7 +205,7 @@ def same_request(label: str | None, spec: SliceSpec) -> bool:
 
 
 def _readable(job: WorkloadJob) -> str:
-    tail = f"-{job.replicated_job}-{job.job_index}"
+    tail = f"-{job.replicated_job}-{job.job_index}" if job.replicated_job else f"-{job.job_index}"
     if len(tail) > _READABLE // 2:
         tail = f"-{job.job_index}"
     head = re.sub(r"[^a-z0-9]+", "-", job.owner.name.lower())[: _READABLE - len(tail)].strip("-")

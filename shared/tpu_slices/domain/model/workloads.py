@@ -67,6 +67,8 @@ class WorkloadRecord:
     """The generation that `state` is based on."""
     resource_version: str
     """The resourceVersion that `state` is based on."""
+    groups: int | None = None
+    """Of a LeaderWorkerSet: how many groups it had at that generation; slices of others are released."""
     demand: Mapping[SliceId, datetime | None]
     """Its slices, and when the demand for each was last confirmed (None: never, or in doubt since)."""
     state_since: datetime
@@ -99,6 +101,7 @@ class WorkloadRecord:
             state=WorkloadState.ACTIVE,
             generation=workload.generation,
             resource_version=workload.resource_version,
+            groups=workload.groups,
             demand=dict.fromkeys(slices),
             state_since=now,
             last_seen_at=now,
@@ -107,6 +110,10 @@ class WorkloadRecord:
     @property
     def live(self) -> bool:
         return not self.state.ended
+
+    def has(self, job_index: int) -> bool:
+        """Return whether a group of this index is not scaled away; Jobs of JobSets never are."""
+        return self.groups is None or job_index < self.groups
 
     @property
     def report_queue(self) -> ReportQueue | None:

@@ -44,6 +44,7 @@ EXCLUSIVE_NODES_LABEL = "google.com/tpu-slice-exclusive-nodes"
 MOST_CHARACTERS = 1024
 """The limit for keys and values of all labels of a node pool (google.container.v1 NodeConfig.labels)."""
 
+_KINDS = {kind.lower(): kind for kind in (OwnerKind.JOB, OwnerKind.LEADER_WORKER_SET)}
 _LONGEST = 63  # of a Kubernetes label's value
 _DIGEST = 13  # characters that keep shortened values apart
 
@@ -53,20 +54,47 @@ def labels_of(job: WorkloadJob, attempt: int, spec: SliceSpec) -> dict[str, str]
     labels = {
         **dict(spec.node_labels),
         OWNER_LABEL: OWNER,
-        PARENT_KIND_LABEL: "job",
-        PARENT_NAME_LABEL: label_value(job.job_name),
-        PARENT_NAMESPACE_LABEL: label_value(job.owner.namespace),
-        JOBSET_LABEL: label_value(job.owner.name),
-        NAMESPACE_LABEL: label_value(job.owner.namespace),
+        **_parent(job),
         HASH_LABEL: spec.fingerprint,
         SLICE_ID_LABEL: slice_id(job),
         OWNER_UID_LABEL: label_value(job.owner.uid),
         ATTEMPT_LABEL: str(attempt),
         FINGERPRINT_LABEL: spec.fingerprint,
-        REPLICATED_JOB_LABEL: label_value(job.replicated_job),
         JOB_INDEX_LABEL: str(job.job_index),
     }
     return {**labels, EXCLUSIVE_NODES_LABEL: "true"} if spec.exclusive_nodes else labels
+
+
+def _parent(job: WorkloadJob) -> dict[str, str]:
+    """Return the labels that name the workload; TPU Provisioner's for the Job of a JobSet."""
+    namespace = label_value(job.owner.namespace)
+    match job.owner.kind:
+        case OwnerKind.JOBSET:
+            return {
+                PARENT_KIND_LABEL: "job",
+                PARENT_NAME_LABEL: label_value(job.job_name),
+                PARENT_NAMESPACE_LABEL: namespace,
+                JOBSET_LABEL: label_value(job.owner.name),
+                NAMESPACE_LABEL: namespace,
+                REPLICATED_JOB_LABEL: label_value(job.replicated_job),
+            }
+        case OwnerKind.JOB | OwnerKind.LEADER_WORKER_SET:
+            return {
+                PARENT_KIND_LABEL: job.owner.kind.lower(),
+                PARENT_NAME_LABEL: label_value(job.owner.name),
+                PARENT_NAMESPACE_LABEL: namespace,
+            }
+
+
+def _owner(labels: Mapping[str, str]) -> tuple[Owner, str]:
+    """Return the workload that `_parent` names, and the replicatedJob; raise KeyError if it names none."""
+    if JOBSET_LABEL in labels:
+        kind, name, namespace = OwnerKind.JOBSET, labels[JOBSET_LABEL], labels[NAMESPACE_LABEL]
+        replicated_job = labels[REPLICATED_JOB_LABEL]
+    else:
+        kind, replicated_job = _KINDS[labels[PARENT_KIND_LABEL]], ""
+        name, namespace = labels[PARENT_NAME_LABEL], labels[PARENT_NAMESPACE_LABEL]
+    return Owner(kind=kind, namespace=namespace, name=name, uid=WorkloadUid(labels[OWNER_UID_LABEL])), replicated_job
 
 
 def label_value(text: str) -> str:
@@ -78,7 +106,7 @@ def label_value(text: str) -> str:
 
 
 def missing_proof(labels: Mapping[str, str], job: WorkloadJob, *, legacy_pool: bool = False) -> str | None:
-    """Return why a pool's labels do not prove it to be the Job's, or None if owner, slice id and JobSet UID agree.
+    """Return why a pool's labels do not prove it to be the Job's, or None if owner, slice id and owner's UID agree.
 
     An adopted pool has neither our slice id nor the UID: it must be TPU Provisioner's for the same Job.
     """
@@ -99,20 +127,16 @@ def pool_seen(name: str, labels: Mapping[str, str], cluster: ClusterId) -> PoolS
     """Return the pool that the labels describe, or None if it was not created by us for this cluster.
 
     A slice id covers cluster, UID, replicated job and index, so labels that were copied, edited or written for
-    another cluster do not match it. The JobSet's name may be shortened: the slice id shows only its beginning.
+    another cluster do not match it. The workload's name may be shortened: the slice id shows only its beginning.
     """
     if labels.get(OWNER_LABEL) != OWNER or SLICE_ID_LABEL not in labels:
         return None
     try:
+        owner, replicated_job = _owner(labels)
         job = WorkloadJob(
             cluster=cluster,
-            owner=Owner(
-                kind=OwnerKind.JOBSET,
-                namespace=labels[NAMESPACE_LABEL],
-                name=labels[JOBSET_LABEL],
-                uid=WorkloadUid(labels[OWNER_UID_LABEL]),
-            ),
-            replicated_job=labels[REPLICATED_JOB_LABEL],
+            owner=owner,
+            replicated_job=replicated_job,
             job_index=int(labels[JOB_INDEX_LABEL]),
         )
         attempt = int(labels[ATTEMPT_LABEL])

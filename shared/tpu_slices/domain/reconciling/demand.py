@@ -19,8 +19,6 @@ from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.records import Desire, Refusal, SliceRecord
 from tpu_slices.domain.model.slices import (
     ClusterId,
-    Owner,
-    OwnerKind,
     SliceId,
     SliceSpec,
     WorkloadJob,
@@ -35,12 +33,12 @@ TOMBSTONE_TTL = timedelta(days=40)
 _IN_PROGRESS = frozenset({Reason.OPERATION_LIMIT, Reason.CREATING})
 
 _DESIRE_MESSAGES: Mapping[WorkloadState, str] = {
-    WorkloadState.ACTIVE: "the JobSet is active",
-    WorkloadState.SUSPENDED: "the JobSet is suspended",
-    WorkloadState.COMPLETED: "the JobSet completed",
-    WorkloadState.FAILED: "the JobSet failed",
-    WorkloadState.DELETED: "the JobSet was deleted",
-    WorkloadState.MISSING: "the JobSet no longer exists",
+    WorkloadState.ACTIVE: "is active",
+    WorkloadState.SUSPENDED: "is suspended",
+    WorkloadState.COMPLETED: "completed",
+    WorkloadState.FAILED: "failed",
+    WorkloadState.DELETED: "was deleted",
+    WorkloadState.MISSING: "no longer exists",
 }
 
 
@@ -55,9 +53,7 @@ class Demand:
 def job_of(cluster: ClusterId, workload: WorkloadRef, leader: WaitingLeader) -> WorkloadJob:
     return WorkloadJob(
         cluster=cluster,
-        owner=Owner(
-            kind=OwnerKind.JOBSET, namespace=workload.owner.namespace, name=workload.owner.name, uid=workload.owner.uid
-        ),
+        owner=workload.owner,
         replicated_job=leader.replicated_job,
         job_index=leader.job_index,
     )
@@ -187,9 +183,13 @@ def with_current_desire(record: SliceRecord, own: WorkloadRecord | None) -> Slic
         return replace(record, desire=Desire.ABSENT, desire_message="an operator requested its release")
     if own is None:
         return record
-    desire = Desire.PRESENT if own.state is WorkloadState.ACTIVE else Desire.ABSENT
+    active, has = own.state is WorkloadState.ACTIVE, own.has(record.job.job_index)
+    message = f"the {own.owner.kind} {_DESIRE_MESSAGES[own.state]}"
     return replace(
-        record, desire=desire, desire_message=_DESIRE_MESSAGES[own.state], demand_confirmed_at=own.demand.get(record.id)
+        record,
+        desire=Desire.PRESENT if active and has else Desire.ABSENT,
+        desire_message=f"{message}, and has {own.groups} groups" if active and not has else message,
+        demand_confirmed_at=own.demand.get(record.id),
     )
 
 
@@ -237,6 +237,7 @@ def _updated(
         state=state,
         generation=max(workload.generation, before.generation),
         resource_version=workload.resource_version,
+        groups=workload.groups if workload.generation >= before.generation else before.groups,
         state_since=before.state_since if same else now,
         last_seen_at=now,
         next_report_at=now,

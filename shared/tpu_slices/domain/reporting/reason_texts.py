@@ -1,6 +1,7 @@
 """The text for each reason: what a slice waits for, and what can be done about it. Pure.
 
-`message` follows the names of the slices ("slice-0 and slice-1: ..."); `remedy` is a sentence of its own.
+`message` follows the names of the slices ("slice-0 and slice-1: ..."); `remedy` is a sentence of its own. Both may name
+the `{kind}` of the workload.
 `{detail}` is the slice's own message, which names keys, values and limits, or why the cluster is paused.
 """
 
@@ -23,7 +24,7 @@ class ReasonText:
 
 _NO_ACTION = "No action needed."
 _RETRIED = "It is retried automatically."
-_CHANGE_IT = "Change the JobSet and create it again; `slices plan -f FILE` shows in advance what it would get."
+_CHANGE_IT = "Change the {kind} and create it again; `slices plan -f FILE` shows in advance what it would get."
 _OPERATOR = "Contact the operator of the cluster; `slices explain` shows the details."
 
 RELAY_NAMESPACE = "tpu-slice-provisioner"
@@ -50,8 +51,8 @@ REASON_TEXTS: Mapping[Reason, ReasonText] = MappingProxyType(
         Reason.HOSTS_JOINING: ReasonText("{usable} of {hosts} hosts are ready and offer their chips", _NO_ACTION),
         Reason.HOSTS_LOST: ReasonText(
             "only {usable} of {hosts} hosts are still ready",
-            "GKE repairs hosts, and the JobSet's failure policy restarts its Jobs. Run `kubectl uncordon` for a host "
-            "that was cordoned.",
+            "GKE repairs hosts, and the {kind}'s policy for failures restarts its pods. Run `kubectl uncordon` for a "
+            "host that was cordoned.",
         ),
         Reason.POOL_BUSY: ReasonText("GKE is repairing or upgrading its hosts", _NO_ACTION),
         Reason.POOL_BROKEN: ReasonText(
@@ -86,7 +87,7 @@ REASON_TEXTS: Mapping[Reason, ReasonText] = MappingProxyType(
         Reason.LEADER_UNSCHEDULABLE: ReasonText(
             "{detail}",
             "Run `kubectl describe pod` for the leader pod: it requires something that the hosts do not have. "
-            "The slice is created again once the JobSet's request changes.",
+            "The slice is created again once the {kind}'s request changes.",
         ),
         Reason.IMPOSSIBLE_SHAPE: ReasonText("{detail}", _CHANGE_IT),
         Reason.DOES_NOT_FIT: ReasonText("{detail}", _CHANGE_IT),
@@ -101,7 +102,7 @@ REASON_TEXTS: Mapping[Reason, ReasonText] = MappingProxyType(
         ),
         Reason.INVALID_CONFIGURATION: ReasonText("{detail}", _OPERATOR),
         Reason.UNOWNED_POOL: ReasonText("{detail}", _OPERATOR),
-        Reason.ATTEMPTS_EXHAUSTED: ReasonText("{detail}", "Create the JobSet again: its slices then get new names."),
+        Reason.ATTEMPTS_EXHAUSTED: ReasonText("{detail}", "Create the {kind} again: its slices then get new names."),
         Reason.HELD: ReasonText(
             "held by an operator: nothing is created or deleted", "Run `slices resume` to end the hold."
         ),
@@ -110,7 +111,7 @@ REASON_TEXTS: Mapping[Reason, ReasonText] = MappingProxyType(
         Reason.DELETION_STARTED: ReasonText("being deleted", _NO_ACTION),
         Reason.CLOSING_HOSTS: ReasonText("being released", _NO_ACTION),
         Reason.DELETION_QUEUED: ReasonText("being released, once GKE accepts another operation", _NO_ACTION),
-        Reason.OCCUPIED: ReasonText("another live JobSet runs on its hosts", _NO_ACTION),
+        Reason.OCCUPIED: ReasonText("another live workload runs on its hosts", _NO_ACTION),
         Reason.RESTART_POSSIBLE: ReasonText("{detail}", _NO_ACTION),
         Reason.USERS_UNKNOWN: ReasonText("{detail}", _NO_ACTION),
         Reason.RELAY_SILENT: ReasonText(
@@ -134,15 +135,16 @@ REASON_TEXTS: Mapping[Reason, ReasonText] = MappingProxyType(
 """The text of every reason."""
 
 
-_RELEASE_REQUESTED = ReasonText("{detail}", "Create the JobSet again if it should continue.")
+_RELEASE_REQUESTED = ReasonText("{detail}", "Create the {kind} again if it should continue.")
 
 
 def reason_text(record: SliceRecord, reason: Reason, paused: str | None = None) -> ReasonText:
     """Return the text of a reason for a slice; `paused`: why its cluster is paused, or None."""
     text = _RELEASE_REQUESTED if record.release_requested else REASON_TEXTS[reason]
     detail = f"the cluster is paused: {paused}" if reason is Reason.PAUSED and paused else record.message
+    known = _known(record)
     return ReasonText(
-        text.message.format_map({**_known(record), "detail": (detail or reason).rstrip(".")}), text.remedy
+        text.message.format_map({**known, "detail": (detail or reason).rstrip(".")}), text.remedy.format_map(known)
     )
 
 
@@ -150,6 +152,7 @@ def _known(record: SliceRecord) -> Mapping[str, object]:
     spec = record.spec
     reservation = spec.capacity.reservation if spec else None
     return {
+        "kind": record.job.owner.kind,
         "zone": spec.zone if spec else "its zone",
         "what": f"{spec.accelerator} {spec.topology}" if spec else "such hosts",
         "hosts": spec.hosts if spec else "its",

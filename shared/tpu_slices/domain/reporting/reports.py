@@ -33,10 +33,10 @@ _LONGEST, _LONG = 500, 150  # characters of the first wait's text in the message
 _BLOCKED = {Phase.BLOCKED, Phase.REFUSED}
 _UNSERVED = {ReportReason.PROVISIONING, ReportReason.WAITING, ReportReason.BLOCKED}
 _ENDED: Mapping[WorkloadState, str] = {
-    WorkloadState.COMPLETED: "The JobSet completed",
-    WorkloadState.FAILED: "The JobSet failed",
-    WorkloadState.DELETED: "The JobSet was deleted",
-    WorkloadState.MISSING: "The JobSet no longer exists",
+    WorkloadState.COMPLETED: "completed",
+    WorkloadState.FAILED: "failed",
+    WorkloadState.DELETED: "was deleted",
+    WorkloadState.MISSING: "no longer exists",
 }
 
 
@@ -68,7 +68,7 @@ def report(
     silence = relay_silence(queue.silent_since, now) if active and queue.silent_since else ""
     records = sorted(slices, key=lambda record: (record.replicated_job, record.job_index))
     if active:
-        records = [record for record in records if _in_demand(record, queue)]
+        records = [record for record in records if jobset.has(record.job_index) and _in_demand(record, queue)]
     groups = waits_of([record for record in records if _is_waited_for(record, active=active)], queue, now)
     if silence:
         groups = tuple(wait if _needs_somebody(wait) else replace(wait, remedy=silence) for wait in groups)
@@ -193,13 +193,14 @@ def _since(jobset: WorkloadRecord, found: _Found, now: datetime) -> datetime:
 
 
 def _message(jobset: WorkloadRecord, found: _Found, now: datetime) -> str:
+    kind = jobset.owner.kind
     if jobset.state is WorkloadState.ACTIVE:
         if not found.requested and jobset.template_error:
-            return f"No slices can be created: {jobset.template_error}. Change the JobSet and create it again."
+            return f"No slices can be created: {jobset.template_error}. Change the {kind} and create it again."
         if not found.requested and found.silence:
-            return f"It is not known whether leader pods of the JobSet wait for slices. {found.silence}"
+            return f"It is not known whether leader pods of the {kind} wait for slices. {found.silence}"
         if not found.requested:
-            return "The relay reports no leader pod of the JobSet that waits for a slice."
+            return f"The relay reports no leader pod of the {kind} that waits for a slice."
         remedies = dict.fromkeys([*(wait.remedy for wait in found.waits[:1]), found.silence])
         remedy = "".join(f" {text}" for text in remedies if text)
         ready = f"{found.ready} of {found.requested} slices ready{' as last reported' if found.silence else ''}"
@@ -207,10 +208,10 @@ def _message(jobset: WorkloadRecord, found: _Found, now: datetime) -> str:
     left = sum(wait.count for wait in found.waits)
     releasing = [f"{left} of {found.requested} slices are being released"] if left else []
     if jobset.state is not WorkloadState.SUSPENDED:
-        return "; ".join([_ENDED[jobset.state], *(releasing or ["no slices are left"])]) + "."
+        return "; ".join([f"The {kind} {_ENDED[jobset.state]}", *(releasing or ["no slices are left"])]) + "."
     queue = f' by Kueue in queue "{jobset.queue}" (see `kubectl describe workloads -n {jobset.owner.namespace}`)'
     queue = queue if jobset.queue else ""
-    return "; ".join([f"The JobSet is suspended{queue}", *releasing, "slices are created when it is resumed"]) + "."
+    return "; ".join([f"The {kind} is suspended{queue}", *releasing, "slices are created when it is resumed"]) + "."
 
 
 def _wait_texts(waits: Sequence[Wait], now: datetime) -> Iterator[str]:

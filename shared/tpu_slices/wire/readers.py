@@ -1,0 +1,65 @@
+"""How each kind of workload is read from the API server's JSON: one row per kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from tpu_slices.domain.model.facts import TemplateRequest, WorkloadRef, WorkloadState
+from tpu_slices.domain.model.slices import Owner, OwnerKind, WorkloadUid
+from tpu_slices.wire import jobs, jobsets, leader_worker_sets, workloads
+from tpu_slices.wire.workloads import Json
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Reads objects of a kind. What depends on tenants' fields raises ValueError like `workloads.requests_of`."""
+
+    kind: OwnerKind
+    asks_for_tpu: Callable[[Json], bool]
+    requests: Callable[[Json], tuple[TemplateRequest, ...]]
+    state: Callable[[Json], WorkloadState]
+    is_served: Callable[[Json], bool]
+    """Whether it is managed by the kind's own controller and has not opted out."""
+    not_ours: Callable[[Json], str] = lambda _: ""
+    """Why its pods are not the hosts of one slice each, as a clause with the remedy; empty if they may be."""
+    groups: Callable[[Json], int | None] = lambda _: None
+
+    def ref(self, obj: Json) -> WorkloadRef:
+        """Return the workload at this version; only Kubernetes writes what is read."""
+        metadata = obj["metadata"]
+        owner = Owner(
+            kind=self.kind, namespace=metadata["namespace"], name=metadata["name"], uid=WorkloadUid(metadata["uid"])
+        )
+        return WorkloadRef(
+            owner=owner,
+            generation=metadata.get("generation", 0),
+            resource_version=metadata["resourceVersion"],
+            groups=self._groups(obj),
+        )
+
+    def _groups(self, obj: Json) -> int | None:
+        try:
+            return self.groups(obj)
+        except ValueError:  # its requests say why
+            return None
+
+
+READERS: Mapping[OwnerKind, Reader] = {
+    each.kind: each
+    for each in (
+        Reader(
+            OwnerKind.JOBSET, workloads.asks_for_tpu, workloads.requests_of, jobsets.jobset_state, jobsets.is_served
+        ),
+        Reader(OwnerKind.JOB, jobs.asks_for_tpu, jobs.requests_of, jobs.state_of, jobs.is_served, jobs.not_ours),
+        Reader(
+            OwnerKind.LEADER_WORKER_SET,
+            leader_worker_sets.asks_for_tpu,
+            leader_worker_sets.requests_of,
+            leader_worker_sets.state_of,
+            leader_worker_sets.is_served,
+            leader_worker_sets.not_ours,
+            leader_worker_sets.groups_of,
+        ),
+    )
+}
