@@ -98,7 +98,9 @@ def leader(obj: Json) -> Leader | None:
     """Return a v1 Pod as a Leader; None if it is not the leader pod of a JobSet's Job, or of a Job by itself."""
     namespace, labels = obj["metadata"]["namespace"], strings(obj["metadata"], "labels")
     job = _controller(obj["metadata"], JOB)
-    if jobsets.is_leader(obj):
+    if JOBSET_NAME in labels:
+        if not jobsets.is_leader(obj):
+            return None
         name = WorkloadName(namespace, labels[JOBSET_NAME])
         return _leader(obj, name, labels.get(JOBSET_UID), job["name"] if job else None, leader_of(obj))
     if job is None or not jobs.is_leader(obj):

@@ -83,7 +83,7 @@ def an_owner(name: str = "llama", **changes: Any) -> Owner:
 
 
 def _owned(changes: dict[str, Any]) -> dict[str, Any]:
-    """Return the changes with those of the owner (`namespace`, `name`, `uid`) put into `owner`."""
+    """Return the changes with an `owner`: with its `namespace`, `name` and `uid`, unless it is itself among them."""
     owner = {key: changes.pop(key) for key in ("namespace", "name", "uid") if key in changes}
     return {"owner": replace(an_owner(), **owner), **changes}
 

@@ -9,7 +9,7 @@ from datetime import datetime
 from relay.closing import CLOSED
 from relay.fact_queue import FactQueue
 from relay.node_patcher import needed_patches
-from relay.objects import Hardware, Host, Kind, Leader, Pool, PoolKey, Workload, WorkloadName
+from relay.objects import LEADERS_OF, WORKLOADS, Hardware, Host, Kind, Leader, Pool, PoolKey, Workload, WorkloadName
 from tests.builders import CLUSTER, a_request
 from tests.relay.watched import due_facts
 from tpu_slices.domain.model.facts import (
@@ -40,6 +40,10 @@ class LiveWorkload:
     request: TemplateRequest = field(default_factory=a_request)
 
     @property
+    def kind(self) -> Kind:
+        return next(kind for kind, owner in WORKLOADS.items() if owner is self.ref.owner.kind)
+
+    @property
     def seen(self) -> Workload:
         request = replace(self.request, replicas=max(self.slices, 1))
         return Workload(ref=self.ref, state=self.state, requests=(request,), served=True)
@@ -57,11 +61,11 @@ class Pod:
     @property
     def seen(self) -> Leader:
         owner, request = self.jobset.ref.owner, self.jobset.request
-        job = f"{owner.name}-{request.replicated_job}-{self.index}"
+        job = owner.job_name(request.replicated_job, self.index)
         return Leader(
             pod=f"{job}-0-{self.uid[-5:]}",
             pod_uid=self.uid,
-            workload=WorkloadName(owner.namespace, owner.name),
+            workload=WorkloadName(owner.namespace, owner.name, owner.kind),
             workload_uid=owner.uid,
             job=job,
             asks=WaitingLeader(replicated_job=request.replicated_job, job_index=self.index),
@@ -155,9 +159,11 @@ class FakeCluster:
             self.saw(node)
 
     def _objects(self) -> dict[Kind, list[LiveWorkload] | list[Pod] | list[Node]]:
+        live = [each for each in self.workloads.values() if not each.state.ended]
+        pods = [(LEADERS_OF[pod.jobset.ref.owner.kind], pod) for pod in self.pods.values()]
         return {
-            Kind.JOBSETS: [each for each in self.workloads.values() if not each.state.ended],
-            Kind.LEADERS: list(self.pods.values()),
+            **{kind: [each for each in live if each.kind is kind] for kind in WORKLOADS},
+            **{kind: [pod for of, pod in pods if of is kind] for kind in (Kind.LEADERS, Kind.GROUP_LEADERS)},
             Kind.HOSTS: list(self.nodes.values()),
         }
 
@@ -182,7 +188,7 @@ class FakeCluster:
     def changes(self, jobset: LiveWorkload) -> None:
         """Show a JobSet in its new state; one that is not active loses its pods."""
         if jobset.state in {WorkloadState.DELETED, WorkloadState.MISSING}:
-            self._lost(Kind.JOBSETS, jobset.ref.owner.uid, replace(jobset.seen, state=WorkloadState.DELETED))
+            self._lost(jobset.kind, jobset.ref.owner.uid, replace(jobset.seen, state=WorkloadState.DELETED))
         else:
             self.saw(jobset)
         if jobset.state is not WorkloadState.ACTIVE:
@@ -207,7 +213,7 @@ class FakeCluster:
         jobset.bound.discard(index)
         for pod in [pod for pod in self.pods.values() if pod.jobset is jobset and pod.index == index]:
             del self.pods[pod.uid]
-            self._lost(Kind.LEADERS, pod.uid)
+            self._lost(LEADERS_OF[jobset.ref.owner.kind], pod.uid)
 
     def binds(self, jobset: LiveWorkload, pool: Pool, index: int) -> None:
         """Bind a leader to a host of a pool, which it shares with those who are there."""

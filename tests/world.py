@@ -15,7 +15,7 @@ from typing import Any, cast
 
 from relay.messages import list_of
 from relay.objects import PoolKey
-from tests.builders import CLUSTER, MINUTE, NOW, a_job, a_jobset_ref, settings
+from tests.builders import CLUSTER, MINUTE, NOW, a_job, a_jobset_ref, a_request, an_owner, settings
 from tests.fake_cluster import FakeCluster, LiveWorkload
 from tests.fakes.backend import FakeBackend
 from tests.fakes.clock import FakeClock
@@ -33,7 +33,7 @@ from tpu_slices.domain.model.facts import (
 )
 from tpu_slices.domain.model.observations import Creating, Deleting
 from tpu_slices.domain.model.records import SliceRecord
-from tpu_slices.domain.model.slices import PoolName, SliceId, WorkloadUid, slice_id
+from tpu_slices.domain.model.slices import OwnerKind, PoolName, SliceId, WorkloadUid, slice_id
 from tpu_slices.domain.reconciling.inventory import RelayHeartbeat, digest_of
 from tpu_slices.flows.receive import receive
 from tpu_slices.flows.reconcile import reconcile
@@ -85,6 +85,25 @@ class World:
         jobset = LiveWorkload(ref, slices, **changes)
         self.cluster.puts(jobset)
         return jobset
+
+    def other_appears(self, kind: OwnerKind, slices: int = 1) -> LiveWorkload:
+        """Let a Job by itself appear, or a LeaderWorkerSet of so many groups."""
+        owner = an_owner("other", kind=kind, uid=WorkloadUid(f"uid-other-{len(self.workloads)}"))
+        groups = slices if kind is OwnerKind.LEADER_WORKER_SET else None
+        workload = LiveWorkload(
+            a_jobset_ref(owner=owner, groups=groups), slices, request=a_request(replicated_job="", replicas=slices)
+        )
+        self.cluster.puts(workload)
+        return workload
+
+    def scales(self, workload: LiveWorkload, groups: int) -> None:
+        """Change the number of a LeaderWorkerSet's groups; the last ones go."""
+        for index in range(groups, workload.slices):
+            self.cluster.removes_pod(workload, index)
+        generation = workload.ref.generation + 1
+        workload.slices, workload.ref = groups, replace(workload.ref, generation=generation, groups=groups)
+        self.cluster.changes(workload)
+        self.relay_publishes()
 
     def guest_appears(self, name: str = "guest") -> LiveWorkload:
         """Let a JobSet appear whose leader is bound only where a test binds it."""
@@ -281,7 +300,7 @@ class World:
         return {record.id: record for record in self.store.slice_records(CLUSTER)}
 
     def record(self, jobset: LiveWorkload, index: int = 0) -> SliceRecord:
-        job = a_job(name=jobset.ref.owner.name, uid=jobset.ref.owner.uid, job_index=index)
+        job = a_job(owner=jobset.ref.owner, replicated_job=jobset.request.replicated_job, job_index=index)
         return self.records[slice_id(job)]
 
 

@@ -83,6 +83,62 @@ def pod(index: int = 0, *, jobset: str = "llama", uid: str | None = None, **part
     }
 
 
+def job(name: str = "tune", *, uid: str = "u-job", hosts: int = 4, generation: int = 1, **parts: Any) -> Json:
+    """Return an Indexed Job that no JobSet controls; `spec`, `metadata` and `status` vary it."""
+    template = {"spec": {"containers": [container()], "nodeSelector": dict(SELECTOR)}}
+    spec = {"completionMode": "Indexed", "completions": hosts, "parallelism": hosts, "template": template}
+    metadata = {"namespace": "research", "name": name, "uid": uid, "generation": generation, "resourceVersion": "40"}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": metadata | parts.get("metadata", {}),
+        "spec": spec | parts.get("spec", {}),
+        "status": parts.get("status", {}),
+    }
+
+
+def job_pod(name: str = "tune", uid: str = "u-job", index: int = 0, **parts: Any) -> Json:
+    """Return a pod of such a Job that cannot be scheduled; it is varied as in `pod`."""
+    labels = {"batch.kubernetes.io/job-name": name, "batch.kubernetes.io/job-completion-index": str(index)}
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": name, "uid": uid, "controller": True}
+    return _pod(f"{name}-{index}-x2x4z", f"pod-{name}-{index}", labels, owner, parts)
+
+
+def leader_worker_set(
+    name: str = "serve", *, uid: str = "u-lws", groups: int = 2, generation: int = 1, **template: Any
+) -> Json:
+    """Return a LeaderWorkerSet whose groups are of four hosts; `template` varies its leaderWorkerTemplate."""
+    worker = {"spec": {"containers": [container()], "nodeSelector": dict(SELECTOR)}}
+    metadata = {"namespace": "research", "name": name, "uid": uid, "generation": generation, "resourceVersion": "50"}
+    return {
+        "apiVersion": "leaderworkerset.x-k8s.io/v1",
+        "kind": "LeaderWorkerSet",
+        "metadata": metadata,
+        "spec": {"replicas": groups, "leaderWorkerTemplate": {"size": 4, "workerTemplate": worker, **template}},
+        "status": {},
+    }
+
+
+def group_pod(index: int = 0, *, name: str = "serve", worker: int = 0, **parts: Any) -> Json:
+    """Return the leader pod of a group that cannot be scheduled; it is varied as in `pod`."""
+    prefix = "leaderworkerset.sigs.k8s.io"
+    labels = {f"{prefix}/name": name, f"{prefix}/group-index": str(index), f"{prefix}/worker-index": str(worker)}
+    owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": name, "uid": "u-sts", "controller": True}
+    return _pod(f"{name}-{index}", f"pod-{name}-{index}", labels, owner, parts)
+
+
+def _pod(name: str, uid: str, labels: dict[str, str], owner: Json, parts: Json) -> Json:
+    unschedulable = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    metadata = {"namespace": "research", "name": name, "uid": uid, "resourceVersion": "20"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": metadata | {"labels": labels, "ownerReferences": [owner]} | parts.get("metadata", {}),
+        "spec": {"containers": [container()], "nodeSelector": dict(SELECTOR), **parts.get("spec", {})},
+        "status": {"phase": "Pending", "conditions": [unschedulable], **parts.get("status", {})},
+    }
+
+
 def bound_pod(index: int, node: str, *, phase: str = "Running", **parts: Any) -> Json:
     """Return a leader pod that is bound to a node; it is varied as in `pod`."""
     spec = {"nodeName": node, **parts.pop("spec", {})}

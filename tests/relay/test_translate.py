@@ -113,7 +113,6 @@ def test_a_leader_is_recognized_by_its_annotation_too() -> None:
     [
         {"batch.kubernetes.io/job-completion-index": "1"},
         {"batch.kubernetes.io/job-completion-index": None},
-        {"jobset.sigs.k8s.io/jobset-name": None},
         {"jobset.sigs.k8s.io/replicatedjob-name": None},
         {"jobset.sigs.k8s.io/job-index": None},
         {"jobset.sigs.k8s.io/job-index": "-1"},

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 from relay import translate
@@ -21,15 +22,26 @@ from tpu_slices.domain.model.facts import (
     WorkloadChanged,
     WorkloadState,
 )
+from tpu_slices.domain.model.slices import OwnerKind
 from tpu_slices.wire.messages import decode_fact, encode_fact
+from tpu_slices.wire.readers import READERS as READERS_OF
 
 START = datetime(2026, 11, 1, 12, tzinfo=UTC)
 READERS: Mapping[Kind, Callable[[dict[str, Any]], Seen | None]] = {
     Kind.JOBSETS: read_jobset,
+    Kind.JOBS: partial(translate.workload, READERS_OF[OwnerKind.JOB]),
+    Kind.LEADER_WORKER_SETS: partial(translate.workload, READERS_OF[OwnerKind.LEADER_WORKER_SET]),
     Kind.LEADERS: translate.leader,
+    Kind.GROUP_LEADERS: translate.group_leader,
     Kind.HOSTS: translate.host,
 }
-KINDS = {"JobSet": Kind.JOBSETS, "Pod": Kind.LEADERS, "Node": Kind.HOSTS}
+KINDS = {
+    "JobSet": Kind.JOBSETS,
+    "Job": Kind.JOBS,
+    "LeaderWorkerSet": Kind.LEADER_WORKER_SETS,
+    "Pod": Kind.LEADERS,
+    "Node": Kind.HOSTS,
+}
 
 
 class SteppedRelay(Relay):
@@ -96,11 +108,11 @@ class Watched:
     def see(self, *objects: dict[str, Any]) -> None:
         for obj in objects:
             self.queue.saw(read(obj), self.now)
-            self.queue.bookmarked(KINDS[obj["kind"]], obj["metadata"]["resourceVersion"], self.now)
+            self.queue.bookmarked(kind_of(obj), obj["metadata"]["resourceVersion"], self.now)
 
     def lose(self, obj: dict[str, Any], version: int = 100) -> None:
         seen = read(obj)
-        kind = KINDS[obj["kind"]]
+        kind = kind_of(obj)
         self.queue.lost(kind, seen.identity, self.now, seen if isinstance(seen, Workload) else None)
         self.queue.bookmarked(kind, str(version), self.now)
 
@@ -124,8 +136,13 @@ class Watched:
         return [uid for part in parts for uid in part.uids] if parts else None
 
 
+def kind_of(obj: dict[str, Any]) -> Kind:
+    of_a_group = "leaderworkerset.sigs.k8s.io/name" in (obj["metadata"].get("labels") or {})
+    return Kind.GROUP_LEADERS if of_a_group and obj["kind"] == "Pod" else KINDS[obj["kind"]]
+
+
 def read(obj: dict[str, Any]) -> Seen:
-    seen = READERS[KINDS[obj["kind"]]](obj)
+    seen = READERS[kind_of(obj)](obj)
     assert seen is not None
     return seen
 

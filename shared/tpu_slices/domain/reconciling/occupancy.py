@@ -87,9 +87,12 @@ def users(hosts: Hosts, workloads: Workloads, now: datetime, restart_grace: time
 
 
 def _is_live(occupant: Occupant, workload: WorkloadRecord | None) -> bool:
-    if workload is None or workload.state is WorkloadState.ACTIVE:
+    if workload is None:
         return True
-    return workload.state is WorkloadState.SUSPENDED and occupant.generation > workload.generation
+    newer = occupant.generation > workload.generation
+    if workload.state is WorkloadState.ACTIVE:
+        return newer or workload.has(occupant.job_index)
+    return workload.state is WorkloadState.SUSPENDED and newer
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,114 @@
+"""Jobs by themselves and LeaderWorkerSets are served like JobSets; groups come and go while they run."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.builders import MINUTE
+from tests.world import World
+from tpu_slices.domain.model.facts import SlicesWanted, WaitingLeader, WorkloadState
+from tpu_slices.domain.model.reasons import Phase, Reason, ReportReason
+from tpu_slices.domain.model.slices import OwnerKind
+
+JOB, GROUPS = OwnerKind.JOB, OwnerKind.LEADER_WORKER_SET
+KINDS = pytest.mark.parametrize("kind", [JOB, GROUPS])
+
+
+@KINDS
+def test_it_gets_its_slice_and_leaves_nothing_behind(kind: OwnerKind) -> None:
+    world = World()
+    workload = world.other_appears(kind)
+    world.settle(minutes=10, until=lambda: workload.bound == {0})
+    world.settle(minutes=2)
+    assert world.record(workload).phase is Phase.READY
+    assert world.record(workload).owner.kind is kind
+    world.ends(workload, WorkloadState.DELETED)
+    world.settle(minutes=10)
+    assert (world.pools, world.record(workload).reason) == ([], Reason.RELEASED)
+    assert world.record(workload).message == f"Released: the {kind} was deleted."
+
+
+@pytest.mark.parametrize("state", [WorkloadState.COMPLETED, WorkloadState.FAILED])
+def test_the_end_of_a_job_releases_its_slice(state: WorkloadState) -> None:
+    world = World()
+    job = world.other_appears(JOB)
+    world.settle(minutes=10, until=lambda: job.bound == {0})
+    world.ends(job, state)
+    world.settle(minutes=10)
+    assert world.pools == []
+
+
+def test_a_suspended_jobs_slice_is_released_and_a_resumed_one_gets_another() -> None:
+    world = World()
+    job = world.other_appears(JOB)
+    world.settle(minutes=10, until=lambda: job.bound == {0})
+    world.suspends(job)
+    world.settle(minutes=10)
+    assert world.pools == []
+    world.resumes(job)
+    world.settle(minutes=10, until=lambda: job.bound == {0})
+    assert world.record(job).attempt == 2
+
+
+def test_a_group_that_is_scaled_away_releases_its_slice_and_no_other() -> None:
+    world = World()
+    workload = world.other_appears(GROUPS, 3)
+    world.settle(minutes=15, until=lambda: workload.bound == {0, 1, 2})
+    world.settle(minutes=2)
+    world.scales(workload, 1)
+    world.settle(minutes=10)
+    assert world.pools == [world.record(workload, 0).pool]
+    assert [world.record(workload, index).phase for index in range(3)] == [Phase.READY, Phase.GONE, Phase.GONE]
+    assert world.record(workload, 2).message == "Released: the LeaderWorkerSet is active, and has 1 groups."
+
+
+def test_a_group_that_comes_back_gets_a_slice_again() -> None:
+    world = World()
+    workload = world.other_appears(GROUPS, 2)
+    world.settle(minutes=15, until=lambda: workload.bound == {0, 1})
+    world.scales(workload, 1)
+    world.settle(minutes=10)
+    world.scales(workload, 2)
+    world.settle(minutes=15, until=lambda: workload.bound == {0, 1})
+    world.settle(minutes=2)
+    assert [world.record(workload, index).phase for index in range(2)] == [Phase.READY, Phase.READY]
+
+
+def test_demand_of_a_group_from_before_it_was_scaled_away_buys_nothing() -> None:
+    world = World()
+    workload = world.other_appears(GROUPS, 2)
+    world.settle(minutes=15, until=lambda: workload.bound == {0, 1})
+    earlier = workload.ref
+    world.scales(workload, 1)
+    world.settle(minutes=10)
+    leader = WaitingLeader(replicated_job="", job_index=1)
+    world.publish(SlicesWanted(workload=earlier, requests=(workload.request,), waiting=(leader,)))
+    world.settle(minutes=5)
+    assert world.pools == [world.record(workload, 0).pool]
+
+
+@KINDS
+def test_a_restarted_relay_and_lost_records_wake_nothing_up_and_lose_nothing(kind: OwnerKind) -> None:
+    world = World()
+    workload = world.other_appears(kind)
+    world.settle(minutes=10, until=lambda: workload.bound == {0})
+    world.settle(minutes=2)
+    pools = world.pools
+    world.loses_its_records()
+    world.relay_restarts()
+    world.settle(minutes=60)
+    assert (world.pools, world.record(workload).phase) == (pools, Phase.READY)
+
+
+@KINDS
+def test_its_report_names_its_kind(kind: OwnerKind) -> None:
+    world = World()
+    workload = world.other_appears(kind)
+    world.settle(minutes=10, until=lambda: workload.bound == {0})
+    world.settle(minutes=2)
+    world.ends(workload, WorkloadState.DELETED)
+    world.clock.advance(MINUTE)
+    world.settle(minutes=10)
+    _, last = world.publisher.reports[-1]
+    assert (last.owner.kind, last.report.reason) == (kind, ReportReason.RELEASED)
+    assert last.report.message.startswith(f"The {kind} was deleted")

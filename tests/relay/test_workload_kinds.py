@@ -1,0 +1,153 @@
+"""Jobs by themselves and LeaderWorkerSets: what the relay reads of them, and what it publishes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from relay import translate
+from relay.objects import Kind, Place, WorkloadName
+from tests.relay.objects import SELECTOR, Json, container, group_pod, job, job_pod, jobset, leader_worker_set, node, pod
+from tests.relay.watched import READERS, Watched, demand, occupants, states
+from tpu_slices.domain.model.facts import SlicesWanted, WorkloadChanged, WorkloadState
+from tpu_slices.domain.model.slices import OwnerKind
+
+JOBSET = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "name": "llama", "controller": True}
+CRON = {"apiVersion": "batch/v1", "kind": "CronJob", "name": "nightly", "controller": True}
+CPU_LEADER = {"spec": {"containers": [container(0)]}}
+OTHER_LEADER = {"spec": {"containers": [container(8)], "nodeSelector": dict(SELECTOR)}}
+
+
+@pytest.fixture
+def watched() -> Watched:
+    return Watched()
+
+
+def on(pod_: Json, host: Json) -> Json:
+    bound = {"phase": "Running", "conditions": [{"type": "PodScheduled", "status": "True"}]}
+    return pod_ | {"spec": pod_["spec"] | {"nodeName": host["metadata"]["name"]}, "status": bound}
+
+
+def test_an_indexed_job_is_one_slice() -> None:
+    seen = READERS[Kind.JOBS](job())
+    assert seen is not None
+    assert (seen.name, seen.slices) == (WorkloadName("research", "tune", OwnerKind.JOB), 1)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"spec": {"completionMode": "NonIndexed"}},
+        {"spec": {"template": {"spec": {"containers": [container(0)]}}}},
+        {"metadata": {"ownerReferences": [JOBSET]}},
+    ],
+    ids=["without indexes", "without chips", "of a JobSet"],
+)
+def test_other_jobs_are_not_kept(parts: dict[str, Any]) -> None:
+    assert READERS[Kind.JOBS](job(**parts)) is None
+
+
+def test_a_job_of_a_cron_job_is_a_job_by_itself() -> None:
+    assert READERS[Kind.JOBS](job(metadata={"ownerReferences": [CRON]})) is not None
+
+
+@pytest.mark.parametrize(
+    ("parts", "state"),
+    [
+        ({}, WorkloadState.ACTIVE),
+        ({"spec": {"suspend": True}}, WorkloadState.SUSPENDED),
+        ({"status": {"conditions": [{"type": "SuccessCriteriaMet", "status": "True"}]}}, WorkloadState.ACTIVE),
+        ({"status": {"conditions": [{"type": "Complete", "status": "True"}]}}, WorkloadState.COMPLETED),
+        ({"status": {"conditions": [{"type": "Failed", "status": "True"}]}}, WorkloadState.FAILED),
+        ({"metadata": {"deletionTimestamp": "2026-11-01T12:00:00Z"}}, WorkloadState.DELETED),
+    ],
+)
+def test_a_jobs_state_follows_from_its_final_condition(
+    watched: Watched, parts: dict[str, Any], state: WorkloadState
+) -> None:
+    watched.see(job(**parts))
+    assert states(watched.due_facts()) == [("u-job", state)]
+
+
+def test_the_waiting_leader_of_a_job_is_demand_for_its_slice(watched: Watched) -> None:
+    watched.see(job(), job_pod())
+    (fact,) = [fact for fact in watched.due_facts() if isinstance(fact, SlicesWanted)]
+    assert (fact.workload.owner.kind, fact.workload.owner.name) == ("Job", "tune")
+    assert [(leader.replicated_job, leader.job_index) for leader in fact.waiting] == [("", 0)]
+
+
+def test_a_pod_of_an_earlier_job_of_that_name_is_no_demand(watched: Watched) -> None:
+    watched.see(job(), job_pod(uid="u-earlier"))
+    assert demand(watched.due_facts()) == []
+
+
+def test_a_job_and_a_jobset_of_one_name_are_told_apart(watched: Watched) -> None:
+    watched.see(jobset(), job("llama"), job_pod("llama"), pod(0), pod(1))
+    found = [fact for fact in watched.due_facts() if isinstance(fact, SlicesWanted)]
+    assert sorted((fact.workload.owner.kind, len(fact.waiting)) for fact in found) == [("Job", 1), ("JobSet", 2)]
+
+
+def test_a_jobs_leader_on_hosts_is_their_occupant(watched: Watched) -> None:
+    host = node()
+    watched.see(job(), host, on(job_pod(), host))
+    assert occupants(watched.due_facts()) == [["pod-tune-0"]]
+
+
+def test_each_group_is_one_slice(watched: Watched) -> None:
+    watched.see(leader_worker_set(groups=3), *(group_pod(index) for index in range(3)))
+    facts = watched.due_facts()
+    assert demand(facts) == [[0, 1, 2]]
+    (change,) = [fact for fact in facts if isinstance(fact, WorkloadChanged)]
+    assert (change.workload.owner.kind, change.workload.groups) == ("LeaderWorkerSet", 3)
+
+
+def test_a_number_of_groups_that_changes_is_published_at_once(watched: Watched) -> None:
+    watched.see(leader_worker_set(groups=3))
+    watched.due_facts()
+    watched.see(leader_worker_set(groups=1, generation=2))
+    (change,) = [fact for fact in watched.due_facts() if isinstance(fact, WorkloadChanged)]
+    assert (change.workload.generation, change.workload.groups, change.state) == (2, 1, WorkloadState.ACTIVE)
+
+
+def test_a_groups_leader_on_hosts_is_their_occupant_until_it_is_scaled_away(watched: Watched) -> None:
+    host = node()
+    watched.see(leader_worker_set(groups=2), host, on(group_pod(1), host))
+    assert occupants(watched.due_facts()) == [["pod-serve-1"]]
+    watched.see(leader_worker_set(groups=1, generation=2))
+    assert occupants(watched.due_facts()) == [[]]
+
+
+@pytest.mark.parametrize(
+    "owners",
+    [[], [{**JOBSET, "apiVersion": "apps/v1", "kind": "StatefulSet"}]],
+    ids=["of nobody", "of another StatefulSet"],
+)
+def test_a_pod_that_only_has_the_labels_of_a_groups_leader_is_no_occupant(watched: Watched, owners: list[Json]) -> None:
+    host = node()
+    watched.see(leader_worker_set(), host, on(group_pod(0, metadata={"ownerReferences": owners}), host))
+    assert occupants(watched.due_facts()) == [[]]
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        {"subGroupPolicy": {"subGroupSize": 2}},
+        {"leaderTemplate": CPU_LEADER},
+        {"leaderTemplate": OTHER_LEADER},
+    ],
+    ids=["subgroups", "a leader without chips", "a leader with other chips"],
+)
+def test_a_leader_worker_set_whose_groups_are_no_slices_is_not_kept(template: dict[str, Any]) -> None:
+    assert READERS[Kind.LEADER_WORKER_SETS](leader_worker_set(**template)) is None
+
+
+def test_a_worker_is_no_leader() -> None:
+    assert translate.group_leader(group_pod(0, worker=1)) is None
+    assert translate.leader(job_pod(index=1)) is None
+
+
+def test_a_leader_of_a_group_has_the_place_of_its_group() -> None:
+    seen = translate.group_leader(group_pod(7))
+    assert seen is not None
+    assert (seen.place, seen.job) == (Place("", 7), "serve-7")
