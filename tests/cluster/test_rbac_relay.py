@@ -24,7 +24,7 @@ from tests.cluster.asking import APPLY, LIVE, PATIENCE_SECONDS, Json, done, path
 from tests.cluster.builders import event
 from tests.cluster.servers import Cluster
 from tests.local.stack.leftovers import until
-from tpu_slices.domain.model.slices import SliceId
+from tpu_slices.domain.model.slices import OwnerKind, SliceId
 from tpu_slices.ports.errors import Permanent, Temporary
 
 pytestmark = LIVE
@@ -37,8 +37,14 @@ PLURALS = {
     "ClusterRoleBinding": "clusterrolebindings",
 }
 EVENT = event("one", "default")
+
+
+def _reads(kind: OwnerKind) -> Callable[[Calls], object]:
+    return lambda calls: calls.workload(an_owner("llama", namespace="default", kind=kind))
+
+
 CALLS: Mapping[str, Callable[[Calls], object]] = {
-    "jobset": lambda calls: calls.workload(an_owner("llama", namespace="default")),
+    **{f"a {kind} as workload": _reads(kind) for kind in OwnerKind},
     "claim": lambda calls: calls.claim("default", "data"),
     "volume": lambda calls: calls.volume("data"),
     "deployment": lambda calls: calls.deployment(*legacy_provisioner.THEIRS),
