@@ -40,7 +40,8 @@ class Case:
 
     def pinned(self) -> Json:
         """Return the node selectors that the policy's expressions give it."""
-        return selector_of(POLICY.admitted(self.job, **self.settings))
+        job = {**self.job, "metadata": {"namespace": "default", **self.job["metadata"]}}
+        return selector_of(POLICY.admitted(job, **self.settings))
 
 
 def jobs_of(example: Path) -> list[Json]:
@@ -101,6 +102,16 @@ def _other_jobs() -> Iterator[Case]:
         yield Case(name=name, job=a_job(**parts), settings=STRIP)
 
 
+def _by_themselves() -> Iterator[Case]:
+    indexed = {**spec_of(a_container()), "completionMode": "Indexed", "completions": 4, "parallelism": 4}
+    yield Case(name="an Indexed Job of no JobSet", job=a_job(metadata={"name": "alone"}, spec=indexed))
+    yield Case(name="one whose name is not known yet", job=a_job(metadata={"generateName": "alone-"}, spec=indexed))
+    opted_out = {"name": "alone", "annotations": OPTED_OUT}
+    yield Case(name="an Indexed Job that opted out", job=a_job(metadata=opted_out, spec=indexed))
+    idle = {**indexed, **spec_of(IDLE)}
+    yield Case(name="an Indexed Job without chips", job=a_job(metadata={"name": "alone"}, spec=idle))
+
+
 def _chips() -> Iterator[Case]:
     chips = {"google.com/tpu": "4"}
     for section, refused in {"limits": None, "requests": "Limit must be set for non overcommitable resources"}.items():
@@ -128,4 +139,5 @@ def _selecting() -> Iterator[Case]:
 HINT_KEY = "cloud.google.com/gke-location-hint"
 OF_EXAMPLES = [Case(name=job["metadata"]["name"], job=job) for job in JOBS]
 OTHERS, CHIPS, SELECTING = list(_other_jobs()), list(_chips()), list(_selecting())
-CASES = [*OF_EXAMPLES, *OTHERS, *CHIPS, *SELECTING]
+BY_THEMSELVES = list(_by_themselves())
+CASES = [*OF_EXAMPLES, *OTHERS, *BY_THEMSELVES, *CHIPS, *SELECTING]

@@ -126,7 +126,7 @@ def test_a_job_that_is_no_job_is_refused_with_and_without_the_policy(case: Case,
 
 def apart_from_selectors(job: Json) -> Json:
     """Return what is the same each time that the API server creates this Job."""
-    text = json.dumps(job).replace(job["metadata"]["uid"], "UID")
+    text = json.dumps(job).replace(job["metadata"]["uid"], "UID").replace(job["metadata"]["name"], "NAME")
     result: Json = json.loads(text)
     for volatile in ("creationTimestamp", "managedFields"):
         result["metadata"].pop(volatile, None)
