@@ -12,7 +12,7 @@ from tpu_slices.domain.reconciling.adoption import Adoption, LiveWorkload
 from tpu_slices.flows.adopt import adopt, survey
 from tpu_slices.wire.jobsets import jobset_ref, jobset_state
 from tpu_slices.wire.workloads import requests_of
-from tpu_slices_cli.manifests import Manifest, NotAManifest, read
+from tpu_slices_cli.manifests import Manifest, NotAManifest, read_all
 from tpu_slices_cli.planning import JOBSET_VERSION
 from tpu_slices_cli.screen import confirmed, console, echo
 from tpu_slices_cli.session import Session
@@ -44,7 +44,7 @@ def adopt_command(session: Session, files: tuple[str, ...], cluster: str | None,
     JobSet is active, and deleted when the JobSet ends. Other pools are listed and left alone. The command is safe to
     repeat.
     """  # noqa: D301 - click keeps the line breaks after this mark
-    jobsets = [_live(manifest) for manifest in read(files) if manifest.kind == "JobSet"]
+    jobsets = [_live(manifest) for manifest in read_all(files) if manifest.kind == "JobSet"]
     id_ = session.cluster(cluster)
     plan = survey(id_, jobsets, session.deps)
     _show(plan.adoptions)
