@@ -132,8 +132,6 @@ def _plan_of(document: Manifest | Invalid, settings_for: SettingsFor, namespace:
 def _checked(manifest: Manifest, settings_for: SettingsFor, namespace: str) -> Plan:
     """Return the plan for one document; raise an error if it is malformed."""
     body = manifest.body
-    if requests_chips(body) and (placeholders := unfilled(body)):
-        raise ValueError(placeholders)
     if manifest.kind == "JobSet":
         _check_jobset(body)
         why = skip_jobset(body)
@@ -144,7 +142,13 @@ def _checked(manifest: Manifest, settings_for: SettingsFor, namespace: str) -> P
     why = skip_other(body)
     if why is not None:
         return Plan(skipped=(Skipped(manifest, *why),))
+    _check_filled_in(body)
     return Plan(tuple(_of_pod(manifest, settings_for, namespace)))
+
+
+def _check_filled_in(body: Mapping[str, Any]) -> None:
+    if requests_chips(body) and (placeholders := unfilled(body)):
+        raise ValueError(placeholders)
 
 
 def _check_jobset(body: Mapping[str, Any]) -> None:
@@ -152,6 +156,7 @@ def _check_jobset(body: Mapping[str, Any]) -> None:
         raise ValueError(f"apiVersion: {body['apiVersion']} is not supported, only {JOBSET_VERSION}")
     if not isinstance(body.get("spec"), Mapping) or not body["spec"].get("replicatedJobs"):
         raise ValueError("spec.replicatedJobs is missing")
+    _check_filled_in(body)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
