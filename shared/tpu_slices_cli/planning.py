@@ -42,8 +42,7 @@ class Skipped:
         return {
             "where": self.manifest.where,
             "kind": self.manifest.kind,
-            "namespace": metadata.get("namespace"),
-            "name": metadata.get("name"),
+            **{key: None if metadata.get(key) is None else str(metadata[key]) for key in ("namespace", "name")},
             "reason": self.reason.value,
             "message": self.message,
         }
@@ -203,8 +202,8 @@ def _of_jobset(manifest: Manifest, settings_for: SettingsFor, namespace: str) ->
     metadata = manifest.metadata
     owner = _Owner(
         settings_for=settings_for,
-        namespace=metadata.get("namespace") or namespace,
-        jobset=_text(metadata, "name"),
+        namespace=_text(metadata, "namespace", namespace),
+        jobset=_text(metadata, "name", _generated(metadata)),
         uid=metadata.get("uid"),
         chips=chips_requested(requests),
     )
@@ -219,7 +218,7 @@ def _of_pod(manifest: Manifest, settings_for: SettingsFor, namespace: str) -> It
     labels = manifest.metadata["labels"]
     owner = _Owner(
         settings_for=settings_for,
-        namespace=manifest.metadata.get("namespace") or namespace,
+        namespace=_text(manifest.metadata, "namespace", namespace),
         jobset=labels[workloads.JOBSET_NAME],
         uid=labels.get(workloads.JOBSET_UID),
         chips=chips_requested([request]),
@@ -227,8 +226,14 @@ def _of_pod(manifest: Manifest, settings_for: SettingsFor, namespace: str) -> It
     yield owner.asks(request, leader)
 
 
-def _text(metadata: Mapping[str, Any], field: str) -> str:
-    value = metadata.get(field)
+def _generated(metadata: Mapping[str, Any]) -> str:
+    """Return a name such as the API server would generate; empty if none is to be."""
+    prefix = metadata.get("generateName")
+    return f"{prefix}xxxxx" if prefix else ""
+
+
+def _text(metadata: Mapping[str, Any], field: str, otherwise: str) -> str:
+    value = metadata.get(field) or otherwise
     if not isinstance(value, str) or not value:
-        raise ValueError(f"metadata.{field} is missing")
+        raise ValueError(f"metadata.{field} is {'not a string' if value else 'missing'}")
     return value

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -225,6 +226,18 @@ def test_a_jobset_without_slices_is_named_with_the_reason(
     assert shown.stderr == f"skipped standard input: {skipped['message']}\n"
 
 
+def test_a_jobset_whose_name_is_generated_is_planned(slices: Slices) -> None:
+    jobset = a_jobset()
+    jobset["metadata"] = {"generateName": "train-"}
+    assert planned(slices, *dump(jobset))["slices"][0]["jobset"] == "train-xxxxx"
+
+
+@pytest.mark.parametrize("field", ["name", "namespace"])
+def test_a_name_that_is_not_a_string_is_invalid(slices: Slices, field: str) -> None:
+    found = planned(slices, *dump(changed(**{field: date(2026, 1, 1)})), code=2)
+    assert found["invalid"][0]["message"] == f"metadata.{field} is not a string"
+
+
 def test_templates_that_opted_out_are_named_beside_those_that_get_slices(slices: Slices) -> None:
     jobset = a_jobset()
     (job,) = jobset["spec"]["replicatedJobs"]
@@ -250,7 +263,9 @@ def test_a_leader_pod_that_opted_out_is_named(slices: Slices) -> None:
 
 
 def test_what_requests_no_tpu_is_told_in_one_line(slices: Slices) -> None:
-    others: list[Json] = [{"apiVersion": "v1", "kind": kind, "metadata": {}} for kind in ("Service", "ConfigMap", "Service")]
+    others: list[Json] = [
+        {"apiVersion": "v1", "kind": kind, "metadata": {}} for kind in ("Service", "ConfigMap", "Service")
+    ]
     result = slices("plan", "-f", "-", "--cluster", RESEARCH, input="---\n".join(dump(*others, a_jobset())))
     assert result.stderr == "skipped 3 documents that request no TPU: ConfigMap, 2 Service\n"
 

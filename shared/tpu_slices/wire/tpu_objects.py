@@ -68,7 +68,7 @@ _UNKNOWN = f"no slice is made for its kind: {_GKE}, or a JobSet; JobSets that it
 
 
 @dataclass(frozen=True, slots=True)
-class _Controller:
+class Controller:
     """The object whose controller decides what becomes of the pods."""
 
     group: str
@@ -96,13 +96,13 @@ def why_not_served(obj: Json) -> str | None:
     labels = _mapping(metadata.get("labels"))
     if JOBSET_NAME in labels:
         return f"{itself} belongs to JobSet {labels[JOBSET_NAME]}, whose Jobs get the slices: plan that one"
-    controller = _controller_of(obj)
+    controller = controller_of(obj)
     whose = f"{controller.kind} {controller.name}"
     of = "" if whose == itself else f" of {whose}"
     return f"{itself}{of} gets no slice: {_by_gke(obj) or _why(controller)}"
 
 
-def _why(controller: _Controller) -> str:
+def _why(controller: Controller) -> str:
     kind = controller.group, controller.kind
     if kind == ("batch", "Job"):
         return _INDEXED if controller.indexed else _NOT_INDEXED
@@ -118,22 +118,22 @@ def _by_gke(obj: Json) -> str | None:
     )
 
 
-def _controller_of(obj: Json) -> _Controller:
+def controller_of(obj: Json) -> Controller:
     """Return an object's LeaderWorkerSet or controller, or itself if it has neither."""
     metadata = _mapping(obj.get("metadata"))
     labels, annotations = _mapping(metadata.get("labels")), _mapping(metadata.get("annotations"))
     if LEADER_WORKER_SET_NAME in labels:
-        return _Controller(
+        return Controller(
             "leaderworkerset.x-k8s.io", "LeaderWorkerSet", str(labels[LEADER_WORKER_SET_NAME]), indexed=False
         )
     references = (_mapping(each) for each in metadata.get("ownerReferences") or ())
     owner = next((each for each in references if each.get("controller")), None)
     if owner is not None:
-        return _Controller(
+        return Controller(
             *_group_and_kind(owner), str(owner.get("name")), indexed=COMPLETION_INDEX in {**labels, **annotations}
         )
     indexed = _mapping(obj.get("spec")).get("completionMode") == "Indexed"
-    return _Controller(*_group_and_kind(obj), str(metadata.get("name")), indexed=indexed)
+    return Controller(*_group_and_kind(obj), str(metadata.get("name")), indexed=indexed)
 
 
 def _group_and_kind(obj: Json) -> tuple[str, str]:
