@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -37,7 +37,8 @@ BY_DEFAULT = (
     "no --cluster: planned for a default cluster, in the zone that the pods select, else in one that has their "
     "accelerator; its policy allows everything"
 )
-_EVERYTHING = Policy(everyone=Allowed(service_accounts=("*",), additional_networks=("*",)))
+_NOTHING_BY_DEFAULT: Mapping[str, Any] = {each.name: ("*",) for each in fields(Allowed) if each.default == ()}
+_EVERYTHING = Policy(everyone=Allowed(**_NOTHING_BY_DEFAULT))
 
 
 @dataclass(frozen=True, slots=True)

@@ -289,6 +289,20 @@ def test_the_default_cluster_is_in_the_zone_that_the_pod_selects(slices: Slices,
     assert json.loads(result.stdout)["slices"][0]["node_pool"]["locations"] == [zone]
 
 
+def test_the_default_cluster_allows_whatever_a_pod_can_request(slices: Slices) -> None:
+    prefix = "tpu-provisioner.cloud.google.com/"
+    jobset = of_template(
+        labels={"team": "vision"},
+        annotations={
+            f"{prefix}copy-labels": "team",
+            f"{prefix}node-service-account": "nodes@example-project.iam.gserviceaccount.com",
+            f"{prefix}additional-node-networks": "vpc-2:subnet-2",
+        },
+    )
+    result = slices("plan", "-f", "-", "-o", "json", input=yaml.safe_dump(jobset))
+    assert json.loads(result.stdout)["slices"][0]["refused"] is None
+
+
 def test_the_cluster_is_told(slices: Slices) -> None:
     assert planned(slices, EXAMPLE)["cluster"] == {
         "id": "research",
