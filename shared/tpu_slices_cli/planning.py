@@ -155,7 +155,8 @@ def _check_filled_in(body: Mapping[str, Any]) -> None:
 
 
 def _check_workload(body: Mapping[str, Any]) -> None:
-    spec = body.get("spec") if isinstance(body.get("spec"), Mapping) else {}
+    found = body.get("spec")
+    spec = found if isinstance(found, Mapping) else {}
     needed = "replicatedJobs" if body["kind"] == "JobSet" else ""
     if not (spec.get(needed) if needed else spec):
         raise ValueError(f"spec.{needed} is missing" if needed else "spec is missing")
