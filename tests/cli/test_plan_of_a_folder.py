@@ -103,7 +103,7 @@ def test_an_invalid_file_is_named_with_the_remedy_and_the_others_are_planned(
     ((invalid,), (only,)) = found["invalid"], found["slices"]
     assert invalid["where"] == str(tmp_path / name)
     assert message in invalid["message"]
-    assert only["jobset"] == "v5e"
+    assert only["name"] == "v5e"
     assert result.stderr == f"invalid: {invalid['where']}: {invalid['message']}\n"
     assert "1 slice, 4 hosts, 16 chips" in slices("plan", "-f", tmp_path, "--cluster", RESEARCH).stdout
 
@@ -229,7 +229,7 @@ def test_a_jobset_without_slices_is_named_with_the_reason(
 def test_a_jobset_whose_name_is_generated_is_planned(slices: Slices) -> None:
     jobset = a_jobset()
     jobset["metadata"] = {"generateName": "train-"}
-    assert planned(slices, *dump(jobset))["slices"][0]["jobset"] == "train-xxxxx"
+    assert planned(slices, *dump(jobset))["slices"][0]["name"] == "train-xxxxx"
 
 
 @pytest.mark.parametrize("field", ["name", "namespace"])
