@@ -165,7 +165,9 @@ class ClusterSettings:
     pod_to_node_labels: tuple[str, ...] = ()
     """Keys of pod labels that are copied to the hosts of every pod."""
     force_on_demand: bool = False
-    """Neither spot nor reservations are bought, whatever pods select."""
+    """Neither spot nor reservations nor flex-start hosts are bought, whatever pods select."""
+    max_run_duration: timedelta = timedelta(days=7)
+    """How long flex-start hosts run for a pod that does not say it; GKE takes 10 minutes to 7 days."""
     hosts_per_slice: int = 1000
     """Larger slices are refused: GKE documents 1,000 nodes per pool and zone."""
     pools: PoolSettings = PoolSettings()
