@@ -1,4 +1,4 @@
-"""What goes wrong with a JobSet in some versions of JobSet itself, although it gets its slices. Pure.
+"""What goes wrong with a JobSet although it gets its slices: at their end, and in some versions of JobSet itself. Pure.
 
 | version    | a Job of several pods                       | what happens                                             |
 |------------|---------------------------------------------|----------------------------------------------------------|
@@ -10,9 +10,12 @@ Seen with JobSet 0.12.0 and its development version of August 2026. 0.8 to 0.12 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from tpu_slices.domain.model.facts import MAX_RUN_DURATION
+from tpu_slices.domain.model.records import Refusal
+from tpu_slices.domain.model.slices import SliceSpec, WorkloadJob
 from tpu_slices.wire.workloads import BY_NODE_SELECTOR, EXCLUSIVE
 
 _RETRIES = 6
@@ -36,6 +39,22 @@ def caveats(jobset: Mapping[str, Any]) -> Iterator[str]:
                 f"{where}: with JobSet 0.12.0, a Job whose leader fails has no other pods when the leader is retried, "
                 "and hangs: set backoffLimit to 0, so that JobSet's failurePolicy restarts it as a whole"
             )
+
+
+def ends(planned: Iterable[tuple[WorkloadJob, SliceSpec | Refusal]]) -> Iterator[str]:
+    """Yield a sentence for each replicatedJob whose hosts come when GKE has them, and end by themselves."""
+    of_flex_start = {
+        (job.owner.name, job.replicated_job): spec.run_duration
+        for job, spec in planned
+        if isinstance(spec, SliceSpec) and spec.is_flex_start
+    }
+    for (jobset, replicated_job), run_duration in of_flex_start.items():
+        yield (
+            f"JobSet {jobset}, replicatedJob {replicated_job}: by flex-start, GKE adds the hosts of a slice when it "
+            f"has them, which may take days, and takes them back {run_duration} after their start "
+            f"({MAX_RUN_DURATION}): save checkpoints, and set a failurePolicy that restarts the JobSet if it may "
+            "need longer"
+        )
 
 
 def _annotated(key: str, *objects: Mapping[str, Any]) -> bool:

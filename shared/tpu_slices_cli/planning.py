@@ -16,7 +16,7 @@ from tpu_slices.domain.planning.specs import SliceRequest, chips_requested, spec
 from tpu_slices.ports.backend import PoolOrder
 from tpu_slices.wire import workloads
 from tpu_slices.wire.jobsets import is_leader, is_served
-from tpu_slices_cli.caveats import caveats
+from tpu_slices_cli.caveats import caveats, ends
 from tpu_slices_cli.manifests import Manifest
 
 JOBSET_VERSION = "jobset.x-k8s.io/v1alpha2"
@@ -74,7 +74,9 @@ def plan(manifests: Iterable[Manifest], settings: ClusterSettings, namespace: st
             why = _why_skipped(manifest)
             if why is None:
                 of = _of_pod if manifest.kind == "Pod" else _of_jobset
-                slices += of(manifest, settings, namespace)
+                own = list(of(manifest, settings, namespace))
+                slices += own
+                warnings += ends((each.job, each.outcome) for each in own)
                 warnings += caveats(manifest.body) if manifest.kind == "JobSet" else ()
             else:
                 skipped.append(f"{manifest.where}: {why}")
