@@ -80,7 +80,7 @@ def test_an_accelerator_without_flex_start_is_refused(accelerator: str, topology
     assert f"GKE has no flex-start for {accelerator}" in refusal.message
 
 
-def test_hosts_that_need_a_label_once_they_are_there_are_refused_because_gke_would_never_add_them() -> None:
+def test_hosts_that_are_only_labelled_once_they_are_there_are_refused() -> None:
     refusal = refusal_of(replace(FLEX, exclusive_nodes=True))
     assert "placement by node selector needs the label" in refusal.message
 
