@@ -67,7 +67,8 @@ class FakeGke:
         elif isinstance(found.seen, Deleting):
             del self.pools[pool]
         else:
-            found.seen, found.hosts_joined = Running(_fingerprint(found)), not _is_flex_start(found)
+            found.seen = Running(_fingerprint(found))
+            found.hosts_joined = found.hosts_joined or not is_flex_start(found)
 
     def fail(self, pool: PoolName, failure: Failure) -> None:
         """End the operation that runs on a pool with an error; as with GKE, the pool stays behind."""
@@ -85,12 +86,12 @@ class FakeGke:
 
     def fill(self, pool: PoolName) -> None:
         """Add the hosts of flex-start to a pool."""
-        assert _is_flex_start(self.pools[pool]), f"{pool} is not filled by flex-start"
+        assert is_flex_start(self.pools[pool]), f"{pool} is not filled by flex-start"
         self.pools[pool].hosts_joined = True
 
     def take_back(self, pool: PoolName) -> None:
         """Remove the hosts of flex-start from a pool, as at the end of their time."""
-        assert _is_flex_start(self.pools[pool]), f"{pool} is not filled by flex-start"
+        assert is_flex_start(self.pools[pool]), f"{pool} is not filled by flex-start"
         self.pools[pool].hosts_joined = False
 
     def forget_operation(self, pool: PoolName) -> None:
@@ -150,7 +151,7 @@ def _fingerprint(pool: FakePool) -> str | None:
     return pool.order.spec.fingerprint if pool.order is not None and pool.order.spec is not None else None
 
 
-def _is_flex_start(pool: FakePool) -> bool:
+def is_flex_start(pool: FakePool) -> bool:
     return pool.order is not None and pool.order.spec is not None and pool.order.spec.is_flex_start
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from tests.domain.asking import selecting
+from tests.domain.asking import FLEX
 from tests.fake_cluster import LiveWorkload
 from tests.fakes.backend import Verb
 from tests.journeys.serving import deletions
@@ -13,8 +13,6 @@ from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.reasons import Phase, Reason, ReportReason
 from tpu_slices.domain.model.slices import PoolName
 from tpu_slices.domain.model.workloads import Report
-
-FLEX = selecting({"cloud.google.com/gke-flex-start": "true"})
 
 
 def waiting() -> tuple[World, LiveWorkload, PoolName]:

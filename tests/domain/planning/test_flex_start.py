@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from tests.builders import a_job, a_request
-from tests.domain.asking import SHAPE, refusal_of, selecting, spec_of
+from tests.domain.asking import FLEX, SHAPE, refusal_of, selecting, spec_of
 from tpu_slices.domain.model.clusters import Allowed, Policy
 from tpu_slices.domain.model.facts import MAX_RUN_DURATION, PROVISIONING_REQUESTS, TemplateRequest
 from tpu_slices.domain.model.reasons import Reason
@@ -16,7 +16,6 @@ from tpu_slices.domain.model.slices import Capacity, CapacityKind
 from tpu_slices.domain.planning.host_labels import ACCELERATOR, FLEX_START, RUN_SECONDS, TOPOLOGY, host_labels
 
 WEEK = timedelta(days=7)
-FLEX = selecting({FLEX_START: "true"})
 
 
 def annotated(request: TemplateRequest, **annotations: str) -> TemplateRequest:

@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from tests.builders import MINUTE, NOW, a_spec, heard, settings, some_hosts
-from tests.domain.cases import HOUR, LEFT, OURS, OWN, SILENT, STOCKOUT
+from tests.builders import MINUTE, NOW, heard, settings, some_hosts
+from tests.domain.cases import FLEX, HOUR, LEFT, OURS, OWN, SILENT, STOCKOUT
 from tests.domain.cases import ready as a_ready_slice
 from tests.domain.cases import requested as a_requested_slice
 from tpu_slices.domain.model.decisions import CloseHosts
 from tpu_slices.domain.model.observations import Absent, Broken, Busy, Creating, Observation, PoolObservations
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.records import SliceRecord
-from tpu_slices.domain.model.slices import Capacity, CapacityKind
 from tpu_slices.domain.reconciling.case import Known
 from tpu_slices.domain.reconciling.decide import decide
 from tpu_slices.domain.reporting.reason_texts import reason_text
 
-WEEK = timedelta(days=7)
-FLEX = a_spec(capacity=Capacity(CapacityKind.FLEX_START, max_run_duration=WEEK))
 DAYS_AGO: dict[str, Any] = {"create_requested_at": NOW - 72 * HOUR}
 WAITS: dict[str, Any] = {"demand_confirmed_at": NOW}
 LATE: dict[str, Any] = {"demand_confirmed_at": NOW - 16 * MINUTE}
