@@ -116,7 +116,7 @@ class Mischief:
     def _people(self) -> None:
         if self._happens(0.2) and len(self.active) < MOST_JOBSETS:
             self._number += 1
-            request = FLEX if self._number % 4 == 0 else a_request()
+            request = FLEX if self._number % 3 == 0 else a_request()
             self.world.jobset_appears(f"job-{self._number}", slices=self.chance.choice((1, 1, 2)), request=request)
         for jobset in list(self.world.workloads.values()):
             if jobset.state is WorkloadState.ACTIVE and self._happens(0.01):

@@ -97,7 +97,7 @@ REASON_TEXTS: Mapping[Reason, ReasonText] = MappingProxyType(
         Reason.IMPOSSIBLE_SHAPE: ReasonText("{detail}", _CHANGE_IT),
         Reason.DOES_NOT_FIT: ReasonText("{detail}", _CHANGE_IT),
         Reason.PROVISIONED_BY_GKE: ReasonText(
-            "{detail}", "No action needed if GKE is to provision these hosts; otherwise remove the selector."
+            "{detail}", "No action needed if GKE is to provision these hosts; otherwise remove what is named."
         ),
         Reason.NOT_ALLOWED: ReasonText(
             "{detail}", "Request what is allowed, or ask the operator of the cluster to allow it."
