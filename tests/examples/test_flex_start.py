@@ -1,4 +1,4 @@
-"""The example of flex-start on the local stack: its pool is empty, filled, taken back under its Job, and filled again."""
+"""The example of flex-start on the local stack: an empty pool, filled, taken back under its Job, filled again."""
 
 from __future__ import annotations
 
