@@ -53,7 +53,10 @@ class Limits:
     create_timeout: timedelta = timedelta(minutes=20)
     """How long a pool may remain in creation although no operation runs for it any more."""
     hosts_timeout: timedelta = timedelta(minutes=30)
-    """How long a created pool may lack usable hosts before it is replaced, if nobody is on it."""
+    """How long a created pool may lack usable hosts before it is replaced, if nobody is on it.
+
+    One of flex-start may be empty for as long as a leader waits for it.
+    """
     restart_grace: timedelta = timedelta(minutes=10)
     """How long hosts are kept for a live Job whose leader left them: the time that a restart takes."""
     idle_after: timedelta = timedelta(minutes=30)
