@@ -67,19 +67,22 @@ def _of_jobset(jobset: Mapping[str, Any]) -> Iterator[str]:
 
 
 def ends(planned: Iterable[tuple[WorkloadJob, SliceSpec | Refusal]]) -> Iterator[str]:
-    """Yield a sentence for each replicatedJob whose hosts come when GKE has them, and end by themselves."""
+    """Yield a sentence for each template whose hosts come when GKE has them, and end by themselves."""
     of_flex_start = {
-        (job.owner.name, job.replicated_job): spec.run_duration
+        f"{job.owner.kind} {job.owner.name}{_template_of(job)}": spec.run_duration
         for job, spec in planned
         if isinstance(spec, SliceSpec) and spec.is_flex_start
     }
-    for (jobset, replicated_job), run_duration in of_flex_start.items():
+    for where, run_duration in of_flex_start.items():
         yield (
-            f"JobSet {jobset}, replicatedJob {replicated_job}: by flex-start, GKE adds the hosts of a slice when it "
-            f"has them, which may take days, and takes them back {run_duration} after their start "
-            f"({MAX_RUN_DURATION}): save checkpoints, and set a failurePolicy that restarts the JobSet if it may "
-            "need longer"
+            f"{where}: by flex-start, GKE adds the hosts of a slice when it has them, which may take days, and takes "
+            f"them back {run_duration} after their start ({MAX_RUN_DURATION}): save checkpoints, and let its policy "
+            "for failures restart it if it may need longer"
         )
+
+
+def _template_of(job: WorkloadJob) -> str:
+    return f", replicatedJob {job.replicated_job}" if job.replicated_job else ""
 
 
 def _annotated(key: str, *objects: Mapping[str, Any]) -> bool:
