@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tpu_slices.wire.workloads import BY_NODE_SELECTOR, EXCLUSIVE
+from tpu_slices.domain.model.facts import EXCLUSIVE
+from tpu_slices.wire.workloads import BY_NODE_SELECTOR
 
 _RETRIES = 6
 """batch/v1 Job's default of backoffLimit."""

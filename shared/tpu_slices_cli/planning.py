@@ -82,7 +82,8 @@ def plan(manifests: Iterable[Manifest], settings: ClusterSettings, namespace: st
             raise manifest.is_not(str(error)) from error
         except (TypeError, AttributeError, KeyError) as error:
             raise manifest.is_not(f"malformed {manifest.kind}: {error}") from error
-    return Plan(tuple(slices), tuple(skipped), tuple(warnings))
+    warnings += (each.outcome.caveat for each in slices if isinstance(each.outcome, SliceSpec) and each.outcome.caveat)
+    return Plan(tuple(slices), tuple(skipped), tuple(dict.fromkeys(warnings)))
 
 
 def _why_skipped(manifest: Manifest) -> str | None:

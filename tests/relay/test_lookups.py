@@ -110,8 +110,15 @@ def test_claims_are_looked_up_once_for_all_parts_of_a_jobsets_demand() -> None:
 
 
 def test_demand_whose_claims_are_not_bound_is_unchanged() -> None:
-    setup = Setup(FakeVolumes(claims={}))
+    setup = Setup(FakeVolumes(claims={"data": claim(phase="Pending")}))
     assert setup.claims.completed([leaders_wait(0)], Mounted({"slice": ("data",)}, START)) == [leaders_wait(0)]
+
+
+def test_a_claim_that_does_not_exist_is_named_without_zones_and_looked_up_each_time() -> None:
+    setup = Setup(FakeVolumes(claims={}))
+    assert setup.claims_of("data") == (BoundClaim(name="data", zones=()),)
+    setup.volumes.claims["data"] = claim()
+    assert setup.claims_of("data") == (BoundClaim(name="data", zones=("us-central2-a",)),)
 
 
 @pytest.mark.parametrize(
@@ -121,11 +128,10 @@ def test_demand_whose_claims_are_not_bound_is_unchanged() -> None:
         (claim(phase="Pending"), None),
         (claim(phase="Lost"), None),
         (claim(volume=None), None),
-        (None, None),
         ({"spec": {"volumeName": "pv-1"}}, None),
     ],
 )
-def test_a_claims_volume_is_known_only_if_it_is_bound(found: Json | None, name: str | None) -> None:
+def test_a_claims_volume_is_known_only_if_it_is_bound(found: Json, name: str | None) -> None:
     assert volume_of(found) == name
 
 

@@ -5,12 +5,11 @@ import pytest
 from tests.builders import a_job, settings
 from tests.relay.objects import SELECTOR, Json, container, jobset, pod, replicated_job
 from tpu_slices.domain.model.clusters import ClusterSettings
-from tpu_slices.domain.model.facts import Requirement, TemplateRequest, Toleration, WaitingLeader
+from tpu_slices.domain.model.facts import EXCLUSIVE, Requirement, TemplateRequest, Toleration, WaitingLeader
 from tpu_slices.domain.model.records import Refusal
 from tpu_slices.domain.planning.specs import SliceRequest, spec_for
 from tpu_slices.wire.workloads import (
     BY_NODE_SELECTOR,
-    EXCLUSIVE,
     OPTED_OUT,
     asks_for_tpu,
     beyond_template,
@@ -80,6 +79,8 @@ def test_every_field_of_a_template_is_read() -> None:
         ),
         cpu_milli=100_500,
         memory_bytes=100 * GIB,
+        parallelism=1,
+        completions=1,
         labels=(("team", "vision"),),
         requested_annotations=((COPY_LABELS, "team"),),
     )

@@ -27,6 +27,7 @@ from tpu_slices.adapters.billing_labels import billing_labels
 from tpu_slices.domain.catalogue.accelerators import Placement
 from tpu_slices.domain.model.clusters import PoolSettings
 from tpu_slices.domain.model.slices import CapacityKind, SliceSpec
+from tpu_slices.domain.planning.host_labels import NETWORK_DRIVER, network_profile_of, workload_policy_of
 from tpu_slices.domain.planning.pool_labels import labels_of
 from tpu_slices.ports.backend import PoolOrder
 
@@ -101,26 +102,28 @@ def _placement(spec: SliceSpec, settings: PoolSettings) -> NodePool.PlacementPol
             compact = NodePool.PlacementPolicy.Type.COMPACT
             return NodePool.PlacementPolicy(type_=compact, tpu_topology=str(spec.topology))
         case Placement.WORKLOAD_POLICY:
-            name = settings.workload_policy.replace("{topology}", str(spec.topology))
-            return NodePool.PlacementPolicy(policy_name=name)
+            return NodePool.PlacementPolicy(policy_name=workload_policy_of(spec, settings))
         case None:
             return None
 
 
 def _network(spec: SliceSpec, settings: PoolSettings) -> NodeNetworkConfig | None:
     networks = settings.additional_networks if spec.networks is None else spec.networks
-    if not networks:
+    profile = network_profile_of(spec, settings)
+    if not networks and profile is None:
         return None
     return NodeNetworkConfig(
+        accelerator_network_profile=profile or "",
         additional_node_network_configs=[
             AdditionalNodeNetworkConfig(network=each.network, subnetwork=each.subnetwork) for each in networks
-        ]
+        ],
     )
 
 
 def _config(order: PoolOrder, spec: SliceSpec) -> NodeConfig:
     settings = order.settings
     image = settings.secondary_boot_disk
+    profiled = {NETWORK_DRIVER: "true"}
     return NodeConfig(
         machine_type=spec.machine_type,
         disk_type=spec.boot_disk,
@@ -129,7 +132,10 @@ def _config(order: PoolOrder, spec: SliceSpec) -> NodeConfig:
         enable_confidential_storage=settings.confidential_storage,
         secondary_boot_disks=[_image_cache(image)] if image else [],
         gcfs_config=GcfsConfig(enabled=True) if settings.image_streaming or image else None,
-        labels=labels_of(order.job, order.attempt, spec),
+        labels={
+            **labels_of(order.job, order.attempt, spec),
+            **(profiled if network_profile_of(spec, settings) else {}),
+        },
         resource_labels=billing_labels(order.job, settings.resource_labels),
         taints=[_taint(taint.key, taint.value) for taint in spec.taints],
         oauth_scopes=[_SCOPE],

@@ -65,6 +65,18 @@ def memory_bytes(pod_spec: Mapping[str, Any]) -> int:
     return min(ceil(_of_pod(pod_spec, "memory")), MOST)
 
 
+def ephemeral_bytes(pod_spec: Mapping[str, Any]) -> int:
+    """Return a pod's request of local disk in bytes; raise ValueError like `cpu_milli`."""
+    return min(ceil(_of_pod(pod_spec, "ephemeral-storage")), MOST)
+
+
+def requested(pod_spec: Mapping[str, Any]) -> frozenset[str]:
+    """Return the names of all resources of which the pod or one of its containers requests more than nothing."""
+    holders = [pod_spec, *(pod_spec.get("initContainers") or ()), *pod_spec["containers"]]
+    sections = ((each.get("resources") or {}).get(name) or {} for each in holders for name in ("requests", "limits"))
+    return frozenset(name for section in sections for name, amount in section.items() if str(amount) != "0")
+
+
 def _of_pod(pod_spec: Mapping[str, Any], resource: str) -> Fraction:
     """Return the request at pod level (Kubernetes 1.32), else that of the containers, plus the pod's overhead.
 

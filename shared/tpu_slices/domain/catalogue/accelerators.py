@@ -56,6 +56,8 @@ class Accelerator:
     placement: Placement = Placement.COMPACT
     boot_disks: tuple[str, ...]
     """The boot disk types that the hosts support, the default first."""
+    network_profile: bool = False
+    """Whether GKE has an accelerator network profile for its hosts (cluster-toolkit and xpk: v6e and tpu7x)."""
     minimum_gke: str | None = None
     """The first GKE version that supports the accelerator, where it is recent enough to matter."""
 
@@ -150,6 +152,7 @@ CATALOGUE: Mapping[str, Accelerator] = {
             ),
             small=_FLAT,
             boot_disks=("hyperdisk-balanced",),
+            network_profile=True,
             minimum_gke="1.31.2-gke.1115000",
         ),
         Accelerator(
@@ -163,6 +166,7 @@ CATALOGUE: Mapping[str, Accelerator] = {
             cubes=144,
             placement=Placement.WORKLOAD_POLICY,
             boot_disks=("hyperdisk-balanced",),
+            network_profile=True,
             minimum_gke="1.34.0-gke.2201000",
         ),
         Accelerator(
@@ -178,6 +182,11 @@ CATALOGUE: Mapping[str, Accelerator] = {
             boot_disks=("hyperdisk-balanced",),
         ),
     )
+}
+
+
+_MACHINES: Mapping[str, MachineType] = {
+    machine.name: machine for accelerator in CATALOGUE.values() for machine in accelerator.machines
 }
 
 
@@ -203,10 +212,15 @@ def shape_of(accelerator: str, topology: Topology, chips_per_pod: int) -> Shape:
     return Shape(machine=machine, hosts=hosts, placement=kind.placement if hosts > 1 else None)
 
 
+def machine_named(name: str) -> MachineType:
+    return _MACHINES[name]
+
+
 def accelerator_of(label: str) -> Accelerator:
     kind = CATALOGUE.get(label)
     if kind is None:
-        raise ImpossibleShape(f'cloud.google.com/gke-tpu-accelerator: "{label}" is unknown: use {_one_of(CATALOGUE)}')
+        said = f'"{label}" is unknown' if label else "the pods select none"
+        raise ImpossibleShape(f"cloud.google.com/gke-tpu-accelerator: {said}: use {_one_of(CATALOGUE)}")
     return kind
 
 
@@ -217,8 +231,9 @@ def topology_of(label: str, text: str) -> Topology:
         return Topology.parse(text)
     except ValueError as bad:
         smallest = _one_of(str(topology) for topology in legal_topologies(kind)[:3])
+        said = bad if text else "the pods select none"
         raise ImpossibleShape(
-            f"cloud.google.com/gke-tpu-topology: {bad}; the smallest of {kind.label} are {smallest}"
+            f"cloud.google.com/gke-tpu-topology: {said}; the smallest of {kind.label} are {smallest}"
         ) from bad
 
 

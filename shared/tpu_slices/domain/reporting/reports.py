@@ -81,6 +81,7 @@ def report(
         ready=sum(record.phase is Phase.READY for record in records) if active else 0,
         waits=groups,
         silence=silence,
+        caveats=tuple(dict.fromkeys(record.spec.caveat for record in records if record.spec and record.spec.caveat)),
     )
     return Report(
         reason=found.reason,
@@ -101,6 +102,8 @@ class _Found:
     """All of them, also those that the report leaves out."""
     silence: str
     """The text about a silent relay, or empty."""
+    caveats: tuple[str, ...]
+    """What may go wrong although there are slices."""
 
 
 def _in_demand(record: SliceRecord, queue: QueueState) -> bool:
@@ -203,7 +206,8 @@ def _message(jobset: WorkloadRecord, found: _Found, now: datetime) -> str:
         remedies = dict.fromkeys([*(wait.remedy for wait in found.waits[:1]), found.silence])
         remedy = "".join(f" {text}" for text in remedies if text)
         ready = f"{found.ready} of {found.requested} slices ready{' as last reported' if found.silence else ''}"
-        return "; ".join([ready, *_wait_texts(found.waits, now)]) + f".{remedy}"
+        caveat = f" Warning: {shortened(found.caveats[0], _LONGEST)}." if found.caveats else ""
+        return "; ".join([ready, *_wait_texts(found.waits, now)]) + f".{remedy}{caveat}"
     left = sum(wait.count for wait in found.waits)
     releasing = [f"{left} of {found.requested} slices are being released"] if left else []
     if jobset.state is not WorkloadState.SUSPENDED:
