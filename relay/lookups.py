@@ -204,7 +204,7 @@ class Claims:
         self._known = {key: known for key, known in self._known.items() if now - known[1] < KEPT}
 
     def completed(self, facts: Sequence[Fact], mounted: Mounted) -> list[Fact]:
-        """Return the demand of one JobSet; each request names its claims that do not exist, or that bind it to zones."""
+        """Return the demand of one JobSet; each request names its claims that are missing, or that bind it to zones."""
         self.forget()
         demand = [fact for fact in facts if isinstance(fact, SlicesWanted)]
         bound = self._bound(demand[0].workload.owner.namespace, mounted) if demand else {}

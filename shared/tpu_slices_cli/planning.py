@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
-from tpu_slices.adapters.gke_requests import as_rest, create_request
+from tpu_slices.adapters.gke_requests import as_rest
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.facts import TemplateRequest, WaitingLeader
 from tpu_slices.domain.model.records import Refusal
@@ -43,7 +43,7 @@ class Planned:
             "job_index": self.job.job_index,
             "hosts": spec and spec.hosts,
             "chips": spec and spec.chips,
-            "node_pool": spec and as_rest(create_request(self.order)),
+            "node_pool": spec and as_rest(self.order),
             "refused": refusal and {"reason": refusal.reason.value, "message": refusal.message},
         }
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.adapters.stories import STORIES
 from tests.adapters.tpu_provisioner import Json, node_pool_of
-from tpu_slices.adapters.gke_requests import as_rest, create_request
+from tpu_slices.adapters.gke_requests import as_rest
 
 HALL = "projects/other-project/reservations/hall-7"
 
@@ -170,7 +170,7 @@ def both(name: str) -> tuple[Json, Json]:
     """Return the fields of their request and of ours for a story."""
     theirs = node_pool_of(STORIES[name])
     assert theirs is not None
-    return dict(fields(theirs)), dict(fields(dict(as_rest(create_request(STORIES[name].order)))))
+    return dict(fields(theirs)), dict(fields(dict(as_rest(STORIES[name].order))))
 
 
 def differing(name: str) -> set[str]:

@@ -97,7 +97,8 @@ def test_a_claim_that_is_bound_to_a_zone_is_added_to_the_request() -> None:
 def test_each_request_gets_the_claims_of_its_own_template() -> None:
     fact = leaders_wait(0, requests=(a_request(), a_request(replicated_job="other"), a_request(replicated_job="none")))
     mounted = Mounted({"slice": ("data", "new"), "other": ("data",)}, START)
-    (completed,) = Setup().claims.completed([fact], mounted)
+    volumes = FakeVolumes(claims={"data": claim(), "new": claim(phase="Pending")})
+    (completed,) = Setup(volumes).claims.completed([fact], mounted)
     assert isinstance(completed, SlicesWanted)
     assert [[each.name for each in request.claims] for request in completed.requests] == [["data"], ["data"], []]
 

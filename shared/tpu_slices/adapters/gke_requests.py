@@ -48,20 +48,23 @@ def create_request(order: PoolOrder) -> CreateNodePoolRequest:
     return CreateNodePoolRequest(parent=order.cluster_path, node_pool=_node_pool(order, order.spec))
 
 
-def as_rest(request: CreateNodePoolRequest) -> Mapping[str, Any]:
-    """Return the request's node pool as in GKE's REST API: camelCase, enums by name, only the fields that are set.
+def as_rest(order: PoolOrder) -> Mapping[str, Any]:
+    """Return the order's node pool as in GKE's REST API: camelCase, enums by name, only the fields that are set.
 
     The keys are sorted: the order of a protocol buffer's map differs from process to process.
     """
     text = NodePool.to_json(
-        request.node_pool,
+        create_request(order).node_pool,
         use_integers_for_enums=False,
         preserving_proto_field_name=False,
         sort_keys=True,
         always_print_fields_with_no_presence=False,
     )
     pool: Mapping[str, Any] = json.loads(text)
-    return pool
+    interval = order.settings.host_maintenance_interval
+    if interval is None:
+        return pool
+    return {**pool, "config": {**pool["config"], "hostMaintenancePolicy": {"maintenanceInterval": interval}}}
 
 
 def pool_path(order: PoolOrder) -> str:

@@ -14,9 +14,9 @@ from tests.builders import a_job, a_request, a_spec, settings
 from tpu_slices.domain.catalogue.accelerators import shape_of
 from tpu_slices.domain.catalogue.topology import Topology
 from tpu_slices.domain.model.clusters import ClusterSettings, PoolSettings
-from tpu_slices.domain.model.facts import BoundClaim, Requirement, TemplateRequest, Toleration
+from tpu_slices.domain.model.facts import BoundClaim, PodRule, PodRuleKind, Requirement, TemplateRequest, Toleration
 from tpu_slices.domain.model.slices import SliceSpec, Taint, WorkloadJob
-from tpu_slices.domain.planning.fit import fit, pool_fits
+from tpu_slices.domain.planning.fit import fit, idle_hosts, pool_fits
 
 GIB = 1 << 30
 HOST = shape_of("tpu-v5-lite-podslice", Topology((4, 4)), 4).machine
@@ -224,3 +224,117 @@ def test_an_invalid_label_is_refused(key: str, value: str) -> None:
 @pytest.mark.parametrize(("key", "value"), [("team", ""), ("example.com/Team_1", "A.b-c_D"), ("x" * 63, "x" * 63)])
 def test_a_valid_label_is_accepted(key: str, value: str) -> None:
     assert not why_no_pool(a_job(), a_spec(node_labels=((key, value),)), settings())
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"ephemeral_bytes": 50 * GIB},
+            "ephemeral-storage: a pod requests 50.0Gi, .* has at most 49.0Gi allocatable with pools.boot_disk_gb 100",
+        ),
+        ({"unoffered": ("hugepages-1Gi",)}, "hugepages-1Gi: a pod requests it, and a ct5lp-hightpu-4t node has none"),
+        ({"unoffered": ("nvidia.com/gpu",)}, "nvidia.com/gpu: a pod requests it, .*: remove the request"),
+        (
+            {"claims": (BoundClaim(name="data", zones=()),)},
+            "persistentVolumeClaim data: there is none in the namespace, .*: create it, or remove the volume",
+        ),
+    ],
+    ids=["disk", "huge pages", "GPUs", "a claim that does not exist"],
+)
+def test_a_pod_that_no_slice_can_help_is_refused_by_its_key(changes: dict[str, Any], message: str) -> None:
+    assert re.search(message, why_not(a_request(**changes)))
+
+
+def test_a_pod_may_request_the_disk_that_gke_leaves() -> None:
+    assert not why_not(a_request(ephemeral_bytes=49 * GIB))
+
+
+@pytest.mark.parametrize(("parallelism", "completions"), [(8, 8), (5, 4), (4, 8)])
+def test_more_pods_than_hosts_are_refused_and_both_fields_named(parallelism: int, completions: int) -> None:
+    request = a_request(parallelism=parallelism, completions=completions)
+    assert why_not(request) == (
+        f"parallelism, completions: the Job has {parallelism} and {completions}, and a slice of tpu-v5-lite-podslice "
+        "4x4 has 4 hosts of 4 chips, one for each pod: set both to 4, or select a larger topology"
+    )
+
+
+@pytest.mark.parametrize(("parallelism", "completions"), [(1, 1), (2, 4), (4, 2)])
+def test_hosts_without_a_pod_are_a_caveat(parallelism: int, completions: int) -> None:
+    request = a_request(parallelism=parallelism, completions=completions)
+    assert not why_not(request)
+    assert idle_hosts(request, a_spec()) == (
+        f"replicatedJob slice: parallelism, completions: the Job has {parallelism} and {completions}, and a slice of "
+        "tpu-v5-lite-podslice 4x4 has 4 hosts of 4 chips, one for each pod. Hosts stay idle, and programs that wait "
+        "for the whole slice hang: set both to 4"
+    )
+
+
+@pytest.mark.parametrize("pods", [4, None])
+def test_nothing_is_said_of_as_many_pods_as_hosts_or_of_a_pod_alone(pods: int | None) -> None:
+    request = a_request(parallelism=pods, completions=pods)
+    assert (why_not(request), idle_hosts(request, a_spec())) == ("", "")
+
+
+def test_of_an_affinity_every_unmet_requirement_of_the_nearest_term_is_named() -> None:
+    near, far = a_term((ZONE, "Exists", ""), ("team", "In", "a"), ("tier", "In", "b")), a_term(*[("x", "In", "y")] * 3)
+    keys = [line.partition(":")[0] for line in why_not(a_request(affinity=(far, near))).splitlines()]
+    assert keys == ["team", "tier"]
+
+
+def rule(kind: str, key: str, *, itself: bool) -> TemplateRequest:
+    return a_request(pod_rules=(PodRule(kind=PodRuleKind(kind), topology_key=key, selects_itself=itself),))
+
+
+POOL, HOST_NAME = "cloud.google.com/gke-nodepool", "kubernetes.io/hostname"
+
+
+@pytest.mark.parametrize(
+    ("request_", "why"),
+    [
+        (rule("podAffinity", POOL, itself=False), "demands pods of others on hosts that are made for these alone"),
+        (rule("podAffinity", HOST_NAME, itself=False), "demands pods of others"),
+        (rule("podAffinity", "rack", itself=True), "is a label that the hosts of this slice do not have"),
+        (rule("topologySpreadConstraints", "rack", itself=True), "is a label that the hosts of this slice do not have"),
+        (rule("podAntiAffinity", POOL, itself=True), "keeps the pods of one slice apart, whose 4 hosts share it"),
+        (rule("podAntiAffinity", ZONE, itself=True), "keeps the pods of one slice apart"),
+    ],
+)
+def test_a_rule_that_cannot_hold_on_fresh_hosts_is_refused_by_its_key(request_: TemplateRequest, why: str) -> None:
+    (only,) = request_.pod_rules
+    assert why_not(request_).startswith(f"{only.kind}: its topologyKey {only.topology_key} {why}")
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        rule("podAffinity", POOL, itself=True),
+        rule("podAffinity", ZONE, itself=False),
+        rule("podAntiAffinity", HOST_NAME, itself=True),
+        rule("podAntiAffinity", POOL, itself=False),
+        rule("podAntiAffinity", "rack", itself=True),
+        rule("topologySpreadConstraints", HOST_NAME, itself=True),
+    ],
+)
+def test_a_rule_that_may_hold_is_accepted(request_: TemplateRequest) -> None:
+    assert not why_not(request_)
+
+
+@pytest.mark.parametrize(
+    ("key", "message"),
+    [
+        ("cloud.google.com/gke-tpu-slice", "is a label of super-, sub- or dynamic slicing that the hosts"),
+        ("rack", "rack is a label that the hosts of this slice do not have"),
+        (HOST_NAME, "all pods of a Job are placed on one host, and this slice has 4"),
+    ],
+)
+def test_exclusive_placement_that_no_pod_could_follow_is_refused_by_its_annotation(key: str, message: str) -> None:
+    why = why_not(a_request(exclusive_topology=key))
+    assert why.startswith("alpha.jobset.sigs.k8s.io/exclusive-topology: ")
+    assert message in why
+    assert why.endswith(f"set it to {POOL}")
+
+
+@pytest.mark.parametrize("key", [POOL, ZONE, ""])
+def test_exclusive_placement_by_a_label_of_the_hosts_is_accepted(key: str) -> None:
+    assert not why_not(a_request(exclusive_topology=key))
