@@ -106,6 +106,27 @@ DIFFERENCES = (
         why="GKE takes a secondary boot disk only with image streaming",
     ),
     Difference(
+        field="networkConfig.acceleratorNetworkProfile",
+        story="tpu7x-as-xpk-names-it",
+        theirs=None,
+        ours="auto",
+        why="a setting",
+    ),
+    Difference(
+        field="config.labels.cloud.google.com/gke-networking-dra-driver",
+        story="tpu7x-as-xpk-names-it",
+        theirs=None,
+        ours="true",
+        why="goes with the accelerator network profile",
+    ),
+    Difference(
+        field="config.hostMaintenancePolicy.maintenanceInterval",
+        story="tpu7x-as-xpk-names-it",
+        theirs=None,
+        ours="PERIODIC",
+        why="a setting",
+    ),
+    Difference(
         field="config.reservationAffinity.values",
         story="v5p-in-a-sub-block-that-another-project-shares",
         theirs=[HALL],
