@@ -11,6 +11,7 @@ from structlog.testing import capture_logs
 from relay.agenda import Demand
 from relay.health import Health
 from relay.lookups import (
+    CLAIMS_AGAIN_AFTER,
     KEPT,
     PATIENCE,
     QUIET_AFTER_TROUBLE,
@@ -220,6 +221,21 @@ def test_only_the_claims_of_waiting_leaders_are_looked_up(watched: Watched) -> N
     watched.see(jobset(spec={"replicatedJobs": [replicated_job(replicas=2)]}), pod(0, spec=mounts), pod(1))
     (due,) = (due for due in watched.queue.due(watched.now) if isinstance(due.subject, Demand))
     assert due.unknown == Mounted({"workers": ("data",)}, watched.now)
+
+
+def test_demand_that_lacks_a_claim_is_repeated_until_there_is_one(watched: Watched) -> None:
+    posted: list[Fact] = []
+    volumes = FakeVolumes(claims={})
+    look_up = looking_up(Claims(volumes, lambda: watched.now), Vacancies(Api()))
+    relay = a_relay(watched.queue, lambda: watched.now, posted.extend, Health(lambda: watched.now), look_up)
+    mounts: Json = {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]}
+    watched.see(jobset(spec={"replicatedJobs": [replicated_job(replicas=1)]}), pod(0, spec=mounts))
+    relay.turn()
+    volumes.claims["data"] = claim()
+    watched.pass_time(CLAIMS_AGAIN_AFTER.total_seconds())
+    relay.turn()
+    zones = [fact.requests[0].claims[0].zones for fact in posted if isinstance(fact, SlicesWanted)]
+    assert zones == [(), ("us-central2-a",)]
 
 
 def test_nothing_is_looked_up_for_leaders_that_mount_no_claims(watched: Watched) -> None:
