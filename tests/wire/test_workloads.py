@@ -308,7 +308,7 @@ def test_accelerator_and_topology_may_be_required_by_node_affinity() -> None:
 
 
 def test_local_disk_and_what_no_tpu_host_offers_are_read() -> None:
-    wanted = {"google.com/tpu": 4, "ephemeral-storage": "10Gi", "hugepages-2Mi": "1Gi", "nvidia.com/gpu": 0}
+    wanted = {"google.com/tpu": 4, "ephemeral-storage": "10Gi", "hugepages-2Mi": "1Gi", "nvidia.com/gpu": "0k"}
     other = {"networking.gke.io.networks/vpc.IP": 1}
     request = only_request(containers=[{"name": "main", "resources": {"limits": wanted, "requests": other}}])
     assert (request.ephemeral_bytes, request.unoffered) == (10 * GIB, ("hugepages-2Mi",))

@@ -70,11 +70,12 @@ def ephemeral_bytes(pod_spec: Mapping[str, Any]) -> int:
     return min(ceil(_of_pod(pod_spec, "ephemeral-storage")), MOST)
 
 
-def requested(pod_spec: Mapping[str, Any]) -> frozenset[str]:
-    """Return the names of all resources of which the pod or one of its containers requests more than nothing."""
-    holders = [pod_spec, *(pod_spec.get("initContainers") or ()), *pod_spec["containers"]]
-    sections = ((each.get("resources") or {}).get(name) or {} for each in holders for name in ("requests", "limits"))
-    return frozenset(name for section in sections for name, amount in section.items() if str(amount) != "0")
+def requested(pod_spec: Mapping[str, Any], prefixes: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the extended resources and huge pages with these prefixes that a pod requests; raise like `extended`."""
+    containers = (*(pod_spec.get("initContainers") or ()), *pod_spec["containers"])
+    sections = ((each.get("resources") or {}).get(name) or {} for each in containers for name in ("requests", "limits"))
+    names = {name for section in sections for name in section if name.startswith(prefixes)}
+    return tuple(name for name in sorted(names) if extended(pod_spec, name))
 
 
 def _of_pod(pod_spec: Mapping[str, Any], resource: str) -> Fraction:

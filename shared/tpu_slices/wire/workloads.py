@@ -231,7 +231,7 @@ def _request(pod: Json, replicated_job: str) -> TemplateRequest:
         cpu_milli=cpu_milli(spec),
         memory_bytes=memory_bytes(spec),
         ephemeral_bytes=ephemeral_bytes(spec),
-        unoffered=tuple(sorted(name for name in requested(spec) if name.startswith(_UNOFFERED))),
+        unoffered=requested(spec, _UNOFFERED),
         labels=tuple(sorted(labels.items())[:LABELS]),
         requested_annotations=tuple((key, annotations[key]) for key in REQUESTED_ANNOTATIONS if key in annotations),
         slicing=tuple(sorted(_slicing(pod).items())),

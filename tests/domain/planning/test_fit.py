@@ -282,6 +282,18 @@ def test_of_an_affinity_every_unmet_requirement_of_the_nearest_term_is_named() -
     assert keys == ["team", "tier"]
 
 
+@pytest.mark.parametrize(
+    ("key", "remedy"),
+    [
+        ("cloud.google.com/gke-spot", "do not have it: select it with the node selector"),
+        ("team", "do not have it: remove the requirement, or prefer it"),
+        ("kubernetes.io/hostname", "have a value that is not known before they exist: remove"),
+    ],
+)
+def test_an_affinity_that_is_not_met_comes_with_its_remedy(key: str, remedy: str) -> None:
+    assert remedy in why_not(a_request(affinity=(a_term((key, "In", "true")),)))
+
+
 def rule(kind: str, key: str, *, itself: bool) -> TemplateRequest:
     return a_request(pod_rules=(PodRule(kind=PodRuleKind(kind), topology_key=key, selects_itself=itself),))
 

@@ -30,6 +30,9 @@ _LABEL_KEY = re.compile(r"([a-z0-9][-a-z0-9.]{0,252}/)?[A-Za-z0-9]([-A-Za-z0-9_.
 _LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 """Kubernetes' syntax of labels (apimachinery pkg/util/validation)."""
 
+_SELECTED = frozenset({*CAPACITY_KEYS, PLACEMENT_POLICY, ZONE})
+"""Keys that a slice follows from if they are node selectors."""
+
 Labels = Mapping[str, str | None]
 """The labels of a slice's hosts; None: not known, so nothing is said of them."""
 
@@ -141,8 +144,12 @@ def _affinity_holds(terms: tuple[tuple[Requirement, ...], ...], labels: Labels) 
     unmet = [[each for each in term if not _holds(each, labels)] for term in terms]
     for each in min(unmet, key=len, default=()):
         asked = f"{each.operator} {', '.join(each.values)}".strip()
-        has = f'have "{labels[each.key] or ""}"' if each.key in labels else "do not have it"
-        yield does_not_fit(f"{each.key}: the pod's node affinity requires {asked}, and the hosts of this slice {has}")
+        has = f'have "{labels[each.key]}"' if each.key in labels else "do not have it"
+        has = "have a value that is not known before they exist" if each.key in VARYING else has
+        remedy = "select it with the node selector" if each.key in _SELECTED else "remove the requirement, or prefer it"
+        yield does_not_fit(
+            f"{each.key}: the pod's node affinity requires {asked}, and the hosts of this slice {has}: {remedy}"
+        )
 
 
 def _holds(requirement: Requirement, labels: Labels) -> bool:
