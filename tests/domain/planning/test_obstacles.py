@@ -93,6 +93,14 @@ def test_a_message_is_bounded_and_keeps_the_first_keys(count: int) -> None:
     assert all(name in message for name in names[:10])
 
 
+def test_only_the_longest_messages_are_shortened() -> None:
+    long_ = {f"cloud.google.com/{name}": "v" * 300 for name in ("a", "b", "c", "d")}
+    message = refusal_of(selecting({**long_, "kubernetes.io/hostname": "node-1"})).message
+    assert "which is not known before the node exists: remove the selector" in message
+    assert len(message) > MESSAGE_CHARACTERS - 20
+    assert keys(message) == [*long_, "kubernetes.io/hostname"]
+
+
 # slices that GKE forms
 
 

@@ -57,19 +57,28 @@ class Obstacles:
             return None
         reason = min((each.reason for each in self._found), key=_MOST_TELLING.index)
         messages = list(dict.fromkeys(each.message for each in self._found))
-        return Refusal(reason=reason, message=shortened(f"{whose}{_joined(messages, len(whose))}."))
+        text = f"{whose}{_joined(messages, MESSAGE_CHARACTERS - len(whose) - 1)}"
+        return Refusal(reason=reason, message=shortened(text if text.endswith("...") else f"{text}."))
 
 
 def does_not_fit(message: str) -> Obstacle:
     return Obstacle(Reason.DOES_NOT_FIT, message)
 
 
-def _joined(messages: list[str], before: int) -> str:
-    """Return one message as it is, and several numbered; each is shortened if they are too long together."""
+def _joined(messages: list[str], room: int) -> str:
+    """Return one message as it is, and several numbered; the longest are shortened if they are too long together."""
     if len(messages) == 1:
         return messages[0]
     numbered = [f"({number}) {message}" for number, message in enumerate(messages, 1)]
-    room = MESSAGE_CHARACTERS - before - 1
-    if sum(len(each) + 2 for each in numbered) > room:
-        numbered = [shortened(each, max(_LEAST, room // len(numbered) - 2)) for each in numbered]
-    return "; ".join(numbered)
+    most = _share([len(each) for each in numbered], room - 2 * len(numbered))
+    return "; ".join(shortened(each, max(_LEAST, most)) for each in numbered)
+
+
+def _share(lengths: list[int], room: int) -> int:
+    """Return the length to which the longest texts have to be shortened, so that all fit into the room."""
+    for others, length in enumerate(sorted(lengths)):
+        share = room // (len(lengths) - others)
+        if length > share:
+            return share
+        room -= length
+    return max(lengths)

@@ -28,7 +28,7 @@ CONFIRMED_WITHIN = timedelta(minutes=10)
 """Demand that was confirmed no longer before the relay fell silent is taken to last: it is repeated every 5 minutes."""
 MOST_WAITS = 20
 _NAMED_IN_MESSAGE = 3
-_LONGEST, _LONG = 500, 150  # characters of the first wait's text in the message, and of each of the others
+_LONGEST, _LONG = 700, 150  # characters of the first wait's text in the message, and of each of the others
 
 _BLOCKED = {Phase.BLOCKED, Phase.REFUSED}
 _UNSERVED = {ReportReason.PROVISIONING, ReportReason.WAITING, ReportReason.BLOCKED}
