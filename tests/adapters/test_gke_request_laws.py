@@ -92,6 +92,7 @@ def pool_settings(draw: st.DrawFn, disks: tuple[str, ...]) -> PoolSettings:
             network_tags=st.lists(tags, max_size=3).map(tuple),
             additional_networks=networks,
             workload_policy=st.sampled_from(["tpu-provisioner-{topology}", "wired-{topology}"]),
+            accelerator_network_profile=st.sampled_from([None, "auto"]),
             host_maintenance_interval=st.sampled_from([None, "PERIODIC"]),
             resource_labels=st.dictionaries(words, words, max_size=60),
         )

@@ -27,7 +27,7 @@ from tpu_slices.adapters.billing_labels import billing_labels
 from tpu_slices.domain.catalogue.accelerators import Placement
 from tpu_slices.domain.model.clusters import PoolSettings
 from tpu_slices.domain.model.slices import CapacityKind, SliceSpec
-from tpu_slices.domain.planning.host_labels import NETWORK_DRIVER, network_profile_of, workload_policy_of
+from tpu_slices.domain.planning.host_labels import network_labels, network_profile_of, workload_policy_of
 from tpu_slices.domain.planning.pool_labels import labels_of
 from tpu_slices.ports.backend import PoolOrder
 
@@ -126,7 +126,6 @@ def _network(spec: SliceSpec, settings: PoolSettings) -> NodeNetworkConfig | Non
 def _config(order: PoolOrder, spec: SliceSpec) -> NodeConfig:
     settings = order.settings
     image = settings.secondary_boot_disk
-    profiled = {NETWORK_DRIVER: "true"}
     return NodeConfig(
         machine_type=spec.machine_type,
         disk_type=spec.boot_disk,
@@ -135,10 +134,7 @@ def _config(order: PoolOrder, spec: SliceSpec) -> NodeConfig:
         enable_confidential_storage=settings.confidential_storage,
         secondary_boot_disks=[_image_cache(image)] if image else [],
         gcfs_config=GcfsConfig(enabled=True) if settings.image_streaming or image else None,
-        labels={
-            **labels_of(order.job, order.attempt, spec),
-            **(profiled if network_profile_of(spec, settings) else {}),
-        },
+        labels={**labels_of(order.job, order.attempt, spec), **network_labels(spec, settings)},
         resource_labels=billing_labels(order.job, settings.resource_labels),
         taints=[_taint(taint.key, taint.value) for taint in spec.taints],
         oauth_scopes=[_SCOPE],

@@ -19,6 +19,7 @@ from tpu_slices.domain.planning.host_labels import (
     ZONE,
     host_labels,
     is_slicing,
+    network_labels,
 )
 from tpu_slices.domain.planning.obstacles import Obstacle, does_not_fit
 from tpu_slices.domain.planning.pod_rules import pod_rules_hold
@@ -83,7 +84,8 @@ def pool_fits(job: WorkloadJob, spec: SliceSpec, settings: ClusterSettings) -> I
             _LABEL_KEY.fullmatch(key) and len(key.rpartition("/")[2]) <= _LONGEST and _LABEL_VALUE.fullmatch(value)
         ):
             yield does_not_fit(f'node labels: "{key}={value}" is not a valid node label')
-    length = sum(len(key) + len(value) for key, value in labels_of(job, LAST_ATTEMPT, spec).items())
+    labels = {**labels_of(job, LAST_ATTEMPT, spec), **network_labels(spec, settings.pools)}
+    length = sum(len(key) + len(value) for key, value in labels.items())
     if length > MOST_CHARACTERS:
         theirs = ", ".join(key for key, _ in spec.node_labels)
         yield does_not_fit(

@@ -92,6 +92,11 @@ def network_profile_of(spec: SliceSpec, pools: PoolSettings) -> str | None:
     return pools.accelerator_network_profile if kind and kind.network_profile and not networks else None
 
 
+def network_labels(spec: SliceSpec, pools: PoolSettings) -> dict[str, str]:
+    """Return the labels that a slice's pool has because of its accelerator network profile."""
+    return {NETWORK_DRIVER: "true"} if network_profile_of(spec, pools) else {}
+
+
 def host_labels(spec: SliceSpec, job: WorkloadJob, pools: PoolSettings) -> dict[str, str]:
     """Return the labels that GKE, and for JobSet's placement the relay, set on every host of a slice.
 
@@ -110,7 +115,7 @@ def host_labels(spec: SliceSpec, job: WorkloadJob, pools: PoolSettings) -> dict[
         "kubernetes.io/arch": "amd64",
         **dict.fromkeys(VARYING, ""),
         **({} if policy is None else {PLACEMENT_POLICY: policy}),
-        **({NETWORK_DRIVER: "true"} if network_profile_of(spec, pools) else {}),
+        **network_labels(spec, pools),
         **_capacity_labels(spec.capacity),
     }
     return {**labels, NAMESPACED_JOB: f"{job.owner.namespace}_{job.job_name}"} if spec.exclusive_nodes else labels
