@@ -151,9 +151,11 @@ class FactQueue:
                         self._resting.add(due.subject)
         return dues
 
-    def resume(self, subject: Subject) -> None:
-        """Let facts on a subject come due again: what was unknown of it has been looked up."""
+    def resume(self, subject: Subject, again_at: datetime | None = None) -> None:
+        """Let facts on a subject come due again, then at the latest: what was unknown of it has been looked up."""
         self._resting.discard(subject)
+        if again_at is not None:
+            self._schedule(subject, again_at)
 
     def _due_ends(self) -> Iterator[Due]:
         ends, self._ends = self._ends, []

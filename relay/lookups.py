@@ -2,7 +2,8 @@
 
 | due                                        | looked up                                 | if that fails      |
 |--------------------------------------------|-------------------------------------------|--------------------|
-| demand of leaders that mount volume claims | the zones that their volumes are bound to | it names no claims |
+| demand of leaders that mount volume claims | whether there are such claims, and the    | it names no claims |
+|                                            | zones that their volumes are bound to     |                    |
 | an answer that nobody is on hosts          | their nodes and leader pods, listed anew  | it is no answer    |
 
 A watch whose connection stalls says nothing for minutes before it counts as failed, while others go on. What is deleted
@@ -39,6 +40,8 @@ LISTS_AT_ONCE = 8
 TICK_EVERY = 30.0
 """Seconds."""
 ZONES_PER_CLAIM = 20
+CLAIMS_AGAIN_AFTER = timedelta(minutes=1)
+"""When demand with a claim that does not exist is repeated: nothing tells the relay that it was made."""
 PATIENCE = timedelta(seconds=2)
 """The time from when demand came due in which look-ups for it may begin; each of them takes seconds, not minutes."""
 KEPT = timedelta(minutes=3)
@@ -192,7 +195,7 @@ class Claims:
     def __init__(self, volumes: Volumes, now: Callable[[], datetime]) -> None:
         self._volumes = volumes
         self._now = now
-        self._known: dict[tuple[str, str], tuple[tuple[str, ...], datetime]] = {}
+        self._known: dict[tuple[str, str], tuple[BoundClaim | None, datetime]] = {}
         self._quiet_until: datetime | None = None
 
     def forget(self) -> None:
@@ -201,7 +204,7 @@ class Claims:
         self._known = {key: known for key, known in self._known.items() if now - known[1] < KEPT}
 
     def completed(self, facts: Sequence[Fact], mounted: Mounted) -> list[Fact]:
-        """Return the demand of one JobSet; each request names its claims whose volumes only some zones reach."""
+        """Return the demand of one JobSet; each request names its claims that are missing, or that bind it to zones."""
         self.forget()
         demand = [fact for fact in facts if isinstance(fact, SlicesWanted)]
         bound = self._bound(demand[0].workload.owner.namespace, mounted) if demand else {}
@@ -212,30 +215,41 @@ class Claims:
         each = ((replicated_job, name) for replicated_job, names in sorted(mounted.claims.items()) for name in names)
         bound: defaultdict[str, list[BoundClaim]] = defaultdict(list)
         for replicated_job, name in itertools.islice(each, CLAIMS_PER_FACT):
-            if zones := self._zones(namespace, name, mounted.since + PATIENCE):
-                bound[replicated_job].append(BoundClaim(name=name, zones=zones))
+            if (claim := self._claim(namespace, name, mounted.since + PATIENCE)) is not None:
+                bound[replicated_job].append(claim)
         return bound
 
-    def _zones(self, namespace: str, name: str, deadline: datetime) -> tuple[str, ...]:
-        """Return the zones of a claim's volume; none if it is not bound, not limited to zones, or not known."""
+    def _claim(self, namespace: str, name: str, deadline: datetime) -> BoundClaim | None:
+        """Return a claim that is bound to zones, or that does not exist; None for any other, and if it is not known."""
         known = self._known.get((namespace, name))
         if known is not None:
             return known[0]
         now = self._now()
         if now >= deadline or (self._quiet_until is not None and now < self._quiet_until):
-            return ()
+            return None
         try:
-            zones = self._look_up(namespace, name)
+            claim = self._look_up(namespace, name)
         except (Temporary, Permanent) as trouble:
             _log.warning(LogEvent.VOLUME_CLAIM_UNKNOWN, namespace=namespace, claim=name, error=str(trouble))
             self._quiet_until = now + QUIET_AFTER_TROUBLE
-            return ()
-        self._known[namespace, name] = (zones, now)
-        return zones
+            return None
+        if claim is None or claim.zones:  # one that does not exist may be made at any time
+            self._known[namespace, name] = (claim, now)
+        return claim
 
-    def _look_up(self, namespace: str, name: str) -> tuple[str, ...]:
-        volume = volume_of(self._volumes.claim(namespace, name))
-        return zones_of(self._volumes.volume(volume)) if volume else ()
+    def _look_up(self, namespace: str, name: str) -> BoundClaim | None:
+        found = self._volumes.claim(namespace, name)
+        if found is None:
+            return BoundClaim(name=name, zones=())
+        volume = volume_of(found)
+        zones = zones_of(self._volumes.volume(volume)) if volume else ()
+        return BoundClaim(name=name, zones=zones) if zones else None
+
+
+def lacks_claims(facts: Sequence[Fact]) -> bool:
+    """Return whether facts are demand whose leaders mount a claim that does not exist."""
+    requests = (request for fact in facts if isinstance(fact, SlicesWanted) for request in fact.requests)
+    return any(not claim.zones for request in requests for claim in request.claims)
 
 
 def _with_claims(
@@ -244,9 +258,9 @@ def _with_claims(
     return tuple(replace(request, claims=tuple(bound.get(request.replicated_job, ()))) for request in requests)
 
 
-def volume_of(claim: Mapping[str, Any] | None) -> str | None:
+def volume_of(claim: Mapping[str, Any]) -> str | None:
     """Return the volume that a v1 PersistentVolumeClaim is bound to."""
-    if claim is None or (claim.get("status") or {}).get("phase") != "Bound":
+    if (claim.get("status") or {}).get("phase") != "Bound":
         return None
     return claim["spec"].get("volumeName") or None
 

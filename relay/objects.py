@@ -126,7 +126,7 @@ class Leader:
     claims: tuple[str, ...]
     """The PersistentVolumeClaims that it mounts."""
     waiting: bool
-    """Whether it cannot be scheduled, and a slice from this provisioner might help."""
+    """Whether it cannot be scheduled, and requests chips of this provisioner, even if no slice can serve it."""
     node: str | None
     """The node that it is bound to; None once it has ended."""
 

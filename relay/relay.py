@@ -26,7 +26,7 @@ import structlog
 from relay.agenda import Subject
 from relay.fact_queue import FactQueue
 from relay.health import Health
-from relay.lookups import Done, Due, LookedUp, without_unknown
+from relay.lookups import CLAIMS_AGAIN_AFTER, Done, Due, LookedUp, lacks_claims, without_unknown
 from relay.node_patcher import needed_patches
 from relay.objects import (
     Bookmarked,
@@ -177,7 +177,7 @@ class Relay:
     def _known(self, subject: Subject, facts: Sequence[Fact]) -> None:
         """Post facts that were looked up, unless they were posted without that."""
         if self._unknown.pop(subject, None) is not None:
-            self._queue.resume(subject)
+            self._queue.resume(subject, self._now() + CLAIMS_AGAIN_AFTER if lacks_claims(facts) else None)
             self._post(facts)
 
     def _take(self, event: Event) -> None:

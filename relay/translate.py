@@ -16,7 +16,7 @@ from tpu_slices.domain.catalogue.topology import Topology
 from tpu_slices.domain.model.facts import TemplateRequest
 from tpu_slices.domain.model.observations import LegacyPool
 from tpu_slices.domain.model.slices import SliceId, WorkloadUid, is_slice_id
-from tpu_slices.domain.planning.host_labels import ACCELERATOR, COUNT, JOBSET_TAINT, NAMESPACED_JOB, NODE_POOL, TOPOLOGY
+from tpu_slices.domain.planning.host_labels import COUNT, JOBSET_TAINT, NAMESPACED_JOB, NODE_POOL, TOPOLOGY
 from tpu_slices.domain.planning.pool_labels import (
     ATTEMPT_LABEL,
     EXCLUSIVE_NODES_LABEL,
@@ -42,6 +42,7 @@ from tpu_slices.wire.workloads import (
     claims_of,
     is_count,
     opted_out,
+    shape_of_pod,
 )
 
 LEADERS = f"{COMPLETION_INDEX}=0"
@@ -147,8 +148,7 @@ def host(obj: Json) -> Host | None:
 
 
 def _hardware(pod: Json) -> Hardware:
-    selector = strings(pod["spec"], "nodeSelector")
-    return Hardware(chips_of(pod), selector.get(ACCELERATOR), selector.get(TOPOLOGY))
+    return Hardware(chips_of(pod), *shape_of_pod(pod))
 
 
 def _pool(labels: Mapping[str, str]) -> Pool | None:
@@ -170,8 +170,7 @@ def _cannot_be_scheduled(pod: Json) -> bool:
 
 
 def _asks_us(pod: Json) -> bool:
-    hardware = _hardware(pod)
-    return hardware.chips > 0 and None not in hardware and not opted_out(pod)
+    return chips_of(pod) > 0 and not opted_out(pod)
 
 
 def _is_usable(node: Json, labels: Mapping[str, str]) -> bool:

@@ -17,12 +17,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from tpu_slices.domain.model.facts import MAX_RUN_DURATION
+from tpu_slices.domain.model.facts import EXCLUSIVE, GROUP_EXCLUSIVE, MAX_RUN_DURATION
 from tpu_slices.domain.model.records import Refusal
 from tpu_slices.domain.model.slices import SliceSpec, WorkloadJob
 from tpu_slices.domain.planning.host_labels import NODE_POOL
-from tpu_slices.wire.leader_worker_sets import EXCLUSIVE as GROUP_EXCLUSIVE
-from tpu_slices.wire.workloads import BY_NODE_SELECTOR, EXCLUSIVE
+from tpu_slices.wire.workloads import BY_NODE_SELECTOR
 
 _RETRIES = 6
 """batch/v1 Job's default of backoffLimit."""

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
-from tpu_slices.adapters.gke_requests import as_rest, create_request
+from tpu_slices.adapters.gke_requests import as_rest
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.facts import TemplateRequest, WaitingLeader
 from tpu_slices.domain.model.records import Refusal
 from tpu_slices.domain.model.slices import Owner, OwnerKind, SliceSpec, WorkloadJob, WorkloadUid, slice_id
 from tpu_slices.domain.planning.specs import SliceRequest, chips_requested, spec_for
 from tpu_slices.ports.backend import PoolOrder
-from tpu_slices.wire import workloads
 from tpu_slices.wire.leaders import leader_of_a_group, leader_of_a_job
-from tpu_slices.wire.readers import Reader, reader_of
+from tpu_slices.wire.readers import READERS, Reader, reader_of
 from tpu_slices.wire.tpu_objects import requests_chips
 from tpu_slices_cli.caveats import caveats, ends
 from tpu_slices_cli.manifests import Invalid, Manifest
@@ -71,7 +70,7 @@ class Planned:
             "hosts": spec and spec.hosts,
             "chips": spec and spec.chips,
             "price": spec and price_of(spec).as_json(),
-            "node_pool": spec and as_rest(create_request(self.order)),
+            "node_pool": spec and as_rest(self.order),
             "refused": refusal and {"reason": refusal.reason.value, "message": refusal.message},
         }
 
@@ -141,17 +140,23 @@ def _checked(manifest: Manifest, settings_for: SettingsFor, namespace: str) -> P
         skipped = tuple(Skipped(manifest, *each) for each in skipped_templates(body, reader))
         served = reader.is_served(body)
         slices = tuple(_of_workload(manifest, reader, settings_for, namespace)) if served else ()
-        return Plan(slices, skipped, warnings=(*_ends_of(slices), *caveats(body)))
+        return Plan(slices, skipped, warnings=(*_warnings_of(slices), *caveats(body)))
     why = skip_other(body)
     if why is not None:
         return Plan(skipped=(Skipped(manifest, *why),))
     _check_filled_in(body)
     slices = tuple(_of_pod(manifest, settings_for, namespace))
-    return Plan(slices, warnings=_ends_of(slices))
+    return Plan(slices, warnings=_warnings_of(slices))
 
 
-def _ends_of(slices: Iterable[Planned]) -> tuple[str, ...]:
-    return tuple(ends((each.job, each.outcome) for each in slices))
+def _warnings_of(slices: Sequence[Planned]) -> tuple[str, ...]:
+    of_specs = (_caveat(each.job, each.outcome) for each in slices if isinstance(each.outcome, SliceSpec))
+    return (*dict.fromkeys(filter(None, of_specs)), *ends((each.job, each.outcome) for each in slices))
+
+
+def _caveat(job: WorkloadJob, spec: SliceSpec) -> str:
+    """Return the caveat of a spec, which names its replicatedJob if there is one, with its workload."""
+    return spec.caveat and f"{job.owner.kind} {job.owner.name}{',' if job.replicated_job else ':'} {spec.caveat}"
 
 
 def _check_filled_in(body: Mapping[str, Any]) -> None:
@@ -228,7 +233,7 @@ def _of_pod(manifest: Manifest, settings_for: SettingsFor, namespace: str) -> It
     leads = leader_of_a_job(manifest.body) or leader_of_a_group(manifest.body)
     if leads is None:
         return
-    request = workloads.request_of_pod(manifest.body, leads.asks.replicated_job)
+    request = READERS[leads.kind].request_of_pod(manifest.body)
     owner = _Owner(
         settings_for=settings_for,
         kind=leads.kind,

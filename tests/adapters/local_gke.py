@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from infra.local.gke.paths import policy_path
 from infra.local.gke.refusals import refusal
 from infra.local.gke.rules import Ask
 from tests.local.gke.world import DEMO, a_cluster, a_state
 from tpu_slices.adapters.gke_requests import create_request
+from tpu_slices.domain.planning.host_labels import workload_policy_of
 from tpu_slices.ports.backend import PoolOrder
 
 
@@ -15,8 +17,10 @@ def why_refused(order: PoolOrder) -> str | None:
     cluster = a_cluster(
         zones=("us-central2-b", order.spec.zone),
         release_channel="REGULAR" if order.settings.auto_upgrade else None,
-        policies=order.settings.workload_policy.removesuffix("{topology}"),
     )
+    state, policy = a_state(cluster), workload_policy_of(order.spec, order.settings)
+    if policy is not None:
+        state = state.with_policy(policy_path(cluster.path, policy), str(order.spec.topology))
     pool = create_request(order).node_pool
-    no = refusal("CreateNodePool", Ask(state=a_state(cluster), cluster_path=DEMO, name=pool.name, spec=pool))
+    no = refusal("CreateNodePool", Ask(state=state, cluster_path=DEMO, name=pool.name, spec=pool))
     return None if no is None else no.message

@@ -100,6 +100,12 @@ OTHER_CHOICES = PoolSettings(
     workload_policy="wired-{topology}",
 )
 
+XPK = PoolSettings(
+    workload_policy="tpu7x-{cores}-{topology}-placement-policy",
+    accelerator_network_profile="auto",
+    host_maintenance_interval="PERIODIC",
+)
+
 STORIES: Mapping[str, Story] = {
     "v4-of-several-hosts": story(asking("tpu-v4-podslice", "2x2x4", 4)),
     "v5e-of-one-host": story(asking("tpu-v5-lite-podslice", "2x2", 4)),
@@ -154,6 +160,16 @@ STORIES: Mapping[str, Story] = {
                 "cloud.google.com/gke-tpu-ici-resiliency": "false",
                 "cloud.google.com/gke-location-hint": "cell-a",
             },
+        )
+    ),
+    "tpu7x-as-xpk-names-it": story(
+        asking("tpu7x", "2x2x2", 4, **{"cloud.google.com/placement-policy-name": "tpu7x-16-2x2x2-placement-policy"}),
+        pools=XPK,
+    ),
+    "labels-of-axlearn": story(
+        with_annotations(
+            replace(V5E, labels=(("cloud.google.com/gke-tpu-auto-restart", "true"), ("job-priority", "5"))),
+            copy_labels="cloud.google.com/gke-tpu-auto-restart,job-priority",
         )
     ),
     "exclusive-nodes": story(replace(V5E, exclusive_nodes=True)),

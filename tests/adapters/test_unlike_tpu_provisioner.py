@@ -10,7 +10,7 @@ import pytest
 
 from tests.adapters.stories import STORIES
 from tests.adapters.tpu_provisioner import Json, node_pool_of
-from tpu_slices.adapters.gke_requests import as_rest, create_request
+from tpu_slices.adapters.gke_requests import as_rest
 
 HALL = "projects/other-project/reservations/hall-7"
 
@@ -106,6 +106,27 @@ DIFFERENCES = (
         why="GKE takes a secondary boot disk only with image streaming",
     ),
     Difference(
+        field="networkConfig.acceleratorNetworkProfile",
+        story="tpu7x-as-xpk-names-it",
+        theirs=None,
+        ours="auto",
+        why="a setting",
+    ),
+    Difference(
+        field="config.labels.cloud.google.com/gke-networking-dra-driver",
+        story="tpu7x-as-xpk-names-it",
+        theirs=None,
+        ours="true",
+        why="goes with the accelerator network profile",
+    ),
+    Difference(
+        field="config.hostMaintenancePolicy.maintenanceInterval",
+        story="tpu7x-as-xpk-names-it",
+        theirs=None,
+        ours="PERIODIC",
+        why="a setting",
+    ),
+    Difference(
         field="config.reservationAffinity.values",
         story="v5p-in-a-sub-block-that-another-project-shares",
         theirs=[HALL],
@@ -170,7 +191,7 @@ def both(name: str) -> tuple[Json, Json]:
     """Return the fields of their request and of ours for a story."""
     theirs = node_pool_of(STORIES[name])
     assert theirs is not None
-    return dict(fields(theirs)), dict(fields(dict(as_rest(create_request(STORIES[name].order)))))
+    return dict(fields(theirs)), dict(fields(dict(as_rest(STORIES[name].order))))
 
 
 def differing(name: str) -> set[str]:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tests.cli.conftest import RESEARCH, ROOT, Slices
 from tests.fakes.backend import Verb
 from tests.world import World
-from tpu_slices.adapters.gke_requests import as_rest, create_request
+from tpu_slices.adapters.gke_requests import as_rest
 from tpu_slices_cli.app import main
 from tpu_slices_cli.settings_file import read_settings
 
@@ -137,7 +137,7 @@ def test_the_plan_equals_what_the_functions_order(slices: Slices) -> None:
     demo = ROOT / "infra" / "clusters" / "demo-project" / "demo.yaml"
     result = slices("plan", "-f", "-", "--cluster", demo, "-o", "json", input=text)
     pools = [each["node_pool"] for each in json.loads(result.stdout)["slices"]]
-    expected = [json.loads(json.dumps(as_rest(create_request(order)))) for order in ordered if order]
+    expected = [json.loads(json.dumps(as_rest(order))) for order in ordered if order]
     assert sorted(pools, key=lambda pool: pool["name"]) == sorted(expected, key=lambda pool: pool["name"])
 
 
@@ -297,6 +297,7 @@ def test_no_broken_manifest_leads_to_a_traceback(place: tuple[str | int, ...], j
 
 EXCLUSIVE = "alpha.jobset.sigs.k8s.io/exclusive-topology"
 BY_NODE_SELECTOR = "alpha.jobset.sigs.k8s.io/node-selector"
+POOL = "cloud.google.com/gke-nodepool"
 
 
 def warned(slices: Slices, *annotations: str, on_job: bool = False, **job: int | None) -> list[str]:
@@ -304,8 +305,8 @@ def warned(slices: Slices, *annotations: str, on_job: bool = False, **job: int |
     jobset = a_jobset()
     template = jobset["spec"]["replicatedJobs"][0]["template"]
     template["spec"] = {key: value for key, value in {**template["spec"], **job}.items() if value is not None}
-    template["metadata"] = {"annotations": dict.fromkeys(annotations, "x")} if on_job else {}
-    jobset["metadata"]["annotations"] = {} if on_job else dict.fromkeys(annotations, "x")
+    template["metadata"] = {"annotations": dict.fromkeys(annotations, POOL)} if on_job else {}
+    jobset["metadata"]["annotations"] = {} if on_job else dict.fromkeys(annotations, POOL)
     result = slices("plan", "-f", "-", "--cluster", RESEARCH, "-o", "json", input=yaml.safe_dump(jobset))
     assert result.exit_code == 0, result.output
     found: list[str] = json.loads(result.stdout)["warnings"]

@@ -68,4 +68,5 @@ def test_pods_that_nothing_keeps_together_are_warned_of(slices: Slices) -> None:
     exclusive = leader_worker_set()
     exclusive["metadata"]["annotations"] = GROUP_EXCLUSIVE
     assert answered(slices, exclusive)["warnings"] == []
-    assert answered(slices, job(hosts=1))["warnings"] == []
+    (idle,) = answered(slices, job(hosts=1))["warnings"]
+    assert idle.startswith("Job tune: parallelism, completions: the Job has 1 and 1, and a slice of tpu-v4-podslice")

@@ -275,6 +275,7 @@ def test_without_a_cluster_there_is_a_default_one_for_each_accelerator(slices: S
     topology = str(CATALOGUE[accelerator].machines[0].single_host)
     text = EXAMPLE.replace("topology: 4x4", f"topology: {topology}").replace("tpu-v5-lite-podslice", accelerator)
     text = text.replace("google.com/tpu: 4", f"google.com/tpu: {CATALOGUE[accelerator].machines[0].chips}")
+    text = text.replace("parallelism: 4", "parallelism: 1").replace("completions: 4", "completions: 1")
     result = slices("plan", "-f", "-", "-o", "json", input=text)
     found = json.loads(result.stdout)
     assert found["cluster"]["settings"] == "default"

@@ -10,6 +10,7 @@ import pytest
 
 from tests.builders import a_job, a_spec
 from tests.contracts.backends import LIMIT, Place
+from tpu_slices.domain.model.clusters import PoolSettings
 from tpu_slices.domain.model.observations import (
     Absent,
     Broken,
@@ -86,6 +87,12 @@ def test_a_pool_of_flex_start_runs_whether_it_has_hosts_or_not(place: Place) -> 
         assert place.backend.look(order) == Running(a_spec().fingerprint)
         place.wait(timedelta(hours=1))
     started(place.backend.delete(order))
+
+
+def test_a_pool_whose_hosts_are_maintained_at_an_interval_is_created_like_any_other(place: Place) -> None:
+    order = replace(an_order(place), settings=PoolSettings(host_maintenance_interval="PERIODIC"))
+    assert place.backend.look(made(place, order)) == Running(a_spec().fingerprint)
+    assert refused(place.backend.create(order)) is FailureKind.NAME_TAKEN
 
 
 def test_a_running_creation_is_found_although_its_operation_is_not_on_record(place: Place) -> None:

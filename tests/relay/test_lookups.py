@@ -11,6 +11,7 @@ from structlog.testing import capture_logs
 from relay.agenda import Demand
 from relay.health import Health
 from relay.lookups import (
+    CLAIMS_AGAIN_AFTER,
     KEPT,
     PATIENCE,
     QUIET_AFTER_TROUBLE,
@@ -97,7 +98,8 @@ def test_a_claim_that_is_bound_to_a_zone_is_added_to_the_request() -> None:
 def test_each_request_gets_the_claims_of_its_own_template() -> None:
     fact = leaders_wait(0, requests=(a_request(), a_request(replicated_job="other"), a_request(replicated_job="none")))
     mounted = Mounted({"slice": ("data", "new"), "other": ("data",)}, START)
-    (completed,) = Setup().claims.completed([fact], mounted)
+    volumes = FakeVolumes(claims={"data": claim(), "new": claim(phase="Pending")})
+    (completed,) = Setup(volumes).claims.completed([fact], mounted)
     assert isinstance(completed, SlicesWanted)
     assert [[each.name for each in request.claims] for request in completed.requests] == [["data"], ["data"], []]
 
@@ -110,8 +112,15 @@ def test_claims_are_looked_up_once_for_all_parts_of_a_jobsets_demand() -> None:
 
 
 def test_demand_whose_claims_are_not_bound_is_unchanged() -> None:
-    setup = Setup(FakeVolumes(claims={}))
+    setup = Setup(FakeVolumes(claims={"data": claim(phase="Pending")}))
     assert setup.claims.completed([leaders_wait(0)], Mounted({"slice": ("data",)}, START)) == [leaders_wait(0)]
+
+
+def test_a_claim_that_does_not_exist_is_named_without_zones_and_looked_up_each_time() -> None:
+    setup = Setup(FakeVolumes(claims={}))
+    assert setup.claims_of("data") == (BoundClaim(name="data", zones=()),)
+    setup.volumes.claims["data"] = claim()
+    assert setup.claims_of("data") == (BoundClaim(name="data", zones=("us-central2-a",)),)
 
 
 @pytest.mark.parametrize(
@@ -121,11 +130,10 @@ def test_demand_whose_claims_are_not_bound_is_unchanged() -> None:
         (claim(phase="Pending"), None),
         (claim(phase="Lost"), None),
         (claim(volume=None), None),
-        (None, None),
         ({"spec": {"volumeName": "pv-1"}}, None),
     ],
 )
-def test_a_claims_volume_is_known_only_if_it_is_bound(found: Json | None, name: str | None) -> None:
+def test_a_claims_volume_is_known_only_if_it_is_bound(found: Json, name: str | None) -> None:
     assert volume_of(found) == name
 
 
@@ -213,6 +221,21 @@ def test_only_the_claims_of_waiting_leaders_are_looked_up(watched: Watched) -> N
     watched.see(jobset(spec={"replicatedJobs": [replicated_job(replicas=2)]}), pod(0, spec=mounts), pod(1))
     (due,) = (due for due in watched.queue.due(watched.now) if isinstance(due.subject, Demand))
     assert due.unknown == Mounted({"workers": ("data",)}, watched.now)
+
+
+def test_demand_that_lacks_a_claim_is_repeated_until_there_is_one(watched: Watched) -> None:
+    posted: list[Fact] = []
+    volumes = FakeVolumes(claims={})
+    look_up = looking_up(Claims(volumes, lambda: watched.now), Vacancies(Api()))
+    relay = a_relay(watched.queue, lambda: watched.now, posted.extend, Health(lambda: watched.now), look_up)
+    mounts: Json = {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]}
+    watched.see(jobset(spec={"replicatedJobs": [replicated_job(replicas=1)]}), pod(0, spec=mounts))
+    relay.turn()
+    volumes.claims["data"] = claim()
+    watched.pass_time(CLAIMS_AGAIN_AFTER.total_seconds())
+    relay.turn()
+    zones = [fact.requests[0].claims[0].zones for fact in posted if isinstance(fact, SlicesWanted)]
+    assert zones == [(), ("us-central2-a",)]
 
 
 def test_nothing_is_looked_up_for_leaders_that_mount_no_claims(watched: Watched) -> None:

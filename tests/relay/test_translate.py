@@ -137,14 +137,27 @@ def test_a_pod_that_is_no_leader_of_a_jobsets_job_is_ignored(labels: dict[str, s
         OPTED_OUT_POD,
         {"labels": {OPTED_OUT: "true"}},
         {"spec": {"containers": [container(0)]}},
-        {"spec": {"nodeSelector": {"cloud.google.com/gke-tpu-topology": "2x2x4"}}},
-        {"spec": {"nodeSelector": {"cloud.google.com/gke-tpu-accelerator": "tpu-v4-podslice"}}},
     ],
 )
 def test_a_leader_that_is_scheduled_or_requests_nothing_of_us_does_not_wait(parts: dict[str, Any]) -> None:
     seen = translate.leader(pod(**parts))
     assert seen is not None
     assert not seen.waiting
+
+
+@pytest.mark.parametrize("selected", [{}, *({key: value} for key, value in SELECTOR.items())], ids=str)
+def test_a_leader_that_selects_no_whole_slice_waits_so_that_it_is_told_why_there_is_none(selected: Json) -> None:
+    seen = translate.leader(pod(spec={"nodeSelector": selected}))
+    assert seen is not None
+    assert seen.waiting
+
+
+def test_the_hardware_of_a_leader_is_known_by_node_affinity_too() -> None:
+    asked = [{"key": key, "operator": "In", "values": [value]} for key, value in SELECTOR.items()]
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchExpressions": asked}]}}
+    seen = translate.leader(pod(spec={"nodeSelector": {}, "affinity": {"nodeAffinity": required}}))
+    assert seen is not None
+    assert seen.hardware == Hardware(4, "tpu-v4-podslice", "2x2x4")
 
 
 @pytest.mark.parametrize(

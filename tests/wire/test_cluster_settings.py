@@ -23,6 +23,7 @@ EVERYONE = Allowed(
     service_accounts=("tpu-*@p.iam.gserviceaccount.com",),
     additional_networks=("vpc-*:*",),
     copied_labels=("team",),
+    workload_policies=("tpu7x-*",),
     chips_per_slice=256,
 )
 PATH = "projects/p/locations/us-central2/clusters/c"
@@ -61,7 +62,8 @@ EVERYTHING: dict[str, Any] = {
         "integrity_monitoring": False,
         "network_tags": ["tpu", "batch-1"],
         "additional_networks": ["vpc-2:subnet-2"],
-        "workload_policy": "slices-{topology}",
+        "workload_policy": "tpu7x-{cores}-{topology}-{chips}-placement-policy",
+        "host_maintenance_interval": "PERIODIC",
         "resource_labels": {"cost-centre": "research"},
     },
     "policy": {
@@ -72,6 +74,7 @@ EVERYTHING: dict[str, Any] = {
         "service_accounts": ["tpu-*@p.iam.gserviceaccount.com"],
         "additional_networks": ["vpc-*:*"],
         "copied_labels": ["team"],
+        "workload_policies": ["tpu7x-*"],
         "chips_per_slice": 256,
         "chips_per_cluster": 1024,
         "namespaces": {"research": {"chips_per_namespace": 512, "capacity": ["reservation"]}},
@@ -104,7 +107,8 @@ DECODED = ClusterSettings(
         integrity_monitoring=False,
         network_tags=("tpu", "batch-1"),
         additional_networks=(Network("vpc-2", "subnet-2"),),
-        workload_policy="slices-{topology}",
+        workload_policy="tpu7x-{cores}-{topology}-{chips}-placement-policy",
+        host_maintenance_interval="PERIODIC",
         resource_labels={"cost-centre": "research"},
     ),
     policy=Policy(
@@ -199,12 +203,24 @@ def test_a_value_that_should_be_a_map_is_named(document: dict[str, Any]) -> None
     [
         ({"pools": {"confidential_storage": True}}, "pools.confidential_storage requires a key: set boot_disk_kms_key"),
         (
+            {"pools": {"accelerator_network_profile": "auto", "additional_networks": ["vpc-2:subnet-2"]}},
+            "pools.accelerator_network_profile excludes additional_networks: leave one of them out",
+        ),
+        (
+            {"pools": {"accelerator_network_profile": "fast"}},
+            "pools.accelerator_network_profile: Invalid value: 'fast': must be auto",
+        ),
+        (
+            {"pools": {"host_maintenance_interval": "weekly"}},
+            "pools.host_maintenance_interval: Invalid value: 'weekly': must be PERIODIC, AS_NEEDED",
+        ),
+        (
             {"pools": {"additional_networks": ["vpc-2"]}},
             "pools.additional_networks.0: Invalid value: 'vpc-2': must be a list",
         ),
         (
-            {"pools": {"workload_policy": "x-{chips}"}},
-            "pools.workload_policy: Invalid value: 'x-{chips}': must be a name",
+            {"pools": {"workload_policy": "x-{hosts}"}},
+            "pools.workload_policy: Invalid value: 'x-{hosts}': must be a name",
         ),
         (
             {"pools": {"resource_labels": {"Team": "x"}}},

@@ -184,6 +184,13 @@ def test_demand_from_an_older_relay_is_read() -> None:
         "requested_annotations",
         "exclusive_nodes",
         "claims",
+        "ephemeral_bytes",
+        "unoffered",
+        "parallelism",
+        "completions",
+        "exclusive_topology",
+        "slicing",
+        "pod_rules",
     )
     former = {key: value for key, value in request.items() if key not in since_then}
     leaders = [{key: leader[key] for key in ("replicated_job", "job_index")} for leader in recorded_data["waiting"]]

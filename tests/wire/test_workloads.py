@@ -1,3 +1,4 @@
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -5,12 +6,20 @@ import pytest
 from tests.builders import a_job, settings
 from tests.relay.objects import SELECTOR, Json, container, jobset, pod, replicated_job
 from tpu_slices.domain.model.clusters import ClusterSettings
-from tpu_slices.domain.model.facts import Requirement, TemplateRequest, Toleration, WaitingLeader
+from tpu_slices.domain.model.facts import (
+    EXCLUSIVE,
+    INJECT_SLICE_SELECTOR,
+    SLICE_TOPOLOGY,
+    Requirement,
+    TemplateRequest,
+    Toleration,
+    WaitingLeader,
+)
 from tpu_slices.domain.model.records import Refusal
+from tpu_slices.domain.planning.host_labels import TOPOLOGY
 from tpu_slices.domain.planning.specs import SliceRequest, spec_for
 from tpu_slices.wire.workloads import (
     BY_NODE_SELECTOR,
-    EXCLUSIVE,
     OPTED_OUT,
     asks_for_tpu,
     beyond_template,
@@ -80,6 +89,8 @@ def test_every_field_of_a_template_is_read() -> None:
         ),
         cpu_milli=100_500,
         memory_bytes=100 * GIB,
+        parallelism=1,
+        completions=1,
         labels=(("team", "vision"),),
         requested_annotations=((COPY_LABELS, "team"),),
     )
@@ -237,9 +248,75 @@ def test_nodes_are_exclusive_where_jobset_places_by_node_selector(
     assert [request.exclusive_nodes for request in requests_of(placed)] == [exclusive]
 
 
+@pytest.mark.parametrize(
+    ("fields", "pods"),
+    [
+        ({}, (1, 1)),
+        ({"parallelism": 4}, (4, 4)),
+        ({"parallelism": 2, "completions": 4}, (2, 4)),
+        ({"completions": 4}, (1, 4)),
+    ],
+)
+def test_the_pods_of_a_job_are_as_kubernetes_counts_them(fields: Json, pods: tuple[int, int]) -> None:
+    job = replicated_job()
+    job["template"]["spec"] |= fields
+    (request,) = requests_of(jobset(spec={"replicatedJobs": [job]}))
+    assert (request.parallelism, request.completions) == pods
+
+
+@pytest.mark.parametrize("number", ["4", -1, 1 << 31, 1.5])
+def test_a_number_of_pods_that_is_none_is_named(number: Any) -> None:
+    job = replicated_job()
+    job["template"]["spec"]["parallelism"] = number
+    with pytest.raises(ValueError, match=f'replicatedJob workers: parallelism: "{number}" is not a valid number'):
+        requests_of(jobset(spec={"replicatedJobs": [job]}))
+
+
+def test_exclusive_placement_by_topology_has_its_key() -> None:
+    job = replicated_job()
+    placed = jobset(spec={"replicatedJobs": [job]}, metadata={"annotations": {EXCLUSIVE: "rack"}})
+    assert [request.exclusive_topology for request in requests_of(placed)] == ["rack"]
+    placed["metadata"]["annotations"][BY_NODE_SELECTOR] = "true"
+    assert [request.exclusive_topology for request in requests_of(placed)] == [""]
+
+
+@pytest.mark.parametrize("section", ["labels", "annotations"])
+def test_the_marks_of_slices_that_gke_forms_are_read_of_job_and_pod(section: str) -> None:
+    job = replicated_job()
+    job["template"]["metadata"] = {section: {INJECT_SLICE_SELECTOR: "true"}}
+    job["template"]["spec"]["template"]["metadata"] = {"annotations": {SLICE_TOPOLOGY: "2x4"}}
+    (request,) = requests_of(jobset(spec={"replicatedJobs": [job]}))
+    assert request.slicing == ((SLICE_TOPOLOGY, "2x4"), (INJECT_SLICE_SELECTOR, "true"))
+
+
+def by_affinity(*terms: Mapping[str, str]) -> TemplateRequest:
+    """Return the request of a template that requires one of these sets of labels of its node, and selects nothing."""
+    expressions = [
+        {"matchExpressions": [{"key": key, "operator": "In", "values": [value]} for key, value in term.items()]}
+        for term in terms
+    ]
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": expressions}}
+    return only_request(nodeSelector={}, affinity={"nodeAffinity": required})
+
+
+def test_accelerator_and_topology_may_be_required_by_node_affinity() -> None:
+    request = by_affinity(SELECTOR, {**SELECTOR, "team": "a"})
+    assert (request.accelerator, request.topology) == ("tpu-v4-podslice", "2x2x4")
+    either = by_affinity(SELECTOR, {**SELECTOR, TOPOLOGY: "4x4x4"})
+    assert (either.accelerator, either.topology) == ("tpu-v4-podslice", None)
+    assert by_affinity(SELECTOR, {"team": "a"}).accelerator is None
+
+
+def test_local_disk_and_what_no_tpu_host_offers_are_read() -> None:
+    wanted = {"google.com/tpu": 4, "ephemeral-storage": "10Gi", "hugepages-2Mi": "1Gi", "nvidia.com/gpu": "0k"}
+    other = {"networking.gke.io.networks/vpc.IP": 1}
+    request = only_request(containers=[{"name": "main", "resources": {"limits": wanted, "requests": other}}])
+    assert (request.ephemeral_bytes, request.unoffered) == (10 * GIB, ("hugepages-2Mi",))
+
+
 def test_a_leader_pod_alone_requests_one_slice() -> None:
     annotations = {EXCLUSIVE: "cloud.google.com/gke-nodepool", BY_NODE_SELECTOR: "true"}
-    request = request_of_pod(pod(metadata={"annotations": annotations}), "workers")
+    request = request_of_pod(pod(metadata={**pod()["metadata"], "annotations": annotations}))
     assert (request.replicated_job, request.replicas, request.chips_per_pod) == ("workers", 1, 4)
     assert (request.accelerator, request.exclusive_nodes) == ("tpu-v4-podslice", True)
 

@@ -16,8 +16,10 @@ _TAG = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
 _KUBERNETES = ("kubernetes.io", "k8s.io")
 _KUBELET_MAY_SET = ("kubelet.kubernetes.io", "node.kubernetes.io")
 _GKE = "cloud.google.com/gke-"
-_FROM_USERS = frozenset({f"{_GKE}tpu-ici-resiliency", f"{_GKE}location-hint", f"{_GKE}networking-dra-driver"})
-"""Set by users on TPU node pools: the first two [peer internal/cloud/gke.go], the last for DRANET [ctk, xpk]."""
+_FROM_USERS = frozenset(
+    f"{_GKE}{name}" for name in ("tpu-ici-resiliency", "location-hint", "networking-dra-driver", "tpu-auto-restart")
+)
+"""Set by users on TPU node pools: the first two [peer internal/cloud/gke.go], then for DRANET [ctk, xpk], axlearn's."""
 _MANAGED = frozenset(
     f"cloud.google.com/{name}"
     for name in (

@@ -17,6 +17,8 @@ from infra.local.gke.rules import Refusal
 from infra.local.gke.service import METHODS
 
 _SERVICE = "/google.container.v1.ClusterManager/"
+_BETA = "/google.container.v1beta1.ClusterManager/"
+"""Creation alone; what only the beta version has is taken and not simulated."""
 _THREADS = 16
 _GRACE = 0.5
 
@@ -31,6 +33,7 @@ class ClusterManagerHandlers:
     def service(self, details: Any) -> Any:
         """Return the method's handler; None for other services, as the interface of gRPC handlers requires."""
         path: str = details.method
+        path = path.replace(f"{_BETA}CreateNodePool", f"{_SERVICE}CreateNodePool")
         if not path.startswith(_SERVICE):
             return None
         name = path.removeprefix(_SERVICE)

@@ -76,13 +76,12 @@ class GkeBackend:
 
     def create(self, order: PoolOrder) -> Outcome:
         try:
-            operation = self._client.create_node_pool(request=create_request(order), **_CHANGE)
+            return Started(self._create(order))
         except CannotBeMade as why:
             return Refused(Failure(FailureKind.CONFIGURATION, str(why)))
         except google.GoogleAPIError as error:
             refused = _refused(error)
             return self._name_taken(order) or refused if refused.failure.kind is FailureKind.BUSY else refused
-        return Started(operation.name)
 
     def delete(self, order: PoolOrder) -> Outcome:
         try:
@@ -125,6 +124,15 @@ class GkeBackend:
             raise Temporary(cloud_errors.shortened(str(error))) from error
         here = f"/clusters/{cluster.path.rpartition('/')[2]}/"
         return frozenset(op.name for op in operations if _ended(op) and here in f"{op.target_link}/")
+
+    def _create(self, order: PoolOrder) -> str:
+        """Request an order's pool; return the operation's name."""
+        request, interval = create_request(order), order.settings.host_maintenance_interval
+        if interval is None:
+            return str(self._client.create_node_pool(request=request, **_CHANGE).name)
+        from tpu_slices.adapters import gke_beta
+
+        return gke_beta.create(self._client, request, interval, **_CHANGE)
 
     def _missing(self, order: PoolOrder) -> Observation:
         """Return the observation for a pool that was not found.

@@ -29,6 +29,7 @@ from tpu_slices.adapters.billing_labels import billing_labels
 from tpu_slices.domain.catalogue.accelerators import Placement
 from tpu_slices.domain.model.clusters import PoolSettings
 from tpu_slices.domain.model.slices import CapacityKind, SliceSpec
+from tpu_slices.domain.planning.host_labels import network_labels, network_profile_of, workload_policy_of
 from tpu_slices.domain.planning.pool_labels import labels_of
 from tpu_slices.ports.backend import PoolOrder
 
@@ -49,20 +50,23 @@ def create_request(order: PoolOrder) -> CreateNodePoolRequest:
     return CreateNodePoolRequest(parent=order.cluster_path, node_pool=_node_pool(order, order.spec))
 
 
-def as_rest(request: CreateNodePoolRequest) -> Mapping[str, Any]:
-    """Return the request's node pool as in GKE's REST API: camelCase, enums by name, only the fields that are set.
+def as_rest(order: PoolOrder) -> Mapping[str, Any]:
+    """Return the order's node pool as in GKE's REST API: camelCase, enums by name, only the fields that are set.
 
     The keys are sorted: the order of a protocol buffer's map differs from process to process.
     """
     text = NodePool.to_json(
-        request.node_pool,
+        create_request(order).node_pool,
         use_integers_for_enums=False,
         preserving_proto_field_name=False,
         sort_keys=True,
         always_print_fields_with_no_presence=False,
     )
     pool: Mapping[str, Any] = json.loads(text)
-    return pool
+    interval = order.settings.host_maintenance_interval
+    if interval is None:
+        return pool
+    return {**pool, "config": {**pool["config"], "hostMaintenancePolicy": {"maintenanceInterval": interval}}}
 
 
 def pool_path(order: PoolOrder) -> str:
@@ -118,20 +122,21 @@ def _placement(spec: SliceSpec, settings: PoolSettings) -> NodePool.PlacementPol
             compact = NodePool.PlacementPolicy.Type.COMPACT
             return NodePool.PlacementPolicy(type_=compact, tpu_topology=str(spec.topology))
         case Placement.WORKLOAD_POLICY:
-            name = settings.workload_policy.replace("{topology}", str(spec.topology))
-            return NodePool.PlacementPolicy(policy_name=name)
+            return NodePool.PlacementPolicy(policy_name=workload_policy_of(spec, settings))
         case None:
             return None
 
 
 def _network(spec: SliceSpec, settings: PoolSettings) -> NodeNetworkConfig | None:
     networks = settings.additional_networks if spec.networks is None else spec.networks
-    if not networks:
+    profile = network_profile_of(spec, settings)
+    if not networks and profile is None:
         return None
     return NodeNetworkConfig(
+        accelerator_network_profile=profile or "",
         additional_node_network_configs=[
             AdditionalNodeNetworkConfig(network=each.network, subnetwork=each.subnetwork) for each in networks
-        ]
+        ],
     )
 
 
@@ -146,7 +151,7 @@ def _config(order: PoolOrder, spec: SliceSpec) -> NodeConfig:
         enable_confidential_storage=settings.confidential_storage,
         secondary_boot_disks=[_image_cache(image)] if image else [],
         gcfs_config=GcfsConfig(enabled=True) if settings.image_streaming or image else None,
-        labels=labels_of(order.job, order.attempt, spec),
+        labels={**labels_of(order.job, order.attempt, spec), **network_labels(spec, settings)},
         resource_labels=billing_labels(order.job, settings.resource_labels),
         taints=[_taint(taint.key, taint.value) for taint in spec.taints],
         oauth_scopes=[_SCOPE],

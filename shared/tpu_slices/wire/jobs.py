@@ -14,6 +14,7 @@ from tpu_slices.wire.workloads import (
     COMPLETION_INDEX,
     Json,
     chips_of,
+    fields_of_job,
     leader_with,
     opted_out,
     reading,
@@ -59,7 +60,13 @@ def asks_for_tpu(obj: Json) -> bool:
 def requests_of(obj: Json) -> tuple[TemplateRequest, ...]:
     """Return the request of a Job; raise ValueError like `workloads.requests_of`."""
     with reading("spec.template"):
-        return (request_of_template(obj["spec"]["template"]),)
+        return (request_of_template(obj["spec"]["template"], **fields_of_job(obj)),)
+
+
+def request_of_pod(pod: Json) -> TemplateRequest:
+    """Return the request of a Job's leader without its Job; raise ValueError like `workloads.requests_of`."""
+    with reading("Pod"):
+        return request_of_template(pod)
 
 
 def state_of(obj: Json) -> WorkloadState:

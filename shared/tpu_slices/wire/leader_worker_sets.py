@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from tpu_slices.domain.model.facts import TemplateRequest, WaitingLeader, WorkloadState
+from tpu_slices.domain.model.facts import GROUP_EXCLUSIVE, TemplateRequest, WaitingLeader, WorkloadState
 from tpu_slices.domain.model.slices import SLICES_PER_WORKLOAD
 from tpu_slices.domain.planning.host_labels import ACCELERATOR, TOPOLOGY
 from tpu_slices.wire.jobsets import strings
@@ -18,13 +18,14 @@ from tpu_slices.wire.workloads import (
     is_count,
     leader_with,
     opted_out,
+    pods_of,
     reading,
     request_of_template,
+    shape_of_pod,
 )
 
 NAME = "leaderworkerset.sigs.k8s.io/name"
 GROUP_INDEX = "leaderworkerset.sigs.k8s.io/group-index"
-EXCLUSIVE = "leaderworkerset.sigs.k8s.io/exclusive-topology"
 WORKER_INDEX = "leaderworkerset.sigs.k8s.io/worker-index"
 
 
@@ -73,14 +74,19 @@ def not_ours(obj: Json) -> str:
 
 
 def _hardware(template: Json) -> tuple[object, ...]:
-    selector = strings(template["spec"], "nodeSelector")
-    return chips_of(template), selector.get(ACCELERATOR), selector.get(TOPOLOGY)
+    return chips_of(template), *shape_of_pod(template)
 
 
 def requests_of(obj: Json) -> tuple[TemplateRequest, ...]:
     """Return the request of each group, as its leader makes it; raise ValueError like `workloads.requests_of`."""
     with reading("spec.leaderWorkerTemplate"):
-        leader = request_of_template(next(_templates(obj)))
+        size = pods_of(obj["spec"]["leaderWorkerTemplate"], "size", 1)
+        leader = request_of_template(
+            next(_templates(obj)),
+            parallelism=size,
+            completions=size,
+            exclusive_topology=_exclusive_topology(obj) or _exclusive_topology(next(_templates(obj))),
+        )
     with reading("spec"):
         if (groups := groups_of(obj)) > SLICES_PER_WORKLOAD:
             raise ValueError(f"replicas: {groups} slices, at most {SLICES_PER_WORKLOAD} of a workload are supported")
@@ -101,6 +107,16 @@ def leader_of(pod: Json) -> WaitingLeader:
     """Return the leader of a group; raise ValueError like `workloads.requests_of`."""
     with reading("Pod"):
         return leader_with(pod, "", int(strings(pod["metadata"], "labels")[GROUP_INDEX]))
+
+
+def request_of_pod(pod: Json) -> TemplateRequest:
+    """Return the request of a group's leader without its LeaderWorkerSet; raise ValueError like `requests_of`."""
+    with reading("Pod"):
+        return request_of_template(pod, exclusive_topology=_exclusive_topology(pod))
+
+
+def _exclusive_topology(obj: Json) -> str:
+    return strings(obj.get("metadata") or {}, "annotations").get(GROUP_EXCLUSIVE, "")
 
 
 def _templates(obj: Json) -> Iterator[Json]:

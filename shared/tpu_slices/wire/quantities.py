@@ -65,6 +65,19 @@ def memory_bytes(pod_spec: Mapping[str, Any]) -> int:
     return min(ceil(_of_pod(pod_spec, "memory")), MOST)
 
 
+def ephemeral_bytes(pod_spec: Mapping[str, Any]) -> int:
+    """Return a pod's request of local disk in bytes; raise ValueError like `cpu_milli`."""
+    return min(ceil(_of_pod(pod_spec, "ephemeral-storage")), MOST)
+
+
+def requested(pod_spec: Mapping[str, Any], prefixes: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the extended resources and huge pages with these prefixes that a pod requests; raise like `extended`."""
+    containers = (*(pod_spec.get("initContainers") or ()), *pod_spec["containers"])
+    sections = ((each.get("resources") or {}).get(name) or {} for each in containers for name in ("requests", "limits"))
+    names = {name for section in sections for name in section if name.startswith(prefixes)}
+    return tuple(name for name in sorted(names) if extended(pod_spec, name))
+
+
 def _of_pod(pod_spec: Mapping[str, Any], resource: str) -> Fraction:
     """Return the request at pod level (Kubernetes 1.32), else that of the containers, plus the pod's overhead.
 

@@ -19,6 +19,8 @@ class Reader:
     asks_for_tpu: Callable[[Json], bool]
     requests: Callable[[Json], tuple[TemplateRequest, ...]]
     state: Callable[[Json], WorkloadState]
+    request_of_pod: Callable[[Json], TemplateRequest]
+    """That of a leader pod without its workload."""
     is_served: Callable[[Json], bool]
     """Whether it is managed by the kind's own controller and has not opted out."""
     not_ours: Callable[[Json], str] = lambda _: ""
@@ -60,14 +62,28 @@ READERS: Mapping[OwnerKind, Reader] = {
     each.kind: each
     for each in (
         Reader(
-            OwnerKind.JOBSET, workloads.asks_for_tpu, workloads.requests_of, jobsets.jobset_state, jobsets.is_served
+            OwnerKind.JOBSET,
+            workloads.asks_for_tpu,
+            workloads.requests_of,
+            jobsets.jobset_state,
+            workloads.request_of_pod,
+            jobsets.is_served,
         ),
-        Reader(OwnerKind.JOB, jobs.asks_for_tpu, jobs.requests_of, jobs.state_of, jobs.is_served, jobs.not_ours),
+        Reader(
+            OwnerKind.JOB,
+            jobs.asks_for_tpu,
+            jobs.requests_of,
+            jobs.state_of,
+            jobs.request_of_pod,
+            jobs.is_served,
+            jobs.not_ours,
+        ),
         Reader(
             OwnerKind.LEADER_WORKER_SET,
             leader_worker_sets.asks_for_tpu,
             leader_worker_sets.requests_of,
             leader_worker_sets.state_of,
+            leader_worker_sets.request_of_pod,
             leader_worker_sets.is_served,
             leader_worker_sets.not_ours,
             leader_worker_sets.groups_of,

@@ -7,7 +7,7 @@ import fnmatch
 import re
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic_core import ErrorDetails, PydanticCustomError
@@ -148,9 +148,11 @@ class PoolsForm(WrittenForm):
     )
     additional_networks: list[_Network] | None = _setting("a list of NETWORK:SUBNETWORK")
     workload_policy: str | None = _setting(
-        "a name that begins with a letter, in which {topology} stands for the slice's topology",
-        pattern=r"^[a-z][-a-z0-9]*(\{topology\})?[-a-z0-9]*$",
+        "a name that begins with a letter, in which {topology}, {chips} and {cores} stand for the slice's",
+        pattern=r"^[a-z]([-a-z0-9]|\{(topology|chips|cores)\})*$",
     )
+    accelerator_network_profile: Literal["auto"] | None = _setting("auto, or omitted")
+    host_maintenance_interval: Literal["PERIODIC", "AS_NEEDED"] | None = _setting("PERIODIC, AS_NEEDED, or omitted")
     resource_labels: dict[_BillingKey, _BillingValue] | None = _setting(
         "a map of at most 60 labels of a-z, 0-9, _ and -, up to 63 characters each, keys beginning with a letter",
         max_length=60,
@@ -160,6 +162,12 @@ class PoolsForm(WrittenForm):
     def _key_for_confidential_storage(self) -> Self:
         if self.confidential_storage and not self.boot_disk_kms_key:
             raise PydanticCustomError("without_key", "confidential_storage")
+        return self
+
+    @model_validator(mode="after")
+    def _networks_or_profile(self) -> Self:
+        if self.accelerator_network_profile and self.additional_networks:
+            raise PydanticCustomError("with_networks", "accelerator_network_profile")
         return self
 
 
@@ -177,6 +185,7 @@ class AllowedForm(WrittenForm):
     )
     additional_networks: _Patterns | None = _setting("a list of NETWORK:SUBNETWORK; * matches anything")
     copied_labels: _Patterns | None = _setting("a list of keys of pod labels; * matches anything")
+    workload_policies: _Patterns | None = _setting("a list of names of workload policies; * matches anything")
     chips_per_slice: int | None = _chips()
     chips_per_jobset: int | None = _chips()
     chips_per_namespace: int | None = _chips()
@@ -237,6 +246,8 @@ def explained(error: ErrorDetails) -> str:
     section = where[0] if len(where) > 1 and where[0] in _SECTIONS else ""
     if error["type"] == "without_key":
         return f"{'.'.join(where)}.confidential_storage requires a key: set boot_disk_kms_key as well"
+    if error["type"] == "with_networks":
+        return f"{'.'.join(where)}.accelerator_network_profile excludes additional_networks: leave one of them out"
     if error["type"] == "extra_forbidden":
         meant = _meant(section, where[-1])
         return f"{'.'.join(where)}: Unknown field: {f'did you mean {meant}?' if meant else 'remove it'}"

@@ -21,12 +21,21 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from tpu_slices.domain.model.facts import REQUESTED_ANNOTATIONS, Requirement, TemplateRequest, Toleration, WaitingLeader
+from tpu_slices.domain.model.facts import (
+    EXCLUSIVE,
+    REQUESTED_ANNOTATIONS,
+    SLICING_MARKS,
+    Requirement,
+    TemplateRequest,
+    Toleration,
+    WaitingLeader,
+)
 from tpu_slices.domain.model.slices import SLICES_PER_WORKLOAD, Pairs
 from tpu_slices.domain.planning.host_labels import ACCELERATOR, TOPOLOGY
 from tpu_slices.wire.bounds import ERROR_CHARACTERS, TEMPLATE_BYTES, TEMPLATES
 from tpu_slices.wire.messages import bytes_of
-from tpu_slices.wire.quantities import cpu_milli, extended, memory_bytes
+from tpu_slices.wire.pod_rules import pod_rules_of
+from tpu_slices.wire.quantities import cpu_milli, ephemeral_bytes, extended, memory_bytes, requested
 
 Json = Mapping[str, Any]
 
@@ -37,7 +46,6 @@ REPLICATED_JOB = "jobset.sigs.k8s.io/replicatedjob-name"
 JOB_INDEX = "jobset.sigs.k8s.io/job-index"
 COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
 OPTED_OUT = "tpu-provisioner.cloud.google.com/disable-autoprovisioning"
-EXCLUSIVE = "alpha.jobset.sigs.k8s.io/exclusive-topology"
 BY_NODE_SELECTOR = "alpha.jobset.sigs.k8s.io/node-selector"
 
 LABELS = 100
@@ -52,6 +60,8 @@ _TOO_MUCH = Requirement(
     operator="In",
     values=(f"fewer selectors, affinities, tolerations and annotations (at most {TEMPLATE_BYTES} bytes are read)",),
 )
+_UNOFFERED = ("nvidia.com/", "amd.com/gpu", "gpu.intel.com/", "hugepages-")
+"""How the names of resources begin that no TPU host offers, whatever DaemonSets run there."""
 _NO_NODE = Requirement(key="nodeSelectorTerms", operator="In", values=("an expression in every term",))
 """Replaces an empty term, which no node meets (v1 NodeSelectorTerm)."""
 
@@ -73,11 +83,7 @@ def requests_of(jobset: Json) -> tuple[TemplateRequest, ...]:
     requests = []
     for name, job in ours.items():
         with reading(f"replicatedJob {name}"):
-            exclusive_nodes = _exclusive_nodes(_annotations(jobset), _annotations(job["template"]))
-            request = replace(
-                _request(_pod_template(job), name), replicas=_replicas(job), exclusive_nodes=exclusive_nodes
-            )
-            requests.append(_bounded(request, most))
+            requests.append(_bounded(_request_of_job(jobset, job), most))
     if (slices := sum(request.replicas for request in requests)) > SLICES_PER_WORKLOAD:
         raise ValueError(
             f"spec.replicatedJobs: the replicas are {slices} slices together, at most {SLICES_PER_WORKLOAD} of a "
@@ -86,16 +92,19 @@ def requests_of(jobset: Json) -> tuple[TemplateRequest, ...]:
     return tuple(requests)
 
 
-def request_of_template(template: Json) -> TemplateRequest:
-    """Return the request of a pod template of anything but a JobSet; raise ValueError like `requests_of`."""
-    return _bounded(_request(template, ""), TEMPLATE_BYTES)
+def request_of_template(template: Json, **added: Any) -> TemplateRequest:
+    """Return the request of a pod or template of anything but a JobSet; raise ValueError like `requests_of`.
+
+    `added`: fields of the request that do not follow from the template.
+    """
+    return _bounded(replace(_request(template, ""), **added), TEMPLATE_BYTES)
 
 
-def request_of_pod(pod: Json, replicated_job: str) -> TemplateRequest:
-    """Return the request of a leader pod without its workload; raise ValueError like `requests_of`."""
+def request_of_pod(pod: Json) -> TemplateRequest:
+    """Return the request of a JobSet's leader pod without its JobSet; raise ValueError like `requests_of`."""
     with reading("Pod"):
-        request = replace(_request(pod, replicated_job), exclusive_nodes=_exclusive_nodes({}, _annotations(pod)))
-        return _bounded(request, TEMPLATE_BYTES)
+        request = _request(pod, _strings(pod["metadata"], "labels")[REPLICATED_JOB])
+        return _bounded(replace(request, **_exclusive(_annotations(pod))), TEMPLATE_BYTES)
 
 
 def leader_of(pod: Json) -> WaitingLeader:
@@ -133,6 +142,15 @@ def claims_of(pod: Json) -> tuple[str, ...]:
     """Return the names of the volume claims that a pod mounts, without ephemeral ones, which are not bound before."""
     claims = (volume.get("persistentVolumeClaim") for volume in pod["spec"].get("volumes") or ())
     return tuple(sorted({claim["claimName"] for claim in claims if claim}))
+
+
+def shape_of_pod(pod: Json) -> tuple[str | None, str | None]:
+    """Return the accelerator and the topology of a pod or template: by node selector, else by required node affinity.
+
+    Raise ValueError like `requests_of`.
+    """
+    with reading("Pod"):
+        return _shape(_strings(pod["spec"], "nodeSelector"), _affinity(pod["spec"]))
 
 
 def opted_out(obj: Json) -> bool:
@@ -182,24 +200,88 @@ def _replicas(replicated_job: Json) -> int:
     return replicas
 
 
+def _request_of_job(jobset: Json, replicated_job: Json) -> TemplateRequest:
+    job = replicated_job["template"]
+    annotations = _annotations(job)
+    from_jobset = _annotations(jobset)
+    applied = from_jobset if EXCLUSIVE in from_jobset else {}  # the other annotation only together with this one
+    return replace(
+        _request(_pod_template(replicated_job), replicated_job["name"]),
+        replicas=_replicas(replicated_job),
+        **fields_of_job(job),
+        **_exclusive({**applied, **annotations}),
+    )
+
+
+def fields_of_job(job: Json) -> dict[str, Any]:
+    """Return what of a Job, or of its template, is no part of its pods' template; raise ValueError for a field."""
+    parallelism = pods_of(job["spec"], "parallelism", 1)
+    marks = {**_slicing(job), **_slicing(job["spec"]["template"])}
+    return {
+        "parallelism": parallelism,
+        "completions": pods_of(job["spec"], "completions", parallelism),
+        "slicing": tuple(sorted(marks.items())),
+    }
+
+
+def pods_of(spec: Json, field: str, otherwise: int) -> int:
+    """Return a number of pods; raise ValueError with the field if it is none."""
+    number = spec.get(field)
+    if number is None:
+        return otherwise
+    if not isinstance(number, int) or not 0 <= number < 1 << 31:
+        raise ValueError(f'{field}: "{str(number)[:_LONGEST]}" is not a valid number of pods')
+    return number
+
+
 def _request(pod: Json, replicated_job: str) -> TemplateRequest:
-    """Return the request of a pod or pod template, for one Job and without exclusive nodes."""
+    """Return the request of a pod or pod template, for one Job; without what annotations of its JobSet add."""
     spec, metadata = pod["spec"], pod.get("metadata") or {}
     selector, annotations = _strings(spec, "nodeSelector"), _strings(metadata, "annotations")
+    labels, affinity = _strings(metadata, "labels"), _affinity(spec)
+    accelerator, topology = _shape(selector, affinity)
     return TemplateRequest(
         replicated_job=replicated_job,
         replicas=1,
-        accelerator=selector.get(ACCELERATOR),
-        topology=selector.get(TOPOLOGY),
+        accelerator=accelerator,
+        topology=topology,
         chips_per_pod=extended(spec, CHIPS),
         node_selector=tuple(sorted(selector.items())),
-        affinity=_affinity(spec),
+        affinity=affinity,
         tolerations=tuple(_toleration(toleration) for toleration in spec.get("tolerations") or ()),
         cpu_milli=cpu_milli(spec),
         memory_bytes=memory_bytes(spec),
-        labels=tuple(sorted(_strings(metadata, "labels").items())[:LABELS]),
+        ephemeral_bytes=ephemeral_bytes(spec),
+        unoffered=requested(spec, _UNOFFERED),
+        labels=tuple(sorted(labels.items())[:LABELS]),
         requested_annotations=tuple((key, annotations[key]) for key in REQUESTED_ANNOTATIONS if key in annotations),
+        slicing=tuple(sorted(_slicing(pod).items())),
+        pod_rules=pod_rules_of(spec, labels),
     )
+
+
+def _shape(selector: Mapping[str, str], affinity: tuple[tuple[Requirement, ...], ...]) -> tuple[str | None, str | None]:
+    accelerator, topology = (
+        selector[key] if key in selector else _required(affinity, key) for key in (ACCELERATOR, TOPOLOGY)
+    )
+    return accelerator, topology
+
+
+def _required(affinity: tuple[tuple[Requirement, ...], ...], key: str) -> str | None:
+    """Return the one value of a label that every term of a node affinity requires; None: there is no such value."""
+    required = [
+        {each.values[0] for each in term if (each.key, each.operator, len(each.values)) == (key, "In", 1)}
+        for term in affinity
+    ]
+    values = set[str]().union(*required)
+    return values.pop() if all(required) and len(values) == 1 else None
+
+
+def _slicing(obj: Json) -> dict[str, str]:
+    """Return the marks of slices that GKE forms, among the labels and annotations of a Job's or a pod's template."""
+    metadata = obj.get("metadata") or {}
+    marks = {**_strings(metadata, "labels"), **_strings(metadata, "annotations")}
+    return {key: marks[key] for key in SLICING_MARKS if key in marks}
 
 
 def _bounded(request: TemplateRequest, most: int) -> TemplateRequest:
@@ -253,14 +335,17 @@ def _toleration(toleration: Json) -> Toleration:
     )
 
 
-def _exclusive_nodes(jobset: Mapping[str, str], job: Mapping[str, str]) -> bool:
-    """Return whether JobSet places by node selector, from the annotations of a JobSet and of a Job's template.
+def _exclusive(annotations: Mapping[str, str]) -> dict[str, Any]:
+    """Return the fields about JobSet's exclusive placement, by the annotations of a Job's template.
 
     A Job gets the JobSet's node selector annotation only together with its topology annotation
     (pkg/controllers/jobset_controller.go, labelAndAnnotateObject).
     """
-    applied = jobset if EXCLUSIVE in jobset else {}
-    return all(key in job or key in applied for key in (EXCLUSIVE, BY_NODE_SELECTOR))
+    by_node_selector = EXCLUSIVE in annotations and BY_NODE_SELECTOR in annotations
+    return {
+        "exclusive_nodes": by_node_selector,
+        "exclusive_topology": "" if by_node_selector else annotations.get(EXCLUSIVE, ""),
+    }
 
 
 def _annotations(obj: Json) -> Mapping[str, str]:

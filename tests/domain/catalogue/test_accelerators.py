@@ -21,6 +21,7 @@ from tpu_slices.domain.catalogue.accelerators import (
     ImpossibleShape,
     MachineType,
     Placement,
+    accelerator_of,
     legal_topologies,
     shape_of,
     topology_of,
@@ -159,7 +160,7 @@ def test_an_impossible_slice_is_refused_by_field_with_alternatives(
     assert str(refused.value) == message
 
 
-@pytest.mark.parametrize("label", ["tpu-v2", "", "tpu-v5e-slice"], ids=["none of GKE's", "nothing", "a map's slip"])
+@pytest.mark.parametrize("label", ["tpu-v2", "tpu-v5e-slice"], ids=["none of GKE's", "a map's slip"])
 def test_an_unknown_accelerator_is_refused_with_the_known_ones(label: str) -> None:
     with pytest.raises(ImpossibleShape) as refused:
         shape_of(label, Topology.parse("2x2"), 4)
@@ -169,7 +170,14 @@ def test_an_unknown_accelerator_is_refused_with_the_known_ones(label: str) -> No
     )
 
 
-@pytest.mark.parametrize("text", ["0x0x0", "4x4x", "4by4", "", "4x4x4x4", "-4x4x4", "4X4X4"])
+def test_what_is_not_selected_is_said_to_be_missing() -> None:
+    with pytest.raises(ImpossibleShape, match="gke-tpu-accelerator: the pods select none: use tpu-v4-podslice, "):
+        accelerator_of("")
+    with pytest.raises(ImpossibleShape, match="gke-tpu-topology: the pods select none; the smallest of tpu-v5p-slice"):
+        topology_of(V5P, "")
+
+
+@pytest.mark.parametrize("text", ["0x0x0", "4x4x", "4by4", "4x4x4x4", "-4x4x4", "4X4X4"])
 def test_a_malformed_topology_is_refused_by_field_with_alternatives(text: str) -> None:
     with pytest.raises(ImpossibleShape) as refused:
         topology_of(V5P, text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,17 +13,24 @@ from hypothesis import strategies as st
 from tests.builders import a_job, a_request, a_spec, settings
 from tpu_slices.domain.catalogue.accelerators import shape_of
 from tpu_slices.domain.catalogue.topology import Topology
-from tpu_slices.domain.model.facts import BoundClaim, Requirement, TemplateRequest, Toleration
-from tpu_slices.domain.model.slices import SliceSpec, Taint
-from tpu_slices.domain.planning.fit import DoesNotFit, fit, pool_fits
+from tpu_slices.domain.model.clusters import ClusterSettings, PoolSettings
+from tpu_slices.domain.model.facts import BoundClaim, PodRule, PodRuleKind, Requirement, TemplateRequest, Toleration
+from tpu_slices.domain.model.slices import SliceSpec, Taint, WorkloadJob
+from tpu_slices.domain.planning.fit import fit, idle_hosts, pool_fits
 
 GIB = 1 << 30
 HOST = shape_of("tpu-v5-lite-podslice", Topology((4, 4)), 4).machine
 SPOT = Taint("cloud.google.com/gke-spot", "true")
 
 
-def fits(request: TemplateRequest, spec: SliceSpec | None = None, selector: Mapping[str, str] | None = None) -> None:
-    fit(request, {**dict(request.node_selector), **(selector or {})}, a_job(), spec or a_spec(), HOST)
+def why_not(request: TemplateRequest, spec: SliceSpec | None = None, selector: Mapping[str, str] | None = None) -> str:
+    """Return every obstacle, one a line; empty: the pods fit."""
+    selected = {**dict(request.node_selector), **(selector or {})}
+    return "\n".join(each.message for each in fit(request, selected, a_job(), spec or a_spec(), PoolSettings()))
+
+
+def why_no_pool(job: WorkloadJob, spec: SliceSpec, known: ClusterSettings) -> str:
+    return "\n".join(each.message for each in pool_fits(job, spec, known))
 
 
 def a_term(*requirements: tuple[str, str, str]) -> tuple[Requirement, ...]:
@@ -49,7 +57,7 @@ ZONE = "topology.kubernetes.io/zone"
     ],
 )
 def test_node_affinity_that_the_hosts_meet_is_accepted(term: tuple[Requirement, ...]) -> None:
-    fits(a_request(affinity=(term,)))
+    assert not why_not(a_request(affinity=(term,)))
 
 
 @pytest.mark.parametrize(
@@ -71,16 +79,15 @@ def test_node_affinity_that_the_hosts_meet_is_accepted(term: tuple[Requirement, 
 def test_node_affinity_that_no_host_would_meet_is_refused_by_its_key(
     term: tuple[Requirement, ...], message: str
 ) -> None:
-    with pytest.raises(DoesNotFit, match=message):
-        fits(a_request(affinity=(term,)))
+    assert re.search(message, why_not(a_request(affinity=(term,))))
 
 
 def test_one_matching_term_is_enough() -> None:
-    fits(a_request(affinity=(a_term(("gpu", "Exists", "")), a_term((ZONE, "Exists", "")))))
+    assert not why_not(a_request(affinity=(a_term(("gpu", "Exists", "")), a_term((ZONE, "Exists", "")))))
 
 
 def test_an_empty_term_matches() -> None:
-    fits(a_request(affinity=((),)))
+    assert not why_not(a_request(affinity=((),)))
 
 
 requirements = st.builds(
@@ -99,11 +106,7 @@ def test_of_a_requirement_and_its_opposite_exactly_one_holds(one: Requirement) -
 
 
 def holds(requirement: Requirement) -> bool:
-    try:
-        fits(a_request(affinity=((requirement,),)))
-    except DoesNotFit:
-        return False
-    return True
+    return not why_not(a_request(affinity=((requirement,),)))
 
 
 @pytest.mark.parametrize(
@@ -116,7 +119,7 @@ def holds(requirement: Requirement) -> bool:
     ],
 )
 def test_a_tolerated_taint_is_accepted(toleration: Toleration) -> None:
-    fits(a_request(tolerations=(toleration,)), a_spec(taints=(SPOT,)))
+    assert not why_not(a_request(tolerations=(toleration,)), a_spec(taints=(SPOT,)))
 
 
 @pytest.mark.parametrize(
@@ -130,12 +133,14 @@ def test_a_tolerated_taint_is_accepted(toleration: Toleration) -> None:
     ],
 )
 def test_a_taint_that_is_not_tolerated_is_refused_by_its_key(tolerations: tuple[Toleration, ...]) -> None:
-    with pytest.raises(DoesNotFit, match=r"cloud.google.com/gke-spot: .*add a toleration"):
-        fits(a_request(tolerations=tolerations), a_spec(taints=(SPOT,)))
+    assert re.search(
+        r"cloud.google.com/gke-spot: .*add a toleration",
+        why_not(a_request(tolerations=tolerations), a_spec(taints=(SPOT,))),
+    )
 
 
 def test_a_pod_may_request_all_that_is_allocatable() -> None:
-    fits(a_request(cpu_milli=HOST.allocatable_cpu_milli, memory_bytes=HOST.allocatable_memory_gib * GIB))
+    assert not why_not(a_request(cpu_milli=HOST.allocatable_cpu_milli, memory_bytes=HOST.allocatable_memory_gib * GIB))
 
 
 @pytest.mark.parametrize(
@@ -150,59 +155,62 @@ def test_a_pod_may_request_all_that_is_allocatable() -> None:
     ids=["cpu", "memory"],
 )
 def test_a_pod_that_requests_more_than_is_allocatable_is_refused(changes: dict[str, Any], message: str) -> None:
-    with pytest.raises(DoesNotFit, match=message):
-        fits(a_request(**changes))
+    assert re.search(message, why_not(a_request(**changes)))
 
 
 def test_a_volume_in_the_slices_zone_is_accepted() -> None:
-    fits(a_request(claims=(BoundClaim(name="data", zones=("us-central2-a", "us-central2-b")),)))
+    assert not why_not(a_request(claims=(BoundClaim(name="data", zones=("us-central2-a", "us-central2-b")),)))
 
 
 def test_a_volume_in_another_zone_is_refused_by_its_claim() -> None:
-    with pytest.raises(DoesNotFit, match=r"persistentVolumeClaim data: .*us-east5-a, .*are in us-central2-b"):
-        fits(a_request(claims=(BoundClaim(name="data", zones=("us-east5-a",)),)))
+    assert re.search(
+        r"persistentVolumeClaim data: .*us-east5-a, .*are in us-central2-b",
+        why_not(a_request(claims=(BoundClaim(name="data", zones=("us-east5-a",)),))),
+    )
 
 
 NAMESPACED_JOB = "alpha.jobset.sigs.k8s.io/namespaced-job"
 
 
 def test_exclusive_placement_by_node_selector_is_accepted_where_the_relay_labels_the_nodes() -> None:
-    fits(a_request(), a_spec(exclusive_nodes=True), selector={NAMESPACED_JOB: "research_llama-slice-0"})
+    assert not why_not(a_request(), a_spec(exclusive_nodes=True), selector={NAMESPACED_JOB: "research_llama-slice-0"})
 
 
 def test_jobsets_taint_on_exclusive_nodes_needs_no_toleration_in_the_template() -> None:
     taint = Taint("alpha.jobset.sigs.k8s.io/no-schedule", "true")
-    fits(
+    assert not why_not(
         a_request(), a_spec(exclusive_nodes=True, taints=(taint,)), selector={NAMESPACED_JOB: "research_llama-slice-0"}
     )
 
 
 @pytest.mark.parametrize("value", ["research_llama-slice-1", "other_llama-slice-0"])
 def test_a_selector_for_another_jobs_nodes_is_refused(value: str) -> None:
-    with pytest.raises(DoesNotFit, match=NAMESPACED_JOB):
-        fits(a_request(), a_spec(exclusive_nodes=True), selector={NAMESPACED_JOB: value})
+    assert re.search(
+        NAMESPACED_JOB, why_not(a_request(), a_spec(exclusive_nodes=True), selector={NAMESPACED_JOB: value})
+    )
 
 
 def test_exclusive_placement_without_its_annotations_is_refused() -> None:
-    with pytest.raises(DoesNotFit, match=NAMESPACED_JOB):
-        fits(a_request(), selector={NAMESPACED_JOB: "research_llama-slice-0"})
+    assert re.search(NAMESPACED_JOB, why_not(a_request(), selector={NAMESPACED_JOB: "research_llama-slice-0"}))
 
 
 def test_a_slice_of_more_hosts_than_a_pool_may_have_is_refused() -> None:
-    with pytest.raises(
-        DoesNotFit, match=r"gke-tpu-topology: .*needs 1024 hosts, and a node pool may have at most 1000"
-    ):
-        pool_fits(a_job(), a_spec(hosts=1024), settings())
+    assert re.search(
+        r"gke-tpu-topology: .*needs 1024 hosts, and a node pool may have at most 1000",
+        why_no_pool(a_job(), a_spec(hosts=1024), settings()),
+    )
 
 
 def test_the_maximum_of_hosts_per_pool_is_a_setting() -> None:
-    pool_fits(a_job(), a_spec(hosts=1024), settings(hosts_per_slice=2000))
+    assert not why_no_pool(a_job(), a_spec(hosts=1024), settings(hosts_per_slice=2000))
 
 
 def test_labels_longer_than_gke_allows_are_refused_by_key() -> None:
     labels = tuple((f"example.com/label-{number}", "x" * 60) for number in range(6))
-    with pytest.raises(DoesNotFit, match=r"node labels: .* GKE allows 1024: .*example.com/label-0"):
-        pool_fits(a_job(), a_spec(node_labels=labels), settings())
+    assert re.search(
+        r"node labels: .* GKE allows 1024: .*example.com/label-0",
+        why_no_pool(a_job(), a_spec(node_labels=labels), settings()),
+    )
 
 
 @pytest.mark.parametrize(
@@ -210,10 +218,135 @@ def test_labels_longer_than_gke_allows_are_refused_by_key() -> None:
     [("team", "a b"), ("team", "x" * 64), ("te am", "x"), ("a/b/c", "x"), ("x" * 64, "x"), ("Example.com/x", "y")],
 )
 def test_an_invalid_label_is_refused(key: str, value: str) -> None:
-    with pytest.raises(DoesNotFit, match="is not a valid node label"):
-        pool_fits(a_job(), a_spec(node_labels=((key, value),)), settings())
+    assert re.search("is not a valid node label", why_no_pool(a_job(), a_spec(node_labels=((key, value),)), settings()))
 
 
 @pytest.mark.parametrize(("key", "value"), [("team", ""), ("example.com/Team_1", "A.b-c_D"), ("x" * 63, "x" * 63)])
 def test_a_valid_label_is_accepted(key: str, value: str) -> None:
-    pool_fits(a_job(), a_spec(node_labels=((key, value),)), settings())
+    assert not why_no_pool(a_job(), a_spec(node_labels=((key, value),)), settings())
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"ephemeral_bytes": 50 * GIB},
+            "ephemeral-storage: a pod requests 50.0Gi, .* has at most 49.0Gi allocatable with pools.boot_disk_gb 100",
+        ),
+        ({"unoffered": ("hugepages-1Gi",)}, "hugepages-1Gi: a pod requests it, and a ct5lp-hightpu-4t node has none"),
+        ({"unoffered": ("nvidia.com/gpu",)}, "nvidia.com/gpu: a pod requests it, .*: remove the request"),
+        (
+            {"claims": (BoundClaim(name="data", zones=()),)},
+            "persistentVolumeClaim data: there is none in the namespace, .*: create it, or remove the volume",
+        ),
+    ],
+    ids=["disk", "huge pages", "GPUs", "a claim that does not exist"],
+)
+def test_a_pod_that_no_slice_can_help_is_refused_by_its_key(changes: dict[str, Any], message: str) -> None:
+    assert re.search(message, why_not(a_request(**changes)))
+
+
+def test_a_pod_may_request_the_disk_that_gke_leaves() -> None:
+    assert not why_not(a_request(ephemeral_bytes=49 * GIB))
+
+
+@pytest.mark.parametrize(("parallelism", "completions"), [(8, 8), (5, 4), (4, 8)])
+def test_more_pods_than_hosts_are_refused_and_both_fields_named(parallelism: int, completions: int) -> None:
+    request = a_request(parallelism=parallelism, completions=completions)
+    assert why_not(request) == (
+        f"parallelism, completions: the Job has {parallelism} and {completions}, and a slice of tpu-v5-lite-podslice "
+        "4x4 has 4 hosts of 4 chips, one for each pod: set both to 4, or select a larger topology"
+    )
+
+
+@pytest.mark.parametrize(("parallelism", "completions"), [(1, 1), (2, 4), (4, 2)])
+def test_hosts_without_a_pod_are_a_caveat(parallelism: int, completions: int) -> None:
+    request = a_request(parallelism=parallelism, completions=completions)
+    assert not why_not(request)
+    assert idle_hosts(request, a_job(), a_spec()) == (
+        f"replicatedJob slice: parallelism, completions: the Job has {parallelism} and {completions}, and a slice of "
+        "tpu-v5-lite-podslice 4x4 has 4 hosts of 4 chips, one for each pod. Hosts stay idle, and programs that wait "
+        "for the whole slice hang: set both to 4"
+    )
+
+
+@pytest.mark.parametrize("pods", [4, None])
+def test_nothing_is_said_of_as_many_pods_as_hosts_or_of_a_pod_alone(pods: int | None) -> None:
+    request = a_request(parallelism=pods, completions=pods)
+    assert (why_not(request), idle_hosts(request, a_job(), a_spec())) == ("", "")
+
+
+def test_of_an_affinity_every_unmet_requirement_of_the_nearest_term_is_named() -> None:
+    near, far = a_term((ZONE, "Exists", ""), ("team", "In", "a"), ("tier", "In", "b")), a_term(*[("x", "In", "y")] * 3)
+    keys = [line.partition(":")[0] for line in why_not(a_request(affinity=(far, near))).splitlines()]
+    assert keys == ["team", "tier"]
+
+
+@pytest.mark.parametrize(
+    ("key", "remedy"),
+    [
+        ("cloud.google.com/gke-spot", "do not have it: select it with the node selector"),
+        ("team", "do not have it: remove the requirement, or prefer it"),
+        ("kubernetes.io/hostname", "have a value that is not known before they exist: remove"),
+    ],
+)
+def test_an_affinity_that_is_not_met_comes_with_its_remedy(key: str, remedy: str) -> None:
+    assert remedy in why_not(a_request(affinity=(a_term((key, "In", "true")),)))
+
+
+def rule(kind: str, key: str, *, itself: bool) -> TemplateRequest:
+    return a_request(pod_rules=(PodRule(kind=PodRuleKind(kind), topology_key=key, selects_itself=itself),))
+
+
+POOL, HOST_NAME = "cloud.google.com/gke-nodepool", "kubernetes.io/hostname"
+
+
+@pytest.mark.parametrize(
+    ("request_", "why"),
+    [
+        (rule("podAffinity", POOL, itself=False), "demands pods of others on hosts that are made for these alone"),
+        (rule("podAffinity", HOST_NAME, itself=False), "demands pods of others"),
+        (rule("podAffinity", "rack", itself=True), "is a label that the hosts of this slice do not have"),
+        (rule("topologySpreadConstraints", "rack", itself=True), "is a label that the hosts of this slice do not have"),
+        (rule("podAntiAffinity", POOL, itself=True), "keeps the pods of one slice apart, whose 4 hosts share it"),
+        (rule("podAntiAffinity", ZONE, itself=True), "keeps the pods of one slice apart"),
+    ],
+)
+def test_a_rule_that_cannot_hold_on_fresh_hosts_is_refused_by_its_key(request_: TemplateRequest, why: str) -> None:
+    (only,) = request_.pod_rules
+    assert why_not(request_).startswith(f"{only.kind}: its topologyKey {only.topology_key} {why}")
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        rule("podAffinity", POOL, itself=True),
+        rule("podAffinity", ZONE, itself=False),
+        rule("podAntiAffinity", HOST_NAME, itself=True),
+        rule("podAntiAffinity", POOL, itself=False),
+        rule("podAntiAffinity", "rack", itself=True),
+        rule("topologySpreadConstraints", HOST_NAME, itself=True),
+    ],
+)
+def test_a_rule_that_may_hold_is_accepted(request_: TemplateRequest) -> None:
+    assert not why_not(request_)
+
+
+@pytest.mark.parametrize(
+    ("key", "message"),
+    [
+        ("cloud.google.com/gke-tpu-slice", "is a label of super-, sub- or dynamic slicing that the hosts"),
+        ("rack", "rack is a label that the hosts of this slice do not have"),
+        (HOST_NAME, "all pods of a slice are placed on one host, and this slice has 4"),
+    ],
+)
+def test_exclusive_placement_that_no_pod_could_follow_is_refused_by_its_annotation(key: str, message: str) -> None:
+    why = why_not(a_request(exclusive_topology=key))
+    assert why.startswith("alpha.jobset.sigs.k8s.io/exclusive-topology: ")
+    assert message in why
+    assert why.endswith(f"set it to {POOL}")
+
+
+@pytest.mark.parametrize("key", [POOL, ZONE, ""])
+def test_exclusive_placement_by_a_label_of_the_hosts_is_accepted(key: str) -> None:
+    assert not why_not(a_request(exclusive_topology=key))

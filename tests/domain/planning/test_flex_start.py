@@ -9,7 +9,7 @@ import pytest
 
 from tests.builders import a_job, a_request
 from tests.domain.asking import FLEX, SHAPE, refusal_of, selecting, spec_of
-from tpu_slices.domain.model.clusters import Allowed, Policy
+from tpu_slices.domain.model.clusters import Allowed, Policy, PoolSettings
 from tpu_slices.domain.model.facts import MAX_RUN_DURATION, PROVISIONING_REQUESTS, TemplateRequest
 from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.slices import Capacity, CapacityKind
@@ -29,7 +29,7 @@ def running(seconds: str) -> TemplateRequest:
 def test_hosts_of_flex_start_run_for_a_week_and_have_its_label_and_no_taint() -> None:
     spec = spec_of(FLEX)
     assert spec.capacity == Capacity(CapacityKind.FLEX_START, max_run_duration=WEEK)
-    assert (host_labels(spec, a_job())[FLEX_START], spec.taints, spec.hosts) == ("true", (), 4)
+    assert (host_labels(spec, a_job(), PoolSettings())[FLEX_START], spec.taints, spec.hosts) == ("true", (), 4)
 
 
 def test_the_run_duration_is_the_pods_else_that_of_the_settings() -> None:

@@ -12,6 +12,7 @@ from tests.builders import a_job, a_leader, a_request
 from tests.domain.asking import EVERYTHING, SHAPE, outcome, refusal_of, selecting, spec_of
 from tpu_slices.domain.catalogue.accelerators import Placement
 from tpu_slices.domain.catalogue.topology import Topology
+from tpu_slices.domain.model.clusters import PoolSettings
 from tpu_slices.domain.model.facts import TemplateRequest
 from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.records import Refusal
@@ -190,7 +191,7 @@ plain_selectors = st.dictionaries(
 def test_the_hosts_of_an_accepted_request_meet_every_selector(selectors: dict[str, str]) -> None:
     request = a_request(node_selector=(*SHAPE.items(), *selectors.items()))
     spec = spec_of(request)
-    labels = {**host_labels(spec, a_job()), **dict(spec.node_labels)}
+    labels = {**host_labels(spec, a_job(), PoolSettings()), **dict(spec.node_labels)}
     assert all(labels.get(key) == value for key, value in request.node_selector)
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.builders import MINUTE, NOW, a_job, a_jobset, a_record
+from tests.builders import MINUTE, NOW, a_job, a_jobset, a_record, a_spec
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.reasons import Phase, Reason, ReportReason
 from tpu_slices.domain.model.records import SliceRecord
@@ -49,6 +49,12 @@ def test_the_message_counts_ready_slices_and_says_what_the_others_wait_for() -> 
         "It is retried automatically. Another zone, a smaller topology, spot or a reservation may be available sooner."
     )
     assert (made.reason, made.requested, made.ready) == (ReportReason.WAITING, 4, 3)
+
+
+def test_a_caveat_of_the_slices_is_told_beside_what_they_wait_for_and_once_they_are_ready() -> None:
+    caveat = "replicatedJob slice: parallelism, completions: the Job has 1 and 1"
+    for slices in ([out_of_stock(0, spec=a_spec(caveat=caveat))], [replace(ready(0), spec=a_spec(caveat=caveat))]):
+        assert report(a_jobset(), slices, QueueState(), NOW).message.endswith(f" Warning: {caveat}.")
 
 
 def test_slices_with_the_same_reason_are_one_wait_from_the_first_to_the_next_attempt() -> None:

@@ -58,6 +58,8 @@ class Accelerator:
     """The boot disk types that the hosts support, the default first."""
     flex_start: bool = True
     """Whether GKE provisions its hosts by flex-start, too (dwsDisabled)."""
+    network_profile: bool = False
+    """Whether GKE has an accelerator network profile for its hosts (cluster-toolkit and xpk: v6e and tpu7x)."""
     minimum_gke: str | None = None
     """The first GKE version that supports the accelerator, where it is recent enough to matter."""
 
@@ -154,6 +156,7 @@ CATALOGUE: Mapping[str, Accelerator] = {
             ),
             small=_FLAT,
             boot_disks=("hyperdisk-balanced",),
+            network_profile=True,
             minimum_gke="1.31.2-gke.1115000",
         ),
         Accelerator(
@@ -167,6 +170,7 @@ CATALOGUE: Mapping[str, Accelerator] = {
             cubes=144,
             placement=Placement.WORKLOAD_POLICY,
             boot_disks=("hyperdisk-balanced",),
+            network_profile=True,
             minimum_gke="1.34.0-gke.2201000",
         ),
         Accelerator(
@@ -182,6 +186,11 @@ CATALOGUE: Mapping[str, Accelerator] = {
             boot_disks=("hyperdisk-balanced",),
         ),
     )
+}
+
+
+_MACHINES: Mapping[str, MachineType] = {
+    machine.name: machine for accelerator in CATALOGUE.values() for machine in accelerator.machines
 }
 
 
@@ -207,10 +216,15 @@ def shape_of(accelerator: str, topology: Topology, chips_per_pod: int) -> Shape:
     return Shape(machine=machine, hosts=hosts, placement=kind.placement if hosts > 1 else None)
 
 
+def machine_named(name: str) -> MachineType:
+    return _MACHINES[name]
+
+
 def accelerator_of(label: str) -> Accelerator:
     kind = CATALOGUE.get(label)
     if kind is None:
-        raise ImpossibleShape(f'cloud.google.com/gke-tpu-accelerator: "{label}" is unknown: use {_one_of(CATALOGUE)}')
+        said = f'"{label}" is unknown' if label else "the pods select none"
+        raise ImpossibleShape(f"cloud.google.com/gke-tpu-accelerator: {said}: use {_one_of(CATALOGUE)}")
     return kind
 
 
@@ -221,8 +235,9 @@ def topology_of(label: str, text: str) -> Topology:
         return Topology.parse(text)
     except ValueError as bad:
         smallest = _one_of(str(topology) for topology in legal_topologies(kind)[:3])
+        said = bad if text else "the pods select none"
         raise ImpossibleShape(
-            f"cloud.google.com/gke-tpu-topology: {bad}; the smallest of {kind.label} are {smallest}"
+            f"cloud.google.com/gke-tpu-topology: {said}; the smallest of {kind.label} are {smallest}"
         ) from bad
 
 

@@ -104,7 +104,12 @@ class PoolSettings:
     network_tags: tuple[str, ...] = ()
     additional_networks: tuple[Network, ...] = ()
     workload_policy: str = "tpu-provisioner-{topology}"
-    """The Compute Engine workload policy for slices that need one; `{topology}` is replaced."""
+    """The Compute Engine workload policy for slices that need one; `{topology}`, `{chips}` and `{cores}` are replaced.
+    """
+    accelerator_network_profile: str | None = None
+    """`auto`: GKE gives hosts of the accelerators that it knows their networks, unless there are additional ones."""
+    host_maintenance_interval: str | None = None
+    """PERIODIC or AS_NEEDED; None: GKE's default."""
     resource_labels: Mapping[str, str] = field(default_factory=dict)
     """Labels for billing reports, in addition to those for cluster, namespace, JobSet and slice."""
 
@@ -125,6 +130,8 @@ class Allowed:
     """`NETWORK:SUBNETWORK`; those in the settings are always allowed."""
     copied_labels: tuple[str, ...] = ("*",)
     """Keys of pod labels that a pod may have copied to its hosts."""
+    workload_policies: tuple[str, ...] = ()
+    """Workload policies that a pod may select; the one in the settings is always allowed."""
     chips_per_slice: int | None = None
     chips_per_jobset: int | None = None
     chips_per_namespace: int | None = None

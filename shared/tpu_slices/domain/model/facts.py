@@ -20,6 +20,15 @@ PROVISIONING_REQUESTS = (
 """Annotations that name the ProvisioningRequest by which GKE provisions a pod's nodes."""
 REQUESTED_ANNOTATIONS = (COPY_LABELS, ADDITIONAL_NETWORKS, SERVICE_ACCOUNT, MAX_RUN_DURATION, *PROVISIONING_REQUESTS)
 """The annotations of a pod template that say how its hosts are provisioned; the first three are TPU Provisioner's."""
+EXCLUSIVE = "alpha.jobset.sigs.k8s.io/exclusive-topology"
+"""JobSet's annotation for exclusive placement; its value is the key of a node label."""
+GROUP_EXCLUSIVE = "leaderworkerset.sigs.k8s.io/exclusive-topology"
+"""The same of a LeaderWorkerSet's groups."""
+SLICE_TOPOLOGY = "cloud.google.com/gke-tpu-slice-topology"
+INJECT_SLICE_SELECTOR = "tpu-provisioner.cloud.google.com/inject-slice-selector"
+SLICING_MARKS = (SLICE_TOPOLOGY, INJECT_SLICE_SELECTOR)
+"""Super-, sub- and dynamic slicing: GKE's annotation (its tpu-device-plugin and xpk), and the label or annotation by
+which axlearn asks for the selector of such a slice (ai-on-gke/tpu-provisioner internal/webhook)."""
 
 
 class WorkloadState(StrEnum):
@@ -73,12 +82,31 @@ class Toleration:
     """Empty: every effect."""
 
 
+class PodRuleKind(StrEnum):
+    """The rules of a pod template about other pods that can keep it from being scheduled, by their fields."""
+
+    AFFINITY = "podAffinity"
+    ANTI_AFFINITY = "podAntiAffinity"
+    SPREAD = "topologySpreadConstraints"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodRule:
+    """A required term of a pod affinity or anti-affinity, or a topology spread constraint with DoNotSchedule."""
+
+    kind: PodRuleKind
+    topology_key: str
+    selects_itself: bool
+    """Whether the template's own pods are among those that it selects; if that is not known, what lets it hold."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundClaim:
-    """A volume claim of a pod whose volume is only accessible from some zones."""
+    """A volume claim of a pod that does not exist, or whose volume is only accessible from some zones."""
 
     name: str
     zones: tuple[str, ...]
+    """Empty: there is no such claim."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +129,13 @@ class TemplateRequest:
     cpu_milli: int = 0
     """The pod's CPU request in thousandths of a CPU, computed like the chips."""
     memory_bytes: int = 0
+    ephemeral_bytes: int = 0
+    """`ephemeral-storage`."""
+    unoffered: tuple[str, ...] = ()
+    """The resources that it requests and that no TPU host offers: GPUs and huge pages."""
+    parallelism: int | None = None
+    """The Job's; None: there is only a pod, of which that is not known."""
+    completions: int | None = None
     labels: Pairs = ()
     """The template's labels."""
     requested_annotations: Pairs = ()
@@ -108,6 +143,11 @@ class TemplateRequest:
     exclusive_nodes: bool = False
     """JobSet's placement by node selector: nodes must be labelled and tainted for the one Job that may use them
     (annotations `alpha.jobset.sigs.k8s.io/exclusive-topology` and `alpha.jobset.sigs.k8s.io/node-selector`)."""
+    exclusive_topology: str = ""
+    """The value of the annotation EXCLUSIVE; empty: there is none, or JobSet places by node selector."""
+    slicing: Pairs = ()
+    """What asks for a slice that GKE forms of parts of pools: keys of SLICING_MARKS and their values."""
+    pod_rules: tuple[PodRule, ...] = ()
     claims: tuple[BoundClaim, ...] = ()
 
 

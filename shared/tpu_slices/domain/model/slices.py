@@ -159,8 +159,12 @@ class SliceSpec:
     """The additional networks that the tenant requested; None: those in the settings."""
     exclusive_nodes: bool = False
     """The relay labels the hosts for JobSet's placement by node selector: GKE rejects its label on a pool."""
+    workload_policy: str | None = None
+    """The workload policy that the tenant requested; None: the one in the settings, if the placement is by one."""
     jobset_chips: int = 0
     """The chips of all slices that its JobSet requests."""
+    caveat: str = ""
+    """What may go wrong although the slice is made, with the remedy; empty: nothing is known."""
     fingerprint: str = ""
     """Of the tenant's request only, so that a change of settings never rebuilds a slice."""
 

@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
-from tpu_slices.domain.catalogue.accelerators import MachineType
-from tpu_slices.domain.model.clusters import ClusterSettings
-from tpu_slices.domain.model.facts import Requirement, TemplateRequest, Toleration
-from tpu_slices.domain.model.slices import LAST_ATTEMPT, SliceSpec, Taint, WorkloadJob
-from tpu_slices.domain.planning.host_labels import CAPACITY_KEYS, JOBSET_TAINT, TOPOLOGY, VARYING, ZONE, host_labels
+from tpu_slices.domain.catalogue.accelerators import MachineType, machine_named
+from tpu_slices.domain.model.clusters import ClusterSettings, PoolSettings
+from tpu_slices.domain.model.facts import MAX_RUN_DURATION, Requirement, TemplateRequest, Toleration
+from tpu_slices.domain.model.slices import LAST_ATTEMPT, OwnerKind, SliceSpec, Taint, WorkloadJob
+from tpu_slices.domain.planning.host_labels import (
+    CAPACITY_KEYS,
+    GKE_PROVISIONERS,
+    JOBSET_TAINT,
+    PLACEMENT_POLICY,
+    RUN_SECONDS,
+    TOPOLOGY,
+    VARYING,
+    ZONE,
+    host_labels,
+    is_slicing,
+    network_labels,
+)
+from tpu_slices.domain.planning.obstacles import Obstacle, does_not_fit
+from tpu_slices.domain.planning.pod_rules import pod_rules_hold
 from tpu_slices.domain.planning.pool_labels import MOST_CHARACTERS, labels_of
 
 _GIB = 1 << 30
@@ -18,36 +32,51 @@ _LABEL_KEY = re.compile(r"([a-z0-9][-a-z0-9.]{0,252}/)?[A-Za-z0-9]([-A-Za-z0-9_.
 _LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 """Kubernetes' syntax of labels (apimachinery pkg/util/validation)."""
 
+_SELECTED = frozenset({*CAPACITY_KEYS, PLACEMENT_POLICY, ZONE})
+"""Keys that a slice follows from if they are node selectors."""
 
-class DoesNotFit(ValueError):
-    """The pod could not run on the slice's hosts; the text names the key, the value and what the hosts have."""
+Labels = Mapping[str, str | None]
+"""The labels of a slice's hosts; None: not known, so nothing is said of them."""
 
 
 def fit(
-    request: TemplateRequest, selector: Mapping[str, str], job: WorkloadJob, spec: SliceSpec, machine: MachineType
-) -> None:
-    """Raise DoesNotFit if the request's pods, which have the node selector `selector`, could not run on the hosts.
+    request: TemplateRequest,
+    selector: Mapping[str, str],
+    job: WorkloadJob,
+    spec: SliceSpec,
+    pools: PoolSettings,
+) -> Iterator[Obstacle]:
+    """Yield why the request's pods, which have the node selector `selector`, could not run on the hosts.
 
-    | checked          | against                                                                        |
-    |------------------|--------------------------------------------------------------------------------|
-    | node selector    | labels: Google's and Kubernetes', ours, the tenant's                           |
-    | node affinity    | the same labels: one required term must be met                                 |
-    | tolerations      | the pool's taints, except JobSet's own                                         |
-    | cpu, memory      | the node's allocatable resources                                               |
-    | volume claims    | the zone: a volume bound in another zone is not accessible                     |
+    Parts of the spec may be unknown, because they have obstacles of their own: they are empty.
+
+    | checked            | against                                                                        |
+    |--------------------|--------------------------------------------------------------------------------|
+    | node selector      | labels: Google's and Kubernetes', ours, the tenant's                           |
+    | node affinity      | the same labels: one required term must be met                                 |
+    | tolerations        | the pool's taints, except JobSet's own                                         |
+    | pods               | the number of hosts: none may be left over                                     |
+    | cpu, memory, disk  | the node's allocatable resources                                               |
+    | GPUs, huge pages   | no host has any                                                                |
+    | volume claims      | they exist; the zone: a volume bound in another zone is not accessible         |
+    | rules on pods      | the same labels, see `pod_rules`                                               |
     """
-    labels = {**host_labels(spec, job), **labels_of(job, LAST_ATTEMPT, spec)}
-    _refuse_selectors(selector, labels)
-    _refuse_affinity(request.affinity, labels)
-    _refuse_taints(request.tolerations, spec.taints)
-    _refuse_sizes(request, machine)
-    _refuse_claims(request, spec.zone)
+    known: Labels = {key: value or None for key, value in host_labels(spec, job, pools).items()}
+    labels = {**known, **labels_of(job, LAST_ATTEMPT, spec)}
+    yield from _selectors_hold(selector, labels)
+    yield from _affinity_holds(request.affinity, labels)
+    yield from _taints_are_tolerated(request.tolerations, spec.taints)
+    if spec.hosts:
+        yield from _pods_have_hosts(request, job, spec)
+        yield from _sizes_fit(request, machine_named(spec.machine_type), pools)
+    yield from _claims_are_accessible(request, spec.zone)
+    yield from pod_rules_hold(request, job.owner.kind, spec.hosts, frozenset(labels))
 
 
-def pool_fits(job: WorkloadJob, spec: SliceSpec, settings: ClusterSettings) -> None:
-    """Raise DoesNotFit if GKE would reject the pool: too many nodes, or invalid or too many labels."""
+def pool_fits(job: WorkloadJob, spec: SliceSpec, settings: ClusterSettings) -> Iterator[Obstacle]:
+    """Yield why GKE would reject the pool: too many nodes, or invalid or too many labels."""
     if spec.hosts > settings.hosts_per_slice:
-        raise DoesNotFit(
+        yield does_not_fit(
             f"{TOPOLOGY}: {spec.topology} needs {spec.hosts} hosts, and a node pool may have at most "
             f"{settings.hosts_per_slice} (hosts_per_slice in the cluster's settings)"
         )
@@ -55,69 +84,108 @@ def pool_fits(job: WorkloadJob, spec: SliceSpec, settings: ClusterSettings) -> N
         if not (
             _LABEL_KEY.fullmatch(key) and len(key.rpartition("/")[2]) <= _LONGEST and _LABEL_VALUE.fullmatch(value)
         ):
-            raise DoesNotFit(f'node labels: "{key}={value}" is not a valid node label')
-    length = sum(len(key) + len(value) for key, value in labels_of(job, LAST_ATTEMPT, spec).items())
+            yield does_not_fit(f'node labels: "{key}={value}" is not a valid node label')
+    labels = {**labels_of(job, LAST_ATTEMPT, spec), **network_labels(spec, settings.pools)}
+    length = sum(len(key) + len(value) for key, value in labels.items())
     if length > MOST_CHARACTERS:
         theirs = ", ".join(key for key, _ in spec.node_labels)
-        raise DoesNotFit(
+        yield does_not_fit(
             f"node labels: the labels of the node pool have {length} characters, and GKE allows {MOST_CHARACTERS}: "
             f"shorten or remove some of {theirs}"
         )
 
 
-def _refuse_selectors(selector: Mapping[str, str], labels: Mapping[str, str]) -> None:
+def idle_hosts(request: TemplateRequest, job: WorkloadJob, spec: SliceSpec) -> str:
+    """Return the caveat that fewer pods than hosts run at a time; empty if none are left over."""
+    if request.parallelism is None or (request.parallelism, request.completions) == (spec.hosts, spec.hosts):
+        return ""
+    whose = f"replicatedJob {request.replicated_job}: " if request.replicated_job else ""
+    have, remedy = _pods(request, job, spec)
+    return f"{whose}{have}. Hosts stay idle, and programs that wait for the whole slice hang: {remedy}"
+
+
+def _pods_have_hosts(request: TemplateRequest, job: WorkloadJob, spec: SliceSpec) -> Iterator[Obstacle]:
+    if max(request.parallelism or 0, request.completions or 0) > spec.hosts:
+        have, remedy = _pods(request, job, spec)
+        yield does_not_fit(f"{have}: {remedy}, or select a larger topology")
+
+
+def _pods(request: TemplateRequest, job: WorkloadJob, spec: SliceSpec) -> tuple[str, str]:
+    """Return how many pods and hosts there are, by the fields at fault, and what to set these to."""
+    hosts = f"{spec.hosts} host{'s' if spec.hosts > 1 else ''} of {spec.chips_per_host} chips, one for each pod"
+    has = f"and a slice of {spec.accelerator} {spec.topology} has {hosts}"
+    if job.owner.kind is OwnerKind.LEADER_WORKER_SET:
+        return f"leaderWorkerTemplate.size: it is {request.parallelism}, {has}", f"set it to {spec.hosts}"
+    both = f"parallelism, completions: the Job has {request.parallelism} and {request.completions}"
+    return f"{both}, {has}", f"set both to {spec.hosts}"
+
+
+def _selectors_hold(selector: Mapping[str, str], labels: Labels) -> Iterator[Obstacle]:
     for key, value in sorted(selector.items()):
-        if key in VARYING:
-            raise DoesNotFit(
-                f'{key}: the pod selects "{value}", which is not known before the node exists: remove the selector'
-            )
-        if key in CAPACITY_KEYS and key not in labels:
-            raise DoesNotFit(
-                f'{key}: the pod selects "{value}", and this slice is not bought that way: remove the selector'
-            )
-        if key not in labels:
-            raise DoesNotFit(
-                f'{key}: the pod selects "{value}", and the hosts of this slice do not have this label: '
-                "remove the selector"
-            )
-        if labels[key] != value:
-            raise DoesNotFit(f'{key}: the pod selects "{value}", and the hosts of this slice have "{labels[key]}"')
+        if key in GKE_PROVISIONERS or (key in labels and labels[key] in {None, value} and key not in VARYING):
+            continue
+        yield does_not_fit(f'{key}: the pod selects "{value}", {_why_not(key, labels)}')
 
 
-def _refuse_affinity(terms: tuple[tuple[Requirement, ...], ...], labels: Mapping[str, str]) -> None:
-    unmet = [next((each for each in term if not _holds(each, labels)), None) for term in terms]
-    if not terms or None in unmet:
-        return
-    first = next(each for each in unmet if each is not None)
-    asked = f"{first.operator} {', '.join(first.values)}".strip()
-    has = f'have "{labels[first.key]}"' if first.key in labels else "do not have it"
-    raise DoesNotFit(f"{first.key}: the pod's node affinity requires {asked}, and the hosts of this slice {has}")
+def _why_not(key: str, labels: Labels) -> str:
+    if key in VARYING:
+        return "which is not known before the node exists: remove the selector"
+    if key in labels:
+        return f'and the hosts of this slice have "{labels[key]}"'
+    if key in CAPACITY_KEYS:
+        return "and this slice is not bought that way: remove the selector"
+    if key == PLACEMENT_POLICY:
+        return "and only slices of several hosts of tpu7x or tpu7 are placed by a workload policy: remove the selector"
+    if key == RUN_SECONDS:
+        return (
+            "and GKE sets this label on the hosts of its own provisioners only: remove the selector, and for hosts of "
+            f"flex-start set the annotation {MAX_RUN_DURATION} of the pod"
+        )
+    if is_slicing(key):
+        return (
+            "a label of super-, sub- or dynamic slicing, and a slice of this provisioner has hosts of its own: remove "
+            f"the selector, and select the whole slice with {TOPOLOGY}"
+        )
+    return "and the hosts of this slice do not have this label: remove the selector"
 
 
-def _holds(requirement: Requirement, labels: Mapping[str, str]) -> bool:
+def _affinity_holds(terms: tuple[tuple[Requirement, ...], ...], labels: Labels) -> Iterator[Obstacle]:
+    unmet = [[each for each in term if not _holds(each, labels)] for term in terms]
+    for each in min(unmet, key=len, default=()):
+        asked = f"{each.operator} {', '.join(each.values)}".strip()
+        has = f'have "{labels[each.key]}"' if each.key in labels else "do not have it"
+        has = "have a value that is not known before they exist" if each.key in VARYING else has
+        remedy = "select it with the node selector" if each.key in _SELECTED else "remove the requirement, or prefer it"
+        yield does_not_fit(
+            f"{each.key}: the pod's node affinity requires {asked}, and the hosts of this slice {has}: {remedy}"
+        )
+
+
+def _holds(requirement: Requirement, labels: Labels) -> bool:
     """Return whether the labels meet a requirement, as Kubernetes does (apimachinery labels.Requirement.Matches)."""
     key, values = requirement.key, requirement.values
-    known = key in labels
+    known, value = key in labels, labels.get(key)
+    open_ = known and value is None and key not in VARYING
     match requirement.operator:
         case "In":
-            return known and labels[key] in values and key not in VARYING
+            return open_ or (known and value in values)
         case "NotIn":
-            return not known or labels[key] not in values
+            return not known or value not in values
         case "Exists":
             return known
         case "DoesNotExist":
             return not known
-        case "Gt" | "Lt" if known and labels[key].isdecimal() and len(values) == 1 and values[0].isdecimal():
-            ours, theirs = int(labels[key]), int(values[0])
+        case "Gt" | "Lt" if value and value.isdecimal() and len(values) == 1 and values[0].isdecimal():
+            ours, theirs = int(value), int(values[0])
             return ours > theirs if requirement.operator == "Gt" else ours < theirs
         case _:
-            return False
+            return open_ and requirement.operator in {"Gt", "Lt"}
 
 
-def _refuse_taints(tolerations: Iterable[Toleration], taints: Iterable[Taint]) -> None:
+def _taints_are_tolerated(tolerations: Iterable[Toleration], taints: Iterable[Taint]) -> Iterator[Obstacle]:
     for taint in taints:
         if taint.key != JOBSET_TAINT and not any(_tolerates(toleration, taint) for toleration in tolerations):
-            raise DoesNotFit(
+            yield does_not_fit(
                 f"{taint.key}: the hosts of this slice have the taint {taint.key}={taint.value}:NoSchedule, "
                 "which the pod does not tolerate: add a toleration for it"
             )
@@ -130,19 +198,41 @@ def _tolerates(toleration: Toleration, taint: Taint) -> bool:
     return toleration.operator == "Exists" or (toleration.key != "" and toleration.value == taint.value)
 
 
-def _refuse_sizes(request: TemplateRequest, machine: MachineType) -> None:
-    cpu, memory = machine.allocatable_cpu_milli, machine.allocatable_memory_gib
+def _sizes_fit(request: TemplateRequest, machine: MachineType, pools: PoolSettings) -> Iterator[Obstacle]:
+    cpu, memory, disk = machine.allocatable_cpu_milli, machine.allocatable_memory_gib, _allocatable_disk(pools)
+    has = f"and a {machine.name} node has"
     if request.cpu_milli > cpu:
-        raise DoesNotFit(f"cpu: a pod requests {request.cpu_milli}m, and a {machine.name} node has {cpu}m allocatable")
+        yield does_not_fit(f"cpu: a pod requests {request.cpu_milli}m, {has} {cpu}m allocatable")
     if request.memory_bytes > memory * _GIB:
-        asked = f"{request.memory_bytes / _GIB:.1f}Gi"
-        raise DoesNotFit(f"memory: a pod requests {asked}, and a {machine.name} node has {memory}Gi allocatable")
+        yield does_not_fit(f"memory: a pod requests {request.memory_bytes / _GIB:.1f}Gi, {has} {memory}Gi allocatable")
+    if request.ephemeral_bytes > disk * _GIB:
+        yield does_not_fit(
+            f"ephemeral-storage: a pod requests {request.ephemeral_bytes / _GIB:.1f}Gi, {has} at most {disk:.1f}Gi "
+            f"allocatable with pools.boot_disk_gb {pools.boot_disk_gb} in the cluster's settings"
+        )
+    for resource in request.unoffered:
+        yield does_not_fit(f"{resource}: a pod requests it, {has} none: remove the request")
 
 
-def _refuse_claims(request: TemplateRequest, zone: str) -> None:
+def _allocatable_disk(pools: PoolSettings) -> float:
+    """Return the GiB that pods can have of the boot disk, at most.
+
+    GKE reserves half of the disk, 6 GiB and 35 % of it, or 100 GiB, whichever is least, and evicts pods at the last
+    10 % (its page "Plan node sizes", local ephemeral storage).
+    """
+    size = float(pools.boot_disk_gb)
+    return size * 0.9 - min(size * 0.5, 6 + size * 0.35, 100)
+
+
+def _claims_are_accessible(request: TemplateRequest, zone: str) -> Iterator[Obstacle]:
     for claim in request.claims:
-        if zone not in claim.zones:
-            raise DoesNotFit(
+        if not claim.zones:
+            yield does_not_fit(
+                f"persistentVolumeClaim {claim.name}: there is none in the namespace, and the pods cannot be scheduled "
+                "without it: create it, or remove the volume"
+            )
+        elif zone and zone not in claim.zones:
+            yield does_not_fit(
                 f"persistentVolumeClaim {claim.name}: its volume is accessible from {' or '.join(claim.zones)}, and "
                 f"the hosts of this slice are in {zone}: select the volume's zone with {ZONE}, or use another volume"
             )

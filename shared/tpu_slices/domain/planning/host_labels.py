@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
+from tpu_slices.domain.catalogue.accelerators import CATALOGUE, Placement
+from tpu_slices.domain.model.clusters import PoolSettings
 from tpu_slices.domain.model.slices import Capacity, CapacityKind, SliceSpec, WorkloadJob
 
 ACCELERATOR = "cloud.google.com/gke-tpu-accelerator"
@@ -17,12 +20,17 @@ RESERVATION_SUBBLOCK = "cloud.google.com/reservation-subblocks"
 FLEX_START = "cloud.google.com/gke-flex-start"
 RUN_SECONDS = "cloud.google.com/gke-max-run-duration-seconds"
 """A label that GKE's autoscaler sets on the node pools that it creates itself, and on no others."""
-CAPACITY_KEYS = (SPOT, RESERVATION, RESERVATION_PROJECT, RESERVATION_BLOCK, RESERVATION_SUBBLOCK, FLEX_START)
+_RESERVATION_KEYS = (RESERVATION, RESERVATION_PROJECT, RESERVATION_BLOCK, RESERVATION_SUBBLOCK)
+CAPACITY_KEYS = (SPOT, *_RESERVATION_KEYS, FLEX_START)
 """Node selectors by which a pod requests spot, reserved or flex-start hosts."""
 ZONE = "topology.kubernetes.io/zone"
 REGION = "topology.kubernetes.io/region"
 MACHINE = "node.kubernetes.io/instance-type"
 METADATA_SERVER = "iam.gke.io/gke-metadata-server-enabled"
+PLACEMENT_POLICY = "cloud.google.com/placement-policy-name"
+"""The workload policy that places the hosts; as a node selector it names the one to use."""
+NETWORK_DRIVER = "cloud.google.com/gke-networking-dra-driver"
+"""What a pool with an accelerator network profile is labelled with (cluster-toolkit, xpk)."""
 NODE_POOL = "cloud.google.com/gke-nodepool"
 HOSTNAME = "kubernetes.io/hostname"
 NAMESPACED_JOB = "alpha.jobset.sigs.k8s.io/namespaced-job"
@@ -37,9 +45,19 @@ GKE_PROVISIONERS = ("cloud.google.com/compute-class", "cloud.google.com/gke-queu
 """Node selectors by which a pod requests hosts that GKE itself provisions."""
 
 _KIND_LABELS = {CapacityKind.SPOT: SPOT, CapacityKind.FLEX_START: FLEX_START}
+_SLICING = re.compile(
+    r"cloud\.google\.com/gke-(tpu-slice|tpu-(slice|partition)-[0-9x]+-id|accelerator-topology-mode)", re.ASCII
+)
+"""Labels of the hosts of slices that GKE forms of parts of pools (GKE's tpu-device-plugin and slice controller)."""
+_CORES_PER_CHIP = 2
+"""Of tpu7x and tpu7, the accelerators with workload policies."""
+
 _SYSTEM_SUFFIXES = ("google.com", "kubernetes.io", "k8s.io", "gke.io")
-_FROM_USERS = frozenset({"cloud.google.com/gke-tpu-ici-resiliency", "cloud.google.com/gke-location-hint"})
-"""Google's keys that GKE accepts from users (ai-on-gke/tpu-provisioner@6789e2a, internal/cloud/gke.go)."""
+_FROM_USERS = frozenset(
+    f"cloud.google.com/gke-{name}" for name in ("tpu-ici-resiliency", "location-hint", "tpu-auto-restart")
+)
+"""Google's keys that GKE accepts from users: ai-on-gke/tpu-provisioner@6789e2a, internal/cloud/gke.go, and the last
+from apple/axlearn, which has TPU Provisioner copy it."""
 
 
 def is_system(key: str) -> bool:
@@ -53,12 +71,42 @@ def may_be_a_node_label(key: str) -> bool:
     return key in _FROM_USERS or not is_system(key)
 
 
-def host_labels(spec: SliceSpec, job: WorkloadJob) -> dict[str, str]:
-    """Return the labels that GKE, and for JobSet's placement the relay, set on every host of a slice."""
+def is_slicing(key: str) -> bool:
+    """Return whether a label's key belongs to super-, sub- or dynamic slicing."""
+    return _SLICING.fullmatch(key) is not None
+
+
+def workload_policy_of(spec: SliceSpec, pools: PoolSettings) -> str | None:
+    """Return the name of the workload policy that places a slice; None: none does."""
+    if spec.placement is not Placement.WORKLOAD_POLICY:
+        return None
+    chips = spec.topology.chips
+    name = pools.workload_policy.replace("{topology}", str(spec.topology))
+    return spec.workload_policy or name.replace("{chips}", str(chips)).replace("{cores}", str(chips * _CORES_PER_CHIP))
+
+
+def network_profile_of(spec: SliceSpec, pools: PoolSettings) -> str | None:
+    """Return the accelerator network profile of a slice's pool; None: additional networks, or none for its hosts."""
+    kind = CATALOGUE.get(spec.accelerator)
+    networks = pools.additional_networks if spec.networks is None else spec.networks
+    return pools.accelerator_network_profile if kind and kind.network_profile and not networks else None
+
+
+def network_labels(spec: SliceSpec, pools: PoolSettings) -> dict[str, str]:
+    """Return the labels that a slice's pool has because of its accelerator network profile."""
+    return {NETWORK_DRIVER: "true"} if network_profile_of(spec, pools) else {}
+
+
+def host_labels(spec: SliceSpec, job: WorkloadJob, pools: PoolSettings) -> dict[str, str]:
+    """Return the labels that GKE, and for JobSet's placement the relay, set on every host of a slice.
+
+    An empty value is not known: before the node exists, or because the spec lacks what it follows from.
+    """
+    policy = workload_policy_of(spec, pools) if spec.hosts else ""
     labels = {
         ACCELERATOR: spec.accelerator,
         TOPOLOGY: str(spec.topology),
-        COUNT: str(spec.chips_per_host),
+        COUNT: str(spec.chips_per_host or ""),
         ZONE: spec.zone,
         REGION: spec.zone.rpartition("-")[0],
         MACHINE: spec.machine_type,
@@ -66,12 +114,16 @@ def host_labels(spec: SliceSpec, job: WorkloadJob) -> dict[str, str]:
         "kubernetes.io/os": "linux",
         "kubernetes.io/arch": "amd64",
         **dict.fromkeys(VARYING, ""),
+        **({} if policy is None else {PLACEMENT_POLICY: policy}),
+        **network_labels(spec, pools),
         **_capacity_labels(spec.capacity),
     }
     return {**labels, NAMESPACED_JOB: f"{job.owner.namespace}_{job.job_name}"} if spec.exclusive_nodes else labels
 
 
 def _capacity_labels(capacity: Capacity) -> Mapping[str, str]:
+    if capacity.kind is CapacityKind.RESERVATION and capacity.reservation is None:
+        return dict.fromkeys(_RESERVATION_KEYS, "")
     if capacity.reservation is None:
         return {_KIND_LABELS[capacity.kind]: "true"} if capacity.kind in _KIND_LABELS else {}
     named: dict[str, str] = {}

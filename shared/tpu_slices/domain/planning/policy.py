@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from tpu_slices.domain.model.clusters import Allowed, Policy
 from tpu_slices.domain.model.facts import ADDITIONAL_NETWORKS, COPY_LABELS, SERVICE_ACCOUNT
+from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.slices import Capacity, SliceSpec
-
-
-class NotAllowed(ValueError):
-    """The settings do not allow the request; the text names the key, the value and what is allowed."""
+from tpu_slices.domain.planning.host_labels import PLACEMENT_POLICY
+from tpu_slices.domain.planning.obstacles import Obstacle
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,19 +22,27 @@ class Held:
     in_cluster: int
 
 
-def check(spec: SliceSpec, namespace: str, policy: Policy) -> None:
-    """Raise NotAllowed if tenants of the namespace may not request this slice, whatever else is held."""
+def disallowed(spec: SliceSpec, namespace: str, policy: Policy) -> Iterator[Obstacle]:
+    """Yield why tenants of the namespace may not request this slice, whatever else is held.
+
+    Each message names the key or setting, the value and what is allowed. Empty parts of the spec are not known.
+    """
     allowed = policy.allowed(namespace)
-    _check_name("zones", spec.zone, namespace, allowed.zones)
-    _check_name("accelerators", spec.accelerator, namespace, allowed.accelerators)
-    _check_account(spec.service_account, allowed)
-    _check_networks(spec, allowed)
-    _check_labels(spec.copied_labels, allowed)
-    _check_capacity(spec.capacity, namespace, allowed)
-    _check_size("chips_per_slice", "this slice has", spec.chips, allowed.chips_per_slice)
-    _check_size("chips_per_jobset", "the slices of the JobSet have", spec.jobset_chips, allowed.chips_per_jobset)
-    _check_size("chips_per_namespace", "this slice has", spec.chips, allowed.chips_per_namespace)
-    _check_size("chips_per_cluster", "this slice has", spec.chips, policy.chips_per_cluster)
+    yield from _name("zones", spec.zone, namespace, allowed.zones)
+    yield from _name("accelerators", spec.accelerator, namespace, allowed.accelerators)
+    yield from _account(spec.service_account, allowed)
+    yield from _named(ADDITIONAL_NETWORKS, map(str, spec.networks or ()), "additional_networks", allowed)
+    yield from _named(COPY_LABELS, spec.copied_labels, "copied_labels", allowed)
+    yield from _named(PLACEMENT_POLICY, filter(None, [spec.workload_policy]), "workload_policies", allowed)
+    yield from _capacity(spec.capacity, namespace, allowed)
+    for setting, whose, chips, most in (
+        ("chips_per_slice", "this slice has", spec.chips, allowed.chips_per_slice),
+        ("chips_per_jobset", "the slices of the JobSet have", spec.jobset_chips, allowed.chips_per_jobset),
+        ("chips_per_namespace", "this slice has", spec.chips, allowed.chips_per_namespace),
+        ("chips_per_cluster", "this slice has", spec.chips, policy.chips_per_cluster),
+    ):
+        if most is not None and chips > most:
+            yield _not_allowed(f"policy.{setting}: {whose} {chips} chips, and at most {most} are allowed")
 
 
 def over_budget(spec: SliceSpec, namespace: str, held: Held, policy: Policy) -> str | None:
@@ -51,44 +58,34 @@ def over_budget(spec: SliceSpec, namespace: str, held: Held, policy: Policy) -> 
     return None
 
 
-def _check_account(account: str | None, allowed: Allowed) -> None:
+def _account(account: str | None, allowed: Allowed) -> Iterator[Obstacle]:
     if account is not None and not any(_matches_account(account, pattern) for pattern in allowed.service_accounts):
-        raise NotAllowed(
-            f"{SERVICE_ACCOUNT}: {account} is not allowed: {_choices('service_accounts', allowed.service_accounts)}"
-        )
+        choices = _choices("service_accounts", allowed.service_accounts)
+        yield _not_allowed(f"{SERVICE_ACCOUNT}: {account} is not allowed: {choices}")
 
 
-def _check_networks(spec: SliceSpec, allowed: Allowed) -> None:
-    for network in spec.networks or ():
-        if not _matches(str(network), allowed.additional_networks):
-            choices = _choices("additional_networks", allowed.additional_networks)
-            raise NotAllowed(f"{ADDITIONAL_NETWORKS}: {network} is not allowed: {choices}")
+def _named(key: str, values: Iterable[str], setting: str, allowed: Allowed) -> Iterator[Obstacle]:
+    patterns: tuple[str, ...] = getattr(allowed, setting)
+    for value in values:
+        if not _matches(value, patterns):
+            yield _not_allowed(f"{key}: {value} is not allowed: {_choices(setting, patterns)}")
 
 
-def _check_labels(keys: Iterable[str], allowed: Allowed) -> None:
-    for key in keys:
-        if not _matches(key, allowed.copied_labels):
-            raise NotAllowed(f"{COPY_LABELS}: {key} is not allowed: {_choices('copied_labels', allowed.copied_labels)}")
-
-
-def _check_capacity(capacity: Capacity, namespace: str, allowed: Allowed) -> None:
+def _capacity(capacity: Capacity, namespace: str, allowed: Allowed) -> Iterator[Obstacle]:
     if capacity.kind not in allowed.capacity:
         choices = _choices("capacity", [kind.lower() for kind in allowed.capacity])
-        raise NotAllowed(f"capacity: {capacity.kind.lower()} is not allowed in namespace {namespace}: {choices}")
-    name = capacity.reservation_itself
-    if name is not None:
-        _check_name("reservations", name, namespace, allowed.reservations)
+        yield _not_allowed(f"capacity: {capacity.kind.lower()} is not allowed in namespace {namespace}: {choices}")
+    yield from _name("reservations", capacity.reservation_itself or "", namespace, allowed.reservations)
 
 
-def _check_name(setting: str, name: str, namespace: str, allowed: Iterable[str]) -> None:
-    if not _matches(name, allowed):
+def _name(setting: str, name: str, namespace: str, allowed: Iterable[str]) -> Iterator[Obstacle]:
+    if name and not _matches(name, allowed):
         choices = _choices(setting, allowed)
-        raise NotAllowed(f"{setting}: {name} is not allowed in namespace {namespace}: {choices}")
+        yield _not_allowed(f"{setting}: {name} is not allowed in namespace {namespace}: {choices}")
 
 
-def _check_size(setting: str, what: str, chips: int, most: int | None) -> None:
-    if most is not None and chips > most:
-        raise NotAllowed(f"policy.{setting}: {what} {chips} chips, and at most {most} are allowed")
+def _not_allowed(message: str) -> Obstacle:
+    return Obstacle(Reason.NOT_ALLOWED, message)
 
 
 def _matches_account(account: str, pattern: str) -> bool:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 
-from tpu_slices.domain.catalogue.accelerators import ImpossibleShape, Shape, accelerator_of, shape_of, topology_of
+from tpu_slices.domain.catalogue.accelerators import CATALOGUE, Shape, accelerator_of, shape_of, topology_of
 from tpu_slices.domain.catalogue.topology import Topology
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.facts import (
@@ -29,21 +29,26 @@ from tpu_slices.domain.model.slices import (
     WorkloadJob,
     fingerprint,
 )
-from tpu_slices.domain.model.texts import shortened
-from tpu_slices.domain.planning.fit import DoesNotFit, fit, pool_fits
-from tpu_slices.domain.planning.flex_start import flex_start, is_flex_start, refuse_run_duration
+from tpu_slices.domain.planning.fit import fit, idle_hosts, pool_fits
+from tpu_slices.domain.planning.flex_start import flex_start, flex_start_fits, is_flex_start, no_run_duration
 from tpu_slices.domain.planning.host_labels import (
+    ACCELERATOR,
     CAPACITY_KEYS,
     GKE_PROVISIONERS,
     JOBSET_TAINT,
+    PLACEMENT_POLICY,
     RESERVATION,
     RESERVATION_BLOCK,
     RESERVATION_PROJECT,
     RESERVATION_SUBBLOCK,
     SPOT,
+    TOPOLOGY,
     may_be_a_node_label,
+    workload_policy_of,
 )
-from tpu_slices.domain.planning.policy import NotAllowed, check
+from tpu_slices.domain.planning.obstacles import DoesNotFit, Obstacle, Obstacles, does_not_fit
+from tpu_slices.domain.planning.policy import disallowed
+from tpu_slices.domain.planning.slicing import asks_gke_for_a_slice, sliced_by_gke
 from tpu_slices.domain.planning.zones import zone_of
 
 MOST_NETWORKS = 16
@@ -53,16 +58,7 @@ _SPOT_TAINT = Taint(SPOT, "true")
 """The taint that GKE's autoprovisioning sets on spot nodes; every TPU pod tolerates GKE's other one, google.com/tpu."""
 
 
-class _ProvisionedByGke(ValueError):
-    """GKE itself provisions the nodes for such a pod."""
-
-
-_REASONS: tuple[tuple[type[ValueError], Reason], ...] = (
-    (ImpossibleShape, Reason.IMPOSSIBLE_SHAPE),
-    (DoesNotFit, Reason.DOES_NOT_FIT),
-    (_ProvisionedByGke, Reason.PROVISIONED_BY_GKE),
-    (NotAllowed, Reason.NOT_ALLOWED),
-)
+_NO_TOPOLOGY = Topology(())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,62 +73,82 @@ class SliceRequest:
 
 
 def spec_for(asked: SliceRequest, settings: ClusterSettings) -> SliceSpec | Refusal:
-    """Return the spec of the slice that a Job gets in this cluster, or a Refusal that names the key at fault.
+    """Return the spec of the slice that a Job gets in this cluster, or a Refusal that names every key at fault.
 
     Shape, capacity and count come from the template. A pod, to which admission may have added selectors and labels,
     only adds node labels, and is refused if it selects labels that the hosts would not have.
     """
-    try:
-        return _spec(asked, settings)
-    except tuple(kind for kind, _ in _REASONS) as no:
-        reason = next(reason for kind, reason in _REASONS if isinstance(no, kind))
-        return Refusal(reason=reason, message=shortened(f"replicatedJob {asked.request.replicated_job}: {no}."))
+    found, request, selector = Obstacles(), asked.request, _selector(asked, settings)
+    found.add(_provisioned_by_gke(selector, dict(request.requested_annotations)))
+    found.add(sliced_by_gke(request))
+    shape = _shape(request, found)
+    spec = _spec(asked, selector, shape, settings, found)
+    found.add(fit(request, selector, asked.job, spec, settings.pools))
+    found.add(pool_fits(asked.job, spec, settings))
+    found.add(disallowed(spec, asked.job.owner.namespace, settings.policy))
+    refusal = found.refusal(f"replicatedJob {request.replicated_job}: " if request.replicated_job else "pod template: ")
+    return refusal or replace(spec, caveat=idle_hosts(request, asked.job, spec))
 
 
 def chips_requested(requests: Iterable[TemplateRequest]) -> int:
     """Return the chips of all slices that a JobSet requests; impossible ones do not count."""
-    return sum(_topology(request).chips * request.replicas for request in requests if _is_possible(request))
+    shapes = ((request, _shape(request, Obstacles())) for request in requests)
+    return sum(shape.topology.chips * request.replicas for request, shape in shapes if shape.hosts)
 
 
-def _is_possible(request: TemplateRequest) -> bool:
-    try:
-        _shape(request)
-    except ImpossibleShape:
-        return False
-    return True
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """The shape that a template requests; what has obstacles is empty or None."""
+
+    accelerator: str
+    topology: Topology
+    hosts: Shape | None
 
 
-def _spec(asked: SliceRequest, settings: ClusterSettings) -> SliceSpec:
-    request = asked.request
-    selector = _selector(asked, settings)
-    _refuse_gke_provisioned(selector, dict(request.requested_annotations))
-    shape = _shape(request)
-    capacity = Capacity() if settings.force_on_demand else _capacity(request, settings)
-    requested_annotations = dict(request.requested_annotations)
-    copied = _listed(requested_annotations.get(COPY_LABELS, ""))
+def _shape(request: TemplateRequest, found: Obstacles) -> _Shape:
+    label, text = request.accelerator or "", request.topology or ""
+    kind = found.part(lambda: accelerator_of(label), None)
+    if not text and asks_gke_for_a_slice(request):  # the remedy names the topology
+        return _Shape(kind.label if kind else "", _NO_TOPOLOGY, None)
+    if kind is None:
+        found.add([] if text else [Obstacle(Reason.IMPOSSIBLE_SHAPE, f"{TOPOLOGY}: the pods select none")])
+        return _Shape("", _NO_TOPOLOGY, None)
+    topology = found.part(lambda: topology_of(label, text), _NO_TOPOLOGY)
+    if topology == _NO_TOPOLOGY:
+        return _Shape(kind.label, topology, None)
+    return _Shape(kind.label, topology, found.part(lambda: shape_of(label, topology, request.chips_per_pod), None))
+
+
+def _spec(
+    asked: SliceRequest, selector: Mapping[str, str], shape: _Shape, settings: ClusterSettings, found: Obstacles
+) -> SliceSpec:
+    """Return the spec; the parts that have obstacles, which are added to `found`, are empty."""
+    request, hosts = asked.request, shape.hosts
+    annotations, template = dict(request.requested_annotations), dict(request.node_selector)
+    capacity = _capacity(request, settings, found)
+    keys = _listed(annotations.get(COPY_LABELS, ""))
+    found.add(_not_copied(keys))
     spec = SliceSpec(
-        accelerator=accelerator_of(request.accelerator or "").label,
-        topology=_topology(request),
-        machine_type=shape.machine.name,
-        hosts=shape.hosts,
-        chips_per_host=shape.machine.chips,
-        placement=shape.placement,
-        boot_disk=_boot_disk(request, settings),
-        zone=zone_of(selector, capacity, settings),
+        accelerator=shape.accelerator,
+        topology=shape.topology if hosts else _NO_TOPOLOGY,
+        machine_type=hosts.machine.name if hosts else "",
+        hosts=hosts.hosts if hosts else 0,
+        chips_per_host=hosts.machine.chips if hosts else 0,
+        placement=hosts.placement if hosts else None,
+        boot_disk=found.part(lambda: _boot_disk(shape.accelerator, settings), ""),
+        zone=found.part(lambda: zone_of(selector, capacity, settings), ""),
         capacity=capacity,
-        node_labels=_node_labels(selector, _copied(copied, asked, settings)),
-        copied_labels=copied,
+        node_labels=_node_labels(selector, _copied(keys, asked, settings)),
+        copied_labels=keys,
         taints=_taints(request, capacity),
-        service_account=requested_annotations.get(SERVICE_ACCOUNT, "").strip() or None,
-        networks=_networks(requested_annotations.get(ADDITIONAL_NETWORKS, "")),
+        service_account=annotations.get(SERVICE_ACCOUNT, "").strip() or None,
+        networks=found.part(lambda: _networks(annotations.get(ADDITIONAL_NETWORKS, "")), None),
         exclusive_nodes=request.exclusive_nodes,
         jobset_chips=asked.jobset_chips,
         fingerprint=_fingerprint(request),
     )
-    fit(request, selector, asked.job, spec, shape.machine)
-    pool_fits(asked.job, spec, settings)
-    check(spec, asked.job.owner.namespace, settings.policy)
-    return spec
+    requested = found.part(lambda: _workload_policy(template, spec, settings), None)
+    return replace(spec, workload_policy=requested)
 
 
 def _selector(asked: SliceRequest, settings: ClusterSettings) -> dict[str, str]:
@@ -143,43 +159,57 @@ def _selector(asked: SliceRequest, settings: ClusterSettings) -> dict[str, str]:
     return {key: value for key, value in asked.request.node_selector if key not in stripped}
 
 
-def _refuse_gke_provisioned(selector: Mapping[str, str], annotations: Mapping[str, str]) -> None:
+def _provisioned_by_gke(selector: Mapping[str, str], annotations: Mapping[str, str]) -> Iterator[Obstacle]:
     for key in GKE_PROVISIONERS:
         if key in selector:
-            raise _ProvisionedByGke(
+            yield Obstacle(
+                Reason.PROVISIONED_BY_GKE,
                 f'{key}: the pod selects "{selector[key]}", so GKE itself provisions its nodes: '
-                "remove the selector to get a slice from this provisioner"
+                "remove the selector to get a slice from this provisioner",
             )
     for key in PROVISIONING_REQUESTS:
         if key in annotations:
-            raise _ProvisionedByGke(
+            yield Obstacle(
+                Reason.PROVISIONED_BY_GKE,
                 f'{key}: the pod consumes the ProvisioningRequest "{annotations[key]}", so GKE itself provisions its '
-                "nodes: remove the annotation to get a slice from this provisioner"
+                "nodes: remove the annotation to get a slice from this provisioner",
             )
 
 
-def _shape(request: TemplateRequest) -> Shape:
-    return shape_of(request.accelerator or "", _topology(request), request.chips_per_pod)
-
-
-def _topology(request: TemplateRequest) -> Topology:
-    return topology_of(request.accelerator or "", request.topology or "")
-
-
 def _fingerprint(request: TemplateRequest) -> str:
-    asked = (*sorted(request.node_selector), *sorted(request.requested_annotations))
+    shape = {ACCELERATOR: request.accelerator, TOPOLOGY: request.topology}  # which an affinity may have instead
+    selected = {**{key: value for key, value in shape.items() if value}, **dict(request.node_selector)}
+    asked = (*sorted(selected.items()), *sorted(request.requested_annotations))
     return fingerprint(str(request.chips_per_pod), *(f"{key}={value}" for key, value in asked))
 
 
-def _capacity(request: TemplateRequest, settings: ClusterSettings) -> Capacity:
-    """Return the capacity that the template's node selector requests: flex-start, a reservation, spot, or on demand.
+def _workload_policy(selector: Mapping[str, str], spec: SliceSpec, settings: ClusterSettings) -> str | None:
+    """Return the workload policy that the template selects, None if that is the one in the settings."""
+    if PLACEMENT_POLICY not in selector or workload_policy_of(spec, settings.pools) in {
+        None,
+        selector[PLACEMENT_POLICY],
+    }:
+        return None
+    return _resource(selector, PLACEMENT_POLICY)
+
+
+def _capacity(request: TemplateRequest, settings: ClusterSettings, found: Obstacles) -> Capacity:
+    """Return the capacity that the template requests: flex-start, a reservation, spot, or on demand."""
+    if settings.force_on_demand:
+        return Capacity()
+    if is_flex_start(request):
+        found.add(flex_start_fits(request))
+        return found.part(lambda: flex_start(request, settings), Capacity(CapacityKind.FLEX_START))
+    found.add(no_run_duration(request))
+    some = Capacity(CapacityKind.RESERVATION)  # besides flex-start the only kind of which a part can be wrong
+    return found.part(lambda: _selected_capacity(dict(request.node_selector)), some)
+
+
+def _selected_capacity(selector: Mapping[str, str]) -> Capacity:
+    """Return the capacity that a node selector requests: a reservation, spot, or on demand.
 
     A reservation of another project, and a block or sub-block of one, are named as GKE's `values` require.
     """
-    if is_flex_start(request):
-        return flex_start(request, settings)
-    refuse_run_duration(request)
-    selector = dict(request.node_selector)
     if RESERVATION not in selector:
         return Capacity(CapacityKind.SPOT) if selector.get(SPOT) == "true" else Capacity()
     name = _resource(selector, RESERVATION)
@@ -204,8 +234,10 @@ def _taints(request: TemplateRequest, capacity: Capacity) -> tuple[Taint, ...]:
     return (*spot, Taint(JOBSET_TAINT, "true")) if request.exclusive_nodes else spot
 
 
-def _boot_disk(request: TemplateRequest, settings: ClusterSettings) -> str:
-    kind = accelerator_of(request.accelerator or "")
+def _boot_disk(accelerator: str, settings: ClusterSettings) -> str:
+    kind = CATALOGUE.get(accelerator)
+    if kind is None:
+        return ""
     chosen = settings.pools.boot_disk_type
     if chosen is not None and chosen not in kind.boot_disks:
         raise DoesNotFit(
@@ -241,11 +273,14 @@ def _networks(text: str) -> tuple[Network, ...] | None:
     return tuple(networks) or None
 
 
-def _copied(keys: Iterable[str], asked: SliceRequest, settings: ClusterSettings) -> dict[str, str]:
-    """Return the pod's labels to copy to its hosts: those in the settings and those in the pod's annotation."""
+def _not_copied(keys: Iterable[str]) -> Iterator[Obstacle]:
     for key in keys:
         if not may_be_a_node_label(key):
-            raise DoesNotFit(f"{COPY_LABELS}: GKE does not accept {key} as a node label: remove it")
+            yield does_not_fit(f"{COPY_LABELS}: GKE does not accept {key} as a node label: remove it")
+
+
+def _copied(keys: Iterable[str], asked: SliceRequest, settings: ClusterSettings) -> dict[str, str]:
+    """Return the pod's labels to copy to its hosts: those in the settings and those in the pod's annotation."""
     present = {**dict(asked.request.labels), **dict(asked.leader.labels)}
     return {key: present[key] for key in (*settings.pod_to_node_labels, *keys) if key in present}
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.slices import Capacity
-from tpu_slices.domain.planning.fit import DoesNotFit
 from tpu_slices.domain.planning.host_labels import ZONE
+from tpu_slices.domain.planning.obstacles import DoesNotFit
 
 _ZONE = re.compile(r"([a-z]+-[a-z]+\d+)-[a-z0-9]+")
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.records import Refusal, SliceRecord
-from tpu_slices.domain.planning.policy import Held, NotAllowed, check, over_budget
+from tpu_slices.domain.planning.obstacles import Obstacles
+from tpu_slices.domain.planning.policy import Held, disallowed, over_budget
 
 
 def refusal_of(record: SliceRecord, settings: ClusterSettings, held: Held | None) -> Refusal | None:
@@ -23,9 +24,9 @@ def refusal_of(record: SliceRecord, settings: ClusterSettings, held: Held | None
         return record.refusal
     if record.rejection is not None and record.rejection.settings_version == settings.version:
         return Refusal(reason=record.rejection.reason, message=record.rejection.message)
-    try:
-        check(spec, record.owner.namespace, settings.policy)
-    except NotAllowed as no:
-        return Refusal(reason=Reason.NOT_ALLOWED, message=f"{no}.")
+    found = Obstacles()
+    found.add(disallowed(spec, record.owner.namespace, settings.policy))
+    if (refusal := found.refusal()) is not None:
+        return refusal
     over = None if held is None else over_budget(spec, record.owner.namespace, held, settings.policy)
     return Refusal(reason=Reason.CHIP_LIMIT_REACHED, message=f"{over}; retried automatically.") if over else None

@@ -28,7 +28,7 @@ CONFIRMED_WITHIN = timedelta(minutes=10)
 """Demand that was confirmed no longer before the relay fell silent is taken to last: it is repeated every 5 minutes."""
 MOST_WAITS = 20
 _NAMED_IN_MESSAGE = 3
-_LONGEST, _LONG = 500, 150  # characters of the first wait's text in the message, and of each of the others
+_LONGEST, _LONG = 700, 150  # characters of the first wait's text in the message, and of each of the others
 
 _BLOCKED = {Phase.BLOCKED, Phase.REFUSED}
 _UNSERVED = {ReportReason.PROVISIONING, ReportReason.WAITING, ReportReason.BLOCKED}
@@ -82,6 +82,7 @@ def report(
         waits=groups,
         silence=silence,
         run_ends=run_ends(records) if active else "",
+        caveats=tuple(dict.fromkeys(record.spec.caveat for record in records if record.spec and record.spec.caveat)),
     )
     return Report(
         reason=found.reason,
@@ -104,6 +105,8 @@ class _Found:
     """The text about a silent relay, or empty."""
     run_ends: str
     """What happens to ready slices of flex-start at the end of their time, or empty."""
+    caveats: tuple[str, ...]
+    """What may go wrong although there are slices."""
 
 
 def _in_demand(record: SliceRecord, queue: QueueState) -> bool:
@@ -207,7 +210,8 @@ def _message(jobset: WorkloadRecord, found: _Found, now: datetime) -> str:
         remedies = dict.fromkeys([*(wait.remedy for wait in found.waits[:1]), found.run_ends, found.silence])
         remedy = "".join(f" {text}" for text in remedies if text)
         ready = f"{found.ready} of {found.requested} slices ready{' as last reported' if found.silence else ''}"
-        return "; ".join([ready, *_wait_texts(found.waits, now)]) + f".{remedy}"
+        caveat = f" Warning: {shortened(found.caveats[0], _LONGEST)}." if found.caveats else ""
+        return "; ".join([ready, *_wait_texts(found.waits, now)]) + f".{remedy}{caveat}"
     left = sum(wait.count for wait in found.waits)
     releasing = [f"{left} of {found.requested} slices are being released"] if left else []
     if jobset.state is not WorkloadState.SUSPENDED:
