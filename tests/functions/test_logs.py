@@ -42,11 +42,9 @@ def demand_of_a_tenant_with_secrets() -> SlicesWanted:
     obj = jobset(uid=UID, metadata=secret_metadata, spec={"replicatedJobs": [template]})
     leader = pod(0, labels={"jobset.sigs.k8s.io/jobset-uid": UID, "token": SECRET}, metadata={})
     queue = FactQueue(CLUSTER)
-    for kind, seen in (
-        (Kind.JOBSETS, read_jobset(obj)),
-        (Kind.LEADERS, translate.leader(leader)),
-        (Kind.HOSTS, None),
-    ):
+    there_are = {Kind.JOBSETS: read_jobset(obj), Kind.LEADERS: translate.leader(leader)}
+    for kind in Kind:
+        seen = there_are.get(kind)
         queue.listed(kind, [seen] if seen else [], "1", NOW)
     (fact,) = [fact for fact in facts_of(queue, queue.flush(NOW)) if isinstance(fact, SlicesWanted)]
     return fact

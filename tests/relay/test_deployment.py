@@ -11,6 +11,7 @@ import yaml
 
 from relay import legacy_provisioner
 from relay.settings import Settings
+from tpu_slices.domain.model.slices import OwnerKind
 
 ROOT = Path(__file__).parents[2]
 MANIFEST = (ROOT / "infra" / "kubernetes" / "relay.yaml").read_text()
@@ -36,8 +37,8 @@ def test_the_relay_may_read_write_events_and_patch_nodes_and_nothing_else() -> N
         for verb in rule["verbs"]
     }
     assert allowed == {
-        ("jobsets", "get"),
-        *((resource, verb) for resource in ("jobsets", "pods", "nodes") for verb in ("list", "watch")),
+        *((f"{kind.lower()}s", verb) for kind in OwnerKind for verb in ("get", "list", "watch")),
+        *((resource, verb) for resource in ("pods", "nodes") for verb in ("list", "watch")),
         ("events", "create"),
         ("events", "patch"),
         ("nodes", "patch"),

@@ -78,6 +78,12 @@ def looking_up(claims: Claims, vacancies: Vacancies) -> Callable[[Due], Sequence
     return look_up
 
 
+def none_of(queue: FactQueue, *kinds: Kind) -> None:
+    """Let the queue learn that there are no objects of these kinds."""
+    for kind in kinds:
+        queue.listed(kind, [], "1", START)
+
+
 def due_facts(queue: FactQueue, now: datetime) -> list[Fact]:
     """Return the facts that are due; nothing is looked up for them."""
     facts: list[Fact] = []

@@ -13,7 +13,7 @@ from relay.objects import Kind, Leader, Unparseable
 from tests.builders import CLUSTER, an_owner
 from tests.relay.attack.bed import Bed, name, names
 from tests.relay.objects import Json, bound_pod, jobset, node, pod, replicated_job
-from tests.relay.watched import START, Watched, counts, demand, facts_of, nodes, occupants, read, states
+from tests.relay.watched import START, Watched, counts, demand, facts_of, nodes, none_of, occupants, read, states
 from tpu_slices.domain.model.facts import SlicesWanted, WorkloadState
 from tpu_slices.domain.model.slices import Owner, WorkloadUid
 from tpu_slices.ports.errors import Permanent
@@ -62,7 +62,7 @@ def test_keeping_fewer_labels_of_a_pod_does_not_change_what_is_reported() -> Non
         assert isinstance(leader, Leader)
         whole = tuple(sorted({**pod(0)["metadata"]["labels"], **THOUSANDS}.items()))
         queue = FactQueue(CLUSTER)
-        queue.listed(Kind.HOSTS, [], "1", START)
+        none_of(queue, *set(Kind) - {Kind.JOBSETS, Kind.LEADERS})
         queue.listed(Kind.JOBSETS, [read(parent)], "1", START)
         kept = replace(leader, asks=replace(leader.asks, labels=whole[:most]))
         queue.listed(Kind.LEADERS, [kept], "1", START)

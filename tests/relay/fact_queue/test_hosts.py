@@ -11,8 +11,8 @@ from tests.relay.watched import Watched, counts, nodes, occupants, reports, stat
 from tpu_slices.domain.model.facts import HostsChanged, HostsQuestion, WorkloadState
 from tpu_slices.domain.model.slices import WorkloadUid, slice_id
 
-OTHERS = 2
-"""The versions of the watches of JobSets and leaders, together."""
+OTHERS = len(Kind) - 1
+"""The versions of all watches but that of hosts, together."""
 
 
 def test_the_first_host_is_reported_at_once_and_the_next_within_fifteen_seconds(watched: Watched) -> None:
@@ -62,7 +62,7 @@ def test_every_watch_raises_the_sequence_and_none_lowers_it(watched: Watched, ki
         watched.queue.bookmarked(kind, version, watched.now)
     watched.pass_time(300)
     (after,) = reports(watched.due_facts())
-    assert (before.sequence, after.sequence) == (30 + OTHERS, 30 + 90 + 1)
+    assert (before.sequence, after.sequence) == (30 + OTHERS, 30 + 90 + OTHERS - 1)
 
 
 def test_a_list_from_a_lagging_server_does_not_lower_the_sequence(watched: Watched) -> None:

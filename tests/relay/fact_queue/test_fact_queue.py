@@ -6,9 +6,9 @@ import pytest
 from relay.fact_queue import FactQueue
 from relay.objects import Kind
 from tests.builders import CLUSTER
+from tests.relay.fact_queue.test_hosts import legacy_node
 from tests.relay.objects import bound_pod, jobset, pod
-from tests.relay.test_fact_queue_hosts import legacy_node
-from tests.relay.watched import START, Watched, demand, due_facts, facts_of, nodes, read, states
+from tests.relay.watched import START, Watched, demand, due_facts, facts_of, nodes, none_of, read, states
 from tpu_slices.domain.model.facts import Heartbeat, SlicesWanted, WorkloadChanged, WorkloadsListed, WorkloadState
 from tpu_slices.domain.model.slices import ClusterId, Owner, OwnerKind, WorkloadJob, WorkloadUid
 from tpu_slices.domain.reconciling.inventory import digest_of
@@ -38,6 +38,7 @@ def test_the_list_has_every_jobset(watched: Watched) -> None:
 
 def test_no_fact_is_due_until_every_list_is_complete() -> None:
     queue = FactQueue(CLUSTER)
+    none_of(queue, Kind.JOBS, Kind.LEADER_WORKER_SETS, Kind.GROUP_LEADERS)
     queue.listed(Kind.LEADERS, [read(pod(0)), read(pod(1))], "1", START)
     queue.listed(Kind.JOBSETS, [read(jobset())], "1", START)
     early = START + timedelta(seconds=9)
@@ -52,8 +53,8 @@ def test_no_fact_is_due_while_a_watch_is_silent_for_too_long(watched: Watched) -
     watched.see(jobset(), pod(0), pod(1))
     watched.due_facts()
     watched.now += timedelta(minutes=5)
-    watched.queue.bookmarked(Kind.JOBSETS, "1", watched.now)
-    watched.queue.bookmarked(Kind.HOSTS, "1", watched.now)
+    for kind in set(Kind) - {Kind.LEADERS}:
+        watched.queue.bookmarked(kind, "1", watched.now)
     assert (due_facts(watched.queue, watched.now), watched.listed()) == ([], None)
     watched.relist(Kind.LEADERS, pod(0))
     assert demand(watched.due_facts()) == [[0]]

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from relay.objects import Kind
+from tests.relay.fact_queue.test_hosts import legacy_node
 from tests.relay.objects import bound_pod, jobset, node
-from tests.relay.test_fact_queue_hosts import legacy_node
 from tests.relay.watched import START, Watched, nodes, reports
 from tpu_slices.domain.model.facts import Fact, HostsChanged, HostsListed, HostsListQuestion, HostsQuestion
 from tpu_slices.domain.model.hosts import Hosts, digest_of, key_of

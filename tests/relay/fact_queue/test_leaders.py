@@ -9,7 +9,7 @@ from relay.objects import Kind
 from tests.builders import CLUSTER
 from tests.relay.objects import OPTED_OUT, SELECTOR, Json, bound_pod, container, controlled_by, jobset, node, pod
 from tests.relay.objects import replicated_job as template
-from tests.relay.watched import START, Watched, due_facts, nodes, occupants, read, reports
+from tests.relay.watched import START, Watched, due_facts, nodes, none_of, occupants, read, reports
 from tpu_slices.domain.model.facts import HostsChanged, SlicesWanted
 
 HOST = "tpu-llama-0-aaaaaaaaaaaaa-1-0"
@@ -236,11 +236,12 @@ def test_hosts_are_repeated_with_their_occupants_every_five_minutes(watched: Wat
 
 def test_a_relay_that_restarts_reports_everything_again() -> None:
     queue = FactQueue(CLUSTER)
+    none_of(queue, Kind.JOBS, Kind.LEADER_WORKER_SETS, Kind.GROUP_LEADERS)
     queue.listed(Kind.HOSTS, [read(each) for each in nodes(4)], "30", START)
     queue.listed(Kind.LEADERS, [read(bound_pod(0, HOST))], "20", START)
     queue.listed(Kind.JOBSETS, [read(jobset())], "10", START)
     (fact,) = (fact for fact in due_facts(queue, START) if isinstance(fact, HostsChanged))
-    assert (fact.usable, fact.joined, fact.sequence) == (4, 4, 60)
+    assert (fact.usable, fact.joined, fact.sequence) == (4, 4, 63)
     assert [each.pod_uid for each in fact.occupants] == ["pod-0"]
 
 
