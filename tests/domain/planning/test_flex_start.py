@@ -61,6 +61,15 @@ def test_gkes_own_label_for_the_run_duration_is_refused_with_the_annotation_to_u
     assert MAX_RUN_DURATION in refusal.message
 
 
+def test_all_that_stands_in_the_way_of_flex_start_is_told_at_once_and_nothing_that_follows_from_it() -> None:
+    selector = {**SHAPE, ACCELERATOR: "tpu-v4-podslice", TOPOLOGY: "2x2x4", FLEX_START: "true", RUN_SECONDS: "600"}
+    request = a_request("tpu-v4-podslice", "2x2x4", node_selector=tuple(selector.items()), exclusive_nodes=True)
+    message = refusal_of(annotated(request, **{MAX_RUN_DURATION: "60"})).message
+    numbered = [f"({number}) {key}: " for number, key in enumerate((FLEX_START, FLEX_START, MAX_RUN_DURATION), 1)]
+    assert [each for each in (*numbered, f"(4) {RUN_SECONDS}: ") if each not in message] == []
+    assert "(5)" not in message
+
+
 @pytest.mark.parametrize("key", ["cloud.google.com/gke-spot", "cloud.google.com/reservation-name"])
 def test_flex_start_excludes_other_capacity_by_key(key: str) -> None:
     refusal = refusal_of(selecting({FLEX_START: "true", key: "true"}))

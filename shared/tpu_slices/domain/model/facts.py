@@ -134,8 +134,9 @@ class TemplateRequest:
     unoffered: tuple[str, ...] = ()
     """The resources that it requests and that no TPU host offers: GPUs and huge pages."""
     parallelism: int | None = None
-    """The Job's; None: there is only a pod, of which that is not known."""
+    """The Job's; the size of a group; None: there is only a pod, of which that is not known."""
     completions: int | None = None
+    """Likewise."""
     labels: Pairs = ()
     """The template's labels."""
     requested_annotations: Pairs = ()
@@ -144,7 +145,7 @@ class TemplateRequest:
     """JobSet's placement by node selector: nodes must be labelled and tainted for the one Job that may use them
     (annotations `alpha.jobset.sigs.k8s.io/exclusive-topology` and `alpha.jobset.sigs.k8s.io/node-selector`)."""
     exclusive_topology: str = ""
-    """The value of the annotation EXCLUSIVE; empty: there is none, or JobSet places by node selector."""
+    """The value of EXCLUSIVE or GROUP_EXCLUSIVE; empty: there is none, or JobSet places by node selector."""
     slicing: Pairs = ()
     """What asks for a slice that GKE forms of parts of pools: keys of SLICING_MARKS and their values."""
     pod_rules: tuple[PodRule, ...] = ()
