@@ -9,7 +9,6 @@ from datetime import datetime
 from types import MappingProxyType, UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
 
-from kubeflow_trainer_api import models
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
@@ -82,6 +81,8 @@ _SCALARS: Mapping[Any, Schema] = {
 
 def parts() -> dict[str, Schema]:
     """Return the schemas of a JobSet's fields besides its metadata."""
+    from kubeflow_trainer_api import models  # noqa: PLC0415 - hundreds of modules, which only the CRD needs
+
     return {"spec": _object(models.JobsetV1alpha2JobSetSpec), "status": _object(models.JobsetV1alpha2JobSetStatus)}
 
 
