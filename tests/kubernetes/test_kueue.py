@@ -199,6 +199,7 @@ def test_a_jobset_whose_queue_does_not_exist_waits_for_it(queued: Cluster) -> No
     apply(queued, QUEUES.replace("team-a", "team-b"))
     run(queued, "lost")
     remove(queued, "lost")
+    assert queued.kubectl("delete", "localqueue", "team-b").code == 0
 
 
 def test_it_ends_promptly_and_then_jobsets_are_not_held_up(queued: Cluster) -> None:

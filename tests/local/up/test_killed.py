@@ -17,7 +17,7 @@ def test_what_is_killed_comes_back(terminal: Terminal, part: str) -> None:
     terminal.until(
         lambda: "again " * ((terminal.folder / "out").read_text().count(f"{part} is running again") - before), "again"
     )
-    assert f"{name:<24} running, pid" in terminal.local("status")
+    terminal.until(lambda: terminal.local("status"), f"{name:<24} running, pid")
 
 
 def test_the_relay_can_be_stopped_and_started(terminal: Terminal) -> None:
