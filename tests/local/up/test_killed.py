@@ -47,7 +47,7 @@ def test_calls_of_the_relay_fail_as_ordered_until_they_are_cleared(terminal: Ter
 
 def test_a_cluster_that_comes_back_empty_is_served_all_the_same(terminal: Terminal) -> None:
     terminal.local("kill", "cluster")
-    for part in ("cluster", "jobset"):
+    for part in ("cluster", "jobset", "kueue"):
         terminal.until((terminal.folder / "out").read_text, f"{part} is running again")
     terminal.kubectl("apply", "-f", str(REPOSITORY / "examples" / "v5e-one-host.yaml"))
     terminal.until(lambda: terminal.local("logs", "reconcile"), "hosts are ready and offer their chips.")
