@@ -1,11 +1,41 @@
-"""The order of the tests' files: random, but those that wait for processes come first.
+"""The order of the tests' files: random, but those that wait for processes come first, those of shared servers before.
 
-A run ends when its last file does: the others are short, and fill what is left of each processor's time.
+A run ends when its last file does: the others are short, and fill what is left of each processor's time. The files of a
+folder of SHARED have its servers in common, its fixtures of scope `package`: they run after each other in one process,
+where the servers end after the last of them.
 """
 
+from pathlib import PurePath
+from typing import Any
+
 import pytest
+from xdist.scheduler import LoadFileScheduling
+
+SHARED = ("tests/cluster", "tests/kubernetes")
+
+
+def folder_of(nodeid: str) -> str:
+    """Return the folder of SHARED in which a test is, or nothing."""
+    folder = PurePath(nodeid.partition("::")[0]).parent.as_posix()
+    return folder if folder in SHARED else ""
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: item.get_closest_marker("emulators") is None)
+    items.sort(key=rank)
+
+
+def rank(item: pytest.Item) -> tuple[bool, str, bool]:
+    folder = folder_of(item.nodeid)
+    return (not folder, folder, item.get_closest_marker("emulators") is None)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Assign each file to a process, and the files of a folder of SHARED to the same one."""
+    if config.getvalue("dist") != "loadfile":
+        return None
+    scheduler: Any = LoadFileScheduling(config, log)
+    file_of = scheduler._split_scope
+    scheduler._split_scope = lambda nodeid: folder_of(nodeid) or file_of(nodeid)
+    return scheduler

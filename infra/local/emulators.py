@@ -8,8 +8,11 @@ from pathlib import Path
 from infra.local.prerequisites import Tools
 from infra.local.processes import Listens, Program
 
-# Startup is as fast as with the defaults; CPU use afterwards is less than half.
-JVM_OPTIONS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx512m")
+# CPU use is less than half of that with the defaults: the emulators are small, live for minutes, and Google's own.
+JVM_OPTIONS = (
+    *("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx512m"),
+    *("-XX:+UnlockDiagnosticVMOptions", "-XX:-BytecodeVerificationRemote"),
+)
 FIRESTORE_MAIN = "com.google.cloud.datastore.emulator.firestore.CloudFirestore"
 
 

@@ -13,6 +13,8 @@ from tests.cli.reading import Reader
 from tests.cli.stage import Stage, serving
 from tpu_slices.domain.model.records import SliceRecord
 
+pytestmark = pytest.mark.slow  # plotly takes a second to import
+
 
 def written(stage: Stage, *arguments: str) -> Reader:
     return Reader(stage.output_of("timeline", "-f", "-", *arguments))
@@ -101,7 +103,6 @@ def test_a_file_that_cannot_be_written_is_an_error_without_a_traceback(stage: St
     assert "Traceback" not in result.output
 
 
-@pytest.mark.slow
 def test_the_other_commands_do_not_import_plotly() -> None:
     code = "import sys, tpu_slices_cli.app; sys.exit('plotly' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

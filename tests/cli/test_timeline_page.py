@@ -34,6 +34,8 @@ from tpu_slices_cli.timeline.markup import data, script
 from tpu_slices_cli.timeline.page import page
 from tpu_slices_cli.timeline.story import MOST_SHOWN, chip_hours, families, lasting
 
+pytestmark = pytest.mark.slow  # plotly takes a second to import
+
 # tenants' texts
 
 
@@ -142,7 +144,6 @@ def test_with_several_clusters_each_title_has_its_cluster() -> None:
     assert titles == ["east: research/llama", "west: research/llama"]
 
 
-@pytest.mark.slow
 def test_of_very_many_slices_the_last_changed_are_shown_and_all_are_counted() -> None:
     story = a_story([served(f"jobset-{number:03}", 0, 40 + number) for number in range(MOST_SHOWN + 20)])
     shown = [family.title for family in story.shown]

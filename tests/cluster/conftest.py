@@ -1,4 +1,4 @@
-"""One suite for two API servers, started once per worker process and shared by all tests of it.
+"""One suite for two API servers, started once for the tests of this folder and shared by them.
 
 What is claimed holds on Kubernetes' own, which decides, and on ours. Tests share a server: names of what has no
 namespace are unique (`servers.unique`), a test has a namespace of its own, and nothing is ever cleaned up.
@@ -16,13 +16,13 @@ from tests.cluster import servers
 from tests.cluster.servers import EMBEDDED, REAL, Cluster
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def real(programs: Programs, tools: Tools, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     with servers.real(programs, tools.setpriv, tmp_path_factory.mktemp("real")) as one:
         yield one
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def embedded(tools: Tools, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     with servers.embedded(tools.setpriv, tmp_path_factory.mktemp("embedded")) as one:
         yield one

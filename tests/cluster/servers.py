@@ -104,7 +104,7 @@ def real(programs: Programs, setpriv: Path, folder: Path) -> Iterator[Cluster]:
     """Start a control plane of Kubernetes' own programs, with our JobSet and kubelets."""
     with (
         Processes(setpriv=setpriv, logs=folder / "logs", environment=os.environ) as processes,
-        control_plane(programs, processes, folder, extended=_with_jobsets) as plane,
+        control_plane(programs, processes, folder, extended=with_jobsets) as plane,
     ):
         yield from _serving(REAL, plane.kubeconfig, processes)
 
@@ -122,7 +122,7 @@ def embedded(setpriv: Path, folder: Path) -> Iterator[Cluster]:
         yield from _serving(EMBEDDED, kubeconfig, processes)
 
 
-def _with_jobsets(plane: ControlPlane) -> None:
+def with_jobsets(plane: ControlPlane) -> None:
     """Add JobSet's kind before the controllers start: later they learn of it after 30 s only."""
     with closing(clients.Api.of(plane.kubeconfig)) as api:
         install_crd(api)

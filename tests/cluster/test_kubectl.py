@@ -249,7 +249,7 @@ class TestDeleting:
         cluster.api.create(path("pods", namespace), bound("one", host, **owned_by(owner)))
         rehearsed = cluster.kubectl("drain", host, "--dry-run=server")
         assert f"evicting pod {namespace}/one (server dry run)" in rehearsed.out, rehearsed
-        drained = cluster.kubectl("drain", host, "--grace-period=0", "--timeout=20s")
+        drained = cluster.kubectl("drain", host, "--grace-period=0", "--timeout=60s")
         assert (drained.code, f"node/{host} drained" in drained.out) == (0, True), drained
         assert cluster.api.get(path("pods", namespace, "one")).code == 404
         assert cluster.json("get", "node", host)["spec"]["unschedulable"] is True

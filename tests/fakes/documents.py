@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from tests.fakes import firestore_rules
+from tests.fakes.firestore_rules import Written
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import ClusterId, SliceId
@@ -28,9 +29,13 @@ _LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
-class _Document:
-    fields: Fields
+class KeptDocument:
+    written: Written
     revision: Revision
+
+    @property
+    def fields(self) -> Fields:
+        return self.written.fields
 
 
 @dataclass(slots=True)
@@ -44,8 +49,9 @@ class FakeDocuments:
     """Documents that could not be read, and why."""
     unavailable: bool = False
     """While set, every call is Temporary."""
-    _documents: dict[Key, _Document] = field(default_factory=dict)
+    _documents: dict[Key, KeptDocument] = field(default_factory=dict)
     _decoded: dict[Revision, Stored[Any]] = field(default_factory=dict)
+    _accepted: dict[Revision, ClusterSettings] = field(default_factory=dict)
     _failures: deque[Exception] = field(default_factory=deque)
     _meanwhile: deque[Callable[[], object]] = field(default_factory=deque)
     _lost_answers: int = 0
@@ -84,9 +90,9 @@ class FakeDocuments:
             self.put_document(place, {**self._documents[place].fields, **fields})
 
     def put_document(self, place: Key, fields: Fields) -> None:
-        document = firestore_rules.stored(place, fields)
+        written = firestore_rules.stored(place, fields)
         with self._lock:
-            self._documents = {**self._documents, place: _Document(document, self._next_revision())}
+            self._documents = {**self._documents, place: KeptDocument(written, self._next_revision())}
 
     def remove_document(self, place: Key) -> None:
         with self._lock:
@@ -104,7 +110,7 @@ class FakeDocuments:
 
     def size(self, place: Key) -> int:
         """Return the bytes of a document, as Firestore counts them."""
-        return firestore_rules.size_of(place, self._documents[place].fields)
+        return self._documents[place].written.size
 
     def places(self) -> frozenset[Key]:
         """Return the keys of all documents."""
@@ -165,7 +171,7 @@ class FakeDocuments:
     def _of(self, cluster: ClusterId, kind: type[R]) -> list[Stored[R]]:
         return [stored for stored in self._all(kind) if stored.value.cluster == cluster]
 
-    def _apply(self, change: Change, written: dict[Key, _Document]) -> Revision:
+    def _apply(self, change: Change, written: dict[Key, KeptDocument]) -> Revision:
         place = place_of(change)
         there = written.get(place)
         if (there and there.revision) != (change.before and change.before.revision):
@@ -174,9 +180,10 @@ class FakeDocuments:
             del written[place]
             return Revision("")
         unknown = there.fields if there else {}
-        fields = firestore_rules.stored(place, {**unknown, **encode(change.after)})
-        if there is None or fields != there.fields:  # as in Firestore: a write that changes nothing is no new revision
-            written[place] = _Document(fields, self._next_revision())
+        fields = {**unknown, **encode(change.after)}
+        now = firestore_rules.stored(place, fields, there.written if there else None)
+        if there is None or now.fields != there.fields:  # a write that changes nothing is no new revision, as there
+            written[place] = KeptDocument(now, self._next_revision())
         return written[place].revision
 
     def _next_revision(self) -> Revision:

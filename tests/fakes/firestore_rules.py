@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
 from tpu_slices.ports.errors import Permanent
@@ -20,31 +22,53 @@ COMMIT_BYTES = 10 << 20
 NAME_BYTES = 1_500
 TEXT_BYTES = DOCUMENT_BYTES - 89
 DEPTH = 20
+_AS_THEY_ARE = frozenset({type(None), bool, float, bytes})
 _RESERVED = re.compile(r"__.*__", re.DOTALL)
 
 
-def stored(place: Key, fields: Mapping[str, Any]) -> Fields:
-    """Return a document as it is read after it was written; raise Permanent if Firestore would refuse it."""
-    document: Fields = _stored(fields, str(place), DEPTH + 1)
-    if (size := size_of(place, document)) > DOCUMENT_BYTES:
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A document as it is read after it was written."""
+
+    fields: Fields
+    sizes: Mapping[str, int]
+    """The bytes of each field with its name."""
+    size: int
+
+
+def stored(place: Key, fields: Mapping[str, Any], before: Written | None = None) -> Written:
+    """Return a document as it will be read; raise Permanent if Firestore would refuse it.
+
+    What it has in common with the document `before` is not looked at again.
+    """
+    there: Mapping[str, Any] = before.fields if before else {}
+    document: Fields = {}
+    sizes: dict[str, int] = {}
+    for name, value in fields.items():
+        if before and isinstance(value, dict | list) and there.get(name) == value:
+            document[name], sizes[name] = there[name], before.sizes[name]
+            continue
+        document[_name(name, str(place))] = member = _stored(value, f"{place}.{name}", DEPTH)
+        sizes[name] = _text(name) + _size(member)
+    size = _text(place.collection) + _text(place.id) + 16 + 32 + sum(sizes.values())
+    if size > DOCUMENT_BYTES:
         raise Permanent(f"{place}: {size} bytes are more than Firestore stores in a document")
-    return document
+    return Written(document, sizes, size)
 
 
-def check_commit(documents: Iterable[tuple[Key, Fields]]) -> None:
-    """Raise Permanent if a commit is larger than a request may be."""
-    if (size := sum(size_of(place, fields) for place, fields in documents)) > COMMIT_BYTES:
+def check_commit(sizes: Iterable[int]) -> None:
+    """Raise Permanent if the documents of a commit are larger than a request may be."""
+    if (size := sum(sizes)) > COMMIT_BYTES:
         raise Permanent(f"a commit of {size} bytes is more than Firestore takes in a request")
-
-
-def size_of(place: Key, fields: Mapping[str, Any]) -> int:
-    """Return the bytes of a document."""
-    return _text(place.collection) + _text(place.id) + 16 + _size(fields)
 
 
 def _stored(value: Any, where: str, depth: int) -> Any:
     """Return a value as it is read again; `depth`: how deep maps may still be nested."""
+    if type(value) in _AS_THEY_ARE:
+        return value
     match value:
+        case str():  # most are
+            return _written(value, where)
         case Mapping():
             if depth == 0:
                 raise Permanent(f"{where}: maps are nested deeper than {DEPTH}")
@@ -55,11 +79,9 @@ def _stored(value: Any, where: str, depth: int) -> Any:
             return [_stored(each, where, depth) for each in value]
         case datetime():  # without a zone it is taken as UTC
             return (value if value.tzinfo else value.replace(tzinfo=UTC)).astimezone(UTC)
-        case str():
-            return _written(value, where)
         case int() if not -(1 << 63) <= value < 1 << 63:
             raise Permanent(f"{where}: {value} has more than 64 bits")
-        case None | bool() | int() | float() | bytes():
+        case int() | float() | bytes():
             return value
         case _:
             raise Permanent(f"{where}: Firestore has no {type(value).__name__}")
@@ -74,26 +96,29 @@ def _written(text: str, where: str) -> str:
 def _name(name: object, where: str) -> str:
     if not isinstance(name, str) or not name or not is_unicode(name):
         raise Permanent(f"{where}: {name!r} is no name of a field")
-    if len(name.encode()) > NAME_BYTES or _RESERVED.fullmatch(name):
+    if not _is_accepted(name):
         raise Permanent(f"{where}: {name:.100} is too long or reserved as the name of a field")
     return str(name)
 
 
+@lru_cache
+def _is_accepted(name: str) -> bool:
+    return len(name.encode()) <= NAME_BYTES and not _RESERVED.fullmatch(name)
+
+
 def _size(value: Any) -> int:
-    match value:
-        case str():
-            return _text(value)
-        case bytes():
-            return len(value)
-        case bool() | None:
-            return 1
-        case Mapping():
-            return 32 + sum(_text(name) + _size(member) for name, member in value.items())
-        case list():
-            return sum(_size(member) for member in value)
-        case _:  # numbers and times
-            return 8
+    """Return the bytes of a value that was stored."""
+    kind = type(value)
+    if kind is str:
+        return _text(value)
+    if kind is dict:
+        return 32 + sum([_text(name) + _size(member) for name, member in value.items()])
+    if kind is list:
+        return sum([_size(member) for member in value])
+    if kind is bytes:
+        return len(value)
+    return 1 if value is None or kind is bool else 8  # numbers and times
 
 
 def _text(value: str) -> int:
-    return len(value.encode()) + 1
+    return (len(value) if value.isascii() else len(value.encode())) + 1

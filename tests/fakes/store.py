@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import TypeVar
 
 from tests.fakes import firestore_rules
-from tests.fakes.documents import FakeDocuments, values
+from tests.fakes.documents import FakeDocuments, KeptDocument, values
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.reasons import Phase
@@ -45,14 +45,20 @@ class FakeStore(FakeDocuments):
         if written is None:
             return None
         try:
-            settings = decode_settings(cluster, written.fields, written.revision)
+            settings = self._settings_in(cluster, written)
         except Permanent as problem:
             if accepted is None:
                 raise
             self.unreadable[str(settings_key(cluster))] = str(problem)
-            settings = decode_settings(cluster, accepted.fields, accepted.revision)
+            settings = self._settings_in(cluster, accepted)
         pause = self._documents.get(pause_key(cluster))
         return replace(settings, paused=str(pause.fields.get("message"))) if pause else settings
+
+    def _settings_in(self, cluster: ClusterId, document: KeptDocument) -> ClusterSettings:
+        if (known := self._accepted.get(document.revision)) is not None:
+            return known
+        settings = decode_settings(cluster, document.fields, document.revision)
+        return self._accepted.setdefault(document.revision, settings)
 
     def clusters(self) -> tuple[ClusterId, ...]:
         self._answer()
@@ -176,7 +182,7 @@ class FakeStore(FakeDocuments):
             written = dict(self._documents)
             revisions = tuple(self._apply(change, written) for change in changes)
             places = [documents.place_of(change) for change in changes if change.after]
-            firestore_rules.check_commit((place, written[place].fields) for place in places)
+            firestore_rules.check_commit(written[place].written.size for place in places)
             self._documents = written
             self.commits.append(changes)
         if self._lost_answers:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import settings
 
 from tests.builders import CLUSTER
 from tests.mischief import Mischief
 from tpu_slices.domain.model.reasons import Phase
 
-SEEDS = range(12)
+SEEDS = range(max(1, settings().max_examples // 10))
+"""With --hypothesis-profile=deep, more."""
 
 
 @pytest.mark.parametrize("seed", SEEDS)

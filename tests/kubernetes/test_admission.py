@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -73,6 +73,13 @@ def apply(cluster: Cluster, settings: Mapping[str, str]) -> None:
 def delete(cluster: Cluster) -> None:
     said = cluster.kubectl("delete", "--ignore-not-found", "-f", str(MANIFEST))
     assert (said.code, said.error) == (0, "")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def removed(cluster: Cluster) -> Iterator[None]:
+    """Leave nothing of the policy to the other files."""
+    yield
+    delete(cluster)
 
 
 @pytest.fixture

@@ -20,8 +20,10 @@ from infra.local.clients.objects import Object
 from infra.local.cluster_choice import Borrowed
 from infra.local.kubernetes.control_plane import ControlPlane, control_plane
 from infra.local.kubernetes.programs import Programs
+from infra.local.ports import free_ports
 from infra.local.prerequisites import Tools
-from infra.local.processes import Processes, Program, Says
+from infra.local.processes import Processes
+from tests.cluster.servers import EMBEDDED, module
 from tests.local.stack.leftovers import REPOSITORY, running_in
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(240)]
@@ -48,33 +50,26 @@ THEIRS: Object = {
 
 
 @contextmanager
-def serving(programs: Programs, tools: Tools, folder: Path, *beside: str) -> Iterator[ControlPlane]:
-    """Run a control plane, and modules beside it as parts of it."""
+def serving(programs: Programs, tools: Tools, folder: Path) -> Iterator[Path]:
+    """Run a control plane with JobSet; yield its kubeconfig."""
     with Processes(setpriv=tools.setpriv, logs=folder / "logs", environment=os.environ) as processes:
 
         def extended(plane: ControlPlane) -> None:
-            for each in beside:
-                program = Program(
-                    name=each,
-                    command=(sys.executable, "-m", each, "--kubeconfig", str(plane.kubeconfig)),
-                    ready=Says("ready"),
-                    folder=REPOSITORY,
-                    environment={"PYTHONPATH": str(REPOSITORY)},
-                )
-                processes.wait_until_ready(*processes.start(program))
+            jobset = module("jobset", "ready", "--kubeconfig", str(plane.kubeconfig))
+            processes.wait_until_ready(*processes.start(jobset))
 
         with control_plane(programs, processes, folder, extended=extended) as plane:
-            yield plane
+            yield plane.kubeconfig
 
 
 @pytest.fixture(scope="module")
 def theirs(programs: Programs, tools: Tools, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Run somebody's cluster, with JobSet, a node and a JobSet of theirs; yield its kubeconfig."""
-    with serving(programs, tools, tmp_path_factory.mktemp("theirs"), "infra.local.jobset") as plane:
-        with closing(Api.of(plane.kubeconfig)) as api:
+    with serving(programs, tools, tmp_path_factory.mktemp("theirs")) as kubeconfig:
+        with closing(Api.of(kubeconfig)) as api:
             api.create("nodes", {"metadata": {"name": "their-node", "labels": {"team": "a"}}})
             api.create("jobsets", THEIRS)
-        yield plane.kubeconfig
+        yield kubeconfig
 
 
 @pytest.fixture
@@ -167,10 +162,15 @@ def test_who_must_tolerate_the_taint_is_told_so(theirs: Path, api: Api) -> None:
     assert "must tolerate" not in question(one, theirs, {}, tolerated=True)
 
 
-def test_without_jobset_its_command_is_shown(programs: Programs, tools: Tools, tmp_path: Path) -> None:
-    with serving(programs, tools, tmp_path / "bare") as plane, closing(Api.of(plane.kubeconfig)) as api:
-        code, _, errors = demo(tmp_path / "state", plane.kubeconfig, "--yes")
-        namespaces = [each["metadata"]["name"] for each in api.list("namespaces")["items"]]
+def test_without_jobset_its_command_is_shown(tools: Tools, tmp_path: Path) -> None:
+    kubeconfig, (port,) = tmp_path / "kubeconfig", free_ports(1)
+    arguments = ("--no-controllers", "--port", str(port), "--kubeconfig", str(kubeconfig))
+    with Processes(setpriv=tools.setpriv, logs=tmp_path / "logs", environment=os.environ) as processes:
+        bare = module(EMBEDDED, f"listening on https://127.0.0.1:{port}", *arguments)
+        processes.wait_until_ready(*processes.start(bare))
+        code, _, errors = demo(tmp_path / "state", kubeconfig, "--yes")
+        with closing(Api.of(kubeconfig)) as api:
+            namespaces = [each["metadata"]["name"] for each in api.list("namespaces")["items"]]
     assert code == 2
     assert "kubectl apply --server-side -f https://github.com/kubernetes-sigs/jobset/releases" in errors
     assert DEMO_NAMESPACE not in namespaces

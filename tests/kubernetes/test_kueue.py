@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
+from infra.local.kueue.installation import definitions
 from infra.local.plan import REPOSITORY
 from infra.local.processes import Program, Says
 from tests.kubernetes.cluster import Cluster
@@ -22,7 +23,9 @@ Json = dict[str, Any]
 PATIENCE_SECONDS = 30
 QUEUES = (REPOSITORY / "examples" / "kueue" / "queues.yaml").read_text()
 [JOBSET, _] = yaml.safe_load_all((REPOSITORY / "examples" / "kueue" / "jobsets.yaml").read_text())
-PRIORITY = "kueue.x-k8s.io/priority-class"
+GROUP = "kueue.x-k8s.io"
+PLURALS = [kind.plural for kind, _ in definitions()]
+PRIORITY = f"{GROUP}/priority-class"
 HIGH = {
     "apiVersion": "kueue.x-k8s.io/v1beta1",
     "kind": "WorkloadPriorityClass",
@@ -44,6 +47,8 @@ def queued(cluster: Cluster) -> Iterator[Cluster]:
     yield cluster
     for module in ("kueue", "jobset"):
         cluster.processes.end(cluster.child(module))
+    assert cluster.kubectl("delete", "crd", *(f"{plural}.{GROUP}" for plural in PLURALS)).code == 0
+    wait(lambda: cluster.kubectl("get", "--raw", f"/apis/{GROUP}").code == 1, "the end of Kueue's kinds")
 
 
 def apply(cluster: Cluster, manifest: str) -> None:
@@ -194,6 +199,7 @@ def test_a_jobset_whose_queue_does_not_exist_waits_for_it(queued: Cluster) -> No
     apply(queued, QUEUES.replace("team-a", "team-b"))
     run(queued, "lost")
     remove(queued, "lost")
+    assert queued.kubectl("delete", "localqueue", "team-b").code == 0
 
 
 def test_it_ends_promptly_and_then_jobsets_are_not_held_up(queued: Cluster) -> None:

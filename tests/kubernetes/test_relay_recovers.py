@@ -110,6 +110,7 @@ def stage(cluster: Cluster, pubsub_emulator: str, tmp_path_factory: pytest.TempP
         [relay] = cluster.processes.start(relaying(addresses))
         cluster.processes.wait_until_ready(relay)
         yield Stage(cluster=cluster, addresses=addresses, published=published, relay=relay)
+        cluster.processes.end(relay)
 
 
 def addressed(cluster: Cluster, project: str, pubsub: str, folder: Path) -> Addresses:

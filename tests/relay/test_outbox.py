@@ -5,6 +5,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+import pytest
+
 from relay.health import Health, Limits
 from relay.objects import Kind
 from relay.outbox import A_MESSAGE, MOST_BYTES, Outbox
@@ -119,6 +121,7 @@ def test_facts_are_published_in_the_order_they_were_posted() -> None:
     assert accepted == [jobset("u-1", WorkloadState.ACTIVE), hosts(1), beat(1)]
 
 
+@pytest.mark.slow
 def test_facts_that_could_not_be_published_are_retried() -> None:
     topic = FakeTopic(failures=2)
     box = outbox(topic)
@@ -219,6 +222,7 @@ def test_demand_that_was_neither_published_nor_repeated_in_time_is_withdrawn() -
         assert setup.topic.wait_for(2) == [jobset("u-2", WorkloadState.DELETED), demand(0, uid="u-3")]
 
 
+@pytest.mark.slow
 def test_a_topic_that_fails_for_long_makes_the_relay_unready_until_it_recovers() -> None:
     topic = FakeTopic(failures=2)
     faults: list[list[str]] = []

@@ -174,6 +174,7 @@ def test_hosts_that_are_being_looked_up_are_counted_anew_afterwards(scene: Scene
     assert facts.index(listed) > max(at for at, fact in enumerate(facts) if isinstance(fact, HostsChanged))
 
 
+@pytest.mark.slow
 def test_at_the_end_demand_goes_out_without_claims_that_nobody_has_looked_up() -> None:
     scene = Scene()
     scene.see(jobset(), pod(0, spec=MOUNTS), pod(1, spec=MOUNTS))
@@ -182,6 +183,7 @@ def test_at_the_end_demand_goes_out_without_claims_that_nobody_has_looked_up() -
     assert about_llama(scene.posted) == [WorkloadState.ACTIVE, "demand"]
 
 
+@pytest.mark.slow
 def test_at_the_end_no_answer_goes_out_that_nobody_has_proven() -> None:
     scene = Scene()
     scene.see(node(0))

@@ -54,16 +54,25 @@ class Watched:
 
 
 @contextmanager
-def observing(folder: Path, *arguments: str) -> Iterator[Watched]:
-    with serving(folder, "--bookmark-seconds", "0.2", *arguments) as served, connected(served) as api:
+def observing(served: Served) -> Iterator[Watched]:
+    with connected(served) as api:
         source = next(source for source in cluster.sources(api) if source.kind is Kind.HOSTS)
         yield Watched(served, source, client.CoreV1Api(api))
 
 
+@pytest.fixture(scope="module")
+def api_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """One API server for the tests of a module; `watched` restores it after each."""
+    with serving(tmp_path_factory.mktemp("cluster"), "--bookmark-seconds", "0.2") as served:
+        yield served
+
+
 @pytest.fixture
-def watched(tmp_path: Path) -> Iterator[Watched]:
-    with observing(tmp_path) as one:
+def watched(api_server: Served) -> Iterator[Watched]:
+    with observing(api_server) as one:
         yield one
+        api_server.proxy.clear()
+        one.core.delete_collection_node()
 
 
 def name(number: int) -> str:
@@ -127,7 +136,8 @@ def test_a_watch_that_falls_silent_is_closed_and_relisted(watched: Watched) -> N
 
 
 def test_expired_history_leads_to_a_new_list(tmp_path: Path) -> None:
-    with observing(tmp_path, "--window", "2") as watched:
+    known = ("--bookmark-seconds", "0.2", "--window", "2")
+    with serving(tmp_path, *known) as served, observing(served) as watched:
         watched.create(0, 1)
         with watched.watching() as recorder:
             recorder.until(lambda: recorder.signs >= 1)

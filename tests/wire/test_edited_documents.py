@@ -205,10 +205,16 @@ def work_on_slice(record: SliceRecord, settings_: ClusterSettings) -> Iterator[R
         yield decision.record
 
 
+def assert_can_be_worked_on(record: Record) -> None:
+    for after in work_on(record):
+        assert decode(type(after), encode(after)) == after, record
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", RECORDS)
 def test_an_edited_record_is_refused_by_its_field_or_can_be_worked_on(name: str) -> None:
     original = RECORDS[name]
+    assert_can_be_worked_on(original)
     document = encode(original)
     accepted = refused = 0
     for way in paths_of(document):
@@ -218,8 +224,8 @@ def test_an_edited_record_is_refused_by_its_field_or_can_be_worked_on(name: str)
                 refused += 1
                 continue
             accepted += 1
-            for after in work_on(record):
-                assert decode(type(after), encode(after)) == after, (way, edit)
+            if record != original:  # an edit of what is derived, or of a value to itself, changes nothing
+                assert_can_be_worked_on(record)
     assert min(accepted, refused) >= 10
 
 

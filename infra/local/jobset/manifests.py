@@ -1,17 +1,21 @@
 """What is installed in a cluster: the CRD, and the configurations by which its API server calls the webhooks (pure)."""
 
+import json
 from collections.abc import Mapping
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from infra.local.clients import installing
 from infra.local.clients.kinds import KINDS
 from infra.local.clients.labels import marked
-from infra.local.jobset import schema
 from infra.local.jobset.keys import JOBSET_NAME
 from infra.local.jobset.reviews import Webhook, mutate_jobset, mutate_pod, validate_jobset, validate_pod
 
 Json = dict[str, Any]
+
+SCHEMA = Path(__file__).with_name("schema.json")
+"""Made by `infra.local.jobset.schema`."""
 
 CRD = "jobsets.jobset.x-k8s.io"
 CONFIGURATIONS = "tpu-slices-local-jobset"
@@ -38,7 +42,7 @@ _COLUMNS = {
 
 def crd() -> Json:
     """Return JobSet's CRD, with the columns that `kubectl get jobsets` shows upstream, too."""
-    return installing.crd(KINDS["jobsets"], schema.parts(), _COLUMNS)
+    return installing.crd(KINDS["jobsets"], json.loads(SCHEMA.read_text(encoding="utf-8")), _COLUMNS)
 
 
 def configurations(address: str, authority: bytes) -> dict[str, Json]:

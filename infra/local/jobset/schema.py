@@ -1,19 +1,25 @@
-"""The structural schema of JobSet's CRD, from the published models of `kubeflow_trainer_api` (pure).
+"""The structural schema of JobSet's CRD, from the published models of `kubeflow_trainer_api`.
+
+`python -m infra.local.jobset.schema` writes it to `schema.json`, which is read where it is needed: importing the
+models takes more than a second.
 
 They are generated from JobSet's own OpenAPI document; what that lacks stands in the tables here. Source: the CRD's
 markers in api/jobset/v1alpha2/jobset_types.go. What rules out combinations of fields is left to the webhooks.
 """
 
+import json
 from collections.abc import Mapping
 from datetime import datetime
+from pathlib import Path
 from types import MappingProxyType, UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
 
-from kubeflow_trainer_api import models
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 Schema = dict[str, Any]
+
+FILE = Path(__file__).with_suffix(".json")
 
 _OWN = "JobsetV1alpha2"
 _OBJECT_META = "IoK8sApimachineryPkgApisMetaV1ObjectMeta"
@@ -82,6 +88,8 @@ _SCALARS: Mapping[Any, Schema] = {
 
 def parts() -> dict[str, Schema]:
     """Return the schemas of a JobSet's fields besides its metadata."""
+    from kubeflow_trainer_api import models  # noqa: PLC0415 - hundreds of modules, which only the CRD needs
+
     return {"spec": _object(models.JobsetV1alpha2JobSetSpec), "status": _object(models.JobsetV1alpha2JobSetStatus)}
 
 
@@ -130,3 +138,11 @@ def _type(annotation: Any) -> Schema:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return {_NUMBER_OR_TEXT: True} if "actual_instance" in annotation.model_fields else _object(annotation)
     return {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+
+
+def text() -> str:
+    return f"{json.dumps(parts(), indent=1, sort_keys=True)}\n"
+
+
+if __name__ == "__main__":
+    FILE.write_text(text(), encoding="utf-8")

@@ -111,7 +111,7 @@ def afterwards(stack: Stack) -> dict[str, Callable[[], None]]:
 
     def restart_clients() -> None:
         for child in stack.processes.children():
-            if child.program.name in {"proxy", "jobset", "kubelet"}:
+            if child.program.name in {"proxy", "jobset", "kueue", "kubelet"}:
                 child.process.kill()
 
     return {

@@ -6,8 +6,9 @@ import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
+from functools import cache
 from typing import Annotated, Any, TypeVar
 
 from pydantic import BeforeValidator, TypeAdapter, ValidationError
@@ -44,8 +45,10 @@ Fields = dict[str, Any]
 
 R = TypeVar("R", bound=Record)
 
+_NATIVE = frozenset({str, int, bool, float, datetime, type(None)})
 _ID_BYTES = 1_500
 _RESERVED = re.compile(r"\.|\.\.|__.*__", re.DOTALL)
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _MESSAGE_ID = re.compile(r"[A-Za-z0-9][-A-Za-z0-9]{0,99}")
 """As Pub/Sub makes them, and longer; none is reserved."""
 
@@ -156,7 +159,7 @@ def encode_rejection(rejection: RejectedMessage) -> Fields:
 
 def is_unicode(text: str) -> bool:
     """Return whether a text can be written as UTF-8: JSON can hold halves of surrogate pairs, which cannot."""
-    return not any("\ud800" <= character <= "\udfff" for character in text)
+    return text.isascii() or _SURROGATE.search(text) is None
 
 
 def storable(text: str, most: int) -> str:
@@ -195,7 +198,7 @@ def native(value: object) -> Any:
         case Mapping():
             return {str(native(name)): native(member) for name, member in value.items()}
         case tuple():
-            return [native(member) for member in value]
+            return [member if type(member) in _NATIVE else native(member) for member in value]
         case _ if is_dataclass(value):
             return _members(value)
         case _:
@@ -203,7 +206,14 @@ def native(value: object) -> Any:
 
 
 def _members(value: Any) -> Fields:
-    return {field.name: native(getattr(value, field.name)) for field in fields(value)}
+    kind: Any = type(value)
+    members = [(name, getattr(value, name)) for name in _names(kind)]
+    return {name: member if type(member) in _NATIVE else native(member) for name, member in members}
+
+
+@cache
+def _names(kind: type[Any]) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind))
 
 
 def _derived(record: Record) -> Fields:

@@ -9,16 +9,18 @@ from pathlib import Path
 import pytest
 
 from infra.local.demo.story import story
+from infra.local.kubernetes.programs import find
+from infra.local.kubernetes.versions import pinned
 from infra.local.prerequisites import Tools
 from tests.local.stack.leftovers import REPOSITORY, running_in, until
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 
 
-def start(folder: Path, **environment: str) -> subprocess.Popen[str]:
+def start(folder: Path, *arguments: str, **environment: str) -> subprocess.Popen[str]:
     """Start the demo. Every process it starts inherits this TMPDIR, by which leftover processes are recognised."""
     return subprocess.Popen(
-        [sys.executable, "-m", "infra.local", "--state", str(folder / "state"), "demo", "--embedded"],
+        [sys.executable, "-m", "infra.local", "--state", str(folder / "state"), "demo", *arguments],
         cwd=REPOSITORY,
         env={**os.environ, "TMPDIR": str(folder), **environment},
         stdout=subprocess.PIPE,
@@ -30,7 +32,7 @@ def start(folder: Path, **environment: str) -> subprocess.Popen[str]:
 @pytest.mark.timeout(180)
 def test_every_step_happens_and_nothing_is_left(tools: Tools, tmp_path: Path) -> None:
     assert tools.java.exists()
-    said, errors = (demo := start(tmp_path)).communicate()
+    said, errors = (demo := start(tmp_path, "--embedded")).communicate()
     assert (demo.returncode, errors) == (0, ""), said
     for step in story():
         assert f"({step.letter}) ✓ {step.title}" in said
@@ -39,16 +41,24 @@ def test_every_step_happens_and_nothing_is_left(tools: Tools, tmp_path: Path) ->
     assert not running_in(tmp_path)
 
 
-@pytest.mark.timeout(60)
-def test_ctrl_c_in_the_middle_leaves_no_process(tools: Tools, tmp_path: Path) -> None:
+@pytest.mark.timeout(240)
+def test_it_runs_on_a_control_plane_if_there_is_one_and_ctrl_c_in_the_middle_leaves_no_process(
+    tools: Tools, tmp_path: Path
+) -> None:
     assert tools.java.exists()
     demo = start(tmp_path)
     assert demo.stdout
-    assert any("PROVISIONING" in line for line in demo.stdout)
+    said = []
+    for line in demo.stdout:
+        said.append(line)
+        if "PROVISIONING" in line:
+            break
     demo.send_signal(signal.SIGINT)
     _, errors = demo.communicate()
-    assert demo.returncode == 130
-    assert "Traceback" not in errors
+    programs = find(os.environ, pinned()).programs
+    assert programs is None or f"{programs}\n" in said
+    assert "PROVISIONING" in said[-1]
+    assert (demo.returncode, "Traceback" in errors) == (130, False)
     until(lambda: not running_in(tmp_path), "the end of every part")
 
 
@@ -58,7 +68,7 @@ def test_without_java_there_is_one_message_with_the_remedy(tools: Tools, tmp_pat
     for program in (tools.kubectl, tools.setpriv):
         (programs / program.name).symlink_to(program)
     sdk = next(parent for parent in tools.pubsub_jar.parents if (parent / "platform").is_dir())
-    demo = start(tmp_path, PATH=str(programs), CLOUDSDK_ROOT_DIR=str(sdk))
+    demo = start(tmp_path, "--embedded", PATH=str(programs), CLOUDSDK_ROOT_DIR=str(sdk))
     said, errors = demo.communicate()
     assert (demo.returncode, said) == (2, "")
     assert errors.splitlines() == [

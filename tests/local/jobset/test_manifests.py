@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from infra.local.clients.objects import Object
-from infra.local.jobset.manifests import WEBHOOKS, configurations, crd
+from infra.local.jobset.manifests import SCHEMA, WEBHOOKS, configurations, crd
+from infra.local.jobset.schema import text
 
 
 def parts(path: str, schema: Object) -> Iterator[tuple[str, Object]]:
@@ -20,6 +21,11 @@ def parts(path: str, schema: Object) -> Iterator[tuple[str, Object]]:
 def fields() -> dict[str, Object]:
     (version,) = crd()["spec"]["versions"]
     return dict(parts("", version["schema"]["openAPIV3Schema"]))
+
+
+def test_the_schema_is_that_of_the_published_models() -> None:
+    remedy = "`python -m infra.local.jobset.schema` writes it"
+    assert text() == SCHEMA.read_text(encoding="utf-8"), remedy
 
 
 def test_every_field_has_one_type() -> None:

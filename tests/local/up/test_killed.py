@@ -17,7 +17,7 @@ def test_what_is_killed_comes_back(terminal: Terminal, part: str) -> None:
     terminal.until(
         lambda: "again " * ((terminal.folder / "out").read_text().count(f"{part} is running again") - before), "again"
     )
-    assert f"{name:<24} running, pid" in terminal.local("status")
+    terminal.until(lambda: terminal.local("status"), f"{name:<24} running, pid")
 
 
 def test_the_relay_can_be_stopped_and_started(terminal: Terminal) -> None:
@@ -47,7 +47,7 @@ def test_calls_of_the_relay_fail_as_ordered_until_they_are_cleared(terminal: Ter
 
 def test_a_cluster_that_comes_back_empty_is_served_all_the_same(terminal: Terminal) -> None:
     terminal.local("kill", "cluster")
-    for part in ("cluster", "jobset"):
+    for part in ("cluster", "jobset", "kueue"):
         terminal.until((terminal.folder / "out").read_text, f"{part} is running again")
     terminal.kubectl("apply", "-f", str(REPOSITORY / "examples" / "v5e-one-host.yaml"))
     terminal.until(lambda: terminal.local("logs", "reconcile"), "hosts are ready and offer their chips.")

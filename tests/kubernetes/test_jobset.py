@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -31,6 +32,8 @@ def api(cluster: Cluster) -> Iterator[Api]:
     connected = Api.of(kubeconfig)
     yield connected
     connected.close()
+    for name in ("kubelet", "jobset"):
+        processes.end(cluster.child(name))
 
 
 @dataclass(frozen=True)
@@ -265,8 +268,8 @@ def test_where_somebody_elses_jobset_is_it_does_not_start(cluster: Cluster, api:
 
 
 @pytest.mark.parametrize("module", ["jobset", "kubelet"])
-def test_a_cluster_that_does_not_answer_is_said(module: str, cluster: Cluster) -> None:
-    nowhere = cluster.plane.layout.folder / "nowhere.kubeconfig"
+def test_a_cluster_that_does_not_answer_is_said(module: str, cluster: Cluster, tmp_path: Path) -> None:
+    nowhere = tmp_path / "nowhere.kubeconfig"
     nowhere.write_text(cluster.plane.kubeconfig.read_text().replace(cluster.plane.address, "https://127.0.0.1:1"))
     said = run(module, nowhere)
     assert said.returncode == 1

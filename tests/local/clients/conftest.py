@@ -1,3 +1,0 @@
-from tests.kubernetes.conftest import cluster
-
-__all__ = ["cluster"]
