@@ -6,16 +6,16 @@ their documented shape. What tenants write into pod templates is read by `tpu_sl
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from relay.closing import closed_at
 from relay.objects import Hardware, Host, Leader, Pool, PoolKey, Workload, WorkloadName
 from tpu_slices.domain.catalogue.topology import Topology
-from tpu_slices.domain.model.facts import TemplateRequest, WaitingLeader
+from tpu_slices.domain.model.facts import TemplateRequest
 from tpu_slices.domain.model.observations import LegacyPool
-from tpu_slices.domain.model.slices import OwnerKind, SliceId, WorkloadUid, is_slice_id
+from tpu_slices.domain.model.slices import SliceId, WorkloadUid, is_slice_id
 from tpu_slices.domain.planning.host_labels import ACCELERATOR, COUNT, JOBSET_TAINT, NAMESPACED_JOB, NODE_POOL, TOPOLOGY
 from tpu_slices.domain.planning.pool_labels import (
     ATTEMPT_LABEL,
@@ -28,21 +28,19 @@ from tpu_slices.domain.planning.pool_labels import (
     SLICE_ID_LABEL,
     legacy_pool,
 )
-from tpu_slices.wire import jobs, jobsets, leader_worker_sets
+from tpu_slices.wire import leader_worker_sets
 from tpu_slices.wire.bounds import CLAIMS_PER_FACT
 from tpu_slices.wire.jobsets import condition, strings
+from tpu_slices.wire.leaders import LeaderOf, leader_of_a_group, leader_of_a_job
 from tpu_slices.wire.readers import Reader
 from tpu_slices.wire.workloads import (
     CHIPS,
     COMPLETION_INDEX,
-    JOBSET_NAME,
-    JOBSET_UID,
     LABELS,
     Json,
     chips_of,
     claims_of,
     is_count,
-    leader_of,
     opted_out,
 )
 
@@ -54,8 +52,6 @@ LABELS_KEPT = 2 * LABELS
 """The most labels kept of a pod, the first by key: room for LABELS of its template, and for LABELS beyond those."""
 QUEUE = "kueue.x-k8s.io/queue-name"
 """The label that names a JobSet's Kueue queue."""
-JOB = ("batch/v1", "Job")
-STATEFUL_SET = ("apps/v1", "StatefulSet")
 HOSTS = f"{OWNER_LABEL}={OWNER}"
 """The label selector of the nodes of our pools, and of TPU Provisioner's."""
 TAINT: Mapping[str, str] = {"key": JOBSET_TAINT, "value": "true", "effect": "NoSchedule"}
@@ -95,44 +91,26 @@ def workload(reader: Reader, obj: Json) -> Workload | None:
 
 
 def leader(obj: Json) -> Leader | None:
-    """Return a v1 Pod as a Leader; None if it is not the leader pod of a JobSet's Job, or of a Job by itself."""
-    namespace, labels = obj["metadata"]["namespace"], strings(obj["metadata"], "labels")
-    job = _controller(obj["metadata"], JOB)
-    if JOBSET_NAME in labels:
-        if not jobsets.is_leader(obj):
-            return None
-        name = WorkloadName(namespace, labels[JOBSET_NAME])
-        return _leader(obj, name, labels.get(JOBSET_UID), job["name"] if job else None, leader_of(obj))
-    if job is None or not jobs.is_leader(obj):
-        return None
-    name = WorkloadName(namespace, job["name"], OwnerKind.JOB)
-    return _leader(obj, name, job["uid"], job["name"], jobs.leader_of(obj))
+    """Return a v1 Pod as a Leader; None if it is not the leader pod of a Job, of a JobSet or by itself."""
+    return _leader(obj, leader_of_a_job(obj))
 
 
 def group_leader(obj: Json) -> Leader | None:
-    """Return a v1 Pod as a Leader; None if it is not the leader pod of a LeaderWorkerSet's group.
+    """Return a v1 Pod as a Leader; None if it is not the leader pod of a LeaderWorkerSet's group."""
+    return _leader(obj, leader_of_a_group(obj))
 
-    A group has no object of its own. Its leader has the group's name, and a StatefulSet of the LeaderWorkerSet's name
-    controls it (sigs.k8s.io/lws pkg/controllers/leaderworkerset_controller.go).
-    """
-    if not leader_worker_sets.is_leader(obj):
+
+def _leader(obj: Json, leads: LeaderOf | None) -> Leader | None:
+    if leads is None:
         return None
-    metadata, labels = obj["metadata"], strings(obj["metadata"], "labels")
-    made_by = _controller(metadata, STATEFUL_SET)
-    name = WorkloadName(metadata["namespace"], labels[leader_worker_sets.NAME], OwnerKind.LEADER_WORKER_SET)
-    job = metadata["name"] if made_by and made_by["name"] == name.name else None
-    return _leader(obj, name, None, job, leader_worker_sets.leader_of(obj))
-
-
-def _leader(obj: Json, name: WorkloadName, uid: str | None, job: str | None, asks: WaitingLeader) -> Leader:
-    asks = replace(asks, labels=asks.labels[:LABELS_KEPT])
+    metadata = obj["metadata"]
     return Leader(
-        pod=obj["metadata"]["name"],
-        pod_uid=obj["metadata"]["uid"],
-        workload=name,
-        workload_uid=WorkloadUid(uid) if uid else None,
-        job=job,
-        asks=asks,
+        pod=metadata["name"],
+        pod_uid=metadata["uid"],
+        workload=WorkloadName(metadata["namespace"], leads.name, leads.kind),
+        workload_uid=WorkloadUid(leads.uid) if leads.uid else None,
+        job=leads.job,
+        asks=replace(leads.asks, labels=leads.asks.labels[:LABELS_KEPT]),
         hardware=_hardware(obj),
         claims=claims_of(obj)[:CLAIMS_PER_FACT],
         waiting=_cannot_be_scheduled(obj) and _asks_us(obj),
@@ -166,13 +144,6 @@ def host(obj: Json) -> Host | None:
         version=metadata["resourceVersion"],
         unlabeled=unlabeled,
     )
-
-
-def _controller(metadata: Json, kind: tuple[str, str]) -> Json | None:
-    """Return the reference to the object of this API and kind that controls a pod."""
-    references: Iterable[Json] = metadata.get("ownerReferences") or ()
-    found = (each for each in references if each.get("controller") and (each["apiVersion"], each["kind"]) == kind)
-    return next(found, None)
 
 
 def _hardware(pod: Json) -> Hardware:

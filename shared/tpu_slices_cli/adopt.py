@@ -12,8 +12,7 @@ from tpu_slices.domain.model.slices import OwnerKind
 from tpu_slices.domain.reconciling.adoption import Adoption, LiveWorkload
 from tpu_slices.flows.adopt import adopt, survey
 from tpu_slices.wire.readers import READERS
-from tpu_slices_cli.manifests import Manifest, NotAManifest, read
-from tpu_slices_cli.planning import JOBSET_VERSION
+from tpu_slices_cli.manifests import Manifest, NotAManifest, read_all
 from tpu_slices_cli.screen import confirmed, console, echo
 from tpu_slices_cli.session import Session
 from tpu_slices_cli.text import plain
@@ -46,7 +45,7 @@ def adopt_command(session: Session, files: tuple[str, ...], cluster: str | None,
     JobSet is active, and deleted when the JobSet ends. Other pools are listed and left alone. The command is safe to
     repeat.
     """  # noqa: D301 - click keeps the line breaks after this mark
-    jobsets = [_live(manifest) for manifest in read(files) if manifest.kind == "JobSet"]
+    jobsets = [_live(manifest) for manifest in read_all(files) if manifest.kind == "JobSet"]
     id_ = session.cluster(cluster)
     plan = survey(id_, jobsets, session.deps)
     _show(plan.adoptions)
@@ -61,8 +60,9 @@ def adopt_command(session: Session, files: tuple[str, ...], cluster: str | None,
 
 
 def _live(manifest: Manifest) -> LiveWorkload:
-    if manifest.body["apiVersion"] != JOBSET_VERSION:
-        raise manifest.is_not(f"apiVersion: {manifest.body['apiVersion']} is not supported, only {JOBSET_VERSION}")
+    if manifest.body["apiVersion"] != _JOBSETS.kind.api_version:
+        found, known = manifest.body["apiVersion"], _JOBSETS.kind.api_version
+        raise manifest.is_not(f"apiVersion: {found} is not supported, only {known}")
     if not {"uid", "resourceVersion", "namespace", "name"} <= manifest.metadata.keys():
         raise manifest.is_not("metadata has no uid: use the output of kubectl get jobsets -A -o json")
     try:

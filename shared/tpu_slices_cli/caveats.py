@@ -1,4 +1,6 @@
-"""What goes wrong with a JobSet in some versions of JobSet itself, although it gets its slices. Pure.
+"""What may go wrong with a workload although it gets its slices. Pure.
+
+With some versions of JobSet itself:
 
 | version    | a Job of several pods                       | what happens                                             |
 |------------|---------------------------------------------|----------------------------------------------------------|
@@ -6,6 +8,8 @@
 | 0.12.0     | placed exclusively, with retries of its own | after a retry of its leader it has no followers          |
 
 Seen with JobSet 0.12.0 and its development version of August 2026. 0.8 to 0.12 place by node selector well.
+
+Without a placement of its own, the pods of one Job or group may be scheduled on hosts of another's slice of that shape.
 """
 
 from __future__ import annotations
@@ -13,14 +17,35 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from tpu_slices.domain.planning.host_labels import NODE_POOL
+from tpu_slices.wire.leader_worker_sets import EXCLUSIVE as GROUP_EXCLUSIVE
 from tpu_slices.wire.workloads import BY_NODE_SELECTOR, EXCLUSIVE
 
 _RETRIES = 6
 """batch/v1 Job's default of backoffLimit."""
 
 
-def caveats(jobset: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a sentence with its remedy for each replicatedJob that is concerned."""
+def caveats(workload: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a sentence with its remedy for each template that is concerned."""
+    spec, where = workload["spec"], f"{workload['kind']} {workload['metadata'].get('name')}"
+    match workload["kind"]:
+        case "JobSet":
+            yield from _of_jobset(workload)
+        case "Job" if (spec.get("parallelism") or 1) > 1:
+            yield (
+                f"{where}: nothing keeps its pods together on one slice if others of its shape have free hosts: let an "
+                "operator apply infra/kubernetes/admission.yaml, which pins each Job to its slice, or use a JobSet "
+                f"with the annotation {EXCLUSIVE}"
+            )
+        case "LeaderWorkerSet" if (spec["leaderWorkerTemplate"].get("size") or 1) > 1:
+            if not _annotated(GROUP_EXCLUSIVE, workload):
+                yield (
+                    f"{where}: nothing keeps the pods of a group together on one slice: set the annotation "
+                    f"{GROUP_EXCLUSIVE}: {NODE_POOL}"
+                )
+
+
+def _of_jobset(jobset: Mapping[str, Any]) -> Iterator[str]:
     for replicated in jobset["spec"]["replicatedJobs"]:
         job = replicated["template"]
         where = f"JobSet {jobset['metadata'].get('name')}, replicatedJob {replicated['name']}"

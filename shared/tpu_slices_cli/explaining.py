@@ -15,7 +15,7 @@ from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import ClusterId, SliceId
 from tpu_slices.domain.model.workloads import Report
-from tpu_slices.flows.edits import find, find_jobset
+from tpu_slices.flows.edits import find, find_workload
 from tpu_slices.flows.reconcile import Explained, explain
 from tpu_slices.flows.report import read_queue_state, report_of
 from tpu_slices.ports.deps import ReconcileDeps
@@ -29,25 +29,26 @@ from tpu_slices_cli.session import Session
 _LABEL = 12  # columns
 
 
-@click.command(name="explain", short_help="Explain the state of a slice, or why a JobSet waits.")
+@click.command(name="explain", short_help="Explain the state of a slice, or why a workload waits.")
 @click.argument("name")
 @click.option("--cluster", metavar="ID", help="ID of the cluster; optional if only one is configured.")
 @click.option("--output", "-o", type=click.Choice(["text", "json", "yaml"]), default="text", show_default=True)
 @click.pass_obj
 def explain_command(session: Session, name: str, cluster: str | None, output: str) -> None:
-    """Explain the state of a slice, or why a JobSet waits. Nothing is changed.
+    """Explain the state of a slice, or why a workload waits. Nothing is changed.
 
     The record, the node pool in GKE, and the decision that the next reconciliation would make are shown. NAME is a
-    slice, a node pool, NAMESPACE/JOB or NAMESPACE/JOBSET.
+    slice, a node pool, NAMESPACE/JOB, or the NAMESPACE/NAME of a JobSet, Job or LeaderWorkerSet; if two of them have
+    one name, with the kind in front: Job/NAMESPACE/NAME.
 
     \b
     slices explain research/llama
     slices explain tpu-llama-workers-0-oahqlz77blgqd -o json
     """  # noqa: D301 - click keeps the line breaks after this mark
     deps, id_ = session.deps, session.cluster(cluster)
-    jobset = find_jobset(id_, name, deps.store) if "/" in name else None
-    report = report_of(jobset, read_queue_state(id_, deps), deps) if jobset else None
-    names = jobset.demand if jobset else [record.id for record in find(id_, name, deps.store)]
+    workload = find_workload(id_, name, deps.store) if "/" in name else None
+    report = report_of(workload, read_queue_state(id_, deps), deps) if workload else None
+    names = workload.demand if workload else [record.id for record in find(id_, name, deps.store)]
     explained, unreadable = _explained(id_, names, deps)
     if not (explained or unreadable or report):
         raise Permanent(f'slice "{name}" no longer exists in {id_}')

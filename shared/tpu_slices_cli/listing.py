@@ -42,13 +42,13 @@ COLOURS = {
 class Filter:
     clusters: tuple[ClusterId, ...]
     namespace: str | None = None
-    jobset: str | None = None
+    owner: str | None = None
     phases: frozenset[Phase] = frozenset()
     gone: bool = False
     """True: include slices in phase GONE."""
 
     def read(self, store: SliceStore) -> list[SliceRecord]:
-        """Return the matching records, ordered by cluster, namespace, JobSet and Job."""
+        """Return the matching records, ordered by cluster, namespace, workload and Job."""
         lists = store.every_slice if self.gone or Phase.GONE in self.phases else store.kept_slices
         records = (stored.value for cluster in self.clusters for stored in lists(cluster))
         return sorted((record for record in records if self._matches(record)), key=_order)
@@ -57,7 +57,7 @@ class Filter:
         job = record.job
         return (
             self.namespace in {None, job.owner.namespace}
-            and self.jobset in {None, job.owner.name}
+            and self.owner in {None, job.owner.name}
             and (not self.phases or record.phase in self.phases)
         )
 
@@ -65,7 +65,7 @@ class Filter:
 @click.command(name="list", short_help="List slices.")
 @click.option("--cluster", metavar="ID", help="Only slices of this cluster.")
 @click.option("--namespace", "-n", help="Only slices of this namespace.")
-@click.option("--jobset", metavar="NAME", help="Only slices of this JobSet.")
+@click.option("--owner", "--jobset", metavar="NAME", help="Only slices of the workload of this name.")
 @click.option(
     "--phase",
     "phases",
@@ -91,7 +91,7 @@ def list_command(  # noqa: PLR0913 - one for each option
     *,
     cluster: str | None,
     namespace: str | None,
-    jobset: str | None,
+    owner: str | None,
     phases: Sequence[Phase],
     gone: bool,
     output: str,
@@ -102,13 +102,13 @@ def list_command(  # noqa: PLR0913 - one for each option
 
     \b
     slices list --namespace research --phase waiting --phase refused
-    slices list --jobset llama --watch
+    slices list --owner llama --watch
     """  # noqa: D301 - click keeps the line breaks after this mark
     store = session.deps.store
     matching = Filter(
         clusters=(ClusterId(cluster),) if cluster else store.clusters(),
         namespace=namespace,
-        jobset=jobset,
+        owner=owner,
         phases=frozenset(Phase(phase) for phase in phases),
         gone=gone,
     )

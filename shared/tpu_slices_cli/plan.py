@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import json
 import sys
-from pathlib import Path
+from collections import Counter
 
 import click
 import yaml
 from rich.table import Table
 from rich.text import Text
 
-from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.records import Refusal
-from tpu_slices.domain.model.slices import ClusterId, SliceSpec
+from tpu_slices_cli.clusters import BY_DEFAULT, PlannedCluster, cluster_of
 from tpu_slices_cli.manifests import NotAManifest, read
 from tpu_slices_cli.planning import Plan, Planned, plan
+from tpu_slices_cli.prices import price_of
 from tpu_slices_cli.screen import console, echo
 from tpu_slices_cli.session import Session
-from tpu_slices_cli.settings_file import read_settings
+from tpu_slices_cli.skipping import SkipReason
 from tpu_slices_cli.text import plain
 
-REFUSED = 3
+INVALID, REFUSED = 2, 3
 
 
 @click.command(name="plan", short_help="Show the slice that each Job of a manifest would get.")
@@ -36,61 +36,67 @@ REFUSED = 3
 )
 @click.option(
     "--cluster",
-    required=True,
     metavar="FILE|ID",
     shell_complete=lambda *_: [click.shell_completion.CompletionItem("infra/clusters/", type="file")],
-    help="Settings of the cluster: a file, or the ID of a configured cluster.",
+    help="Settings of the cluster: a file, or the ID of a configured cluster. Without it: a default cluster.",
 )
 @click.option("--namespace", "-n", default="default", show_default=True, help="Namespace of manifests without one.")
 @click.option("--output", "-o", type=click.Choice(["table", "json", "yaml"]), default="table", show_default=True)
 @click.pass_obj
-def plan_command(session: Session, files: tuple[str, ...], cluster: str, namespace: str, output: str) -> None:
+def plan_command(session: Session, files: tuple[str, ...], cluster: str | None, namespace: str, output: str) -> None:
     """Show the slice that each Job of a JobSet, or each leader Pod, would get. Nothing is created.
 
     The plan is made by the code that creates the slices.
 
     \b
+    slices plan -f train.yaml
     slices plan -f train.yaml --cluster infra/clusters/my-project/my-cluster.yaml
     kubectl get jobsets -A -o yaml | slices plan -f - --cluster my-cluster -o json
 
-    The IDs of slices and the names of node pools depend on the JobSet's UID. Those of a JobSet that is not created yet
-    are examples.
+    Whatever else requests TPU is named with the reason why it gets no slice. An invalid document does not keep the
+    others from being planned. The IDs of slices and the names of node pools depend on the JobSet's UID. Those of a
+    JobSet that is not created yet are examples.
 
-    Exit codes: 0 no Job is refused, 2 a file is invalid, 3 at least one Job is refused.
+    Prices are list prices in US dollars of the date that is shown, without discounts.
+
+    Exit codes: 0 no Job is refused, 2 a document is invalid, 3 at least one Job is refused.
     """  # noqa: D301 - click keeps the line breaks after this mark
-    manifests = read(files)
-    if not any(manifest.kind in {"JobSet", "Pod"} for manifest in manifests):
-        raise NotAManifest(f"{', '.join(files)}: contains no JobSet and no Pod")
-    planned = plan(manifests, _settings(session, cluster), namespace)
+    documents = list(read(files))
+    if not documents:
+        raise NotAManifest(f"{', '.join(files)}: contains no manifest")
+    planned_for = cluster_of(cluster, session)
+    planned = plan(documents, planned_for.settings_for, namespace)
+    whole = {"cluster": planned_for.as_json(), **planned.as_json()}
     match output:
         case "json":
-            click.echo(json.dumps(_as_json(planned), indent=2))
+            click.echo(json.dumps(whole, indent=2))
         case "yaml":
-            click.echo(yaml.safe_dump(_as_json(planned), sort_keys=False), nl=False)
+            click.echo(yaml.safe_dump(whole, sort_keys=False), nl=False)
         case _:
-            _show(planned)
-    sys.exit(REFUSED if planned.refused else 0)
+            _show(planned, planned_for)
+    for invalid in planned.invalid:
+        echo(f"invalid: {' '.join(str(invalid).split())}", err=True)
+    sys.exit(INVALID if planned.invalid else REFUSED if planned.refused else 0)
 
 
-def _settings(session: Session, cluster: str) -> ClusterSettings:
-    if cluster.endswith((".yaml", ".yml")) or Path(cluster).exists():
-        return read_settings(Path(cluster)).settings
-    settings = session.deps.store.settings(ClusterId(cluster))
-    if settings is None:
-        raise NotAManifest(f"--cluster {cluster}: neither a file nor a configured cluster")
-    return settings
+def _show(planned: Plan, cluster: PlannedCluster) -> None:
+    """Print the plan on standard output, and what else there is to know on standard error."""
+    if cluster.cluster is None and planned.slices:
+        echo(BY_DEFAULT, err=True)
+    if planned.slices:
+        _show_slices(planned, cluster)
+    elif planned.skipped:
+        echo("No slice is planned.")
+    for line in _skipped(planned):
+        echo(f"skipped {line}", err=True)
+    for warning in planned.warnings:
+        echo(f"warning: {warning}", err=True)
 
 
-def _as_json(planned: Plan) -> dict[str, object]:
-    return {"slices": [each.as_json() for each in planned.slices], "warnings": [*planned.warnings]}
-
-
-def _show(planned: Plan) -> None:
-    for skipped in planned.skipped:
-        echo(f"skipped {skipped}", err=True)
+def _show_slices(planned: Plan, cluster: PlannedCluster) -> None:
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for title in ("JOB", "SLICE", "HOSTS", "CHIPS", "CAPACITY", "ZONE", "NODE POOL"):
-        table.add_column(title, justify="right" if title == "CHIPS" else "left", overflow="fold")
+    for title in ("JOB", "SLICE", "HOSTS", "CHIPS", "CAPACITY", "ZONE", "USD/H", "NODE POOL"):
+        table.add_column(title, justify="right" if title in {"CHIPS", "USD/H"} else "left", overflow="fold")
     for each in planned.slices:
         table.add_row(*_row(each))
     screen = console()
@@ -98,14 +104,14 @@ def _show(planned: Plan) -> None:
     for each in planned.slices:
         if isinstance(each.outcome, Refusal):
             screen.print(Text(plain(f"{_job(each)}: {each.outcome.message}"), style="red"))
-    for warning in planned.warnings:
-        screen.print(Text(plain(f"warning: {warning}"), style="yellow"))
-    screen.print(_summary(planned))
+    screen.print(_summary(planned, cluster))
+    if planned.specs:
+        screen.print(str(planned.total))
 
 
 def _row(planned: Planned) -> tuple[str | Text, ...]:
     if isinstance(planned.outcome, Refusal):
-        return _job(planned), Text(f"refused: {planned.outcome.reason}", style="red"), "", "", "", "", ""
+        return _job(planned), Text(f"refused: {planned.outcome.reason}", style="red"), "", "", "", "", "", ""
     spec = planned.outcome
     return (
         _job(planned),
@@ -114,6 +120,7 @@ def _row(planned: Planned) -> tuple[str | Text, ...]:
         str(spec.chips),
         spec.capacity.reservation or spec.capacity.kind.lower().replace("_", " "),
         spec.zone,
+        str(price_of(spec)),
         planned.order.name,
     )
 
@@ -122,13 +129,29 @@ def _job(planned: Planned) -> str:
     return f"{planned.job.owner.namespace}/{planned.job.job_name}"
 
 
-def _summary(planned: Plan) -> str:
-    specs = [each.outcome for each in planned.slices if isinstance(each.outcome, SliceSpec)]
+def _skipped(planned: Plan) -> list[str]:
+    """Return a line for each document that is skipped, those that request no TPU in one."""
+    without = Counter(each.manifest.kind for each in planned.skipped if each.reason is SkipReason.REQUESTS_NO_TPU)
+    lines = [
+        f"{each.manifest.where}: {each.message}"
+        for each in planned.skipped
+        if each.reason is not SkipReason.REQUESTS_NO_TPU
+    ]
+    if without:
+        kinds = ", ".join(kind if count == 1 else f"{count} {kind}" for kind, count in sorted(without.items()))
+        total = without.total()
+        lines.append(f"{_many(total, 'document')} that request{'s' if total == 1 else ''} no TPU: {kinds}")
+    return lines
+
+
+def _summary(planned: Plan, cluster: PlannedCluster) -> str:
+    specs = planned.specs
     hosts, chips = sum(spec.hosts for spec in specs), sum(spec.chips for spec in specs)
-    refused = len(planned.slices) - len(specs)
     text = f"{_many(len(specs), 'slice')}, {_many(hosts, 'host')}, {_many(chips, 'chip')}"
-    text += f"; {refused} refused" if refused else ""
-    if not all(each.created for each in planned.slices):
+    text += f"; {planned.refused} refused" if planned.refused else ""
+    if cluster.cluster is None:
+        text += ". The names of node pools are examples: they depend on the cluster and on the JobSets' UIDs"
+    elif not all(each.created for each in planned.slices):
         text += ". Some JobSets are not created yet: the names of their node pools will differ"
     return f"{text}."
 

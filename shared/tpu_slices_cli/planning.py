@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
@@ -15,11 +15,37 @@ from tpu_slices.domain.model.slices import Owner, OwnerKind, SliceSpec, Workload
 from tpu_slices.domain.planning.specs import SliceRequest, chips_requested, spec_for
 from tpu_slices.ports.backend import PoolOrder
 from tpu_slices.wire import workloads
-from tpu_slices.wire.jobsets import is_leader, is_served
+from tpu_slices.wire.leaders import leader_of_a_group, leader_of_a_job
+from tpu_slices.wire.readers import Reader, reader_of
+from tpu_slices.wire.tpu_objects import requests_chips
 from tpu_slices_cli.caveats import caveats
-from tpu_slices_cli.manifests import Manifest
+from tpu_slices_cli.manifests import Invalid, Manifest
+from tpu_slices_cli.placeholders import unfilled
+from tpu_slices_cli.prices import Total, price_of
+from tpu_slices_cli.skipping import SkipReason, skip_other, skip_workload, skipped_templates
 
-JOBSET_VERSION = "jobset.x-k8s.io/v1alpha2"
+SettingsFor = Callable[[TemplateRequest], ClusterSettings]
+"""The settings of the cluster; those of the default one depend on what is requested."""
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A document, or a part of one, that gets no slice."""
+
+    manifest: Manifest
+    reason: SkipReason
+    message: str
+    """What is skipped, why, and what to do."""
+
+    def as_json(self) -> dict[str, Any]:
+        metadata = self.manifest.metadata
+        return {
+            "where": self.manifest.where,
+            "kind": self.manifest.kind,
+            **{key: None if metadata.get(key) is None else str(metadata[key]) for key in ("namespace", "name")},
+            "reason": self.reason.value,
+            "message": self.message,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,19 +56,21 @@ class Planned:
     outcome: SliceSpec | Refusal
     order: PoolOrder
     created: bool
-    """True: the JobSet exists, so its UID and the names that depend on it are final."""
+    """True: the workload exists, so its UID and the names that depend on it are final."""
 
     def as_json(self) -> dict[str, Any]:
         spec = self.outcome if isinstance(self.outcome, SliceSpec) else None
         refusal = None if isinstance(self.outcome, SliceSpec) else self.outcome
         return {
             "slice_id": self.order.slice_id,
-            "jobset": self.job.owner.name,
+            "kind": self.job.owner.kind.value,
+            "name": self.job.owner.name,
             "namespace": self.job.owner.namespace,
             "replicated_job": self.job.replicated_job,
             "job_index": self.job.job_index,
             "hosts": spec and spec.hosts,
             "chips": spec and spec.chips,
+            "price": spec and price_of(spec).as_json(),
             "node_pool": spec and as_rest(create_request(self.order)),
             "refused": refusal and {"reason": refusal.reason.value, "message": refusal.message},
         }
@@ -50,85 +78,114 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    slices: tuple[Planned, ...]
-    skipped: tuple[str, ...]
-    """Documents that request no slice, each with the reason."""
+    slices: tuple[Planned, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
+    invalid: tuple[Invalid, ...] = ()
     warnings: tuple[str, ...] = ()
     """What may go wrong although there are slices, each with the remedy."""
 
     @property
-    def refused(self) -> bool:
-        return any(isinstance(planned.outcome, Refusal) for planned in self.slices)
+    def specs(self) -> tuple[SliceSpec, ...]:
+        """The slices that are not refused."""
+        return tuple(each.outcome for each in self.slices if isinstance(each.outcome, SliceSpec))
+
+    @property
+    def refused(self) -> int:
+        return len(self.slices) - len(self.specs)
+
+    @property
+    def total(self) -> Total:
+        return Total(tuple(map(price_of, self.specs)))
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "slices": [each.as_json() for each in self.slices],
+            "skipped": [each.as_json() for each in self.skipped],
+            "invalid": [{"where": each.where, "message": each.message} for each in self.invalid],
+            "warnings": [*self.warnings],
+            "price": self.total.as_json(),
+        }
 
 
-def plan(manifests: Iterable[Manifest], settings: ClusterSettings, namespace: str) -> Plan:
-    """Return the plan for JobSets and leader pods; `namespace` is that of manifests without one.
-
-    NotAManifest: a manifest is invalid.
-    """
-    slices: list[Planned] = []
-    skipped: list[str] = []
-    warnings: list[str] = []
-    for manifest in manifests:
-        try:
-            why = _why_skipped(manifest)
-            if why is None:
-                of = _of_pod if manifest.kind == "Pod" else _of_jobset
-                slices += of(manifest, settings, namespace)
-                warnings += caveats(manifest.body) if manifest.kind == "JobSet" else ()
-            else:
-                skipped.append(f"{manifest.where}: {why}")
-        except ValueError as error:
-            raise manifest.is_not(str(error)) from error
-        except (TypeError, AttributeError, KeyError) as error:
-            raise manifest.is_not(f"malformed {manifest.kind}: {error}") from error
-    return Plan(tuple(slices), tuple(skipped), tuple(warnings))
+def plan(documents: Iterable[Manifest | Invalid], settings_for: SettingsFor, namespace: str) -> Plan:
+    """Return the plan for all documents; `namespace` is that of manifests without one."""
+    plans = [_plan_of(document, settings_for, namespace) for document in documents]
+    return Plan(
+        slices=tuple(each for part in plans for each in part.slices),
+        skipped=tuple(each for part in plans for each in part.skipped),
+        invalid=tuple(each for part in plans for each in part.invalid),
+        warnings=tuple(each for part in plans for each in part.warnings),
+    )
 
 
-def _why_skipped(manifest: Manifest) -> str | None:
+def _plan_of(document: Manifest | Invalid, settings_for: SettingsFor, namespace: str) -> Plan:
+    if isinstance(document, Invalid):
+        return Plan(invalid=(document,))
+    try:
+        return _checked(document, settings_for, namespace)
+    except ValueError as error:
+        return Plan(invalid=(Invalid(document.where, str(error)),))
+    except (TypeError, AttributeError, KeyError) as error:
+        return Plan(invalid=(Invalid(document.where, f"malformed {document.kind}: {error}"),))
+
+
+def _checked(manifest: Manifest, settings_for: SettingsFor, namespace: str) -> Plan:
+    """Return the plan for one document; raise an error if it is malformed."""
     body = manifest.body
-    match manifest.kind:
-        case "JobSet":
-            if body["apiVersion"] != JOBSET_VERSION:
-                raise ValueError(f"apiVersion: {body['apiVersion']} is not supported, only {JOBSET_VERSION}")
-            if not isinstance(body.get("spec"), Mapping) or not body["spec"].get("replicatedJobs"):
-                raise ValueError("spec.replicatedJobs is missing")
-            if not is_served(body):
-                return f"JobSet {manifest.metadata.get('name')} opted out, or is managed by another controller"
-            name = manifest.metadata.get("name")
-            return None if workloads.asks_for_tpu(body) else f"JobSet {name} requests no TPU chips"
-        case "Pod":
-            return (
-                None
-                if is_leader(body)
-                else f"Pod {manifest.metadata.get('name')} is not the leader pod of a JobSet's Job"
-            )
-        case other:
-            return f"{other} is neither a JobSet nor a Pod"
+    reader = reader_of(body)
+    if reader is not None:
+        _check_workload(body)
+        why = skip_workload(body, reader)
+        if why is not None:
+            return Plan(skipped=(Skipped(manifest, *why),))
+        skipped = tuple(Skipped(manifest, *each) for each in skipped_templates(body, reader))
+        served = reader.is_served(body)
+        slices = tuple(_of_workload(manifest, reader, settings_for, namespace)) if served else ()
+        return Plan(slices, skipped, warnings=tuple(caveats(body)))
+    why = skip_other(body)
+    if why is not None:
+        return Plan(skipped=(Skipped(manifest, *why),))
+    _check_filled_in(body)
+    return Plan(tuple(_of_pod(manifest, settings_for, namespace)))
+
+
+def _check_filled_in(body: Mapping[str, Any]) -> None:
+    if requests_chips(body) and (placeholders := unfilled(body)):
+        raise ValueError(placeholders)
+
+
+def _check_workload(body: Mapping[str, Any]) -> None:
+    found = body.get("spec")
+    spec = found if isinstance(found, Mapping) else {}
+    needed = "replicatedJobs" if body["kind"] == "JobSet" else ""
+    if not (spec.get(needed) if needed else spec):
+        raise ValueError(f"spec.{needed} is missing" if needed else "spec is missing")
+    _check_filled_in(body)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Owner:
-    """The JobSet whose slices are planned."""
+    """The workload whose slices are planned."""
 
-    settings: ClusterSettings
+    settings_for: SettingsFor
+    kind: OwnerKind
     namespace: str
-    jobset: str
+    name: str
     uid: str | None
-    """None: the JobSet is not created yet."""
+    """None: it is not created yet."""
     chips: int
-    """The sum over all slices that the JobSet requests."""
+    """The sum over all slices that it requests."""
 
     def asks(self, request: TemplateRequest, leader: WaitingLeader) -> Planned:
         """Return the plan for the Job of this leader."""
-        settings = self.settings
+        settings = self.settings_for(request)
         job = WorkloadJob(
             cluster=settings.cluster,
             owner=Owner(
-                kind=OwnerKind.JOBSET,
+                kind=self.kind,
                 namespace=self.namespace,
-                name=self.jobset,
-                uid=WorkloadUid(self.uid or str(uuid5(NAMESPACE_URL, f"{self.namespace}/{self.jobset}"))),
+                name=self.name,
+                uid=WorkloadUid(self.uid or str(uuid5(NAMESPACE_URL, f"{self.namespace}/{self.name}"))),
             ),
             replicated_job=leader.replicated_job,
             job_index=leader.job_index,
@@ -146,13 +203,14 @@ class _Owner:
         return Planned(job, outcome, order, created=self.uid is not None)
 
 
-def _of_jobset(manifest: Manifest, settings: ClusterSettings, namespace: str) -> Iterator[Planned]:
-    requests = workloads.requests_of(manifest.body)
+def _of_workload(manifest: Manifest, reader: Reader, settings_for: SettingsFor, namespace: str) -> Iterator[Planned]:
+    requests = reader.requests(manifest.body)
     metadata = manifest.metadata
     owner = _Owner(
-        settings=settings,
-        namespace=metadata.get("namespace") or namespace,
-        jobset=_text(metadata, "name"),
+        settings_for=settings_for,
+        kind=reader.kind,
+        namespace=_text(metadata, "namespace", namespace),
+        name=_text(metadata, "name", _generated(metadata)),
         uid=metadata.get("uid"),
         chips=chips_requested(requests),
     )
@@ -161,22 +219,30 @@ def _of_jobset(manifest: Manifest, settings: ClusterSettings, namespace: str) ->
             yield owner.asks(request, WaitingLeader(replicated_job=request.replicated_job, job_index=index))
 
 
-def _of_pod(manifest: Manifest, settings: ClusterSettings, namespace: str) -> Iterator[Planned]:
-    leader = workloads.leader_of(manifest.body)
-    request = workloads.request_of_pod(manifest.body, leader.replicated_job)
-    labels = manifest.metadata["labels"]
+def _of_pod(manifest: Manifest, settings_for: SettingsFor, namespace: str) -> Iterator[Planned]:
+    leads = leader_of_a_job(manifest.body) or leader_of_a_group(manifest.body)
+    if leads is None:
+        return
+    request = workloads.request_of_pod(manifest.body, leads.asks.replicated_job)
     owner = _Owner(
-        settings=settings,
-        namespace=manifest.metadata.get("namespace") or namespace,
-        jobset=labels[workloads.JOBSET_NAME],
-        uid=labels.get(workloads.JOBSET_UID),
+        settings_for=settings_for,
+        kind=leads.kind,
+        namespace=_text(manifest.metadata, "namespace", namespace),
+        name=leads.name,
+        uid=leads.uid,
         chips=chips_requested([request]),
     )
-    yield owner.asks(request, leader)
+    yield owner.asks(request, leads.asks)
 
 
-def _text(metadata: Mapping[str, Any], field: str) -> str:
-    value = metadata.get(field)
+def _generated(metadata: Mapping[str, Any]) -> str:
+    """Return a name such as the API server would generate; empty if none is to be."""
+    prefix = metadata.get("generateName")
+    return f"{prefix}xxxxx" if prefix else ""
+
+
+def _text(metadata: Mapping[str, Any], field: str, otherwise: str) -> str:
+    value = metadata.get(field) or otherwise
     if not isinstance(value, str) or not value:
-        raise ValueError(f"metadata.{field} is missing")
+        raise ValueError(f"metadata.{field} is {'not a string' if value else 'missing'}")
     return value

@@ -63,12 +63,19 @@ def test_json_shows_the_node_pool_as_gkes_rest_api_does(slices: Slices) -> None:
     pool = only.pop("node_pool")
     assert only == {
         "slice_id": "tpu-v5e-0-h4dviy4n5br3k",
-        "jobset": "v5e",
+        "kind": "JobSet",
+        "name": "v5e",
         "namespace": "research",
         "replicated_job": "workers",
         "job_index": 0,
         "hosts": 4,
         "chips": 16,
+        "price": {
+            "usd_per_hour": None,
+            "on_demand_usd_per_hour": None,
+            "spot_usd_per_hour": None,
+            "reserved": False,
+        },
         "refused": None,
     }
     assert pool["name"] == f"{only['slice_id']}-1"
@@ -154,21 +161,25 @@ def a_pod(**labels: str) -> Json:
 
 def test_a_leader_pod_is_planned_as_its_job(slices: Slices) -> None:
     (only,) = planned(slices, a_pod())
-    assert (only["jobset"], only["replicated_job"], only["job_index"]) == ("v5e", "workers", 3)
+    assert (only["name"], only["replicated_job"], only["job_index"]) == ("v5e", "workers", 3)
 
 
 @pytest.mark.parametrize(
     ("document", "why"),
     [
         pytest.param(
-            a_pod(**{"batch.kubernetes.io/job-completion-index": "1"}), "is not the leader pod", id="a follower"
+            a_pod(**{"batch.kubernetes.io/job-completion-index": "1"}),
+            "document 1: Pod v5e-workers-3-0 belongs to JobSet v5e, whose Jobs get the slices: plan that one",
+            id="a follower",
         ),
         pytest.param(
-            {"apiVersion": "v1", "kind": "Service", "metadata": {}}, "neither a JobSet nor a Pod", id="a Service"
+            {"apiVersion": "v1", "kind": "Service", "metadata": {}},
+            "skipped 1 document that requests no TPU: Service",
+            id="a Service",
         ),
         pytest.param(
             a_jobset(spec={**a_jobset()["spec"], "managedBy": "kueue.x-k8s.io/multikueue"}),
-            "another controller",
+            'document 1: JobSet v5e: spec.managedBy is "kueue.x-k8s.io/multikueue"',
             id="another controller's",
         ),
     ],
@@ -177,7 +188,6 @@ def test_a_document_that_requests_no_slice_is_skipped_with_a_message(slices: Sli
     text = "---\n".join(map(yaml.safe_dump, [document, a_jobset()]))
     result = slices("plan", "-f", "-", "--cluster", RESEARCH, input=text)
     assert result.exit_code == 0
-    assert f"skipped standard input: document 1: {document['kind']}" in result.stderr
     assert why in result.stderr
     assert "1 slice, 4 hosts, 16 chips" in result.stdout
 
@@ -203,10 +213,7 @@ TEMPLATE = ("spec", "replicatedJobs", 0, "template", "spec", "template", "spec")
         pytest.param("- 1", "standard input: expected an object with apiVersion and kind, found: list", id="a list"),
         pytest.param("kind: JobSet", "standard input: apiVersion is missing", id="no version"),
         pytest.param("apiVersion: v1\nkind: Pod", "standard input: metadata is missing", id="no metadata"),
-        pytest.param("", "contains no JobSet and no Pod", id="nothing"),
-        pytest.param(
-            "apiVersion: v1\nkind: Service\nmetadata: {}", "contains no JobSet and no Pod", id="nothing of ours"
-        ),
+        pytest.param("", "-: contains no manifest", id="nothing"),
         pytest.param("a: 1\na: 2", "duplicate key a", id="a key that is there twice"),
         pytest.param(without("spec"), "spec.replicatedJobs is missing", id="no spec"),
         pytest.param(without("metadata", "name"), "metadata.name is missing", id="no name"),
@@ -236,8 +243,12 @@ def test_more_jobs_than_the_limit_are_not_planned(slices: Slices) -> None:
 
 
 def test_an_error_names_the_document_by_its_number(slices: Slices) -> None:
-    text = "---\n".join([yaml.safe_dump(a_jobset()), without("metadata", "name")])
-    assert refused_file(slices, text).startswith("standard input: document 2: metadata.name")
+    text = "---\n".join([without("spec"), without("metadata", "name")])
+    result = slices("plan", "-f", "-", "--cluster", RESEARCH, input=text)
+    assert [line.rpartition(": ")[0] for line in result.stderr.splitlines()] == [
+        "invalid: standard input: document 1",
+        "invalid: standard input: document 2",
+    ]
 
 
 def test_a_missing_file_and_invalid_settings_are_errors(slices: Slices, tmp_path: Path) -> None:
@@ -253,8 +264,8 @@ def test_a_missing_file_and_invalid_settings_are_errors(slices: Slices, tmp_path
 def test_the_table_ends_with_refusals_and_a_summary(slices: Slices) -> None:
     result = slices("plan", "-f", ROOT / "examples" / "demo", "--cluster", RESEARCH)
     assert result.exit_code == 3
-    head, *_, message, summary = result.stdout.splitlines()
-    assert head.split() == ["JOB", "SLICE", "HOSTS", "CHIPS", "CAPACITY", "ZONE", "NODE", "POOL"]
+    head, *_, message, summary, _ = result.stdout.splitlines()
+    assert head.split() == ["JOB", "SLICE", "HOSTS", "CHIPS", "CAPACITY", "ZONE", "USD/H", "NODE", "POOL"]
     assert message.startswith("default/impossible-workers-0: replicatedJob workers: ")
     assert "; 1 refused. Some JobSets are not created yet: " in summary
 
@@ -299,7 +310,7 @@ def warned(slices: Slices, *annotations: str, on_job: bool = False, **job: int |
     assert result.exit_code == 0, result.output
     found: list[str] = json.loads(result.stdout)["warnings"]
     shown = slices("plan", "-f", "-", "--cluster", RESEARCH, input=yaml.safe_dump(jobset))
-    assert ("warning: " in shown.stdout) == bool(found)
+    assert ("warning: " in shown.stderr) == bool(found)
     return found
 
 

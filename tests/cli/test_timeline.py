@@ -89,8 +89,8 @@ def test_the_page_is_written_to_a_file_whose_name_is_printed(stage: Stage, tmp_p
 
 def test_without_a_slice_the_page_says_so(stage: Stage) -> None:
     result = stage.slices("timeline", "nobody", "-f", "-")
-    assert (result.exit_code, result.stderr) == (0, "no slices in the last 1 d, JobSet nobody\n")
-    assert "No slices found: JobSet nobody." in Reader(result.stdout).text
+    assert (result.exit_code, result.stderr) == (0, "no slices in the last 1 d, workload nobody\n")
+    assert "No slices found: workload nobody." in Reader(result.stdout).text
     assert "script" not in Reader(result.stdout).elements
 
 

@@ -19,7 +19,7 @@ Edit = Callable[[SliceRecord], SliceRecord]
 
 
 def find(cluster: ClusterId, name: str, store: SliceStore) -> tuple[SliceRecord, ...]:
-    """Return the slices with this name: slice id, node pool, `namespace/job`, or `namespace/jobset` for a JobSet's.
+    """Return the slices with this name: slice id, node pool, `namespace/job`, or `namespace/workload` for a workload's.
 
     GONE ones only if there are no others. Raise Permanent if there is none, or if that of this id cannot be read.
     """
@@ -35,10 +35,17 @@ def find(cluster: ClusterId, name: str, store: SliceStore) -> tuple[SliceRecord,
     return kept or found
 
 
-def find_jobset(cluster: ClusterId, name: str, store: SliceStore) -> WorkloadRecord | None:
-    """Return the JobSet named `namespace/name` that has not ended, or None."""
+def find_workload(cluster: ClusterId, name: str, store: SliceStore) -> WorkloadRecord | None:
+    """Return the workload named `namespace/name` or `kind/namespace/name` that has not ended, or None.
+
+    Raise Permanent if there are several of that name.
+    """
     live = (stored.value for stored in store.live_workloads(cluster))
-    return next((jobset for jobset in live if f"{jobset.owner.namespace}/{jobset.owner.name}" == name), None)
+    found = [each for each in live if name in (each.owner.full_name, f"{each.owner.kind}/{each.owner.full_name}")]
+    if len(found) > 1:
+        kinds = " or ".join(sorted(f"{each.owner.kind}/{each.owner.full_name}" for each in found))
+        raise Permanent(f"several workloads have the name {name}: say {kinds}")
+    return found[0] if found else None
 
 
 def hold(note: str | None) -> Edit:

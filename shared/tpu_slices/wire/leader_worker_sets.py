@@ -24,6 +24,7 @@ from tpu_slices.wire.workloads import (
 
 NAME = "leaderworkerset.sigs.k8s.io/name"
 GROUP_INDEX = "leaderworkerset.sigs.k8s.io/group-index"
+EXCLUSIVE = "leaderworkerset.sigs.k8s.io/exclusive-topology"
 WORKER_INDEX = "leaderworkerset.sigs.k8s.io/worker-index"
 
 

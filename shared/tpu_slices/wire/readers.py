@@ -45,6 +45,17 @@ class Reader:
             return None
 
 
+def reader_of(obj: Json) -> Reader | None:
+    """Return how an object is read, by kind and API group; None for other kinds. Raise ValueError for a version."""
+    reader = next((each for each in READERS.values() if each.kind == obj["kind"]), None)
+    version = str(obj["apiVersion"])
+    if reader is None or version.partition("/")[0] != reader.kind.api_version.partition("/")[0]:
+        return None
+    if version != reader.kind.api_version:
+        raise ValueError(f"apiVersion: {version} is not supported, only {reader.kind.api_version}")
+    return reader
+
+
 READERS: Mapping[OwnerKind, Reader] = {
     each.kind: each
     for each in (

@@ -94,7 +94,7 @@ def _filter(jobset: str | None, cluster: str | None, namespace: str | None, stor
     return Filter(
         clusters=(ClusterId(cluster),) if cluster else store.clusters(),
         namespace=within if slash else namespace,
-        jobset=name or None,
+        owner=name or None,
         gone=True,
     )
 
@@ -104,6 +104,6 @@ def _courses(matching: Filter, window: Window, store: SliceStore) -> list[Course
 
 
 def _scope(matching: Filter, cluster: str | None) -> str:
-    """Return the filter as text, as in `JobSet llama, namespace research, cluster demo`."""
-    named = (("JobSet", matching.jobset), ("namespace", matching.namespace), ("cluster", cluster))
+    """Return the filter as text, as in `workload llama, namespace research, cluster demo`."""
+    named = (("workload", matching.owner), ("namespace", matching.namespace), ("cluster", cluster))
     return plain(", ".join(f"{what} {name}" for what, name in named if name)) or "all clusters"

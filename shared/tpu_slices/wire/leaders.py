@@ -1,0 +1,71 @@
+"""Whose leader a pod is: that of a Job of a JobSet, of a Job by itself, or of a group of a LeaderWorkerSet. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tpu_slices.domain.model.facts import WaitingLeader
+from tpu_slices.domain.model.slices import OwnerKind
+from tpu_slices.wire import jobs, jobsets, leader_worker_sets, workloads
+from tpu_slices.wire.jobsets import strings
+from tpu_slices.wire.workloads import JOBSET_NAME, JOBSET_UID, Json
+
+_JOB = ("batch/v1", "Job")
+_STATEFUL_SET = ("apps/v1", "StatefulSet")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaderOf:
+    """The workload of a leader pod by kind and name, and the leader's place in it."""
+
+    kind: OwnerKind
+    name: str
+    uid: str | None
+    """From the JobSet controller's label, or the reference to the Job; None if there is none."""
+    job: str | None
+    """What its controller makes it the leader of: the Job, or the group; None if no such controller is named."""
+    asks: WaitingLeader
+
+
+def leader_of_a_job(pod: Json) -> LeaderOf | None:
+    """Return whose leader a v1 Pod is; None if it leads no Job. Raise ValueError like `workloads.requests_of`."""
+    labels, job = strings(pod["metadata"], "labels"), _controller(pod, _JOB)
+    if JOBSET_NAME in labels:
+        if not jobsets.is_leader(pod):
+            return None
+        return LeaderOf(
+            kind=OwnerKind.JOBSET,
+            name=labels[JOBSET_NAME],
+            uid=labels.get(JOBSET_UID) or None,
+            job=job["name"] if job else None,
+            asks=workloads.leader_of(pod),
+        )
+    if job is None or not jobs.is_leader(pod):
+        return None
+    return LeaderOf(kind=OwnerKind.JOB, name=job["name"], uid=job["uid"], job=job["name"], asks=jobs.leader_of(pod))
+
+
+def leader_of_a_group(pod: Json) -> LeaderOf | None:
+    """Return whose leader a v1 Pod is; None if it leads no group. Raise ValueError like `workloads.requests_of`.
+
+    A group has no object of its own. Its leader has the group's name, and a StatefulSet of the LeaderWorkerSet's name
+    controls it (sigs.k8s.io/lws pkg/controllers/leaderworkerset_controller.go).
+    """
+    if not leader_worker_sets.is_leader(pod):
+        return None
+    name, made_by = strings(pod["metadata"], "labels")[leader_worker_sets.NAME], _controller(pod, _STATEFUL_SET)
+    return LeaderOf(
+        kind=OwnerKind.LEADER_WORKER_SET,
+        name=name,
+        uid=None,
+        job=pod["metadata"]["name"] if made_by and made_by["name"] == name else None,
+        asks=leader_worker_sets.leader_of(pod),
+    )
+
+
+def _controller(pod: Json, kind: tuple[str, str]) -> Json | None:
+    """Return the reference to the object of this API and kind that controls a pod."""
+    references: Iterable[Json] = pod["metadata"].get("ownerReferences") or ()
+    found = (each for each in references if each.get("controller") and (each["apiVersion"], each["kind"]) == kind)
+    return next(found, None)

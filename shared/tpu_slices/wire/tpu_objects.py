@@ -1,0 +1,168 @@
+"""Recognises every Kubernetes object that requests TPU chips, and tells those that get no slice from here why. Pure.
+
+Chips are found wherever an object has `limits` or `requests` with `google.com/tpu`, so that kinds unknown here are
+recognised, too. What the object's controller is decides what is told:
+
+| kind                                           | no slice, since                        | instead                 |
+|------------------------------------------------|----------------------------------------|-------------------------|
+| Job that is not Indexed                        | no pod of it leads                     | Indexed                 |
+| CronJob                                        | the Jobs that it creates get them      | plan such a Job         |
+| Deployment, ReplicaSet, ReplicationController, | its pods come and go one by one        | GKE's provisioning      |
+| StatefulSet                                    |                                        |                         |
+| DaemonSet                                      | its pods run on nodes that exist       | nothing                 |
+| Pod without a controller                       | nothing tells when its slice can go    | GKE's, or a JobSet      |
+| LeaderWorkerSet                                | a pod of it that does not lead         | plan the set            |
+| ray.io: RayCluster, RayJob, RayService, …      | KubeRay creates its pods one by one    | GKE's provisioning      |
+| kubeflow.org: PyTorchJob, JAXJob, MPIJob, …    | its pods are not those of Jobs         | a TrainJob, or a JobSet |
+| trainer.kubeflow.org, PathwaysJob              | the JobSet that it becomes gets slices | plan that JobSet        |
+| every other                                    | its kind is unknown here               | GKE's, or a JobSet      |
+
+An object of another one is told with its controller, and with its JobSet if it has one. Where a template selects nodes
+of GKE's own provisioners (`GKE_PROVISIONERS`), that is told instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from tpu_slices.domain.planning.host_labels import GKE_PROVISIONERS
+from tpu_slices.wire.workloads import CHIPS, COMPLETION_INDEX, JOBSET_NAME, Json
+
+LEADER_WORKER_SET_NAME = "leaderworkerset.sigs.k8s.io/name"
+"""The label of all pods of a LeaderWorkerSet (sigs.k8s.io/lws api/leaderworkerset/v1)."""
+_PATHWAYS = ("pathways-job.pathways.domain", "PathwaysJob")
+"""Names machine types instead of chips (google/pathways-job, api/v1)."""
+
+_GKE = "use a TPU node pool with autoscaling, node auto-provisioning or a ComputeClass of GKE"
+_ONE_BY_ONE = f"its pods come and go one by one, and a slice is created and deleted as a whole: {_GKE}"
+_KINDS: Mapping[tuple[str, str], str] = MappingProxyType(
+    {
+        (
+            "batch",
+            "CronJob",
+        ): "the Jobs that it creates get slices if they are Indexed: plan such a Job",
+        ("apps", "Deployment"): _ONE_BY_ONE,
+        ("apps", "ReplicaSet"): _ONE_BY_ONE,
+        ("apps", "StatefulSet"): _ONE_BY_ONE,
+        ("", "ReplicationController"): _ONE_BY_ONE,
+        ("apps", "DaemonSet"): "its pods run on the nodes that exist, and no node is created for them: nothing to do",
+        ("", "Pod"): f"nothing tells when the slice of a single pod can go: {_GKE}, or make it a Job of a JobSet",
+        (
+            "leaderworkerset.x-k8s.io",
+            "LeaderWorkerSet",
+        ): "its group's leader gets the slice: plan the LeaderWorkerSet",
+        _PATHWAYS: "the JobSet that its controller creates gets the slices: plan that one",
+    }
+)
+_GROUPS: Mapping[str, str] = MappingProxyType(
+    {
+        "ray.io": f"KubeRay creates and deletes its pods one by one: {_GKE}",
+        "kubeflow.org": "its pods are not those of Jobs: use a JobSet, or a TrainJob, which Kubeflow makes one of",
+        "trainer.kubeflow.org": "the JobSet that Kubeflow Trainer makes of it gets the slices: plan that one",
+    }
+)
+_INDEXED = "the Job's pod of completion index 0 gets the slice: plan the Job"
+_NOT_INDEXED = "none of its pods has completion index 0 and leads: set completionMode to Indexed"
+_UNKNOWN = f"no slice is made for its kind: {_GKE}, or a JobSet; JobSets that its controller creates get slices"
+
+
+@dataclass(frozen=True, slots=True)
+class Controller:
+    """The object whose controller decides what becomes of the pods."""
+
+    group: str
+    kind: str
+    name: str
+    indexed: bool
+
+
+def requests_chips(obj: Json) -> bool:
+    """Return whether an object of whatever kind requests chips for the pods that come of it."""
+    group, kind = _group_and_kind(obj)
+    sections = (section for each in _mappings(obj.get("spec") or obj) for section in _resources(each))
+    return (group, kind) == _PATHWAYS or any(section.get(CHIPS) not in (None, 0, "0") for section in sections)
+
+
+def why_not_served(obj: Json) -> str | None:
+    """Return why an object that requests chips gets no slice, and what to do; None: it requests none.
+
+    Workloads that are served (`readers.READERS`), and their leader pods, are not to be asked for.
+    """
+    if not requests_chips(obj):
+        return None
+    metadata = _mapping(obj.get("metadata"))
+    itself = f"{obj.get('kind')} {metadata.get('name')}"
+    labels = _mapping(metadata.get("labels"))
+    if JOBSET_NAME in labels:
+        return f"{itself} belongs to JobSet {labels[JOBSET_NAME]}, whose Jobs get the slices: plan that one"
+    controller = controller_of(obj)
+    whose = f"{controller.kind} {controller.name}"
+    of = "" if whose == itself else f" of {whose}"
+    return f"{itself}{of} gets no slice: {_by_gke(obj) or _why(controller)}"
+
+
+def _why(controller: Controller) -> str:
+    kind = controller.group, controller.kind
+    if kind == ("batch", "Job"):
+        return _INDEXED if controller.indexed else _NOT_INDEXED
+    return _KINDS.get(kind) or _GROUPS.get(controller.group, _UNKNOWN)
+
+
+def _by_gke(obj: Json) -> str | None:
+    """Return that GKE provisions the nodes, if a pod template selects so."""
+    selectors = (_mapping(each.get("nodeSelector")) for each in _mappings(obj) if "containers" in each)
+    selected = ((key, selector[key]) for selector in selectors for key in GKE_PROVISIONERS if key in selector)
+    return next(
+        (f'{key}: its pods select "{value}", so GKE itself provisions the nodes' for key, value in selected), None
+    )
+
+
+def controller_of(obj: Json) -> Controller:
+    """Return an object's LeaderWorkerSet or controller, or itself if it has neither."""
+    metadata = _mapping(obj.get("metadata"))
+    labels, annotations = _mapping(metadata.get("labels")), _mapping(metadata.get("annotations"))
+    if LEADER_WORKER_SET_NAME in labels:
+        return Controller(
+            "leaderworkerset.x-k8s.io", "LeaderWorkerSet", str(labels[LEADER_WORKER_SET_NAME]), indexed=False
+        )
+    references = (_mapping(each) for each in metadata.get("ownerReferences") or ())
+    owner = next((each for each in references if each.get("controller")), None)
+    if owner is not None:
+        return Controller(
+            *_group_and_kind(owner), str(owner.get("name")), indexed=COMPLETION_INDEX in {**labels, **annotations}
+        )
+    indexed = _mapping(obj.get("spec")).get("completionMode") == "Indexed"
+    return Controller(*_group_and_kind(obj), str(metadata.get("name")), indexed=indexed)
+
+
+def _group_and_kind(obj: Json) -> tuple[str, str]:
+    """Return the API group, empty for the core one, and the kind of an object or of a reference to one."""
+    group, slash, _ = str(obj.get("apiVersion")).partition("/")
+    return group if slash else "", str(obj.get("kind"))
+
+
+def _resources(section: Json) -> Iterator[Json]:
+    return (_mapping(section.get(key)) for key in ("limits", "requests"))
+
+
+def _mappings(value: Any) -> Iterator[Json]:
+    """Yield every mapping in a value, each once: YAML's aliases may repeat them, and refer to what they are in."""
+    left, seen = [value], set[int]()
+    while left:
+        current = left.pop()
+        if id(current) in seen:
+            continue
+        if isinstance(current, Mapping):
+            seen.add(id(current))
+            yield current
+            left.extend(current.values())
+        elif isinstance(current, list):
+            seen.add(id(current))
+            left.extend(current)
+
+
+def _mapping(value: Any) -> Json:
+    return value if isinstance(value, Mapping) else {}

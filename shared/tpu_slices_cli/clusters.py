@@ -1,0 +1,83 @@
+"""The cluster that a plan is for: a configured one, one in a file, or a default one.
+
+The default cluster is in the zone that the pod selects, else in one that has its accelerator (ZONES), and its policy
+allows everything that a pod can request. All else are the defaults of `tpu_slices.domain.model.clusters`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from tpu_slices.domain.model.clusters import Allowed, ClusterSettings, Policy
+from tpu_slices.domain.model.facts import TemplateRequest
+from tpu_slices.domain.model.slices import ClusterId
+from tpu_slices.domain.planning.host_labels import ZONE
+from tpu_slices_cli.manifests import NotAManifest
+from tpu_slices_cli.session import Session
+from tpu_slices_cli.settings_file import read_settings
+
+ZONES: Mapping[str, str] = MappingProxyType(
+    {
+        "tpu-v4-podslice": "us-central2-b",
+        "tpu-v5-lite-device": "us-west4-a",
+        "tpu-v5-lite-podslice": "us-west4-a",
+        "tpu-v5p-slice": "us-east5-a",
+        "tpu-v6e-slice": "us-east5-b",
+        "tpu7x": "us-central1-c",
+    }
+)
+"""A zone for each accelerator (cloud.google.com/tpu/docs/regions-zones; of tpu7x: Google's pages on flex-start)."""
+_ZONE = re.compile(r"[a-z]+-[a-z]+\d+-[a-z0-9]+")
+BY_DEFAULT = (
+    "no --cluster: planned for a default cluster, in the zone that the pods select, else in one that has their "
+    "accelerator; its policy allows everything"
+)
+_NOTHING_BY_DEFAULT: Mapping[str, Any] = {each.name: ("*",) for each in fields(Allowed) if each.default == ()}
+_EVERYTHING = Policy(everyone=Allowed(**_NOTHING_BY_DEFAULT))
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedCluster:
+    """The cluster that a plan is for."""
+
+    settings_for: Callable[[TemplateRequest], ClusterSettings]
+    cluster: ClusterId | None
+    """None: the default cluster."""
+    file: str | None = None
+    """The file of its settings; None: they are those that are configured, or the default ones."""
+
+    def as_json(self) -> dict[str, Any]:
+        settings = "default" if self.cluster is None else "configured" if self.file is None else "file"
+        message = BY_DEFAULT if self.cluster is None else None
+        return {"id": self.cluster, "settings": settings, "file": self.file, "message": message}
+
+
+def cluster_of(named: str | None, session: Session) -> PlannedCluster:
+    """Return the cluster with this ID or file, or the default one; NotAManifest: there is none such."""
+    if named is None:
+        return PlannedCluster(default_settings, None)
+    if named.endswith((".yaml", ".yml")) or Path(named).exists():
+        settings = read_settings(Path(named)).settings
+        return PlannedCluster(lambda _: settings, settings.cluster, named)
+    configured = session.deps.store.settings(ClusterId(named))
+    if configured is None:
+        raise NotAManifest(f"--cluster {named}: neither a file nor a configured cluster")
+    return PlannedCluster(lambda _: configured, configured.cluster)
+
+
+def default_settings(request: TemplateRequest) -> ClusterSettings:
+    """Return the settings of the default cluster for what a pod template requests."""
+    selected = dict(request.node_selector).get(ZONE, "")
+    zone = selected if _ZONE.fullmatch(selected) else ZONES.get(request.accelerator or "", "us-central1-a")
+    region = zone.rpartition("-")[0]
+    return ClusterSettings(
+        cluster=ClusterId("default"),
+        path=f"projects/example-project/locations/{region}/clusters/default",
+        zone=zone,
+        policy=_EVERYTHING,
+    )

@@ -1,0 +1,87 @@
+"""Which documents, and which replicatedJobs of a JobSet, get no slice although nothing is wrong with them. Pure.
+
+| reason          | what                                                                               |
+|-----------------|------------------------------------------------------------------------------------|
+| RequestsNoTpu   | it requests no `google.com/tpu`                                                    |
+| OptedOut        | a workload, all its templates, some of them, or a pod has `disable-autoprovisioning` |
+| ManagedElsewhere| a JobSet's `spec.managedBy` names another controller                               |
+| Ended           | a JobSet has completed, failed, or is being deleted                                |
+| NoReplicas      | a replicatedJob has `replicas: 0`                                                  |
+| NotServed       | another kind: `tpu_slices.wire.tpu_objects` has them all                           |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import StrEnum
+
+from tpu_slices.domain.model.facts import WorkloadState
+from tpu_slices.domain.model.slices import OwnerKind
+from tpu_slices.wire.leaders import leader_of_a_group, leader_of_a_job
+from tpu_slices.wire.readers import Reader
+from tpu_slices.wire.tpu_objects import requests_chips, why_not_served
+from tpu_slices.wire.workloads import OPTED_OUT, Json, opted_out
+
+_OUT = f'opted out: label or annotation {OPTED_OUT} is "true": remove it to get slices'
+
+
+class SkipReason(StrEnum):
+    """Why a document, or a part of one, gets no slice."""
+
+    REQUESTS_NO_TPU = "RequestsNoTpu"
+    OPTED_OUT = "OptedOut"
+    MANAGED_ELSEWHERE = "ManagedElsewhere"
+    ENDED = "Ended"
+    NO_REPLICAS = "NoReplicas"
+    NOT_SERVED = "NotServed"
+
+
+Why = tuple[SkipReason, str]
+"""The reason, and a text with what is skipped, why, and what to do."""
+
+
+def skip_workload(obj: Json, reader: Reader) -> Why | None:
+    """Return why a workload gets no slices as a whole; ValueError: a template is malformed."""
+    what = _named(obj)
+    if requests_chips(obj):
+        if opted_out(obj):
+            return SkipReason.OPTED_OUT, f"{what} {_OUT}"
+        if obj["spec"].get("managedBy") and not reader.is_served(obj):
+            manager = f'spec.managedBy is "{obj["spec"]["managedBy"]}"'
+            return SkipReason.MANAGED_ELSEWHERE, f"{what}: {manager}: it gets its slices where that controller runs it"
+        state = reader.state(obj)
+        if state not in {WorkloadState.ACTIVE, WorkloadState.SUSPENDED}:
+            return SkipReason.ENDED, f"{what} is {state.lower()}, and needs no slices any more"
+    if not reader.asks_for_tpu(obj):
+        return SkipReason.REQUESTS_NO_TPU, f"{what} requests no TPU chips"
+    why = reader.not_ours(obj)
+    return (SkipReason.NOT_SERVED, f"{what} gets no slice: {why}") if why else None
+
+
+def skipped_templates(jobset: Json, reader: Reader) -> Iterator[Why]:
+    """Yield which parts of a workload with chips get no slices, and why: replicatedJobs, or all of another kind."""
+    if reader.kind is not OwnerKind.JOBSET:
+        if not reader.is_served(jobset):
+            yield SkipReason.OPTED_OUT, f"{_named(jobset)}: its pod template {_OUT}"
+        return
+    with_chips = [job for job in jobset["spec"]["replicatedJobs"] if requests_chips(job["template"])]
+    out = [job for job in with_chips if opted_out(job["template"]["spec"]["template"])]
+    if out:
+        names = ", ".join(str(job["name"]) for job in out)
+        whose = "every replicatedJob with TPU" if len(out) == len(with_chips) else "replicatedJob"
+        yield SkipReason.OPTED_OUT, f"{_named(jobset)}: {whose} ({names}) {_OUT}"
+    for job in with_chips:
+        if job not in out and job.get("replicas", 1) == 0:
+            yield SkipReason.NO_REPLICAS, f"{_named(jobset)}: replicatedJob {job['name']} has 0 replicas"
+
+
+def skip_other(obj: Json) -> Why | None:
+    """Return why an object that is no workload of ours gets no slice; None: it is a leader pod."""
+    if obj["kind"] == "Pod" and (leader_of_a_job(obj) or leader_of_a_group(obj)) and requests_chips(obj):
+        return (SkipReason.OPTED_OUT, f"{_named(obj)} {_OUT}") if opted_out(obj) else None
+    why = why_not_served(obj)
+    return (SkipReason.NOT_SERVED, why) if why else (SkipReason.REQUESTS_NO_TPU, f"{_named(obj)} requests no TPU chips")
+
+
+def _named(obj: Json) -> str:
+    return f"{obj['kind']} {obj['metadata'].get('name')}"

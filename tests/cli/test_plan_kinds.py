@@ -1,0 +1,71 @@
+"""`slices plan` for Jobs by themselves, LeaderWorkerSets, and their leader pods."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.cli.conftest import RESEARCH, Slices
+from tests.relay.objects import container, group_pod, job, job_pod, leader_worker_set
+
+Json = dict[str, Any]
+GROUP_EXCLUSIVE = {"leaderworkerset.sigs.k8s.io/exclusive-topology": "cloud.google.com/gke-nodepool"}
+
+
+def answered(slices: Slices, obj: Json) -> Json:
+    result = slices("plan", "-f", "-", "--cluster", RESEARCH, "-o", "json", input=yaml.safe_dump(obj))
+    assert result.exit_code == 0, result.output
+    answer: Json = json.loads(result.stdout)
+    return answer
+
+
+def places(answer: Json) -> list[tuple[str, str, int]]:
+    return [(each["kind"], each["name"], each["job_index"]) for each in answer["slices"]]
+
+
+def test_an_indexed_job_gets_one_slice(slices: Slices) -> None:
+    (only,) = answered(slices, job())["slices"]
+    assert (only["kind"], only["name"], only["hosts"], only["chips"]) == ("Job", "tune", 4, 16)
+
+
+def test_each_group_gets_a_slice(slices: Slices) -> None:
+    assert places(answered(slices, leader_worker_set(groups=2))) == [
+        ("LeaderWorkerSet", "serve", 0),
+        ("LeaderWorkerSet", "serve", 1),
+    ]
+
+
+def test_a_leader_pod_is_planned_as_that_of_its_workload(slices: Slices) -> None:
+    assert places(answered(slices, job_pod())) == [("Job", "tune", 0)]
+    assert places(answered(slices, group_pod(3))) == [("LeaderWorkerSet", "serve", 3)]
+
+
+@pytest.mark.parametrize(
+    ("obj", "why"),
+    [
+        (job(spec={"completionMode": "NonIndexed"}), "set spec.completionMode to Indexed"),
+        (leader_worker_set(subGroupPolicy={"subGroupSize": 2}), "subGroupPolicy makes slices of subgroups"),
+        (leader_worker_set(leaderTemplate={"spec": {"containers": [container(0)]}}), "requests no google.com/tpu"),
+        (leader_worker_set(leaderTemplate={"spec": {"containers": [container(8)]}}), "request other hardware"),
+    ],
+    ids=["without indexes", "subgroups", "a leader without chips", "a leader with other chips"],
+)
+def test_what_is_no_slice_is_skipped_with_the_remedy(slices: Slices, obj: Json, why: str) -> None:
+    answer = answered(slices, obj)
+    assert answer["slices"] == []
+    (skipped,) = answer["skipped"]
+    assert (skipped["reason"], why in skipped["message"]) == ("NotServed", True)
+
+
+def test_pods_that_nothing_keeps_together_are_warned_of(slices: Slices) -> None:
+    (of_job,) = answered(slices, job())["warnings"]
+    assert "infra/kubernetes/admission.yaml" in of_job
+    (of_groups,) = answered(slices, leader_worker_set())["warnings"]
+    assert "leaderworkerset.sigs.k8s.io/exclusive-topology: cloud.google.com/gke-nodepool" in of_groups
+    exclusive = leader_worker_set()
+    exclusive["metadata"]["annotations"] = GROUP_EXCLUSIVE
+    assert answered(slices, exclusive)["warnings"] == []
+    assert answered(slices, job(hosts=1))["warnings"] == []

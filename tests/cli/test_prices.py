@@ -1,0 +1,61 @@
+"""What a slice costs by list prices, and what is told where that is not known."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.builders import a_spec
+from tpu_slices.domain.model.slices import Capacity, CapacityKind, SliceSpec
+from tpu_slices_cli.prices import Price, Total, price_of
+
+ON_DEMAND = Capacity()
+SPOT = Capacity(CapacityKind.SPOT)
+RESERVED = Capacity(CapacityKind.RESERVATION, "hall-7")
+
+
+def a_v6e(zone: str = "us-east5-b", capacity: Capacity = ON_DEMAND) -> SliceSpec:
+    return a_spec(accelerator="tpu-v6e-slice", zone=zone, capacity=capacity, hosts=4, chips_per_host=4)
+
+
+@pytest.mark.parametrize(
+    ("spec", "shown"),
+    [
+        pytest.param(a_v6e(), "43.20", id="on demand"),
+        pytest.param(a_v6e(capacity=SPOT), "19.44", id="spot"),
+        pytest.param(a_v6e("us-central1-b", SPOT), "8.71", id="spot in another region"),
+        pytest.param(a_v6e("southamerica-west1-a", SPOT), "unknown", id="no spot price in the region"),
+        pytest.param(a_v6e("us-south1-ai1b"), "43.20", id="a zone with a longer name"),
+        pytest.param(a_v6e("us-central2-b"), "unknown", id="a region without prices"),
+        pytest.param(a_spec(zone="us-east5-b"), "unknown", id="v5e"),
+        pytest.param(a_v6e(capacity=RESERVED), "reserved", id="a reservation"),
+    ],
+)
+def test_a_slice_costs_its_chips_in_its_region_and_capacity(spec: SliceSpec, shown: str) -> None:
+    assert str(price_of(spec)) == shown
+
+
+def test_both_prices_of_a_region_are_there_to_compare() -> None:
+    price = price_of(a_v6e(capacity=RESERVED))
+    assert price == Price(usd_per_hour=None, on_demand=43.2, spot=19.44, reserved=True)
+
+
+NOTE = "(list prices of 21 November 2026, without discounts; spot prices change monthly)"
+
+
+@pytest.mark.parametrize(
+    ("specs", "total", "told"),
+    [
+        pytest.param([a_v6e(), a_v6e(capacity=SPOT)], 62.64, f"62.64 USD per hour for 2 slices {NOTE}.", id="known"),
+        pytest.param([a_spec()], None, "The price of 1 slice is unknown.", id="unknown"),
+        pytest.param(
+            [a_v6e(), a_spec(), a_v6e(capacity=RESERVED)],
+            43.2,
+            f"43.20 USD per hour for 1 slice {NOTE}; the price of 1 slice is unknown; 1 slice in reservations, "
+            "not priced.",
+            id="of each kind",
+        ),
+    ],
+)
+def test_the_total_tells_what_it_leaves_out(specs: list[SliceSpec], total: float | None, told: str) -> None:
+    prices = Total(tuple(map(price_of, specs)))
+    assert (prices.usd_per_hour, str(prices)) == (total, told)
