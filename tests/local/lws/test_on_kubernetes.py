@@ -52,7 +52,7 @@ class Place:
         resources = {"limits": {"google.com/tpu": "4"}}
         containers = [{"name": "main", "image": "server:1", "resources": resources}]
         pod = {"containers": containers, "nodeSelector": {TEST: self.name} | HOSTS}
-        worker = {"metadata": {"annotations": {"local.kubelet/run-seconds": "600"}}, "spec": pod}
+        worker: Object = {"metadata": {}, "spec": pod}
         metadata = {"name": "serve", "namespace": self.name, "annotations": {EXCLUSIVE: POOL}}
         body = {"replicas": groups, "leaderWorkerTemplate": {"size": 2, "workerTemplate": worker}} | spec
         return self.api.create("leaderworkersets", {"metadata": metadata, "spec": body})
