@@ -5,10 +5,11 @@ from __future__ import annotations
 import random
 from datetime import timedelta
 
-from tests.builders import MINUTE
+from tests.builders import MINUTE, a_request
+from tests.domain.asking import FLEX
 from tests.fake_cluster import LiveWorkload
 from tests.fakes.backend import Verb
-from tests.fakes.gke import FakePool
+from tests.fakes.gke import FakePool, is_flex_start
 from tests.fakes.troubles import Trouble
 from tests.fuse import Crash, Fuse
 from tests.world import World
@@ -115,7 +116,8 @@ class Mischief:
     def _people(self) -> None:
         if self._happens(0.2) and len(self.active) < MOST_JOBSETS:
             self._number += 1
-            self.world.jobset_appears(f"job-{self._number}", slices=self.chance.choice((1, 1, 2)))
+            request = FLEX if self._number % 3 == 0 else a_request()
+            self.world.jobset_appears(f"job-{self._number}", slices=self.chance.choice((1, 1, 2)), request=request)
         for jobset in list(self.world.workloads.values()):
             if jobset.state is WorkloadState.ACTIVE and self._happens(0.01):
                 self.world.ends(jobset, self.chance.choice((WorkloadState.COMPLETED, WorkloadState.DELETED)))
@@ -159,6 +161,11 @@ class Mischief:
 
     def _operations(self) -> None:
         backend = self.world.backend
+        for pool in [pool for pool in backend.pools.values() if isinstance(pool.seen, Running) and is_flex_start(pool)]:
+            if not pool.hosts_joined and (self.calm or self._happens(0.1)):
+                backend.fill(pool.name)
+            elif pool.hosts_joined and not self.calm and self._happens(0.02):
+                backend.take_back(pool.name)
         for pool in [pool for pool in backend.pools.values() if pool.operation is not None]:
             match pool.seen:
                 case Creating():

@@ -14,9 +14,12 @@ Without a placement of its own, the pods of one Job or group may be scheduled on
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from tpu_slices.domain.model.facts import MAX_RUN_DURATION
+from tpu_slices.domain.model.records import Refusal
+from tpu_slices.domain.model.slices import SliceSpec, WorkloadJob
 from tpu_slices.domain.planning.host_labels import NODE_POOL
 from tpu_slices.wire.leader_worker_sets import EXCLUSIVE as GROUP_EXCLUSIVE
 from tpu_slices.wire.workloads import BY_NODE_SELECTOR, EXCLUSIVE
@@ -61,6 +64,25 @@ def _of_jobset(jobset: Mapping[str, Any]) -> Iterator[str]:
                 f"{where}: with JobSet 0.12.0, a Job whose leader fails has no other pods when the leader is retried, "
                 "and hangs: set backoffLimit to 0, so that JobSet's failurePolicy restarts it as a whole"
             )
+
+
+def ends(planned: Iterable[tuple[WorkloadJob, SliceSpec | Refusal]]) -> Iterator[str]:
+    """Yield a sentence for each template whose hosts come when GKE has them, and end by themselves."""
+    of_flex_start = {
+        f"{job.owner.kind} {job.owner.name}{_template_of(job)}": spec.run_duration
+        for job, spec in planned
+        if isinstance(spec, SliceSpec) and spec.is_flex_start
+    }
+    for where, run_duration in of_flex_start.items():
+        yield (
+            f"{where}: by flex-start, GKE adds the hosts of a slice when it has them, which may take days, and takes "
+            f"them back {run_duration} after their start ({MAX_RUN_DURATION}): save checkpoints, and let its policy "
+            "for failures restart it if it may need longer"
+        )
+
+
+def _template_of(job: WorkloadJob) -> str:
+    return f", replicatedJob {job.replicated_job}" if job.replicated_job else ""
 
 
 def _annotated(key: str, *objects: Mapping[str, Any]) -> bool:

@@ -18,7 +18,7 @@ from tpu_slices.wire import workloads
 from tpu_slices.wire.leaders import leader_of_a_group, leader_of_a_job
 from tpu_slices.wire.readers import Reader, reader_of
 from tpu_slices.wire.tpu_objects import requests_chips
-from tpu_slices_cli.caveats import caveats
+from tpu_slices_cli.caveats import caveats, ends
 from tpu_slices_cli.manifests import Invalid, Manifest
 from tpu_slices_cli.placeholders import unfilled
 from tpu_slices_cli.prices import Total, price_of
@@ -141,12 +141,17 @@ def _checked(manifest: Manifest, settings_for: SettingsFor, namespace: str) -> P
         skipped = tuple(Skipped(manifest, *each) for each in skipped_templates(body, reader))
         served = reader.is_served(body)
         slices = tuple(_of_workload(manifest, reader, settings_for, namespace)) if served else ()
-        return Plan(slices, skipped, warnings=tuple(caveats(body)))
+        return Plan(slices, skipped, warnings=(*_ends_of(slices), *caveats(body)))
     why = skip_other(body)
     if why is not None:
         return Plan(skipped=(Skipped(manifest, *why),))
     _check_filled_in(body)
-    return Plan(tuple(_of_pod(manifest, settings_for, namespace)))
+    slices = tuple(_of_pod(manifest, settings_for, namespace))
+    return Plan(slices, warnings=_ends_of(slices))
+
+
+def _ends_of(slices: Iterable[Planned]) -> tuple[str, ...]:
+    return tuple(ends((each.job, each.outcome) for each in slices))
 
 
 def _check_filled_in(body: Mapping[str, Any]) -> None:

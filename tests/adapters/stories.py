@@ -15,6 +15,7 @@ from tpu_slices.domain.planning.specs import SliceRequest, spec_for
 from tpu_slices.ports.backend import PoolOrder
 
 SPOT = "cloud.google.com/gke-spot"
+FLEX_START = "cloud.google.com/gke-flex-start"
 RESERVATION = "cloud.google.com/reservation"
 ANNOTATIONS = "tpu-provisioner.cloud.google.com"
 
@@ -119,6 +120,10 @@ STORIES: Mapping[str, Story] = {
         )
     ),
     "v6e-spot": story(asking("tpu-v6e-slice", "4x4", 4, **{SPOT: "true"})),
+    "v6e-flex-start": story(
+        with_annotations(asking("tpu-v6e-slice", "4x4", 4, **{FLEX_START: "true"}), max_run_duration_seconds="43200")
+    ),
+    "tpu7x-flex-start": story(asking("tpu7x", "2x2x1", 4, **{FLEX_START: "true"})),
     "v6e-eight-chips-in-one-host": story(asking("tpu-v6e-slice", "2x4", 8)),
     "v6e-eight-chips-in-two-hosts": story(asking("tpu-v6e-slice", "2x4", 4)),
     "tpu7x-of-one-host": story(asking("tpu7x", "2x2x1", 4)),

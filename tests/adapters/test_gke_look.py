@@ -120,6 +120,28 @@ def test_a_broken_pool_is_explained_by_the_operation_that_made_it(status: int) -
     assert look(ORDER, get_node_pool=pool, list_operations=listed(failed())) == expected
 
 
+NO_STOCK = gke.StatusCondition(code=gke.StatusCondition.Code.GCE_STOCKOUT, message="None left.")
+NO_QUOTA = gke.StatusCondition(code=gke.StatusCondition.Code.GCE_QUOTA_EXCEEDED, message="No more.")
+
+
+@pytest.mark.parametrize(
+    ("status", "condition", "kind"),
+    [
+        (Status.RUNNING_WITH_ERROR, NO_STOCK, None),
+        (Status.RUNNING_WITH_ERROR, NO_QUOTA, FailureKind.QUOTA),
+        (Status.ERROR, NO_STOCK, FailureKind.STOCKOUT),
+    ],
+    ids=["no capacity yet", "no quota", "not usable"],
+)
+def test_a_pool_of_flex_start_that_only_has_no_capacity_yet_is_not_broken(
+    status: int, condition: gke.StatusCondition, kind: FailureKind | None
+) -> None:
+    pool = a_pool(status, conditions=[condition])
+    pool.config.flex_start = True
+    seen = look(NOTED, get_node_pool=pool, get_operation=a_creation())
+    assert seen == (Running("v1-abc") if kind is None else Broken(Failure(kind, condition.message)))
+
+
 def test_a_quota_named_only_in_the_operations_detail_is_a_quota() -> None:
     operation = a_creation(
         error=status_pb2.Status(code=8, message="Instance 'gke-demo-1' creation failed."),

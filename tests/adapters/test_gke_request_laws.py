@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.adapters.local_gke import why_refused
-from tests.adapters.stories import EVERYTHING, KEY, RESERVATION, SPOT, Story, asking, story
+from tests.adapters.stories import EVERYTHING, FLEX_START, KEY, RESERVATION, SPOT, Story, asking, story
 from tests.builders import a_job, settings
 from tpu_slices.adapters.gke_requests import as_rest, create_request
 from tpu_slices.domain.catalogue.accelerators import CATALOGUE, ImpossibleShape, legal_topologies, shape_of
@@ -21,7 +21,7 @@ from tpu_slices.domain.model.slices import Network, WorkloadUid
 from tpu_slices.domain.planning.pool_labels import MOST_CHARACTERS
 
 NODES_PER_ZONE = 1000  # GKE's limit for one node pool
-CAPACITIES: tuple[dict[str, str], ...] = ({}, {SPOT: "true"}, {f"{RESERVATION}-name": "hall-7"})
+CAPACITIES: tuple[dict[str, str], ...] = ({}, {SPOT: "true"}, {f"{RESERVATION}-name": "hall-7"}, {FLEX_START: "true"})
 LONGEST = a_job(
     namespace="n" * 63, name="j" * 100, uid=WorkloadUid("0" * 36), replicated_job="r" * 63, job_index=99_999
 )
@@ -60,6 +60,8 @@ def test_gke_accepts_every_slice_of_the_catalogue() -> None:
     refused = {}
     for shape in SHAPES:
         for capacity in CAPACITIES:
+            if FLEX_START in capacity and not CATALOGUE[shape.accelerator].flex_start:
+                continue
             no = why_refused(story(shape.request(**capacity)).order)
             if no is not None:
                 refused[f"{shape} {capacity}"] = no
@@ -111,11 +113,13 @@ def stories(draw: st.DrawFn) -> Story:
 def test_gke_accepts_every_request_that_is_not_refused_for_its_labels(drawn: Story) -> None:
     outcome = drawn.outcome
     if isinstance(outcome, Refusal):
-        assert f"GKE allows {MOST_CHARACTERS}" in outcome.message
+        assert f"GKE allows {MOST_CHARACTERS}" in outcome.message or "GKE has no flex-start" in outcome.message
         return
     pool = create_request(drawn.order).node_pool
     assert sum(len(key) + len(value) for key, value in pool.config.labels.items()) <= MOST_CHARACTERS
-    assert pool.initial_node_count * outcome.chips_per_host == outcome.topology.chips
+    assert (
+        pool.initial_node_count or pool.autoscaling.max_node_count
+    ) * outcome.chips_per_host == outcome.topology.chips
     assert why_refused(drawn.order) is None
 
 

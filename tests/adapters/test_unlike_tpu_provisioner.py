@@ -181,8 +181,8 @@ def differing(name: str) -> set[str]:
 KNOWN_TO_BOTH = [name for name, story in STORIES.items() if node_pool_of(story) is not None]
 
 
-def test_only_the_v5e_device_is_unknown_to_tpu_provisioner() -> None:
-    assert set(STORIES) - set(KNOWN_TO_BOTH) == {"v5e-device"}
+def test_only_the_v5e_device_and_flex_start_are_unknown_to_tpu_provisioner() -> None:
+    assert set(STORIES) - set(KNOWN_TO_BOTH) == {"v5e-device", "v6e-flex-start", "tpu7x-flex-start"}
 
 
 @pytest.mark.parametrize("name", KNOWN_TO_BOTH)

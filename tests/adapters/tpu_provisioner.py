@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from tests.adapters.stories import RESERVATION, SPOT, Story
+from tests.adapters.stories import FLEX_START, RESERVATION, SPOT, Story
 from tpu_slices.domain.catalogue.topology import Topology
 from tpu_slices.domain.model.facts import ADDITIONAL_NETWORKS, COPY_LABELS, SERVICE_ACCOUNT, TemplateRequest
 
@@ -27,8 +27,10 @@ _NOT_COPIED = ("cloud.google.com/", "google.com/")
 
 
 def node_pool_of(story: Story) -> Json | None:
-    """Return its node pool as the REST API writes it; None: it does not know the accelerator."""
+    """Return its node pool as the REST API writes it; None: it does not know the accelerator or flex-start."""
     request, settings = story.request, story.settings
+    if FLEX_START in dict(request.node_selector):
+        return None
     if request.accelerator not in _FAMILIES or request.topology is None:
         return None
     machine = f"{_FAMILIES[request.accelerator]}-{request.chips_per_pod}t"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -24,7 +25,7 @@ from tpu_slices.domain.model.observations import (
     Unowned,
     Unreadable,
 )
-from tpu_slices.domain.model.slices import PoolName, WorkloadUid, pool_name, slice_id
+from tpu_slices.domain.model.slices import Capacity, CapacityKind, PoolName, WorkloadUid, pool_name, slice_id
 from tpu_slices.ports.backend import PoolOrder
 from tpu_slices.ports.errors import Temporary
 
@@ -76,6 +77,15 @@ def test_a_pool_is_being_created_and_then_runs_with_its_fingerprint(place: Place
     assert place.backend.look(noted) == Creating()
     place.finish(name_of(order))
     assert place.backend.look(noted) == Running(a_spec().fingerprint)
+
+
+def test_a_pool_of_flex_start_runs_whether_it_has_hosts_or_not(place: Place) -> None:
+    capacity = Capacity(CapacityKind.FLEX_START, max_run_duration=timedelta(hours=2))
+    order = made(place, an_order(place, spec=a_spec(capacity=capacity)))
+    for _ in range(3):
+        assert place.backend.look(order) == Running(a_spec().fingerprint)
+        place.wait(timedelta(hours=1))
+    started(place.backend.delete(order))
 
 
 def test_a_running_creation_is_found_although_its_operation_is_not_on_record(place: Place) -> None:

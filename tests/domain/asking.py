@@ -9,7 +9,7 @@ from tests.builders import a_job, a_leader, a_request, settings
 from tpu_slices.domain.model.facts import TemplateRequest, Toleration, WaitingLeader
 from tpu_slices.domain.model.records import Refusal
 from tpu_slices.domain.model.slices import SliceSpec
-from tpu_slices.domain.planning.host_labels import ACCELERATOR, TOPOLOGY
+from tpu_slices.domain.planning.host_labels import ACCELERATOR, FLEX_START, TOPOLOGY
 from tpu_slices.domain.planning.specs import SliceRequest, spec_for
 
 SHAPE = {ACCELERATOR: "tpu-v5-lite-podslice", TOPOLOGY: "4x4"}
@@ -24,6 +24,10 @@ def selecting(further: Mapping[str, str]) -> TemplateRequest:
 def outcome(request: TemplateRequest, leader: WaitingLeader | None = None, **set_: Any) -> SliceSpec | Refusal:
     slice_request = SliceRequest(job=a_job(), request=request, leader=leader or a_leader(), jobset_chips=64)
     return spec_for(slice_request, settings(**set_))
+
+
+FLEX = selecting({FLEX_START: "true"})
+"""A request for a 4x4 of v5e by flex-start."""
 
 
 def spec_of(request: TemplateRequest, leader: WaitingLeader | None = None, **set_: Any) -> SliceSpec:

@@ -28,13 +28,14 @@ from tpu_slices.domain.model.observations import (
 )
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.records import Desire, Refusal, Rejection, RunsOn, SliceRecord
-from tpu_slices.domain.model.slices import SliceId
+from tpu_slices.domain.model.slices import Capacity, CapacityKind, SliceId
 from tpu_slices.domain.reconciling.case import Known, Situation
 from tpu_slices.domain.reconciling.deletion import RelayHeard
 from tpu_slices.domain.reconciling.giving_up import HOSTS_AWAITED
 
 HOUR = timedelta(hours=1)
 STOCKOUT = Failure(FailureKind.STOCKOUT, "[GCE_STOCKOUT] not enough resources")
+FLEX = a_spec(capacity=Capacity(CapacityKind.FLEX_START, max_run_duration=timedelta(days=7)))
 OURS, OTHERS = Running(a_spec().fingerprint), Running("v1-other")
 LOST = Creating(operation_runs=False)
 
@@ -181,7 +182,7 @@ def records(draw: st.DrawFn) -> SliceRecord:
         runs_on=draw(st.sampled_from([ELSEWHERE, replace(ELSEWHERE, left_at=NOW - MINUTE)])) if draw(rarely) else None,
         rebuild_allowed=draw(st.booleans()),
         release_requested=draw(rarely),
-        spec=draw(st.sampled_from([a_spec(), a_spec(), a_spec(hosts=8), None])),
+        spec=draw(st.sampled_from([a_spec(), a_spec(), a_spec(hosts=8), FLEX, None])),
         refusal=Refusal(reason=Reason.DOES_NOT_FIT, message="No.") if draw(rarely) else None,
         rejection=REJECTION if draw(rarely) else None,
     )

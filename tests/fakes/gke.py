@@ -67,7 +67,8 @@ class FakeGke:
         elif isinstance(found.seen, Deleting):
             del self.pools[pool]
         else:
-            found.seen, found.hosts_joined = Running(_fingerprint(found)), True
+            found.seen = Running(_fingerprint(found))
+            found.hosts_joined = found.hosts_joined or not is_flex_start(found)
 
     def fail(self, pool: PoolName, failure: Failure) -> None:
         """End the operation that runs on a pool with an error; as with GKE, the pool stays behind."""
@@ -82,6 +83,16 @@ class FakeGke:
     def join_hosts(self, pool: PoolName) -> None:
         """Let the hosts of a pool join while its creation still runs."""
         self.pools[pool].hosts_joined = True
+
+    def fill(self, pool: PoolName) -> None:
+        """Add the hosts of flex-start to a pool."""
+        assert is_flex_start(self.pools[pool]), f"{pool} is not filled by flex-start"
+        self.pools[pool].hosts_joined = True
+
+    def take_back(self, pool: PoolName) -> None:
+        """Remove the hosts of flex-start from a pool, as at the end of their time."""
+        assert is_flex_start(self.pools[pool]), f"{pool} is not filled by flex-start"
+        self.pools[pool].hosts_joined = False
 
     def forget_operation(self, pool: PoolName) -> None:
         """Let the operation end, and the pool stay as if it still ran."""
@@ -138,6 +149,10 @@ class FakeGke:
 
 def _fingerprint(pool: FakePool) -> str | None:
     return pool.order.spec.fingerprint if pool.order is not None and pool.order.spec is not None else None
+
+
+def is_flex_start(pool: FakePool) -> bool:
+    return pool.order is not None and pool.order.spec is not None and pool.order.spec.is_flex_start
 
 
 def _path(pool: FakePool) -> str:

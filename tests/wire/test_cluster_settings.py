@@ -45,6 +45,7 @@ EVERYTHING: dict[str, Any] = {
     "reservation_zones": {"hall-7": "us-central2-c"},
     "pod_to_node_labels": ["team"],
     "force_on_demand": True,
+    "max_run_duration": "12h",
     "hosts_per_slice": 2000,
     "pools": {
         "service_account": "tpu-nodes@p.iam.gserviceaccount.com",
@@ -87,6 +88,7 @@ DECODED = ClusterSettings(
     reservation_zones={"hall-7": "us-central2-c"},
     pod_to_node_labels=("team",),
     force_on_demand=True,
+    max_run_duration=timedelta(hours=12),
     hosts_per_slice=2000,
     pools=PoolSettings(
         service_account="tpu-nodes@p.iam.gserviceaccount.com",
@@ -220,6 +222,8 @@ def test_a_value_that_should_be_a_map_is_named(document: dict[str, Any]) -> None
             {"policy": {"capacity": ["cheap"]}},
             "policy.capacity.0: Invalid value: 'cheap': must be a list of any of on_demand",
         ),
+        ({"max_run_duration": "8d"}, "max_run_duration: Invalid value: '8d': must be seconds, or text such as 12h"),
+        ({"max_run_duration": 599}, "max_run_duration: Invalid value: 599: must be seconds, or text such as 12h"),
         ({"policy": {"capacity": []}}, r"policy.capacity: Invalid value: \[\]: must be a list of any of on_demand"),
         (
             {"policy": {"chips_per_slice": 0}},

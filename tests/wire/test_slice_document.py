@@ -41,7 +41,7 @@ A_SLICE = {
         "placement": "COMPACT",
         "boot_disk": "pd-balanced",
         "zone": "us-central2-b",
-        "capacity": {"kind": "ON_DEMAND", "reservation": None},
+        "capacity": {"kind": "ON_DEMAND", "reservation": None, "max_run_duration": None},
         "node_labels": {"team": "research"},
         "copied_labels": [],
         "taints": [{"key": "cloud.google.com/gke-spot", "value": "true"}],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import is_dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any, NewType, get_args, get_origin, get_type_hints
 
@@ -22,6 +22,7 @@ LEAVES: Mapping[Any, st.SearchStrategy[Any]] = {
     Topology: st.sampled_from([Topology.parse("4x4"), Topology.parse("2x2x4")]),
     Pairs: st.dictionaries(st.text(), st.text(), max_size=2).map(lambda labels: tuple(sorted(labels.items()))),
     int: st.integers(0, 1_000),
+    timedelta: st.integers(1, 604_800).map(lambda seconds: timedelta(seconds=seconds)),
     str: st.text(max_size=60),
     ClusterId: st.from_regex(r"[a-z]([-a-z0-9]{0,50}[a-z0-9])?", fullmatch=True),
     SliceId: slice_ids,

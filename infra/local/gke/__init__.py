@@ -10,6 +10,7 @@ is not covered returns UNIMPLEMENTED.
     rules, *_rules      every refusal: one row of a table, a pure function of request and state
     lifecycle           what an accepted request starts, and how it progresses over time
     hosts, nodes        VMs and their Node objects; kubernetes_nodes talks to the API server
+    flex                pools of flex-start: refusals, and how they are filled and emptied
     faults, outages     injected faults: of calls and operations, of hosts
     audit, sink         the audit log, the log sink's filter, its export to Pub/Sub
     service             one call: request in, response or refusal out

@@ -21,7 +21,7 @@ from infra.local.gke.state import Cluster, Pace, State
 
 _PACES = (
     *("create", "join", "ready", "chips", "delete", "repair", "stockout", "quota", "log"),
-    *("shutdown", "unhealthy"),
+    *("shutdown", "unhealthy", "fill", "run"),
 )
 
 

@@ -11,7 +11,7 @@ DELETE /policies  {"cluster": PATH, "name": NAME}: delete the workload policy
 POST /operations  {"cluster": PATH, "kind": "UPGRADE_MASTER", "seconds": 10}: start an operation on the cluster,
                   which excludes node pool operations
 POST /cancellations {"creations": true}: let creations be cancelled, which GKE is documented to refuse
-POST /hosts/...   break, heal, repair, preempt, maintain: see `host_buttons`
+POST /hosts/...   break, heal, repair, preempt, maintain, fill, end: see `host_buttons`
 """
 
 import json

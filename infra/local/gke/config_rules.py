@@ -24,7 +24,8 @@ def _release_channel(ask: Ask) -> str | None:
     channel = ask.cluster.release_channel
     if channel is None or "management" not in ask.spec:
         return None
-    wanted = {"upgrade": ask.spec.management.auto_upgrade, "repair": ask.spec.management.auto_repair}
+    management, flex_start = ask.spec.management, ask.spec.config.flex_start
+    wanted = {"upgrade": management.auto_upgrade, "repair": management.auto_repair or flex_start}
     off = [f"auto_{name}" for name, on in wanted.items() if not on]
     if not off:
         return None
@@ -124,9 +125,9 @@ def _queued(ask: Ask) -> str | None:
     return "Queued_provisioning requires reservation affinity to be set to none" if refused else None
 
 
-def _flex_start(ask: Ask) -> str | None:
-    wanted = ask.spec.config.flex_start or ask.spec.queued_provisioning.enabled
-    return "Flex-start and queued provisioning are not implemented by the local GKE." if wanted else None
+def _queued_not_covered(ask: Ask) -> str | None:
+    wanted = ask.spec.queued_provisioning.enabled
+    return "Queued provisioning is not implemented by the local GKE." if wanted else None
 
 
 CONFIG_RULES = (
@@ -216,10 +217,10 @@ CONFIG_RULES = (
         check=_queued,
     ),
     Rule(
-        name="flex-start-not-covered",
+        name="queued-not-covered",
         code=Code.UNIMPLEMENTED,
         fact="a limit of the local GKE",
         words=OURS,
-        check=_flex_start,
+        check=_queued_not_covered,
     ),
 )

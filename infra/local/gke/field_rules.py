@@ -43,6 +43,7 @@ _CONFIG = frozenset(
         "spot",
         "preemptible",
         "flex_start",
+        "max_run_duration",
         "reservation_affinity",
         "shielded_instance_config",
         "workload_metadata_config",

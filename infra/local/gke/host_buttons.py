@@ -7,12 +7,15 @@ POST /hosts/repair   {"pool": NAME}: GKE recreates all hosts of the pool; it is 
 POST /hosts/preempt  {"pool": NAME, "back": SECONDS or null}: all hosts get a termination notice and stop; they are
                      replaced after that many seconds (if absent: after the pace's), or with null never
 POST /hosts/maintain {"pool": NAME, "in": 10}: the same, announced that many seconds before
+POST /hosts/fill     {"pool": NAME}: GKE adds all hosts to an empty pool of flex-start
+POST /hosts/end      {"pool": NAME}: GKE takes the hosts of flex-start back, as at the end of their max_run_duration
 """
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from infra.local.gke import lifecycle, outages
+from infra.local.gke.flex import filling
 from infra.local.gke.lifecycle import Moment
 from infra.local.gke.state import Ailment, Pool, State
 
@@ -50,6 +53,20 @@ def _maintain(state: State, body: Body, moment: Moment) -> State:
     return outages.plan_maintenance(state, _pool(state, body).path, moment.now + _seconds(body.get("in", 10)))
 
 
+def _fill(state: State, body: Body, moment: Moment) -> State:
+    pool = _pool(state, body)
+    if not filling.is_empty(state, pool):
+        raise UnknownThingError(f"{pool.name} is no empty pool of flex-start")
+    return filling.fill(state, pool, moment.now)
+
+
+def _end(state: State, body: Body, moment: Moment) -> State:
+    pool = _pool(state, body)
+    if not pool.spec.config.flex_start:
+        raise UnknownThingError(f"{pool.name} is no pool of flex-start")
+    return filling.take_back(state, pool, moment.now)
+
+
 def _seconds(given: Any) -> float:
     """Parse a number of seconds. Raise UnknownThingError if it is not a number between 0 and 10**9."""
     seconds = float(given) if isinstance(given, int | float) else float("nan")
@@ -74,4 +91,6 @@ HOST_BUTTONS: Mapping[str, HostButton] = {
     "/hosts/repair": _repair,
     "/hosts/preempt": _preempt,
     "/hosts/maintain": _maintain,
+    "/hosts/fill": _fill,
+    "/hosts/end": _end,
 }

@@ -147,10 +147,12 @@ def _labels(host: Host, pool: Pool) -> dict[str, str]:
     region = host.zone.rpartition("-")[0]
     config = pool.spec.config
     spot = {"cloud.google.com/gke-spot": "true"} if config.spot else {}
+    flex_start = {"cloud.google.com/gke-flex-start": "true"} if config.flex_start else {}
     metadata_server = {"iam.gke.io/gke-metadata-server-enabled": "true"}  # [doc:how-to/workload-identity]
     return {
         **dict(config.labels),
         **spot,
+        **flex_start,
         **(metadata_server if config.workload_metadata_config.mode == _GKE_METADATA else {}),
         **_reservation(pool),
         **_placement(pool),

@@ -9,6 +9,7 @@ from google.cloud.container_v1 import NodePool
 from google.cloud.container_v1 import Operation as Wire
 
 from infra.local.gke import faults, outages
+from infra.local.gke.flex import filling
 from infra.local.gke.paths import instance_names, instance_stem, operation_name
 from infra.local.gke.rules import Ask
 from infra.local.gke.state import Failure, Fault, Host, Kind, Operation, Pool, State
@@ -53,7 +54,9 @@ def begin_create(ask: Ask, fault: Fault | None, moment: Moment) -> tuple[State, 
         due=moment.now + takes + slower,
         plan=plan,
     )
-    if fault and fault.kind is Kind.NEVER_JOINS:
+    if ask.spec.config.flex_start:
+        pool = replace(pool, fills=operation.due + pace.fill)
+    if ask.spec.config.flex_start or (fault and fault.kind is Kind.NEVER_JOINS):
         hosts = tuple(replace(host, boots=None) for host in hosts)
     state = state.with_pool(pool).with_operation(operation)
     return (state if plan else state.with_hosts(*hosts)), operation
@@ -125,7 +128,7 @@ def _begin(state: State, kind: int, target: str, due: float, moment: Moment) -> 
 
 def advance(state: State, now: float) -> tuple[State, tuple[Operation, ...]]:
     """Return the state at `now`, and the operations that ended on the way."""
-    state = _repaired(outages.pass_time(state, now), now)
+    state = _repaired(outages.pass_time(filling.pass_time(state, now), now), now)
     ended: list[Operation] = []
     for operation in tuple(state.operations.values()):
         if operation.ended is not None or now < operation.due:
@@ -167,7 +170,7 @@ def _finish(state: State, operation: Operation, now: float) -> State:
 def _finish_joining(state: State, operation: Operation, now: float) -> State:
     """End the creation once every host's Node is registered; it becomes Ready and offers its chips only after that."""
     pool = state.pools[operation.target]
-    hosts = state.hosts_of(pool.path)
+    hosts = () if pool.spec.config.flex_start else state.hosts_of(pool.path)
     joined = [host for host in hosts if (host.name, host.life) in state.nodes]
     failure = operation.plan
     if failure is None and len(joined) < len(hosts):
@@ -212,6 +215,7 @@ def _milestones(state: State) -> Iterator[float]:
             yield operation.due
             yield operation.due + state.pace.join_limit
     yield from outages.milestones(state)
+    yield from filling.milestones(state)
     for host in state.hosts.values():
         if host.boots is not None:
             yield host.boots

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from infra.local.gke.codes import Code
 from infra.local.gke.config_rules import CONFIG_RULES
 from infra.local.gke.field_rules import FIELD_RULES
+from infra.local.gke.flex.rules import FLEX_RULES
 from infra.local.gke.label_rules import LABEL_RULES
 from infra.local.gke.rules import OURS, Ask, Refusal, Rule, first_refusal
 from infra.local.gke.shape_rules import SHAPE_RULES
@@ -123,6 +124,7 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
         *SHAPE_RULES,
         *LABEL_RULES,
         *CONFIG_RULES,
+        *FLEX_RULES,
         CLUSTER_BUSY,
         POOL_BUSY,
         POOL_EXISTS,

@@ -93,12 +93,13 @@ def _one_zone(ask: Ask) -> str | None:
 
 
 def _empty(ask: Ask) -> str | None:
-    return None if ask.spec.initial_node_count > 0 else "Pools of no nodes are not implemented by the local GKE."
+    filled = ask.spec.initial_node_count > 0 or ask.spec.config.flex_start
+    return None if filled else "Pools of no nodes are not implemented by the local GKE, except those of flex-start."
 
 
 def _size(ask: Ask) -> str | None:
     count = ask.spec.initial_node_count
-    if not ask.topology or count == host_count(ask.machine, ask.topology):
+    if not ask.topology or ask.spec.config.flex_start or count == host_count(ask.machine, ask.topology):
         return None
     return f"Initial node count {count} is not a valid size of TPU pod slice with topology {ask.topology}"
 

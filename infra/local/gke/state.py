@@ -1,5 +1,6 @@
 """The state of the control plane: immutable values, so that every decision is a pure function of them."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -31,6 +32,9 @@ class Pace:
     `shutdown` represents the 25 s that pods have from the preemption notice on, `unhealthy` the 10 min that a
     Node may be NotReady before GKE repairs its pool [doc:concepts/spot-vms, how-to/node-auto-repair]. Operations
     are kept for `history` after they end. A cancelled one is ABORTING for `abort`.
+
+    `fill`: how long a pool of flex-start stays empty, which may take days. `run`: how long its hosts run at most,
+    if that is shorter than the pool's max_run_duration.
     """
 
     pending: float = 0.2
@@ -48,6 +52,8 @@ class Pace:
     unhealthy: float = 60.0
     history: float = 86_400.0
     abort: float = 1.0
+    fill: float = 3.0
+    run: float = math.inf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +94,7 @@ class Failure:
 class Pool:
     """A node pool. `spec` is the NodePool of the request as accepted, never changed. `stem` begins its VMs' names.
 
-    `status` is a NodePool.Status.
+    `status` is a NodePool.Status. `fills`: when GKE fills it, if it is one of flex-start without hosts.
     """
 
     path: str
@@ -100,6 +106,7 @@ class Pool:
     stem: str
     status: int
     failure: Failure | None = None
+    fills: float | None = None
 
     @property
     def name(self) -> str:
@@ -107,8 +114,10 @@ class Pool:
 
     @property
     def size(self) -> int:
-        """Return the number of VMs in all zones."""
-        return self.spec.initial_node_count * len(self.zones)
+        """Return the number of VMs in all zones, when it is full."""
+        spec = self.spec
+        each = spec.autoscaling.max_node_count if spec.config.flex_start else spec.initial_node_count
+        return each * len(self.zones)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

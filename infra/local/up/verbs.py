@@ -122,6 +122,8 @@ def _hosts(verbs: Any) -> None:
         ("preempt", "preempt", "the hosts of a slice are preempted after a notice, and come back as new nodes"),
         ("maintain", "maintain", "the same, announced ten seconds before as scheduled maintenance"),
         ("repair", "repair", "GKE repairs a slice"),
+        ("fill", "fill", "GKE adds the hosts of flex-start to an empty slice"),
+        ("end", "end", "GKE takes the hosts of flex-start back, as at the end of their time"),
     ):
         parser = verbs.add_parser(name, help=what)
         parser.add_argument(

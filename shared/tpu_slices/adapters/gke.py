@@ -155,9 +155,17 @@ class GkeBackend:
             case NodePool.Status.STOPPING:
                 return Deleting()
             case NodePool.Status.ERROR | NodePool.Status.RUNNING_WITH_ERROR:
-                return Broken(self._why_broken(pool, order))
+                return self._with_error(pool, order)
             case _:
                 return Unreadable(f"The node pool's status is not known to the provisioner: {pool.status!r}.")
+
+    def _with_error(self, pool: NodePool, order: PoolOrder) -> Observation:
+        """Return Broken; Running for a flex-start pool that only has no capacity yet, for which GKE goes on trying."""
+        why = self._why_broken(pool, order)
+        usable = pool.status == NodePool.Status.RUNNING_WITH_ERROR
+        if usable and pool.config.flex_start and why.kind is FailureKind.STOCKOUT:
+            return Running(pool.config.labels.get(FINGERPRINT_LABEL))
+        return Broken(why)
 
     def _why_broken(self, pool: NodePool, order: PoolOrder) -> Failure:
         """Return the creation's failure, which has more detail; for a pool that broke later, that of its conditions."""

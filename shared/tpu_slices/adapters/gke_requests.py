@@ -16,6 +16,8 @@ from google.cloud.container_v1 import (
     NodeManagement,
     NodeNetworkConfig,
     NodePool,
+    NodePoolAutoscaling,
+    NodePoolUpdateStrategy,
     NodeTaint,
     ReservationAffinity,
     SecondaryBootDisk,
@@ -80,18 +82,33 @@ def _node_pool(order: PoolOrder, spec: SliceSpec) -> NodePool:
     settings = order.settings
     return NodePool(
         name=order.name,
-        initial_node_count=spec.hosts,
+        **_size(spec),
         locations=[spec.zone],
         config=_config(order, spec),
         placement_policy=_placement(spec, settings),
         network_config=_network(spec, settings),
-        management=NodeManagement(auto_repair=True, auto_upgrade=settings.auto_upgrade),
+        management=NodeManagement(auto_repair=not spec.is_flex_start, auto_upgrade=settings.auto_upgrade),
         max_pods_constraint=MaxPodsConstraint(max_pods_per_node=settings.max_pods_per_node),
-        upgrade_settings=NodePool.UpgradeSettings(max_surge=1),
+        upgrade_settings=_upgrades(spec),
         node_drain_config=NodePool.NodeDrainConfig(
             grace_termination_duration=_DRAIN_GRACE, respect_pdb_during_node_pool_deletion=False
         ),
     )
+
+
+def _size(spec: SliceSpec) -> Mapping[str, Any]:
+    """Return the number of hosts; a flex-start pool is empty until GKE's autoscaler adds them all."""
+    if not spec.is_flex_start:
+        return {"initial_node_count": spec.hosts}
+    anywhere = NodePoolAutoscaling.LocationPolicy.ANY
+    return {"autoscaling": NodePoolAutoscaling(enabled=True, max_node_count=spec.hosts, location_policy=anywhere)}
+
+
+def _upgrades(spec: SliceSpec) -> NodePool.UpgradeSettings:
+    """Return how nodes are upgraded: those of flex-start only when GKE replaces them at the end of their time."""
+    if spec.is_flex_start:
+        return NodePool.UpgradeSettings(strategy=NodePoolUpdateStrategy.SHORT_LIVED)
+    return NodePool.UpgradeSettings(max_surge=1)
 
 
 def _placement(spec: SliceSpec, settings: PoolSettings) -> NodePool.PlacementPolicy | None:
@@ -135,6 +152,8 @@ def _config(order: PoolOrder, spec: SliceSpec) -> NodeConfig:
         oauth_scopes=[_SCOPE],
         service_account=spec.service_account or settings.service_account or "",
         spot=spec.capacity.kind is CapacityKind.SPOT,
+        flex_start=spec.is_flex_start or None,
+        max_run_duration=spec.capacity.max_run_duration,
         reservation_affinity=_reservation(spec),
         tags=settings.network_tags,
         workload_metadata_config=WorkloadMetadataConfig(mode=WorkloadMetadataConfig.Mode.GKE_METADATA),
@@ -153,6 +172,8 @@ def _taint(key: str, value: str) -> NodeTaint:
 
 
 def _reservation(spec: SliceSpec) -> ReservationAffinity | None:
+    if spec.is_flex_start:
+        return ReservationAffinity(consume_reservation_type=ReservationAffinity.Type.NO_RESERVATION)
     if spec.capacity.reservation is None:
         return None
     return ReservationAffinity(

@@ -11,7 +11,7 @@ import itertools
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cache
 from types import NoneType
 from typing import Any, NewType, get_args, get_origin, get_type_hints
@@ -58,6 +58,7 @@ _MOST = (1 << 63) - 1
 """The largest number that Firestore stores."""
 _NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9._]*[A-Za-z0-9])?")
 """Every name of an object in Kubernetes, and every value of a label that holds one."""
+_MOST_TIME = timedelta(days=365)
 _YEARS = range(2000, 3000)
 
 
@@ -109,6 +110,7 @@ _TYPES: Mapping[Any, Bound] = {
         lambda value: value.tzinfo is not None and value.year in _YEARS,
         f"a time with its zone, from {_YEARS[0]} to {_YEARS[-1]}",
     ),
+    timedelta: Bound(lambda value: timedelta(0) < value <= _MOST_TIME, f"a duration of at most {_MOST_TIME.days} days"),
     tuple: _many(TEMPLATE_BYTES),
     Mapping: _many(TEMPLATE_BYTES),
 }

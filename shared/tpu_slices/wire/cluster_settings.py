@@ -91,7 +91,9 @@ def encode_settings(settings: ClusterSettings) -> Fields:
     }
 
 
-_AS_WRITTEN = frozenset({"gke_id", "zone", "reservation_zones", "force_on_demand", "hosts_per_slice"})
+_AS_WRITTEN = frozenset(
+    {"gke_id", "zone", "reservation_zones", "force_on_demand", "max_run_duration", "hosts_per_slice"}
+)
 
 
 def _pools(written: PoolsForm) -> PoolSettings:

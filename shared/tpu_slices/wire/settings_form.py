@@ -16,6 +16,8 @@ from tpu_slices.domain.catalogue.accelerators import CATALOGUE
 from tpu_slices.domain.model.clusters import Limits
 from tpu_slices.domain.model.observations import FailureKind
 from tpu_slices.domain.model.slices import CapacityKind, Network
+from tpu_slices.domain.model.texts import duration
+from tpu_slices.domain.planning.flex_start import LONGEST, SHORTEST
 from tpu_slices.domain.planning.host_labels import may_be_a_node_label
 from tpu_slices.wire.documents import SCHEMA, Fields
 
@@ -72,6 +74,7 @@ _Zone = Annotated[str, Field(pattern=r"^[a-z]+-[a-z]+\d+-[a-z0-9]+$")]
 _BillingKey = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,62}$")]
 _BillingValue = Annotated[str, Field(pattern=r"^[a-z0-9_-]{0,63}$")]
 _Duration = Annotated[timedelta, BeforeValidator(_duration), Field(gt=timedelta(0), le=timedelta(days=365))]
+_RunDuration = Annotated[timedelta, BeforeValidator(_duration), Field(ge=SHORTEST, le=LONGEST)]
 _Kind = Annotated[FailureKind, BeforeValidator(_kind)]
 
 
@@ -203,6 +206,9 @@ class SettingsForm(WrittenForm):
         "a list of keys of pod labels, none under google.com, kubernetes.io, k8s.io or gke.io"
     )
     force_on_demand: bool | None = _setting("true or false")
+    max_run_duration: _RunDuration | None = _setting(
+        f"seconds, or text such as 12h or 7d, from {duration(SHORTEST)} to {duration(LONGEST)}"
+    )
     hosts_per_slice: int | None = _setting("a whole number from 1 to 15000", ge=1, le=15000)
     pools: PoolsForm | None = _setting(f"a map of {', '.join(PoolsForm.model_fields)}")
     policy: PolicyForm | None = _setting(f"a map of {', '.join(PolicyForm.model_fields)}")

@@ -232,7 +232,6 @@ def test_the_number_of_replicas_does_not_change_the_spec() -> None:
     ("key", "value"),
     [
         pytest.param("cloud.google.com/compute-class", "tpu-class", id="a compute class"),
-        pytest.param("cloud.google.com/gke-flex-start", "true", id="flex start"),
         pytest.param("cloud.google.com/gke-queued", "true", id="queued provisioning"),
     ],
 )
@@ -264,6 +263,7 @@ def test_exclusive_nodes_have_jobsets_taint_from_the_start() -> None:
 SPOT_AND_RESERVED = [
     pytest.param({"cloud.google.com/gke-spot": "true"}, id="spot"),
     pytest.param({"cloud.google.com/reservation-name": "r1"}, id="a reservation"),
+    pytest.param({"cloud.google.com/gke-flex-start": "true"}, id="flex-start"),
 ]
 
 

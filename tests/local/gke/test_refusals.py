@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -12,10 +13,22 @@ from infra.local.gke.paths import ClusterPath, policy_path
 from infra.local.gke.refusals import RULES, refusal
 from infra.local.gke.rules import OURS, Ask, Refusal
 from infra.local.gke.state import Operation, State
-from tests.local.gke.world import DEMO, Policy, World, a_cluster, a_pool, a_single_host, a_state
+from tests.local.gke.world import (
+    ANYWHERE,
+    DEMO,
+    Policy,
+    World,
+    a_cluster,
+    a_pool,
+    a_single_host,
+    a_state,
+    of_flex_start,
+)
 
 _Reserve = gke.ReservationAffinity.Type
 _Type = gke.Operation.Type
+_MINUTE = timedelta(minutes=1)
+_REPAIRED = gke.NodeManagement(auto_upgrade=True, auto_repair=True)
 
 
 @dataclass(frozen=True)
@@ -31,6 +44,10 @@ class Case:
 
 def _configured(**config: Any) -> gke.NodePool:
     return a_pool(config=config)
+
+
+def _up_to(hosts: int) -> gke.NodePoolAutoscaling:
+    return gke.NodePoolAutoscaling(enabled=True, max_node_count=hosts, location_policy=ANYWHERE)
 
 
 def _labelled(**labels: str) -> gke.NodePool:
@@ -361,7 +378,52 @@ CASES = (
         "queued-with-reservation",
         a_pool(queued_provisioning=gke.NodePool.QueuedProvisioning(enabled=True)),
     ),
-    Case("flex-start", "flex-start-not-covered", _configured(flex_start=True)),
+    Case(
+        "queued",
+        "queued-not-covered",
+        of_flex_start(queued_provisioning=gke.NodePool.QueuedProvisioning(enabled=True)),
+    ),
+    Case(
+        "flex-start of v4",
+        "flex-start-machine",
+        of_flex_start(
+            config={"machine_type": "ct4p-hightpu-4t"},
+            placement_policy=Policy(type_=Policy.Type.COMPACT, tpu_topology="2x2x4"),
+        ),
+    ),
+    Case("flex-start with nodes", "flex-start-size", of_flex_start(initial_node_count=4)),
+    Case(
+        "flex-start that always has a node",
+        "flex-start-size",
+        of_flex_start(autoscaling={"enabled": True, "min_node_count": 1, "max_node_count": 4}),
+    ),
+    Case(
+        "flex-start with a location policy",
+        "flex-start-size",
+        of_flex_start(autoscaling={"enabled": True, "max_node_count": 4, "location_policy": 1}),
+    ),
+    Case("flex-start of half a slice", "largest-size-is-not-the-slice", of_flex_start(autoscaling=_up_to(2))),
+    Case("flex-start that is repaired", "flex-start-repair", of_flex_start(management=_REPAIRED)),
+    Case("flex-start with surge upgrades", "flex-start-upgrades", of_flex_start(upgrade_settings={"max_surge": 1})),
+    Case(
+        "short-lived without flex-start",
+        "flex-start-upgrades",
+        a_pool(upgrade_settings={"strategy": gke.NodePoolUpdateStrategy.SHORT_LIVED}),
+    ),
+    Case("flex-start of spot", "flex-start-paid-otherwise", of_flex_start(config={"spot": True})),
+    Case(
+        "flex-start of any reservation",
+        "flex-start-paid-otherwise",
+        of_flex_start(config={"reservation_affinity": _reserved(_Reserve.ANY_RESERVATION)}),
+    ),
+    Case("flex-start without end", "flex-start-run-duration", of_flex_start(config={"max_run_duration": None})),
+    Case("flex-start for a minute", "flex-start-run-duration", of_flex_start(config={"max_run_duration": _MINUTE})),
+    Case(
+        "flex-start for 8 days",
+        "flex-start-run-duration",
+        of_flex_start(config={"max_run_duration": 8 * 1440 * _MINUTE}),
+    ),
+    Case("an end without flex-start", "flex-start-run-duration", _configured(max_run_duration=60 * _MINUTE)),
     Case("a master upgrade", "cluster-busy", a_pool(), _during(_Type.UPGRADE_MASTER, DEMO)),
     Case(
         "a create under way",
@@ -438,6 +500,10 @@ ACCEPTED: dict[str, Callable[[], gke.NodePool]] = {
     "DRANET on tpu7x": lambda: a_single_host(
         config={"machine_type": V7X, "labels": {"cloud.google.com/gke-networking-dra-driver": "true"}},
         network_config={"accelerator_network_profile": "auto"},
+    ),
+    "flex-start": of_flex_start,
+    "flex-start of one host": lambda: of_flex_start(
+        config={"machine_type": "ct5p-hightpu-4t"}, placement_policy=None, autoscaling=_up_to(1)
     ),
     "a v6e slice": lambda: _compact("4x4", initial_node_count=4, config={"machine_type": "ct6e-standard-4t"}),
     "the zone left to the cluster": lambda: a_pool(locations=[]),
@@ -531,6 +597,7 @@ def test_auto_upgrade_may_be_off_outside_release_channels() -> None:
                 "not supported. Use workload policy instead."
             ),
         ),
+        ("flex-start-run-duration", "Required field 'resource.requestedRunDuration' not specified"),
         ("network-tag", f"Invalid tag {'t' * 64}: must be no more than 63 characters."),
         ("label-of-kubernetes", "Applying kubernetes label is not allowed: node-role.kubernetes.io/tpu."),
         (

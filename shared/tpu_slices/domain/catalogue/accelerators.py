@@ -56,6 +56,8 @@ class Accelerator:
     placement: Placement = Placement.COMPACT
     boot_disks: tuple[str, ...]
     """The boot disk types that the hosts support, the default first."""
+    flex_start: bool = True
+    """Whether GKE provisions its hosts by flex-start, too (dwsDisabled)."""
     minimum_gke: str | None = None
     """The first GKE version that supports the accelerator, where it is recent enough to matter."""
 
@@ -109,6 +111,7 @@ CATALOGUE: Mapping[str, Accelerator] = {
             small=_DEEP,
             cubes=64,
             boot_disks=("pd-standard", "pd-balanced", "pd-ssd", "hyperdisk-balanced"),
+            flex_start=False,
         ),
         Accelerator(
             label="tpu-v5-lite-podslice",
@@ -131,6 +134,7 @@ CATALOGUE: Mapping[str, Accelerator] = {
             ),
             small=_topologies("1x1", "2x2", "2x4"),
             boot_disks=("pd-balanced", "pd-ssd"),
+            flex_start=False,
         ),
         Accelerator(
             label="tpu-v5p-slice",

@@ -53,7 +53,10 @@ class Limits:
     create_timeout: timedelta = timedelta(minutes=20)
     """How long a pool may remain in creation although no operation runs for it any more."""
     hosts_timeout: timedelta = timedelta(minutes=30)
-    """How long a created pool may lack usable hosts before it is replaced, if nobody is on it."""
+    """How long a created pool may lack usable hosts before it is replaced, if nobody is on it.
+
+    One of flex-start may be empty for as long as a leader waits for it.
+    """
     restart_grace: timedelta = timedelta(minutes=10)
     """How long hosts are kept for a live Job whose leader left them: the time that a restart takes."""
     idle_after: timedelta = timedelta(minutes=30)
@@ -165,7 +168,9 @@ class ClusterSettings:
     pod_to_node_labels: tuple[str, ...] = ()
     """Keys of pod labels that are copied to the hosts of every pod."""
     force_on_demand: bool = False
-    """Neither spot nor reservations are bought, whatever pods select."""
+    """Neither spot nor reservations nor flex-start hosts are bought, whatever pods select."""
+    max_run_duration: timedelta = timedelta(days=7)
+    """How long flex-start hosts run for a pod that does not say it; GKE takes 10 minutes to 7 days."""
     hosts_per_slice: int = 1000
     """Larger slices are refused: GKE documents 1,000 nodes per pool and zone."""
     pools: PoolSettings = PoolSettings()

@@ -12,8 +12,14 @@ from tpu_slices.domain.model.slices import ClusterId, Owner, Pairs, SliceId, Wor
 COPY_LABELS = "tpu-provisioner.cloud.google.com/copy-labels"
 ADDITIONAL_NETWORKS = "tpu-provisioner.cloud.google.com/additional-node-networks"
 SERVICE_ACCOUNT = "tpu-provisioner.cloud.google.com/node-service-account"
-REQUESTED_ANNOTATIONS = (COPY_LABELS, ADDITIONAL_NETWORKS, SERVICE_ACCOUNT)
-"""Annotations of a pod template by which a tenant requests more; the names are TPU Provisioner's."""
+MAX_RUN_DURATION = "tpu-provisioner.cloud.google.com/max-run-duration-seconds"
+PROVISIONING_REQUESTS = (
+    "autoscaling.x-k8s.io/consume-provisioning-request",
+    "cluster-autoscaler.kubernetes.io/consume-provisioning-request",
+)
+"""Annotations that name the ProvisioningRequest by which GKE provisions a pod's nodes."""
+REQUESTED_ANNOTATIONS = (COPY_LABELS, ADDITIONAL_NETWORKS, SERVICE_ACCOUNT, MAX_RUN_DURATION, *PROVISIONING_REQUESTS)
+"""The annotations of a pod template that say how its hosts are provisioned; the first three are TPU Provisioner's."""
 
 
 class WorkloadState(StrEnum):

@@ -42,6 +42,7 @@ class Reason(StrEnum):
 
     CREATION_STARTED = "CreationStarted", Phase.PROVISIONING
     CREATING = "Creating", Phase.PROVISIONING
+    AWAITING_FLEX_START = "AwaitingFlexStart", Phase.PROVISIONING  # GKE has not the capacity yet, or not any more
     HOSTS_JOINING = "HostsJoining", Phase.PROVISIONING
     HOSTS_LOST = "HostsLost", Phase.PROVISIONING  # it was READY before
     POOL_BUSY = "PoolBusy", Phase.PROVISIONING  # GKE repairs or upgrades it

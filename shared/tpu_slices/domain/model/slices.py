@@ -6,11 +6,13 @@ import base64
 import hashlib
 import re
 from dataclasses import dataclass
+from datetime import timedelta
 from enum import StrEnum
 from typing import NewType, Self
 
 from tpu_slices.domain.catalogue.accelerators import Placement
 from tpu_slices.domain.catalogue.topology import Topology
+from tpu_slices.domain.model.texts import duration
 
 ClusterId = NewType("ClusterId", str)  # the name of a cluster's settings document and of its topic
 WorkloadUid = NewType("WorkloadUid", str)  # metadata.uid, as the relay read it from the API server
@@ -39,6 +41,7 @@ class CapacityKind(StrEnum):
     ON_DEMAND = "ON_DEMAND"
     SPOT = "SPOT"
     RESERVATION = "RESERVATION"
+    FLEX_START = "FLEX_START"  # GKE adds the hosts when it has them, and takes them back after a while
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,8 @@ class Capacity:
     reservation: str | None = None
     """`R`, or `projects/P/reservations/R` where another project shares it; a part of one ends in
     `/reservationBlocks/B` or `/reservationBlocks/B/reservationSubBlocks/S`."""
+    max_run_duration: timedelta | None = None
+    """How long GKE leaves flex-start hosts to the slice, from their start on; None: it is not flex-start."""
 
     @property
     def reservation_itself(self) -> str | None:
@@ -162,6 +167,16 @@ class SliceSpec:
     @property
     def chips(self) -> int:
         return self.hosts * self.chips_per_host
+
+    @property
+    def is_flex_start(self) -> bool:
+        return self.capacity.kind is CapacityKind.FLEX_START
+
+    @property
+    def run_duration(self) -> str | None:
+        """How long GKE leaves the hosts to the slice, as text; None: for good."""
+        longest = self.capacity.max_run_duration
+        return None if longest is None else duration(longest)
 
 
 def cluster_id(text: str) -> ClusterId:

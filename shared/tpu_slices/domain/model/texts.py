@@ -1,11 +1,21 @@
-"""The length of texts that quote what tenants wrote."""
+"""Texts: how long they may be, and how durations are written."""
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 MESSAGE_CHARACTERS = 1_000
 """The most characters of a message that is stored: a record keeps one for each of its last transitions."""
+_UNITS = {"day": 86_400, "hour": 3_600, "minute": 60}
 
 
 def shortened(text: str, most: int = MESSAGE_CHARACTERS) -> str:
     """Return the text, or its beginning with dots at the end."""
     return text if len(text) <= most else f"{text[: most - 3]}..."
+
+
+def duration(length: timedelta) -> str:
+    """Return a duration in its largest whole unit, as in `7 days`."""
+    seconds = int(length.total_seconds())
+    unit, size = next(((unit, size) for unit, size in _UNITS.items() if seconds % size == 0), ("second", 1))
+    return f"{seconds // size} {unit}{'' if seconds == size else 's'}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tpu_slices.domain.model.slices import Capacity, SliceSpec, WorkloadJob
+from tpu_slices.domain.model.slices import Capacity, CapacityKind, SliceSpec, WorkloadJob
 
 ACCELERATOR = "cloud.google.com/gke-tpu-accelerator"
 TOPOLOGY = "cloud.google.com/gke-tpu-topology"
@@ -14,8 +14,11 @@ RESERVATION = "cloud.google.com/reservation-name"
 RESERVATION_PROJECT = "cloud.google.com/reservation-project"
 RESERVATION_BLOCK = "cloud.google.com/reservation-blocks"
 RESERVATION_SUBBLOCK = "cloud.google.com/reservation-subblocks"
-CAPACITY_KEYS = (SPOT, RESERVATION, RESERVATION_PROJECT, RESERVATION_BLOCK, RESERVATION_SUBBLOCK)
-"""Node selectors by which a pod requests spot or reserved hosts."""
+FLEX_START = "cloud.google.com/gke-flex-start"
+RUN_SECONDS = "cloud.google.com/gke-max-run-duration-seconds"
+"""A label that GKE's autoscaler sets on the node pools that it creates itself, and on no others."""
+CAPACITY_KEYS = (SPOT, RESERVATION, RESERVATION_PROJECT, RESERVATION_BLOCK, RESERVATION_SUBBLOCK, FLEX_START)
+"""Node selectors by which a pod requests spot, reserved or flex-start hosts."""
 ZONE = "topology.kubernetes.io/zone"
 REGION = "topology.kubernetes.io/region"
 MACHINE = "node.kubernetes.io/instance-type"
@@ -30,13 +33,10 @@ JOBSET_TAINT = "alpha.jobset.sigs.k8s.io/no-schedule"
 VARYING = frozenset({NODE_POOL, HOSTNAME, "metadata.name"})
 """Labels and fields whose values are not known before the node exists, so that no pod can select them."""
 
-GKE_PROVISIONERS = (
-    "cloud.google.com/compute-class",
-    "cloud.google.com/gke-queued",
-    "cloud.google.com/gke-flex-start",
-)
+GKE_PROVISIONERS = ("cloud.google.com/compute-class", "cloud.google.com/gke-queued")
 """Node selectors by which a pod requests hosts that GKE itself provisions."""
 
+_KIND_LABELS = {CapacityKind.SPOT: SPOT, CapacityKind.FLEX_START: FLEX_START}
 _SYSTEM_SUFFIXES = ("google.com", "kubernetes.io", "k8s.io", "gke.io")
 _FROM_USERS = frozenset({"cloud.google.com/gke-tpu-ici-resiliency", "cloud.google.com/gke-location-hint"})
 """Google's keys that GKE accepts from users (ai-on-gke/tpu-provisioner@6789e2a, internal/cloud/gke.go)."""
@@ -73,7 +73,7 @@ def host_labels(spec: SliceSpec, job: WorkloadJob) -> dict[str, str]:
 
 def _capacity_labels(capacity: Capacity) -> Mapping[str, str]:
     if capacity.reservation is None:
-        return {SPOT: "true"} if capacity.kind == "SPOT" else {}
+        return {_KIND_LABELS[capacity.kind]: "true"} if capacity.kind in _KIND_LABELS else {}
     named: dict[str, str] = {}
     parts = capacity.reservation.split("/")
     if len(parts) % 2:  # a bare name has no leading "reservations"

@@ -12,6 +12,7 @@ from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.facts import (
     ADDITIONAL_NETWORKS,
     COPY_LABELS,
+    PROVISIONING_REQUESTS,
     SERVICE_ACCOUNT,
     TemplateRequest,
     WaitingLeader,
@@ -30,6 +31,7 @@ from tpu_slices.domain.model.slices import (
 )
 from tpu_slices.domain.model.texts import shortened
 from tpu_slices.domain.planning.fit import DoesNotFit, fit, pool_fits
+from tpu_slices.domain.planning.flex_start import flex_start, is_flex_start, refuse_run_duration
 from tpu_slices.domain.planning.host_labels import (
     CAPACITY_KEYS,
     GKE_PROVISIONERS,
@@ -103,9 +105,9 @@ def _is_possible(request: TemplateRequest) -> bool:
 def _spec(asked: SliceRequest, settings: ClusterSettings) -> SliceSpec:
     request = asked.request
     selector = _selector(asked, settings)
-    _refuse_gke_provisioned(selector)
+    _refuse_gke_provisioned(selector, dict(request.requested_annotations))
     shape = _shape(request)
-    capacity = Capacity() if settings.force_on_demand else _capacity(dict(request.node_selector))
+    capacity = Capacity() if settings.force_on_demand else _capacity(request, settings)
     requested_annotations = dict(request.requested_annotations)
     copied = _listed(requested_annotations.get(COPY_LABELS, ""))
     spec = SliceSpec(
@@ -141,13 +143,19 @@ def _selector(asked: SliceRequest, settings: ClusterSettings) -> dict[str, str]:
     return {key: value for key, value in asked.request.node_selector if key not in stripped}
 
 
-def _refuse_gke_provisioned(selector: Mapping[str, str]) -> None:
-    key = next((key for key in GKE_PROVISIONERS if key in selector), None)
-    if key is not None:
-        raise _ProvisionedByGke(
-            f'{key}: the pod selects "{selector[key]}", so GKE itself provisions its nodes: '
-            "remove the selector to get a slice from this provisioner"
-        )
+def _refuse_gke_provisioned(selector: Mapping[str, str], annotations: Mapping[str, str]) -> None:
+    for key in GKE_PROVISIONERS:
+        if key in selector:
+            raise _ProvisionedByGke(
+                f'{key}: the pod selects "{selector[key]}", so GKE itself provisions its nodes: '
+                "remove the selector to get a slice from this provisioner"
+            )
+    for key in PROVISIONING_REQUESTS:
+        if key in annotations:
+            raise _ProvisionedByGke(
+                f'{key}: the pod consumes the ProvisioningRequest "{annotations[key]}", so GKE itself provisions its '
+                "nodes: remove the annotation to get a slice from this provisioner"
+            )
 
 
 def _shape(request: TemplateRequest) -> Shape:
@@ -163,11 +171,15 @@ def _fingerprint(request: TemplateRequest) -> str:
     return fingerprint(str(request.chips_per_pod), *(f"{key}={value}" for key, value in asked))
 
 
-def _capacity(selector: Mapping[str, str]) -> Capacity:
-    """Return the capacity that the template's node selector requests: a reservation, spot, or on demand.
+def _capacity(request: TemplateRequest, settings: ClusterSettings) -> Capacity:
+    """Return the capacity that the template's node selector requests: flex-start, a reservation, spot, or on demand.
 
     A reservation of another project, and a block or sub-block of one, are named as GKE's `values` require.
     """
+    if is_flex_start(request):
+        return flex_start(request, settings)
+    refuse_run_duration(request)
+    selector = dict(request.node_selector)
     if RESERVATION not in selector:
         return Capacity(CapacityKind.SPOT) if selector.get(SPOT) == "true" else Capacity()
     name = _resource(selector, RESERVATION)

@@ -85,6 +85,12 @@ class Situation:
         return hosts.usable >= (spec.hosts if spec else max(hosts.joined, 1))
 
     @property
+    def unfilled(self) -> bool:
+        """Whether no host is in a flex-start pool: GKE adds all of them when it has them, for pods that wait."""
+        spec = self.record.spec
+        return spec is not None and spec.is_flex_start and not self.record.hosts.joined
+
+    @property
     def users(self) -> Users:
         """The users of the current pool."""
         return self.users_of(self.record.hosts)

@@ -30,6 +30,7 @@ from tpu_slices.domain.reconciling.case import Known, Situation
 from tpu_slices.domain.reconciling.deletion import TOLD_FIRST, Assessment
 from tpu_slices.domain.reconciling.giving_up import HOSTS_AWAITED, GivingUp, giving_up
 from tpu_slices.domain.reconciling.limiter import slot_awaited
+from tpu_slices.domain.reconciling.messages import awaiting_flex_start, created, creating, ready
 from tpu_slices.domain.reconciling.patience import due, failure
 from tpu_slices.domain.reconciling.refusals import refusal_of
 from tpu_slices.domain.reconciling.terminating import Followed, follow, held_slot, with_best_attempt, without_current
@@ -46,6 +47,8 @@ def decide(
     |                   | and a slot: create; else REFUSED, QUEUED, WAITING ... | can arrive                    |
     | Creating          | wait while its operation runs                         | given up                      |
     | Running           | READY when every host is usable                       | given up                      |
+    | - flex-start,     | wait, however long it takes                           | given up                      |
+    |   without hosts   |                                                       |                               |
     | - others on it    | READY; its Job waits: given up, next attempt          | given up                      |
     | - other request   | rebuilt if changed while suspended and unused,        | given up                      |
     |                   | else SPEC_DRIFTED                                     |                               |
@@ -174,6 +177,8 @@ class Case(Situation):
                 return self._creating()
             case Running(fingerprint):
                 return self._running(fingerprint)
+            case Busy() if self.unfilled:
+                return self._awaiting_flex_start()
             case Busy(message):
                 return Arm(Reason.POOL_BUSY, f"GKE is working on the node pool: {message}")
             case Broken(why):
@@ -220,7 +225,7 @@ class Case(Situation):
 
     def _create(self, slot: int) -> Arm:
         spec = self.record.spec
-        what = f"{spec.hosts} x {spec.machine_type} in {spec.zone}" if spec else "hosts"
+        what = created(spec) if spec else "hosts"
         first = self.record.create_requested_at is None
         changes = {
             "create_requested_at": self.now,
@@ -236,9 +241,7 @@ class Case(Situation):
         return Arm(Reason.CREATION_STARTED, f"Creating node pool {self.record.pool}: {what}.", changes, creates=True)
 
     def _creating(self) -> Arm:
-        spec = self.record.spec
-        what = f"{spec.hosts} hosts ({spec.chips} chips) in {spec.zone}" if spec else "its hosts"
-        return Arm(Reason.CREATING, f"GKE is creating {what}; it may take half an hour to report a stockout.")
+        return Arm(Reason.CREATING, creating(self.record.spec))
 
     def _running(self, fingerprint: str | None) -> Arm:
         record = self.record
@@ -247,6 +250,8 @@ class Case(Situation):
         if record.spec is None or (record.attempt == 0 and not record.hosts.known):
             found = "Found without a record" if record.legacy_pool is None else "Made by TPU Provisioner"
             return Arm(Reason.ADOPTED, f"{found}; kept while its JobSet is live.")
+        if self.unfilled:
+            return self._awaiting_flex_start()
         if not self.whole:
             lost = record.phase is Phase.READY or record.reason is Reason.HOSTS_LOST
             message = f"{record.hosts.usable} of {record.spec.hosts} hosts are ready and offer their chips."
@@ -261,7 +266,11 @@ class Case(Situation):
         if self.leader_should_be_here:
             message = "All hosts are ready, but the leader is not scheduled: see its events. No other slice is bought."
             return Arm(Reason.LEADER_STILL_WAITING, message, served)
-        return Arm(Reason.READY, f"All {record.spec.hosts} hosts are ready and offer their chips.", served)
+        return Arm(Reason.READY, ready(record, record.spec, self.now), served)
+
+    def _awaiting_flex_start(self) -> Arm:
+        assert self.record.spec is not None
+        return Arm(Reason.AWAITING_FLEX_START, awaiting_flex_start(self.record, self.record.spec, self.now))
 
     def _elsewhere(self) -> Arm:
         place = self.record.runs_on

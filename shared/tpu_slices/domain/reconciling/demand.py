@@ -30,7 +30,7 @@ from tpu_slices.domain.planning.specs import SliceRequest, chips_requested, spec
 TOMBSTONE_TTL = timedelta(days=40)
 """How long the record of an ended JobSet is kept: longer than Pub/Sub can keep a message (31 days)."""
 
-_IN_PROGRESS = frozenset({Reason.OPERATION_LIMIT, Reason.CREATING})
+_IN_PROGRESS = frozenset({Reason.OPERATION_LIMIT, Reason.CREATING, Reason.AWAITING_FLEX_START})
 
 _DESIRE_MESSAGES: Mapping[WorkloadState, str] = {
     WorkloadState.ACTIVE: "is active",

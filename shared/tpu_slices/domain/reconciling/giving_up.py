@@ -45,6 +45,7 @@ def giving_up(case: Situation) -> GivingUp | None:
     | its creation failed, or was forgotten by GKE                | failed                                            |
     | broken later, and unused                                    | failed                                            |
     | made for another request, changed while suspended, unused   | yes                                               |
+    | flex-start, without hosts, while no leader waits            | fits; while one waits: no                         |
     | without some usable hosts for `hosts_timeout`, and unused   | failed                                            |
     | ready and unused for `idle_after`                           | fits; while its leader waits: refused             |
     """
@@ -94,6 +95,8 @@ def _not_useful(case: Situation, seen: Running | Broken | Busy) -> GivingUp | No
     drifted = isinstance(seen, Running) and record.spec and not same_request(seen.fingerprint, record.spec)
     if drifted and record.rebuild_allowed:
         return GivingUp()
+    if case.unfilled:
+        return None if case.waiting else GivingUp(fits=True)
     return _idle(case) if case.whole else _hosts_missing(case)
 
 

@@ -7,12 +7,12 @@ the `{kind}` of the workload.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
 
-from tpu_slices.domain.model.reasons import Reason
+from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.records import SliceRecord
 
 
@@ -47,6 +47,12 @@ REASON_TEXTS: Mapping[Reason, ReasonText] = MappingProxyType(
         Reason.CREATING: ReasonText(
             "GKE is creating {hosts} hosts in {zone}",
             "No action needed: this takes minutes, and GKE may take half an hour to report a stockout.",
+        ),
+        Reason.AWAITING_FLEX_START: ReasonText(
+            "waiting for flex-start capacity: GKE adds {hosts} hosts in {zone} when it has them, and takes them back "
+            "after {run_duration}",
+            "No action needed: this may take hours or days. What a Job has not saved when GKE takes its hosts back is "
+            "lost, and the JobSet's failure policy decides whether it waits again.",
         ),
         Reason.HOSTS_JOINING: ReasonText("{usable} of {hosts} hosts are ready and offer their chips", _NO_ACTION),
         Reason.HOSTS_LOST: ReasonText(
@@ -92,7 +98,7 @@ REASON_TEXTS: Mapping[Reason, ReasonText] = MappingProxyType(
         Reason.IMPOSSIBLE_SHAPE: ReasonText("{detail}", _CHANGE_IT),
         Reason.DOES_NOT_FIT: ReasonText("{detail}", _CHANGE_IT),
         Reason.PROVISIONED_BY_GKE: ReasonText(
-            "{detail}", "No action needed if GKE is to provision these hosts; otherwise remove the selector."
+            "{detail}", "No action needed if GKE is to provision these hosts; otherwise remove what is named."
         ),
         Reason.NOT_ALLOWED: ReasonText(
             "{detail}", "Request what is allowed, or ask the operator of the cluster to allow it."
@@ -135,12 +141,27 @@ REASON_TEXTS: Mapping[Reason, ReasonText] = MappingProxyType(
 """The text of every reason."""
 
 
+FLEX_START_TEXTS: Mapping[Reason, ReasonText] = MappingProxyType(
+    {
+        Reason.CREATING: ReasonText(
+            "GKE is creating its node pool, to which it then adds hosts by flex-start", _NO_ACTION
+        ),
+        Reason.HOSTS_LOST: ReasonText(
+            "only {usable} of {hosts} flex-start hosts are still ready; GKE takes them back after {run_duration}, and "
+            "replaces none",
+            "No action needed: once its Job has left, the slice is created again if the {kind} restarts it.",
+        ),
+    }
+)
+"""The texts that replace those of other slices for one of flex-start."""
+
 _RELEASE_REQUESTED = ReasonText("{detail}", "Create the {kind} again if it should continue.")
 
 
 def reason_text(record: SliceRecord, reason: Reason, paused: str | None = None) -> ReasonText:
     """Return the text of a reason for a slice; `paused`: why its cluster is paused, or None."""
-    text = _RELEASE_REQUESTED if record.release_requested else REASON_TEXTS[reason]
+    texts = {**REASON_TEXTS, **FLEX_START_TEXTS} if record.spec and record.spec.is_flex_start else REASON_TEXTS
+    text = _RELEASE_REQUESTED if record.release_requested else texts[reason]
     detail = f"the cluster is paused: {paused}" if reason is Reason.PAUSED and paused else record.message
     known = _known(record)
     return ReasonText(
@@ -156,9 +177,22 @@ def _known(record: SliceRecord) -> Mapping[str, object]:
         "zone": spec.zone if spec else "its zone",
         "what": f"{spec.accelerator} {spec.topology}" if spec else "such hosts",
         "hosts": spec.hosts if spec else "its",
+        "run_duration": (spec and spec.run_duration) or "their time",
         "usable": record.hosts.usable,
         "reservation": f"the reservation {reservation}" if reservation else "the reservation",
     }
+
+
+def run_ends(records: Iterable[SliceRecord]) -> str:
+    """Return what happens to ready slices of flex-start at the end of their time; empty: there is none."""
+    durations = {each.spec.run_duration for each in records if each.phase is Phase.READY and each.spec}
+    ends = sorted(each for each in durations if each)
+    if not ends:
+        return ""
+    return (
+        f"GKE takes flex-start hosts back {' or '.join(ends)} after their start: their Jobs fail then, and wait again "
+        "if the JobSet's failure policy restarts them."
+    )
 
 
 def relay_silence(since: datetime, now: datetime) -> str:

@@ -16,7 +16,7 @@ from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import SliceId
 from tpu_slices.domain.model.texts import shortened
 from tpu_slices.domain.model.workloads import Report, Wait, WorkloadRecord
-from tpu_slices.domain.reporting.reason_texts import SERVED, clock, relay_silence
+from tpu_slices.domain.reporting.reason_texts import SERVED, clock, relay_silence, run_ends
 from tpu_slices.domain.reporting.waits import BY_OPERATOR, PROVISIONING, QueueState, unreadable_wait, waits_of
 
 REFRESH_AFTER = timedelta(minutes=1)
@@ -81,6 +81,7 @@ def report(
         ready=sum(record.phase is Phase.READY for record in records) if active else 0,
         waits=groups,
         silence=silence,
+        run_ends=run_ends(records) if active else "",
     )
     return Report(
         reason=found.reason,
@@ -101,6 +102,8 @@ class _Found:
     """All of them, also those that the report leaves out."""
     silence: str
     """The text about a silent relay, or empty."""
+    run_ends: str
+    """What happens to ready slices of flex-start at the end of their time, or empty."""
 
 
 def _in_demand(record: SliceRecord, queue: QueueState) -> bool:
@@ -201,7 +204,7 @@ def _message(jobset: WorkloadRecord, found: _Found, now: datetime) -> str:
             return f"It is not known whether leader pods of the {kind} wait for slices. {found.silence}"
         if not found.requested:
             return f"The relay reports no leader pod of the {kind} that waits for a slice."
-        remedies = dict.fromkeys([*(wait.remedy for wait in found.waits[:1]), found.silence])
+        remedies = dict.fromkeys([*(wait.remedy for wait in found.waits[:1]), found.run_ends, found.silence])
         remedy = "".join(f" {text}" for text in remedies if text)
         ready = f"{found.ready} of {found.requested} slices ready{' as last reported' if found.silence else ''}"
         return "; ".join([ready, *_wait_texts(found.waits, now)]) + f".{remedy}"

@@ -20,6 +20,7 @@ PROVISIONING = {
     Reason.OPERATION_LIMIT,
     Reason.CREATION_STARTED,
     Reason.CREATING,
+    Reason.AWAITING_FLEX_START,
     Reason.HOSTS_JOINING,
 }
 """The reasons that every slice passes through on its way to READY."""

@@ -1,0 +1,75 @@
+"""Flex-start: hosts that GKE adds to an empty node pool when it has them, and takes back after a while. Pure.
+
+Sources: GKE's page on flex-start (concepts/dws); GKE's cluster autoscaler, which adds all hosts of a slice at once
+(GoogleCloudPlatform/cluster-autoscaler@7d25050, pkg/autoprovisioning/injection.go: durations, and what excludes what).
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from tpu_slices.domain.catalogue.accelerators import accelerator_of
+from tpu_slices.domain.model.clusters import ClusterSettings
+from tpu_slices.domain.model.facts import MAX_RUN_DURATION, TemplateRequest
+from tpu_slices.domain.model.slices import Capacity, CapacityKind
+from tpu_slices.domain.model.texts import duration
+from tpu_slices.domain.planning.fit import DoesNotFit
+from tpu_slices.domain.planning.host_labels import ACCELERATOR, FLEX_START, NAMESPACED_JOB, RUN_SECONDS
+
+SHORTEST = timedelta(minutes=10)
+LONGEST = timedelta(days=7)
+"""GKE's limits of the run duration of flex-start hosts."""
+
+
+def is_flex_start(request: TemplateRequest) -> bool:
+    """Return whether the template selects flex-start hosts."""
+    return dict(request.node_selector).get(FLEX_START) == "true"
+
+
+def flex_start(request: TemplateRequest, settings: ClusterSettings) -> Capacity:
+    """Return flex-start with the run duration of the template, else of the settings; raise DoesNotFit by key."""
+    accelerator = accelerator_of(request.accelerator or "")
+    if not accelerator.flex_start:
+        raise DoesNotFit(
+            f'{FLEX_START}: the pod selects "true", and GKE has no flex-start for {accelerator.label}: remove the '
+            f"selector, or select another {ACCELERATOR}"
+        )
+    if request.exclusive_nodes:
+        raise DoesNotFit(
+            f'{FLEX_START}: the pod selects "true", and GKE adds hosts only for pods that fit them: placement by '
+            f"node selector needs the label {NAMESPACED_JOB}, which hosts get once they are there: remove one of them"
+        )
+    _refuse_run_seconds(request)
+    return Capacity(CapacityKind.FLEX_START, max_run_duration=_run_duration(request, settings))
+
+
+def refuse_run_duration(request: TemplateRequest) -> None:
+    """Raise DoesNotFit if a template that does not select flex-start hosts says how long they are to run."""
+    given = dict(request.requested_annotations).get(MAX_RUN_DURATION)
+    if given is not None:
+        raise DoesNotFit(
+            f'{MAX_RUN_DURATION}: the pod has "{given}", and only flex-start hosts end by themselves: select '
+            f'{FLEX_START}: "true", or remove the annotation'
+        )
+
+
+def _refuse_run_seconds(request: TemplateRequest) -> None:
+    selected = dict(request.node_selector).get(RUN_SECONDS)
+    if selected is not None:
+        raise DoesNotFit(
+            f'{RUN_SECONDS}: the pod selects "{selected}", and GKE sets this label on the hosts of its own '
+            f"provisioners only: remove the selector, and set the annotation {MAX_RUN_DURATION} of the pod"
+        )
+
+
+def _run_duration(request: TemplateRequest, settings: ClusterSettings) -> timedelta:
+    given = dict(request.requested_annotations).get(MAX_RUN_DURATION)
+    if given is None:
+        return settings.max_run_duration
+    seconds = int(given) if given.isascii() and given.isdigit() and len(given) < len("1000000") else 0
+    if not SHORTEST <= timedelta(seconds=seconds) <= LONGEST:
+        raise DoesNotFit(
+            f'{MAX_RUN_DURATION}: the pod has "{given}", and GKE takes {SHORTEST.total_seconds():.0f} to '
+            f"{LONGEST.total_seconds():.0f} seconds ({duration(SHORTEST)} to {duration(LONGEST)})"
+        )
+    return timedelta(seconds=seconds)

@@ -1,0 +1,53 @@
+"""The messages of a slice on its way to READY, where they depend on how its hosts are provisioned. Pure."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from tpu_slices.domain.model.reasons import Phase, Reason
+from tpu_slices.domain.model.records import SliceRecord
+from tpu_slices.domain.model.slices import SliceSpec
+
+
+def created(spec: SliceSpec) -> str:
+    """Return what is requested from GKE."""
+    hosts = f"{spec.hosts} x {spec.machine_type} in {spec.zone}"
+    return f"{hosts}, by flex-start and empty until GKE has them" if spec.is_flex_start else hosts
+
+
+def creating(spec: SliceSpec | None) -> str:
+    """Return what GKE is creating."""
+    if spec is not None and spec.is_flex_start:
+        return f"GKE is creating the empty node pool in {spec.zone}, to which it then adds hosts by flex-start."
+    what = f"{spec.hosts} hosts ({spec.chips} chips) in {spec.zone}" if spec else "its hosts"
+    return f"GKE is creating {what}; it may take half an hour to report a stockout."
+
+
+def awaiting_flex_start(record: SliceRecord, spec: SliceSpec, now: datetime) -> str:
+    """Return since when a flex-start pool has had no hosts, and what follows."""
+    last = record.transitions[-1] if record.transitions else None
+    since = last.at if last is not None and last.reason is Reason.AWAITING_FLEX_START else now
+    again = "GKE took its hosts back; waiting again" if _was_ready(record) else "Waiting"
+    return (
+        f"{again} for flex-start capacity since {since:%Y-%m-%d %H:%M} UTC: GKE adds all {spec.hosts} hosts "
+        f"({spec.chips} chips) in {spec.zone} when it has them, and takes them back after {spec.run_duration}."
+    )
+
+
+def ready(record: SliceRecord, spec: SliceSpec, now: datetime) -> str:
+    """Return that all hosts are ready, and until when at the latest if GKE takes them back: they started before."""
+    text = f"All {spec.hosts} hosts are ready and offer their chips"
+    longest = spec.capacity.max_run_duration
+    if longest is None:
+        return f"{text}."
+    until = (record.since if record.phase is Phase.READY else now) + longest
+    ends = f"{spec.run_duration} after their start, before {until:%Y-%m-%d %H:%M} UTC"
+    return f"{text}; by flex-start, so GKE takes them back {ends}."
+
+
+def _was_ready(record: SliceRecord) -> bool:
+    """Return whether the current attempt was READY before, as far back as its history goes."""
+    for transition in reversed(record.transitions):
+        if transition.phase is Phase.READY or transition.reason is Reason.CREATION_STARTED:
+            return transition.phase is Phase.READY
+    return False
