@@ -48,13 +48,18 @@ def _number(default: int, least: int) -> Json:
     return {"type": "integer", "format": "int32", "default": default, "minimum": least}
 
 
+_SUBGROUPS = _object(
+    ("subGroupSize",),
+    subGroupPolicyType=_choice("LeaderWorker", "LeaderExcluded"),
+    subGroupSize={"type": "integer", "format": "int32", "minimum": 1},
+)
 _TEMPLATE = _object(
     ("workerTemplate",),
     leaderTemplate=_ANY,
     workerTemplate=_ANY,
     size=_number(1, 1),
     restartPolicy=_choice("RecreateGroupOnPodRestart", "RecreateGroupAfterStart", "None", "Default"),
-    subGroupPolicy=_ANY,
+    subGroupPolicy=_SUBGROUPS,
     volumeClaimTemplates={"type": "array", "items": _ANY},
     persistentVolumeClaimRetentionPolicy=_ANY,
 )
@@ -86,7 +91,6 @@ def mutate_leader_worker_set(request: Json) -> Json:
     update = rollout.setdefault("rollingUpdateConfiguration", {"partition": 0, "maxUnavailable": 1, "maxSurge": 0})
     network = spec.setdefault("networkConfig", {}).setdefault("subdomainPolicy", "Shared")
     for asked, what in (
-        (template.get("subGroupPolicy"), "subGroupPolicy"),
         (template.get("volumeClaimTemplates"), "volumeClaimTemplates"),
         (network == "UniquePerReplica", "subdomainPolicy UniquePerReplica"),
         (update.get("partition"), "partition"),

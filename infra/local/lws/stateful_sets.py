@@ -18,8 +18,13 @@ from infra.local.lws.keys import (
     REPLICAS,
     REVISION,
     SIZE,
+    SUBGROUP_EXCLUSIVE_TOPOLOGY,
+    SUBGROUP_SIZE,
+    SUBGROUP_TYPE,
     WORKER_INDEX,
 )
+
+_TOPOLOGIES = (EXCLUSIVE_TOPOLOGY, SUBGROUP_EXCLUSIVE_TOPOLOGY)
 
 
 def size(lws: Object) -> int:
@@ -104,8 +109,13 @@ def service(lws: Object) -> Object:
 
 
 def _told_pods(lws: Object) -> Object:
-    exclusive = annotations(lws).get(EXCLUSIVE_TOPOLOGY)
-    return {SIZE: str(size(lws))} | ({EXCLUSIVE_TOPOLOGY: exclusive} if exclusive else {})
+    """Return the annotations by which the webhook knows a pod's place."""
+    policy = lws["spec"]["leaderWorkerTemplate"].get("subGroupPolicy")
+    subgroups = (
+        {SUBGROUP_SIZE: str(policy["subGroupSize"]), SUBGROUP_TYPE: policy["subGroupPolicyType"]} if policy else {}
+    )
+    topologies = {key: annotations(lws)[key] for key in _TOPOLOGIES if key in annotations(lws)}
+    return {SIZE: str(size(lws))} | subgroups | topologies
 
 
 def _with(template: Object, more_labels: Object, more_annotations: Object) -> Object:

@@ -47,14 +47,17 @@ class Place:
             for host in range(hosts):
                 add_node(self.api, f"{self.name}-{pool}-{host}", f"{self.name}-{pool}", **{TEST: self.name}, **HOSTS)
 
-    def create(self, groups: int = 2, **spec: object) -> Object:
+    def create(self, groups: int = 2, network: Object | None = None, **template: object) -> Object:
         """Create a LeaderWorkerSet whose groups of two each want a pool of this place for themselves."""
         resources = {"limits": {"google.com/tpu": "4"}}
         containers = [{"name": "main", "image": "server:1", "resources": resources}]
         pod = {"containers": containers, "nodeSelector": {TEST: self.name} | HOSTS}
         worker: Object = {"metadata": {}, "spec": pod}
         metadata = {"name": "serve", "namespace": self.name, "annotations": {EXCLUSIVE: POOL}}
-        body = {"replicas": groups, "leaderWorkerTemplate": {"size": 2, "workerTemplate": worker}} | spec
+        groups_of_two = {"size": 2, "workerTemplate": worker} | template
+        body = {"replicas": groups, "leaderWorkerTemplate": groups_of_two} | (
+            {"networkConfig": network} if network else {}
+        )
         return self.api.create("leaderworkersets", {"metadata": metadata, "spec": body})
 
     def read(self) -> Object:
@@ -157,6 +160,14 @@ def test_the_relay_understands_what_is_made(place: Place) -> None:
     assert (seen.ref.owner.uid, seen.ref.groups, seen.parse_error) == (made["metadata"]["uid"], 2, None)
 
 
+def test_subgroups_are_made_and_none_of_them_is_our_slice(place: Place) -> None:
+    made = place.create(groups=1, size=5, subGroupPolicy={"subGroupSize": 2})
+    assert made["spec"]["leaderWorkerTemplate"]["subGroupPolicy"]["subGroupPolicyType"] == "LeaderWorker"
+    waited(lambda: "serve-0" in place.pods(), "the leader")
+    assert place.pods()["serve-0"]["metadata"]["labels"][f"{LABEL}subgroup-index"] == "0"
+    assert translate.workload(READERS[OwnerKind.LEADER_WORKER_SET], place.read()) is None
+
+
 def leaders(place: Place) -> list[Object]:
     """Return what the relay reads of the pods."""
     read = [translate.group_leader(pod) for _, pod in sorted(place.pods().items())]
@@ -169,7 +180,7 @@ def leaders(place: Place) -> list[Object]:
 
 def test_what_is_not_implemented_is_refused(place: Place) -> None:
     with pytest.raises(ApiError, match="subdomainPolicy UniquePerReplica of LeaderWorkerSets is not implemented") as no:
-        place.create(networkConfig={"subdomainPolicy": "UniquePerReplica"})
+        place.create(network={"subdomainPolicy": "UniquePerReplica"})
     assert no.value.code == 501
 
 

@@ -23,6 +23,12 @@ def pod(name: str = "serve-1", *, leads: bool = True, exclusive: bool = False) -
     }
 
 
+def told_pod(name: str, told: Object, *, leads: bool) -> Object:
+    made = pod(name, leads=leads)
+    made["metadata"]["annotations"] |= told
+    return made
+
+
 def test_a_leader_gets_the_index_and_the_key_of_its_group() -> None:
     labels = [placed(pod(name))["metadata"]["labels"] for name in ("serve-1", "serve-12")]
     assert [each[f"{LABEL}group-index"] for each in labels] == ["1", "12"]
@@ -56,6 +62,28 @@ def test_an_exclusive_leader_has_its_domain_for_its_group_alone() -> None:
         "values": [key],
     }
     assert [each["operator"] for each in others["labelSelector"]["matchExpressions"]] == ["Exists", "NotIn"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "size", "subgroups"),
+    [
+        ("LeaderWorker", 4, ["0", "0", "1", "1"]),
+        ("LeaderWorker", 5, ["0", "0", "0", "1", "1"]),
+        ("LeaderExcluded", 5, [None, "0", "0", "1", "1"]),
+    ],
+)
+def test_pods_are_counted_off_to_subgroups(kind: str, size: int, subgroups: list[str | None]) -> None:
+    told = {f"{LABEL}size": str(size), f"{LABEL}subgroup-size": "2", f"{LABEL}subgroup-policy-type": kind}
+    names = ["serve-1", *(f"serve-1-{index}" for index in range(1, size))]
+    made = [placed(told_pod(name, told, leads=name == "serve-1"))["metadata"]["labels"] for name in names]
+    assert [each.get(f"{LABEL}subgroup-index") for each in made] == subgroups
+
+
+def test_an_exclusive_subgroup_has_its_domain_for_itself() -> None:
+    told = {f"{LABEL}subgroup-size": "2", f"{LABEL}subgroup-exclusive-topology": POOL}
+    leader = placed(told_pod("serve-1", told, leads=True))
+    worker = placed(told_pod("serve-1-1", told | {f"{LABEL}leader-name": "serve-1"}, leads=False))
+    assert leader["spec"]["affinity"] == worker["spec"]["affinity"]
 
 
 def test_a_new_one_gets_upstreams_defaults() -> None:
