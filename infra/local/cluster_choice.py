@@ -18,6 +18,8 @@ from pathlib import Path
 from infra.local.kubernetes.programs import Programs, find
 from infra.local.kubernetes.versions import pinned
 
+_EMBEDDED = "Kubernetes: the embedded API server, without LeaderWorkerSets (`make kubernetes` builds a real one)"
+
 
 @dataclass(frozen=True, slots=True)
 class Asked:
@@ -35,7 +37,7 @@ class Embedded:
     remarks: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        return "; ".join(("Kubernetes: the embedded API server (`make kubernetes` builds a real one)", *self.remarks))
+        return "; ".join((_EMBEDDED, *self.remarks))
 
 
 @dataclass(frozen=True, slots=True)

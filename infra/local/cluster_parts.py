@@ -13,7 +13,7 @@ from infra.local.plan import Plan
 from infra.local.ports import free_ports
 from infra.local.processes import Processes, Program
 
-JOBSET, KUEUE, KUBELET = "jobset", "kueue", "kubelet"
+JOBSET, LWS, KUEUE, KUBELET = "jobset", "lws", "kueue", "kubelet"
 
 
 @contextmanager
@@ -65,6 +65,7 @@ class _Parts:
         def extended(plane: ControlPlane) -> None:
             plane.write_kubeconfig(plane.accounts.admin, self._addresses.kubeconfig)
             self.start_kinds()
+            self.start_beside(LWS)
 
         with control_plane(programs, self._processes, folder, extended=extended):
             self.start_beside(KUBELET)

@@ -39,6 +39,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
             Kind("roles", "rbac.authorization.k8s.io/v1", "Role"),
             Kind("rolebindings", "rbac.authorization.k8s.io/v1", "RoleBinding"),
             Kind("deployments", "apps/v1", "Deployment"),
+            Kind("statefulsets", "apps/v1", "StatefulSet"),
             Kind("customresourcedefinitions", "apiextensions.k8s.io/v1", "CustomResourceDefinition", namespaced=False),
             Kind(
                 "mutatingwebhookconfigurations",
@@ -53,6 +54,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
                 namespaced=False,
             ),
             Kind("jobsets", "jobset.x-k8s.io/v1alpha2", "JobSet"),
+            Kind("leaderworkersets", "leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet"),
             Kind("workloads", "kueue.x-k8s.io/v1beta1", "Workload"),
             Kind("clusterqueues", "kueue.x-k8s.io/v1beta1", "ClusterQueue", namespaced=False),
             Kind("localqueues", "kueue.x-k8s.io/v1beta1", "LocalQueue"),

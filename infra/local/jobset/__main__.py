@@ -1,19 +1,20 @@
 """`python -m infra.local.jobset --kubeconfig FILE`: JobSet for a cluster without one, until SIGTERM."""
 
 import sys
+from functools import partial
 from typing import Any
 
 from infra.local.clients.api import Api
 from infra.local.clients.cache import watching
 from infra.local.clients.installing import answering
 from infra.local.clients.program import main, now
+from infra.local.clients.reviews import review
 from infra.local.clients.run import Program
 from infra.local.jobset.controller import JobSets
 from infra.local.jobset.installation import called, install_crd, is_installed_by_others
 from infra.local.jobset.keys import JOBSET_NAME
 from infra.local.jobset.manifests import WEBHOOKS, configurations
 from infra.local.jobset.placement import Placement
-from infra.local.jobset.reviews import review
 
 _OF_JOBSETS = {"labelSelector": JOBSET_NAME}
 _WATCHED = {"jobsets": {}, "jobs": {}, "pods": _OF_JOBSETS, "services": {}, "nodes": {}}
@@ -30,7 +31,7 @@ def run(api: Api) -> None:
 
         def answer(path: str, asked: dict[str, Any]) -> dict[str, Any] | None:
             webhook = WEBHOOKS.get(path)
-            return review(webhook, objects, asked) if webhook else None
+            return review(partial(webhook, objects), asked) if webhook else None
 
         with answering(api, answer, configurations, lambda: called(api)):
             print("ready", flush=True)

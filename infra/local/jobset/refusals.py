@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from infra.local.clients.reviews import Refused
+
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
@@ -13,16 +15,6 @@ class FieldError:
 
     def __str__(self) -> str:
         return f"{self.path}: {self.message}"
-
-
-class Refused(Exception):
-    """A request that a webhook refuses; code and reason as in metav1.Status."""
-
-    def __init__(self, code: int, reason: str, message: str) -> None:
-        super().__init__(message)
-        self.code = code
-        self.reason = reason
-        self.message = message
 
 
 def invalid_value(path: str, value: object, why: str) -> FieldError:

@@ -1,26 +1,21 @@
-"""The four webhooks as functions from AdmissionReview to AdmissionReview (pure)."""
+"""The four webhooks as functions of a request (pure)."""
 
-import base64
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
-import orjson
-
+from infra.local.clients.reviews import submitted
 from infra.local.jobset import changes, defaults, pods, rules
 from infra.local.jobset.pods import Cluster
-from infra.local.jobset.refusals import Refused, refuse
+from infra.local.jobset.refusals import refuse
 
 Json = dict[str, Any]
 Webhook = Callable[[Cluster, Json], Json | None]
 """Returns the object as it is to be, or None where it only judges it. Raises Refused."""
 
-_UNREADABLE = (TypeError, KeyError, ValueError, AttributeError)
-"""What an object raises whose fields have other types than the schema's, which is checked after the webhooks."""
-
 
 def mutate_jobset(_: Cluster, request: Json) -> Json:
     """Upstream's is called for new JobSets only; an update is changed here where the server heeds no schema."""
-    new = _new(request)
+    new = submitted(request)
     return defaults.with_schema_defaults(new) if request["operation"] == "UPDATE" else defaults.with_defaults(new)
 
 
@@ -34,53 +29,8 @@ def validate_jobset(_: Cluster, request: Json) -> None:
 
 
 def mutate_pod(cluster: Cluster, request: Json) -> Json:
-    return pods.placed(cluster, _new(request))
+    return pods.placed(cluster, submitted(request))
 
 
 def validate_pod(cluster: Cluster, request: Json) -> None:
-    pods.check(cluster, _new(request))
-
-
-def _new(request: Json) -> Json:
-    """Return a copy of the new object, whose namespace may be known from the request only."""
-    new: Json = orjson.loads(orjson.dumps(request["object"]))
-    if request.get("namespace"):
-        new["metadata"].setdefault("namespace", request["namespace"])
-    return new
-
-
-def review(webhook: Webhook, cluster: Cluster, asked: Json) -> Json:
-    """Return the AdmissionReview with the webhook's response."""
-    request = asked["request"]
-    try:
-        wanted = webhook(cluster, request)
-    except Refused as refusal:
-        response = _denied(refusal)
-    except _UNREADABLE as error:
-        response = _denied(Refused(400, "BadRequest", f"the object cannot be read: {type(error).__name__}: {error}"))
-    else:
-        response = {"allowed": True} | ({} if wanted is None else _patched(request["object"], wanted))
-    return {
-        "apiVersion": "admission.k8s.io/v1",
-        "kind": "AdmissionReview",
-        "response": {"uid": request["uid"]} | response,
-    }
-
-
-def _denied(refusal: Refused) -> Json:
-    status = {"code": refusal.code, "reason": refusal.reason, "message": refusal.message}
-    return {"allowed": False, "status": status}
-
-
-def _patched(before: Json, after: Json) -> Json:
-    """Return the JSON patch of what differs: whole fields of the object, and of its metadata."""
-    metadata = _differing("/metadata", before.get("metadata") or {}, after.get("metadata") or {})
-    others = _differing("", before, after | {"metadata": before.get("metadata")})
-    operations = [{"op": "add", "path": path, "value": value} for path, value in {**metadata, **others}.items()]
-    if not operations:
-        return {}
-    return {"patchType": "JSONPatch", "patch": base64.b64encode(orjson.dumps(operations)).decode()}
-
-
-def _differing(path: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
-    return {f"{path}/{key}": value for key, value in after.items() if before.get(key) != value}
+    pods.check(cluster, submitted(request))

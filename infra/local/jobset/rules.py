@@ -8,8 +8,9 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from infra.local.clients.reviews import Refused
 from infra.local.jobset.names import TOO_LONG, label_1035_errors, label_value_errors, subdomain_errors
-from infra.local.jobset.refusals import FieldError, Refused, internal, invalid_value
+from infra.local.jobset.refusals import FieldError, internal, invalid_value
 
 _MAX_INT32 = 2**31 - 1
 _RULE_NAME = re.compile(r"^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$")

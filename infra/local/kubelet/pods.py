@@ -1,10 +1,11 @@
 """What kubelets do with the pods that are bound to their nodes.
 
 No container is ever executed: a bound pod is Running after `pace.start` and ends after the seconds that its annotation
-`local.kubelet/run-seconds` says (else `pace.run`), with exit code 0, or with 1 while its JobSet's restart-attempt is
-below `local.kubelet/fail-until-restart`. Whatever the restart policy, a container that ended is not restarted in its
-pod. On a node that is not Ready nothing changes, unless the node says that it shuts down: then its kubelet ends its
-pods (pkg/kubelet/nodeshutdown). The pods of DaemonSets, and of nodes that are gone, are left to others.
+`local.kubelet/run-seconds` says (else `pace.run`, or never if its containers are always restarted), with exit code 0,
+or with 1 while its JobSet's restart-attempt is below `local.kubelet/fail-until-restart`. Whatever the restart policy,
+a container that ended is not restarted in its pod. On a node that is not Ready nothing changes, unless the node says
+that it shuts down: then its kubelet ends its pods (pkg/kubelet/nodeshutdown). The pods of DaemonSets, and of nodes that
+are gone, are left to others.
 """
 
 from dataclasses import dataclass
@@ -145,11 +146,19 @@ def _start(pod: Object, node: Object, now: datetime, start: timedelta) -> Step:
 
 
 def _run(pod: Object, now: datetime, default: timedelta) -> Step:
+    back = None if is_true(pod, "Ready") else _with_readiness(pod, now, ready=True)
+    if not _ends(pod):
+        return Step(status=back)
     end = _began(pod) + run_time(pod, default)
     if now >= end:
         return Step(status=pod_status.ended(pod, now, exit_code(pod)))
-    back = None if is_true(pod, "Ready") else _with_readiness(pod, now, ready=True)
     return Step(status=back, wake=end)
+
+
+def _ends(pod: Object) -> bool:
+    """Return whether a pod ends by itself. A server's does not, unless its annotation says when."""
+    serves = pod["spec"].get("restartPolicy") == "Always"
+    return not serves or RUN_SECONDS in (pod["metadata"].get("annotations") or {})
 
 
 def _began(pod: Object) -> datetime:

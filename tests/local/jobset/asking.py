@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import base64
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import orjson
 
 from infra.local.clients.objects import Object, copied
+from infra.local.clients.reviews import review
 from infra.local.jobset.manifests import WEBHOOKS
 from infra.local.jobset.pods import Cluster
-from infra.local.jobset.reviews import review
 from tests.local.clients.fake_objects import FakeObjects
 
 
@@ -29,7 +30,7 @@ class Answer:
 def ask(path: str, obj: Object, cluster: Cluster | None = None, **request: Any) -> Answer:
     """Ask one webhook."""
     body = {"uid": "review-1", "operation": "CREATE", "namespace": "default", "object": obj} | request
-    answer = review(WEBHOOKS[path], cluster or FakeObjects(), {"request": body})
+    answer = review(partial(WEBHOOKS[path], cluster or FakeObjects()), {"request": body})
     assert (answer["kind"], answer["response"]["uid"]) == ("AdmissionReview", "review-1")
     response = answer["response"]
     if not response["allowed"]:

@@ -103,6 +103,14 @@ def test_a_pod_without_the_annotation_runs_for_the_default_time() -> None:
     assert world.phase() == "Succeeded"
 
 
+def test_a_pod_whose_containers_are_always_restarted_runs_until_it_is_deleted() -> None:
+    world = World()
+    pod = world.pod()
+    world.objects.update("pods", pod | {"spec": pod["spec"] | {"restartPolicy": "Always"}})
+    world.pass_time(10_000)
+    assert world.phase() == "Running"
+
+
 @pytest.mark.parametrize(("attempt", "phase"), [("0", "Failed"), ("1", "Failed"), ("2", "Succeeded")])
 def test_a_pod_fails_until_the_attempt_that_it_names(attempt: str, phase: str) -> None:
     world = World(labels={"jobset.sigs.k8s.io/restart-attempt": attempt}, fail_until_restart="2")

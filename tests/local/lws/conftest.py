@@ -1,0 +1,3 @@
+from tests.kubernetes.conftest import cluster
+
+__all__ = ["cluster"]

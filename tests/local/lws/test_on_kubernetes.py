@@ -1,0 +1,205 @@
+"""LeaderWorkerSet and the kubelets beside Kubernetes' own API server, controllers and scheduler."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from infra.local.clients.api import Api
+from infra.local.clients.errors import ApiError
+from infra.local.clients.labels import OURS
+from infra.local.clients.objects import Object
+from infra.local.lws.manifests import CONFIGURATIONS, CRD
+from relay import translate
+from relay.objects import WorkloadName
+from tests.kubernetes.cluster import Cluster
+from tests.local.clients.programs import POOL, add_node, found, items, program, run, waited
+from tests.local.lws.builders import API, EXCLUSIVE, LABEL, condition
+from tpu_slices.domain.model.slices import OwnerKind
+from tpu_slices.wire.readers import READERS
+
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(180)]
+TEST = "test"
+"""Label of a test's nodes."""
+HOSTS = {"cloud.google.com/gke-tpu-accelerator": "tpu-v4-podslice", "cloud.google.com/gke-tpu-topology": "2x2x2"}
+
+
+@pytest.fixture(scope="module")
+def api(cluster: Cluster) -> Iterator[Api]:
+    processes, kubeconfig = cluster.processes, cluster.plane.kubeconfig
+    processes.wait_until_ready(*processes.start(program("lws", kubeconfig), program("kubelet", kubeconfig)))
+    connected = Api.of(kubeconfig)
+    yield connected
+    connected.close()
+
+
+@dataclass(frozen=True)
+class Place:
+    """A namespace, and nodes of the same name, that one test alone uses."""
+
+    api: Api
+    name: str
+
+    def add_pools(self, *pools: str, hosts: int = 2) -> None:
+        for pool in pools:
+            for host in range(hosts):
+                add_node(self.api, f"{self.name}-{pool}-{host}", f"{self.name}-{pool}", **{TEST: self.name}, **HOSTS)
+
+    def create(self, groups: int = 2, network: Object | None = None, **template: object) -> Object:
+        """Create a LeaderWorkerSet whose groups of two each want a pool of this place for themselves."""
+        resources = {"limits": {"google.com/tpu": "4"}}
+        containers = [{"name": "main", "image": "server:1", "resources": resources}]
+        pod = {"containers": containers, "nodeSelector": {TEST: self.name} | HOSTS}
+        worker: Object = {"metadata": {}, "spec": pod}
+        metadata = {"name": "serve", "namespace": self.name, "annotations": {EXCLUSIVE: POOL}}
+        groups_of_two = {"size": 2, "workerTemplate": worker} | template
+        body = {"replicas": groups, "leaderWorkerTemplate": groups_of_two} | (
+            {"networkConfig": network} if network else {}
+        )
+        return self.api.create("leaderworkersets", {"metadata": metadata, "spec": body})
+
+    def read(self) -> Object:
+        return self.api.get("leaderworkersets", self.name, "serve")
+
+    def change(self, change: Object) -> None:
+        self.api.patch("leaderworkersets", self.name, "serve", change)
+
+    def pods(self) -> dict[str, Object]:
+        return {pod["metadata"]["name"]: pod for pod in items(self.api, "pods", self.name)}
+
+    def wait_until_ready(self, groups: int) -> None:
+        def are_ready() -> bool:
+            status = self.read().get("status", {})
+            return status.get("readyReplicas") == groups and condition(self.read(), "Available").get("status") == "True"
+
+        waited(are_ready, f"{groups} ready groups")
+
+    def pools(self, group: int) -> set[str]:
+        """Return the pools in which the pods of a group are."""
+        pods = [pod for pod in self.pods().values() if pod["metadata"]["labels"][f"{LABEL}group-index"] == str(group)]
+        return {self.api.get("nodes", None, pod["spec"]["nodeName"])["metadata"]["labels"][POOL] for pod in pods}
+
+
+@pytest.fixture
+def place(api: Api, request: pytest.FixtureRequest) -> Place:
+    """A place of the test's own, with the account that pods need."""
+    name = f"t{abs(hash(request.node.name)) % 10**8}"
+    api.create("namespaces", {"metadata": {"name": name}})
+    waited(lambda: found(api, "serviceaccounts", name, "default"), "the account of pods")
+    return Place(api, name)
+
+
+def test_each_group_has_a_pool_for_itself_until_it_is_scaled_away(place: Place) -> None:
+    place.add_pools("a", "b", "c")
+    place.create(groups=2)
+    place.wait_until_ready(2)
+    assert sorted(place.pods()) == ["serve-0", "serve-0-1", "serve-1", "serve-1-1"]
+    pools = [place.pools(group) for group in (0, 1)]
+    assert [len(each) for each in pools] == [1, 1]
+    assert pools[0] != pools[1]
+    path = f"/apis/{API}/namespaces/{place.name}/leaderworkersets/serve/scale"
+    place.api.call("PATCH", path, {"spec": {"replicas": 1}}, media_type="application/merge-patch+json")
+    waited(lambda: sorted(place.pods()) == ["serve-0", "serve-0-1"], "the end of the second group")
+    place.wait_until_ready(1)
+
+
+def test_a_group_whose_worker_is_deleted_is_made_anew_and_the_other_stays(place: Place) -> None:
+    place.add_pools("a", "b")
+    place.create(groups=2)
+    place.wait_until_ready(2)
+    before = {name: pod["metadata"]["uid"] for name, pod in place.pods().items()}
+    place.api.delete("pods", place.name, "serve-0-1")
+
+    def changed() -> set[str]:
+        return {name for name, pod in place.pods().items() if pod["metadata"]["uid"] != before[name]}
+
+    waited(lambda: changed() == {"serve-0", "serve-0-1"}, "a new leader and a new worker")
+    place.wait_until_ready(2)
+    assert changed() == {"serve-0", "serve-0-1"}
+    assert [each["reason"] for each in items(place.api, "events", place.name)].count("RecreateGroup") == 1
+
+
+def test_another_template_replaces_every_group(place: Place) -> None:
+    place.add_pools("a", "b")
+    place.create(groups=2)
+    place.wait_until_ready(2)
+    template = place.read()["spec"]["leaderWorkerTemplate"]["workerTemplate"]
+    template["metadata"]["labels"] = {"version": "two"}
+    place.change({"spec": {"leaderWorkerTemplate": {"workerTemplate": template}}})
+
+    def updated() -> bool:
+        return [pod["metadata"]["labels"].get("version") for pod in place.pods().values()] == ["two"] * 4
+
+    waited(updated, "new pods")
+    place.wait_until_ready(2)
+    assert condition(place.read(), "UpdateInProgress")["status"] == "False"
+
+
+def test_it_takes_all_that_it_owns_with_it(place: Place) -> None:
+    place.add_pools("a")
+    place.create(groups=1)
+    place.wait_until_ready(1)
+    place.api.delete("leaderworkersets", place.name, "serve")
+    owned = ("pods", "statefulsets", "services")
+    waited(lambda: not any(items(place.api, plural, place.name) for plural in owned), "the end of all")
+
+
+def test_the_relay_understands_what_is_made(place: Place) -> None:
+    made = place.create(groups=2)
+    waited(lambda: len(place.pods()) == 2, "the leaders, whose workers wait for their domain")
+    waited(lambda: all(leader["waiting"] for leader in leaders(place)), "leaders that cannot be scheduled")
+    owner = WorkloadName(place.name, "serve", OwnerKind.LEADER_WORKER_SET)
+    assert [(each["job"], each["workload"], each["index"]) for each in leaders(place)] == [
+        ("serve-0", owner, 0),
+        ("serve-1", owner, 1),
+    ]
+    seen = translate.workload(READERS[OwnerKind.LEADER_WORKER_SET], place.read())
+    assert seen is not None
+    assert (seen.ref.owner.uid, seen.ref.groups, seen.parse_error) == (made["metadata"]["uid"], 2, None)
+
+
+def test_subgroups_are_made_and_none_of_them_is_our_slice(place: Place) -> None:
+    made = place.create(groups=1, size=5, subGroupPolicy={"subGroupSize": 2})
+    assert made["spec"]["leaderWorkerTemplate"]["subGroupPolicy"]["subGroupPolicyType"] == "LeaderWorker"
+    waited(lambda: "serve-0" in place.pods(), "the leader")
+    assert place.pods()["serve-0"]["metadata"]["labels"][f"{LABEL}subgroup-index"] == "0"
+    assert translate.workload(READERS[OwnerKind.LEADER_WORKER_SET], place.read()) is None
+
+
+def leaders(place: Place) -> list[Object]:
+    """Return what the relay reads of the pods."""
+    read = [translate.group_leader(pod) for _, pod in sorted(place.pods().items())]
+    return [
+        {"job": each.job, "workload": each.workload, "index": each.asks.job_index, "waiting": each.waiting}
+        for each in read
+        if each is not None
+    ]
+
+
+def test_what_is_not_implemented_is_refused(place: Place) -> None:
+    with pytest.raises(ApiError, match="subdomainPolicy UniquePerReplica of LeaderWorkerSets is not implemented") as no:
+        place.create(network={"subdomainPolicy": "UniquePerReplica"})
+    assert no.value.code == 501
+
+
+def test_it_takes_its_webhooks_away_when_it_ends(cluster: Cluster, place: Place) -> None:
+    running = cluster.child("lws")
+    assert found(place.api, "mutatingwebhookconfigurations", None, CONFIGURATIONS)
+    running.ask_to_end()
+    assert running.ended(within=5)
+    assert found(place.api, "mutatingwebhookconfigurations", None, CONFIGURATIONS) is None
+    cluster.processes.end(running)
+    cluster.processes.wait_until_ready(*cluster.processes.start(running.program))
+
+
+def test_where_somebody_elses_is_it_does_not_start(cluster: Cluster, api: Api) -> None:
+    (label,) = OURS
+    api.patch("customresourcedefinitions", None, CRD, {"metadata": {"labels": {label: None}}})
+    try:
+        said = run("lws", cluster.plane.kubeconfig)
+        assert (said.returncode, said.stderr) == (0, "")
+        assert said.stdout == "This cluster has its own LeaderWorkerSet; ours is not started.\n"
+    finally:
+        api.patch("customresourcedefinitions", None, CRD, {"metadata": {"labels": dict(OURS)}})
