@@ -105,6 +105,7 @@ def test_a_record_too_large_to_store_is_a_permanent_error(client: Client) -> Non
 
 
 @pytest.mark.enable_socket
+@pytest.mark.slow
 def test_an_unreachable_firestore_is_a_temporary_error_within_the_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FIRESTORE_EMULATOR_HOST", "127.0.0.1:1")
     client = Client(project="nobody")

@@ -157,6 +157,7 @@ def reported_namespaces(world: World) -> Counter[str]:
     return Counter(each.workload.owner.namespace for each in updates)
 
 
+@pytest.mark.slow
 def test_many_jobsets_of_one_namespace_do_not_delay_anothers_first_report(world: World) -> None:
     world.store.put(*suspended(PAGE + 50, "research"))
     world.clock.advance(MINUTE)
@@ -166,6 +167,7 @@ def test_many_jobsets_of_one_namespace_do_not_delay_anothers_first_report(world:
     assert reported_namespaces(world) == {}
 
 
+@pytest.mark.slow
 def test_namespaces_with_many_jobsets_are_reported_on_in_turn(world: World) -> None:
     world.store.put(*suspended(PAGE, "a"), *suspended(PAGE, "b"))
     assert reported_namespaces(world) == {"a": PAGE // 2, "b": PAGE // 2}

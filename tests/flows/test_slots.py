@@ -6,6 +6,8 @@ from collections import Counter
 from dataclasses import replace
 from typing import Any, cast
 
+import pytest
+
 from tests.builders import CLUSTER, MINUTE, NOW, a_job, a_jobset, a_record, a_slot, a_spec, settings
 from tests.fakes.backend import Verb
 from tests.fakes.store import FakeStore
@@ -236,10 +238,12 @@ def documents_read_to_hand_on(queue: int) -> int:
     return counting.documents
 
 
+@pytest.mark.slow
 def test_the_documents_read_to_hand_on_a_slot_do_not_grow_with_the_queue() -> None:
     assert documents_read_to_hand_on(100) == documents_read_to_hand_on(3) < 30
 
 
+@pytest.mark.slow
 def test_a_walk_round_the_queues_is_bounded_and_reaches_every_namespace() -> None:
     world = World()
     records = running(world)

@@ -187,6 +187,7 @@ def test_closing_waits_until_everything_is_published() -> None:
     assert len(topic.accepted) == 2
 
 
+@pytest.mark.slow
 def test_closing_gives_up_on_a_topic_that_fails() -> None:
     topic = FakeTopic(failures=3)
     box = outbox(topic)

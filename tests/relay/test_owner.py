@@ -157,6 +157,7 @@ def test_the_end_of_a_jobset_follows_the_demand_that_is_being_looked_up(scene: S
     assert about_llama(facts) == [WorkloadState.ACTIVE, "demand", WorkloadState.DELETED]
 
 
+@pytest.mark.slow
 def test_hosts_that_are_being_looked_up_are_counted_anew_afterwards(scene: Scene) -> None:
     scene.relay.ask(question())  # a pool without hosts: that is looked up
     assert scene.api.entered.wait(DEADLINE)
