@@ -52,7 +52,7 @@ def group_key(of: str, name: str) -> str:
 
 
 def _place_in_subgroup(pod: Json, index: int) -> None:
-    """Tell a pod its subgroup, if its group has any that it belongs to."""
+    """Label a pod with its subgroup, if its group has any that it belongs to."""
     told = annotations(pod)
     if SUBGROUP_SIZE not in told or (index == 0 and told.get(SUBGROUP_TYPE) == "LeaderExcluded"):
         return
