@@ -276,12 +276,14 @@ class TestBinding:
         return meta("one") | {"target": {"kind": "Node", "name": host}}
 
     def test_a_pod_is_bound_once(self, cluster: Cluster, namespace: str) -> None:
+        host = unique("host")  # a pod on a node that is not there is collected
+        cluster.api.create(path("nodes"), node(host))
         cluster.api.create(path("pods", namespace), pod())
         binding = path("pods", namespace, "one", "binding")
-        assert cluster.api.post(binding, self.to("host")).code == 201
+        assert cluster.api.post(binding, self.to(host)).code == 201
         bound = cluster.api.read(path("pods", namespace, "one"))
         scheduled = {each["type"]: each["status"] for each in bound["status"]["conditions"]}
-        assert (bound["spec"]["nodeName"], scheduled["PodScheduled"]) == ("host", "True")
+        assert (bound["spec"]["nodeName"], scheduled["PodScheduled"]) == (host, "True")
         assert cluster.api.post(binding, self.to("other")).refusal == (409, "Conflict")
 
     def test_a_gated_pod_is_not_bound(self, cluster: Cluster, namespace: str) -> None:

@@ -43,10 +43,17 @@ def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     (libraries,) = (folder / "venv" / "lib").glob("python*/site-packages")
     (metadata,) = distributions(path=[str(libraries)])
     for each in required(metadata, "cli").values():
-        for entry in {path.parts[0] for path in each.files or ()} - {"..", "__pycache__"}:
-            if not (libraries / entry).exists():
-                (libraries / entry).symlink_to(Path(str(each.locate_file(entry))))
+        for part in parts(each):
+            (libraries / part).parent.mkdir(parents=True, exist_ok=True)
+            (libraries / part).symlink_to(Path(str(each.locate_file(part))))
     return folder
+
+
+def parts(of: Distribution) -> set[Path]:
+    """Return what a distribution installs: packages, and files that are in none, also within a namespace of many."""
+    installed = [Path(path) for path in of.files or () if not {"..", "__pycache__"} & set(path.parts[:-1])]
+    initial = {path.parent for path in installed if path.name == "__init__.py"}
+    return {next((each for each in reversed(path.parents) if each in initial), path) for path in installed}
 
 
 def required(of: Distribution, *extras: str) -> dict[str, Distribution]:

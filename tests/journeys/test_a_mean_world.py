@@ -9,7 +9,7 @@ from tests.builders import CLUSTER
 from tests.mischief import Mischief
 from tpu_slices.domain.model.reasons import Phase
 
-SEEDS = range(max(1, settings().max_examples // 10))
+SEEDS = range(max(1, settings().max_examples // 5))
 """With --hypothesis-profile=deep, more."""
 
 

@@ -43,7 +43,7 @@ def test_forty_jobsets_reported_deleted_at_once_keep_their_slices() -> None:
     world, jobsets = serving(40)
     for jobset in jobsets:
         world.ends(jobset, WorkloadState.DELETED)
-    world.settle(minutes=25)
+    world.settle(minutes=60)
     assert deleted(world) == 0
     assert {record.reason for record in world.records.values()} == {"ReleasesStopped"}
     assert "40 of 40 JobSets" in next(iter(world.records.values())).message

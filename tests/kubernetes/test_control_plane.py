@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.time
 NAMESPACES = "/api/v1/namespaces"
 PODS = f"{NAMESPACES}/default/pods"
 NODE: Json = {
-    "metadata": {"name": "host"},
+    "metadata": {"name": "host", "labels": {"only": "this"}},
     "status": {
         "capacity": {"cpu": "1", "memory": "1Gi", "pods": "2"},
         "conditions": [{"type": "Ready", "status": "True"}],
@@ -29,7 +29,11 @@ NODE: Json = {
 }
 POD: Json = {
     "metadata": {"name": "pod"},
-    "spec": {"containers": [{"name": "x", "image": "x:1"}], "tolerations": [{"operator": "Exists"}]},
+    "spec": {
+        "containers": [{"name": "x", "image": "x:1"}],
+        "nodeSelector": {"only": "this"},
+        "tolerations": [{"operator": "Exists"}],
+    },
 }
 
 

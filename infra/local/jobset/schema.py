@@ -1,7 +1,7 @@
 """The structural schema of JobSet's CRD, from the published models of `kubeflow_trainer_api`.
 
-`python -m infra.local.jobset.schema` writes it to `schema.json`, which is read where it is needed: importing the
-models takes more than a second.
+`python -m infra.local.jobset.schema` writes it to `schema.json`, from which the CRD is made: importing the models takes
+more than a second.
 
 They are generated from JobSet's own OpenAPI document; what that lacks stands in the tables here. Source: the CRD's
 markers in api/jobset/v1alpha2/jobset_types.go. What rules out combinations of fields is left to the webhooks.
@@ -10,16 +10,15 @@ markers in api/jobset/v1alpha2/jobset_types.go. What rules out combinations of f
 import json
 from collections.abc import Mapping
 from datetime import datetime
-from pathlib import Path
 from types import MappingProxyType, UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-Schema = dict[str, Any]
+from infra.local.jobset.manifests import SCHEMA
 
-FILE = Path(__file__).with_suffix(".json")
+Schema = dict[str, Any]
 
 _OWN = "JobsetV1alpha2"
 _OBJECT_META = "IoK8sApimachineryPkgApisMetaV1ObjectMeta"
@@ -88,7 +87,7 @@ _SCALARS: Mapping[Any, Schema] = {
 
 def parts() -> dict[str, Schema]:
     """Return the schemas of a JobSet's fields besides its metadata."""
-    from kubeflow_trainer_api import models  # noqa: PLC0415 - hundreds of modules, which only the CRD needs
+    from kubeflow_trainer_api import models  # noqa: PLC0415 - hundreds of modules
 
     return {"spec": _object(models.JobsetV1alpha2JobSetSpec), "status": _object(models.JobsetV1alpha2JobSetStatus)}
 
@@ -145,4 +144,4 @@ def text() -> str:
 
 
 if __name__ == "__main__":
-    FILE.write_text(text(), encoding="utf-8")
+    SCHEMA.write_text(text(), encoding="utf-8")

@@ -185,6 +185,8 @@ def queues_of(cluster: ClusterId) -> tuple[str, str]:
 
 def native(value: object) -> Any:
     """Return a domain value as native values: topologies as `4x4`, durations in seconds, enums by their value."""
+    if type(value) in _NATIVE:  # most are
+        return value
     match value:
         case Topology():
             return str(value)
@@ -198,7 +200,7 @@ def native(value: object) -> Any:
         case Mapping():
             return {str(native(name)): native(member) for name, member in value.items()}
         case tuple():
-            return [member if type(member) in _NATIVE else native(member) for member in value]
+            return [native(member) for member in value]
         case _ if is_dataclass(value):
             return _members(value)
         case _:
@@ -207,8 +209,7 @@ def native(value: object) -> Any:
 
 def _members(value: Any) -> Fields:
     kind: Any = type(value)
-    members = [(name, getattr(value, name)) for name in _names(kind)]
-    return {name: member if type(member) in _NATIVE else native(member) for name, member in members}
+    return {name: native(getattr(value, name)) for name in _names(kind)}
 
 
 @cache
