@@ -180,10 +180,10 @@ class ClusterCache:
         asked = {request.replicated_job for request in workload.requests}
         return (each for each in self.leaders_of(workload) if each.waiting and each.place.replicated_job in asked)
 
-    def live_uids(self) -> tuple[WorkloadUid, ...]:
-        """Return the UIDs of TPU workloads that have not ended, whoever serves them, and of unparseable workloads."""
-        known = {workload.ref.owner.uid for workload in self._workloads.values() if not workload.state.ended}
-        return tuple(sorted(known | self._unparseable.keys()))
+    def live_standings(self) -> Mapping[WorkloadUid, str]:
+        """Return the standings of TPU workloads that have not ended, whoever serves them; empty of unparseable ones."""
+        live = (workload for workload in self._workloads.values() if not workload.state.ended)
+        return dict.fromkeys(self._unparseable, "") | {each.ref.owner.uid: each.standing for each in live}
 
     def has_hosts(self, workload: Workload) -> bool:
         """Return whether hosts were made for a workload."""

@@ -3,7 +3,8 @@
 | fact            | published                                                         | repeated every `repeat`        |
 |-----------------|-------------------------------------------------------------------|--------------------------------|
 | SlicesWanted    | within `gather` of the first leader that waits; at once if all do | while leaders wait             |
-| WorkloadChanged | at once if a workload is new, changes its state, or is deleted    | while hosts made for it exist  |
+| WorkloadChanged | at once if a workload is new, changes its state, or is deleted;   | while hosts made for it exist  |
+|                 | on request                                                        |                                |
 | HostsChanged    | at once if a pool is new, becomes complete or closed, or stops    | while there are hosts          |
 |                 | being so, or if its occupants change; else every `count_every`    |                                |
 | HostsListed     | on request, after the hosts of every pool                         | -                              |
@@ -29,11 +30,12 @@ from relay.lookups import Due, Mounted, Vacancy
 from relay.messages import list_of, parts_of
 from relay.objects import Host, Kind, Leader, Pool, PoolKey, Seen, Unparseable, Workload
 from tpu_slices.domain.model.facts import (
+    FactQuestion,
     Heartbeat,
     HostsChanged,
     HostsListed,
     HostsListQuestion,
-    HostsQuestion,
+    RepeatQuestion,
     SlicesWanted,
     WorkloadChanged,
     WorkloadsListed,
@@ -86,8 +88,12 @@ class FactQueue:
         """Record that a watch failed. Until its next sign of life it is not known that nobody is on hosts."""
         self._watches.failed(kind)
 
-    def ask(self, question: HostsQuestion | HostsListQuestion, now: datetime) -> None:
-        """Record a question about hosts; it is answered by facts."""
+    def ask(self, question: FactQuestion, now: datetime) -> None:
+        """Record a question that is answered by facts."""
+        if isinstance(question, RepeatQuestion):
+            for uid in question.uids:
+                self._schedule(State(uid), now)
+            return
         if isinstance(question, HostsListQuestion):
             self._agenda.pop(HostsList(begun=True), None)
             self._schedule(HostsList(), now)
@@ -189,7 +195,7 @@ class FactQueue:
 
     def workload_list(self, asked_at: datetime, now: datetime) -> tuple[WorkloadsListed, ...]:
         """Return the list of live TPU workloads in parts; none while the relay cannot be sure of it."""
-        return list_of(self.cache.live_uids(), asked_at) if self._watches.is_current(now) else ()
+        return list_of(self.cache.live_standings(), asked_at) if self._watches.is_current(now) else ()
 
     def _schedule(self, subject: Subject, at: datetime) -> None:
         """Schedule a subject for this time at the latest; of those that are due, the last one scheduled comes last."""
@@ -270,9 +276,9 @@ class FactQueue:
             case Beat():
                 first, self._beaten = not self._beaten, True
                 self._agenda[subject] = now + self._timing.beat
-                uids = self.cache.live_uids()
-                digest, hosts = digest_of(uids), self._published.digest
-                yield Due(subject, (Heartbeat(count=len(uids), digest=digest, hosts_digest=hosts, first=first),))
+                live = self.cache.live_standings()
+                digest, hosts = digest_of(live), self._published.digest
+                yield Due(subject, (Heartbeat(count=len(live), digest=digest, hosts_digest=hosts, first=first),))
 
     def _demand(self, subject: Subject, uid: WorkloadUid, now: datetime) -> Iterator[Due]:
         jobset, waiting = self.cache.workload(uid), self.cache.waiting(uid)

@@ -21,9 +21,11 @@ from tpu_slices.adapters.subscription import Delivery
 from tpu_slices.domain.model.facts import (
     Answer,
     Fact,
+    FactQuestion,
     HostsListQuestion,
     HostsQuestion,
     Question,
+    RepeatQuestion,
     WorkloadListQuestion,
     WorkloadRef,
     WorkloadsListed,
@@ -60,7 +62,7 @@ class ClusterView(Protocol):
 
     def leader_pod(self, job: WorkloadJob) -> Leader | None: ...
 
-    def ask(self, question: HostsQuestion | HostsListQuestion) -> None: ...
+    def ask(self, question: FactQuestion) -> None: ...
 
 
 class Inbox:
@@ -116,7 +118,7 @@ class Inbox:
                 self._post([answer(owner, self._cluster)])
             case WorkloadListQuestion(asked_at=asked_at):
                 self._post([*self._view.workload_list(asked_at)])
-            case HostsQuestion() | HostsListQuestion() as question:
+            case RepeatQuestion() | HostsQuestion() | HostsListQuestion() as question:
                 self._view.ask(question)
 
 

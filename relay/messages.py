@@ -36,15 +36,16 @@ def parts_of(leaders: Iterable[WaitingLeader]) -> Iterator[tuple[WaitingLeader, 
         yield tuple(part)
 
 
-def list_of(uids: Sequence[WorkloadUid], asked_at: datetime) -> tuple[WorkloadsListed, ...]:
-    """Return the list of JobSets, which is in ascending order, in parts whose ranges cover every UID there can be."""
+def list_of(standings: Mapping[WorkloadUid, str], asked_at: datetime) -> tuple[WorkloadsListed, ...]:
+    """Return the list of JobSets in parts whose ranges cover every UID there can be."""
+    uids = sorted(standings)
     starts = range(0, max(1, len(uids)), UIDS_PER_PART)
     return tuple(
         WorkloadsListed(
             asked_at=asked_at,
             after=uids[start - 1] if start else None,
             up_to=uids[start + UIDS_PER_PART - 1] if start + UIDS_PER_PART < len(uids) else None,
-            uids=tuple(uids[start : start + UIDS_PER_PART]),
+            standings={uid: standings[uid] for uid in uids[start : start + UIDS_PER_PART]},
             parts=len(starts),
         )
         for start in starts

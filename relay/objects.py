@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from tpu_slices.domain.model.facts import TemplateRequest, WaitingLeader, WorkloadRef, WorkloadState
 from tpu_slices.domain.model.observations import LegacyPool
 from tpu_slices.domain.model.slices import OwnerKind, SliceId, WorkloadUid
+from tpu_slices.domain.reconciling.inventory import standing
 from tpu_slices.ports.log_events import LogEvent
 
 
@@ -88,6 +89,11 @@ class Workload:
     @property
     def identity(self) -> str:
         return self.ref.owner.uid
+
+    @property
+    def standing(self) -> str:
+        """See `inventory.standing`."""
+        return standing(self.state, self.queue, self.parse_error, self.ref.groups)
 
     @property
     def announced_state(self) -> tuple[object, ...]:

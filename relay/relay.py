@@ -42,7 +42,7 @@ from relay.objects import (
     WatchEvent,
     Workload,
 )
-from tpu_slices.domain.model.facts import Fact, HostsListQuestion, HostsQuestion, WorkloadsListed
+from tpu_slices.domain.model.facts import Fact, FactQuestion, WorkloadsListed
 from tpu_slices.domain.model.slices import WorkloadJob
 from tpu_slices.ports.errors import Temporary
 from tpu_slices.ports.log_events import LogEvent
@@ -64,7 +64,7 @@ LAST_LOOKUPS = timedelta(seconds=3)
 class Asked:
     """A question about hosts."""
 
-    question: HostsQuestion | HostsListQuestion
+    question: FactQuestion
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ class Relay:
         """Put an event on the queue; wait while it is full."""
         self._events.put(event)
 
-    def ask(self, question: HostsQuestion | HostsListQuestion) -> None:
+    def ask(self, question: FactQuestion) -> None:
         self.put(Asked(question))
 
     def workload_list(self, asked_at: datetime) -> tuple[WorkloadsListed, ...]:

@@ -150,7 +150,7 @@ def heard(**changes: Any) -> Known:
 
 def a_heartbeat(**changes: Any) -> RelayHeartbeat:
     """Return what is stored of a relay that was just heard and sees one JobSet, of which nothing is on record."""
-    fields = {"cluster": CLUSTER, "received_at": NOW, "count": 1, "digest": digest_of([WorkloadUid("uid-other")])}
+    fields = {"cluster": CLUSTER, "received_at": NOW, "count": 1, "digest": digest_of({WorkloadUid("uid-other"): ""})}
     return RelayHeartbeat(**{**fields, **changes})
 
 

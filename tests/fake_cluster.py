@@ -14,8 +14,7 @@ from tests.builders import CLUSTER, a_request
 from tests.relay.watched import due_facts
 from tpu_slices.domain.model.facts import (
     Fact,
-    HostsListQuestion,
-    HostsQuestion,
+    FactQuestion,
     TemplateRequest,
     WaitingLeader,
     WorkloadRef,
@@ -143,7 +142,7 @@ class FakeCluster:
             self.queue.bookmarked(kind, str(self._version), self._clock.now())
         return due_facts(self.queue, self._clock.now())
 
-    def asked(self, question: HostsQuestion | HostsListQuestion) -> None:
+    def asked(self, question: FactQuestion) -> None:
         """Let the relay serve a question about hosts, and patch what it asks of nodes."""
         if self.watched:
             self.queue.ask(question, self._clock.now())

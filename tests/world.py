@@ -28,6 +28,7 @@ from tpu_slices.domain.model.facts import (
     Heartbeat,
     HostsListQuestion,
     HostsQuestion,
+    RepeatQuestion,
     WorkloadListQuestion,
     WorkloadState,
 )
@@ -263,7 +264,7 @@ class World:
             return
         self.cluster.patches_nodes()
         for _, question in self.publisher.questions[self._taken_questions :]:
-            if isinstance(question, HostsQuestion | HostsListQuestion):
+            if isinstance(question, RepeatQuestion | HostsQuestion | HostsListQuestion):
                 self.cluster.asked(question)
                 continue
             if isinstance(question, WorkloadListQuestion):
@@ -277,7 +278,7 @@ class World:
         self._taken_questions = len(self.publisher.questions)
 
     def _relay_lists(self, asked_at: datetime) -> None:
-        forged = list_of([], asked_at)
+        forged = list_of({}, asked_at)
         parts = forged if self.relay_lists_nothing else self.cluster.queue.workload_list(asked_at, self.clock.now())
         for part in parts:
             self.publish(part)
@@ -305,4 +306,4 @@ class World:
 
 
 def _listing_nothing(beat: Heartbeat) -> Heartbeat:
-    return replace(beat, count=0, digest=digest_of(()))
+    return replace(beat, count=0, digest=digest_of({}))

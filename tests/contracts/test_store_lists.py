@@ -16,6 +16,7 @@ from tpu_slices.domain.model.reasons import Phase
 from tpu_slices.domain.model.records import PoolOperation, SliceRecord, SlotAwaited
 from tpu_slices.domain.model.slices import ClusterId, WorkloadUid
 from tpu_slices.domain.model.workloads import ReportQueue, WorkloadRecord
+from tpu_slices.domain.reconciling.inventory import standing
 from tpu_slices.domain.reconciling.limiter import CapacityPool, behind_all_of
 from tpu_slices.ports.errors import Permanent
 from tpu_slices.ports.store import Change
@@ -207,20 +208,37 @@ def test_live_uids_of_a_range_come_in_ascending_order(bench: Bench) -> None:
     bench.create(*(a_jobset(uid=uid) for uid in reversed(MANY)))
     bench.create(a_jobset(uid=WorkloadUid("a0"), state=WorkloadState.FAILED), a_jobset(cluster=ELSEWHERE))
 
-    assert list(bench.store.live_uids(CLUSTER)) == MANY
+    def live(after: WorkloadUid | None = None, up_to: WorkloadUid | None = None) -> list[WorkloadUid]:
+        return [uid for uid, _ in bench.store.live_standings(CLUSTER, after, up_to)]
+
+    assert live() == MANY
     for start, end in ((0, 4), (3, 9), (5, 6), (0, 13), (12, 13)):
         after, up_to = MANY[start], MANY[end - 1]
-        assert list(bench.store.live_uids(CLUSTER, after, up_to)) == MANY[start + 1 : end]
-        assert list(bench.store.live_uids(CLUSTER, None, up_to)) == MANY[:end]
-        assert list(bench.store.live_uids(CLUSTER, after)) == MANY[start + 1 :]
-    assert list(bench.store.live_uids(CLUSTER, WorkloadUid("a0"), WorkloadUid("b"))) == ["a_b", "aa"]
+        assert live(after, up_to) == MANY[start + 1 : end]
+        assert live(None, up_to) == MANY[:end]
+        assert live(after) == MANY[start + 1 :]
+    assert live(WorkloadUid("a0"), WorkloadUid("b")) == ["a_b", "aa"]
 
 
 def test_the_uid_of_a_record_that_cannot_be_read_is_listed_like_any_other(bench: Bench) -> None:
     bench.create(a_jobset(uid=WorkloadUid("a")), a_jobset(uid=WorkloadUid("b")))
     bench.edit(a_jobset(uid=WorkloadUid("a")), schema=99)
 
-    assert list(bench.store.live_uids(CLUSTER)) == ["a", "b"]
+    assert [uid for uid, _ in bench.store.live_standings(CLUSTER)] == ["a", "b"]
+
+
+def test_a_record_s_standing_is_that_of_what_was_told_of_its_workload(bench: Bench) -> None:
+    for told in (
+        {"state": WorkloadState.ACTIVE},
+        {"state": WorkloadState.SUSPENDED, "queue": "queue", "template_error": "no topology"},
+        {"state": WorkloadState.ACTIVE, "groups": 0},
+    ):
+        record = a_jobset(uid=WorkloadUid("u-1"), **told)
+        bench.create(record)
+        stands = standing(record.state, record.queue, record.template_error, record.groups)
+        assert list(bench.store.live_standings(CLUSTER)) == [("u-1", stands)]
+        (stored,) = bench.store.live_workloads(CLUSTER)
+        bench.store.commit(Change(stored, None))
 
 
 def test_kept_slices_are_those_in_any_phase_but_gone(bench: Bench) -> None:

@@ -19,7 +19,7 @@ from tpu_slices.domain.model.records import PoolOperation, SliceRecord
 from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid
 from tpu_slices.domain.model.workloads import ReportQueue, WorkloadRecord
 from tpu_slices.domain.reconciling.brake import Brake
-from tpu_slices.domain.reconciling.inventory import RelayHeartbeat
+from tpu_slices.domain.reconciling.inventory import STANDING, RelayHeartbeat, standing
 from tpu_slices.domain.reconciling.limiter import Budget, ConcurrencyLimiter, Slot
 from tpu_slices.ports.errors import Permanent, Temporary
 from tpu_slices.ports.store import Change, Found, Record, RejectedMessage, Revision, Stored
@@ -121,13 +121,14 @@ class FakeStore(FakeDocuments):
         self._answer()
         return (stored for stored in self._of(cluster, WorkloadRecord) if stored.value.live)
 
-    def live_uids(
+    def live_standings(
         self, cluster: ClusterId, after: WorkloadUid | None = None, up_to: WorkloadUid | None = None
-    ) -> Iterator[WorkloadUid]:
+    ) -> Iterator[tuple[WorkloadUid, str]]:
         self._answer()
         found = self._matching(WorkloadRecord, lambda it: it.get("cluster") == cluster and it.get("state") in _LIVE)
-        uids = sorted(WorkloadUid(place.id.removeprefix(f"{cluster}.")) for place in found)
-        return (uid for uid in uids if (after is None or uid > after) and (up_to is None or uid <= up_to))
+        told = {WorkloadUid(at.id.removeprefix(f"{cluster}.")): self._documents[at].fields.get for at in found}
+        asked = (uid for uid in sorted(told) if (after is None or uid > after) and (up_to is None or uid <= up_to))
+        return ((uid, standing(*map(told[uid], STANDING))) for uid in asked)
 
     def kept_slices(self, cluster: ClusterId) -> Iterator[Stored[SliceRecord]]:
         self._answer()

@@ -10,13 +10,20 @@ import pytest
 from relay.messages import list_of
 from tests.builders import CLUSTER, MINUTE, NOW, a_jobset, an_owner
 from tests.world import World
-from tpu_slices.domain.model.facts import Question, WorkloadListQuestion, WorkloadsListed, WorkloadState
+from tpu_slices.domain.model.facts import (
+    Question,
+    WorkloadChanged,
+    WorkloadListQuestion,
+    WorkloadsListed,
+    WorkloadState,
+)
 from tpu_slices.domain.model.slices import WorkloadUid
-from tpu_slices.domain.reconciling.inventory import QUESTIONS_PER_LIST
+from tpu_slices.domain.reconciling.inventory import QUESTIONS_PER_LIST, standing
 from tpu_slices.flows.receive import receive
 from tpu_slices.flows.sweep import sweep
 
 LIVE = [WorkloadUid(f"uid-{number:03}") for number in range(40)]
+STANDING = standing(WorkloadState.ACTIVE, "", "", None)
 GONE = (WorkloadUid("uid-007"), WorkloadUid("uid-021"))
 
 
@@ -34,13 +41,13 @@ def parts(*, size: int = 10) -> list[WorkloadsListed]:
     """Return a list without the JobSets that are gone, in parts smaller than those that are sent."""
     seen = [uid for uid in LIVE if uid not in GONE]
     starts = range(0, len(seen), size)
-    (whole,) = list_of(seen, NOW)
+    (whole,) = list_of({}, NOW)
     return [
         replace(
             whole,
             after=seen[start - 1] if start else None,
             up_to=seen[start + size - 1] if start + size < len(seen) else None,
-            uids=tuple(seen[start : start + size]),
+            standings=dict.fromkeys(seen[start : start + size], STANDING),
             parts=len(starts),
         )
         for start in starts
@@ -100,7 +107,7 @@ def test_a_list_that_comes_an_hour_late_does_not_ask_about_jobsets_that_are_newe
 
 def test_an_empty_list_of_a_relay_that_went_blind_deletes_nothing_and_asks_a_limited_number_of_questions() -> None:
     world = world_of(*(WorkloadUid(f"uid-{number:04}") for number in range(1_500)))
-    (empty,) = list_of([], NOW)
+    (empty,) = list_of({}, NOW)
     receive(empty, CLUSTER, world.deps)
     assert len(asked_about(world)) == QUESTIONS_PER_LIST
     assert all(record.live for record in world.store.jobset_records(CLUSTER))
@@ -115,6 +122,22 @@ def test_jobsets_that_were_deleted_unheard_are_found_by_one_sweep_after_the_othe
         assert len(asked_about(world)) <= 1_200
         world.clock.advance(MINUTE)
     assert {record.state for record in world.store.jobset_records(CLUSTER)} == {WorkloadState.MISSING}
+
+
+@pytest.mark.parametrize("lost", ["its first state", "its suspension"])
+def test_what_was_lost_of_a_jobset_s_states_is_repeated_once_the_list_shows_it(lost: str) -> None:
+    world = World()
+    world.settle(minutes=1)
+    jobset = world.jobset_appears(absent=True)
+    if lost == "its suspension":
+        world.settle(minutes=1)
+        assert [record.state for record in world.store.jobset_records(CLUSTER)] == [WorkloadState.ACTIVE]
+        jobset.ref, jobset.state = replace(jobset.ref, generation=2), WorkloadState.SUSPENDED
+        world.cluster.changes(jobset)
+    assert WorkloadChanged in map(type, world.cluster.facts()), "which nobody delivers"
+    world.settle(minutes=17)
+    (record,) = world.store.jobset_records(CLUSTER)
+    assert (record.state, record.generation) == (jobset.state, jobset.ref.generation)
 
 
 def test_no_document_holds_the_list() -> None:

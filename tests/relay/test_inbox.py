@@ -14,9 +14,11 @@ from tests.relay.test_events import update
 from tpu_slices.domain.model.facts import (
     Answer,
     Fact,
+    FactQuestion,
     HostsListQuestion,
     HostsQuestion,
     Question,
+    RepeatQuestion,
     WorkloadListQuestion,
     WorkloadsListed,
     WorkloadState,
@@ -61,7 +63,7 @@ class FakeCluster:
 class FakeClusterView:
     leader: Leader | None = None
     parts: tuple[WorkloadsListed, ...] = ()
-    asked: list[HostsQuestion | HostsListQuestion] = field(default_factory=list)
+    asked: list[FactQuestion] = field(default_factory=list)
 
     def workload_list(self, asked_at: datetime) -> tuple[WorkloadsListed, ...]:
         return tuple(replace(part, asked_at=asked_at) for part in self.parts)
@@ -69,7 +71,7 @@ class FakeClusterView:
     def leader_pod(self, job: WorkloadJob) -> Leader | None:
         return self.leader if job.job_index == 0 else None
 
-    def ask(self, question: HostsQuestion | HostsListQuestion) -> None:
+    def ask(self, question: FactQuestion) -> None:
         self.asked.append(question)
 
 
@@ -186,7 +188,7 @@ def test_a_jobset_that_is_gone_or_recreated_is_missing(setup: Setup, found: Json
 
 
 def test_a_question_about_all_is_answered_with_the_whole_list(setup: Setup) -> None:
-    part = WorkloadsListed(asked_at=NOW, after=None, up_to=None, uids=(WorkloadUid("u-1"),), parts=1)
+    part = WorkloadsListed(asked_at=NOW, after=None, up_to=None, standings={WorkloadUid("u-1"): "as seen"}, parts=1)
     setup.view.parts = (part, part)
     assert setup.handle(encode_question(DEMO, WorkloadListQuestion(asked_at=NOW + MINUTE))) == ["ack"]
     assert setup.posted == [replace(part, asked_at=NOW + MINUTE)] * 2
@@ -202,11 +204,10 @@ def test_a_question_about_all_is_not_answered_while_the_list_is_incomplete(setup
     [
         HostsQuestion(slice_id=SliceId("tpu-llama-0-aaaaaaaaaaaaa"), attempt=1, asked_at=NOW, close=True),
         HostsListQuestion(),
+        RepeatQuestion(uids=(WorkloadUid("u-1"),)),
     ],
 )
-def test_a_question_about_hosts_is_passed_on_and_acknowledged(
-    setup: Setup, asked: HostsQuestion | HostsListQuestion
-) -> None:
+def test_a_question_that_facts_will_answer_is_passed_on_and_acknowledged(setup: Setup, asked: FactQuestion) -> None:
     assert setup.handle(encode_question(DEMO, asked)) == ["ack"]
     assert (setup.view.asked, setup.posted) == ([asked], [])
     assert setup.handle(encode_question(ClusterId("other"), asked)) == ["ack"]

@@ -11,9 +11,12 @@ from tests.builders import NOW, a_jobset_ref
 from tests.conftest import Lines
 from tpu_slices.domain.model.facts import Heartbeat, WorkloadChanged, WorkloadState
 from tpu_slices.domain.model.slices import WorkloadUid
+from tpu_slices.domain.reconciling.inventory import standing
 from tpu_slices.ports.errors import Temporary
 from tpu_slices.wire.bounds import UIDS_PER_PART
 from tpu_slices.wire.messages import MOST_BYTES, Message, decode_fact, encode_fact
+
+STANDING = standing(WorkloadState.ACTIVE, "", "", None)
 
 
 def jobsets(count: int) -> list[WorkloadUid]:
@@ -24,28 +27,28 @@ def jobsets(count: int) -> list[WorkloadUid]:
 @pytest.mark.parametrize("count", [0, 1, UIDS_PER_PART, UIDS_PER_PART + 1, 27_000, 200_000])
 def test_a_list_of_any_length_can_be_sent(count: int) -> None:
     uids = jobsets(count)
-    parts = list_of(uids, NOW)
+    parts = list_of(dict.fromkeys(uids, STANDING), NOW)
     for part in parts:
         message = encode_fact(part)
         assert len(message.data) < MOST_BYTES
         assert decode_fact(message.data, message.attributes) == part
-    assert [uid for part in parts for uid in part.uids] == uids
+    assert [uid for part in parts for uid in part.standings] == uids
     assert {part.parts for part in parts} == {len(parts)}
 
 
 @pytest.mark.parametrize("count", [0, 1, UIDS_PER_PART, UIDS_PER_PART + 1, 2 * UIDS_PER_PART])
 def test_the_ranges_of_a_list_have_no_gap_and_no_end(count: int) -> None:
-    parts = list_of(jobsets(count), NOW)
+    parts = list_of(dict.fromkeys(jobsets(count), STANDING), NOW)
     assert (parts[0].after, parts[-1].up_to) == (None, None)
     assert all(before.up_to == after.after for before, after in pairwise(parts))
     for part in parts:
-        assert all((part.after or "") < uid for uid in part.uids)
-        assert all(part.up_to is None or uid <= part.up_to for uid in part.uids)
+        assert all((part.after or "") < uid for uid in part.standings)
+        assert all(part.up_to is None or uid <= part.up_to for uid in part.standings)
 
 
 def test_the_longest_uids_can_be_sent() -> None:
     uids = [WorkloadUid(f"{number:063}") for number in range(UIDS_PER_PART)]
-    (part,) = list_of(uids, NOW)
+    (part,) = list_of(dict.fromkeys(uids, STANDING), NOW)
     assert len(encode_fact(part).data) < MOST_BYTES
 
 

@@ -142,7 +142,7 @@ def test_heartbeats_and_other_facts_go_out_while_a_look_up_takes_its_time(scene:
 def test_what_is_asked_of_the_cluster_cache_is_answered_while_a_look_up_takes_its_time(scene: Scene) -> None:
     scene.begins_to_look_up_claims()
     (part,) = scene.relay.workload_list(NOW)
-    assert part.uids == ("u-1",)
+    assert [*part.standings] == ["u-1"]
     assert scene.relay.needed_patches() == ()
 
 

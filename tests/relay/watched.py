@@ -139,7 +139,7 @@ class Watched:
     def listed(self) -> list[str] | None:
         """Return the UIDs of the list of JobSets, None if the relay is not sure of it."""
         parts = self.queue.workload_list(self.now, self.now)
-        return [uid for part in parts for uid in part.uids] if parts else None
+        return [uid for part in parts for uid in part.standings] if parts else None
 
 
 def kind_of(obj: dict[str, Any]) -> Kind:

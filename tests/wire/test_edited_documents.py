@@ -114,7 +114,7 @@ JOBSET = a_jobset(report=report(a_jobset(), [WHOLE], QueueState(), NOW), next_re
 LIMITER = ConcurrencyLimiter(cluster=CLUSTER, changed_at=NOW - MINUTE, shortages={capacity_pool_of(a_spec()): NOW})
 HEARTBEAT = RelayHeartbeat(cluster=CLUSTER, received_at=NOW, count=1, digest="d", next_inventory_check_at=NOW)
 BRAKE = Brake(cluster=CLUSTER, since=NOW - MINUTE, stopped_at=NOW, deleted=12, live=3, confirmed_at=NOW)
-LISTED = WorkloadsListed(asked_at=NOW, after=None, up_to=None, uids=(), parts=1)
+LISTED = WorkloadsListed(asked_at=NOW, after=None, up_to=None, standings={}, parts=1)
 BUDGET = Budget(cluster=CLUSTER, creations=3, changed_at=NOW)
 RECORDS: Mapping[str, Record] = {
     "slice": WHOLE, "refused": REFUSED, "adopted": ADOPTED, "workload": JOBSET, "slot": a_slot(), "limiter": LIMITER,
@@ -181,7 +181,7 @@ def work_on(record: Record, limits: Limits = SETTINGS.limits) -> Iterator[Record
             yield ran_out(record, capacity_pool_of(a_spec()), NOW)
             admit([candidate_of(WHOLE, AWAITED)], [], record, NOW, limits)
         case RelayHeartbeat():
-            list_is_called_for([JOBSET.owner.uid], record, NOW)
+            list_is_called_for({JOBSET.owner.uid: ""}, record, NOW)
             yield replace(record, next_inventory_check_at=next_check(1, record, NOW))
         case Brake():
             counted_since(record, NOW)

@@ -115,6 +115,7 @@ def test_the_recorded_form_of_a_reconcile_request_is_read_and_written() -> None:
         "workload_list_question",
         "hosts_question",
         "hosts_list_question",
+        "repeat_question",
     ],
 )
 def test_the_recorded_form_of_a_message_to_the_relay_is_read_and_written(name: str) -> None:

@@ -48,7 +48,7 @@ from tpu_slices.domain.model.records import PoolOperation, SliceRecord
 from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid
 from tpu_slices.domain.model.workloads import ReportQueue, WorkloadRecord
 from tpu_slices.domain.reconciling.brake import Brake
-from tpu_slices.domain.reconciling.inventory import RelayHeartbeat
+from tpu_slices.domain.reconciling.inventory import STANDING, RelayHeartbeat, standing
 from tpu_slices.domain.reconciling.limiter import Budget, ConcurrencyLimiter, Slot
 from tpu_slices.ports.errors import StaleRecord
 from tpu_slices.ports.store import Change, Found, Record, RejectedMessage, Revision, Stored
@@ -143,16 +143,18 @@ class FirestoreStore(FirestoreReads):
     def live_workloads(self, cluster: ClusterId) -> Iterator[Stored[WorkloadRecord]]:
         return self._every(WorkloadRecord, LIVE_WORKLOADS, cluster, _LIVE)
 
-    def live_uids(
+    def live_standings(
         self, cluster: ClusterId, after: WorkloadUid | None = None, up_to: WorkloadUid | None = None
-    ) -> Iterator[WorkloadUid]:
+    ) -> Iterator[tuple[WorkloadUid, str]]:
         prefix = key(WorkloadRecord, cluster, "").id
-        asked = self._asked(LIVE_WORKLOADS, cluster, _LIVE).select([]).limit(NAMES * self._page)
+        asked = self._asked(LIVE_WORKLOADS, cluster, _LIVE).select(STANDING).limit(NAMES * self._page)
         page = asked = asked.end_at({"__name__": f"{prefix}{up_to}"}) if up_to is not None else asked
         if after is not None:
             page = asked.start_after({"__name__": f"{prefix}{after}"})
         while found := self._read(page.stream):
-            yield from (WorkloadUid(it.id.removeprefix(prefix)) for it in found)
+            for it in found:
+                fields = it.to_dict() or {}
+                yield WorkloadUid(it.id.removeprefix(prefix)), standing(*map(fields.get, STANDING))
             page = asked.start_after(found[-1])
 
     def kept_slices(self, cluster: ClusterId) -> Iterator[Stored[SliceRecord]]:

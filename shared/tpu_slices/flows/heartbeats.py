@@ -59,7 +59,7 @@ def call_for_reports(cluster: ClusterId, deps: ReconcileDeps) -> None:
     stored = deps.store.heartbeat(cluster)
     if stored is None or stored.value.reported_up_to is None:
         return
-    uids = list(islice(deps.store.live_uids(cluster, after=stored.value.reported_up_to), PAGE))
+    uids = [uid for uid, _ in islice(deps.store.live_standings(cluster, after=stored.value.reported_up_to), PAGE)]
     for workload in deps.store.workloads(cluster, uids).values():
         has_slices = workload.value.state is WorkloadState.ACTIVE and workload.value.demand
         called = called_for(workload.value, deps.clock.now()) if has_slices else None

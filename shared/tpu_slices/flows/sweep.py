@@ -124,7 +124,7 @@ def _check_inventory_if_due(settings: ClusterSettings, deps: ReconcileDeps) -> t
     ):
         return InventoryFindings(), 0
     known = heartbeat.value if heartbeat else RelayHeartbeat.of(settings.cluster)
-    recorded = tuple(deps.store.live_uids(settings.cluster))
+    recorded = dict(deps.store.live_standings(settings.cluster))
     findings = _compare(settings, deps, now)
     questions = [WorkloadListQuestion(asked_at=now)] if list_is_called_for(recorded, known, now) else []
     deps.publisher.ask(settings.cluster, questions)

@@ -1,21 +1,22 @@
-"""Compares the relay's list of JobSets with the records, part by part, and asks about those that it lacks."""
+"""Compares the relay's list of JobSets with the records, part by part, and asks about those that differ."""
 
 from __future__ import annotations
 
-from tpu_slices.domain.model.facts import WorkloadsListed
+from tpu_slices.domain.model.facts import AnyQuestion, WorkloadsListed
 from tpu_slices.domain.model.slices import ClusterId
-from tpu_slices.domain.reconciling.inventory import lacking, questions
+from tpu_slices.domain.reconciling.inventory import lacking, questions, to_be_repeated
 from tpu_slices.ports.deps import IntakeDeps
 
 
 def workloads_listed(fact: WorkloadsListed, cluster: ClusterId, deps: IntakeDeps) -> None:
-    """Ask about JobSets on record that a part of the list lacks. Nothing is stored of it.
+    """Ask about JobSets that a part of the list lacks, or has otherwise than the records. Nothing is stored of it.
 
     A part may come late, twice, before or after the others, or never: it is complete for its range, and the answers
     decide.
     """
-    absent = lacking(fact, deps.store.live_uids(cluster, fact.after, fact.up_to))
-    records = deps.store.workloads(cluster, absent)
-    asked = questions(fact, [stored.value for stored in records.values()])
+    recorded = dict(deps.store.live_standings(cluster, fact.after, fact.up_to))
+    records = deps.store.workloads(cluster, lacking(fact, recorded))
+    asked: list[AnyQuestion] = [*questions(fact, [stored.value for stored in records.values()])]
+    asked += to_be_repeated(fact, recorded)
     if asked:
         deps.publisher.ask(cluster, asked)

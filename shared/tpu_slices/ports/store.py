@@ -135,12 +135,13 @@ class SliceStore(Protocol):
     def live_workloads(self, cluster: ClusterId) -> Iterator[Stored[WorkloadRecord]]:
         """Yield every JobSet that has not ended, read in pages."""
 
-    def live_uids(
+    def live_standings(
         self, cluster: ClusterId, after: WorkloadUid | None = None, up_to: WorkloadUid | None = None
-    ) -> Iterator[WorkloadUid]:
-        """Yield the UIDs of JobSets that have not ended, in ascending order, within a range; read in pages.
+    ) -> Iterator[tuple[WorkloadUid, str]]:
+        """Yield the UIDs of JobSets that have not ended, in ascending order, within a range, and their standings.
 
         The range begins after `after` and ends with `up_to`; None: it is open. Records that cannot be parsed count.
+        They are read in pages.
         """
 
     def kept_slices(self, cluster: ClusterId) -> Iterator[Stored[SliceRecord]]:

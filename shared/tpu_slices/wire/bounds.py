@@ -137,7 +137,7 @@ _FIELDS: Mapping[tuple[type, str], Bound] = {
     (HostsChanged, "closed"): _number(100_000),
     (HostsChanged, "occupants"): _many(LEADERS_PER_FACT),
     (Heartbeat, "digest"): _text(64),
-    (WorkloadsListed, "uids"): _many(UIDS_PER_PART),
+    (WorkloadsListed, "standings"): _many(UIDS_PER_PART),
     (WorkloadsListed, "parts"): _number(1_000_000, 1),
     (SliceRecord, "attempt"): _number(LAST_ATTEMPT + 1),
     (SliceRecord, "attempts"): _number(LAST_ATTEMPT + 1),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -18,6 +18,7 @@ from tpu_slices.domain.model.facts import (
     HostsListQuestion,
     HostsQuestion,
     Question,
+    RepeatQuestion,
     SlicesWanted,
     TemplateRequest,
     WaitingLeader,
@@ -61,8 +62,7 @@ _FACTS: Mapping[str, TypeAdapter[Any]] = {
 }
 _RECONCILE_REQUESTS: Mapping[str, TypeAdapter[Any]] = {ReconcileRequest.__name__: TypeAdapter(ReconcileRequest)}
 _FOR_THE_RELAY: Mapping[str, TypeAdapter[Any]] = {
-    kind.__name__: TypeAdapter(kind)
-    for kind in (SliceUpdate, WorkloadUpdate, Question, WorkloadListQuestion, HostsQuestion, HostsListQuestion)
+    kind.__name__: TypeAdapter(kind) for kind in (SliceUpdate, WorkloadUpdate, *get_args(AnyQuestion))
 }
 _ALL = {**_FACTS, **_RECONCILE_REQUESTS, **_FOR_THE_RELAY}
 _PARTS: Mapping[str, TypeAdapter[Any]] = {kind.__name__: TypeAdapter(kind) for kind in (TemplateRequest, WaitingLeader)}
@@ -108,7 +108,7 @@ def encode_question(cluster: ClusterId, question: AnyQuestion) -> Message:
             return _encode(question, cluster=cluster, **about_owner(owner))
         case HostsQuestion():
             return _encode(question, cluster=cluster, slice=question.slice_id)
-        case WorkloadListQuestion() | HostsListQuestion():
+        case WorkloadListQuestion() | RepeatQuestion() | HostsListQuestion():
             return _encode(question, cluster=cluster)
 
 

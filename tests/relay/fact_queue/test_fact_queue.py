@@ -9,9 +9,18 @@ from tests.builders import CLUSTER
 from tests.relay.fact_queue.test_hosts import legacy_node
 from tests.relay.objects import bound_pod, jobset, pod
 from tests.relay.watched import START, Watched, demand, due_facts, facts_of, nodes, none_of, read, states
-from tpu_slices.domain.model.facts import Heartbeat, SlicesWanted, WorkloadChanged, WorkloadsListed, WorkloadState
+from tpu_slices.domain.model.facts import (
+    Heartbeat,
+    RepeatQuestion,
+    SlicesWanted,
+    WorkloadChanged,
+    WorkloadsListed,
+    WorkloadState,
+)
 from tpu_slices.domain.model.slices import ClusterId, Owner, OwnerKind, WorkloadJob, WorkloadUid
-from tpu_slices.domain.reconciling.inventory import digest_of
+from tpu_slices.domain.reconciling.inventory import digest_of, standing
+
+ACTIVE, SUSPENDED = (standing(state, "", "", None) for state in (WorkloadState.ACTIVE, WorkloadState.SUSPENDED))
 
 
 def test_a_heartbeat_each_minute_has_count_and_digest_of_the_live_tpu_jobsets(watched: Watched) -> None:
@@ -25,15 +34,28 @@ def test_a_heartbeat_each_minute_has_count_and_digest_of_the_live_tpu_jobsets(wa
     assert not [fact for fact in due_facts(watched.queue, watched.now) if isinstance(fact, Heartbeat)]
     watched.pass_time(1)
     (beat,) = due_facts(watched.queue, watched.now)
-    assert beat == Heartbeat(count=3, digest=digest_of(map(WorkloadUid, ["u-1", "u-2", "u-4"])), hosts_digest=0)
+    live = {"u-1": ACTIVE, "u-2": SUSPENDED, "u-4": ACTIVE}
+    digest = digest_of({WorkloadUid(uid): stands for uid, stands in live.items()})
+    assert beat == Heartbeat(count=3, digest=digest, hosts_digest=0)
 
 
 def test_the_list_has_every_jobset(watched: Watched) -> None:
-    watched.see(jobset(), jobset("gemma", uid="u-2"))
+    watched.see(jobset(), jobset("gemma", uid="u-2", spec={"suspend": True}))
     (part,) = watched.queue.workload_list(START, watched.now)
-    assert part == WorkloadsListed(
-        asked_at=START, after=None, up_to=None, uids=(WorkloadUid("u-1"), WorkloadUid("u-2")), parts=1
-    )
+    standings = {WorkloadUid("u-1"): ACTIVE, WorkloadUid("u-2"): SUSPENDED}
+    assert part == WorkloadsListed(asked_at=START, after=None, up_to=None, standings=standings, parts=1)
+
+
+def test_the_state_of_a_jobset_is_repeated_on_request(watched: Watched) -> None:
+    watched.see(jobset(), jobset("gemma", uid="u-2", spec={"suspend": True}))
+    watched.due_facts()
+    watched.pass_time(60)
+    assert watched.due_facts() == []
+    watched.queue.ask(RepeatQuestion(uids=(WorkloadUid("u-2"), WorkloadUid("u-gone"))), watched.now)
+    (fact,) = watched.due_facts()
+    assert isinstance(fact, WorkloadChanged)
+    assert (fact.workload.owner.uid, fact.state) == ("u-2", WorkloadState.SUSPENDED)
+    assert watched.due_facts() == []
 
 
 def test_no_fact_is_due_until_every_list_is_complete() -> None:

@@ -239,7 +239,7 @@ class Heartbeat:
 
     count: int
     digest: str
-    """Of their UIDs."""
+    """Of their UIDs and standings."""
     hosts_digest: int
     """The sum of `hosts.digest_of` over all pools with hosts, as they were last reported."""
     first: bool = False
@@ -248,7 +248,7 @@ class Heartbeat:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadsListed:
-    """The UIDs of TPU JobSets that have not ended, within a range of UIDs; sent on request, in several parts.
+    """The TPU JobSets that have not ended, within a range of UIDs; sent on request, in several parts.
 
     Each part is complete for its range and says nothing beyond it.
     """
@@ -259,7 +259,8 @@ class WorkloadsListed:
     """The range begins after this UID; None: with the first one."""
     up_to: WorkloadUid | None
     """The last UID of the range; None: the range has no end."""
-    uids: tuple[WorkloadUid, ...]
+    standings: Mapping[WorkloadUid, str]
+    """The `inventory.standing` of each; empty: the relay cannot read the object."""
     parts: int
     """The number of parts of the whole list."""
 
@@ -300,6 +301,13 @@ class WorkloadListQuestion:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RepeatQuestion:
+    """A question to the relay: the last facts about these JobSets' states, each published again."""
+
+    uids: tuple[WorkloadUid, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HostsQuestion:
     """A question to the relay: the hosts of a pool, once they are closed to new pods (`close`), or opened to them."""
 
@@ -317,4 +325,6 @@ class HostsListQuestion:
     """A question to the relay: the hosts of every pool, each reported again, then listed."""
 
 
-AnyQuestion = Question | WorkloadListQuestion | HostsQuestion | HostsListQuestion
+FactQuestion = RepeatQuestion | HostsQuestion | HostsListQuestion
+"""Questions that are answered by the facts that would be published anyway."""
+AnyQuestion = Question | WorkloadListQuestion | FactQuestion

@@ -10,7 +10,14 @@ from datetime import datetime, timedelta
 from typing import Self
 
 from tpu_slices.domain.model.attempts import TerminatingAttempt
-from tpu_slices.domain.model.facts import Heartbeat, Question, WorkloadRef, WorkloadsListed, WorkloadState
+from tpu_slices.domain.model.facts import (
+    Heartbeat,
+    Question,
+    RepeatQuestion,
+    WorkloadRef,
+    WorkloadsListed,
+    WorkloadState,
+)
 from tpu_slices.domain.model.observations import PoolSeen
 from tpu_slices.domain.model.reasons import Phase
 from tpu_slices.domain.model.records import SliceRecord
@@ -27,7 +34,7 @@ SPARED_FOR = timedelta(minutes=10)
 CHECK_AGAIN_AFTER = timedelta(minutes=2)
 """When the next inventory check is if one list cannot lead to all the questions that are to be asked."""
 QUESTIONS_PER_LIST = 500
-"""The most JobSets that the relay is asked about because one list lacks them."""
+"""The most JobSets that the relay is asked about, and as many to repeat, because of one list."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,12 +101,22 @@ def silent_since(heartbeat: RelayHeartbeat | None, now: datetime) -> datetime | 
     return last if last is not None and now - last > SILENT_AFTER else None
 
 
-def digest_of(uids: Iterable[WorkloadUid]) -> str:
-    """Return the digest of a set of JobSets: equal digests mean equal sets."""
-    return hashlib.sha256("\n".join(sorted(uids)).encode()).hexdigest()[:16]
+STANDING = ("state", "queue", "template_error", "groups")
+"""The fields of a workload's record that make its standing."""
 
 
-def list_is_called_for(recorded: Iterable[WorkloadUid], heartbeat: RelayHeartbeat, now: datetime) -> bool:
+def standing(state: object, queue: object, template_error: object, groups: object) -> str:
+    """Return a short digest of what a workload's last WorkloadChanged said, as the relay and the record know it."""
+    told = "\n".join("" if each is None else str(each) for each in (state, queue, template_error, groups))
+    return hashlib.sha256(told.encode()).hexdigest()[:8]
+
+
+def digest_of(standings: Mapping[WorkloadUid, str]) -> str:
+    """Return the digest of workloads and their standings: equal digests mean equal ones."""
+    return hashlib.sha256("\n".join(f"{uid} {standings[uid]}" for uid in sorted(standings)).encode()).hexdigest()[:16]
+
+
+def list_is_called_for(recorded: Mapping[WorkloadUid, str], heartbeat: RelayHeartbeat, now: datetime) -> bool:
     """Return whether to ask the relay for its list of TPU JobSets: it is heard, and sees others than are on record.
 
     A relay that does not run proves nothing.
@@ -118,13 +135,26 @@ def lacking(fact: WorkloadsListed, recorded: Iterable[WorkloadUid]) -> tuple[Wor
 
     Of very many it returns some, others each time, so that those for which no answer comes do not hide the others.
     """
-    listed = frozenset(fact.uids)
-    absent = [uid for uid in recorded if uid not in listed]
+    return _some(2 * QUESTIONS_PER_LIST, [uid for uid in recorded if uid not in fact.standings], fact)
+
+
+def to_be_repeated(fact: WorkloadsListed, recorded: Mapping[WorkloadUid, str]) -> tuple[RepeatQuestion, ...]:
+    """Return the question to the relay about JobSets that are not on record as a part of its list has them.
+
+    What was published of them was lost. What the relay cannot read it cannot repeat.
+    """
+    unlike = [uid for uid, listed in fact.standings.items() if listed and recorded.get(uid) != listed]
+    some = _some(max(1, QUESTIONS_PER_LIST // fact.parts), unlike, fact)
+    return (RepeatQuestion(uids=some),) if some else ()
+
+
+def _some(most: int, uids: Iterable[WorkloadUid], fact: WorkloadsListed) -> tuple[WorkloadUid, ...]:
+    """Return at most so many of these, others for each list."""
 
     def by_chance(uid: WorkloadUid) -> bytes:
         return hashlib.sha256(f"{fact.asked_at.isoformat()}/{uid}".encode()).digest()
 
-    return tuple(heapq.nsmallest(2 * QUESTIONS_PER_LIST, absent, key=by_chance))
+    return tuple(heapq.nsmallest(most, uids, key=by_chance))
 
 
 def questions(fact: WorkloadsListed, absent: Iterable[WorkloadRecord]) -> tuple[Question, ...]:
