@@ -13,7 +13,7 @@ from kubernetes import client
 from relay.cluster import Cluster
 from relay.events import event
 from relay.objects import Pool, PoolKey
-from relay.translate import LEADERS
+from relay.translate import GROUP_LEADERS, LEADERS
 from tests.builders import an_owner
 from tests.relay.objects import bound_pod, jobset, node
 from tests.relay.test_events import update
@@ -184,8 +184,9 @@ def test_the_leader_pods_of_a_node_are_those_that_have_not_ended(server: Answeri
     server.answer(200, {"items": [ended, running]})
     metadata = running["metadata"]
     assert cluster.leaders_on("node-7") == {metadata["uid"]: f"{metadata['namespace']}/{metadata['name']}"}
-    ((path, _),) = server.requests
-    assert parse_qs(urlsplit(path).query) == {"labelSelector": [LEADERS], "fieldSelector": ["spec.nodeName=node-7"]}
+    assert [parse_qs(urlsplit(path).query) for path, _ in server.requests] == [
+        {"labelSelector": [leaders], "fieldSelector": ["spec.nodeName=node-7"]} for leaders in (LEADERS, GROUP_LEADERS)
+    ]
     server.answer(500, refusal(500, "InternalError"))
     with pytest.raises(Temporary, match="refused: 500"):
         cluster.leaders_on("node-7")

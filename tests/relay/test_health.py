@@ -43,7 +43,9 @@ def test_a_relay_whose_watches_and_publishing_work_is_ready(setup: Setup) -> Non
 
 def test_a_relay_is_not_ready_before_its_lists_are_complete() -> None:
     health = Health(lambda: START)
-    health.bookmarked(Kind.HOSTS)
+    for kind in Kind:
+        if kind not in {Kind.JOBSETS, Kind.LEADERS}:
+            health.bookmarked(kind)
     health.failed(Kind.JOBSETS, "403 forbidden")
     assert health.unready() == ["jobsets: no list yet: 403 forbidden", "leaders: no list yet"]
 
@@ -52,7 +54,7 @@ def test_a_watch_that_is_silent_for_too_long_makes_the_relay_unready(setup: Setu
     setup.pass_time(90)
     assert setup.health.unready() == []
     setup.pass_time(1)
-    setup.sign_of_life(Kind.JOBSETS, Kind.HOSTS)
+    setup.sign_of_life(*(kind for kind in Kind if kind is not Kind.LEADERS))
     setup.health.failed(Kind.LEADERS, "503 Service Unavailable")
     assert setup.health.unready() == ["leaders: no sign of life for 91 s: 503 Service Unavailable"]
     setup.sign_of_life(Kind.LEADERS)

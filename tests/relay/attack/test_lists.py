@@ -55,9 +55,9 @@ def test_very_many_leaders_of_one_jobset_do_not_hold_up_the_fact_queue(replicas:
     parent = jobset(spec={"replicatedJobs": [replicated_job(replicas=replicas)]})
     leaders: list[Seen] = [read(pod(number)) for number in range(MANY)]
     began = time.process_time()
-    queue.listed(Kind.HOSTS, [], "1", START)
-    queue.listed(Kind.JOBSETS, [read(parent)], "1", START)
-    queue.listed(Kind.LEADERS, leaders, "1", START)
+    lists: dict[Kind, list[Seen]] = {Kind.JOBSETS: [read(parent)], Kind.LEADERS: leaders}
+    for kind in Kind:
+        queue.listed(kind, lists.get(kind, []), "1", START)
     demand = [fact for fact in due_facts(queue, START) if isinstance(fact, SlicesWanted)]
     waiting = sum(len(fact.waiting) for fact in demand)
     assert waiting == reported
