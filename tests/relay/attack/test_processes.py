@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from relay.objects import Kind
 from tests.local.served import Served, serving
 from tests.relay.attack.stage import Gate, running
 from tests.relay.objects import Json
@@ -109,7 +110,7 @@ def test_a_relay_whose_api_server_does_not_resolve_is_unready_but_alive(
     with running(quiet, project_id, PUBSUB_EMULATOR_HOST=pubsub_emulator) as relay:
         relay.log("watch.failed")
         lines = relay.until_probed(lambda code, lines: code == 503 and all(NOWHERE in line for line in lines))
-        assert [line.partition(":")[0] for line in lines] == ["jobsets", "leaders", "hosts"]
+        assert [line.partition(":")[0] for line in lines] == [*Kind]
         assert relay.probe("/livez") == (200, ["ok"])
 
 
