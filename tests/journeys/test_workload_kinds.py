@@ -59,7 +59,7 @@ def test_a_group_that_is_scaled_away_releases_its_slice_and_no_other() -> None:
     world.settle(minutes=10)
     assert world.pools == [world.record(workload, 0).pool]
     assert [world.record(workload, index).phase for index in range(3)] == [Phase.READY, Phase.GONE, Phase.GONE]
-    assert world.record(workload, 2).message == "Released: the LeaderWorkerSet is active, and has 1 groups."
+    assert world.record(workload, 2).message == "Released: the LeaderWorkerSet is active, scaled to 1."
 
 
 def test_a_group_that_comes_back_gets_a_slice_again() -> None:

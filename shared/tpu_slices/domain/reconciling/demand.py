@@ -188,7 +188,7 @@ def with_current_desire(record: SliceRecord, own: WorkloadRecord | None) -> Slic
     return replace(
         record,
         desire=Desire.PRESENT if active and has else Desire.ABSENT,
-        desire_message=f"{message}, and has {own.groups} groups" if active and not has else message,
+        desire_message=f"{message}, scaled to {own.groups}" if active and not has else message,
         demand_confirmed_at=own.demand.get(record.id),
     )
 
