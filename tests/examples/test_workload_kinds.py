@@ -13,6 +13,7 @@ from infra.local.kubernetes.programs import Programs
 from infra.local.plan import REPOSITORY, Plan
 from infra.local.prerequisites import Tools
 from infra.local.stack import running
+from tests.examples import refused
 from tests.examples.cluster import FAST, PATIENCE, Cluster, seed
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(300)]
@@ -81,3 +82,18 @@ def test_an_indexed_job_by_itself_runs_on_a_slice_that_ends_with_it(cluster: Clu
     until(lambda: pools(cluster, "indexed") == [], cluster)
     (only,) = [each for each in cluster.slices("list", "--all")["slices"] if "indexed" in each["id"]]
     assert only["transitions"][-1]["reason"] == "Released"
+
+
+@pytest.mark.parametrize("name", ["impossible-shape", "more-pods-than-hosts", "not-allowed"])
+def test_a_refused_jobset_is_told_live_what_the_plan_says_and_gets_no_pool(cluster: Cluster, name: str) -> None:
+    (example,) = (each for each in refused.EXAMPLES if each.stem == name)
+    cluster.kubectl("apply", "-f", str(example))
+    _, message = refused.answer_of(example)
+    told = message.removeprefix("replicatedJob workers: ")
+
+    def events() -> list[str]:
+        found = cluster.get("events", f"--field-selector=involvedObject.kind=JobSet,involvedObject.name={name}")
+        return [each["message"] for each in found["items"]]
+
+    until(lambda: any(told in said for said in events()), cluster)
+    assert pools(cluster, name) == []
