@@ -97,3 +97,4 @@ def test_a_refused_jobset_is_told_live_what_the_plan_says_and_gets_no_pool(clust
 
     until(lambda: any(told in said for said in events()), cluster)
     assert pools(cluster, name) == []
+    cluster.kubectl("delete", "-f", str(example))  # else its leader may be bound to another's slice of its shape
