@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,8 +13,10 @@ from typing import Any
 import orjson
 
 from infra.local.kubernetes import probes
-from infra.local.kubernetes.control_plane import ControlPlane
+from infra.local.kubernetes.control_plane import ControlPlane, control_plane
 from infra.local.kubernetes.credentials import User
+from infra.local.kubernetes.programs import Programs
+from infra.local.prerequisites import Tools
 from infra.local.processes import Child, Processes
 
 Json = dict[str, Any]
@@ -73,3 +77,15 @@ class Cluster:
         assert reply, f"no reply to {path}"
         answer: Json = orjson.loads(reply.body)
         return Reply(answer) if reply.status < 300 else Reply(None, f"{reply.status}: {answer['message']}")
+
+
+@contextmanager
+def started(
+    programs: Programs, tools: Tools, folder: Path, extended: Callable[[ControlPlane], None]
+) -> Iterator[Cluster]:
+    """Start a control plane; `extended` adds kinds before its controllers start."""
+    with (
+        Processes(setpriv=tools.setpriv, logs=folder / "logs", environment=os.environ) as processes,
+        control_plane(programs, processes, folder, users=(USER,), extended=extended) as plane,
+    ):
+        yield Cluster(plane, processes, tools.kubectl)
