@@ -248,7 +248,7 @@ class TestDeleting:
     def test_a_node_is_drained(self, cluster: Cluster, namespace: str) -> None:
         host = unique("host")
         cluster.api.create(path("nodes"), node(host))
-        owner = cluster.api.create(path("jobs", namespace), job())
+        owner = cluster.api.create(path("jobsets", namespace), jobset())  # a Job would let go of a pod unlike its own
         cluster.api.create(path("pods", namespace), bound("one", host, **owned_by(owner)))
         rehearsed = cluster.kubectl("drain", host, "--dry-run=server")
         assert f"evicting pod {namespace}/one (server dry run)" in rehearsed.out, rehearsed
