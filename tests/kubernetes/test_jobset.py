@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -16,12 +15,11 @@ from infra.local.clients.objects import Object
 from infra.local.jobset.installation import is_installed_by_others
 from infra.local.jobset.manifests import CONFIGURATIONS, CRD
 from tests.kubernetes.cluster import Cluster
-from tests.local.clients.programs import add_node, found, items, program, run, set_ready, waited
+from tests.local.clients.places import TEST, Place, namespace_for
+from tests.local.clients.programs import found, items, program, run, set_ready, waited
 from tests.local.jobset.builders import API, EXCLUSIVE, POOL, annotated, condition
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(180)]
-TEST = "test"
-"""Label of a test's nodes."""
 WEBHOOKS = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
 
 
@@ -36,17 +34,8 @@ def api(cluster: Cluster) -> Iterator[Api]:
         processes.end(cluster.child(name))
 
 
-@dataclass(frozen=True)
-class Place:
-    """A namespace, and nodes of the same name, that one test alone uses."""
-
-    api: Api
-    name: str
-
-    def add_pools(self, *pools: str, hosts: int = 2) -> None:
-        for pool in pools:
-            for host in range(hosts):
-                add_node(self.api, f"{self.name}-{pool}-{host}", f"{self.name}-{pool}", **{TEST: self.name})
+class JobSets(Place):
+    """A place for JobSets."""
 
     def jobset(self, replicas: int = 2, hosts: int = 2, pod: Object | None = None, **spec: object) -> Object:
         """Return a JobSet whose Jobs each want a pool of this place for themselves."""
@@ -73,23 +62,19 @@ class Place:
 
     def pools(self, job: str) -> set[str]:
         """Return the pools in which the pods of a Job are."""
-        pods = [pod for pod in items(self.api, "pods", self.name) if pod["metadata"]["labels"]["job-name"] == job]
-        return {self.api.get("nodes", None, pod["spec"]["nodeName"])["metadata"]["labels"][POOL] for pod in pods}
+        return self.pools_with("job-name", job)
 
     def events(self, reason: str) -> list[Object]:
         return [event for event in items(self.api, "events", self.name) if event["reason"] == reason]
 
 
 @pytest.fixture
-def place(api: Api, request: pytest.FixtureRequest) -> Place:
+def place(api: Api, request: pytest.FixtureRequest) -> JobSets:
     """A place of the test's own, with the account that pods need."""
-    name = f"t{abs(hash(request.node.name)) % 10**8}"
-    api.create("namespaces", {"metadata": {"name": name}})
-    waited(lambda: found(api, "serviceaccounts", name, "default"), "the account of pods")
-    return Place(api, name)
+    return JobSets(api, namespace_for(api, request.node.name))
 
 
-def test_each_job_has_a_pool_for_itself_and_after_a_restart_it_completes(place: Place) -> None:
+def test_each_job_has_a_pool_for_itself_and_after_a_restart_it_completes(place: JobSets) -> None:
     place.add_pools("a", "b", "c")
     pod = annotated(run_seconds="5", fail_until_restart="1")
     place.api.create("jobsets", place.jobset(pod=pod, failurePolicy={"maxRestarts": 1}))
@@ -101,7 +86,7 @@ def test_each_job_has_a_pool_for_itself_and_after_a_restart_it_completes(place: 
     assert pools[0] != pools[1]
 
 
-def test_its_events_are_those_of_the_newer_api(place: Place) -> None:
+def test_its_events_are_those_of_the_newer_api(place: JobSets) -> None:
     place.add_pools("a")
     place.api.create("jobsets", place.jobset(replicas=1, pod=annotated(run_seconds="5")))
     waited(lambda: place.events("AllJobsCompleted"), "the event")
@@ -111,7 +96,7 @@ def test_its_events_are_those_of_the_newer_api(place: Place) -> None:
     assert (event["firstTimestamp"], event["lastTimestamp"]) == (None, None)
 
 
-def test_it_is_suspended_and_resumed(place: Place) -> None:
+def test_it_is_suspended_and_resumed(place: JobSets) -> None:
     place.add_pools("a")
     place.api.create("jobsets", place.jobset(replicas=1, pod=annotated(run_seconds="600")))
     place.wait_for_phases("Running", "Running")
@@ -123,7 +108,7 @@ def test_it_is_suspended_and_resumed(place: Place) -> None:
     assert condition(place.read(), "Suspended")["reason"] == "ResumeJobs"
 
 
-def test_it_takes_all_that_it_owns_with_it(place: Place) -> None:
+def test_it_takes_all_that_it_owns_with_it(place: JobSets) -> None:
     place.add_pools("a")
     place.api.create("jobsets", place.jobset(replicas=1, pod=annotated(run_seconds="600")))
     place.wait_for_phases("Running", "Running")
@@ -132,7 +117,7 @@ def test_it_takes_all_that_it_owns_with_it(place: Place) -> None:
     waited(lambda: not any(items(place.api, plural, place.name) for plural in owned), "the end of all")
 
 
-def test_a_host_that_shuts_down_ends_its_pods_and_the_jobset_begins_anew_elsewhere(place: Place) -> None:
+def test_a_host_that_shuts_down_ends_its_pods_and_the_jobset_begins_anew_elsewhere(place: JobSets) -> None:
     place.add_pools("a", "b")
     created = place.jobset(replicas=1, pod=annotated(run_seconds="600"), failurePolicy={"maxRestarts": 1})
     place.api.create("jobsets", created)
@@ -146,7 +131,7 @@ def test_a_host_that_shuts_down_ends_its_pods_and_the_jobset_begins_anew_elsewhe
     assert place.pools("train-slice-0") == {f"{place.name}-{'b' if pool.endswith('a') else 'a'}"}
 
 
-def test_a_job_that_cannot_be_created_ends_all_that_would_follow(place: Place) -> None:
+def test_a_job_that_cannot_be_created_ends_all_that_would_follow(place: JobSets) -> None:
     wrong = place.jobset(replicas=1)
     (job,) = wrong["spec"]["replicatedJobs"]
     bad = job["template"]["spec"] | {"backoffLimit": -1}
@@ -164,7 +149,7 @@ def test_a_job_that_cannot_be_created_ends_all_that_would_follow(place: Place) -
     assert "status" not in place.read()
 
 
-def test_the_same_manifest_again_is_admitted_as_another_generation(place: Place) -> None:
+def test_the_same_manifest_again_is_admitted_as_another_generation(place: JobSets) -> None:
     for generation in (1, 2):
         applied = place.api.apply("jobsets", place.jobset(suspend=True), manager="test")
         assert applied["metadata"]["generation"] == generation
@@ -181,14 +166,14 @@ def test_the_same_manifest_again_is_admitted_as_another_generation(place: Place)
     ],
     ids=["a rule", "a type", "a choice", "another shape", "not covered"],
 )
-def test_what_cannot_run_is_refused(place: Place, change: Object, code: int, message: str) -> None:
+def test_what_cannot_run_is_refused(place: JobSets, change: Object, code: int, message: str) -> None:
     with pytest.raises(ApiError) as refused:
         place.api.create("jobsets", place.jobset(**change))
     assert message in refused.value.message
     assert refused.value.code == code
 
 
-def test_two_dependencies_of_one_name_are_refused(place: Place) -> None:
+def test_two_dependencies_of_one_name_are_refused(place: JobSets) -> None:
     wrong = place.jobset()
     (job,) = wrong["spec"]["replicatedJobs"]
     on = [{"name": "slice", "status": "Ready"}] * 2
@@ -198,7 +183,7 @@ def test_two_dependencies_of_one_name_are_refused(place: Place) -> None:
     assert (refused.value.code, refused.value.reason) == (422, "Invalid")
 
 
-def test_leases_are_renewed_and_those_of_silent_nodes_are_not(place: Place) -> None:
+def test_leases_are_renewed_and_those_of_silent_nodes_are_not(place: JobSets) -> None:
     place.add_pools("a")
     living, silent = (f"{place.name}-a-{host}" for host in (0, 1))
 
@@ -215,7 +200,7 @@ def test_leases_are_renewed_and_those_of_silent_nodes_are_not(place: Place) -> N
     assert renewal(silent) == last
 
 
-def test_nodes_of_others_are_not_touched(place: Place) -> None:
+def test_nodes_of_others_are_not_touched(place: JobSets) -> None:
     name = f"{place.name}-other"
     place.api.create("nodes", {"metadata": {"name": name, "labels": {POOL: "other"}}})
     container = {"name": "main", "image": "i"}
@@ -233,7 +218,7 @@ def configured(api: Api) -> list[bool]:
     return [found(api, plural, None, CONFIGURATIONS) is not None for plural in WEBHOOKS]
 
 
-def test_it_takes_its_webhooks_away_when_it_ends(cluster: Cluster, place: Place) -> None:
+def test_it_takes_its_webhooks_away_when_it_ends(cluster: Cluster, place: JobSets) -> None:
     running = cluster.child("jobset")
     assert configured(place.api) == [True, True]
     running.ask_to_end()
@@ -244,7 +229,7 @@ def test_it_takes_its_webhooks_away_when_it_ends(cluster: Cluster, place: Place)
     assert configured(place.api) == [True, True]
 
 
-def test_after_a_sudden_death_the_next_one_replaces_its_webhooks(cluster: Cluster, place: Place) -> None:
+def test_after_a_sudden_death_the_next_one_replaces_its_webhooks(cluster: Cluster, place: JobSets) -> None:
     killed = cluster.child("jobset")
     signal.pidfd_send_signal(killed.descriptor, signal.SIGKILL)
     assert killed.ended(within=10)

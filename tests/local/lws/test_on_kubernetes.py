@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import pytest
 
@@ -15,14 +14,13 @@ from infra.local.lws.manifests import CONFIGURATIONS, CRD
 from relay import translate
 from relay.objects import WorkloadName
 from tests.kubernetes.cluster import Cluster
-from tests.local.clients.programs import POOL, add_node, found, items, program, run, waited
+from tests.local.clients.places import TEST, Place, namespace_for
+from tests.local.clients.programs import POOL, found, items, program, run, waited
 from tests.local.lws.builders import API, EXCLUSIVE, LABEL, condition
 from tpu_slices.domain.model.slices import OwnerKind
 from tpu_slices.wire.readers import READERS
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(180)]
-TEST = "test"
-"""Label of a test's nodes."""
 HOSTS = {"cloud.google.com/gke-tpu-accelerator": "tpu-v4-podslice", "cloud.google.com/gke-tpu-topology": "2x2x2"}
 
 
@@ -35,17 +33,10 @@ def api(cluster: Cluster) -> Iterator[Api]:
     connected.close()
 
 
-@dataclass(frozen=True)
-class Place:
-    """A namespace, and nodes of the same name, that one test alone uses."""
+class Groups(Place):
+    """A place for a LeaderWorkerSet."""
 
-    api: Api
-    name: str
-
-    def add_pools(self, *pools: str, hosts: int = 2) -> None:
-        for pool in pools:
-            for host in range(hosts):
-                add_node(self.api, f"{self.name}-{pool}-{host}", f"{self.name}-{pool}", **{TEST: self.name}, **HOSTS)
+    host_labels = HOSTS
 
     def create(self, groups: int = 2, network: Object | None = None, **template: object) -> Object:
         """Create a LeaderWorkerSet whose groups of two each want a pool of this place for themselves."""
@@ -78,20 +69,16 @@ class Place:
 
     def pools(self, group: int) -> set[str]:
         """Return the pools in which the pods of a group are."""
-        pods = [pod for pod in self.pods().values() if pod["metadata"]["labels"][f"{LABEL}group-index"] == str(group)]
-        return {self.api.get("nodes", None, pod["spec"]["nodeName"])["metadata"]["labels"][POOL] for pod in pods}
+        return self.pools_with(f"{LABEL}group-index", str(group))
 
 
 @pytest.fixture
-def place(api: Api, request: pytest.FixtureRequest) -> Place:
+def place(api: Api, request: pytest.FixtureRequest) -> Groups:
     """A place of the test's own, with the account that pods need."""
-    name = f"t{abs(hash(request.node.name)) % 10**8}"
-    api.create("namespaces", {"metadata": {"name": name}})
-    waited(lambda: found(api, "serviceaccounts", name, "default"), "the account of pods")
-    return Place(api, name)
+    return Groups(api, namespace_for(api, request.node.name))
 
 
-def test_each_group_has_a_pool_for_itself_until_it_is_scaled_away(place: Place) -> None:
+def test_each_group_has_a_pool_for_itself_until_it_is_scaled_away(place: Groups) -> None:
     place.add_pools("a", "b", "c")
     place.create(groups=2)
     place.wait_until_ready(2)
@@ -105,7 +92,7 @@ def test_each_group_has_a_pool_for_itself_until_it_is_scaled_away(place: Place) 
     place.wait_until_ready(1)
 
 
-def test_a_group_whose_worker_is_deleted_is_made_anew_and_the_other_stays(place: Place) -> None:
+def test_a_group_whose_worker_is_deleted_is_made_anew_and_the_other_stays(place: Groups) -> None:
     place.add_pools("a", "b")
     place.create(groups=2)
     place.wait_until_ready(2)
@@ -121,7 +108,7 @@ def test_a_group_whose_worker_is_deleted_is_made_anew_and_the_other_stays(place:
     assert [each["reason"] for each in items(place.api, "events", place.name)].count("RecreateGroup") == 1
 
 
-def test_another_template_replaces_every_group(place: Place) -> None:
+def test_another_template_replaces_every_group(place: Groups) -> None:
     place.add_pools("a", "b")
     place.create(groups=2)
     place.wait_until_ready(2)
@@ -137,7 +124,7 @@ def test_another_template_replaces_every_group(place: Place) -> None:
     assert condition(place.read(), "UpdateInProgress")["status"] == "False"
 
 
-def test_it_takes_all_that_it_owns_with_it(place: Place) -> None:
+def test_it_takes_all_that_it_owns_with_it(place: Groups) -> None:
     place.add_pools("a")
     place.create(groups=1)
     place.wait_until_ready(1)
@@ -146,7 +133,7 @@ def test_it_takes_all_that_it_owns_with_it(place: Place) -> None:
     waited(lambda: not any(items(place.api, plural, place.name) for plural in owned), "the end of all")
 
 
-def test_the_relay_understands_what_is_made(place: Place) -> None:
+def test_the_relay_understands_what_is_made(place: Groups) -> None:
     made = place.create(groups=2)
     waited(lambda: len(place.pods()) == 2, "the leaders, whose workers wait for their domain")
     waited(lambda: all(leader["waiting"] for leader in leaders(place)), "leaders that cannot be scheduled")
@@ -160,7 +147,7 @@ def test_the_relay_understands_what_is_made(place: Place) -> None:
     assert (seen.ref.owner.uid, seen.ref.groups, seen.parse_error) == (made["metadata"]["uid"], 2, None)
 
 
-def test_subgroups_are_made_and_none_of_them_is_our_slice(place: Place) -> None:
+def test_subgroups_are_made_and_none_of_them_is_our_slice(place: Groups) -> None:
     made = place.create(groups=1, size=5, subGroupPolicy={"subGroupSize": 2})
     assert made["spec"]["leaderWorkerTemplate"]["subGroupPolicy"]["subGroupPolicyType"] == "LeaderWorker"
     waited(lambda: "serve-0" in place.pods(), "the leader")
@@ -168,7 +155,7 @@ def test_subgroups_are_made_and_none_of_them_is_our_slice(place: Place) -> None:
     assert translate.workload(READERS[OwnerKind.LEADER_WORKER_SET], place.read()) is None
 
 
-def leaders(place: Place) -> list[Object]:
+def leaders(place: Groups) -> list[Object]:
     """Return what the relay reads of the pods."""
     read = [translate.group_leader(pod) for _, pod in sorted(place.pods().items())]
     return [
@@ -178,13 +165,13 @@ def leaders(place: Place) -> list[Object]:
     ]
 
 
-def test_what_is_not_implemented_is_refused(place: Place) -> None:
+def test_what_is_not_implemented_is_refused(place: Groups) -> None:
     with pytest.raises(ApiError, match="subdomainPolicy UniquePerReplica of LeaderWorkerSets is not implemented") as no:
         place.create(network={"subdomainPolicy": "UniquePerReplica"})
     assert no.value.code == 501
 
 
-def test_it_takes_its_webhooks_away_when_it_ends(cluster: Cluster, place: Place) -> None:
+def test_it_takes_its_webhooks_away_when_it_ends(cluster: Cluster, place: Groups) -> None:
     running = cluster.child("lws")
     assert found(place.api, "mutatingwebhookconfigurations", None, CONFIGURATIONS)
     running.ask_to_end()
