@@ -93,11 +93,11 @@ class Workload:
     @property
     def standing(self) -> str:
         """See `inventory.standing`."""
-        return standing(self.state, self.queue, self.parse_error, self.ref.groups)
+        return standing(*self.announced_state)
 
     @property
     def announced_state(self) -> tuple[object, ...]:
-        """What is published as soon as it changes."""
+        """What is published as soon as it changes: the fields of `inventory.STANDING`, in their order."""
         return self.state, self.queue, self.parse_error, self.ref.groups
 
     @property

@@ -62,7 +62,7 @@ LAST_LOOKUPS = timedelta(seconds=3)
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A question about hosts."""
+    """A question that facts will answer."""
 
     question: FactQuestion
 

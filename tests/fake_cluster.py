@@ -143,7 +143,7 @@ class FakeCluster:
         return due_facts(self.queue, self._clock.now())
 
     def asked(self, question: FactQuestion) -> None:
-        """Let the relay serve a question about hosts, and patch what it asks of nodes."""
+        """Let the relay serve a question that facts answer, and patch what it asks of nodes."""
         if self.watched:
             self.queue.ask(question, self._clock.now())
             self.patches_nodes()

@@ -29,10 +29,9 @@ from types import MappingProxyType
 from typing import Any
 
 from tpu_slices.domain.planning.host_labels import GKE_PROVISIONERS
+from tpu_slices.wire import leader_worker_sets
 from tpu_slices.wire.workloads import CHIPS, COMPLETION_INDEX, JOBSET_NAME, Json
 
-LEADER_WORKER_SET_NAME = "leaderworkerset.sigs.k8s.io/name"
-"""The label of all pods of a LeaderWorkerSet (sigs.k8s.io/lws api/leaderworkerset/v1)."""
 _PATHWAYS = ("pathways-job.pathways.domain", "PathwaysJob")
 """Names machine types instead of chips (google/pathways-job, api/v1)."""
 
@@ -124,9 +123,9 @@ def controller_of(obj: Json) -> Controller:
     """Return an object's LeaderWorkerSet or controller, or itself if it has neither."""
     metadata = _mapping(obj.get("metadata"))
     labels, annotations = _mapping(metadata.get("labels")), _mapping(metadata.get("annotations"))
-    if LEADER_WORKER_SET_NAME in labels:
+    if leader_worker_sets.NAME in labels:
         return Controller(
-            "leaderworkerset.x-k8s.io", "LeaderWorkerSet", str(labels[LEADER_WORKER_SET_NAME]), indexed=False
+            "leaderworkerset.x-k8s.io", "LeaderWorkerSet", str(labels[leader_worker_sets.NAME]), indexed=False
         )
     references = (_mapping(each) for each in metadata.get("ownerReferences") or ())
     owner = next((each for each in references if each.get("controller")), None)
