@@ -14,6 +14,7 @@ from tests.local.stack.leftovers import until
 
 PLACE = "test.example.com/place"
 """Label of a place's nodes."""
+ZONE = "topology.kubernetes.io/zone"
 PATIENCE_SECONDS = 60.0
 TAINT = {"key": TPU, "value": "present", "effect": "NoSchedule"}
 FOR_EVER = 3600.0
@@ -29,7 +30,10 @@ def condition(obj: Json, kind: str) -> Json:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A namespace with pools of TPU hosts that only its own pods select."""
+    """A namespace with pools of TPU hosts that only its own pods select.
+
+    They are a zone of their own: Kubernetes evicts from one lost host per zone and 10 s, and other tests lose some.
+    """
 
     cluster: Cluster
     name: str
@@ -39,7 +43,7 @@ class Place:
             self.add_node(f"{self.name}-{pool}-{number}", f"{self.name}-{pool}")
 
     def add_node(self, name: str, pool: str, *, chips: int = 4, ready: str = "True") -> None:
-        labels = {POOL: pool, HOST: "true", PLACE: self.name, "kubernetes.io/hostname": name}
+        labels = {POOL: pool, HOST: "true", PLACE: self.name, "kubernetes.io/hostname": name, ZONE: self.name}
         amounts = {"cpu": "8", "memory": "16Gi", "pods": "16", TPU: str(chips)}
         conditions = [{"type": "Ready", "status": ready, "reason": "Testing"}]
         status = {"capacity": amounts, "allocatable": amounts, "conditions": conditions}
