@@ -15,9 +15,9 @@ Json = dict[str, Any]
 GROUP_EXCLUSIVE = {"leaderworkerset.sigs.k8s.io/exclusive-topology": "cloud.google.com/gke-nodepool"}
 
 
-def answered(slices: Slices, obj: Json) -> Json:
+def answered(slices: Slices, obj: Json, code: int = 0) -> Json:
     result = slices("plan", "-f", "-", "--cluster", RESEARCH, "-o", "json", input=yaml.safe_dump(obj))
-    assert result.exit_code == 0, result.output
+    assert result.exit_code == code, result.output
     answer: Json = json.loads(result.stdout)
     return answer
 
@@ -58,6 +58,16 @@ def test_what_is_no_slice_is_skipped_with_the_remedy(slices: Slices, obj: Json, 
     assert answer["slices"] == []
     (skipped,) = answer["skipped"]
     assert (skipped["reason"], why in skipped["message"]) == ("NotServed", True)
+
+
+def test_workers_that_fit_no_host_are_refused_before_anything_is_bought(slices: Slices) -> None:
+    amounts = {"google.com/tpu": "4", "memory": "9Ti"}
+    worker = leader_worker_set()["spec"]["leaderWorkerTemplate"]["workerTemplate"]
+    large = {"spec": worker["spec"] | {"containers": [container(resources={"requests": amounts, "limits": amounts})]}}
+    answer = answered(slices, leader_worker_set(leaderTemplate=worker, workerTemplate=large), code=3)
+    assert {each["refused"]["message"][:40] for each in answer["slices"]} == {
+        "pod template: memory: a pod requests 921"
+    }
 
 
 def test_pods_that_nothing_keeps_together_are_warned_of(slices: Slices) -> None:

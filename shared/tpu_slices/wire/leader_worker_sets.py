@@ -7,8 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import product, starmap
+from typing import Any
 
-from tpu_slices.domain.model.facts import GROUP_EXCLUSIVE, TemplateRequest, WaitingLeader, WorkloadState
+from tpu_slices.domain.model.facts import (
+    GROUP_EXCLUSIVE,
+    Requirement,
+    TemplateRequest,
+    Toleration,
+    WaitingLeader,
+    WorkloadState,
+)
 from tpu_slices.domain.model.slices import SLICES_PER_WORKLOAD
 from tpu_slices.domain.planning.host_labels import ACCELERATOR, TOPOLOGY
 from tpu_slices.wire.jobsets import strings
@@ -27,6 +36,9 @@ from tpu_slices.wire.workloads import (
 NAME = "leaderworkerset.sigs.k8s.io/name"
 GROUP_INDEX = "leaderworkerset.sigs.k8s.io/group-index"
 WORKER_INDEX = "leaderworkerset.sigs.k8s.io/worker-index"
+
+Terms = tuple[tuple[Requirement, ...], ...]
+"""A required node affinity: all requirements of one term must be met; empty: none."""
 
 
 def is_served(obj: Json) -> bool:
@@ -78,19 +90,68 @@ def _hardware(template: Json) -> tuple[object, ...]:
 
 
 def requests_of(obj: Json) -> tuple[TemplateRequest, ...]:
-    """Return the request of each group, as its leader makes it; raise ValueError like `workloads.requests_of`."""
+    """Return the request of each group: its leader's, with what its workers need of the same hosts.
+
+    Raise ValueError like `workloads.requests_of`.
+    """
     with reading("spec.leaderWorkerTemplate"):
         size = pods_of(obj["spec"]["leaderWorkerTemplate"], "size", 1)
+        leader_template, *worker_templates = _templates(obj)
         leader = request_of_template(
-            next(_templates(obj)),
+            leader_template,
+            **_together(*map(request_of_template, (leader_template, *worker_templates))),
             parallelism=size,
             completions=size,
-            exclusive_topology=_exclusive_topology(obj) or _exclusive_topology(next(_templates(obj))),
+            exclusive_topology=_exclusive_topology(obj) or _exclusive_topology(leader_template),
         )
     with reading("spec"):
         if (groups := groups_of(obj)) > SLICES_PER_WORKLOAD:
             raise ValueError(f"replicas: {groups} slices, at most {SLICES_PER_WORKLOAD} of a workload are supported")
     return (replace(leader, replicas=groups),)
+
+
+def _together(leader: TemplateRequest, worker: TemplateRequest | None = None) -> dict[str, Any]:
+    """Return the fields of the leader's request that its workers add to: hosts have to suit both."""
+    if worker is None:
+        return {}
+    return {
+        "affinity": _both(leader.affinity, _required(worker, leader)),
+        "tolerations": tuple(
+            dict.fromkeys(filter(None, starmap(_meet, product(leader.tolerations, worker.tolerations))))
+        ),
+        "cpu_milli": max(leader.cpu_milli, worker.cpu_milli),
+        "memory_bytes": max(leader.memory_bytes, worker.memory_bytes),
+        "ephemeral_bytes": max(leader.ephemeral_bytes, worker.ephemeral_bytes),
+        "unoffered": tuple(dict.fromkeys((*leader.unoffered, *worker.unoffered))),
+        "slicing": tuple(sorted({*leader.slicing, *worker.slicing})),
+        "pod_rules": tuple(dict.fromkeys((*leader.pod_rules, *worker.pod_rules))),
+    }
+
+
+def _required(worker: TemplateRequest, leader: TemplateRequest) -> Terms:
+    """Return the node affinity of the workers, with what they select beyond the leader."""
+    beyond = tuple(
+        Requirement(key=key, operator="In", values=(value,))
+        for key, value in worker.node_selector
+        if (key, value) not in leader.node_selector
+    )
+    return _both(worker.affinity, (beyond,) if beyond else ())
+
+
+def _both(one: Terms, other: Terms) -> Terms:
+    """Return the terms of which one is met if one of each is."""
+    if not one or not other or one == other:
+        return one or other
+    return tuple((*first, *second) for first, second in product(one, other))
+
+
+def _meet(one: Toleration, other: Toleration) -> Toleration | None:
+    """Return the toleration of what both tolerate; None if there is nothing."""
+    keys, effects = {one.key, other.key} - {""}, {one.effect, other.effect} - {""}
+    equal = [each for each in (one, other) if each.operator != "Exists"]
+    if len(keys) > 1 or len(effects) > 1 or len({each.value for each in equal}) > 1:
+        return None
+    return replace((*equal, one)[0], key="".join(keys), effect="".join(effects))
 
 
 def state_of(obj: Json) -> WorkloadState:
