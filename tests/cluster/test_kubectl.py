@@ -263,6 +263,11 @@ def changes(cluster: Cluster, namespace: str, labels: Json) -> None:
         cluster.api.patch(path("pods", namespace, name), {"metadata": {"labels": labels}})
 
 
+def run(cluster: Cluster, namespace: str, number: int) -> None:
+    cluster.api.patch(path("pods", namespace, "one", "status"), {"status": {"phase": "Running"}})
+    cluster.api.patch(path("pods", namespace, "one"), {"metadata": {"labels": {"number": str(number)}}})
+
+
 @contextmanager
 def repeating(step: Callable[[int], None]) -> Iterator[None]:
     """Repeat a step, with its number, until the block ends."""
@@ -284,13 +289,15 @@ def repeating(step: Callable[[int], None]) -> Iterator[None]:
 
 
 class TestWatching:
+    """A change is repeated until it is seen: the watch of kubectl 1.27 begins some time after the first line."""
+
     def test_changes_are_seen_as_they_come(self, cluster: Cluster, namespace: str) -> None:
         cluster.api.create(path("pods", namespace), pod())
         with running(cluster, "get", "pods", "-n", namespace, "-w") as lines:
             assert lines.readline().split()[0] == "NAME"
             assert lines.readline().split()[:3] == ["one", "0/1", "Pending"]
-            cluster.api.patch(path("pods", namespace, "one", "status"), {"status": {"phase": "Running"}})
-            assert lines.readline().split()[:3] == ["one", "0/1", "Running"]
+            with repeating(lambda number: run(cluster, namespace, number)):
+                assert lines.readline().split()[:3] == ["one", "0/1", "Running"]
 
     def test_one_object_is_followed(self, cluster: Cluster, namespace: str) -> None:
         for name in ("one", "two"):
@@ -298,7 +305,7 @@ class TestWatching:
         with running(cluster, "get", "pod", "two", "-n", namespace, "-w", "--no-headers") as lines:
             assert lines.readline().split()[0] == "two"
             with repeating(lambda number: changes(cluster, namespace, {"number": str(number)})):
-                assert lines.readline().split()[0] == "two"  # its watch begins some time after the first line
+                assert lines.readline().split()[0] == "two"
 
     def test_a_condition_is_waited_for(self, cluster: Cluster, namespace: str) -> None:
         cluster.api.create(path("jobsets", namespace), jobset())

@@ -273,6 +273,18 @@ def test_questions_are_answered_from_the_api_server(stage: Stage) -> None:
         assert stage.until(Answer, lambda answer: answer.workload.owner.name == "gone").state is WorkloadState.MISSING
 
 
+def test_its_process_ends_although_a_call_is_under_way() -> None:
+    program = (
+        "import time; from concurrent.futures import ThreadPoolExecutor; from relay.__main__ import end\n"
+        "ThreadPoolExecutor(1).submit(time.sleep, 3600)\n"
+        "print('said', end=''); end(3)"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (ended.returncode, ended.stdout) == (3, "said")
+
+
 def test_a_jobset_that_opted_out_is_counted_and_has_no_demand(stage: Stage) -> None:
     stage.apply(workload(annotations={OPTED_OUT: "true"}))
     with relaying(stage):
