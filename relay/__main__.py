@@ -44,6 +44,8 @@ _log = structlog.get_logger()
 
 PUBLISH_SECONDS = 10.0
 LAST_WORDS_SECONDS = 5.0
+SIGNAL_SECONDS = 0.5
+"""How late a signal is noticed at most: one that comes as the main thread begins to wait does not wake it."""
 MESSAGES_AT_ONCE = 8
 
 
@@ -84,7 +86,8 @@ class Process:
         for part in (*parts, *(watch.run for watch in self._watches)):
             self._begin(part)
         serving = self._begin(self._relay.run)
-        self._over.wait()
+        while not self._over.wait(SIGNAL_SECONDS):
+            continue
         self._end(serving)
         return 1 if self._broken else 0
 

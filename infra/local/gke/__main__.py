@@ -23,6 +23,8 @@ _PACES = (
     *("create", "join", "ready", "chips", "delete", "repair", "stockout", "quota", "log"),
     *("shutdown", "unhealthy", "fill", "run"),
 )
+SIGNAL_SECONDS = 0.5
+"""How late a signal is noticed at most: one that comes as the main thread begins to wait does not wake it."""
 
 
 def _arguments() -> argparse.ArgumentParser:
@@ -118,7 +120,8 @@ def main() -> None:
         buttons = ButtonServer(plane, arguments.buttons_port)
         closing.callback(buttons.stop)
         print(f"listening on 127.0.0.1:{server.port} buttons {buttons.url}", flush=True)
-        stop.wait()
+        while not stop.wait(SIGNAL_SECONDS):
+            continue
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
 """The relay as a process: two at a time, killed, and with its servers unreachable."""
 
+import os
 import re
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,7 +11,7 @@ import yaml
 
 from relay.objects import Kind
 from tests.local.served import Served, serving
-from tests.relay.attack.stage import Gate, running
+from tests.relay.attack.stage import PROMPTLY, Gate, running
 from tests.relay.objects import Json
 from tests.relay.test_relay import Stage, host, workload
 from tpu_slices.domain.model.facts import HostsChanged, SlicesWanted
@@ -146,3 +148,13 @@ def test_a_silent_watch_makes_the_relay_unready_until_it_is_relisted(
         relay.until_probed(lambda code, lines: code == 503 and any(map(SILENT_AND_REFUSED.match, lines)))
         quiet.proxy.clear()
         relay.until_probed(lambda _, lines: not any(line.startswith("hosts") for line in lines))
+
+
+def test_a_signal_that_does_not_interrupt_the_main_thread_ends_the_relay(
+    quiet: Served, project_id: str, pubsub_emulator: str
+) -> None:
+    with running(quiet, project_id, PUBSUB_EMULATOR_HOST=pubsub_emulator) as relay:
+        relay.until(lambda: relay.ready)
+        threads = {int(each) for each in os.listdir(f"/proc/{relay.process.pid}/task")}
+        os.kill(max(threads - {relay.process.pid}), signal.SIGTERM)  # Linux prefers the named thread
+        assert relay.process.wait(PROMPTLY) == 0
