@@ -16,7 +16,7 @@ from relay.cluster import unscheduled
 from relay.connection import Connection
 from relay.health import Health
 from relay.notices.unserved import TOLD_AFTER, OwnersTold, PodEvent
-from relay.objects import Saw, UnservedPod
+from relay.objects import Aside, Listed, Saw, Unparseable, UnservedPod
 from relay.watch import Patience, Watch
 from tests.cluster.asking import LIVE, PATIENCE_SECONDS, Json, done, path
 from tests.cluster.builders import NOBODY, chips, event, meta
@@ -43,12 +43,14 @@ class Teller:
 
     def put(self, delivered: PodEvent) -> None:
         self.owners.put(delivered)
-        if (
-            isinstance(delivered, Saw)
-            and isinstance(delivered.seen, UnservedPod)
-            and delivered.seen.owner.namespace == self.namespace
-        ):
-            self.waiting.add(delivered.seen.identity)
+        if isinstance(delivered, Listed):
+            self._note(*delivered.seen)
+        elif isinstance(delivered, Saw):
+            self._note(delivered.seen)
+
+    def _note(self, *seen: UnservedPod | Unparseable[Aside]) -> None:
+        pods = [each for each in seen if isinstance(each, UnservedPod)]
+        self.waiting |= {each.identity for each in pods if each.owner.namespace == self.namespace}
 
     def await_pods(self, number: int) -> None:
         until(lambda: len(self.waiting) == number, "the scheduler's answer", PATIENCE_SECONDS)
