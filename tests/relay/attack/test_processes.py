@@ -155,6 +155,6 @@ def test_a_signal_that_does_not_interrupt_the_main_thread_ends_the_relay(
 ) -> None:
     with running(quiet, project_id, PUBSUB_EMULATOR_HOST=pubsub_emulator) as relay:
         relay.until(lambda: relay.ready)
-        threads = {int(each) for each in os.listdir(f"/proc/{relay.process.pid}/task")}
+        threads = {int(each.name) for each in Path(f"/proc/{relay.process.pid}/task").iterdir()}
         os.kill(max(threads - {relay.process.pid}), signal.SIGTERM)  # Linux prefers the named thread
         assert relay.process.wait(PROMPTLY) == 0
