@@ -15,6 +15,7 @@ from tpu_slices_cli.explaining import explain_command
 from tpu_slices_cli.listing import list_command
 from tpu_slices_cli.manifests import NotAManifest
 from tpu_slices_cli.plan import plan_command
+from tpu_slices_cli.retiring import retire_command
 from tpu_slices_cli.screen import echo
 from tpu_slices_cli.session import Session
 from tpu_slices_cli.steering import (
@@ -73,6 +74,7 @@ for command in (
     resume_command,
     confirm_deletions_command,
     configure_command,
+    retire_command,
     adopt_command,
     completion_command,
 ):

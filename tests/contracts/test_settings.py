@@ -7,14 +7,15 @@ from typing import Any
 
 import pytest
 
-from tests.builders import CLUSTER, settings
+from tests.builders import CLUSTER, a_heartbeat, a_jobset, a_record, a_slot, settings
 from tests.contracts.stores import REAL, Console, FirestoreConsole
 from tests.fakes.settings import FakeSettings
 from tests.fakes.store import FakeStore
 from tpu_slices.adapters.firestore import FirestoreStore
 from tpu_slices.adapters.firestore_settings import FirestoreSettings
+from tpu_slices.domain.model.slices import ClusterId
 from tpu_slices.ports.errors import Permanent, StaleRecord
-from tpu_slices.ports.store import SettingsStore, SliceStore
+from tpu_slices.ports.store import Change, SettingsStore, SliceStore
 from tpu_slices.wire.cluster_settings import encode_settings, settings_key
 
 DOCUMENT = {"path": settings().path, "zone": "us-central2-b"}
@@ -89,6 +90,44 @@ def test_without_accepted_settings_an_invalid_edit_is_an_error_that_names_the_fi
     setup.console.put_document(settings_key(CLUSTER), broken)
     with pytest.raises(Permanent, match="zone: Invalid value: 'somewhere'"):
         setup.store.settings(CLUSTER)
+
+
+def test_a_retirement_is_seen_in_place_of_a_pause_until_it_ends(setup: Setup) -> None:
+    setup.written.write(CLUSTER, DOCUMENT, None)
+    setup.written.pause(CLUSTER, "upgrade until noon.")
+    setup.written.retire(CLUSTER, "moved to another.")
+    known = setup.store.settings(CLUSTER)
+    assert known is not None
+    assert (known.paused, known.retired) == (None, "moved to another.")
+    assert setup.written.paused(CLUSTER) == "moved to another."
+    setup.written.resume(CLUSTER)
+    known = setup.store.settings(CLUSTER)
+    assert known is not None
+    assert known.retired is None
+
+
+def test_a_cluster_that_is_forgotten_leaves_no_document_and_others_theirs(setup: Setup) -> None:
+    other = ClusterId(f"{CLUSTER}-2")
+    for cluster in (CLUSTER, other):
+        setup.written.write(cluster, DOCUMENT, None)
+        setup.written.retire(cluster, "moved.")
+        of_it = (
+            a_record(cluster=cluster),
+            a_jobset(cluster=cluster),
+            a_heartbeat(cluster=cluster),
+            a_slot(cluster=cluster),
+        )
+        setup.store.commit(*(Change(None, record) for record in of_it))
+    assert setup.written.forget(CLUSTER) == 7
+    assert setup.written.forget(CLUSTER) == 0
+    assert setup.store.settings(CLUSTER) is None
+    assert [*setup.store.every_slice(CLUSTER)] == []
+    assert [*setup.store.live_workloads(CLUSTER)] == []
+    assert setup.store.heartbeat(CLUSTER) is None
+    assert setup.store.slots(CLUSTER) == ()
+    assert setup.store.settings(other) is not None
+    assert len(list(setup.store.every_slice(other))) == 1
+    assert setup.store.heartbeat(other) is not None
 
 
 def test_a_pause_is_seen_until_it_ends_and_outlives_new_settings(setup: Setup) -> None:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from tests.fakes.store import FakeStore
 from tpu_slices.domain.model.slices import ClusterId
 from tpu_slices.ports.errors import StaleRecord
 from tpu_slices.ports.store import Document, Revision, SettingsWritten
 from tpu_slices.wire.cluster_settings import accepted_key, pause_key, settings_key
+from tpu_slices.wire.documents import COLLECTIONS
+
+_LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 @dataclass(slots=True)
@@ -36,6 +40,21 @@ class FakeSettings:
 
     def pause(self, cluster: ClusterId, message: str) -> None:
         self.store.put_document(pause_key(cluster), {"message": message})
+
+    def retire(self, cluster: ClusterId, message: str) -> None:
+        self.store.put_document(pause_key(cluster), {"message": message, "retired_at": _LONG_AGO})
+
+    def forget(self, cluster: ClusterId) -> int:
+        own = {place(cluster) for place in (settings_key, accepted_key, pause_key)}
+        own |= {
+            place
+            for place in self.store.places()
+            if place.collection in COLLECTIONS.values() and (place.id == cluster or place.id.startswith(f"{cluster}."))
+        }
+        present = own & self.store.places()
+        for place in present:
+            self.store.remove_document(place)
+        return len(present)
 
     def resume(self, cluster: ClusterId) -> None:
         self.store.remove_document(pause_key(cluster))

@@ -6,7 +6,7 @@ Values are kept as documents: what the wire format cannot hold is lost, and what
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TypeVar
 
@@ -24,7 +24,7 @@ from tpu_slices.domain.reconciling.limiter import Budget, ConcurrencyLimiter, Sl
 from tpu_slices.ports.errors import Permanent, Temporary
 from tpu_slices.ports.store import Change, Found, Record, RejectedMessage, Revision, Stored
 from tpu_slices.wire import documents
-from tpu_slices.wire.cluster_settings import accepted_key, decode_settings, pause_key, settings_key
+from tpu_slices.wire.cluster_settings import accepted_key, decode_settings, pause_key, settings_key, with_pause
 from tpu_slices.wire.documents import key, key_of
 
 R = TypeVar("R", bound=Record)
@@ -52,7 +52,7 @@ class FakeStore(FakeDocuments):
             self.unreadable[str(settings_key(cluster))] = str(problem)
             settings = self._settings_in(cluster, accepted)
         pause = self._documents.get(pause_key(cluster))
-        return replace(settings, paused=str(pause.fields.get("message"))) if pause else settings
+        return with_pause(settings, pause.fields if pause else None)
 
     def _settings_in(self, cluster: ClusterId, document: KeptDocument) -> ClusterSettings:
         if (known := self._accepted.get(document.revision)) is not None:

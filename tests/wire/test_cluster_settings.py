@@ -149,6 +149,7 @@ def test_every_setting_of_the_domain_can_be_written() -> None:
         "cluster",
         "version",
         "paused",
+        "retired",
     }
     assert decode_settings(CLUSTER, document, "v") == replace(settings(), version="v")
 

@@ -7,7 +7,6 @@ locks make other clients wait for 2 seconds, and for 60 if a client dies (measur
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
@@ -52,7 +51,7 @@ from tpu_slices.domain.reconciling.inventory import STANDING, RelayHeartbeat, st
 from tpu_slices.domain.reconciling.limiter import Budget, ConcurrencyLimiter, Slot
 from tpu_slices.ports.errors import StaleRecord
 from tpu_slices.ports.store import Change, Found, Record, RejectedMessage, Revision, Stored
-from tpu_slices.wire.cluster_settings import accepted_key, pause_key, settings_key
+from tpu_slices.wire.cluster_settings import accepted_key, pause_key, settings_key, with_pause
 from tpu_slices.wire.documents import (
     REPORT_QUEUE,
     encode,
@@ -91,8 +90,7 @@ class FirestoreStore(FirestoreReads):
         written, accepted, pause = (found.get(place) for place in places)
         if written is None:
             return None
-        settings = settings_of(cluster, written, accepted)
-        return replace(settings, paused=str(fields_of(pause).get("message"))) if pause else settings
+        return with_pause(settings_of(cluster, written, accepted), fields_of(pause) if pause else None)
 
     def clusters(self) -> tuple[ClusterId, ...]:
         return tuple(ClusterId(it.id) for it in self._read(self._asked(CLUSTERS).select([]).stream))

@@ -216,9 +216,19 @@ class SettingsStore(Protocol):
         """
 
     def paused(self, cluster: ClusterId) -> str | None:
-        """Return why the cluster is paused, or None if it is not."""
+        """Return why the cluster is paused or retired, or None if it is neither."""
 
     def pause(self, cluster: ClusterId, message: str) -> None:
         """Pause the cluster, so that nothing is created or deleted: write `pauses/{cluster}`, untouched by builds."""
 
-    def resume(self, cluster: ClusterId) -> None: ...
+    def retire(self, cluster: ClusterId, message: str) -> None:
+        """Retire the cluster, so that nothing is created in it: the same document; a pause ends."""
+
+    def resume(self, cluster: ClusterId) -> None:
+        """End the pause or the retirement of the cluster."""
+
+    def forget(self, cluster: ClusterId) -> int:
+        """Delete every document of the cluster: its records, and last its settings; return how many.
+
+        Rejected messages stay until they expire. Idempotent: what an interrupted call left is deleted by the next.
+        """

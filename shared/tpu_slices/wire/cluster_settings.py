@@ -41,8 +41,19 @@ def accepted_key(cluster: ClusterId) -> Key:
 
 
 def pause_key(cluster: ClusterId) -> Key:
-    """Return the key of the document that exists while a cluster is paused, with `message` and `paused_at`."""
+    """Return the key of the document that exists while a cluster is paused or retired.
+
+    Its fields are `message`, and `paused_at` or `retired_at`. Code that does not know the latter takes it as a pause.
+    """
     return Key("pauses", cluster)
+
+
+def with_pause(settings: ClusterSettings, pause: Mapping[str, Any] | None) -> ClusterSettings:
+    """Return the settings of a cluster with this document, if there is one, at `pause_key`."""
+    if pause is None:
+        return settings
+    message = str(pause.get("message"))
+    return replace(settings, retired=message) if "retired_at" in pause else replace(settings, paused=message)
 
 
 def decode_settings(cluster: ClusterId, document: Mapping[str, Any], version: str) -> ClusterSettings:
@@ -78,7 +89,7 @@ def encode_settings(settings: ClusterSettings) -> Fields:
     pools, policy = settings.pools, settings.policy
     return {
         "schema": SCHEMA,
-        **{name: document[name] for name in document if name not in {"cluster", "version", "paused"}},
+        **{name: document[name] for name in document if name not in {"cluster", "version", "paused", "retired"}},
         "pools": {
             **document["pools"],
             "additional_networks": [str(network) for network in pools.additional_networks],

@@ -72,6 +72,22 @@ def test_a_slice_is_created_once_enough_chips_are_released() -> None:
     assert decision.actions == (CreatePool(1),)
 
 
+def test_nothing_is_created_in_a_cluster_that_is_retired_and_the_slice_is_looked_at_again() -> None:
+    retired = settings(retired="moved to another.")
+    decision = decide(a_record(slot=0), PoolObservations(Absent(), {}), NOW, retired, heard())
+    assert (decision.record.phase, decision.reason, decision.actions) == (Phase.REFUSED, Reason.CLUSTER_RETIRED, ())
+    assert decision.record.next_reconcile_at == NOW + retired.limits.resync_after
+    assert decided(replace(decision.record, slot=0)).actions == (CreatePool(1),)
+
+
+def test_a_slice_that_serves_in_a_cluster_that_is_retired_serves_until_it_is_released() -> None:
+    serving = a_record(
+        create_requested_at=NOW - 60 * MINUTE, phase=Phase.READY, reason=Reason.READY, hosts=some_hosts()
+    )
+    seen = PoolObservations(Running(a_spec().fingerprint), {})
+    assert decide(serving, seen, NOW, settings(retired="moved."), heard()).record.phase is Phase.READY
+
+
 @pytest.mark.parametrize("reason", [Reason.IMPOSSIBLE_SHAPE, Reason.DOES_NOT_FIT, Reason.NOT_ALLOWED])
 def test_a_refusal_of_the_request_itself_stays(reason: Reason) -> None:
     refusal = Refusal(reason=reason, message="no.")

@@ -185,3 +185,5 @@ class ClusterSettings:
     limits: Limits = Limits()
     paused: str | None = None
     """Why the cluster is paused (nothing is created or deleted); stored in `pauses/{cluster}`. None: not paused."""
+    retired: str | None = None
+    """Why the cluster is retired (nothing is created any more); stored in `pauses/{cluster}`. None: it is not."""

@@ -68,6 +68,7 @@ class Reason(StrEnum):
     DOES_NOT_FIT = "DoesNotFit", Phase.REFUSED
     PROVISIONED_BY_GKE = "ProvisionedByGke", Phase.REFUSED  # it selects hosts that GKE itself provisions
     NOT_ALLOWED = "NotAllowed", Phase.REFUSED  # the settings do not allow its tenant such a slice
+    CLUSTER_RETIRED = "ClusterRetired", Phase.REFUSED  # an operator ends all slices of the cluster
     CHIP_LIMIT_REACHED = "ChipLimitReached", Phase.REFUSED  # allowed, but others hold the chips: reconciled again
     LEADER_UNSCHEDULABLE = "LeaderUnschedulable", Phase.REFUSED  # the slice was ready, and the leader did not use it
 

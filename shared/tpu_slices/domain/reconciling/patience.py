@@ -107,6 +107,7 @@ def due(record: SliceRecord, assessments: Iterable[Assessment], now: datetime, l
     | READY, unused                   | after `idle_after`; RunsElsewhere: after `resync_after`                  |
     | REFUSED, GONE                   | not by itself                                                            |
     | REFUSED, ChipLimitReached       | after `requeue_after`: other slices may release chips                    |
+    | REFUSED, ClusterRetired         | after `resync_after`: the cluster may be resumed                         |
     | QUEUED, DemandStale             | after `demand_ttl`; after `requeue_after` while an order may take effect |
     | QUEUED                          | after `resync_after`, or when its demand ends: who frees a slot hands it |
     |                                 | on to the slice and requests it                                          |
@@ -141,6 +142,8 @@ def _due_by_phase(record: SliceRecord, now: datetime, limits: Limits) -> datetim
             )
         case Phase.REFUSED if record.reason is Reason.CHIP_LIMIT_REACHED:
             return now + limits.requeue_after
+        case Phase.REFUSED if record.reason is Reason.CLUSTER_RETIRED:
+            return now + limits.resync_after
         case Phase.READY | Phase.REFUSED | Phase.GONE | Phase.RELEASING:
             return None
         case Phase.QUEUED:

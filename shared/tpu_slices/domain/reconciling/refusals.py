@@ -14,11 +14,15 @@ def refusal_of(record: SliceRecord, settings: ClusterSettings, held: Held | None
 
     | refused by                                      | until                                |
     |-------------------------------------------------|--------------------------------------|
+    | a cluster that is retired                       | the cluster is resumed               |
     | the request itself                              | the request changes                  |
     | GKE or the scheduler, under these settings      | the request or the settings change   |
     | the policy                                      | the settings change                  |
     | a limit of chips                                | others release chips                 |
     """
+    if settings.retired is not None:
+        message = f"The cluster is being retired, so no slice is created in it any more: {settings.retired}"
+        return Refusal(reason=Reason.CLUSTER_RETIRED, message=message)
     spec = record.spec
     if record.refusal is not None or spec is None:
         return record.refusal

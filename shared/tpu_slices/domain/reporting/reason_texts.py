@@ -103,6 +103,9 @@ REASON_TEXTS: Mapping[Reason, ReasonText] = MappingProxyType(
         Reason.NOT_ALLOWED: ReasonText(
             "{detail}", "Request what is allowed, or ask the operator of the cluster to allow it."
         ),
+        Reason.CLUSTER_RETIRED: ReasonText(
+            "{detail}", "Use another cluster. The operator of this one can end it with `slices resume --cluster ID`."
+        ),
         Reason.CHIP_LIMIT_REACHED: ReasonText(
             "{detail}", "It is retried automatically once other slices release chips."
         ),

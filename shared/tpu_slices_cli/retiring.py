@@ -1,0 +1,81 @@
+"""`slices retire`: end all that a cluster has of the provisioner, and forget the cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from time import sleep
+
+import click
+
+from tpu_slices.domain.model.clusters import ClusterSettings
+from tpu_slices.domain.model.reasons import Phase
+from tpu_slices.domain.model.records import SliceRecord
+from tpu_slices.domain.model.slices import ClusterId
+from tpu_slices.flows import edits
+from tpu_slices.ports.errors import Permanent
+from tpu_slices_cli.screen import confirmed, echo
+from tpu_slices_cli.session import Session
+
+_STAND = {Phase.PROVISIONING, Phase.READY, Phase.RELEASING}
+
+
+@click.command(name="retire", short_help="Release all slices of a cluster, create none any more, and forget it.")
+@click.argument("cluster")
+@click.option("--message", "-m", required=True, metavar="TEXT", help="Why; shown to users whose slices are refused.")
+@click.option("--interval", default=10.0, show_default=True, metavar="SECONDS", help="Seconds between two looks.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@click.pass_obj
+def retire_command(session: Session, cluster: str, message: str, interval: float, *, yes: bool) -> None:
+    """Retire a cluster: release all its slices, create none any more, and forget it once GKE has no node pool left.
+
+    Pods of JobSets that run on the slices are killed. It takes as long as the deletions; after Ctrl-C they go on, and
+    the same command continues. Until it has ended, `slices resume --cluster ID` lets slices be created again. Slices on
+    hold are not released: end the hold first.
+
+    Run it before the cluster's settings file is removed and what is deployed is built anew.
+    """
+    id_ = ClusterId(cluster)
+    settings = session.deps.store.settings(id_)
+    if settings is None:
+        if standing := _standing(session, id_):
+            names = ", ".join(record.id for record in standing)
+            raise Permanent(f"{id_} has slices and no settings: run `slices configure FILE` first ({names})")
+    elif not _ended(session, settings, message, interval, yes=yes):
+        return
+    echo(f"{id_} is forgotten: {session.written.forget(id_)} documents are deleted.")
+    echo(f"Next: delete infra/clusters/PROJECT/{id_}.yaml and, in the cluster, the namespace tpu-slice-provisioner.")
+
+
+def _ended(session: Session, settings: ClusterSettings, message: str, interval: float, *, yes: bool) -> bool:
+    """Release everything and wait until nothing is left; return False if that was not confirmed."""
+    id_ = settings.cluster
+    standing = _standing(session, id_)
+    echo(f"{id_} has {len(standing)} slices whose node pools exist or are being created.")
+    if not confirmed(f"Delete them, also under JobSets that run, and forget {id_}?", yes=yes):
+        return False
+    session.written.retire(id_, message)
+    told: set[str] = set()
+    while lines := _release(session, settings):
+        for line in lines:
+            if line not in told:
+                echo(f"{session.deps.clock.now():%H:%M:%S} {line}")
+        told.update(lines)
+        sleep(interval)
+    return True
+
+
+def _release(session: Session, settings: ClusterSettings) -> list[str]:
+    """Request the release of every slice that stands; return what is still there, a line each."""
+    standing = _standing(session, settings.cluster)
+    for record in standing:
+        edits.edit(settings.cluster, record.id, edits.release, session.deps)
+    if standing:
+        return [f"{record.id} {record.phase} {record.reason}: {record.message}" for record in standing]
+    pools = session.deps.backend.inventory(settings)
+    return [f"{pool.name}: a node pool without a record, which the sweep finds and adopts" for pool in pools]
+
+
+def _standing(session: Session, cluster: ClusterId) -> Sequence[SliceRecord]:
+    """Return the slices for which something exists, or may still be created."""
+    kept = (stored.value for stored in session.deps.store.kept_slices(cluster))
+    return [record for record in kept if record.phase in _STAND or record.create_requested_at or record.terminating]
