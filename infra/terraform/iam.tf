@@ -235,8 +235,8 @@ check "granted_by_hand" {
     condition     = length(local.patterns_of_service_accounts) == 0
     error_message = <<-EOT
       Pods may name any service account that matches ${join(", ", local.patterns_of_service_accounts)} for their nodes.
-      Which these are cannot be told here: allow ${google_service_account.function["reconcile"].email} to use each
-      (roles/iam.serviceAccountUser), or node pools with it are refused.
+      Which these are cannot be told here: grant roles/iam.serviceAccountUser on each, by hand, to
+      tpu-slice-reconcile@${var.project}.iam.gserviceaccount.com. Without it, node pools with that account are refused.
     EOT
   }
 }

@@ -22,7 +22,7 @@ _DATA = {
     "data.google_project.gke[place.project].number": f'"{NUMBER}"',
 }
 """What the evaluated locals read of Google Cloud, and a value."""
-_READ = {"noted_before": [], "dropped_pools": {}}
+_READ: Mapping[str, object] = {"noted_before": [], "dropped_pools": {}}
 """Locals that only a provider can tell, and what they are at a first apply."""
 
 

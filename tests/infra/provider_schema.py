@@ -27,9 +27,9 @@ EXTRACT = Path(__file__).parent / "data" / "providers.json"
 _CLASS = re.compile(r"providers/hashicorp/([\w-]+)/([\d.]+)/docs(?:/(resources|data-sources)/\w+)? (\w[\w-]*)}")
 _NAME = re.compile(r"#([a-z0-9_]+) \w+#")
 _KINDS = {"resources": "resource", "data-sources": "data", None: "provider"}
-_PRIMITIVES = {"boolean": "bool", "number": "number", "string": "string", "any": "any"}
+_PRIMITIVES = {"boolean": "bool", "number": "number", "string": "string"}
 _LEFT_OUT = re.compile(r"id|\w+_custom_endpoint")
-"""`id` is in every schema of the older SDK, and no configuration can set it; endpoints are for tests of the provider."""
+"""Nobody sets an `id`, which every schema of the older SDK has; endpoints are for tests of the provider."""
 
 Types = Mapping[str, Mapping[str, Any]]
 

@@ -8,6 +8,7 @@ from typing import Any
 
 META = {"count", "depends_on", "for_each", "lifecycle", "provider"}
 """What Terraform itself reads of a block."""
+_PYTHON = {"bool": bool, "number": int | float, "string": str | int | float, "map": dict}
 REFERENCE = re.compile(
     r"(?<![\w.])(data\.)?((?:archive|google|time)_\w+)\.\w+(?:\[[^\]]*\])?\.(\w+)(?:\[[^\]]*\]\.(\w+))?"
 )
@@ -79,18 +80,9 @@ def _fits(value: Any, kind: str) -> bool:
     """Return whether a value may have the type; of an expression, nothing is known."""
     if isinstance(value, str) and "${" in value:
         return True
-    match kind:
-        case "bool":
-            return isinstance(value, bool)
-        case "number":
-            return isinstance(value, int | float) and not isinstance(value, bool)
-        case "string":
-            return isinstance(value, str | int | float) and not isinstance(value, bool)
-        case "list":
-            return isinstance(value, list) and not any(isinstance(item, dict) for item in value)
-        case "map":
-            return isinstance(value, dict)
-    return True
+    if kind == "list":
+        return isinstance(value, list) and not any(isinstance(item, dict) for item in value)
+    return isinstance(value, _PYTHON[kind]) and isinstance(value, bool) == (kind == "bool")
 
 
 def _strings(value: Any) -> Iterator[str]:

@@ -120,6 +120,15 @@ def test_a_function_may_use_the_clusters_with_a_file_only(folder: Path) -> None:
         assert not f"projects/{PROJECT}/zones/{other}".endswith(suffix)
 
 
+def test_a_log_sink_passes_the_pools_of_its_provisioners_clusters_only(folder: Path) -> None:
+    write_cluster(folder, "green")
+    assert evaluated(folder, {"filters": "local.served_clusters_filter"})["filters"] == {
+        "other-project": '(resource.labels.location="us-central2" AND resource.labels.cluster_name="red")',
+        PROJECT: '(resource.labels.location="us-central2" AND resource.labels.cluster_name="blue") OR '
+        '(resource.labels.location="us-central2" AND resource.labels.cluster_name="green")',
+    }
+
+
 def test_more_clusters_of_a_project_than_iam_takes_conditions_fail_a_precondition(folder: Path) -> None:
     _, few_enough = conditions("google_project_iam_member", "gke_cluster")
     for number in range(19):
@@ -131,9 +140,9 @@ def test_more_clusters_of_a_project_than_iam_takes_conditions_fail_a_preconditio
 
 def test_each_relay_is_a_principal_of_its_own(folder: Path) -> None:
     write_cluster(folder, "green")
-    pool = "projects/{}/locations/global/workloadIdentityPools/{}.svc.id.goog"
+    pool = "principal://iam.googleapis.com/projects/{}/locations/global/workloadIdentityPools/{}.svc.id.goog"
     assert evaluated(folder, {"relays": "local.relays"})["relays"] == {
-        cluster: f"principal://iam.googleapis.com/{pool.format(NUMBER, project)}/subject/ns/tpu-slice-provisioner/sa/relay-{cluster}"
+        cluster: f"{pool.format(NUMBER, project)}/subject/ns/tpu-slice-provisioner/sa/relay-{cluster}"
         for cluster, project in {**CLUSTERS, "green": PROJECT}.items()
     }
 

@@ -4,6 +4,7 @@ import ast
 import json
 import re
 from collections.abc import Iterator, Mapping
+from graphlib import TopologicalSorter
 from typing import Any
 
 import pytest
@@ -48,6 +49,13 @@ def gke_permissions(function: str) -> set[str]:
     return {permission for permissions in FUNCTIONS[function]["gke"].values() for permission in permissions}
 
 
+def bodies(kind: str = "resource") -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield each resource's address and body, or each data source's."""
+    for block in blocks(kind):
+        for kind_of_resource, named in block.items():
+            yield from ((f"{kind_of_resource}.{name}", body) for name, body in named.items())
+
+
 def strings(value: object) -> Iterator[str]:
     if isinstance(value, str):
         yield value
@@ -82,13 +90,7 @@ def test_a_functions_environment_is_what_it_reads_without_the_local_stacks() -> 
 def test_no_function_has_a_public_address() -> None:
     assert service_config()["ingress_settings"] == "ALLOW_INTERNAL_ONLY"
     assert not [text for text in strings(FILES) if "allUsers" in text or "allAuthenticatedUsers" in text]
-    invokers = [
-        body
-        for block in blocks("resource")
-        for bodies in block.values()
-        for body in bodies.values()
-        if body.get("role") == "roles/run.invoker"
-    ]
+    invokers = [body for _, body in bodies() if body.get("role") == "roles/run.invoker"]
     assert invokers == [resource("google_cloud_run_v2_service_iam_member", "push")]
     assert invokers[0]["member"] == "${google_service_account.push[each.key].member}"
 
@@ -187,12 +189,8 @@ def test_what_concerns_clusters_is_granted_for_single_clusters() -> None:
 
 def test_a_role_of_the_whole_project_is_granted_with_a_condition_or_has_a_reason() -> None:
     """Logs, and operations in GKE, have no names that a condition could state."""
-    without = {
-        name
-        for block in blocks("resource")
-        for name, body in block.get("google_project_iam_member", {}).items()
-        if "condition" not in body
-    }
+    of_projects = {name: body for name, body in bodies() if name.startswith("google_project_iam_member.")}
+    without = {name.partition(".")[2] for name, body in of_projects.items() if "condition" not in body}
     assert without == {"build_logs", "gke_project"}
 
 
@@ -230,13 +228,7 @@ def test_the_relays_identity_is_in_the_namespace_of_its_manifest() -> None:
 
 
 def test_googles_own_accounts_exist_and_are_known_before_they_are_granted_anything() -> None:
-    granted = [
-        body
-        for block in blocks("resource")
-        for named in block.values()
-        for body in named.values()
-        if "google_project_service_identity" in str(body.get("member"))
-    ]
+    granted = [body for _, body in bodies() if "google_project_service_identity" in str(body.get("member"))]
     assert len(granted) == 4
     assert all(body["depends_on"] == ["${time_sleep.agents}"] for body in granted)
     agents = resource("google_project_service_identity", "agent")["for_each"]
@@ -247,13 +239,8 @@ def test_googles_own_accounts_exist_and_are_known_before_they_are_granted_anythi
 def test_a_function_is_built_only_after_what_its_build_was_granted_is_in_force() -> None:
     assert "${time_sleep.build}" in resource("google_cloudfunctions2_function", "function")["depends_on"]
     waited_for = set(re.findall(r"(\w+\.build\w*)\.id", " ".join(resource("time_sleep", "build")["triggers"].values())))
-    granted = {
-        f"{kind}.{name}"
-        for block in blocks("resource")
-        for kind, named in block.items()
-        for name, body in named.items()
-        if body.get("member") == "${google_service_account.build.member}"
-    }
+    build = "${google_service_account.build.member}"
+    granted = {name for name, body in bodies() if body.get("member") == build}
     assert waited_for == granted
 
 
@@ -275,22 +262,37 @@ def test_versions_are_exact() -> None:
     [providers] = terraform["required_providers"]
     assert all(re.fullmatch(r"\d+\.\d+\.\d+", provider["version"]) for provider in providers.values())
     used = {kind.partition("_")[0] for block in [*blocks("resource"), *blocks("data")] for kind in block}
-    named = {
-        body["provider"].strip("${}") for block in blocks("resource") for body in bodies(block) if "provider" in body
-    }
+    named = {body["provider"].strip("${}") for _, body in bodies() if "provider" in body}
     assert set(providers) == used | named
     assert providers["google"]["version"] == providers["google-beta"]["version"]
-
-
-def bodies(block: Mapping[str, Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-    for named in block.values():
-        yield from named.values()
 
 
 def test_all_that_can_have_labels_has_version_and_commit() -> None:
     [google] = [block["google"] for block in blocks("provider") if "google" in block]
     assert google["default_labels"] == "${local.labels}"
-    assert not [body for block in blocks("resource") for body in bodies(block) if "labels" in body]
+    assert not [name for name, body in bodies() if "labels" in body]
+
+
+def test_nothing_depends_on_itself() -> None:
+    """Without a provider Terraform builds no graph, and would not tell."""
+    texts = {name: list(strings(body)) for name, body in bodies()}
+    texts |= {f"data.{name}": list(strings(body)) for name, body in bodies("data")}
+    texts |= {f"local.{name}": list(strings(value)) for block in blocks("locals") for name, value in block.items()}
+    graph = {
+        node: {
+            f"{data and 'data.'}{kind}.{name}"
+            for text in found
+            if "${" in text
+            for data, kind, name in REFERENCE.findall(text)
+            if kind != "var"
+        }
+        for node, found in texts.items()
+    }
+    for node, needed in graph.items():
+        if node.removeprefix("data.").startswith("google_"):
+            needed.add("local.labels")  # the provider's
+    order = list(TopologicalSorter(graph).static_order())
+    assert order.index("google_firestore_database.records") > order.index("data.google_container_cluster.dropped")
 
 
 def test_every_reference_is_declared_and_every_local_and_variable_is_used() -> None:
