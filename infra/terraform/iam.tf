@@ -34,8 +34,8 @@ resource "google_artifact_registry_repository_iam_member" "build" {
   member     = google_service_account.build.member
 }
 
-# It reads the source: ours, and the copy that Cloud Functions makes of it in a bucket of its own, which does not exist
-# before the first function. Hence a condition instead of a grant on that bucket.
+# It reads the source: ours, and the copies that Cloud Functions makes of it in buckets of its own. They do not exist before
+# the first function; the condition is Google's (https://cloud.google.com/functions/docs/securing/build-custom-sa).
 resource "google_storage_bucket_iam_member" "build" {
   bucket = google_storage_bucket.functions.name
   role   = "roles/storage.objectViewer"
@@ -48,17 +48,19 @@ resource "google_project_iam_member" "build_sources" {
   member  = google_service_account.build.member
 
   condition {
-    title      = "The sources of functions in ${var.region}"
-    expression = "resource.name.startsWith(\"projects/_/buckets/${local.sources_bucket}\")"
+    title = "The sources of functions"
+    expression = join("", [
+      "resource.type == \"storage.googleapis.com/Object\" && (",
+      "resource.name.startsWith(\"projects/_/buckets/gcf-v2-sources-\") || ",
+      "resource.name.startsWith(\"projects/_/buckets/gcf-v2-uploads-\") || ",
+      "resource.name.startsWith(\"projects/_/buckets/run-sources-\"))",
+    ])
   }
 }
 
-locals {
-  sources_bucket = "gcf-v2-sources-${data.google_project.provisioner.number}-${var.region}"
-}
-
-# What was granted is in force everywhere after some two minutes (https://cloud.google.com/iam/docs/access-change-
-# propagation); a function that is built earlier fails. Nothing says when it is.
+# What was granted is in force everywhere after some two minutes, says Google
+# (https://cloud.google.com/iam/docs/access-change-propagation). A function that is built earlier fails, and nothing tells
+# when it is time.
 resource "time_sleep" "build" {
   create_duration = "120s"
   triggers = {

@@ -34,10 +34,6 @@ resource "time_sleep" "agents" {
   triggers        = { for name, agent in google_project_service_identity.agent : name => agent.id }
 }
 
-data "google_project" "provisioner" {
-  project_id = var.project
-}
-
 data "google_project" "gke" {
   for_each = local.gke_projects
 

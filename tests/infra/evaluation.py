@@ -18,7 +18,6 @@ CLUSTERS = {"blue": PROJECT, "red": "other-project"}
 NUMBER = "123456789"
 
 _DATA = {
-    "data.google_project.provisioner.number": f'"{NUMBER}"',
     "data.google_project.gke[place.project].number": f'"{NUMBER}"',
 }
 """What the evaluated locals read of Google Cloud, and a value."""
