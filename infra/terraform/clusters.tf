@@ -41,7 +41,7 @@ locals {
   # its id.
   dropped = {
     for note in setsubtract(local.noted_before, var.destroy == "yes" ? [] : local.noted) :
-    note => zipmap(["id", "project", "location", "name"], [for part in [1, 3, 5, 7] : split("/", note)[part]])
+    note => zipmap(["project", "location", "name"], [for part in [3, 5, 7] : split("/", note)[part]])
     if !contains(var.deleted_clusters, split("/", note)[1])
   }
 }
@@ -55,18 +55,20 @@ data "google_container_cluster" "dropped" {
 }
 
 locals {
+  # By the name of its note, the labels of each of its pools.
   dropped_pools = {
-    for note, cluster in data.google_container_cluster.dropped : local.dropped[note].id => {
-      for pool in cluster.node_pool : pool.name => try(pool.node_config[0].labels, {})
+    for note, cluster in data.google_container_cluster.dropped : note => {
+      for pool in cluster.node_pool : pool.name => merge(pool.node_config[*].labels...)
     }
   }
 }
 
 locals {
-  # By cluster id, the pools that are the provisioner's. Those that it adopted lack the label: nothing is known of them
-  # here.
+  # By the cluster's full name, the pools that are ours. Those that were adopted lack the label: nothing is known of them.
   stranded = {
-    for id, pools in local.dropped_pools :
-    id => [for name, labels in pools : name if contains(keys(labels), "google.com/tpu-slice-id")]
+    for note, pools in local.dropped_pools :
+    join("/", slice(split("/", note), 2, 8)) => [
+      for name, labels in pools : name if contains(keys(labels), "google.com/tpu-slice-id")
+    ]
   }
 }

@@ -14,7 +14,7 @@ resource "google_firestore_database" "records" {
       condition     = length(flatten(values(local.stranded))) == 0
       error_message = <<-EOT
         Node pools of the TPU slice provisioner stand in clusters that this plan drops, and nobody would delete them:
-        ${join("; ", [for id, pools in local.stranded : "${id}: ${join(", ", pools)}" if length(pools) > 0])}.
+        ${join("; ", [for cluster, pools in local.stranded : "${cluster}: ${join(", ", pools)}" if length(pools) > 0])}.
         End or suspend the JobSets that use them, or release their slices, until they are gone. Then plan again.
       EOT
     }

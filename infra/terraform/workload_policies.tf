@@ -21,7 +21,7 @@ locals {
   # By name, its one topology, or "".
   workload_policy_topologies = {
     for name in distinct(flatten(values(local.workload_policy_names))) : name => try(coalesce(one(
-      [for found in regexall("(?:^|-)([1-9]\\d*x[1-9]\\d*x[1-9]\\d*)(?:-|$)", name) : found[0]]
+      [for part in split("-", name) : part if can(regex("^[1-9]\\d*x[1-9]\\d*x[1-9]\\d*$", part))]
     )), "")
   }
 

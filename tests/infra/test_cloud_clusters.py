@@ -19,7 +19,7 @@ from tests.infra.evaluation import (
     read,
     write_cluster,
 )
-from tests.infra.sources import resource
+from tests.infra.sources import local, resource
 from tpu_slices.domain.model.slices import ClusterId
 from tpu_slices.domain.planning.pool_labels import SLICE_ID_LABEL
 
@@ -58,7 +58,7 @@ def test_a_cluster_without_its_file_is_looked_up_in_gke(folder: Path) -> None:
     assert dropped(folder) == []
     remove_file(folder, "red")
     found = evaluated(folder, {"dropped": "local.dropped"})["dropped"]
-    assert found == {RED: {"id": "red", "project": "other-project", "location": "us-central2", "name": "red"}}
+    assert found == {RED: {"project": "other-project", "location": "us-central2", "name": "red"}}
 
 
 def test_another_path_of_a_cluster_drops_the_one_that_it_was(folder: Path) -> None:
@@ -94,15 +94,16 @@ def test_nothing_is_looked_up_before_the_first_apply(folder: Path) -> None:
 def test_a_plan_fails_if_it_drops_a_cluster_in_which_pools_of_ours_stand(
     folder: Path, pools: dict[str, dict[str, str]], refused: bool
 ) -> None:
-    read(folder, {"dropped_pools": {"red": pools}})
+    read(folder, {"dropped_pools": {RED: pools}})
     assert may_be_planned(folder) is not refused
 
 
 def test_the_refusal_names_the_pools_and_their_cluster(folder: Path) -> None:
-    read(folder, {"dropped_pools": {"red": {"tpu-a-1": OURS, "default-pool": {}}, "blue": {}}})
+    read(folder, {"dropped_pools": {RED: {"tpu-a-1": OURS, "default-pool": {}}, BLUE: {}}})
     [refusal] = resource("google_firestore_database", "records")["lifecycle"][0]["precondition"]
     message = refusal["error_message"].replace('\\"', '"').replace("\n", " ").strip()
-    assert " red: tpu-a-1. " in evaluated(folder, {"message": f'"{message}"'})["message"]
+    said = " projects/other-project/locations/us-central2/clusters/red: tpu-a-1. "
+    assert said in evaluated(folder, {"message": f'"{message}"'})["message"]
 
 
 def test_a_function_may_use_the_clusters_with_a_file_only(folder: Path) -> None:
@@ -172,15 +173,11 @@ def test_names_in_a_project_with_clusters_are_this_provisioners_own_and_not_too_
 
 
 def test_service_accounts_and_the_bucket_have_names_that_google_takes(folder: Path) -> None:
-    names = {
-        "receive": '[for name in keys(local.functions) : "tpu-slice-push-${name}"]',
-        "bucket": "local.functions_bucket",
-    }
-    made = evaluated(folder, names, project="a-project-with-the-longest-nam")
-    account_ids = {resource("google_service_account", kind)["account_id"] for kind in ("function", "push", "build")}
-    assert account_ids == {"tpu-slice-${each.key}", "tpu-slice-push-${each.key}", "tpu-slice-build"}
-    assert all(6 <= len(name) <= 30 for name in made["receive"])
-    assert re.fullmatch(r"[a-z0-9][a-z0-9._-]{1,61}[a-z0-9]", made["bucket"])
+    bucket = evaluated(folder, {"it": "local.functions_bucket"}, project="a-project-with-the-longest-nam")["it"]
+    assert re.fullmatch(r"[a-z0-9][a-z0-9._-]{1,61}[a-z0-9]", bucket)
+    patterns = [resource("google_service_account", kind)["account_id"] for kind in ("function", "push", "build")]
+    names = {pattern.replace("${each.key}", function) for pattern in patterns for function in local("functions")}
+    assert all(re.fullmatch(r"[a-z][a-z0-9-]{4,28}[a-z0-9]", name) for name in names), names
 
 
 def test_the_longest_id_of_a_cluster_fits_a_principals_subject() -> None:
