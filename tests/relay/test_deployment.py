@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from relay import legacy_provisioner
+from relay.notices import legacy_provisioner
 from relay.settings import Settings
 from tpu_slices.domain.model.slices import OwnerKind
 
@@ -45,6 +45,8 @@ def test_the_relay_may_read_write_events_and_patch_nodes_and_nothing_else() -> N
         ("persistentvolumeclaims", "get"),
         ("persistentvolumes", "get"),
         ("deployments", "get"),
+        ("events", "list"),
+        ("replicasets", "get"),
     }
 
 
