@@ -37,8 +37,9 @@ variable "commit" {
   }
 }
 
-# Removal takes two steps, since Terraform destroys by what is in its state: apply with `-var=destroy=yes`, then
-# `terraform destroy -var=destroy=yes`.
+# Removal takes two steps, since Terraform destroys by what is in its state: `terraform apply -var=destroy=yes
+# -target=google_firestore_database.records`, which fails while slices stand, then `terraform destroy -var=destroy=yes`.
+# Both read the functions' source in build/functions, as a plan does.
 variable "destroy" {
   description = "yes: the records may be deleted. Anything but the two steps of a removal leaves it at no."
   type        = string
