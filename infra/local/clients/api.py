@@ -61,6 +61,10 @@ class Api:
         """Return the calls with which this kubeconfig's user reaches its cluster."""
         return cls(connected(kubeconfig))
 
+    def serves(self, plural: str) -> bool:
+        """Return whether the API server has a kind; its API version must be there."""
+        return any(each["name"] == plural for each in self.call("GET", KINDS[plural].root)["resources"])
+
     def get(self, plural: str, namespace: str | None, name: str) -> Object:
         return self.call("GET", KINDS[plural].path(namespace, name))
 
