@@ -65,7 +65,7 @@ def pins(lock: Path) -> dict[str, str]:
 
 
 def admitted() -> list[Path]:
-    """Return the files that Docker is sent: of the patterns that fit a file or a folder above it, the last one counts."""
+    """Return the files that Docker is sent: of all patterns that fit a file or its folder, the last counts."""
     lines = (FOLDER / "Dockerfile.dockerignore").read_text().splitlines()
     patterns = [(regex(line.removeprefix("!")), line) for line in lines if line and not line.startswith("#")]
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
