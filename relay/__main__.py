@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from typing import Any
 
 import structlog
 from kubernetes.config import ConfigException
@@ -24,10 +25,11 @@ from relay.connection import connect, rising_pause
 from relay.fact_queue import FactQueue
 from relay.health import Health, Limits, Probes
 from relay.inbox import Inbox
-from relay.legacy_provisioner import LegacyProvisionerCheck
 from relay.lookups import Claims, Lookups, Vacancies
 from relay.messages import noted
 from relay.node_patcher import NodePatcher
+from relay.notices.legacy_provisioner import LegacyProvisionerCheck
+from relay.notices.unserved import OwnersTold
 from relay.outbox import Outbox
 from relay.relay import Relay
 from relay.settings import Settings
@@ -58,7 +60,11 @@ class Process:
         self._lookups = Lookups(Claims(calls, now), Vacancies(calls), self._health)
         self._relay = Relay(FactQueue(settings.cluster), now, self._lookups.begin, self._outbox.post, self._health)
         patience = Patience(settings.watch_silence, time.monotonic)
-        self._watches = [Watch(source, self._relay.put, patience, chance) for source in cluster.sources(api)]
+        self._owners = OwnersTold(calls, now, self._health)
+        self._watches: list[Watch[Any, Any]] = [
+            *(Watch(source, self._relay.put, patience, chance) for source in cluster.sources(api)),
+            Watch(cluster.unscheduled(api), self._owners.put, patience, chance),
+        ]
         self._patcher = NodePatcher(self._relay.needed_patches, calls, now)
         self._legacy_check = LegacyProvisionerCheck(calls, SystemClock().now)
         inbox = Inbox(settings.cluster, calls, self._relay, self._outbox.post)
@@ -72,7 +78,7 @@ class Process:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: self._over.set())
         parts = [self._outbox.run, self._lookups.run_demand, self._lookups.run_answers]
-        parts += [self._announce, self._patcher.run, self._legacy_check.run]
+        parts += [self._announce, self._patcher.run, self._legacy_check.run, self._owners.run]
         if self._probes is not None:
             parts.append(self._probes.run)
         for part in (*parts, *(watch.run for watch in self._watches)):
@@ -104,7 +110,12 @@ class Process:
     def _end(self, serving: threading.Thread) -> None:
         """Stop all input, then publish what was gathered."""
         self._subscription.stop()
-        for stop in (self._patcher.stop, self._legacy_check.stop, *(watch.stop for watch in self._watches)):
+        for stop in (
+            self._patcher.stop,
+            self._legacy_check.stop,
+            self._owners.stop,
+            *(watch.stop for watch in self._watches),
+        ):
             stop()
         self._relay.stop()
         serving.join(LAST_WORDS_SECONDS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -13,11 +13,12 @@ from kubernetes.client.exceptions import ApiException
 from urllib3.exceptions import HTTPError
 
 from relay import translate
-from relay.objects import WORKLOADS, Kind, Pool
+from relay.objects import WORKLOADS, Aside, Kind, Known, Pool, UnservedPod
 from relay.watch import Response, Source
 from tpu_slices.domain.model.slices import Owner
 from tpu_slices.ports.errors import Permanent, Temporary
 from tpu_slices.wire.readers import READERS
+from tpu_slices.wire.workloads import JOBSET_NAME
 
 FORBIDDEN = 403
 NOT_FOUND = 404
@@ -26,9 +27,13 @@ _PLURALS = {owner: kind.value for kind, owner in WORKLOADS.items()}
 _TIMEOUTS = (5.0, 10.0)  # seconds to connect, and to answer
 _SHORT_TIMEOUTS = (1.0, 1.0)  # for reads that the relay can do without
 _LIST_TIMEOUTS = (1.0, 5.0)  # for lists that an answer waits for
+_MOST_EVENTS = 500
+SCALE_UP = "TriggeredScaleUp"
+"""The reason of the Event on a pod for which the cluster autoscaler adds a node
+(kubernetes/autoscaler, cluster-autoscaler/processors/status/eventing_scale_up_processor.go)."""
 
 
-def sources(api: client.ApiClient) -> tuple[Source, ...]:
+def sources(api: client.ApiClient) -> tuple[Source[Kind, Known], ...]:
     """Return what is watched: workloads, leader pods, and the nodes of our pools and of TPU Provisioner's."""
     core: Any = client.CoreV1Api(api)  # annotated for typed responses; here all are read raw
     leaders = partial(core.list_pod_for_all_namespaces, label_selector=translate.LEADERS)
@@ -42,7 +47,7 @@ def sources(api: client.ApiClient) -> tuple[Source, ...]:
     )
 
 
-def _workloads(api: client.ApiClient, kind: Kind) -> Source:
+def _workloads(api: client.ApiClient, kind: Kind) -> Source[Kind, Known]:
     """Return the source of a kind of workloads; its API may be one that is not installed."""
     custom: Any = client.CustomObjectsApi(api)
     owner = WORKLOADS[kind]
@@ -60,6 +65,17 @@ def _workloads(api: client.ApiClient, kind: Kind) -> Source:
     fetch = partial(custom.list_cluster_custom_object, group, version, kind.value)
     read = partial(translate.workload, READERS[owner])
     return Source(kind, fetch, read, "uid", f"{kind} of {owner.api_version}", is_installed)
+
+
+def unscheduled(api: client.ApiClient) -> Source[Aside, UnservedPod]:
+    """Return the pods that have no node; those of JobSets, which are served, are left out."""
+    core: Any = client.CoreV1Api(api)
+    pods = partial(
+        core.list_pod_for_all_namespaces,
+        label_selector=f"!{JOBSET_NAME}",
+        field_selector="spec.nodeName=,status.phase=Pending",
+    )
+    return Source(Aside.UNSCHEDULED, pods, translate.unserved, "uid", "pods")
 
 
 class Cluster:
@@ -100,6 +116,18 @@ class Cluster:
         """Return a Deployment, as `claim` does."""
         with _converted_errors():
             return _found(self._apps.read_namespaced_deployment, name, namespace)
+
+    def replica_set(self, namespace: str, name: str) -> Mapping[str, Any] | None:
+        """Return a ReplicaSet, as `claim` does."""
+        with _converted_errors():
+            return _found(self._apps.read_namespaced_replica_set, name, namespace)
+
+    def scale_ups(self, namespace: str) -> Sequence[Mapping[str, Any]]:
+        """Return the v1 Events by which the cluster autoscaler says that it adds nodes for a pod."""
+        with _converted_errors():
+            events = partial(self._core.list_namespaced_event, field_selector=f"reason={SCALE_UP}", limit=_MOST_EVENTS)
+            listed: Sequence[Mapping[str, Any]] = _raw(events, namespace, seconds=_LIST_TIMEOUTS)["items"]
+        return listed
 
     def nodes_of(self, pool: Pool) -> frozenset[str]:
         """Return the names of a pool's nodes; they are listed anew each time.

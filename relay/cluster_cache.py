@@ -78,7 +78,7 @@ class ClusterCache:
                 before = self._keep(seen)
         return before
 
-    def _keep(self, unparseable: Unparseable) -> Known | None:
+    def _keep(self, unparseable: Unparseable[Kind]) -> Known | None:
         """Keep the last state of an object that could be parsed, without its demand; return what it was before."""
         match self._known(unparseable):
             case Workload() as workload:
@@ -92,7 +92,7 @@ class ClusterCache:
             case host:
                 return host
 
-    def _known(self, unparseable: Unparseable) -> Known | None:
+    def _known(self, unparseable: Unparseable[Kind]) -> Known | None:
         match unparseable.kind:
             case Kind.JOBSETS | Kind.JOBS | Kind.LEADER_WORKER_SETS:
                 return self._workloads.get(unparseable.identity)

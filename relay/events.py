@@ -7,8 +7,8 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any
 
-from relay.objects import Leader
-from tpu_slices.domain.model.reasons import Phase, Reason, ReportReason
+from relay.objects import Leader, Reference
+from tpu_slices.domain.model.reasons import OwnerReason, Phase, Reason, ReportReason
 from tpu_slices.domain.model.slices import Owner
 from tpu_slices.domain.model.texts import shortened
 from tpu_slices.ports.publisher import SliceUpdate, WorkloadUpdate
@@ -107,6 +107,31 @@ def summary(update: WorkloadUpdate) -> Mapping[str, Any]:
         "firstTimestamp": _text(report.since),
         "lastTimestamp": _text(update.at),
         "count": update.count,
+    }
+
+
+def not_served(owner: Reference, why: str, at: datetime, since: datetime) -> Mapping[str, Any]:
+    """Return the v1 Event that says why an object's pods get no slice: one per object, updated under the same name."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": f"{owner.name[:MOST_OF_A_NAME]}.{owner.uid}.not-served", "namespace": owner.namespace},
+        "involvedObject": {
+            "apiVersion": owner.api_version,
+            "kind": owner.kind,
+            "namespace": owner.namespace,
+            "name": owner.name,
+            "uid": owner.uid,
+        },
+        "type": "Warning",
+        "reason": OwnerReason.NOT_SERVED.value,
+        "message": shortened(f"{owner.kind} {owner.name} gets no slice: {why}", MOST_CHARACTERS),
+        "source": {"component": COMPONENT},
+        "reportingComponent": COMPONENT,
+        "reportingInstance": owner.uid,
+        "firstTimestamp": _text(since),
+        "lastTimestamp": _text(at),
+        "count": 1,
     }
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from tpu_slices.domain.model.facts import TemplateRequest, WaitingLeader, WorkloadRef, WorkloadState
 from tpu_slices.domain.model.observations import LegacyPool
@@ -24,6 +24,12 @@ class Kind(StrEnum):
     LEADERS = "leaders"  # pods of Jobs, also of those of JobSets
     GROUP_LEADERS = "group-leaders"  # pods of LeaderWorkerSets
     HOSTS = "hosts"
+
+
+class Aside(StrEnum):
+    """What is watched, but no fact comes of."""
+
+    UNSCHEDULED = "unscheduled-pods"
 
 
 WORKLOADS: Mapping[Kind, OwnerKind] = {
@@ -172,6 +178,26 @@ class Host:
         return self.node
 
 
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A reference to an object of any kind; its UID is empty if the reference does not have it."""
+
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class UnservedPod:
+    """A pod that cannot be scheduled, and requests TPU chips of nobody who is known to provision them."""
+
+    identity: str
+    owner: Reference
+    """What controls it; itself if nothing does."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodePatch:
     """A JSON merge patch that a host needs."""
@@ -183,70 +209,73 @@ class NodePatch:
     """What is logged if the API server refuses it."""
 
 
+Known = Workload | Leader | Host
+K = TypeVar("K", bound=StrEnum)
+S = TypeVar("S")
+
+
 @dataclass(frozen=True, slots=True)
-class Unparseable:
+class Unparseable(Generic[K]):
     """An object that exists but cannot be parsed: its last known state stays."""
 
-    kind: Kind
+    kind: K
     identity: str
     parse_error: str
 
 
-Known = Workload | Leader | Host
-Seen = Known | Unparseable
-
-
 @dataclass(frozen=True, slots=True)
-class Listed:
+class Listed(Generic[K, S]):
     """A whole list: objects that it lacks are gone."""
 
-    kind: Kind
-    seen: Sequence[Seen]
+    kind: K
+    seen: Sequence[S | Unparseable[K]]
     version: str
 
 
 @dataclass(frozen=True, slots=True)
-class Saw:
+class Saw(Generic[K, S]):
     """An object was added or modified."""
 
-    kind: Kind
-    seen: Seen
+    kind: K
+    seen: S | Unparseable[K]
     version: str
 
 
 @dataclass(frozen=True, slots=True)
-class Lost:
+class Lost(Generic[K, S]):
     """An object is gone, or not relevant any more."""
 
-    kind: Kind
+    kind: K
     identity: str
     version: str
-    last: Workload | None
-    """The workload's final state, if the watch delivered it."""
+    last: S | None
+    """Its final state, if the watch delivered it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Bookmarked:
+class Bookmarked(Generic[K]):
     """A watch has delivered everything up to a version."""
 
-    kind: Kind
+    kind: K
     version: str
 
 
 @dataclass(frozen=True, slots=True)
-class Ticked:
+class Ticked(Generic[K]):
     """The thread of a watch is at work, although no event came."""
 
-    kind: Kind
+    kind: K
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
+class Failed(Generic[K]):
     """A list or a watch failed."""
 
-    kind: Kind
+    kind: K
     why: str
 
 
-WatchEvent = Listed | Saw | Lost | Bookmarked | Ticked | Failed
-"""What a watch delivers."""
+Delivery = Listed[K, S] | Saw[K, S] | Lost[K, S] | Bookmarked[K] | Ticked[K] | Failed[K]
+"""What a watch delivers of objects of this kind, read as S."""
+Seen = Known | Unparseable[Kind]
+WatchEvent = Delivery[Kind, Known]

@@ -31,6 +31,8 @@ from relay.node_patcher import needed_patches
 from relay.objects import (
     Bookmarked,
     Failed,
+    Kind,
+    Known,
     Leader,
     Listed,
     Lost,
@@ -199,7 +201,7 @@ class Relay:
                 if self._queue.complete:
                     self._complete.set()
 
-    def _see(self, event: Listed | Saw | Lost | Bookmarked) -> None:
+    def _see(self, event: Listed[Kind, Known] | Saw[Kind, Known] | Lost[Kind, Known] | Bookmarked[Kind]) -> None:
         now = self._now()
         match event:
             case Listed(kind, listed, version):
@@ -212,7 +214,7 @@ class Relay:
                 self._queue.saw(seen, now)
             case Lost(kind, identity, version, last):
                 self._queue.bookmarked(kind, version, now)
-                self._queue.lost(kind, identity, now, last)
+                self._queue.lost(kind, identity, now, last if isinstance(last, Workload) else None)
             case Bookmarked(kind, version):
                 self._queue.bookmarked(kind, version, now)
 

@@ -11,11 +11,21 @@ from dataclasses import replace
 from typing import Any
 
 from relay.closing import closed_at
-from relay.objects import Hardware, Host, Leader, Pool, PoolKey, Workload, WorkloadName
+from relay.objects import (
+    Hardware,
+    Host,
+    Leader,
+    Pool,
+    PoolKey,
+    Reference,
+    UnservedPod,
+    Workload,
+    WorkloadName,
+)
 from tpu_slices.domain.catalogue.topology import Topology
-from tpu_slices.domain.model.facts import TemplateRequest
+from tpu_slices.domain.model.facts import PROVISIONING_REQUESTS, TemplateRequest
 from tpu_slices.domain.model.observations import LegacyPool
-from tpu_slices.domain.model.slices import SliceId, WorkloadUid, is_slice_id
+from tpu_slices.domain.model.slices import OwnerKind, SliceId, WorkloadUid, is_slice_id
 from tpu_slices.domain.planning.host_labels import COUNT, JOBSET_TAINT, NAMESPACED_JOB, NODE_POOL, TOPOLOGY
 from tpu_slices.domain.planning.pool_labels import (
     ATTEMPT_LABEL,
@@ -33,9 +43,11 @@ from tpu_slices.wire.bounds import CLAIMS_PER_FACT
 from tpu_slices.wire.jobsets import condition, strings
 from tpu_slices.wire.leaders import LeaderOf, leader_of_a_group, leader_of_a_job
 from tpu_slices.wire.readers import Reader
+from tpu_slices.wire.tpu_objects import provisioned_by_gke
 from tpu_slices.wire.workloads import (
     CHIPS,
     COMPLETION_INDEX,
+    JOBSET_NAME,
     LABELS,
     Json,
     chips_of,
@@ -116,6 +128,41 @@ def _leader(obj: Json, leads: LeaderOf | None) -> Leader | None:
         claims=claims_of(obj)[:CLAIMS_PER_FACT],
         waiting=_cannot_be_scheduled(obj) and _asks_us(obj),
         node=None if has_ended(obj) else obj["spec"].get("nodeName"),
+    )
+
+
+def unserved(obj: Json) -> UnservedPod | None:
+    """Return a v1 Pod as an UnservedPod; None if it is no such pod, or one of a JobSet."""
+    metadata = obj["metadata"]
+    annotations = strings(metadata, "annotations")
+    if (
+        not (_cannot_be_scheduled(obj) and _asks_us(obj))
+        or JOBSET_NAME in strings(metadata, "labels")
+        or provisioned_by_gke(obj)
+        or any(key in annotations for key in PROVISIONING_REQUESTS)
+    ):
+        return None
+    return UnservedPod(metadata["uid"], _owner_of(metadata))
+
+
+def _owner_of(metadata: Json) -> Reference:
+    namespace, name = metadata["namespace"], strings(metadata, "labels").get(leader_worker_sets.NAME)
+    if name is not None:
+        kind = OwnerKind.LEADER_WORKER_SET
+        return Reference(kind.api_version, kind.value, namespace, name, "")
+    return controller_of(metadata) or Reference("v1", "Pod", namespace, metadata["name"], metadata["uid"])
+
+
+def controller_of(metadata: Json) -> Reference | None:
+    """Return what controls an object, by its metadata; None if nothing does."""
+    references: Sequence[Json] = metadata.get("ownerReferences") or ()
+    found = (each for each in references if each.get("controller"))
+    return next(
+        (
+            Reference(each["apiVersion"], each["kind"], metadata["namespace"], each["name"], each["uid"])
+            for each in found
+        ),
+        None,
     )
 
 

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol
 
 import orjson
 import structlog
@@ -20,7 +20,7 @@ from kubernetes.client.exceptions import ApiException
 from urllib3.exceptions import HTTPError, ReadTimeoutError
 
 from relay.connection import GONE, asked_pause, in_words, rising_pause
-from relay.objects import Bookmarked, Failed, Kind, Listed, Lost, Saw, Seen, Ticked, Unparseable, WatchEvent, Workload
+from relay.objects import Bookmarked, Delivery, Failed, K, Listed, Lost, S, Saw, Ticked, Unparseable
 from tpu_slices.ports.log_events import LogEvent
 
 _log = structlog.get_logger()
@@ -51,13 +51,13 @@ class Response(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class Source(Generic[K, S]):
     """What to watch, and how to parse it."""
 
-    kind: Kind
+    kind: K
     fetch: Callable[..., Response]
     """A list call of the official client, with its selectors."""
-    read: Callable[[Mapping[str, Any]], Seen | None]
+    read: Callable[[Mapping[str, Any]], S | None]
     identity: str
     """The field of the metadata that identifies an object."""
     called: str
@@ -81,11 +81,11 @@ class WatchLost(Exception):
     """The watch cannot be resumed where it was; the list must be fetched again."""
 
 
-class Watch:
+class Watch(Generic[K, S]):
     """Follows one source until it is stopped, and puts what it delivers on a queue."""
 
     def __init__(
-        self, source: Source, put: Callable[[WatchEvent], None], patience: Patience, chance: random.Random
+        self, source: Source[K, S], put: Callable[[Delivery[K, S]], None], patience: Patience, chance: random.Random
     ) -> None:
         self._source = source
         self._put = put
@@ -142,9 +142,9 @@ class Watch:
         self._sign = self._patience.seconds()
         return version
 
-    def _pages(self, limit: int | None) -> tuple[list[Seen], str]:
+    def _pages(self, limit: int | None) -> tuple[list[S | Unparseable[K]], str]:
         """Return a list, fetched in pages of one version, or whole without a limit; WatchLost if the rest expired."""
-        seen: list[Seen] = []
+        seen: list[S | Unparseable[K]] = []
         token: str | None = None
         while True:
             self._put(Ticked(self._source.kind))
@@ -216,12 +216,12 @@ class Watch:
             return
         seen = self._read(obj)
         if event.type == "DELETED" or seen is None:
-            last = seen if isinstance(seen, Workload) else None
+            last = None if isinstance(seen, Unparseable) else seen
             self._put(Lost(kind, identity_of(obj, self._source.identity), event.version, last))
         else:
             self._put(Saw(kind, seen, event.version))
 
-    def _read(self, obj: Mapping[str, Any]) -> Seen | None:
+    def _read(self, obj: Mapping[str, Any]) -> S | Unparseable[K] | None:
         """Return what the relay keeps of an object; Unparseable if it cannot be parsed, None if it is not relevant."""
         try:
             return self._source.read(obj)

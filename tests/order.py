@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from xdist.scheduler import LoadFileScheduling
 
-SHARED = ("tests/cluster", "tests/kubernetes")
+SHARED = ("tests/cluster", "tests/examples", "tests/kubernetes")
 
 
 def folder_of(nodeid: str) -> str:

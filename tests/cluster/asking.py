@@ -28,7 +28,7 @@ APPLY = "application/apply-patch+yaml"
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 
 GROUPS = {
-    "/apis/apps/v1": ("deployments", "daemonsets"),
+    "/apis/apps/v1": ("deployments", "daemonsets", "replicasets"),
     "/apis/batch/v1": ("jobs",),
     "/apis/coordination.k8s.io/v1": ("leases",),
     "/apis/jobset.x-k8s.io/v1alpha2": ("jobsets",),

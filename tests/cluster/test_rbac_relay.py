@@ -15,10 +15,10 @@ from infra.kubernetes.overlay import NAMESPACE, account_of
 from infra.local.clients.kinds import KINDS
 from infra.local.kubeconfig import for_token_file
 from infra.local.relay_account import APPLIED, manifests
-from relay import legacy_provisioner
 from relay.cluster import Cluster as Calls
 from relay.cluster import sources
 from relay.connection import Connection
+from relay.notices import legacy_provisioner
 from relay.objects import PoolKey
 from tests.builders import an_owner
 from tests.cluster.accounts import token_of
@@ -49,6 +49,8 @@ CALLS: Mapping[str, Callable[[Calls], object]] = {
     "volume": lambda calls: calls.volume("data"),
     "deployment": lambda calls: calls.deployment(*legacy_provisioner.THEIRS),
     "our own deployment": lambda calls: calls.deployment(*legacy_provisioner.OURS),
+    "replica_set": lambda calls: calls.replica_set("default", "web-1"),
+    "scale_ups": lambda calls: calls.scale_ups("default"),
     "post": lambda calls: calls.post(EVENT),
     "renew": lambda calls: calls.renew(EVENT),
     "nodes_of": lambda calls: calls.nodes_of(PoolKey(SliceId("tpu-llama-0-aaaaaaaaaaaaa"), 1)),

@@ -78,6 +78,22 @@ class TestReading:
         assert found["spec"]["replicas"] == 0
         assert calls.deployment(namespace, "none") is None
 
+    def test_a_replica_set_is_found_or_not(self, cluster: Cluster, calls: Calls, namespace: str) -> None:
+        template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [CONTAINER]}}
+        spec = {"replicas": 0, "selector": {"matchLabels": {"a": "b"}}, "template": template}
+        cluster.api.create(path("replicasets", namespace), meta("web-1") | {"spec": spec})
+        found = calls.replica_set(namespace, "web-1")
+        assert found
+        assert found["spec"]["replicas"] == 0
+        assert calls.replica_set(namespace, "none") is None
+
+    def test_only_the_cluster_autoscalers_events_are_listed(
+        self, cluster: Cluster, calls: Calls, namespace: str
+    ) -> None:
+        for name, reason in (("one", "TriggeredScaleUp"), ("two", "NotTriggerScaleUp")):
+            cluster.api.create(path("events", namespace), event(name, namespace, reason=reason))
+        assert [each["metadata"]["name"] for each in calls.scale_ups(namespace)] == ["one"]
+
     def test_the_nodes_of_a_pool_are_listed(self, cluster: Cluster, calls: Calls) -> None:
         slice_id, host = unique("tpu"), unique("host")
         cluster.api.create(path("nodes"), node(host, **of_pool(slice_id)))

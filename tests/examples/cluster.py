@@ -7,7 +7,8 @@ import os
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ import yaml
 from google.cloud import firestore
 
 from infra.local.addresses import Addresses
+from infra.local.demo.http import get_json
 from infra.local.plan import REPOSITORY
 from infra.local.prerequisites import Tools
 from tpu_slices.domain.model.slices import ClusterId
@@ -48,11 +50,18 @@ def seed(addresses: Addresses) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
+    """A user's commands, in a namespace."""
+
     addresses: Addresses
     tools: Tools
+    namespace: str = "default"
+
+    def within(self, namespace: str) -> Cluster:
+        return replace(self, namespace=namespace)
 
     def kubectl(self, *arguments: str, text: str = "") -> str:
-        command = [str(self.tools.kubectl), f"--kubeconfig={self.addresses.kubeconfig}", *arguments]
+        where = (f"--kubeconfig={self.addresses.kubeconfig}", f"--namespace={self.namespace}")
+        command = [str(self.tools.kubectl), *where, *arguments]
         return subprocess.run(command, capture_output=True, text=True, timeout=30, check=True, input=text).stdout
 
     def slices(self, *arguments: str, text: str = "") -> Json:
@@ -74,10 +83,27 @@ class Cluster:
         status = self.get("jobset", jobset).get("status") or {}
         return {each["type"] for each in status.get("conditions") or () if each["status"] == "True"}
 
+    def pools(self, workload: str) -> list[str]:
+        """Return the node pools that there are of a workload, which no other's name begins with, in their order."""
+        found: list[str] = [pool["name"] for pool in get_json(f"{self.addresses.buttons}/pools")["pools"]]
+        return sorted(pool for pool in found if pool.startswith(f"tpu-{workload}-"))
 
-def until_over(cluster: Cluster, jobset: str) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while "Completed" not in (conditions := cluster.conditions(jobset)):
-        assert "Failed" not in conditions, cluster.kubectl("describe", "jobset", jobset)
-        assert time.monotonic() < deadline, cluster.kubectl("get", "events", "--sort-by=.lastTimestamp")
-        time.sleep(0.5)
+    def slices_with_pool(self, workload: str) -> list[str]:
+        """Return those pools without what is another in every run: its UID's hash, and the attempt."""
+        return [pool.rsplit("-", 2)[0] for pool in self.pools(workload)]
+
+    def calls(self, method: str) -> list[str]:
+        """Return the pools of GKE's calls that succeeded, the oldest first."""
+        calls = get_json(f"{self.addresses.buttons}/calls")["calls"]
+        return [call["pool"] for call in calls if (call["method"], call["code"]) == (method, "OK")]
+
+    def until(self, holds: Callable[[], object]) -> None:
+        """Wait until something holds; if it does not in time, fail with the namespace's Events."""
+        deadline = time.monotonic() + PATIENCE
+        while not holds():
+            assert time.monotonic() < deadline, self.kubectl("get", "events", "--sort-by=.lastTimestamp")
+            time.sleep(0.5)
+
+    def until_over(self, jobset: str) -> None:
+        self.until(lambda: self.conditions(jobset) & {"Completed", "Failed"})
+        assert "Completed" in self.conditions(jobset), self.kubectl("describe", "jobset", jobset)

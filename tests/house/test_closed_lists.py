@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.house.test_house import ROOT
-from tpu_slices.domain.model.reasons import ClusterReason, Phase, Reason, ReportReason
+from tpu_slices.domain.model.reasons import ClusterReason, OwnerReason, Phase, Reason, ReportReason
 from tpu_slices.domain.reporting.reason_texts import REASON_TEXTS
 from tpu_slices.ports.log_events import LogEvent
 from tpu_slices.wire.documents import COLLECTIONS
@@ -25,7 +25,7 @@ LOGGERS = {"log", "_log", "logger"}
 LEVELS = {"debug", "info", "warning", "error", "exception", "critical"}
 HEADINGS = {"event", "reason", "phase", "document"}
 SETTINGS_AND_REJECTIONS = {"clusters", "accepted", "pauses", "rejected"}
-REASONS = [*Reason, *ReportReason, *ClusterReason]
+REASONS = [*Reason, *ReportReason, *ClusterReason, *OwnerReason]
 
 
 def logged(path: Path) -> Iterator[ast.Call]:

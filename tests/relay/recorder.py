@@ -36,8 +36,7 @@ class Recorder:
                 self.present = {each.identity: each for each in listed}
             case Saw(seen=seen):
                 self.present[seen.identity] = seen
-            case Lost(identity=identity, last=last):
-                assert last is None
+            case Lost(identity=identity):
                 self.present.pop(identity, None)
             case Bookmarked():
                 self.signs += 1

@@ -10,7 +10,8 @@ import pytest
 import yaml
 
 from infra.kubernetes.overlay import kustomization
-from relay import legacy_provisioner, probe
+from relay import probe
+from relay.notices import legacy_provisioner
 from relay.settings import Settings
 from tests.infra.manifests import SHARED, a_relay, container, environment, the
 from tpu_slices.domain.model.slices import OwnerKind
@@ -38,6 +39,8 @@ def test_the_relay_may_read_write_events_and_patch_nodes_and_nothing_else() -> N
         ("persistentvolumeclaims", "get"),
         ("persistentvolumes", "get"),
         ("deployments", "get"),
+        ("events", "list"),
+        ("replicasets", "get"),
     }
 
 

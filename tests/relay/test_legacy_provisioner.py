@@ -9,7 +9,7 @@ from kubernetes import client
 from structlog.testing import capture_logs
 
 from relay.events import MOST_CHARACTERS
-from relay.legacy_provisioner import MESSAGE, OURS, THEIRS, LegacyProvisionerCheck, is_active, warning
+from relay.notices.legacy_provisioner import MESSAGE, OURS, THEIRS, LegacyProvisionerCheck, is_active, warning
 from tests.relay.objects import Json
 from tests.relay.watched import START
 from tpu_slices.ports.errors import Temporary

@@ -14,7 +14,7 @@ from kubernetes import client
 
 from relay import cluster, watch
 from relay.connection import connect
-from relay.objects import Kind, Seen, Unparseable
+from relay.objects import Kind, Known, Unparseable
 from relay.watch import Patience, Source, Watch
 from tests.local.served import Served, connected, serving
 from tests.relay.objects import Json, node
@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 @dataclass
 class Watched:
     served: Served
-    source: Source
+    source: Source[Kind, Known]
     core: Any
     recorder: Recorder = field(default_factory=Recorder)
 
@@ -175,7 +175,7 @@ def test_an_unparseable_object_is_kept_all_the_same(watched: Watched) -> None:
     watched.create(0, 1)
     read_before = watched.source.read
 
-    def read(obj: Mapping[str, Any]) -> Seen | None:
+    def read(obj: Mapping[str, Any]) -> Known | None:
         if obj["metadata"]["name"] == name(0):
             raise KeyError("status")
         return read_before(obj)

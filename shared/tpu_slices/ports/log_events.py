@@ -50,6 +50,8 @@ class LogEvent(StrEnum):
     CREDENTIALS_RELOAD_FAILED = "credentials.reload_failed"
     LEGACY_PROVISIONER_DETECTED = "legacy_provisioner.detected"
     LEGACY_PROVISIONER_UNKNOWN = "legacy_provisioner.unknown"
+    OWNER_TOLD = "owner.told"  # that its pods request TPU chips, and get no slice
+    OWNER_UNKNOWN = "owner.unknown"
     # the relay itself
     PROBES_STARTED = "probes.started"
     PROBES_FAILED = "probes.failed"

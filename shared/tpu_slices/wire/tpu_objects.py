@@ -100,17 +100,18 @@ def why_not_served(obj: Json) -> str | None:
     controller = controller_of(obj)
     whose = f"{controller.kind} {controller.name}"
     of = "" if whose == itself else f" of {whose}"
-    return f"{itself}{of} gets no slice: {_by_gke(obj) or _why(controller)}"
+    return f"{itself}{of} gets no slice: {provisioned_by_gke(obj) or why_none_for(controller)}"
 
 
-def _why(controller: Controller) -> str:
+def why_none_for(controller: Controller) -> str:
+    """Return why the pods that an object controls get no slice, as a clause with the remedy."""
     kind = controller.group, controller.kind
     if kind == ("batch", "Job"):
         return _INDEXED if controller.indexed else _NOT_INDEXED
     return _KINDS.get(kind) or _GROUPS.get(controller.group, _UNKNOWN)
 
 
-def _by_gke(obj: Json) -> str | None:
+def provisioned_by_gke(obj: Json) -> str | None:
     """Return that GKE provisions the nodes, if a pod template selects so."""
     selectors = (_mapping(each.get("nodeSelector")) for each in _mappings(obj) if "containers" in each)
     selected = ((key, selector[key]) for selector in selectors for key in GKE_PROVISIONERS if key in selector)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tests.local.stack.leftovers import REPOSITORY, running_in
 
-PATIENCE_SECONDS = 60
+PATIENCE_SECONDS = 120
 
 
 @dataclass

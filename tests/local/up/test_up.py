@@ -32,7 +32,7 @@ def test_a_jobset_that_waits_says_why_and_goes_on_when_the_trouble_is_over(termi
     assert "UTC: us-central2-b is out of tpu-v5-lite-podslice 4x4, next attempt at" in described
     assert "workload.reported" in terminal.local("logs", "sweep")
     assert "all injected faults are cleared" in terminal.local("clear")
-    terminal.until(lambda: terminal.kubectl("get", "events"), "1 of 1 slices ready.")
+    terminal.until(lambda: terminal.kubectl("get", "events"), "hosts are ready and offer their chips.")
     uid = terminal.kubectl("get", "jobset", "v5e", "-o", "jsonpath={.metadata.uid}")
     assert _who_logged(terminal, f"projects/demo-project/traces/{uid.replace('-', '')}") == {
         "relay": {"fact.published", "message.handled"},

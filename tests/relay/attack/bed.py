@@ -12,7 +12,7 @@ from kubernetes import client
 
 from relay import cluster
 from relay.connection import connect
-from relay.objects import Kind
+from relay.objects import Kind, Known
 from relay.watch import Patience, Source, Watch
 from tests.local.served import Served
 from tests.relay.objects import Json, node
@@ -23,7 +23,7 @@ from tests.relay.recorder import DEADLINE, Recorder
 class Bed:
     served: Served
     api: Any
-    source: Source
+    source: Source[Kind, Known]
     recorder: Recorder = field(default_factory=Recorder)
 
     @classmethod

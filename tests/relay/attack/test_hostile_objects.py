@@ -24,7 +24,7 @@ THOUSANDS = {f"tenant.example/{number:05}": "x" * 63 for number in range(5_000)}
 NAMES = ["a" * 63, "0", "a.b-c", "xn--80ak6aa92e", "a" * 240 + ".b"]
 
 
-def unparseable(kind: Kind, identity: str) -> Unparseable:
+def unparseable(kind: Kind, identity: str) -> Unparseable[Kind]:
     return Unparseable(kind, identity, "KeyError: 'spec'")
 
 

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from relay import translate
-from relay.objects import Kind
+from relay.objects import Kind, Known
 from relay.watch import Patience, Source, Watch
 from tests.relay.attack.bed import Bed, names
 from tests.relay.recorder import Recorder
@@ -56,7 +56,7 @@ class Dripping:
 
 def test_a_watch_that_sends_bytes_but_no_event_is_given_up_and_relisted() -> None:
     drip, recorder = Dripping(), Recorder()
-    source = Source(Kind.HOSTS, lambda **_: drip, translate.host, "name", "nodes")
+    source: Source[Kind, Known] = Source(Kind.HOSTS, lambda **_: drip, translate.host, "name", "nodes")
     one = Watch(source, recorder.put, Patience(90, lambda: drip.now, 0.01), random.Random(3))
     thread = threading.Thread(target=one.run)
     thread.start()

@@ -43,7 +43,8 @@ KINDS: tuple[Kind, ...] = (
             columns=columns("Name, Status=.status.phase, StorageClass=.spec.storageClassName, Age"))
       for kind, short in (("PersistentVolumeClaim", "pvc"), ("PersistentVolume", "pv"))),
     *(Kind(group="apps", plural=f"{kind.lower()}s", kind=kind, short=(short,), categories=("all",), generation=True,
-            status=True, first_status={}) for kind, short in (("Deployment", "deploy"), ("DaemonSet", "ds"))),
+            status=True, first_status={})
+        for kind, short in (("Deployment", "deploy"), ("DaemonSet", "ds"), ("ReplicaSet", "rs"))),
     Kind(group="batch", plural="jobs", kind="Job", categories=("all",), generation=True, status=True, first_status={},
         columns=columns("Name, Status, Completions, Duration, Age", "Images"), computed=cells.of_job,
         defaults=defaults.job, rules=rules.job, update_rules=rules.job_update),

@@ -112,3 +112,9 @@ class ClusterReason(StrEnum):
     """A problem of the cluster that the relay found; the reason of an Event on the relay's Deployment."""
 
     BOTH_PROVISIONERS_ACTIVE = "BothProvisionersActive"  # TPU Provisioner runs in the cluster as well
+
+
+class OwnerReason(StrEnum):
+    """Why the pods of an object get no slice; the reason of an Event on that object, which is no workload of ours."""
+
+    NOT_SERVED = "NotServed"  # nothing here makes slices for its kind, or for its templates

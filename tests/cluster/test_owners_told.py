@@ -1,0 +1,108 @@
+"""Pods that request TPU and get no slice: the relay's watch of them, and the Event on their owner."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from relay.cluster import Cluster as Calls
+from relay.cluster import unscheduled
+from relay.connection import Connection
+from relay.health import Health
+from relay.notices.unserved import TOLD_AFTER, OwnersTold, PodEvent
+from relay.objects import Saw, UnservedPod
+from relay.watch import Patience, Watch
+from tests.cluster.asking import LIVE, PATIENCE_SECONDS, Json, done, path
+from tests.cluster.builders import NOBODY, chips, event, meta
+from tests.cluster.servers import REAL_ALONE, Cluster
+from tests.local.stack.leftovers import until
+
+pytestmark = LIVE
+LABELS = {"app": "web"}
+
+
+@dataclass
+class Teller:
+    """The relay's watch of pods and what tells their owners, on a clock that can be put forward."""
+
+    cluster: Cluster
+    namespace: str
+    ahead: timedelta = timedelta()
+    waiting: set[str] = field(default_factory=set)
+    owners: OwnersTold = field(init=False)
+
+    @property
+    def now(self) -> datetime:
+        return datetime.now(UTC) + self.ahead
+
+    def put(self, delivered: PodEvent) -> None:
+        self.owners.put(delivered)
+        if (
+            isinstance(delivered, Saw)
+            and isinstance(delivered.seen, UnservedPod)
+            and delivered.seen.owner.namespace == self.namespace
+        ):
+            self.waiting.add(delivered.seen.identity)
+
+    def await_pods(self, number: int) -> None:
+        until(lambda: len(self.waiting) == number, "the scheduler's answer", PATIENCE_SECONDS)
+
+    def events(self) -> dict[str, str]:
+        """Return what Events of the relay say, by the kind of what they are about."""
+        self.owners.take()
+        self.owners.look()
+        listed = self.cluster.api.read(path("events", self.namespace))["items"]
+        return {each["involvedObject"]["kind"]: each["message"] for each in listed if each["reason"] == "NotServed"}
+
+
+@pytest.fixture
+def teller(cluster: Cluster, namespace: str) -> Iterator[Teller]:
+    with Connection({"KUBECONFIG": str(cluster.kubeconfig)}) as connection:
+        one = Teller(cluster, namespace)
+        one.owners = OwnersTold(Calls(connection), lambda: one.now, Health(lambda: one.now))
+        watch = Watch(unscheduled(connection), one.put, Patience(60.0, time.monotonic), random.Random(7))
+        running = threading.Thread(target=watch.run)
+        running.start()
+        try:
+            yield one
+        finally:
+            watch.stop()
+            running.join(PATIENCE_SECONDS)
+            connection.rest_client.pool_manager.clear()
+        assert not running.is_alive()
+
+
+TEMPLATE: Json = {"metadata": {"labels": LABELS}, "spec": chips(4) | {"nodeSelector": {NOBODY: "here"}}}
+"""A pod template that no host fits."""
+
+
+def test_a_pod_by_itself_is_told_of_on_it_after_its_time(teller: Teller) -> None:
+    teller.cluster.api.create(path("pods", teller.namespace), meta("alone") | {"spec": TEMPLATE["spec"]})
+    teller.await_pods(1)
+    assert teller.events() == {}
+    teller.ahead += TOLD_AFTER
+    assert teller.events()["Pod"].startswith("Pod alone gets no slice: nothing tells when")
+
+
+@REAL_ALONE
+def test_a_deployment_is_told_of_all_its_pods_unless_gke_adds_nodes(teller: Teller) -> None:
+    spec = {"replicas": 3, "selector": {"matchLabels": LABELS}, "template": TEMPLATE}
+    where = path("events", teller.namespace)
+    teller.cluster.api.create(path("deployments", teller.namespace), meta("web") | {"spec": spec})
+    teller.await_pods(3)
+    about = {"kind": "Pod", "uid": min(teller.waiting), "namespace": teller.namespace}
+    said = event("helped", teller.namespace, reason="TriggeredScaleUp", lastTimestamp=f"{teller.now:%FT%TZ}")
+    teller.cluster.api.create(where, said | {"involvedObject": about})
+    teller.ahead += TOLD_AFTER
+    assert teller.events() == {}
+    done(teller.cluster.api.delete(path("events", teller.namespace, "helped")))
+    teller.ahead += TOLD_AFTER
+    assert [*teller.events()] == ["Deployment"]
+    described = teller.cluster.kubectl("describe", "deployment", "web", "-n", teller.namespace)
+    assert "Deployment web gets no slice: its pods come and go one by one" in described.out

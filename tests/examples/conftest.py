@@ -1,0 +1,38 @@
+"""One stack with a real control plane for all examples that are run, and their stories, which begin together.
+
+The admission policy is on: no pod of one JobSet or Job comes to the slice of another, however many are of one shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from infra.local.cluster_choice import Built
+from infra.local.kubernetes.programs import Programs
+from infra.local.plan import REPOSITORY, Plan
+from infra.local.prerequisites import Tools
+from infra.local.stack import running
+from tests.examples.cluster import FAST, Cluster, seed
+from tests.examples.stories import EXAMPLES, STORIES
+
+FILLED_BY_HAND = ("--fill-seconds", "100000")
+ADMISSION = REPOSITORY / "infra" / "kubernetes" / "admission.yaml"
+
+
+@pytest.fixture(scope="package")
+def cluster(programs: Programs, tools: Tools, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """The stack, on which everything is applied, as users would."""
+    state, arguments = tmp_path_factory.mktemp("examples"), (*FAST, *FILLED_BY_HAND)
+    plan = Plan(state=state, sweep_seconds=2, cluster=Built(programs), queues=True, gke_arguments=arguments)
+    with running(plan, seed) as stack:
+        found = Cluster(stack.addresses, tools)
+        found.kubectl("apply", "--server-side", "-f", str(ADMISSION))
+        job = str(REPOSITORY / "examples" / "indexed-job.yaml")
+        found.until(lambda: "job-namespace" in found.kubectl("create", "--dry-run=server", "-o", "yaml", "-f", job))
+        found.kubectl("apply", *(part for example in EXAMPLES for part in ("-f", str(example))))
+        for name, begin in STORIES.items():
+            found.kubectl("create", "namespace", name)
+            begin(found.within(name))
+        yield found

@@ -1,0 +1,300 @@
+"""Owners of pods that get no slice are told so, by the text of `slices plan`, unless somebody helps them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from kubernetes import client
+
+from relay import translate
+from relay.health import Health
+from relay.notices.unserved import AGAIN_AFTER, HELP_WITHIN, TOLD_AFTER, OwnersTold
+from relay.objects import Aside, Bookmarked, Failed, Listed, Lost, Saw, Ticked
+from tests.examples.refused import EXAMPLES, answer_of
+from tests.relay.objects import OPTED_OUT, Json, group_pod, job, job_pod, leader_worker_set, pod
+from tests.relay.watched import START
+from tpu_slices.domain.model.slices import Owner
+from tpu_slices.ports.errors import Temporary
+
+SECOND = timedelta(seconds=1)
+DEPLOYMENT = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "d-1", "controller": True}
+
+
+def controlled(number: int, kind: str, name: str, api_version: str = "apps/v1") -> Json:
+    """Return a pod that cannot be scheduled and is controlled by such an object."""
+    owner = {"apiVersion": api_version, "kind": kind, "name": name, "uid": f"u-{name}", "controller": True}
+    made = pod(number, metadata={"name": f"{name}-{number}", "ownerReferences": [owner] if kind != "Pod" else []})
+    made["metadata"]["labels"] = {}
+    return made
+
+
+def of_web(number: int, replica_set: str = "web-1") -> Json:
+    """Return a pod of the Deployment `web`."""
+    return controlled(number, "ReplicaSet", replica_set)
+
+
+def scale_up(uid: str, at: datetime, **more: Any) -> Json:
+    return {
+        "metadata": {"creationTimestamp": (at - timedelta(hours=1)).isoformat()},
+        "involvedObject": {"kind": "Pod", "uid": uid},
+        "lastTimestamp": at.isoformat(),
+    } | more
+
+
+@dataclass
+class Cluster:
+    """What the API server has; its calls fail while there is an error."""
+
+    workloads: dict[str, Json] = field(default_factory=dict)
+    helped: list[Json] = field(default_factory=list)
+    events: dict[str, Json] = field(default_factory=dict)
+    posted: int = 0
+    error: Exception | None = None
+
+    def workload(self, owner: Owner) -> Json | None:
+        self._answer()
+        return self.workloads.get(owner.name)
+
+    def replica_set(self, namespace: str, name: str) -> Json | None:
+        self._answer()
+        if not name.startswith("web"):
+            return None
+        return {"metadata": {"namespace": namespace, "name": name, "ownerReferences": [DEPLOYMENT]}}
+
+    def scale_ups(self, namespace: str) -> Sequence[Json]:
+        self._answer()
+        return self.helped if namespace == "research" else []
+
+    def renew(self, event: Mapping[str, Any]) -> None:
+        self._answer()
+        self.posted += 1
+        self.events[event["metadata"]["name"]] = dict(event)
+
+    def _answer(self) -> None:
+        if self.error is not None:
+            raise self.error
+
+    def said(self) -> dict[str, str]:
+        """Return the message of each Event by the object that it is about."""
+        about = {each["metadata"]["name"]: each["involvedObject"] for each in self.events.values()}
+        return {f"{about[name]['kind']} {about[name]['name']}": each["message"] for name, each in self.events.items()}
+
+
+class Told:
+    """The relay's part that is tested, on a clock of its own."""
+
+    def __init__(self) -> None:
+        self.now = START
+        self.cluster = Cluster()
+        self._owners = OwnersTold(self.cluster, lambda: self.now, Health(lambda: self.now))
+
+    def lists(self, *pods: Json) -> None:
+        self._owners.put(Listed(Aside.UNSCHEDULED, [each for each in map(translate.unserved, pods) if each], "1"))
+
+    def sees(self, *pods: Json) -> None:
+        for each in pods:
+            read = translate.unserved(each)
+            assert read is not None
+            self._owners.put(Saw(Aside.UNSCHEDULED, read, "2"))
+
+    def loses(self, uid: str) -> None:
+        self._owners.put(Lost(Aside.UNSCHEDULED, uid, "3", None))
+
+    def puts(self, event: Bookmarked[Aside] | Failed[Aside] | Ticked[Aside]) -> None:
+        self._owners.put(event)
+
+    def after(self, time: timedelta) -> dict[str, str]:
+        """Let time pass, and return what Events say."""
+        self._owners.take()
+        self.now += time
+        self._owners.take()
+        self._owners.look()
+        return self.cluster.said()
+
+
+@pytest.fixture
+def told() -> Told:
+    return Told()
+
+
+def test_the_pods_of_a_deployment_lead_to_one_event_on_it(told: Told) -> None:
+    told.lists(*map(of_web, range(4)), of_web(9, "web-2"))
+    (message,) = told.after(TOLD_AFTER).values()
+    assert message.startswith("Deployment web gets no slice: its pods come and go one by one")
+    (event,) = told.cluster.events.values()
+    assert event["involvedObject"] == {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "namespace": "research",
+        "name": "web",
+        "uid": "d-1",
+    }
+    assert (event["type"], event["reason"]) == ("Warning", "NotServed")
+    assert client.CoreV1Event.model_validate(event).reason == "NotServed"
+
+
+def test_nobody_is_told_before_five_minutes(told: Told) -> None:
+    told.lists(of_web(0))
+    assert told.after(TOLD_AFTER - SECOND) == {}
+    assert [*told.after(SECOND)] == ["Deployment web"]
+
+
+@pytest.mark.parametrize("again", [True, False], ids=["listed without it", "lost"])
+def test_a_pod_that_finds_a_node_in_time_is_not_told_of(told: Told, again: bool) -> None:
+    told.lists(of_web(0))
+    told.after(TOLD_AFTER - SECOND)
+    told.lists() if again else told.loses("pod-0")
+    assert told.after(SECOND) == {}
+
+
+def test_a_pod_that_is_seen_again_has_waited_since_the_first_time(told: Told) -> None:
+    told.lists(of_web(0))
+    told.after(TOLD_AFTER - SECOND)
+    told.sees(of_web(0))
+    told.lists(of_web(0))
+    assert [*told.after(SECOND)] == ["Deployment web"]
+
+
+def test_an_event_is_renewed_while_pods_wait_and_not_more_often_than_needed(told: Told) -> None:
+    told.lists(of_web(0))
+    told.after(TOLD_AFTER)
+    told.after(AGAIN_AFTER - SECOND)
+    assert told.cluster.posted == 1
+    told.after(SECOND)
+    assert (told.cluster.posted, len(told.cluster.events)) == (2, 1)
+    told.loses("pod-0")
+    told.after(AGAIN_AFTER)
+    assert told.cluster.posted == 2
+
+
+SAME = {"deployment", "pod", "ray-cluster", "stateful-set"}
+
+
+@pytest.mark.parametrize("example", [each for each in EXAMPLES if each.stem in SAME], ids=lambda example: example.stem)
+def test_an_owner_is_told_what_plan_says_of_it(told: Told, example: Path) -> None:
+    manifest = yaml.safe_load(example.read_text())
+    kind, name = manifest["kind"], manifest["metadata"]["name"]
+    made = controlled(0, kind, name, manifest["apiVersion"])
+    if kind == "Pod":
+        made["metadata"]["name"] = name
+    told.lists(made)
+    assert told.after(TOLD_AFTER) == {f"{kind} {name}": answer_of(example)[1]}
+
+
+def test_a_job_and_a_set_are_told_what_their_templates_lack(told: Told) -> None:
+    policy = {"subGroupSize": 2}
+    told.cluster.workloads = {
+        "tune": job(spec={"completionMode": "NonIndexed"}),
+        "serve": leader_worker_set(subGroupPolicy=policy),
+    }
+    plain = job_pod()
+    del plain["metadata"]["labels"]["batch.kubernetes.io/job-completion-index"]
+    told.lists(plain, group_pod())
+    said = told.after(TOLD_AFTER)
+    assert {of: text.split(":")[0] for of, text in said.items()} == {
+        "Job tune": "Job tune gets no slice",
+        "LeaderWorkerSet serve": "LeaderWorkerSet serve gets no slice",
+    }
+    assert {each["involvedObject"]["uid"] for each in told.cluster.events.values()} == {"u-job", "u-lws"}
+
+
+@pytest.mark.parametrize(
+    "workloads",
+    [
+        {"tune": job(), "serve": leader_worker_set()},
+        {"tune": job(spec={"managedBy": "kueue.x-k8s.io/multikueue", "completionMode": "NonIndexed"})},
+        {"serve": leader_worker_set(workerTemplate={"spec": {"containers": "none"}})},
+        {},
+    ],
+    ids=["served", "managed elsewhere", "malformed", "gone"],
+)
+def test_a_workload_that_is_served_elsewhere_reported_or_gone_is_not_told(
+    told: Told, workloads: dict[str, Json]
+) -> None:
+    told.cluster.workloads = workloads
+    told.lists(job_pod(), group_pod())
+    assert told.after(TOLD_AFTER) == {}
+
+
+def without_chips(made: Json) -> None:
+    made["spec"]["containers"][0]["resources"] = {}
+
+
+NOT_TOLD = {
+    "of a JobSet": lambda made: made["metadata"]["labels"].update({"jobset.sigs.k8s.io/jobset-name": "llama"}),
+    "opted out": lambda made: made["metadata"]["labels"].update({OPTED_OUT: "true"}),
+    "of a ComputeClass": lambda made: made["spec"]["nodeSelector"].update({"cloud.google.com/compute-class": "tpu"}),
+    "of a ProvisioningRequest": lambda made: made["metadata"].update(
+        annotations={"autoscaling.x-k8s.io/consume-provisioning-request": "mine"}
+    ),
+    "scheduled": lambda made: made["spec"].update(nodeName="host"),
+    "gated": lambda made: made["spec"].update(schedulingGates=[{"name": "kueue.x-k8s.io/admission"}]),
+    "not tried yet": lambda made: made["status"].update(conditions=[]),
+    "without chips": without_chips,
+    "being deleted": lambda made: made["metadata"].update(deletionTimestamp="2026-11-20T00:00:00Z"),
+}
+
+
+@pytest.mark.parametrize("change", NOT_TOLD.values(), ids=NOT_TOLD.keys())
+def test_a_pod_that_is_helped_or_needs_no_help_is_not_looked_at(change: Any) -> None:
+    made = of_web(0)
+    assert translate.unserved(made) is not None
+    change(made)
+    assert translate.unserved(made) is None
+
+
+def test_an_owner_for_whom_gke_adds_nodes_is_told_once_that_did_not_help(told: Told) -> None:
+    told.lists(*map(of_web, range(3)))
+    told.cluster.helped = [scale_up("pod-2", START)]
+    assert told.after(HELP_WITHIN - SECOND) == {}
+    assert [*told.after(TOLD_AFTER)] == ["Deployment web"]
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        scale_up("pod-0", START - timedelta(hours=1), series={"lastObservedTime": START.isoformat()}),
+        scale_up("pod-0", START, lastTimestamp=None, eventTime=START.isoformat().replace("+00:00", ".000000Z")),
+    ],
+    ids=["a series", "of the newer API"],
+)
+def test_when_nodes_were_last_added_is_read_from_every_form_of_an_event(told: Told, event: Json) -> None:
+    told.lists(of_web(0))
+    told.cluster.helped = [event]
+    assert told.after(TOLD_AFTER) == {}
+
+
+def test_nodes_that_are_added_for_another_owner_do_not_matter(told: Told) -> None:
+    told.lists(of_web(0))
+    told.cluster.helped = [scale_up("pod-9", START)]
+    assert [*told.after(TOLD_AFTER)] == ["Deployment web"]
+
+
+def test_what_cannot_be_looked_up_is_told_later(told: Told) -> None:
+    told.lists(of_web(0), controlled(1, "StatefulSet", "db"))
+    told.cluster.error = Temporary("refused: 403")
+    assert told.after(TOLD_AFTER) == {}
+    told.cluster.error = None
+    assert told.after(TOLD_AFTER - SECOND) == {}
+    assert {*told.after(SECOND)} == {"Deployment web", "StatefulSet db"}
+
+
+def test_nobody_is_told_while_the_watch_is_interrupted(told: Told) -> None:
+    told.lists(of_web(0))
+    told.after(SECOND)
+    told.puts(Failed(Aside.UNSCHEDULED, "refused"))
+    told.puts(Ticked(Aside.UNSCHEDULED))
+    assert told.after(TOLD_AFTER) == {}
+    told.puts(Bookmarked(Aside.UNSCHEDULED, "9"))
+    assert [*told.after(SECOND)] == ["Deployment web"]
+
+
+def test_the_pods_of_a_replica_set_that_nothing_controls_are_told_of_on_it(told: Told) -> None:
+    told.lists(controlled(0, "ReplicaSet", "alone"))
+    assert [*told.after(TOLD_AFTER)] == ["ReplicaSet alone"]
