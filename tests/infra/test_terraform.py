@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator, Mapping
 
 import pytest
-import yaml
 
 from infra.local import messaging
 from relay.settings import Settings as RelaySettings
+from tests.infra.manifests import the
 from tests.infra.sources import FILES, ROOT, TERRAFORM, attributes, blocks, local, resource
 from tpu_slices.adapters import pubsub
 from tpu_slices.app.settings import Settings, SettingsError
@@ -199,8 +199,7 @@ def test_each_function_has_its_own_service_account() -> None:
 
 
 def test_the_relays_identity_is_the_service_account_of_its_manifest() -> None:
-    manifest = yaml.safe_load_all((ROOT / "infra" / "kubernetes" / "relay.yaml").read_text())
-    [account] = [obj["metadata"] for obj in manifest if obj["kind"] == "ServiceAccount"]
+    account = the("ServiceAccount")["metadata"]
     [variable] = [block["relay_identity"] for block in blocks("variable") if "relay_identity" in block]
 
     assert variable["default"] == {"namespace": account["namespace"], "service_account": account["name"]}
