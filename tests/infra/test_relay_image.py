@@ -37,12 +37,14 @@ FOLDER = ROOT / "relay" / "image"
 DOCKERFILE = (FOLDER / "Dockerfile").read_text()
 LOCK = FOLDER / "requirements.txt"
 RECORD = """
-import atexit, json, os, runpy, sys
-def record():
+import json, os, runpy, sys
+leave = os._exit
+def record(code):
     files = [getattr(module, "__file__", None) for module in sys.modules.values()]
     with open(os.environ["LOADED"], "w") as file:
         json.dump([each for each in files if each], file)
-atexit.register(record)
+    leave(code)
+os._exit = record
 runpy.run_module(sys.argv[1], run_name="__main__", alter_sys=True)
 """
 """Runs a module, and writes the files of all modules that were imported to the end."""

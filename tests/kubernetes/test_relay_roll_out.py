@@ -1,4 +1,4 @@
-"""The relay's roll-out on a real API server, by the build's script: all but gcloud, and the wait for the pod, is real."""
+"""The relay's roll-out on a real API server, by the build's script: all is real but gcloud and the wait for a pod."""
 
 from __future__ import annotations
 
