@@ -29,6 +29,8 @@ logger = logging.getLogger(__name__)
 APPLIED = {kind.name: plural for plural, kind in KINDS.items()}
 LEFT_OUT = ("Deployment", "NetworkPolicy")
 """The kinds that are not applied: the stack itself runs the relay, outside the cluster."""
+NOT_EVERYWHERE = ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
+"""The kinds that are applied where the API server has them: the embedded one does not."""
 UNNEEDED = Image("unneeded", "unneeded")
 MANAGER = "tpu-slices-local"
 """The field manager of what the stack applies."""
@@ -63,14 +65,11 @@ def relay_account(addresses: Addresses, renew_every: float = _RENEW_EVERY) -> It
 
 
 def open_account(addresses: Addresses) -> None:
-    """Apply the manifests, whatever there is of them, and write the relay's kubeconfig. Raises ApiError.
-
-    A kind that the API server does not have is left out: the embedded one has no admission policies.
-    """
+    """Apply the manifests, whatever there is of them, and write the relay's kubeconfig. Raises ApiError."""
     with closing(Api.of(addresses.kubeconfig)) as api:
         for manifest in manifests(addresses.cluster_id):
             plural = APPLIED[manifest["kind"]]
-            if api.serves(plural):
+            if manifest["kind"] not in NOT_EVERYWHERE or api.serves(plural):
                 api.apply(plural, manifest, manager=MANAGER)
         write_private(addresses.relay_token, _token(api, addresses.cluster_id))
     way = addresses.proxy_kubeconfig.read_text(encoding="utf-8")

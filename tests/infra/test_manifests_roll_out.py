@@ -67,7 +67,7 @@ def test_tpu_jobs_are_pinned_where_the_api_server_can(made: Tools, folder: Path)
     assert "red: TPU Jobs" not in rolled.stdout
 
 
-def test_pinning_is_turned_off_where_it_was_on(made: Tools, folder: Path) -> None:
+def test_pinning_is_removed_where_it_was_on(made: Tools, folder: Path) -> None:
     made.answer("--raw /apis/admissionregistration.k8s.io/v1 build/relay/red/kubeconfig", WITH_POLICIES)
 
     assert roll_out(made, folder, admission="no").returncode == 0

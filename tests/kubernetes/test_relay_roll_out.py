@@ -130,7 +130,7 @@ def test_its_pod_is_admitted_where_pods_with_privileges_are_not(stage: Stage) ->
         assert 'violates PodSecurity "restricted' in reply.refused
 
 
-def test_jobs_are_pinned_unless_that_is_turned_off(stage: Stage) -> None:
+def test_jobs_are_pinned_unless_that_is_said_to_be_off(stage: Stage) -> None:
     stage.roll_out(ADMISSION="yes")
     assert len(stage.get(PINNING)["items"]) == 2
     stage.roll_out(ADMISSION="no")
