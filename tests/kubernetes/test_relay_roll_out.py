@@ -71,6 +71,7 @@ class Stage:
 
 @pytest.fixture(scope="module")
 def stage(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    """Return a cluster to which the relay is rolled out."""
     folder = tmp_path_factory.mktemp("roll-out")
     shutil.copytree(ROOT / "infra" / "kubernetes", folder / "infra" / "kubernetes")
     write(a_relay(cluster=CLUSTER, version="local"), folder / "build" / "relay" / CLUSTER)
@@ -78,7 +79,9 @@ def stage(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         text = script.format(kubeconfig=cluster.plane.kubeconfig, kubectl=cluster.program)
         (folder / name).write_text(text)
         (folder / name).chmod(0o755)
-    yield Stage(cluster, folder)
+    one = Stage(cluster, folder)
+    one.roll_out()
+    yield one
     cluster.kubectl("delete", "deployment,networkpolicy", "--all", "-n", NAMESPACE)
     cluster.kubectl("delete", "--ignore-not-found", "-f", str(ROOT / "infra" / "kubernetes" / "admission.yaml"))
 
@@ -105,7 +108,6 @@ def test_a_second_roll_out_changes_nothing(stage: Stage, tmp_path: Path) -> None
         found = [*stage.get(kinds, "-n", NAMESPACE)["items"], *stage.get(PINNING)["items"]]
         return {each["metadata"]["uid"]: each["metadata"]["resourceVersion"] for each in found}
 
-    stage.roll_out()
     first = versions()
     generation = stage.get("deployment", "relay", "-n", NAMESPACE)["metadata"]["generation"]
     stage.roll_out()
@@ -114,8 +116,6 @@ def test_a_second_roll_out_changes_nothing(stage: Stage, tmp_path: Path) -> None
 
 
 def test_its_pod_is_admitted_where_pods_with_privileges_are_not(stage: Stage) -> None:
-    stage.roll_out()
-
     def pods() -> list[Json]:
         found: list[Json] = stage.get("pods", "-n", NAMESPACE, "-l", "app.kubernetes.io/name=relay")["items"]
         return found
@@ -131,10 +131,10 @@ def test_its_pod_is_admitted_where_pods_with_privileges_are_not(stage: Stage) ->
 
 
 def test_jobs_are_pinned_unless_that_is_said_to_be_off(stage: Stage) -> None:
-    stage.roll_out(ADMISSION="yes")
-    assert len(stage.get(PINNING)["items"]) == 2
     stage.roll_out(ADMISSION="no")
     assert stage.get(PINNING)["items"] == []
+    stage.roll_out(ADMISSION="yes")
+    assert len(stage.get(PINNING)["items"]) == 2
 
 
 def test_no_field_is_unknown_and_nothing_is_warned_of(stage: Stage, tmp_path: Path) -> None:
