@@ -57,11 +57,12 @@ format: $(STAMP) ## Format the sources, and fix what ruff can
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-lock: $(STAMP) ## Resolve the dependencies into the requirements files (needs uv)
-	uv pip compile -q --universal --generate-hashes --no-header --python-version 3.11 pyproject.toml -o functions/requirements.txt
-	uv pip compile -q --universal --generate-hashes --no-header --python-version 3.11 pyproject.toml --extra relay -o relay/requirements.txt
-	uv pip compile -q --universal --generate-hashes --no-header --python-version 3.11 pyproject.toml --extra relay --extra dev -o tests/requirements.txt
-	uv pip compile -q --universal --generate-hashes --no-header --python-version 3.11 tests/infra/checkov.in -o tests/infra/checkov.txt
+LOCK := $(BIN)/uv pip compile -q --generate-hashes --no-header --python-version 3.11
+lock: $(STAMP) ## Resolve the dependencies into the requirements files
+	$(LOCK) --universal pyproject.toml -o functions/requirements.txt
+	$(LOCK) --python-platform x86_64-manylinux_2_28 --group relay --overrides relay/image/overrides.txt -o relay/image/requirements.txt
+	$(LOCK) --universal pyproject.toml --group relay --extra dev -o tests/requirements.txt
+	$(LOCK) --universal tests/infra/checkov.in -o tests/infra/checkov.txt
 
 clean: ## Remove what the other targets created
 	rm -rf $(VENV) .local .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,6 +1,6 @@
 """`python -m relay`: prints `ready` once every list is in place; SIGTERM and SIGINT end it within seconds.
 
-While it runs it answers Kubernetes' probes; their address and port are settings (`relay.settings`).
+While it runs it answers Kubernetes' probes (`relay.probe`), if a setting names their socket. It listens on no port.
 """
 
 from __future__ import annotations
@@ -147,16 +147,18 @@ def _limits(settings: Settings) -> Limits:
 
 
 def _probes(settings: Settings, health: Health) -> Probes | None:
-    """Return the probes' server; None if its port is taken.
+    """Return the probes' server; None if there is to be none, or if its socket is taken.
 
-    The relay then runs without it: a probe gets its answer from the process that has the port.
+    The relay then runs without it: a probe gets its answer from the process that has the socket.
     """
-    try:
-        probes = Probes((settings.probe_host, settings.probe_port), {"/readyz": health.unready, "/livez": health.hung})
-    except OSError as taken:
-        _log.error(LogEvent.PROBES_FAILED, port=settings.probe_port, error=str(taken))
+    if not settings.probe_socket:
         return None
-    _log.info(LogEvent.PROBES_STARTED, port=probes.port)
+    try:
+        probes = Probes(settings.probe_socket, {"readyz": health.unready, "livez": health.hung})
+    except OSError as taken:
+        _log.error(LogEvent.PROBES_FAILED, socket=settings.probe_socket, error=str(taken))
+        return None
+    _log.info(LogEvent.PROBES_STARTED, socket=settings.probe_socket)
     return probes
 
 

@@ -1,27 +1,22 @@
-"""Whether the relay is healthy, by what its parts say of themselves, and Kubernetes' probes that ask for it over HTTP.
+"""Whether the relay is healthy, by what its parts say of themselves, and where Kubernetes' probes ask for it.
 
-/readyz and /livez are answered with 200, or with 503 and what is wrong. Every entry is replaced as a whole, so
-that parts set theirs from any thread without a lock, and a probe never waits for one.
+"readyz" and "livez" are answered with "ok", or with what is wrong. Every entry is replaced as a whole, so that parts
+set theirs from any thread without a lock, and a probe never waits for one.
 """
 
 from __future__ import annotations
 
-import socket
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from socketserver import StreamRequestHandler, UnixStreamServer
 
 from relay.objects import Kind
 
-PROBES_AT_ONCE = 16
-"""The most connections that are served; probes need one at a time."""
-PROBE_SECONDS = 5.0
-"""The timeout for a request to be read and answered."""
+LONGEST_QUESTION = 64
+PROBE_SECONDS = 1.0
+"""How long a connection may take to ask; others wait meanwhile."""
 
 Faults = Callable[[], Sequence[str]]
 """Returns what is wrong, one line each; nothing if all is well."""
@@ -105,76 +100,34 @@ def _seconds(time: timedelta) -> str:
     return f"{time.total_seconds():.0f} s"
 
 
-class Probes(ThreadingHTTPServer):
-    """Listens on `address`; `run` answers until `stop`. The constructor raises OSError if the address is taken."""
+class Probes(UnixStreamServer):
+    """Listens at an abstract Unix socket; `run` answers until `stop`. The constructor raises OSError if it is taken.
 
-    daemon_threads = True
+    Such a socket is no file, and belongs to the pod's network namespace: only the pod's own containers can connect.
+    """
 
-    def __init__(self, address: tuple[str, int], answers: Mapping[str, Faults]) -> None:
+    def __init__(self, name: str, answers: Mapping[str, Faults]) -> None:
         self.answers = answers
-        self._room = threading.BoundedSemaphore(PROBES_AT_ONCE)
-        super().__init__(address, _Handler)
-
-    @property
-    def port(self) -> int:
-        return int(self.server_address[1])
+        super().__init__(f"\0{name}", _Handler)
 
     def run(self) -> None:
         self.serve_forever(poll_interval=0.5)
 
-    def process_request(self, request: Any, client_address: Any) -> None:
-        """Serve a connection, or close it if there are too many: any pod in the cluster may open some."""
-        if self._room.acquire(blocking=False):
-            super().process_request(request, client_address)
-        else:
-            self.shutdown_request(request)
-
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
-        try:
-            super().process_request_thread(request, client_address)
-        finally:
-            self._room.release()
-
     def stop(self) -> None:
-        """End `run`, and close the port. Must be called from another thread than `run`."""
+        """End `run`, and close the socket. Must be called from another thread than `run`."""
         self.shutdown()
         self.server_close()
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(StreamRequestHandler):
+    """Reads the name of a probe, one line, and answers with lines of text."""
+
     server: Probes
     timeout = PROBE_SECONDS
 
-    def setup(self) -> None:
-        super().setup()
-        self._end = threading.Timer(PROBE_SECONDS, self._close_connection)
-        self._end.daemon = True
-        self._end.start()
-
-    def finish(self) -> None:
-        self._end.cancel()
-        super().finish()
-
-    def _close_connection(self) -> None:
-        """Close a connection that takes too long, such as one that sends its request byte by byte."""
+    def handle(self) -> None:
         with suppress(OSError):
-            self.connection.shutdown(socket.SHUT_RDWR)
-
-    def do_GET(self) -> None:
-        faults = self.server.answers.get(self.path)
-        if faults is None:
-            self._answer(HTTPStatus.NOT_FOUND, ["no such probe"])
-            return
-        found = faults()
-        self._answer(HTTPStatus.SERVICE_UNAVAILABLE if found else HTTPStatus.OK, found or ["ok"])
-
-    def _answer(self, status: HTTPStatus, lines: Sequence[str]) -> None:
-        body = "".join(f"{line}\n" for line in lines).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "text/plain; charset=utf-8")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002 - http.server calls it so
-        """Keep probes out of the log: they come every few seconds."""
+            asked = self.rfile.readline(LONGEST_QUESTION).decode(errors="replace").strip()
+            faults = self.server.answers.get(asked)
+            lines = [f'there is no probe "{asked}"'] if faults is None else faults()
+            self.wfile.write("".join(f"{line}\n" for line in lines or ["ok"]).encode())

@@ -25,11 +25,8 @@ class Settings:
     """WATCH_SILENCE_SECONDS (90), after which a watch without a sign of life is given up and listed again."""
     publish_patience: float
     """PUBLISH_PATIENCE_SECONDS (120), after which a relay whose facts Pub/Sub does not accept is not ready any more."""
-    probe_host: str
-    """PROBE_HOST (127.0.0.1), the address that /readyz and /livez are served on: in a pod 0.0.0.0, as the kubelet
-    connects from outside."""
-    probe_port: int
-    """PROBE_PORT (8081), their port; 0 picks a free one, which the log event "probes.started" names."""
+    probe_socket: str
+    """PROBE_SOCKET (none), the name of the abstract Unix socket at which probes are answered; none: they are not."""
 
     @classmethod
     def read(cls, environment: Mapping[str, str]) -> Self:
@@ -43,8 +40,7 @@ class Settings:
             version=environment.get("VERSION", ""),
             watch_silence=_number(environment, "WATCH_SILENCE_SECONDS", 90, (1, 200)),
             publish_patience=_number(environment, "PUBLISH_PATIENCE_SECONDS", 120, (1, 3600)),
-            probe_host=environment.get("PROBE_HOST") or "127.0.0.1",
-            probe_port=int(_number(environment, "PROBE_PORT", 8081, (0, 65535))),
+            probe_socket=environment.get("PROBE_SOCKET", ""),
         )
 
     @property

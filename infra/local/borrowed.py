@@ -19,6 +19,7 @@ from infra.local.clients.objects import Object
 from infra.local.cluster_choice import Asked, Borrowed, ClusterChoice, own
 from infra.local.interrupts import uninterrupted
 from infra.local.kubeconfig import write_private
+from infra.local.plan import CLUSTER_ID
 from infra.local.processes import Processes
 from infra.local.relay_account import APPLIED, manifests
 
@@ -28,6 +29,8 @@ MADE = {
     "nodes": HOSTS,
     "clusterrolebindings": selector(OURS),
     "clusterroles": selector(OURS),
+    "validatingadmissionpolicybindings": selector(OURS),
+    "validatingadmissionpolicies": selector(OURS),
 }
 """What is made, by plural and selector, in the order in which it is removed: pods first, while there are kubelets."""
 
@@ -37,8 +40,8 @@ INSTALL_JOBSET = (
 QUESTION = """\
 {server} (context {context} of {file}) is not a cluster of this stack.
 Nodes of simulated hosts (label tpu-slices.local/host=true, taint google.com/tpu), the namespaces {namespaces}
-and the relay's ClusterRole will be made there, and removed in the end. JobSets there that ask for TPUs get such hosts
-meanwhile.
+and the relay's roles and admission policies will be made there, and removed in the end. JobSets there that ask for TPUs
+get such hosts meanwhile.
 """
 TOLERATION = "Pods must tolerate the taint google.com/tpu themselves: that API server does not add it, as GKE's does.\n"
 EARLIER = "Of an earlier stack there is still"
@@ -107,7 +110,7 @@ def require_jobset(api: Api) -> None:
 def ours() -> list[Object]:
     """Return the objects that are made in every cluster, nodes left out."""
     demo = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": DEMO_NAMESPACE}}
-    return [*manifests(), marked(demo)]
+    return [*manifests(CLUSTER_ID), marked(demo)]
 
 
 def require_our_names(api: Api) -> None:
@@ -129,7 +132,8 @@ def require_our_names(api: Api) -> None:
 
 def standing(api: Api) -> Standing:
     """Return what was made in the cluster and is still there."""
-    found = {plural: api.list(plural, labelSelector=labels)["items"] for plural, labels in MADE.items()}
+    made = {plural: labels for plural, labels in MADE.items() if api.serves(plural)}
+    found = {plural: api.list(plural, labelSelector=labels)["items"] for plural, labels in made.items()}
     return {plural: [each["metadata"]["name"] for each in items] for plural, items in found.items() if items}
 
 
@@ -197,6 +201,8 @@ def clean(api: Api, patience: float = PATIENCE_SECONDS) -> Standing:
     """Remove what was made; wait until each kind is gone before the next. Return what is left after so many seconds."""
     deadline = time.monotonic() + patience
     for plural, labels in MADE.items():
+        if not api.serves(plural):
+            continue
         for each in api.list(plural, labelSelector=labels)["items"]:
             _remove(api, plural, each["metadata"]["name"])
         while api.list(plural, labelSelector=labels)["items"] and time.monotonic() < deadline:

@@ -11,6 +11,7 @@ from infra.local.cluster_choice import ClusterChoice, Embedded
 from infra.local.processes import Program, Says
 
 REPOSITORY = Path(__file__).parents[2]
+CLUSTER_ID = "demo"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +26,7 @@ class Plan:
     state: Path = REPOSITORY / ".local"
     project: str = "demo-project"
     location: str = "us-central2"
-    cluster_id: str = "demo"
+    cluster_id: str = CLUSTER_ID
     sweep_seconds: float = 5
     cluster: ClusterChoice = field(default_factory=Embedded)
     queues: bool = False

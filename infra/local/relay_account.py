@@ -1,16 +1,20 @@
 """What a cluster provides for the relay's pod: its applied manifests, and a file with a fresh ServiceAccount token.
 
-The relay then has exactly the permissions locally that its role grants it when deployed.
+The relay then has exactly the permissions locally that it has when deployed, as its roles and admission policies say.
 """
 
 import logging
+import subprocess
+import tempfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from infra.kubernetes.overlay import NAMESPACE, Image, Relay, account_of, write
 from infra.local.addresses import Addresses
 from infra.local.clients.api import Api
 from infra.local.clients.errors import ApiError
@@ -18,24 +22,30 @@ from infra.local.clients.kinds import KINDS
 from infra.local.clients.labels import marked
 from infra.local.kubeconfig import for_token_file, write_private
 from infra.local.scheduler import repeated
+from tpu_slices.domain.model.slices import ClusterId
 
 logger = logging.getLogger(__name__)
 
-MANIFEST = Path(__file__).parents[1] / "kubernetes" / "relay.yaml"
 APPLIED = {kind.name: plural for plural, kind in KINDS.items()}
-LEFT_OUT = ("Deployment",)
-"""The kinds that are not applied: the stack itself runs the relay."""
-NAMESPACE, NAME = "tpu-slice-provisioner", "relay"
+LEFT_OUT = ("Deployment", "NetworkPolicy")
+"""The kinds that are not applied: the stack itself runs the relay, outside the cluster."""
+NOT_EVERYWHERE = ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
+"""The kinds that are applied where the API server has them: the embedded one does not."""
+UNNEEDED = Image("unneeded", "unneeded")
 MANAGER = "tpu-slices-local"
 """The field manager of what the stack applies."""
 _SECONDS = 3600
 _RENEW_EVERY = 0.8 * _SECONDS  # as in k8s.io/kubernetes pkg/kubelet/token
 
 
-def manifests() -> list[dict[str, Any]]:
-    """Return the manifests that are applied, with the labels of what is ours."""
-    found = yaml.safe_load_all(MANIFEST.read_text())
-    return [marked(each) for each in found if each["kind"] not in LEFT_OUT]
+@cache
+def manifests(cluster: str) -> tuple[dict[str, Any], ...]:
+    """Return the manifests that are applied for a cluster, as the build's are made, with the labels of what is ours."""
+    relay = Relay(cluster=ClusterId(cluster), project="unneeded", version="local", image=UNNEEDED)
+    with tempfile.TemporaryDirectory() as folder:
+        write(relay, Path(folder))
+        built = subprocess.run(["kubectl", "kustomize", folder], capture_output=True, text=True, check=True)
+    return tuple(marked(each) for each in yaml.safe_load_all(built.stdout) if each["kind"] not in LEFT_OUT)
 
 
 @contextmanager
@@ -45,7 +55,7 @@ def relay_account(addresses: Addresses, renew_every: float = _RENEW_EVERY) -> It
 
         def renew() -> None:
             try:
-                write_private(addresses.relay_token, _token(api))
+                write_private(addresses.relay_token, _token(api, addresses.cluster_id))
             except ApiError as error:
                 logger.warning("The relay's token was not renewed: %s", str(error))
 
@@ -57,19 +67,21 @@ def relay_account(addresses: Addresses, renew_every: float = _RENEW_EVERY) -> It
 def open_account(addresses: Addresses) -> None:
     """Apply the manifests, whatever there is of them, and write the relay's kubeconfig. Raises ApiError."""
     with closing(Api.of(addresses.kubeconfig)) as api:
-        for manifest in manifests():
-            api.apply(APPLIED[manifest["kind"]], manifest, manager=MANAGER)
-        write_private(addresses.relay_token, _token(api))
+        for manifest in manifests(addresses.cluster_id):
+            plural = APPLIED[manifest["kind"]]
+            if manifest["kind"] not in NOT_EVERYWHERE or api.serves(plural):
+                api.apply(plural, manifest, manager=MANAGER)
+        write_private(addresses.relay_token, _token(api, addresses.cluster_id))
     way = addresses.proxy_kubeconfig.read_text(encoding="utf-8")
     write_private(addresses.relay_kubeconfig, for_token_file(way, addresses.relay_token))
 
 
-def _token(api: Api) -> str:
+def _token(api: Api, cluster: str) -> str:
     request = {
         "apiVersion": "authentication.k8s.io/v1",
         "kind": "TokenRequest",
         "spec": {"audiences": [], "expirationSeconds": _SECONDS},
     }
-    answer = api.call("POST", KINDS["serviceaccounts"].path(NAMESPACE, NAME, "token"), request)
+    answer = api.call("POST", KINDS["serviceaccounts"].path(NAMESPACE, account_of(cluster), "token"), request)
     token: str = answer["status"]["token"]
     return token

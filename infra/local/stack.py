@@ -111,5 +111,5 @@ def faults(plan: Plan, addresses: Addresses) -> Program:
 
 def local_relay(plan: Plan, addresses: Addresses) -> Program:
     """Return the relay, ready once its watches are established; it has the permissions of its own role."""
-    own = {"KUBECONFIG": str(addresses.relay_kubeconfig), "PROBE_PORT": "0"}
+    own = {"KUBECONFIG": str(addresses.relay_kubeconfig)}
     return plan.module("relay", ("relay",), "ready", addresses, own)

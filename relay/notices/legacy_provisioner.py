@@ -19,7 +19,7 @@ _log = structlog.get_logger()
 THEIRS = ("tpu-provisioner-system", "tpu-provisioner-controller-manager")
 """Its namespace and Deployment (ai-on-gke/tpu-provisioner@6789e2a, config/default, config/manager)."""
 OURS = ("tpu-slice-provisioner", "relay")
-"""As infra/kubernetes/relay.yaml names them."""
+"""As infra/kubernetes/relay/base/deployment.yaml names them."""
 LOOK_EVERY = 600.0
 
 MESSAGE = (

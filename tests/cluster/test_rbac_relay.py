@@ -1,4 +1,4 @@
-"""The relay's role compared with the relay's requests: it allows all of them, and contains no unused verb."""
+"""The relay's roles compared with the relay's requests: they allow all of them, and contain no unused verb."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 from kubernetes.client import ApiException
 
+from infra.kubernetes.overlay import NAMESPACE, account_of
+from infra.local.clients.kinds import KINDS
 from infra.local.kubeconfig import for_token_file
-from infra.local.relay_account import NAME, NAMESPACE, manifests
+from infra.local.relay_account import APPLIED, manifests
 from relay.cluster import Cluster as Calls
 from relay.cluster import sources
 from relay.connection import Connection
@@ -23,19 +25,17 @@ from tests.cluster.accounts import token_of
 from tests.cluster.asking import APPLY, LIVE, PATIENCE_SECONDS, Json, done, path
 from tests.cluster.builders import event
 from tests.cluster.servers import Cluster
+from tests.infra.manifests import the
 from tests.local.stack.leftovers import until
 from tpu_slices.domain.model.slices import OwnerKind, SliceId
 from tpu_slices.ports.errors import Permanent, Temporary
 
 pytestmark = LIVE
 
-ROLE: Json = next(each for each in manifests() if each["kind"] == "ClusterRole")
-PLURALS = {
-    "Namespace": "namespaces",
-    "ServiceAccount": "serviceaccounts",
-    "ClusterRole": "clusterroles",
-    "ClusterRoleBinding": "clusterrolebindings",
-}
+CLUSTER = "demo"
+NAME = account_of(CLUSTER)
+ROLES: Mapping[str, Json] = {plural: the(KINDS[plural].name) for plural in ("clusterroles", "roles")}
+RBAC = ("Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
 EVENT = event("one", "default")
 
 
@@ -62,8 +62,9 @@ CALLS: Mapping[str, Callable[[Calls], object]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Permission:
-    """The smallest unit that a role can grant."""
+    """The smallest unit that a role can grant; `role` is the plural of the role's kind."""
 
+    role: str
     group: str
     resource: str
     verb: str
@@ -84,8 +85,9 @@ class Permission:
 
 
 PERMISSIONS = [
-    Permission(group=group, resource=resource, verb=verb, name=name)
-    for rule in ROLE["rules"]
+    Permission(role=plural, group=group, resource=resource, verb=verb, name=name)
+    for plural, role in ROLES.items()
+    for rule in role["rules"]
     for group in rule["apiGroups"]
     for resource in rule["resources"]
     for verb in rule["verbs"]
@@ -116,8 +118,13 @@ class Stage:
     cluster: Cluster
     kubeconfig: Path
 
-    def role(self, *rules: Json) -> None:
-        done(self.cluster.api.patch(path("clusterroles", name=ROLE["metadata"]["name"]), {"rules": list(rules)}))
+    def grant(self, *permissions: Permission) -> None:
+        """Let the roles grant these, and nothing else."""
+        for plural, role in ROLES.items():
+            metadata = role["metadata"]
+            rules = [each.rule() for each in permissions if each.role == plural]
+            where = path(plural, metadata.get("namespace", ""), metadata["name"])
+            done(self.cluster.api.patch(where, {"rules": rules}))
 
     def refusals(self) -> list[str]:
         """Make every request that the relay makes; return those that were refused as forbidden."""
@@ -143,9 +150,11 @@ def _fetch(fetch: Callable[..., Any], **more: Any) -> None:
 @pytest.fixture
 def stage(cluster: Cluster, tmp_path: Path) -> Stage:
     """Apply the relay's manifests, and provide a token as in its pod."""
-    for manifest in manifests():
+    for manifest in manifests(CLUSTER):
+        if manifest["kind"] not in RBAC:
+            continue  # tests/kubernetes/test_relay_restrictions.py
         within, name = manifest["metadata"].get("namespace", ""), manifest["metadata"]["name"]
-        where = path(PLURALS[manifest["kind"]], within, name)
+        where = path(APPLIED[manifest["kind"]], within, name)
         done(cluster.api.patch(where, manifest, APPLY, fieldManager="test", force="true"))
     (tmp_path / "token").write_text(token_of(cluster.api, NAMESPACE, NAME))
     kubeconfig = tmp_path / "relay.kubeconfig"
@@ -158,14 +167,13 @@ def test_every_call_of_the_relay_is_tried_here() -> None:
     assert public == {name.rpartition(" ")[2] for name in CALLS}
 
 
-def test_the_role_allows_all_that_the_relay_does(stage: Stage) -> None:
-    stage.role(*ROLE["rules"])
-    until(lambda: stage.refusals() == [], "the role to allow everything", PATIENCE_SECONDS)
+def test_the_roles_allow_all_that_the_relay_does(stage: Stage) -> None:
+    until(lambda: stage.refusals() == [], "the roles to allow everything", PATIENCE_SECONDS)
 
 
 @pytest.mark.parametrize("missing", PERMISSIONS, ids=str)
 def test_without_any_one_permission_the_relay_is_refused(stage: Stage, missing: Permission) -> None:
-    stage.role(*(each.rule() for each in PERMISSIONS if each != missing))
+    stage.grant(*(each for each in PERMISSIONS if each != missing))
 
     def refused_for_it_alone() -> bool:
         refused = stage.refusals()
@@ -174,16 +182,15 @@ def test_without_any_one_permission_the_relay_is_refused(stage: Stage, missing: 
     until(refused_for_it_alone, f"the lack of {missing}", PATIENCE_SECONDS)
 
 
-def test_without_the_role_the_relay_may_do_nothing(stage: Stage) -> None:
-    stage.role()
+def test_without_permissions_the_relay_may_do_nothing(stage: Stage) -> None:
+    stage.grant()
     with Connection({"KUBECONFIG": str(stage.kubeconfig)}) as connection:
         asked = len(sources(connection)) * 2 + len(CALLS)
-    until(lambda: len(stage.refusals()) == asked, "the role to allow nothing", PATIENCE_SECONDS)
+    until(lambda: len(stage.refusals()) == asked, "the roles to allow nothing", PATIENCE_SECONDS)
 
 
 def test_a_token_that_another_takes_the_place_of_in_its_file_is_picked_up(stage: Stage) -> None:
-    stage.role(*ROLE["rules"])
-    until(lambda: stage.refusals() == [], "the role to allow everything", PATIENCE_SECONDS)
+    until(lambda: stage.refusals() == [], "the roles to allow everything", PATIENCE_SECONDS)
     token = stage.kubeconfig.with_name("token")
     good = token.read_text()
     token.write_text("void")

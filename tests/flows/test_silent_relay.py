@@ -5,13 +5,12 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-import yaml
 
 from tests.builders import CLUSTER, MINUTE
 from tests.conftest import Lines
 from tests.fake_cluster import LiveWorkload
 from tests.functions.test_handlers import an_event
-from tests.house.test_house import ROOT
+from tests.infra.manifests import the
 from tests.world import World
 from tpu_slices.app.handlers import handle_sweep
 from tpu_slices.domain.model.observations import Failure, FailureKind
@@ -233,6 +232,4 @@ def test_a_jobset_whose_record_cannot_be_read_keeps_no_other_from_being_told(wor
 
 
 def test_the_namespace_that_is_told_is_that_of_the_relay() -> None:
-    deployed = yaml.safe_load_all((ROOT / "infra" / "kubernetes" / "relay.yaml").read_text())
-    (relay,) = (each for each in deployed if each["kind"] == "Deployment")
-    assert relay["metadata"]["namespace"] == RELAY_NAMESPACE
+    assert the("Deployment")["metadata"]["namespace"] == RELAY_NAMESPACE

@@ -5,11 +5,14 @@ from __future__ import annotations
 import importlib.metadata
 import re
 import tomllib
+from pathlib import Path
 
-import yaml
+import pytest
 from click.testing import CliRunner
 
+from infra.kubernetes.__main__ import main as write_overlays
 from tests.house.test_house import ROOT
+from tests.infra.manifests import IMAGE, built, environment, the
 from tests.infra.sources import local, resource
 from tpu_slices_cli.app import main
 
@@ -44,11 +47,12 @@ def test_functions_log_it() -> None:
     assert ['version=os.environ.get("VERSION", "")' in line for line in configured] == [True]
 
 
-def test_the_relay_gets_it_from_the_build_in_its_environment_and_as_a_label() -> None:
-    manifests = yaml.safe_load_all((ROOT / "infra" / "kubernetes" / "relay.yaml").read_text())
-    [relay] = [each for each in manifests if each["kind"] == "Deployment"]
-    template = relay["spec"]["template"]
-    [container] = template["spec"]["containers"]
-    assert {"name": "VERSION", "value": "${VERSION}"} in container["env"]
-    for labelled in (relay, template):
-        assert labelled["metadata"]["labels"]["app.kubernetes.io/version"] == "${VERSION}"
+@pytest.mark.emulators
+def test_the_relay_gets_it_from_the_build_in_its_environment_and_as_a_label(tmp_path: Path) -> None:
+    settings = "infra/clusters/example-project/example-cluster.yaml"
+    assert write_overlays(["--project", "p", "--image", IMAGE, "--into", str(tmp_path), str(ROOT / settings)]) == 0
+    manifests = built(tmp_path / "example-cluster")
+    relay = the("Deployment", manifests)
+    assert environment(manifests)["VERSION"] == VERSION
+    for labelled in (relay, relay["spec"]["template"]):
+        assert labelled["metadata"]["labels"]["app.kubernetes.io/version"] == VERSION

@@ -14,7 +14,11 @@ def options(step: str) -> dict[str, str]:
 
 
 def test_the_steps_come_in_this_order() -> None:
-    order = ["check", "stage", "init", "plan", "apply", "configure", "image", "roll-out"]
+    cloud, relays = (
+        ["stage", "init", "plan", "apply", "configure"],
+        ["image", "bill-of-materials", "overlays", "roll-out"],
+    )
+    order = ["check", *cloud, *relays]
     assert [step["id"] for step in BUILD["steps"]] == order
     assert not [step for step in BUILD["steps"] if "waitFor" in step or "allowFailure" in step]
 
@@ -52,24 +56,32 @@ def test_every_variable_without_a_default_is_set() -> None:
     assert given == {name for block in blocks("variable") for name, body in block.items() if "default" not in body}
 
 
-def test_the_command_in_the_header_sets_every_substitution() -> None:
-    steps = "\n".join(line for step in BUILD["steps"] for line in (*step.get("args", ()), step.get("script", "")))
-    used = set(re.findall(r"\$\{(_[A-Z_]+)\}", steps))
+def test_the_header_tells_of_every_substitution() -> None:
+    given = [(*step.get("args", ()), *step.get("env", ()), step.get("script", "")) for step in BUILD["steps"]]
+    used = set(re.findall(r"\$\{(_[A-Z_]+)\}", "\n".join(line for lines in given for line in lines)))
 
     assert used == set(re.findall(r"(_[A-Z_]+)=", HEADER))
-    assert "substitutions" not in BUILD, "a default is somebody's own value"
+    assert BUILD["substitutions"] == {"_IMAGE": "", "_ADMISSION": "yes"}, "another default is somebody's own value"
+
+
+def test_what_has_a_default_reaches_its_step_by_a_variable_of_its_own() -> None:
+    """Cloud Build refuses a substitution that nothing but a script names."""
+    named = [line for step in BUILD["steps"] for line in step.get("env", ())]
+
+    assert {f"{name.strip('_')}=${{{name}}}" for name in BUILD["substitutions"]} <= set(named)
 
 
 def test_the_image_goes_to_the_repository_that_terraform_declares() -> None:
-    repository = resource("google_artifact_registry_repository", "images")["repository_id"]
-    for step in ("image", "roll-out"):
-        [image] = re.findall(r'^image="(.*)"$', STEPS[step]["script"], flags=re.MULTILINE)
-        assert image == f"${{_REGION}}-docker.pkg.dev/${{PROJECT_ID}}/{repository}/relay:${{BUILD_ID}}"
+    declared = resource("google_artifact_registry_repository", "images")["repository_id"]
+    [repository] = re.findall(r'^ *repository="(.*)"$', STEPS["image"]["script"], flags=re.MULTILINE)
+
+    assert repository == f"${{_REGION}}-docker.pkg.dev/${{PROJECT_ID}}/{declared}/relay"
+    assert f"--repository {declared} " in STEPS["bill-of-materials"]["script"]
 
 
 def test_every_script_stops_at_its_first_error() -> None:
     scripts = [step["script"] for step in BUILD["steps"] if "script" in step]
 
-    assert len(scripts) == 5
+    assert len(scripts) == 7
     assert all(script.startswith("#!/usr/bin/env bash\nset -euo pipefail\n") for script in scripts)
     assert BUILD["options"]["automapSubstitutions"] is True

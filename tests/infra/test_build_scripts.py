@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-import yaml
 
 from infra.local import messaging
 from tests.infra.sources import ROOT, STEPS
@@ -19,7 +18,6 @@ RECORDER = """#!/usr/bin/env bash
 echo "$(basename "$0") $*" >> "$CALLS"
 [[ "$*" != *"$FAILS_ON"* ]]
 """
-IMAGE = "us-central1-docker.pkg.dev/shop/tpu-slice-provisioner/relay:b-1"
 
 
 def run(step: str, folder: Path, environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
@@ -103,62 +101,3 @@ def test_a_failing_configure_ends_the_build(folder: Path) -> None:
     shutil.copy(folder / "tools" / "kubectl", folder / ".venv" / "bin" / "slices")
 
     assert run("configure", folder, environment).returncode != 0
-
-
-def test_the_relay_is_rolled_out_to_every_cluster_of_the_project(folder: Path) -> None:
-    (folder / "build").mkdir()
-    rolled = run("roll-out", folder, cluster_tools(folder))
-
-    assert rolled.returncode == 0, rolled.stderr
-    apply = "kubectl apply --server-side -f build/relay.yaml"
-    wait = "kubectl rollout status deployment/relay --namespace tpu-slice-provisioner --timeout 5m"
-    assert (folder / "calls").read_text().splitlines() == [
-        "gcloud container clusters get-credentials b --location us-central2 --project shop",
-        apply,
-        wait,
-        "gcloud container clusters get-credentials r --location us-east5 --project other",
-        apply,
-        wait,
-    ]
-
-
-def test_the_manifest_is_filled_in_for_the_cluster(folder: Path) -> None:
-    (folder / "build").mkdir()
-    run("roll-out", folder, cluster_tools(folder))
-
-    text = (folder / "build" / "relay.yaml").read_text()
-    [deployment] = [obj for obj in yaml.safe_load_all(text) if obj["kind"] == "Deployment"]
-    [container] = deployment["spec"]["template"]["spec"]["containers"]
-    assert "${" not in text
-    assert container["image"] == IMAGE
-    assert {variable["name"]: variable["value"] for variable in container["env"]} == {
-        "CLUSTER": "red",
-        "GOOGLE_CLOUD_PROJECT": "shop",
-        "PROBE_HOST": "0.0.0.0",
-        "PROBE_PORT": "8081",
-        "VERSION": "1.2.3",
-    }
-    for labelled in (deployment, deployment["spec"]["template"]):
-        assert labelled["metadata"]["labels"]["app.kubernetes.io/version"] == "1.2.3"
-    assert (deployment["metadata"]["name"], deployment["metadata"]["namespace"]) == ("relay", "tpu-slice-provisioner")
-
-
-@pytest.mark.parametrize("fails_on", ["get-credentials b", "apply", "rollout"])
-def test_a_cluster_that_fails_ends_the_build(folder: Path, fails_on: str) -> None:
-    (folder / "build").mkdir()
-    rolled = run("roll-out", folder, cluster_tools(folder, fails_on))
-
-    assert rolled.returncode != 0
-    assert "clusters get-credentials r" not in (folder / "calls").read_text()
-
-
-def test_the_image_is_pushed_under_the_name_it_was_built_with(folder: Path) -> None:
-    environment = cluster_tools(folder)
-    shutil.copy(folder / "tools" / "kubectl", folder / "tools" / "docker")
-    built = run("image", folder, environment)
-
-    assert built.returncode == 0, built.stderr
-    assert (folder / "calls").read_text().splitlines() == [
-        f"docker build --tag {IMAGE} --file relay/Dockerfile .",
-        f"docker push {IMAGE}",
-    ]

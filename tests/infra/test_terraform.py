@@ -8,10 +8,10 @@ from graphlib import TopologicalSorter
 from typing import Any
 
 import pytest
-import yaml
 
 from infra.local import messaging
 from relay.settings import Settings as RelaySettings
+from tests.infra.manifests import the
 from tests.infra.sources import FILES, ROOT, TERRAFORM, attributes, blocks, local, resource
 from tpu_slices.adapters import pubsub
 from tpu_slices.app.settings import Settings, SettingsError
@@ -221,10 +221,7 @@ def test_each_function_has_its_own_service_account() -> None:
 
 
 def test_the_relays_identity_is_in_the_namespace_of_its_manifest() -> None:
-    manifest = yaml.safe_load_all((ROOT / "infra" / "kubernetes" / "relay.yaml").read_text())
-    [account] = [obj["metadata"] for obj in manifest if obj["kind"] == "ServiceAccount"]
-
-    assert local("relay_namespace") == account["namespace"]
+    assert local("relay_namespace") == the("ServiceAccount")["metadata"]["namespace"]
 
 
 def test_googles_own_accounts_exist_and_are_known_before_they_are_granted_anything() -> None:

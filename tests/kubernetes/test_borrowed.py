@@ -28,7 +28,10 @@ from tests.local.stack.leftovers import REPOSITORY, running_in
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(240)]
 
-KINDS = ("namespaces", "nodes", "clusterroles", "clusterrolebindings", "jobsets", "jobs", "pods", "leases")
+KINDS = (
+    *("namespaces", "nodes", "jobsets", "jobs", "pods", "leases", "clusterroles", "clusterrolebindings"),
+    *("validatingadmissionpolicies", "validatingadmissionpolicybindings"),
+)
 THEIRS: Object = {
     "metadata": {"name": "theirs", "namespace": "default"},
     "spec": {

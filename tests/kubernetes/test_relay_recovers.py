@@ -14,13 +14,14 @@ from pathlib import Path
 
 import pytest
 
+from infra.kubernetes.overlay import NAMESPACE, account_of
 from infra.local.addresses import Addresses
 from infra.local.clients.api import Api
 from infra.local.clients.errors import ApiError
 from infra.local.jobset.installation import install_crd
 from infra.local.kubernetes.control_plane import APISERVER, CONTROLLER_MANAGER, ETCD, SCHEDULER
 from infra.local.processes import Child, Program, Says
-from infra.local.relay_account import NAME, NAMESPACE, open_account
+from infra.local.relay_account import open_account
 from tests.kubernetes.cluster import Cluster, Json
 from tests.kubernetes.published import Published
 from tests.local.stack.leftovers import REPOSITORY, until
@@ -135,7 +136,7 @@ def addressed(cluster: Cluster, project: str, pubsub: str, folder: Path) -> Addr
 
 
 def relaying(addresses: Addresses) -> Program:
-    own = {"KUBECONFIG": str(addresses.relay_kubeconfig), "PROBE_PORT": "0"}
+    own = {"KUBECONFIG": str(addresses.relay_kubeconfig)}
     python = {"PYTHONPATH": f"{REPOSITORY}:{REPOSITORY / 'shared'}", "PYTHONUNBUFFERED": "1"}
     return Program(
         name="relay",
@@ -165,7 +166,7 @@ def test_it_survives_an_end_of_its_token_in_which_another_is_given(stage: Stage)
     stage.admit()
     stage.expect(stage.want_a_slice())
     with closing(stage.api) as api:
-        api.delete("serviceaccounts", NAMESPACE, NAME)
+        api.delete("serviceaccounts", NAMESPACE, account_of(stage.addresses.cluster_id))
     refused = stage.relay.output().count(UNAUTHORIZED)
     stage.start(stage.kill(APISERVER))
     until(lambda: stage.relay.output().count(UNAUTHORIZED) > refused, "the refusal of its token", PATIENCE_SECONDS)

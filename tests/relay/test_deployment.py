@@ -1,4 +1,4 @@
-"""The relay's manifest, compared with what the relay needs and does."""
+"""The relay's manifests, compared with what the relay needs and does."""
 
 import re
 import subprocess
@@ -9,30 +9,24 @@ from typing import Any
 import pytest
 import yaml
 
+from infra.kubernetes.overlay import kustomization
+from relay import probe
 from relay.notices import legacy_provisioner
 from relay.settings import Settings
+from tests.infra.manifests import SHARED, a_relay, container, environment, the
 from tpu_slices.domain.model.slices import OwnerKind
 
 ROOT = Path(__file__).parents[2]
-MANIFEST = (ROOT / "infra" / "kubernetes" / "relay.yaml").read_text()
 MESSAGING: dict[str, Any] = yaml.safe_load((ROOT / "infra" / "messaging.yaml").read_text())
 ENVIRONMENT = {"CLUSTER": "demo", "GOOGLE_CLOUD_PROJECT": "demo-project"}
-
-
-def of_kind(kind: str) -> Any:
-    (found,) = (obj for obj in yaml.safe_load_all(MANIFEST) if obj["kind"] == kind)
-    return found
-
-
-def container() -> Any:
-    (only,) = of_kind("Deployment")["spec"]["template"]["spec"]["containers"]
-    return only
+ROLES = (the("ClusterRole"), the("Role"))
 
 
 def test_the_relay_may_read_write_events_and_patch_nodes_and_nothing_else() -> None:
     allowed = {
         (resource, verb)
-        for rule in of_kind("ClusterRole")["rules"]
+        for role in ROLES
+        for rule in role["rules"]
         for resource in rule["resources"]
         for verb in rule["verbs"]
     }
@@ -50,37 +44,44 @@ def test_the_relay_may_read_write_events_and_patch_nodes_and_nothing_else() -> N
     }
 
 
-def test_the_relay_may_read_two_deployments() -> None:
-    (rule,) = (rule for rule in of_kind("ClusterRole")["rules"] if rule["resources"] == ["deployments"])
-    assert (rule["apiGroups"], rule["verbs"]) == (["apps"], ["get"])
-    assert rule["resourceNames"] == [legacy_provisioner.THEIRS[1], legacy_provisioner.OURS[1]]
-    own = of_kind("Deployment")["metadata"]
+def test_the_relay_may_read_two_deployments_its_own_in_its_namespace_alone() -> None:
+    rules = {role["kind"]: rule for role in ROLES for rule in role["rules"] if rule["resources"] == ["deployments"]}
+    assert all((rule["apiGroups"], rule["verbs"]) == (["apps"], ["get"]) for rule in rules.values())
+    assert rules["ClusterRole"]["resourceNames"] == [legacy_provisioner.THEIRS[1]]
+    assert rules["Role"]["resourceNames"] == [legacy_provisioner.OURS[1]]
+    own = the("Deployment")["metadata"]
     assert (own["namespace"], own["name"]) == legacy_provisioner.OURS
+    assert the("Role")["metadata"]["namespace"] == own["namespace"]
 
 
-def test_the_role_is_bound_to_the_relays_service_account() -> None:
-    account = of_kind("ServiceAccount")["metadata"]
-    (subject,) = of_kind("ClusterRoleBinding")["subjects"]
+@pytest.mark.parametrize("role", ["ClusterRole", "Role"])
+def test_each_role_is_bound_to_the_relays_service_account(role: str) -> None:
+    account, binding = the("ServiceAccount")["metadata"], the(f"{role}Binding")
+    (subject,) = binding["subjects"]
     assert (subject["name"], subject["namespace"]) == (account["name"], account["namespace"])
-    assert of_kind("ClusterRoleBinding")["roleRef"]["name"] == of_kind("ClusterRole")["metadata"]["name"]
-    deployment = of_kind("Deployment")
+    assert (binding["roleRef"]["kind"], binding["roleRef"]["name"]) == (role, the(role)["metadata"]["name"])
+    deployment = the("Deployment")
     assert deployment["metadata"]["namespace"] == account["namespace"]
     assert deployment["spec"]["template"]["spec"]["serviceAccountName"] == account["name"]
 
 
-def test_the_manifest_sets_every_required_variable() -> None:
-    given = {variable["name"]: variable["value"] for variable in container()["env"]}
-    filled = {name: value.strip("${}").lower() for name, value in given.items()}
-    settings = Settings.read(filled)
-    assert (settings.watch_silence, settings.probe_host) == (90, "0.0.0.0")
+def test_base_and_overlay_together_set_every_required_variable() -> None:
+    (patch,) = (each for each in kustomization(a_relay(), "base")["patches"] if "target" not in each)
+    added = environment([yaml.safe_load(patch["patch"])])
+    assert not added.keys() & environment(SHARED).keys()
+    settings = Settings.read(environment(SHARED) | added)
+    assert (settings.cluster, settings.project, settings.version) == ("blue", "shop", "1.2.3")
+    assert settings.watch_silence == 90
 
 
-def test_the_probes_use_the_relays_port_and_paths() -> None:
-    (port,) = container()["ports"]
-    given = {variable["name"]: variable["value"] for variable in container()["env"]}
-    assert given["PROBE_PORT"] == str(port["containerPort"])
-    for probe, path in (("readinessProbe", "/readyz"), ("livenessProbe", "/livez")):
-        assert container()[probe]["httpGet"] == {"path": path, "port": port["name"]}
+def test_the_probes_are_run_in_the_container_and_ask_at_the_relays_socket() -> None:
+    assert Settings.read(ENVIRONMENT | environment(SHARED)).probe_socket
+    assert "ports" not in container()
+    for kind, name in (("readinessProbe", "readyz"), ("livenessProbe", "livez")):
+        kubelets = container()[kind]
+        assert list(kubelets).count("exec") == 1
+        assert kubelets["exec"]["command"] == ["python", "-IS", "/app/relay/probe.py", name]
+        assert kubelets["timeoutSeconds"] > probe.SECONDS
 
 
 @pytest.mark.slow
@@ -91,19 +92,8 @@ def test_the_relay_does_not_load_firestore() -> None:
     assert result.stdout == "0\n"
 
 
-def test_by_default_probes_are_served_on_the_loopback_interface() -> None:
-    settings = Settings.read(ENVIRONMENT)
-    assert (settings.probe_host, settings.probe_port) == ("127.0.0.1", 8081)
-    assert Settings.read(ENVIRONMENT | {"PROBE_PORT": "0"}).probe_port == 0
-
-
-def test_the_manifests_placeholders_are_those_that_the_roll_out_fills_in() -> None:
-    assert set(re.findall(r"\$\{(\w+)\}", MANIFEST.partition("\n")[2])) == {
-        "IMAGE",
-        "CLUSTER",
-        "PROJECT",
-        "VERSION",
-    }
+def test_by_default_probes_are_not_answered() -> None:
+    assert Settings.read(ENVIRONMENT).probe_socket == ""
 
 
 def test_the_relays_topic_and_subscription_are_created() -> None:
@@ -124,7 +114,6 @@ def test_the_relays_topic_and_subscription_are_created() -> None:
         ({"WATCH_SILENCE_SECONDS": "soon"}, 'WATCH_SILENCE_SECONDS: "soon" is not a number from 1 to 200'),
         ({"WATCH_SILENCE_SECONDS": "0"}, "is not a number from 1 to 200"),
         ({"WATCH_SILENCE_SECONDS": "nan"}, "is not a number from 1 to 200"),
-        ({"PROBE_PORT": "65536"}, 'PROBE_PORT: "65536" is not a number from 0 to 65535'),
         ({"PUBLISH_PATIENCE_SECONDS": "x"}, 'PUBLISH_PATIENCE_SECONDS: "x" is not a number from 1 to 3600'),
     ],
 )

@@ -1,16 +1,17 @@
 """Whether the relay is healthy, and the probes that ask for it."""
 
 import socket
+import subprocess
+import sys
 import threading
-import urllib.error
-import urllib.request
+import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 import pytest
 
-from relay import health
+from relay import health, probe
 from relay.health import Health, Limits, Probes
 from relay.objects import Kind
 from tests.relay.watched import START
@@ -95,17 +96,19 @@ class Served:
     """Probes and the faults that they answer with, which the test sets."""
 
     faults: list[str] = field(default_factory=list)
+    name: str = field(default_factory=lambda: f"relay-{uuid.uuid4()}")
 
     def __post_init__(self) -> None:
-        self.probes = Probes(("127.0.0.1", 0), {"/readyz": lambda: self.faults})
+        self.probes = Probes(self.name, {"readyz": lambda: self.faults})
 
-    def ask(self, path: str) -> tuple[int, str]:
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.probes.port}{path}", timeout=DEADLINE) as answer:
-                return answer.status, answer.read().decode()
-        except urllib.error.HTTPError as refused:
-            with refused:
-                return refused.code, refused.read().decode()
+    def ask(self, name: str) -> str:
+        return probe.ask(self.name, name)
+
+    def connection(self) -> socket.socket:
+        one = socket.socket(socket.AF_UNIX)
+        one.settimeout(DEADLINE)
+        one.connect(f"\0{self.name}")
+        return one
 
 
 @pytest.fixture
@@ -119,41 +122,57 @@ def served() -> Iterator[Served]:
     assert not thread.is_alive()
 
 
-def test_without_faults_the_answer_is_200(served: Served) -> None:
-    assert served.ask("/readyz") == (200, "ok\n")
+def probed(*arguments: str, socket_name: str) -> tuple[int, str]:
+    """Run the probe as the kubelet does; return its exit code and what it prints."""
+    done = subprocess.run(
+        [sys.executable, "-IS", probe.__file__, *arguments],
+        env={"PROBE_SOCKET": socket_name},
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE,
+        check=False,
+    )
+    assert done.stderr == ""
+    return done.returncode, done.stdout
 
 
-def test_faults_are_answered_with_503_line_by_line(served: Served) -> None:
+def test_without_faults_the_probe_succeeds(served: Served) -> None:
+    assert probed("readyz", socket_name=served.name) == (0, "ok\n")
+
+
+def test_with_faults_the_probe_fails_and_prints_them_line_by_line(served: Served) -> None:
     served.faults = ["jobsets: no list yet", "publishing: has failed for 121 s: näh"]
-    assert served.ask("/readyz") == (503, "jobsets: no list yet\npublishing: has failed for 121 s: näh\n")
+    assert probed("readyz", socket_name=served.name) == (1, "".join(f"{fault}\n" for fault in served.faults))
     served.faults = []
-    assert served.ask("/readyz") == (200, "ok\n")
+    assert probed("readyz", socket_name=served.name) == (0, "ok\n")
 
 
-def test_another_path_is_answered_with_404(served: Served) -> None:
-    assert served.ask("/metrics") == (404, "no such probe\n")
+def test_a_probe_that_nobody_answers_fails_and_says_so() -> None:
+    assert probed("readyz", socket_name="nobody") == (1, "the relay does not answer: [Errno 111] Connection refused\n")
 
 
-def test_an_idle_connection_does_not_hold_up_others(served: Served) -> None:
-    with socket.create_connection(("127.0.0.1", served.probes.port)):
-        assert served.ask("/readyz") == (200, "ok\n")
+def test_a_probe_that_there_is_not_fails(served: Served) -> None:
+    assert probed("metrics", socket_name=served.name) == (1, 'there is no probe "metrics"\n')
 
 
-def test_a_port_that_is_taken_is_an_error(served: Served) -> None:
+def test_a_probe_whose_answer_breaks_off_fails(served: Served, capfd: pytest.CaptureFixture[str]) -> None:
+    def broken() -> list[str]:
+        raise RuntimeError("of no use")
+
+    served.probes.answers = {"readyz": broken}
+    assert probed("readyz", socket_name=served.name) == (1, "")
+    assert "of no use" in capfd.readouterr().err
+
+
+def test_idle_connections_hold_up_others_for_a_moment_only(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(health._Handler, "timeout", 0.1)
+    idle = [served.connection() for _ in range(3)]
+    assert served.ask("readyz") == probe.OK
+    for each in idle:
+        with each:
+            assert each.recv(64) == b""
+
+
+def test_a_socket_that_is_taken_is_an_error(served: Served) -> None:
     with pytest.raises(OSError, match="in use"):
-        Probes(("127.0.0.1", served.probes.port), {})
-
-
-def test_idle_connections_are_limited_in_number_and_closed(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(health, "PROBE_SECONDS", 0.5)
-    before = threading.active_count()
-    idle = [socket.create_connection(("127.0.0.1", served.probes.port)) for _ in range(3 * health.PROBES_AT_ONCE)]
-    try:
-        for each in idle:
-            each.settimeout(DEADLINE)
-            assert each.recv(1) == b""
-        assert threading.active_count() <= before + 2 * health.PROBES_AT_ONCE
-        assert served.ask("/readyz") == (200, "ok\n")
-    finally:
-        for each in idle:
-            each.close()
+        Probes(served.name, {})

@@ -11,12 +11,13 @@ from kubernetes.client.exceptions import ApiException
 from urllib3 import Retry
 from urllib3.exceptions import HTTPError
 
-from infra.local.clients.errors import Unreachable, refusal
+from infra.local.clients.errors import ApiError, Unreachable, refusal
 from infra.local.clients.kinds import KINDS
 from infra.local.clients.objects import Object
 
 MERGE = "application/merge-patch+json"
 APPLY = "application/apply-patch+yaml"
+NOT_FOUND = 404
 
 _JSON = "application/json"
 _TIMEOUTS = (5.0, 15.0)  # seconds to connect, and to answer
@@ -60,6 +61,16 @@ class Api:
     def of(cls, kubeconfig: Path) -> "Api":
         """Return the calls with which this kubeconfig's user reaches its cluster."""
         return cls(connected(kubeconfig))
+
+    def serves(self, plural: str) -> bool:
+        """Return whether the API server has a kind."""
+        try:
+            there = self.call("GET", KINDS[plural].root)["resources"]
+        except ApiError as error:
+            if error.code == NOT_FOUND:
+                return False
+            raise
+        return any(each["name"] == plural for each in there)
 
     def get(self, plural: str, namespace: str | None, name: str) -> Object:
         return self.call("GET", KINDS[plural].path(namespace, name))

@@ -14,11 +14,15 @@ class Kind:
     name: str
     namespaced: bool = True
 
+    @property
+    def root(self) -> str:
+        """The path at which the kinds of its API version are listed."""
+        return f"/apis/{self.api}" if "/" in self.api else f"/api/{self.api}"
+
     def path(self, namespace: str | None = None, name: str = "", part: str = "") -> str:
         """Return the path of an object or its part (`status`), or of a list; without a namespace that of all."""
-        root = f"/apis/{self.api}" if "/" in self.api else f"/api/{self.api}"
         within = f"/namespaces/{namespace}" if self.namespaced and namespace else ""
-        return "/".join(filter(None, (f"{root}{within}/{self.plural}", name, part)))
+        return "/".join(filter(None, (f"{self.root}{within}/{self.plural}", name, part)))
 
 
 KINDS: Mapping[str, Kind] = MappingProxyType(
@@ -51,6 +55,18 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
                 "validatingwebhookconfigurations",
                 "admissionregistration.k8s.io/v1",
                 "ValidatingWebhookConfiguration",
+                namespaced=False,
+            ),
+            Kind(
+                "validatingadmissionpolicies",
+                "admissionregistration.k8s.io/v1",
+                "ValidatingAdmissionPolicy",
+                namespaced=False,
+            ),
+            Kind(
+                "validatingadmissionpolicybindings",
+                "admissionregistration.k8s.io/v1",
+                "ValidatingAdmissionPolicyBinding",
                 namespaced=False,
             ),
             Kind("jobsets", "jobset.x-k8s.io/v1alpha2", "JobSet"),

@@ -7,16 +7,19 @@ from pathlib import Path
 
 import pytest
 
+from infra.kubernetes.overlay import NAMESPACE, account_of
 from infra.local.addresses import Addresses
 from infra.local.clients.api import Api
 from infra.local.clients.errors import ApiError
 from infra.local.clients.labels import OURS
-from infra.local.relay_account import NAME, NAMESPACE, manifests, open_account, relay_account
+from infra.local.relay_account import manifests, open_account, relay_account
 from tests.local.served import Served, serving
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(60)]
 
 PATIENCE = 10.0
+CLUSTER = "demo"
+NAME = account_of(CLUSTER)
 
 
 def until(holds: Callable[[], bool], what: str) -> None:
@@ -37,7 +40,7 @@ def addresses(served: Served) -> Addresses:
     where = Addresses(
         project="unused",
         location="unused",
-        cluster_id="demo",
+        cluster_id=CLUSTER,
         pubsub="unused",
         firestore="unused",
         gke="unused",
@@ -86,9 +89,11 @@ def test_what_is_there_already_is_taken_and_set_right(served: Served) -> None:
 
 
 def test_what_is_applied_is_marked_as_ours() -> None:
-    kinds = {each["kind"] for each in manifests()}
-    assert kinds == {"Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding"}
-    assert all(OURS.items() <= each["metadata"]["labels"].items() for each in manifests())
+    applied = manifests(CLUSTER)
+    roles = {f"{scope}{part}" for scope in ("Cluster", "") for part in ("Role", "RoleBinding")}
+    policies = {f"ValidatingAdmissionPolicy{part}" for part in ("", "Binding")}
+    assert {each["kind"] for each in applied} == {"Namespace", "ServiceAccount"} | roles | policies
+    assert all(OURS.items() <= each["metadata"]["labels"].items() for each in applied)
 
 
 def test_its_token_is_renewed(served: Served) -> None:

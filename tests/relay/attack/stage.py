@@ -8,12 +8,13 @@ import subprocess
 import sys
 import threading
 import time
-import urllib.error
-import urllib.request
+import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 
+from relay import probe
 from tests.local.served import ROOT, Served
 from tests.relay.objects import Json
 
@@ -54,24 +55,18 @@ class Running:
         self.until(lambda: any(line["event"] == event for line in self.lines))
         return self.logged(event)[0]
 
-    def probe(self, path: str) -> tuple[int, list[str]]:
-        """Probe as the kubelet does; return the status and the lines of the answer."""
-        port = self.log("probes.started")["port"]
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as answer:
-                return answer.status, answer.read().decode().splitlines()
-        except urllib.error.HTTPError as refused:
-            with refused:
-                return refused.code, refused.read().decode().splitlines()
+    def probe(self, name: str) -> list[str]:
+        """Probe as the kubelet does; return the lines of the answer."""
+        socket_name = self.log("probes.started")["socket"]
+        return probe.ask(socket_name, name).splitlines()
 
-    def until_probed(self, true: Callable[[int, list[str]], bool], path: str = "/readyz") -> list[str]:
-        """Probe until the condition is true of the answer; return its lines."""
+    def until_probed(self, true: Callable[[list[str]], bool]) -> list[str]:
+        """Ask whether the relay is ready until the condition is true of the answer; return its lines."""
         answers: list[list[str]] = []
 
         def answered() -> bool:
-            code, lines = self.probe(path)
-            answers.append(lines)
-            return true(code, lines)
+            answers.append(self.probe("readyz"))
+            return true(answers[-1])
 
         self.until_true(answered)
         return answers[-1]
@@ -89,18 +84,29 @@ class Running:
         self.process.wait(PROMPTLY)
 
 
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Where the relay is run from, and the Python that runs it, with its arguments."""
+
+    folder: Path
+    python: tuple[str, ...]
+
+
+HERE = Sources(ROOT, (sys.executable, "-m", "relay"))
+
+
 @contextmanager
-def running(served: Served, project: str, **environment: str) -> Iterator[Running]:
+def running(served: Served, project: str, sources: Sources = HERE, /, **environment: str) -> Iterator[Running]:
     """Run the relay; at the end it must stop promptly and without an error, unless it was killed."""
-    command = ["setpriv", "--pdeathsig", "TERM", sys.executable, "-m", "relay"]
+    command = ["setpriv", "--pdeathsig", "TERM", *sources.python]
     variables: Mapping[str, str] = os.environ | {
         "CLUSTER": "demo",
         "GOOGLE_CLOUD_PROJECT": project,
         "KUBECONFIG": str(served.kubeconfig),
-        "PROBE_PORT": "0",
+        "PROBE_SOCKET": f"relay-{uuid.uuid4()}",
         **environment,
     }
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT, env=variables) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=sources.folder, env=variables) as process:
         one = Running(process)
         reader = threading.Thread(target=one.read)
         reader.start()

@@ -1,0 +1,96 @@
+"""The overlay of a cluster, for kubectl's kustomize: what its relay has beyond the base, `relay/base`, of all."""
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import yaml
+
+from tpu_slices.domain.model.slices import ClusterId
+
+BASE = Path(__file__).resolve().parent / "relay" / "base"
+KUSTOMIZATION = "kustomization.yaml"
+NAMESPACE, RELAY = "tpu-slice-provisioner", "relay"
+"""The namespace, and the name that the Deployment, its container and, in the base, the ServiceAccount have."""
+PLACEHOLDER = "overlay.invalid/relay"
+"""The image of the base: there is none of that name."""
+_DIGEST = re.compile(r"(?P<name>[a-z0-9][a-z0-9._:/-]*/[a-z0-9._/-]+)@(?P<digest>sha256:[0-9a-f]{64})", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """An image by its digest: no tag, which may come to name another."""
+
+    name: str
+    digest: str
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Return `NAME@sha256:DIGEST` as an image. Raises ValueError."""
+        match = _DIGEST.fullmatch(text)
+        if match is None:
+            raise ValueError(f'"{text}" is not an image by its digest: REGISTRY/NAME@sha256:DIGEST, without a tag')
+        return cls(match["name"], match["digest"])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Relay:
+    """The relay of a cluster; `project` is the one that the provisioner runs in."""
+
+    cluster: ClusterId
+    project: str
+    version: str
+    image: Image
+
+
+def account_of(cluster: str) -> str:
+    """Return the name of the relay's ServiceAccount, one per cluster (infra/terraform/relay.tf grants rights to it)."""
+    return f"{RELAY}-{cluster}"
+
+
+def kustomization(relay: Relay, base: str) -> dict[str, Any]:
+    """Return the overlay over a base, which is named by its path relative to the overlay."""
+    env = {"CLUSTER": relay.cluster, "GOOGLE_CLOUD_PROJECT": relay.project, "VERSION": relay.version}
+    container = {"name": RELAY, "env": [{"name": name, "value": str(value)} for name, value in env.items()]}
+    deployment = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": RELAY, "namespace": NAMESPACE},
+        "spec": {"template": {"spec": {"containers": [container]}}},
+    }
+    rename = [{"op": "replace", "path": "/metadata/name", "value": account_of(relay.cluster)}]
+    return {
+        "apiVersion": "kustomize.config.k8s.io/v1beta1",
+        "kind": "Kustomization",
+        "resources": [base],
+        "images": [{"name": PLACEHOLDER, "newName": relay.image.name, "digest": relay.image.digest}],
+        "labels": [{"pairs": {"app.kubernetes.io/version": relay.version}, "includeTemplates": True}],
+        "patches": [
+            {
+                "target": {"kind": "ServiceAccount", "name": RELAY},
+                "options": {"allowNameChange": True},  # whatever refers to it follows
+                "patch": yaml.safe_dump(rename, sort_keys=False),
+            },
+            {"patch": yaml.safe_dump(deployment, sort_keys=False)},
+        ],
+    }
+
+
+def write(relay: Relay, folder: Path) -> None:
+    """Write the overlay into a folder, which is created."""
+    folder.mkdir(parents=True, exist_ok=True)
+    base = os.path.relpath(BASE, folder.resolve())
+    text = yaml.dump(kustomization(relay, base), Dumper=_Readable, sort_keys=False, width=120)
+    (folder / KUSTOMIZATION).write_text(text, encoding="utf-8")
+
+
+class _Readable(yaml.SafeDumper):
+    """Writes text of several lines as such."""
+
+
+_Readable.add_representer(
+    str,
+    lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None),
+)

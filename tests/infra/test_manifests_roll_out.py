@@ -1,0 +1,115 @@
+"""The relay's roll-out to the clusters of a project, with stand-ins for gcloud and kubectl."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from subprocess import CompletedProcess
+
+import pytest
+
+from tests.infra.sources import ROOT, STEPS
+from tests.infra.tools import Tools, tools
+
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
+
+BLUE = "gcloud container clusters get-credentials b --location us-central2 --project shop"
+RED = "gcloud container clusters get-credentials r --location us-east5 --project other"
+WITH_POLICIES = '{"resources": [{"name": "mutatingadmissionpolicies"}]}'
+PINNED = "kubectl apply --server-side --filename infra/kubernetes/admission.yaml"
+UNPINNED = "kubectl delete --ignore-not-found --filename infra/kubernetes/admission.yaml"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Return the sources of a project with two clusters, whose overlays are written."""
+    source = tmp_path / "source"
+    shutil.copytree(ROOT / "infra" / "kubernetes", source / "infra" / "kubernetes")
+    (source / "build" / "relay").mkdir(parents=True)
+    (source / "build" / "relay" / "clusters").write_text("blue shop us-central2 b\nred other us-east5 r\n")
+    return source
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Tools:
+    return tools(tmp_path / "tools", "gcloud", "kubectl")
+
+
+def roll_out(made: Tools, folder: Path, admission: str = "yes") -> CompletedProcess[str]:
+    return made.run(STEPS["roll-out"]["script"], folder, ADMISSION=admission)
+
+
+def of(cluster: str) -> list[str]:
+    """Return the calls by which the relay comes to a cluster."""
+    return [
+        f"{BLUE if cluster == 'blue' else RED} --dns-endpoint",
+        f"kubectl apply --server-side --kustomize build/relay/{cluster}",
+        "kubectl rollout status deployment/relay --namespace tpu-slice-provisioner --timeout 5m",
+        "kubectl delete serviceaccount relay --namespace tpu-slice-provisioner --ignore-not-found",
+        "kubectl get --raw /apis/admissionregistration.k8s.io/v1",
+    ]
+
+
+def test_every_cluster_gets_its_overlay_and_loses_what_earlier_releases_had(made: Tools, folder: Path) -> None:
+    rolled = roll_out(made, folder)
+
+    assert rolled.returncode == 0, rolled.stderr
+    assert made.calls == [*of("blue"), *of("red")]
+
+
+def test_tpu_jobs_are_pinned_where_the_api_server_can(made: Tools, folder: Path) -> None:
+    made.answer("--raw /apis/admissionregistration.k8s.io/v1 build/relay/red/kubeconfig", WITH_POLICIES)
+    rolled = roll_out(made, folder)
+
+    assert rolled.returncode == 0, rolled.stderr
+    assert made.calls == [*of("blue"), *of("red"), PINNED]
+    assert "blue: TPU Jobs are not pinned to slices: its API server has no MutatingAdmissionPolicy" in rolled.stdout
+    assert "red: TPU Jobs" not in rolled.stdout
+
+
+def test_pinning_is_removed_where_it_was_on(made: Tools, folder: Path) -> None:
+    made.answer("--raw /apis/admissionregistration.k8s.io/v1 build/relay/red/kubeconfig", WITH_POLICIES)
+
+    assert roll_out(made, folder, admission="no").returncode == 0
+    assert made.calls == [*of("blue"), *of("red"), UNPINNED]
+
+
+def test_another_word_for_it_is_refused_before_anything_is_applied(made: Tools, folder: Path) -> None:
+    rolled = roll_out(made, folder, admission="false")
+
+    assert rolled.returncode == 1
+    assert '_ADMISSION is yes or no, not "false"' in rolled.stderr
+    assert made.calls == []
+
+
+def test_a_cluster_without_a_dns_endpoint_is_reached_by_its_address(made: Tools, folder: Path) -> None:
+    made.fail(f"{BLUE} --dns-endpoint")
+    rolled = roll_out(made, folder)
+
+    assert rolled.returncode == 0, rolled.stderr
+    assert made.calls[:2] == [f"{BLUE} --dns-endpoint", BLUE]
+
+
+@pytest.mark.parametrize("what", ["get-credentials b ", "apply --server-side", "rollout", "delete", "get --raw"])
+def test_a_cluster_that_fails_keeps_no_other_from_its_relay_and_is_named(what: str, made: Tools, folder: Path) -> None:
+    made.answer("get-credentials r ")
+    made.answer("/red/kubeconfig")
+    made.fail(what)
+    rolled = roll_out(made, folder)
+
+    assert rolled.returncode == 1
+    assert rolled.stderr.endswith("Not rolled out to: blue\n")
+    assert made.calls[-5:] == of("red")
+
+
+def test_all_clusters_that_fail_are_named(made: Tools, folder: Path) -> None:
+    made.fail("rollout")
+    assert roll_out(made, folder).stderr.endswith("Not rolled out to: blue red\n")
+
+
+def test_no_command_for_one_cluster_can_reach_another(made: Tools, folder: Path) -> None:
+    """A kubeconfig that get-credentials did not write is not another cluster's."""
+    made.answer("kubectl apply --server-side --kustomize build/relay/red build/relay/red/kubeconfig")
+    made.fail("kubectl apply --server-side --kustomize build/relay/red")
+
+    assert roll_out(made, folder).returncode == 0
