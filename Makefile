@@ -12,7 +12,7 @@ AS_ROOT := $(if $(filter-out 0,$(shell id -u)),sudo)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo local test browser kubernetes control-plane check unit bench soak format lock clean
+.PHONY: help demo local test browser kubernetes control-plane check unit bench soak scan format lock clean
 
 help: ## List the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -50,6 +50,9 @@ bench: $(STAMP) ## Measure the cost of an event, against a baseline of the same 
 soak: $(STAMP) ## Measure 1,000 nodes and 2,000 pods on a real control plane, with the relay
 	$(BIN)/python -m tests.bench.soak
 
+scan: .local/checkov/.installed ## Scan the Terraform files with checkov, which installs 290 MB of its own: not part of the gate
+	.local/checkov/bin/checkov --config-file infra/terraform/.checkov.yaml --directory infra/terraform
+
 format: $(STAMP) ## Format the sources, and fix what ruff can
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
@@ -58,6 +61,7 @@ lock: $(STAMP) ## Resolve the dependencies into the requirements files (needs uv
 	uv pip compile -q --universal --generate-hashes --no-header --python-version 3.11 pyproject.toml -o functions/requirements.txt
 	uv pip compile -q --universal --generate-hashes --no-header --python-version 3.11 pyproject.toml --extra relay -o relay/requirements.txt
 	uv pip compile -q --universal --generate-hashes --no-header --python-version 3.11 pyproject.toml --extra relay --extra dev -o tests/requirements.txt
+	uv pip compile -q --universal --generate-hashes --no-header --python-version 3.11 tests/infra/checkov.in -o tests/infra/checkov.txt
 
 clean: ## Remove what the other targets created
 	rm -rf $(VENV) .local .mypy_cache .ruff_cache .pytest_cache .hypothesis
@@ -67,4 +71,9 @@ $(STAMP): tests/requirements.txt pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r tests/requirements.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --no-index --editable .
+	@touch $@
+
+.local/checkov/.installed: tests/infra/checkov.txt
+	$(PYTHON) -m venv .local/checkov
+	.local/checkov/bin/pip install --quiet --disable-pip-version-check --require-hashes -r tests/infra/checkov.txt
 	@touch $@

@@ -1,15 +1,38 @@
-# The functions use the database "(default)". If the project has it already, import it:
-#   terraform import google_firestore_database.records "(default)"
-
+# The records. As long as `destroy` is no, neither Terraform nor the console deletes them: an accidental `terraform
+# destroy` takes away the rest and fails here, and the next apply restores the rest. After a removal with `destroy` the
+# database is gone, and can be made again after some 5 minutes.
 resource "google_firestore_database" "records" {
-  name                              = "(default)"
+  name                              = "(default)" # the one that the functions use
   location_id                       = var.firestore_location
   type                              = "FIRESTORE_NATIVE"
-  delete_protection_state           = "DELETE_PROTECTION_ENABLED"
   point_in_time_recovery_enablement = "POINT_IN_TIME_RECOVERY_ENABLED"
-  deletion_policy                   = "ABANDON"
+  delete_protection_state           = local.records_go ? "DELETE_PROTECTION_DISABLED" : "DELETE_PROTECTION_ENABLED"
+  deletion_policy                   = local.records_go ? "DELETE" : var.database == "new" ? "PREVENT" : "ABANDON"
+
+  lifecycle {
+    precondition {
+      condition     = length(flatten(values(local.stranded))) == 0
+      error_message = <<-EOT
+        Node pools of the TPU slice provisioner stand in clusters that this plan drops, and nobody would delete them:
+        ${join("; ", [for cluster, pools in local.stranded : "${cluster}: ${join(", ", pools)}" if length(pools) > 0])}.
+        End or suspend the JobSets that use them, or release their slices, until they are gone. Then plan again.
+      EOT
+    }
+  }
 
   depends_on = [google_project_service.api]
+}
+
+# A database that was there before may have the data of others: it is taken over, left when the rest is destroyed, and
+# can be taken over again.
+import {
+  for_each = toset(var.database == "existing" ? ["(default)"] : [])
+  to       = google_firestore_database.records
+  id       = "projects/${var.project}/databases/${each.key}"
+}
+
+locals {
+  records_go = var.destroy == "yes" && var.database == "new"
 }
 
 # From ../firestore.indexes.json; a test compares that file with the queries.

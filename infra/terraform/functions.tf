@@ -6,39 +6,52 @@ locals {
   version       = one(regex("(?m)^version = \"([^\"]+)\"$", file("${path.module}/../../pyproject.toml")))
   version_label = replace(lower(local.version), "/[^a-z0-9_-]/", "-")
 
+  # Of everything that can have labels.
+  labels = merge(
+    { app = "tpu-slice-provisioner", version = local.version_label },
+    var.commit == "" ? {} : { commit = var.commit },
+  )
+
+  # `gke` is what a function may do in each project with clusters, and what in those clusters that have a file.
   functions = {
     receive = {
       memory        = "512Mi"
       max_instances = 20
       publishes_to  = ["reconcile-requests", "slice-updates"] # the latter to ask about JobSets
-      gke           = []
+      gke           = {}
     }
     reconcile = {
       memory        = "512Mi"
       max_instances = 20
       publishes_to  = ["reconcile-requests", "slice-updates"]
-      # IAM has no permissions on node pools: creating and deleting one is an update of the cluster, and so is cancelling
-      # an operation. A pool of tpu7x names a workload policy; whether GKE requires both resourcePolicies permissions was
-      # never tested.
-      gke = [
-        "compute.resourcePolicies.get",
-        "compute.resourcePolicies.use",
-        "container.clusters.get",
-        "container.clusters.update",
-        "container.operations.get",
-        "container.operations.list",
-      ]
+      gke = {
+        project = [
+          # A pool of tpu7x names a workload policy; whether GKE requires both was never tested.
+          "compute.resourcePolicies.get",
+          "compute.resourcePolicies.use",
+          "container.operations.get",
+          "container.operations.list",
+        ]
+        # IAM has no permissions on node pools: creating and deleting one is an update of the cluster, and so is
+        # cancelling an operation.
+        cluster = [
+          "container.clusters.get",
+          "container.clusters.update",
+        ]
+      }
     }
     sweep = {
       memory        = "512Mi"
       max_instances = 1
       publishes_to  = ["reconcile-requests", "slice-updates"]
       # It only reads and requests reconciliation: reconcile makes all changes.
-      gke = [
-        "container.clusters.get",
-        "container.operations.get",
-        "container.operations.list",
-      ]
+      gke = {
+        project = [
+          "container.operations.get",
+          "container.operations.list",
+        ]
+        cluster = ["container.clusters.get"]
+      }
     }
   }
 }
@@ -51,13 +64,26 @@ data "archive_file" "functions" {
 }
 
 resource "google_storage_bucket" "functions" {
-  name                        = "${var.project}-tpu-slice-functions"
+  name                        = local.functions_bucket
   location                    = var.region
   uniform_bucket_level_access = true
   public_access_prevention    = "enforced"
+  force_destroy               = true # all of it can be made again
+
+  depends_on = [google_project_service.api]
 }
 
-# Named by its content: a function is redeployed only if its source changed, or its version.
+# The functions' images. Without a repository of ours they go to one that is shared by all functions of the project.
+resource "google_artifact_registry_repository" "functions" {
+  repository_id = "tpu-slice-functions"
+  location      = var.region
+  format        = "DOCKER"
+  description   = "The functions of the TPU slice provisioner, as Cloud Build makes them"
+
+  depends_on = [google_project_service.api]
+}
+
+# Named by its content: a function is redeployed only if its source changed, or a label: version and commit.
 resource "google_storage_bucket_object" "functions" {
   name   = "functions-${data.archive_file.functions.output_sha256}.zip"
   bucket = google_storage_bucket.functions.name
@@ -69,12 +95,12 @@ resource "google_cloudfunctions2_function" "function" {
 
   name     = "tpu-slice-${each.key}"
   location = var.region
-  labels   = { version = local.version_label }
 
   build_config {
-    runtime         = "python311"
-    entry_point     = each.key
-    service_account = google_service_account.build.id
+    runtime           = "python311"
+    entry_point       = each.key
+    service_account   = google_service_account.build.id
+    docker_repository = google_artifact_registry_repository.functions.id
 
     source {
       storage_source {
@@ -102,7 +128,7 @@ resource "google_cloudfunctions2_function" "function" {
   }
 
   depends_on = [
-    google_project_iam_member.build,
-    google_project_service.api,
+    time_sleep.agents,
+    time_sleep.build,
   ]
 }

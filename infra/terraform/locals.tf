@@ -12,25 +12,38 @@ locals {
     trimsuffix(file, ".yaml") => yamldecode(file("${local.clusters_folder}/${file}"))
   }
 
-  # Clusters may be in projects of their own: GKE permissions are granted there, and GKE's log is read there.
-  cluster_projects = { for id, cluster in local.clusters : id => split("/", cluster.path)[1] }
-  gke_projects     = toset(values(local.cluster_projects))
+  # Where each cluster is. Clusters may be in projects of their own: GKE permissions are granted there, and GKE's log is
+  # read there.
+  places = {
+    for id, parts in { for id, cluster in local.clusters : id => split("/", cluster.path) } :
+    id => {
+      project  = parts[1]
+      location = parts[3]
+      region   = replace(parts[3], "/-[a-z]$/", "")
+      name     = parts[5]
+      suffix   = "/${parts[3]}/clusters/${parts[5]}"
+    }
+  }
+  gke_projects = toset(values(local.places)[*].project)
+
+  # Two provisioners are never in one project: topics and database have fixed names. So its id names this one.
+  functions_bucket = "${var.project}-tpu-slice-functions"
 
   # By cluster id, the service account of its TPU nodes; "" if none is set.
   node_service_accounts = {
     for id, cluster in local.clusters : id => try(coalesce(cluster.pools.service_account), "")
   }
 
-  # Other service accounts that `policy` lets pods name for their nodes. Those that match a pattern are granted by hand.
-  chosen_service_accounts = distinct(flatten([
+  # Other service accounts that `policy` lets pods name for their nodes, patterns among them.
+  allowed_service_accounts = distinct(flatten([
     for cluster in local.clusters : [
-      try([for email in cluster.policy.service_accounts : email if !strcontains(email, "*")], []),
+      try([for email in cluster.policy.service_accounts : email], []),
       try([
-        for rules in cluster.policy.namespaces :
-        try([for email in rules.service_accounts : email if !strcontains(email, "*")], [])
+        for rules in cluster.policy.namespaces : try([for email in rules.service_accounts : email], [])
       ], []),
     ]
   ]))
+  patterns_of_service_accounts = [for email in local.allowed_service_accounts : email if strcontains(email, "*")]
 
   # A row with {cluster} in its name exists once per cluster; in other rows `cluster` is "".
   copies = { true = keys(local.clusters), false = [""] }

@@ -1,14 +1,21 @@
-# The relay runs in the cluster and has no service account in IAM: its Kubernetes ServiceAccount is the principal.
-# Clusters of one project share a workload identity pool, so the same ServiceAccount of two clusters is one principal:
-# use a project per cluster if the administrators of one must not be able to act as the relay of another.
+# A relay runs in its cluster and has no service account in IAM: its Kubernetes ServiceAccount is the principal. Clusters
+# of one project share a workload identity pool, in which the cluster is no part of the name. Hence each cluster's relay
+# has a ServiceAccount of another name, relay-CLUSTER, and no relay can speak for another cluster.
+#
+# Whoever may create ServiceAccounts and pods in the namespace of one cluster can make one with the name of another's, and
+# speak for it: IAM has principals for all pods of a cluster, and for a ServiceAccount of all clusters, and none for a
+# ServiceAccount of one cluster. Use a project per cluster if the administrators of one must not be able to do so. If two
+# provisioners serve clusters of one project, give these different ids.
 
 locals {
+  relay_namespace = "tpu-slice-provisioner"
+
   relays = {
-    for id, project in local.cluster_projects :
+    for id, place in local.places :
     id => join("/", [
-      "principal://iam.googleapis.com/projects/${data.google_project.gke[project].number}",
-      "locations/global/workloadIdentityPools/${project}.svc.id.goog",
-      "subject/ns/${var.relay_identity.namespace}/sa/${var.relay_identity.service_account}",
+      "principal://iam.googleapis.com/projects/${data.google_project.gke[place.project].number}",
+      "locations/global/workloadIdentityPools/${place.project}.svc.id.goog",
+      "subject/ns/${local.relay_namespace}/sa/relay-${id}",
     ])
   }
 }

@@ -17,8 +17,21 @@ resource "google_project_service" "api" {
   disable_on_destroy = false
 }
 
-data "google_project" "provisioner" {
-  project_id = var.project
+# Google's own accounts, by which these services act in the project. Google creates each at some point after its API is
+# enabled; here they are asked for, so that they exist before they are granted something or a function is built. With
+# its creation Google grants each its role in the project (https://cloud.google.com/iam/docs/service-agents); destroying
+# these resources leaves account and role.
+resource "google_project_service_identity" "agent" {
+  provider = google-beta
+  for_each = toset(["artifactregistry", "cloudbuild", "cloudfunctions", "cloudscheduler", "pubsub", "run"])
+
+  service = google_project_service.api["${each.key}.googleapis.com"].service
+}
+
+# A new account is not known to IAM at once: until then, granting it something fails.
+resource "time_sleep" "agents" {
+  create_duration = "60s"
+  triggers        = { for name, agent in google_project_service_identity.agent : name => agent.id }
 }
 
 data "google_project" "gke" {

@@ -2,6 +2,7 @@ variable "project" {
   description = "The project of functions, messages and records; ../clusters/PROJECT has its clusters' settings."
   type        = string
 
+  # With a project of a domain (example.com:project) the names below would be other than they are read.
   validation {
     condition     = can(regex("^[a-z][-a-z0-9]{4,28}[a-z0-9]$", var.project))
     error_message = "The project must be a project id: 6 to 30 characters of a-z, 0-9 and -."
@@ -24,14 +25,68 @@ variable "firestore_location" {
   nullable    = false
 }
 
-variable "relay_identity" {
-  description = "The Kubernetes ServiceAccount that the relay runs as, in every cluster."
-  type = object({
-    namespace       = string
-    service_account = string
-  })
-  default = {
-    namespace       = "tpu-slice-provisioner"
-    service_account = "relay"
+variable "commit" {
+  description = "The commit that is deployed, a label of all that can have one; \"\" if it is not known."
+  type        = string
+  default     = ""
+  nullable    = false
+
+  validation {
+    condition     = can(regex("^([0-9a-f]{7,40})?$", var.commit))
+    error_message = "The commit must be 7 to 40 characters of 0-9 and a-f, or empty."
   }
+}
+
+# Removal takes two steps, since Terraform destroys by what is in its state: `terraform apply -var=destroy=yes
+# -target=google_firestore_database.records`, which fails while slices stand, then `terraform destroy -var=destroy=yes`.
+# Both read the functions' source in build/functions, as a plan does.
+variable "destroy" {
+  description = "yes: the records may be deleted. Anything but the two steps of a removal leaves it at no."
+  type        = string
+  default     = "no"
+
+  validation {
+    condition     = contains(["no", "yes"], var.destroy)
+    error_message = "destroy is no, or yes."
+  }
+}
+
+# The variables below are seldom set. They can be written into a file terraform.tfvars in this folder.
+
+variable "database" {
+  description = "existing: take over the Firestore database (default) that the project has, and never delete it."
+  type        = string
+  default     = "new"
+
+  validation {
+    condition     = contains(["new", "existing"], var.database)
+    error_message = "database is new, or existing."
+  }
+}
+
+# IAM keeps the id of a deleted role: for 7 days the provider restores the role, then for 30 days nobody can have the id.
+variable "role_prefix" {
+  description = "How the ids of the custom roles begin. Another one, if the last removal is 7 to 37 days ago."
+  type        = string
+  default     = "tpuSlice"
+
+  # With the rest of the id, it is at most 64 characters long: see iam.tf.
+  validation {
+    condition     = can(regex("^[a-z][a-zA-Z0-9]{0,15}$", var.role_prefix))
+    error_message = "The prefix must be 1 to 16 letters and digits, beginning with a small letter."
+  }
+}
+
+variable "existing_workload_policies" {
+  description = "Names of workload policies that somebody else makes: see workload_policies.tf."
+  type        = set(string)
+  default     = []
+  nullable    = false
+}
+
+variable "deleted_clusters" {
+  description = "Ids of clusters without a file here that do not exist in GKE any more: see clusters.tf."
+  type        = set(string)
+  default     = []
+  nullable    = false
 }

@@ -6,17 +6,23 @@ Every `for_each` depends on files and variables alone: the instances of each res
 from __future__ import annotations
 
 import json
-import os
-import re
 import shutil
-import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from infra.local import messaging
-from tests.infra.sources import ROOT, TERRAFORM, blocks
+from tests.infra.evaluation import (
+    CLUSTERS,
+    PROJECT,
+    conditions,
+    evaluated,
+    instances,
+    prepared,
+    terraform,
+    write_cluster,
+)
+from tests.infra.sources import ROOT, TERRAFORM
 
 pytestmark = [
     pytest.mark.emulators,
@@ -25,68 +31,11 @@ pytestmark = [
 ]
 
 MESSAGING = messaging.read()
-PROJECT = "shop-project"
-CLUSTERS = {"blue": PROJECT, "red": "other-project"}
-
-
-def terraform(folder: Path, *arguments: str, text: str = "") -> str:
-    """Run Terraform and return its output; an AssertionError has its error."""
-    command = ["setpriv", "--pdeathsig", "TERM", "terraform", *arguments]
-    environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "CHECKPOINT_DISABLE": "1"}
-    ran = subprocess.run(command, cwd=folder, env=environment, input=text, capture_output=True, text=True, check=False)
-    assert ran.returncode == 0, ran.stderr or ran.stdout
-    return ran.stdout
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Return a folder with the variables, the locals that need no provider, and the files that they read."""
-    target = tmp_path / "infra" / "terraform"
-    target.mkdir(parents=True)
-    for name in ("messaging.yaml", "firestore.indexes.json"):
-        shutil.copy(ROOT / "infra" / name, tmp_path / "infra")
-    (tmp_path / "pyproject.toml").write_text('[project]\nversion = "1.2.3rc1"\nrequires-python = ">=3.11"\n')
-    clusters = tmp_path / "infra" / "clusters" / PROJECT
-    clusters.mkdir(parents=True)
-    for cluster, project in CLUSTERS.items():
-        (clusters / f"{cluster}.yaml").write_text(
-            f"path: projects/{project}/locations/us-central2/clusters/{cluster}\n"
-            "pools: {service_account: nodes@shop-project.iam.gserviceaccount.com}\n"
-        )
-    shutil.copy(TERRAFORM / "variables.tf", target)
-    found = re.findall(r"^locals \{\n.*?^\}$", "\n".join(_texts()), flags=re.MULTILINE | re.DOTALL)
-    (target / "locals.tf").write_text("\n".join(text for text in found if "data." not in text))
-    return target
-
-
-def _texts() -> list[str]:
-    return [path.read_text() for path in sorted(TERRAFORM.glob("*.tf"))]
-
-
-def evaluated(folder: Path, expressions: dict[str, str], project: str = PROJECT) -> dict[str, Any]:
-    queries = ", ".join(f'"{name}" = {expression}' for name, expression in expressions.items())
-    variables = {"project": project, "region": "us-central1", "firestore_location": "nam5"}
-    given = [f"-var={name}={value}" for name, value in variables.items()]
-    answer = terraform(folder, "console", *given, text=f"jsonencode({{{queries}}})\n")
-    values: dict[str, Any] = json.loads(json.loads(answer))
-    return values
-
-
-def instances(folder: Path) -> dict[str, list[str]]:
-    """Return the keys of the instances of every resource with `for_each`, by its address."""
-    each = {
-        f"{kind}.{name}": f"keys({{for key, _ in {_expression(body)} : key => 0}})"
-        for block in blocks("resource")
-        for kind, named in block.items()
-        for name, body in named.items()
-        if "for_each" in body
-    }
-    return evaluated(folder, each)
-
-
-def _expression(body: dict[str, str]) -> str:
-    text = body["for_each"].removeprefix("${").removesuffix("}")
-    return text if not text.startswith("toset(") else f"{{for item in {text} : item => 0}}"
+    return prepared(tmp_path)
 
 
 def rows() -> dict[str, messaging.Subscription]:
@@ -118,8 +67,13 @@ def test_the_cloud_has_the_topics_and_subscriptions_of_the_local_stack(folder: P
 
 
 def test_the_version_is_that_of_the_project_and_its_label_has_no_dot(folder: Path) -> None:
-    found = evaluated(folder, {"version": "local.version", "label": "local.version_label"})
-    assert found == {"version": "1.2.3rc1", "label": "1-2-3rc1"}
+    found = evaluated(folder, {"version": "local.version", "labels": "local.labels"})
+    assert found == {"version": "1.2.3rc1", "labels": {"app": "tpu-slice-provisioner", "version": "1-2-3rc1"}}
+
+
+def test_the_commit_is_a_label_if_it_is_known(folder: Path) -> None:
+    commit = "0123456789abcdef0123456789abcdef01234567"
+    assert evaluated(folder, {"labels": "local.labels"}, commit=commit)["labels"]["commit"] == commit
 
 
 def test_a_functions_timeout_is_the_ack_deadline_of_its_subscriptions(folder: Path) -> None:
@@ -139,9 +93,20 @@ def test_the_instances_follow_from_clusters_and_messaging(folder: Path) -> None:
     dead_lettered = [row.name for row in rows().values() if row.dead_letter_topic]
     assert found["google_pubsub_subscription_iam_member.dead_letters"] == sorted(dead_lettered)
     assert found["google_logging_project_sink.operations"] == ["other-project", "shop-project"]
-    assert found["google_project_iam_member.gke"] == [
-        f"{function}/{project}" for function in ("reconcile", "sweep") for project in ("other-project", "shop-project")
+    assert found["google_project_iam_custom_role.gke"] == [
+        f"{function}/{scope}/{project}"
+        for function in ("reconcile", "sweep")
+        for scope in ("cluster", "project")
+        for project in ("other-project", "shop-project")
     ]
+    assert found["google_project_iam_member.gke_cluster"] == [
+        f"{function}/{cluster}" for function in ("reconcile", "sweep") for cluster in CLUSTERS
+    ]
+    assert found["google_storage_bucket_object.cluster"] == [
+        "clusters/blue/projects/shop-project/locations/us-central2/clusters/blue",
+        "clusters/red/projects/other-project/locations/us-central2/clusters/red",
+    ]
+    assert found["google_compute_resource_policy.workload"] == []
     assert found["google_service_account_iam_member.nodes"] == ["nodes@shop-project.iam.gserviceaccount.com"]
     assert found["google_cloud_scheduler_job.schedule"] == [schedule.name for schedule in MESSAGING.schedules]
 
@@ -166,6 +131,26 @@ def test_each_relay_gets_the_updates_of_its_own_cluster_only(folder: Path) -> No
     assert found["filter"] == 'attributes.cluster = "blue"'
 
 
+@pytest.mark.parametrize(
+    ("variable", "value", "says"),
+    [
+        ("project", "example.com:shop", "The project must be a project id"),
+        ("region", "us-central1-a", "The region must be the name of a region"),
+        ("commit", "main", "7 to 40 characters"),
+        ("destroy", "maybe", "no, or yes"),
+        ("database", "old", "new, or existing"),
+        ("role_prefix", "tpu-slice", "1 to 16 letters and digits"),
+        ("role_prefix", "t" * 17, "1 to 16 letters and digits"),
+    ],
+)
+def test_an_impossible_value_is_refused_with_what_is_possible(
+    folder: Path, variable: str, value: str, says: str
+) -> None:
+    values = {"project": PROJECT, "region": "us-central1", "firestore_location": "nam5", variable: value}
+    with pytest.raises(AssertionError, match=says):
+        terraform(folder, "plan", "-no-color", *(f"-var={name}={given}" for name, given in values.items()))
+
+
 def test_every_index_and_every_field_override_has_its_own_resource(folder: Path) -> None:
     declared = json.loads((ROOT / "infra" / "firestore.indexes.json").read_text())
     found = instances(folder)
@@ -188,16 +173,8 @@ def test_a_project_without_clusters_has_functions_and_no_relay(folder: Path) -> 
 
 
 @pytest.mark.parametrize("pools", ["{}", "{service_account: 1-compute@developer.gserviceaccount.com}"])
-def test_nodes_without_their_own_service_account_fail_the_precondition(folder: Path, pools: str) -> None:
-    path = f"projects/{PROJECT}/locations/us-central2/clusters/blue"
-    (folder.parent / "clusters" / PROJECT / "blue.yaml").write_text(f"path: {path}\npools: {pools}\n")
-    [body] = [block["google_project_iam_member"]["gke"] for block in blocks("resource") if _grants_gke(block)]
-    [lifecycle] = body["lifecycle"]
-    [precondition] = lifecycle["precondition"]
-
-    condition = precondition["condition"].removeprefix("${").removesuffix("}")
-    assert evaluated(folder, {"met": condition}) == {"met": False}
-
-
-def _grants_gke(block: dict[str, Any]) -> bool:
-    return "gke" in block.get("google_project_iam_member", {})
+def test_nodes_without_their_own_service_account_fail_a_precondition(folder: Path, pools: str) -> None:
+    own_account, _ = conditions("google_project_iam_member", "gke_cluster")
+    assert evaluated(folder, {"met": own_account}) == {"met": True}
+    write_cluster(folder, "blue", settings=f"pools: {pools}\n")
+    assert evaluated(folder, {"met": own_account}) == {"met": False}

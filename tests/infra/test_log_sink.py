@@ -68,5 +68,6 @@ def test_the_filter_has_no_other_conditions() -> None:
         'protoPayload.serviceName="container.googleapis.com"',
         "protoPayload.methodName=~…",
         "resource.labels.nodepool_name=~…",
+        "(${local.served_clusters_filter[each.key]})",
         "(operation.last=true OR (NOT operation:* AND severity>=ERROR))",
     ]

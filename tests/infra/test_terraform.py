@@ -4,6 +4,8 @@ import ast
 import json
 import re
 from collections.abc import Iterator, Mapping
+from graphlib import TopologicalSorter
+from typing import Any
 
 import pytest
 import yaml
@@ -15,8 +17,8 @@ from tpu_slices.adapters import pubsub
 from tpu_slices.app.settings import Settings, SettingsError
 
 MESSAGING = messaging.read()
-FUNCTIONS: Mapping[str, Mapping[str, list[str]]] = local("functions")
-REFERENCE = re.compile(r"(?<![\w.])(?:(data)\.)?(google_\w+|archive_\w+|local|var)\.(\w+)")
+FUNCTIONS: Mapping[str, Mapping[str, Any]] = local("functions")
+REFERENCE = re.compile(r"(?<![\w.])(?:(data)\.)?(google_\w+|archive_\w+|time_\w+|local|var)\.(\w+)")
 
 
 class RecordingEnvironment(dict[str, str]):
@@ -41,6 +43,17 @@ def entry_points() -> set[str]:
     tree = ast.parse((ROOT / "functions" / "main.py").read_text())
     decorated = {node.name for node in tree.body if isinstance(node, ast.FunctionDef) and node.decorator_list}
     return {name for name in decorated if not name.startswith("_")}
+
+
+def gke_permissions(function: str) -> set[str]:
+    return {permission for permissions in FUNCTIONS[function]["gke"].values() for permission in permissions}
+
+
+def bodies(kind: str = "resource") -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield each resource's address and body, or each data source's."""
+    for block in blocks(kind):
+        for kind_of_resource, named in block.items():
+            yield from ((f"{kind_of_resource}.{name}", body) for name, body in named.items())
 
 
 def strings(value: object) -> Iterator[str]:
@@ -77,13 +90,7 @@ def test_a_functions_environment_is_what_it_reads_without_the_local_stacks() -> 
 def test_no_function_has_a_public_address() -> None:
     assert service_config()["ingress_settings"] == "ALLOW_INTERNAL_ONLY"
     assert not [text for text in strings(FILES) if "allUsers" in text or "allAuthenticatedUsers" in text]
-    invokers = [
-        body
-        for block in blocks("resource")
-        for bodies in block.values()
-        for body in bodies.values()
-        if body.get("role") == "roles/run.invoker"
-    ]
+    invokers = [body for _, body in bodies() if body.get("role") == "roles/run.invoker"]
     assert invokers == [resource("google_cloud_run_v2_service_iam_member", "push")]
     assert invokers[0]["member"] == "${google_service_account.push[each.key].member}"
 
@@ -142,11 +149,11 @@ def test_functions_publish_to_the_publishers_topics_and_the_relay_to_its_own() -
 def test_only_reconcile_may_change_a_cluster_or_act_as_its_nodes() -> None:
     changing = {
         name
-        for name, function in FUNCTIONS.items()
-        if any(not permission.endswith((".get", ".list")) for permission in function["gke"])
+        for name in FUNCTIONS
+        if any(not permission.endswith((".get", ".list")) for permission in gke_permissions(name))
     }
     assert changing == {"reconcile"}
-    assert FUNCTIONS["receive"]["gke"] == []
+    assert gke_permissions("receive") == set()
     actor = resource("google_service_account_iam_member", "nodes")
     assert actor["member"] == '${google_service_account.function["reconcile"].member}'
 
@@ -169,8 +176,22 @@ def test_reconcile_may_call_every_method_of_gke_that_the_adapter_calls_and_no_ot
     called = set(re.findall(r"self\._client\.(\w+)\(", adapter))
 
     assert called == set(GKE_PERMISSIONS)
-    granted = {permission for permission in FUNCTIONS["reconcile"]["gke"] if permission.startswith("container.")}
+    granted = {permission for permission in gke_permissions("reconcile") if permission.startswith("container.")}
     assert granted == set(GKE_PERMISSIONS.values())
+
+
+def test_what_concerns_clusters_is_granted_for_single_clusters() -> None:
+    for function in FUNCTIONS.values():
+        for scope, permissions in function["gke"].items():
+            of_clusters = {permission.startswith("container.clusters.") for permission in permissions}
+            assert of_clusters == {scope == "cluster"}
+
+
+def test_a_role_of_the_whole_project_is_granted_with_a_condition_or_has_a_reason() -> None:
+    """Logs, and operations in GKE, have no names that a condition could state."""
+    of_projects = {name: body for name, body in bodies() if name.startswith("google_project_iam_member.")}
+    without = {name.partition(".")[2] for name, body in of_projects.items() if "condition" not in body}
+    assert without == {"build_logs", "gke_project"}
 
 
 def test_only_these_roles_are_granted() -> None:
@@ -179,6 +200,7 @@ def test_only_these_roles_are_granted() -> None:
     assert roles == {
         "roles/artifactregistry.writer",
         "roles/datastore.user",
+        "roles/iam.serviceAccountTokenCreator",
         "roles/iam.serviceAccountUser",
         "roles/logging.logWriter",
         "roles/pubsub.publisher",
@@ -198,12 +220,28 @@ def test_each_function_has_its_own_service_account() -> None:
         assert resource("google_service_account", kind)["for_each"] == "${local.functions}"
 
 
-def test_the_relays_identity_is_the_service_account_of_its_manifest() -> None:
+def test_the_relays_identity_is_in_the_namespace_of_its_manifest() -> None:
     manifest = yaml.safe_load_all((ROOT / "infra" / "kubernetes" / "relay.yaml").read_text())
     [account] = [obj["metadata"] for obj in manifest if obj["kind"] == "ServiceAccount"]
-    [variable] = [block["relay_identity"] for block in blocks("variable") if "relay_identity" in block]
 
-    assert variable["default"] == {"namespace": account["namespace"], "service_account": account["name"]}
+    assert local("relay_namespace") == account["namespace"]
+
+
+def test_googles_own_accounts_exist_and_are_known_before_they_are_granted_anything() -> None:
+    granted = [body for _, body in bodies() if "google_project_service_identity" in str(body.get("member"))]
+    assert len(granted) == 4
+    assert all(body["depends_on"] == ["${time_sleep.agents}"] for body in granted)
+    agents = resource("google_project_service_identity", "agent")["for_each"]
+    named = {name for body in granted for name in re.findall(r'agent\["(\w+)"\]', body["member"].replace("\\", ""))}
+    assert named <= set(re.findall(r"[a-z]{3,}", agents)) - {"toset"}
+
+
+def test_a_function_is_built_only_after_what_its_build_was_granted_is_in_force() -> None:
+    assert "${time_sleep.build}" in resource("google_cloudfunctions2_function", "function")["depends_on"]
+    waited_for = set(re.findall(r"(\w+\.build\w*)\.id", " ".join(resource("time_sleep", "build")["triggers"].values())))
+    build = "${google_service_account.build.member}"
+    granted = {name for name, body in bodies() if body.get("member") == build}
+    assert waited_for == granted
 
 
 def test_terraform_reads_every_field_of_the_index_declarations() -> None:
@@ -224,7 +262,37 @@ def test_versions_are_exact() -> None:
     [providers] = terraform["required_providers"]
     assert all(re.fullmatch(r"\d+\.\d+\.\d+", provider["version"]) for provider in providers.values())
     used = {kind.partition("_")[0] for block in [*blocks("resource"), *blocks("data")] for kind in block}
-    assert set(providers) == used
+    named = {body["provider"].strip("${}") for _, body in bodies() if "provider" in body}
+    assert set(providers) == used | named
+    assert providers["google"]["version"] == providers["google-beta"]["version"]
+
+
+def test_all_that_can_have_labels_has_version_and_commit() -> None:
+    [google] = [block["google"] for block in blocks("provider") if "google" in block]
+    assert google["default_labels"] == "${local.labels}"
+    assert not [name for name, body in bodies() if "labels" in body]
+
+
+def test_nothing_depends_on_itself() -> None:
+    """Without a provider Terraform builds no graph, and would not tell."""
+    texts = {name: list(strings(body)) for name, body in bodies()}
+    texts |= {f"data.{name}": list(strings(body)) for name, body in bodies("data")}
+    texts |= {f"local.{name}": list(strings(value)) for block in blocks("locals") for name, value in block.items()}
+    graph = {
+        node: {
+            f"{data and 'data.'}{kind}.{name}"
+            for text in found
+            if "${" in text
+            for data, kind, name in REFERENCE.findall(text)
+            if kind != "var"
+        }
+        for node, found in texts.items()
+    }
+    for node, needed in graph.items():
+        if node.removeprefix("data.").startswith("google_"):
+            needed.add("local.labels")  # the provider's
+    order = list(TopologicalSorter(graph).static_order())
+    assert order.index("google_firestore_database.records") > order.index("data.google_container_cluster.dropped")
 
 
 def test_every_reference_is_declared_and_every_local_and_variable_is_used() -> None:

@@ -1,0 +1,125 @@
+"""The arguments of the Terraform files, compared with the schemas of exactly the providers in use."""
+
+import copy
+import json
+import re
+from typing import Any
+
+import pytest
+
+from tests.infra.provider_schema import EXTRACT, arguments, used
+from tests.infra.schema_check import REFERENCE, problems
+from tests.infra.sources import FILES, TERRAFORM, blocks, parsed
+
+SCHEMA: dict[str, Any] = json.loads(EXTRACT.read_text())
+
+
+def problems_of(text: str) -> list[str]:
+    return list(problems({"some.tf": parsed(text)}, SCHEMA))
+
+
+def test_every_argument_and_attribute_is_one_of_its_provider() -> None:
+    found = list(problems(FILES, SCHEMA))
+    assert not found, "\n".join(found)
+
+
+def test_the_schemas_are_those_of_the_versions_in_use() -> None:
+    [terraform] = blocks("terraform")
+    [providers] = terraform["required_providers"]
+    assert {name: provider["version"] for name, provider in providers.items()} == SCHEMA["version"]
+
+
+def test_the_extract_has_all_that_is_used_and_nothing_else() -> None:
+    extracted = {(kind, name) for kind in ("resource", "data", "provider") for name in SCHEMA[kind]}
+    builtin = {("provider", "archive"), ("provider", "time")}
+    assert extracted - builtin == used(FILES) - builtin
+
+
+def test_two_renamed_arguments_are_both_named() -> None:
+    files = copy.deepcopy(FILES)
+    [topics] = [block for block in files["messaging.tf"]["resource"] if "google_pubsub_subscription" in block]
+    subscription = topics["google_pubsub_subscription"]["subscription"]
+    subscription["ack_deadline"] = subscription.pop("ack_deadline_seconds")
+    [function] = [block for block in files["functions.tf"]["resource"] if "google_cloudfunctions2_function" in block]
+    [config] = function["google_cloudfunctions2_function"]["function"]["service_config"]
+    config["max_instances"] = config.pop("max_instance_count")
+
+    assert sorted(problems(files, SCHEMA)) == [
+        "google_cloudfunctions2_function.function.service_config: there is no argument max_instances",
+        "google_pubsub_subscription.subscription: there is no argument ack_deadline",
+    ]
+
+
+BUCKET = 'resource "google_storage_bucket" "b" {\n name = "a"\n location = "us"\n %s\n}'
+SUBSCRIPTION = 'resource "google_pubsub_subscription" "s" {\n name = "a"\n topic = "t"\n %s\n}'
+PUSH = 'dynamic "push_config" {\n for_each = [1]\n content {\n endpoint = "e"\n }\n }'
+TWO = 'expiration_policy {\n ttl = ""\n }\n expiration_policy {\n ttl = ""\n }'
+READS = 'output "o" {\n value = %s\n}'
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ('resource "google_pubsub_topic" "t" {}', "google_pubsub_topic.t: name is missing"),
+        ('resource "google_pubsub_topic" "t" { name = ["a"] }', "google_pubsub_topic.t.name must be a string"),
+        (BUCKET % "labels {}", "google_storage_bucket.b.labels must be a map"),
+        (BUCKET % 'force_destroy = "always"', "google_storage_bucket.b.force_destroy must be a bool"),
+        (BUCKET % "versioning = { enabled = true }", "google_storage_bucket.b.versioning must be a block"),
+        (BUCKET % "versioning {}", "google_storage_bucket.b.versioning: enabled is missing"),
+        (SUBSCRIPTION % PUSH, "google_pubsub_subscription.s.push_config: there is no argument endpoint"),
+        (SUBSCRIPTION % TWO, "google_pubsub_subscription.s.expiration_policy must be one block"),
+        ('data "google_project" "p" { number = 1 }', "google_project.p: there is no argument number"),
+        ('provider "google" { projects = "a" }', "provider.google: there is no argument projects"),
+        ('resource "google_tpu" "t" {}', "google_tpu: not in providers.json: see provider_schema.py"),
+        (READS % 'google_pubsub_topic.t["a"].url', "google_pubsub_topic has no attribute url"),
+        (
+            READS % "google_cloudfunctions2_function.f.service_config[0].url",
+            "google_cloudfunctions2_function has no attribute service_config.url",
+        ),
+        (READS % "data.google_project.p.no", "google_project has no attribute no"),
+    ],
+)
+def test_what_a_provider_would_refuse_is_named(text: str, found: str) -> None:
+    assert found in problems_of(text)
+
+
+def test_an_expression_may_be_of_any_type() -> None:
+    text = 'resource "google_storage_bucket" "b" {\n name = "a"\n location = var.l\n force_destroy = var.f\n}'
+    assert problems_of(text) == []
+
+
+def test_the_check_reads_every_reference_to_an_attribute() -> None:
+    """One of a form that it does not know would pass unread."""
+    text = "\n".join(re.sub(r"#.*", "", path.read_text()) for path in TERRAFORM.glob("*.tf"))
+    references = re.finditer(r"(?<![\w.\"])(?:data\.)?(?:archive|google|time)_\w+\.\w+(?=[.\[])", text)
+    unread = [text[found.start() :].splitlines()[0] for found in references if not REFERENCE.match(text, found.start())]
+    assert unread == []
+
+
+def test_an_argument_of_the_bindings_keeps_its_terraform_name_and_whether_it_is_required() -> None:
+    docs = "Docs at Terraform Registry: {@link https://x/docs/resources/thing#ip_v4_range Thing#ip_v4_range}"
+    types: dict[str, Any] = {
+        "T": {
+            "properties": [
+                {"name": "ipV4Range", "type": {"primitive": "string"}, "docs": {"summary": docs}},
+                {"name": "id", "type": {"primitive": "string"}, "optional": True},
+                {
+                    "name": "rule",
+                    "optional": True,
+                    "type": {
+                        "union": {
+                            "types": [
+                                {"fqn": "cdktn.IResolvable"},
+                                {"collection": {"kind": "array", "elementtype": {"fqn": "R"}}},
+                            ]
+                        }
+                    },
+                },
+            ]
+        },
+        "R": {"properties": [{"name": "isOn", "type": {"primitive": "boolean"}}]},
+    }
+    assert arguments(types, "T") == {
+        "ip_v4_range": {"type": "string", "required": True},
+        "rule": {"block": {"is_on": {"type": "bool", "required": True}}, "many": True},
+    }
