@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 
 from infra.preflight.answers import Answer, Body, Denied, Found, Missing, Unreachable, unknown
-from infra.preflight.findings import Finding, error, warning
+from infra.preflight.findings import Finding, error, unread, warning
 from infra.preflight.gke import relay_pools
 from infra.preflight.place import Place
 from tpu_slices.domain.model.clusters import ClusterSettings
@@ -72,30 +72,28 @@ def node_account_findings(
 def _account(settings: ClusterSettings, account: str, answer: Answer, policy: Answer) -> Iterator[Finding]:
     name, _, domain = account.partition("@")
     project = domain.removesuffix(_SUFFIX)
-    match answer:
-        case Missing():
-            yield error(
-                f"The service account {account} of TPU nodes does not exist.",
-                f"gcloud iam service-accounts create {name} --project {project}",
-            )
-        case Denied() | Unreachable():
-            yield warning(f"It could not be read whether {account} exists: {unknown(answer)}")
-        case Found(body) if body.get("disabled"):
-            yield error(
-                f"The service account {account} of TPU nodes is disabled.",
-                f"gcloud iam service-accounts enable {account} --project {project}",
-            )
     place = Place.of(settings.path)
-    match policy:
-        case Found(body):
-            roles = roles_of(account, [body])
-            if not (roles & _NODE_ROLES or (roles & _LOGS and roles & _METRICS)):
-                yield warning(
-                    f"Nodes with {account} may write neither logs nor metrics, as far as {place.project} itself grants it.",
-                    grant(place.project, account, NODE_ROLE),
-                )
-        case Denied() | Unreachable():
-            yield warning(f"The roles of {account} in {place.project} could not be read: {unknown(policy)}")
+    yield from unread(f"whether {account} exists", answer)
+    if isinstance(answer, Missing):
+        yield error(
+            f"The service account {account} of TPU nodes does not exist.",
+            f"gcloud iam service-accounts create {name} --project {project}",
+        )
+    elif isinstance(answer, Found) and answer.body.get("disabled"):
+        yield error(
+            f"The service account {account} of TPU nodes is disabled.",
+            f"gcloud iam service-accounts enable {account} --project {project}",
+        )
+    yield from unread(f"which roles {account} has in {place.project}", policy)
+    if isinstance(policy, Found) and not _enough(roles_of(account, [policy.body])):
+        yield warning(
+            f"Nodes with {account} may not write logs and metrics, as far as {place.project} itself grants it.",
+            grant(place.project, account, NODE_ROLE),
+        )
+
+
+def _enough(roles: set[str]) -> bool:
+    return bool(roles & _NODE_ROLES or (roles & _LOGS and roles & _METRICS))
 
 
 def image_findings(account: str, project: str, policies: Iterable[Answer]) -> Iterator[Finding]:

@@ -1,8 +1,10 @@
 """What is missing, and how it is told."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+
+from infra.preflight.answers import Answer, Denied, Unreachable, unknown
 
 _INDENT = " " * 11
 
@@ -36,6 +38,12 @@ def error(message: str, *remedies: str) -> Finding:
 
 def warning(message: str, *remedies: str) -> Finding:
     return Finding(Severity.WARNING, message, remedies)
+
+
+def unread(what: str, answer: Answer) -> Iterator[Finding]:
+    """Yield that it could not be found out, if so. What is not known may be well: it is no error."""
+    if isinstance(answer, Denied | Unreachable):
+        yield warning(f"It could not be read {what}: {unknown(answer)}")
 
 
 def count(sections: Iterable[Section], severity: Severity) -> int:

@@ -67,8 +67,7 @@ def relay_pools(cluster: Body) -> list[Body]:
     return [
         pool
         for pool in cluster.get("nodePools", ())
-        if _takes_pods(pool)
-        and pool.get("config", {}).get("workloadMetadataConfig", {}).get("mode") == METADATA_SERVER
+        if _takes_pods(pool) and pool.get("config", {}).get("workloadMetadataConfig", {}).get("mode") == METADATA_SERVER
     ]
 
 
@@ -98,7 +97,7 @@ def endpoint(settings: ClusterSettings, cluster: Body, worker_pool: str) -> Endp
         authority = cluster.get("masterAuth", {}).get("clusterCaCertificate")
         return Endpoint(f"https://{private or cluster.get('endpoint')}", authority)
     return error(
-        "The build cannot reach the control plane: its DNS endpoint is off. Turn it on (IAM decides who may use it), or "
-        "submit the build to a private pool in its network (--worker-pool, and _WORKER_POOL).",
+        "The build cannot reach the control plane: its DNS endpoint is off. Turn it on (IAM decides who may use it), "
+        "or submit the build to a private pool in its network (--worker-pool, and _WORKER_POOL).",
         f"gcloud container clusters update {place.name} {place.flags} --enable-dns-access",
     )

@@ -7,10 +7,12 @@ from typing import Any
 
 import yaml
 
-from infra.preflight.answers import Answer, Denied, Found, Missing, Unreachable, unknown
-from infra.preflight.findings import Finding, error, warning
+from infra.preflight.answers import Answer, Found, Missing
+from infra.preflight.findings import Finding, error, unread, warning
 
 NAMESPACE, NAME, KEY = "kueue-system", "kueue-manager-config", "controller_manager_config.yaml"
+GROUP = "/apis/kueue.x-k8s.io"
+CONFIG = f"/api/v1/namespaces/{NAMESPACE}/configmaps/{NAME}"
 LONGEST_CREATION = timedelta(minutes=40)
 """GKE tries for some 35 minutes to get the hosts of a pool before it reports a stockout; then they must boot."""
 _DEFAULTS = {"v1beta1": timedelta(minutes=5), "v1beta2": timedelta(minutes=30)}
@@ -23,13 +25,11 @@ def kueue_findings(group: Answer, config: Answer) -> Iterator[Finding]:
     """Yield whether Kueue waits long enough; `group` is its API, `config` its ConfigMap."""
     if not isinstance(group, Found):
         return
-    match config:
-        case Found(body):
-            yield from _timeout(body.get("data", {}).get(KEY, ""))
-        case Missing():
-            yield warning(f"Kueue is installed, and its ConfigMap {NAMESPACE}/{NAME} was not found: {_ADVICE}")
-        case Denied() | Unreachable():
-            yield warning(f"Kueue's configuration could not be read ({unknown(config)}): {_ADVICE}")
+    yield from unread("how long Kueue waits for pods", config)
+    if isinstance(config, Found):
+        yield from _timeout(config.body.get("data", {}).get(KEY, ""))
+    elif isinstance(config, Missing):
+        yield warning(f"Kueue is installed, and its ConfigMap {NAMESPACE}/{NAME} was not found: {_ADVICE}")
 
 
 _MINUTES = f"{LONGEST_CREATION // timedelta(minutes=1)}m"
@@ -49,8 +49,8 @@ def _timeout(text: str) -> Iterator[Finding]:
         return
     if timeout < LONGEST_CREATION:
         yield error(
-            f"Kueue evicts a JobSet whose pods are not ready after {timeout}; creating its slices can take {_MINUTES}. It "
-            "would be evicted again and again. Set the timeout, then restart deployment/kueue-controller-manager.",
+            f"Kueue evicts a JobSet whose pods are not ready after {timeout}; creating its slices can take {_MINUTES}: "
+            "it would be evicted again and again. Set the timeout, then restart deployment/kueue-controller-manager.",
             _EDIT,
             f"waitForPodsReady: {{timeout: {_MINUTES}}}  # the other fields as they are",
         )
