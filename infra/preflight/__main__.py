@@ -12,6 +12,7 @@ Exit codes: 0 nothing is fatal, 1 something is, 2 it was called wrongly.
 import argparse
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from infra.preflight import questions, records
@@ -64,22 +65,31 @@ def check(api: Api, asked: Asked, folder: Path) -> list[Section]:
     ]
 
 
-Judge = Callable[[records.Books], Iterator[Finding]]
-
-
-def judged(api: Api, project: str, store: Callable[[], SliceStore], judge: Judge) -> list[Section]:
-    """Return what `judge` says of each cluster in the records; none before the database exists."""
-    if isinstance(questions.database(api, project), Missing):
-        return []
-    return [Section(f"cluster {books.cluster}, by the records", tuple(judge(books))) for books in records.read(store())]
-
-
 def _told(sections: Sequence[Section]) -> int:
     sys.stdout.write(report(sections))
     return FATAL if count(sections, Severity.ERROR) else 0
 
 
-def _check(options: argparse.Namespace) -> int:
+@dataclass(frozen=True, slots=True)
+class Doors:
+    """How a run reaches the world, once it knows that it must."""
+
+    connect: Callable[[], Api] = connect
+    store: Callable[[str], SliceStore] = lambda project: wiring.build_intake_deps(Settings(project=project)).store
+
+
+DOORS = Doors()
+
+
+def judged(project: str, doors: Doors, judge: Callable[[records.Books], Iterator[Finding]]) -> list[Section]:
+    """Return what `judge` says of each cluster in the records; none before the database exists."""
+    if isinstance(questions.database(doors.connect(), project), Missing):
+        return []
+    known = records.read(doors.store(project))
+    return [Section(f"cluster {books.cluster}, by the records", tuple(judge(books))) for books in known]
+
+
+def _check(options: argparse.Namespace, doors: Doors) -> int:
     asked = Asked(
         project=options.project,
         region=options.region,
@@ -92,25 +102,19 @@ def _check(options: argparse.Namespace) -> int:
         sys.stderr.write(f"Not set: {', '.join(missing)}. gcloud builds submit --substitutions={settings}\n")
         sys.stderr.write("infra/bootstrap.sh prints the whole command.\n")
         return CALLED_WRONGLY
-    return _told(check(connect(), asked, options.folder or CLUSTERS / options.project))
+    return _told(check(doors.connect(), asked, options.folder or CLUSTERS / options.project))
 
 
-def _store(project: str) -> Callable[[], SliceStore]:
-    return lambda: wiring.build_intake_deps(Settings(project=project)).store
-
-
-def _dropped(options: argparse.Namespace) -> int:
+def _dropped(options: argparse.Namespace, doors: Doors) -> int:
     files = [path.stem for path in (options.folder or CLUSTERS / options.project).glob("*.yaml")]
-    judge: Judge = lambda books: records.dropped(books, files, options.project)  # noqa: E731 - a closure with a type
-    return _told(judged(connect(), options.project, _store(options.project), judge))
+    return _told(judged(options.project, doors, lambda books: records.dropped(books, files, options.project)))
 
 
-def _held(options: argparse.Namespace) -> int:
-    judge: Judge = lambda books: records.held(books, options.project)  # noqa: E731 - as above
-    return _told(judged(connect(), options.project, _store(options.project), judge))
+def _held(options: argparse.Namespace, doors: Doors) -> int:
+    return _told(judged(options.project, doors, lambda books: records.held(books, options.project)))
 
 
-def _clusters(options: argparse.Namespace) -> int:
+def _clusters(options: argparse.Namespace, _: Doors) -> int:
     files, wrong = files_of(options.folder or CLUSTERS / options.project)
     if count(wrong, Severity.ERROR):
         sys.stderr.write(report(wrong))
@@ -121,7 +125,7 @@ def _clusters(options: argparse.Namespace) -> int:
     return 0
 
 
-def _objects(_: argparse.Namespace) -> int:
+def _objects(*_: object) -> int:
     sys.stdout.write("".join(f"{manifest.reference}\n" for manifest in cluster_wide()))
     return 0
 
@@ -147,10 +151,10 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None, doors: Doors = DOORS) -> int:
     options = _parser().parse_args(arguments)
     try:
-        code: int = options.run(options)
+        code: int = options.run(options, doors)
     except (NoCredentials, Permanent, Temporary) as problem:
         sys.stderr.write(f"{problem}\n")
         return FATAL

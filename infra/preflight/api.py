@@ -23,7 +23,10 @@ class NoCredentials(Exception):
 
 
 class Api:
-    """Google's APIs, each at `https://SERVICE.googleapis.com` unless `hosts` has another address for it."""
+    """Google's APIs, each at `https://SERVICE.googleapis.com`, and API servers.
+
+    `hosts` has other addresses: by the name of a service, or by the URL of an API server.
+    """
 
     def __init__(self, session: Any, hosts: Mapping[str, str] | None = None) -> None:
         self._session = session
@@ -36,12 +39,13 @@ class Api:
         return self._ask("POST", self._url(service, path), json=body)
 
     def kubernetes(self, endpoint: Endpoint, path: str) -> Answer:
+        url = self._hosts.get(endpoint.url, endpoint.url) + path
         if endpoint.authority is None:
-            return self._ask("GET", endpoint.url + path)
+            return self._ask("GET", url)
         with tempfile.NamedTemporaryFile(suffix=".pem") as trusted:
             trusted.write(base64.b64decode(endpoint.authority))
             trusted.flush()
-            return self._ask("GET", endpoint.url + path, verify=trusted.name)
+            return self._ask("GET", url, verify=trusted.name)
 
     def _url(self, service: str, path: str) -> str:
         return f"{self._hosts.get(service, f'https://{service}.googleapis.com')}/{path}"

@@ -9,6 +9,7 @@ import yaml
 
 from infra.preflight.answers import Answer, Found, Missing
 from infra.preflight.findings import Finding, error, unread, warning
+from tpu_slices.domain.model.texts import duration
 
 NAMESPACE, NAME, KEY = "kueue-system", "kueue-manager-config", "controller_manager_config.yaml"
 GROUP = "/apis/kueue.x-k8s.io"
@@ -49,8 +50,8 @@ def _timeout(text: str) -> Iterator[Finding]:
         return
     if timeout < LONGEST_CREATION:
         yield error(
-            f"Kueue evicts a JobSet whose pods are not ready after {timeout}; creating its slices can take {_MINUTES}: "
-            "it would be evicted again and again. Set the timeout, then restart deployment/kueue-controller-manager.",
+            f"Kueue evicts a JobSet whose pods are not ready after {duration(timeout)}; creating its slices can take "
+            f"{_MINUTES}: it would be evicted again and again. Set it, and restart its deployment.",
             _EDIT,
             f"waitForPodsReady: {{timeout: {_MINUTES}}}  # the other fields as they are",
         )

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from infra.preflight.answers import Answer, Body, Found
-from infra.preflight.findings import Finding, error, unread
+from infra.preflight.answers import Answer, Body, Found, Missing
+from infra.preflight.findings import Finding, error, unread, warning
 from infra.preflight.gke import relay_pools
 
 
@@ -32,6 +32,10 @@ def private_subnetwork(cluster: Body) -> Subnetwork | None:
 def network_findings(subnetwork: Subnetwork, found: Answer, routers: Answer) -> Iterator[Finding]:
     """Yield what is missing, by what Compute Engine says of the subnetwork and of the routers of its region."""
     yield from unread("whether private nodes reach Google's APIs", found)
+    if isinstance(found, Missing):
+        yield warning(
+            f"Whether private nodes reach Google's APIs is not known: {subnetwork.name} is not shown to the build."
+        )
     if not isinstance(found, Found) or found.body.get("privateIpGoogleAccess"):
         return
     yield from unread("whether private nodes have NAT", routers)
