@@ -71,10 +71,13 @@ class Asked:
         return [name for name, value in required.items() if not value]
 
 
-def bootstrap(project: str, *cluster_projects: str) -> str:
-    """Return the command that makes ready a project, and projects with its clusters."""
-    others = "".join(f" --cluster-project {each}" for each in cluster_projects if each != project)
-    return f"infra/bootstrap.sh --project {project}{others}"
+def bootstrap(asked: Asked, cluster_projects: Sequence[str]) -> str:
+    """Return the command that makes the project ready, and those with its clusters."""
+    where = (
+        f"--region {asked.region} --firestore-location {asked.firestore_location} --state-bucket {asked.state_bucket}"
+    )
+    clusters = "".join(f" --cluster-project {each}" for each in cluster_projects)
+    return f"infra/bootstrap.sh --project {asked.project} {where}{clusters}"
 
 
 def api_findings(project: str, services: Answer, apis: Sequence[str]) -> Iterator[Finding]:

@@ -31,7 +31,7 @@ class Questions:
 
     def provisioner(self, cluster_projects: Sequence[str]) -> Iterator[Finding]:
         """Yield what is missing in the provisioner's project."""
-        asked, remedy = self._asked, project.bootstrap(self._asked.project, *cluster_projects)
+        asked, remedy = self._asked, project.bootstrap(self._asked, cluster_projects)
         yield from project.api_findings(asked.project, self._services(asked.project, project.APIS), project.APIS)
         yield from project.permission_findings(self._permissions(asked.project, project.ROLES), project.ROLES, remedy)
         yield from project.bucket_findings(
@@ -45,7 +45,7 @@ class Questions:
 
     def cluster_project(self, name: str) -> Iterator[Finding]:
         """Yield what is missing in a project with clusters."""
-        remedy = project.bootstrap(self._asked.project, name)
+        remedy = project.bootstrap(self._asked, [name])
         yield from project.api_findings(name, self._services(name, project.CLUSTER_APIS), project.CLUSTER_APIS)
         found = self._permissions(name, project.CLUSTER_ROLES, project.CUSTOM_PERMISSIONS)
         yield from project.permission_findings(found, project.CLUSTER_ROLES, remedy, project.CUSTOM_PERMISSIONS)

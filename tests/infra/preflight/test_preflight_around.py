@@ -14,6 +14,7 @@ from infra.preflight.project import (
     CLUSTER_ROLES,
     CUSTOM_PERMISSIONS,
     ROLES,
+    Asked,
     api_findings,
     bootstrap,
     bucket_findings,
@@ -241,7 +242,11 @@ def test_a_role_is_lacking_if_any_of_its_permissions_is() -> None:
 
 
 def test_the_remedy_for_projects_names_those_with_clusters() -> None:
-    assert bootstrap("shop", "shop", "other") == "infra/bootstrap.sh --project shop --cluster-project other"
+    asked = Asked(project="shop", region="us-central1", state_bucket="state", firestore_location="nam5")
+    assert bootstrap(asked, ["shop", "other"]) == (
+        "infra/bootstrap.sh --project shop --region us-central1 --firestore-location nam5 --state-bucket state "
+        "--cluster-project shop --cluster-project other"
+    )
 
 
 @pytest.mark.parametrize("answer", UNREAD, ids=["denied", "unreachable"])

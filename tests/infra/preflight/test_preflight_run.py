@@ -65,7 +65,7 @@ WHOLE: dict[str, Any] = {
 @pytest.fixture
 def cloud() -> Iterator[Cloud]:
     """Return a cloud that lacks nothing."""
-    with google_rest.serving() as cloud:
+    with google_rest.served() as cloud:
         cloud.documents.update(WHOLE)
         yield cloud
 
@@ -140,11 +140,12 @@ def test_all_that_is_missing_is_told_at_once(api: Api, cloud: Cloud, folder: Pat
             f"The service account {NODES}",
             "Workload Identity is off,",
             "The relay fits no",
+            "Whether private nodes reach",
             "The build cannot reach",
         ],
         "cluster red": ["TPU nodes have no", "GKE has no cluster"],
     }
-    assert "path must be projects/" in told["cluster green"][0]
+    assert "projects/P/locations/L/clusters/C" in told["cluster green"][0]
 
 
 def test_an_answer_is_told_from_a_refusal_and_from_silence(api: Api, cloud: Cloud) -> None:
@@ -158,7 +159,7 @@ def test_an_answer_is_told_from_a_refusal_and_from_silence(api: Api, cloud: Clou
 
 
 def test_nobody_at_an_address_is_no_answer() -> None:
-    with google_rest.serving() as gone:
+    with google_rest.served() as gone:
         address = gone.url
     with AuthorizedSession(AnonymousCredentials()) as session:  # type: ignore[no-untyped-call]
         assert isinstance(Api(session).kubernetes(Endpoint(address), "/version"), Unreachable)
