@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 OK, NOT_FOUND = 200, 404
 
@@ -17,14 +17,18 @@ class Request:
     method: str
     path: str
     """Without the query, decoded."""
-    query: str
-    body: Any
+    query: dict[str, str]
+    data: bytes
+
+    @property
+    def body(self) -> Any:
+        return json.loads(self.data)
 
 
 @dataclass(frozen=True, slots=True)
 class Response:
     body: Any
-    """A document, or text."""
+    """A document, or bytes."""
     status: int = OK
 
 
@@ -38,13 +42,14 @@ def _handler(answer: Callable[[Request], Response]) -> type[BaseHTTPRequestHandl
         def _respond(self) -> None:
             data = self.rfile.read(int(self.headers.get("content-length") or 0))
             url = urlsplit(self.path)
-            response = answer(Request(self.command, unquote(url.path), url.query, json.loads(data) if data else None))
-            text = response.body if isinstance(response.body, str) else json.dumps(response.body)
+            response = answer(Request(self.command, unquote(url.path), dict(parse_qsl(url.query)), data))
+            plain = isinstance(response.body, bytes)
+            told = response.body if plain else json.dumps(response.body).encode()
             self.send_response(response.status)
-            self.send_header("content-type", "application/json")
-            self.send_header("content-length", str(len(text.encode())))
+            self.send_header("content-type", "application/octet-stream" if plain else "application/json")
+            self.send_header("content-length", str(len(told)))
             self.end_headers()
-            self.wfile.write(text.encode())
+            self.wfile.write(told)
 
         do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _respond  # noqa: N815 - http.server's names
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,12 +29,20 @@ class Gcloud:
     folder: Path
     environment: dict[str, str]
 
-    def run(self, *command: str, url: str, **more: str) -> subprocess.CompletedProcess[str]:
-        """Run a command, in the root of the sources; all of Google is at `url`."""
+    def run(
+        self, *command: str, url: str, environment: Mapping[str, str], folder: Path = ROOT
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a command in a folder; all of Google is at `url`."""
         google = {f"CLOUDSDK_API_ENDPOINT_OVERRIDES_{service.upper()}": f"{url}/" for service in SERVICES}
-        environment = {"PATH": f"{self.folder}:{os.environ['PATH']}", **self.environment, **google, **more}
+        whole = {
+            "PATH": f"{self.folder}:{os.environ['PATH']}",
+            "HOME": self.environment["CLOUDSDK_CONFIG"],
+            **self.environment,
+            **google,
+            **environment,
+        }
         wrapped = ["setpriv", "--pdeathsig", "TERM", *command]
-        return subprocess.run(wrapped, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+        return subprocess.run(wrapped, cwd=folder, env=whole, capture_output=True, text=True, check=False)
 
 
 @pytest.fixture(scope="package")

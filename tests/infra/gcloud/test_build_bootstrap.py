@@ -32,7 +32,7 @@ class Bed:
         self.gcloud, self.accounts, self._url = gcloud, accounts, url
 
     def run(self, *command: str, **environment: str) -> CompletedProcess[str]:
-        return self.gcloud.run(*command, url=self._url, **environment)
+        return self.gcloud.run(*command, url=self._url, environment=environment)
 
 
 @pytest.fixture
@@ -46,6 +46,8 @@ def bed(gcloud: Gcloud) -> Iterator[Bed]:
 def test_two_projects_are_made_ready_and_left_as_they_are_the_second_time(bed: Bed) -> None:
     google = bed.accounts
     google.roles[TAKEN_BACK] = {"name": TAKEN_BACK, "deleted": True}  # by an earlier removal
+    granted = [{"role": role, "members": [f"serviceAccount:{DEPLOYER}"]} for role in list(ROLES)[2:]]
+    google.policies["shop"] = {"etag": "MA==", "bindings": granted}  # an earlier run was interrupted
     made = bed.run(*COMMAND, *CLUSTERS)
     assert made.returncode == 0, made.stderr
 

@@ -149,7 +149,7 @@ def test_all_that_is_missing_is_told_at_once(api: Api, cloud: Cloud, folder: Pat
 
 
 def test_an_answer_is_told_from_a_refusal_and_from_silence(api: Api, cloud: Cloud) -> None:
-    cloud.documents.update({"/v1/x": {"a": 1}, "/v1/y": 403, "/v1/z": 503, "/v1/w": "<html>"})
+    cloud.documents.update({"/v1/x": {"a": 1}, "/v1/y": 403, "/v1/z": 503, "/v1/w": b"<html>"})
 
     assert api.get("iam", "v1/x") == Found({"a": 1})
     assert api.get("iam", "v1/y") == Denied("refused with 403")
