@@ -1,11 +1,4 @@
-"""`python -m infra.kubernetes`: writes the relay's overlay for each cluster, and which clusters there are.
-
-For `infra/clusters/PROJECT/CLUSTER.yaml` it writes `INTO/CLUSTER/kustomization.yaml`, and into `INTO/clusters` a line
-
-    CLUSTER PROJECT LOCATION NAME
-
-with GKE's names of the cluster, for the roll-out, which has kubectl and gcloud but no YAML parser.
-"""
+"""`python -m infra.kubernetes`: writes the relay's overlay for each cluster, `INTO/CLUSTER/kustomization.yaml`."""
 
 import argparse
 import sys
@@ -15,21 +8,14 @@ from pathlib import Path
 
 from infra.kubernetes.overlay import Image, Relay, write
 from tpu_slices_cli.manifests import NotAManifest
-from tpu_slices_cli.settings_file import SettingsFile, read_settings
+from tpu_slices_cli.settings_file import read_settings
 
 ROOT = Path(__file__).resolve().parents[2]
-CLUSTERS = "clusters"
 
 
 def _version() -> str:
     project: dict[str, str] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     return project["version"]
-
-
-def line(file: SettingsFile) -> str:
-    """Return the line of a cluster, whose path is projects/PROJECT/locations/LOCATION/clusters/NAME."""
-    _, project, _, location, _, name = file.settings.path.split("/")
-    return f"{file.cluster} {project} {location} {name}\n"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -49,8 +35,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for file in files:
         relay = Relay(cluster=file.cluster, project=asked.project, version=asked.version, image=image)
         write(relay, asked.into / file.cluster)
-    asked.into.mkdir(parents=True, exist_ok=True)
-    (asked.into / CLUSTERS).write_text("".join(map(line, files)), encoding="utf-8")
     return 0
 
 

@@ -2,16 +2,13 @@
 # Rolls the relay out to one cluster: roll-out.sh CLUSTER PROJECT LOCATION NAME, with the cluster's id here, and GKE's names
 # of it. It applies the overlay build/relay/CLUSTER, as `python -m infra.kubernetes` wrote it.
 #
-# ADMISSION=no turns the pinning of TPU Jobs off (infra/kubernetes/admission.yaml); else it is on, where the API server has it.
+# _ADMISSION=no turns the pinning of TPU Jobs off (infra/kubernetes/admission.yaml); else it is on, where the API server has it.
 set -euo pipefail
 cluster="$1" project="$2" location="$3" name="$4"
 namespace=tpu-slice-provisioner
 export KUBECONFIG="build/relay/$cluster/kubeconfig" # each cluster its own: no command can reach another
 
-# The DNS endpoint, by which a private control plane is reached too; else the address.
-gcloud container clusters get-credentials "$name" --location "$location" --project "$project" --dns-endpoint ||
-  gcloud container clusters get-credentials "$name" --location "$location" --project "$project"
-
+bash infra/kubernetes/credentials.sh "$project" "$location" "$name"
 kubectl apply --server-side --kustomize "build/relay/$cluster"
 kubectl rollout status deployment/relay --namespace "$namespace" --timeout 5m
 # Releases up to 0.1 ran the relay as this one, in every cluster. No role is bound to it any more.
@@ -20,7 +17,7 @@ kubectl delete serviceaccount relay --namespace "$namespace" --ignore-not-found
 kinds="$(kubectl get --raw /apis/admissionregistration.k8s.io/v1)"
 if [[ "$kinds" != *'"mutatingadmissionpolicies"'* ]]; then
   echo "$cluster: TPU Jobs are not pinned to slices: its API server has no MutatingAdmissionPolicy (Kubernetes 1.36)."
-elif [[ "${ADMISSION:-}" == no ]]; then
+elif [[ "${_ADMISSION:-}" == no ]]; then
   kubectl delete --ignore-not-found --filename infra/kubernetes/admission.yaml
 else
   kubectl apply --server-side --filename infra/kubernetes/admission.yaml

@@ -1,36 +1,64 @@
-"""The content of cloudbuild.yaml; its scripts are run in test_build_scripts.py."""
+"""The builds that deploy and take away, as files; their scripts are run in test_build_scripts.py and in gcloud/."""
 
 import re
 import tomllib
+from typing import Any
 
-from tests.infra.sources import BUILD, ROOT, STEPS, blocks, resource
+import pytest
 
-HEADER = (ROOT / "cloudbuild.yaml").read_text().partition("\nsteps:")[0]
+from tests.infra.sources import BUILD, DESTROY, DESTROY_STEPS, ROOT, STEPS, blocks, resource
 
-
-def options(step: str) -> dict[str, str]:
-    """Return the options of a Terraform step: `-out=plan` is `{"-out": "plan"}`."""
-    return dict(re.findall(r"^(-[a-z-]+)=(.*)$", "\n".join(STEPS[step]["args"]), flags=re.MULTILINE))
-
-
-def test_the_steps_come_in_this_order() -> None:
-    cloud, relays = (
-        ["stage", "init", "plan", "apply", "configure"],
-        ["image", "bill-of-materials", "overlays", "roll-out"],
-    )
-    order = ["check", *cloud, *relays]
-    assert [step["id"] for step in BUILD["steps"]] == order
-    assert not [step for step in BUILD["steps"] if "waitFor" in step or "allowFailure" in step]
+BUILDS = pytest.mark.parametrize("build", [BUILD, DESTROY], ids=["deploy", "destroy"])
+APPLYING = ("apply", "configure", "image", "bill-of-materials", "overlays", "roll-out")
+"""What a build leaves out that only plans."""
+REQUIRED = {"_STATE_BUCKET", "_REGION", "_FIRESTORE_LOCATION"}
 
 
-def test_every_steps_image_has_an_exact_version() -> None:
-    for step in BUILD["steps"]:
+def scripts(build: dict[str, Any]) -> dict[str, str]:
+    return {step["id"]: step["script"] for step in build["steps"]}
+
+
+def with_called(script: str) -> str:
+    """Return a script, and those of ours that it calls."""
+    called = re.findall(r"\bbash (infra/\S+\.sh)", script)
+    return "\n".join([script, *(with_called((ROOT / path).read_text()) for path in called)])
+
+
+def header(build: str) -> str:
+    return (ROOT / build).read_text().partition("\nsubstitutions:")[0]
+
+
+def given(script: str) -> set[str]:
+    """Return the variables that a script gives Terraform."""
+    return set(re.findall(r"-var=\"?(\w+)=", script))
+
+
+def test_preflight_comes_before_anything_is_changed_and_the_plan_before_it_is_applied() -> None:
+    order = ["restore", "preflight", "check", "fetch", "stage", "init", "dropped", "plan", "keep", *APPLYING]
+    assert list(scripts(BUILD)) == order
+
+
+def test_nothing_is_taken_away_before_the_records_and_gke_were_asked() -> None:
+    order = ["confirm", "retire", "fetch", "init", "unprotect", "relays", "destroy", "leftovers"]
+    assert list(scripts(DESTROY)) == order
+
+
+@BUILDS
+def test_every_step_runs_alone_and_must_succeed(build: dict[str, Any]) -> None:
+    assert not [step for step in build["steps"] if "waitFor" in step or "allowFailure" in step]
+
+
+@BUILDS
+def test_every_steps_image_has_an_exact_version(build: dict[str, Any]) -> None:
+    for step in build["steps"]:
         assert re.search(r":\d+\.\d+\.\d+(-[a-z]+)?$", step["name"]), step["name"]
 
 
 def test_terraform_has_one_version_everywhere() -> None:
     [terraform] = blocks("terraform")
-    images = {STEPS[step]["name"] for step in ("init", "plan", "apply")}
+    images = {
+        step["name"] for build in (BUILD, DESTROY) for step in build["steps"] if "terraform -chdir" in step["script"]
+    }
 
     assert images == {f"hashicorp/terraform:{terraform['required_version'].removeprefix('~> ')}"}
 
@@ -44,31 +72,32 @@ def test_the_functions_run_on_the_python_that_checked_them() -> None:
     assert project["tool"]["mypy"]["python_version"] == version
 
 
-def test_the_plan_that_was_made_is_applied() -> None:
-    assert STEPS["apply"]["args"][-1] == options("plan")["-out"]
-    assert {STEPS[step]["args"][0] for step in ("init", "plan", "apply")} == {"-chdir=infra/terraform"}
-    assert "-auto-approve" not in STEPS["apply"]["args"]
+def test_every_variable_that_is_given_exists_and_none_that_is_needed_is_missing() -> None:
+    variables = {name: body for block in blocks("variable") for name, body in block.items()}
+    needed = {name for name, body in variables.items() if "default" not in body}
+
+    assert given(STEPS["plan"]["script"]) == needed | {"commit"}
+    for step in ("unprotect", "destroy"):
+        assert given(DESTROY_STEPS[step]["script"]) == needed | {"destroy"}
+    assert needed | {"commit", "destroy"} <= set(variables)
 
 
-def test_every_variable_without_a_default_is_set() -> None:
-    given = set(re.findall(r"^-var=(\w+)=", "\n".join(STEPS["plan"]["args"]), flags=re.MULTILINE))
-
-    assert given == {name for block in blocks("variable") for name, body in block.items() if "default" not in body}
-
-
-def test_the_header_tells_of_every_substitution() -> None:
-    given = [(*step.get("args", ()), *step.get("env", ()), step.get("script", "")) for step in BUILD["steps"]]
-    used = set(re.findall(r"\$\{(_[A-Z_]+)\}", "\n".join(line for lines in given for line in lines)))
-
-    assert used == set(re.findall(r"(_[A-Z_]+)=", HEADER))
-    assert BUILD["substitutions"] == {"_IMAGE": "", "_ADMISSION": "yes"}, "another default is somebody's own value"
+@BUILDS
+def test_every_substitution_is_declared_with_a_meaning_and_used(build: dict[str, Any]) -> None:
+    used = set(re.findall(r"\$\{?(_[A-Z_]+)", "".join(map(with_called, scripts(build).values()))))
+    defaults = {name for name, value in build["substitutions"].items() if value}
+    assert set(build["substitutions"]) == used
+    assert defaults <= {"_APPLY", "_ADMISSION"}, "somebody's own value"
 
 
-def test_what_has_a_default_reaches_its_step_by_a_variable_of_its_own() -> None:
-    """Cloud Build refuses a substitution that nothing but a script names."""
-    named = [line for step in BUILD["steps"] for line in step.get("env", ())]
-
-    assert {f"{name.strip('_')}=${{{name}}}" for name in BUILD["substitutions"]} <= set(named)
+@pytest.mark.parametrize(
+    ("build", "required"), [("cloudbuild.yaml", REQUIRED), ("infra/cloudbuild.destroy.yaml", {*REQUIRED, "_DESTROY"})]
+)
+def test_the_command_in_the_header_sets_what_is_required(build: str, required: set[str]) -> None:
+    command = header(build).partition("gcloud builds submit")[2].partition("\n#\n")[0]
+    assert set(re.findall(r"(_[A-Z_]+)=", command)) == required
+    declared = (ROOT / build).read_text()
+    assert set(re.findall(r'^  (_[A-Z_]+): "" # required', declared, re.MULTILINE)) == required
 
 
 def test_the_image_goes_to_the_repository_that_terraform_declares() -> None:
@@ -79,9 +108,24 @@ def test_the_image_goes_to_the_repository_that_terraform_declares() -> None:
     assert f"--repository {declared} " in STEPS["bill-of-materials"]["script"]
 
 
-def test_every_script_stops_at_its_first_error() -> None:
-    scripts = [step["script"] for step in BUILD["steps"] if "script" in step]
+@BUILDS
+def test_every_script_stops_at_its_first_error(build: dict[str, Any]) -> None:
+    for step in build["steps"]:
+        alpine = step["name"].startswith("hashicorp/terraform:")  # it has no bash, and its scripts have no pipes
+        first = "#!/bin/sh\nset -eu\n" if alpine else "#!/usr/bin/env bash\nset -euo pipefail\n"
+        assert step["script"].startswith(first), step["id"]
+        assert not (alpine and re.search(r"[^|][|][^|]", step["script"])), step["id"]
 
-    assert len(scripts) == 7
-    assert all(script.startswith("#!/usr/bin/env bash\nset -euo pipefail\n") for script in scripts)
-    assert BUILD["options"]["automapSubstitutions"] is True
+
+@BUILDS
+def test_scripts_get_the_substitutions_and_run_as_the_builds_own_account(build: dict[str, Any]) -> None:
+    assert build["options"]["automapSubstitutions"] is True
+    assert build["options"]["substitutionOption"] == "ALLOW_LOOSE", "else one that only a script names is refused"
+    assert build["serviceAccount"].rpartition("/")[2].partition("@")[0] == "tpu-slice-deployer"
+
+
+def test_no_script_reads_yaml_but_by_a_parser() -> None:
+    ours = {**scripts(BUILD), **scripts(DESTROY)}
+    for step, script in ours.items():
+        if step not in {"image", "roll-out"}:
+            assert not re.search(r"\b(sed|awk|grep)\b", script), step

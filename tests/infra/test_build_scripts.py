@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 
 from infra.local import messaging
 from tests.infra.sources import ROOT, STEPS
+from tests.infra.test_build import APPLYING
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 
@@ -18,10 +20,26 @@ RECORDER = """#!/usr/bin/env bash
 echo "$(basename "$0") $*" >> "$CALLS"
 [[ "$*" != *"$FAILS_ON"* ]]
 """
+SUBSTITUTIONS = {
+    "PROJECT_ID": "shop",
+    "BUILD_ID": "b-1",
+    "_STATE_BUCKET": "state",
+    "_REGION": "us-central1",
+    "_FIRESTORE_LOCATION": "nam5",
+    "_COMMIT": "c0ffee5",
+    "_APPLY": "yes",
+    "_PLAN": "",
+    "_SOURCE": "",
+    "_IMAGE": "",
+    "_ADMISSION": "yes",
+    "_WORKER_POOL": "",
+}
 
 
 def run(step: str, folder: Path, environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
-    command = ["setpriv", "--pdeathsig", "TERM", "bash", "-c", STEPS[step]["script"]]
+    script = STEPS[step]["script"]
+    shell = "sh" if script.startswith("#!/bin/sh") else "bash"
+    command = ["setpriv", "--pdeathsig", "TERM", shell, "-c", script]
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
@@ -42,26 +60,29 @@ def cluster_tools(folder: Path, fails_on: str = "nothing of the kind") -> dict[s
     """Return an environment whose gcloud and kubectl record how they are called."""
     tools = folder / "tools"
     tools.mkdir()
-    for name in ("gcloud", "kubectl"):
+    for name in ("docker", "gcloud", "kubectl", "terraform"):
         (tools / name).write_text(RECORDER)
         (tools / name).chmod(0o755)
     return {
+        **SUBSTITUTIONS,
         "PATH": f"{tools}:{os.environ['PATH']}",
         "CALLS": str(folder / "calls"),
         "FAILS_ON": fails_on,
-        "_REGION": "us-central1",
-        "PROJECT_ID": "shop",
-        "BUILD_ID": "b-1",
     }
 
 
 def test_the_staged_source_serves_every_function(folder: Path) -> None:
     (folder / "shared" / "tpu_slices" / "__pycache__").mkdir(exist_ok=True)
-    staged = run("stage", folder, {"PATH": os.environ["PATH"]})
+    staged = run("stage", folder, {**SUBSTITUTIONS, "PATH": os.environ["PATH"]})
     assert staged.returncode == 0, staged.stderr
 
     source = folder / "build" / "functions"
-    assert sorted(path.name for path in source.iterdir()) == ["main.py", "requirements.txt", "tpu_slices"]
+    assert sorted(path.name for path in source.iterdir()) == [
+        "main.py",
+        "requirements.txt",
+        "tpu_slices",
+        "version.txt",
+    ]
     assert not list(source.rglob("__pycache__"))
     load = (
         "import functions_framework, main, tpu_slices, sys\n"
@@ -81,6 +102,83 @@ def test_the_staged_source_serves_every_function(folder: Path) -> None:
         check=False,
     )
     assert served.stdout.split("\n")[:-1] == [f"{target} cloudevent" for target in targets], served.stderr
+
+
+def given_source(folder: Path, version: str) -> dict[str, str]:
+    """Return the environment of a build that is given a source, which was fetched."""
+    (folder / "build").mkdir()
+    with zipfile.ZipFile(folder / "build" / "source.zip", "w") as source:
+        source.writestr("main.py", "it was given")
+        source.writestr("version.txt", f"{version}\n")
+    return {**SUBSTITUTIONS, "PATH": os.environ["PATH"], "_SOURCE": "gs://state/given.zip"}
+
+
+def test_a_source_that_is_given_is_staged_as_it_is(folder: Path) -> None:
+    staged = run("stage", folder, given_source(folder, "1.2.3"))
+
+    assert staged.returncode == 0, staged.stderr
+    files = (folder / "build" / "functions").iterdir()
+    assert {path.name: path.read_text() for path in files} == {"main.py": "it was given", "version.txt": "1.2.3\n"}
+
+
+def test_a_source_of_another_version_is_refused(folder: Path) -> None:
+    staged = run("stage", folder, given_source(folder, "1.2.2"))
+
+    assert staged.returncode == 1
+    assert "gs://state/given.zip is of version 1.2.2, these sources are of 1.2.3" in staged.stderr
+
+
+def test_exactly_what_was_planned_is_applied(folder: Path) -> None:
+    environment = cluster_tools(folder)
+    (folder / "build").mkdir()
+    for step in ("init", "plan", "apply"):
+        done = run(step, folder, environment)
+        assert done.returncode == 0, done.stderr
+
+    at = "terraform -chdir=infra/terraform"
+    variables = "-var=project=shop -var=region=us-central1 -var=firestore_location=nam5 -var=commit=c0ffee5"
+    assert (folder / "calls").read_text().splitlines() == [
+        f"{at} init -input=false -upgrade -backend-config=bucket=state -backend-config=prefix=tpu-slice-provisioner",
+        f"{at} plan -input=false -out=provisioner.tfplan {variables}",
+        f"{at} show -no-color provisioner.tfplan",
+        f"{at} apply -input=false provisioner.tfplan",
+    ]
+
+
+@pytest.mark.parametrize("step", APPLYING)
+def test_a_build_that_only_plans_changes_nothing(folder: Path, step: str) -> None:
+    environment = {**cluster_tools(folder), "_APPLY": "no"}
+    done = run(step, folder, environment)
+
+    assert done.returncode == 0, done.stderr
+    assert not (folder / "calls").exists()
+
+
+@pytest.mark.parametrize("step", ["check", "fetch", "stage", "plan", "keep"])
+def test_a_build_that_applies_an_earlier_plan_makes_none(folder: Path, step: str) -> None:
+    environment = {**cluster_tools(folder), "_PLAN": "b-0"}
+    shutil.copy(folder / "tools" / "kubectl", folder / "tools" / "make")
+    before = sorted(path for path in folder.rglob("*"))
+    done = run(step, folder, environment)
+
+    assert done.returncode == 0, done.stderr
+    assert sorted(path for path in folder.rglob("*")) == before
+
+
+def test_preflight_is_told_what_the_build_was_told(folder: Path) -> None:
+    environment = {**cluster_tools(folder), "_WORKER_POOL": "w"}
+    shutil.copy(folder / "tools" / "kubectl", folder / "tools" / "make")
+    (folder / ".venv" / "bin").mkdir(parents=True)
+    shutil.copy(folder / "tools" / "kubectl", folder / ".venv" / "bin" / "python")
+    assert run("preflight", folder, environment).returncode == 0
+    assert run("dropped", folder, environment).returncode == 0
+
+    told = "--region us-central1 --state-bucket state --firestore-location nam5 --worker-pool w"
+    assert (folder / "calls").read_text().splitlines() == [
+        "make .venv/.installed",
+        f"python -m infra.preflight check --project shop {told}",
+        "python -m infra.preflight dropped --project shop",
+    ]
 
 
 def test_the_settings_of_every_cluster_of_the_project_are_written(folder: Path) -> None:

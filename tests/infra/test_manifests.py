@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from infra.kubernetes.__main__ import CLUSTERS, main
+from infra.kubernetes.__main__ import main
 from infra.kubernetes.overlay import BASE, KUSTOMIZATION, NAMESPACE, PLACEHOLDER, Image, kustomization
 from tests.infra.manifests import DIGEST, IMAGE, SHARED, Json, a_relay, built, container, deployed, environment, the
 from tests.infra.sources import ROOT
@@ -89,18 +89,13 @@ def test_the_example_is_what_the_build_writes_for_the_example_cluster(tmp_path: 
     assert built(example) == deployed(relay, tmp_path)
 
 
-def test_each_settings_file_gets_an_overlay_and_a_line_for_the_roll_out(tmp_path: Path) -> None:
+def test_each_settings_file_gets_an_overlay(tmp_path: Path) -> None:
     blue = settings(tmp_path, "blue", "path: projects/shop/locations/us-central2/clusters/b  # the first\n")
     red = settings(tmp_path, "red", 'zone: us-east5-a\n"path": "projects/other/locations/us-east5/clusters/r"\n')
 
     assert written(tmp_path, blue, red) == 0
-    assert (tmp_path / "relay" / CLUSTERS).read_text() == "blue shop us-central2 b\nred other us-east5 r\n"
+    assert [environment(built(tmp_path / "relay" / each))["CLUSTER"] for each in ("blue", "red")] == ["blue", "red"]
     assert environment(built(tmp_path / "relay" / "red"))["GOOGLE_CLOUD_PROJECT"] == "shop"
-
-
-def test_a_project_without_clusters_has_nothing_to_roll_out(tmp_path: Path) -> None:
-    assert written(tmp_path) == 0
-    assert (tmp_path / "relay" / CLUSTERS).read_text() == ""
 
 
 @pytest.mark.parametrize(

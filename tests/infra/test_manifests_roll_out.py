@@ -13,8 +13,8 @@ from tests.infra.tools import Tools, tools
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 
-BLUE = "gcloud container clusters get-credentials b --location us-central2 --project shop"
-RED = "gcloud container clusters get-credentials r --location us-east5 --project other"
+BLUE, RED = "b --location us-central2 --project shop", "r --location us-east5 --project other"
+OPEN = "--format value(controlPlaneEndpointsConfig.dnsEndpointConfig.allowExternalTraffic)"
 WITH_POLICIES = '{"resources": [{"name": "mutatingadmissionpolicies"}]}'
 PINNED = "kubectl apply --server-side --filename infra/kubernetes/admission.yaml"
 UNPINNED = "kubectl delete --ignore-not-found --filename infra/kubernetes/admission.yaml"
@@ -26,7 +26,7 @@ def folder(tmp_path: Path) -> Path:
     source = tmp_path / "source"
     shutil.copytree(ROOT / "infra" / "kubernetes", source / "infra" / "kubernetes")
     (source / "build" / "relay").mkdir(parents=True)
-    (source / "build" / "relay" / "clusters").write_text("blue shop us-central2 b\nred other us-east5 r\n")
+    (source / "build" / "clusters").write_text("blue shop us-central2 b\nred other us-east5 r\n")
     return source
 
 
@@ -35,14 +35,16 @@ def made(tmp_path: Path) -> Tools:
     return tools(tmp_path / "tools", "gcloud", "kubectl")
 
 
-def roll_out(made: Tools, folder: Path, admission: str = "yes") -> CompletedProcess[str]:
-    return made.run(STEPS["roll-out"]["script"], folder, ADMISSION=admission)
+def roll_out(made: Tools, folder: Path, admission: str = "yes", worker_pool: str = "") -> CompletedProcess[str]:
+    return made.run(STEPS["roll-out"]["script"], folder, _APPLY="yes", _ADMISSION=admission, _WORKER_POOL=worker_pool)
 
 
-def of(cluster: str) -> list[str]:
+def of(cluster: str, endpoint: str = "--dns-endpoint") -> list[str]:
     """Return the calls by which the relay comes to a cluster."""
+    place = BLUE if cluster == "blue" else RED
     return [
-        f"{BLUE if cluster == 'blue' else RED} --dns-endpoint",
+        f"gcloud container clusters describe {place} {OPEN}",
+        f"gcloud container clusters get-credentials {place} {endpoint}",
         f"kubectl apply --server-side --kustomize build/relay/{cluster}",
         "kubectl rollout status deployment/relay --namespace tpu-slice-provisioner --timeout 5m",
         "kubectl delete serviceaccount relay --namespace tpu-slice-provisioner --ignore-not-found",
@@ -82,16 +84,21 @@ def test_another_word_for_it_is_refused_before_anything_is_applied(made: Tools, 
     assert made.calls == []
 
 
-def test_a_cluster_without_a_dns_endpoint_is_reached_by_its_address(made: Tools, folder: Path) -> None:
-    made.fail(f"{BLUE} --dns-endpoint")
-    rolled = roll_out(made, folder)
+def test_from_a_private_pool_a_cluster_whose_dns_endpoint_is_off_is_reached_by_its_address(
+    made: Tools, folder: Path
+) -> None:
+    made.answer(f"describe {BLUE}", "True\\n")
+    rolled = roll_out(made, folder, worker_pool="projects/shop/locations/us-central1/workerPools/w")
 
     assert rolled.returncode == 0, rolled.stderr
-    assert made.calls[:2] == [f"{BLUE} --dns-endpoint", BLUE]
+    assert made.calls == [*of("blue"), *of("red", "--internal-ip")]
 
 
-@pytest.mark.parametrize("what", ["get-credentials b ", "apply --server-side", "rollout", "delete", "get --raw"])
+@pytest.mark.parametrize(
+    "what", ["describe b ", "get-credentials b ", "apply --server-side", "rollout", "delete", "get --raw"]
+)
 def test_a_cluster_that_fails_keeps_no_other_from_its_relay_and_is_named(what: str, made: Tools, folder: Path) -> None:
+    made.answer("describe r ")
     made.answer("get-credentials r ")
     made.answer("/red/kubeconfig")
     made.fail(what)
@@ -99,7 +106,7 @@ def test_a_cluster_that_fails_keeps_no_other_from_its_relay_and_is_named(what: s
 
     assert rolled.returncode == 1
     assert rolled.stderr.endswith("Not rolled out to: blue\n")
-    assert made.calls[-5:] == of("red")
+    assert made.calls[-6:] == of("red")
 
 
 def test_all_clusters_that_fail_are_named(made: Tools, folder: Path) -> None:

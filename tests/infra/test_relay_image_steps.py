@@ -11,6 +11,7 @@ import pytest
 
 from tests.infra.manifests import DIGEST, IMAGE
 from tests.infra.sources import ROOT, STEPS
+from tests.infra.test_build_scripts import SUBSTITUTIONS
 from tests.infra.tools import Tools, tools
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
@@ -41,7 +42,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def run(step: str, made: Tools, folder: Path, image: str = "") -> CompletedProcess[str]:
-    environment = {"_REGION": "us-central1", "PROJECT_ID": "shop", "BUILD_ID": "b-1", "IMAGE": image}
+    environment = SUBSTITUTIONS | {"_IMAGE": image}
     return made.run(STEPS[step]["script"], folder, **environment)
 
 

@@ -1,0 +1,177 @@
+"""`python -m infra.preflight`: what the build's steps ask before they change anything.
+
+    check      what the projects and the clusters lack
+    dropped    whether a cluster whose file was removed may be dropped
+    held       whether any cluster may hold node pools when all is taken away
+    clusters   the clusters that have a file: lines CLUSTER PROJECT LOCATION NAME, for scripts
+    recorded   the clusters that the records know: their ids, a line each, for scripts
+    objects    what it makes in a cluster outside of namespaces: lines KIND.GROUP/NAME, in the order to delete them
+
+Exit codes: 0 nothing is fatal, 1 something is, 2 it was called wrongly.
+"""
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from infra.preflight import questions, records
+from infra.preflight.answers import Missing
+from infra.preflight.api import Api, NoCredentials, connect
+from infra.preflight.findings import Finding, Section, Severity, count, error, report, warning
+from infra.preflight.manifests import cluster_wide, manifests
+from infra.preflight.place import Place
+from infra.preflight.project import Asked
+from infra.preflight.questions import Questions
+from tpu_slices.app import wiring
+from tpu_slices.app.settings import Settings
+from tpu_slices.ports.errors import Permanent, Temporary
+from tpu_slices.ports.store import SliceStore
+from tpu_slices_cli.manifests import NotAManifest
+from tpu_slices_cli.settings_file import SettingsFile, read_settings
+
+FATAL, CALLED_WRONGLY = 1, 2
+CLUSTERS = Path(__file__).resolve().parents[1] / "clusters"
+
+
+def files_of(folder: Path) -> tuple[list[SettingsFile], list[Section]]:
+    """Return the settings in a folder, and what is wrong with those that cannot be read."""
+    read, wrong = [], []
+    for path in sorted(folder.glob("*.yaml")):
+        try:
+            read.append(read_settings(path))
+        except NotAManifest as invalid:
+            wrong.append(Section(f"cluster {path.stem}", (error(str(invalid)),)))
+    if not (read or wrong):
+        none = warning(f"There is no file {folder}/CLUSTER.yaml: no cluster is served. example-project has an example.")
+        wrong.append(Section("clusters", (none,)))
+    return read, wrong
+
+
+def check(api: Api, asked: Asked, folder: Path) -> list[Section]:
+    """Return what is missing: in the provisioner's project, in each project with clusters, and in each cluster."""
+    files, wrong = files_of(folder)
+    questions_ = Questions(api, asked, tuple(manifests()))
+    places = {file.cluster: Place.of(file.settings.path) for file in files}
+    projects = sorted({place.project for place in places.values()})
+    return [
+        Section(f"project {asked.project}", tuple(questions_.provisioner(projects))),
+        *(Section(f"project {name}, of clusters", tuple(questions_.cluster_project(name))) for name in projects),
+        *wrong,
+        *(
+            Section(f"cluster {file.cluster} ({file.settings.path})", tuple(questions_.cluster(file.settings)))
+            for file in files
+        ),
+    ]
+
+
+def _told(sections: Sequence[Section]) -> int:
+    sys.stdout.write(report(sections))
+    return FATAL if count(sections, Severity.ERROR) else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Doors:
+    """How a run reaches the world, once it knows that it must."""
+
+    connect: Callable[[], Api] = connect
+    store: Callable[[str], SliceStore] = lambda project: wiring.build_intake_deps(Settings(project=project)).store
+
+
+DOORS = Doors()
+
+
+def known(project: str, doors: Doors) -> list[records.Books]:
+    """Return what the records say of each cluster; nothing before the database exists."""
+    if isinstance(questions.database(doors.connect(), project), Missing):
+        return []
+    return records.read(doors.store(project))
+
+
+def judged(project: str, doors: Doors, judge: Callable[[records.Books], Iterator[Finding]]) -> list[Section]:
+    """Return what `judge` says of each cluster in the records."""
+    found = known(project, doors)
+    return [Section(f"cluster {books.cluster}, by the records", tuple(judge(books))) for books in found]
+
+
+def _check(options: argparse.Namespace, doors: Doors) -> int:
+    asked = Asked(
+        project=options.project,
+        region=options.region,
+        state_bucket=options.state_bucket,
+        firestore_location=options.firestore_location,
+        worker_pool=options.worker_pool,
+    )
+    if missing := asked.missing():
+        settings = ",".join(f"{name}=..." for name in missing)
+        sys.stderr.write(f"Not set: {', '.join(missing)}. gcloud builds submit --substitutions={settings}\n")
+        sys.stderr.write("infra/bootstrap.sh prints the whole command.\n")
+        return CALLED_WRONGLY
+    return _told(check(doors.connect(), asked, options.folder or CLUSTERS / options.project))
+
+
+def _dropped(options: argparse.Namespace, doors: Doors) -> int:
+    files = [path.stem for path in (options.folder or CLUSTERS / options.project).glob("*.yaml")]
+    return _told(judged(options.project, doors, lambda books: records.dropped(books, files, options.project)))
+
+
+def _held(options: argparse.Namespace, doors: Doors) -> int:
+    return _told(judged(options.project, doors, lambda books: records.held(books, options.project)))
+
+
+def _clusters(options: argparse.Namespace, _: Doors) -> int:
+    files, wrong = files_of(options.folder or CLUSTERS / options.project)
+    if count(wrong, Severity.ERROR):
+        sys.stderr.write(report(wrong))
+        return FATAL
+    for file in files:
+        place = Place.of(file.settings.path)
+        sys.stdout.write(f"{file.cluster} {place.project} {place.location} {place.name}\n")
+    return 0
+
+
+def _recorded(options: argparse.Namespace, doors: Doors) -> int:
+    sys.stdout.write("".join(f"{books.cluster}\n" for books in known(options.project, doors)))
+    return 0
+
+
+def _objects(*_: object) -> int:
+    sys.stdout.write("".join(f"{manifest.reference}\n" for manifest in cluster_wide()))
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m infra.preflight",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    named = {"check": _check, "dropped": _dropped, "held": _held, "clusters": _clusters, "recorded": _recorded}
+    for name, run in named.items():
+        command = commands.add_parser(name)
+        command.set_defaults(run=run)
+        command.add_argument("--project", required=True, help="the project that the provisioner runs in")
+        command.add_argument("--folder", type=Path, help="the clusters' files; default: infra/clusters/PROJECT")
+        if name == "check":
+            command.add_argument("--region", default="", help="_REGION of the build")
+            command.add_argument("--state-bucket", default="", help="_STATE_BUCKET of the build")
+            command.add_argument("--firestore-location", default="", help="_FIRESTORE_LOCATION of the build")
+            command.add_argument("--worker-pool", default="", help="_WORKER_POOL of the build, if it has one")
+    commands.add_parser("objects").set_defaults(run=_objects)
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None, doors: Doors = DOORS) -> int:
+    options = _parser().parse_args(arguments)
+    try:
+        code: int = options.run(options, doors)
+    except (NoCredentials, Permanent, Temporary) as problem:
+        sys.stderr.write(f"{problem}\n")
+        return FATAL
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

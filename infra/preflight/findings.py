@@ -1,0 +1,71 @@
+"""What is missing, and how it is told."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from infra.preflight.answers import Answer, Denied, Unreachable, unknown
+
+_INDENT = " " * 11
+
+
+class Severity(StrEnum):
+    ERROR = "ERROR"
+    """The deployment would fail, or serve nobody."""
+    WARNING = "WARNING"
+    """It would work, with a defect that somebody should know of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    severity: Severity
+    message: str
+    remedies: tuple[str, ...] = ()
+    """Commands, or lines to write into a file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """What was found of one subject, such as a cluster."""
+
+    subject: str
+    findings: tuple[Finding, ...]
+
+
+def error(message: str, *remedies: str) -> Finding:
+    return Finding(Severity.ERROR, message, remedies)
+
+
+def warning(message: str, *remedies: str) -> Finding:
+    return Finding(Severity.WARNING, message, remedies)
+
+
+def unread(what: str, answer: Answer) -> Iterator[Finding]:
+    """Yield that it could not be found out, if so. What is not known may be well: it is no error."""
+    if isinstance(answer, Denied | Unreachable):
+        yield warning(f"It could not be read {what}: {unknown(answer)}")
+
+
+def count(sections: Iterable[Section], severity: Severity) -> int:
+    return sum(finding.severity is severity for section in sections for finding in section.findings)
+
+
+def report(sections: Sequence[Section]) -> str:
+    """Return all findings as text: by subject, each with its remedies below it."""
+    lines = [line for section in sections for line in _section(section)]
+    errors, warnings = count(sections, Severity.ERROR), count(sections, Severity.WARNING)
+    return "\n".join([*lines, f"{_amount(errors, 'error')}, {_amount(warnings, 'warning')}.", ""])
+
+
+def _section(section: Section) -> list[str]:
+    if not section.findings:
+        return [f"{section.subject}: nothing is missing"]
+    lines = [f"{section.subject}:"]
+    for finding in section.findings:
+        lines.append(f"  {finding.severity:<8} {finding.message}")
+        lines.extend(_INDENT + remedy for remedy in finding.remedies)
+    return lines
+
+
+def _amount(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -1,0 +1,146 @@
+"""Which questions are asked, in which order: what an answer names is asked about next."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import cache
+
+from infra.preflight import accounts, gke, kubernetes, kueue, network, project, workload_policies
+from infra.preflight.answers import Answer, Body, Denied, Found, Missing, Unreachable, unknown
+from infra.preflight.api import Api
+from infra.preflight.findings import Finding, error
+from infra.preflight.gke import Endpoint
+from infra.preflight.manifests import Manifest
+from infra.preflight.place import Place
+from infra.preflight.project import Asked
+from tpu_slices.domain.model.clusters import ClusterSettings
+
+REPOSITORY = "tpu-slice-provisioner"
+"""Of the relay's image: infra/terraform/relay.tf."""
+FUNCTIONS_BUCKET = "{project}-tpu-slice-functions"
+"""It stands as long as the provisioner does: infra/terraform/functions.tf."""
+
+
+class Questions:
+    """The questions of one run. What several clusters share is asked once."""
+
+    def __init__(self, api: Api, asked: Asked, manifests: Collection[Manifest]) -> None:
+        self._api = api
+        self._asked = asked
+        self._manifests = manifests
+        self._policy = cache(self._ask_policy)
+        self._number = cache(self._ask_number)
+
+    def provisioner(self, cluster_projects: Sequence[str]) -> Iterator[Finding]:
+        """Yield what is missing in the provisioner's project."""
+        asked, remedy = self._asked, project.bootstrap(self._asked, cluster_projects)
+        yield from project.api_findings(asked.project, self._services(asked.project, project.APIS), project.APIS)
+        yield from project.permission_findings(self._permissions(asked.project, project.ROLES), project.ROLES, remedy)
+        yield from project.bucket_findings(
+            asked.state_bucket, self._api.get("storage", f"storage/v1/b/{asked.state_bucket}"), remedy
+        )
+        yield from project.database_findings(
+            asked.firestore_location,
+            database(self._api, asked.project),
+            deployed=deployed(self._api, asked.project),
+        )
+
+    def cluster_project(self, name: str) -> Iterator[Finding]:
+        """Yield what is missing in a project with clusters."""
+        remedy = project.bootstrap(self._asked, [name])
+        yield from project.api_findings(name, self._services(name, project.CLUSTER_APIS), project.CLUSTER_APIS)
+        found = self._permissions(name, project.CLUSTER_ROLES, project.CUSTOM_PERMISSIONS)
+        yield from project.permission_findings(found, project.CLUSTER_ROLES, remedy, project.CUSTOM_PERMISSIONS)
+
+    def cluster(self, settings: ClusterSettings) -> Iterator[Finding]:
+        """Yield what is missing in a cluster."""
+        place = Place.of(settings.path)
+        yield from self._node_accounts(settings, place)
+        yield from self._workload_policies(settings, place)
+        found = self._api.get("container", f"v1/{settings.path}")
+        match found:
+            case Found(cluster):
+                yield from gke.cluster_findings(settings, cluster)
+                yield from self._relay_accounts(cluster, place)
+                yield from self._network(cluster)
+                match gke.endpoint(settings, cluster, self._asked.worker_pool):
+                    case Endpoint() as endpoint:
+                        yield from self._kubernetes(endpoint)
+                    case Finding() as finding:
+                        yield finding
+            case Missing():
+                yield error(
+                    f"GKE has no cluster {settings.path}: make it, or mend `path` in its file.",
+                    f"gcloud container clusters list --project {place.project}",
+                )
+            case Denied() | Unreachable():
+                yield error(f"GKE does not show the cluster: {unknown(found)}")
+
+    def _node_accounts(self, settings: ClusterSettings, place: Place) -> Iterator[Finding]:
+        answers = {
+            email: self._api.get("iam", f"v1/projects/-/serviceAccounts/{email}")
+            for email in accounts.node_accounts(settings)
+        }
+        return accounts.node_account_findings(settings, answers, self._policy(place.project))
+
+    def _workload_policies(self, settings: ClusterSettings, place: Place) -> Iterator[Finding]:
+        folder = f"compute/v1/projects/{place.project}/regions/{place.region}/resourcePolicies"
+        answers = {
+            name: self._api.get("compute", f"{folder}/{name}") for name in workload_policies.policy_names(settings)
+        }
+        return workload_policies.workload_policy_findings(settings, self._asked.project, answers)
+
+    def _relay_accounts(self, cluster: Body, place: Place) -> Iterator[Finding]:
+        asked = self._asked
+        repository = f"projects/{asked.project}/locations/{asked.region}/repositories/{REPOSITORY}"
+        for account in accounts.relay_accounts(cluster, self._number(place.project)):
+            policies = [self._policy(asked.project), self._api.get("artifactregistry", f"v1/{repository}:getIamPolicy")]
+            yield from accounts.image_findings(account, asked.project, policies)
+
+    def _network(self, cluster: Body) -> Iterator[Finding]:
+        subnetwork = network.private_subnetwork(cluster)
+        if subnetwork is None:
+            return
+        region = f"compute/v1/projects/{subnetwork.project}/regions/{subnetwork.region}"
+        found = self._api.get("compute", f"{region}/subnetworks/{subnetwork.name}")
+        yield from network.network_findings(subnetwork, found, self._api.get("compute", f"{region}/routers"))
+
+    def _kubernetes(self, endpoint: Endpoint) -> Iterator[Finding]:
+        version = self._api.kubernetes(endpoint, kubernetes.VERSION)
+        yield from kubernetes.reachable(version)
+        if not isinstance(version, Found):
+            return
+        served = {
+            version: self._api.kubernetes(endpoint, f"/apis/{version}")
+            for version in kubernetes.admission_versions(self._manifests)
+        }
+        yield from kubernetes.api_findings(self._api.kubernetes(endpoint, kubernetes.JOBSET), served, self._manifests)
+        yield from kueue.kueue_findings(
+            self._api.kubernetes(endpoint, kueue.GROUP), self._api.kubernetes(endpoint, kueue.CONFIG)
+        )
+
+    def _services(self, name: str, apis: Sequence[str]) -> Answer:
+        names = [f"projects/{name}/services/{api}.googleapis.com" for api in apis]
+        return self._api.get("serviceusage", f"v1/projects/{name}/services:batchGet", names=names)
+
+    def _permissions(self, name: str, roles: Mapping[str, tuple[str, ...]], custom: Sequence[str] = ()) -> Answer:
+        wanted = [*(permission for needed in roles.values() for permission in needed), *custom]
+        return self._api.post("cloudresourcemanager", f"v3/projects/{name}:testIamPermissions", {"permissions": wanted})
+
+    def _ask_policy(self, name: str) -> Answer:
+        options = {"options": {"requestedPolicyVersion": 3}}
+        return self._api.post("cloudresourcemanager", f"v3/projects/{name}:getIamPolicy", options)
+
+    def _ask_number(self, name: str) -> str:
+        """Return the number of a project, or its name where the number cannot be read."""
+        match self._api.get("cloudresourcemanager", f"v3/projects/{name}"):
+            case Found(body):
+                return str(body.get("name", "")).removeprefix("projects/")
+            case _:
+                return name
+
+
+def database(api: Api, name: str) -> Answer:
+    return api.get("firestore", f"v1/projects/{name}/databases/(default)")
+
+
+def deployed(api: Api, name: str) -> bool:
+    return isinstance(api.get("storage", f"storage/v1/b/{FUNCTIONS_BUCKET.format(project=name)}"), Found)

@@ -1,0 +1,97 @@
+"""A cloud that lacks nothing, as Google's REST APIs and a cluster's API server tell it; a test takes something away."""
+
+from copy import deepcopy
+from typing import Any
+
+from infra.preflight.project import APIS, CLUSTER_ROLES, CUSTOM_PERMISSIONS, ROLES
+from tpu_slices.domain.model.clusters import ClusterSettings, PoolSettings
+from tpu_slices.domain.model.slices import ClusterId
+
+PROJECT, NUMBER, PATH = "shop", "4711", "projects/shop/locations/us-central2/clusters/b"
+NODES, RELAY = "tpu-nodes@shop.iam.gserviceaccount.com", "nodes@shop.iam.gserviceaccount.com"
+
+POOL: dict[str, Any] = {
+    "name": "cpu",
+    "status": "RUNNING",
+    "initialNodeCount": 1,
+    "config": {
+        "machineType": "e2-standard-4",
+        "imageType": "COS_CONTAINERD",
+        "serviceAccount": RELAY,
+        "workloadMetadataConfig": {"mode": "GKE_METADATA"},
+    },
+}
+CLUSTER: dict[str, Any] = {
+    "id": "c0ffee",
+    "name": "b",
+    "status": "RUNNING",
+    "endpoint": "203.0.113.5",
+    "masterAuth": {"clusterCaCertificate": "Y2VydGlmaWNhdGU="},
+    "workloadIdentityConfig": {"workloadPool": "shop.svc.id.goog"},
+    "networkConfig": {
+        "network": "projects/shop/global/networks/default",
+        "subnetwork": "projects/net/regions/us-central2/subnetworks/hosts",
+        "defaultEnablePrivateNodes": True,
+    },
+    "controlPlaneEndpointsConfig": {
+        "dnsEndpointConfig": {"endpoint": "gke-c0ffee.us-central2.gke.goog", "allowExternalTraffic": True},
+        "ipEndpointsConfig": {"privateEndpoint": "10.0.0.2"},
+    },
+    "nodePools": [POOL],
+}
+NETWORK = "https://www.googleapis.com/compute/v1/projects/net/global/networks/default"
+SUBNETWORK: dict[str, Any] = {"name": "hosts", "network": NETWORK, "privateIpGoogleAccess": True}
+BUCKET: dict[str, Any] = {
+    "versioning": {"enabled": True},
+    "iamConfiguration": {"uniformBucketLevelAccess": {"enabled": True}, "publicAccessPrevention": "enforced"},
+}
+POLICY: dict[str, Any] = {
+    "bindings": [
+        {"role": "roles/artifactregistry.reader", "members": [f"serviceAccount:{RELAY}"]},
+        {"role": "roles/container.defaultNodeServiceAccount", "members": [f"serviceAccount:{NODES}"]},
+    ]
+}
+SERVICES: dict[str, Any] = {
+    "services": [{"config": {"name": f"{api}.googleapis.com"}, "state": "ENABLED"} for api in APIS]
+}
+PERMISSIONS: dict[str, Any] = {
+    "permissions": [
+        *(each for roles in (ROLES, CLUSTER_ROLES) for needed in roles.values() for each in needed),
+        *CUSTOM_PERMISSIONS,
+    ]
+}
+KUEUE = """
+apiVersion: config.kueue.x-k8s.io/v1beta2
+kind: Configuration
+waitForPodsReady:
+  timeout: 1h
+"""
+
+
+def config_map(text: str) -> dict[str, Any]:
+    return {"data": {"controller_manager_config.yaml": text}}
+
+
+def changed(whole: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    """Return a copy with other fields; `a__b` is the field `b` of `a`. None takes the field away."""
+    copy = deepcopy(whole)
+    for path, value in fields.items():
+        *above, name = path.split("__")
+        inner = copy
+        for each in above:
+            inner = inner.setdefault(each, {})
+        if value is None:
+            inner.pop(name, None)
+        else:
+            inner[name] = value
+    return copy
+
+
+def settings(**changes: Any) -> ClusterSettings:
+    fields: dict[str, Any] = {
+        "cluster": ClusterId("blue"),
+        "path": PATH,
+        "pools": PoolSettings(service_account=NODES),
+        **changes,
+    }
+    return ClusterSettings(**fields)

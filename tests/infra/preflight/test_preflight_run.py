@@ -1,0 +1,249 @@
+"""Preflight as a whole: which questions it asks over HTTP, what it prints, and the code that it ends with."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from google.auth.credentials import AnonymousCredentials
+from google.auth.transport.requests import AuthorizedSession
+
+from infra.preflight import __main__ as preflight
+from infra.preflight.__main__ import Doors
+from infra.preflight.answers import Denied, Found, Missing, Unreachable
+from infra.preflight.api import Api
+from infra.preflight.findings import Section, Severity, error, report, warning
+from infra.preflight.gke import Endpoint
+from infra.preflight.project import Asked
+from tests.builders import CLUSTER as DEMO
+from tests.builders import NOW, a_record
+from tests.builders import settings as demo_settings
+from tests.fakes.store import FakeStore
+from tests.infra.preflight import google_rest
+from tests.infra.preflight.clouds import (
+    BUCKET,
+    CLUSTER,
+    KUEUE,
+    NODES,
+    PATH,
+    PERMISSIONS,
+    POLICY,
+    PROJECT,
+    SERVICES,
+    SUBNETWORK,
+    changed,
+    config_map,
+)
+from tests.infra.preflight.google_rest import Cloud
+
+pytestmark = pytest.mark.enable_socket
+
+ASKED = Asked(project=PROJECT, region="us-central1", state_bucket="state", firestore_location="nam5")
+ADMISSION = {"resources": [{"kind": "MutatingAdmissionPolicy"}, {"kind": "ValidatingAdmissionPolicy"}]}
+WHOLE: dict[str, Any] = {
+    "/v1/projects/shop/services:batchGet": SERVICES,
+    "/v3/projects/shop:testIamPermissions": PERMISSIONS,
+    "/v3/projects/shop:getIamPolicy": POLICY,
+    "/v3/projects/shop": {"name": "projects/4711"},
+    "/storage/v1/b/state": BUCKET,
+    f"/v1/projects/-/serviceAccounts/{NODES}": {"email": NODES},
+    f"/v1/{PATH}": CLUSTER,
+    "/compute/v1/projects/net/regions/us-central2/subnetworks/hosts": SUBNETWORK,
+    "/compute/v1/projects/net/regions/us-central2/routers": {},
+    "/version": {"major": "1"},
+    "/apis/jobset.x-k8s.io/v1alpha2": {},
+    "/apis/admissionregistration.k8s.io/v1": ADMISSION,
+    "/apis/kueue.x-k8s.io": {},
+    "/api/v1/namespaces/kueue-system/configmaps/kueue-manager-config": config_map(KUEUE),
+}
+
+
+@pytest.fixture
+def cloud() -> Iterator[Cloud]:
+    """Return a cloud that lacks nothing."""
+    with google_rest.served() as cloud:
+        cloud.documents.update(WHOLE)
+        yield cloud
+
+
+@pytest.fixture
+def api(cloud: Cloud) -> Iterator[Api]:
+    """Return an edge whose addresses all lead to the cloud, the API server's too."""
+    with AuthorizedSession(AnonymousCredentials()) as session:  # type: ignore[no-untyped-call]
+        yield Api(session, {**cloud.hosts, "https://gke-c0ffee.us-central2.gke.goog": cloud.url})
+
+
+@pytest.fixture
+def doors(api: Api) -> Doors:
+    """Return doors to that cloud, and to records with one slice that may have a node pool."""
+    store = FakeStore()
+    store.put_settings(demo_settings())
+    store.put(a_record(create_requested_at=NOW))
+    return Doors(lambda: api, lambda _: store)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Return a folder with one cluster's settings."""
+    settings = {"path": PATH, "pools": {"service_account": NODES}}
+    (tmp_path / "blue.yaml").write_text(json.dumps(settings))
+    return tmp_path
+
+
+def test_a_cloud_that_lacks_nothing_has_no_finding(api: Api, folder: Path) -> None:
+    sections = preflight.check(api, ASKED, folder)
+
+    assert report(sections) == (
+        "project shop: nothing is missing\n"
+        "project shop, of clusters: nothing is missing\n"
+        f"cluster blue ({PATH}): nothing is missing\n"
+        "0 errors, 0 warnings.\n"
+    )
+
+
+def test_what_clusters_share_is_asked_once(api: Api, cloud: Cloud, folder: Path) -> None:
+    shutil.copy(folder / "blue.yaml", folder / "red.yaml")
+    preflight.check(api, ASKED, folder)
+
+    assert cloud.asked.count("POST /v3/projects/shop:getIamPolicy") == 1
+    assert cloud.asked.count(f"GET /v1/{PATH}") == 2
+
+
+def test_all_that_is_missing_is_told_at_once(api: Api, cloud: Cloud, folder: Path) -> None:
+    cloud.documents.clear()
+    bare = changed(CLUSTER, workloadIdentityConfig=None, nodePools=[], controlPlaneEndpointsConfig=None)
+    cloud.documents[f"/v1/{PATH}"] = bare
+    cloud.documents["/v3/projects/shop"] = 403
+    (folder / "green.yaml").write_text("path: somewhere")
+    (folder / "red.yaml").write_text(json.dumps({"path": PATH.replace("/b", "/r")}))
+
+    sections = preflight.check(api, ASKED, folder)
+
+    told = {section.subject: [finding.message for finding in section.findings] for section in sections}
+    beginnings = {
+        subject.partition(" (")[0]: [" ".join(message.split()[:4]) for message in messages]
+        for subject, messages in told.items()
+    }
+    assert beginnings == {
+        "project shop": [
+            "Whether the APIs of",
+            "The permissions of the",
+            "The bucket gs://state of",
+        ],
+        "project shop, of clusters": ["Whether the APIs of", "The permissions of the"],
+        "cluster green": [beginnings["cluster green"][0]],
+        "cluster blue": [
+            f"The service account {NODES}",
+            "Workload Identity is off,",
+            "The relay fits no",
+            "Whether private nodes reach",
+            "The build cannot reach",
+        ],
+        "cluster red": ["TPU nodes have no", "GKE has no cluster"],
+    }
+    assert "projects/P/locations/L/clusters/C" in told["cluster green"][0]
+
+
+def test_an_answer_is_told_from_a_refusal_and_from_silence(api: Api, cloud: Cloud) -> None:
+    cloud.documents.update({"/v1/x": {"a": 1}, "/v1/y": 403, "/v1/z": 503, "/v1/w": b"<html>"})
+
+    assert api.get("iam", "v1/x") == Found({"a": 1})
+    assert api.get("iam", "v1/y") == Denied("refused with 403")
+    assert api.get("iam", "v1/none") == Missing()
+    assert api.get("iam", "v1/z") == Unreachable(f"{cloud.url}/v1/z: 503 refused with 503")
+    assert isinstance(api.get("iam", "v1/w"), Unreachable)
+
+
+def test_nobody_at_an_address_is_no_answer() -> None:
+    with google_rest.served() as gone:
+        address = gone.url
+    with AuthorizedSession(AnonymousCredentials()) as session:  # type: ignore[no-untyped-call]
+        assert isinstance(Api(session).kubernetes(Endpoint(address), "/version"), Unreachable)
+
+
+def test_a_report_has_each_finding_with_its_remedies_below() -> None:
+    sections = [Section("cluster blue", (error("It is off.", "turn it on"), warning("It is old.")))]
+    assert report(sections) == (
+        "cluster blue:\n  ERROR    It is off.\n           turn it on\n  WARNING  It is old.\n1 error, 1 warning.\n"
+    )
+
+
+def test_only_an_error_ends_the_build(
+    doors: Doors, cloud: Cloud, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["check", "--project", PROJECT, "--region", "us-central1", "--state-bucket", "state"]
+    command += ["--firestore-location", "nam5", "--folder", str(folder)]
+
+    cloud.documents["/storage/v1/b/state"] = {}
+    assert preflight.main(command, doors) == 0
+    assert capsys.readouterr().out.endswith("0 errors, 1 warning.\n")
+    cloud.documents["/storage/v1/b/state"] = 404
+    assert preflight.main(command, doors) == 1
+    assert capsys.readouterr().out.endswith("1 error, 0 warnings.\n")
+
+
+def test_a_build_without_its_substitutions_is_told_which(capsys: pytest.CaptureFixture[str]) -> None:
+    assert preflight.main(["check", "--project", PROJECT, "--region", "us-central1"]) == 2
+    assert "Not set: _STATE_BUCKET, _FIRESTORE_LOCATION." in capsys.readouterr().err
+
+
+def test_without_credentials_the_command_to_log_in_is_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], folder: Path
+) -> None:
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(folder / "none.json"))
+    assert preflight.main(["held", "--project", PROJECT]) == 1
+    assert capsys.readouterr().err == "nobody is logged in: gcloud auth application-default login\n"
+
+
+def test_a_folder_without_files_deploys_for_nobody(tmp_path: Path) -> None:
+    files, [section] = preflight.files_of(tmp_path)
+    assert files == []
+    assert [finding.severity for finding in section.findings] == [Severity.WARNING]
+
+
+def test_clusters_are_listed_for_scripts_however_their_path_is_quoted(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "red.yaml").write_text(
+        "zone: us-east5-a\npath: 'projects/other/locations/us-east5/clusters/r' # quoted\n"
+    )
+    assert preflight.main(["clusters", "--project", PROJECT, "--folder", str(folder)]) == 0
+    assert capsys.readouterr().out == "blue shop us-central2 b\nred other us-east5 r\n"
+
+
+def test_no_cluster_is_listed_if_the_file_of_any_is_wrong(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "red.yaml").write_text("path: somewhere")
+    assert preflight.main(["clusters", "--project", PROJECT, "--folder", str(folder)]) == 1
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("command", ["dropped", "held"])
+def test_the_records_are_asked_only_once_there_is_a_database(
+    doors: Doors, cloud: Cloud, folder: Path, command: str
+) -> None:
+    arguments = [command, "--project", PROJECT, "--folder", str(folder)]
+
+    assert preflight.main(arguments, doors) == 0
+    cloud.documents["/v1/projects/shop/databases/(default)"] = {"type": "FIRESTORE_NATIVE"}
+    assert preflight.main(arguments, doors) == 1
+    (folder / f"{DEMO}.yaml").write_text("its file is back")
+    assert preflight.main(arguments, doors) == {"dropped": 0, "held": 1}[command]
+
+
+def test_the_clusters_that_the_records_know_are_listed_for_scripts(
+    doors: Doors, cloud: Cloud, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert preflight.main(["recorded", "--project", PROJECT], doors) == 0
+    assert capsys.readouterr().out == ""
+    cloud.documents["/v1/projects/shop/databases/(default)"] = {"type": "FIRESTORE_NATIVE"}
+    assert preflight.main(["recorded", "--project", PROJECT], doors) == 0
+    assert capsys.readouterr().out == f"{DEMO}\n"
+
+
+def test_what_is_made_in_a_cluster_is_listed_for_scripts(capsys: pytest.CaptureFixture[str]) -> None:
+    assert preflight.main(["objects"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "namespace/tpu-slice-provisioner"
