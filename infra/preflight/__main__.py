@@ -72,30 +72,30 @@ def _told(sections: Sequence[Section]) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Doors:
+class Outside:
     """How a run reaches the world, once it knows that it must."""
 
     connect: Callable[[], Api] = connect
     store: Callable[[str], SliceStore] = lambda project: wiring.build_intake_deps(Settings(project=project)).store
 
 
-DOORS = Doors()
+OUTSIDE = Outside()
 
 
-def known(project: str, doors: Doors) -> list[records.Books]:
+def known(project: str, outside: Outside) -> list[records.Books]:
     """Return what the records say of each cluster; nothing before the database exists."""
-    if isinstance(questions.database(doors.connect(), project), Missing):
+    if isinstance(questions.database(outside.connect(), project), Missing):
         return []
-    return records.read(doors.store(project))
+    return records.read(outside.store(project))
 
 
-def judged(project: str, doors: Doors, judge: Callable[[records.Books], Iterator[Finding]]) -> list[Section]:
+def judged(project: str, outside: Outside, judge: Callable[[records.Books], Iterator[Finding]]) -> list[Section]:
     """Return what `judge` says of each cluster in the records."""
-    found = known(project, doors)
+    found = known(project, outside)
     return [Section(f"cluster {books.cluster}, by the records", tuple(judge(books))) for books in found]
 
 
-def _check(options: argparse.Namespace, doors: Doors) -> int:
+def _check(options: argparse.Namespace, outside: Outside) -> int:
     asked = Asked(
         project=options.project,
         region=options.region,
@@ -108,19 +108,19 @@ def _check(options: argparse.Namespace, doors: Doors) -> int:
         sys.stderr.write(f"Not set: {', '.join(missing)}. gcloud builds submit --substitutions={settings}\n")
         sys.stderr.write("infra/bootstrap.sh prints the whole command.\n")
         return CALLED_WRONGLY
-    return _told(check(doors.connect(), asked, options.folder or CLUSTERS / options.project))
+    return _told(check(outside.connect(), asked, options.folder or CLUSTERS / options.project))
 
 
-def _dropped(options: argparse.Namespace, doors: Doors) -> int:
+def _dropped(options: argparse.Namespace, outside: Outside) -> int:
     files = [path.stem for path in (options.folder or CLUSTERS / options.project).glob("*.yaml")]
-    return _told(judged(options.project, doors, lambda books: records.dropped(books, files, options.project)))
+    return _told(judged(options.project, outside, lambda books: records.dropped(books, files, options.project)))
 
 
-def _held(options: argparse.Namespace, doors: Doors) -> int:
-    return _told(judged(options.project, doors, lambda books: records.held(books, options.project)))
+def _held(options: argparse.Namespace, outside: Outside) -> int:
+    return _told(judged(options.project, outside, lambda books: records.held(books, options.project)))
 
 
-def _clusters(options: argparse.Namespace, _: Doors) -> int:
+def _clusters(options: argparse.Namespace, _: Outside) -> int:
     files, wrong = files_of(options.folder or CLUSTERS / options.project)
     if count(wrong, Severity.ERROR):
         sys.stderr.write(report(wrong))
@@ -131,8 +131,8 @@ def _clusters(options: argparse.Namespace, _: Doors) -> int:
     return 0
 
 
-def _recorded(options: argparse.Namespace, doors: Doors) -> int:
-    sys.stdout.write("".join(f"{books.cluster}\n" for books in known(options.project, doors)))
+def _recorded(options: argparse.Namespace, outside: Outside) -> int:
+    sys.stdout.write("".join(f"{books.cluster}\n" for books in known(options.project, outside)))
     return 0
 
 
@@ -163,10 +163,10 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def main(arguments: Sequence[str] | None = None, doors: Doors = DOORS) -> int:
+def main(arguments: Sequence[str] | None = None, outside: Outside = OUTSIDE) -> int:
     options = _parser().parse_args(arguments)
     try:
-        code: int = options.run(options, doors)
+        code: int = options.run(options, outside)
     except (NoCredentials, Permanent, Temporary) as problem:
         sys.stderr.write(f"{problem}\n")
         return FATAL

@@ -25,7 +25,7 @@ from tests.cluster.accounts import token_of
 from tests.cluster.asking import APPLY, LIVE, PATIENCE_SECONDS, Json, done, path
 from tests.cluster.builders import event
 from tests.cluster.servers import Cluster
-from tests.infra.manifests import the
+from tests.infra.relay.manifests import the
 from tests.local.stack.leftovers import until
 from tpu_slices.domain.model.slices import OwnerKind, SliceId
 from tpu_slices.ports.errors import Permanent, Temporary

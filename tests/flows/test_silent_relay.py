@@ -10,7 +10,7 @@ from tests.builders import CLUSTER, MINUTE
 from tests.conftest import Lines
 from tests.fake_cluster import LiveWorkload
 from tests.functions.test_handlers import an_event
-from tests.infra.manifests import the
+from tests.infra.relay.manifests import the
 from tests.world import World
 from tpu_slices.app.handlers import handle_sweep
 from tpu_slices.domain.model.observations import Failure, FailureKind

@@ -11,7 +11,7 @@ import pytest
 
 from infra.local import messaging
 from relay.settings import Settings as RelaySettings
-from tests.infra.manifests import the
+from tests.infra.relay.manifests import the
 from tests.infra.sources import FILES, ROOT, TERRAFORM, attributes, blocks, local, resource
 from tpu_slices.adapters import pubsub
 from tpu_slices.app.settings import Settings, SettingsError

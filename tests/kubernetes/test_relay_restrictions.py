@@ -23,7 +23,7 @@ from relay.objects import Reference
 from tests.builders import NOW
 from tests.cluster.accounts import token_of
 from tests.cluster.asking import Answer, Api, done, path
-from tests.infra.manifests import SHARED
+from tests.infra.relay.manifests import SHARED
 from tests.kubernetes.cluster import Cluster, Json
 from tests.local.stack.leftovers import until
 from tests.relay.test_events import update

@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from infra.kubernetes.overlay import NAMESPACE, account_of, write
-from tests.infra.manifests import a_relay, deployed, the
+from tests.infra.relay.manifests import a_relay, deployed, the
 from tests.infra.sources import ROOT
 from tests.kubernetes.cluster import Cluster, Json
 from tests.local.stack.leftovers import until

@@ -13,7 +13,7 @@ from infra.kubernetes.overlay import kustomization
 from relay import probe
 from relay.notices import legacy_provisioner
 from relay.settings import Settings
-from tests.infra.manifests import SHARED, a_relay, container, environment, the
+from tests.infra.relay.manifests import SHARED, a_relay, container, environment, the
 from tpu_slices.domain.model.slices import OwnerKind
 
 ROOT = Path(__file__).parents[2]

@@ -13,7 +13,7 @@ from google.auth.credentials import AnonymousCredentials
 from google.auth.transport.requests import AuthorizedSession
 
 from infra.preflight import __main__ as preflight
-from infra.preflight.__main__ import Doors
+from infra.preflight.__main__ import Outside
 from infra.preflight.answers import Denied, Found, Missing, Unreachable
 from infra.preflight.api import Api
 from infra.preflight.findings import Section, Severity, error, report, warning
@@ -78,12 +78,12 @@ def api(cloud: Cloud) -> Iterator[Api]:
 
 
 @pytest.fixture
-def doors(api: Api) -> Doors:
-    """Return doors to that cloud, and to records with one slice that may have a node pool."""
+def outside(api: Api) -> Outside:
+    """Return outside to that cloud, and to records with one slice that may have a node pool."""
     store = FakeStore()
     store.put_settings(demo_settings())
     store.put(a_record(create_requested_at=NOW))
-    return Doors(lambda: api, lambda _: store)
+    return Outside(lambda: api, lambda _: store)
 
 
 @pytest.fixture
@@ -173,16 +173,16 @@ def test_a_report_has_each_finding_with_its_remedies_below() -> None:
 
 
 def test_only_an_error_ends_the_build(
-    doors: Doors, cloud: Cloud, folder: Path, capsys: pytest.CaptureFixture[str]
+    outside: Outside, cloud: Cloud, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     command = ["check", "--project", PROJECT, "--region", "us-central1", "--state-bucket", "state"]
     command += ["--firestore-location", "nam5", "--folder", str(folder)]
 
     cloud.documents["/storage/v1/b/state"] = {}
-    assert preflight.main(command, doors) == 0
+    assert preflight.main(command, outside) == 0
     assert capsys.readouterr().out.endswith("0 errors, 1 warning.\n")
     cloud.documents["/storage/v1/b/state"] = 404
-    assert preflight.main(command, doors) == 1
+    assert preflight.main(command, outside) == 1
     assert capsys.readouterr().out.endswith("1 error, 0 warnings.\n")
 
 
@@ -223,24 +223,24 @@ def test_no_cluster_is_listed_if_the_file_of_any_is_wrong(folder: Path, capsys: 
 
 @pytest.mark.parametrize("command", ["dropped", "held"])
 def test_the_records_are_asked_only_once_there_is_a_database(
-    doors: Doors, cloud: Cloud, folder: Path, command: str
+    outside: Outside, cloud: Cloud, folder: Path, command: str
 ) -> None:
     arguments = [command, "--project", PROJECT, "--folder", str(folder)]
 
-    assert preflight.main(arguments, doors) == 0
+    assert preflight.main(arguments, outside) == 0
     cloud.documents["/v1/projects/shop/databases/(default)"] = {"type": "FIRESTORE_NATIVE"}
-    assert preflight.main(arguments, doors) == 1
+    assert preflight.main(arguments, outside) == 1
     (folder / f"{DEMO}.yaml").write_text("its file is back")
-    assert preflight.main(arguments, doors) == {"dropped": 0, "held": 1}[command]
+    assert preflight.main(arguments, outside) == {"dropped": 0, "held": 1}[command]
 
 
 def test_the_clusters_that_the_records_know_are_listed_for_scripts(
-    doors: Doors, cloud: Cloud, capsys: pytest.CaptureFixture[str]
+    outside: Outside, cloud: Cloud, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert preflight.main(["recorded", "--project", PROJECT], doors) == 0
+    assert preflight.main(["recorded", "--project", PROJECT], outside) == 0
     assert capsys.readouterr().out == ""
     cloud.documents["/v1/projects/shop/databases/(default)"] = {"type": "FIRESTORE_NATIVE"}
-    assert preflight.main(["recorded", "--project", PROJECT], doors) == 0
+    assert preflight.main(["recorded", "--project", PROJECT], outside) == 0
     assert capsys.readouterr().out == f"{DEMO}\n"
 
 

@@ -9,7 +9,18 @@ import yaml
 
 from infra.kubernetes.__main__ import main
 from infra.kubernetes.overlay import BASE, KUSTOMIZATION, NAMESPACE, PLACEHOLDER, Image, kustomization
-from tests.infra.manifests import DIGEST, IMAGE, SHARED, Json, a_relay, built, container, deployed, environment, the
+from tests.infra.relay.manifests import (
+    DIGEST,
+    IMAGE,
+    SHARED,
+    Json,
+    a_relay,
+    built,
+    container,
+    deployed,
+    environment,
+    the,
+)
 from tests.infra.sources import ROOT
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
