@@ -17,6 +17,7 @@ from tpu_slices_cli.skipping import SkipReason
 
 NO_MANIFEST = {
     Reason.CHIP_LIMIT_REACHED: "others hold the chips",
+    Reason.CLUSTER_RETIRED: "the cluster buys nothing any more",
     Reason.LEADER_UNSCHEDULABLE: "the slice was ready first",
     SkipReason.ENDED: "it has run",
     SkipReason.REQUESTS_NO_TPU: "nothing is refused",
