@@ -131,9 +131,9 @@ def test_its_pod_is_admitted_where_pods_with_privileges_are_not(stage: Stage) ->
 
 
 def test_jobs_are_pinned_unless_that_is_said_to_be_off(stage: Stage) -> None:
-    stage.roll_out(ADMISSION="no")
+    stage.roll_out(_ADMISSION="no")
     assert stage.get(PINNING)["items"] == []
-    stage.roll_out(ADMISSION="yes")
+    stage.roll_out(_ADMISSION="yes")
     assert len(stage.get(PINNING)["items"]) == 2
 
 
