@@ -69,7 +69,7 @@ class Process:
         ]
         self._patcher = NodePatcher(self._relay.needed_patches, calls, now)
         self._legacy_check = LegacyProvisionerCheck(calls, SystemClock().now)
-        inbox = Inbox(settings.cluster, calls, self._relay, self._outbox.post)
+        inbox = Inbox(settings.cluster, calls, self._relay, self._outbox.post, SystemClock().now)
         self._subscription = Subscription(settings.subscription, MESSAGES_AT_ONCE, inbox.handle, chance)
         self._probes = _probes(settings, self._health)
         self._over = threading.Event()

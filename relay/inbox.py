@@ -20,6 +20,8 @@ from relay.objects import Leader
 from tpu_slices.adapters.subscription import Delivery
 from tpu_slices.domain.model.facts import (
     Answer,
+    Echo,
+    EchoQuestion,
     Fact,
     FactQuestion,
     HostsListQuestion,
@@ -69,12 +71,18 @@ class Inbox:
     """Handles the messages of one cluster's subscription to `slice-updates`."""
 
     def __init__(
-        self, cluster_id: ClusterId, cluster: Cluster, view: ClusterView, post: Callable[[list[Fact]], None]
+        self,
+        cluster_id: ClusterId,
+        cluster: Cluster,
+        view: ClusterView,
+        post: Callable[[list[Fact]], None],
+        now: Callable[[], datetime],
     ) -> None:
         self._cluster_id = cluster_id
         self._cluster = cluster
         self._view = view
         self._post = post
+        self._now = now
         self._renewed_at: OrderedDict[WorkloadUid, datetime] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -118,6 +126,8 @@ class Inbox:
                 self._post([answer(owner, self._cluster)])
             case WorkloadListQuestion(asked_at=asked_at):
                 self._post([*self._view.workload_list(asked_at)])
+            case EchoQuestion(asked_at=asked_at):
+                self._post([Echo(asked_at=asked_at, at=self._now())])
             case RepeatQuestion() | HostsQuestion() | HostsListQuestion() as question:
                 self._view.ask(question)
 

@@ -14,6 +14,7 @@ from relay.connection import rising_pause
 from relay.health import Health
 from tpu_slices.domain.model.facts import (
     Answer,
+    Echo,
     Fact,
     Heartbeat,
     HostsChanged,
@@ -192,3 +193,5 @@ def subject_of(fact: Fact) -> Hashable:
             return ("WorkloadsListed", after)
         case Answer(workload=workload):
             return ("Answer", workload.owner.uid)
+        case Echo():
+            return ("Echo",)

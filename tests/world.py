@@ -24,6 +24,8 @@ from tests.fakes.store import FakeStore
 from tests.fuse import Crash, Fuse, Fused
 from tpu_slices.domain.model.facts import (
     Answer,
+    Echo,
+    EchoQuestion,
     Fact,
     Heartbeat,
     HostsListQuestion,
@@ -38,6 +40,7 @@ from tpu_slices.domain.model.slices import OwnerKind, PoolName, SliceId, Workloa
 from tpu_slices.domain.reconciling.inventory import RelayHeartbeat, digest_of
 from tpu_slices.flows.receive import receive
 from tpu_slices.flows.reconcile import reconcile
+from tpu_slices.flows.round_trip import echo_reconciled
 from tpu_slices.flows.sweep import sweep
 from tpu_slices.ports.deps import ReconcileDeps
 from tpu_slices.ports.errors import Permanent, Temporary
@@ -217,6 +220,9 @@ class World:
                     continue
                 if not self._survive(partial(reconcile, cluster, slice_, self.deps)):
                     self.publisher.requests.append((cluster, slice_))
+            elif self.publisher.echoes:
+                cluster, asked_at = self.publisher.echoes.pop(0)
+                echo_reconciled(asked_at, cluster, self.deps)
             else:
                 return
         raise AssertionError("messages never end")
@@ -269,6 +275,9 @@ class World:
                 continue
             if isinstance(question, WorkloadListQuestion):
                 self._relay_lists(question.asked_at)
+                continue
+            if isinstance(question, EchoQuestion):
+                self.publish(Echo(asked_at=question.asked_at, at=self.clock.now()))
                 continue
             jobset = self.workloads.get(question.owner.uid)
             ref = jobset.ref if jobset else a_jobset_ref(owner=question.owner, generation=0)

@@ -11,6 +11,7 @@ from tpu_slices.ports.errors import Permanent, Temporary
 from tpu_slices_cli.adopt import adopt_command
 from tpu_slices_cli.completion import completion_command
 from tpu_slices_cli.configuring import configure_command
+from tpu_slices_cli.doctor import doctor_command
 from tpu_slices_cli.explaining import explain_command
 from tpu_slices_cli.listing import list_command
 from tpu_slices_cli.manifests import NotAManifest
@@ -74,6 +75,7 @@ for command in (
     resume_command,
     confirm_deletions_command,
     configure_command,
+    doctor_command,
     retire_command,
     adopt_command,
     completion_command,

@@ -28,7 +28,7 @@ from tpu_slices.domain.reporting.reports import report
 from tpu_slices.domain.reporting.waits import QueueState
 from tpu_slices.ports.errors import Permanent, Temporary
 from tpu_slices.ports.publisher import Publisher, SliceUpdate, WorkloadUpdate
-from tpu_slices.wire.messages import decode_reconcile_request, decode_update
+from tpu_slices.wire.messages import EchoRequest, ReconcileRequest, decode_reconcile_request, decode_update
 
 DEMO = ClusterId("demo")
 
@@ -39,6 +39,7 @@ class Setup:
 
     publisher: Publisher
     requests: Callable[[], list[tuple[ClusterId, SliceId]]]
+    echoes: Callable[[], list[tuple[ClusterId, datetime]]]
     updates: Callable[[], list[SliceUpdate]]
     reports: Callable[[], list[WorkloadUpdate]]
     questions: Callable[[], list[tuple[ClusterId, AnyQuestion]]]
@@ -50,6 +51,7 @@ def on_the_fake() -> Setup:
     return Setup(
         fake,
         lambda: fake.requests,
+        lambda: fake.echoes,
         lambda: fake.updates,
         lambda: [it for _, it in fake.reports],
         lambda: fake.questions,
@@ -98,11 +100,9 @@ def on_the_emulator(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
     project = f"test-{uuid.uuid4().hex[:16]}"
     topics = EmulatedTopics(project)
 
-    def requests() -> list[tuple[ClusterId, SliceId]]:
-        decoded = [
-            decode_reconcile_request(message.data, message.attributes) for message in topics.drain("reconcile-requests")
-        ]
-        return [(request.cluster, request.slice_id) for request in decoded]
+    def requests() -> list[ReconcileRequest | EchoRequest]:
+        drained = topics.drain("reconcile-requests")
+        return [decode_reconcile_request(message.data, message.attributes) for message in drained]
 
     def published() -> list[tuple[ClusterId, SliceUpdate | WorkloadUpdate | AnyQuestion]]:
         return [
@@ -112,7 +112,8 @@ def on_the_emulator(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
 
     return Setup(
         PubSubPublisher(topics.publisher, project),
-        requests,
+        lambda: [(each.cluster, each.slice_id) for each in requests() if isinstance(each, ReconcileRequest)],
+        lambda: [(each.cluster, each.asked_at) for each in requests() if isinstance(each, EchoRequest)],
         lambda: [update for _, update in published() if isinstance(update, SliceUpdate)],
         lambda: [report for _, report in published() if isinstance(report, WorkloadUpdate)],
         lambda: [(cluster, question) for cluster, question in published() if isinstance(question, AnyQuestion)],
@@ -149,6 +150,11 @@ def test_every_reconcile_request_arrives(setup: Setup) -> None:
     slices = [SliceId(f"tpu-llama-{number}-aaaaaaaaaaaaa") for number in range(60)]
     setup.publisher.request_reconcile(DEMO, slices)
     assert sorted(setup.requests()) == sorted((DEMO, slice_) for slice_ in slices)
+
+
+def test_a_request_for_an_echo_arrives(setup: Setup) -> None:
+    setup.publisher.request_echo(DEMO, NOW)
+    assert setup.echoes() == [(DEMO, NOW)]
 
 
 def test_updates_arrive_as_they_were_announced(setup: Setup) -> None:

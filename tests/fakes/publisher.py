@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from datetime import datetime
 from functools import partial
 
 from tests.fakes.pubsub_rules import check
@@ -10,7 +11,13 @@ from tpu_slices.domain.model.facts import AnyQuestion
 from tpu_slices.domain.model.slices import ClusterId, SliceId
 from tpu_slices.ports.errors import Temporary
 from tpu_slices.ports.publisher import SliceUpdate, WorkloadUpdate
-from tpu_slices.wire.messages import encode_question, encode_reconcile_request, encode_report, encode_update
+from tpu_slices.wire.messages import (
+    encode_echo_request,
+    encode_question,
+    encode_reconcile_request,
+    encode_report,
+    encode_update,
+)
 
 
 class FakePublisher:
@@ -18,6 +25,7 @@ class FakePublisher:
 
     def __init__(self) -> None:
         self.requests: list[tuple[ClusterId, SliceId]] = []
+        self.echoes: list[tuple[ClusterId, datetime]] = []
         self.updates: list[SliceUpdate] = []
         self.reports: list[tuple[ClusterId, WorkloadUpdate]] = []
         self.questions: list[tuple[ClusterId, AnyQuestion]] = []
@@ -31,6 +39,11 @@ class FakePublisher:
         check(partial(encode_reconcile_request, cluster), slices)
         self.meanwhile()
         self.requests.extend((cluster, slice_) for slice_ in slices)
+
+    def request_echo(self, cluster: ClusterId, asked_at: datetime) -> None:
+        self._fail_if_asked()
+        check(partial(encode_echo_request, cluster), [asked_at])
+        self.echoes.append((cluster, asked_at))
 
     def announce(self, cluster: ClusterId, updates: Collection[SliceUpdate]) -> None:
         assert all(update.job.cluster == cluster for update in updates), "an update of another cluster"

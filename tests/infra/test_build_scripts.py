@@ -193,6 +193,16 @@ def test_the_settings_of_every_cluster_of_the_project_are_written(folder: Path) 
     ]
 
 
+def test_in_the_end_every_part_is_checked(folder: Path) -> None:
+    environment = cluster_tools(folder)
+    (folder / ".venv" / "bin").mkdir(parents=True)
+    shutil.copy(folder / "tools" / "kubectl", folder / ".venv" / "bin" / "slices")
+
+    assert run("doctor", folder, environment).returncode == 0
+    assert (folder / "calls").read_text().splitlines() == ["slices --project shop doctor"]
+    assert run("doctor", folder, {**environment, "FAILS_ON": "doctor"}).returncode != 0
+
+
 def test_a_failing_configure_ends_the_build(folder: Path) -> None:
     environment = cluster_tools(folder, fails_on="configure")
     (folder / ".venv" / "bin").mkdir(parents=True)

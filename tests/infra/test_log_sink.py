@@ -11,7 +11,7 @@ from tpu_slices.domain.model.slices import ClusterId, Owner, OwnerKind, Workload
 from tpu_slices.wire.operations import ended_operation
 
 FILTER = resource("google_logging_project_sink", "operations")["filter"].replace('\\"', '"')
-ENTRIES = sorted((ROOT / "tests" / "events").glob("log_*.json"))
+ENTRIES = sorted((ROOT / "tests" / "events" / "audit_log").glob("*.json"))
 
 
 def pattern_of(field: str) -> re.Pattern[str]:

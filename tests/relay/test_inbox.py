@@ -13,6 +13,8 @@ from tests.relay.objects import Json, jobset, pod
 from tests.relay.test_events import update
 from tpu_slices.domain.model.facts import (
     Answer,
+    Echo,
+    EchoQuestion,
     Fact,
     FactQuestion,
     HostsListQuestion,
@@ -96,7 +98,7 @@ class Setup:
     posted: list[Fact] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.inbox = Inbox(DEMO, self.cluster, self.view, self.posted.extend)
+        self.inbox = Inbox(DEMO, self.cluster, self.view, self.posted.extend, lambda: NOW)
 
     def handle(self, message: Message) -> list[str]:
         delivery = FakeDelivery(message)
@@ -152,6 +154,12 @@ def test_a_report_that_comes_late_does_not_overwrite_a_newer_one(setup: Setup) -
 def test_an_update_for_another_cluster_is_ignored(setup: Setup) -> None:
     assert setup.handle(encode_update(ClusterId("other"), update())) == ["ack"]
     assert setup.cluster.events == []
+
+
+def test_an_echo_comes_back_with_the_relays_own_time(setup: Setup) -> None:
+    asked_at = NOW - MINUTE
+    assert setup.handle(encode_question(DEMO, EchoQuestion(asked_at=asked_at))) == ["ack"]
+    assert setup.posted == [Echo(asked_at=asked_at, at=NOW)]
 
 
 @pytest.mark.parametrize(

@@ -24,12 +24,14 @@ from tpu_slices.ports.publisher import SliceUpdate, WorkloadUpdate
 from tpu_slices.wire.messages import (
     MOST_BYTES,
     VERSION,
+    EchoRequest,
     Message,
     ReconcileRequest,
     bytes_of,
     decode_fact,
     decode_reconcile_request,
     decode_update,
+    encode_echo_request,
     encode_fact,
     encode_question,
     encode_reconcile_request,
@@ -47,6 +49,7 @@ FACTS = [
     "hosts_listed",
     "workloads_listed",
     "answer",
+    "echo",
 ]
 
 facts: st.SearchStrategy[Fact] = values_of(Fact)
@@ -103,7 +106,15 @@ def test_the_recorded_form_of_a_fact_is_read_and_written(name: str) -> None:
 def test_the_recorded_form_of_a_reconcile_request_is_read_and_written() -> None:
     recorded = golden("reconcile_request")
     request = decode_reconcile_request(recorded.data, recorded.attributes)
+    assert isinstance(request, ReconcileRequest)
     assert same_bytes(encode_reconcile_request(request.cluster, request.slice_id), recorded)
+
+
+def test_the_recorded_form_of_an_echo_request_is_read_and_written() -> None:
+    recorded = golden("echo_request")
+    request = decode_reconcile_request(recorded.data, recorded.attributes)
+    assert isinstance(request, EchoRequest)
+    assert same_bytes(encode_echo_request(request.cluster, request.asked_at), recorded)
 
 
 @pytest.mark.parametrize(
@@ -116,6 +127,7 @@ def test_the_recorded_form_of_a_reconcile_request_is_read_and_written() -> None:
         "hosts_question",
         "hosts_list_question",
         "repeat_question",
+        "echo_question",
     ],
 )
 def test_the_recorded_form_of_a_message_to_the_relay_is_read_and_written(name: str) -> None:

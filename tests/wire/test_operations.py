@@ -21,7 +21,7 @@ from tpu_slices.domain.model.slices import (
 from tpu_slices.ports.errors import Permanent
 from tpu_slices.wire.operations import EndedOperation, ended_operation
 
-EVENTS = Path(__file__).parents[1] / "events"
+EVENTS = Path(__file__).parents[1] / "events" / "audit_log"
 names = st.from_regex(r"[a-z0-9]([-a-z0-9]{0,50}[a-z0-9])?", fullmatch=True)
 jobs = st.builds(
     WorkloadJob,
@@ -38,7 +38,7 @@ jobs = st.builds(
 )
 
 
-def entry(name: str = "log_create_ended") -> dict[str, Any]:
+def entry(name: str = "create_ended") -> dict[str, Any]:
     contents: dict[str, Any] = json.loads((EVENTS / f"{name}.json").read_text())
     return contents
 
@@ -47,7 +47,7 @@ def read(contents: dict[str, Any]) -> EndedOperation | None:
     return ended_operation(json.dumps(contents).encode())
 
 
-@pytest.mark.parametrize("name", ["log_create_ended", "log_create_failed", "log_delete_ended"])
+@pytest.mark.parametrize("name", ["create_ended", "create_failed", "delete_ended"])
 def test_an_ended_operation_names_its_slice(name: str) -> None:
     assert read(entry(name)) == EndedOperation(
         cluster_path="projects/demo-project/locations/us-central2/clusters/demo",
@@ -58,13 +58,13 @@ def test_an_ended_operation_names_its_slice(name: str) -> None:
 
 
 def test_a_call_refused_at_once_has_no_operation() -> None:
-    ended = read(entry("log_create_refused"))
+    ended = read(entry("create_refused"))
     assert ended is not None
     assert (ended.slice_id, ended.operation) == ("tpu-llama-0-ni2rmqnzkqh7a", None)
 
 
 def test_an_operation_that_only_began_is_ignored() -> None:
-    assert read(entry("log_create_began")) is None
+    assert read(entry("create_began")) is None
 
 
 @given(jobs, st.integers(1, LAST_ATTEMPT))

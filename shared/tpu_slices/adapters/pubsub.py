@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from concurrent import futures
+from datetime import datetime
 from typing import Protocol
 
 from google.api_core import exceptions
@@ -14,7 +15,14 @@ from tpu_slices.domain.model.facts import AnyQuestion
 from tpu_slices.domain.model.slices import ClusterId, SliceId
 from tpu_slices.ports.errors import Permanent, Temporary
 from tpu_slices.ports.publisher import SliceUpdate, WorkloadUpdate
-from tpu_slices.wire.messages import Message, encode_question, encode_reconcile_request, encode_report, encode_update
+from tpu_slices.wire.messages import (
+    Message,
+    encode_echo_request,
+    encode_question,
+    encode_reconcile_request,
+    encode_report,
+    encode_update,
+)
 
 RECONCILE_REQUESTS = "reconcile-requests"
 SLICE_UPDATES = "slice-updates"
@@ -49,6 +57,9 @@ class PubSubPublisher:
 
     def request_reconcile(self, cluster: ClusterId, slices: Collection[SliceId]) -> None:
         self._publish(RECONCILE_REQUESTS, (encode_reconcile_request(cluster, slice_) for slice_ in slices))
+
+    def request_echo(self, cluster: ClusterId, asked_at: datetime) -> None:
+        self._publish(RECONCILE_REQUESTS, [encode_echo_request(cluster, asked_at)])
 
     def announce(self, cluster: ClusterId, updates: Collection[SliceUpdate]) -> None:
         self._publish(SLICE_UPDATES, (encode_update(cluster, update) for update in updates))

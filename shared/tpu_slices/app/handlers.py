@@ -23,6 +23,7 @@ from tpu_slices.flows.heartbeats import RelaySilence
 from tpu_slices.flows.receive import receive
 from tpu_slices.flows.reconcile import Reconciled, reconcile
 from tpu_slices.flows.report import Reported
+from tpu_slices.flows.round_trip import echo_reconciled
 from tpu_slices.flows.sweep import sweep
 from tpu_slices.ports.deps import IntakeDeps, ReconcileDeps
 from tpu_slices.ports.errors import Permanent, Temporary
@@ -31,7 +32,14 @@ from tpu_slices.ports.store import RejectedMessage
 from tpu_slices.wire import reports
 from tpu_slices.wire.bounds import ERROR_CHARACTERS
 from tpu_slices.wire.envelopes import Incoming, cluster_of, incoming
-from tpu_slices.wire.messages import about, about_owner, decode_fact, decode_reconcile_request
+from tpu_slices.wire.messages import (
+    EchoRequest,
+    ReconcileRequest,
+    about,
+    about_owner,
+    decode_fact,
+    decode_reconcile_request,
+)
 from tpu_slices.wire.operations import ended_operation
 
 log = structlog.stdlib.get_logger()
@@ -65,10 +73,15 @@ def handle_reconcile(event: Event, deps: ReconcileDeps) -> None:
     """Reconcile the slice of a reconcile request, or the one whose operation ended according to GKE's audit log."""
 
     def serve(message: Incoming) -> None:
-        for cluster, slice_ in _named_slices(message, deps):
-            done = reconcile(cluster, slice_, deps)
-            if done is not None:
-                _log_decision(done)
+        if message.topic == OPERATIONS_TOPIC:
+            for cluster, slice_ in _ended_slices(message, deps):
+                _reconcile(cluster, slice_, deps)
+            return
+        match decode_reconcile_request(message.data, message.attributes):
+            case ReconcileRequest(cluster, slice_):
+                _reconcile(cluster, slice_, deps)
+            case EchoRequest(cluster, asked_at):
+                echo_reconciled(asked_at, cluster, deps)
 
     _answer(event, serve, deps)
 
@@ -103,11 +116,14 @@ def handle_sweep(event: Event, deps: ReconcileDeps) -> None:
     _answer(event, serve, deps)
 
 
-def _named_slices(message: Incoming, deps: ReconcileDeps) -> Iterator[tuple[ClusterId, SliceId]]:
-    if message.topic != OPERATIONS_TOPIC:
-        request = decode_reconcile_request(message.data, message.attributes)
-        yield request.cluster, request.slice_id
-        return
+def _reconcile(cluster: ClusterId, slice_: SliceId, deps: ReconcileDeps) -> None:
+    done = reconcile(cluster, slice_, deps)
+    if done is not None:
+        _log_decision(done)
+
+
+def _ended_slices(message: Incoming, deps: ReconcileDeps) -> Iterator[tuple[ClusterId, SliceId]]:
+    """Yield the slice whose operation ended, by each name that its cluster has here."""
     ended = ended_operation(message.data)
     if ended is None:
         return

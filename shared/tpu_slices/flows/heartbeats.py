@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -11,7 +12,7 @@ from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.slices import ClusterId
 from tpu_slices.domain.reconciling.inventory import BEFORE_ALL, RelayHeartbeat, silent_since
 from tpu_slices.domain.reporting.reports import called_for
-from tpu_slices.ports.deps import ReconcileDeps
+from tpu_slices.ports.deps import IntakeDeps, ReconcileDeps
 from tpu_slices.ports.errors import Permanent, StaleRecord
 from tpu_slices.ports.store import Change, Stored
 
@@ -26,6 +27,15 @@ class RelaySilence:
     cluster: ClusterId
     since: datetime
     over: bool
+
+
+def change_heartbeat(
+    change: Callable[[RelayHeartbeat, datetime], RelayHeartbeat], cluster: ClusterId, deps: IntakeDeps
+) -> None:
+    """Write the cluster's heartbeat as `change` returns it, which is called with the known one and the time."""
+    stored = deps.store.heartbeat(cluster)
+    known = stored.value if stored else RelayHeartbeat.of(cluster)
+    deps.store.commit(Change(stored, change(known, deps.clock.now())))
 
 
 def listen(cluster: ClusterId, deps: ReconcileDeps) -> RelaySilence | None:

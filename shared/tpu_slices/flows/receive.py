@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
-from datetime import datetime
 from typing import assert_never
 
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.facts import (
     Answer,
+    Echo,
     Fact,
     Heartbeat,
     HostsChanged,
@@ -22,10 +22,12 @@ from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import SLICES_PER_WORKLOAD, ClusterId, SliceId, slice_id
 from tpu_slices.domain.model.workloads import WorkloadRecord
 from tpu_slices.domain.reconciling import demand
-from tpu_slices.domain.reconciling.inventory import RelayHeartbeat, with_heartbeat
+from tpu_slices.domain.reconciling.inventory import with_heartbeat
+from tpu_slices.flows.heartbeats import change_heartbeat
 from tpu_slices.flows.hosts import hosts_changed, hosts_listed
 from tpu_slices.flows.next_reconcile import clear
 from tpu_slices.flows.retrying import retry_on_conflict
+from tpu_slices.flows.round_trip import echo_received
 from tpu_slices.flows.workload_list import workloads_listed
 from tpu_slices.ports.deps import IntakeDeps
 from tpu_slices.ports.errors import Permanent, StaleRecord
@@ -52,10 +54,12 @@ def _record(fact: Fact, settings: ClusterSettings, deps: IntakeDeps) -> None:
             hosts_changed(fact, settings.cluster, deps)
         case HostsListed():
             if hosts_listed(fact, settings.cluster, deps):
-                _with_heartbeat(lambda known, now: replace(known, hosts_confirmed_at=now), settings.cluster, deps)
+                change_heartbeat(lambda known, now: replace(known, hosts_confirmed_at=now), settings.cluster, deps)
         case Heartbeat():
             recorded = deps.store.hosts_digest(settings.cluster)
-            _with_heartbeat(lambda known, now: with_heartbeat(known, fact, recorded, now), settings.cluster, deps)
+            change_heartbeat(lambda known, now: with_heartbeat(known, fact, recorded, now), settings.cluster, deps)
+        case Echo():
+            echo_received(fact, settings.cluster, deps)
         case _:
             assert_never(fact)
 
@@ -105,14 +109,6 @@ def _changed(fact: WorkloadChanged | Answer, cluster: ClusterId, deps: IntakeDep
         return
     revision, *_ = deps.store.commit(Change(known, record))
     _request_reconcile(Stored(record, revision), record.demand, deps)
-
-
-def _with_heartbeat(
-    change: Callable[[RelayHeartbeat, datetime], RelayHeartbeat], cluster: ClusterId, deps: IntakeDeps
-) -> None:
-    stored = deps.store.heartbeat(cluster)
-    known = stored.value if stored else RelayHeartbeat.of(cluster)
-    deps.store.commit(Change(stored, change(known, deps.clock.now())))
 
 
 def _repeat_requests(known: Stored[WorkloadRecord] | None, deps: IntakeDeps) -> None:

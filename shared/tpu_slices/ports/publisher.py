@@ -45,6 +45,9 @@ class Publisher(Protocol):
     def request_reconcile(self, cluster: ClusterId, slices: Collection[SliceId]) -> None:
         """Request a reconcile of these slices."""
 
+    def request_echo(self, cluster: ClusterId, asked_at: datetime) -> None:
+        """Request that reconcile records the echo of the question that was asked then."""
+
     def announce(self, cluster: ClusterId, updates: Collection[SliceUpdate]) -> None:
         """Announce transitions of slices to the cluster's relay."""
 

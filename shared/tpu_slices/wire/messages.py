@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, get_args
 
 from pydantic import TypeAdapter, ValidationError
@@ -11,6 +12,8 @@ from pydantic import TypeAdapter, ValidationError
 from tpu_slices.domain.model.facts import (
     Answer,
     AnyQuestion,
+    Echo,
+    EchoQuestion,
     Fact,
     Heartbeat,
     HostsChanged,
@@ -56,11 +59,21 @@ class ReconcileRequest:
     slice_id: SliceId
 
 
+@dataclass(frozen=True, slots=True)
+class EchoRequest:
+    """A request to record that reconcile got the echo of the question that was asked then."""
+
+    cluster: ClusterId
+    asked_at: datetime
+
+
 _FACTS: Mapping[str, TypeAdapter[Any]] = {
     kind.__name__: TypeAdapter(kind)
-    for kind in (SlicesWanted, WorkloadChanged, HostsChanged, Heartbeat, HostsListed, WorkloadsListed, Answer)
+    for kind in (SlicesWanted, WorkloadChanged, HostsChanged, Heartbeat, HostsListed, WorkloadsListed, Answer, Echo)
 }
-_RECONCILE_REQUESTS: Mapping[str, TypeAdapter[Any]] = {ReconcileRequest.__name__: TypeAdapter(ReconcileRequest)}
+_RECONCILE_REQUESTS: Mapping[str, TypeAdapter[Any]] = {
+    kind.__name__: TypeAdapter(kind) for kind in (ReconcileRequest, EchoRequest)
+}
 _FOR_THE_RELAY: Mapping[str, TypeAdapter[Any]] = {
     kind.__name__: TypeAdapter(kind) for kind in (SliceUpdate, WorkloadUpdate, *get_args(AnyQuestion))
 }
@@ -88,9 +101,13 @@ def encode_reconcile_request(cluster: ClusterId, slice_: SliceId) -> Message:
     return _encode(ReconcileRequest(cluster, slice_), cluster=cluster, slice=slice_)
 
 
-def decode_reconcile_request(data: bytes, attributes: Mapping[str, str]) -> ReconcileRequest:
+def encode_echo_request(cluster: ClusterId, asked_at: datetime) -> Message:
+    return _encode(EchoRequest(cluster, asked_at), cluster=cluster)
+
+
+def decode_reconcile_request(data: bytes, attributes: Mapping[str, str]) -> ReconcileRequest | EchoRequest:
     """Return the request of a message of the topic `reconcile-requests`; raise Permanent like `decode_fact`."""
-    request: ReconcileRequest = _decode(data, attributes, _RECONCILE_REQUESTS)
+    request: ReconcileRequest | EchoRequest = _decode(data, attributes, _RECONCILE_REQUESTS)
     return request
 
 
@@ -108,7 +125,7 @@ def encode_question(cluster: ClusterId, question: AnyQuestion) -> Message:
             return _encode(question, cluster=cluster, **about_owner(owner))
         case HostsQuestion():
             return _encode(question, cluster=cluster, slice=question.slice_id)
-        case WorkloadListQuestion() | RepeatQuestion() | HostsListQuestion():
+        case WorkloadListQuestion() | RepeatQuestion() | HostsListQuestion() | EchoQuestion():
             return _encode(question, cluster=cluster)
 
 
@@ -125,7 +142,7 @@ def about(fact: Fact) -> Mapping[str, str]:
             return about_owner(fact.workload.owner)
         case HostsChanged():
             return {"slice": fact.slice_id}
-        case Heartbeat() | HostsListed() | WorkloadsListed():
+        case Heartbeat() | HostsListed() | WorkloadsListed() | Echo():
             return {}
 
 
@@ -134,7 +151,9 @@ def about_owner(owner: Owner) -> Mapping[str, str]:
     return {"owner_kind": owner.kind, "owner": owner.full_name, "owner_uid": owner.uid}
 
 
-def _encode(value: Fact | ReconcileRequest | SliceUpdate | WorkloadUpdate | AnyQuestion, **about: str) -> Message:
+def _encode(
+    value: Fact | ReconcileRequest | EchoRequest | SliceUpdate | WorkloadUpdate | AnyQuestion, **about: str
+) -> Message:
     kind = type(value).__name__
     data = _ALL[kind].dump_json(value)
     if len(data) > MOST_BYTES:

@@ -282,7 +282,17 @@ class HostsListed:
     """As in HostsChanged."""
 
 
-Fact = SlicesWanted | WorkloadChanged | HostsChanged | Heartbeat | HostsListed | WorkloadsListed | Answer
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Echo:
+    """The answer to an EchoQuestion: the way to the relay and back works. Nothing else follows from it."""
+
+    asked_at: datetime
+    """The `asked_at` of the question."""
+    at: datetime
+    """When the relay answered, by its own clock."""
+
+
+Fact = SlicesWanted | WorkloadChanged | HostsChanged | Heartbeat | HostsListed | WorkloadsListed | Answer | Echo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -325,6 +335,14 @@ class HostsListQuestion:
     """A question to the relay: the hosts of every pool, each reported again, then listed."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EchoQuestion:
+    """A question to the relay: an Echo."""
+
+    asked_at: datetime
+    """Returned in the answer."""
+
+
 FactQuestion = RepeatQuestion | HostsQuestion | HostsListQuestion
 """Questions that are answered by the facts that would be published anyway."""
-AnyQuestion = Question | WorkloadListQuestion | FactQuestion
+AnyQuestion = Question | WorkloadListQuestion | EchoQuestion | FactQuestion

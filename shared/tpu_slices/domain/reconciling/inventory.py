@@ -38,6 +38,19 @@ QUESTIONS_PER_LIST = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RoundTrip:
+    """How far the last EchoQuestion came, each time by the clock of whoever it came to: `slices doctor` asks."""
+
+    asked_at: datetime
+    answered_at: datetime
+    """By the relay."""
+    received_at: datetime
+    """By the function receive."""
+    reconciled_at: datetime | None = None
+    """By the function reconcile; None: not yet."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RelayHeartbeat:
     """The document `heartbeats/{cluster}`: the relay's last heartbeat, and when the next inventory check is."""
 
@@ -60,6 +73,7 @@ class RelayHeartbeat:
     """When the relay was last heard, if the sweep found it silent and has not heard it since."""
     reported_up_to: WorkloadUid | None = None
     """Up to which JobSet reports were called for since a silence began or ended; None: of all."""
+    round_trip: RoundTrip | None = None
 
     @classmethod
     def of(cls, cluster: ClusterId) -> Self:

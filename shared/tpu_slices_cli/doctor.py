@@ -1,0 +1,92 @@
+"""`slices doctor`: one round trip through every part."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from time import sleep
+
+import click
+
+from tpu_slices.domain.model.slices import ClusterId
+from tpu_slices.domain.reconciling.inventory import RelayHeartbeat
+from tpu_slices.flows import round_trip
+from tpu_slices.ports.errors import Permanent, Temporary
+from tpu_slices.ports.store import SliceStore
+from tpu_slices_cli.examination import Finding, Seen, examine, queries, records, report, wrong
+from tpu_slices_cli.screen import echo
+from tpu_slices_cli.session import Session
+
+NOT_WELL = 1
+LOOK_EVERY = 2.0  # seconds
+
+
+@click.command(name="doctor", short_help="Check every part by one round trip, and say what is wrong.")
+@click.option("--cluster", metavar="ID", help="ID of the cluster; without it, all that are configured.")
+@click.option("--patience", default=150, show_default=True, metavar="SECONDS", help="How long to wait for answers.")
+@click.pass_context
+def doctor_command(context: click.Context, cluster: str | None, patience: int) -> None:
+    """Check every part by one round trip: records and their indexes, each relay, receive, reconcile, the sweep, clocks.
+
+    Nothing is created or deleted by it. What is wrong is printed with the command that shows more; then the exit code
+    is 1. It takes up to a minute if all is well: the sweep runs each minute.
+    """
+    session: Session = context.obj
+    deps = session.deps
+    clusters = [ClusterId(cluster)] if cluster else list(deps.store.clusters())
+    found = [_records(deps.store, clusters, deps.clock.now())]
+    _print("records", found)
+    asked = {each: round_trip.ask(each, deps) for each in clusters if _is_configured(each, found, session)}
+    until = deps.clock.now() + timedelta(seconds=patience)
+    for each, asked_at in asked.items():
+        of_cluster = _examined(each, asked_at, until, session)
+        _print(f"cluster {each}", of_cluster)
+        found += of_cluster
+    if not clusters:
+        echo("No cluster is configured: nothing else can be checked. `slices configure FILE`")
+    if not all(finding.is_well for finding in found):
+        context.exit(NOT_WELL)
+
+
+def _is_configured(cluster: ClusterId, found: list[Finding], session: Session) -> bool:
+    """Return whether a cluster has settings that are in force; if not, add that to what is found."""
+    try:
+        if session.deps.store.settings(cluster) is not None:
+            return True
+        problem = f"There are no settings of {cluster}: its relay's facts are rejected."
+    except Permanent as invalid:
+        problem = f"Its settings cannot be read: {invalid}"
+    finding = wrong(problem, f"slices configure infra/clusters/PROJECT/{cluster}.yaml")
+    _print(f"cluster {cluster}", [finding])
+    found.append(finding)
+    return False
+
+
+def _records(store: SliceStore, clusters: Sequence[ClusterId], now: datetime) -> Finding:
+    """Make every query once, for one cluster: the same index serves all."""
+    made = queries(store, clusters[0] if clusters else ClusterId("none"), now)
+    failed: dict[str, str] = {}
+    for name, query in made.items():
+        try:
+            query()
+        except (Permanent, Temporary) as error:
+            failed[name] = str(error)
+    return records(len(made), failed)
+
+
+def _examined(cluster: ClusterId, asked_at: datetime, until: datetime, session: Session) -> list[Finding]:
+    """Return what is found of a cluster, as soon as all is well, or when the patience is over."""
+    while True:
+        now = session.deps.clock.now()
+        stored = session.deps.store.heartbeat(cluster)
+        heartbeat = stored.value if stored else RelayHeartbeat.of(cluster)
+        project = session.settings.project
+        found = examine(Seen(project=project, cluster=cluster, asked_at=asked_at, now=now, heartbeat=heartbeat))
+        if now >= until or all(finding.is_well for finding in found):
+            return found
+        sleep(LOOK_EVERY)
+
+
+def _print(subject: str, findings: Sequence[Finding]) -> None:
+    for line in report(subject, findings):
+        echo(line)

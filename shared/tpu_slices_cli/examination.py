@@ -1,0 +1,167 @@
+"""What `slices doctor` finds: whether each part did its share of a round trip; if not, what to look at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from tpu_slices.domain.model.facts import WorkloadState
+from tpu_slices.domain.model.slices import ClusterId
+from tpu_slices.domain.model.workloads import ReportQueue
+from tpu_slices.domain.reconciling.inventory import RelayHeartbeat, RoundTrip, silent_since
+from tpu_slices.domain.reporting.reason_texts import relay_silence
+from tpu_slices.ports.store import SliceStore
+
+CLOCKS_AGREE = timedelta(seconds=10)
+"""By how much clocks may differ: far less than any time limit of the provisioner."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    is_well: bool
+    message: str
+    remedies: tuple[str, ...] = ()
+    """Commands that show more, or mend it."""
+
+
+def well(message: str) -> Finding:
+    return Finding(is_well=True, message=message)
+
+
+def wrong(message: str, *remedies: str) -> Finding:
+    return Finding(is_well=False, message=message, remedies=remedies)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What is known of a cluster some time after it was asked."""
+
+    project: str
+    cluster: ClusterId
+    asked_at: datetime
+    now: datetime
+    heartbeat: RelayHeartbeat
+
+    @property
+    def trip(self) -> RoundTrip | None:
+        """The round trip that began then, or a later one; None: its echo has not been received."""
+        trip = self.heartbeat.round_trip
+        return trip if trip is not None and trip.asked_at >= self.asked_at else None
+
+
+def examine(seen: Seen) -> list[Finding]:
+    """Return what is found of a cluster: the relay with receive, reconcile, the sweep, and, once known, the clocks."""
+    return [_relay(seen), _reconcile(seen), _sweep(seen), *_clocks(seen)]
+
+
+def queries(store: SliceStore, cluster: ClusterId, now: datetime) -> Mapping[str, Callable[[], object]]:
+    """Return every query that the functions and this command make, ready to be made for a cluster."""
+    queue = ReportQueue(cluster, "default", first=True)
+    return {
+        "clusters": store.clusters,
+        "clusters_with_slices": store.clusters_with_slices,
+        "slice_count": lambda: store.slice_count(cluster),
+        "due_slices": lambda: store.due_slices(cluster, now, 1),
+        "due_workloads": lambda: store.due_workloads(cluster, now, 1),
+        "report_queues": lambda: store.report_queues(cluster, now),
+        "due_reports": lambda: store.due_reports(queue, now, 1),
+        "queued_slices": lambda: store.queued_slices(cluster, 1),
+        "deletions_awaiting_slot": lambda: store.deletions_awaiting_slot(cluster, 1),
+        "creations_awaiting_slot": lambda: store.creations_awaiting_slot(cluster, "", 1),
+        "live_workloads": lambda: next(store.live_workloads(cluster), None),
+        "live_standings": lambda: next(store.live_standings(cluster), None),
+        "kept_slices": lambda: next(store.kept_slices(cluster), None),
+        "every_slice": lambda: next(store.every_slice(cluster), None),
+        "slots": lambda: store.slots(cluster),
+        "chips_held": lambda: store.chips_held(cluster),
+        "chips_held of a namespace": lambda: store.chips_held(cluster, "default"),
+        "hosts_digest": lambda: store.hosts_digest(cluster),
+        "ended_workloads": lambda: store.ended_workloads(cluster, [WorkloadState.DELETED], now),
+        "live_count": lambda: store.live_count(cluster),
+    }
+
+
+def records(made: int, failed: Mapping[str, str]) -> Finding:
+    """Return what the queries say of the records: how many were made, and the errors of those that failed."""
+    if not failed:
+        return well(f"Firestore answered {made} queries: records can be read, and their indexes are there.")
+    listed = "; ".join(f"{name}: {error}" for name, error in failed.items())
+    return wrong(
+        f"{len(failed)} of {made} queries failed. An index takes minutes after it was created; one that is missing is "
+        f"created by the build. {listed}",
+        "gcloud firestore indexes composite list",
+    )
+
+
+def report(subject: str, findings: Sequence[Finding]) -> Iterator[str]:
+    """Yield what was found of a subject, such as a cluster, as lines."""
+    yield subject
+    for finding in findings:
+        yield f"  {'ok' if finding.is_well else 'FAILED':<6}  {finding.message}"
+        yield from (f"          {remedy}" for remedy in finding.remedies)
+
+
+def _relay(seen: Seen) -> Finding:
+    trip = seen.trip
+    if trip is not None:
+        return well(f"The relay answered, and receive recorded it, after {_after(seen, trip.received_at)}.")
+    relay = "kubectl logs deployment/relay --namespace tpu-slice-provisioner --tail 50"
+    silent = silent_since(seen.heartbeat, seen.now)
+    if silent is not None:
+        return wrong(relay_silence(silent, seen.now), relay, _warnings(seen, "receive"))
+    if seen.heartbeat.received_at is None:
+        return wrong("The relay was never heard.", relay, _warnings(seen, "receive"))
+    subscription = f"relay-{seen.cluster}"
+    return wrong(
+        f"The relay is heard, but does not answer: it cannot pull {subscription}, or is of an earlier release.",
+        relay,
+        f"gcloud pubsub subscriptions get-iam-policy {subscription} --project {seen.project}",
+    )
+
+
+def _reconcile(seen: Seen) -> Finding:
+    trip = seen.trip
+    if trip is None:
+        return wrong("Reconcile was not asked: the relay's answer comes first.")
+    if trip.reconciled_at is None:
+        return wrong("Reconcile has not recorded the answer.", _warnings(seen, "reconcile"))
+    return well(f"Reconcile recorded it after {_after(seen, trip.reconciled_at)}.")
+
+
+def _sweep(seen: Seen) -> Finding:
+    if seen.heartbeat.next_inventory_check_at is not None:
+        return well("The sweep ran, and listed the cluster's node pools in GKE.")
+    return wrong(
+        "The sweep, which runs each minute, has not compared the records with GKE's node pools since it was asked to.",
+        _warnings(seen, "sweep"),
+    )
+
+
+def _clocks(seen: Seen) -> Iterator[Finding]:
+    trip = seen.trip
+    if trip is None:
+        return
+    clocks = {"the relay": trip.answered_at, "receive": trip.received_at, "reconcile": trip.reconciled_at}
+    off = {name: _off(seen, at) for name, at in clocks.items() if at is not None}
+    far_off = {name: by for name, by in off.items() if by > CLOCKS_AGREE}
+    if not far_off:
+        yield well(f"All clocks agree within {CLOCKS_AGREE.seconds} s.")
+        return
+    listed = ", ".join(f"that of {name} by {by.total_seconds():.0f} s" for name, by in far_off.items())
+    yield wrong(f"Clocks differ from this computer's: {listed}. Ages and time limits are computed from them.")
+
+
+def _off(seen: Seen, at: datetime) -> timedelta:
+    """Return by how much a clock is wrong at least, if something happened between the question and now."""
+    return max(seen.asked_at - at, at - seen.now, timedelta())
+
+
+def _after(seen: Seen, at: datetime) -> str:
+    return f"{max(0.0, (at - seen.asked_at).total_seconds()):.1f} s"
+
+
+def _warnings(seen: Seen, function: str) -> str:
+    """Return the command that shows what a function warned of lately."""
+    wanted = f'resource.labels.service_name="tpu-slice-{function}" AND severity>=WARNING'
+    return f"gcloud logging read '{wanted}' --project {seen.project} --freshness 1h --limit 20"

@@ -1,0 +1,191 @@
+"""`slices doctor` checks every part by one round trip, and says which one fails."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from tests.builders import CLUSTER, NOW
+from tests.cli.stage import Stage, serving
+from tests.fakes.store import FakeStore
+from tpu_slices.domain.model.facts import Echo
+from tpu_slices.domain.reconciling.inventory import RelayHeartbeat, RoundTrip
+from tpu_slices.flows.receive import receive
+from tpu_slices.flows.round_trip import ask, echo_reconciled
+from tpu_slices.ports.errors import Temporary
+from tpu_slices.ports.store import SliceStore
+from tpu_slices.wire.cluster_settings import settings_key
+from tpu_slices_cli.examination import CLOCKS_AGREE, Seen, examine, queries
+
+WHY = "Ages and time limits are computed from them."
+STEP = timedelta(seconds=20)
+ANSWERED = "  ok      The relay answered, and receive recorded it, after "
+RECONCILED = "  ok      Reconcile recorded it after "
+SWEPT = "  ok      The sweep ran, and listed the cluster's node pools in GKE."
+CLOCKS = "  ok      All clocks agree within 10 s."
+
+
+@pytest.fixture
+def stage(monkeypatch: pytest.MonkeyPatch) -> Stage:
+    """Return a world that goes on by a minute at each pause of the command."""
+    made = Stage()
+    serving(made)
+
+    def goes_on(seconds: float) -> None:
+        assert seconds == 2
+        made.world.settle(minutes=1)
+
+    monkeypatch.setattr("tpu_slices_cli.doctor.sleep", goes_on)
+    return made
+
+
+def lines(stage: Stage, code: int) -> list[str]:
+    """Return what is said of the cluster."""
+    result = stage.slices("doctor")
+    assert result.exit_code == code, result.output
+    said = result.stdout.splitlines()
+    assert said[0] == "records"
+    return said[said.index(f"cluster {CLUSTER}") + 1 :]
+
+
+def test_all_is_well_with_what_works(stage: Stage) -> None:
+    relay, reconciled, swept, clocks = lines(stage, 0)
+    assert relay.startswith(ANSWERED)
+    assert reconciled.startswith(RECONCILED)
+    assert (swept, clocks) == (SWEPT, CLOCKS)
+
+
+def test_nothing_is_created_deleted_or_asked_of_gke_but_its_list(stage: Stage) -> None:
+    before = (stage.world.pools, [*stage.world.store.every_slice(CLUSTER)])
+    lines(stage, 0)
+    after = (stage.world.pools, [*stage.world.store.every_slice(CLUSTER)])
+    assert [stored.value.phase for stored in after[1]] == [stored.value.phase for stored in before[1]]
+    assert after[0] == before[0]
+
+
+def test_a_second_time_the_first_answer_does_not_count(stage: Stage) -> None:
+    lines(stage, 0)
+    stage.world.relay_is_dead = True
+    assert lines(stage, 1)[0].startswith("  FAILED  ")
+
+
+def test_a_silent_relay_is_named_with_the_command_that_shows_its_log(stage: Stage) -> None:
+    stage.world.relay_is_dead = True
+    said = lines(stage, 1)
+    assert said[0].startswith("  FAILED  ")
+    assert "kubectl logs deployment/relay --namespace tpu-slice-provisioner --tail 50" in said[1]
+    assert 'service_name="tpu-slice-receive"' in said[2]
+    assert said[3] == "  FAILED  Reconcile was not asked: the relay's answer comes first."
+
+
+def test_a_sweep_that_does_not_run_is_named(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stage.world, "sweeps", lambda: None)
+    said = lines(stage, 1)
+    assert said[2].startswith("  FAILED  The sweep, which runs each minute, has not compared")
+    assert 'service_name="tpu-slice-sweep"' in said[3]
+    assert said[4] == CLOCKS
+
+
+def test_queries_that_fail_are_listed_and_the_rest_is_checked(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> int:
+        raise Temporary("The query requires an index.")
+
+    monkeypatch.setattr(FakeStore, "hosts_digest", fails)
+    result = stage.slices("doctor", "--patience", "0")
+    assert result.exit_code == 1
+    assert "1 of 20 queries failed." in result.stdout
+    assert "hosts_digest: The query requires an index." in result.stdout
+    assert f"cluster {CLUSTER}" in result.stdout
+
+
+def test_a_cluster_without_settings_is_named_and_not_asked(stage: Stage) -> None:
+    stage.world.store.remove_document(settings_key(CLUSTER))
+    result = stage.slices("doctor", "--cluster", CLUSTER)
+    assert result.exit_code == 1
+    assert f"There are no settings of {CLUSTER}: its relay's facts are rejected." in result.stdout
+    assert "Reconcile" not in result.stdout
+
+
+def test_without_a_cluster_only_the_records_are_checked() -> None:
+    stage = Stage()
+    stage.world.store.remove_document(settings_key(CLUSTER))
+    assert "No cluster is configured" in stage.output_of("doctor")
+
+
+def members(protocol: type) -> Iterator[str]:
+    yield from (name for name, _ in inspect.getmembers(protocol, inspect.isfunction) if not name.startswith("_"))
+
+
+def test_every_query_is_made() -> None:
+    """Reading by name needs no index, and is made by the round trip itself."""
+    by_name = {"settings", "workloads", "slices", "limiter", "budget", "brake", "heartbeat", "commit", "reject"}
+    made = {name.partition(" ")[0] for name in queries(FakeStore(), CLUSTER, NOW)}
+    assert made == {*members(SliceStore)} - by_name
+
+
+HEARD = RelayHeartbeat(cluster=CLUSTER, received_at=NOW, uninterrupted_since=NOW)
+TRIP = RoundTrip(asked_at=NOW, answered_at=NOW + STEP, received_at=NOW + STEP, reconciled_at=NOW + STEP)
+WELL = replace(HEARD, round_trip=TRIP, next_inventory_check_at=NOW + STEP)
+
+
+def failures(heartbeat: RelayHeartbeat) -> list[str]:
+    seen = Seen(project="shop", cluster=CLUSTER, asked_at=NOW, now=NOW + 2 * STEP, heartbeat=heartbeat)
+    return [finding.message for finding in examine(seen) if not finding.is_well]
+
+
+@pytest.mark.parametrize(
+    ("heartbeat", "messages"),
+    [
+        (WELL, []),
+        (replace(WELL, round_trip=replace(TRIP, reconciled_at=None)), ["Reconcile has not recorded the answer."]),
+        (
+            replace(WELL, round_trip=replace(TRIP, asked_at=NOW - STEP)),
+            [
+                "The relay is heard, but does not answer: it cannot pull relay-demo, or is of an earlier release.",
+                "Reconcile was not asked: the relay's answer comes first.",
+            ],
+        ),
+        (
+            replace(WELL, round_trip=None, received_at=None),
+            ["The relay was never heard.", "Reconcile was not asked: the relay's answer comes first."],
+        ),
+        (
+            replace(WELL, round_trip=replace(TRIP, answered_at=NOW - CLOCKS_AGREE - STEP)),
+            [f"Clocks differ from this computer's: that of the relay by 30 s. {WHY}"],
+        ),
+        (
+            replace(WELL, round_trip=replace(TRIP, reconciled_at=NOW + 10 * STEP)),
+            [f"Clocks differ from this computer's: that of reconcile by 160 s. {WHY}"],
+        ),
+    ],
+    ids=["all", "no reconcile", "an earlier answer", "never heard", "a slow clock", "a fast clock"],
+)
+def test_the_part_that_fails_is_named(heartbeat: RelayHeartbeat, messages: list[str]) -> None:
+    assert failures(heartbeat) == messages
+
+
+def test_an_answer_that_is_late_does_not_count_for_a_later_question() -> None:
+    world = Stage().world
+    first = ask(CLUSTER, world.deps)
+    world.clock.advance(STEP)
+    receive(Echo(asked_at=first, at=NOW), CLUSTER, world.deps)
+    second = ask(CLUSTER, world.deps)
+    receive(Echo(asked_at=second, at=NOW), CLUSTER, world.deps)
+    echo_reconciled(first, CLUSTER, world.deps)
+    stored = world.store.heartbeat(CLUSTER)
+    assert stored is not None
+    trip = stored.value.round_trip
+    assert trip is not None
+    assert (trip.asked_at, trip.reconciled_at) == (second, None)
+
+
+def test_a_heartbeat_keeps_the_round_trip(stage: Stage) -> None:
+    lines(stage, 0)
+    stage.world.settle(minutes=5)
+    stored = stage.world.store.heartbeat(CLUSTER)
+    assert stored is not None
+    assert stored.value.round_trip is not None
