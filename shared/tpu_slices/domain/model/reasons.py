@@ -93,8 +93,14 @@ class Reason(StrEnum):
     NEVER_CREATED = "NeverCreated", Phase.GONE  # nothing was bought for it
 
     POOL_UNREADABLE = "PoolUnreadable"
+    LATER_RELEASE = "LaterRelease"  # what a later release wrote, and this one does not know
     # of waits in reports only
     RECORD_UNREADABLE = "RecordUnreadable"
+
+    @classmethod
+    def _missing_(cls, value: object) -> Reason | None:
+        """Read any other word as LATER_RELEASE: the record stays readable after a rollback, and is decided again."""
+        return cls.LATER_RELEASE if isinstance(value, str) else None
 
 
 class ReportReason(StrEnum):

@@ -135,6 +135,7 @@ REASON_TEXTS: Mapping[Reason, ReasonText] = MappingProxyType(
         Reason.RELEASED: ReasonText("released", "It is created again if a leader pod waits for it."),
         Reason.NEVER_CREATED: ReasonText("never created", "It is created once a leader pod waits for it."),
         Reason.POOL_UNREADABLE: ReasonText("GKE does not report the state of its node pool", _NO_ACTION),
+        Reason.LATER_RELEASE: ReasonText("a later release of the provisioner decided last", _NO_ACTION),
         Reason.RECORD_UNREADABLE: ReasonText(
             "its record cannot be read, so nothing is created or deleted for it",
             "Contact the operator of the cluster: the log event `document.unreadable` names the field.",
