@@ -112,9 +112,10 @@ def _relay(seen: Seen) -> Finding:
         return wrong(relay_silence(silent, seen.now), relay, _warnings(seen, "receive"))
     if seen.heartbeat.received_at is None:
         return wrong("The relay was never heard.", relay, _warnings(seen, "receive"))
-    subscription = f"relay-{seen.cluster}"
+    subscription, ago = f"relay-{seen.cluster}", (seen.now - seen.heartbeat.received_at).total_seconds()
     return wrong(
-        f"The relay is heard, but does not answer: it cannot pull {subscription}, or is of an earlier release.",
+        f"The relay, last heard {ago:.0f} s ago, does not answer: it has ended, cannot pull {subscription}, or is of an "
+        "earlier release.",
         relay,
         f"gcloud pubsub subscriptions get-iam-policy {subscription} --project {seen.project}",
     )

@@ -21,6 +21,7 @@ from tpu_slices.ports.store import SliceStore
 from tpu_slices.wire.cluster_settings import settings_key
 from tpu_slices_cli.examination import CLOCKS_AGREE, Seen, examine, queries
 
+NOT_SILENT = "it has ended, cannot pull relay-demo, or is of an earlier release."
 WHY = "Ages and time limits are computed from them."
 STEP = timedelta(seconds=20)
 ANSWERED = "  ok      The relay answered, and receive recorded it, after "
@@ -145,7 +146,7 @@ def failures(heartbeat: RelayHeartbeat) -> list[str]:
         (
             replace(WELL, round_trip=replace(TRIP, asked_at=NOW - STEP)),
             [
-                "The relay is heard, but does not answer: it cannot pull relay-demo, or is of an earlier release.",
+                f"The relay, last heard 40 s ago, does not answer: {NOT_SILENT}",
                 "Reconcile was not asked: the relay's answer comes first.",
             ],
         ),
