@@ -114,7 +114,7 @@ def _relay(seen: Seen) -> Finding:
         return wrong("The relay was never heard.", relay, _warnings(seen, "receive"))
     subscription, ago = f"relay-{seen.cluster}", (seen.now - seen.heartbeat.received_at).total_seconds()
     return wrong(
-        f"The relay, last heard {ago:.0f} s ago, does not answer: it has ended, cannot pull {subscription}, or is of an "
+        f"The relay, heard {ago:.0f} s ago, does not answer: it has ended, cannot pull {subscription}, or is of an "
         "earlier release.",
         relay,
         f"gcloud pubsub subscriptions get-iam-policy {subscription} --project {seen.project}",

@@ -146,7 +146,7 @@ def failures(heartbeat: RelayHeartbeat) -> list[str]:
         (
             replace(WELL, round_trip=replace(TRIP, asked_at=NOW - STEP)),
             [
-                f"The relay, last heard 40 s ago, does not answer: {NOT_SILENT}",
+                f"The relay, heard 40 s ago, does not answer: {NOT_SILENT}",
                 "Reconcile was not asked: the relay's answer comes first.",
             ],
         ),
