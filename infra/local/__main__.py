@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from infra.local.cluster_choice import Asked
 
 STATE = Path(__file__).parents[2] / ".local"
-INTERRUPTED = 130
+INTERRUPTED, CALLED_WRONGLY = 130, 2
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -30,6 +30,7 @@ def _parser() -> argparse.ArgumentParser:
     staying.set_defaults(begin=_up)
     for each in (playing, staying):
         _add_choice(each)
+    _add_gke(staying)
     verbs.add(subparsers)
     return parser
 
@@ -47,6 +48,20 @@ def _add_choice(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--yes", action="store_true", help="write to the cluster of --kubeconfig without being asked")
 
 
+def _add_gke(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--gke",
+        choices=["simulated", "live"],
+        default="simulated",
+        help="live: create node pools in the GKE cluster of --kubeconfig, for money; all are released in the end",
+    )
+    live = parser.add_argument_group("with --gke live")
+    live.add_argument("--project", metavar="PROJECT", help="the cluster's project")
+    live.add_argument("--impersonate", metavar="ACCOUNT", help="email of the service account that calls GKE")
+    live.add_argument("--chips", type=int, default=16, metavar="N", help="the most chips at a time (default: 16)")
+    live.add_argument("--settings", type=Path, metavar="FILE", help="the cluster's, as in infra/clusters")
+
+
 def _demo(state: Path, arguments: argparse.Namespace) -> int:
     from infra.local.demo.play import demo  # noqa: PLC0415 - as in `main`
 
@@ -56,13 +71,25 @@ def _demo(state: Path, arguments: argparse.Namespace) -> int:
 def _up(state: Path, arguments: argparse.Namespace) -> int:
     from infra.local.up.run import up  # noqa: PLC0415 - as in `main`
 
+    if arguments.gke == "live" and not (arguments.kubeconfig and arguments.project and arguments.impersonate):
+        sys.stderr.write("--gke live needs --kubeconfig, --project and --impersonate: see docs/development.md\n")
+        return CALLED_WRONGLY
     return up(state, _asked(arguments))
 
 
 def _asked(arguments: argparse.Namespace) -> "Asked":
     from infra.local.cluster_choice import Asked  # noqa: PLC0415 - as in `main`
+    from infra.local.live_target import Wanted  # noqa: PLC0415 - as in `main`
 
-    return Asked(kubeconfig=arguments.kubeconfig, embedded=arguments.embedded, yes=arguments.yes)
+    live = None
+    if getattr(arguments, "gke", "simulated") == "live":
+        live = Wanted(
+            project=arguments.project,
+            account=arguments.impersonate,
+            chips=arguments.chips,
+            settings=arguments.settings,
+        )
+    return Asked(kubeconfig=arguments.kubeconfig, embedded=arguments.embedded, yes=arguments.yes, live=live)
 
 
 def main() -> int:

@@ -23,9 +23,13 @@ class Addresses:
     proxy_buttons: str
     functions: Mapping[str, str]
     folder: Path
+    live_path: str | None = None
+    """The path of the GKE cluster that is bought in; None: GKE is simulated, at `gke`."""
 
     @property
     def cluster_path(self) -> str:
+        if self.live_path is not None:
+            return self.live_path
         return f"projects/{self.project}/locations/{self.location}/clusters/{self.cluster_id}"
 
     @property
@@ -47,6 +51,11 @@ class Addresses:
     def relay_token(self) -> Path:
         return self.folder / "relay.token"
 
+    @property
+    def credentials(self) -> Path:
+        """Return the path of the credentials for a GKE that is not simulated."""
+        return self.folder / "credentials.json"
+
     def topic_path(self, topic: str) -> str:
         return f"projects/{self.project}/topics/{topic}"
 
@@ -56,10 +65,13 @@ class Addresses:
 
     def environment(self) -> dict[str, str]:
         """Return the environment variables that Google's clients and the provisioner read."""
+        gke = {"GKE_EMULATOR_HOST": self.gke}
+        if self.live_path is not None:
+            gke = {"GOOGLE_APPLICATION_CREDENTIALS": str(self.credentials)}
         return {
             "CLUSTER": self.cluster_id,
             "FIRESTORE_EMULATOR_HOST": self.firestore,
-            "GKE_EMULATOR_HOST": self.gke,
+            **gke,
             "GOOGLE_CLOUD_PROJECT": self.project,
             "KUBECONFIG": str(self.kubeconfig),
             "PUBSUB_EMULATOR_HOST": self.pubsub,

@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import yaml
@@ -19,9 +20,12 @@ from infra.local.clients.objects import Object
 from infra.local.cluster_choice import Asked, Borrowed, ClusterChoice, own
 from infra.local.interrupts import uninterrupted
 from infra.local.kubeconfig import write_private
+from infra.local.live_stack import document, write_credentials
+from infra.local.live_target import Live, NotLive, Wanted, of_context
 from infra.local.plan import CLUSTER_ID
 from infra.local.processes import Processes
 from infra.local.relay_account import APPLIED, manifests
+from tpu_slices.domain.model.slices import ClusterId
 
 DEMO_NAMESPACE = "tpu-slices-demo"
 MADE = {
@@ -42,6 +46,12 @@ QUESTION = """\
 Nodes of simulated hosts (label tpu-slices.local/host=true, taint google.com/tpu), the namespaces {namespaces}
 and the relay's roles and admission policies will be made there, and removed in the end. JobSets there that ask for TPUs
 get such hosts meanwhile.
+"""
+LIVE = """\
+{server} (context {context} of {file}) is not a cluster of this stack.
+For JobSets there that ask for TPUs, GKE will create node pools, as {account}: up to {chips} chips at a time, which cost
+money. They are deleted in the end, also under JobSets that run. The namespaces {namespaces}
+and the relay's roles and admission policies will be made there, and removed in the end.
 """
 TOLERATION = "Pods must tolerate the taint google.com/tpu themselves: that API server does not add it, as GKE's does.\n"
 EARLIER = "Of an earlier stack there is still"
@@ -70,6 +80,8 @@ def borrow(asked: Asked, file: Path, kubectl: Path, state: Path) -> Borrowed:
     Nothing is written there. Raises NotBorrowed.
     """
     one = _of_file(file, kubectl, state)
+    if asked.live is not None:
+        one = replace(one, live=_live(one, asked.live, state))
     try:
         with closing(Api.of(one.kubeconfig)) as api:
             require_jobset(api)
@@ -79,6 +91,17 @@ def borrow(asked: Asked, file: Path, kubectl: Path, state: Path) -> Borrowed:
         raise NotBorrowed(f"{one.server} (context {one.context} of {file}) cannot be used: {problem}.") from problem
     consent(question(one, file, left, tolerated=tolerated), yes=asked.yes)
     return one
+
+
+def _live(one: Borrowed, wanted: Wanted, state: Path) -> Live:
+    """Return the GKE cluster, and write the credentials to use it with."""
+    try:
+        live = of_context(one.context, wanted)
+        document(live, ClusterId(CLUSTER_ID))
+        write_credentials(live, state / "credentials.json")
+    except NotLive as problem:
+        raise NotBorrowed(str(problem)) from problem
+    return live
 
 
 def _of_file(file: Path, kubectl: Path, state: Path) -> Borrowed:
@@ -152,7 +175,10 @@ def tolerates_tpus(api: Api) -> bool:
 def question(one: Borrowed, file: Path, left: Standing, *, tolerated: bool) -> str:
     """Return what the user agrees to, and should know."""
     spaces = [each["metadata"]["name"] for each in ours() if each["kind"] == "Namespace"]
-    text = QUESTION.format(server=one.server, context=one.context, file=file, namespaces=" and ".join(spaces))
+    named = {"server": one.server, "context": one.context, "file": file, "namespaces": " and ".join(spaces)}
+    text = QUESTION.format(**named)
+    if one.live is not None:
+        text = LIVE.format(**named, account=one.live.account, chips=one.live.chips)
     return text + ("" if tolerated else TOLERATION) + (f"{EARLIER}: {in_words(left)}.\n" if left else "")
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from infra.local.kubernetes.programs import Programs, find
 from infra.local.kubernetes.versions import pinned
+from infra.local.live_target import Live, Wanted
 
 _EMBEDDED = "Kubernetes: the embedded API server, without LeaderWorkerSets (`make kubernetes` builds a real one)"
 
@@ -28,6 +29,7 @@ class Asked:
     kubeconfig: Path | None = None
     embedded: bool = False
     yes: bool = False
+    live: Wanted | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,8 @@ class Borrowed:
     kubeconfig: Path
     context: str
     server: str
+    live: Live | None = None
+    """GKE itself creates its node pools; None: GKE is simulated."""
 
     def __str__(self) -> str:
         return f"Kubernetes: the cluster at {self.server}, context {self.context}"

@@ -32,8 +32,9 @@ def cluster(plan: Plan, addresses: Addresses, processes: Processes, scratch: Pat
         case Built(programs):
             with parts.built(programs, scratch / "kubernetes"):
                 yield
-        case Borrowed():
-            parts.start_beside(KUBELET)
+        case Borrowed(live=live):
+            if live is None:
+                parts.start_beside(KUBELET)
             with borrowed.returned(addresses.kubeconfig, processes):
                 yield
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from infra.local.addresses import Addresses
-from infra.local.cluster_choice import ClusterChoice, Embedded
+from infra.local.cluster_choice import Borrowed, ClusterChoice, Embedded
+from infra.local.live_target import Live
 from infra.local.processes import Program, Says
 
 REPOSITORY = Path(__file__).parents[2]
@@ -31,6 +32,11 @@ class Plan:
     cluster: ClusterChoice = field(default_factory=Embedded)
     queues: bool = False
     gke_arguments: tuple[str, ...] = ()
+
+    @property
+    def live(self) -> Live | None:
+        """The GKE cluster that is bought in; None: GKE is simulated."""
+        return self.cluster.live if isinstance(self.cluster, Borrowed) else None
 
     def module(
         self,

@@ -27,9 +27,12 @@ def checked(text: str, cluster: ClusterId) -> Fields:
 
 def seed(addresses: Addresses) -> None:
     """Write the settings; set the environment variables by which Google's clients find the emulators from here on."""
+    put(checked(file_of(addresses).read_text(), ClusterId(addresses.cluster_id)), addresses)
+
+
+def put(document: Fields, addresses: Addresses) -> None:
+    """Write a settings document, and set the environment variables as `seed` does."""
     os.environ.update(addresses.environment())
-    cluster = ClusterId(addresses.cluster_id)
-    place = settings_key(cluster)
-    document = checked(file_of(addresses).read_text(), cluster)
+    place = settings_key(ClusterId(addresses.cluster_id))
     with closing(firestore.Client(project=addresses.project)) as client:
         client.document(place.collection, place.id).set(document)

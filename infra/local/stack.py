@@ -12,6 +12,7 @@ from infra.local.addresses import Addresses, port_of
 from infra.local.cluster_parts import cluster
 from infra.local.functions import function
 from infra.local.interrupts import orderly_end
+from infra.local.live_stack import released
 from infra.local.plan import Plan
 from infra.local.ports import free_ports
 from infra.local.processes import Processes, Program
@@ -50,16 +51,19 @@ def running(plan: Plan, seed: Callable[[Addresses], None]) -> Iterator[Stack]:
         )
         functions = processes.start(*(function(each, plan.root, addresses) for each in table.functions))
         held.enter_context(cluster(plan, addresses, processes, Path(scratch)))
-        gke, proxy = processes.start(local_gke(plan, addresses), faults(plan, addresses))
+        (proxy,) = processes.start(faults(plan, addresses))
+        gke = () if plan.live else processes.start(local_gke(plan, addresses))
         processes.wait_until_ready(pubsub)
         messaging.create(table, addresses)
         processes.wait_until_ready(firestore, proxy)
         seed(addresses)
         held.enter_context(relay_account(addresses))
         (relay,) = processes.start(local_relay(plan, addresses))
-        processes.wait_until_ready(gke, relay, *functions)
+        processes.wait_until_ready(*gke, relay, *functions)
         for each in table.schedules:
             held.enter_context(scheduled(each, addresses, plan.sweep_seconds))
+        if plan.live:
+            held.enter_context(released(plan.live, addresses))
         yield Stack(addresses, processes)
 
 
@@ -78,6 +82,7 @@ def allotted(plan: Plan, functions: tuple[str, ...]) -> Addresses:
         proxy_buttons=f"http://127.0.0.1:{proxy_buttons}",
         functions={name: f"http://127.0.0.1:{port}" for name, port in zip(functions, rest, strict=True)},
         folder=plan.state,
+        live_path=plan.live.path if plan.live else None,
     )
 
 

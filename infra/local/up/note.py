@@ -17,7 +17,8 @@ class Note:
     """URLs of the parts that accept commands, the environment for Google's clients, and the folder of the logs."""
 
     control: str
-    gke: str
+    gke: str | None
+    """None: GKE is not simulated."""
     faults: str
     cluster: str
     environment: dict[str, str]

@@ -6,13 +6,15 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
-from infra.local import borrowed, messaging
+from infra.local import borrowed, live_stack, messaging
 from infra.local.addresses import Addresses
 from infra.local.borrowed import NotBorrowed
 from infra.local.clients.errors import ApiError
-from infra.local.cluster_choice import Asked
+from infra.local.cluster_choice import Asked, Borrowed
+from infra.local.live_target import Live
 from infra.local.plan import Plan
 from infra.local.prerequisites import PrerequisitesMissing, find, require
 from infra.local.processes import ProgramFailed
@@ -28,6 +30,8 @@ from infra.local.up.verbs import Refused, pressed
 
 NOT_STARTED, FAILED, INTERRUPTED = 2, 1, 130
 REOPEN_SECONDS = 30.0
+LIVE_SWEEP_SECONDS = 30.0
+"""Twice as often as deployed: no log sink tells of operations that ended."""
 
 WELCOME = """\
 Everything is running. GKE, its hosts and their kubelets are simulated: what takes minutes there takes seconds here.
@@ -55,6 +59,24 @@ Press Ctrl-C to stop the stack. Logs:
 """
 
 
+LIVE_WELCOME = """\
+Everything is running. GKE is not simulated: node pools of up to {chips} chips at a time are created in
+{path} as {account}, and cost money until they are deleted.
+
+In another terminal:
+{exports}
+
+  kubectl apply -f FILE                               create a JobSet; `slices plan -f FILE` says before what it gets
+  .venv/bin/slices list --watch                       watch the slices; more: .venv/bin/slices --help
+  {local} relay stop|start
+  {local} kill receive|reconcile|sweep|relay|...
+  {local} status
+  {local} logs [-f] [PART ...]                         logs of all parts, merged; files in {logs}
+
+Press Ctrl-C to release all slices and stop the stack. Logs:
+"""
+
+
 def up(state: Path, asked: Asked) -> int:
     """Run the stack until Ctrl-C and return the exit code; logs, kubeconfig and the note are written below `state`."""
     if is_up(state):
@@ -64,8 +86,12 @@ def up(state: Path, asked: Asked) -> int:
         tools = require(find(os.environ))
         cluster = borrowed.settled(asked, tools.kubectl, state)
         say(f"{cluster}\nStarting the emulators, the cluster, GKE, the functions and the relay ...")
-        with running(Plan(state=state, cluster=cluster, queues=True), seed) as stack:
-            _keep(stack, state)
+        live = isinstance(cluster, Borrowed) and cluster.live is not None
+        if live and (elsewhere := os.environ.get("GKE_EMULATOR_HOST")):
+            say(f"GKE is asked at {elsewhere}, as GKE_EMULATOR_HOST says.")
+        plan = Plan(state=state, cluster=cluster, queues=True, sweep_seconds=LIVE_SWEEP_SECONDS if live else 5)
+        with running(plan, seeding(plan)) as stack:
+            _keep(stack, state, plan)
     except (PrerequisitesMissing, NotBorrowed) as problem:
         print(problem, file=sys.stderr)
         return NOT_STARTED
@@ -77,16 +103,22 @@ def up(state: Path, asked: Asked) -> int:
         return INTERRUPTED
     finally:
         note.forget(state)
+        (state / "credentials.json").unlink(missing_ok=True)
     return FAILED
 
 
-def _keep(stack: Stack, state: Path) -> None:
-    keeper = Keeper(processes=stack.processes, afterwards=afterwards(stack), say=say)
+def seeding(plan: Plan) -> Callable[[Addresses], None]:
+    """Return what writes the settings of the plan's cluster."""
+    return partial(live_stack.seed, plan.live) if plan.live else seed
+
+
+def _keep(stack: Stack, state: Path, plan: Plan) -> None:
+    keeper = Keeper(processes=stack.processes, afterwards=afterwards(stack, seeding(plan)), say=say)
     keeper.take_over()
     with listening(keeper) as control:
         where = noted(stack.addresses, control, state)
         where.write(state)
-        say(welcome(where))
+        say(welcome(where, plan.live))
         logs = Logs(state / "logs")
         threading.Thread(target=logs.follow, args=(say,), name="logs", daemon=True).start()
         keeper.keep(itertools.count())
@@ -101,7 +133,7 @@ def is_up(state: Path) -> bool:
     return True
 
 
-def afterwards(stack: Stack) -> dict[str, Callable[[], None]]:
+def afterwards(stack: Stack, seeded: Callable[[Addresses], None]) -> dict[str, Callable[[], None]]:
     """Return, by part, what restores the state of a part that keeps it in memory only, after a restart.
 
     The embedded API server has lost its objects, and has other certificates: its clients that keep nothing begin anew.
@@ -116,7 +148,7 @@ def afterwards(stack: Stack) -> dict[str, Callable[[], None]]:
 
     return {
         "pubsub": lambda: messaging.create(table, addresses),
-        "firestore": lambda: seed(addresses),
+        "firestore": lambda: seeded(addresses),
         "cluster": restart_clients,
         **dict.fromkeys(("etcd", "kube-apiserver", "proxy"), lambda: reopen_account(addresses)),
     }
@@ -137,7 +169,7 @@ def reopen_account(addresses: Addresses) -> None:
 def noted(addresses: Addresses, control: str, state: Path) -> note.Note:
     return note.Note(
         control=control,
-        gke=addresses.buttons,
+        gke=None if addresses.live_path else addresses.buttons,
         faults=addresses.proxy_buttons,
         cluster=addresses.cluster_path,
         environment=addresses.environment(),
@@ -145,9 +177,12 @@ def noted(addresses: Addresses, control: str, state: Path) -> note.Note:
     )
 
 
-def welcome(where: note.Note) -> str:
+def welcome(where: note.Note, live: Live | None) -> str:
     exports = "\n".join(f"  export {name}={value}" for name, value in where.environment.items())
-    return WELCOME.format(exports=exports, local=".venv/bin/python -m infra.local", logs=where.logs)
+    told = {"exports": exports, "local": ".venv/bin/python -m infra.local", "logs": where.logs}
+    if live is None:
+        return WELCOME.format(**told)
+    return LIVE_WELCOME.format(**told, path=live.path, account=live.account, chips=live.chips)
 
 
 def say(line: str) -> None:

@@ -20,6 +20,10 @@ class Press:
     body: Mapping[str, Any] | None = None
 
 
+class NotSimulated(Exception):
+    """The command is for a simulated GKE only."""
+
+
 def seconds(text: str) -> float:
     """Parse a duration such as `90s`, `5m` or `1h`."""
     amount = re.fullmatch(r"(\d+(?:\.\d+)?)([smh])", text)
@@ -36,6 +40,13 @@ def share(text: str) -> float:
     return float(amount[1]) / 100
 
 
+def simulated(where: Note) -> str:
+    """Return the URL of the simulated GKE. Raises NotSimulated if GKE itself is used."""
+    if where.gke is None:
+        raise NotSimulated("GKE is not simulated here: there are no faults of it to inject")
+    return where.gke
+
+
 def fault(kind: str, asked: argparse.Namespace, where: Note) -> Press:
     """Return the request for a fault of node pool creations, for a duration or for a number of creations."""
     body: dict[str, Any] = {"kind": kind, "pools": asked.pools, "zone": asked.zone}
@@ -45,7 +56,7 @@ def fault(kind: str, asked: argparse.Namespace, where: Note) -> Press:
         body["times"] = asked.times
     if kind == "slow":
         body["seconds"] = asked.longer
-    return Press(f"{where.gke}/faults", "POST", body)
+    return Press(f"{simulated(where)}/faults", "POST", body)
 
 
 def api_errors(asked: argparse.Namespace, where: Note) -> Press:
@@ -55,7 +66,7 @@ def api_errors(asked: argparse.Namespace, where: Note) -> Press:
         body = {"fault": "answer", "share": asked.share, "for": asked.lasting, **answer}
         return Press(f"{where.faults}/faults", "POST", body)
     gke = {"kind": "unavailable", "method": "*", "share": asked.share, "times": None, "for": asked.lasting}
-    return Press(f"{where.gke}/faults", "POST", gke)
+    return Press(f"{simulated(where)}/faults", "POST", gke)
 
 
 def of_api_server(fault: Mapping[str, Any]) -> str:
@@ -73,7 +84,7 @@ def in_words(fault: Mapping[str, Any], now: float) -> str:
 
 
 def on_hosts(verb: str, pool: str, where: Note) -> Press:
-    return Press(f"{where.gke}/hosts/{verb}", "POST", {"pool": pool})
+    return Press(f"{simulated(where)}/hosts/{verb}", "POST", {"pool": pool})
 
 
 def on_part(verb: str, part: str, where: Note) -> Press:
@@ -81,7 +92,4 @@ def on_part(verb: str, part: str, where: Note) -> Press:
 
 
 def clear(where: Note) -> tuple[Press, ...]:
-    return (
-        Press(f"{where.gke}/faults", "DELETE"),
-        Press(f"{where.faults}/faults", "DELETE"),
-    )
+    return tuple(Press(f"{url}/faults", "DELETE") for url in (where.gke, where.faults) if url)

@@ -40,7 +40,7 @@ def run(verb: Verb, asked: argparse.Namespace, state: Path) -> int:
     except NothingUp as nothing:
         print(nothing, file=sys.stderr)
         return NO_STACK
-    except Refused as no:
+    except (Refused, trouble.NotSimulated) as no:
         print(no, file=sys.stderr)
         return REFUSED
     return 0
@@ -143,7 +143,7 @@ def _pressing_on_hosts(verb: str) -> Verb:
 
 def _pool(begins: str | None, where: Note) -> str:
     """Return the first node pool whose name has this prefix, or the first of all; a slice's id is such a prefix."""
-    pools = [str(pool["name"]) for pool in pressed(Press(f"{where.gke}/pools"))["pools"]]
+    pools = [str(pool["name"]) for pool in pressed(Press(f"{trouble.simulated(where)}/pools"))["pools"]]
     if not pools:
         raise Refused("there is no node pool: `kubectl apply -f examples/v5e.yaml` leads to one")
     found = next((pool for pool in pools if pool.startswith(begins or "")), None)
@@ -182,7 +182,7 @@ def _looks(verbs: Any) -> None:
 def _status(_: argparse.Namespace, where: Note) -> None:
     for name, status in pressed(Press(f"{where.control}/"))["parts"].items():
         print(f"{name:<24} {status}")
-    for fault in pressed(Press(f"{where.gke}/faults"))["faults"]:
+    for fault in pressed(Press(f"{where.gke}/faults"))["faults"] if where.gke else ():
         print(f"{'fault':<24} {trouble.in_words(fault, time())}")
     for fault in pressed(Press(f"{where.faults}/faults"))["faults"]:
         print(f"{'fault':<24} {trouble.of_api_server(fault)}")
