@@ -24,7 +24,7 @@ class Addresses:
     functions: Mapping[str, str]
     folder: Path
     live_path: str | None = None
-    """The path of the GKE cluster that is bought in; None: GKE is simulated, at `gke`."""
+    """The path of a cluster of a GKE that is not the stack's own; `gke` is then empty, unless it is an emulator too."""
 
     @property
     def cluster_path(self) -> str:
@@ -65,9 +65,9 @@ class Addresses:
 
     def environment(self) -> dict[str, str]:
         """Return the environment variables that Google's clients and the provisioner read."""
-        gke = {"GKE_EMULATOR_HOST": self.gke}
+        gke = {"GKE_EMULATOR_HOST": self.gke} if self.gke else {}
         if self.live_path is not None:
-            gke = {"GOOGLE_APPLICATION_CREDENTIALS": str(self.credentials)}
+            gke["GOOGLE_APPLICATION_CREDENTIALS"] = str(self.credentials)
         return {
             "CLUSTER": self.cluster_id,
             "FIRESTORE_EMULATOR_HOST": self.firestore,

@@ -76,7 +76,7 @@ def allotted(plan: Plan, functions: tuple[str, ...]) -> Addresses:
         cluster_id=plan.cluster_id,
         pubsub=f"127.0.0.1:{pubsub}",
         firestore=f"127.0.0.1:{firestore}",
-        gke=f"127.0.0.1:{gke}",
+        gke=os.environ.get("GKE_EMULATOR_HOST", "") if plan.live else f"127.0.0.1:{gke}",
         buttons=f"http://127.0.0.1:{buttons}",
         proxy_port=proxy,
         proxy_buttons=f"http://127.0.0.1:{proxy_buttons}",

@@ -45,7 +45,7 @@ def test_another_context_is_refused(context: str, why: str) -> None:
 
 @pytest.mark.parametrize(("allowed", "chips"), [(None, 16), (8, 8), (64, 16)])
 def test_the_cap_holds_whatever_the_settings_allow(allowed: int | None, chips: int) -> None:
-    policy = {"namespaces": {"a": {}}} | ({CAP: allowed} if allowed else {})
+    policy: dict[str, Any] = {"namespaces": {"a": {}}} | ({CAP: allowed} if allowed else {})
     assert capped({"policy": policy}, PATH, 16)["policy"] == {"namespaces": {"a": {}}, CAP: chips}
 
 
