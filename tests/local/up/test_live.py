@@ -19,13 +19,12 @@ from urllib.request import urlopen
 import pytest
 import yaml
 
+from infra.local.borrowed import standing
 from infra.local.clients.api import Api
-from infra.local.kubernetes.programs import Programs
 from infra.local.ports import free_ports
 from infra.local.prerequisites import Tools
 from infra.local.processes import Processes
-from tests.cluster.servers import module
-from tests.kubernetes.test_borrowed import everything, serving
+from tests.cluster.servers import EMBEDDED, module
 from tests.local.stack.leftovers import REPOSITORY, running_in, until
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(240)]
@@ -51,24 +50,22 @@ class Theirs:
 
 
 @pytest.fixture
-def theirs(programs: Programs, tools: Tools, tmp_path: Path) -> Iterator[Theirs]:
-    with (
-        serving(programs, tools, tmp_path / "theirs") as plain,
-        Processes(setpriv=tools.setpriv, logs=tmp_path / "logs", environment=os.environ) as processes,
-    ):
-        kubeconfig = tmp_path / "gke.kubeconfig"
+def theirs(tools: Tools, tmp_path: Path) -> Iterator[Theirs]:
+    plain, kubeconfig = tmp_path / "plain.kubeconfig", tmp_path / "gke.kubeconfig"
+    server, port, buttons = free_ports(3)
+    gke, url = f"127.0.0.1:{port}", f"http://127.0.0.1:{buttons}"
+    ports = ("--port", str(port), "--buttons-port", str(buttons))
+    known = ("--kubeconfig", str(kubeconfig), "--cluster", PATH, *ports, *PACE)
+    listens = f"listening on https://127.0.0.1:{server}"
+    with Processes(setpriv=tools.setpriv, logs=tmp_path / "logs", environment=os.environ) as processes:
+        cluster = module(EMBEDDED, listens, "--port", str(server), "--kubeconfig", str(plain))
+        processes.wait_until_ready(*processes.start(cluster))
         document = yaml.safe_load(plain.read_text())
         document["contexts"][0]["name"] = document["current-context"] = CONTEXT
         kubeconfig.write_text(yaml.safe_dump(document))
-        port, buttons = free_ports(2)
-        gke, url = f"127.0.0.1:{port}", f"http://127.0.0.1:{buttons}"
-        ports = ("--port", str(port), "--buttons-port", str(buttons))
-        known = ("--kubeconfig", str(kubeconfig), "--cluster", PATH, *ports, *PACE)
-        parts = (
-            module("gke", f"listening on {gke} buttons {url}", *known),
-            module("kubelet", "ready", "--kubeconfig", str(kubeconfig)),
-        )
-        processes.wait_until_ready(*processes.start(*parts))
+        beside = (module(part, "ready", "--kubeconfig", str(kubeconfig)) for part in ("jobset", "kubelet"))
+        its_gke = module("gke", f"listening on {gke} buttons {url}", *known)
+        processes.wait_until_ready(*processes.start(*beside, its_gke))
         yield Theirs(kubeconfig, gke, url)
 
 
@@ -140,7 +137,6 @@ def apply(theirs: Theirs, name: str) -> None:
 
 def test_node_pools_are_created_up_to_the_cap_and_deleted_in_the_end(theirs: Theirs, tmp_path: Path) -> None:
     with closing(Api.of(theirs.kubeconfig)) as api:
-        before = everything(api)
         with up(theirs, tmp_path, chips=16) as stack:
             assert "GKE is not simulated: node pools of up to 16 chips at a time" in stack.said
             apply(theirs, "first")
@@ -153,9 +149,7 @@ def test_node_pools_are_created_up_to_the_cap_and_deleted_in_the_end(theirs: The
             assert "Releasing all slices" in stack.said
             assert "demo is forgotten" in stack.said
         assert theirs.pools() == []
-        assert not (stack.state / "credentials.json").exists()
-        assert not running_in(stack.state)
-        after = everything(api)
-        assert set(after["jobsets"]) - set(before["jobsets"]) == {"first", "second"}
-        assert after["namespaces"] == before["namespaces"]
-        assert after["clusterroles"] == before["clusterroles"]
+        assert standing(api) == {}
+        assert {each["metadata"]["name"] for each in api.list("jobsets")["items"]} == {"first", "second"}
+    assert not (stack.state / "credentials.json").exists()
+    assert not running_in(stack.state)
