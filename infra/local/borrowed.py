@@ -24,7 +24,7 @@ from infra.local.live_stack import document, write_credentials
 from infra.local.live_target import Live, NotLive, Wanted, of_context
 from infra.local.plan import CLUSTER_ID
 from infra.local.processes import Processes
-from infra.local.relay_account import APPLIED, manifests
+from infra.local.relay_account import APPLIED, NOT_EVERYWHERE, manifests
 from tpu_slices.domain.model.slices import ClusterId
 
 DEMO_NAMESPACE = "tpu-slices-demo"
@@ -139,9 +139,11 @@ def ours() -> list[Object]:
 def require_our_names(api: Api) -> None:
     """Raise NotBorrowed if an object of a name that we use is somebody else's."""
     for each in ours():
-        metadata = each["metadata"]
+        metadata, plural = each["metadata"], APPLIED[each["kind"]]
+        if each["kind"] in NOT_EVERYWHERE and not api.serves(plural):
+            continue
         try:
-            found = api.get(APPLIED[each["kind"]], metadata.get("namespace"), metadata["name"])
+            found = api.get(plural, metadata.get("namespace"), metadata["name"])
         except ApiError as error:
             if error.code == NOT_FOUND:
                 continue
