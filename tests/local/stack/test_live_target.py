@@ -10,7 +10,8 @@ import google.auth
 import pytest
 from google.auth import impersonated_credentials
 
-from infra.local.live_stack import document, write_credentials
+from infra.local.addresses import Addresses
+from infra.local.live_stack import document, released, write_credentials
 from infra.local.live_target import CAP, Live, NotLive, Wanted, capped, impersonating, of_context
 from tpu_slices.domain.model.slices import ClusterId
 
@@ -100,3 +101,29 @@ def test_without_credentials_the_command_to_log_in_is_told(tmp_path: Path, monke
     monkeypatch.setenv("CLOUDSDK_CONFIG", str(tmp_path))
     with pytest.raises(NotLive, match="gcloud auth application-default login"):
         write_credentials(of_context("gke_shop_us-central2_b", wanted()), tmp_path / "credentials.json")
+
+
+def test_if_slices_could_not_be_released_the_command_that_lists_node_pools_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.executable", "/bin/false")
+    live = of_context("gke_shop_us-central2_b", wanted())
+    addresses = Addresses(
+        project="demo-project",
+        location="us-central2",
+        cluster_id="demo",
+        pubsub="",
+        firestore="",
+        gke="",
+        buttons="",
+        proxy_port=0,
+        proxy_buttons="",
+        functions={},
+        folder=tmp_path,
+        live_path=PATH,
+    )
+    with released(live, addresses):
+        assert capsys.readouterr().err == ""
+    said = capsys.readouterr().err
+    assert "Node pools may be left, which cost money." in said
+    assert live.list_command in said
