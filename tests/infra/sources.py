@@ -1,5 +1,6 @@
 """The files of a deployment, parsed."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -56,3 +57,8 @@ def attributes(value: Any, name: str) -> Iterator[Any]:
     elif isinstance(value, list):
         for inner in value:
             yield from attributes(inner, name)
+
+
+def pins(lock: Path) -> dict[str, str]:
+    """Return the versions that a lock has, by name."""
+    return dict(re.findall(r"^([A-Za-z0-9._-]+)==([^ ;\\]+)", lock.read_text(), re.MULTILINE))

@@ -12,11 +12,11 @@ from subprocess import CompletedProcess
 import pytest
 import yaml
 
+from tests.infra.builds.test_build_scripts import RECORDER, SUBSTITUTIONS
 from tests.infra.gcloud.conftest import Gcloud
 from tests.infra.gcloud.objects import Objects
 from tests.infra.loopback import NOT_FOUND, Request, Response, refusal, serving
 from tests.infra.sources import DESTROY_STEPS, ROOT
-from tests.infra.test_build_scripts import RECORDER, SUBSTITUTIONS
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 

@@ -8,11 +8,11 @@ from subprocess import CompletedProcess
 
 import pytest
 
+from tests.infra.builds.test_build_scripts import SUBSTITUTIONS
 from tests.infra.gcloud.conftest import Gcloud
 from tests.infra.gcloud.objects import Objects
 from tests.infra.loopback import serving
 from tests.infra.sources import STEPS
-from tests.infra.test_build_scripts import SUBSTITUTIONS
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 

@@ -10,11 +10,9 @@ import re
 import shutil
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from importlib.metadata import Distribution, distributions
 from pathlib import Path
 
@@ -23,7 +21,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from tests.infra.sources import ROOT, STEPS
+from tests.infra.metadata import GET_TOKEN, TOKEN, asking, metadata
+from tests.infra.sources import ROOT, STEPS, pins
 from tests.local.served import serving
 from tests.relay.attack.stage import Sources, running
 from tests.relay.objects import Json
@@ -48,22 +47,10 @@ os._exit = record
 runpy.run_module(sys.argv[1], run_name="__main__", alter_sys=True)
 """
 """Runs a module, and writes the files of all modules that were imported to the end."""
-CREDENTIALS = """
-import google.auth
-from google.auth.transport.requests import Request
-credentials, _ = google.auth.default()
-credentials.refresh(Request())
-print(credentials.token)
-"""
 
 
 def is_handled(line: Json) -> bool:
     return (line["event"], line.get("kind")) == ("message.handled", "SliceUpdate")
-
-
-def pins(lock: Path) -> dict[str, str]:
-    """Return the versions that a lock has, by name."""
-    return dict(re.findall(r"^([A-Za-z0-9._-]+)==([^ ;\\]+)", lock.read_text(), re.MULTILINE))
 
 
 def admitted() -> list[Path]:
@@ -162,43 +149,13 @@ def test_the_relay_works_with_what_is_locked_and_needs_all_of_it(image: Image, s
     assert unneeded == set(), "locked, but never imported: relay/image/overrides.txt leaves such libraries out"
 
 
-class Metadata(BaseHTTPRequestHandler):
-    """GKE's metadata server, as far as a token of the pod's ServiceAccount needs it."""
-
-    def do_GET(self) -> None:
-        account = {"email": "relay", "scopes": ["all"], "aliases": ["default"]}
-        answers = {
-            "service-accounts/default/token": {"access_token": "t-1", "expires_in": 3600, "token_type": "Bearer"}
-        }
-        found = next((body for path, body in answers.items() if path in self.path), account)
-        text = "shop" if self.path.endswith("project-id") else json.dumps(found)
-        self.send_response(200)
-        self.send_header("Metadata-Flavor", "Google")
-        self.send_header("Content-Type", "text/plain" if text == "shop" else "application/json")
-        self.end_headers()
-        self.wfile.write(text.encode())
-
-    def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002 - http.server calls it so
-        """Keep quiet."""
-
-
-@pytest.fixture
-def metadata_server() -> Iterator[str]:
-    with HTTPServer(("127.0.0.1", 0), Metadata) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-        thread.start()
-        yield f"127.0.0.1:{server.server_port}"
-        server.shutdown()
-        thread.join()
-
-
-def test_its_libraries_get_a_token_from_the_metadata_server(image: Image, metadata_server: str) -> None:
+def test_its_libraries_get_a_token_from_the_metadata_server(image: Image) -> None:
     """In the cluster the relay has no key: what Google's client imports for that must be there."""
-    environment = image.environment(GCE_METADATA_HOST=metadata_server, GCE_METADATA_IP=metadata_server, HOME="/nowhere")
-    got = subprocess.run(
-        image.python("-c", CREDENTIALS), env=environment, cwd=image.app, capture_output=True, text=True, check=False
-    )
-    assert (got.stdout, got.returncode) == ("t-1\n", 0), got.stderr
+    with metadata() as server:
+        environment = image.environment(**asking(server))
+        command = image.python("-c", GET_TOKEN)
+        got = subprocess.run(command, env=environment, cwd=image.app, capture_output=True, text=True, check=False)
+    assert (got.stdout, got.returncode) == (f"{TOKEN}\n", 0), got.stderr
 
 
 def test_what_is_left_out_is_required_by_something_that_is_there(image: Image) -> None:

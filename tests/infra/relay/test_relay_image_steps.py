@@ -9,9 +9,9 @@ from subprocess import CompletedProcess
 
 import pytest
 
+from tests.infra.builds.test_build_scripts import SUBSTITUTIONS
 from tests.infra.relay.manifests import DIGEST, IMAGE
 from tests.infra.sources import ROOT, STEPS
-from tests.infra.test_build_scripts import SUBSTITUTIONS
 from tests.infra.tools import Tools, tools
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
