@@ -44,6 +44,11 @@ class Gcloud:
         wrapped = ["setpriv", "--pdeathsig", "TERM", *command]
         return subprocess.run(wrapped, cwd=folder, env=whole, capture_output=True, text=True, check=False)
 
+    def parse(self, *command: str) -> str:
+        """Return why gcloud does not understand a command, or "". Nothing is done, and nobody is asked."""
+        parsed = self.run(*command, url="http://localhost:1", environment={"GCLOUD_ONLY_PARSES": "yes"})
+        return parsed.stderr if parsed.returncode else ""
+
 
 @pytest.fixture(scope="package")
 def gcloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gcloud]:

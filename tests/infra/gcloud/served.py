@@ -3,7 +3,8 @@
     python served.py LIB/gcloud.py SOCKET
 
 A command of its own takes gcloud a second, most of it to load; this way it takes some 100 ms. A command is a line of
-JSON, `[arguments, environment, folder]`, with the three standard streams; the answer is its exit code.
+JSON, `[arguments, environment, folder]`, with the three standard streams; the answer is its exit code. With
+GCLOUD_ONLY_PARSES in its environment, a command is understood or refused as ever, and then does nothing.
 """
 
 import importlib
@@ -18,6 +19,7 @@ LIB = Path(sys.argv[1]).parent
 sys.path[:0] = [str(LIB), str(LIB / "third_party")]
 
 from googlecloudsdk import gcloud_main  # type: ignore[import-not-found]  # noqa: E402 - it is in gcloud's folder
+from googlecloudsdk.calliope import backend  # type: ignore[import-not-found]  # noqa: E402 - as above
 
 
 def run(cli: Any, arguments: list[str], environment: dict[str, str], folder: str) -> int:
@@ -25,6 +27,8 @@ def run(cli: Any, arguments: list[str], environment: dict[str, str], folder: str
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
+    if "GCLOUD_ONLY_PARSES" in environment:
+        backend.Command.Run = lambda *_, **__: None
     try:
         cli.Execute(arguments)
     except SystemExit as ended:
