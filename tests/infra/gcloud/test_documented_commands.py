@@ -33,7 +33,7 @@ def words(statement: str) -> list[str]:
 
 
 def statements(page: str) -> Iterator[list[str]]:
-    """Yield the words of what a shell reads at once, in code blocks: a line goes on after a backslash, and in quotes."""
+    """Yield the words of what a shell reads at once, in code blocks: lines go on after a backslash, and in quotes."""
     for fenced, indented in BLOCK.findall(page):
         read = ""
         for line in (fenced or indented).splitlines():
@@ -119,8 +119,9 @@ def test_a_misspelt_or_incomplete_command_of_slices_is_found(command: str) -> No
 @pytest.mark.enable_socket
 @pytest.mark.parametrize("command", documented("infra/bootstrap.sh"), ids=" ".join)
 def test_bootstrap_understands_every_documented_command(gcloud: Gcloud, command: tuple[str, ...]) -> None:
+    region = ["--region", "us-central1"] if "--remove" in command else []  # nothing else goes without it
     plain = [word for word in command if word not in {"--dry-run", "--remove"}]
-    ran = gcloud.run(*plain, "--dry-run", url="http://localhost:1", environment={})
+    ran = gcloud.run(*plain, *region, "--dry-run", url="http://localhost:1", environment={})
     assert (ran.returncode, ran.stderr) == (0, "")
 
 
