@@ -1,7 +1,7 @@
 """docs/iam.md has a row for each grant of Terraform and of infra/bootstrap.sh, and none besides.
 
-Terraform itself evaluates who is granted what on what, for the clusters of `evaluation.CLUSTERS`; what is known only once
-it exists is replaced by its name.
+Terraform itself evaluates who is granted what on what, for the clusters of `evaluation.CLUSTERS`. What is known only
+once it exists is replaced by its name.
 """
 
 from __future__ import annotations
