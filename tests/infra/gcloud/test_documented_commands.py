@@ -1,7 +1,8 @@
-"""The commands in the code blocks of the pages: gcloud, `slices` and infra/bootstrap.sh understand each."""
+"""The commands in the code blocks of the pages are understood by gcloud, by `slices`, and by the scripts of infra."""
 
 from __future__ import annotations
 
+import importlib
 import re
 import shlex
 from collections.abc import Iterator, Sequence
@@ -113,6 +114,12 @@ def test_slices_understands_every_documented_command(command: tuple[str, ...]) -
 )
 def test_a_misspelt_or_incomplete_command_of_slices_is_found(command: str) -> None:
     assert misunderstood(shlex.split(command)) != ""
+
+
+@pytest.mark.parametrize("command", documented("python"), ids=" ".join)
+def test_a_module_understands_every_documented_command(command: tuple[str, ...]) -> None:
+    module = importlib.import_module(f"{command[2]}.__main__")
+    module._parser().parse_args(command[3:])  # exits if it does not
 
 
 @pytest.mark.emulators
