@@ -1,0 +1,41 @@
+"""What the examples run can be run: their images have it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import yaml
+
+from infra.local.plan import REPOSITORY
+
+EXAMPLES = sorted((REPOSITORY / "examples").rglob("*.yaml"))
+JAX = "us-docker.pkg.dev/cloud-tpu-images/jax-ai-image/tpu:jax"
+"""Google's image of JAX for TPUs, which its TPU recipes use; never pulled here: the local stack pulls none."""
+
+
+def containers_in(value: Any) -> Iterator[dict[str, Any]]:
+    """Yield each container, however deep it stands."""
+    if isinstance(value, dict):
+        yield from (each for each in value.get("containers") or () if isinstance(each, dict))
+        value = [*value.values()]
+    if isinstance(value, list):
+        for each in value:
+            yield from containers_in(each)
+
+
+CONTAINERS = [
+    pytest.param(container, id=f"{example.stem}-{container['name']}")
+    for example in EXAMPLES
+    for document in yaml.safe_load_all(example.read_text())
+    for container in containers_in(document)
+]
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_who_imports_jax_has_an_image_with_jax_and_one_that_does_not_change(container: dict[str, Any]) -> None:
+    image = container["image"]
+    assert image.startswith(JAX) == ("import jax" in " ".join(container["command"]))
+    _, tag = image.split(":")
+    assert tag[-1].isdigit()
