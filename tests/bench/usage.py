@@ -1,7 +1,7 @@
 """`python -m tests.bench.usage`: what the provisioner uses of Google Cloud, counted on the world in memory.
 
 The real handlers run on a clock that only the count advances: a minute is a tick of the sweep and four looks of the
-relay. `docs/cost.md` multiplies these numbers with prices.
+relay. `docs/cost.md` has these numbers, and what they cost.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 
+from tests.bench import cost
 from tests.bench.meter import COUNTED, Counts, MeteredWorld
 from tpu_slices.domain.model.observations import Failure, FailureKind
 from tpu_slices.domain.model.reasons import Phase
@@ -99,6 +100,11 @@ def main() -> None:
     print(f"{'in an hour':<28}" + "".join(f"{name:>12}" for name in found))
     for counted in COUNTED:
         print(f"{counted:<28}" + "".join(f"{counts[counted]:>12,}" for counts in found.values()))
+    months = cost.months(found["idle"], found["a life"], (FEW, found[f"{FEW} READY"]), (MANY, found[f"{MANY} READY"]))
+    for name, month in months.items():
+        print(f"\n{'a month: ' + name:<46}{'units':>14}{'USD':>10}{'less free':>10}")
+        for price, (units, listed, billed) in cost.bill(month).items():
+            print(f"{price:<46}{units:>14,.1f}{listed:>10.2f}{billed:>10.2f}")
     print()
     for collection, size in sorted(stored_bytes().items()):
         print(f"{'bytes in ' + collection:<28}{size:>12,}")
