@@ -36,7 +36,7 @@ from tpu_slices.domain.model.facts import (
 )
 from tpu_slices.domain.model.observations import Creating, Deleting
 from tpu_slices.domain.model.records import SliceRecord
-from tpu_slices.domain.model.slices import OwnerKind, PoolName, SliceId, WorkloadUid, slice_id
+from tpu_slices.domain.model.slices import ClusterId, OwnerKind, PoolName, SliceId, WorkloadUid, slice_id
 from tpu_slices.domain.reconciling.inventory import RelayHeartbeat, digest_of
 from tpu_slices.flows.receive import receive
 from tpu_slices.flows.reconcile import reconcile
@@ -194,7 +194,7 @@ class World:
             self.sweeps()
 
     def sweeps(self) -> None:
-        self._survive(lambda: sweep(self.deps))
+        self._survive(self._sweep)
         self.deliver()
 
     def steps(self) -> None:
@@ -211,14 +211,14 @@ class World:
         for _ in range(10_000):
             if self._facts:
                 fact = self._facts.popleft()
-                if not self._survive(partial(receive, fact, CLUSTER, self.deps)):
+                if not self._survive(partial(self._receive, fact)):
                     self._facts.append(fact)
             elif self._taken_requests < len(self.publisher.requests):
                 cluster, slice_ = self.publisher.requests[self._taken_requests]
                 self._taken_requests += 1
                 if self.mean_post and self.mean_post.random() < LOST:
                     continue
-                if not self._survive(partial(reconcile, cluster, slice_, self.deps)):
+                if not self._survive(partial(self._reconcile, cluster, slice_)):
                     self.publisher.requests.append((cluster, slice_))
             elif self.publisher.echoes:
                 cluster, asked_at = self.publisher.echoes.pop(0)
@@ -226,6 +226,17 @@ class World:
             else:
                 return
         raise AssertionError("messages never end")
+
+    # the functions; whoever measures what they use calls them as Pub/Sub does
+
+    def _receive(self, fact: Fact) -> None:
+        receive(fact, CLUSTER, self.deps)
+
+    def _reconcile(self, cluster: ClusterId, slice_: SliceId) -> object:
+        return reconcile(cluster, slice_, self.deps)
+
+    def _sweep(self) -> object:
+        return sweep(self.deps)
 
     def _survive(self, step: Callable[[], object]) -> bool:
         try:

@@ -1,0 +1,247 @@
+"""The whole system in memory behind a meter: it counts what Google Cloud would bill, on a clock that only it advances.
+
+Facts, requests, ticks and audit log entries go through the functions' real handlers, as Pub/Sub delivers them: each
+once. What is counted is named by the constants; `docs/cost.md` has their prices.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stdout
+from datetime import timedelta
+from itertools import chain
+from pathlib import Path
+from typing import Any, cast
+
+import structlog
+
+from infra.local import messaging
+from tests.builders import CLUSTER, MINUTE
+from tests.fakes.store import FakeStore
+from tests.world import World
+from tpu_slices.adapters import logs
+from tpu_slices.app import handlers
+from tpu_slices.app.handlers import Event
+from tpu_slices.domain.model.facts import Fact
+from tpu_slices.domain.model.observations import Failure
+from tpu_slices.domain.model.slices import ClusterId, PoolName, SliceId
+from tpu_slices.ports.deps import ReconcileDeps
+from tpu_slices.wire.documents import REPORT_QUEUE
+from tpu_slices.wire.messages import (
+    Message,
+    encode_fact,
+    encode_question,
+    encode_reconcile_request,
+    encode_report,
+    encode_update,
+)
+
+READS, WRITES, DELETES = "Firestore reads", "Firestore writes", "Firestore deletes"
+RECEIVE, RECONCILE, SWEEP = "calls of receive", "calls of reconcile", "calls of sweep"
+UPDATES = "messages to the relay"
+MESSAGE_BYTES, BILLED_BYTES = "bytes of all messages", "bytes that Pub/Sub bills"
+LINES, LOG_BYTES = "log lines", "bytes of log lines"
+GKE_READS, GKE_CHANGES = "GKE calls that read", "GKE calls that change"
+COUNTED = (
+    *(READS, WRITES, DELETES, RECEIVE, RECONCILE, SWEEP, UPDATES, MESSAGE_BYTES, BILLED_BYTES, LINES, LOG_BYTES),
+    *(GKE_READS, GKE_CHANGES),
+)
+LEAST_BYTES = 1_000
+"""Of a request to publish or to deliver, as Pub/Sub bills it."""
+FUNCTIONS: dict[str, tuple[str, Callable[[Event, ReconcileDeps], None]]] = {
+    "receive": (RECEIVE, handlers.handle_receive),
+    "reconcile": (RECONCILE, handlers.handle_reconcile),
+    "sweep": (SWEEP, handlers.handle_sweep),
+}
+STEP = timedelta(seconds=15)
+ENTRY = json.loads((Path(__file__).parents[1] / "events" / "audit_log" / "create_ended.json").read_text())
+"""Of GKE's audit log; that of a deletion is as long."""
+
+Counts = Counter[str]
+
+
+class MeteredWorld(World):
+    """`minutes` lets time pass; `counts` is what was used so far."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.counts: Counts = Counter()
+        table = messaging.read().of_cluster(CLUSTER)
+        self._functions = {each.topic: each.function for each in table.subscriptions if each.function}
+        self._ticks = table.schedules
+        self.deps = ReconcileDeps(
+            store=cast("Any", MeteredStore(self.store, self.counts)),
+            backend=cast("Any", MeteredBackend(self.backend, self.counts)),
+            publisher=self.publisher,
+            clock=self.clock,
+        )
+
+    def minutes(self, count: int) -> None:
+        """Let minutes pass; GKE ends no operation meanwhile."""
+        with _captured(self.counts):
+            for _ in range(count):
+                for _ in range(MINUTE // STEP):
+                    self.cluster_lives()
+                    self.deliver()
+                    self.clock.advance(STEP)
+                self.sweeps()
+
+    def operations_end(self) -> None:
+        """Let GKE end what it does; its audit log says so."""
+        running = sorted(pool.name for pool in self.backend.pools.values() if pool.operation is not None)
+        super().operations_end()
+        self._ended(*running)
+
+    def creation_fails(self, pool: PoolName, failure: Failure) -> None:
+        """Let GKE end a creation with an error; its audit log says so."""
+        self.backend.fail(pool, failure)
+        self._ended(pool)
+
+    @contextmanager
+    def used(self) -> Iterator[Counts]:
+        """Count what is used within the block."""
+        before, within = self._total(), Counter[str]()
+        yield within
+        within.update(self._total() - before)
+
+    # inside
+
+    def _ended(self, *pools: PoolName) -> None:
+        with _captured(self.counts):
+            for pool in pools:
+                self._push("cloud-operations", _entry(pool))
+            self.deliver()
+
+    def _total(self) -> Counts:
+        """Return what was used so far: what the fakes keep, too."""
+        changes = list(chain.from_iterable(self.store.commits))
+        deleted = sum(change.after is None for change in changes)
+        answers = (
+            *(encode_update(CLUSTER, each) for each in self.publisher.updates),
+            *(encode_report(CLUSTER, each) for _, each in self.publisher.reports),
+            *(encode_question(CLUSTER, each) for _, each in self.publisher.questions),
+        )
+        kept = Counter({WRITES: len(changes) - deleted, DELETES: deleted, GKE_CHANGES: len(self.backend.calls)})
+        for message in answers:
+            kept += _message(message) + Counter({UPDATES: 1})
+        return self.counts + kept
+
+    def _receive(self, fact: Fact) -> None:
+        self._push(f"facts-{CLUSTER}", encode_fact(fact))
+
+    def _reconcile(self, cluster: ClusterId, slice_: SliceId) -> None:
+        self._push("reconcile-requests", encode_reconcile_request(cluster, slice_))
+
+    def _sweep(self) -> None:
+        """Publish what is scheduled each minute."""
+        for schedule in self._ticks:
+            assert schedule.cron == "* * * * *", f"{schedule.name} is not due each minute"
+            self._push(schedule.topic, Message(schedule.data.encode(), {}))
+
+    def _push(self, topic: str, message: Message) -> None:
+        """Deliver a message as Pub/Sub pushes it to the topic's function."""
+        called, handle = FUNCTIONS[self._functions[topic] or ""]
+        self.counts.update(_message(message) + Counter({called: 1}))
+        data = {
+            "message": {
+                "data": base64.b64encode(message.data).decode(),
+                "attributes": dict(message.attributes),
+                "messageId": "17",
+                "publishTime": "2026-03-01T12:00:00.000Z",
+            }
+        }
+        source = f"//pubsub.googleapis.com/projects/demo-project/topics/{topic}"
+        handle(Event(id="17", source=source, data=data), self.deps)
+
+
+class MeteredStore:
+    """A store that counts the documents it reads, as Firestore bills them."""
+
+    def __init__(self, store: FakeStore, counts: Counts) -> None:
+        self._store = store
+        self._counts = counts
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._store, name)
+
+        def and_count(*args: Any, **kwargs: Any) -> Any:
+            result = method(*args, **kwargs)
+            if isinstance(result, Iterator):
+                result = tuple(result)
+            self._counts[READS] += reads(name, args, result, self._store)
+            return iter(result) if name in LAZY else result
+
+        return and_count
+
+
+class MeteredBackend:
+    """GKE with a meter on what reads."""
+
+    def __init__(self, backend: object, counts: Counts) -> None:
+        self._backend = backend
+        self._counts = counts
+
+    def __getattr__(self, name: str) -> Any:
+        self._counts[GKE_READS] += name in {"look", "inventory", "legacy_pools", "ended_operations"}
+        return getattr(self._backend, name)
+
+
+LAZY = {"live_workloads", "live_standings", "kept_slices", "every_slice"}
+ONE = {
+    *("heartbeat", "limiter", "budget", "brake"),
+    *("chips_held", "hosts_digest", "ended_workloads", "live_count", "slice_count"),
+}
+"""One document, or a number that the server makes of up to 1,000 entries of an index."""
+NO_READS = {"commit", "reject"}
+
+
+def reads(name: str, arguments: tuple[Any, ...], result: Any, store: FakeStore) -> int:
+    """Return how many reads Firestore bills for a call of the store: one for what is not there, and for no result."""
+    if name in NO_READS:
+        return 0
+    if name in ONE:
+        return 1
+    match name:
+        case "settings":  # the settings, the accepted ones, the pause
+            return 3
+        case "workloads" | "slices":
+            return len(set(arguments[1]))
+        case "clusters_with_slices":  # the first of each, until there is none
+            return len(result) + 1
+        case "report_queues":  # those that are not due, too
+            documents = (store.document(place) or {} for place in store.places())
+            return len({queue for each in documents if (queue := each.get(REPORT_QUEUE)) is not None}) + 1
+        case "live_standings":  # pages until an empty one
+            return len(result) + 1
+        case _:
+            return max(len(result), 1)
+
+
+@contextmanager
+def _captured(counts: Counts) -> Iterator[None]:
+    """Count the lines that are logged within the block, as the functions log them."""
+    before, written = structlog.get_config(), io.StringIO()
+    logs.configure("demo-project", "0.1.0")
+    try:
+        with redirect_stdout(written):
+            yield
+    finally:
+        structlog.configure(**before)
+        lines = written.getvalue().splitlines()
+        counts.update({LINES: len(lines), LOG_BYTES: sum(len(line.encode()) for line in lines)})
+
+
+def _message(message: Message) -> Counts:
+    """Count a message that is published and delivered once, each in a request of its own."""
+    texts = chain.from_iterable(message.attributes.items())
+    size = len(message.data) + sum(len(text.encode()) for text in texts)
+    return Counter({MESSAGE_BYTES: size, BILLED_BYTES: 2 * max(size, LEAST_BYTES)})
+
+
+def _entry(pool: PoolName) -> Message:
+    labels = {"project_id": "demo-project", "location": "us-central2", "cluster_name": "demo", "nodepool_name": pool}
+    return Message(json.dumps({**ENTRY, "resource": {"type": "gke_nodepool", "labels": labels}}).encode(), {})

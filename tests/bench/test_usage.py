@@ -1,0 +1,50 @@
+"""What the count of usage rests on."""
+
+from __future__ import annotations
+
+import pytest
+
+from infra.local import messaging
+from tests.bench import meter, usage
+from tests.bench.meter import MeteredWorld
+from tests.builders import CLUSTER, a_record
+from tests.fakes.store import FakeStore
+from tpu_slices.domain.model.slices import WorkloadUid
+
+
+@pytest.mark.slow
+def test_an_idle_hour_has_the_ticks_of_the_schedules_and_the_relays_heartbeats() -> None:
+    idle = usage.idle_hour()
+    assert idle[meter.SWEEP] == 60 * len(messaging.read().schedules)
+    assert idle[meter.RECEIVE] == 60
+    assert idle[meter.RECONCILE] == idle[meter.UPDATES] == idle[meter.GKE_CHANGES] == 0
+    assert idle[meter.BILLED_BYTES] == 2 * 1_000 * (idle[meter.SWEEP] + idle[meter.RECEIVE])
+    assert idle[meter.LINES] == idle[meter.SWEEP] + idle[meter.RECEIVE]
+
+
+@pytest.mark.slow
+def test_a_slices_life_creates_and_deletes_one_pool_and_lasting_use_is_linear_in_slices() -> None:
+    assert usage.life()[meter.GKE_CHANGES] == 2
+    one, two, four = (usage.ready_hour(slices) for slices in (1, 2, 4))
+    for counted in (meter.RECEIVE, meter.RECONCILE, meter.WRITES):
+        assert four[counted] - two[counted] == 2 * (two[counted] - one[counted]) > 0
+
+
+def test_nothing_is_used_while_no_time_passes() -> None:
+    world = MeteredWorld()
+    with world.used() as counts:
+        world.minutes(0)
+    assert +counts == {}
+
+
+def test_what_is_not_there_is_billed_as_a_read_and_so_is_an_empty_answer() -> None:
+    store = FakeStore()
+    counts = meter.Counts()
+    metered = meter.MeteredStore(store, counts)
+    metered.workloads(CLUSTER, [WorkloadUid("a"), WorkloadUid("b")])
+    assert counts[meter.READS] == 2
+    assert list(metered.kept_slices(CLUSTER)) == []
+    assert counts[meter.READS] == 3
+    store.put(a_record())
+    assert len(list(metered.kept_slices(CLUSTER))) == 1
+    assert counts[meter.READS] == 4

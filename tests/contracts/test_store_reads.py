@@ -1,0 +1,93 @@
+"""The meter of `tests/bench` counts the documents that the store on Firestore reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from google.cloud.firestore import Client
+
+from tests.bench.meter import READS, Counts, MeteredStore
+from tests.builders import CLUSTER, NOW, a_jobset
+from tests.contracts.stores import REAL, a_limiter, a_slot, slices
+from tests.fakes.store import FakeStore
+from tpu_slices.adapters.firestore import FirestoreStore
+from tpu_slices.adapters.firestore_documents import Snapshot
+from tpu_slices.domain.model.facts import WorkloadState
+from tpu_slices.domain.model.slices import SliceId, WorkloadUid
+from tpu_slices.domain.model.workloads import ReportQueue
+from tpu_slices.ports.store import Change, Record, SliceStore
+
+pytestmark = REAL
+
+QUEUE = ReportQueue(CLUSTER, namespace="research", first=True)
+CALLS: dict[str, Callable[[SliceStore], object]] = {
+    "settings": lambda store: store.settings(CLUSTER),
+    "clusters": lambda store: store.clusters(),
+    "workloads": lambda store: store.workloads(CLUSTER, [WorkloadUid("uid-0"), WorkloadUid("uid-9")]),
+    "slices": lambda store: store.slices(CLUSTER, [SliceId("tpu-none-0-aaaaaaaaaaaaa")]),
+    "no slices": lambda store: store.slices(CLUSTER, []),
+    "clusters_with_slices": lambda store: store.clusters_with_slices(),
+    "slice_count": lambda store: store.slice_count(CLUSTER),
+    "due_slices": lambda store: store.due_slices(CLUSTER, NOW, 10),
+    "due_workloads": lambda store: store.due_workloads(CLUSTER, NOW, 10),
+    "report_queues": lambda store: store.report_queues(CLUSTER, NOW - timedelta(hours=1)),
+    "due_reports": lambda store: store.due_reports(QUEUE, NOW, 10),
+    "queued_slices": lambda store: store.queued_slices(CLUSTER, 10),
+    "deletions_awaiting_slot": lambda store: store.deletions_awaiting_slot(CLUSTER, 10),
+    "creations_awaiting_slot": lambda store: store.creations_awaiting_slot(CLUSTER, "", 10),
+    "live_workloads": lambda store: list(store.live_workloads(CLUSTER)),
+    "live_standings": lambda store: list(store.live_standings(CLUSTER)),
+    "kept_slices": lambda store: list(store.kept_slices(CLUSTER)),
+    "every_slice": lambda store: list(store.every_slice(CLUSTER)),
+    "slots": lambda store: store.slots(CLUSTER),
+    "limiter": lambda store: store.limiter(CLUSTER),
+    "budget": lambda store: store.budget(CLUSTER),
+    "chips_held": lambda store: store.chips_held(CLUSTER),
+    "hosts_digest": lambda store: store.hosts_digest(CLUSTER),
+    "brake": lambda store: store.brake(CLUSTER),
+    "ended_workloads": lambda store: store.ended_workloads(CLUSTER, [WorkloadState.DELETED], NOW),
+    "live_count": lambda store: store.live_count(CLUSTER),
+    "heartbeat": lambda store: store.heartbeat(CLUSTER),
+}
+
+
+class CountingStore(FirestoreStore):
+    """Counts what the server answered: documents, those that are not there, and empty answers."""
+
+    billed = 0
+
+    def _read(self, answers: Callable[..., Iterable[Snapshot]]) -> list[Snapshot]:
+        found = super()._read(answers)
+        self.billed += max(len(found), 1)
+        return found
+
+    def _aggregate(self, asked: Any) -> int:
+        self.billed += 1
+        return super()._aggregate(asked)
+
+
+@pytest.mark.parametrize("stored", [0, 3], ids=["nothing stored", "three of each"])
+def test_every_call_of_the_store_is_metered_with_what_firestore_is_asked_for(client: Client, stored: int) -> None:
+    real, fake, counts = CountingStore(client), FakeStore(), Counts()
+    metered: Any = MeteredStore(fake, counts)
+    workloads = [a_jobset(uid=WorkloadUid(f"uid-{index}"), next_report_at=NOW) for index in range(stored)]
+    slots = [a_slot(index) for index in range(stored)]
+    records: list[Record] = [*slices(stored), *workloads, *slots, *[a_limiter()][:stored]]
+    for store in (real, fake):
+        for record in records:
+            store.commit(Change(None, record))
+    billed: dict[str, tuple[int, int]] = {}
+    for name, call in CALLS.items():
+        real.billed, counts[READS] = 0, 0
+        call(real)
+        call(metered)
+        billed[name] = (real.billed, counts[READS])
+    assert {name: both for name, both in billed.items() if both[0] != both[1]} == {}
+
+
+def test_every_call_that_reads_is_metered() -> None:
+    named = {name for name in vars(SliceStore) if not name.startswith("_")} - {"commit", "reject"}
+    assert named <= CALLS.keys()
