@@ -85,7 +85,7 @@ def test_each_sweep_counts_the_slices_and_chips_of_each_cluster(world: World, li
     counts = {line["cluster"]: numbers(line) for line in swept(world, lines, LogEvent.CLUSTER_COUNTED)}
 
     assert set(counts) == {CLUSTER, "zoo"}
-    none = {name: 0 for name in MEASURED[LogEvent.CLUSTER_COUNTED]}
+    none = dict.fromkeys(MEASURED[LogEvent.CLUSTER_COUNTED], 0)
     assert counts[CLUSTER] == {**none, "ready": 2, "chips_held": 32}
     assert set(counts["zoo"].values()) == {0}
 
@@ -93,7 +93,7 @@ def test_each_sweep_counts_the_slices_and_chips_of_each_cluster(world: World, li
 def test_what_is_counted(world: World, lines: Lines) -> None:
     ready = {"phase": Phase.READY, "create_requested_at": NOW}
     releasing = {"phase": Phase.RELEASING, "since": NOW - 7 * MINUTE}
-    records = [
+    records: list[dict[str, Any]] = [
         *({"phase": phase} for phase in (Phase.QUEUED, Phase.PROVISIONING, Phase.WAITING, Phase.REFUSED, Phase.GONE)),
         {**ready},
         {**ready, "hosts": some_hosts(occupants=(an_occupant(),))},
