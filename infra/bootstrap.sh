@@ -21,13 +21,14 @@ set -euo pipefail
 
 ACCOUNT=tpu-slice-deployer
 APIS=(artifactregistry cloudbuild cloudfunctions cloudresourcemanager cloudscheduler compute container firestore iam
-  iamcredentials logging pubsub run serviceusage storage)
-CLUSTER_APIS=(cloudresourcemanager compute container iam logging serviceusage)
+  iamcredentials logging monitoring pubsub run serviceusage storage)
+CLUSTER_APIS=(cloudresourcemanager compute container iam logging monitoring serviceusage)
 ROLES=(artifactregistry.admin cloudfunctions.developer cloudscheduler.admin datastore.owner iam.serviceAccountAdmin
-  iam.serviceAccountUser logging.configWriter logging.logWriter pubsub.admin resourcemanager.projectIamAdmin run.admin
-  serviceusage.serviceUsageAdmin storage.admin)
+  iam.serviceAccountUser logging.configWriter logging.logWriter monitoring.alertPolicyEditor
+  monitoring.dashboardEditor pubsub.admin resourcemanager.projectIamAdmin run.admin serviceusage.serviceUsageAdmin
+  storage.admin)
 CLUSTER_ROLES=(container.admin iam.roleAdmin iam.serviceAccountAdmin logging.configWriter
-  resourcemanager.projectIamAdmin)
+  monitoring.alertPolicyEditor resourcemanager.projectIamAdmin)
 # Predefined roles that have these can create machines, too.
 CUSTOM_PERMISSIONS=compute.regionOperations.get,compute.resourcePolicies.create,compute.resourcePolicies.delete
 CUSTOM_PERMISSIONS+=,compute.resourcePolicies.get,compute.routers.list,compute.subnetworks.get,serviceusage.services.get

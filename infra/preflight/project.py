@@ -9,10 +9,11 @@ from infra.preflight.findings import Finding, error, unread, warning
 ACCOUNT = "tpu-slice-deployer"
 APIS = (
     "artifactregistry", "cloudbuild", "cloudfunctions", "cloudresourcemanager", "cloudscheduler", "compute",
-    "container", "firestore", "iam", "iamcredentials", "logging", "pubsub", "run", "serviceusage", "storage",
+    "container", "firestore", "iam", "iamcredentials", "logging", "monitoring", "pubsub", "run", "serviceusage",
+    "storage",
 )  # fmt: skip
 """In the provisioner's project. `compute` too: Google counts some calls of the build's account there."""
-CLUSTER_APIS = ("cloudresourcemanager", "compute", "container", "iam", "logging", "serviceusage")
+CLUSTER_APIS = ("cloudresourcemanager", "compute", "container", "iam", "logging", "monitoring", "serviceusage")
 """In each project with clusters."""
 
 ROLES: Mapping[str, tuple[str, ...]] = {
@@ -24,6 +25,8 @@ ROLES: Mapping[str, tuple[str, ...]] = {
     "roles/iam.serviceAccountUser": ("iam.serviceAccounts.actAs",),
     "roles/logging.configWriter": ("logging.logMetrics.create",),
     "roles/logging.logWriter": ("logging.logEntries.create",),
+    "roles/monitoring.alertPolicyEditor": ("monitoring.alertPolicies.create",),
+    "roles/monitoring.dashboardEditor": ("monitoring.dashboards.create",),
     "roles/pubsub.admin": ("pubsub.topics.setIamPolicy",),
     "roles/resourcemanager.projectIamAdmin": ("resourcemanager.projects.setIamPolicy",),
     "roles/run.admin": ("run.services.setIamPolicy",),
@@ -36,6 +39,7 @@ CLUSTER_ROLES: Mapping[str, tuple[str, ...]] = {
     "roles/iam.roleAdmin": ("iam.roles.create",),
     "roles/iam.serviceAccountAdmin": ("iam.serviceAccounts.setIamPolicy",),
     "roles/logging.configWriter": ("logging.sinks.create",),
+    "roles/monitoring.alertPolicyEditor": ("monitoring.alertPolicies.create",),
     "roles/resourcemanager.projectIamAdmin": ("resourcemanager.projects.setIamPolicy",),
 }
 """The same in each project with clusters."""

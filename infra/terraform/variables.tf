@@ -90,3 +90,26 @@ variable "deleted_clusters" {
   default     = []
   nullable    = false
 }
+
+variable "notification_channels" {
+  description = "Who is notified of alerts: see alerts.tf. `gcloud beta monitoring channels list` has their names."
+  type        = set(string)
+  default     = []
+  nullable    = false
+
+  validation {
+    condition = alltrue([
+      for channel in var.notification_channels :
+      can(regex("^projects/[a-z][-a-z0-9]{4,28}[a-z0-9]/notificationChannels/[0-9]+$", channel))
+    ])
+    error_message = "A channel is named projects/PROJECT/notificationChannels/NUMBER."
+  }
+
+  validation {
+    condition = alltrue([
+      for channel in var.notification_channels :
+      contains(setunion([var.project], local.gke_projects), try(split("/", channel)[1], ""))
+    ])
+    error_message = "A channel must be of the provisioner's project, or of a project with clusters: it serves that one only."
+  }
+}

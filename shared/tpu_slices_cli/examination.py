@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from tpu_slices.domain.model.facts import WorkloadState
+from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import ClusterId
 from tpu_slices.domain.model.workloads import ReportQueue
 from tpu_slices.domain.reconciling.inventory import RelayHeartbeat, RoundTrip, silent_since
@@ -76,6 +77,10 @@ def queries(store: SliceStore, cluster: ClusterId, now: datetime) -> Mapping[str
         "slots": lambda: store.slots(cluster),
         "chips_held": lambda: store.chips_held(cluster),
         "chips_held of a namespace": lambda: store.chips_held(cluster, "default"),
+        "chips_idle": lambda: store.chips_idle(cluster),
+        "phase_count": lambda: store.phase_count(cluster, Phase.READY),
+        "reason_count": lambda: store.reason_count(cluster, [Reason.HELD]),
+        "oldest_since": lambda: store.oldest_since(cluster, [Reason.HELD]),
         "hosts_digest": lambda: store.hosts_digest(cluster),
         "ended_workloads": lambda: store.ended_workloads(cluster, [WorkloadState.DELETED], now),
         "live_count": lambda: store.live_count(cluster),

@@ -12,7 +12,7 @@ from tests.builders import CLUSTER, MINUTE, NOW, a_job, a_jobset, a_record, a_sp
 from tests.contracts.stores import ELSEWHERE, Bench, a_slot, slices
 from tests.domain.cases import in_use
 from tpu_slices.domain.model.facts import WorkloadState
-from tpu_slices.domain.model.reasons import Phase
+from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.records import PoolOperation, SliceRecord, SlotAwaited
 from tpu_slices.domain.model.slices import ClusterId, WorkloadUid
 from tpu_slices.domain.model.workloads import ReportQueue, WorkloadRecord
@@ -282,6 +282,48 @@ def test_chips_are_summed_up_by_namespace_and_cluster(bench: Bench) -> None:
     assert bench.store.chips_held(CLUSTER, "research") == 2 * chips
     assert bench.store.chips_held(CLUSTER) == 3 * chips
     assert bench.store.chips_held(CLUSTER, "nobody") == 0
+
+
+def test_idle_chips_are_summed_up_by_cluster(bench: Bench) -> None:
+    ready = {"phase": Phase.READY, "create_requested_at": NOW}
+    bench.create(
+        a_record(**ready),
+        a_record(job=a_job(job_index=1), **ready, hosts=some_hosts(occupants=(an_occupant(),))),
+        a_record(job=a_job(job_index=2), create_requested_at=NOW),
+        a_record(job=a_job(cluster=ELSEWHERE), **ready),
+    )
+    assert bench.store.chips_idle(CLUSTER) == a_spec().chips
+    assert bench.store.chips_idle(ClusterId("empty")) == 0
+
+
+def test_slices_are_counted_by_phase_and_by_reasons(bench: Bench) -> None:
+    standing = [
+        (Phase.BLOCKED, Reason.HELD),
+        (Phase.BLOCKED, Reason.PAUSED),
+        (Phase.BLOCKED, Reason.UNOWNED_POOL),
+        (Phase.GONE, Reason.RELEASED),
+    ]
+    bench.create(
+        *(a_record(job=a_job(job_index=at), phase=phase, reason=why) for at, (phase, why) in enumerate(standing)),
+        a_record(job=a_job(cluster=ELSEWHERE), phase=Phase.BLOCKED, reason=Reason.HELD),
+    )
+    counts = [bench.store.phase_count(CLUSTER, phase) for phase in (Phase.BLOCKED, Phase.GONE, Phase.READY)]
+    assert counts == [3, 1, 0]
+    assert bench.store.reason_count(CLUSTER, [Reason.HELD, Reason.PAUSED, Reason.READY]) == 2
+
+
+def test_the_oldest_of_slices_is_found_by_their_reasons(bench: Bench) -> None:
+    ages = {Reason.OCCUPIED: 9, Reason.DELETION_STARTED: 3, Reason.DELETION_QUEUED: 5}
+    bench.create(
+        *(
+            a_record(job=a_job(job_index=at), phase=Phase.RELEASING, reason=reason, since=NOW - age * MINUTE)
+            for at, (reason, age) in enumerate(ages.items())
+        )
+    )
+    some = [Reason.DELETION_STARTED, Reason.DELETION_QUEUED]
+    assert bench.store.oldest_since(CLUSTER, some) == NOW - 5 * MINUTE
+    assert bench.store.oldest_since(CLUSTER, [Reason.USERS_UNKNOWN]) is None
+    assert bench.store.oldest_since(ELSEWHERE, some) is None
 
 
 def test_the_digests_of_hosts_are_summed_up_by_cluster(bench: Bench) -> None:

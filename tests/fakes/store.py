@@ -14,7 +14,7 @@ from tests.fakes import firestore_rules
 from tests.fakes.documents import FakeDocuments, KeptDocument, values
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.facts import WorkloadState
-from tpu_slices.domain.model.reasons import Phase
+from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.records import PoolOperation, SliceRecord
 from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid
 from tpu_slices.domain.model.workloads import ReportQueue, WorkloadRecord
@@ -154,6 +154,22 @@ class FakeStore(FakeDocuments):
         self._answer()
         records = self.slice_records(cluster)
         return sum(record.chips_held for record in records if namespace in {None, record.owner.namespace})
+
+    def chips_idle(self, cluster: ClusterId) -> int:
+        self._answer()
+        return sum(record.chips_idle for record in self.slice_records(cluster))
+
+    def phase_count(self, cluster: ClusterId, phase: Phase) -> int:
+        self._answer()
+        return sum(record.phase is phase for record in self.slice_records(cluster))
+
+    def reason_count(self, cluster: ClusterId, reasons: Collection[Reason]) -> int:
+        self._answer()
+        return sum(record.reason in reasons for record in self.slice_records(cluster))
+
+    def oldest_since(self, cluster: ClusterId, reasons: Collection[Reason]) -> datetime | None:
+        self._answer()
+        return min((record.since for record in self.slice_records(cluster) if record.reason in reasons), default=None)
 
     def hosts_digest(self, cluster: ClusterId) -> int:
         self._answer()

@@ -65,7 +65,7 @@ def test_every_event_is_documented_and_no_other() -> None:
 
 
 def test_terraform_filters_by_events_of_the_list() -> None:
-    known = {*LogEvent, "${each.key}"}
+    known = {*LogEvent, "${each.key}", "${each.value.event}"}
     for path in sorted((ROOT / "infra" / "terraform").glob("*.tf")):
         named = re.findall(r'jsonPayload\.event\s*=~?\s*\\?"([^"\\]+)', path.read_text())
         assert set(named) <= known, path.name

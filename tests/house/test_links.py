@@ -16,7 +16,7 @@ MOST_WORDS = 900
 FOLDERS = ("shared", "functions", "relay", "infra", "tests", "docs", "examples")
 LINK = re.compile(r"\[[^\]]*\]\(([^()\s]+)\)")
 PATH = re.compile(rf"`((?:{'|'.join(FOLDERS)})/[\w./-]+)`")
-MADE_BY_OPERATORS = {"infra/clusters/PROJECT/CLUSTER.yaml"}
+MADE_BY_OPERATORS = {"infra/clusters/PROJECT/CLUSTER.yaml", "infra/terraform/terraform.tfvars"}
 """Named as places, and absent from the sources."""
 
 

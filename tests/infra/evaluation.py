@@ -40,6 +40,7 @@ def prepared(folder: Path) -> Path:
     target.mkdir(parents=True)
     for name in ("messaging.yaml", "firestore.indexes.json"):
         shutil.copy(ROOT / "infra" / name, folder / "infra")
+    shutil.copytree(ROOT / "docs", folder / "docs")
     (folder / "pyproject.toml").write_text('[project]\nversion = "1.2.3rc1"\nrequires-python = ">=3.11"\n')
     for cluster, project in CLUSTERS.items():
         write_cluster(target, cluster, project)

@@ -16,8 +16,8 @@ _QUIET = frozenset(
     {"pubsub", "firestore", "etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"},
 )
 """Verbose parts, of which only errors are shown."""
-_ROUTINE = frozenset({"sweep.completed", "Heartbeat"})
-"""Messages logged every minute that lead to no action."""
+_ROUTINE = frozenset({"sweep.completed", "cluster.counted", "inventory.checked", "Heartbeat"})
+"""Messages logged every minute, or every few, that lead to no action."""
 _TROUBLE = re.compile(r"\bSEVERE\b|OutOfMemory|BindException|^F\d{4} |^panic: ")
 _FIRST = ("cluster", "owner", "slice", "kind", "phase", "reason", "message")
 _UNSAID = {

@@ -33,16 +33,19 @@ from tpu_slices.adapters.firestore_queries import (
     HELD_IN_CLUSTER,
     HELD_IN_NAMESPACE,
     HOSTS_IN_CLUSTER,
+    IDLE_IN_CLUSTER,
     KEPT_SLICES,
     LIVE_WORKLOADS,
     QUEUED_SLICES,
     REPORT_QUEUES,
+    SLICES_FOR_REASONS,
+    SLICES_IN_PHASE,
     SLOTS,
 )
 from tpu_slices.adapters.firestore_reads import FirestoreReads
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.facts import WorkloadState
-from tpu_slices.domain.model.reasons import Phase
+from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.records import PoolOperation, SliceRecord
 from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid
 from tpu_slices.domain.model.workloads import ReportQueue, WorkloadRecord
@@ -174,6 +177,20 @@ class FirestoreStore(FirestoreReads):
         if namespace is None:
             return self._sum(HELD_IN_CLUSTER, cluster)
         return self._sum(HELD_IN_NAMESPACE, cluster, namespace)
+
+    def chips_idle(self, cluster: ClusterId) -> int:
+        return self._sum(IDLE_IN_CLUSTER, cluster)
+
+    def phase_count(self, cluster: ClusterId, phase: Phase) -> int:
+        return self._count(SLICES_IN_PHASE, cluster, phase.value)
+
+    def reason_count(self, cluster: ClusterId, reasons: Collection[Reason]) -> int:
+        return self._count(SLICES_FOR_REASONS, cluster, [reason.value for reason in reasons])
+
+    def oldest_since(self, cluster: ClusterId, reasons: Collection[Reason]) -> datetime | None:
+        head = self._head(SLICES_FOR_REASONS, cluster, [reason.value for reason in reasons])
+        since = head["since"] if head else None
+        return since if isinstance(since, datetime) else None
 
     def hosts_digest(self, cluster: ClusterId) -> int:
         return self._sum(HOSTS_IN_CLUSTER, cluster)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from tpu_slices.wire.documents import CHIPS_HELD, HOSTS_DIGEST, REPORT_QUEUE
+from tpu_slices.wire.documents import CHIPS_HELD, CHIPS_IDLE, HOSTS_DIGEST, REPORT_QUEUE
 
 Operator = Literal["==", "in", "<", "<=", ">", ">="]
 
@@ -68,9 +68,12 @@ ENDED_WORKLOADS = Query(
 )
 SLOTS = Query(collection="slots", where=(("cluster", "=="),), order="number")
 CLUSTERS = Query(collection="clusters", order="__name__")
+SLICES_IN_PHASE = Query(collection="slices", where=(("cluster", "=="), ("phase", "==")), order="__name__")
+SLICES_FOR_REASONS = Query(collection="slices", where=(("cluster", "=="), ("reason", "in")), order="since")
 
 HELD_IN_CLUSTER = Query(collection="slices", where=(("cluster", "=="),), order=CHIPS_HELD)
 HELD_IN_NAMESPACE = Query(collection="slices", where=(("cluster", "=="), ("owner.namespace", "==")), order=CHIPS_HELD)
+IDLE_IN_CLUSTER = Query(collection="slices", where=(("cluster", "=="),), order=CHIPS_IDLE)
 HOSTS_IN_CLUSTER = Query(collection="slices", where=(("cluster", "=="),), order=HOSTS_DIGEST)
 
 QUERIES = (
@@ -88,8 +91,11 @@ QUERIES = (
     ENDED_WORKLOADS,
     SLOTS,
     CLUSTERS,
+    SLICES_IN_PHASE,
+    SLICES_FOR_REASONS,
     HELD_IN_CLUSTER,
     HELD_IN_NAMESPACE,
+    IDLE_IN_CLUSTER,
     HOSTS_IN_CLUSTER,
 )
 

@@ -24,7 +24,7 @@ from tpu_slices.flows.receive import receive
 from tpu_slices.flows.reconcile import Reconciled, reconcile
 from tpu_slices.flows.report import Reported
 from tpu_slices.flows.round_trip import echo_reconciled
-from tpu_slices.flows.sweep import sweep
+from tpu_slices.flows.sweep import Swept, sweep
 from tpu_slices.ports.deps import IntakeDeps, ReconcileDeps
 from tpu_slices.ports.errors import Permanent, Temporary
 from tpu_slices.ports.log_events import LogEvent
@@ -93,25 +93,7 @@ def handle_sweep(event: Event, deps: ReconcileDeps) -> None:
     """
 
     def serve(_: Incoming) -> None:
-        swept = sweep(deps)
-        log.info(
-            LogEvent.SWEEP_COMPLETED,
-            requested=swept.requested,
-            asked=swept.asked,
-            adopted=swept.recovered,
-            failed=len(swept.failures),
-        )
-        for reported in swept.reported:
-            _log_report(reported)
-        if swept.left_out:
-            log.error(LogEvent.ORPHANS_DEFERRED, left_out=swept.left_out)
-        for silence in swept.silences:
-            _log_silence(silence, deps.clock.now())
-        for cluster, count in swept.without_settings.items():
-            log.error(LogEvent.SETTINGS_MISSING, cluster=cluster, slices=count)
-        for failure in swept.failures:
-            bug = failure.error if failure.is_bug else None
-            log.error(LogEvent.SWEEP_FAILED, cluster=failure.cluster, error=str(failure), exc_info=bug)
+        _log_sweep(sweep(deps), deps.clock.now())
 
     _answer(event, serve, deps)
 
@@ -133,6 +115,31 @@ def _ended_slices(message: Incoming, deps: ReconcileDeps) -> Iterator[tuple[Clus
             yield cluster, ended.slice_id
 
 
+def _log_sweep(swept: Swept, now: datetime) -> None:
+    log.info(
+        LogEvent.SWEEP_COMPLETED,
+        requested=swept.requested,
+        asked=swept.asked,
+        adopted=swept.recovered,
+        failed=len(swept.failures),
+    )
+    for count in swept.counts:
+        log.info(LogEvent.CLUSTER_COUNTED, cluster=count.cluster, **count.numbers)
+    for cluster, found in swept.checked.items():
+        log.info(LogEvent.INVENTORY_CHECKED, cluster=cluster, orphans=found.orphans, ownerless=found.ownerless)
+        if found.left_out:
+            log.error(LogEvent.ORPHANS_DEFERRED, cluster=cluster, left_out=found.left_out)
+    for reported in swept.reported:
+        _log_report(reported)
+    for silence in swept.silences:
+        _log_silence(silence, now)
+    for cluster, slices in swept.without_settings.items():
+        log.error(LogEvent.SETTINGS_MISSING, cluster=cluster, slices=slices)
+    for failure in swept.failures:
+        bug = failure.error if failure.is_bug else None
+        log.error(LogEvent.SWEEP_FAILED, cluster=failure.cluster, error=str(failure), exc_info=bug)
+
+
 def _log_decision(done: Reconciled) -> None:
     record, decision = done.after, done.decision
     log.info(
@@ -147,6 +154,7 @@ def _log_decision(done: Reconciled) -> None:
         attempt=record.attempt,
         operation=record.operation,
         actions=[f"{type(action).__name__} {action.attempt}" for action in decision.actions],
+        **({} if done.ready_after is None else {"ready_seconds": done.ready_after.total_seconds()}),
     )
     if decision.reason is Reason.RELEASES_STOPPED is not done.before.reason:
         log.error(LogEvent.RELEASES_STOPPED, cluster=record.cluster, slice=record.id, message=decision.message)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import chain
 
 from tpu_slices.domain.model.clusters import ClusterSettings
@@ -47,6 +47,12 @@ class Reconciled:
     before: SliceRecord
     decision: Decision
     after: SliceRecord
+
+    @property
+    def ready_after(self) -> timedelta | None:
+        """How long the slice was awaited, if this made it READY; one that is READY again was not."""
+        awaited_since = self.before.awaited_since
+        return self.after.since - awaited_since if awaited_since and self.after.phase is Phase.READY else None
 
 
 def reconcile(cluster: ClusterId, slice_: SliceId, deps: ReconcileDeps) -> Reconciled | None:

@@ -19,7 +19,9 @@ from tpu_slices.domain.reconciling.inventory import (
     list_is_called_for,
     next_check,
 )
+from tpu_slices.domain.reporting.counts import ClusterCount
 from tpu_slices.flows import slots
+from tpu_slices.flows.counts import counted
 from tpu_slices.flows.due import request_due
 from tpu_slices.flows.failures import Failure, Failures
 from tpu_slices.flows.heartbeats import RelaySilence, call_for_reports, listen
@@ -36,13 +38,18 @@ class Swept:
 
     requested: int
     asked: int
-    recovered: int
-    left_out: int
+    checked: Mapping[ClusterId, InventoryFindings]
+    """What the inventory checks found that were due."""
+    counts: tuple[ClusterCount, ...]
     reported: tuple[Reported, ...]
     silences: tuple[RelaySilence, ...]
     without_settings: Mapping[ClusterId, int]
     """How many slices are on record of each cluster that has no settings: nobody looks at them."""
     failures: tuple[Failure, ...]
+
+    @property
+    def recovered(self) -> int:
+        return sum(len(found.recovered) for found in self.checked.values())
 
 
 def sweep(deps: ReconcileDeps) -> Swept:
@@ -64,22 +71,24 @@ def sweep(deps: ReconcileDeps) -> Swept:
         calling = partial(retry_on_conflict, partial(call_for_reports, each, deps), deps.clock)
         failures.attempt(each, calling, None, "reports about the relay")
     reported = report_due(clusters, deps, failures)
-    findings: list[InventoryFindings] = []
+    counts = [failures.attempt(each, partial(counted, each, deps), None, "counts") for each in clusters]
+    checked: dict[ClusterId, InventoryFindings] = {}
     asked = 0
     for settings in known:
         cluster = settings.cluster
         settle = partial(retry_on_conflict, partial(_settle_slots, settings, deps), deps.clock)
         requested += failures.attempt(cluster, settle, 0, "slots")
         check = partial(retry_on_conflict, partial(_check_inventory_if_due, settings, deps), deps.clock)
-        found, questions = failures.attempt(cluster, check, (InventoryFindings(), 0), "inventory check")
-        findings.append(found)
+        found, questions = failures.attempt(cluster, check, (None, 0), "inventory check")
+        if found is not None:
+            checked[cluster] = found
         listing = partial(retry_on_conflict, partial(ask_for_hosts, cluster, deps), deps.clock)
         asked += questions + failures.attempt(cluster, listing, False, "hosts")  # noqa: FBT003 - what to count then
     return Swept(
         requested=requested,
         asked=asked,
-        recovered=sum(len(found.recovered) for found in findings),
-        left_out=sum(found.left_out for found in findings),
+        checked=checked,
+        counts=tuple(count for count in counts if count is not None),
         reported=tuple(reported),
         silences=tuple(silence for silence in silences if silence is not None),
         without_settings=failures.attempt(None, partial(_without_settings, read.keys(), deps), {}),
@@ -114,7 +123,7 @@ def _settle_slots(settings: ClusterSettings, deps: ReconcileDeps) -> int:
     return len(finished)
 
 
-def _check_inventory_if_due(settings: ClusterSettings, deps: ReconcileDeps) -> tuple[InventoryFindings, int]:
+def _check_inventory_if_due(settings: ClusterSettings, deps: ReconcileDeps) -> tuple[InventoryFindings | None, int]:
     now = deps.clock.now()
     heartbeat = deps.store.heartbeat(settings.cluster)
     if (
@@ -122,7 +131,7 @@ def _check_inventory_if_due(settings: ClusterSettings, deps: ReconcileDeps) -> t
         and heartbeat.value.next_inventory_check_at is not None
         and heartbeat.value.next_inventory_check_at > now
     ):
-        return InventoryFindings(), 0
+        return None, 0
     known = heartbeat.value if heartbeat else RelayHeartbeat.of(settings.cluster)
     recorded = dict(deps.store.live_standings(settings.cluster))
     findings = _compare(settings, deps, now)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 
 
@@ -29,6 +30,8 @@ class LogEvent(StrEnum):
     # the sweep
     SWEEP_COMPLETED = "sweep.completed"
     SWEEP_FAILED = "sweep.failed"  # for one cluster or workload: the others were swept
+    CLUSTER_COUNTED = "cluster.counted"  # how many slices and chips a cluster has, and how
+    INVENTORY_CHECKED = "inventory.checked"  # the pools that GKE has, compared with the records
     RELAY_SILENT = "relay.silent"  # with each sweep, while no heartbeat arrives
     RELAY_HEARD = "relay.heard"  # again, after a silence
     ORPHANS_DEFERRED = "orphans.deferred"  # beyond the limit of one inventory check
@@ -57,3 +60,24 @@ class LogEvent(StrEnum):
     PROBES_FAILED = "probes.failed"
     OUTBOX_ABANDONED = "outbox.abandoned"  # at shutdown, with facts that were not published
     THREAD_FAILED = "thread.failed"  # the relay exits, and Kubernetes restarts it
+
+
+MEASURED: Mapping[LogEvent, tuple[str, ...]] = {
+    LogEvent.SLICE_DECIDED: ("ready_seconds",),
+    LogEvent.CLUSTER_COUNTED: (
+        "queued",
+        "provisioning",
+        "waiting",
+        "ready",
+        "releasing",
+        "refused",
+        "blocked",
+        "on_hold",
+        "chips_held",
+        "chips_idle",
+        "idle_percent",
+        "releasing_seconds",
+    ),
+    LogEvent.INVENTORY_CHECKED: ("orphans", "ownerless"),
+}
+"""The numbers of lines that become metrics."""

@@ -9,6 +9,7 @@ from typing import Any, Generic, NewType, Protocol, TypeVar
 
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.facts import WorkloadState
+from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid
 from tpu_slices.domain.model.workloads import ReportQueue, WorkloadRecord
@@ -161,6 +162,18 @@ class SliceStore(Protocol):
 
     def chips_held(self, cluster: ClusterId, namespace: str | None = None) -> int:
         """Return the sum of `SliceRecord.chips_held` over a cluster or one of its namespaces, in one call."""
+
+    def chips_idle(self, cluster: ClusterId) -> int:
+        """Return the sum of `SliceRecord.chips_idle` over a cluster, in one call."""
+
+    def phase_count(self, cluster: ClusterId, phase: Phase) -> int:
+        """Return how many slices are in a phase, in one call."""
+
+    def reason_count(self, cluster: ClusterId, reasons: Collection[Reason]) -> int:
+        """Return how many slices have one of these reasons, in one call."""
+
+    def oldest_since(self, cluster: ClusterId, reasons: Collection[Reason]) -> datetime | None:
+        """Return the earliest `SliceRecord.since` of slices with one of these reasons, in one call; None: none has."""
 
     def hosts_digest(self, cluster: ClusterId) -> int:
         """Return the sum of `SliceRecord.hosts_digest` over a cluster, in one call."""

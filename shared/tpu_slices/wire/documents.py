@@ -35,6 +35,7 @@ REJECTED_CHARACTERS = 2_000
 """The most characters that are kept of each text of such a message."""
 
 CHIPS_HELD = "chips_held"
+CHIPS_IDLE = "chips_idle"
 HOSTS_DIGEST = "hosts_digest"
 """The fields of a slice that Firestore sums up."""
 REPORT_QUEUE = "report_queue"
@@ -229,6 +230,7 @@ def _derived(record: Record) -> Fields:
         "job_name": record.job.job_name,
         "pool": _pool(record),
         CHIPS_HELD: record.chips_held,
+        CHIPS_IDLE: record.chips_idle,
         HOSTS_DIGEST: record.hosts_digest,
     }
 

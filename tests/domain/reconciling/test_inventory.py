@@ -12,7 +12,13 @@ from tpu_slices.domain.model.reasons import Phase
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import WorkloadUid, pool_name
 from tpu_slices.domain.model.workloads import WorkloadRecord
-from tpu_slices.domain.reconciling.inventory import SPARED_FOR, InventoryFindings, Records, check_inventory
+from tpu_slices.domain.reconciling.inventory import (
+    OWNERLESS_AFTER,
+    SPARED_FOR,
+    InventoryFindings,
+    Records,
+    check_inventory,
+)
 from tpu_slices.domain.reconciling.terminating import given_up
 
 OURS = a_jobset(last_seen_at=NOW - 60 * MINUTE)
@@ -164,3 +170,28 @@ def test_the_limit_of_orphans_grows_with_a_fifth_of_the_ready_slices() -> None:
     lost = [a_record(job=a_job(uid=WorkloadUid(f"uid-{number}"))) for number in range(14)]
     findings = findings_of(records=serving, pools=[a_pool(record) for record in [*serving, *lost]])
     assert (len(findings.recovered), findings.left_out) == (12, 2)
+
+
+LONG_AGO = NOW - OWNERLESS_AFTER - MINUTE
+
+
+@pytest.mark.parametrize("state", [state for state in WorkloadState if state is not WorkloadState.ACTIVE])
+def test_a_pool_is_ownerless_some_time_after_its_jobset_ended(state: WorkloadState) -> None:
+    serving = a_record(**SERVING)
+    for since, ownerless in ((NOW - OWNERLESS_AFTER, 0), (LONG_AGO, 1)):
+        ended = a_jobset(state=state, state_since=since)
+        assert findings_of(records=[serving], pools=[a_pool(serving)], workloads=[ended]).ownerless == ownerless
+
+
+@pytest.mark.parametrize("phase", Phase)
+def test_a_pool_that_is_being_deleted_or_was_told_of_is_not_ownerless(phase: Phase) -> None:
+    record = a_record(**{**SERVING, "phase": phase})
+    ended = a_jobset(state=WorkloadState.COMPLETED, state_since=LONG_AGO)
+    expected = 0 if phase in {Phase.RELEASING, Phase.BLOCKED} else 1
+    assert findings_of(records=[record], pools=[a_pool(record)], workloads=[ended]).ownerless == expected
+
+
+def test_orphans_are_counted_with_those_that_are_left_out_and_are_not_ownerless_yet() -> None:
+    lost = [a_record(job=a_job(uid=OTHER, job_index=index)) for index in range(13)]
+    findings = findings_of(records=[], pools=[a_pool(each) for each in lost])
+    assert (findings.orphans, findings.ownerless) == (13, 0)

@@ -6,6 +6,7 @@ already, what is not, and a policy that was changed since it was read.
 
 import base64
 import re
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -38,13 +39,17 @@ class Accounts:
         asked = f"{request.method} {request.path}"
         for pattern, method in _ROUTES.items():
             if match := re.fullmatch(pattern, asked):
-                before = repr((self.apis, self.agents, self.policies, self.accounts, self.roles, self.buckets))
+                before = deepcopy(self._state)
                 response: Response = getattr(self, method)(request, *match.groups())
-                if before != repr((self.apis, self.agents, self.policies, self.accounts, self.roles, self.buckets)):
+                if before != self._state:
                     self.changes.append(asked)
                 return response
         self.unknown.append(asked)
         return refusal(NOT_FOUND)
+
+    @property
+    def _state(self) -> tuple[object, ...]:
+        return self.apis, self.agents, self.policies, self.accounts, self.roles, self.buckets
 
     def members(self, where: str) -> set[tuple[str, str]]:
         """Return the grants of a policy, as (role, member)."""

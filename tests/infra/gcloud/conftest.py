@@ -16,8 +16,8 @@ from tests.infra.sources import ROOT
 
 HERE = Path(__file__).parent
 SERVICES = (
-    "artifactregistry", "cloudbilling", "cloudbuild", "cloudresourcemanager", "compute", "container", "iam",
-    "serviceusage", "storage",
+    "artifactregistry", "cloudbilling", "cloudbuild", "cloudfunctions", "cloudresourcemanager", "cloudscheduler",
+    "compute", "container", "iam", "logging", "monitoring", "pubsub", "serviceusage", "storage",
 )  # fmt: skip
 PERSON = "me@example.com"
 

@@ -35,6 +35,8 @@ def test_what_is_more_than_information_is_marked() -> None:
         ("pubsub", "INFO: started"),
         ("kube-apiserver", "I1122 13:05:42.094091   24182 controller.go:127] Starting"),
         ("function-sweep", said("sweep.completed", requested=0)),
+        ("function-sweep", said("cluster.counted", ready=2)),
+        ("function-sweep", said("inventory.checked", orphans=0)),
         ("function-receive", said("fact.received", kind="Heartbeat")),
     ],
 )

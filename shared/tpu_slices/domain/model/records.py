@@ -116,6 +116,8 @@ class SliceRecord:
     desire_message: str = ""
     demand_confirmed_at: datetime | None = None
     """When the demand was last confirmed."""
+    awaited_since: datetime | None = None
+    """Since when it has been requested without being READY; None: it was READY, or was found, not requested."""
 
     phase: Phase = Phase.QUEUED
     reason: Reason = Reason.REQUESTED
@@ -220,6 +222,11 @@ class SliceRecord:
         return self.spec.chips if ordered and self.spec else 0
 
     @property
+    def chips_idle(self) -> int:
+        """The chips of the current attempt while it is READY and nobody is on its hosts."""
+        return self.own_chips if self.phase is Phase.READY and not self.hosts.occupants else 0
+
+    @property
     def current_chips_held(self) -> int:
         """The chips of the current attempt, unless other Jobs alone run on its hosts."""
         return 0 if self.lent(self.hosts) else self.own_chips
@@ -265,8 +272,9 @@ class SliceRecord:
     def transitioned(self, at: datetime, reason: Reason, message: str) -> Self:
         """Return the record with this reason and its phase; a new reason is a transition, a new message alone not."""
         phase, message = reason.phase or self.phase, shortened(message)
+        awaited_since = None if phase is Phase.READY else self.awaited_since
         if reason is self.reason and self.transitions:
-            return replace(self, message=message)
+            return replace(self, message=message, awaited_since=awaited_since)
         transition = Transition(at=at, phase=phase, reason=reason, message=message)
         return replace(
             self,
@@ -274,6 +282,7 @@ class SliceRecord:
             reason=reason,
             message=message,
             since=self.since if phase is self.phase else at,
+            awaited_since=awaited_since,
             transitions=(*self.transitions, transition)[-HISTORY:],
             transition_count=self.transition_count + 1,
         )

@@ -140,7 +140,7 @@ def wanted(
         demand[id_] = now
         spec = specs(each)
         if id_ not in slices:
-            updates[id_] = _with_request(SliceRecord.of(each.job, now), spec)
+            updates[id_] = replace(_with_request(SliceRecord.of(each.job, now), spec), awaited_since=now)
         elif _request_changed(slices[id_], spec):
             rebuild = _was_suspended_since(known, id_, workload.generation)
             updates[id_] = replace(_with_request(slices[id_], spec), rebuild_allowed=rebuild, next_reconcile_at=now)
@@ -180,16 +180,20 @@ def changed(
 def with_current_desire(record: SliceRecord, own: WorkloadRecord | None) -> SliceRecord:
     """Return the record with its current desire and demand; without a record of its JobSet they stay."""
     if record.release_requested:
-        return replace(record, desire=Desire.ABSENT, desire_message="an operator requested its release")
+        message = "an operator requested its release"
+        return replace(record, desire=Desire.ABSENT, desire_message=message, awaited_since=None)
     if own is None:
         return record
     active, has = own.state is WorkloadState.ACTIVE, own.has(record.job.job_index)
     message = f"the {own.owner.kind} {_DESIRE_MESSAGES[own.state]}"
+    confirmed_at = own.demand.get(record.id)
+    awaited_since = record.awaited_since if record.wanted else max(confirmed_at or own.state_since, own.state_since)
     return replace(
         record,
         desire=Desire.PRESENT if active and has else Desire.ABSENT,
         desire_message=f"{message}, scaled to {own.groups}" if active and not has else message,
-        demand_confirmed_at=own.demand.get(record.id),
+        demand_confirmed_at=confirmed_at,
+        awaited_since=awaited_since if active and has else None,
     )
 
 

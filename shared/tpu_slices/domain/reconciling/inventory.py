@@ -31,6 +31,8 @@ BEFORE_ALL = WorkloadUid("0")
 """A UID that sorts before those of all JobSets."""
 SPARED_FOR = timedelta(minutes=10)
 """How long a found pool is kept, whatever becomes of its JobSet, so that the relay can report who is on it."""
+OWNERLESS_AFTER = timedelta(minutes=10)
+"""When the release of a slice must have begun after its JobSet ended: reconciles take seconds, or some minutes."""
 CHECK_AGAIN_AFTER = timedelta(minutes=2)
 """When the next inventory check is if one list cannot lead to all the questions that are to be asked."""
 QUESTIONS_PER_LIST = 500
@@ -107,6 +109,13 @@ class InventoryFindings:
     """Records before and after: reconciled again, with the pools that were missing in them."""
     left_out: int = 0
     """Orphans beyond the limit of one check: so many indicate another problem, and an operator should investigate."""
+    ownerless: int = 0
+    """Pools whose JobSet has not been active for OWNERLESS_AFTER, and that nobody is about to delete."""
+
+    @property
+    def orphans(self) -> int:
+        """The pools without a record."""
+        return len(self.recovered) + self.left_out
 
 
 def silent_since(heartbeat: RelayHeartbeat | None, now: datetime) -> datetime | None:
@@ -230,6 +239,7 @@ def check_inventory(records: Records, pools: Sequence[PoolSeen], now: datetime) 
         placeholders=_placeholders((*recovered.values(), *slices.values()), records, now),
         mended=tuple((before, after) for before, after in mended if after is not before),
         left_out=max(0, len(orphans) - most),
+        ownerless=sum(_ownerless(pool, records, now) for pool in pools),
     )
 
 
@@ -248,6 +258,13 @@ def with_heartbeat(before: RelayHeartbeat, beat: Heartbeat, recorded_hosts: int,
         hosts_confirmed_at=now if beat.hosts_digest == recorded_hosts else before.hosts_confirmed_at,
     )
     return replace(heartbeat, next_inventory_check_at=None) if beat.first else heartbeat
+
+
+def _ownerless(pool: PoolSeen, records: Records, now: datetime) -> bool:
+    record, workload = records.slices.get(pool.slice_id), records.workloads.get(pool.job.owner.uid)
+    if record is None or workload is None or record.phase in {Phase.RELEASING, Phase.BLOCKED}:
+        return False  # unknown yet, or not forgotten
+    return workload.state is not WorkloadState.ACTIVE and now - workload.state_since > OWNERLESS_AFTER
 
 
 def _recovered(pool: PoolSeen, jobset: WorkloadRecord | None, now: datetime) -> SliceRecord:

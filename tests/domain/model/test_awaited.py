@@ -1,0 +1,61 @@
+"""Since when a slice is awaited: from its request until it is READY for the first time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.builders import CLUSTER, MINUTE, NOW, a_jobset, a_record, an_occupant, leaders_wait, settings, some_hosts
+from tpu_slices.domain.model.facts import WorkloadState
+from tpu_slices.domain.model.reasons import Phase, Reason
+from tpu_slices.domain.model.records import Desire
+from tpu_slices.domain.reconciling.demand import wanted, with_current_desire
+
+
+def test_a_slice_is_awaited_from_its_first_request_on() -> None:
+    demand = wanted(leaders_wait(), None, {}, NOW, settings())
+    assert demand is not None
+    assert {record.awaited_since for record in demand.slices.values()} == {NOW}
+    again = wanted(leaders_wait(), demand.workload, demand.slices, NOW + 5 * MINUTE, settings())
+    assert again is not None
+    assert again.slices == {}
+
+
+@pytest.mark.parametrize("reason", [reason for reason in Reason if reason.phase])
+def test_it_is_awaited_until_it_is_ready(reason: Reason) -> None:
+    record = a_record(awaited_since=NOW).transitioned(NOW + MINUTE, reason, "")
+    assert record.awaited_since == (None if reason.phase is Phase.READY else NOW)
+    assert record.transitioned(NOW + 2 * MINUTE, reason, "Another message.").awaited_since == record.awaited_since
+
+
+def test_one_that_lost_its_hosts_is_not_awaited_again() -> None:
+    ready = a_record(awaited_since=NOW).transitioned(NOW + MINUTE, Reason.READY, "")
+    assert with_current_desire(ready.transitioned(NOW, Reason.HOSTS_LOST, ""), a_jobset()).awaited_since is None
+
+
+def test_a_jobset_that_ends_awaits_nothing() -> None:
+    awaited = a_record(awaited_since=NOW)
+    assert with_current_desire(awaited, a_jobset(state=WorkloadState.COMPLETED)).awaited_since is None
+    assert with_current_desire(replace(awaited, release_requested=True), a_jobset()).awaited_since is None
+    assert with_current_desire(awaited, a_jobset()).awaited_since == NOW
+
+
+def test_a_jobset_that_resumes_awaits_it_from_then_on() -> None:
+    released = a_record(desire=Desire.ABSENT)
+    resumed = a_jobset(state_since=NOW + MINUTE, demand={released.id: NOW - MINUTE})
+    assert with_current_desire(released, resumed).awaited_since == NOW + MINUTE
+
+
+def test_a_group_that_is_scaled_up_again_awaits_it_from_its_demand_on() -> None:
+    released = a_record(desire=Desire.ABSENT)
+    scaled = a_jobset(state_since=NOW, demand={released.id: NOW + MINUTE})
+    assert with_current_desire(released, scaled).awaited_since == NOW + MINUTE
+
+
+@pytest.mark.parametrize("phase", Phase)
+def test_chips_are_idle_while_a_ready_slice_has_nobody_on_its_hosts(phase: Phase) -> None:
+    vacant = a_record(cluster=CLUSTER, phase=phase, create_requested_at=NOW, hosts=some_hosts())
+    used = replace(vacant, hosts=some_hosts(occupants=(an_occupant(),)))
+    assert vacant.chips_idle == (16 if phase is Phase.READY else 0)
+    assert used.chips_idle == 0

@@ -1,0 +1,154 @@
+"""The numbers that log lines carry for metrics."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.builders import CLUSTER, MINUTE, NOW, a_job, a_record, an_occupant, settings, some_hosts
+from tests.conftest import Lines
+from tests.fakes.store import FakeStore
+from tests.flows.swept import serving
+from tests.functions.test_handlers import an_event
+from tests.world import World
+from tpu_slices.app.handlers import handle_reconcile, handle_sweep
+from tpu_slices.domain.model.reasons import Phase, Reason
+from tpu_slices.domain.model.slices import ClusterId, SliceId
+from tpu_slices.domain.reconciling.inventory import INVENTORY_CHECK_EVERY
+from tpu_slices.ports.deps import ReconcileDeps
+from tpu_slices.ports.errors import Permanent
+from tpu_slices.ports.log_events import MEASURED, LogEvent
+from tpu_slices.ports.store import Change
+from tpu_slices.wire.documents import key_of
+from tpu_slices.wire.messages import Message, encode_reconcile_request
+
+
+def through_the_handler(cluster: ClusterId, slice_: SliceId, deps: ReconcileDeps) -> None:
+    handle_reconcile(an_event("reconcile-requests", encode_reconcile_request(cluster, slice_)), deps)
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> World:
+    """Return a world whose reconciles are logged."""
+    monkeypatch.setattr("tests.world.reconcile", through_the_handler)
+    return World()
+
+
+def ready_times(lines: list[dict[str, Any]]) -> list[float]:
+    return [line["ready_seconds"] for line in lines if "ready_seconds" in line]
+
+
+def test_how_long_a_slice_was_awaited_is_logged_once(world: World, lines: Lines) -> None:
+    jobset = serving(world)
+    record = world.record(jobset)
+    (seconds,) = ready_times(lines())
+    assert seconds == (record.since - record.created_at).total_seconds() > 0
+
+    world.suspends(jobset)
+    world.settle()
+    resumed_at = world.clock.now()
+    world.resumes(jobset)
+    world.settle(minutes=10, until=lambda: world.record(jobset).phase is Phase.READY)
+    world.settle(minutes=2)
+
+    (seconds,) = ready_times(lines())
+    assert 0 < seconds <= (world.record(jobset).since - resumed_at).total_seconds()
+
+
+def test_a_pool_that_is_found_was_not_awaited(world: World, lines: Lines) -> None:
+    lost = world.record(serving(world))
+    world.store.remove_document(key_of(lost))
+    lines()
+
+    world.settle(minutes=30, until=lambda: lost.id in world.records and world.records[lost.id].phase is Phase.READY)
+
+    assert world.records[lost.id].phase is Phase.READY
+    assert ready_times(lines()) == []
+
+
+def swept(world: World, lines: Lines, event: LogEvent) -> list[dict[str, Any]]:
+    """Return the lines of an event that one sweep logs."""
+    lines()
+    handle_sweep(an_event("sweep-ticks", Message(b"{}", {})), world.deps)
+    return [line for line in lines() if line["event"] == event]
+
+
+def numbers(line: dict[str, Any]) -> dict[str, Any]:
+    return {name: line[name] for name in MEASURED[LogEvent(line["event"])]}
+
+
+def test_each_sweep_counts_the_slices_and_chips_of_each_cluster(world: World, lines: Lines) -> None:
+    world.store.put_settings(settings(cluster=ClusterId("zoo"), path=settings().path.replace("/demo", "/zoo")))
+    serving(world, slices=2)
+
+    counts = {line["cluster"]: numbers(line) for line in swept(world, lines, LogEvent.CLUSTER_COUNTED)}
+
+    assert set(counts) == {CLUSTER, "zoo"}
+    none = dict.fromkeys(MEASURED[LogEvent.CLUSTER_COUNTED], 0)
+    assert counts[CLUSTER] == {**none, "ready": 2, "chips_held": 32}
+    assert set(counts["zoo"].values()) == {0}
+
+
+def test_what_is_counted(world: World, lines: Lines) -> None:
+    ready = {"phase": Phase.READY, "create_requested_at": NOW}
+    releasing = {"phase": Phase.RELEASING, "since": NOW - 7 * MINUTE}
+    records: list[dict[str, Any]] = [
+        *({"phase": phase} for phase in (Phase.QUEUED, Phase.PROVISIONING, Phase.WAITING, Phase.REFUSED, Phase.GONE)),
+        {**ready},
+        {**ready, "hosts": some_hosts(occupants=(an_occupant(),))},
+        {**releasing, "reason": Reason.DELETION_STARTED},
+        {**releasing, "since": NOW - 90 * MINUTE, "reason": Reason.OCCUPIED},
+        {"phase": Phase.BLOCKED, "reason": Reason.UNOWNED_POOL},
+        {"phase": Phase.BLOCKED, "reason": Reason.HELD},
+        {"phase": Phase.BLOCKED, "reason": Reason.PAUSED},
+    ]
+    for index, fields in enumerate(records):
+        record = a_record(job=a_job(job_index=index), **{"next_reconcile_at": None, **fields})
+        world.store.commit(Change(None, record))
+
+    (line,) = swept(world, lines, LogEvent.CLUSTER_COUNTED)
+
+    assert numbers(line) == {
+        "queued": 1,
+        "provisioning": 1,
+        "waiting": 1,
+        "ready": 2,
+        "releasing": 2,
+        "refused": 1,
+        "blocked": 1,
+        "on_hold": 2,
+        "chips_held": 32,
+        "chips_idle": 16,
+        "idle_percent": 50,
+        "releasing_seconds": 7 * 60 + (world.clock.now() - NOW).total_seconds(),
+    }
+
+
+def test_a_cluster_whose_count_fails_is_told_and_the_others_are_counted(
+    world: World, lines: Lines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.store.put_settings(settings(cluster=ClusterId("zoo"), path=settings().path.replace("/demo", "/zoo")))
+    idle = type(world.store).chips_idle
+
+    def without_index(store: FakeStore, cluster: ClusterId) -> int:
+        if cluster == CLUSTER:
+            raise Permanent("the query requires an index")
+        return idle(store, cluster)
+
+    monkeypatch.setattr(FakeStore, "chips_idle", without_index)
+
+    assert [line["cluster"] for line in swept(world, lines, LogEvent.CLUSTER_COUNTED)] == ["zoo"]
+    (failed,) = swept(world, lines, LogEvent.SWEEP_FAILED)
+    assert failed["error"] == "demo: counts: the query requires an index"
+
+
+def test_an_inventory_check_logs_what_it_found_once(world: World, lines: Lines) -> None:
+    lost = world.record(serving(world))
+    world.store.remove_document(key_of(lost))
+    world.clock.advance(INVENTORY_CHECK_EVERY)
+
+    (found,) = swept(world, lines, LogEvent.INVENTORY_CHECKED)
+
+    assert (found["cluster"], numbers(found)) == (CLUSTER, {"orphans": 1, "ownerless": 0})
+    assert swept(world, lines, LogEvent.INVENTORY_CHECKED) == []
