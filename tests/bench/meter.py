@@ -193,7 +193,8 @@ class MeteredBackend:
 LAZY = {"live_workloads", "live_standings", "kept_slices", "every_slice"}
 ONE = {
     *("heartbeat", "limiter", "budget", "brake"),
-    *("chips_held", "hosts_digest", "ended_workloads", "live_count", "slice_count"),
+    *("chips_held", "chips_idle", "hosts_digest", "ended_workloads", "live_count", "slice_count"),
+    *("phase_count", "reason_count", "oldest_since"),
 }
 """One document, or a number that the server makes of up to 1,000 entries of an index."""
 NO_READS = {"commit", "reject"}
@@ -232,6 +233,7 @@ def _captured(counts: Counts) -> Iterator[None]:
     finally:
         structlog.configure(**before)
         lines = written.getvalue().splitlines()
+        assert [line for line in lines if '"severity":"ERROR"' in line.replace(" ", "")] == []
         counts.update({LINES: len(lines), LOG_BYTES: sum(len(line.encode()) for line in lines)})
 
 

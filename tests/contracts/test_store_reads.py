@@ -16,6 +16,7 @@ from tests.fakes.store import FakeStore
 from tpu_slices.adapters.firestore import FirestoreStore
 from tpu_slices.adapters.firestore_documents import Snapshot
 from tpu_slices.domain.model.facts import WorkloadState
+from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import SliceId, WorkloadUid
 from tpu_slices.domain.model.workloads import ReportQueue
 from tpu_slices.ports.store import Change, Record, SliceStore
@@ -46,6 +47,10 @@ CALLS: dict[str, Callable[[SliceStore], object]] = {
     "limiter": lambda store: store.limiter(CLUSTER),
     "budget": lambda store: store.budget(CLUSTER),
     "chips_held": lambda store: store.chips_held(CLUSTER),
+    "chips_idle": lambda store: store.chips_idle(CLUSTER),
+    "phase_count": lambda store: store.phase_count(CLUSTER, Phase.READY),
+    "reason_count": lambda store: store.reason_count(CLUSTER, [Reason.HELD]),
+    "oldest_since": lambda store: store.oldest_since(CLUSTER, [Reason.DELETION_REFUSED]),
     "hosts_digest": lambda store: store.hosts_digest(CLUSTER),
     "brake": lambda store: store.brake(CLUSTER),
     "ended_workloads": lambda store: store.ended_workloads(CLUSTER, [WorkloadState.DELETED], NOW),

@@ -15,20 +15,21 @@ from tests.infra.sources import ROOT
 from tpu_slices_cli.app import main as slices
 
 PAGES = [path for folder in (ROOT, ROOT / "docs", ROOT / "infra") for path in sorted(folder.glob("*.md"))]
-BLOCK = re.compile(r"^```\w*\n(.*?)^```$|((?:^ {4}.*\n(?:^\n)*)+)", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^```\w*\n(.*?)^```$|((?:^ {4}[^\n]*\n(?:^\n)*)+)", re.MULTILINE | re.DOTALL)
 CHECKED = re.compile(r"(?:^|[|;&] *)(?:gcloud|slices) ")
 OUTPUT = re.compile(r"\$\([^()]*\)")
-"""What another command prints, as a word of a command."""
+PRINTED = "2026-11-23"
+"""What another command prints, as a word of a command: some expect a time."""
 OPERATORS = "|;&<>"
 ELSEWHERE = "…"
 """The rest of a command is told elsewhere."""
-PROJECT = re.compile(r"\bPROJECT\b")
+PROJECT = re.compile(r"\b(?:CLUSTER_|OTHER-)?PROJECT\b")
 """gcloud refuses it as the id of a project, which has no capitals."""
 
 
 def words(statement: str) -> list[str]:
     """Return the words of a statement, and its operators. Raises ValueError if a quote is open."""
-    lexer = shlex.shlex(OUTPUT.sub("output", statement), posix=True, punctuation_chars=OPERATORS)
+    lexer = shlex.shlex(OUTPUT.sub(PRINTED, statement), posix=True, punctuation_chars=OPERATORS)
     lexer.whitespace_split = True
     return [word for word in lexer if word != ELSEWHERE]
 
@@ -144,5 +145,5 @@ def test_commands_are_found_in_every_form_that_pages_show_them() -> None:
         ("gcloud", "two"),
         ("gcloud", "three"),
         ("gcloud", "four", '--json={\n"a": 1}'),
-        ("gcloud", "five", "--commit=output"),
+        ("gcloud", "five", f"--commit={PRINTED}"),
     ]
