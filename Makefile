@@ -68,11 +68,14 @@ lock: $(STAMP) ## Resolve the dependencies into the requirements files
 clean: ## Remove what the other targets created
 	rm -rf $(VENV) .local .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
+INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python
 $(STAMP): tests/requirements.txt pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.11")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r tests/requirements.txt
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --no-index --editable .
+	awk '/^uv==/, !/\\$$/' tests/requirements.txt > $(VENV)/uv.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r $(VENV)/uv.txt
+	$(INSTALL) --require-hashes --compile-bytecode -r tests/requirements.txt
+	$(INSTALL) --no-deps --no-build-isolation --no-index --editable .
 	@touch $@
 
 .local/checkov/.installed: tests/infra/checkov.txt
