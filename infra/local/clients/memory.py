@@ -70,16 +70,21 @@ class Memory:
         return version_of(obj) > self.version and self._keep(obj)
 
     def deleted(self, key: Key, answer: Object) -> bool:
-        """Apply the answer to a deletion: the object as it waits for its end, or anything else if it has ended."""
+        """Apply the answer to a deletion: the object as it waits for its end, or as it ended, or a Status with its UID.
+
+        The watch may be ahead of the answer, and have shown another object of this name.
+        """
         metadata = answer.get("metadata") or {}
         if "deletionTimestamp" in metadata and (
             metadata.get("finalizers") or metadata.get("deletionGracePeriodSeconds")
         ):
             return self.wrote(answer)
-        known = self._objects.pop(key, None)
-        if known is not None:
-            self._gone.add(known["metadata"]["uid"])
-        return known is not None
+        known, uid = self._objects.get(key), metadata.get("uid") or (answer.get("details") or {}).get("uid")
+        if known is None or known["metadata"]["uid"] != uid:
+            return False
+        del self._objects[key]
+        self._gone.add(uid)
+        return True
 
     def _whole(self, obj: Object) -> Object:
         """Return the object with its type, which lists leave out."""

@@ -14,6 +14,9 @@ def pod(version: int, name: str = "a", uid: str = "u", **metadata: object) -> Ob
     return {"metadata": own | metadata}
 
 
+DELETED = {"kind": "Status", "details": {"name": "a", "kind": "pods", "uid": "u"}}
+
+
 def listed(*pods: Object, version: int = 10) -> Memory:
     memory = Memory(KINDS["pods"])
     memory.listed(pods, version)
@@ -67,11 +70,21 @@ def test_the_answer_to_a_write_that_the_watch_has_passed_brings_nothing_back() -
 
 def test_what_was_deleted_is_gone_although_older_events_still_come() -> None:
     memory = listed(pod(5))
-    assert memory.deleted(("default", "a"), {"kind": "Status"})
+    assert memory.deleted(("default", "a"), DELETED)
     assert not memory.saw("MODIFIED", pod(12))
     assert versions(memory) == {}
     assert not memory.saw("DELETED", pod(13))
     assert memory.saw("ADDED", pod(14, uid="next"))
+
+
+@pytest.mark.parametrize("answer", [DELETED, pod(12)], ids=["a Status", "the object"])
+def test_another_object_of_its_name_that_came_before_the_answer_stays(answer: Object) -> None:
+    memory = listed(pod(5))
+    memory.saw("DELETED", pod(12))
+    memory.saw("ADDED", pod(13, uid="next"))
+    assert not memory.deleted(("default", "a"), answer)
+    assert memory.saw("MODIFIED", pod(14, uid="next"))
+    assert versions(memory) == {"a": "14"}
 
 
 def test_what_waits_for_its_end_stays_with_its_mark() -> None:
@@ -98,7 +111,7 @@ def test_a_list_replaces_all_but_later_own_writes() -> None:
 
 def test_a_list_that_was_asked_for_before_a_deletion_does_not_undo_it() -> None:
     memory = listed(pod(5))
-    memory.deleted(("default", "a"), {"kind": "Status"})
+    memory.deleted(("default", "a"), DELETED)
     memory.listed([pod(5)], 20)
     assert versions(memory) == {}
 
