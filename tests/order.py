@@ -2,8 +2,8 @@
 
 A run ends when its last file does: the others are short, and fill what is left of each processor's time. The files of a
 folder of SHARED have its servers in common, its fixtures of scope `package`: they run after each other in one process,
-where the servers end after the last of them. Those that wait for processes leave a third of the processors idle: for
-every two processors three files are tested at a time.
+where the servers end after the last of them. Tests that wait for processes leave a third of the processors idle: two
+files for each of them are tested at a time.
 """
 
 import os
@@ -34,8 +34,7 @@ def rank(item: pytest.Item) -> tuple[bool, str, bool]:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    cores = os.cpu_count() or 1
-    return cores + cores // 2
+    return 2 * (os.cpu_count() or 1)
 
 
 @pytest.hookimpl(optionalhook=True)
