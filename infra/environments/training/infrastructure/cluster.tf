@@ -90,6 +90,12 @@ resource "google_container_cluster" "cluster" {
     managed_prometheus {
       enabled = true
     }
+
+    # Said here, since GKE decides it otherwise, and each plan would show that.
+    advanced_datapath_observability_config {
+      enable_metrics = false
+      enable_relay   = false
+    }
   }
 
   cost_management_config {

@@ -102,7 +102,7 @@ locals {
     for key, alike in {
       for slice in values(local.slices) : join("-", compact([
         slice.machine_type, slice.topology, slice.capacity == "on_demand" ? "" : replace(slice.capacity, "_", "-"),
-        try(basename(slice.reservation), ""),
+        local.reservations[slice.pool].key,
       ])) => slice...
       } : key => {
       accelerator    = alike[0].accelerator
@@ -121,7 +121,7 @@ locals {
         },
         alike[0].capacity == "spot" ? { "cloud.google.com/gke-spot" = "true" } : {},
         alike[0].capacity == "flex_start" ? { "cloud.google.com/gke-flex-start" = "true" } : {},
-        alike[0].capacity == "reservation" ? { "cloud.google.com/reservation-name" = local.reservation_names[alike[0].pool] } : {},
+        alike[0].capacity == "reservation" ? { "cloud.google.com/reservation-name" = local.reservations[alike[0].pool].name } : {},
       )
       node_taints = concat(
         [{ key = "google.com/tpu", value = "present", effect = "NoSchedule" }], # GKE's own
@@ -130,9 +130,15 @@ locals {
     }
   }
 
-  # projects/P/reservations/R/reservationBlocks/B is of R.
-  reservation_names = {
-    for name, pool in local.pools : name => try(regex("(?:^|reservations/)([^/]+)", pool.reservation)[0], "")
+  # projects/P/reservations/R/reservationBlocks/B is of R, and other hosts than those of R's block C.
+  reservations = {
+    for name, parts in {
+      for name, pool in local.pools :
+      name => split("/", replace(coalesce(pool.reservation, "none"), "/^projects/[^/]+/reservations//", ""))
+      } : name => {
+      name = parts[0]
+      key  = parts[0] == "none" ? "" : join("-", [for index, part in parts : part if index % 2 == 0])
+    }
   }
 
   # The topologies for which slices of several hosts need a workload policy.

@@ -39,7 +39,8 @@ resource "google_container_node_pool" "tpu" {
     }
   }
 
-  # Where a workload policy is named, GKE stores no type: another one here would replace the pool at each apply.
+  # Where a workload policy is named, GKE stores the topology and no type: others would replace the pool at each apply
+  # (vllm-project/ci-infra#547).
   dynamic "placement_policy" {
     for_each = each.value.placement == "" ? [] : [each.value]
 
@@ -63,6 +64,12 @@ resource "google_container_node_pool" "tpu" {
     strategy        = each.value.capacity == "flex_start" ? "SHORT_LIVED" : "SURGE"
     max_surge       = each.value.capacity == "flex_start" ? null : 0
     max_unavailable = each.value.capacity == "flex_start" ? null : 1
+  }
+
+  # Training that is to go ends within two minutes: GKE's hour would hold one of the cluster's few operations.
+  node_drain_config {
+    grace_termination_duration            = "120s"
+    respect_pdb_during_node_pool_deletion = false
   }
 
   node_config {
@@ -120,10 +127,6 @@ resource "google_container_node_pool" "tpu" {
       enabled = true
     }
 
-    gvnic {
-      enabled = true
-    }
-
     workload_metadata_config {
       mode = "GKE_METADATA"
     }
@@ -139,6 +142,16 @@ resource "google_container_node_pool" "tpu" {
     create = "2h"
     update = "2h"
     delete = "1h"
+  }
+
+  # GKE sets these of TPU hosts itself and reports them; unless ignored, each apply would replace the pool
+  # (vllm-project/ci-infra@4ee4ce0, terraform/gcp_old/tpu-inference/k8s/workers.tf, which is in use).
+  lifecycle {
+    ignore_changes = [
+      node_config[0].advanced_machine_features,
+      node_config[0].guest_accelerator,
+      node_config[0].kubelet_config,
+    ]
   }
 
   # The first pools of a new cluster otherwise wait for each other, and Kueue's for all of them.
