@@ -37,7 +37,7 @@ NAMED: Mapping[str, tuple[str, int]] = {
     "tpu7x": ("tpu7x", 2),
     "tpu7": ("tpu7", 2),
 }
-"""Names of Cloud TPU and xpk: v4, v5p and 7 count TensorCores, of which each of their chips has two; v5e and v6e chips."""
+"""Names of Cloud TPU and xpk. Those of v4, v5p and 7 count TensorCores, two for each chip; those of v5e and v6e chips."""
 
 ZONES: Mapping[str, tuple[str, ...]] = {
     "tpu-v4-podslice": ("us-central2-b",),
@@ -69,8 +69,8 @@ ZONES: Mapping[str, tuple[str, ...]] = {
     ),
     "tpu7x": ("us-central1-ai1a", "us-central1-c"),
 }
-"""Where Google says that it offers them (cloud.google.com/tpu/docs/regions-zones, as of September 2026), zones of single
-tenants among them. It is not complete, and says nothing of tpu7 and of v5e's hosts without a network between them."""
+"""Where Google offers them, zones of single tenants among them: copies of cloud.google.com/tpu/docs/regions-zones, read
+in November 2026. Nothing is known of tpu7, and of v5e's hosts without a network between them. Zones are added there."""
 
 
 def catalogue() -> dict[str, dict[str, Any]]:

@@ -6,12 +6,12 @@ import json
 import shutil
 from collections.abc import Mapping
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
 from google.cloud.container_v1 import NodePool
 
+from infra.environments.training.catalogue import catalogue
 from infra.local.gke.paths import policy_path
 from infra.local.gke.refusals import refusal
 from infra.local.gke.rules import Ask
@@ -143,27 +143,24 @@ def of_the_slice(pool: dict[str, Any]) -> dict[str, Any]:
     placement = dict(pool.get("placementPolicy", {}))
     if "policyName" in placement:
         placement.pop("tpuTopology", None)  # which GKE adds: see tpu_pools.tf
-    upgrades = {name: value for name, value in pool["upgradeSettings"].items() if name == "strategy" and value != "SURGE"}
+    upgrades = {
+        name: value for name, value in pool["upgradeSettings"].items() if name == "strategy" and value != "SURGE"
+    }
     rest = {name: value for name, value in pool.items() if name not in {"name", "config", "placementPolicy"}}
     return {**rest, "config": config, "placementPolicy": placement, "upgradeSettings": upgrades}
 
 
 @pytest.mark.parametrize("name", cases())
 def test_a_static_slice_has_the_hosts_of_a_provisioned_one(planned: Plan, name: str) -> None:
-    pool = planned.pools()[f"{name}-0"]
-    [flavor] = [each for each in planned.outputs["flavors"].values() if _is_of(each, pool, name)]
-
-    expected = dict(as_rest(provisioned(flavor)))
-    assert of_the_slice(asked_for(pool)) == of_the_slice(expected)
-
-
-def _is_of(flavor: Mapping[str, Any], pool: Mapping[str, Any], name: str) -> bool:
-    [config] = pool["node_config"]
-    topologies = {"v4-32": "2x2x4", "v4-8": "2x2x1", "v5litepod-8": "2x4", "v5p-128": "4x4x4"}
-    topologies |= {"v6e-64": "8x8", "tpu7x-8": "2x2x1", "tpu7x-32": "2x2x4"}
     case = cases()[name]
-    wanted = (config["machine_type"], topologies[case["type"]], case["capacity"])
-    return (flavor["machine_type"], flavor["topology"], flavor["capacity"]) == wanted
+    asked = (*catalogue()["types"][case["type"]].values(), case["capacity"])
+    [flavor] = [
+        each
+        for each in planned.outputs["flavors"].values()
+        if (each["machine_type"], each["topology"], each["capacity"]) == asked
+    ]
+    pool = asked_for(planned.pools()[f"{name}-0"])
+    assert of_the_slice(pool) == of_the_slice(dict(as_rest(provisioned(flavor))))
 
 
 @pytest.mark.parametrize("name", cases())

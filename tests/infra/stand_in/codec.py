@@ -1,6 +1,6 @@
 """What Terraform and its providers say to each other: protocol buffers, and values in them as MessagePack.
 
-Only as much as the stand-in needs: fields that are numbers or have a length, and the types that values of Terraform have.
+Only as much as the stand-in needs: fields that are numbers or have a length, and the types of Terraform's values.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ _EXTENSIONS = range(0xD4, 0xD9)  # of 1, 2, 4, 8 and 16 bytes
 _VARIABLE = {0xC7: (1, "ext"), 0xC8: (2, "ext"), 0xC9: (4, "ext")}
 _SIZED = {0xD9: 1, 0xDA: 2, 0xDB: 4, 0xDC: 2, 0xDD: 4, 0xDE: 2, 0xDF: 4}
 _NUMBERS = {
-    0xCA: ">f", 0xCB: ">d", 0xCC: ">B", 0xCD: ">H", 0xCE: ">I", 0xCF: ">Q", 0xD0: ">b", 0xD1: ">h", 0xD2: ">i", 0xD3: ">q"
+    0xCA: ">f", 0xCB: ">d",
+    0xCC: ">B", 0xCD: ">H", 0xCE: ">I", 0xCF: ">Q",
+    0xD0: ">b", 0xD1: ">h", 0xD2: ">i", 0xD3: ">q",
 }  # fmt: skip
 
 
@@ -113,4 +115,5 @@ def packed(value: Any) -> bytes:
             return struct.pack(">BI", 0xDF, len(value)) + b"".join(packed(x) for each in value.items() for x in each)
         case list():
             return struct.pack(">BI", 0xDD, len(value)) + b"".join(packed(each) for each in value)
-    raise TypeError(value)
+        case _:
+            raise TypeError(value)

@@ -1,8 +1,8 @@
 """A stand-in for Google's provider: it lets Terraform plan a root that nothing was made of yet.
 
 It has the schemas in `data/providers.json` and speaks Terraform's plugin protocol 5 (docs/plugin-protocol of
-hashicorp/terraform). It plans what is asked for: what only the cloud knows is not known, and nothing is refused that the
-schema allows. It cannot apply, and has no data sources.
+hashicorp/terraform). It plans what is asked for: what only the cloud knows is not known, and nothing is refused
+that the schema allows. It cannot apply, and has no data sources.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def serving(name: str, folder: Path) -> Iterator[str]:
 
 
 def plan(folder: Path) -> dict[str, Any]:
-    """Return the plan of the root in a folder, as `terraform show -json` has it; an AssertionError has what is wrong."""
+    """Return the plan of a folder's root, as `terraform show -json` has it; an AssertionError has what is wrong."""
     (folder / "backend_override.tf").write_text('terraform {\n  backend "local" {}\n}\n')
     with serving("google", folder) as attached:
         _terraform(folder, attached, "init", "-input=false")

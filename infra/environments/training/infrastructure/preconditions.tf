@@ -45,14 +45,6 @@ resource "terraform_data" "request" {
     }
 
     precondition {
-      condition = length(local.slices) == sum(concat([0], values(local.pools)[*].slices))
-      error_message = join(" ", [
-        "Two of tpu_pools give a node pool the same name:",
-        "${join(", ", keys(local.pools))} are each followed by - and a number.",
-      ])
-    }
-
-    precondition {
       condition = alltrue([for group in values(local.groups) : length(group.shapes) == 1])
       error_message = join(" ", concat(["The slices of a multislice group must be alike."], [
         for name, group in local.groups : "${name} has ${join(" and ", group.shapes)}." if length(group.shapes) > 1

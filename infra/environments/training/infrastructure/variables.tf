@@ -78,7 +78,7 @@ variable "subnet_ip_range" {
 
 variable "pods_ip_range" {
   # [192.168.64.0/20: 120 TPU hosts fill it]
-  description = "The addresses of the pods: 1,000 TPU hosts and more."
+  description = "The addresses of the pods: enough for those of 900 TPU hosts."
   type        = string
   default     = "192.168.0.0/17"
 
