@@ -37,7 +37,7 @@ NAMED: Mapping[str, tuple[str, int]] = {
     "tpu7x": ("tpu7x", 2),
     "tpu7": ("tpu7", 2),
 }
-"""Names of Cloud TPU and xpk. Those of v4, v5p and 7 count TensorCores, two for each chip; those of v5e and v6e chips."""
+"""Names of Cloud TPU and xpk. Those of v4, v5p and 7 count TensorCores, two for each chip; the others count chips."""
 
 ZONES: Mapping[str, tuple[str, ...]] = {
     "tpu-v4-podslice": ("us-central2-b",),

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.infra.environments.evaluation import evaluated, planned, prepared
+from tests.infra.environments.evaluation import TRAINING, evaluated, planned, prepared
+from tests.infra.evaluation import terraform
 from tpu_slices.domain.model.slices import ClusterId
 from tpu_slices.wire.cluster_settings import decode_settings
 
@@ -26,6 +27,10 @@ HERE = {"more_tpu_zones": {"tpu-v5p-slice": ["us-central2-b"], "tpu-v6e-slice": 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     return prepared(tmp_path)
+
+
+def test_the_files_are_formatted() -> None:
+    terraform(TRAINING, "fmt", "-check", "-diff", ".")
 
 
 def slices(folder: Path, **variables: object) -> dict[str, tuple[str, str, int]]:

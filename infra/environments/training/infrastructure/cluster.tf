@@ -40,6 +40,12 @@ resource "google_container_cluster" "cluster" {
     }
   }
 
+  master_auth {
+    client_certificate_config {
+      issue_client_certificate = false # which would be valid for years
+    }
+  }
+
   # Workers of a JobSet find each other by name, all at once.
   dns_config {
     cluster_dns        = "CLOUD_DNS"
@@ -63,6 +69,11 @@ resource "google_container_cluster" "cluster" {
 
     workload_metadata_config {
       mode = "GKE_METADATA"
+    }
+
+    shielded_instance_config {
+      enable_secure_boot          = true
+      enable_integrity_monitoring = true
     }
   }
 
