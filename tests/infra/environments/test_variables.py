@@ -210,6 +210,7 @@ POOL = {"type": "v4-32"}
         ({"tensorboard_region": "us"}, "such as us-central1"),
         ({"tensorboard_name": ""}, "1 to 128"),
         ({"artifact_registry_name": "Images"}, "up to 63"),
+        ({"artifact_registry_location": "us-central2-b"}, "a region, or us, europe or asia"),
         ({"delete_objects_after_days": {"": 7}}, "would be all"),
         ({"deleted_objects_kept_days": 3}, "0, or 7 to 90"),
     ],

@@ -44,7 +44,7 @@ resource "google_storage_bucket" "artifacts" {
 # Images of trainers and uploaders.
 resource "google_artifact_registry_repository" "images" {
   repository_id = var.artifact_registry_name
-  location      = var.region
+  location      = coalesce(var.artifact_registry_location, var.region)
   format        = "DOCKER"
   description   = "Training images of ${var.cluster_name}"
 

@@ -125,6 +125,19 @@ variable "artifact_registry_name" {
   }
 }
 
+variable "artifact_registry_location" {
+  description = "Where the images are, if Artifact Registry is not in the region: a region, or us, europe or asia."
+  type        = string
+  default     = null
+
+  validation {
+    condition = var.artifact_registry_location == null || can(
+      regex("^([a-z]+-[a-z]+[0-9]+|us|europe|asia)$", var.artifact_registry_location)
+    )
+    error_message = "artifact_registry_location must be the name of a region, or us, europe or asia."
+  }
+}
+
 variable "enable_tensorboard" {
   description = "false: no TensorBoard in Vertex AI, and no account for its uploaders."
   type        = bool
