@@ -176,6 +176,8 @@ POOL = {"type": "v4-32"}
         ({"tpu_type": "v4-64", "tpu_num_nodes": 4}, "has 8 hosts"),
         ({"tpu_num_nodes": 0}, "1 or more"),
         ({"more_tpu_zones": {"v6e": ["us-central2-b"]}}, "zones by accelerator: tpu-v4-podslice"),
+        ({"tpu_pools": {"a": POOL}, "num_tpu_pools": 2}, "num_tpu_pools, which may be 0"),
+        ({"tpu_pools": {"a": POOL}, "tpu_type": "v4-8"}, "tpu_pools is instead of tpu_type"),
         ({"tpu_pools": {"a": {}}}, "either a type, or both"),
         (
             {"tpu_pools": {"a": {**POOL, "machine_type": "ct4p-hightpu-4t", "topology": "2x2x1"}}},

@@ -42,42 +42,35 @@ locals {
     }
   })
 
-  # By pool, its machine type and topology. Where there is no such slice it has none here: a validation says so.
+  # By pool, its machine type and topology; null if its type is none.
   shapes = {
-    for name, pool in local.requested_pools : name => try(
-      pool.type != null ? local.catalogue.types[pool.type] : {
-        machine_type = pool.machine_type, topology = pool.topology
-      }, null
-    )
+    for name, pool in local.requested_pools : name => pool.type == null ? {
+      machine_type = pool.machine_type, topology = pool.topology
+    } : lookup(local.catalogue.types, pool.type, null)
+  }
+
+  # By pool, what the catalogue has of it. One that it has not is left out: a validation says so.
+  known_pools = {
+    for name, shape in local.shapes : name => {
+      hosts   = local.catalogue.machines[shape.machine_type].hosts[shape.topology]
+      machine = local.catalogue.machines[shape.machine_type]
+      kind    = local.catalogue.accelerators[local.catalogue.machines[shape.machine_type].accelerator]
+    } if can(local.catalogue.machines[shape.machine_type].hosts[shape.topology])
   }
 
   pools = {
-    for name, pool in local.requested_pools : name => merge(pool, {
-      machine_type       = local.shapes[name].machine_type
-      topology           = local.shapes[name].topology
-      zone               = coalesce(pool.zone, var.zone)
-      accelerator        = local.catalogue.machines[local.shapes[name].machine_type].accelerator
-      chips_per_host     = local.catalogue.machines[local.shapes[name].machine_type].chips
-      hosts              = local.catalogue.machines[local.shapes[name].machine_type].hosts[local.shapes[name].topology]
-      boot_disk          = local.kinds[name].boot_disk
-      flex_start_offered = local.kinds[name].flex_start
-      minimum_gke        = local.kinds[name].minimum_gke
-      # One host is placed by nothing: GKE refuses a placement policy there.
-      placement = (
-        local.catalogue.machines[local.shapes[name].machine_type].hosts[local.shapes[name].topology] == 1
-        ? "" : local.kinds[name].placement
-      )
+    for name, known in local.known_pools : name => merge(local.requested_pools[name], local.shapes[name], {
+      zone               = coalesce(local.requested_pools[name].zone, var.zone)
+      accelerator        = known.machine.accelerator
+      chips_per_host     = known.machine.chips
+      hosts              = known.hosts
+      boot_disk          = known.kind.boot_disk
+      flex_start_offered = known.kind.flex_start
+      minimum_gke        = known.kind.minimum_gke
+      placement          = known.hosts == 1 ? "" : known.kind.placement # GKE refuses one for a single host
       # Flex-start pools are empty until GKE's autoscaler adds all hosts at once.
-      scaled = pool.autoscaling || pool.capacity == "flex_start"
-      }) if var.num_tpu_pools != 0 && try(
-      local.catalogue.machines[local.shapes[name].machine_type].hosts[local.shapes[name].topology], null
-    ) != null
-  }
-
-  kinds = {
-    for name, shape in local.shapes :
-    name => local.catalogue.accelerators[local.catalogue.machines[shape.machine_type].accelerator]
-    if try(local.catalogue.machines[shape.machine_type], null) != null
+      scaled = local.requested_pools[name].autoscaling || local.requested_pools[name].capacity == "flex_start"
+    }) if var.num_tpu_pools != 0
   }
 
   # A slice is a node pool: by its name.

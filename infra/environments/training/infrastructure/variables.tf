@@ -1,5 +1,5 @@
 # Where the environment is, and how its parts are called. In brackets: what another default replaces, and why.
-# A validation names the variable to change, even if what it compares is in another file.
+# What several variables say together is checked in preconditions.tf.
 
 variable "project_id" {
   description = "The project of the environment."
@@ -77,7 +77,7 @@ variable "subnet_ip_range" {
 }
 
 variable "pods_ip_range" {
-  # [192.168.64.0/20: 120 TPU hosts fill it]
+  # [192.168.64.0/20: some 100 TPU hosts fill it]
   description = "The addresses of the pods: enough for those of 900 TPU hosts."
   type        = string
   default     = "192.168.0.0/17"

@@ -191,6 +191,17 @@ variable "tpu_pools" {
   nullable = false
 
   validation {
+    condition = length(var.tpu_pools) == 0 || (
+      var.tpu_type == null && var.tpu_machine_type == null && var.tpu_num_nodes == null &&
+      coalesce(var.num_tpu_pools, 0) == 0 && !var.enable_tpu_autoscaling
+    )
+    error_message = join(" ", [
+      "tpu_pools is instead of tpu_type, tpu_machine_type, tpu_topology, tpu_num_nodes, enable_tpu_autoscaling and",
+      "num_tpu_pools, which may be 0: leave these out.",
+    ])
+  }
+
+  validation {
     condition = alltrue([
       for pool in values(var.tpu_pools) :
       (pool.type != null) != (pool.machine_type != null) && (pool.machine_type != null) == (pool.topology != null)
