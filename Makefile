@@ -52,7 +52,9 @@ soak: $(STAMP) ## Measure 1,000 nodes and 2,000 pods on a real control plane, wi
 	$(BIN)/python -m tests.bench.soak
 
 scan: .local/checkov/.installed ## Scan the Terraform files with checkov, which installs 290 MB of its own: not part of the gate
-	.local/checkov/bin/checkov --config-file infra/terraform/.checkov.yaml --directory infra/terraform
+	for root in infra/terraform $(dir $(wildcard infra/environments/*/*/versions.tf)); do \
+	  .local/checkov/bin/checkov --config-file $$root/.checkov.yaml --directory $$root || exit; \
+	done
 
 format: $(STAMP) ## Format the sources, and fix what ruff can
 	$(BIN)/ruff format .

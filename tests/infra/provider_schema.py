@@ -1,4 +1,4 @@
-"""Extracts, for what infra/terraform uses, the providers' schemas from their bindings for CDK Terrain.
+"""Extracts, for what the Terraform roots use, the providers' schemas from their bindings for CDK Terrain.
 
 The bindings are large (65 MB for google) and no dependency of the tests; the extract is `data/providers.json`. Whoever
 changes a provider's version, or uses another kind of resource, makes it anew, with the bindings of just these versions:
@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.infra.sources import FILES
+from tests.infra.sources import ENVIRONMENTS, FILES
 
 EXTRACT = Path(__file__).parent / "data" / "providers.json"
 
@@ -54,6 +54,12 @@ def used(files: Mapping[str, Mapping[str, Any]]) -> set[tuple[str, str]]:
         for block in file.get(kind, [])
         for name in block
     }
+
+
+def used_anywhere() -> set[tuple[str, str]]:
+    """Return what is used in any root; `terraform_data` is Terraform's own."""
+    found = used(FILES).union(*(used(files) for files in ENVIRONMENTS.values()))
+    return found - {("resource", "terraform_data")}
 
 
 def extract(wheels: Iterable[Path], wanted: set[tuple[str, str]]) -> dict[str, Any]:
@@ -133,4 +139,4 @@ def text_of(extracted: Mapping[str, Any]) -> str:
 
 
 if __name__ == "__main__":
-    EXTRACT.write_text(text_of(extract([Path(argument) for argument in sys.argv[1:]], used(FILES))))
+    EXTRACT.write_text(text_of(extract([Path(argument) for argument in sys.argv[1:]], used_anywhere())))

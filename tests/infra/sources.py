@@ -27,7 +27,17 @@ def parsed(text: str) -> dict[str, Any]:
     return document
 
 
-FILES = {path.name: parsed(path.read_text()) for path in sorted(TERRAFORM.glob("*.tf"))}
+def files_of(folder: Path) -> dict[str, dict[str, Any]]:
+    """Return the parsed files of a Terraform root, by name."""
+    return {path.name: parsed(path.read_text()) for path in sorted(folder.glob("*.tf"))}
+
+
+FILES = files_of(TERRAFORM)
+ENVIRONMENTS = {
+    path.parent.relative_to(ROOT).as_posix(): files_of(path.parent)
+    for path in sorted((ROOT / "infra" / "environments").rglob("versions.tf"))
+}
+"""The roots of the environments, by their folders."""
 
 
 def blocks(kind: str) -> Iterator[Any]:

@@ -1,0 +1,119 @@
+"""A stand-in for Google's provider: it lets Terraform plan a root that nothing was made of yet.
+
+It has the schemas in `data/providers.json` and speaks Terraform's plugin protocol 5 (docs/plugin-protocol of
+hashicorp/terraform). It plans what is asked for: what only the cloud knows is not known, and nothing is refused
+that the schema allows. It cannot apply, and has no data sources.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import grpc
+
+from tests.infra.provider_schema import EXTRACT
+from tests.infra.stand_in.codec import UNKNOWN, fields, message, packed, unpacked
+
+SCHEMA: Mapping[str, Any] = json.loads(EXTRACT.read_text())
+_TYPES = {"list": '["list","string"]', "map": '["map","string"]'}
+_LIST = 2  # of the kinds of nested blocks
+Method = Callable[[bytes], bytes]
+
+
+def _schema(entry: Mapping[str, Any]) -> bytes:
+    computed = {name: nested for name, nested in entry.get("attributes", {}).items() if name not in entry["arguments"]}
+    attributes = [
+        (2, message((1, name), (2, '"dynamic"' if nested else '"string"'), (6, 1))) for name, nested in computed.items()
+    ]
+    return message((2, message(*_block(entry["arguments"]), *attributes)))
+
+
+def _block(arguments: Mapping[str, Any]) -> Iterator[tuple[int, bytes]]:
+    for name, argument in arguments.items():
+        if "block" in argument:
+            most = () if argument.get("many") else ((5, 1),)
+            yield 3, message((1, name), (2, message(*_block(argument["block"]))), (3, _LIST), *most)
+        else:
+            kind = _TYPES.get(argument["type"], f'"{argument["type"]}"')
+            yield 2, message((1, name), (2, kind), (4, 1) if argument.get("required") else (5, 1))
+
+
+def _get_schema(name: str) -> bytes:
+    resources = [
+        (2, message((1, kind), (2, _schema(entry))))
+        for kind, entry in SCHEMA["resource"].items()
+        if kind.startswith(f"{name}_")
+    ]
+    return message((1, _schema(SCHEMA["provider"][name])), *resources)
+
+
+def _plan(request: bytes) -> bytes:
+    asked = fields(request)
+    kind = asked[1].decode()
+    entry = SCHEMA["resource"][kind]
+    proposed = unpacked(fields(asked[3])[1])
+    for name in entry["attributes"]:
+        if name not in entry["arguments"]:
+            proposed[name] = UNKNOWN
+    return message((1, message((1, packed(proposed)))), (5, 1))  # with what plugins may do that use the older SDK
+
+
+def _methods(name: str) -> dict[str, Method]:
+    return {
+        "GetSchema": lambda _: _get_schema(name),
+        "PrepareProviderConfig": lambda request: message((1, fields(request)[1])),
+        "ValidateResourceTypeConfig": lambda _: b"",
+        "Configure": lambda _: b"",
+        "PlanResourceChange": _plan,
+        "Stop": lambda _: b"",
+    }
+
+
+@contextmanager
+def serving(name: str, folder: Path) -> Iterator[str]:
+    """Serve the provider at a socket in the folder; yield what tells Terraform to use it."""
+    socket = folder / f"{name}.sock"
+    server = grpc.server(ThreadPoolExecutor(max_workers=4), options=[("grpc.max_receive_message_length", -1)])
+    handlers = {
+        method: grpc.unary_unary_rpc_method_handler(lambda request, _, call=call: call(request))
+        for method, call in _methods(name).items()
+    }
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("tfplugin5.Provider", handlers),))
+    server.add_insecure_port(f"unix:{socket}")
+    server.start()
+    address = {"Network": "unix", "String": str(socket)}
+    attached = {"Protocol": "grpc", "ProtocolVersion": 5, "Pid": os.getpid(), "Test": True, "Addr": address}
+    try:
+        yield json.dumps({f"registry.terraform.io/hashicorp/{name}": attached})
+    finally:
+        server.stop(None).wait()
+
+
+def plan(folder: Path) -> dict[str, Any]:
+    """Return the plan of a folder's root, as `terraform show -json` has it; an AssertionError has what is wrong."""
+    (folder / "backend_override.tf").write_text('terraform {\n  backend "local" {}\n}\n')
+    with serving("google", folder) as attached:
+        _terraform(folder, attached, "init", "-input=false")
+        _terraform(folder, attached, "plan", "-input=false", "-out=plan")
+        found: dict[str, Any] = json.loads(_terraform(folder, attached, "show", "-json", "plan"))
+        return found
+
+
+def _terraform(folder: Path, attached: str, *arguments: str) -> str:
+    environment = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(folder),
+        "CHECKPOINT_DISABLE": "1",
+        "TF_REATTACH_PROVIDERS": attached,
+    }
+    command = ["setpriv", "--pdeathsig", "TERM", "terraform", *arguments]
+    ran = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr or ran.stdout
+    return ran.stdout
