@@ -61,11 +61,16 @@ format: $(STAMP) ## Format the sources, and fix what ruff can
 	$(BIN)/ruff check --fix .
 
 LOCK := $(BIN)/uv pip compile -q --generate-hashes --no-header --python-version 3.11
+TRAINING := examples/training
+ON_GKE := --python-platform x86_64-manylinux_2_31
 lock: $(STAMP) ## Resolve the dependencies into the requirements files
 	$(LOCK) --universal pyproject.toml -o functions/requirements.txt
 	$(LOCK) --python-platform x86_64-manylinux_2_28 --group relay --overrides relay/image/overrides.txt -o relay/image/requirements.txt
 	$(LOCK) --universal pyproject.toml --group relay --extra dev -o tests/requirements.txt
 	$(LOCK) --universal tests/infra/checkov.in -o tests/infra/checkov.txt
+	$(LOCK) $(ON_GKE) $(TRAINING)/trainer/image.in -o $(TRAINING)/trainer/image.txt
+	$(LOCK) --universal --constraints $(TRAINING)/trainer/image.txt $(TRAINING)/trainer/requirements.in -o $(TRAINING)/trainer/requirements.txt
+	$(LOCK) $(ON_GKE) $(TRAINING)/uploader/requirements.in -o $(TRAINING)/uploader/requirements.txt
 
 clean: ## Remove what the other targets created
 	rm -rf $(VENV) .local .mypy_cache .ruff_cache .pytest_cache .hypothesis
