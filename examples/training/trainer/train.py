@@ -11,6 +11,7 @@ In a JobSet on GKE every process knows the others by its environment, which GKE 
 """
 
 import argparse
+import io
 import os
 from collections.abc import Iterator
 from functools import partial
@@ -79,11 +80,11 @@ def batches(path: str, first: int, last: int) -> Iterator[jax.Array]:
 
 def save(folder: str, number: int, state: State) -> None:
     """Write a checkpoint. It has its name when it is whole: a process that is killed meanwhile leaves none."""
-    files, path = fsspec.url_to_fs(folder)
-    files.makedirs(path, exist_ok=True)
+    files, path = fsspec.url_to_fs(folder, auto_mkdir=True)
     arrays = {f"{kind}/{name}": np.asarray(array) for kind, each in state.items() for name, array in each.items()}
-    with files.open(f"{path}/unfinished", "wb") as file:
-        np.savez(file, **arrays)
+    whole = io.BytesIO()
+    np.savez(whole, **arrays)
+    files.pipe_file(f"{path}/unfinished", whole.getvalue())
     files.mv(f"{path}/unfinished", f"{path}/{number:08}.npz")
 
 
@@ -94,7 +95,7 @@ def restored(folder: str) -> tuple[int, State]:
     state = started()
     if not found:
         return 0, state
-    with files.open(found[-1], "rb") as file, np.load(file) as saved:
+    with np.load(io.BytesIO(files.cat_file(found[-1]))) as saved:
         arrays = {kind: {name: jnp.array(saved[f"{kind}/{name}"]) for name in each} for kind, each in state.items()}
     return int(found[-1].rpartition("/")[2].removesuffix(".npz")), arrays
 
@@ -115,6 +116,8 @@ def train(asked: argparse.Namespace) -> None:
             board.flush()
             save(f"{asked.output}/checkpoints", number, state)
             print(f"step {number}: loss {loss:.4f}", flush=True)
+    if board is not None:
+        board.close()
 
 
 def arguments() -> argparse.Namespace:

@@ -25,11 +25,15 @@ class Trainer:
     python: Path
     folder: Path
 
+    @property
+    def dataset(self) -> Path:
+        return self.folder / "sums.txt"
+
     @contextmanager
     def starting(self, output: str, *arguments: str, **environment: str) -> Iterator[subprocess.Popen[str]]:
         """Start training; it is killed in the end, if it still runs."""
-        data = ("--data", str(self.folder / "sums.txt"), "--output", output)
-        command = ["setpriv", "--pdeathsig", "KILL", str(self.python), str(TRAINER / "train.py"), *data, *arguments]
+        paths = ("--data", str(self.dataset), "--output", output)
+        command = ["setpriv", "--pdeathsig", "KILL", str(self.python), str(TRAINER / "train.py"), *paths, *arguments]
         whole = {"PATH": os.environ["PATH"], "HOME": str(self.folder), "JAX_PLATFORMS": "cpu", **environment}
         with subprocess.Popen(command, cwd=self.folder, env=whole, stdout=subprocess.PIPE, text=True) as started:
             yield started

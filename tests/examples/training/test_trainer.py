@@ -9,6 +9,7 @@ from contextlib import ExitStack
 import pytest
 
 from infra.local.ports import free_ports
+from tests.examples.training.bucket import bucket
 from tests.examples.training.conftest import LOCK, TRAINER, Trainer
 from tests.infra.sources import pins
 
@@ -75,6 +76,17 @@ def test_after_a_kill_four_devices_continue_from_the_last_checkpoint(
     assert done <= int(began) < 200
     rest = range(int(began) + 20, 201, 20)
     assert losses(continued) == pytest.approx({step: losses(alone)[step] for step in rest}, abs=2e-4)
+
+
+def test_in_a_bucket_it_reads_and_writes_objects_and_needs_no_other_right(trainer: Trainer, alone: list[str]) -> None:
+    with bucket() as (runs, url):
+        runs.objects["run/checkpoints/00000160.npz"] = (trainer.folder / "alone/checkpoints/00000160.npz").read_bytes()
+        google = {"STORAGE_EMULATOR_HOST": url, "GOOGLE_CLOUD_PROJECT": "shop"}
+        printed = trainer.train("gs://runs/run", *STEPS, **google)
+    assert losses(printed) == {step: losses(alone)[step] for step in (180, 200)}
+    board, *checkpoints = sorted(name.removeprefix("run/") for name in runs.objects)[::-1]
+    assert checkpoints == [f"checkpoints/00000{step}.npz" for step in (200, 180, 160)]
+    assert board.startswith("tensorboard/events.out.tfevents.")
 
 
 def test_the_image_has_the_versions_that_are_tested() -> None:
