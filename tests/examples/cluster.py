@@ -7,16 +7,17 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
+from urllib.request import Request
 
 import pytest
 import yaml
 from google.cloud import firestore
 
 from infra.local.addresses import Addresses
-from infra.local.demo.http import get_json
+from infra.local.demo.http import OPENER, get_json
 from infra.local.plan import REPOSITORY
 from infra.local.prerequisites import Tools
 from tpu_slices.domain.model.slices import ClusterId
@@ -64,6 +65,9 @@ class Cluster:
         command = [str(self.tools.kubectl), *where, *arguments]
         return subprocess.run(command, capture_output=True, text=True, timeout=30, check=True, input=text).stdout
 
+    def create(self, objects: Iterable[Json]) -> None:
+        self.kubectl("apply", "-f", "-", text=yaml.safe_dump_all(objects))
+
     def slices(self, *arguments: str, text: str = "") -> Json:
         """Run the command as a user of this project does; return its JSON."""
         command = [sys.executable, "-m", "tpu_slices_cli", *arguments, "-o", "json"]
@@ -96,6 +100,12 @@ class Cluster:
         """Return the pools of GKE's calls that succeeded, the oldest first."""
         calls = get_json(f"{self.addresses.buttons}/calls")["calls"]
         return [call["pool"] for call in calls if (call["method"], call["code"]) == (method, "OK")]
+
+    def press(self, button: str, workload: str) -> None:
+        """Let something happen to the hosts of a workload's only pool."""
+        (pool,) = self.pools(workload)
+        body = json.dumps({"pool": pool}).encode()
+        OPENER.open(Request(f"{self.addresses.buttons}/hosts/{button}", body, method="POST"), timeout=5).close()
 
     def until(self, holds: Callable[[], object]) -> None:
         """Wait until something holds; if it does not in time, fail with the namespace's Events."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -12,19 +13,24 @@ from tests.examples.cluster import Cluster, Json
 
 FOLDER = REPOSITORY / "examples"
 FLEX_START = FOLDER / "flex-start.yaml"
-EXAMPLES = [
-    each
-    for each in sorted(FOLDER.glob("*.yaml"))
-    if each != FLEX_START and yaml.safe_load(each.read_text())["kind"] == "JobSet"
-]
+TRAINING = FOLDER / "training"
+ACCOUNTS = ("cloud-tpu-sa", "tensorboard-sa")
+SPOT, PRIORITIES = TRAINING / "spot.yaml", TRAINING / "priorities.yaml"
+
+
+def jobsets_in(folder: Path) -> list[Path]:
+    """Return the files that have JobSets and nothing else."""
+    files = {each: yaml.safe_load_all(each.read_text()) for each in sorted(folder.glob("*.yaml"))}
+    return [each for each, documents in files.items() if {one.get("kind") for one in documents} == {"JobSet"}]
+
+
+EXAMPLES = [each for each in jobsets_in(FOLDER) if each != FLEX_START]
+TRAINERS = [each for each in jobsets_in(TRAINING) if each not in {SPOT, PRIORITIES}]
 
 
 def flex_start(cluster: Cluster) -> None:
     """Apply the example with pods that run so long that their hosts can be taken back meanwhile."""
-    jobset: Json = yaml.safe_load(FLEX_START.read_text())
-    pod = jobset["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]
-    pod["metadata"]["annotations"]["local.kubelet/run-seconds"] = "20"
-    cluster.kubectl("apply", "-f", "-", text=json.dumps(jobset))
+    cluster.create(running(FLEX_START, "20"))
 
 
 def indexed_job(cluster: Cluster) -> None:
@@ -47,11 +53,63 @@ def leader_worker_set(name: str) -> str:
     return text.replace("topology: 4x4", f"topology: {topology[0]}").replace("size: 4", f"size: {topology[1]}")
 
 
+def training(cluster: Cluster) -> None:
+    """Make what a training environment has in its namespace, and apply the examples there, but for two with stories."""
+    environment(cluster, chips=1000)
+    cluster.kubectl("apply", *(part for example in TRAINERS for part in ("-f", str(example))))
+
+
+def training_spot(cluster: Cluster) -> None:
+    """Apply the example with pods that run until their hosts are preempted."""
+    environment(cluster, chips=8)
+    cluster.create(running(SPOT, "100000"))
+
+
+def priorities(cluster: Cluster) -> None:
+    """Apply the example to a queue with room for one, which opens when both wait."""
+    environment(cluster, chips=4, stopPolicy="Hold")
+    cluster.create(running(PRIORITIES, "1"))
+    cluster.until(lambda: len(cluster.get("workloads")["items"]) == 2)
+    cluster.kubectl(
+        "patch", "clusterqueue", cluster.namespace, "--type=merge", "-p", '{"spec": {"stopPolicy": "None"}}'
+    )
+
+
+def running(example: Path, seconds: str) -> list[Json]:
+    """Return the JobSets of an example, with pods that run for so long."""
+    jobsets = list(yaml.safe_load_all(example.read_text()))
+    for jobset in jobsets:
+        pod = jobset["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]
+        pod.setdefault("metadata", {}).setdefault("annotations", {})["local.kubelet/run-seconds"] = seconds
+    return jobsets
+
+
+def environment(cluster: Cluster, chips: int, **queue: str) -> None:
+    """Make service accounts and a queue as infra/environments/training does, with quota for so many chips."""
+    name, rows = cluster.namespace, [{"name": "google.com/tpu", "nominalQuota": chips}]
+    group = {"coveredResources": ["google.com/tpu"], "flavors": [{"name": name, "resources": rows}]}
+    made: list[Json] = [
+        *({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": one}} for one in ACCOUNTS),
+        kueue("ResourceFlavor", name, spec={}),
+        kueue("ClusterQueue", name, spec={"namespaceSelector": {}, "resourceGroups": [group], **queue}),
+        kueue("LocalQueue", "tpu-training", spec={"clusterQueue": name}),
+        *(kueue("WorkloadPriorityClass", one, value=value) for one, value in {"low": 250, "high": 750}.items()),
+    ]
+    cluster.create(made)
+
+
+def kueue(kind: str, name: str, **fields: Any) -> Json:
+    return {"apiVersion": "kueue.x-k8s.io/v1beta1", "kind": kind, "metadata": {"name": name}, **fields}
+
+
 STORIES: Mapping[str, Callable[[Cluster], None]] = {
     "flex-start": flex_start,
     "indexed-job": indexed_job,
     "groups": groups,
     "scaled-groups": scaled_groups,
+    "training": training,
+    "training-spot": training_spot,
+    "priorities": priorities,
     "refused": lambda _: None,
 }
 """By namespace, what begins there."""

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from urllib.request import Request
-
 import pytest
 
-from infra.local.demo.http import OPENER
 from tests.examples.cluster import Cluster, Json
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(300)]
@@ -25,12 +21,6 @@ def is_of_a_slice(event: Json) -> bool:
     return bool(event["metadata"]["name"].startswith("tpu-flex-start-"))
 
 
-def press(cluster: Cluster, button: str) -> None:
-    (pool,) = cluster.pools("flex-start")
-    body = json.dumps({"pool": pool}).encode()
-    OPENER.open(Request(f"{cluster.addresses.buttons}/hosts/{button}", body, method="POST"), timeout=5).close()
-
-
 def leader_runs(cluster: Cluster) -> bool:
     pods = cluster.get("pods", "-l", "batch.kubernetes.io/job-completion-index=0")["items"]
     return [pod["status"].get("phase") for pod in pods] == ["Running"]
@@ -40,11 +30,11 @@ def test_a_job_whose_hosts_are_taken_back_waits_for_the_same_pool_and_runs_again
     own = cluster.within("flex-start")
     own.until(lambda: reasons(own)[-1:] == ["AwaitingFlexStart"])
     own.until(lambda: "waiting for flex-start capacity" in own.kubectl("describe", "jobset", "flex-start"))
-    press(own, "fill")
+    own.press("fill", "flex-start")
     own.until(lambda: reasons(own)[-1:] == ["NodePoolCreationSucceeded"] and leader_runs(own))
-    press(own, "end")
+    own.press("end", "flex-start")
     own.until(lambda: reasons(own)[-1:] == ["AwaitingFlexStart"])
-    press(own, "fill")
+    own.press("fill", "flex-start")
     own.until_over("flex-start")
     own.until(lambda: reasons(own)[-1:] == ["NodePoolDeletionSucceeded"])
     for method in ("CreateNodePool", "DeleteNodePool"):

@@ -1,0 +1,59 @@
+"""The examples that train, on the local stack: in a queue, with the accounts of a training environment."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.examples.cluster import Cluster, Json
+from tests.examples.stories import TRAINERS
+
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(300)]
+
+
+def created(cluster: Cluster, workload: str) -> list[str]:
+    """Return the slices that were created for a workload, without what is another in every run."""
+    return [pool.rsplit("-", 2)[0] for pool in cluster.calls("CreateNodePool") if pool.startswith(f"tpu-{workload}-")]
+
+
+@pytest.mark.parametrize("example", TRAINERS, ids=lambda example: example.stem)
+def test_an_example_that_trains_runs_on_its_slices_which_are_released(cluster: Cluster, example: Path) -> None:
+    own, name = cluster.within("training"), yaml.safe_load(example.read_text())["metadata"]["name"]
+    own.until_over(name)
+    uid = own.get("jobset", name)["metadata"]["uid"]
+    own.until(lambda: not own.get("nodes", "-l", f"google.com/tpu-slice-owner-uid={uid}")["items"])
+
+
+def test_the_uploader_gets_no_slice_and_ends_with_the_training(cluster: Cluster) -> None:
+    own = cluster.within("training")
+    own.until_over("data-parallel")
+    assert sorted(created(own, "data-parallel")) == ["tpu-data-parallel-0", "tpu-data-parallel-1"]
+    own.until(lambda: own.get("pods", "-l", "jobset.sigs.k8s.io/replicatedjob-name=tensorboard")["items"] == [])
+
+
+def test_a_preempted_training_restarts_on_the_same_slice_and_it_does_not_count(cluster: Cluster) -> None:
+    own = cluster.within("training-spot")
+
+    def status() -> Json:
+        found: Json = own.get("jobset", "training-spot").get("status") or {}
+        return found
+
+    def runs() -> bool:
+        return len(own.get("pods", "--field-selector=status.phase=Running")["items"]) == 2
+
+    own.until(runs)
+    own.press("preempt", "training-spot")
+    own.until(lambda: status().get("restarts") == 1 and runs())
+    assert status().get("restartsCountTowardsMax", 0) == 0
+    own.kubectl("delete", "jobset", "training-spot")
+    own.until(lambda: own.pools("training-spot") == [])
+    assert created(own, "training-spot") == ["tpu-training-spot-0"]
+
+
+def test_of_two_that_wait_the_one_of_higher_priority_gets_its_slice_first(cluster: Cluster) -> None:
+    own = cluster.within("priorities")
+    own.until_over("priority-low")
+    assert created(own, "priority") == ["tpu-priority-high-0", "tpu-priority-low-0"]
+    own.until(lambda: own.pools("priority") == [])
