@@ -9,10 +9,15 @@ import pytest
 import yaml
 
 from infra.local.plan import REPOSITORY
+from tests.infra.sources import IMAGES, pins
 
 EXAMPLES = sorted((REPOSITORY / "examples").rglob("*.yaml"))
 JAX = "us-docker.pkg.dev/cloud-tpu-images/jax-ai-image/tpu:jax"
 """Google's image of JAX for TPUs, which its TPU recipes use; never pulled here: the local stack pulls none."""
+TRAINING = REPOSITORY / "examples" / "training"
+SUBSTITUTIONS = IMAGES["substitutions"]
+BUILT = f"us-central2-docker.pkg.dev/example-project/{SUBSTITUTIONS['_REPOSITORY']}/"
+"""Where examples/training/cloudbuild.images.yaml puts the images that it builds."""
 
 
 def containers_in(value: Any) -> Iterator[dict[str, Any]]:
@@ -39,3 +44,17 @@ def test_who_imports_jax_has_an_image_with_jax_and_one_that_does_not_change(cont
     assert image.startswith(JAX) == ("import jax" in " ".join(container["command"]))
     _, tag = image.split(":")
     assert tag[-1].isdigit()
+
+
+def test_every_image_of_the_projects_own_is_built_with_the_program_that_it_runs() -> None:
+    own = [each.values[0] for each in CONTAINERS if each.values[0]["image"].startswith(BUILT)]
+    run = {each["image"].removeprefix(BUILT): each["command"][:3] for each in own}
+    assert run == {
+        "trainer:1.0": ["python", "train.py"],
+        "uploader:1.0": ["tb-gcp-uploader"],
+        "maxtext:1.0": ["python", "-m", "maxtext.trainers.pre_train.train"],
+    }
+    assert {f"{name}:{SUBSTITUTIONS['_TAG']}" for name in SUBSTITUTIONS["_IMAGES"].split()} == run.keys()
+    assert {"jax", "libtpu"} <= pins(TRAINING / "trainer" / "image.txt").keys()
+    assert "google-cloud-aiplatform" in pins(TRAINING / "uploader" / "requirements.txt")
+    assert '"maxtext[tpu]==' in (TRAINING / "maxtext" / "Dockerfile").read_text()

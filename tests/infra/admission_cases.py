@@ -45,13 +45,14 @@ class Case:
 
 
 def jobs_of(example: Path) -> list[Json]:
-    """Return the Jobs that the JobSet controller creates, as far as the policy reads them."""
+    """Return the TPU Jobs that the JobSet controller creates, as far as the policy reads them."""
     return [
         a_job(f"{document['metadata']['name']}-{job['name']}-{index}", spec=copy.deepcopy(job["template"]["spec"]))
         for document in yaml.safe_load_all(example.read_text())
         if document.get("kind") == "JobSet"
         for job in document["spec"]["replicatedJobs"]
         for index in range(job["replicas"])
+        if "google.com/tpu" in str(job["template"])
     ]
 
 

@@ -15,6 +15,8 @@ BUILD: dict[str, Any] = yaml.safe_load((ROOT / "cloudbuild.yaml").read_text())
 STEPS: dict[str, dict[str, Any]] = {step["id"]: step for step in BUILD["steps"]}
 DESTROY: dict[str, Any] = yaml.safe_load((ROOT / "infra" / "cloudbuild.destroy.yaml").read_text())
 DESTROY_STEPS: dict[str, dict[str, Any]] = {step["id"]: step for step in DESTROY["steps"]}
+IMAGES: dict[str, Any] = yaml.safe_load((ROOT / "examples" / "training" / "cloudbuild.images.yaml").read_text())
+IMAGES_STEPS: dict[str, dict[str, Any]] = {step["id"]: step for step in IMAGES["steps"]}
 
 _PLAIN = SerializationOptions(
     with_comments=False, explicit_blocks=False, preserve_heredocs=False, strip_string_quotes=True

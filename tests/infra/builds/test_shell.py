@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.infra.sources import DESTROY_STEPS, ROOT, STEPS
+from tests.infra.sources import DESTROY_STEPS, IMAGES_STEPS, ROOT, STEPS
 
 SCRIPTS = {
     **{f"deploy {name}": step["script"] for name, step in STEPS.items()},
     **{f"destroy {name}": step["script"] for name, step in DESTROY_STEPS.items()},
+    **{f"images {name}": step["script"] for name, step in IMAGES_STEPS.items()},
     **{str(path.relative_to(ROOT)): path.read_text() for path in (ROOT / "infra").rglob("*.sh")},
     ".ci/run": (ROOT / ".ci" / "run").read_text(),
 }
