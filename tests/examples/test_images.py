@@ -16,7 +16,7 @@ JAX = "us-docker.pkg.dev/cloud-tpu-images/jax-ai-image/tpu:jax"
 """Google's image of JAX for TPUs, which its TPU recipes use; never pulled here: the local stack pulls none."""
 TRAINING = REPOSITORY / "examples" / "training"
 SUBSTITUTIONS = IMAGES["substitutions"]
-BUILT = f"us-central2-docker.pkg.dev/example-project/{SUBSTITUTIONS['_REPOSITORY']}/"
+BUILT = "us-central2-docker.pkg.dev/example-project/gke-tpu-training/"
 """Where examples/training/cloudbuild.images.yaml puts the images that it builds."""
 
 

@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 FOLDER = ROOT / "examples" / "training"
 REPOSITORY = "projects/shop/locations/us-central2/repositories/gke-tpu-training"
 REGISTRY = "us-central2-docker.pkg.dev/shop/gke-tpu-training"
-GIVEN = IMAGES["substitutions"] | {"_REGION": "us-central2", "_BUCKET": "runs", "PROJECT_ID": "shop"}
+GIVEN = IMAGES["substitutions"] | {"_REPOSITORY": REGISTRY, "_BUCKET": "gs://runs"}
 
 
 def asked_for(gcloud: Gcloud, tags: dict[str, list[str]]) -> CompletedProcess[str]:

@@ -43,7 +43,7 @@ def submitted(
     [
         ("cloudbuild.yaml", BUILD, GIVEN),
         ("infra/cloudbuild.destroy.yaml", DESTROY, GIVEN),
-        ("examples/training/cloudbuild.images.yaml", IMAGES, {"_REGION": "us-central2", "_BUCKET": "runs"}),
+        ("examples/training/cloudbuild.images.yaml", IMAGES, {"_REPOSITORY": "r", "_BUCKET": "gs://b"}),
     ],
     ids=["deploy", "destroy", "images"],
 )
