@@ -1,4 +1,7 @@
-"""docs/event.svg has the names of the code: topics, functions, collections and calls, and the steps of the page."""
+"""docs/event.svg has the names of the code: topics, functions, collections and calls, and the steps of the page.
+
+docs/training.svg has the steps of its page.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +19,9 @@ SOURCE = (ROOT / "docs" / "event.svg").read_text()
 MESSAGING = messaging.read()
 
 
-def drawn(kind: str) -> list[str]:
+def drawn(kind: str, source: str = SOURCE) -> list[str]:
     """Return the texts of a class, in the order of the file."""
-    texts = ET.fromstring(SOURCE).iter(f"{SVG}text")
+    texts = ET.fromstring(source).iter(f"{SVG}text")
     return ["".join(text.itertext()) for text in texts if kind in text.get("class", "").split()]
 
 
@@ -47,6 +50,11 @@ def test_the_calls_that_are_drawn_are_the_adapters() -> None:
 def test_the_numbers_are_the_rows_of_the_way_of_an_event() -> None:
     page = (ROOT / "docs" / "architecture.md").read_text().partition("## How an event travels")[2].partition("\n## ")[0]
     assert drawn("number") == re.findall(r"^\| (\d) \|", page, re.MULTILINE)
+
+
+def test_the_numbers_of_training_are_the_rows_of_its_page() -> None:
+    numbers = drawn("number", (ROOT / "docs" / "training.svg").read_text())
+    assert sorted(numbers) == re.findall(r"^\| (\d) \|", (ROOT / "docs" / "training.md").read_text(), re.MULTILINE)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
