@@ -11,10 +11,11 @@ import yaml
 from infra.local.plan import REPOSITORY
 from tests.infra.sources import IMAGES, pins
 
-EXAMPLES = sorted((REPOSITORY / "examples").rglob("*.yaml"))
+FOLDER = REPOSITORY / "examples"
+EXAMPLES = sorted(FOLDER.rglob("*.yaml"))
 JAX = "us-docker.pkg.dev/cloud-tpu-images/jax-ai-image/tpu:jax"
 """Google's image of JAX for TPUs, which its TPU recipes use; never pulled here: the local stack pulls none."""
-TRAINING = REPOSITORY / "examples" / "training"
+TRAINING = FOLDER / "training"
 SUBSTITUTIONS = IMAGES["substitutions"]
 BUILT = "us-central2-docker.pkg.dev/example-project/gke-tpu-training/"
 """Where examples/training/cloudbuild.images.yaml puts the images that it builds."""
@@ -30,15 +31,14 @@ def containers_in(value: Any) -> Iterator[dict[str, Any]]:
             yield from containers_in(each)
 
 
-CONTAINERS = [
-    pytest.param(container, id=f"{example.stem}-{container['name']}")
+CONTAINERS = {
+    f"{example.relative_to(FOLDER)} {number}": container
     for example in EXAMPLES
-    for document in yaml.safe_load_all(example.read_text())
-    for container in containers_in(document)
-]
+    for number, container in enumerate(containers_in([*yaml.safe_load_all(example.read_text())]))
+}
 
 
-@pytest.mark.parametrize("container", CONTAINERS)
+@pytest.mark.parametrize("container", CONTAINERS.values(), ids=CONTAINERS)
 def test_who_imports_jax_has_an_image_with_jax_and_one_that_does_not_change(container: dict[str, Any]) -> None:
     image = container["image"]
     assert image.startswith(JAX) == ("import jax" in " ".join(container["command"]))
@@ -47,7 +47,7 @@ def test_who_imports_jax_has_an_image_with_jax_and_one_that_does_not_change(cont
 
 
 def test_every_image_of_the_projects_own_is_built_with_the_program_that_it_runs() -> None:
-    own = [each.values[0] for each in CONTAINERS if each.values[0]["image"].startswith(BUILT)]
+    own = [each for each in CONTAINERS.values() if each["image"].startswith(BUILT)]
     run = {each["image"].removeprefix(BUILT): each["command"][:3] for each in own}
     assert run == {
         "trainer:1.0": ["python", "train.py"],
