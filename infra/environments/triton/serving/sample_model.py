@@ -1,12 +1,12 @@
 """The sample model: tells which colours a picture consists of. Written without a library, so that a build needs none.
 
-Each pixel is taken for the nearest of nine colours; the score of a colour is its share of the picture. A picture comes as
-clients of image classifiers send it: 3 x 224 x 224, red, green and blue, each from -1 to 1.
+Each pixel is taken for the nearest of nine colours; the score of a colour is its share of the picture. A picture comes
+as clients of image classifiers send it: 3 x 224 x 224, red, green and blue, each from -1 to 1.
 
     python -m infra.environments.triton.serving.sample_model --into build/model_repository
 
-writes a model repository of this one model: colours/config.pbtxt, colours/labels.txt, colours/1/model.onnx. The bytes are
-the same each time.
+writes a model repository of this one model: colours/config.pbtxt, colours/labels.txt, colours/1/model.onnx. The bytes
+are the same each time.
 """
 
 import argparse
@@ -103,8 +103,8 @@ def _value(name: str, shape: Sequence[int]) -> bytes:
 def model() -> bytes:
     """Return the ONNX model.
 
-    Of all colours c, the one nearest to a pixel x has the largest 2xc - cc: a linear layer over each pixel. Its softmax is
-    all but 1 for that colour and 0 for the others, and the mean over all pixels is the colours' shares.
+    Of all colours c, the one nearest to a pixel x has the largest 2xc - cc: a linear layer over each pixel. Its softmax
+    is all but 1 for that colour and 0 for the others, and the mean over all pixels is the colours' shares.
     """
     weights = [2 * SHARPNESS * part for colour in COLOURS.values() for part in colour]
     biases = [-SHARPNESS * sum(part * part for part in colour) for colour in COLOURS.values()]
