@@ -56,24 +56,24 @@ def described(client: InferenceServerClient, name: str, headers: dict[str, str])
     return Model(name, read["name"], written["name"], shape)
 
 
-def pixels(picture: Path, model: Model) -> Pixels:
+def pixels(path: Path, model: Model) -> Pixels:
     """Return a picture as a model takes it: red, green and blue, each from -1 to 1. Raises Refused."""
     try:
-        with Image.open(picture) as opened:
+        with Image.open(path) as opened:
             resized = opened.convert("RGB").resize(model.size, Image.Resampling.BILINEAR)
     except (OSError, UnidentifiedImageError) as wrong:
-        raise Refused(f"{picture} cannot be read as a picture: {wrong}") from wrong
+        raise Refused(f"{path} cannot be read as a picture: {wrong}") from wrong
     values = np.asarray(resized, dtype=np.float32) / 127.5 - 1
     channels_first = np.ascontiguousarray(values.transpose(2, 0, 1))
     return channels_first[np.newaxis] if len(model.shape) == 4 else channels_first
 
 
 def classes(
-    client: InferenceServerClient, model: Model, picture: Pixels, count: int, headers: dict[str, str]
+    client: InferenceServerClient, model: Model, image: Pixels, count: int, headers: dict[str, str]
 ) -> list[str]:
     """Return the likeliest classes, each as SCORE:INDEX:LABEL."""
-    sent = InferInput(model.input, list(picture.shape), "FP32")
-    sent.set_data_from_numpy(picture)
+    sent = InferInput(model.input, list(image.shape), "FP32")
+    sent.set_data_from_numpy(image)
     asked = InferRequestedOutput(model.output, class_count=count)
     answer = client.infer(model.name, [sent], outputs=[asked], headers=headers).as_numpy(model.output)
     return [each.decode() for each in answer.flatten()]
@@ -85,7 +85,7 @@ def classify(asked: argparse.Namespace) -> list[str]:
     client = InferenceServerClient(asked.url, connection_timeout=TIMEOUT_SECONDS, network_timeout=TIMEOUT_SECONDS)
     try:
         model = described(client, asked.model, headers)
-        found = classes(client, model, pixels(asked.picture, model), asked.classes, headers)
+        found = classes(client, model, pixels(asked.image, model), asked.classes, headers)
     except InferenceServerException as wrong:
         raise Refused(f"Triton refused it: {wrong.message()}") from wrong
     except OSError as wrong:
@@ -100,7 +100,7 @@ def classify(asked: argparse.Namespace) -> list[str]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("picture", type=Path)
+    parser.add_argument("image", type=Path, help="a picture, in any format")
     parser.add_argument("--url", required=True, metavar="HOST[:PORT]", help="of the ingress gateway")
     parser.add_argument("--model", default="colours")
     parser.add_argument("--classes", type=int, default=3, help="how many to print")

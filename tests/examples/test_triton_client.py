@@ -12,7 +12,7 @@ from PIL import Image
 
 from infra.environments.triton.serving import sample_model
 from infra.local.plan import REPOSITORY
-from tests.infra.triton.kserve import Triton, serving
+from tests.infra.environments.serving.kserve import Triton, serving
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 
@@ -31,7 +31,7 @@ def triton(repository: Path) -> Iterator[Triton]:
         yield started
 
 
-def picture(folder: Path, name: str = "picture.png", mode: str = "RGB", size: tuple[int, int] = (400, 300)) -> Path:
+def saved(folder: Path, name: str = "image.png", mode: str = "RGB", size: tuple[int, int] = (400, 300)) -> Path:
     """Save a picture, of which the left quarter is blue and the rest red."""
     image = Image.new("RGB", size, "red")
     image.paste("blue", (0, 0, size[0] // 4, size[1]))
@@ -45,7 +45,7 @@ def run(address: str, *arguments: str | Path) -> subprocess.CompletedProcess[str
 
 
 def test_it_prints_the_classes_the_likeliest_first(triton: Triton, tmp_path: Path) -> None:
-    said = run(triton.address, "--classes", "2", picture(tmp_path))
+    said = run(triton.address, "--classes", "2", saved(tmp_path))
     assert said.stderr == ""
     lines = [line.split() for line in said.stdout.splitlines()]
     assert [label for _, label in lines] == ["red", "blue"]
@@ -53,21 +53,20 @@ def test_it_prints_the_classes_the_likeliest_first(triton: Triton, tmp_path: Pat
 
 
 @pytest.mark.parametrize(("name", "mode"), [("p.jpg", "RGB"), ("p.gif", "P"), ("p.png", "RGBA"), ("p.tiff", "CMYK")])
-def test_it_reads_pictures_of_many_formats(triton: Triton, tmp_path: Path, name: str, mode: str) -> None:
-    said = run(triton.address, "--classes", "1", picture(tmp_path, name, mode))
+def test_it_reads_images_of_many_formats(triton: Triton, tmp_path: Path, name: str, mode: str) -> None:
+    said = run(triton.address, "--classes", "1", saved(tmp_path, name, mode))
     assert (said.returncode, said.stdout.split()[1:]) == (0, ["red"])
 
 
 def test_it_asks_the_version_that_was_named(triton: Triton, tmp_path: Path) -> None:
-    assert run(triton.address, "--version", "canary", picture(tmp_path)).returncode == 0
+    assert run(triton.address, "--version", "canary", saved(tmp_path)).returncode == 0
     assert set(triton.versions) == {"canary"}
 
 
-def test_a_model_without_batches_is_asked_for_one_picture(repository: Path, tmp_path: Path) -> None:
-    """So is the densenet of Triton's own examples, whose configuration has `max_batch_size: 0`."""
+def test_a_model_without_batches_is_asked_for_one_image(repository: Path, tmp_path: Path) -> None:
     single(repository)
     with serving(repository) as triton:
-        said = run(triton.address, "--classes", "1", picture(tmp_path))
+        said = run(triton.address, "--classes", "1", saved(tmp_path))
     assert (said.returncode, said.stderr, said.stdout.split()[1:]) == (0, "", ["red"])
 
 
@@ -83,30 +82,30 @@ def single(repository: Path) -> None:
 def test_a_class_without_a_label_is_printed_by_its_number(repository: Path, tmp_path: Path) -> None:
     (repository / "colours" / "labels.txt").write_text("black\n")
     with serving(repository) as triton:
-        said = run(triton.address, "--classes", "1", picture(tmp_path))
+        said = run(triton.address, "--classes", "1", saved(tmp_path))
     assert said.stdout.split()[1:] == ["class", "4"]
 
 
 def test_nobody_at_the_address_is_told_as_such(tmp_path: Path) -> None:
-    said = run("127.0.0.1:1", picture(tmp_path))
+    said = run("127.0.0.1:1", saved(tmp_path))
     assert (said.returncode, said.stdout) == (1, "")
     assert said.stderr.startswith("There is no Triton at 127.0.0.1:1: ")
 
 
 def test_a_model_that_is_not_loaded_is_named(triton: Triton, tmp_path: Path) -> None:
-    said = run(triton.address, "--model", "densenet_onnx", picture(tmp_path))
+    said = run(triton.address, "--model", "densenet_onnx", saved(tmp_path))
     assert (said.returncode, said.stdout) == (1, "")
     assert said.stderr.startswith('Triton has not loaded the model "densenet_onnx"')
 
 
 def test_what_triton_refuses_is_told_in_its_words(triton: Triton, tmp_path: Path) -> None:
     triton.breaks_down = True
-    said = run(triton.address, picture(tmp_path))
+    said = run(triton.address, saved(tmp_path))
     assert (said.returncode, said.stderr) == (1, "Triton refused it: onnx runtime error 1: out of memory\n")
 
 
 @pytest.mark.parametrize("content", [None, b"no picture"])
-def test_what_is_no_picture_is_refused_by_its_name(triton: Triton, tmp_path: Path, content: bytes | None) -> None:
+def test_what_is_no_image_is_refused_by_its_name(triton: Triton, tmp_path: Path, content: bytes | None) -> None:
     path = tmp_path / "mug.jpg"
     if content:
         path.write_bytes(content)

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.infra.triton.model_repository import Array, Model, classified, load_all
+from tests.infra.environments.serving.model_repository import Array, Model, classified, load_all
 
 Json = dict[str, Any]
 HEADER = "Inference-Header-Content-Length"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from infra.environments.triton.serving import health, sample_model
-from tests.infra.triton.kserve import Triton, serving
+from tests.infra.environments.serving.kserve import Triton, serving
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from infra.environments.triton.serving.sample_model import COLOURS, MODEL, SIDE, main
-from tests.infra.triton.model_repository import Array, Model, load
+from tests.infra.environments.serving.model_repository import Array, Model, load
 
 
 @pytest.fixture
@@ -25,15 +25,15 @@ def colours(repository: Path) -> Model:
 
 def filled(*colours: tuple[float, float, float]) -> Array:
     """Return a picture of stripes of equal width."""
-    picture = np.empty((3, SIDE, SIDE), dtype=np.float32)
+    image = np.empty((3, SIDE, SIDE), dtype=np.float32)
     for stripe, colour in zip(np.array_split(np.arange(SIDE), len(colours)), colours, strict=True):
-        picture[:, :, stripe] = np.array(colour, dtype=np.float32).reshape(3, 1, 1)
-    return picture
+        image[:, :, stripe] = np.array(colour, dtype=np.float32).reshape(3, 1, 1)
+    return image
 
 
-def shares(model: Model, *pictures: Array) -> list[dict[str, float]]:
+def shares(model: Model, *images: Array) -> list[dict[str, float]]:
     """Return the shares of each picture that are not 0."""
-    rows = model.run(np.stack(pictures))
+    rows = model.run(np.stack(images))
     return [
         {label: round(float(share), 3) for label, share in zip(model.labels, row, strict=True) if share > 0.0005}
         for row in rows
@@ -51,7 +51,7 @@ def test_it_has_a_label_for_each_score(colours: Model) -> None:
 
 
 @pytest.mark.parametrize("colour", COLOURS)
-def test_a_picture_of_one_colour_is_wholly_of_that_colour(colours: Model, colour: str) -> None:
+def test_an_image_of_one_colour_is_wholly_of_that_colour(colours: Model, colour: str) -> None:
     assert shares(colours, filled(COLOURS[colour])) == [{colour: 1.0}]
 
 
@@ -74,14 +74,14 @@ def test_a_pixel_is_taken_for_the_nearest_colour(
     assert found[nearest] > 0.99
 
 
-def test_the_scores_are_the_shares_of_the_picture(colours: Model) -> None:
+def test_the_scores_are_the_shares_of_the_image(colours: Model) -> None:
     red, blue, white = COLOURS["red"], COLOURS["blue"], COLOURS["white"]
     assert shares(colours, filled(red, red, blue, white)) == [{"red": 0.5, "blue": 0.25, "white": 0.25}]
 
 
-def test_the_pictures_of_a_batch_are_told_apart(colours: Model) -> None:
-    pictures = [filled(COLOURS[each]) for each in ("green", "cyan", "magenta")]
-    assert shares(colours, *pictures) == [{"green": 1.0}, {"cyan": 1.0}, {"magenta": 1.0}]
+def test_the_images_of_a_batch_are_told_apart(colours: Model) -> None:
+    images = [filled(COLOURS[each]) for each in ("green", "cyan", "magenta")]
+    assert shares(colours, *images) == [{"green": 1.0}, {"cyan": 1.0}, {"magenta": 1.0}]
 
 
 def test_its_bytes_are_the_same_each_time(repository: Path, tmp_path: Path) -> None:
