@@ -9,6 +9,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from http.client import HTTPException
 from pathlib import Path
 
 import numpy as np
@@ -43,6 +44,8 @@ class Model:
 
 def described(client: InferenceServerClient, name: str, headers: dict[str, str]) -> Model:
     """Return a model by Triton's own description. Raises Refused if it is no classifier of pictures."""
+    if not client.is_server_ready(headers=headers):
+        raise Refused("Triton is not ready: it may still load its models. Its pods tell more.")
     if not client.is_model_ready(name, headers=headers):
         raise Refused(f'Triton has not loaded the model "{name}": is it in the model repository? Its log tells more.')
     metadata = client.get_model_metadata(name, headers=headers)
@@ -82,16 +85,17 @@ def classes(
 def classify(asked: argparse.Namespace) -> list[str]:
     """Return the lines to print. Raises Refused."""
     headers = {"triton-version": asked.version} if asked.version else {}
-    client = InferenceServerClient(asked.url, connection_timeout=TIMEOUT_SECONDS, network_timeout=TIMEOUT_SECONDS)
+    address = asked.url.removeprefix("http://").rstrip("/")
+    if "/" in address:
+        raise Refused(f'"{asked.url}" is not an address of a gateway: HOST or HOST:PORT')
+    client = InferenceServerClient(address, connection_timeout=TIMEOUT_SECONDS, network_timeout=TIMEOUT_SECONDS)
     try:
         model = described(client, asked.model, headers)
         found = classes(client, model, pixels(asked.image, model), asked.classes, headers)
     except InferenceServerException as wrong:
         raise Refused(f"Triton refused it: {wrong.message()}") from wrong
-    except OSError as wrong:
-        raise Refused(
-            f"There is no Triton at {asked.url}: {wrong}. Is it the gateway's address, HOST or HOST:PORT?"
-        ) from wrong
+    except (OSError, ValueError, HTTPException) as wrong:
+        raise Refused(f"There is no Triton at {address}: {wrong}. Is it the gateway's address?") from wrong
     finally:
         client.close()
     parts = (each.split(":", 2) for each in found)

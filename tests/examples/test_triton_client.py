@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import socketserver
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -90,6 +93,53 @@ def test_nobody_at_the_address_is_told_as_such(tmp_path: Path) -> None:
     said = run("127.0.0.1:1", saved(tmp_path))
     assert (said.returncode, said.stdout) == (1, "")
     assert said.stderr.startswith("There is no Triton at 127.0.0.1:1: ")
+
+
+def test_one_that_is_not_ready_is_told_as_such(triton: Triton, tmp_path: Path) -> None:
+    triton.ready_after = 1
+    said = run(triton.address, saved(tmp_path))
+    assert (said.returncode, said.stdout) == (1, "")
+    assert said.stderr.startswith("Triton is not ready: ")
+
+
+@pytest.mark.parametrize("answer", [b"", b"SSH-2.0-OpenSSH_9.9\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"])
+def test_what_is_no_triton_is_told_as_such(tmp_path: Path, answer: bytes) -> None:
+    with answering(answer) as address:
+        said = run(address, saved(tmp_path))
+    assert (said.returncode, said.stdout) == (1, "")
+    assert said.stderr.startswith(f"There is no Triton at {address}: ")
+
+
+@contextmanager
+def answering(answer: bytes) -> Iterator[str]:
+    """Answer every connection with the same, whatever it asks."""
+
+    class Connection(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            while answer.startswith(b"HTTP") and self.request.recv(4096):
+                self.request.sendall(answer)
+            self.request.sendall(answer)
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Connection) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        try:
+            yield f"127.0.0.1:{server.server_address[1]}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@pytest.mark.parametrize("url", ["http://{}", "http://{}/"])
+def test_the_address_may_be_written_as_a_url(triton: Triton, tmp_path: Path, url: str) -> None:
+    assert run(url.format(triton.address), saved(tmp_path)).returncode == 0
+
+
+@pytest.mark.parametrize("url", ["https://{}", "http://{}/v2"])
+def test_another_url_is_refused(triton: Triton, tmp_path: Path, url: str) -> None:
+    said = run(url.format(triton.address), saved(tmp_path))
+    assert (said.returncode, said.stdout) == (1, "")
+    assert said.stderr.endswith("is not an address of a gateway: HOST or HOST:PORT\n")
 
 
 def test_a_model_that_is_not_loaded_is_named(triton: Triton, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ https://docs.nvidia.com/deeplearning/triton-inference-server/user-guide/docs/pro
 import argparse
 import http.client
 import json
+import re
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -57,7 +58,7 @@ class Server:
             return answer.status, answer.read()
         except (OSError, http.client.HTTPException) as wrong:
             raise Unhealthy(
-                f"{self.url} does not answer: {str(wrong) or type(wrong).__name__}",
+                f"{self.url} does not answer: {str(wrong).strip() or type(wrong).__name__}",
                 "Has the gateway an address, and pods? kubectl get service,pods --selector istio=ingressgateway"
                 " --namespace NAMESPACE. Does --source-range let this machine in?",
             ) from wrong
@@ -136,6 +137,8 @@ def main(arguments: Sequence[str] | None = None, sleep: Callable[[float], None] 
     parser.add_argument("--version", choices=("stable", "canary"), help="the version to ask, whatever the weights")
     parser.add_argument("--patience", type=float, default=600, metavar="SECONDS", help="for how long to try again")
     asked = parser.parse_args(arguments)
+    if not re.fullmatch(r"https?://[\w.-]+(:\d+)?", asked.url):
+        parser.error(f'--url: "{asked.url}" is not http://ADDRESS or http://ADDRESS:PORT')
     server, ends = Server(asked.url, asked.version), time.monotonic() + asked.patience
     while True:
         try:

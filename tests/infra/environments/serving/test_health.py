@@ -93,3 +93,13 @@ def test_a_model_that_answers_something_else_fails(repository: Path, capsys: pyt
     with serving(repository) as another:
         assert checked(another) == 1
     assert "answered {'crimson': 0.75, 'blue': 0.25} instead of {'red': 0.75, 'blue': 0.25}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "url", ["192.0.2.7", "ftp://192.0.2.7", "http://", "http://192.0.2.7:http", "http://192.0.2.7/v2"]
+)
+def test_what_is_no_url_of_a_server_is_refused_at_once(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        health.main(["--url", url])
+    assert ended.value.code == 2
+    assert "is not http://ADDRESS or http://ADDRESS:PORT" in capsys.readouterr().err
