@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ import pytest
 from infra.environments.triton.serving.__main__ import main
 from infra.environments.triton.serving.overlay import BASE, KUSTOMIZATION, RELEASE
 from tests.infra.relay.manifests import DIGEST, Json, built, the
+from tests.infra.sources import ROOT
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 
@@ -243,3 +246,54 @@ def test_no_image_has_a_tag_that_moves() -> None:
     }
     assert images == {RELEASE, "auto"}
     assert re.fullmatch(r"nvcr\.io/nvidia/tritonserver:\d\d\.\d\d-py3", RELEASE)
+
+
+Peer = tuple[str, Json]
+"""The namespace and the labels of a pod that connects, or of nobody in the cluster."""
+GATEWAY: Peer = ("triton", {"app": "istio-ingressgateway", "istio": "ingressgateway"})
+BESIDE: Peer = ("triton", {"app": "load-test"})
+PROMETHEUS: Peer = ("gmp-system", {"app.kubernetes.io/name": "collector"})
+STRANGER: Peer = ("default", {"app": "triton-server"})
+INTERNET: Peer = ("", {})
+
+
+@pytest.mark.parametrize(
+    ("peer", "app", "ports"),
+    [
+        (INTERNET, "istio-ingressgateway", {80, 15021}),
+        (INTERNET, SERVER, set()),
+        (GATEWAY, SERVER, {8000, 8001}),
+        (BESIDE, SERVER, {8000, 8001}),
+        (PROMETHEUS, SERVER, {8002}),
+        (STRANGER, SERVER, set()),
+        (GATEWAY, "load-test", set()),
+    ],
+)
+def test_a_pod_can_be_reached_by_those_that_need_it_and_nobody_else(peer: Peer, app: str, ports: set[int]) -> None:
+    pods = [each["spec"]["template"] for each in built(BASE) if each["kind"] == "Deployment"]
+    labels = next(
+        (each["metadata"]["labels"] for each in pods if each["metadata"]["labels"]["app"] == app), {"app": app}
+    )
+    policies = [each["spec"] for each in built(BASE) if each["kind"] == "NetworkPolicy"]
+    of_pod = [each for each in policies if fits(each["podSelector"].get("matchLabels", {}), labels)]
+    assert of_pod, "whom no policy selects everybody may reach"
+    rules = [rule for each in of_pod for rule in each.get("ingress", [])]
+    reached = (rule["ports"] for rule in rules if "from" not in rule or any(is_of(each, peer) for each in rule["from"]))
+    assert {each["port"] for some in reached for each in some} == ports
+
+
+def is_of(source: Json, peer: Peer) -> bool:
+    """Return whether a rule's source, with one selector as all of ours, means a pod."""
+    namespace, labels = peer
+    [(kind, selector)] = source.items()
+    if kind == "podSelector":
+        return namespace == "triton" and fits(selector.get("matchLabels", {}), labels)
+    assert kind == "namespaceSelector"
+    return fits(selector["matchLabels"], {"kubernetes.io/metadata.name": namespace})
+
+
+@pytest.mark.parametrize("module", ["", ".sample_model", ".health"])
+def test_a_build_needs_no_library_for_it(module: str) -> None:
+    command = [sys.executable, "-S", "-m", f"infra.environments.triton.serving{module}", "--help"]
+    done = subprocess.run(command, cwd=ROOT, env={}, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
