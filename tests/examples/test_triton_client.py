@@ -55,6 +55,15 @@ def test_it_prints_the_classes_the_likeliest_first(triton: Triton, tmp_path: Pat
     assert [float(score) for score, _ in lines] == pytest.approx([0.75, 0.25], abs=0.01)
 
 
+def test_rows_stay_rows_and_columns_columns(triton: Triton, tmp_path: Path) -> None:
+    assert run(triton.address, saved(tmp_path)).returncode == 0
+    [[image]] = triton.inputs
+    assert image.shape == (3, 224, 224)
+    left, right = image[:, :, :50], image[:, :, 60:]
+    assert [{*left[channel].flat} for channel in range(3)] == [{-1.0}, {-1.0}, {1.0}]
+    assert [{*right[channel].flat} for channel in range(3)] == [{1.0}, {-1.0}, {-1.0}]
+
+
 @pytest.mark.parametrize(("name", "mode"), [("p.jpg", "RGB"), ("p.gif", "P"), ("p.png", "RGBA"), ("p.tiff", "CMYK")])
 def test_it_reads_images_of_many_formats(triton: Triton, tmp_path: Path, name: str, mode: str) -> None:
     said = run(triton.address, "--classes", "1", saved(tmp_path, name, mode))

@@ -45,6 +45,8 @@ class Triton:
     """Each inference fails."""
     versions: list[str | None] = field(default_factory=list)
     """Of each request, the version in its header."""
+    inputs: list[Array] = field(default_factory=list)
+    """Of each inference, what was classified."""
 
     @property
     def url(self) -> str:
@@ -113,17 +115,16 @@ def read_input(model: Model, request: Json, binary: bytes) -> Array:
     return values.reshape(shape)
 
 
-def answered(model: Model, version: str, request: Json, binary: bytes) -> tuple[Json, bytes]:
+def answered(model: Model, version: str, request: Json, values: Array) -> tuple[Json, bytes]:
     """Return the answer of an inference: its JSON, and the binary data after it."""
     known(request, "id", "parameters", "inputs", "outputs")
-    values = model.run(read_input(model, request, binary))
     wanted = request.get("outputs") or [{"name": model.output.name}]
     require([each["name"] for each in wanted] == [model.output.name], "unexpected inference output")
     known(wanted[0], "name", "parameters")
     parameters = wanted[0].get("parameters", {})
     known(parameters, "classification", "binary_data")
     as_binary = parameters.get("binary_data", request.get("parameters", {}).get("binary_data_output", False))
-    output, data = written(model, values, parameters.get("classification", 0), as_binary=as_binary)
+    output, data = written(model, model.run(values), parameters.get("classification", 0), as_binary=as_binary)
     answer: Json = {"model_name": model.name, "model_version": version, "outputs": [output]}
     if "id" in request:
         answer["id"] = request["id"]
@@ -176,7 +177,9 @@ class Requests(BaseHTTPRequestHandler):
             model, version, question = triton.model(self.path)
             require(question == "infer" and size <= len(body), "bad request")
             require(not triton.breaks_down, "onnx runtime error 1: out of memory")
-            answer, data = answered(model, version, json.loads(body[:size]), body[size:])
+            request = json.loads(body[:size])
+            triton.inputs.append(read_input(model, request, body[size:]))
+            answer, data = answered(model, version, request, triton.inputs[-1])
         except Refused as wrong:
             self._refuse(wrong)
         except (KeyError, TypeError, ValueError) as wrong:

@@ -103,3 +103,12 @@ def test_what_is_no_url_of_a_server_is_refused_at_once(url: str, capsys: pytest.
         health.main(["--url", url])
     assert ended.value.code == 2
     assert "is not http://ADDRESS or http://ADDRESS:PORT" in capsys.readouterr().err
+
+
+def test_the_right_classes_with_other_scores_fail(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    labels = repository / "colours" / "labels.txt"
+    names = {"red": "blue", "blue": "red"}
+    labels.write_text("".join(f"{names.get(each, each)}\n" for each in labels.read_text().splitlines()))
+    with serving(repository) as swapped:
+        assert checked(swapped) == 1
+    assert "answered {'blue': 0.75, 'red': 0.25}" in capsys.readouterr().err
