@@ -75,7 +75,8 @@ resource "google_container_cluster" "cluster" {
   }
 
   addons_config {
-    # Its controller makes the network endpoint groups by which the mesh's control plane, which is Google's, finds pods.
+    # Its controller makes the network endpoint groups by which the mesh's control plane, which is Google's, finds pods
+    # (https://cloud.google.com/service-mesh/docs/troubleshooting/troubleshoot-cleanup).
     http_load_balancing {
       disabled = false
     }
