@@ -64,6 +64,7 @@ PINNED = {
     "providers": set(PROVIDERS.values()),
     "gcloud": {only(r"google-cloud-cli:([\d.]+)", "cloudbuild.yaml", "infra/cloudbuild.destroy.yaml")},
     "admission policies": {locked("cel-expr-python")},
+    "Triton, in its environment": {locked("tritonclient"), locked("onnxruntime")},
 }
 
 

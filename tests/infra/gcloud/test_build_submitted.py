@@ -15,7 +15,7 @@ from tests.infra.gcloud.conftest import Gcloud
 from tests.infra.loopback import Request, Response, serving
 from tests.infra.sources import BUILD, DESTROY, IMAGES, ROOT
 
-pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(180)]
 
 GIVEN = {"_STATE_BUCKET": "state", "_REGION": "us-central1", "_FIRESTORE_LOCATION": "nam5"}
 
