@@ -46,7 +46,8 @@ def _blocks(files: Files) -> Iterator[tuple[str, str, str, dict[str, Any]]]:
 
 
 def _body(body: Mapping[str, Any], known: Mapping[str, Any], where: str) -> Iterator[str]:
-    given = {name: value for name, value in body.items() if name not in META and name != "dynamic"}
+    own = (META | {"dynamic"}) - known.keys()  # `count` is an argument of some blocks
+    given = {name: value for name, value in body.items() if name not in own}
     for block in body.get("dynamic", []):
         for name, repeated in block.items():
             given.setdefault(name, []).extend(repeated["content"])

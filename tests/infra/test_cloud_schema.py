@@ -54,6 +54,10 @@ BUCKET = 'resource "google_storage_bucket" "b" {\n name = "a"\n location = "us"\
 SUBSCRIPTION = 'resource "google_pubsub_subscription" "s" {\n name = "a"\n topic = "t"\n %s\n}'
 PUSH = 'dynamic "push_config" {\n for_each = [1]\n content {\n endpoint = "e"\n }\n }'
 TWO = 'expiration_policy {\n ttl = ""\n }\n expiration_policy {\n ttl = ""\n }'
+ACCELERATOR = (
+    'resource "google_container_node_pool" "p" {\n cluster = "c"\n count = 1\n'
+    ' node_config {\n guest_accelerator {\n type = "t"\n %s\n }\n }\n}'
+)
 READS = 'output "o" {\n value = %s\n}'
 
 
@@ -69,6 +73,7 @@ READS = 'output "o" {\n value = %s\n}'
         (SUBSCRIPTION % PUSH, "google_pubsub_subscription.s.push_config: there is no argument endpoint"),
         (SUBSCRIPTION % TWO, "google_pubsub_subscription.s.expiration_policy must be one block"),
         ('data "google_project" "p" { number = 1 }', "google_project.p: there is no argument number"),
+        (ACCELERATOR % "", "google_container_node_pool.p.node_config.guest_accelerator: count is missing"),
         ('provider "google" { projects = "a" }', "provider.google: there is no argument projects"),
         ('resource "google_tpu" "t" {}', "google_tpu: not in providers.json: see provider_schema.py"),
         (READS % 'google_pubsub_topic.t["a"].url', "google_pubsub_topic has no attribute url"),
@@ -81,6 +86,10 @@ READS = 'output "o" {\n value = %s\n}'
 )
 def test_what_a_provider_would_refuse_is_named(text: str, found: str) -> None:
     assert found in problems_of(text)
+
+
+def test_a_block_may_have_an_argument_that_is_terraforms_own_elsewhere() -> None:
+    assert problems_of(ACCELERATOR % "count = 1") == []
 
 
 def test_an_expression_may_be_of_any_type() -> None:

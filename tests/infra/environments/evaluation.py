@@ -13,29 +13,42 @@ from tests.infra.evaluation import terraform
 from tests.infra.sources import ROOT
 
 TRAINING = ROOT / "infra" / "environments" / "training" / "infrastructure"
+TRITON = ROOT / "infra" / "environments" / "triton" / "infrastructure"
 
-REQUIRED: Mapping[str, object] = {
-    "project_id": "shop-project",
-    "region": "us-central2",
-    "zone": "us-central2-b",
-    "network_name": "training",
-    "subnet_name": "training-nodes",
-    "cluster_name": "trainer",
-    "artifact_repository_bucket_name": "shop-project-artifacts",
+REQUIRED: Mapping[Path, Mapping[str, object]] = {
+    TRAINING: {
+        "project_id": "shop-project",
+        "region": "us-central2",
+        "zone": "us-central2-b",
+        "network_name": "training",
+        "subnet_name": "training-nodes",
+        "cluster_name": "trainer",
+        "artifact_repository_bucket_name": "shop-project-artifacts",
+    },
+    TRITON: {
+        "project_id": "shop-project",
+        "region": "us-central1",
+        "zone": "us-central1-a",
+        "network_name": "serving",
+        "subnet_name": "serving-nodes",
+        "cluster_name": "server",
+        "repository_bucket_name": "shop-project-models",
+    },
 }
-"""The variables that have no default."""
+"""The variables of each root that have no default."""
 
 
-def prepared(folder: Path) -> Path:
-    """Return a folder with the variables of the infrastructure, the locals that need no provider, and the catalogue."""
-    for path in (*TRAINING.glob("variables*.tf"), TRAINING / "preconditions.tf", TRAINING / "catalogue.json"):
+def prepared(folder: Path, root: Path = TRAINING) -> Path:
+    """Return a folder with the variables of a root, the locals that need no provider, and the files that they read."""
+    for path in (*root.glob("variables*.tf"), root / "preconditions.tf", *root.glob("*.json")):
         shutil.copy(path, folder)
-    (folder / "locals.tf").write_text("\n".join(_evaluable()))
+    (folder / "locals.tf").write_text("\n".join(_evaluable(root)))
+    (folder / "terraform.tfvars.json").write_text(json.dumps(REQUIRED[root]))
     return folder
 
 
-def _evaluable() -> Iterator[str]:
-    for path in sorted(TRAINING.glob("*.tf")):
+def _evaluable(root: Path) -> Iterator[str]:
+    for path in sorted(root.glob("*.tf")):
         for found in re.findall(r"^locals \{\n.*?^\}$", path.read_text(), flags=re.MULTILINE | re.DOTALL):
             if "google_" not in found:
                 yield found
@@ -56,4 +69,4 @@ def planned(folder: Path, **variables: object) -> None:
 
 
 def _set(folder: Path, variables: Mapping[str, object]) -> None:
-    (folder / "terraform.tfvars.json").write_text(json.dumps({**REQUIRED, **variables}))
+    (folder / "asked.auto.tfvars.json").write_text(json.dumps(variables))

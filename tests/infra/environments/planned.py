@@ -34,17 +34,17 @@ class Plan:
         return {body["name"]: body for name, body in self.all("google_container_node_pool").items() if name != "cpu"}
 
 
-def prepared(folder: Path, **variables: object) -> Path:
-    """Return a copy of the infrastructure's root with these variables beside the required ones."""
+def prepared(folder: Path, source: Path = TRAINING, **variables: object) -> Path:
+    """Return a copy of a root with these variables beside the required ones."""
     root = folder / "root"
-    shutil.copytree(TRAINING, root, ignore=shutil.ignore_patterns(".terraform*"))
-    (root / "terraform.tfvars.json").write_text(json.dumps({**REQUIRED, **variables}))
+    shutil.copytree(source, root, ignore=shutil.ignore_patterns(".terraform*"))
+    (root / "terraform.tfvars.json").write_text(json.dumps({**REQUIRED[source], **variables}))
     return root
 
 
-def plan_of(folder: Path, **variables: object) -> Plan:
-    """Plan the infrastructure with these variables beside the required ones."""
-    found = plan(prepared(folder, **variables))
+def plan_of(folder: Path, source: Path = TRAINING, **variables: object) -> Plan:
+    """Plan a root with these variables beside the required ones."""
+    found = plan(prepared(folder, source, **variables))
     changes = {change["address"]: change["change"]["after"] for change in found["resource_changes"]}
     outputs = {name: output.get("value") for name, output in found["planned_values"]["outputs"].items()}
     return Plan(changes, outputs)

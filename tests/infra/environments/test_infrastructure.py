@@ -17,7 +17,7 @@ pytestmark = [
     pytest.mark.skipif(shutil.which("terraform") is None, reason="terraform is not installed"),
 ]
 
-TPUS = {"tpu_type": "v4-32", "num_tpu_pools": 2}
+TPUS: dict[str, Any] = {"tpu_type": "v4-32", "num_tpu_pools": 2}
 
 
 @pytest.fixture(scope="module")

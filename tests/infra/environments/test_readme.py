@@ -1,46 +1,51 @@
-"""The page of the training environment, compared with its variables."""
+"""The page of each environment, compared with its variables."""
 
 from __future__ import annotations
 
 import re
 from typing import Any
 
+import pytest
+
 from tests.infra.sources import ENVIRONMENTS, ROOT
 
-PAGE = (ROOT / "infra" / "environments" / "training" / "README.md").read_text()
-ROWS = dict(
-    re.findall(
-        r"^\| `(\w+)` \| .* \| (.+) \|$", PAGE.partition("## Variables")[2].partition("## What")[0], re.MULTILINE
-    )
-)
-VARIABLES: dict[str, Any] = {
-    name: body
-    for file in ENVIRONMENTS["infra/environments/training/infrastructure"].values()
-    for block in file.get("variable", [])
-    for name, body in block.items()
-}
+ENVIRONMENT = ROOT / "infra" / "environments"
+PAGES = {name: (ENVIRONMENT / name / "README.md").read_text() for name in ("training", "triton")}
+IN_WORDS = {"maintenance_window", "gke_sa_roles"}
+
+every_page = pytest.mark.parametrize("name", PAGES)
 
 
-def test_the_page_has_every_variable_and_no_other() -> None:
-    assert sorted(ROWS) == sorted(VARIABLES)
+def rows(name: str) -> dict[str, str]:
+    """Return the defaults that the page tells, by variable."""
+    table = PAGES[name].partition("## Variables")[2].partition("## What")[0]
+    return dict(re.findall(r"^\| `(\w+)` \| .* \| (.+) \|$", table, re.MULTILINE))
 
 
-def test_the_page_has_every_default() -> None:
-    found = {name: body.get("default", "required") for name, body in VARIABLES.items()}
-    written = {name: "none" if value is None else str(value) for name, value in found.items()}
-    told = {name: ROWS[name].strip("`") for name in written}
-    switches = {name: value for name, value in found.items() if isinstance(value, bool)}
-    in_words = {"maintenance_window", "gke_sa_roles", *switches}
+def variables(name: str) -> dict[str, Any]:
+    files = ENVIRONMENTS[f"infra/environments/{name}/infrastructure"].values()
+    return {each: body for file in files for block in file.get("variable", []) for each, body in block.items()}
 
-    assert {name: text for name, text in told.items() if name not in in_words} == {
-        name: text for name, text in written.items() if name not in in_words
-    }
-    assert {name: told[name] == "true" for name in switches} == switches
+
+@every_page
+def test_the_page_has_every_variable_and_no_other(name: str) -> None:
+    assert sorted(rows(name)) == sorted(variables(name))
+
+
+@every_page
+def test_the_page_has_every_default(name: str) -> None:
+    found = {each: body.get("default", "required") for each, body in variables(name).items() if each not in IN_WORDS}
+    told = {each: text.strip("`") for each, text in rows(name).items() if each not in IN_WORDS}
+    switches = {each: value for each, value in found.items() if isinstance(value, bool)}
+    written = {each: "none" if value is None else str(value) for each, value in found.items()}
+
+    assert told == written | {each: str(value).lower() for each, value in switches.items()}
 
 
 def test_the_page_has_every_field_of_a_pool() -> None:
-    fields = set(re.findall(r"(\w+)=? *=? *optional|\b(\w+) *= *\$?\{?optional", VARIABLES["tpu_pools"]["type"]))
+    tpu_pools = variables("training")["tpu_pools"]["type"]
+    fields = set(re.findall(r"(\w+)=? *=? *optional|\b(\w+) *= *\$?\{?optional", tpu_pools))
     named = {name for pair in fields for name in pair if name}
-    slices = PAGE.partition("## Slices")[2].partition("## Variables")[0]
-    rows = re.findall(r"^\| (`.+?) \|", slices, re.MULTILINE)
-    assert {name for row in rows for name in re.findall(r"`(\w+)`", row)} == named
+    slices = PAGES["training"].partition("## Slices")[2].partition("## Variables")[0]
+    table = re.findall(r"^\| (`.+?) \|", slices, re.MULTILINE)
+    assert {name for row in table for name in re.findall(r"`(\w+)`", row)} == named

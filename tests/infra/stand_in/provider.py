@@ -2,7 +2,7 @@
 
 It has the schemas in `data/providers.json` and speaks Terraform's plugin protocol 5 (docs/plugin-protocol of
 hashicorp/terraform). It plans what is asked for: what only the cloud knows is not known, and nothing is refused
-that the schema allows. It cannot apply, and has no data sources.
+that the schema allows. It cannot apply, and cannot read a data source, but plan one that is read later.
 """
 
 from __future__ import annotations
@@ -28,30 +28,39 @@ Method = Callable[[bytes], bytes]
 
 
 def _schema(entry: Mapping[str, Any]) -> bytes:
-    computed = {name: nested for name, nested in entry.get("attributes", {}).items() if name not in entry["arguments"]}
+    known = entry.get("attributes", {})
+    computed = {name: nested for name, nested in known.items() if name not in entry["arguments"]}
     attributes = [
         (2, message((1, name), (2, '"dynamic"' if nested else '"string"'), (6, 1))) for name, nested in computed.items()
     ]
-    return message((2, message(*_block(entry["arguments"]), *attributes)))
+    return message((2, message(*_block(entry["arguments"], known), *attributes)))
 
 
-def _block(arguments: Mapping[str, Any]) -> Iterator[tuple[int, bytes]]:
+def _block(arguments: Mapping[str, Any], known: Mapping[str, list[str]]) -> Iterator[tuple[int, bytes]]:
     for name, argument in arguments.items():
         if "block" in argument:
             most = () if argument.get("many") else ((5, 1),)
-            yield 3, message((1, name), (2, message(*_block(argument["block"]))), (3, _LIST), *most)
+            computed = [(2, message((1, each), (2, '"string"'), (6, 1))) for each in _computed(name, argument, known)]
+            block = message(*_block(argument["block"], {}), *computed)
+            yield 3, message((1, name), (2, block), (3, _LIST), *most)
         else:
             kind = _TYPES.get(argument["type"], f'"{argument["type"]}"')
             yield 2, message((1, name), (2, kind), (4, 1) if argument.get("required") else (5, 1))
 
 
+def _computed(name: str, argument: Mapping[str, Any], known: Mapping[str, list[str]]) -> list[str]:
+    """Return what only the cloud knows of a block; what is in that again is not known here, nor needed."""
+    return [each for each in known.get(name, []) if each not in argument["block"]]
+
+
 def _get_schema(name: str) -> bytes:
-    resources = [
-        (2, message((1, kind), (2, _schema(entry))))
-        for kind, entry in SCHEMA["resource"].items()
+    kinds = [
+        (number, message((1, kind), (2, _schema(entry))))
+        for number, part in ((2, "resource"), (3, "data"))
+        for kind, entry in SCHEMA[part].items()
         if kind.startswith(f"{name}_")
     ]
-    return message((1, _schema(SCHEMA["provider"][name])), *resources)
+    return message((1, _schema(SCHEMA["provider"][name])), *kinds)
 
 
 def _plan(request: bytes) -> bytes:
@@ -60,8 +69,12 @@ def _plan(request: bytes) -> bytes:
     entry = SCHEMA["resource"][kind]
     proposed = unpacked(fields(asked[3])[1])
     for name in entry["attributes"]:
-        if name not in entry["arguments"]:
+        argument = entry["arguments"].get(name)
+        if argument is None:
             proposed[name] = UNKNOWN
+        elif "block" in argument and isinstance(proposed[name], list):
+            for block in proposed[name]:
+                block.update(dict.fromkeys(_computed(name, argument, entry["attributes"]), UNKNOWN))
     return message((1, message((1, packed(proposed)))), (5, 1))  # with what plugins may do that use the older SDK
 
 
@@ -70,6 +83,7 @@ def _methods(name: str) -> dict[str, Method]:
         "GetSchema": lambda _: _get_schema(name),
         "PrepareProviderConfig": lambda request: message((1, fields(request)[1])),
         "ValidateResourceTypeConfig": lambda _: b"",
+        "ValidateDataSourceConfig": lambda _: b"",
         "Configure": lambda _: b"",
         "PlanResourceChange": _plan,
         "Stop": lambda _: b"",

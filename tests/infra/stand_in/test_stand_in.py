@@ -59,6 +59,30 @@ output "url" {
 }
 """
 
+MEMBER = """
+terraform {
+  required_providers {
+    google = { source = "hashicorp/google" }
+  }
+}
+resource "google_project_service" "api" {
+  service = "container.googleapis.com"
+}
+data "google_project" "project" {
+  depends_on = [google_project_service.api]
+}
+resource "google_container_cluster" "c" {
+  name            = "c"
+  resource_labels = { project = data.google_project.project.number }
+  fleet {
+    project = "p"
+  }
+}
+output "membership" {
+  value = google_container_cluster.c.fleet[0].membership_id
+}
+"""
+
 needs_terraform = [
     pytest.mark.emulators,
     pytest.mark.enable_socket,
@@ -78,6 +102,20 @@ class TestPlanning:
         assert bucket["change"]["after"]["name"] == "artifacts"
         assert bucket["change"]["after_unknown"]["url"] is True
         assert "value" not in found["planned_values"]["outputs"]["url"]
+
+    def test_what_only_the_cloud_knows_of_a_block_is_not_known(self, tmp_path: Path) -> None:
+        (tmp_path / "main.tf").write_text(MEMBER)
+        found = plan(tmp_path)
+        [cluster] = [change for change in found["resource_changes"] if change["type"] == "google_container_cluster"]
+        assert cluster["change"]["after"]["fleet"] == [{"membership_type": None, "project": "p"}]
+        assert cluster["change"]["after_unknown"]["fleet"][0]["membership_id"] is True
+        assert "value" not in found["planned_values"]["outputs"]["membership"]
+
+    def test_a_data_source_that_waits_for_something_is_read_later(self, tmp_path: Path) -> None:
+        (tmp_path / "main.tf").write_text(MEMBER)
+        [read] = [change for change in plan(tmp_path)["resource_changes"] if change["mode"] == "data"]
+        assert read["change"]["actions"] == ["read"]
+        assert read["action_reason"] == "read_because_dependency_pending"
 
     @pytest.mark.parametrize(
         ("line", "says"),
