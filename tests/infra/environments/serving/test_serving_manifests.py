@@ -289,7 +289,9 @@ def is_of(source: Json, peer: Peer) -> bool:
     if kind == "podSelector":
         return namespace == "triton" and fits(selector.get("matchLabels", {}), labels)
     assert kind == "namespaceSelector"
-    return fits(selector["matchLabels"], {"kubernetes.io/metadata.name": namespace})
+    [named] = selector["matchExpressions"]
+    assert (named["key"], named["operator"]) == ("kubernetes.io/metadata.name", "In")
+    return namespace in named["values"]
 
 
 @pytest.mark.parametrize("module", ["", ".sample_model", ".health"])
