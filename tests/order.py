@@ -33,8 +33,9 @@ def rank(item: pytest.Item) -> tuple[bool, str, bool]:
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers() -> int:
-    return 2 * (os.cpu_count() or 1)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
+    """Return two for each processor for `auto`; `logical`, one for each, is xdist's own to count."""
+    return 2 * (os.cpu_count() or 1) if config.option.numprocesses == "auto" else None
 
 
 @pytest.hookimpl(optionalhook=True)
