@@ -19,16 +19,20 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 def pytest_collection_finish() -> None:
-    """Exempt what is there before the first test: a collection then takes milliseconds."""
-    gc.collect()
-    gc.freeze()
+    _collect()
 
 
 @pytest.fixture(autouse=True, scope="module")
 def nothing_is_left_open() -> Iterator[None]:
     """Collect garbage after the last test of a file: a file or socket left open warns there, which is an error."""
     yield
+    _collect()
+
+
+def _collect() -> None:
+    """Collect garbage, and exempt what remains: the next collection then takes milliseconds."""
     gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True, scope="session")
