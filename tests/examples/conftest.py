@@ -15,7 +15,7 @@ from infra.local.plan import REPOSITORY, Plan
 from infra.local.prerequisites import Tools
 from infra.local.stack import running
 from tests.examples.cluster import FAST, Cluster, seed
-from tests.examples.stories import EXAMPLES, STORIES
+from tests.examples.stories import EXAMPLES, STORIES, static_slice
 
 FILLED_BY_HAND = ("--fill-seconds", "100000")
 ADMISSION = REPOSITORY / "infra" / "kubernetes" / "admission.yaml"
@@ -28,6 +28,7 @@ def cluster(programs: Programs, tools: Tools, tmp_path_factory: pytest.TempPathF
     plan = Plan(state=state, sweep_seconds=2, cluster=Built(programs), queues=True, gke_arguments=arguments)
     with running(plan, seed) as stack:
         found = Cluster(stack.addresses, tools)
+        static_slice(found.addresses)  # before others use up GKE's operations
         found.kubectl("apply", "--server-side", "-f", str(ADMISSION))
         job = str(REPOSITORY / "examples" / "indexed-job.yaml")
         found.until(lambda: "job-namespace" in found.kubectl("create", "--dry-run=server", "-o", "yaml", "-f", job))

@@ -7,7 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from google.cloud import container_v1 as gke
+from google.cloud.container_v1.services.cluster_manager.transports import ClusterManagerGrpcTransport
+from grpc import insecure_channel
 
+from infra.local.addresses import Addresses
 from infra.local.plan import REPOSITORY
 from tests.examples.cluster import Cluster, Json
 
@@ -15,6 +19,7 @@ FOLDER = REPOSITORY / "examples"
 FLEX_START = FOLDER / "flex-start.yaml"
 TRAINING = FOLDER / "training"
 ACCOUNTS = ("cloud-tpu-sa", "tensorboard-sa")
+V4, STATIC = FOLDER / "v4.yaml", "static"
 SPOT, PRIORITIES = TRAINING / "spot.yaml", TRAINING / "priorities.yaml"
 
 
@@ -75,6 +80,35 @@ def priorities(cluster: Cluster) -> None:
     )
 
 
+def beside_static(cluster: Cluster) -> None:
+    """Apply an example with two Jobs where there is a static slice for one, which a taint reserves for them."""
+    nodes = ("-l", f"cloud.google.com/gke-nodepool={STATIC}")
+    cluster.until(lambda: len(cluster.get("nodes", *nodes)["items"]) == 2)
+    cluster.kubectl("wait", "--for=condition=Ready", "node", *nodes, "--timeout=30s")
+    (jobset,) = running(V4, "3")
+    jobset["metadata"]["name"] = STATIC
+    (replicated,) = jobset["spec"]["replicatedJobs"]
+    replicated["replicas"] = 2
+    replicated["template"]["spec"]["template"]["spec"]["tolerations"] = [{"key": STATIC, "operator": "Exists"}]
+    cluster.create([jobset])
+
+
+def static_slice(addresses: Addresses) -> None:
+    """Create a slice for `beside_static` as Terraform does for somebody: without a label of a provisioner."""
+    placement = {"type_": gke.NodePool.PlacementPolicy.Type.COMPACT, "tpu_topology": "2x2x2"}
+    taint = {"key": STATIC, "value": "true", "effect": gke.NodeTaint.Effect.NO_SCHEDULE}
+    pool = gke.NodePool(
+        name=STATIC,
+        initial_node_count=2,
+        locations=["us-central2-b"],
+        config={"machine_type": "ct4p-hightpu-4t", "taints": [taint]},
+        placement_policy=placement,
+    )
+    with insecure_channel(addresses.gke) as channel:
+        client = gke.ClusterManagerClient(transport=ClusterManagerGrpcTransport(channel=channel))
+        client.create_node_pool(parent=addresses.cluster_path, node_pool=pool)
+
+
 def running(example: Path, seconds: str) -> list[Json]:
     """Return the JobSets of an example, with pods that run for so long."""
     jobsets = list(yaml.safe_load_all(example.read_text()))
@@ -110,6 +144,7 @@ STORIES: Mapping[str, Callable[[Cluster], None]] = {
     "training": training,
     "training-spot": training_spot,
     "priorities": priorities,
+    "beside-static": beside_static,
     "refused": lambda _: None,
 }
 """By namespace, what begins there."""

@@ -11,6 +11,8 @@ import pytest
 
 from tests.infra.admission import Json
 from tests.infra.admission_cases import (
+    A_NODE,
+    ALONE,
     BINDING,
     CASES,
     CHIPS,
@@ -21,13 +23,28 @@ from tests.infra.admission_cases import (
     OTHERS,
     POLICY,
     STRIP,
+    VISION,
     Case,
+    a_container,
     a_job,
     key_of,
+    placement_of,
+    requiring,
     selecting,
     selector_of,
+    spec_of,
+    together,
 )
-from tpu_slices.domain.planning.host_labels import CAPACITY_KEYS
+from tests.infra.admission_nodes import slice_of, usable
+from tpu_slices.domain.model.facts import EXCLUSIVE
+from tpu_slices.domain.planning.host_labels import CAPACITY_KEYS, NODE_POOL
+from tpu_slices.domain.planning.pool_labels import OWNER, OWNER_LABEL, PARENT_KIND_LABEL
+
+STATIC: dict[str, str] = {}
+"""No label of a provisioner."""
+LEGACY = {OWNER_LABEL: OWNER, PARENT_KIND_LABEL: "job"}
+LONE = together(a_job(metadata=ALONE, spec={**spec_of(a_container()), "completionMode": "Indexed"}))
+"""A Job by itself, with an annotation that JobSet does not heed there."""
 
 
 def test_no_two_cases_have_the_same_name() -> None:
@@ -35,18 +52,53 @@ def test_no_two_cases_have_the_same_name() -> None:
 
 
 @pytest.mark.parametrize("job", JOBS, ids=lambda job: job["metadata"]["name"])
-def test_every_tpu_job_of_the_examples_is_pinned_and_nothing_else_changes(job: Json) -> None:
-    admitted = POLICY.admitted(job)
-    assert selector_of(admitted) == {**selector_of(job), "job-key": key_of(job)}
-    del admitted["spec"]["template"]["spec"]["nodeSelector"]
-    before = copy.deepcopy(job)
-    del before["spec"]["template"]["spec"]["nodeSelector"]
+def test_nothing_but_the_placement_of_the_examples_tpu_jobs_changes(job: Json) -> None:
+    admitted, before = POLICY.admitted(job), copy.deepcopy(job)
+    assert placement_of(admitted) != placement_of(before)
+    for each in (admitted, before):
+        for placement in ("nodeSelector", "affinity"):
+            each["spec"]["template"]["spec"].pop(placement, None)
     assert admitted == before
 
 
-def test_two_jobs_are_never_pinned_to_the_same_slice() -> None:
-    pinned = [selector_of(POLICY.admitted(job))["job-key"] for job in JOBS]
-    assert len(set(pinned)) == len(pinned)
+@pytest.mark.parametrize("job", JOBS, ids=lambda job: job["metadata"]["name"])
+def test_no_job_of_the_examples_runs_on_a_slice_that_was_created_for_another(job: Json) -> None:
+    slices = {each["metadata"]["name"]: slice_of(each) for each in JOBS}
+    assert usable(job, {**slices, "of TPU Provisioner": LEGACY}) == {job["metadata"]["name"]}
+
+
+@pytest.mark.parametrize("job", JOBS, ids=lambda job: job["metadata"]["name"])
+def test_a_job_of_the_examples_runs_on_static_slices_too_where_its_pods_stay_on_one(job: Json) -> None:
+    annotations = job["spec"]["template"].get("metadata", {}).get("annotations", {})
+    stay = annotations.get(EXCLUSIVE) == NODE_POOL or job["spec"]["parallelism"] == 1
+    assert usable(job, {"static": STATIC}) == ({"static"} if stay else set())
+
+
+@pytest.mark.parametrize("job", [a_job(), together(a_job(), "topology.kubernetes.io/zone"), LONE], ids=str)
+def test_a_job_whose_pods_could_spread_over_static_slices_runs_on_its_own_alone(job: Json) -> None:
+    assert usable(job, {"own": slice_of(job), "static": STATIC}) == {"own"}
+
+
+def test_a_job_of_one_pod_needs_no_annotation_to_run_on_a_static_slice() -> None:
+    job = a_job(spec={**spec_of(a_container()), "parallelism": 1, "completions": 1})
+    assert usable(job, {"own": slice_of(job), "static": STATIC, "another": slice_of(a_job("other-workers-0"))}) == {
+        "own",
+        "static",
+    }
+
+
+def test_a_group_of_pods_of_the_same_name_is_another_workload() -> None:
+    job = together(a_job())
+    assert usable(job, {"group": {**slice_of(job), PARENT_KIND_LABEL: "leaderworkerset"}}) == set()
+
+
+def test_what_a_job_requires_of_its_nodes_itself_holds_on_static_slices_and_its_own() -> None:
+    job = requiring(VISION, A_NODE)
+    nodes = {"own": slice_of(job), "static": STATIC}
+    vision = {f"{name}, vision": {**labels, "team": "vision"} for name, labels in nodes.items()}
+    assert usable(job, {**nodes, **vision, "another": {**LEGACY, "team": "vision"}}) == set(vision)
+    assert usable(job, {"host-0": STATIC}) == {"host-0"}
+    assert usable(requiring({**VISION, **A_NODE}), {"host-0": STATIC, **vision}) == set()
 
 
 @pytest.mark.parametrize("case", OTHERS, ids=lambda case: case.name)

@@ -20,8 +20,9 @@ from tests.infra.admission_cases import (
     OFF,
     STRIP,
     Case,
+    Placement,
+    placement_of,
     selecting,
-    selector_of,
 )
 from tests.kubernetes.cluster import Cluster, Json, Reply
 from tests.local.stack.leftovers import until
@@ -48,31 +49,31 @@ def manifest(settings: Mapping[str, str]) -> str:
     return yaml.safe_dump_all([policy, BINDING])
 
 
-def seen(cluster: Cluster) -> dict[str, str]:
-    """Return the node selectors that a Job gets that shows each setting."""
+def seen(cluster: Cluster) -> Placement:
+    """Return where a Job may run that shows each setting."""
     reply = created(cluster, CANARY)
     assert reply.object, reply.refused
-    return selector_of(reply.object)
+    return placement_of(reply.object)
 
 
-def expected(settings: Mapping[str, str]) -> dict[str, str]:
-    return Case(name="canary", job=CANARY, settings=settings).pinned()
+def expected(settings: Mapping[str, str]) -> Placement:
+    return Case(name="canary", job=CANARY, settings=settings).placed()
 
 
 def awaited(cluster: Cluster, settings: Mapping[str, str] | None) -> None:
     """Wait until Jobs are created under these settings, or without the policy."""
-    selectors = selector_of(CANARY) if settings is None else expected(settings)
-    until(lambda: seen(cluster) == selectors, f"the settings {settings}", within=PATIENCE_SECONDS)
+    placement = placement_of(CANARY) if settings is None else expected(settings)
+    until(lambda: seen(cluster) == placement, f"the settings {settings}", within=PATIENCE_SECONDS)
 
 
 def apply(cluster: Cluster, settings: Mapping[str, str]) -> None:
     said = cluster.kubectl(*SERVER_SIDE, "-", stdin=manifest(settings))
-    assert (said.code, said.error) == (0, "")
+    assert (said.code, said.error) == (0, ""), said.error
 
 
 def delete(cluster: Cluster) -> None:
     said = cluster.kubectl("delete", "--ignore-not-found", "-f", str(MANIFEST))
-    assert (said.code, said.error) == (0, "")
+    assert (said.code, said.error) == (0, ""), said.error
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -118,9 +119,9 @@ def test_a_job_is_pinned_as_the_expressions_say_and_nothing_else_changes(
 ) -> None:
     with_policy, without = outcomes[case.name].with_policy, outcomes[case.name].without
     assert with_policy.object, with_policy.refused
-    assert selector_of(with_policy.object) == case.pinned()
+    assert placement_of(with_policy.object) == case.placed()
     assert without.object, without.refused
-    assert apart_from_selectors(with_policy.object) == apart_from_selectors(without.object)
+    assert apart_from_placement(with_policy.object) == apart_from_placement(without.object)
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.refused], ids=lambda case: case.name)
@@ -131,13 +132,14 @@ def test_a_job_that_is_no_job_is_refused_with_and_without_the_policy(case: Case,
     assert case.refused in outcome.with_policy.refused
 
 
-def apart_from_selectors(job: Json) -> Json:
+def apart_from_placement(job: Json) -> Json:
     """Return what is the same each time that the API server creates this Job."""
     text = json.dumps(job).replace(job["metadata"]["uid"], "UID").replace(job["metadata"]["name"], "NAME")
     result: Json = json.loads(text)
     for volatile in ("creationTimestamp", "managedFields"):
         result["metadata"].pop(volatile, None)
-    result["spec"]["template"]["spec"].pop("nodeSelector", None)
+    for placement in ("nodeSelector", "affinity"):
+        result["spec"]["template"]["spec"].pop(placement, None)
     return result
 
 
@@ -145,7 +147,7 @@ def test_it_is_applied_without_a_warning_and_again_without_a_change(without: Clu
     generations = []
     for _ in range(2):
         said = without.kubectl(*SERVER_SIDE, str(MANIFEST))
-        assert (said.code, said.error) == (0, "")
+        assert (said.code, said.error) == (0, ""), said.error
         generations.append(version_of(without))
     assert generations[0] == generations[1]
     awaited(without, OFF)
@@ -190,13 +192,13 @@ def test_settings_count_when_only_the_binding_is_made_anew(without: Cluster, tmp
     awaited(without, HINT)
 
 
-def first_pinned(cluster: Cluster) -> dict[str, str]:
-    """Return the node selectors of the first Job that the policy changes."""
-    shown: list[dict[str, str]] = []
+def first_pinned(cluster: Cluster) -> Placement:
+    """Return where the first Job may run that the policy changes."""
+    shown: list[Placement] = []
 
     def pinned() -> bool:
         shown.append(seen(cluster))
-        return shown[-1] != selector_of(CANARY)
+        return shown[-1] != placement_of(CANARY)
 
     until(pinned, "the policy to take effect", within=PATIENCE_SECONDS)
     return shown[-1]
