@@ -82,7 +82,7 @@ def _compact_alone(ask: Ask) -> str | None:
 
 def _topology_not_compact(ask: Ask) -> str | None:
     policy = ask.spec.placement_policy
-    missing = bool(policy.tpu_topology) and policy.type_ != _COMPACT
+    missing = bool(policy.tpu_topology) and policy.type_ != _COMPACT and not policy.policy_name
     return "tpu_topology requires a placement policy of type COMPACT." if missing else None
 
 
@@ -142,10 +142,11 @@ def _not_taken(ask: Ask) -> str | None:
     return None if ask.machine.by_policy else f'Workload policies are not supported for machine type "{kind}".'
 
 
-def _and_more(ask: Ask) -> str | None:
+def _of_another_topology(ask: Ask) -> str | None:
     policy = ask.spec.placement_policy
-    both = policy.policy_name and (policy.tpu_topology or policy.type_)
-    return "placement_policy.policy_name excludes type and tpu_topology." if both else None
+    if not (policy.policy_name and policy.tpu_topology) or policy.tpu_topology == ask.policy_topology:
+        return None
+    return f"Workload policy {policy.policy_name} is of topology {ask.policy_topology}, not of {policy.tpu_topology}."
 
 
 def _compact(ask: Ask) -> str | None:
@@ -188,11 +189,11 @@ _POLICY_RULES = (
         check=_not_taken,
     ),
     Rule(
-        name="policy-and-more",
+        name="policy-of-another-topology",
         code=Code.INVALID_ARGUMENT,
-        fact="[xpk] excludes COMPACT and a topology; [CA] sends a topology with it",
+        fact="[CA] sends its topology with it, and vllm-project/ci-infra#547 saw GKE store both",
         words=OURS,
-        check=_and_more,
+        check=_of_another_topology,
     ),
     Rule(
         name="compact-for-v7",

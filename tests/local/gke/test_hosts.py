@@ -46,8 +46,9 @@ def test_a_single_host_is_labelled_with_its_machines_topology() -> None:
     assert node["metadata"]["labels"]["cloud.google.com/gke-spot"] == "true"
 
 
-def test_a_tpu7x_slice_is_labelled_with_the_topology_and_the_name_of_its_workload_policy() -> None:
-    policy = Policy(policy_name="tpu-provisioner-2x2x2")
+@pytest.mark.parametrize("topology", ["", "2x2x2"])
+def test_a_tpu7x_slice_is_labelled_with_the_topology_and_the_name_of_its_workload_policy(topology: str) -> None:
+    policy = Policy(policy_name="tpu-provisioner-2x2x2", tpu_topology=topology)
     world = _usable(a_pool(config={"machine_type": "tpu7x-standard-4t"}, placement_policy=policy))
     assert len(world.nodes.nodes) == 2
     for node in world.nodes.nodes.values():

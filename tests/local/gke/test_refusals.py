@@ -168,14 +168,14 @@ CASES = (
         _by_policy("tpu-provisioner-2x2x2", "tpu7x-standard-1t"),
     ),
     Case(
-        "a workload policy and a topology",
-        "policy-and-more",
+        "a workload policy and COMPACT",
+        "compact-for-v7",
         _by_policy("tpu-provisioner-2x2x2", type_=Policy.Type.COMPACT, tpu_topology="2x2x2"),
     ),
     Case(
-        "a workload policy and its topology",
-        "policy-and-more",
-        _by_policy("tpu-provisioner-2x2x2", tpu_topology="2x2x2"),
+        "a workload policy and another topology",
+        "policy-of-another-topology",
+        _by_policy("tpu-provisioner-2x2x2", tpu_topology="2x2x4"),
     ),
     Case("v7 of two hosts, COMPACT", "compact-for-v7", _compact("2x2x2", config={"machine_type": V7X})),
     Case(
