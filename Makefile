@@ -12,7 +12,7 @@ AS_ROOT := $(if $(filter-out 0,$(shell id -u)),sudo)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo local test browser kubernetes control-plane check unit bench soak scan format lock clean
+.PHONY: help demo local test browser kubernetes control-plane check unit bench soak fuzz scan format lock clean
 
 help: ## List the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -51,6 +51,10 @@ bench: $(STAMP) ## Count what is used of Google Cloud, and measure an event agai
 soak: $(STAMP) ## Measure 1,000 nodes and 2,000 pods on a real control plane, with the relay
 	$(BIN)/python -m tests.bench.soak
 
+SECONDS ?= 60
+fuzz: $(STAMP) .local/atheris/.installed ## Fuzz every parser for SECONDS=60, guided by coverage, with atheris, which is 130 MB: not part of the gate
+	PYTHONPATH=.local/atheris $(BIN)/python -m tests.fuzz $(SECONDS) $(ARGS)
+
 scan: .local/checkov/.installed ## Scan the Terraform files with checkov, which installs 290 MB of its own: not part of the gate
 	for root in infra/terraform $(dir $(wildcard infra/environments/*/*/versions.tf)); do \
 	  .local/checkov/bin/checkov --config-file $$root/.checkov.yaml --directory $$root || exit; \
@@ -68,6 +72,7 @@ lock: $(STAMP) ## Resolve the dependencies into the requirements files
 	$(LOCK) --python-platform x86_64-manylinux_2_28 --group relay --overrides relay/image/overrides.txt -o relay/image/requirements.txt
 	$(LOCK) --universal pyproject.toml --group relay --extra dev -o tests/requirements.txt
 	$(LOCK) --universal tests/infra/checkov.in -o tests/infra/checkov.txt
+	$(LOCK) --universal tests/fuzz/atheris.in -o tests/fuzz/atheris.txt
 	$(LOCK) $(ON_GKE) $(TRAINING)/trainer/image.in -o $(TRAINING)/trainer/image.txt
 	$(LOCK) --universal --constraints $(TRAINING)/trainer/image.txt $(TRAINING)/trainer/requirements.in -o $(TRAINING)/trainer/requirements.txt
 	$(LOCK) $(ON_GKE) $(TRAINING)/uploader/requirements.in -o $(TRAINING)/uploader/requirements.txt
@@ -83,6 +88,10 @@ $(STAMP): tests/requirements.txt pyproject.toml
 	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r $(VENV)/uv.txt
 	$(INSTALL) --require-hashes --compile-bytecode -r tests/requirements.txt
 	$(INSTALL) --no-deps --no-build-isolation --no-index --editable .
+	@touch $@
+
+.local/atheris/.installed: tests/fuzz/atheris.txt $(STAMP)
+	$(INSTALL) --target .local/atheris --require-hashes -r tests/fuzz/atheris.txt
 	@touch $@
 
 .local/checkov/.installed: tests/infra/checkov.txt

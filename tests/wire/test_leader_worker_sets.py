@@ -9,10 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.relay.objects import SELECTOR, Json, container, leader_worker_set
-from tpu_slices.domain.model.facts import TemplateRequest, Toleration
-from tpu_slices.domain.model.slices import Taint
+from tpu_slices.domain.model.facts import GROUP_EXCLUSIVE, TemplateRequest, Toleration
+from tpu_slices.domain.model.slices import OwnerKind, Taint
 from tpu_slices.domain.planning.fit import _affinity_holds, _taints_are_tolerated
 from tpu_slices.wire.leader_worker_sets import requests_of
+from tpu_slices.wire.readers import READERS
 
 KEYS = ("a", "b")
 
@@ -105,3 +106,17 @@ def test_the_greater_request_counts(field: str, amounts: Json, more: object, of_
     large["spec"]["containers"][0]["resources"]["requests"] |= amounts
     pair = (template(), large) if of_workers else (large, template())
     assert getattr(request_of(*pair), field) == more
+
+
+def test_more_groups_than_kubernetes_can_count_are_refused_in_words() -> None:
+    written = leader_worker_set(groups=2**31)
+    with pytest.raises(ValueError, match='spec.replicas: "2147483648" is not a valid number of groups'):
+        requests_of(written)
+    assert READERS[OwnerKind.LEADER_WORKER_SET].ref(written).groups is None
+
+
+def test_an_annotation_that_yaml_reads_as_no_text_is_refused_in_words() -> None:
+    written = leader_worker_set()
+    written["metadata"]["annotations"] = {GROUP_EXCLUSIVE: True}
+    with pytest.raises(ValueError, match="True must be a string: put it in quotes"):
+        requests_of(written)

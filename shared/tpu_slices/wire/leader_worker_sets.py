@@ -23,6 +23,7 @@ from tpu_slices.domain.planning.host_labels import ACCELERATOR, TOPOLOGY
 from tpu_slices.wire.jobsets import strings
 from tpu_slices.wire.workloads import (
     Json,
+    annotations_of,
     chips_of,
     is_count,
     leader_with,
@@ -55,7 +56,7 @@ def asks_for_tpu(obj: Json) -> bool:
 def groups_of(obj: Json) -> int:
     """Return the number of groups; raise ValueError like `workloads.requests_of`."""
     groups = obj["spec"].get("replicas", 1)
-    if not isinstance(groups, int) or groups < 0:
+    if not isinstance(groups, int) or not 0 <= groups < 1 << 31:
         raise ValueError(f'spec.replicas: "{groups}" is not a valid number of groups')
     return groups
 
@@ -177,7 +178,7 @@ def request_of_pod(pod: Json) -> TemplateRequest:
 
 
 def _exclusive_topology(obj: Json) -> str:
-    return strings(obj.get("metadata") or {}, "annotations").get(GROUP_EXCLUSIVE, "")
+    return annotations_of(obj).get(GROUP_EXCLUSIVE, "")
 
 
 def _templates(obj: Json) -> Iterator[Json]:

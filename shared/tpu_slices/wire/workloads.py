@@ -104,7 +104,7 @@ def request_of_pod(pod: Json) -> TemplateRequest:
     """Return the request of a JobSet's leader pod without its JobSet; raise ValueError like `requests_of`."""
     with reading("Pod"):
         request = _request(pod, _strings(pod["metadata"], "labels")[REPLICATED_JOB])
-        return _bounded(replace(request, **_exclusive(_annotations(pod))), TEMPLATE_BYTES)
+        return _bounded(replace(request, **_exclusive(annotations_of(pod))), TEMPLATE_BYTES)
 
 
 def leader_of(pod: Json) -> WaitingLeader:
@@ -202,8 +202,8 @@ def _replicas(replicated_job: Json) -> int:
 
 def _request_of_job(jobset: Json, replicated_job: Json) -> TemplateRequest:
     job = replicated_job["template"]
-    annotations = _annotations(job)
-    from_jobset = _annotations(jobset)
+    annotations = annotations_of(job)
+    from_jobset = annotations_of(jobset)
     applied = from_jobset if EXCLUSIVE in from_jobset else {}  # the other annotation only together with this one
     return replace(
         _request(_pod_template(replicated_job), replicated_job["name"]),
@@ -348,7 +348,8 @@ def _exclusive(annotations: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def _annotations(obj: Json) -> Mapping[str, str]:
+def annotations_of(obj: Json) -> Mapping[str, str]:
+    """Return the annotations that a tenant wrote; raise TypeError for one that is no text."""
     return _strings(obj.get("metadata") or {}, "annotations")
 
 
