@@ -49,7 +49,7 @@ resource "helm_release" "queues" {
   timeout   = 600
   values    = [yamlencode({ manifests = local.manifests })]
 
-  depends_on = [helm_release.kueue, kubernetes_namespace_v1.training]
+  depends_on = [kubernetes_namespace_v1.training]
 }
 
 locals {

@@ -11,7 +11,8 @@ resource "kubernetes_namespace_v1" "training" {
     }
   }
 
-  depends_on = [terraform_data.request]
+  # On removal, what is left in it has somebody who takes its finalizers away.
+  depends_on = [helm_release.kueue]
 }
 
 resource "kubernetes_service_account_v1" "workloads" {
