@@ -1,5 +1,5 @@
-# JobSet and Kueue, each by its own chart. A release is done when its Deployment is available; both are ready only when their
-# webhooks have certificates and listen (AddReadyzCheck in their main.go). So what is applied after them is not refused.
+# JobSet and Kueue, each by its own chart. A release is done when its Deployment is available, and they are ready
+# only when their webhooks have certificates and listen (AddReadyzCheck in the main.go of each): what follows is not refused.
 
 resource "helm_release" "jobset" {
   name             = "jobset"
@@ -31,7 +31,8 @@ resource "helm_release" "kueue" {
   values = [yamlencode({
     controllerManager = {
       nodeSelector = local.infrastructure.cpu_pool.node_labels
-      manager      = { resources = { requests = { memory = "2Gi" }, limits = { memory = "2Gi" } } } # 512Mi are for few nodes
+      # The chart's 512Mi are for few nodes.
+      manager = { resources = { requests = { memory = "2Gi" }, limits = { memory = "2Gi" } } }
     }
     managerConfig = { controllerManagerConfigYaml = yamlencode(merge(local.kueue, local.fair_sharing)) }
   })]
@@ -39,8 +40,8 @@ resource "helm_release" "kueue" {
   depends_on = [helm_release.jobset] # whose kind it must find when it starts
 }
 
-# Queues, by a chart without a word of its own: kubernetes_manifest would need Kueue's kinds to be planned. They are removed,
-# and waited for, before Kueue: nobody else could take their finalizers away.
+# Queues, by a chart without a word of its own: kubernetes_manifest would need Kueue's kinds to be planned. They are
+# removed, and waited for, before Kueue: nobody else could take their finalizers away.
 resource "helm_release" "queues" {
   name      = "queues"
   namespace = "kueue-system"
@@ -73,13 +74,13 @@ locals {
     # A slice that never comes gives its quota to others.
     waitForPodsReady = { timeout = "${local.pods_ready_minutes}m", blockAdmission = false }
 
-    # Chips are what is scarce. Nodes with chips have CPUs and memory for their pods, and CPU nodes are no matter of a queue.
+    # Chips are what is scarce: nodes that have some have CPUs and memory for their pods, too.
     resources = { excludeResourcePrefixes = ["cpu", "memory", "ephemeral-storage"] }
   }
 
   # Who has more than its share of all is preempted first.
+  preemption_strategies = ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]
   fair_sharing = {
-    for key, value in { fairSharing = { preemptionStrategies = ["LessThanOrEqualToFinalShare", "LessThanInitialShare"] } } :
-    key => value if var.cohort
+    for switch in [var.cohort] : "fairSharing" => { preemptionStrategies = local.preemption_strategies } if switch
   }
 }

@@ -43,8 +43,8 @@ locals {
 # Quotas.
 
 locals {
-  # What every pod with chips selects, and what spot's taint keeps others from. Kueue writes the labels of a flavor into the
-  # pods' selectors: one of a reservation would take pods away from the hosts that they ask for.
+  # What every pod with chips selects, and what spot's taint keeps others from. Kueue writes the labels of a flavor into
+  # the pods' selectors: one of a reservation would take pods away from the hosts that they ask for.
   selected = ["cloud.google.com/gke-tpu-accelerator", "cloud.google.com/gke-tpu-topology", "cloud.google.com/gke-spot"]
 
   static = {
@@ -58,7 +58,7 @@ locals {
     }
   }
 
-  # In the order in which Kueue tries them: spot pods find spot slices first, all find what stands before what is bought.
+  # In the order in which Kueue tries them: spot slices before others of their shape, and what stands before what is bought.
   quotas = concat(
     [for name, flavor in local.static : { name = name, chips = flavor.chips } if endswith(name, "-spot")],
     [for name, flavor in local.static : { name = name, chips = flavor.chips } if !endswith(name, "-spot")],
@@ -94,8 +94,8 @@ locals {
   ])
   waits_for_flex_start = contains([for kind in local.capacities : replace(lower(kind), "-", "_")], "flex_start")
 
-  # GKE tries for 35 minutes to get hosts, then they start. A slice that fails is replaced after these timeouts. Google says of
-  # flex-start only how long it runs: who waits for it may wait as long.
-  creation_minutes   = 40 + ceil((local.seconds.create_timeout + local.seconds.hosts_timeout) / 60)
-  pods_ready_minutes = coalesce(var.pods_ready_timeout, local.waits_for_flex_start ? 7 * 24 * 60 : local.creation_minutes)
+  # GKE tries for 35 minutes to get hosts, then they start. A slice that fails is replaced after these timeouts. Google
+  # says of flex-start only how long it runs: who waits for it may wait as long.
+  longest_minutes    = 40 + ceil((local.seconds.create_timeout + local.seconds.hosts_timeout) / 60)
+  pods_ready_minutes = coalesce(var.pods_ready_timeout, local.waits_for_flex_start ? 7 * 24 * 60 : local.longest_minutes)
 }

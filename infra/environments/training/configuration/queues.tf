@@ -72,10 +72,8 @@ locals {
               reclaimWithinCohort = var.cohort ? "Any" : "Never"
             }
           },
-          {
-            for key, value in { cohortName = "teams", fairSharing = { weight = tostring(local.weights[namespaces[0]]) } } :
-            key => value if var.cohort
-          }
+          { for switch in [var.cohort] : "cohortName" => "teams" if switch },
+          { for switch in [var.cohort] : "fairSharing" => { weight = tostring(local.weights[namespaces[0]]) } if switch }
         )
       }
     ],

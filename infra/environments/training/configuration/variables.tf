@@ -94,7 +94,7 @@ variable "provisioner_settings_file" {
     condition = (
       try(length(var.provisioner_settings_file), 0) == 0 || can(yamldecode(file(var.provisioner_settings_file)).path)
     )
-    error_message = "provisioner_settings_file must be the settings of a cluster, such as ../../../clusters/PROJECT/CLUSTER.yaml."
+    error_message = "provisioner_settings_file must be a cluster's settings: ../../../clusters/PROJECT/CLUSTER.yaml."
   }
 }
 
@@ -105,7 +105,7 @@ variable "pods_ready_timeout" {
 
   validation {
     condition     = coalesce(var.pods_ready_timeout, 40) >= 40
-    error_message = "pods_ready_timeout must be 40 or more: GKE tries for 35 minutes to get the hosts of a slice, then they start."
+    error_message = "pods_ready_timeout must be 40 or more: GKE tries for 35 minutes to get hosts, then they start."
   }
 }
 
@@ -116,7 +116,7 @@ variable "jobset_version" {
   default     = "v0.10.1"
 
   validation {
-    condition     = can(regex("^v?0\\.[1-9]\\d\\.\\d+$", var.jobset_version)) || can(regex("^v?[1-9]\\d*\\.\\d+\\.\\d+$", var.jobset_version))
+    condition     = can(regex("^v?(0\\.[1-9]\\d|[1-9]\\d*\\.\\d+)\\.\\d+$", var.jobset_version))
     error_message = "jobset_version must be v0.10.0 or newer: older ones are ready before their webhooks are."
   }
 }
@@ -128,7 +128,7 @@ variable "kueue_version" {
   default     = "v0.19.2"
 
   validation {
-    condition     = can(regex("^v?0\\.(19|[2-9]\\d)\\.\\d+$", var.kueue_version)) || can(regex("^v?[1-9]\\d*\\.\\d+\\.\\d+$", var.kueue_version))
+    condition     = can(regex("^v?(0\\.(19|[2-9]\\d)|[1-9]\\d*\\.\\d+)\\.\\d+$", var.kueue_version))
     error_message = "kueue_version must be v0.19.0 or newer: to older ones, slices that may be bought would fit no workload."
   }
 }

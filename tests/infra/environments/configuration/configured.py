@@ -1,4 +1,4 @@
-"""Plans of the configuration, on an infrastructure that Terraform planned: its outputs are given as its state has them."""
+"""Plans of the configuration, on an infrastructure that Terraform planned: its outputs are as a state has them."""
 
 from __future__ import annotations
 
@@ -61,16 +61,19 @@ class Configured:
     def manifests(self, kind: str) -> dict[str, Json]:
         """Return the manifests of a kind, by name, and namespace if they have one."""
         found = [each for each in self.values("queues")["manifests"] if each["kind"] == kind]
-        return {"/".join([*filter(None, [each["metadata"].get("namespace")]), each["metadata"]["name"]]): each for each in found}
+        return {
+            "/".join([*filter(None, [each["metadata"].get("namespace")]), each["metadata"]["name"]]): each
+            for each in found
+        }
 
 
-def outputs_of(folder: Path, **variables: object) -> Json:
+def outputs_of(folder: Path, **variables: Any) -> Json:
     """Return what the infrastructure with these variables tells when it is applied."""
     planned = plan_of(folder, **variables).outputs
     return {name: TOLD_LATER[name] if value is None else value for name, value in planned.items()}
 
 
-def configured(folder: Path, outputs: Json, settings: Json | None = None, **variables: object) -> Configured:
+def configured(folder: Path, outputs: Json, settings: Json | None = None, **variables: Any) -> Configured:
     """Plan the configuration on these outputs, and with these settings of the provisioner for the cluster."""
     if settings is not None:
         variables["provisioner_settings_file"] = "settings.yaml"
