@@ -42,8 +42,9 @@ resource "helm_release" "kueue" {
 
 # Queues, by a chart without a word of its own: kubernetes_manifest would need Kueue's kinds to be planned. They are
 # removed, and waited for, before Kueue: nobody else could take their finalizers away.
+# A LocalQueue cannot be moved to another ClusterQueue: who changes `cohort` has another release, and new queues.
 resource "helm_release" "queues" {
-  name      = "queues"
+  name      = var.cohort ? "team-queues" : "queues"
   namespace = "kueue-system"
   chart     = "${path.module}/queues"
   wait      = true

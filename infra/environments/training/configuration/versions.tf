@@ -1,5 +1,5 @@
 # The second of two roots of the training environment: what Kubernetes has of it. The first one, the infrastructure, has
-# what Google Cloud has of it, and is applied before: docs/adr/0063. Why charts, and where quotas come from: docs/adr/0065.
+# what Google Cloud has of it, and is applied before: docs/adr/0063. Why charts, and where quotas come from: docs/adr/0066.
 #
 #   terraform init -backend-config=bucket=BUCKET -backend-config=prefix=gke-tpu-training-environment/configuration
 #   terraform apply -var=project_id=PROJECT -var=state_bucket=BUCKET
