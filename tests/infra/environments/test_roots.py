@@ -52,6 +52,12 @@ def test_the_check_reads_every_reference_to_an_attribute(root: str) -> None:
 
 
 @every_root
+def test_the_scan_has_its_settings(root: str) -> None:
+    """`make scan` reads them of each root."""
+    assert (ROOT / root / ".checkov.yaml").is_file()
+
+
+@every_root
 def test_terraform_and_providers_are_those_of_the_deployment_and_of_the_schemas(root: str) -> None:
     [terraform], [deployed] = of(root, "terraform"), blocks("terraform")
     assert terraform["required_version"] == deployed["required_version"]
