@@ -4,7 +4,8 @@ The bindings are large (65 MB for google) and no dependency of the tests; the ex
 changes a provider's version, or uses another kind of resource, makes it anew, with the bindings of just these versions:
 
     pip download --no-deps --dest DIRECTORY cdktn-provider-archive==14.0.1 cdktn-provider-google==20.2.0 \
-        cdktn-provider-google-beta==20.2.0 cdktn-provider-time==14.0.2
+        cdktn-provider-google-beta==20.2.0 cdktn-provider-helm==15.1.0 cdktn-provider-kubernetes==17.1.0 \
+        cdktn-provider-time==14.0.2
     python -m tests.infra.provider_schema DIRECTORY/*.whl
 """
 
@@ -30,6 +31,9 @@ _KINDS = {"resources": "resource", "data-sources": "data", None: "provider"}
 _PRIMITIVES = {"boolean": "bool", "number": "number", "string": "string"}
 _LEFT_OUT = re.compile(r"id|\w+_custom_endpoint")
 """Nobody sets an `id`, which every schema of the older SDK has; endpoints are for tests of the provider."""
+
+BUILT_IN = {"terraform_data", "terraform_remote_state"}
+"""Terraform's own: it checks them without a provider."""
 
 Types = Mapping[str, Mapping[str, Any]]
 
@@ -57,9 +61,9 @@ def used(files: Mapping[str, Mapping[str, Any]]) -> set[tuple[str, str]]:
 
 
 def used_anywhere() -> set[tuple[str, str]]:
-    """Return what is used in any root; `terraform_data` is Terraform's own."""
+    """Return what is used in any root, but what is built in."""
     found = used(FILES).union(*(used(files) for files in ENVIRONMENTS.values()))
-    return found - {("resource", "terraform_data")}
+    return {(kind, name) for kind, name in found if name not in BUILT_IN}
 
 
 def extract(wheels: Iterable[Path], wanted: set[tuple[str, str]]) -> dict[str, Any]:
@@ -82,7 +86,10 @@ def extract(wheels: Iterable[Path], wanted: set[tuple[str, str]]) -> dict[str, A
 
 
 def arguments(types: Types, name: str) -> dict[str, Any]:
-    """Return the arguments of a block by name; those of a nested block are in its `block`."""
+    """Return the arguments of a block by name; those of a nested block are in its `block`.
+
+    What is in braces, but after `=`, has an `attribute` beside it: newer providers have no nested blocks.
+    """
     found: dict[str, Any] = {}
     for declared in types[name].get("properties", []):
         text = " ".join(declared.get("docs", {}).get(part, "") for part in ("summary", "remarks"))
@@ -90,6 +97,8 @@ def arguments(types: Types, name: str) -> dict[str, Any]:
         argument = named[1] if named else snake_case(declared["name"])
         if not _LEFT_OUT.fullmatch(argument):
             entry = _argument(types, declared["type"])
+            if "block" in entry and not re.search(r"\bblock\.(?!\w)", text):
+                entry["attribute"] = True
             found[argument] = entry if declared.get("optional") else {**entry, "required": True}
     return dict(sorted(found.items()))
 

@@ -6,11 +6,13 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from tests.infra.provider_schema import BUILT_IN
+
 META = {"count", "depends_on", "for_each", "lifecycle", "provider"}
 """What Terraform itself reads of a block."""
 _PYTHON = {"bool": bool, "number": int | float, "string": str | int | float, "map": dict}
 REFERENCE = re.compile(
-    r"(?<![\w.])(data\.)?((?:archive|google|time)_\w+)\.\w+(?:\[[^\]]*\])?\.(\w+)(?:\[[^\]]*\]\.(\w+))?"
+    r"(?<![\w.])(data\.)?((?:archive|google|helm|kubernetes|time)_\w+)\.\w+(?:\[[^\]]*\])?\.(\w+)(?:\[[^\]]*\]\.(\w+))?"
 )
 
 Files = Mapping[str, Mapping[str, Any]]
@@ -40,7 +42,8 @@ def _blocks(files: Files) -> Iterator[tuple[str, str, str, dict[str, Any]]]:
         for kind in ("resource", "data"):
             for block in file.get(kind, []):
                 for kind_of_resource, named in block.items():
-                    yield from ((kind, kind_of_resource, name, body) for name, body in named.items())
+                    if kind_of_resource not in BUILT_IN:
+                        yield from ((kind, kind_of_resource, name, body) for name, body in named.items())
         for block in file.get("provider", []):
             yield from (("provider", name, "", body) for name, body in block.items())
 
@@ -68,6 +71,11 @@ def _is_dynamic(body: Mapping[str, Any], name: str) -> bool:
 
 
 def _nested(value: Any, known: Mapping[str, Any], where: str, *, repeated: bool) -> Iterator[str]:
+    if known.get("attribute"):
+        if isinstance(value, list) != bool(known.get("many")):
+            yield f"{where} must be a value, after ="
+            return
+        value = value if isinstance(value, list) else [value]
     if not isinstance(value, list) or not all(isinstance(block, dict) for block in value):
         yield f"{where} must be a block"
         return

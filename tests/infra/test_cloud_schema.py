@@ -9,7 +9,7 @@ import pytest
 
 from tests.infra.provider_schema import EXTRACT, arguments, used_anywhere
 from tests.infra.schema_check import REFERENCE, problems
-from tests.infra.sources import FILES, TERRAFORM, blocks, parsed
+from tests.infra.sources import ENVIRONMENTS, FILES, TERRAFORM, blocks, parsed
 
 SCHEMA: dict[str, Any] = json.loads(EXTRACT.read_text())
 
@@ -24,9 +24,12 @@ def test_every_argument_and_attribute_is_one_of_its_provider() -> None:
 
 
 def test_the_schemas_are_those_of_the_versions_in_use() -> None:
-    [terraform] = blocks("terraform")
-    [providers] = terraform["required_providers"]
-    assert {name: provider["version"] for name, provider in providers.items()} == SCHEMA["version"]
+    roots = [
+        *blocks("terraform"),
+        *(file["terraform"][0] for root in ENVIRONMENTS.values() for file in root.values() if "terraform" in file),
+    ]
+    used = {(name, each["version"]) for root in roots for name, each in root["required_providers"][0].items()}
+    assert used == set(SCHEMA["version"].items())
 
 
 def test_the_extract_has_all_that_is_used_and_nothing_else() -> None:
@@ -72,6 +75,8 @@ READS = 'output "o" {\n value = %s\n}'
         (BUCKET % "versioning {}", "google_storage_bucket.b.versioning: enabled is missing"),
         (SUBSCRIPTION % PUSH, "google_pubsub_subscription.s.push_config: there is no argument endpoint"),
         (SUBSCRIPTION % TWO, "google_pubsub_subscription.s.expiration_policy must be one block"),
+        ('resource "helm_release" "r" {\n timeouts {\n }\n}', "helm_release.r.timeouts must be a value, after ="),
+        ('provider "helm" { kubernetes = { hosts = "h" } }', "provider.helm.kubernetes: there is no argument hosts"),
         ('data "google_project" "p" { number = 1 }', "google_project.p: there is no argument number"),
         (ACCELERATOR % "", "google_container_node_pool.p.node_config.guest_accelerator: count is missing"),
         ('provider "google" { projects = "a" }', "provider.google: there is no argument projects"),
@@ -123,7 +128,9 @@ def test_an_argument_of_the_bindings_keeps_its_terraform_name_and_whether_it_is_
                             ]
                         }
                     },
+                    "docs": {"summary": "rule block."},
                 },
+                {"name": "exec", "optional": True, "type": {"fqn": "R"}, "docs": {"summary": "How to log in."}},
             ]
         },
         "R": {"properties": [{"name": "isOn", "type": {"primitive": "boolean"}}]},
@@ -131,4 +138,5 @@ def test_an_argument_of_the_bindings_keeps_its_terraform_name_and_whether_it_is_
     assert arguments(types, "T") == {
         "ip_v4_range": {"type": "string", "required": True},
         "rule": {"block": {"is_on": {"type": "bool", "required": True}}, "many": True},
+        "exec": {"block": {"is_on": {"type": "bool", "required": True}}, "attribute": True},
     }

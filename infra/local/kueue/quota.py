@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from infra.local.clients.objects import Object
+from infra.local.clients.tolerations import matches
 
 TPU = "google.com/tpu"
 
@@ -76,10 +77,12 @@ def _requested(pod_set: Object) -> int:
 
 
 def _matches(pod_set: Object, flavor: Object) -> bool:
-    """Return whether the pods select no other nodes than the flavor's."""
-    labels = flavor.get("spec", {}).get("nodeLabels", {})
-    selector = pod_set["template"]["spec"].get("nodeSelector", {})
-    return all(labels.get(key, value) == value for key, value in selector.items())
+    """Return whether the pods select no other nodes than the flavor's, and nothing there keeps them off."""
+    spec, pod = flavor.get("spec", {}), pod_set["template"]["spec"]
+    labels, selector = spec.get("nodeLabels", {}), pod.get("nodeSelector", {})
+    tolerations = [*pod.get("tolerations", []), *spec.get("tolerations", [])]
+    tolerated = all(any(matches(one, taint) for one in tolerations) for taint in spec.get("nodeTaints", []))
+    return tolerated and all(labels.get(key, value) == value for key, value in selector.items())
 
 
 def _lacking(pod_set: str, chips: Mapping[str, int]) -> Why:

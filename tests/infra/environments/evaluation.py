@@ -13,6 +13,7 @@ from tests.infra.evaluation import terraform
 from tests.infra.sources import ROOT
 
 TRAINING = ROOT / "infra" / "environments" / "training" / "infrastructure"
+CONFIGURATION = ROOT / "infra" / "environments" / "training" / "configuration"
 TRITON = ROOT / "infra" / "environments" / "triton" / "infrastructure"
 
 REQUIRED: Mapping[Path, Mapping[str, object]] = {
@@ -25,6 +26,7 @@ REQUIRED: Mapping[Path, Mapping[str, object]] = {
         "cluster_name": "trainer",
         "artifact_repository_bucket_name": "shop-project-artifacts",
     },
+    CONFIGURATION: {"project_id": "shop-project", "state_bucket": "shop-project-state"},
     TRITON: {
         "project_id": "shop-project",
         "region": "us-central1",

@@ -1,4 +1,4 @@
-"""Plans of a root by Terraform itself, with the stand-in for Google's provider."""
+"""Plans of a root by Terraform itself, with the stand-in for its providers."""
 
 from __future__ import annotations
 
@@ -44,7 +44,12 @@ def prepared(folder: Path, source: Path = TRAINING, **variables: object) -> Path
 
 def plan_of(folder: Path, source: Path = TRAINING, **variables: object) -> Plan:
     """Plan a root with these variables beside the required ones."""
-    found = plan(prepared(folder, source, **variables))
+    return planned_in(prepared(folder, source, **variables))
+
+
+def planned_in(root: Path) -> Plan:
+    """Plan what is in a folder."""
+    found = plan(root)
     changes = {change["address"]: change["change"]["after"] for change in found["resource_changes"]}
     outputs = {name: output.get("value") for name, output in found["planned_values"]["outputs"].items()}
     return Plan(changes, outputs)

@@ -15,7 +15,10 @@ from tests.infra.schema_check import problems
 from tests.infra.sources import ENVIRONMENTS, ROOT, blocks
 
 SCHEMA: Mapping[str, Any] = json.loads(EXTRACT.read_text())
-REFERENCE = re.compile(r"(?<![\w.\"])(?:(data)\.)?(google_\w+|terraform_data|time_\w+|local|var)\.(\w+)")
+KIND = r"(?:google|helm|kubernetes|terraform|time)_\w+"
+REFERENCE = re.compile(rf"(?<![\w.\"])(?:(data|ephemeral)\.)?({KIND}|local|var)\.(\w+)")
+
+KINDS_MADE = re.compile(rf"(?<![\w.]){KIND}\.")
 
 every_root = pytest.mark.parametrize("root", ENVIRONMENTS)
 
@@ -35,11 +38,7 @@ def strings(value: object) -> Iterator[str]:
 
 @every_root
 def test_every_argument_and_attribute_is_one_of_its_provider(root: str) -> None:
-    files = {
-        name: {**file, "resource": [block for block in file.get("resource", []) if "terraform_data" not in block]}
-        for name, file in ENVIRONMENTS[root].items()
-    }
-    found = list(problems(files, SCHEMA))
+    found = list(problems(ENVIRONMENTS[root], SCHEMA))
     assert not found, "\n".join(found)
 
 
@@ -47,24 +46,34 @@ def test_every_argument_and_attribute_is_one_of_its_provider(root: str) -> None:
 def test_the_check_reads_every_reference_to_an_attribute(root: str) -> None:
     """One of a form that it does not know would pass unread."""
     text = "\n".join(re.sub(r"#.*", "", path.read_text()) for path in (ROOT / root).glob("*.tf"))
-    references = re.finditer(r"(?<![\w.\"])(?:data\.)?(?:google|time)_\w+\.\w+(?=[.\[])", text)
+    references = re.finditer(r"(?<![\w.\"])(?:data\.)?(?:google|helm|kubernetes|time)_\w+\.\w+(?=[.\[])", text)
     unread = [text[found.start() :].splitlines()[0] for found in references if not ATTRIBUTE.match(text, found.start())]
     assert unread == []
 
 
 @every_root
-def test_terraform_and_providers_are_pinned_and_those_of_the_deployment(root: str) -> None:
+def test_the_scan_has_its_settings(root: str) -> None:
+    """`make scan` reads them of each root."""
+    assert (ROOT / root / ".checkov.yaml").is_file()
+
+
+@every_root
+def test_terraform_and_providers_are_those_of_the_deployment_and_of_the_schemas(root: str) -> None:
     [terraform], [deployed] = of(root, "terraform"), blocks("terraform")
     assert terraform["required_version"] == deployed["required_version"]
-    [providers], [known] = terraform["required_providers"], deployed["required_providers"]
-    assert providers == {name: known[name] for name in providers}
+    [providers] = terraform["required_providers"]
+    versions = {name: SCHEMA["version"][name] for name in providers}
+    assert providers == {name: {"source": f"hashicorp/{name}", "version": versions[name]} for name in providers}
     assert terraform["backend"] == [{"gcs": {}}]
 
 
 @every_root
 def test_every_reference_is_declared_and_every_local_and_variable_is_used(root: str) -> None:
     declared = {("", kind, name) for block in of(root, "resource") for kind, named in block.items() for name in named}
-    declared |= {("data", kind, name) for block in of(root, "data") for kind, named in block.items() for name in named}
+    for where in ("data", "ephemeral"):
+        declared |= {
+            (where, kind, name) for block in of(root, where) for kind, named in block.items() for name in named
+        }
     declared |= {("", "local", name) for block in of(root, "locals") for name in block}
     declared |= {("", "var", name) for block in of(root, "variable") for name in block}
     used = {found for text in strings(ENVIRONMENTS[root]) if "${" in text for found in REFERENCE.findall(text)}
@@ -100,4 +109,4 @@ def test_every_variable_has_a_type_and_says_what_it_is(root: str) -> None:
 def test_no_root_has_a_provider_that_needs_what_it_makes(root: str) -> None:
     """One of Kubernetes, configured from a cluster of the same root, fails on an empty state and on removal."""
     providers = {name: body for block in of(root, "provider") for name, body in block.items()}
-    assert not [name for name, body in providers.items() if any("google_" in text for text in strings(body))]
+    assert not [name for name, body in providers.items() if any(KINDS_MADE.search(text) for text in strings(body))]

@@ -1,18 +1,20 @@
-"""A stand-in for Google's provider: it lets Terraform plan a root that nothing was made of yet.
+"""A stand-in for providers: it lets Terraform plan a root that nothing was made of yet.
 
 It has the schemas in `data/providers.json` and speaks Terraform's plugin protocol 5 (docs/plugin-protocol of
 hashicorp/terraform). It plans what is asked for: what only the cloud knows is not known, and nothing is refused
-that the schema allows. It cannot apply, and cannot read a data source, but plan one that is read later.
+that the schema allows. It cannot apply, and cannot read a data source, but plan one that is read later. What is
+ephemeral, it opens, as a plan must.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,8 @@ from tests.infra.stand_in.codec import UNKNOWN, fields, message, packed, unpacke
 SCHEMA: Mapping[str, Any] = json.loads(EXTRACT.read_text())
 _TYPES = {"list": '["list","string"]', "map": '["map","string"]'}
 _LIST = 2  # of the kinds of nested blocks
+EPHEMERAL = {"google_client_config": ("access_token", "id", "project", "region", "zone")}
+"""By kind, what is known of it: the bindings lack what is ephemeral. Provider google has this one since 7.10."""
 Method = Callable[[bytes], bytes]
 
 
@@ -38,7 +42,9 @@ def _schema(entry: Mapping[str, Any]) -> bytes:
 
 def _block(arguments: Mapping[str, Any], known: Mapping[str, list[str]]) -> Iterator[tuple[int, bytes]]:
     for name, argument in arguments.items():
-        if "block" in argument:
+        if argument.get("attribute"):
+            yield 2, message((1, name), (2, '"dynamic"'), (5, 1))
+        elif "block" in argument:
             most = () if argument.get("many") else ((5, 1),)
             computed = [(2, message((1, each), (2, '"string"'), (6, 1))) for each in _computed(name, argument, known)]
             block = message(*_block(argument["block"], {}), *computed)
@@ -60,7 +66,21 @@ def _get_schema(name: str) -> bytes:
         for kind, entry in SCHEMA[part].items()
         if kind.startswith(f"{name}_")
     ]
-    return message((1, _schema(SCHEMA["provider"][name])), *kinds)
+    ephemeral = [
+        (8, message((1, kind), (2, _ephemeral_schema(known))))
+        for kind, known in EPHEMERAL.items()
+        if kind.startswith(f"{name}_")
+    ]
+    return message((1, _schema(SCHEMA["provider"][name])), *kinds, *ephemeral)
+
+
+def _ephemeral_schema(known: tuple[str, ...]) -> bytes:
+    return message((2, message(*((2, message((1, each), (2, '"string"'), (6, 1))) for each in known))))
+
+
+def _open(request: bytes) -> bytes:
+    kind = fields(request)[1].decode()
+    return message((3, message((1, packed({each: f"ephemeral {each}" for each in EPHEMERAL[kind]})))))
 
 
 def _plan(request: bytes) -> bytes:
@@ -86,13 +106,16 @@ def _methods(name: str) -> dict[str, Method]:
         "ValidateDataSourceConfig": lambda _: b"",
         "Configure": lambda _: b"",
         "PlanResourceChange": _plan,
+        "ValidateEphemeralResourceConfig": lambda _: b"",
+        "OpenEphemeralResource": _open,
+        "CloseEphemeralResource": lambda _: b"",
         "Stop": lambda _: b"",
     }
 
 
 @contextmanager
-def serving(name: str, folder: Path) -> Iterator[str]:
-    """Serve the provider at a socket in the folder; yield what tells Terraform to use it."""
+def serving(name: str, folder: Path) -> Iterator[dict[str, Any]]:
+    """Serve a provider at a socket in the folder; yield what tells Terraform to use it."""
     socket = folder / f"{name}.sock"
     server = grpc.server(ThreadPoolExecutor(max_workers=4), options=[("grpc.max_receive_message_length", -1)])
     handlers = {
@@ -105,7 +128,7 @@ def serving(name: str, folder: Path) -> Iterator[str]:
     address = {"Network": "unix", "String": str(socket)}
     attached = {"Protocol": "grpc", "ProtocolVersion": 5, "Pid": os.getpid(), "Test": True, "Addr": address}
     try:
-        yield json.dumps({f"registry.terraform.io/hashicorp/{name}": attached})
+        yield {f"registry.terraform.io/hashicorp/{name}": attached}
     finally:
         server.stop(None).wait()
 
@@ -113,19 +136,21 @@ def serving(name: str, folder: Path) -> Iterator[str]:
 def plan(folder: Path) -> dict[str, Any]:
     """Return the plan of a folder's root, as `terraform show -json` has it; an AssertionError has what is wrong."""
     (folder / "backend_override.tf").write_text('terraform {\n  backend "local" {}\n}\n')
-    with serving("google", folder) as attached:
+    used = sorted(set(re.findall(r'"hashicorp/([\w-]+)"', "".join(path.read_text() for path in folder.glob("*.tf")))))
+    with ExitStack() as served:
+        attached = {key: value for name in used for key, value in served.enter_context(serving(name, folder)).items()}
         _terraform(folder, attached, "init", "-input=false")
         _terraform(folder, attached, "plan", "-input=false", "-out=plan")
         found: dict[str, Any] = json.loads(_terraform(folder, attached, "show", "-json", "plan"))
         return found
 
 
-def _terraform(folder: Path, attached: str, *arguments: str) -> str:
+def _terraform(folder: Path, attached: Mapping[str, Any], *arguments: str) -> str:
     environment = {
         "PATH": os.environ["PATH"],
         "HOME": str(folder),
         "CHECKPOINT_DISABLE": "1",
-        "TF_REATTACH_PROVIDERS": attached,
+        "TF_REATTACH_PROVIDERS": json.dumps(attached),
     }
     command = ["setpriv", "--pdeathsig", "TERM", "terraform", *arguments]
     ran = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)

@@ -1,7 +1,8 @@
-"""The stand-in for Google's provider, as Terraform finds it."""
+"""The stand-in for providers, as Terraform finds it."""
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -83,6 +84,25 @@ output "membership" {
 }
 """
 
+RELEASE = """
+terraform {
+  required_providers {
+    google = { source = "hashicorp/google" }
+    helm   = { source = "hashicorp/helm" }
+  }
+}
+ephemeral "google_client_config" "caller" {}
+provider "helm" {
+  kubernetes = {
+    token = ephemeral.google_client_config.caller.access_token
+  }
+}
+resource "helm_release" "r" {
+  name  = "kueue"
+  chart = "kueue"
+}
+"""
+
 needs_terraform = [
     pytest.mark.emulators,
     pytest.mark.enable_socket,
@@ -116,6 +136,13 @@ class TestPlanning:
         [read] = [change for change in plan(tmp_path)["resource_changes"] if change["mode"] == "data"]
         assert read["change"]["actions"] == ["read"]
         assert read["action_reason"] == "read_because_dependency_pending"
+
+    def test_a_provider_is_configured_by_what_is_ephemeral_of_another_and_no_plan_has_it(self, tmp_path: Path) -> None:
+        (tmp_path / "main.tf").write_text(RELEASE)
+        found = plan(tmp_path)
+        [release] = found["resource_changes"]
+        assert release["change"]["after"]["name"] == "kueue"
+        assert "ephemeral access_token" not in json.dumps(found)
 
     @pytest.mark.parametrize(
         ("line", "says"),

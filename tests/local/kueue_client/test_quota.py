@@ -5,13 +5,15 @@ from typing import Any
 import pytest
 
 from infra.local.kueue.quota import Why, decide
-from tests.local.kueue_client.builders import FLAVORS, V6E, admitted, queue, replicated, workload
+from tests.local.kueue_client.builders import FLAVORS, V5E, V6E, admitted, flavor, queue, replicated, workload
 
 Json = dict[str, Any]
 
 
-def decisions(cluster_queue: Json, waiting: list[Json], holders: list[Json] | None = None) -> dict[str, Json | Why]:
-    found = decide(cluster_queue, waiting, holders or [], FLAVORS)
+def decisions(
+    cluster_queue: Json, waiting: list[Json], holders: list[Json] | None = None, **flavors: Json
+) -> dict[str, Json | Why]:
+    found = decide(cluster_queue, waiting, holders or [], FLAVORS | flavors)
     return {one["metadata"]["name"]: decision for one, decision in found}
 
 
@@ -74,6 +76,32 @@ def test_pods_that_select_nothing_get_the_first_flavor_with_room() -> None:
     found = decisions(queue(chips=16, v6e=16), waiting)
     assert {name: flavors(found[name]) for name in admissions(found)} == {"one": ["v5e"], "three": ["v6e"]}
     assert "v5e, 16 more needed, insufficient unused quota for google.com/tpu in flavor v6e" in message(found["two"])
+
+
+SPOT = {"key": "cloud.google.com/gke-spot", "value": "true", "effect": "NoSchedule"}
+
+
+@pytest.mark.parametrize(
+    ("toleration", "allowed"),
+    [
+        (SPOT, True),
+        ({"operator": "Exists"}, True),
+        ({"key": SPOT["key"], "operator": "Exists"}, True),
+        (SPOT | {"value": "false"}, False),
+        (SPOT | {"key": "google.com/tpu"}, False),
+        (SPOT | {"effect": "NoExecute"}, False),
+    ],
+)
+def test_a_flavor_with_a_taint_is_for_pods_that_tolerate_it(toleration: Json, allowed: bool) -> None:
+    tainted = flavor("v5e", V5E, nodeTaints=[SPOT])
+    asking = workload("one", replicated(tolerations=[toleration]))
+    assert bool(admissions(decisions(queue(), [asking], v5e=tainted))) is allowed
+    assert admissions(decisions(queue(), [workload("two")], v5e=tainted)) == []
+
+
+def test_a_flavor_may_tolerate_its_taint_for_all() -> None:
+    tainted = flavor("v5e", V5E, nodeTaints=[SPOT], tolerations=[SPOT])
+    assert admissions(decisions(queue(), [workload("one")], v5e=tainted)) == ["one"]
 
 
 def test_pods_that_no_flavor_fits_are_told_so() -> None:

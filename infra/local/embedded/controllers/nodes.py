@@ -10,6 +10,7 @@ from infra.local.clients.conditions import Condition, find, is_true, moment, of,
 from infra.local.clients.events import Recorder
 from infra.local.clients.objects import Object, Objects, timestamp
 from infra.local.clients.rounds import each, soonest
+from infra.local.clients.tolerations import matches
 from infra.local.embedded.store.admission import NOT_READY, UNREACHABLE
 
 RECORDER = Recorder("pod-garbage-collector")
@@ -133,13 +134,6 @@ def leaves_at(pod: Object, node: Object, now: datetime) -> datetime | None:
             seconds = min((each["tolerationSeconds"] for each in found), default=0)
             ends.append(moment(taint.get("timeAdded") or timestamp(now)) + timedelta(seconds=max(seconds, 0)))
     return min(ends, default=None)
-
-
-def matches(toleration: Object, taint: Object) -> bool:
-    """Return whether a toleration is of this taint; an empty key or effect is of any (core/v1 ToleratesTaint)."""
-    same = all((toleration.get(field) or taint[field]) == taint[field] for field in ("key", "effect"))
-    equal = toleration.get("key") and toleration.get("value", "") == taint.get("value", "")
-    return bool(same and (equal or toleration.get("operator") == "Exists"))
 
 
 def taints(node: Object, now: datetime) -> list[Object]:
