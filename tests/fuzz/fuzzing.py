@@ -10,7 +10,7 @@ from tests.fuzz.parsers import Parser
 
 
 def fuzzed(parser: Parser) -> Any:
-    """Return a function without arguments that tries edited examples; its attribute `hypothesis` has `fuzz_one_input` for fuzzers."""
+    """Return a function that tries edited examples; its `hypothesis.fuzz_one_input` is for fuzzers."""
 
     @settings(suppress_health_check=list(HealthCheck), deadline=None)
     @given(parser.tried)

@@ -111,7 +111,7 @@ def _push_body(body: Any) -> None:
         incoming("//pubsub.googleapis.com/projects/demo-project/topics/facts-demo", body)
 
 
-def _audit_log(entry: Any) -> None:
+def _log_entry(entry: Any) -> None:
     with suppress(Permanent):
         ended_operation(json.dumps(entry).encode())
 
@@ -221,7 +221,7 @@ PARSERS: Mapping[str, Parser] = {
     "announcement": Parser(_announcement, _events(*ANNOUNCED)),
     "push body": Parser(_push_body, _events("push_body", "eventarc_body")),
     "audit log entry": Parser(
-        _audit_log, tuple(json.loads(path.read_text()) for path in sorted((EVENTS / "audit_log").glob("*.json")))
+        _log_entry, tuple(json.loads(path.read_text()) for path in sorted((EVENTS / "audit_log").glob("*.json")))
     ),
     "settings": Parser(_settings, SETTINGS),
     **{

@@ -83,7 +83,7 @@ def _replace_by_type(draw: Draw, inside: Any, key: Any) -> None:
 
 
 def _retype(draw: Draw, inside: Any, key: Any) -> None:
-    """Say the same by another type."""
+    """Write the same by another type."""
     value = inside[key]
     inside[key] = draw(st.sampled_from([str(value), [value], {"value": value}, len(str(value)), not value]))
 

@@ -110,7 +110,7 @@ def test_the_greater_request_counts(field: str, amounts: Json, more: object, of_
 
 def test_more_groups_than_kubernetes_can_count_are_refused_in_words() -> None:
     written = leader_worker_set(groups=2**31)
-    with pytest.raises(ValueError, match='spec.replicas: "2147483648" is not a valid number of groups'):
+    with pytest.raises(ValueError, match=r"\"2147483648\" is not a valid number of groups"):
         requests_of(written)
     assert READERS[OwnerKind.LEADER_WORKER_SET].ref(written).groups is None
 
