@@ -51,7 +51,7 @@ def remembered(substitutions: Mapping[str, str], kept: Mapping[str, Values]) -> 
     values = given(substitutions)
     if wrong := [line for root in kept for line in _differences(root, values[root], kept[root])]:
         raise Refused("\n".join([*wrong, "Leave out what was provisioned, or name another _TF_STATE_PREFIX."]))
-    return values | kept
+    return {**values, **kept}
 
 
 def _differences(root: str, values: Values, kept: Values) -> Iterator[str]:

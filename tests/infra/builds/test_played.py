@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.infra.played import Call, Reply, Stage, played
+from tests.infra.builds.played import Call, Reply, Stage, played
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 
