@@ -1,4 +1,4 @@
-"""The script that makes a project ready for the builds of an environment, by the real gcloud on accounts that remember."""
+"""The script that makes a project ready for the builds of an environment, by the real gcloud."""
 
 from __future__ import annotations
 
@@ -72,8 +72,8 @@ def test_a_check_tells_the_commands_for_what_is_missing_and_changes_nothing(bed:
     google = bed.accounts
     google.apis.remove("shop/container.googleapis.com")
     google.buckets[BUCKET]["versioning"]["enabled"] = False
-    policy = google.policies["shop"]
-    policy["bindings"] = [each for each in policy["bindings"] if each["role"] != "roles/container.admin"]
+    policy, role = google.policies["shop"], "roles/container.admin"
+    policy["bindings"] = [each for each in policy["bindings"] if each["role"] != role]
     google.changes.clear()
     checked = bed.run(*COMMAND, "--check")
 
@@ -83,8 +83,7 @@ def test_a_check_tells_the_commands_for_what_is_missing_and_changes_nothing(bed:
         for line in (
             "gcloud services enable container.googleapis.com --project shop",
             f"gcloud storage buckets update gs://{BUCKET} --versioning",
-            f"gcloud projects add-iam-policy-binding shop --member {MEMBER} --role roles/container.admin"
-            " --condition None",
+            f"gcloud projects add-iam-policy-binding shop --member {MEMBER} --role {role} --condition None",
         )
     ]
     assert f"{SCRIPT} training --project shop --state-bucket {BUCKET}" in checked.stderr
