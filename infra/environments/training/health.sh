@@ -39,7 +39,7 @@ queues() {
   for kind in clusterqueues localqueues; do
     kubectl wait "$kind" --all --all-namespaces --for condition=Active --timeout 300s || {
       kubectl get "$kind" --all-namespaces --output \
-        'jsonpath={range .items[*]}{.metadata.name}: {.status.conditions[?(@.type=="Active")].message}{"\n"}{end}' >&2
+        'jsonpath={range .items[*]}{.metadata.name}: {.status.conditions[?(@.type=="Active")].message}{"\n"}{end}' >&2 || true
       fail "Not all $kind are active: jobs would wait for ever. Above is why."
     }
   done

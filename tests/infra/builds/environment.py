@@ -1,6 +1,6 @@
 """What the training environment's builds change, as far as they can see it: strict on the order in which they do.
 
-Google Cloud, Terraform and the cluster share one memory, and each refuses what the real one would, or what may not happen.
+Google Cloud, Terraform and the cluster share one memory, and each refuses what may not happen.
 """
 
 from __future__ import annotations
@@ -64,8 +64,6 @@ class World:
     ends: str = "Completed"
     fails_on: str = "nothing of the kind"
     """A call that has this in it fails."""
-    left_behind: list[str] = field(default_factory=list)
-    """What is still there when the network is to go."""
 
     def google(self, request: Request) -> Response:
         """Answer as Google's APIs."""
@@ -95,7 +93,10 @@ class World:
 
     def _compute(self, request: Request) -> Response | None:
         at = "https://compute.googleapis.com/compute/v1/projects/shop"
-        disks = [{"name": name, "selfLink": f"{at}/zones/us-central2-b/disks/{name}"} for name in self.disks]
+        ours = {"goog-k8s-cluster-name": "trainer"}
+        disks = [
+            {"name": name, "labels": ours, "selfLink": f"{at}/zones/us-central2-b/disks/{name}"} for name in self.disks
+        ]
         kinds = {"disks": {"zones/us-central2-b": {"disks": disks}}, "instances": {}, "forwardingRules": {}}
         match = re.fullmatch(r"(?:/compute/v1)?/projects/shop/(?:aggregated|global)/(\w+)", request.path)
         if match is None:
@@ -163,8 +164,11 @@ class World:
         return ""
 
     def _output(self, root: str, _: Path, __: tuple[str, ...]) -> str:
-        outputs: dict[str, Any] = {"flavors": self.flavors, "local_queues": {"tpu-training": "tpu-training"}}
-        return json.dumps({name: {"value": value} for name, value in outputs.items()})
+        outputs: dict[str, dict[str, Any]] = {
+            "infrastructure": {"flavors": self.flavors},
+            "configuration": {"local_queues": {"tpu-training": "tpu-training"}},
+        }
+        return json.dumps({name: {"value": value} for name, value in outputs[root].items()})
 
     def _state(self, root: str, _: Path, options: tuple[str, ...]) -> str:
         assert options[0] == "rm"
@@ -177,7 +181,7 @@ class World:
         if root == "configuration":
             assert self.status == "RUNNING", "the cluster does not answer"
             assert not self.jobsets, "a namespace waits for finalizers that nobody takes away any more"
-            self.queues = False
+            self.queues = self.stopped = False
         else:
             assert not self.states["configuration"], "the configuration would be lost"
             assert SLICE not in self.pools.values(), "a slice is orphaned"
@@ -206,6 +210,7 @@ class World:
         yield "create --dry-run=server", self.defaulted
         yield "label clusterqueues --all .*--dry-run=server", "labeled"
         yield "wait (clusterqueues|localqueues) --all", "condition met"
+        yield "get (clusterqueues|localqueues) --all-namespaces", "tpu-training: it points to no ClusterQueue"
         yield "admittedWorkloads", str(self.admitted)
         yield from self._jobset(said)
         yield from self._draining(said)

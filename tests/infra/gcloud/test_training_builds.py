@@ -1,4 +1,4 @@
-"""The builds of the training environment, step by step: their own scripts, the real gcloud, and a world that remembers."""
+"""The builds of the training environment, step by step, by the real gcloud in a world that remembers."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def test_a_number_of_chips_that_is_not_the_sum_is_refused_before_anything_is_mad
         ({"defaulted": "true "}, "webhooks", "suspend=true completionMode=, not"),
         ({"defaulted": " Indexed"}, "webhooks", "suspend= completionMode=Indexed, not"),
         ({"fails_on": "label clusterqueues"}, "webhooks", "Kueue's webhook refuses a change of a ClusterQueue"),
-        ({"fails_on": "wait localqueues"}, "queues", "Not all localqueues are active"),
+        ({"fails_on": "wait localqueues"}, "queues", "tpu-training: it points to no ClusterQueue"),
         ({"ends": "Failed"}, "smoke", "The smoke JobSet is Failed"),
         ({"ends": ""}, "smoke", "The smoke JobSet is not ended"),
         ({"report": "8 devices, 4 here"}, "smoke", 'not each of 4 hosts reported "16 devices, 4 here"'),
@@ -280,8 +280,9 @@ def test_what_is_left_is_named_with_the_command_that_deletes_it(bed: Bed) -> Non
     assert bed.provision().returncode == 0
     bed.world.disks = ["pvc-1"]
     failed = bed.destroy()
-    assert failed.stderr.startswith("leftovers: left: gcloud compute disks delete https://")
-    assert "/zones/us-central2-b/disks/pvc-1" in failed.stderr
+    assert failed.returncode == 1
+    uri = "https://compute.googleapis.com/compute/v1/projects/shop/zones/us-central2-b/disks/pvc-1"
+    assert f"left: gcloud compute disks delete {uri}" in failed.stderr
     bed.world.disks = []
     assert bed.destroy().returncode == 0
 
