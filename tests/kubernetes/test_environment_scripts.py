@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -20,6 +21,13 @@ from tests.kubernetes.test_kueue import client, rows, wait
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(180)]
 
+ACTIVE = {
+    "type": "Active",
+    "status": "True",
+    "reason": "Ready",
+    "message": "Can admit new workloads",
+    "lastTransitionTime": "2026-11-23T00:00:00Z",
+}
 FOLDER = "infra/environments/training"
 QUEUES = (ROOT / "examples" / "kueue" / "queues.yaml").read_text()
 [LOCAL_QUEUE] = [each["metadata"] for each in yaml.safe_load_all(QUEUES) if each["kind"] == "LocalQueue"]
@@ -92,6 +100,29 @@ def workspace(queued: Cluster, tmp_path: Path) -> Workspace:
     return Workspace(queued, tmp_path)
 
 
+def example() -> dict[str, Any]:
+    """Return the device check without a queue, and without what JobSet's webhook sets."""
+    found: dict[str, Any] = yaml.safe_load((ROOT / "examples" / "training" / "device-check.yaml").read_text())
+    del found["metadata"]["labels"], found["spec"]["replicatedJobs"][0]["template"]["spec"]["completionMode"]
+    return found
+
+
+def suspended(cluster: Cluster, namespace: str, name: str) -> bool:
+    said = cluster.kubectl("get", "jobset", name, "--namespace", namespace, "--output", "jsonpath={.spec.suspend}")
+    return said.out == "true"
+
+
+def test_queues_are_waited_for_until_they_are_active(workspace: Workspace) -> None:
+    cluster = workspace.cluster
+    status = json.dumps({"status": {"conditions": [ACTIVE]}})
+    for kind, name in (("clusterqueue", "research"), ("localqueue", LOCAL_QUEUE["name"])):
+        patched = cluster.kubectl("patch", kind, name, "--subresource=status", "--type=merge", "-p", status)
+        assert patched.code == 0, patched.error
+    done = workspace.run(f"{FOLDER}/health.sh", "queues")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("condition met") == 2
+
+
 def test_a_queued_jobset_shows_that_both_webhooks_answer_and_nothing_is_made(workspace: Workspace) -> None:
     done = workspace.run(f"{FOLDER}/health.sh", "webhooks")
     assert done.returncode == 0, done.stderr
@@ -99,9 +130,7 @@ def test_a_queued_jobset_shows_that_both_webhooks_answer_and_nothing_is_made(wor
 
 
 def test_a_jobset_without_a_queue_shows_that_it_is_kueue_that_suspends(workspace: Workspace) -> None:
-    example = yaml.safe_load((ROOT / "examples" / "training" / "device-check.yaml").read_text())
-    del example["metadata"]["labels"], example["spec"]["replicatedJobs"][0]["template"]["spec"]["completionMode"]
-    (workspace.folder / "build" / "smoke" / "jobset.json").write_text(json.dumps(example))
+    (workspace.folder / "build" / "smoke" / "jobset.json").write_text(json.dumps(example()))
     done = workspace.run(f"{FOLDER}/health.sh", "defaulted")
     assert done.returncode == 1
     assert "became suspend= completionMode=Indexed, not suspend=true" in done.stderr
@@ -112,9 +141,15 @@ def test_what_teams_run_ends_and_what_the_cluster_needs_stays(workspace: Workspa
     assert workspace.run(f"{FOLDER}/health.sh", "webhooks").returncode == 0
     assert cluster.kubectl("create", "-f", str(workspace.folder / "build" / "smoke" / "jobset.json")).code == 0
     assert cluster.kubectl("apply", "-f", "-", stdin=TENANT).code == 0
-    wait(lambda: len(rows(cluster, "workloads")) > 1, "Kueue to see the JobSet")
-    done = workspace.run(f"{FOLDER}/drain.sh", "workloads")
+    alone = {**example(), "metadata": {"name": "alone", "namespace": "team"}}
+    assert cluster.kubectl("create", "-f", "-", stdin=json.dumps(alone)).code == 0
+    wait(lambda: len(rows(cluster, "jobs")) > 1, "the Jobs of a JobSet")
+    done = workspace.run(f"{FOLDER}/drain.sh", "suspend")
+    assert done.returncode == 0, done.stderr
+    wait(lambda: suspended(cluster, "default", "smoke-check"), "Kueue to suspend what is in its queue")
+    assert suspended(cluster, "team", "alone")
 
+    done = workspace.run(f"{FOLDER}/drain.sh", "workloads")
     assert done.returncode == 0, done.stderr
     kinds = "jobsets,workloads,jobs,deployments,pods,services,persistentvolumeclaims"
     left = json.loads(cluster.kubectl("get", kinds, "-A", "-o", "json").out)["items"]
@@ -122,4 +157,5 @@ def test_what_teams_run_ends_and_what_the_cluster_needs_stays(workspace: Workspa
     assert cluster.kubectl("get", "configmap", "needed", "-n", "kube-system").code == 0
     queues = json.loads(cluster.kubectl("get", "clusterqueues", "-o", "json").out)["items"]
     assert {each["spec"]["stopPolicy"] for each in queues} == {"HoldAndDrain"}
-    assert workspace.run(f"{FOLDER}/drain.sh", "workloads").returncode == 0
+    for again in ("suspend", "workloads"):
+        assert workspace.run(f"{FOLDER}/drain.sh", again).returncode == 0

@@ -80,7 +80,7 @@ smoke() {
   remove "$namespace" # of a build that was cancelled
   kubectl create --filename build/smoke/jobset.json
   state="$(bash infra/environments/until.sh 1800 bash infra/environments/training/health.sh ended "$namespace")" || state="not ended"
-  reports="$(kubectl logs --namespace "$namespace" --selector "jobset.sigs.k8s.io/jobset-name=$JOBSET" --tail -1)" || reports=""
+  reports="$(kubectl logs --namespace "$namespace" --selector "jobset.sigs.k8s.io/jobset-name=$JOBSET" --tail=-1)" || reports=""
   printf '%s\n' "$reports"
   if [[ "$state" == Completed && "$(grep --count --line-regexp --fixed-strings -- "$report" <<< "$reports")" == "$hosts" ]]; then
     echo "The smoke JobSet is whole: $hosts hosts report $report."

@@ -55,6 +55,9 @@ class World:
     queues: bool = False
     """Whether Kueue is there."""
     stopped: bool = False
+    """Whether its queues are."""
+    suspended: bool = False
+    """Whether the JobSets are."""
     admitted: int = 0
     bought: bool = True
     """Whether the provisioner releases slices of JobSets that are gone."""
@@ -181,7 +184,7 @@ class World:
         if root == "configuration":
             assert self.status == "RUNNING", "the cluster does not answer"
             assert not self.jobsets, "a namespace waits for finalizers that nobody takes away any more"
-            self.queues = self.stopped = False
+            self.queues = self.stopped = self.suspended = False
         else:
             assert not self.states["configuration"], "the configuration would be lost"
             assert SLICE not in self.pools.values(), "a slice is orphaned"
@@ -224,19 +227,25 @@ class World:
         yield "create --filename build/smoke/jobset.json", "created"
         yield "delete jobset smoke-check", "deleted"
         yield "get jobset smoke-check", f"Suspended {self.ends}"
-        yield "logs .*--tail -1", "\n".join(["noise", *[self.report] * 4])
+        yield "logs .*--tail=-1", "\n".join(["noise", *[self.report] * 4])
         yield "describe jobset|get workloads,pods|get events", "what is known of it"
 
     def _draining(self, said: str) -> Iterator[tuple[str, str]]:
-        kinds = ["jobsets.jobset.x-k8s.io", "workloads.kueue.x-k8s.io", "clusterqueues.kueue.x-k8s.io"]
-        yield "get customresourcedefinitions", "".join(f"crd/{kind}\n" for kind in kinds) if self.queues else ""
+        yield "get customresourcedefinitions leaderworkersets", ""
+        yield "get customresourcedefinitions", "crd/it" if self.queues else ""
         yield "get clusterqueues.kueue.x-k8s.io --output name", "clusterqueue/cluster-queue"
         if "HoldAndDrain" in said:
             self.stopped = True
         yield "patch clusterqueue/cluster-queue .*HoldAndDrain", "patched"
+        yield "get jobsets.* --selector !kueue.x-k8s.io/queue-name", "tpu-training alone\n" if self.jobsets else ""
+        yield "get jobs.* --selector !kueue.x-k8s.io/queue-name", ""
+        if "patch jobsets.jobset.x-k8s.io alone --namespace tpu-training" in said:
+            assert self.stopped, "others are admitted"
+            self.suspended = True
+        yield "patch jobsets.* alone .*suspend", "patched"
         yield "get namespaces", "default kube-system kueue-system tpu-slice-provisioner tpu-training"
         if re.search("delete .*pods.* --namespace tpu-training", said):
-            assert self.stopped or not self.queues, "others are admitted"
+            assert self.suspended or not self.jobsets, "the provisioner would take so many deletions for a mistake"
             assert "jobsets" in said or not self.queues
             self.jobsets.clear()
         yield "delete .*pods.* --all --namespace (default|tpu-training) ", "deleted"
@@ -244,6 +253,6 @@ class World:
 
     def sleep(self, _: Call) -> Reply:
         """Let time pass: the provisioner deletes what nobody needs."""
-        if self.bought and not self.jobsets:
+        if self.bought and (self.suspended or not self.jobsets):
             self.pools = {name: labels for name, labels in self.pools.items() if labels != SLICE}
         return Reply()

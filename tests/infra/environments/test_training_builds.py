@@ -115,11 +115,11 @@ def test_the_builder_has_every_role_that_one_needs_by_hand() -> None:
     assert set(told) <= roles
 
 
-def plan(chips: int = 32, **actions: str) -> dict[str, Any]:
-    """Return a plan with so many chips, and what it does with the cluster or the bucket."""
+def plan(**actions: str) -> dict[str, Any]:
+    """Return a plan with 32 chips, and what it does with the cluster or the bucket."""
     addresses = {"cluster": plans.CLUSTER, "bucket": plans.BUCKET}
     changes = [{"address": addresses[name], "change": {"actions": verbs.split()}} for name, verbs in actions.items()]
-    return {"planned_values": {"outputs": {"chips": {"value": chips}}}, "resource_changes": changes}
+    return {"planned_values": {"outputs": {"chips": {"value": 32}}}, "resource_changes": changes}
 
 
 @pytest.mark.parametrize("number", ["", "32"])
