@@ -158,7 +158,7 @@ make_bucket
 [[ -n "$check" ]] || make_account # a build that checks runs as the account
 grant
 if [[ -n "$check" ]] && ((missing)); then
-  printf 'bootstrap: not ready. Run the commands above, or all of them: infra/environments/bootstrap.sh %s --project %s --state-bucket %s\n' \
-    "$environment" "$project" "$state_bucket" >&2
+  echo "bootstrap: not ready. Run the commands above, or, for all of them:" >&2
+  echo "infra/environments/bootstrap.sh $environment --project $project --state-bucket $state_bucket" >&2
   exit 1
 fi

@@ -62,7 +62,7 @@ remove() {
 }
 
 smoke() {
-  local namespace hosts report admitted state reports
+  local namespace hosts report admitted state reports whole
   read -r namespace hosts report < build/smoke/expected
   if ((hosts == 0)); then
     echo "No static slice stands, and this build buys none: no smoke JobSet. With the provisioner, one is bought for"
@@ -79,10 +79,13 @@ smoke() {
   trap "remove '$namespace'" EXIT
   remove "$namespace" # of a build that was cancelled
   kubectl create --filename build/smoke/jobset.json
-  state="$(bash infra/environments/until.sh 1800 bash infra/environments/training/health.sh ended "$namespace")" || state="not ended"
-  reports="$(kubectl logs --namespace "$namespace" --selector "jobset.sigs.k8s.io/jobset-name=$JOBSET" --tail=-1)" || reports=""
+  state="$(bash infra/environments/until.sh 1800 bash infra/environments/training/health.sh ended "$namespace")" ||
+    state="not ended"
+  reports="$(kubectl logs --namespace "$namespace" --selector "jobset.sigs.k8s.io/jobset-name=$JOBSET" --tail=-1)" ||
+    reports=""
   printf '%s\n' "$reports"
-  if [[ "$state" == Completed && "$(grep --count --line-regexp --fixed-strings -- "$report" <<< "$reports")" == "$hosts" ]]; then
+  whole="$(grep --count --line-regexp --fixed-strings -- "$report" <<< "$reports")" || true # it fails if there are none
+  if [[ "$state" == Completed && "$whole" == "$hosts" ]]; then
     echo "The smoke JobSet is whole: $hosts hosts report $report."
     return
   fi

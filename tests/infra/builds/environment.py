@@ -166,7 +166,9 @@ class World:
             self.queues = True
         return ""
 
-    def _output(self, root: str, _: Path, __: tuple[str, ...]) -> str:
+    def _output(self, root: str, _: Path, options: tuple[str, ...]) -> str:
+        if options == ("-raw", "provisioner_settings"):
+            return "zone: us-central2-b\n"
         outputs: dict[str, dict[str, Any]] = {
             "infrastructure": {"flavors": self.flavors},
             "configuration": {"local_queues": {"tpu-training": "tpu-training"}},

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from infra.environments.training.builds import plans
 from infra.environments.training.builds.smoke import smoke
-from infra.environments.training.builds.variables import ROOTS, VARIABLES, Refused
+from infra.environments.training.builds.variables import INFRASTRUCTURE, ROOTS, VARIABLES, Refused, given
 from tests.infra.environments.planned import plan_of
 from tests.infra.sources import BUILD, DESTROY_TRAINING, ENVIRONMENTS, PROVISION_TRAINING, ROOT, TRAINING, blocks
 
@@ -173,15 +174,13 @@ def test_the_smoke_jobset_takes_the_smallest_slice_that_stands(
 
 @pytest.mark.emulators
 @pytest.mark.enable_socket
-def test_chips_and_slices_are_read_as_terraform_tells_them(tmp_path: Any) -> None:
-    pools = {"cheap": {"type": "v5litepod-16", "capacity": "spot", "slices": 2}}
-    found = plan_of(
-        tmp_path, tpu_pools=pools, zone="us-central2-b", more_tpu_zones={"tpu-v5-lite-podslice": ["us-central2-b"]}
-    )
+def test_chips_and_slices_are_read_as_terraform_tells_them(tmp_path: Path) -> None:
+    asked = {"PROJECT_ID": "shop-project", "_TF_STATE_PREFIX": "p", "_TPU_TYPE": "v4-32", "_NUM_TPU_POOLS": "2"}
+    found = plan_of(tmp_path, **given(asked)[INFRASTRUCTURE])
     plans.judge({"planned_values": {"outputs": {"chips": {"value": found.outputs["chips"]}}}}, "32")
     made = smoke(found.outputs["flavors"], "team", "queue")
     values = {each["path"].rpartition("/")[2]: each["value"] for each in made.patch if "value" in each}
     assert (made.hosts, made.report) == (4, "16 devices, 4 here")
-    assert values["nodeSelector"]["cloud.google.com/gke-tpu-topology"] == "4x4"
-    assert {each["key"] for each in values["tolerations"]} == {"google.com/tpu", "cloud.google.com/gke-spot"}
+    assert values["nodeSelector"]["cloud.google.com/gke-tpu-topology"] == "2x2x4"
+    assert {each["key"] for each in values["tolerations"]} == {"google.com/tpu"}
     assert values["google.com~1tpu"] == 4

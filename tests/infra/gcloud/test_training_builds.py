@@ -44,7 +44,11 @@ class Bed:
 
     def __init__(self, gcloud: Gcloud, world: World, stage: Stage, folder: Path) -> None:
         self._gcloud, self.world, self.stage, self._folder = gcloud, world, stage, folder
-        self.workspace = folder
+        self.workspace = self.sources = folder / "sources"
+        for each in ("infra/environments", "infra/kubernetes"):
+            shutil.copytree(ROOT / each, self.sources / each, ignore=shutil.ignore_patterns(".terraform*"))
+        (self.sources / "infra/environments/training/configuration").mkdir(exist_ok=True)
+        shutil.copytree(ROOT / "examples/training", self.sources / "examples/training")
         self._count = 0
 
     def provision(self, **changes: str) -> CompletedProcess[str]:
@@ -59,9 +63,7 @@ class Bed:
         """Run a build in a workspace of its own; return its last step, which has failed or is the last of all."""
         self._count += 1
         self.workspace = self._folder / f"workspace{self._count}"
-        shutil.copytree(ROOT / "infra", self.workspace / "infra", ignore=shutil.ignore_patterns(".terraform*"))
-        (self.workspace / "infra/environments/training/configuration").mkdir(exist_ok=True)
-        shutil.copytree(ROOT / "examples/training", self.workspace / "examples/training")
+        shutil.copytree(self.sources, self.workspace)
         assert substitutions.keys() <= build["substitutions"].keys()
         environment = {**build["substitutions"], **substitutions, "PROJECT_ID": "shop"}
         for step in build["steps"]:
@@ -136,9 +138,11 @@ def test_what_was_provisioned_is_kept_for_the_destroy_build(bed: Bed) -> None:
     assert bed.provision().returncode == 0
     folder = "gke-tpu-training-environment/kept"
     assert sorted(bed.kept) == [
-        f"{folder}/{root}.{each}"
-        for root in ("configuration", "infrastructure")
-        for each in ("lock.hcl", "tfvars.json")
+        f"{folder}/configuration.lock.hcl",
+        f"{folder}/configuration.tfvars.json",
+        f"{folder}/infrastructure.lock.hcl",
+        f"{folder}/infrastructure.tfvars.json",
+        f"{folder}/provisioner-settings.yaml",
     ]
     assert json.loads(bed.kept[f"{folder}/infrastructure.tfvars.json"])["zone"] == "us-central2-b"
     assert json.loads(bed.kept[f"{folder}/configuration.tfvars.json"]) == {
@@ -147,6 +151,24 @@ def test_what_was_provisioned_is_kept_for_the_destroy_build(bed: Bed) -> None:
         "state_prefix": "gke-tpu-training-environment/infrastructure",
         "tpu_namespace": "tpu-training",
     }
+
+
+def test_settings_of_the_cluster_that_are_submitted_become_quota(bed: Bed) -> None:
+    (bed.sources / "infra/clusters/shop").mkdir(parents=True)
+    (bed.sources / "infra/clusters/shop/trainer.yaml").write_text("zone: us-central2-b\n")
+    assert bed.provision().returncode == 0
+    kept = bed.kept["gke-tpu-training-environment/kept/configuration.tfvars.json"]
+    file = bed.workspace / "infra/clusters/shop/trainer.yaml"
+    assert json.loads(kept)["provisioner_settings_file"] == str(file)
+
+    done = bed.destroy()  # in another workspace, with the path of the first
+    assert done.returncode == 0, done.stderr
+    assert "provisioner_settings_file" in json.loads((bed.workspace / "build/configuration.tfvars.json").read_text())
+    file.unlink()
+    assert bed.destroy().returncode == 0
+    assert "provisioner_settings_file" not in json.loads(
+        (bed.workspace / "build/configuration.tfvars.json").read_text()
+    )
 
 
 def test_a_number_of_chips_that_is_not_the_sum_is_refused_before_anything_is_made(bed: Bed) -> None:
