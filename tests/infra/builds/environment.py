@@ -125,6 +125,9 @@ class World:
             (folder / ".terraform").mkdir(exist_ok=True)
             (folder / ".terraform.lock.hcl").write_text(f"checksums of {root}")
             return Reply()
+        if root == "validated":
+            assert command == "plan"
+            return Reply()
         if not (folder / ".terraform").exists():
             raise RuntimeError("it was not initialized")
         return Reply(getattr(self, f"_{command}")(root, folder, options))

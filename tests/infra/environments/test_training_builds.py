@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +14,12 @@ import pytest
 
 from infra.environments.training.builds import plans
 from infra.environments.training.builds.smoke import smoke
-from infra.environments.training.builds.variables import INFRASTRUCTURE, ROOTS, VARIABLES, Refused, given
+from infra.environments.training.builds.variables import CONFIGURATION, INFRASTRUCTURE, ROOTS, VARIABLES, Refused, given
 from tests.infra.environments.planned import plan_of
 from tests.infra.sources import BUILD, DESTROY_TRAINING, ENVIRONMENTS, PROVISION_TRAINING, ROOT, TRAINING, blocks
 
 EACH = pytest.mark.parametrize("build", [PROVISION_TRAINING, DESTROY_TRAINING], ids=["provision", "destroy"])
+needs_terraform = pytest.mark.skipif(shutil.which("terraform") is None, reason="terraform is not installed")
 REFERENCE = {
     "_TF_STATE_BUCKET", "_TF_STATE_PREFIX", "_REGION", "_ZONE", "_NETWORK_NAME", "_SUBNET_NAME", "_CLUSTER_NAME",
     "_NAMESPACE", "_TPU_TYPE", "_NUM_TPU_POOLS", "_NUM_OF_CHIPS", "_ARTIFACT_REPOSITORY_BUCKET_NAME",
@@ -173,7 +178,31 @@ def test_the_smoke_jobset_takes_the_smallest_slice_that_stands(
 
 
 @pytest.mark.emulators
+@pytest.mark.parametrize(
+    ("versions", "refused"), [("v0.2.3 v0.4.2", True), (" ", False)], ids=["the reference's", "ours"]
+)
+def test_versions_that_do_not_fit_are_refused_before_anything_is_made(
+    tmp_path: Path, versions: str, refused: bool
+) -> None:
+    [script] = [step["script"] for step in PROVISION_TRAINING["steps"] if step["id"] == "validate"]
+    jobset, kueue = versions.split(" ")
+    asked = {"PROJECT_ID": "shop-project", "_TF_STATE_BUCKET": "state", "_TF_STATE_PREFIX": "p"}
+    values = given({**asked, "_JOBSET_API_VERSION": jobset, "_KUEUE_API_VERSION": kueue})[CONFIGURATION]
+    shutil.copytree(TRAINING / "configuration", tmp_path / "infra/environments/training/configuration")
+    (tmp_path / "build").mkdir()
+    (tmp_path / "build/configuration.tfvars.json").write_text(json.dumps(values))
+    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "CHECKPOINT_DISABLE": "1"}
+    command = ["setpriv", "--pdeathsig", "TERM", "sh", "-c", script]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+
+    assert (done.returncode != 0) == refused, done.stderr
+    for variable in ("jobset_version", "kueue_version"):
+        assert (f"{variable} must be" in done.stderr) == refused
+
+
+@pytest.mark.emulators
 @pytest.mark.enable_socket
+@needs_terraform
 def test_chips_and_slices_are_read_as_terraform_tells_them(tmp_path: Path) -> None:
     asked = {"PROJECT_ID": "shop-project", "_TF_STATE_PREFIX": "p", "_TPU_TYPE": "v4-32", "_NUM_TPU_POOLS": "2"}
     found = plan_of(tmp_path, **given(asked)[INFRASTRUCTURE])
