@@ -15,6 +15,9 @@ BUILD: dict[str, Any] = yaml.safe_load((ROOT / "cloudbuild.yaml").read_text())
 STEPS: dict[str, dict[str, Any]] = {step["id"]: step for step in BUILD["steps"]}
 DESTROY: dict[str, Any] = yaml.safe_load((ROOT / "infra" / "cloudbuild.destroy.yaml").read_text())
 DESTROY_STEPS: dict[str, dict[str, Any]] = {step["id"]: step for step in DESTROY["steps"]}
+TRAINING = ROOT / "infra" / "environments" / "training"
+PROVISION_TRAINING: dict[str, Any] = yaml.safe_load((TRAINING / "cloudbuild.provision.yaml").read_text())
+DESTROY_TRAINING: dict[str, Any] = yaml.safe_load((TRAINING / "cloudbuild.destroy.yaml").read_text())
 IMAGES: dict[str, Any] = yaml.safe_load((ROOT / "examples" / "training" / "cloudbuild.images.yaml").read_text())
 IMAGES_STEPS: dict[str, dict[str, Any]] = {step["id"]: step for step in IMAGES["steps"]}
 

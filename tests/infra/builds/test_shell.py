@@ -8,12 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.infra.sources import DESTROY_STEPS, IMAGES_STEPS, ROOT, STEPS
+from tests.infra.sources import DESTROY_STEPS, DESTROY_TRAINING, IMAGES_STEPS, PROVISION_TRAINING, ROOT, STEPS
 
 SCRIPTS = {
     **{f"deploy {name}": step["script"] for name, step in STEPS.items()},
     **{f"destroy {name}": step["script"] for name, step in DESTROY_STEPS.items()},
     **{f"images {name}": step["script"] for name, step in IMAGES_STEPS.items()},
+    **{f"provision training {step['id']}": step["script"] for step in PROVISION_TRAINING["steps"]},
+    **{f"destroy training {step['id']}": step["script"] for step in DESTROY_TRAINING["steps"]},
     **{str(path.relative_to(ROOT)): path.read_text() for path in (ROOT / "infra").rglob("*.sh")},
     ".ci/run": (ROOT / ".ci" / "run").read_text(),
 }

@@ -68,6 +68,10 @@ class Accounts:
         self.apis |= {f"{name}/{api}" for api in request.body["serviceIds"]}
         return Response(_DONE)
 
+    def _enabled(self, _: Request, name: str) -> Response:
+        names = sorted(api.partition("/")[2] for api in self.apis if api.startswith(f"{name}/"))
+        return Response({"services": [{"config": {"name": api}, "state": "ENABLED"} for api in names]})
+
     def _agent(self, _: Request, name: str, api: str) -> Response:
         self.agents.add(f"{name}/{api}")
         return Response({**_DONE, "response": {"email": f"{api}@agents", "uniqueId": "1"}})
@@ -142,6 +146,7 @@ _ROUTES = {
     f"GET {_PROJECT}": "_project",
     f"GET {_PROJECT}/billingInfo": "_billing",
     f"POST {_PROJECT}/services:batchEnable": "_enable",
+    f"GET {_PROJECT}/services": "_enabled",
     r"POST /v1beta1/projects/([a-z-]+)/services/([a-z.]+):generateServiceIdentity": "_agent",
     r"GET /storage/v1/b/([a-z-]+)": "_bucket",
     r"POST /storage/v1/b": "_make_bucket",

@@ -13,7 +13,7 @@ import yaml
 
 from tests.infra.gcloud.conftest import Gcloud
 from tests.infra.loopback import Request, Response, serving
-from tests.infra.sources import BUILD, DESTROY, IMAGES, ROOT
+from tests.infra.sources import BUILD, DESTROY, DESTROY_TRAINING, IMAGES, PROVISION_TRAINING, ROOT
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(180)]
 
@@ -44,8 +44,10 @@ def submitted(
         ("cloudbuild.yaml", BUILD, GIVEN),
         ("infra/cloudbuild.destroy.yaml", DESTROY, GIVEN),
         ("examples/training/cloudbuild.images.yaml", IMAGES, {"_REPOSITORY": "r", "_BUCKET": "gs://b"}),
+        ("infra/environments/training/cloudbuild.provision.yaml", PROVISION_TRAINING, {"_TF_STATE_BUCKET": "state"}),
+        ("infra/environments/training/cloudbuild.destroy.yaml", DESTROY_TRAINING, {"_TF_STATE_BUCKET": "state"}),
     ],
-    ids=["deploy", "destroy", "images"],
+    ids=["deploy", "destroy", "images", "provision training", "destroy training"],
 )
 def test_every_field_is_one_of_googles_and_arrives_as_it_is_written(
     gcloud: Gcloud, file: str, build: dict[str, Any], given: dict[str, str]

@@ -14,7 +14,8 @@ from tests.infra.gcloud.conftest import Gcloud
 from tests.infra.sources import ROOT
 from tpu_slices_cli.app import main as slices
 
-PAGES = [path for folder in (ROOT, ROOT / "docs", ROOT / "infra") for path in sorted(folder.glob("*.md"))]
+FOLDERS = (ROOT, ROOT / "docs", ROOT / "infra", ROOT / "infra" / "environments" / "training")
+PAGES = [path for folder in FOLDERS for path in sorted(folder.glob("*.md"))]
 BLOCK = re.compile(r"^```\w*\n(.*?)^```$|((?:^ {4}[^\n]*\n(?:^\n)*)+)", re.MULTILINE | re.DOTALL)
 CHECKED = re.compile(r"(?:^|[|;&] *)(?:gcloud|slices) ")
 OUTPUT = re.compile(r"\$\([^()]*\)")

@@ -1,0 +1,161 @@
+"""What the training environment's builds do in a cluster: on a control plane, with JobSet's and Kueue's clients."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from infra.environments.training.builds.smoke import smoke
+from tests.infra.builds.environment import FLAVOR
+from tests.infra.sources import ROOT
+from tests.kubernetes.cluster import Cluster
+from tests.kubernetes.test_kueue import client, rows, wait
+
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(180)]
+
+ACTIVE = {
+    "type": "Active",
+    "status": "True",
+    "reason": "Ready",
+    "message": "Can admit new workloads",
+    "lastTransitionTime": "2026-11-23T00:00:00Z",
+}
+FOLDER = "infra/environments/training"
+QUEUES = (ROOT / "examples" / "kueue" / "queues.yaml").read_text()
+[LOCAL_QUEUE] = [each["metadata"] for each in yaml.safe_load_all(QUEUES) if each["kind"] == "LocalQueue"]
+TENANT = """
+apiVersion: v1
+kind: Namespace
+metadata: {name: team}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: outside, namespace: team}
+spec: {type: LoadBalancer, ports: [{port: 80}]}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: notebook, namespace: team}
+spec:
+  selector: {matchLabels: {app: notebook}}
+  template:
+    metadata: {labels: {app: notebook}}
+    spec: {containers: [{name: main, image: python}]}
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: home, namespace: team}
+spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: needed, namespace: kube-system}
+"""
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """A workspace of a build, whose scripts reach the cluster."""
+
+    cluster: Cluster
+    folder: Path
+
+    def run(self, *command: str) -> subprocess.CompletedProcess[str]:
+        path = f"{self.folder / 'tools'}:{os.environ['PATH']}"
+        environment = {"PATH": path, "HOME": str(self.folder)}
+        wrapped = ["setpriv", "--pdeathsig", "TERM", "bash", *command]
+        return subprocess.run(
+            wrapped, cwd=self.folder, env=environment, capture_output=True, text=True, check=False, timeout=120
+        )
+
+
+@pytest.fixture(scope="module")
+def queued(cluster: Cluster) -> Iterator[Cluster]:
+    for module in ("jobset", "kueue"):
+        cluster.processes.wait_until_ready(*cluster.processes.start(client(cluster, module)))
+    assert cluster.kubectl("apply", "-f", "-", stdin=QUEUES).code == 0
+    yield cluster
+    for module in ("kueue", "jobset"):
+        cluster.processes.end(cluster.child(module))
+
+
+@pytest.fixture
+def workspace(queued: Cluster, tmp_path: Path) -> Workspace:
+    made = smoke({"v4": FLAVOR}, LOCAL_QUEUE.get("namespace", "default"), LOCAL_QUEUE["name"])
+    (tmp_path / "build" / "smoke").mkdir(parents=True)
+    (tmp_path / "build" / "smoke" / "patch.json").write_text(json.dumps(made.patch))
+    (tmp_path / "build" / "kubeconfig").symlink_to(queued.plane.kubeconfig)
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "tools" / "kubectl").symlink_to(queued.program)
+    (tmp_path / "infra").symlink_to(ROOT / "infra")
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    return Workspace(queued, tmp_path)
+
+
+def example() -> dict[str, Any]:
+    """Return the device check without a queue, and without what JobSet's webhook sets."""
+    found: dict[str, Any] = yaml.safe_load((ROOT / "examples" / "training" / "device-check.yaml").read_text())
+    del found["metadata"]["labels"], found["spec"]["replicatedJobs"][0]["template"]["spec"]["completionMode"]
+    return found
+
+
+def suspended(cluster: Cluster, namespace: str, name: str) -> bool:
+    said = cluster.kubectl("get", "jobset", name, "--namespace", namespace, "--output", "jsonpath={.spec.suspend}")
+    return said.out == "true"
+
+
+def test_queues_are_waited_for_until_they_are_active(workspace: Workspace) -> None:
+    cluster = workspace.cluster
+    status = json.dumps({"status": {"conditions": [ACTIVE]}})
+    for kind, name in (("clusterqueue", "research"), ("localqueue", LOCAL_QUEUE["name"])):
+        patched = cluster.kubectl("patch", kind, name, "--subresource=status", "--type=merge", "-p", status)
+        assert patched.code == 0, patched.error
+    done = workspace.run(f"{FOLDER}/health.sh", "queues")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("condition met") == 2
+
+
+def test_a_queued_jobset_shows_that_both_webhooks_answer_and_nothing_is_made(workspace: Workspace) -> None:
+    done = workspace.run(f"{FOLDER}/health.sh", "webhooks")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(workspace.cluster.kubectl("get", "jobsets", "-A", "-o", "json").out)["items"] == []
+
+
+def test_a_jobset_without_a_queue_shows_that_it_is_kueue_that_suspends(workspace: Workspace) -> None:
+    (workspace.folder / "build" / "smoke" / "jobset.json").write_text(json.dumps(example()))
+    done = workspace.run(f"{FOLDER}/health.sh", "defaulted")
+    assert done.returncode == 1
+    assert "became suspend= completionMode=Indexed, not suspend=true" in done.stderr
+
+
+def test_what_teams_run_ends_and_what_the_cluster_needs_stays(workspace: Workspace) -> None:
+    cluster = workspace.cluster
+    assert workspace.run(f"{FOLDER}/health.sh", "webhooks").returncode == 0
+    assert cluster.kubectl("create", "-f", str(workspace.folder / "build" / "smoke" / "jobset.json")).code == 0
+    assert cluster.kubectl("apply", "-f", "-", stdin=TENANT).code == 0
+    alone = {**example(), "metadata": {"name": "alone", "namespace": "team"}}
+    assert cluster.kubectl("create", "-f", "-", stdin=json.dumps(alone)).code == 0
+    wait(lambda: len(rows(cluster, "jobs")) > 1, "the Jobs of a JobSet")
+    done = workspace.run(f"{FOLDER}/drain.sh", "suspend")
+    assert done.returncode == 0, done.stderr
+    wait(lambda: suspended(cluster, "default", "smoke-check"), "Kueue to suspend what is in its queue")
+    assert suspended(cluster, "team", "alone")
+
+    done = workspace.run(f"{FOLDER}/drain.sh", "workloads")
+    assert done.returncode == 0, done.stderr
+    kinds = "jobsets,workloads,jobs,deployments,pods,services,persistentvolumeclaims"
+    left = json.loads(cluster.kubectl("get", kinds, "-A", "-o", "json").out)["items"]
+    assert {each["metadata"]["name"] for each in left} <= {"kubernetes"}
+    assert cluster.kubectl("get", "configmap", "needed", "-n", "kube-system").code == 0
+    queues = json.loads(cluster.kubectl("get", "clusterqueues", "-o", "json").out)["items"]
+    assert {each["spec"]["stopPolicy"] for each in queues} == {"HoldAndDrain"}
+    for again in ("suspend", "workloads"):
+        assert workspace.run(f"{FOLDER}/drain.sh", again).returncode == 0
