@@ -112,6 +112,7 @@ def test_flavors_sum_up_slices_that_are_alike(folder: Path) -> None:
 def test_the_provisioner_reads_the_settings_for_this_cluster(folder: Path) -> None:
     text = evaluated(folder, {"settings": "local.provisioner_settings"})["settings"]
     settings = decode_settings(ClusterId("trainer"), yaml.safe_load(text), "")
+    assert settings.policy.chips_per_cluster == 4 * 64, "for as many hosts as the ranges have room for by default"
 
     assert settings.path == "projects/shop-project/locations/us-central2/clusters/trainer"
     assert settings.pools.service_account == "gke-sa@shop-project.iam.gserviceaccount.com"

@@ -66,7 +66,7 @@ output "provisioner_settings" {
 }
 
 locals {
-  # Its slices have the same nodes as the static ones.
+  # Its slices have the same nodes as the static ones. As many chips as the ranges have hosts for: most hosts have 4.
   provisioner_settings = yamlencode({
     path = "projects/${var.project_id}/locations/${var.region}/clusters/${var.cluster_name}"
     zone = var.zone
@@ -76,5 +76,6 @@ locals {
       max_pods_per_node = var.tpu_max_pods_per_node
       image_streaming   = true
     }
+    policy = { chips_per_cluster = max(1, 4 * var.provisioned_hosts) }
   })
 }
