@@ -12,7 +12,7 @@ AS_ROOT := $(if $(filter-out 0,$(shell id -u)),sudo)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo local test browser kubernetes control-plane check unit bench soak fuzz scan format lock clean
+.PHONY: help demo local test browser kubernetes control-plane check unit bench soak fuzz mutants scan format lock clean
 
 help: ## List the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -55,6 +55,9 @@ SECONDS ?= 60
 fuzz: $(STAMP) .local/atheris/.installed ## Fuzz every parser for SECONDS=60, guided by coverage, with atheris, which is 130 MB: not part of the gate
 	PYTHONPATH=.local/atheris $(BIN)/python -m tests.fuzz $(SECONDS) $(ARGS)
 
+mutants: $(STAMP) .local/cosmic-ray/.installed ## Count the small changes of the core that its tests notice, with cosmic-ray, for an hour
+	$(BIN)/python -m tests.mutants $(ARGS)
+
 scan: .local/checkov/.installed ## Scan the Terraform files with checkov, which installs 290 MB of its own: not part of the gate
 	for root in infra/terraform $(dir $(wildcard infra/environments/*/*/versions.tf)); do \
 	  .local/checkov/bin/checkov --config-file $$root/.checkov.yaml --directory $$root || exit; \
@@ -73,6 +76,7 @@ lock: $(STAMP) ## Resolve the dependencies into the requirements files
 	$(LOCK) --universal pyproject.toml --group relay --extra dev -o tests/requirements.txt
 	$(LOCK) --universal tests/infra/checkov.in -o tests/infra/checkov.txt
 	$(LOCK) --universal tests/fuzz/atheris.in -o tests/fuzz/atheris.txt
+	$(LOCK) --universal tests/mutants/cosmic-ray.in -o tests/mutants/cosmic-ray.txt
 	$(LOCK) $(ON_GKE) $(TRAINING)/trainer/image.in -o $(TRAINING)/trainer/image.txt
 	$(LOCK) --universal --constraints $(TRAINING)/trainer/image.txt $(TRAINING)/trainer/requirements.in -o $(TRAINING)/trainer/requirements.txt
 	$(LOCK) $(ON_GKE) $(TRAINING)/uploader/requirements.in -o $(TRAINING)/uploader/requirements.txt
@@ -95,6 +99,8 @@ $(STAMP): tests/requirements.txt pyproject.toml
 	@touch $@
 
 .local/checkov/.installed: tests/infra/checkov.txt
-	$(PYTHON) -m venv .local/checkov
-	.local/checkov/bin/pip install --quiet --disable-pip-version-check --require-hashes -r tests/infra/checkov.txt
+.local/cosmic-ray/.installed: tests/mutants/cosmic-ray.txt
+.local/checkov/.installed .local/cosmic-ray/.installed:
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $<
 	@touch $@
