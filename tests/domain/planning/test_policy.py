@@ -179,14 +179,15 @@ limits = st.one_of(st.none(), st.integers(16, 200))
 
 
 @given(st.integers(0, 200), st.integers(0, 200), limits, limits)
-def test_a_slice_within_budget_exceeds_no_limit(
+def test_a_slice_is_within_budget_if_and_only_if_it_exceeds_no_limit(
     mine: int, others: int, per_namespace: int | None, per_cluster: int | None
 ) -> None:
     rules = Policy(everyone=Allowed(chips_per_namespace=per_namespace), chips_per_cluster=per_cluster)
     held = Held(in_namespace=mine, in_cluster=mine + others)
-    if over_budget(a_spec(), "research", held, rules) is None:
-        assert per_namespace is None or mine + 16 <= per_namespace
-        assert per_cluster is None or mine + others + 16 <= per_cluster
+    fits = (per_namespace is None or mine + 16 <= per_namespace) and (
+        per_cluster is None or mine + others + 16 <= per_cluster
+    )
+    assert (over_budget(a_spec(), "research", held, rules) is None) is fits
 
 
 def test_held_chips_are_counted_only_where_a_limit_applies() -> None:
@@ -204,6 +205,8 @@ def test_held_chips_are_counted_only_where_a_limit_applies() -> None:
         ("tpu-a@other.iam.gserviceaccount.com", "tpu-*", False),
         ("root@evil@p.iam.gserviceaccount.com", "*@p.iam.gserviceaccount.com", False),
         ("root@evil.example.com", "root*.com", False),
+        ("root", "root@evil.example.com", False),
+        ("root@evil.example.com", "!root@evil.example.com", False),
     ],
 )
 def test_a_star_in_a_service_account_stays_on_its_side_of_the_at_sign(
@@ -225,3 +228,10 @@ def test_everything_that_is_not_allowed_is_told_at_once() -> None:
         "capacity: spot",
         "policy.chips_per_slice:",
     ]
+
+
+@pytest.mark.parametrize(("held", "over"), [(111, False), (112, False), (113, True)])
+def test_a_cluster_may_hold_exactly_its_limit(held: int, *, over: bool) -> None:
+    rules = Policy(chips_per_cluster=128)
+    found = over_budget(a_spec(), "research", Held(in_namespace=0, in_cluster=held), rules)
+    assert (found is not None) is over
