@@ -85,7 +85,7 @@ def beside_static(cluster: Cluster) -> None:
     nodes = ("-l", f"cloud.google.com/gke-nodepool={STATIC}")
     cluster.until(lambda: len(cluster.get("nodes", *nodes)["items"]) == 2)
     cluster.kubectl("wait", "--for=condition=Ready", "node", *nodes, "--timeout=30s")
-    (jobset,) = running(V4, "3")
+    (jobset,) = running(V4, "100000")
     jobset["metadata"]["name"] = STATIC
     (replicated,) = jobset["spec"]["replicatedJobs"]
     replicated["replicas"] = 2

@@ -11,26 +11,25 @@ pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.time
 POOL = "cloud.google.com/gke-nodepool"
 
 
-def test_a_job_takes_a_free_static_slice_and_only_what_is_missing_is_bought(cluster: Cluster) -> None:
+def pools_by_job(cluster: Cluster) -> dict[str, set[str]]:
+    """Return the node pools on which the running pods of each Job are."""
+    pool_of = {each["metadata"]["name"]: each["metadata"]["labels"][POOL] for each in cluster.get("nodes")["items"]}
+    pods = cluster.get("pods", "--field-selector=status.phase=Running")["items"]
+    found: dict[str, set[str]] = {}
+    for pod in pods:
+        job = pod["metadata"]["labels"]["batch.kubernetes.io/job-name"]
+        found.setdefault(job, set()).add(pool_of[pod["spec"]["nodeName"]])
+    return found
+
+
+def test_a_job_takes_a_free_static_slice_and_only_what_is_missing_is_bought_and_released(cluster: Cluster) -> None:
     own = cluster.within("beside-static")
-    used: dict[str, set[str]] = {}
+    own.until(lambda: len(own.get("pods", "--field-selector=status.phase=Running")["items"]) == 4)
+    (bought,) = own.pools(STATIC)
+    assert sorted(map(sorted, pools_by_job(own).values())) == [[STATIC], [bought]]
 
-    def over() -> bool:
-        pool_of = {node["metadata"]["name"]: node["metadata"]["labels"][POOL] for node in own.get("nodes")["items"]}
-        for pod in own.get("pods")["items"]:
-            node, job = pod["spec"].get("nodeName"), pod["metadata"]["labels"]["batch.kubernetes.io/job-name"]
-            if node in pool_of:
-                used.setdefault(job, set()).add(pool_of[node])
-        return "Completed" in own.conditions(STATIC)
-
-    own.until(over)
-    (bought,) = [pool for pool in own.calls("CreateNodePool") if pool.startswith(f"tpu-{STATIC}-")]
-    assert sorted(map(sorted, used.values())) == [[STATIC], [bought]]
-
-
-def test_a_static_slice_stays_when_the_bought_one_goes(cluster: Cluster) -> None:
-    own = cluster.within("beside-static")
-    own.until_over(STATIC)
+    own.kubectl("delete", "jobset", STATIC)
     own.until(lambda: own.pools(STATIC) == [])
+    assert [pool for pool in own.calls("CreateNodePool") if pool.startswith(f"tpu-{STATIC}-")] == [bought]
     assert len(own.get("nodes", "-l", f"{POOL}={STATIC}")["items"]) == 2
     assert STATIC not in own.calls("DeleteNodePool")

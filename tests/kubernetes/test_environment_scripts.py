@@ -14,9 +14,12 @@ import pytest
 import yaml
 
 from infra.environments.training.builds.smoke import smoke
+from infra.local.kubernetes.programs import Programs
+from infra.local.prerequisites import Tools
+from tests.cluster.servers import with_jobsets
 from tests.infra.builds.environment import FLAVOR
 from tests.infra.sources import ROOT
-from tests.kubernetes.cluster import Cluster
+from tests.kubernetes.cluster import Cluster, started
 from tests.kubernetes.test_kueue import client, rows, wait
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(180)]
@@ -75,6 +78,13 @@ class Workspace:
         return subprocess.run(
             wrapped, cwd=self.folder, env=environment, capture_output=True, text=True, check=False, timeout=120
         )
+
+
+@pytest.fixture(scope="module")
+def cluster(programs: Programs, tools: Tools, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A control plane of this file's own: the scripts act on all that is in it."""
+    with started(programs, tools, tmp_path_factory.mktemp("scripts"), with_jobsets) as one:
+        yield one
 
 
 @pytest.fixture(scope="module")
