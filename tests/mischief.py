@@ -21,11 +21,8 @@ from tpu_slices.domain.model.observations import (
     Deleting,
     Failure,
     FailureKind,
-    Outcome,
     Running,
-    Started,
 )
-from tpu_slices.ports.backend import PoolOrder
 
 FAILURES = (
     Failure(FailureKind.STOCKOUT, "[GCE_STOCKOUT] none left"),
@@ -65,17 +62,7 @@ class Mischief:
         self.world.cluster.crosses = True
         self.world.mean_post = self.chance
         self.calm = False
-        self.deleted_in_use: list[str] = []
         self._number = 0
-        delete = self.world.backend._delete
-
-        def watched(order: PoolOrder) -> Outcome:
-            outcome = delete(order)
-            if outcome != Started(None) and isinstance(outcome, Started):
-                self._check(order)
-            return outcome
-
-        self.world.backend._delete = watched  # type: ignore[method-assign]  # the test's own eye on every deletion
 
     def lives(self, minutes: int) -> None:
         for _ in range(minutes):
@@ -103,12 +90,6 @@ class Mischief:
     @property
     def active(self) -> list[LiveWorkload]:
         return [each for each in self.world.workloads.values() if each.state is WorkloadState.ACTIVE]
-
-    def _check(self, order: PoolOrder) -> None:
-        users = self.world.cluster.pods_on(order.slice_id, order.attempt)
-        live = [pod for pod in users if self.world.cluster.pods[pod].jobset.state is WorkloadState.ACTIVE]
-        if live:
-            self.deleted_in_use.append(f"{self.world.clock.now():%H:%M} {order.name} under {live}")
 
     def _happens(self, share: float) -> bool:
         return self.chance.random() < share

@@ -1,0 +1,172 @@
+"""What the system promises whatever goes wrong, each a check on the mean world: `tests.mischief`.
+
+| promise         | is broken by                                                                      | looked at     |
+|-----------------|-----------------------------------------------------------------------------------|---------------|
+| no theft        | a deletion of a pool that is not ours, or under the leader of a live Job          | at a deletion |
+| no double       | a creation beside a pool that could serve its Job, or under a name used before    | at a creation |
+| no stale buying | a creation for a slice that no leader was reported to wait for since `demand_ttl` | at a creation |
+| no overrun      | a creation of more chips than the cluster may hold, with all that are bought      | at a creation |
+| no stray        | a pool of ours that no record knows                                               | at each step  |
+| no silence      | a slice that is not READY, and does not say why, or is never looked at again      | at each step  |
+| converges       | in calm, a live Job without its slice, or a pool that nobody uses                 | in the end    |
+| no leak         | a pool, a slot, or a slice that is not GONE, when nothing is wanted any more      | in the end    |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import StrEnum
+
+from tests.builders import CLUSTER, a_spec
+from tests.fakes.gke import FakePool
+from tests.world import World
+from tpu_slices.domain.model.clusters import ClusterSettings
+from tpu_slices.domain.model.facts import WorkloadState
+from tpu_slices.domain.model.observations import Deleting, Outcome, Running, Started
+from tpu_slices.domain.model.reasons import Phase
+from tpu_slices.domain.model.records import SliceRecord
+from tpu_slices.domain.model.slices import PoolName
+from tpu_slices.ports.backend import PoolOrder
+
+
+class Promise(StrEnum):
+    NO_THEFT = "no theft"
+    NO_DOUBLE = "no double"
+    NO_STALE_BUYING = "no stale buying"
+    NO_OVERRUN = "no overrun"
+    NO_STRAY = "no stray"
+    NO_SILENCE = "no silence"
+    CONVERGES = "converges"
+    NO_LEAK = "no leak"
+
+
+class Broken(Exception):
+    """A promise that did not hold."""
+
+    def __init__(self, promise: Promise, seen: str) -> None:
+        super().__init__(f"{promise}: {seen}")
+        self.promise = promise
+
+
+class Watch:
+    """Raises Broken as soon as a promise is broken in this world."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._created: set[PoolName] = set()
+        create, delete, survive = world.backend._create, world.backend._delete, world._survive
+
+        def created(order: PoolOrder) -> Outcome:
+            outcome = create(order)
+            if isinstance(outcome, Started):
+                self._on_creation(order)
+            return outcome
+
+        def deleted(order: PoolOrder) -> Outcome:
+            before = world.backend.pools.get(order.name)
+            outcome = delete(order)
+            if outcome != Started(None) and isinstance(outcome, Started) and before is not None:
+                self._on_deletion(order, before)
+            return outcome
+
+        def survived(step: object) -> bool:
+            done = survive(step)  # type: ignore[arg-type]  # as the world calls it
+            self._after_a_step()
+            return done
+
+        world.backend._create = created  # type: ignore[method-assign]  # the watch's own eye on every call
+        world.backend._delete = deleted  # type: ignore[method-assign]
+        world._survive = survived  # type: ignore[method-assign]
+
+    def in_calm(self) -> None:
+        """Check what must hold when nothing has gone wrong for a while."""
+        world = self._world
+        active = [each for each in world.workloads.values() if each.state is WorkloadState.ACTIVE]
+        limit = self._settings.policy.chips_per_cluster
+        room = limit is None or sum(each.slices for each in active) * a_spec().chips <= limit
+        unserved = [each.ref.owner.name for each in active if room and len(each.bound) < each.slices]
+        used = {name.rpartition("-")[0] for name in world.cluster.used_nodes()}
+        idle = sorted({*world.backend.pools} - used)
+        if unserved or idle:
+            self._break(Promise.CONVERGES, f"without slices: {unserved}; used by nobody: {idle}")
+
+    def when_all_ended(self) -> None:
+        """Check what must hold a while after the last workload has ended."""
+        kept = [record.id for record in self._world.records.values() if record.phase is not Phase.GONE]
+        slots = self._world.store.slots(CLUSTER)
+        if self._world.pools or kept or slots:
+            self._break(Promise.NO_LEAK, f"pools {self._world.pools}, slices {kept}, {len(slots)} slots")
+
+    def _on_creation(self, order: PoolOrder) -> None:
+        record = self._world.records[order.slice_id]
+        limits, most = self._settings.limits, self._settings.policy.chips_per_cluster
+        if order.name in self._created:
+            self._break(Promise.NO_DOUBLE, f"{order.name} is created for the second time")
+        self._created.add(order.name)
+        for pool in self._serving(record):
+            self._break(Promise.NO_DOUBLE, f"{order.name} is created, and {pool.name} could serve")
+        confirmed, ttl = record.demand_confirmed_at, limits.demand_ttl
+        if confirmed is None or self._world.clock.now() - confirmed > ttl + limits.act_window:
+            self._break(Promise.NO_STALE_BUYING, f"{order.name}: demand confirmed at {confirmed}")
+        chips = sum(order.spec.chips for order in self._bought() if order.spec)
+        if most is not None and chips > most:
+            self._break(Promise.NO_OVERRUN, f"{chips} chips in pools, and {most} are allowed")
+
+    def _on_deletion(self, order: PoolOrder, pool: FakePool) -> None:
+        made = pool.order
+        if made is None or (made.slice_id, made.attempt) != (order.slice_id, order.attempt):
+            self._break(Promise.NO_THEFT, f"{pool.name} is not the slice's")
+        cluster = self._world.cluster
+        users = [cluster.pods[pod].jobset for pod in cluster.pods_on(order.slice_id, order.attempt)]
+        live = [each.ref.owner.name for each in users if each.state is WorkloadState.ACTIVE]
+        if live:
+            self._break(Promise.NO_THEFT, f"{pool.name} is deleted under {live}")
+
+    def _after_a_step(self) -> None:
+        records = self._world.records
+        for pool in self._ours():
+            assert pool.order is not None
+            record = records.get(pool.order.slice_id)
+            known = {attempt for attempt, _ in record.all_hosts} if record else set()
+            if pool.order.attempt not in known:
+                self._break(Promise.NO_STRAY, f"{pool.name} is on no record")
+        for record in records.values():
+            if record.phase in {Phase.READY, Phase.GONE}:
+                continue
+            if not record.message and record.transitions:
+                self._break(Promise.NO_SILENCE, f"{record.id} is {record.phase} for no reason")
+            if record.next_reconcile_at is None:
+                self._break(Promise.NO_SILENCE, f"{record.id} is {record.phase}, and nobody will look at it")
+
+    def _serving(self, record: SliceRecord) -> Iterator[FakePool]:
+        """Yield the slice's running pools that were given up though they fit, on which nobody is, or was lately."""
+        for each in record.terminating:
+            pool = self._world.backend.pools.get(record.pool_of(each.attempt))
+            runs = pool is not None and isinstance(pool.seen, Running) and pool.hosts_joined
+            lately = self._world.clock.now() - self._settings.limits.restart_grace
+            users = each.hosts.occupants or [left for left in each.hosts.departures if left.at >= lately]
+            if pool is not None and runs and each.fits and not users and not each.delete_requested_at:
+                yield pool
+
+    def _bought(self) -> Iterator[PoolOrder]:
+        """Yield the orders of our pools, but for those whose creation failed and of which no host was reported."""
+        records = self._world.records
+        for pool in self._ours():
+            assert pool.order is not None
+            given_up = {each.attempt: each for each in records[pool.order.slice_id].terminating}
+            failed = given_up.get(pool.order.attempt)
+            if failed is None or failed.chips_held:
+                yield pool.order
+
+    @property
+    def _settings(self) -> ClusterSettings:
+        settings = self._world.store.settings(CLUSTER)
+        assert settings is not None
+        return settings
+
+    def _ours(self) -> list[FakePool]:
+        pools = self._world.backend.pools.values()
+        return [pool for pool in pools if pool.order is not None and not isinstance(pool.seen, Deleting)]
+
+    def _break(self, promise: Promise, seen: str) -> None:
+        raise Broken(promise, f"at {self._world.clock.now():%d %H:%M:%S}, {seen}")
