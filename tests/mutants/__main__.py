@@ -21,6 +21,7 @@ ROOT = Path(__file__).parents[2]
 WORK = ROOT / ".local" / "mutants"
 TOOLS = ROOT / ".local" / "cosmic-ray" / "bin"
 RECONCILING, PLANNING, FLOWS = "tests/domain/reconciling", "tests/domain/planning", "tests/flows"
+HANDLERS = "tests/functions/test_handlers.py"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,7 @@ MODULES = {
     "policy": Module(
         "shared/tpu_slices/domain/planning/policy.py", (PLANNING, f"{RECONCILING}/test_decide_allowed.py")
     ),
-    "sweep": Module("shared/tpu_slices/flows/sweep.py", (FLOWS,)),
+    "sweep": Module("shared/tpu_slices/flows/sweep.py", (FLOWS, HANDLERS, "tests/functions/test_logs.py")),
 }
 CHANGES_NOTHING = ("core/ReplaceBinaryOperator_BitOr_.*", "core/ReplaceComparisonOperator_(Not)?Eq_Is(Not)?")
 """Nearly all of the first are in annotations, such as `int | None`; small numbers that are equal are the same."""

@@ -70,6 +70,9 @@ def test_node_affinity_that_the_hosts_meet_is_accepted(term: tuple[Requirement, 
         (a_term(("cloud.google.com/gke-nodepool", "In", "mine")), "gke-nodepool: .*In mine"),
         (a_term(("metadata.name", "In", "node-1")), "metadata.name: .*In node-1"),
         (a_term(("cloud.google.com/gke-accelerator-count", "Gt", "4")), "count: .*Gt 4"),
+        (a_term(("cloud.google.com/gke-accelerator-count", "Gt", "5")), "count: .*Gt 5"),
+        (a_term(("cloud.google.com/gke-accelerator-count", "Lt", "4")), "count: .*Lt 4"),
+        (a_term(("cloud.google.com/gke-accelerator-count", "Lt", "3")), "count: .*Lt 3"),
         (a_term(("kubernetes.io/arch", "Gt", "4")), "arch: .*Gt 4"),
         (a_term((ZONE, "Exists", ""), ("team", "In", "a")), "team: .*In a"),
         (a_term((ZONE, "Near", "us")), f"{ZONE}: .*Near us"),
@@ -203,6 +206,8 @@ def test_a_slice_of_more_hosts_than_a_pool_may_have_is_refused() -> None:
 
 def test_the_maximum_of_hosts_per_pool_is_a_setting() -> None:
     assert not why_no_pool(a_job(), a_spec(hosts=1024), settings(hosts_per_slice=2000))
+    assert not why_no_pool(a_job(), a_spec(hosts=1024), settings(hosts_per_slice=1024))
+    assert why_no_pool(a_job(), a_spec(hosts=1024), settings(hosts_per_slice=1023))
 
 
 def test_labels_longer_than_gke_allows_are_refused_by_key() -> None:

@@ -1,0 +1,78 @@
+"""What a decision says in words and numbers: each of these is what somebody reads in the console or in an Event."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.builders import MINUTE, NOW, a_jobset, a_record, an_occupant, heard, settings, some_hosts
+from tests.domain.cases import ELSEWHERE, GUEST, ready, requested, seen, unneeded
+from tpu_slices.domain.model.decisions import CreatePool, Decision
+from tpu_slices.domain.model.observations import Absent, Observation, Running
+from tpu_slices.domain.model.reasons import Phase, Reason
+from tpu_slices.domain.model.records import RunsOn, SliceRecord
+from tpu_slices.domain.model.slices import LAST_ATTEMPT
+from tpu_slices.domain.reconciling.case import Known
+from tpu_slices.domain.reconciling.decide import decide
+
+LEFT_IT = replace(ELSEWHERE, left_at=NOW - MINUTE)
+
+
+def decided(record: SliceRecord, current: Observation, known: Known | None = None) -> Decision:
+    return decide(record, seen(current), NOW, settings(), known or heard())
+
+
+@pytest.mark.parametrize(
+    ("legacy_pool", "said"),
+    [(None, "Found without a record"), ("tpu-provisioner-1", "Made by TPU Provisioner")],
+)
+def test_of_a_pool_that_was_found_it_is_said_who_made_it(legacy_pool: str | None, said: str) -> None:
+    found = requested(attempt=0, legacy_pool=legacy_pool, hosts=replace(some_hosts(), joined=0, usable=0, sequence=0))
+    assert decided(found, Running(None)).message.startswith(said)
+
+
+@pytest.mark.parametrize(("place", "said"), [(ELSEWHERE, "runs on"), (LEFT_IT, "ran moments ago, and may restart, on")])
+def test_where_a_job_runs_instead_is_said_and_whether_it_still_does(place: RunsOn, said: str) -> None:
+    assert f"Its Job {said} the hosts of slice" in decided(a_record(runs_on=place), Absent()).message
+
+
+def test_the_hosts_that_are_bought_are_counted() -> None:
+    message = decided(a_record(), Absent(), heard(slots={1: 0})).message
+    assert "4 x ct5lp-hightpu-4t in us-central2-b" in message
+
+
+def test_the_last_attempt_is_made_and_none_after_it() -> None:
+    last = decided(a_record(attempt=LAST_ATTEMPT), Absent(), heard(slots={LAST_ATTEMPT: 0}))
+    assert last.actions == (CreatePool(LAST_ATTEMPT),)
+    none = decided(a_record(attempt=LAST_ATTEMPT + 1), Absent(), heard(slots={LAST_ATTEMPT + 1: 0}))
+    assert (none.reason, none.actions) == (Reason.ATTEMPTS_EXHAUSTED, ())
+
+
+def test_failures_are_forgotten_when_a_slice_serves_or_is_needed_no_more() -> None:
+    assert decided(ready(failures=3), Running(None)).record.failures == 0
+    assert decided(unneeded(a_record(failures=3)), Absent()).record.failures == 0
+
+
+def test_a_release_says_why_nobody_needs_it() -> None:
+    known = replace(unneeded(a_record()), desire_message="the JobSet completed")
+    assert decided(known, Absent()).message == "No node pool was created: the JobSet completed."
+    unknown = replace(known, desire_message="")
+    assert decided(unknown, Absent()).message == "No node pool was created: no longer in demand."
+
+
+def test_the_first_of_those_on_a_slices_hosts_is_named() -> None:
+    another = an_occupant("another")
+    others = ready(hosts=some_hosts(occupants=(GUEST, another)))
+    assert decided(
+        others, Running(None), heard(workloads={GUEST.owner.uid: a_jobset(uid=GUEST.owner.uid)})
+    ).message.startswith(GUEST.owner.full_name)
+
+
+def test_hosts_are_awaited_since_the_first_that_was_missing() -> None:
+    missing = some_hosts(usable=3)
+    first = decided(ready(hosts=missing), Running(None)).record
+    assert first.hosts_awaited_since == NOW
+    again = decided(replace(first, hosts_awaited_since=NOW - MINUTE), Running(None)).record
+    assert again.hosts_awaited_since == NOW - MINUTE
+    assert (again.phase, again.reason) == (Phase.PROVISIONING, Reason.HOSTS_LOST)
