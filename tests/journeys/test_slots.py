@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from tests.builders import CLUSTER, MINUTE, NOW, a_jobset_ref, a_request, leaders_wait, settings
+from tests.domain.asking import FLEX
 from tests.fake_cluster import LiveWorkload
 from tests.fakes.backend import Verb
-from tests.journeys.seconds import Seconds
+from tests.journeys.seconds import SECOND, Seconds
 from tests.world import World
 from tpu_slices.domain.model.clusters import Allowed, Limits, Policy
 from tpu_slices.domain.model.facts import WaitingLeader, WorkloadState
@@ -69,6 +70,20 @@ def test_jobsets_that_end_at_once_are_deleted_in_time_and_without_a_refused_call
     assert seconds.refused == 0
     assert len(world.backend.ordered(Verb.DELETE)) == count
     assert world.store.slots(CLUSTER) == ()
+
+
+def test_pools_without_hosts_are_deleted_in_turn_although_each_is_asked_about_again_once_its_turn_comes() -> None:
+    """By then, what the relay said of their hosts is too old: some may have joined."""
+    world = World()
+    seconds = Seconds(world)
+    jobsets = [world.jobset_appears(f"job-{number}", request=FLEX) for number in range(20)]
+    seconds.run(120, until=lambda: seconds.stand == 20)
+    seconds.operation = 150 * SECOND
+    for jobset in jobsets:
+        world.ends(jobset)
+    rounds = 20 / 5
+    assert seconds.run(1000, until=lambda: not world.pools) <= rounds * (150 + seconds.relay + 10)
+    assert seconds.refused == 0
 
 
 def test_256_queued_slices_are_each_decided_upon_about_once_while_they_wait(decided: Counter[Reason]) -> None:

@@ -155,7 +155,11 @@ def _decide(looked: Looked, settings: ClusterSettings, deps: ReconcileDeps) -> t
     """Return the decision, and the slots that it takes: while only a slot is missing for an operation, decide again."""
     taking = slots.Taking(looked.stored.value, settings, deps)
     decision = looked.decide(settings, deps, taking.numbers)
-    while (awaited := decision.record.slot_awaited) is not None and taking.take(decision.record, awaited):
+    while (
+        (awaited := decision.record.slot_awaited) is not None
+        and awaited.number is None
+        and taking.take(decision.record, awaited)
+    ):
         decision = looked.decide(settings, deps, taking.numbers)
     return decision, tuple(taking.changes)
 

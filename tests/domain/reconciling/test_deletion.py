@@ -144,6 +144,24 @@ WAIT, CLOSE, DELETE = Step.WAIT, Step.CLOSE, Step.DELETE
             (CLOSE, Reason.CLOSING_HOSTS),
             id="the answer is too old",
         ),
+        pytest.param(
+            asked(NOW - 2 * MINUTE, answered=NOW - 2 * MINUTE, joined=0, closed=0),
+            evidence(),
+            (DELETE, Reason.DELETION_STARTED),
+            id="there were no hosts a moment ago",
+        ),
+        pytest.param(
+            asked(NOW - 2 * MINUTE - SECOND, answered=NOW - 2 * MINUTE - SECOND, joined=0, closed=0),
+            evidence(),
+            (CLOSE, Reason.CLOSING_HOSTS),
+            id="there were no hosts, and some may have joined since",
+        ),
+        pytest.param(
+            asked(NOW - 3 * MINUTE, answered=NOW - 3 * MINUTE, closed=3, vacant_since=NOW - GRACE),
+            evidence(),
+            (CLOSE, Reason.CLOSING_HOSTS),
+            id="a host cannot be closed, and somebody may have come since",
+        ),
         pytest.param(asked(), evidence(), (WAIT, Reason.CLOSING_HOSTS), id="asked a moment ago"),
         pytest.param(asked(NOW - MINUTE), evidence(), (CLOSE, Reason.CLOSING_HOSTS), id="not answered within a minute"),
         pytest.param(

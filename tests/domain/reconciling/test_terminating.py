@@ -149,6 +149,26 @@ def test_a_deletion_waits_for_a_slot_and_keeps_its_place() -> None:
     assert later.slot_awaited == first.slot_awaited
 
 
+def test_hosts_that_may_be_open_again_are_closed_once_the_deletion_has_a_slot_which_it_keeps_meanwhile() -> None:
+    waits = SlotAwaited(operation=PoolOperation.DELETE, attempt=1, since=NOW - MINUTE)
+    unsure = replace(FREE, hosts=some_hosts(joined=0, usable=0, answered=NOW), close_requested_at=NOW)
+    at = NOW + 3 * MINUTE
+
+    queued = followed(unsure, OURS, ENDED, at, slot_awaited=waits)
+    assert (queued.attempts, queued.actions, queued.slot_awaited) == ((unsure,), (), waits)
+    assert queued.assessments[0].reason is Reason.DELETION_QUEUED
+
+    in_hand = replace(waits, number=9)
+    for known, awaited in ((ENDED, in_hand), (replace(ENDED, slots={1: 9}), waits)):
+        asked = followed(unsure, OURS, known, at, slot_awaited=awaited)
+        assert (asked.actions, asked.slot_awaited) == ((CloseHosts(1, at),), in_hand)
+        waiting = followed(asked.attempts[0], OURS, ENDED, at + SECOND, slot_awaited=in_hand)
+        assert (waiting.actions, waiting.slot_awaited) == ((), in_hand)
+        answered = replace(asked.attempts[0], hosts=replace(unsure.hosts, answered=at))
+        deleted = followed(answered, OURS, ENDED, at + SECOND, slot_awaited=in_hand)
+        assert (deleted.actions, deleted.slot_awaited, deleted.attempts[0].slot) == ((DeletePool(1),), None, 9)
+
+
 def test_one_slot_is_awaited_at_a_time() -> None:
     record = a_record(attempt=3, terminating=(FREE, replace(FREE, attempt=2)))
     after = follow(Situation(record, seen(Absent(), a1=OURS, a2=OURS), NOW, settings(), ENDED))

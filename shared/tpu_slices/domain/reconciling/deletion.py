@@ -91,7 +91,9 @@ def assess(pool: TerminatingAttempt, evidence: Evidence, now: datetime, limits: 
     | the relay was silent since its creation, until less than  | wait: UsersUnknown                                |
     | `restart_grace` ago                                       |                                                   |
     | too many JobSets of the cluster were deleted at once      | wait: ReleasesStopped                             |
-    | the relay was not asked, or answered too long ago         | close: ClosingHosts                               |
+    | the relay was not asked, or answered too long ago: about  | close: ClosingHosts                               |
+    | closed hosts, within `restart_grace`; about open ones or  |                                                   |
+    | none, within twice `requeue_after`                        |                                                   |
     | the relay was asked and has not answered, or a host is    | wait: ClosingHosts, asked again                   |
     | open, unless it could not be closed although the hosts    |                                                   |
     | have been vacant for `restart_grace`, or an operator      |                                                   |
@@ -139,13 +141,18 @@ def _stopped(evidence: Evidence) -> Assessment | None:
 def _answered(pool: TerminatingAttempt, evidence: Evidence, now: datetime, limits: Limits) -> Assessment:
     asked, answered = pool.close_requested_at, pool.hosts.answered
     message = "its hosts are being closed to new pods"
-    if asked is None or (answered == asked and now - asked > limits.restart_grace):
+    if asked is None or (answered == asked and now - asked > _lasts(pool.hosts, limits)):
         return Assessment(Step.CLOSE, Reason.CLOSING_HOSTS, message)
     evicted = evidence.released and bool(pool.hosts.occupants)  # the relay closes no hosts that a Job is on
     if answered != asked or not (evicted or _closed(pool.hosts, now, limits)):
         step = Step.CLOSE if now - asked >= limits.requeue_after else Step.WAIT
         return Assessment(step, Reason.CLOSING_HOSTS, message, now + limits.requeue_after)
     return Assessment(Step.DELETE, Reason.DELETION_STARTED, "nobody uses it")
+
+
+def _lasts(hosts: Hosts, limits: Limits) -> timedelta:
+    """Return how long an answer about hosts counts: pods may come to open ones, and to hosts that join later."""
+    return limits.restart_grace if hosts.joined and hosts.closed >= hosts.joined else 2 * limits.requeue_after
 
 
 def _closed(hosts: Hosts, now: datetime, limits: Limits) -> bool:

@@ -198,15 +198,38 @@ def _advanced(followed: Followed, each: TerminatingAttempt, seen: Observation, c
         return followed.with_attempt(replace(each, close_requested_at=None), why, OpenHosts(each.attempt))
     match why.step:
         case Step.WAIT:
-            return followed.with_attempt(each, why)
+            return followed.with_attempt(each, why, awaited=_in_hand(each, why, case))
         case Step.CLOSE:
-            asked = each.close_requested_at
-            repeat = asked is not None and each.hosts.answered != asked
-            at = asked if repeat and asked else case.now
-            asking = replace(each, close_requested_at=at, asked_during_creation=seen == Creating())
-            return followed.with_attempt(asking, replace(why, until=_next(case)), CloseHosts(each.attempt, at))
+            return _closed(followed, each, seen, case, why)
         case Step.DELETE:
             return _deleted(followed, each, seen, case, replace(why, until=_retry(case)))
+
+
+def _closed(
+    followed: Followed, each: TerminatingAttempt, seen: Observation, case: Situation, why: Assessment
+) -> Followed:
+    """Return the attempt with its hosts to be closed; if its deletion waits for a slot, once it has that in hand."""
+    waits = case.record.slot_awaited
+    if waits is not None and _is_for(waits, each) and case.slot_for(each.attempt) is None:
+        return _queued(followed, each, case, why)
+    asked = each.close_requested_at
+    repeat = asked is not None and each.hosts.answered != asked
+    at = asked if repeat and asked else case.now
+    asking = replace(each, close_requested_at=at, asked_during_creation=seen == Creating())
+    close = CloseHosts(each.attempt, at)
+    return followed.with_attempt(asking, replace(why, until=_next(case)), close, awaited=_in_hand(each, why, case))
+
+
+def _in_hand(each: TerminatingAttempt, why: Assessment, case: Situation) -> SlotAwaited | None:
+    """Return the slot for the attempt's deletion, which is kept while its hosts are closed; None: it has none."""
+    waits, slot = case.record.slot_awaited, case.slot_for(each.attempt)
+    if waits is None or slot is None or not _is_for(waits, each) or why.reason is not Reason.CLOSING_HOSTS:
+        return None
+    return replace(waits, number=slot)
+
+
+def _is_for(waits: SlotAwaited, each: TerminatingAttempt) -> bool:
+    return (waits.operation, waits.attempt) == (PoolOperation.DELETE, each.attempt)
 
 
 def _told(each: TerminatingAttempt, why: Assessment) -> Assessment:
@@ -228,12 +251,17 @@ def _deleted(
         return followed.with_attempt(each, why)
     slot = each.slot if each.slot is not None else case.slot_for(each.attempt)
     if slot is None:
-        queued = Assessment(Step.WAIT, Reason.DELETION_QUEUED, "the cluster's limit of operations is reached")
-        queued = why if each.refused else queued
-        awaits = slot_awaited(case.record, PoolOperation.DELETE, each.attempt, case.now)
-        return followed.with_attempt(each, replace(queued, until=_resync(case)), awaited=awaits)
+        return _queued(followed, each, case, why)
     deleting = replace(each, slot=slot, delete_requested_at=case.now)
     return followed.with_attempt(deleting, why, DeletePool(each.attempt))
+
+
+def _queued(followed: Followed, each: TerminatingAttempt, case: Situation, why: Assessment) -> Followed:
+    """Return the attempt with its deletion waiting for a slot."""
+    queued = Assessment(Step.WAIT, Reason.DELETION_QUEUED, "the cluster's limit of operations is reached")
+    queued = why if each.refused else queued
+    awaits = slot_awaited(case.record, PoolOperation.DELETE, each.attempt, case.now)
+    return followed.with_attempt(each, replace(queued, until=_resync(case)), awaited=awaits)
 
 
 def _cancelled(followed: Followed, each: TerminatingAttempt, case: Situation, *, again: bool) -> Followed:
