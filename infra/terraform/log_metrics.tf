@@ -26,7 +26,7 @@ locals {
       "refused",
       "blocked",
       "on_hold",
-      "chips_held",
+      "chips_bought",
       "chips_idle",
       "idle_percent",
       "releasing_seconds",

@@ -75,7 +75,7 @@ def queries(store: SliceStore, cluster: ClusterId, now: datetime) -> Mapping[str
         "kept_slices": lambda: next(store.kept_slices(cluster), None),
         "every_slice": lambda: next(store.every_slice(cluster), None),
         "slots": lambda: store.slots(cluster),
-        "chips_held": lambda: store.chips_held(cluster),
+        "chips_bought": lambda: store.chips_bought(cluster),
         "chips_held of a namespace": lambda: store.chips_held(cluster, "default"),
         "chips_idle": lambda: store.chips_idle(cluster),
         "phase_count": lambda: store.phase_count(cluster, Phase.READY),

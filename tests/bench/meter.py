@@ -193,7 +193,7 @@ class MeteredBackend:
 LAZY = {"live_workloads", "live_standings", "kept_slices", "every_slice"}
 ONE = {
     *("heartbeat", "limiter", "budget", "brake"),
-    *("chips_held", "chips_idle", "hosts_digest", "ended_workloads", "live_count", "slice_count"),
+    *("chips_bought", "chips_held", "chips_idle", "hosts_digest", "ended_workloads", "live_count", "slice_count"),
     *("phase_count", "reason_count", "oldest_since"),
 }
 """One document, or a number that the server makes of up to 1,000 entries of an index."""

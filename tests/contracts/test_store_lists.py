@@ -280,7 +280,7 @@ def test_chips_are_summed_up_by_namespace_and_cluster(bench: Bench) -> None:
     )
     chips = a_spec().chips
     assert bench.store.chips_held(CLUSTER, "research") == 2 * chips
-    assert bench.store.chips_held(CLUSTER) == 3 * chips
+    assert bench.store.chips_bought(CLUSTER) == 3 * chips
     assert bench.store.chips_held(CLUSTER, "nobody") == 0
 
 

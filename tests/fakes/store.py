@@ -150,10 +150,14 @@ class FakeStore(FakeDocuments):
         self._answer()
         return self._one(Budget.of(cluster, _LONG_AGO))
 
-    def chips_held(self, cluster: ClusterId, namespace: str | None = None) -> int:
+    def chips_bought(self, cluster: ClusterId) -> int:
+        self._answer()
+        return sum(record.chips_bought for record in self.slice_records(cluster))
+
+    def chips_held(self, cluster: ClusterId, namespace: str) -> int:
         self._answer()
         records = self.slice_records(cluster)
-        return sum(record.chips_held for record in records if namespace in {None, record.owner.namespace})
+        return sum(record.chips_held for record in records if record.owner.namespace == namespace)
 
     def chips_idle(self, cluster: ClusterId) -> int:
         self._answer()

@@ -86,7 +86,7 @@ def test_each_sweep_counts_the_slices_and_chips_of_each_cluster(world: World, li
 
     assert set(counts) == {CLUSTER, "zoo"}
     none = dict.fromkeys(MEASURED[LogEvent.CLUSTER_COUNTED], 0)
-    assert counts[CLUSTER] == {**none, "ready": 2, "chips_held": 32}
+    assert counts[CLUSTER] == {**none, "ready": 2, "chips_bought": 32}
     assert set(counts["zoo"].values()) == {0}
 
 
@@ -118,7 +118,7 @@ def test_what_is_counted(world: World, lines: Lines) -> None:
         "refused": 1,
         "blocked": 1,
         "on_hold": 2,
-        "chips_held": 32,
+        "chips_bought": 32,
         "chips_idle": 16,
         "idle_percent": 50,
         "releasing_seconds": 7 * 60 + (world.clock.now() - NOW).total_seconds(),

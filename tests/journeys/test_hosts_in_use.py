@@ -38,7 +38,7 @@ def test_crossed_jobsets_are_ready_in_the_books_and_hold_the_chips_that_they_use
         record = world.record(jobset)
         assert (record.phase, record.reason) == (Phase.READY, Reason.RUNS_ELSEWHERE)
         assert record.chips_held == 16
-    assert world.store.chips_held(CLUSTER) == 32
+    assert world.store.chips_bought(CLUSTER) == 32
     _, update = world.publisher.reports[-1]
     assert update.report.message == "1 of 1 slices ready."
 

@@ -127,7 +127,7 @@ def test_a_place_that_was_lost_is_known_again_when_the_hosts_are_next_reported()
     assert lost.runs_on is not None
     assert place is not None
     assert (place.slice_id, place.pod_uid, place.left_at) == (own_slice(gemma), lost.runs_on.pod_uid, None)
-    assert (world.store.chips_held(CLUSTER), deletions(world)) == (32, [])
+    assert (world.store.chips_bought(CLUSTER), deletions(world)) == (32, [])
 
 
 def test_repeated_reports_of_guests_write_nothing() -> None:

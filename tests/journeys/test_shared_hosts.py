@@ -43,7 +43,7 @@ def test_three_jobsets_that_run_on_each_others_slices_are_all_served_and_counted
     world, _ = three_crossed()
     world.settle(minutes=60)
     assert {record.reason for record in world.records.values()} == {Reason.RUNS_ELSEWHERE}
-    assert world.store.chips_held(CLUSTER) == 48
+    assert world.store.chips_bought(CLUSTER) == 48
     assert len(world.backend.ordered(Verb.CREATE)) == 3
 
 

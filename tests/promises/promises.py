@@ -155,7 +155,7 @@ class Watch:
             assert pool.order is not None
             given_up = {each.attempt: each for each in records[pool.order.slice_id].terminating}
             failed = given_up.get(pool.order.attempt)
-            if failed is None or failed.chips_held:
+            if failed is None or failed.chips_bought:
                 yield pool.order
 
     @property

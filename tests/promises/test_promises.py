@@ -14,11 +14,7 @@ from tpu_slices.domain.model.clusters import Policy
 SEEDS = range(max(1, profile().max_examples // 5))
 """With --hypothesis-profile=deep, more."""
 LIMIT = 64
-"""The chips that the cluster may hold in every other world: four slices.
-
-Leaders keep to their own slices there, as under the admission policy. Where they do not, the chips of hosts whose user
-was suspended a moment ago are on no record until the hosts are counted again, and may be bought once more.
-"""
+"""The chips that the cluster may hold in every other world: four slices."""
 MOST_SEEDS = 40
 """Within which a mutant is found: most are in the first two."""
 
@@ -28,7 +24,6 @@ def lived(seed: int) -> None:
     mean = Mischief(seed)
     if seed % 2:
         mean.world.store.put_settings(settings(policy=Policy(chips_per_cluster=LIMIT)))
-        mean.world.cluster.crosses = False
     watch = Watch(mean.world)
     mean.lives(minutes=150)
     mean.calms()

@@ -111,6 +111,7 @@ A_SLICE = {
     "attempt": 2,
     "attempts": 2,
     "legacy_pool": None,
+    "chips_bought": 32,
     "chips_held": 32,
     "chips_idle": 0,
     "create_requested_at": NOW - MINUTE,

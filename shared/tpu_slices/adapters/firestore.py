@@ -21,6 +21,7 @@ from tpu_slices.adapters.firestore_documents import (
     stored,
 )
 from tpu_slices.adapters.firestore_queries import (
+    BOUGHT_IN_CLUSTER,
     CLUSTERS,
     CLUSTERS_WITH_SLICES,
     CREATIONS_AWAITING_SLOT,
@@ -30,7 +31,6 @@ from tpu_slices.adapters.firestore_queries import (
     DUE_WORKLOADS,
     ENDED_WORKLOADS,
     EVERY_SLICE,
-    HELD_IN_CLUSTER,
     HELD_IN_NAMESPACE,
     HOSTS_IN_CLUSTER,
     IDLE_IN_CLUSTER,
@@ -173,9 +173,10 @@ class FirestoreStore(FirestoreReads):
     def budget(self, cluster: ClusterId) -> Stored[Budget] | None:
         return self._one(Budget.of(cluster, _LONG_AGO))
 
-    def chips_held(self, cluster: ClusterId, namespace: str | None = None) -> int:
-        if namespace is None:
-            return self._sum(HELD_IN_CLUSTER, cluster)
+    def chips_bought(self, cluster: ClusterId) -> int:
+        return self._sum(BOUGHT_IN_CLUSTER, cluster)
+
+    def chips_held(self, cluster: ClusterId, namespace: str) -> int:
         return self._sum(HELD_IN_NAMESPACE, cluster, namespace)
 
     def chips_idle(self, cluster: ClusterId) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from tpu_slices.wire.documents import CHIPS_HELD, CHIPS_IDLE, HOSTS_DIGEST, REPORT_QUEUE
+from tpu_slices.wire.documents import CHIPS_BOUGHT, CHIPS_HELD, CHIPS_IDLE, HOSTS_DIGEST, REPORT_QUEUE
 
 Operator = Literal["==", "in", "<", "<=", ">", ">="]
 
@@ -71,7 +71,7 @@ CLUSTERS = Query(collection="clusters", order="__name__")
 SLICES_IN_PHASE = Query(collection="slices", where=(("cluster", "=="), ("phase", "==")), order="__name__")
 SLICES_FOR_REASONS = Query(collection="slices", where=(("cluster", "=="), ("reason", "in")), order="since")
 
-HELD_IN_CLUSTER = Query(collection="slices", where=(("cluster", "=="),), order=CHIPS_HELD)
+BOUGHT_IN_CLUSTER = Query(collection="slices", where=(("cluster", "=="),), order=CHIPS_BOUGHT)
 HELD_IN_NAMESPACE = Query(collection="slices", where=(("cluster", "=="), ("owner.namespace", "==")), order=CHIPS_HELD)
 IDLE_IN_CLUSTER = Query(collection="slices", where=(("cluster", "=="),), order=CHIPS_IDLE)
 HOSTS_IN_CLUSTER = Query(collection="slices", where=(("cluster", "=="),), order=HOSTS_DIGEST)
@@ -93,7 +93,7 @@ QUERIES = (
     CLUSTERS,
     SLICES_IN_PHASE,
     SLICES_FOR_REASONS,
-    HELD_IN_CLUSTER,
+    BOUGHT_IN_CLUSTER,
     HELD_IN_NAMESPACE,
     IDLE_IN_CLUSTER,
     HOSTS_IN_CLUSTER,

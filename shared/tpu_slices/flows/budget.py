@@ -35,6 +35,6 @@ def count(record: SliceRecord, settings: ClusterSettings, deps: ReconcileDeps) -
     own = record.current_chips_held
     held = Held(
         in_namespace=deps.store.chips_held(cluster, namespace) - own,
-        in_cluster=deps.store.chips_held(cluster) - own,
+        in_cluster=deps.store.chips_bought(cluster) - own,
     )
     return Counted(held, (Change(stored, replace(before, creations=before.creations + 1, changed_at=now)),))

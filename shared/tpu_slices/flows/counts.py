@@ -14,7 +14,7 @@ def counted(cluster: ClusterId, deps: ReconcileDeps) -> ClusterCount:
         cluster=cluster,
         phases={phase: deps.store.phase_count(cluster, phase) for phase in COUNTED_PHASES},
         on_hold=deps.store.reason_count(cluster, ON_HOLD),
-        chips_held=deps.store.chips_held(cluster),
+        chips_bought=deps.store.chips_bought(cluster),
         chips_idle=deps.store.chips_idle(cluster),
         releasing_for=now - (deps.store.oldest_since(cluster, RELEASED_NOW) or now),
     )

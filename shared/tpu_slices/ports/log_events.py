@@ -73,7 +73,7 @@ MEASURED: Mapping[LogEvent, tuple[str, ...]] = {
         "refused",
         "blocked",
         "on_hold",
-        "chips_held",
+        "chips_bought",
         "chips_idle",
         "idle_percent",
         "releasing_seconds",

@@ -34,6 +34,7 @@ REJECTED_TTL = timedelta(days=30)
 REJECTED_CHARACTERS = 2_000
 """The most characters that are kept of each text of such a message."""
 
+CHIPS_BOUGHT = "chips_bought"
 CHIPS_HELD = "chips_held"
 CHIPS_IDLE = "chips_idle"
 HOSTS_DIGEST = "hosts_digest"
@@ -229,6 +230,7 @@ def _derived(record: Record) -> Fields:
         "hosts_usable": f"{record.hosts.usable} of {hosts}",
         "job_name": record.job.job_name,
         "pool": _pool(record),
+        CHIPS_BOUGHT: record.chips_bought,
         CHIPS_HELD: record.chips_held,
         CHIPS_IDLE: record.chips_idle,
         HOSTS_DIGEST: record.hosts_digest,

@@ -127,7 +127,7 @@ def test_chips_of_earlier_pools_and_of_borrowed_hosts_are_held() -> None:
     guests = TerminatingAttempt(attempt=2, chips=16, hosts=some_hosts(occupants=(an_occupant("other"),)))
     elsewhere = RunsOn(slice_id=slice_id(a_job(name="gemma")), attempt=1, pod_uid="pod", chips=8, since=NOW)
     record = a_record(attempt=3, create_requested_at=NOW, terminating=(earlier, guests), runs_on=elsewhere)
-    assert record.chips_held == 16 + 16 + 8
+    assert (record.chips_held, record.chips_bought) == (16 + 16 + 8, 16 + 16 + 16)
 
 
 def test_a_slice_holds_the_slots_of_all_its_operations_and_the_one_that_was_handed_on_to_it() -> None:

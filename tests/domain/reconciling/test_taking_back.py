@@ -84,8 +84,8 @@ def test_the_next_attempt_starts_without_the_state_of_the_last() -> None:
 
 
 def test_an_attempt_of_which_no_host_exists_or_will_holds_no_chips() -> None:
-    assert given_up(requested(), fits=False).chips_held == 16
-    assert given_up(requested(), fits=False, empty=True).chips_held == 0
+    assert given_up(requested(), fits=False).chips_bought == 16
+    assert given_up(requested(), fits=False, empty=True).chips_bought == 0
 
 
 # taken back

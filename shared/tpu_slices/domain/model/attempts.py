@@ -43,6 +43,6 @@ class TerminatingAttempt:
     """Why GKE last refused to delete it; empty: it did not."""
 
     @property
-    def chips_held(self) -> int:
+    def chips_bought(self) -> int:
         """Its chips; none if nothing was bought, and no host has joined after all."""
         return 0 if self.empty and not self.hosts.joined else self.chips

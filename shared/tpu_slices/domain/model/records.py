@@ -232,12 +232,17 @@ class SliceRecord:
         return 0 if self.lent(self.hosts) else self.own_chips
 
     @property
+    def chips_bought(self) -> int:
+        """The chips of all its pools that exist or may still come, whoever runs on their hosts."""
+        return self.own_chips + sum(each.chips_bought for each in self.terminating)
+
+    @property
     def chips_held(self) -> int:
         """The chips of all pools that exist or may still come, and on whose hosts no other Job alone runs.
 
         A Job that runs on hosts of another slice holds their chips on its own slice's record until it leaves them.
         """
-        earlier = sum(each.chips_held for each in self.terminating if not self.lent(each.hosts))
+        earlier = sum(each.chips_bought for each in self.terminating if not self.lent(each.hosts))
         elsewhere = self.runs_on.chips if self.runs_on and self.runs_on.left_at is None else 0
         return self.current_chips_held + earlier + elsewhere
 

@@ -16,9 +16,10 @@ from tpu_slices.domain.planning.obstacles import Obstacle
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """The chips that slices of other Jobs hold, bought or being bought."""
+    """The chips of slices of other Jobs, bought or being bought."""
 
     in_namespace: int
+    """Those that the Jobs of the namespace use, whoever bought them."""
     in_cluster: int
 
 

@@ -26,7 +26,7 @@ class ClusterCount:
     """How many slices are in each of COUNTED_PHASES."""
     on_hold: int
     """How many of those that are BLOCKED have a reason of ON_HOLD."""
-    chips_held: int
+    chips_bought: int
     """The chips of all pools that exist or may still come."""
     chips_idle: int
     """Those of them that are READY and have nobody on them."""
@@ -40,8 +40,8 @@ class ClusterCount:
             **{phase.value.lower(): count for phase, count in self.phases.items()},
             "blocked": max(0, self.phases[Phase.BLOCKED] - self.on_hold),
             "on_hold": self.on_hold,
-            "chips_held": self.chips_held,
+            "chips_bought": self.chips_bought,
             "chips_idle": self.chips_idle,
-            "idle_percent": 100 * self.chips_idle / self.chips_held if self.chips_held else 0,
+            "idle_percent": 100 * self.chips_idle / self.chips_bought if self.chips_bought else 0,
             "releasing_seconds": self.releasing_for.total_seconds(),
         }
