@@ -34,8 +34,13 @@ case "$environment" in
     # The last one for workload policies of tpu7x, and to look for disks in the end. Node pools are machines anyway.
     ROLES+=(aiplatform.admin monitoring.dashboardEditor compute.instanceAdmin.v1)
     ;;
+  triton)
+    ACCOUNT=triton-builder
+    APIS+=(gkehub mesh)
+    ROLES+=(compute.viewer gkehub.admin) # the first one to look for disks in the end
+    ;;
   -h | --help) sed -n '2,/^set -euo/{/^#/s/^# \{0,1\}//p;}' "$0" && exit ;;
-  *) fail "which environment? training" ;;
+  *) fail "which environment? training or triton" ;;
 esac
 shift
 

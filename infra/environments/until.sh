@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Tries a command until it succeeds: until.sh SECONDS COMMAND ARGUMENT... After that time it fails. It prints what the command
-# said last, and nothing of what it said before.
+# said last, and nothing of what it said before. It tries every ten seconds, or sixty times in all if that takes longer.
 set -euo pipefail
 left="$1"
+pause=$((left > 600 ? left / 60 : 10))
 shift
 
 while ! said="$("$@" 2>&1)"; do
@@ -10,7 +11,7 @@ while ! said="$("$@" 2>&1)"; do
     printf '%s\n' "$said" >&2
     exit 1
   fi
-  sleep 10
-  left=$((left - 10))
+  sleep "$pause"
+  left=$((left - pause))
 done
 printf '%s\n' "$said"

@@ -18,6 +18,9 @@ DESTROY_STEPS: dict[str, dict[str, Any]] = {step["id"]: step for step in DESTROY
 TRAINING = ROOT / "infra" / "environments" / "training"
 PROVISION_TRAINING: dict[str, Any] = yaml.safe_load((TRAINING / "cloudbuild.provision.yaml").read_text())
 DESTROY_TRAINING: dict[str, Any] = yaml.safe_load((TRAINING / "cloudbuild.destroy.yaml").read_text())
+TRITON = ROOT / "infra" / "environments" / "triton"
+PROVISION_TRITON: dict[str, Any] = yaml.safe_load((TRITON / "cloudbuild.provision.yaml").read_text())
+DESTROY_TRITON: dict[str, Any] = yaml.safe_load((TRITON / "cloudbuild.destroy.yaml").read_text())
 IMAGES: dict[str, Any] = yaml.safe_load((ROOT / "examples" / "training" / "cloudbuild.images.yaml").read_text())
 IMAGES_STEPS: dict[str, dict[str, Any]] = {step["id"]: step for step in IMAGES["steps"]}
 

@@ -17,7 +17,7 @@ from infra.environments.training.builds.smoke import smoke
 from infra.local.kubernetes.programs import Programs
 from infra.local.prerequisites import Tools
 from tests.cluster.servers import with_jobsets
-from tests.infra.builds.environment import FLAVOR
+from tests.infra.builds.training import FLAVOR
 from tests.infra.sources import ROOT
 from tests.kubernetes.cluster import Cluster, started
 from tests.kubernetes.test_kueue import client, rows, wait
@@ -159,7 +159,7 @@ def test_what_teams_run_ends_and_what_the_cluster_needs_stays(workspace: Workspa
     wait(lambda: suspended(cluster, "default", "smoke-check"), "Kueue to suspend what is in its queue")
     assert suspended(cluster, "team", "alone")
 
-    done = workspace.run(f"{FOLDER}/drain.sh", "workloads")
+    done = workspace.run("infra/environments/drain.sh", "workloads")
     assert done.returncode == 0, done.stderr
     kinds = "jobsets,workloads,jobs,deployments,pods,services,persistentvolumeclaims"
     left = json.loads(cluster.kubectl("get", kinds, "-A", "-o", "json").out)["items"]
@@ -167,5 +167,5 @@ def test_what_teams_run_ends_and_what_the_cluster_needs_stays(workspace: Workspa
     assert cluster.kubectl("get", "configmap", "needed", "-n", "kube-system").code == 0
     queues = json.loads(cluster.kubectl("get", "clusterqueues", "-o", "json").out)["items"]
     assert {each["spec"]["stopPolicy"] for each in queues} == {"HoldAndDrain"}
-    for again in ("suspend", "workloads"):
-        assert workspace.run(f"{FOLDER}/drain.sh", again).returncode == 0
+    assert workspace.run(f"{FOLDER}/drain.sh", "suspend").returncode == 0
+    assert workspace.run("infra/environments/drain.sh", "workloads").returncode == 0

@@ -2,18 +2,13 @@
 # Ends all that runs in the cluster while its controllers still carry it out, in this order:
 #   drain.sh suspend                           nothing is admitted any more, and what trains is suspended
 #   drain.sh slices PROJECT REGION CLUSTER     waits until the provisioner has deleted its slices
-#   drain.sh workloads                         deletes what teams run, its volumes and load balancers: they outlive a cluster
+# Then infra/environments/drain.sh deletes what teams run.
 set -euo pipefail
 export KUBECONFIG=build/kubeconfig
 
 QUEUES=clusterqueues.kueue.x-k8s.io
 JOBSETS=jobsets.jobset.x-k8s.io
 GROUPS_OF_PODS=leaderworkersets.leaderworkerset.x-k8s.io
-WORKLOADS=workloads.kueue.x-k8s.io
-KINDS=cronjobs.batch,jobs.batch,deployments.apps,statefulsets.apps,daemonsets.apps,replicasets.apps,pods
-KINDS+=,ingresses.networking.k8s.io,services,persistentvolumeclaims
-# Of GKE, and of the controllers that are needed until the end.
-SYSTEM='^(kube-.*|gke-.*|gmp-.*|jobset-system|kueue-system|tpu-slice-provisioner)$'
 NOBODYS='{{range .items}}{{if not .metadata.ownerReferences}}{{.metadata.namespace}} {{.metadata.name}}{{"\n"}}{{end}}{{end}}'
 
 serves() { # KIND: whether the cluster knows it; it need not have been configured
@@ -43,24 +38,6 @@ suspend() {
   ! serves "$JOBSETS" || each "$JOBSETS" '!kueue.x-k8s.io/queue-name' patch --type merge --patch '{"spec":{"suspend":true}}'
   each jobs.batch '!kueue.x-k8s.io/queue-name' patch --type merge --patch '{"spec":{"suspend":true}}'
   ! serves "$GROUPS_OF_PODS" || each "$GROUPS_OF_PODS" '' scale --replicas 0
-}
-
-volumes() { # those that go with their claims; fails while there is one
-  local left
-  left="$(kubectl get persistentvolumes \
-    --output 'jsonpath={.items[?(@.spec.persistentVolumeReclaimPolicy=="Delete")].metadata.name}')"
-  [[ -z "$left" ]] || { echo "Volumes are still being deleted: $left" && return 1; }
-}
-
-workloads() {
-  local kinds="$KINDS" kind namespace
-  for kind in "$WORKLOADS" "$GROUPS_OF_PODS" "$JOBSETS"; do
-    ! serves "$kind" || kinds="$kind,$kinds"
-  done
-  for namespace in $(kubectl get namespaces --output 'jsonpath={.items[*].metadata.name}'); do
-    [[ "$namespace" =~ $SYSTEM ]] || kubectl delete "$kinds" --all --namespace "$namespace" --timeout 15m
-  done
-  bash infra/environments/until.sh 600 bash infra/environments/training/drain.sh volumes
 }
 
 # Fails while a node pool of the provisioner stands, and names it.

@@ -8,14 +8,28 @@ from pathlib import Path
 
 import pytest
 
-from tests.infra.sources import DESTROY_STEPS, DESTROY_TRAINING, IMAGES_STEPS, PROVISION_TRAINING, ROOT, STEPS
+from tests.infra.sources import (
+    DESTROY_STEPS,
+    DESTROY_TRAINING,
+    DESTROY_TRITON,
+    IMAGES_STEPS,
+    PROVISION_TRAINING,
+    PROVISION_TRITON,
+    ROOT,
+    STEPS,
+)
 
+ENVIRONMENTS = {
+    "provision training": PROVISION_TRAINING,
+    "destroy training": DESTROY_TRAINING,
+    "provision triton": PROVISION_TRITON,
+    "destroy triton": DESTROY_TRITON,
+}
 SCRIPTS = {
     **{f"deploy {name}": step["script"] for name, step in STEPS.items()},
     **{f"destroy {name}": step["script"] for name, step in DESTROY_STEPS.items()},
     **{f"images {name}": step["script"] for name, step in IMAGES_STEPS.items()},
-    **{f"provision training {step['id']}": step["script"] for step in PROVISION_TRAINING["steps"]},
-    **{f"destroy training {step['id']}": step["script"] for step in DESTROY_TRAINING["steps"]},
+    **{f"{name} {step['id']}": step["script"] for name, build in ENVIRONMENTS.items() for step in build["steps"]},
     **{str(path.relative_to(ROOT)): path.read_text() for path in (ROOT / "infra").rglob("*.sh")},
     ".ci/run": (ROOT / ".ci" / "run").read_text(),
 }

@@ -11,8 +11,10 @@ from urllib.parse import quote
 from tests.infra.loopback import NOT_FOUND, Request, Response, refusal
 
 _PATH = re.compile(
-    r"/(?:download/|upload/|resumable/upload/)?storage/v1/b/(?P<bucket>[\w-]+)(?P<objects>/o(?:/(?P<name>.+))?)?"
+    r"/(?:download/|upload/|resumable/upload/)?storage/v1/b/(?P<bucket>[\w-]+)(?:/storageLayout|(?P<objects>/o(?:/(?P<name>.+))?)?)"
 )
+
+_COPY = re.compile(r"/storage/v1/b/(?P<source>[\w-]+)/o/(?P<old>.+)/rewriteTo/b/(?P<bucket>[\w-]+)/o/(?P<new>.+)")
 
 
 @dataclass
@@ -23,6 +25,8 @@ class Objects:
     url: str = ""
 
     def answer(self, request: Request) -> Response:
+        if copied := _COPY.fullmatch(request.path):
+            return self._copy(**copied.groupdict())
         match = _PATH.fullmatch(request.path)
         if match is None or match["bucket"] not in self.buckets:
             return refusal(NOT_FOUND)
@@ -45,6 +49,12 @@ class Objects:
         self.buckets[bucket][name] = data
         return Response(self._described(bucket, name))
 
+    def _copy(self, source: str, old: str, bucket: str, new: str) -> Response:
+        if bucket not in self.buckets or old not in self.buckets.get(source, {}):
+            return refusal(NOT_FOUND)
+        self.buckets[bucket][new] = self.buckets[source][old]
+        return Response({"done": True, "resource": self._described(bucket, new)})
+
     def _described(self, bucket: str, name: str) -> dict[str, Any]:
         data = self.buckets[bucket][name]
         return {
@@ -53,6 +63,7 @@ class Objects:
             "name": name,
             "size": str(len(data)),
             "generation": "1",
+            "etag": "CAE=",
             "metageneration": "1",
             "mediaLink": f"{self.url}/download/storage/v1/b/{bucket}/o/{quote(name, safe='')}?alt=media",
             "md5Hash": base64.b64encode(hashlib.md5(data, usedforsecurity=False).digest()).decode(),

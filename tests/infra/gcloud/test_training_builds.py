@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
@@ -14,11 +11,10 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.infra.builds.environment import FLAVOR, SLICE, World
-from tests.infra.builds.played import Stage, played
+from tests.infra.builds.training import FLAVOR, SLICE, Training
+from tests.infra.gcloud.bed import Bed, laid
 from tests.infra.gcloud.conftest import Gcloud
-from tests.infra.loopback import serving
-from tests.infra.sources import DESTROY_TRAINING, PROVISION_TRAINING, ROOT
+from tests.infra.sources import DESTROY_TRAINING, PROVISION_TRAINING
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(300)]
 
@@ -35,107 +31,54 @@ GIVEN = {
     "_NUM_OF_CHIPS": "32",
 }
 DESTROYED = {"_TF_STATE_BUCKET": "state", "_CLUSTER_NAME": "trainer"}
-READY = {"preflight": "mkdir -p build; bash infra/environments/training/kept.sh fetch"}
-"""Instead of the first step: the project is known to be ready."""
 
 
-class Bed:
-    """A world, a workspace for each build, and builds in it."""
-
-    def __init__(self, gcloud: Gcloud, world: World, stage: Stage, folder: Path) -> None:
-        self._gcloud, self.world, self.stage, self._folder = gcloud, world, stage, folder
-        self.workspace = self.sources = folder / "sources"
-        for each in ("infra/environments", "infra/kubernetes"):
-            shutil.copytree(ROOT / each, self.sources / each, ignore=shutil.ignore_patterns(".terraform*"))
-        (self.sources / "infra/environments/training/configuration").mkdir(exist_ok=True)
-        shutil.copytree(ROOT / "examples/training", self.sources / "examples/training")
-        self._count = 0
-
+class TrainingBed(Bed[Training]):
     def provision(self, **changes: str) -> CompletedProcess[str]:
-        return self.build(PROVISION_TRAINING, {**GIVEN, **changes}, READY)
+        return self.build(PROVISION_TRAINING, {**GIVEN, **changes})
 
     def destroy(self, **changes: str) -> CompletedProcess[str]:
-        return self.build(DESTROY_TRAINING, {**DESTROYED, **changes}, READY)
-
-    def build(
-        self, build: dict[str, Any], substitutions: Mapping[str, str], instead: Mapping[str, str]
-    ) -> CompletedProcess[str]:
-        """Run a build in a workspace of its own; return its last step, which has failed or is the last of all."""
-        self._count += 1
-        self.workspace = self._folder / f"workspace{self._count}"
-        shutil.copytree(self.sources, self.workspace)
-        assert substitutions.keys() <= build["substitutions"].keys()
-        environment = {**build["substitutions"], **substitutions, "PROJECT_ID": "shop"}
-        for step in build["steps"]:
-            done = self.run(instead.get(step["id"], step["script"]), environment)
-            if done.returncode:
-                done.stderr = f"{step['id']}: {done.stderr}"
-                break
-        return done
-
-    def run(self, script: str, environment: Mapping[str, str]) -> CompletedProcess[str]:
-        shell = "sh" if script.startswith("#!/bin/sh") else "bash"
-        path = f"{self.stage.folder}:{self._gcloud.folder}:{os.environ['PATH']}"
-        whole = {**environment, "PATH": path}
-        return self._gcloud.run(
-            shell, "-c", script, url=self.world.objects.url, environment=whole, folder=self.workspace
-        )
-
-    @property
-    def kept(self) -> dict[str, bytes]:
-        return self.world.objects.buckets["state"]
+        return self.build(DESTROY_TRAINING, {**DESTROYED, **changes})
 
 
 @pytest.fixture
-def bed(gcloud: Gcloud, tmp_path: Path) -> Iterator[Bed]:
-    world = World()
-    parts = {"terraform": world.terraform, "kubectl": world.kubectl, "sleep": world.sleep}
-    with played(tmp_path / "tools", parts) as stage, serving(world.google) as world.objects.url:
-        python = stage.folder / "python"
-        python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
-        python.chmod(0o755)
-        yield Bed(gcloud, world, stage, tmp_path)
+def bed(gcloud: Gcloud, tmp_path: Path) -> Iterator[TrainingBed]:
+    with laid(TrainingBed, gcloud, Training(), tmp_path) as one:
+        yield one
 
 
-def terraform(bed: Bed) -> list[str]:
-    """Return what Terraform was told to do, and where, without its options."""
-    told = [call.words for call in bed.stage.calls if call.program == "terraform"]
-    each = [f"{words[1]} {Path(words[0]).name}" for words in told]
-    return [one for one in each if one.partition(" ")[0] not in {"init", "show", "output"} and one != "plan validated"]
-
-
-def test_an_empty_project_is_made_ready_provisioned_destroyed_and_left_as_it_was(bed: Bed) -> None:
+def test_an_empty_project_is_made_ready_provisioned_destroyed_and_left_as_it_was(bed: TrainingBed) -> None:
     bootstrap = "bash infra/environments/bootstrap.sh training --project shop --state-bucket state"
-    refused = bed.build(PROVISION_TRAINING, GIVEN, {})
+    refused = bed.build(PROVISION_TRAINING, GIVEN, instead={})
     assert refused.stderr.startswith("preflight: ")
     assert "bootstrap: not ready." in refused.stderr
     assert bed.stage.calls == []
     assert bed.run(bootstrap, {}).returncode == 0
 
-    done = bed.build(PROVISION_TRAINING, GIVEN, {})
+    done = bed.build(PROVISION_TRAINING, GIVEN, instead={})
     assert done.returncode == 0, done.stderr
     assert "The smoke JobSet is whole: 4 hosts report 16 devices, 4 here." in done.stdout
-    assert terraform(bed) == [
+    assert bed.terraform == [
         "plan infrastructure",
         "apply infrastructure",
         "plan configuration",
         "apply configuration",
     ]
-    assert bed.world.jobsets == set()
+    assert bed.cloud.jobsets == set()
     kubeconfig = yaml.safe_load((bed.workspace / "build/kubeconfig").read_text())
     assert [each["cluster"]["server"] for each in kubeconfig["clusters"]] == ["https://gke-t.us-central2.gke.goog"]
 
     bed.stage.calls.clear()
-    done = bed.build(DESTROY_TRAINING, DESTROYED, {})
+    done = bed.build(DESTROY_TRAINING, DESTROYED, instead={})
     assert done.returncode == 0, done.stderr
     assert "Nothing is left of trainer" in done.stdout
-    assert terraform(bed) == ["destroy configuration", "apply infrastructure", "destroy infrastructure"]
-    assert bed.world.states == {"infrastructure": {}, "configuration": {}}
+    assert bed.terraform == ["destroy configuration", "apply infrastructure", "destroy infrastructure"]
+    assert bed.cloud.states == {"infrastructure": {}, "configuration": {}}
     assert bed.run(f"{bootstrap} --remove", {}).returncode == 0
-    assert bed.world.accounts.accounts == {}
+    assert bed.cloud.accounts.accounts == {}
 
 
-def test_what_was_provisioned_is_kept_for_the_destroy_build(bed: Bed) -> None:
+def test_what_was_provisioned_is_kept_for_the_destroy_build(bed: TrainingBed) -> None:
     assert bed.provision().returncode == 0
     folder = "gke-tpu-training-environment/kept"
     assert sorted(bed.kept) == [
@@ -154,7 +97,7 @@ def test_what_was_provisioned_is_kept_for_the_destroy_build(bed: Bed) -> None:
     }
 
 
-def test_settings_of_the_cluster_that_are_submitted_become_quota(bed: Bed) -> None:
+def test_settings_of_the_cluster_that_are_submitted_become_quota(bed: TrainingBed) -> None:
     (bed.sources / "infra/clusters/shop").mkdir(parents=True)
     (bed.sources / "infra/clusters/shop/trainer.yaml").write_text("zone: us-central2-b\n")
     assert bed.provision().returncode == 0
@@ -172,11 +115,11 @@ def test_settings_of_the_cluster_that_are_submitted_become_quota(bed: Bed) -> No
     )
 
 
-def test_a_number_of_chips_that_is_not_the_sum_is_refused_before_anything_is_made(bed: Bed) -> None:
+def test_a_number_of_chips_that_is_not_the_sum_is_refused_before_anything_is_made(bed: TrainingBed) -> None:
     refused = bed.provision(_NUM_OF_CHIPS="16")
     assert refused.returncode == 1
     assert "judge: _NUM_OF_CHIPS is 16, but the static slices have 32 chips." in refused.stderr
-    assert terraform(bed) == ["plan infrastructure"]
+    assert bed.terraform == ["plan infrastructure"]
     assert bed.kept == {}
 
 
@@ -193,15 +136,15 @@ def test_a_number_of_chips_that_is_not_the_sum_is_refused_before_anything_is_mad
     ],
 )
 def test_what_does_not_work_fails_the_build_with_what_to_look_at(
-    bed: Bed, changes: dict[str, str], step: str, message: str
+    bed: TrainingBed, changes: dict[str, str], step: str, message: str
 ) -> None:
     for name, value in changes.items():
-        setattr(bed.world, name, value)
+        setattr(bed.cloud, name, value)
     failed = bed.provision()
     assert failed.returncode == 1
     assert failed.stderr.startswith(f"{step}: ")
     assert message in failed.stderr
-    assert bed.world.jobsets == set()
+    assert bed.cloud.jobsets == set()
 
 
 @pytest.mark.parametrize(
@@ -214,74 +157,74 @@ def test_what_does_not_work_fails_the_build_with_what_to_look_at(
     ids=["no slices", "flex-start", "busy"],
 )
 def test_without_a_slice_that_stands_idle_there_is_no_smoke_jobset(
-    bed: Bed, changes: dict[str, Any], says: str
+    bed: TrainingBed, changes: dict[str, Any], says: str
 ) -> None:
     for name, value in changes.items():
-        setattr(bed.world, name, value)
+        setattr(bed.cloud, name, value)
     done = bed.provision(_NUM_OF_CHIPS="")
     assert done.returncode == 0, done.stderr
     assert says in done.stdout
     assert not [call for call in bed.stage.called("kubectl") if call.startswith("kubectl create --filename")]
 
 
-def test_the_slices_of_the_provisioner_are_waited_for_and_never_orphaned(bed: Bed) -> None:
+def test_the_slices_of_the_provisioner_are_waited_for_and_never_orphaned(bed: TrainingBed) -> None:
     assert bed.provision().returncode == 0
-    bed.world.jobsets, bed.world.pools = {"llama"}, {"tpu-llama-1": SLICE, "tpu-node-pool-0": {}}
+    bed.cloud.jobsets, bed.cloud.pools = {"llama"}, {"tpu-llama-1": SLICE, "tpu-node-pool-0": {}}
     done = bed.destroy()
     assert done.returncode == 0, done.stderr
 
     assert bed.provision().returncode == 0
-    bed.world.pools, bed.world.bought = {"tpu-llama-1": SLICE}, False
+    bed.cloud.pools, bed.cloud.bought = {"tpu-llama-1": SLICE}, False
     bed.stage.calls.clear()
     refused = bed.destroy()
     assert refused.returncode == 1
     assert refused.stderr.startswith("drain: ")
     assert "Slices that the provisioner bought stand in trainer: tpu-llama-1" in refused.stderr
-    assert terraform(bed) == []
+    assert bed.terraform == []
 
 
 @pytest.mark.parametrize("fails_on", ["apply -input=false environment.tfplan", "training/configuration apply"])
-def test_what_a_failed_build_has_left_is_taken_away(bed: Bed, fails_on: str) -> None:
-    bed.world.fails_on = fails_on
+def test_what_a_failed_build_has_left_is_taken_away(bed: TrainingBed, fails_on: str) -> None:
+    bed.cloud.fails_on = fails_on
     assert bed.provision().returncode == 1
-    bed.world.fails_on = "nothing of the kind"
+    bed.cloud.fails_on = "nothing of the kind"
     done = bed.destroy()
     assert done.returncode == 0, done.stderr
-    assert bed.world.status == ""
+    assert bed.cloud.status == ""
 
 
 @pytest.mark.parametrize("fails_on", ["configuration destroy", "infrastructure apply", "infrastructure destroy"])
-def test_a_removal_that_failed_is_taken_up_again(bed: Bed, fails_on: str) -> None:
+def test_a_removal_that_failed_is_taken_up_again(bed: TrainingBed, fails_on: str) -> None:
     assert bed.provision().returncode == 0
-    bed.world.fails_on = fails_on
+    bed.cloud.fails_on = fails_on
     assert bed.destroy().returncode == 1
-    bed.world.fails_on = "nothing of the kind"
+    bed.cloud.fails_on = "nothing of the kind"
     for _ in range(2):
         done = bed.destroy()
         assert done.returncode == 0, done.stderr
-    assert bed.world.status == ""
+    assert bed.cloud.status == ""
 
 
 @pytest.mark.parametrize("status", ["", "ERROR"])
-def test_what_was_in_a_cluster_that_is_gone_or_answers_no_more_is_forgotten(bed: Bed, status: str) -> None:
+def test_what_was_in_a_cluster_that_is_gone_or_answers_no_more_is_forgotten(bed: TrainingBed, status: str) -> None:
     assert bed.provision().returncode == 0
-    bed.world.status = status
+    bed.cloud.status = status
     done = bed.destroy()
     assert done.returncode == 0, done.stderr
-    assert "destroy configuration" not in terraform(bed)
-    assert bed.world.states["configuration"] == {}
+    assert "destroy configuration" not in bed.terraform
+    assert bed.cloud.states["configuration"] == {}
 
 
-def test_a_protected_cluster_stays_with_all_that_runs(bed: Bed) -> None:
+def test_a_protected_cluster_stays_with_all_that_runs(bed: TrainingBed) -> None:
     assert bed.provision().returncode == 0
-    bed.world.states["infrastructure"]["google_container_cluster.cluster"]["deletion_protection"] = True
+    bed.cloud.states["infrastructure"]["google_container_cluster.cluster"]["deletion_protection"] = True
     bed.stage.calls.clear()
     refused = bed.destroy()
     assert refused.stderr.startswith("standing: The cluster is protected.")
     assert bed.stage.called("kubectl") == []
 
 
-def test_another_environment_than_the_one_that_is_meant_stays(bed: Bed) -> None:
+def test_another_environment_than_the_one_that_is_meant_stays(bed: TrainingBed) -> None:
     assert bed.provision().returncode == 0
     bed.stage.calls.clear()
     refused = bed.destroy(_CLUSTER_NAME="other", _NUM_TPU_POOLS="2", _REGION="us-east5")
@@ -292,27 +235,27 @@ def test_another_environment_than_the_one_that_is_meant_stays(bed: Bed) -> None:
     assert bed.stage.calls == []
 
 
-def test_what_no_build_has_provisioned_needs_the_substitutions(bed: Bed) -> None:
+def test_what_no_build_has_provisioned_needs_the_substitutions(bed: TrainingBed) -> None:
     refused = bed.destroy()
     assert "_REGION, _NETWORK_NAME must be set" in refused.stderr
     done = bed.destroy(**{name: value for name, value in GIVEN.items() if name not in DESTROYED})
     assert done.returncode == 0, done.stderr
 
 
-def test_what_is_left_is_named_with_the_command_that_deletes_it(bed: Bed) -> None:
+def test_what_is_left_is_named_with_the_command_that_deletes_it(bed: TrainingBed) -> None:
     assert bed.provision().returncode == 0
-    bed.world.disks = ["pvc-1"]
+    bed.cloud.compute["disks"] = ["pvc-1"]
     failed = bed.destroy()
     assert failed.returncode == 1
     uri = "https://compute.googleapis.com/compute/v1/projects/shop/zones/us-central2-b/disks/pvc-1"
     assert f"left: gcloud compute disks delete {uri}" in failed.stderr
-    bed.world.disks = []
+    bed.cloud.compute["disks"] = []
     assert bed.destroy().returncode == 0
 
 
 @pytest.mark.parametrize("build", [PROVISION_TRAINING, DESTROY_TRAINING], ids=["provision", "destroy"])
-def test_without_a_bucket_of_states_nothing_is_done(bed: Bed, build: dict[str, Any]) -> None:
-    refused = bed.build(build, {}, {})
+def test_without_a_bucket_of_states_nothing_is_done(bed: TrainingBed, build: dict[str, Any]) -> None:
+    refused = bed.build(build, {}, instead={})
     assert refused.returncode == 1
     assert "_TF_STATE_BUCKET" in refused.stderr
     assert bed.stage.calls == []

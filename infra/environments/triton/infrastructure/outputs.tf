@@ -22,10 +22,15 @@ output "network" {
 }
 
 output "mesh" {
-  description = "The cluster's membership in the fleet: the mesh serves once its state there is ACTIVE."
+  description = "The cluster's membership in the fleet, and the name by which the mesh tells its state: ACTIVE once it serves."
   value = {
     membership = google_gke_hub_feature_membership.mesh.membership
     location   = google_gke_hub_feature_membership.mesh.membership_location
+    member = join("/", [
+      "projects", data.google_project.project.number,
+      "locations", google_gke_hub_feature_membership.mesh.membership_location,
+      "memberships", google_gke_hub_feature_membership.mesh.membership,
+    ])
   }
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What builds keep beside Terraform's state, in gs://_TF_STATE_BUCKET/_TF_STATE_PREFIX/kept, for the builds after them: the
-# variables of both roots, and the checksums of their providers. kept.sh fetch | kept.sh keep
+# variables of its roots, and the checksums of their providers. kept.sh fetch | kept.sh keep
 set -euo pipefail
 kept="gs://$_TF_STATE_BUCKET/$_TF_STATE_PREFIX/kept"
 

@@ -19,6 +19,7 @@ left_of "container clusters" --location "$region" --filter "name=$cluster"
 left_of "compute instances" --filter "labels.goog-k8s-cluster-name=$cluster"
 left_of "compute disks" --filter "labels.goog-k8s-cluster-name=$cluster"
 left_of "compute forwarding-rules" --filter "network~/$network\$"
+left_of "compute network-endpoint-groups" --filter "network~/$network\$"
 left_of "compute firewall-rules" --filter "network~/$network\$"
 left_of "compute networks" --filter "name=$network"
 if ((left)); then
