@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
-from tests.builders import CLUSTER, MINUTE, a_record, settings
+from tests.builders import CLUSTER, MINUTE, a_jobset, a_record, settings
 from tests.fake_cluster import LiveWorkload
 from tests.fakes.backend import FakePool, Verb
+from tests.fuse import Fuse
 from tests.world import World
-from tpu_slices.domain.model.facts import HostsQuestion
+from tpu_slices.domain.model.facts import HostsQuestion, WorkloadState
 from tpu_slices.domain.model.observations import Failure, FailureKind
 from tpu_slices.domain.model.reasons import Phase
 from tpu_slices.domain.model.slices import SliceId
@@ -51,6 +54,31 @@ def test_a_decision_on_a_stale_record_is_repeated() -> None:
     done = reconcile(CLUSTER, world.record(jobset).id, world.deps)
     assert done is not None
     assert done.before.note == "seen"
+
+
+class Stalls(Fuse):
+    """An instance that stands still after its first side effect, while something happens."""
+
+    def __init__(self, meanwhile: Callable[[], object]) -> None:
+        super().__init__()
+        self._meanwhile = meanwhile
+
+    def burn(self) -> None:
+        self.burnt += 1
+        if self.burnt == 1:
+            self._meanwhile()
+
+
+@pytest.mark.parametrize(("seconds", "acts"), [(60, True), (61, False)])
+def test_what_was_remembered_before_a_stall_is_decided_anew_after_it(seconds: int, acts: bool) -> None:
+    def meanwhile() -> None:
+        world.clock.advance(timedelta(seconds=seconds))
+        world.store.put(a_jobset(state=WorkloadState.COMPLETED))
+
+    world, record = World(Stalls(meanwhile)), a_record()
+    world.store.put(a_jobset(), record)
+    reconcile(CLUSTER, record.id, world.deps)
+    assert world.backend.ordered(Verb.CREATE) == ([record.pool] if acts else [])
 
 
 def a_world_with_a_ready_slice() -> tuple[World, LiveWorkload]:

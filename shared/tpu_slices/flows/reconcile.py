@@ -75,12 +75,12 @@ class Looked:
     """With its current desire."""
     seen: PoolObservations
     known: Known
+    at: datetime
     guards: tuple[Change, ...] = ()
     """Written with a creation: they order creations under a chip limit."""
 
-    def decide(self, settings: ClusterSettings, deps: ReconcileDeps, slots: Mapping[int, int]) -> Decision:
-        known = replace(self.known, slots=slots)
-        return decide(self.record, self.seen, deps.clock.now(), settings, known)
+    def decide(self, settings: ClusterSettings, slots: Mapping[int, int]) -> Decision:
+        return decide(self.record, self.seen, self.at, settings, replace(self.known, slots=slots))
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ def explain(cluster: ClusterId, slice_: SliceId, deps: ReconcileDeps) -> Explain
     looked = _look(slice_, settings, deps) if settings is not None else None
     if settings is None or looked is None:
         return None
-    return Explained(looked.record, looked.seen, looked.decide(settings, deps, {}))
+    return Explained(looked.record, looked.seen, looked.decide(settings, {}))
 
 
 def _once(slice_: SliceId, settings: ClusterSettings, deps: ReconcileDeps) -> Reconciled | None:
@@ -108,7 +108,7 @@ def _once(slice_: SliceId, settings: ClusterSettings, deps: ReconcileDeps) -> Re
         return None
     decision, slots_taken = _decide(looked, settings, deps)
     remembered = _remember(looked, decision, slots_taken, settings, deps)
-    acted = _act(decision, settings, deps)
+    acted = _act(decision, looked.at + settings.limits.act_window, settings, deps)
     after = _note(looked, remembered, acted, settings, deps)
     return Reconciled(looked.stored.value, decision, after)
 
@@ -137,7 +137,8 @@ def _look(slice_: SliceId, settings: ClusterSettings, deps: ReconcileDeps) -> Lo
         held=counted.held,
         stopped=stopped(record, workloads.get(record.owner.uid), deps),
     )
-    return Looked(stored, record, _observe(record, settings, deps), known, counted.guards)
+    seen = _observe(record, settings, deps)
+    return Looked(stored, record, seen, known, deps.clock.now(), counted.guards)
 
 
 def _observe(record: SliceRecord, settings: ClusterSettings, deps: ReconcileDeps) -> PoolObservations:
@@ -154,13 +155,13 @@ def _observe(record: SliceRecord, settings: ClusterSettings, deps: ReconcileDeps
 def _decide(looked: Looked, settings: ClusterSettings, deps: ReconcileDeps) -> tuple[Decision, tuple[Change, ...]]:
     """Return the decision, and the slots that it takes: while only a slot is missing for an operation, decide again."""
     taking = slots.Taking(looked.stored.value, settings, deps)
-    decision = looked.decide(settings, deps, taking.numbers)
+    decision = looked.decide(settings, taking.numbers)
     while (
         (awaited := decision.record.slot_awaited) is not None
         and awaited.number is None
         and taking.take(decision.record, awaited)
     ):
-        decision = looked.decide(settings, deps, taking.numbers)
+        decision = looked.decide(settings, taking.numbers)
     return decision, tuple(taking.changes)
 
 
@@ -187,10 +188,9 @@ def _remember(
     return Stored(record, revision)
 
 
-def _act(decision: Decision, settings: ClusterSettings, deps: ReconcileDeps) -> SliceRecord:
-    """Perform the actions of the decision just saved; raise StaleRecord once the decision is too old."""
+def _act(decision: Decision, deadline: datetime, settings: ClusterSettings, deps: ReconcileDeps) -> SliceRecord:
+    """Perform the actions of the decision just saved; raise StaleRecord once it is too late for them."""
     record = decision.record
-    deadline = deps.clock.now() + settings.limits.act_window
     for action in decision.actions:
         if deps.clock.now() > deadline:
             raise StaleRecord(f"the decision about {record.id} is too old to act on")
