@@ -45,8 +45,6 @@ from tpu_slices.flows.sweep import sweep
 from tpu_slices.ports.deps import ReconcileDeps
 from tpu_slices.ports.errors import Permanent, Temporary
 
-LOST, LATE, DOUBLED = 0.05, 0.15, 0.25
-"""The shares of messages, added up, with a mean post."""
 STEP = timedelta(seconds=6)
 """More than the relay takes to gather demand, or to close hosts."""
 
@@ -63,9 +61,10 @@ class World:
         self.cluster = FakeCluster(self.clock)
         self.relay_lists_nothing = False
         self.crashes = 0
-        self.mean_post: random.Random | None = None
-        self._facts: deque[Fact] = deque()
-        self._late: list[tuple[datetime, Fact]] = []
+        self._facts: deque[tuple[datetime, Fact]] = deque()
+        """With the times at which they were published."""
+        self._late: list[tuple[datetime, datetime, Fact]] = []
+        """With the times at which they arrive and were published."""
         self._taken_requests = 0
         self._taken_questions = 0
         self._with_nodes: dict[PoolName, PoolKey] = {}
@@ -166,15 +165,12 @@ class World:
             self.cluster.restart_relay()
 
     def publish(self, fact: Fact) -> None:
-        """Send a fact; with `mean_post` set, some are lost, doubled or late, as with a relay that is cut off."""
-        chance = self.mean_post.random() if self.mean_post else 1.0
-        if chance < LOST:
-            return
-        if chance < LATE and self.mean_post:
-            at = self.clock.now() + self.mean_post.randint(1, 10) * MINUTE
-            self._late.append((at, fact))
-            return
-        self._facts.extend([fact, fact] if chance < DOUBLED else [fact])
+        """Send a fact."""
+        self._facts.append((self.clock.now(), fact))
+
+    def loses_request(self) -> bool:
+        """Return whether the next reconcile request never arrives."""
+        return False
 
     def shuffle_messages(self, chance: random.Random) -> None:
         """Duplicate the facts under way and shuffle them; some older reconcile requests come again, too."""
@@ -206,17 +202,17 @@ class World:
 
     def deliver(self) -> None:
         """Deliver every message until none is left; one whose handler crashes is delivered again."""
-        self._facts.extend(fact for at, fact in self._late if at <= self.clock.now())
-        self._late = [(at, fact) for at, fact in self._late if at > self.clock.now()]
+        self._facts.extend((sent, fact) for at, sent, fact in self._late if at <= self.clock.now())
+        self._late = [each for each in self._late if each[0] > self.clock.now()]
         for _ in range(10_000):
             if self._facts:
-                fact = self._facts.popleft()
-                if not self._survive(partial(self._receive, fact)):
-                    self._facts.append(fact)
+                published_at, fact = self._facts.popleft()
+                if not self._survive(partial(self._receive, fact, published_at)):
+                    self._facts.append((published_at, fact))
             elif self._taken_requests < len(self.publisher.requests):
                 cluster, slice_ = self.publisher.requests[self._taken_requests]
                 self._taken_requests += 1
-                if self.mean_post and self.mean_post.random() < LOST:
+                if self.loses_request():
                     continue
                 if not self._survive(partial(self._reconcile, cluster, slice_)):
                     self.publisher.requests.append((cluster, slice_))
@@ -229,8 +225,8 @@ class World:
 
     # the functions; whoever measures what they use calls them as Pub/Sub does
 
-    def _receive(self, fact: Fact) -> None:
-        receive(fact, CLUSTER, self.deps)
+    def _receive(self, fact: Fact, published_at: datetime) -> None:
+        receive(fact, CLUSTER, self.deps, published_at)
 
     def _reconcile(self, cluster: ClusterId, slice_: SliceId) -> object:
         return reconcile(cluster, slice_, self.deps)

@@ -12,7 +12,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import chain
 from pathlib import Path
 from typing import Any, cast
@@ -130,7 +130,7 @@ class MeteredWorld(World):
             kept += _message(message) + Counter({UPDATES: 1})
         return self.counts + kept
 
-    def _receive(self, fact: Fact) -> None:
+    def _receive(self, fact: Fact, _: datetime) -> None:
         self._push(f"facts-{CLUSTER}", encode_fact(fact))
 
     def _reconcile(self, cluster: ClusterId, slice_: SliceId) -> None:

@@ -11,10 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders import CLUSTER, leaders_wait, settings
+from tests.builders import CLUSTER, MINUTE, NOW, leaders_wait, settings
 from tests.world import World
 from tpu_slices.app import handlers
 from tpu_slices.app.handlers import Event
+from tpu_slices.domain.model.facts import Heartbeat
+from tpu_slices.domain.reconciling.inventory import RelayHeartbeat
 from tpu_slices.ports.errors import Temporary
 from tpu_slices.wire.messages import VERSION, Message, encode_fact, encode_reconcile_request
 
@@ -55,6 +57,36 @@ def test_a_received_fact_becomes_a_reconcile_request() -> None:
     world = World()
     handlers.handle_receive(an_event("facts-demo", encode_fact(leaders_wait(0))), world.deps)
     assert [slice_ for _, slice_ in world.publisher.requests] == list(world.records)
+
+
+@pytest.mark.parametrize(("published", "bought"), [("11:45:00", True), ("11:44:59", False)])
+def test_leaders_that_waited_long_before_their_message_came_buy_nothing(published: str, bought: bool) -> None:
+    world = World()
+    late = an_event("facts-demo", encode_fact(leaders_wait(0)), publishTime=f"2026-03-01T{published}Z")
+    handlers.handle_receive(late, world.deps)
+    [slice_] = world.records
+    handlers.handle_reconcile(an_event("reconcile-requests", encode_reconcile_request(CLUSTER, slice_)), world.deps)
+    assert bool(world.pools) is bought
+
+
+def test_a_late_message_takes_nothing_back_that_was_told_since() -> None:
+    world = World()
+    for minute in (55, 40):
+        told = an_event("facts-demo", encode_fact(leaders_wait(0)), publishTime=f"2026-03-01T11:{minute}:00Z")
+        handlers.handle_receive(told, world.deps)
+    [jobset] = world.store.jobset_records(CLUSTER)
+    assert [*jobset.demand.values()] == [NOW - 5 * MINUTE]
+
+
+def test_a_late_heartbeat_does_not_say_that_the_relay_lives() -> None:
+    world = World()
+    world.store.put(RelayHeartbeat.of(CLUSTER))
+    beat = encode_fact(Heartbeat(count=0, digest="d", hosts_digest=0))
+    handlers.handle_receive(an_event("facts-demo", beat, publishTime="2026-03-01T11:50:00Z"), world.deps)
+    heartbeat = world.store.heartbeat(CLUSTER)
+    assert heartbeat is not None
+    assert heartbeat.value.received_at == NOW - 10 * MINUTE
+    assert heartbeat.value.relay.silent(NOW)
 
 
 def test_a_reconcile_request_becomes_a_node_pool() -> None:

@@ -63,7 +63,7 @@ def handle_receive(event: Event, deps: IntakeDeps) -> None:
     def serve(message: Incoming) -> None:
         cluster = cluster_of(message.topic)
         fact = decode_fact(message.data, message.attributes)
-        receive(fact, cluster, deps)
+        receive(fact, cluster, deps, message.published_at)
         log.info(LogEvent.FACT_RECEIVED, kind=type(fact).__name__, cluster=cluster, **about(fact))
 
     _answer(event, serve, deps)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from datetime import datetime
 from typing import assert_never
 
 from tpu_slices.domain.model.clusters import ClusterSettings
@@ -34,18 +35,23 @@ from tpu_slices.ports.errors import Permanent, StaleRecord
 from tpu_slices.ports.store import Change, Stored
 
 
-def receive(fact: Fact, cluster: ClusterId, deps: IntakeDeps) -> None:
-    """Record a fact and request reconciles. Permanent: unknown cluster. Temporary: the message is redelivered."""
+def receive(fact: Fact, cluster: ClusterId, deps: IntakeDeps, published_at: datetime | None = None) -> None:
+    """Record a fact and request reconciles. Permanent: unknown cluster. Temporary: the message is redelivered.
+
+    `published_at`: who waited then may not wait any more, and a relay that was heard then may be silent. None: now.
+    """
     settings = deps.store.settings(cluster)
     if settings is None:
         raise Permanent(f'no settings for cluster "{cluster}": write clusters/{cluster}, or stop its relay')
-    retry_on_conflict(lambda: _record(fact, settings, deps), deps.clock)
+    now = deps.clock.now()
+    told_at = min(published_at or now, now)
+    retry_on_conflict(lambda: _record(fact, told_at, settings, deps), deps.clock)
 
 
-def _record(fact: Fact, settings: ClusterSettings, deps: IntakeDeps) -> None:
+def _record(fact: Fact, told_at: datetime, settings: ClusterSettings, deps: IntakeDeps) -> None:
     match fact:
         case SlicesWanted():
-            _slices_wanted(fact, settings, deps)
+            _slices_wanted(fact, told_at, settings, deps)
         case WorkloadChanged() | Answer():
             _changed(fact, settings.cluster, deps)
         case WorkloadsListed():
@@ -57,14 +63,14 @@ def _record(fact: Fact, settings: ClusterSettings, deps: IntakeDeps) -> None:
                 change_heartbeat(lambda known, now: replace(known, hosts_confirmed_at=now), settings.cluster, deps)
         case Heartbeat():
             recorded = deps.store.hosts_digest(settings.cluster)
-            change_heartbeat(lambda known, now: with_heartbeat(known, fact, recorded, now), settings.cluster, deps)
+            change_heartbeat(lambda known, _: with_heartbeat(known, fact, recorded, told_at), settings.cluster, deps)
         case Echo():
             echo_received(fact, settings.cluster, deps)
         case _:
             assert_never(fact)
 
 
-def _slices_wanted(fact: SlicesWanted, settings: ClusterSettings, deps: IntakeDeps) -> None:
+def _slices_wanted(fact: SlicesWanted, told_at: datetime, settings: ClusterSettings, deps: IntakeDeps) -> None:
     cluster, uid = settings.cluster, fact.workload.owner.uid
     known = deps.store.workloads(cluster, [uid]).get(uid)
     waiting = [slice_id(demand.job_of(cluster, fact.workload, leader)) for leader in demand.legitimate(fact)]
@@ -74,7 +80,7 @@ def _slices_wanted(fact: SlicesWanted, settings: ClusterSettings, deps: IntakeDe
         fact,
         known.value if known else None,
         records,
-        deps.clock.now(),
+        told_at,
         settings,
     )
     if change is None:

@@ -236,6 +236,16 @@ IDLE = LIMITS.idle_after
             ready(2 * HOUR, demand_confirmed_at=NOW - HOUR), FITS, id="its leader waited, but does not wait any more"
         ),
         pytest.param(ready(IDLE, demand_confirmed_at=NOW, runs_on=ELSEWHERE), FITS, id="its Job runs elsewhere"),
+        pytest.param(
+            ready(IDLE, runs_on=ELSEWHERE, hosts=some_hosts(usable=3)),
+            ENDED,
+            id="its Job runs elsewhere, and some hosts are missing",
+        ),
+        pytest.param(
+            ready(IDLE - MINUTE, runs_on=ELSEWHERE, hosts=some_hosts(usable=3)),
+            KEPT,
+            id="its Job runs elsewhere since a moment ago, and some hosts are missing",
+        ),
         pytest.param(ready(2 * HOUR, hosts=some_hosts(occupants=(GUEST,))), KEPT, id="others use it"),
         pytest.param(lasting(Reason.HOSTS_JOINING, IDLE - MINUTE, hosts=some_hosts()), KEPT, id="not yet ready"),
     ],

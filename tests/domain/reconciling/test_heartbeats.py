@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -95,3 +95,10 @@ def test_the_relay_is_asked_for_all_hosts_if_they_differ_for_a_while(
     changes: dict[str, object], *, asked: bool
 ) -> None:
     assert hosts_to_be_listed(a_heartbeat(**changes), NOW) is asked
+
+
+def test_a_heartbeat_that_was_published_before_the_last_one_changes_nothing() -> None:
+    known = RelayHeartbeat(cluster=CLUSTER, received_at=NOW, uninterrupted_since=NOW - 60 * MINUTE, count=2, digest="d")
+    beat = Heartbeat(count=1, digest="e", hosts_digest=5, first=True)
+    assert with_heartbeat(known, beat, 5, NOW - timedelta(seconds=1)) == known
+    assert with_heartbeat(known, beat, 5, NOW).count == 1

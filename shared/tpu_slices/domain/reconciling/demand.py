@@ -118,7 +118,7 @@ def wanted(
     now: datetime,
     settings: ClusterSettings,
 ) -> Demand | None:
-    """Return what waiting leaders change, or None if the fact is outdated.
+    """Return what leaders that waited at `now` change, or None if the fact is outdated.
 
     | known JobSet                              | outcome                                                        |
     |-------------------------------------------|----------------------------------------------------------------|
@@ -137,7 +137,7 @@ def wanted(
     demand: dict[SliceId, datetime | None] = dict(known.demand) if known else {}
     for each in demands(fact, settings.cluster, slices):
         id_ = slice_id(each.job)
-        demand[id_] = now
+        demand[id_] = max(now, demand.get(id_) or now)
         spec = specs(each)
         if id_ not in slices:
             updates[id_] = replace(_with_request(SliceRecord.of(each.job, now), spec), awaited_since=now)

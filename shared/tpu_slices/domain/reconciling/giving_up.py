@@ -46,6 +46,7 @@ def giving_up(case: Situation) -> GivingUp | None:
     | broken later, and unused                                    | failed                                            |
     | made for another request, changed while suspended, unused   | yes                                               |
     | flex-start, without hosts, while no leader waits            | fits; while one waits: no                         |
+    | unused for `idle_after`, while its Job runs elsewhere       | fits, if all its hosts are usable                 |
     | without some usable hosts for `hosts_timeout`, and unused   | failed                                            |
     | ready and unused for `idle_after`                           | fits; while its leader waits: refused             |
     """
@@ -97,7 +98,7 @@ def _not_useful(case: Situation, seen: Running | Broken | Busy) -> GivingUp | No
         return GivingUp()
     if case.unfilled:
         return None if case.waiting else GivingUp(fits=True)
-    return _idle(case) if case.whole else _hosts_missing(case)
+    return _idle(case) if case.whole or case.runs_elsewhere else _hosts_missing(case)
 
 
 def _hosts_missing(case: Situation) -> GivingUp | None:
@@ -118,7 +119,7 @@ def _idle(case: Situation) -> GivingUp | None:
         return None
     confirmed = record.demand_confirmed_at
     if confirmed is None or not case.waiting or case.runs_elsewhere:
-        return GivingUp(fits=True)
+        return GivingUp(fits=case.whole)
     if confirmed <= vacant_since:
         return None
     minutes = f"{case.limits.idle_after.total_seconds() / 60:.0f} minutes"

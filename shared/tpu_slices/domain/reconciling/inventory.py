@@ -58,6 +58,7 @@ class RelayHeartbeat:
 
     cluster: ClusterId
     received_at: datetime | None = None
+    """When it was published."""
     uninterrupted_since: datetime | None = None
     """Since when heartbeats have arrived without a gap of SILENT_AFTER."""
     count: int = 0
@@ -244,10 +245,13 @@ def check_inventory(records: Records, pools: Sequence[PoolSeen], now: datetime) 
 
 
 def with_heartbeat(before: RelayHeartbeat, beat: Heartbeat, recorded_hosts: int, now: datetime) -> RelayHeartbeat:
-    """Return the stored heartbeat after a new one; after the first one of a relay, the inventory check is due.
+    """Return the stored heartbeat after another one; after the first one of a relay, the inventory check is due.
 
-    `recorded_hosts`: the sum of `SliceRecord.hosts_digest` over the cluster.
+    `recorded_hosts`: the sum of `SliceRecord.hosts_digest` over the cluster. `now`: when it was published; one that was
+    published before the stored one changes nothing.
     """
+    if before.received_at is not None and now < before.received_at:
+        return before
     heartbeat = replace(
         before,
         received_at=now,
