@@ -12,7 +12,7 @@ AS_ROOT := $(if $(filter-out 0,$(shell id -u)),sudo)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo local test browser kubernetes control-plane check unit bench soak fuzz mutants scan format lock clean
+.PHONY: help demo local test browser kubernetes control-plane check unit bench soak fuzz simulate mutants scan format lock clean
 
 help: ## List the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -54,6 +54,9 @@ soak: $(STAMP) ## Measure 1,000 nodes and 2,000 pods on a real control plane, wi
 SECONDS ?= 60
 fuzz: $(STAMP) .local/atheris/.installed ## Fuzz every parser for SECONDS=60, guided by coverage, with atheris, which is 130 MB: not part of the gate
 	PYTHONPATH=.local/atheris $(BIN)/python -m tests.fuzz $(SECONDS) $(ARGS)
+
+simulate: $(STAMP) ## Play SEEDS=1000 stories of faults on the whole system in memory, FROM=seed; what breaks a promise is shrunk
+	$(BIN)/python -m tests.simulation --seeds $(or $(SEEDS),1000) $(if $(FROM),--from $(FROM))
 
 mutants: $(STAMP) .local/cosmic-ray/.installed ## Count the small changes of the core that its tests notice, with cosmic-ray, for an hour
 	$(BIN)/python -m tests.mutants $(ARGS)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.promises.promises import Promise
+from tests.simulation.promises import Promise
 from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.workloads import WorkloadRecord

@@ -1,13 +1,13 @@
-"""What the system promises whatever goes wrong, each a check on the mean world: `tests.mischief`.
+"""What the system promises whatever goes wrong, each a check on a simulated world.
 
 | promise         | is broken by                                                                      | looked at     |
 |-----------------|-----------------------------------------------------------------------------------|---------------|
 | no theft        | a deletion of a pool that is not ours, or under the leader of a live Job          | at a deletion |
-| no double       | a creation beside a pool that could serve its Job, or under a name used before    | at a creation |
+| no double       | a creation beside a pool that could serve its Job, or under a name deleted before | at a creation |
 | no stale buying | a creation for a slice that no leader was reported to wait for since `demand_ttl` | at a creation |
 | no overrun      | a creation of more chips than the cluster may hold, with all that are bought      | at a creation |
 | no stray        | a pool of ours that no record knows                                               | at each step  |
-| no silence      | a slice that is not READY, and does not say why, or is never looked at again      | at each step  |
+| no silence      | a slice that is not READY, and does not say why, or waits and is not looked at    | at each step  |
 | converges       | in calm, a live Job without its slice, or a pool that nobody uses                 | in the end    |
 | no leak         | a pool, a slot, or a slice that is not GONE, when nothing is wanted any more      | in the end    |
 """
@@ -15,6 +15,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
 from enum import StrEnum
 
 from tests.builders import CLUSTER, a_spec
@@ -51,10 +52,19 @@ class Broken(Exception):
 class Watch:
     """Raises Broken as soon as a promise is broken in this world."""
 
-    def __init__(self, world: World) -> None:
-        self._world = world
-        self._created: set[PoolName] = set()
-        create, delete, survive = world.backend._create, world.backend._delete, world._survive
+    def __init__(self, world: World, settings: ClusterSettings) -> None:
+        self._world, self._settings = world, settings
+        self._deleted: set[PoolName] = set()
+        self._ordered: dict[PoolName, datetime] = {}
+        """When the pools were last ordered."""
+        order_, create = world.backend.create, world.backend._create
+        delete, survive = world.backend._delete, world._survive
+
+        def ordered(order: PoolOrder) -> Outcome:
+            try:
+                return order_(order)
+            finally:
+                self._ordered[order.name] = world.clock.now()
 
         def created(order: PoolOrder) -> Outcome:
             outcome = create(order)
@@ -74,7 +84,8 @@ class Watch:
             self._after_a_step()
             return done
 
-        world.backend._create = created  # type: ignore[method-assign]  # the watch's own eye on every call
+        world.backend.create = ordered  # type: ignore[method-assign]  # the watch's own eye on every call
+        world.backend._create = created  # type: ignore[method-assign]
         world.backend._delete = deleted  # type: ignore[method-assign]
         world._survive = survived  # type: ignore[method-assign]
 
@@ -100,10 +111,11 @@ class Watch:
     def _on_creation(self, order: PoolOrder) -> None:
         record = self._world.records[order.slice_id]
         limits, most = self._settings.limits, self._settings.policy.chips_per_cluster
-        if order.name in self._created:
-            self._break(Promise.NO_DOUBLE, f"{order.name} is created for the second time")
-        self._created.add(order.name)
-        for pool in self._serving(record):
+        if order.name in self._deleted:
+            self._break(Promise.NO_DOUBLE, f"{order.name} is created once more after its deletion")
+        last = self._ordered.get(order.name)
+        repeated = last is not None and self._world.clock.now() - last <= 2 * limits.act_window
+        for pool in () if repeated else self._serving(record):
             self._break(Promise.NO_DOUBLE, f"{order.name} is created, and {pool.name} could serve")
         confirmed, ttl = record.demand_confirmed_at, limits.demand_ttl
         if confirmed is None or self._world.clock.now() - confirmed > ttl + limits.act_window:
@@ -113,6 +125,7 @@ class Watch:
             self._break(Promise.NO_OVERRUN, f"{chips} chips in pools, and {most} are allowed")
 
     def _on_deletion(self, order: PoolOrder, pool: FakePool) -> None:
+        self._deleted.add(order.name)
         made = pool.order
         if made is None or (made.slice_id, made.attempt) != (order.slice_id, order.attempt):
             self._break(Promise.NO_THEFT, f"{pool.name} is not the slice's")
@@ -135,7 +148,7 @@ class Watch:
                 continue
             if not record.message and record.transitions:
                 self._break(Promise.NO_SILENCE, f"{record.id} is {record.phase} for no reason")
-            if record.next_reconcile_at is None:
+            if record.next_reconcile_at is None and record.phase is not Phase.REFUSED:
                 self._break(Promise.NO_SILENCE, f"{record.id} is {record.phase}, and nobody will look at it")
 
     def _serving(self, record: SliceRecord) -> Iterator[FakePool]:
@@ -157,12 +170,6 @@ class Watch:
             failed = given_up.get(pool.order.attempt)
             if failed is None or failed.chips_bought:
                 yield pool.order
-
-    @property
-    def _settings(self) -> ClusterSettings:
-        settings = self._world.store.settings(CLUSTER)
-        assert settings is not None
-        return settings
 
     def _ours(self) -> list[FakePool]:
         pools = self._world.backend.pools.values()

@@ -1,58 +1,88 @@
-"""Every promise holds in the mean world, whatever its seed; and each is broken by a system that is broken for it."""
+"""Every promise holds in whatever story a seed draws; and each is broken by a system that is broken for it."""
 
 from __future__ import annotations
+
+import os
+import subprocess
+import sys
 
 import pytest
 from hypothesis import settings as profile
 
-from tests.builders import settings
-from tests.mischief import Mischief
-from tests.promises.mutants import MUTANTS, Mutant
-from tests.promises.promises import Broken, Promise, Watch
-from tpu_slices.domain.model.clusters import Policy
+from tests.infra.sources import ROOT
+from tests.simulation.chance import Chance
+from tests.simulation.mutants import MUTANTS, Mutant
+from tests.simulation.played import played, shrunk
+from tests.simulation.promises import Promise
+from tests.simulation.story import Fault, Kind, Plot, Story, from_yaml, story_of, to_yaml
 
-SEEDS = range(max(1, profile().max_examples // 5))
+SEEDS = range(max(1, profile().max_examples // 2))
 """With --hypothesis-profile=deep, more."""
-LIMIT = 64
-"""The chips that the cluster may hold in every other world: four slices."""
-MOST_SEEDS = 40
-"""Within which a mutant is found: most are in the first two."""
-
-
-def lived(seed: int) -> None:
-    """Let a mean world of this seed live, calm down, and end. Raise Broken."""
-    mean = Mischief(seed)
-    if seed % 2:
-        mean.world.store.put_settings(settings(policy=Policy(chips_per_cluster=LIMIT)))
-    watch = Watch(mean.world)
-    mean.lives(minutes=150)
-    mean.calms()
-    mean.lives(minutes=120)
-    watch.in_calm()
-    for jobset in mean.active:
-        mean.world.ends(jobset)
-    mean.lives(minutes=60)
-    watch.when_all_ended()
+MOST_SEEDS = 60
+"""Within which a mutant is found: most are in the first few."""
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_every_promise_holds(seed: int) -> None:
-    lived(seed)
-
-
-def broken(seed: int) -> Promise | None:
-    try:
-        lived(seed)
-    except Broken as found:
-        return found.promise
-    return None
+    done = played(story_of(seed))
+    assert done.promise is None, done.seen
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_a_broken_system_breaks_its_promise(mutant: Mutant, monkeypatch: pytest.MonkeyPatch) -> None:
     mutant.breaks(monkeypatch)
-    assert any(broken(seed) is mutant.promise for seed in range(MOST_SEEDS))
+    assert any(played(story_of(seed)).promise is mutant.promise for seed in range(MOST_SEEDS))
 
 
 def test_every_promise_has_a_mutant() -> None:
     assert {mutant.promise for mutant in MUTANTS} == set(Promise)
+
+
+def test_a_story_is_the_same_as_yaml() -> None:
+    for seed in range(20):
+        assert from_yaml(to_yaml(story_of(seed))) == story_of(seed)
+
+
+TOLD = "from tests.simulation.played import *; from tests.simulation.story import *; print(played(story_of(7)).struck)"
+
+
+def test_a_story_is_played_alike_by_every_process() -> None:
+    said = {
+        subprocess.run(
+            [sys.executable, "-c", TOLD],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": f"{ROOT}:{ROOT / 'shared'}"},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(said) == 1
+    assert "Counter" in said.pop()
+
+
+def test_what_is_drawn_for_one_thing_does_not_depend_on_others() -> None:
+    chance = Chance(1)
+    first = chance.of("a", 1)
+    assert [chance.of("b", 1), chance.of("a", 1)] != [first, first]
+    assert chance.of("a", 1) == first
+    assert {Chance(seed).pick("abc", 1) for seed in range(30)} == set("abc")
+    assert {Chance(seed).between(2, 4, 1) for seed in range(30)} == {2, 3, 4}
+
+
+def test_a_story_is_shrunk_to_what_matters() -> None:
+    faults = tuple(Fault(kind=kind, at=3, lasts=8) for kind in Kind)
+    jobsets = tuple(Plot(name=f"job-{number}", at=number, slices=2, ends=50) for number in range(6))
+    story = Story(seed=1, minutes=90, chips=64, crosses=True, faults=faults, jobsets=jobsets)
+
+    def breaks(each: Story) -> bool:
+        needed = [fault for fault in each.faults if fault.kind is Kind.STOCKOUT and fault.is_on(5)]
+        return bool(needed) and any(plot.name == "job-3" and plot.slices == 2 for plot in each.jobsets)
+
+    assert shrunk(story, breaks) == Story(
+        seed=1,
+        minutes=6,
+        faults=(Fault(kind=Kind.STOCKOUT, at=5, lasts=1),),
+        jobsets=(Plot(name="job-3", at=3, slices=2),),
+    )

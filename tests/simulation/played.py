@@ -1,0 +1,103 @@
+"""What becomes of a story: nothing, or the promise that it breaks; and the shortest story that breaks the same one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from tests.simulation.promises import Broken, Promise
+from tests.simulation.simulation import Simulation
+from tests.simulation.story import Fault, Kind, Plot, Story
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    seed: int
+    hours: float
+    promise: Promise | None = None
+    """Which it broke."""
+    seen: str = ""
+    struck: Counter[Kind] = field(default_factory=Counter)
+    """How often each kind of fault had an effect."""
+    timeline: tuple[str, ...] = ()
+    """What became of each slice, if a promise was broken."""
+
+
+def played(story: Story) -> Played:
+    """Play a story to its end."""
+    simulation = Simulation(story)
+    try:
+        simulation.play()
+    except Broken as broken:
+        timeline = tuple(_timeline(simulation))
+        return Played(story.seed, simulation.hours, broken.promise, str(broken), simulation.struck, timeline)
+    return Played(story.seed, simulation.hours, struck=simulation.struck)
+
+
+def _timeline(simulation: Simulation) -> Iterator[str]:
+    """Yield the transitions of all slices, oldest first."""
+    told = ((record.id, each) for record in simulation.records.values() for each in record.transitions)
+    for slice_, each in sorted(told, key=lambda it: (it[1].at, it[0])):
+        yield f"{each.at:%d %H:%M:%S}  {slice_}  {each.phase}  {each.reason}: {each.message}"
+
+
+def shrunk(story: Story, breaks: Callable[[Story], bool]) -> Story:
+    """Return a story of as few JobSets and faults as still breaks it, each as plain and short as it can be."""
+    while True:
+        smaller = next((each for each in _smaller(story) if breaks(each)), None)
+        if smaller is None:
+            return story
+        story = smaller
+
+
+def _smaller(story: Story) -> Iterator[Story]:
+    """Yield stories with less in them, those with much less first."""
+    yield from (replace(story, faults=faults) for faults in _fewer(story.faults))
+    yield from (replace(story, jobsets=jobsets) for jobsets in _fewer(story.jobsets))
+    for index, fault in enumerate(story.faults):
+        yield from (replace(story, faults=_with(story.faults, index, each)) for each in _plainer_fault(fault))
+    for number, plot in enumerate(story.jobsets):
+        yield from (replace(story, jobsets=_with(story.jobsets, number, each)) for each in _plainer_plot(plot))
+    if story.crosses:
+        yield replace(story, crosses=False)
+    if story.chips is not None:
+        yield replace(story, chips=None)
+    last = max([1, *(each.at + each.lasts for each in story.faults), *(plot.at for plot in story.jobsets)])
+    if last < story.minutes:
+        yield replace(story, minutes=last)
+
+
+def _fewer(parts: tuple[T, ...]) -> Iterator[tuple[T, ...]]:
+    """Yield the parts without half of them, without a quarter..., without one."""
+    size = len(parts)
+    while size > 1:
+        size //= 2
+        for start in range(0, len(parts), size):
+            yield parts[:start] + parts[start + size :]
+    if len(parts) == 1:
+        yield ()
+
+
+def _with(parts: tuple[T, ...], index: int, part: T) -> tuple[T, ...]:
+    return (*parts[:index], part, *parts[index + 1 :])
+
+
+def _plainer_fault(fault: Fault) -> Iterator[Fault]:
+    if fault.lasts > 1:
+        yield replace(fault, lasts=fault.lasts // 2)
+        yield replace(fault, at=fault.at + fault.lasts // 2, lasts=fault.lasts - fault.lasts // 2)
+
+
+def _plainer_plot(plot: Plot) -> Iterator[Plot]:
+    plainer = [
+        replace(plot, slices=1),
+        replace(plot, flex_start=False),
+        replace(plot, again=False),
+        replace(plot, suspended=()),
+        *([] if plot.again else [replace(plot, deleted=False), replace(plot, ends=None)]),
+    ]
+    yield from (each for each in plainer if each != plot)

@@ -1,0 +1,114 @@
+"""GKE and its machines in a simulation: operations take their time and may fail, pools and hosts have troubles."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.fakes.gke import FakePool, is_flex_start
+from tests.simulation.story import Kind
+from tpu_slices.domain.model.observations import Broken, Creating, Deleting, Failure, FailureKind, Running
+from tpu_slices.domain.model.slices import PoolName
+
+if TYPE_CHECKING:
+    from tests.simulation.simulation import Simulation
+
+CREATION_FAILURES = {
+    Kind.STOCKOUT: Failure(FailureKind.STOCKOUT, "[GCE_STOCKOUT] none left"),
+    Kind.QUOTA: Failure(FailureKind.QUOTA, "Quota exceeded"),
+    Kind.CREATIONS_FAIL: Failure(FailureKind.UNKNOWN, "Internal error"),
+}
+UNKNOWN = Failure(FailureKind.UNKNOWN, "Internal error")
+REFUSED = Failure(FailureKind.CONFIGURATION, "Deletion is not allowed")
+HOUR = 60
+
+
+class Pools:
+    """What becomes of a simulation's pools by itself, each drawn by its name and the minute."""
+
+    def __init__(self, simulation: Simulation) -> None:
+        self._of = simulation
+        self._begun: dict[str, int] = {}
+        """By operation, the minute in which it was first seen."""
+        self._back: dict[PoolName, int] = {}
+        """By pool without hosts, or broken, the minute from which it is as before."""
+
+    def have_troubles(self, minute: int) -> None:
+        """Let faults befall the pools that stand."""
+        sim, backend = self._of, self._of.backend
+        backend.operation_limit = 1 if sim.strikes(Kind.GKE_FULL, minute) else 5
+        backend.refuses_deletions = REFUSED if sim.strikes(Kind.DELETIONS_REFUSED, minute) else None
+        sim.cluster.unusable_hosts = int(sim.strikes(Kind.HOSTS_UNUSABLE, minute))
+        for pool in self._running():
+            back = minute + sim.chance.between(1, 30, "back", pool.name, minute)
+            if sim.strikes(Kind.POOLS_DELETED, minute, pool.name):
+                backend.vanish(pool.name)
+            elif pool.name not in self._back and sim.strikes(Kind.POOLS_WRECKED, minute, pool.name):
+                backend.wreck(pool.name, UNKNOWN)
+                self._back[pool.name] = back
+            elif pool.hosts_joined and sim.strikes(Kind.POOLS_REPAIRED, minute, pool.name):
+                backend.repair(pool.name)
+            elif pool.hosts_joined and sim.strikes(Kind.HOSTS_DIE, minute, pool.name):
+                pool.hosts_joined = False
+                self._back[pool.name] = back
+        if sim.strikes(Kind.OPERATIONS_FORGOTTEN, minute):
+            backend.forget_ended_operations()
+
+    def work(self, minute: int) -> None:
+        """Let what has begun go on, and end in its time."""
+        for pool in list(self._of.backend.pools.values()):
+            if pool.operation is not None:
+                self._operation(pool, minute)
+            elif isinstance(pool.seen, Running | Broken) and minute >= self._back.get(pool.name, minute + 1):
+                self._recovers(pool)
+        for pool in self._running():
+            if is_flex_start(pool) and not pool.hosts_joined and pool.name not in self._back:
+                pool.hosts_joined = self._of.chance.happens(0.2, "filled", pool.name, minute)
+
+    def calm_down(self) -> None:
+        """Let everything that is broken be as before."""
+        backend = self._of.backend
+        backend.refuses_deletions, backend.operation_limit, self._of.cluster.unusable_hosts = None, 5, 0
+        for pool in backend.pools.values():
+            if pool.name in self._back:
+                self._recovers(pool)
+
+    def _running(self) -> list[FakePool]:
+        pools = self._of.backend.pools.values()
+        return [pool for pool in pools if isinstance(pool.seen, Running) and pool.operation is None]
+
+    def _recovers(self, pool: FakePool) -> None:
+        self._back.pop(pool.name)
+        if isinstance(pool.seen, Broken) or not is_flex_start(pool):
+            pool.hosts_joined = pool.hosts_joined or not is_flex_start(pool)
+            pool.seen = Running(pool.order.spec.fingerprint if pool.order and pool.order.spec else None)
+
+    def _operation(self, pool: FakePool, minute: int) -> None:
+        assert pool.operation is not None
+        begun = self._begun.setdefault(pool.operation.name, minute)
+        key = (type(pool.seen).__name__, pool.name)
+        takes = self._of.chance.between(1, 6, "takes", *key)
+        slow = self._of.on.get(Kind.OPERATIONS_SLOW) and self._of.chance.happens(
+            self._of.on[Kind.OPERATIONS_SLOW], "slow", *key
+        )
+        if slow and minute < begun + takes + HOUR:
+            self._of.struck[Kind.OPERATIONS_SLOW] += 1
+            return
+        early = self._of.chance.happens(0.3, "hosts join early", *key) and not is_flex_start(pool)
+        if isinstance(pool.seen, Creating) and minute == begun + takes - 1 and early:
+            self._of.backend.join_hosts(pool.name)
+        if minute >= begun + takes:
+            self._ends(pool)
+
+    def _ends(self, pool: FakePool) -> None:
+        sim, backend = self._of, self._of.backend
+        if isinstance(pool.seen, Creating):
+            for kind, failure in CREATION_FAILURES.items():
+                if sim.strikes(kind, pool.name):
+                    return backend.fail(pool.name, failure)
+            if sim.strikes(Kind.OPERATIONS_FORGOTTEN, pool.name):
+                return backend.forget_operation(pool.name)
+        elif isinstance(pool.seen, Deleting) and sim.strikes(Kind.DELETIONS_FAIL, pool.name, sim.minute):
+            return backend.fail_deletion(pool.name, UNKNOWN)
+        else:
+            self._back.pop(pool.name, None)
+        return backend.finish(pool.name)

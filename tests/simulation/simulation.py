@@ -1,0 +1,272 @@
+"""A story played on the whole system in memory, minute by minute, while every promise is watched.
+
+Production code runs unchanged, through its ports. What the story does not say is drawn by its seed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any, cast
+
+from tests.builders import CLUSTER, MINUTE, a_jobset_ref, a_request, settings
+from tests.domain.asking import FLEX
+from tests.fake_cluster import LiveWorkload
+from tests.fakes.clock import FakeClock
+from tests.fakes.troubles import ORDERS, Trouble, Verb
+from tests.fuse import EFFECTS, Crash
+from tests.simulation.chance import Chance
+from tests.simulation.pools import Pools
+from tests.simulation.promises import Watch
+from tests.simulation.story import Kind, Plot, Story
+from tests.world import World
+from tpu_slices.domain.model.clusters import Policy
+from tpu_slices.domain.model.facts import Fact, WorkloadState
+from tpu_slices.domain.model.slices import WorkloadUid
+from tpu_slices.ports.errors import StaleRecord, Temporary
+from tpu_slices.wire.cluster_settings import accepted_key, encode_settings, settings_key
+
+CALM = 150
+"""Minutes without faults: more than any timeout, pause or silence lasts."""
+END = 60
+"""Minutes in which everything that is left must go."""
+TRIES = 3
+"""Within how many tries a contended commit succeeds."""
+
+
+class SkewedClock:
+    """A clock that an instance reads ahead of the true one, or behind it."""
+
+    def __init__(self, inner: FakeClock) -> None:
+        self._inner = inner
+        self.skew = timedelta()
+
+    def now(self) -> datetime:
+        return self._inner.now() + self.skew
+
+    def pause(self, at_most: float) -> None:
+        self._inner.pause(at_most)
+
+
+class Meddled:
+    """A port, and what happens before and after each call of its methods."""
+
+    def __init__(self, inner: object, before: Callable[[str], None], after: Callable[[str], None]) -> None:
+        self._inner, self._before, self._after = inner, before, after
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._inner, name)
+
+        def called(*args: Any, **kwargs: Any) -> Any:
+            self._before(name)
+            result = method(*args, **kwargs)
+            self._after(name)
+            return result
+
+        return called
+
+
+class Simulation(World):
+    """`play` it; `struck` counts, by kind of fault, how often one had an effect."""
+
+    def __init__(self, story: Story) -> None:
+        super().__init__()
+        self.story = story
+        self.chance = Chance(story.seed)
+        self.minute = 0
+        self.struck: Counter[Kind] = Counter()
+        self.on: Mapping[Kind, float] = {}
+        self.plots: dict[str, LiveWorkload] = {}
+        self._called = 0
+        self._nested = False
+        self._skewed = SkewedClock(self.clock)
+        self.deps = replace(
+            self.deps,
+            store=cast("Any", Meddled(self.store, self._before_store, self._after_effect)),
+            backend=cast("Any", Meddled(self.backend, lambda _: None, self._after_effect)),
+            publisher=cast("Any", Meddled(self.publisher, self._before_publisher, self._after_effect)),
+            clock=self._skewed,
+        )
+        self.cluster.crosses = story.crosses
+        self.rules = settings(policy=Policy(chips_per_cluster=story.chips))
+        self.store.put_document(accepted_key(CLUSTER), encode_settings(self.rules))
+        self.store.put_settings(self.rules)
+        self.watch = Watch(self, self.rules)
+        self.machines = Pools(self)
+
+    def play(self) -> None:
+        """Play the story to its end. Raise Broken."""
+        self._until(self.story.minutes)
+        self._calms()
+        self._until(self.story.minutes + CALM)
+        self.watch.in_calm()
+        for jobset in self.workloads.values():
+            if not jobset.state.ended:
+                self.ends(jobset)
+        self._until(self.story.minutes + CALM + END)
+        self.watch.when_all_ended()
+
+    @property
+    def hours(self) -> float:
+        return self.minute / 60
+
+    def strikes(self, kind: Kind, *key: object) -> bool:
+        """Return whether a fault that is on strikes what the key names, and count it."""
+        share = self.on.get(kind, 0.0)
+        if share and self.chance.happens(share, kind, *key):
+            self.struck[kind] += 1
+            return True
+        return False
+
+    # time
+
+    def _until(self, minute: int) -> None:
+        while self.minute < minute:
+            self._a_minute()
+
+    def _a_minute(self) -> None:
+        minute, self.minute = self.minute, self.minute + 1
+        self._sets_the_scene(minute)
+        self._people(minute)
+        self._leaders(minute)
+        self.machines.have_troubles(minute)
+        self.steps()
+        self.machines.work(minute)
+        self.clock.advance(MINUTE - timedelta(seconds=12))
+        self.sweeps()
+
+    def _sets_the_scene(self, minute: int) -> None:
+        before, self.on = self.on, self.story.on(minute)
+        self.store.unavailable = self.strikes(Kind.STORE_DOWN, minute)
+        self.relay_is_dead = Kind.RELAY_DOWN in self.on
+        self.struck[Kind.RELAY_DOWN] += self.relay_is_dead
+        if self.strikes(Kind.RELAY_RESTARTS, minute):
+            self.cluster.restart_relay()
+        if (Kind.SETTINGS_INVALID in self.on) != (Kind.SETTINGS_INVALID in before):
+            self._edits_settings(valid=Kind.SETTINGS_INVALID in before)
+        for kind, trouble, verbs in (
+            (Kind.GKE_UNAVAILABLE, Trouble.UNAVAILABLE, Verb),
+            (Kind.GKE_FORBIDS, Trouble.FORBIDDEN, Verb),
+            (Kind.GKE_ANSWERS_LOST, Trouble.ANSWER_LOST, ORDERS),
+        ):
+            if self.strikes(kind, minute):
+                self.backend.trouble(trouble, *verbs, lasts=MINUTE)
+        if self.strikes(Kind.REQUESTS_OLD, minute):
+            past = self.publisher.requests[:: max(1, len(self.publisher.requests) // 5)]
+            self.publisher.requests.extend(past[-5:])
+
+    def _edits_settings(self, *, valid: bool) -> None:
+        self.struck[Kind.SETTINGS_INVALID] += not valid
+        document = encode_settings(self.rules)
+        self.store.put_document(settings_key(CLUSTER), document if valid else {**document, "zone": 5})
+
+    def _calms(self) -> None:
+        self.on = {}
+        self.store.unavailable = False
+        self.relay_is_dead = False
+        self.backend.show()
+        self._edits_settings(valid=True)
+        self.machines.calm_down()
+
+    # the story's people
+
+    def _people(self, minute: int) -> None:
+        for plot in self.story.jobsets:
+            if minute == plot.at:
+                self._creates(plot, 0)
+            for since, until in plot.suspended:
+                if minute == since and self._is(plot, WorkloadState.ACTIVE):
+                    self.suspends(self.plots[plot.name])
+                elif minute == until and self._is(plot, WorkloadState.SUSPENDED):
+                    self.resumes(self.plots[plot.name])
+            if minute == plot.ends and not self.plots[plot.name].state.ended:
+                self.ends(self.plots[plot.name], WorkloadState.DELETED if plot.deleted else WorkloadState.COMPLETED)
+            if plot.again and plot.ends is not None and minute == plot.ends + 1:
+                self._creates(plot, 1)
+
+    def _is(self, plot: Plot, state: WorkloadState) -> bool:
+        return self.plots[plot.name].state is state
+
+    def _creates(self, plot: Plot, life: int) -> None:
+        ref = a_jobset_ref(name=plot.name, uid=WorkloadUid(f"uid-{plot.name}-{life}"))
+        request = FLEX if plot.flex_start else a_request()
+        self.plots[plot.name] = LiveWorkload(ref, plot.slices, request=request)
+        self.cluster.puts(self.plots[plot.name])
+
+    def _leaders(self, minute: int) -> None:
+        for jobset in self.workloads.values():
+            for index in sorted(jobset.bound):
+                if self.strikes(Kind.LEADERS_LEAVE, minute, jobset.ref.owner.uid, index):
+                    self.leaves(jobset, index)
+
+    # messages
+
+    def publish(self, fact: Fact) -> None:
+        """Send a fact; some are lost, late or doubled."""
+        self._called += 1
+        key = (self.minute, self._called)
+        if self.strikes(Kind.MESSAGES_LOST, key):
+            return
+        if self.strikes(Kind.MESSAGES_LATE, key):
+            late = self.chance.between(1, 120, "late", key) * MINUTE
+            self._late.append((self.clock.now() + late, self.clock.now(), fact))
+            return
+        super().publish(fact)
+        if self.strikes(Kind.MESSAGES_DOUBLED, key):
+            super().publish(fact)
+
+    def loses_request(self) -> bool:
+        self._called += 1
+        return self.strikes(Kind.REQUESTS_LOST, self.minute, self._called)
+
+    # instances
+
+    def _survive(self, step: Callable[[], object]) -> bool:
+        self._called += 1
+        key = (self.minute, self._called)
+        before = self._skewed.skew
+        skewed = self.strikes(Kind.CLOCKS_DIFFER, key)
+        self._skewed.skew = timedelta(seconds=self.chance.between(-20, 20, "skew", key)) if skewed else timedelta()
+        try:
+            return super()._survive(step)
+        finally:
+            self._skewed.skew = before
+
+    def _before_store(self, name: str) -> None:
+        if name != "commit":
+            return
+        self._called += 1
+        key = (self.minute, self._called)
+        if self._called % TRIES and self.strikes(Kind.STORE_CONTENDED, key):
+            raise StaleRecord("somebody else wrote it first")
+        if not self._nested and self.strikes(Kind.FUNCTIONS_OVERLAP, key):
+            with self._meanwhile():
+                self.deliver()
+
+    def _before_publisher(self, name: str) -> None:
+        if name in EFFECTS and self.strikes(Kind.PUBLISHER_DOWN, self.minute):
+            raise Temporary("Pub/Sub is unavailable")
+
+    def _after_effect(self, name: str) -> None:
+        if name not in EFFECTS:
+            return
+        self._called += 1
+        key = (self.minute, self._called)
+        if self.strikes(Kind.FUNCTIONS_CRASH, key):
+            raise Crash
+        if name == "commit" and not self._nested and self.strikes(Kind.FUNCTIONS_STALL, key):
+            with self._meanwhile():
+                self._until(self.minute + self.chance.between(1, 8, "stall", key))
+
+    @contextmanager
+    def _meanwhile(self) -> Iterator[None]:
+        """Let others go on while an instance waits."""
+        self._nested = True
+        skew, self._skewed.skew = self._skewed.skew, timedelta()
+        try:
+            yield
+        finally:
+            self._nested, self._skewed.skew = False, skew
