@@ -50,6 +50,8 @@ class FakeDocuments:
     unavailable: bool = False
     """While set, every call is Temporary."""
     _documents: dict[Key, KeptDocument] = field(default_factory=dict)
+    _places: dict[str, tuple[Key, ...]] = field(default_factory=dict)
+    """By collection, the keys of its documents, until one comes or goes."""
     _decoded: dict[Revision, Stored[Any]] = field(default_factory=dict)
     _accepted: dict[Revision, ClusterSettings] = field(default_factory=dict)
     _failures: deque[Exception] = field(default_factory=deque)
@@ -93,10 +95,12 @@ class FakeDocuments:
         written = firestore_rules.stored(place, fields)
         with self._lock:
             self._documents = {**self._documents, place: KeptDocument(written, self._next_revision())}
+            self._places.pop(place.collection, None)
 
     def remove_document(self, place: Key) -> None:
         with self._lock:
             self._documents = {known: it for known, it in self._documents.items() if known != place}
+            self._places.pop(place.collection, None)
 
     # What a test looks at
 
@@ -158,12 +162,17 @@ class FakeDocuments:
         return Found(records, unreadable)
 
     def _matching(self, kind: type[R], where: Callable[[Fields], bool]) -> list[Key]:
-        collection = documents.COLLECTIONS[kind]
-        found = [it[0] for it in self._documents.items() if it[0].collection == collection and where(it[1].fields)]
-        return sorted(found, key=str)
+        return [place for place in self._in(documents.COLLECTIONS[kind]) if where(self._documents[place].fields)]
 
-    def _all(self, kind: type[R], where: Callable[[Fields], bool] = lambda _: True) -> Iterator[Stored[R]]:
-        for place in self._matching(kind, where):
+    def _in(self, collection: str) -> tuple[Key, ...]:
+        """Return the keys of a collection, in order."""
+        if collection not in self._places:
+            places = (place for place in self._documents if place.collection == collection)
+            self._places[collection] = tuple(sorted(places, key=str))
+        return self._places[collection]
+
+    def _all(self, kind: type[R], where: Callable[[Fields], bool] | None = None) -> Iterator[Stored[R]]:
+        for place in self._matching(kind, where) if where else self._in(documents.COLLECTIONS[kind]):
             with suppress(Permanent):
                 if stored := self._read(kind, place):
                     yield stored

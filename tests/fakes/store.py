@@ -205,6 +205,9 @@ class FakeStore(FakeDocuments):
             places = [documents.place_of(change) for change in changes if change.after]
             firestore_rules.check_commit(written[place].written.size for place in places)
             self._documents = written
+            for change in changes:
+                if change.before is None or change.after is None:
+                    self._places.pop(documents.place_of(change).collection, None)
             self.commits.append(changes)
         if self._lost_answers:
             self._lost_answers -= 1

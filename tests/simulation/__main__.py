@@ -1,6 +1,6 @@
 """`make simulate SEEDS=10000 [FROM=0]`: plays the story of each seed on all processors, until one breaks a promise.
 
-What was played is added up by commit in .local/simulation/COMMIT.json; without FROM, it goes on after the last seed there.
+What was played is added up by commit in .local/simulation/COMMIT.json; without FROM, it goes on where it ended.
 A story that breaks a promise is shrunk, and left beside that file. Exit codes: 0, or 1 for a broken promise.
 """
 

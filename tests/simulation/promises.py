@@ -57,6 +57,8 @@ class Watch:
         self._deleted: set[PoolName] = set()
         self._ordered: dict[PoolName, datetime] = {}
         """When the pools were last ordered."""
+        self._looked_after = (0, 0, 0)
+        """How many commits, orders and pools there were when the records were last looked at."""
         order_, create = world.backend.create, world.backend._create
         delete, survive = world.backend._delete, world._survive
 
@@ -136,7 +138,10 @@ class Watch:
             self._break(Promise.NO_THEFT, f"{pool.name} is deleted under {live}")
 
     def _after_a_step(self) -> None:
-        records = self._world.records
+        done = (len(self._world.store.commits), len(self._world.backend.calls), len(self._world.pools))
+        if done == self._looked_after:
+            return
+        self._looked_after, records = done, self._world.records
         for pool in self._ours():
             assert pool.order is not None
             record = records.get(pool.order.slice_id)
