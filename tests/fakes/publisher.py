@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Set
+from collections.abc import Callable, Collection
+from collections.abc import Set as AbstractSet
 from datetime import datetime
 from functools import partial
 
@@ -38,7 +39,7 @@ class FakePublisher:
         self._fail_if_asked()
         check(partial(encode_reconcile_request, cluster), slices)
         self.meanwhile()
-        in_order = sorted(slices) if isinstance(slices, Set) else slices  # so that a test goes alike each time
+        in_order = sorted(slices) if isinstance(slices, AbstractSet) else slices  # so that a test goes alike each time
         self.requests.extend((cluster, slice_) for slice_ in in_order)
 
     def request_echo(self, cluster: ClusterId, asked_at: datetime) -> None:
