@@ -43,7 +43,11 @@ def test_a_story_is_the_same_as_yaml() -> None:
         assert from_yaml(to_yaml(story_of(seed))) == story_of(seed)
 
 
-TOLD = "from tests.simulation.played import *; from tests.simulation.story import *; print([played(story_of(seed)).struck for seed in (1, 8, 13)])"
+TOLD = """
+from tests.simulation.played import played
+from tests.simulation.story import story_of
+print([played(story_of(seed)).struck for seed in (1, 8, 13)])
+"""
 
 
 def test_a_story_is_played_alike_by_every_process() -> None:
