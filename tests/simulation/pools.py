@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tests.fake_cluster import Node
 from tests.fakes.gke import FakePool, is_flex_start
 from tests.simulation.story import Kind
 from tpu_slices.domain.model.observations import Broken, Creating, Deleting, Failure, FailureKind, Running
@@ -31,6 +32,8 @@ class Pools:
         """By operation, the minute in which it was first seen."""
         self._back: dict[PoolName, int] = {}
         """By pool without hosts, or broken, the minute from which it is as before."""
+        self._cordoned: dict[str, int] = {}
+        """By node that somebody else cordoned, until when it is."""
 
     def have_troubles(self, minute: int) -> None:
         """Let faults befall the pools that stand."""
@@ -50,8 +53,26 @@ class Pools:
             elif pool.hosts_joined and sim.strikes(Kind.HOSTS_DIE, minute, pool.name):
                 pool.hosts_joined = False
                 self._back[pool.name] = back
+            elif is_flex_start(pool) and pool.hosts_joined and sim.strikes(Kind.HOSTS_TAKEN_BACK, minute, pool.name):
+                backend.take_back(pool.name)
+        self._cordons(minute)
         if sim.strikes(Kind.OPERATIONS_FORGOTTEN, minute):
             backend.forget_ended_operations()
+
+    def _cordons(self, minute: int) -> None:
+        """Let somebody cordon hosts, and uncordon them again."""
+        sim = self._of
+        for node in sim.cluster.nodes.values():
+            if minute >= self._cordoned.get(node.name, minute + 1):
+                del self._cordoned[node.name]
+                self._cordon(node, on=False)
+            elif not node.cordoned and sim.strikes(Kind.HOSTS_CORDONED, minute, node.name):
+                self._cordoned[node.name] = minute + sim.chance.between(1, 30, "uncordoned", node.name, minute)
+                self._cordon(node, on=True)
+
+    def _cordon(self, node: Node, *, on: bool) -> None:
+        node.cordoned, node.closed_at = on, None
+        self._of.cluster.saw(node)
 
     def work(self, minute: int) -> None:
         """Let what has begun go on, and end in its time."""
@@ -71,6 +92,9 @@ class Pools:
         for pool in backend.pools.values():
             if pool.name in self._back:
                 self._recovers(pool)
+        for name in self._cordoned.keys() & self._of.cluster.nodes.keys():
+            self._cordon(self._of.cluster.nodes[name], on=False)
+        self._cordoned.clear()
 
     def _running(self) -> list[FakePool]:
         pools = self._of.backend.pools.values()

@@ -62,6 +62,10 @@ class Kind(StrEnum):
     """By hand, past the provisioner."""
     HOSTS_DIE = "hosts die"
     """They are preempted, and come again or do not."""
+    HOSTS_TAKEN_BACK = "hosts taken back"
+    """Those of flex-start, as at the end of their time."""
+    HOSTS_CORDONED = "hosts cordoned"
+    """By somebody else, for half an hour at most."""
     HOSTS_UNUSABLE = "hosts unusable"
     """A host of those that join never becomes ready."""
     LEADERS_LEAVE = "leaders leave"
@@ -147,8 +151,8 @@ def from_yaml(text: str) -> Story:
 
 
 PER_MINUTE = {
-    Kind.POOLS_WRECKED, Kind.POOLS_REPAIRED, Kind.POOLS_DELETED, Kind.HOSTS_DIE, Kind.LEADERS_LEAVE,
-    Kind.RELAY_RESTARTS,
+    Kind.POOLS_WRECKED, Kind.POOLS_REPAIRED, Kind.POOLS_DELETED, Kind.HOSTS_DIE, Kind.HOSTS_TAKEN_BACK,
+    Kind.HOSTS_CORDONED, Kind.LEADERS_LEAVE, Kind.RELAY_RESTARTS,
 }  # fmt: skip
 """Their share is of each minute, so it is small."""
 SHARES = (0.02, 0.1, 0.3, 1.0)
