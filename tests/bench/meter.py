@@ -151,7 +151,7 @@ class MeteredWorld(World):
                 "data": base64.b64encode(message.data).decode(),
                 "attributes": dict(message.attributes),
                 "messageId": "17",
-                "publishTime": "2026-03-01T12:00:00.000Z",
+                "publishTime": self.clock.now().isoformat(),
             }
         }
         source = f"//pubsub.googleapis.com/projects/demo-project/topics/{topic}"

@@ -9,7 +9,8 @@ import json
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from copy import deepcopy
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -20,6 +21,9 @@ from tests.infra.loopback import Request, Response
 
 COMPUTE = "https://compute.googleapis.com/compute/v1/projects/shop"
 CLUSTER = "google_container_cluster.cluster"
+
+OF_A_TEST = {"objects", "address"}
+"""What is at addresses that another test does not have."""
 
 
 @dataclass
@@ -52,6 +56,18 @@ class Cloud(ABC):
 
     def __post_init__(self) -> None:
         self.states = {root: {} for root in self.made}
+
+    def memory(self) -> dict[str, Any]:
+        """Return a copy of what is there, and what a test has changed."""
+        kept = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in OF_A_TEST}
+        return deepcopy({**kept, "buckets": self.objects.buckets})
+
+    def recall(self, memory: dict[str, Any]) -> None:
+        """Have what another one had."""
+        known = deepcopy(memory)
+        self.objects.buckets = known.pop("buckets")
+        for name, value in known.items():
+            setattr(self, name, value)
 
     # What an environment has of its own.
 

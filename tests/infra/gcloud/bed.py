@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,11 +20,12 @@ from tests.infra.sources import ROOT
 
 READY = {"preflight": "mkdir -p build; bash infra/environments/kept.sh fetch"}
 """Instead of the first step: the project is known to be ready."""
+_PROVISIONED: dict[type, dict[str, Any]] = {}
 C = TypeVar("C", bound=Cloud)
 B = TypeVar("B", bound="Bed[Any]")
 
 
-class Bed(Generic[C]):
+class Bed(ABC, Generic[C]):
     """A cloud, a workspace for each build, and builds in it."""
 
     def __init__(self, gcloud: Gcloud, cloud: C, stage: Stage, folder: Path) -> None:
@@ -48,6 +50,20 @@ class Bed(Generic[C]):
                 done.stderr = f"{step['id']}: {done.stderr}"
                 break
         return done
+
+    @abstractmethod
+    def provision(self, **changes: str) -> CompletedProcess[str]:
+        """Run the provision build; return its last step."""
+
+    def provisioned(self) -> None:
+        """Have what the provision build makes: it runs once, and is remembered."""
+        if type(self) in _PROVISIONED:
+            self.cloud.recall(_PROVISIONED[type(self)])
+            return
+        done = self.provision()
+        assert done.returncode == 0, done.stderr
+        self.stage.calls.clear()
+        _PROVISIONED[type(self)] = self.cloud.memory()
 
     def run(self, script: str, environment: Mapping[str, str]) -> CompletedProcess[str]:
         shell = "sh" if script.startswith("#!/bin/sh") else "bash"

@@ -79,7 +79,7 @@ def test_an_empty_project_is_made_ready_provisioned_destroyed_and_left_as_it_was
 
 
 def test_what_was_provisioned_is_kept_for_the_destroy_build(bed: TrainingBed) -> None:
-    assert bed.provision().returncode == 0
+    bed.provisioned()
     folder = "gke-tpu-training-environment/kept"
     assert sorted(bed.kept) == [
         f"{folder}/configuration.lock.hcl",
@@ -168,12 +168,12 @@ def test_without_a_slice_that_stands_idle_there_is_no_smoke_jobset(
 
 
 def test_the_slices_of_the_provisioner_are_waited_for_and_never_orphaned(bed: TrainingBed) -> None:
-    assert bed.provision().returncode == 0
+    bed.provisioned()
     bed.cloud.jobsets, bed.cloud.pools = {"llama"}, {"tpu-llama-1": SLICE, "tpu-node-pool-0": {}}
     done = bed.destroy()
     assert done.returncode == 0, done.stderr
 
-    assert bed.provision().returncode == 0
+    bed.provisioned()
     bed.cloud.pools, bed.cloud.bought = {"tpu-llama-1": SLICE}, False
     bed.stage.calls.clear()
     refused = bed.destroy()
@@ -195,19 +195,18 @@ def test_what_a_failed_build_has_left_is_taken_away(bed: TrainingBed, fails_on: 
 
 @pytest.mark.parametrize("fails_on", ["configuration destroy", "infrastructure apply", "infrastructure destroy"])
 def test_a_removal_that_failed_is_taken_up_again(bed: TrainingBed, fails_on: str) -> None:
-    assert bed.provision().returncode == 0
+    bed.provisioned()
     bed.cloud.fails_on = fails_on
     assert bed.destroy().returncode == 1
     bed.cloud.fails_on = "nothing of the kind"
-    for _ in range(2):
-        done = bed.destroy()
-        assert done.returncode == 0, done.stderr
+    done = bed.destroy()
+    assert done.returncode == 0, done.stderr
     assert bed.cloud.status == ""
 
 
 @pytest.mark.parametrize("status", ["", "ERROR"])
 def test_what_was_in_a_cluster_that_is_gone_or_answers_no_more_is_forgotten(bed: TrainingBed, status: str) -> None:
-    assert bed.provision().returncode == 0
+    bed.provisioned()
     bed.cloud.status = status
     done = bed.destroy()
     assert done.returncode == 0, done.stderr
@@ -216,7 +215,7 @@ def test_what_was_in_a_cluster_that_is_gone_or_answers_no_more_is_forgotten(bed:
 
 
 def test_a_protected_cluster_stays_with_all_that_runs(bed: TrainingBed) -> None:
-    assert bed.provision().returncode == 0
+    bed.provisioned()
     bed.cloud.states["infrastructure"]["google_container_cluster.cluster"]["deletion_protection"] = True
     bed.stage.calls.clear()
     refused = bed.destroy()
@@ -225,8 +224,7 @@ def test_a_protected_cluster_stays_with_all_that_runs(bed: TrainingBed) -> None:
 
 
 def test_another_environment_than_the_one_that_is_meant_stays(bed: TrainingBed) -> None:
-    assert bed.provision().returncode == 0
-    bed.stage.calls.clear()
+    bed.provisioned()
     refused = bed.destroy(_CLUSTER_NAME="other", _NUM_TPU_POOLS="2", _REGION="us-east5")
     assert refused.stderr.splitlines()[:2] == [
         "variables: _REGION is us-east5, but what was provisioned here has us-central2.",
@@ -243,7 +241,7 @@ def test_what_no_build_has_provisioned_needs_the_substitutions(bed: TrainingBed)
 
 
 def test_what_is_left_is_named_with_the_command_that_deletes_it(bed: TrainingBed) -> None:
-    assert bed.provision().returncode == 0
+    bed.provisioned()
     bed.cloud.compute["disks"] = ["pvc-1"]
     failed = bed.destroy()
     assert failed.returncode == 1
