@@ -23,7 +23,7 @@ from typing import Any
 import pytest
 
 REMEDY = "The browser tests need Chromium on the PATH: apt-get install --no-install-recommends chromium"
-PATIENCE = 60.0  # seconds; a page of 5 MB on a busy machine
+PATIENCE = 120.0  # seconds; a page of 5 MB on a busy machine
 FLAGS = (
     "--headless",
     "--no-sandbox",

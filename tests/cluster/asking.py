@@ -17,9 +17,9 @@ import urllib3
 import yaml
 
 Json = dict[str, Any]
-LIVE = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(180)]
+LIVE = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(300)]
 """The marks of every file here."""
-PATIENCE_SECONDS = 30.0
+PATIENCE_SECONDS = 120.0
 """How long anything is waited for: a watch event, what a controller does."""
 MERGE = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"

@@ -15,7 +15,7 @@ from tests.local.stack.leftovers import until
 PLACE = "test.example.com/place"
 """Label of a place's nodes."""
 ZONE = "topology.kubernetes.io/zone"
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 120.0
 TAINT = {"key": TPU, "value": "present", "effect": "NoSchedule"}
 FOR_EVER = 3600.0
 SOON = 5.0

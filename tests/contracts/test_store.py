@@ -234,7 +234,7 @@ def in_threads(count: int, act: Callable[[int], int]) -> list[int]:
     start = threading.Barrier(count)
 
     def one(number: int) -> int:
-        start.wait(timeout=5)
+        start.wait(timeout=60)
         return act(number)
 
     with ThreadPoolExecutor(count) as pool:

@@ -63,7 +63,7 @@ class Cluster:
     def kubectl(self, *arguments: str, text: str = "") -> str:
         where = (f"--kubeconfig={self.addresses.kubeconfig}", f"--namespace={self.namespace}")
         command = [str(self.tools.kubectl), *where, *arguments]
-        return subprocess.run(command, capture_output=True, text=True, timeout=30, check=True, input=text).stdout
+        return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True, input=text).stdout
 
     def create(self, objects: Iterable[Json]) -> None:
         self.kubectl("apply", "-f", "-", text=yaml.safe_dump_all(objects))
@@ -73,7 +73,7 @@ class Cluster:
         command = [sys.executable, "-m", "tpu_slices_cli", *arguments, "-o", "json"]
         environment = {**os.environ, **self.addresses.environment(), "PYTHONPATH": str(REPOSITORY)}
         ended = subprocess.run(
-            command, capture_output=True, text=True, timeout=60, check=False, env=environment, input=text
+            command, capture_output=True, text=True, timeout=180, check=False, env=environment, input=text
         )
         assert ended.returncode == 0, ended.stderr
         found: Json = json.loads(ended.stdout)
@@ -105,7 +105,7 @@ class Cluster:
         """Let something happen to the hosts of a workload's only pool."""
         (pool,) = self.pools(workload)
         body = json.dumps({"pool": pool}).encode()
-        OPENER.open(Request(f"{self.addresses.buttons}/hosts/{button}", body, method="POST"), timeout=5).close()
+        OPENER.open(Request(f"{self.addresses.buttons}/hosts/{button}", body, method="POST"), timeout=60).close()
 
     def until(self, holds: Callable[[], object]) -> None:
         """Wait until something holds; if it does not in time, fail with the namespace's Events."""

@@ -28,9 +28,9 @@ from tpu_slices.domain.model.slices import slice_id
 from tpu_slices.wire.cluster_settings import encode_settings
 from tpu_slices.wire.messages import encode_fact
 
-pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(90)]
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(300)]
 ROOT = Path(__file__).parents[2]
-PATIENCE = 40.0
+PATIENCE = 120.0
 
 
 def eventually(look: Callable[[], SliceRecord | None], true: Callable[[SliceRecord], bool]) -> SliceRecord:

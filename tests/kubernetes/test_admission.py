@@ -28,11 +28,11 @@ from tests.kubernetes.cluster import Cluster, Json, Reply
 from tests.local.stack.leftovers import until
 from tpu_slices.domain.planning.host_labels import CAPACITY_KEYS
 
-pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(300)]
 
 DRY_RUN = "/apis/batch/v1/namespaces/default/jobs?dryRun=All&fieldValidation=Strict"
 CANARY = selecting(**dict.fromkeys(CAPACITY_KEYS, "true"))
-PATIENCE_SECONDS = 60
+PATIENCE_SECONDS = 120.0
 KIND = "mutatingadmissionpolicy"
 SERVER_SIDE = ("apply", "--server-side", "-f")
 

@@ -16,7 +16,7 @@ from infra.local.processes import ProgramFailed
 from tests.kubernetes.cluster import USER, Cluster, Json
 from tests.local.stack.leftovers import running_in, start_module, until
 
-pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(300)]
 
 NAMESPACES = "/api/v1/namespaces"
 PODS = f"{NAMESPACES}/default/pods"

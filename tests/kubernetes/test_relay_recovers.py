@@ -30,7 +30,7 @@ from tpu_slices.domain.model.facts import SlicesWanted
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(300)]
 
-PATIENCE_SECONDS = 60
+PATIENCE_SECONDS = 120.0
 UNAUTHORIZED = "401 Unauthorized"
 
 

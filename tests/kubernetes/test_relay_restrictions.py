@@ -29,9 +29,9 @@ from tests.local.stack.leftovers import until
 from tests.relay.test_events import update
 from tpu_slices.domain.planning.host_labels import JOBSET_TAINT, NAMESPACED_JOB
 
-pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(300)]
 
-PATIENCE_SECONDS = 60
+PATIENCE_SECONDS = 120.0
 CLUSTER = "demo"
 OURS = {
     "google.com/nodepool-manager": "tpu-provisioner",

@@ -20,9 +20,9 @@ from tests.infra.sources import ROOT
 from tests.kubernetes.cluster import Cluster, Json
 from tests.local.stack.leftovers import until
 
-pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(300)]
 
-PATIENCE_SECONDS = 60
+PATIENCE_SECONDS = 120.0
 CLUSTER = "demo"
 GCLOUD = """#!/usr/bin/env bash
 cp {kubeconfig} "$KUBECONFIG"

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from relay.objects import Bookmarked, Failed, Kind, Listed, Lost, Saw, Seen, Ticked, WatchEvent
 
-DEADLINE = 30.0
+DEADLINE = 120.0
 
 
 @dataclass

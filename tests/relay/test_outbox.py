@@ -26,7 +26,7 @@ from tpu_slices.domain.model.slices import Owner, OwnerKind, SliceId, WorkloadUi
 from tpu_slices.ports.errors import Temporary
 from tpu_slices.wire.messages import Message, decode_fact
 
-DEADLINE = 5.0
+DEADLINE = 60.0
 
 
 class FakeTopic:

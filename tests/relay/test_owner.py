@@ -30,7 +30,7 @@ from tpu_slices.domain.model.facts import (
     WorkloadState,
 )
 
-DEADLINE = 10.0
+DEADLINE = 60.0
 MOUNTS: Json = {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]}
 
 

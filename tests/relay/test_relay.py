@@ -37,9 +37,9 @@ from tpu_slices.domain.model.facts import (
 from tpu_slices.domain.model.slices import ClusterId, Owner, OwnerKind, SliceId, WorkloadUid
 from tpu_slices.wire.messages import decode_fact
 
-pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(300)]
 
-DEADLINE = 30.0
+DEADLINE = 120.0
 PROMPTLY = 20.0
 DEMO = ClusterId("demo")
 F = TypeVar("F", bound=Fact)

@@ -16,7 +16,7 @@ from tests.local.stack.leftovers import until
 
 ROOT = Path(__file__).parents[3]
 ENVIRONMENT = {"PYTHONPATH": f"{ROOT}:{ROOT / 'shared'}", "PYTHONUNBUFFERED": "1"}
-PATIENCE_SECONDS = 60
+PATIENCE_SECONDS = 120.0
 POOL = "cloud.google.com/gke-nodepool"
 
 

@@ -27,7 +27,7 @@ def connection() -> Iterator[http.client.HTTPSConnection]:
     own = certificates(HOST, datetime.now(UTC))
     trust = ssl.create_default_context(cadata=own.authority.decode())
     with serving(0, own.context(), echo) as address:
-        opened = http.client.HTTPSConnection(HOST, urlsplit(address).port, timeout=5, context=trust)
+        opened = http.client.HTTPSConnection(HOST, urlsplit(address).port, timeout=60, context=trust)
         yield opened
         opened.close()
 
@@ -57,4 +57,4 @@ def test_after_the_block_nobody_listens() -> None:
         port = urlsplit(address).port
     assert port
     with pytest.raises(ConnectionRefusedError):
-        http.client.HTTPSConnection(HOST, port, timeout=5).request("GET", "/")
+        http.client.HTTPSConnection(HOST, port, timeout=60).request("GET", "/")

@@ -29,7 +29,7 @@ def start(folder: Path, *arguments: str, **environment: str) -> subprocess.Popen
     )
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(300)
 def test_every_step_happens_and_nothing_is_left(tools: Tools, tmp_path: Path) -> None:
     assert tools.java.exists()
     said, errors = (demo := start(tmp_path, "--embedded")).communicate()

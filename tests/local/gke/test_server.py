@@ -61,7 +61,7 @@ def _ended(client: gke.ClusterManagerClient, operation: gke.Operation) -> gke.Op
 
 def _call(url: str, method: str = "GET", **body: Any) -> dict[str, Any]:
     data = json.dumps(body).encode() if body else None
-    with urlopen(Request(url, data, method=method), timeout=5) as reply:
+    with urlopen(Request(url, data, method=method), timeout=60) as reply:
         return dict(json.load(reply))
 
 
@@ -191,7 +191,7 @@ def test_the_program_makes_nodes_in_a_cluster_and_ends_on_a_signal(tmp_path: Pat
         assert api.deleted_pods == ["worker"]
         assert [call["method"] for call in _call(f"{buttons}/calls")["calls"]] == ["CreateNodePool", "DeleteNodePool"]
         process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=5) == 0
+        assert process.wait(timeout=60) == 0
 
 
 def test_the_program_is_told_which_workload_policies_there_are() -> None:

@@ -18,10 +18,10 @@ from infra.local.kubeconfig import for_token_file
 from tests.local.proxy.origin import LISTED, Origin, serving
 from tests.local.proxy.proxied import Proxied, before
 
-pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(300)]
 
 SILENCE = 0.7
-PATIENCE = 10.0
+PATIENCE = 120.0
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psutil
 
-PATIENCE_SECONDS = 15
+PATIENCE_SECONDS = 120.0
 REPOSITORY = Path(__file__).parents[3]
 
 

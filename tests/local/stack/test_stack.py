@@ -18,7 +18,7 @@ from infra.local.stack import Stack, running
 from tests.local.stack import sample
 from tests.local.stack.leftovers import running_in, start_module, until
 
-pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(300)]
 
 
 @pytest.fixture(scope="module")

@@ -61,7 +61,7 @@ def stack_up(folder: Path) -> Iterator[Terminal]:
         terminal.until((folder / "out").read_text, "Press Ctrl-C to stop the stack.")
         yield terminal
         process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=30) == 130
+        assert process.wait(timeout=120) == 130
         assert running_in(folder) == []
         assert not (folder / "stack.json").exists()
     finally:

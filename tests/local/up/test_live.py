@@ -31,7 +31,7 @@ pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.time
 
 CONTEXT = "gke_shop_us-central2_b"
 PATH = "projects/shop/locations/us-central2/clusters/b"
-PATIENCE_SECONDS = 90
+PATIENCE_SECONDS = 120.0
 USER = {"type": "authorized_user", "client_id": "c", "client_secret": "s", "refresh_token": "r"}
 PACE = [f"--{name}-seconds=0.2" for name in ("create", "join", "ready", "chips", "delete")]
 
@@ -45,7 +45,7 @@ class Theirs:
     buttons: str
 
     def pools(self) -> list[str]:
-        with urlopen(f"{self.buttons}/pools", timeout=10) as answer:
+        with urlopen(f"{self.buttons}/pools", timeout=60) as answer:
             return [str(pool["name"]) for pool in json.load(answer)["pools"]]
 
 

@@ -18,7 +18,7 @@ from relay import probe
 from tests.local.served import ROOT, Served
 from tests.relay.objects import Json
 
-DEADLINE = 40.0
+DEADLINE = 120.0
 PROMPTLY = 20.0
 
 

@@ -18,7 +18,7 @@ from tests.relay.watched import START, due_facts, read
 from tpu_slices.domain.model.facts import SlicesWanted
 from tpu_slices.domain.model.slices import SLICES_PER_WORKLOAD
 
-pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(300)]
 
 MANY = 10_000
 

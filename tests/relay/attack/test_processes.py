@@ -17,7 +17,7 @@ from tests.relay.objects import Json
 from tests.relay.test_relay import Stage, host, workload
 from tpu_slices.domain.model.facts import HostsChanged, SlicesWanted
 
-pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(300)]
 
 NOWHERE = "relay-test.invalid"
 OK = ["ok"]
