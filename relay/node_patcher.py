@@ -1,16 +1,14 @@
-"""The patches that nodes need, labels and taints for exclusive placement and cordons, and how they are sent."""
+"""How the patches that nodes need are sent."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 import structlog
 
-from relay.closing import Closing
-from relay.cluster_cache import ClusterCache
 from relay.connection import rising_pause
 from relay.objects import NodePatch, Pool
 from tpu_slices.ports.errors import Permanent, Temporary
@@ -22,26 +20,6 @@ RETRY_AFTER = timedelta(minutes=1)
 """How long a patch that was accepted may have no effect."""
 AT_ONCE = 20
 """The most patches that are sent before it is looked up again which ones are needed."""
-
-
-def needed_patches(cache: ClusterCache, closing: Closing) -> tuple[NodePatch, ...]:
-    """Return one patch per node: what closes or opens it goes before its labels."""
-    cordons = {each.node: each for pool in closing.pools for each in _cordons(pool, cache, closing)}
-    labels = (
-        NodePatch(node=host.node, pool=host.pool, patch=host.unlabeled, failure=LogEvent.NODE_LABEL_FAILED)
-        for host in cache.hosts.unlabeled()
-        if host.unlabeled is not None and host.node not in cordons
-    )
-    return (*cordons.values(), *labels)
-
-
-def _cordons(pool: Pool, cache: ClusterCache, closing: Closing) -> Iterator[NodePatch]:
-    """Yield what closes or opens hosts; hosts that a Job is on are not closed."""
-    patches = tuple(closing.patches(pool, cache.hosts.of(pool)))
-    if patches and closing.closes(pool) and cache.occupants(pool):
-        return
-    for host, patch in patches:
-        yield NodePatch(node=host.node, pool=pool, patch=patch, failure=LogEvent.NODE_CLOSE_FAILED)
 
 
 class Nodes(Protocol):

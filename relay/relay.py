@@ -27,7 +27,7 @@ from relay.agenda import Subject
 from relay.fact_queue import FactQueue
 from relay.health import Health
 from relay.lookups import CLAIMS_AGAIN_AFTER, Done, Due, LookedUp, lacks_claims, without_unknown
-from relay.node_patcher import needed_patches
+from relay.node_patches import needed_patches
 from relay.objects import (
     Bookmarked,
     Failed,

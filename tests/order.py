@@ -1,4 +1,4 @@
-"""The order of the tests' files: random, but those that wait for processes come first, those of shared servers before.
+"""The order of the tests' files: random, but those that take long come first, those of shared servers before.
 
 A run ends when its last file does: the others are short, and fill what is left of each processor's time. The files of a
 folder of SHARED have its servers in common, its fixtures of scope `package`: they run after each other in one process,
@@ -29,7 +29,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def rank(item: pytest.Item) -> tuple[bool, str, bool]:
     folder = folder_of(item.nodeid)
-    return (not folder, folder, item.get_closest_marker("emulators") is None)
+    return (not folder, folder, not any(item.get_closest_marker(name) for name in ("emulators", "slow")))
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -19,6 +19,7 @@ from tpu_slices_cli.plan import plan_command
 from tpu_slices_cli.retiring import retire_command
 from tpu_slices_cli.screen import echo
 from tpu_slices_cli.session import Session
+from tpu_slices_cli.simulate.command import simulate_command
 from tpu_slices_cli.steering import (
     confirm_deletions_command,
     hold_command,
@@ -69,6 +70,7 @@ for command in (
     list_command,
     explain_command,
     timeline_command,
+    simulate_command,
     hold_command,
     release_command,
     pause_command,

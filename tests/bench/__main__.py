@@ -18,9 +18,6 @@ from infra.local import emulators, prerequisites
 from infra.local.ports import free_ports
 from infra.local.processes import Processes
 from tests.builders import CLUSTER, NOW, a_job, a_jobset, a_record, settings, some_hosts
-from tests.fakes.backend import FakeBackend
-from tests.fakes.clock import FakeClock
-from tests.fakes.publisher import FakePublisher
 from tpu_slices.adapters.firestore import FirestoreStore, connect
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.records import SliceRecord
@@ -30,6 +27,9 @@ from tpu_slices.ports.backend import PoolOrder
 from tpu_slices.ports.deps import ReconcileDeps
 from tpu_slices.ports.store import Change
 from tpu_slices.wire.cluster_settings import encode_settings
+from tpu_slices_simulator.fakes.backend import FakeBackend
+from tpu_slices_simulator.fakes.clock import FakeClock
+from tpu_slices_simulator.fakes.publisher import FakePublisher
 
 ROUNDS = 100
 STORED = (10, 100, 1000)

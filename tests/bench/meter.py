@@ -21,7 +21,6 @@ import structlog
 
 from infra.local import messaging
 from tests.builders import CLUSTER, MINUTE
-from tests.fakes.store import FakeStore
 from tests.world import World
 from tpu_slices.adapters import logs
 from tpu_slices.app import handlers
@@ -39,6 +38,7 @@ from tpu_slices.wire.messages import (
     encode_report,
     encode_update,
 )
+from tpu_slices_simulator.fakes.store import FakeStore
 
 READS, WRITES, DELETES = "Firestore reads", "Firestore writes", "Firestore deletes"
 RECEIVE, RECONCILE, SWEEP = "calls of receive", "calls of reconcile", "calls of sweep"

@@ -8,8 +8,8 @@ from infra.local import messaging
 from tests.bench import meter, usage
 from tests.bench.meter import MeteredWorld
 from tests.builders import CLUSTER, a_record
-from tests.fakes.store import FakeStore
 from tpu_slices.domain.model.slices import WorkloadUid
+from tpu_slices_simulator.fakes.store import FakeStore
 
 
 @pytest.mark.slow

@@ -7,14 +7,14 @@ from functools import cached_property
 
 from click.testing import CliRunner, Result
 
-from tests.fake_cluster import LiveWorkload
-from tests.fakes.settings import FakeSettings
 from tests.world import World
 from tpu_slices.domain.model.observations import Failure, FailureKind
 from tpu_slices.ports.deps import ReconcileDeps
 from tpu_slices.ports.store import SettingsStore
 from tpu_slices_cli.app import main
 from tpu_slices_cli.session import Session
+from tpu_slices_simulator.cluster import LiveWorkload
+from tpu_slices_simulator.fakes.settings import FakeSettings
 
 
 class StageSession(Session):

@@ -11,7 +11,6 @@ import pytest
 
 from tests.builders import CLUSTER, NOW
 from tests.cli.stage import Stage, serving
-from tests.fakes.store import FakeStore
 from tpu_slices.domain.model.facts import Echo
 from tpu_slices.domain.reconciling.inventory import RelayHeartbeat, RoundTrip
 from tpu_slices.flows.receive import receive
@@ -20,6 +19,7 @@ from tpu_slices.ports.errors import Temporary
 from tpu_slices.ports.store import SliceStore
 from tpu_slices.wire.cluster_settings import settings_key
 from tpu_slices_cli.examination import CLOCKS_AGREE, Seen, examine, queries
+from tpu_slices_simulator.fakes.store import FakeStore
 
 NOT_SILENT = "it has ended, cannot pull relay-demo, or is of an earlier release."
 WHY = "Ages and time limits are computed from them."

@@ -10,10 +10,10 @@ from click.testing import CliRunner
 
 from tests.builders import CLUSTER, NOW
 from tests.cli.stage import Stage, out_of_stock, serving
-from tests.fakes.backend import Verb
 from tpu_slices.domain.model.reasons import Phase
 from tpu_slices.domain.reconciling.brake import Brake
 from tpu_slices_cli.app import main
+from tpu_slices_simulator.fakes.backend import Verb
 
 # list
 

@@ -14,11 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.cli.conftest import RESEARCH, ROOT, Slices
-from tests.fakes.backend import Verb
 from tests.world import World
 from tpu_slices.adapters.gke_requests import as_rest
 from tpu_slices_cli.app import main
 from tpu_slices_cli.settings_file import read_settings
+from tpu_slices_simulator.fakes.backend import Verb
 
 EXAMPLES = sorted((ROOT / "examples").glob("*.yaml"))
 Json = dict[str, Any]

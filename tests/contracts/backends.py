@@ -6,13 +6,13 @@ from datetime import timedelta
 from typing import Protocol
 
 from tests.builders import NOW, settings
-from tests.fakes.backend import FakeBackend
-from tests.fakes.clock import FakeClock
-from tests.fakes.troubles import Trouble, Verb
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.observations import Deleting, Failure, FailureKind, LegacyPool
 from tpu_slices.domain.model.slices import PoolName
 from tpu_slices.ports.backend import Backend
+from tpu_slices_simulator.fakes.backend import FakeBackend
+from tpu_slices_simulator.fakes.clock import FakeClock
+from tpu_slices_simulator.fakes.troubles import Trouble, Verb
 
 WORN = Failure(FailureKind.UNKNOWN, "Worn.")
 LIMIT = 5

@@ -10,8 +10,8 @@ from google.cloud.firestore import Client
 from tests.contracts.backends import InMemory, Place
 from tests.contracts.local_gke import local_gke
 from tests.contracts.stores import REAL, Bench, FirestoreConsole
-from tests.fakes.store import FakeStore
 from tpu_slices.adapters.firestore import FirestoreStore
+from tpu_slices_simulator.fakes.store import FakeStore
 
 
 @pytest.fixture

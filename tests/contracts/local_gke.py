@@ -14,12 +14,12 @@ from infra.local.gke.lifecycle import Moment
 from infra.local.gke.server import Server
 from infra.local.gke.state import Fault, Kind, State
 from tests.builders import settings
-from tests.fakes.troubles import Trouble, Verb
 from tests.local.gke.world import World as Gke
 from tests.local.gke.world import a_cluster, a_pool, counting_tokens
 from tpu_slices.adapters.gke import GkeBackend, client
 from tpu_slices.domain.model.observations import LegacyPool
 from tpu_slices.domain.model.slices import PoolName
+from tpu_slices_simulator.fakes.troubles import Trouble, Verb
 
 _METHODS = {Verb.CREATE: "CreateNodePool", Verb.DELETE: "DeleteNodePool", Verb.CANCEL: "CancelOperation"}
 _KINDS = {

@@ -9,7 +9,6 @@ import pytest
 from tests.builders import MINUTE, a_job, a_spec
 from tests.contracts.backends import Place
 from tests.contracts.test_backend import an_order, made, name_of, refused, started
-from tests.fakes.troubles import Trouble, Verb
 from tpu_slices.domain.model.observations import (
     Absent,
     Broken,
@@ -23,6 +22,7 @@ from tpu_slices.domain.model.observations import (
 )
 from tpu_slices.ports.backend import PoolOrder
 from tpu_slices.ports.errors import Temporary
+from tpu_slices_simulator.fakes.troubles import Trouble, Verb
 
 RUNNING = Running(a_spec().fingerprint)
 

@@ -9,7 +9,6 @@ from google.api_core.exceptions import DeadlineExceeded
 from google.cloud.pubsub_v1 import PublisherClient, SubscriberClient
 
 from tests.builders import NOW, a_jobset, a_record
-from tests.fakes.publisher import FakePublisher
 from tpu_slices.adapters.pubsub import PubSubPublisher
 from tpu_slices.domain.model.facts import AnyQuestion, HostsListQuestion, HostsQuestion, Question
 from tpu_slices.domain.model.reasons import Phase, Reason
@@ -29,6 +28,7 @@ from tpu_slices.domain.reporting.waits import QueueState
 from tpu_slices.ports.errors import Permanent, Temporary
 from tpu_slices.ports.publisher import Publisher, SliceUpdate, WorkloadUpdate
 from tpu_slices.wire.messages import EchoRequest, ReconcileRequest, decode_reconcile_request, decode_update
+from tpu_slices_simulator.fakes.publisher import FakePublisher
 
 DEMO = ClusterId("demo")
 

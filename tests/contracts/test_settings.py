@@ -9,14 +9,14 @@ import pytest
 
 from tests.builders import CLUSTER, a_heartbeat, a_jobset, a_record, a_slot, settings
 from tests.contracts.stores import REAL, Console, FirestoreConsole
-from tests.fakes.settings import FakeSettings
-from tests.fakes.store import FakeStore
 from tpu_slices.adapters.firestore import FirestoreStore
 from tpu_slices.adapters.firestore_settings import FirestoreSettings
 from tpu_slices.domain.model.slices import ClusterId
 from tpu_slices.ports.errors import Permanent, StaleRecord
 from tpu_slices.ports.store import Change, SettingsStore, SliceStore
 from tpu_slices.wire.cluster_settings import encode_settings, settings_key
+from tpu_slices_simulator.fakes.settings import FakeSettings
+from tpu_slices_simulator.fakes.store import FakeStore
 
 DOCUMENT = {"path": settings().path, "zone": "us-central2-b"}
 OTHER = {"path": settings().path, "note": "for the launch"}

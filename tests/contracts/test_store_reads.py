@@ -12,7 +12,6 @@ from google.cloud.firestore import Client
 from tests.bench.meter import READS, Counts, MeteredStore
 from tests.builders import CLUSTER, NOW, a_jobset
 from tests.contracts.stores import REAL, a_limiter, a_slot, slices
-from tests.fakes.store import FakeStore
 from tpu_slices.adapters.firestore import FirestoreStore
 from tpu_slices.adapters.firestore_documents import Snapshot
 from tpu_slices.domain.model.facts import WorkloadState
@@ -20,6 +19,7 @@ from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import SliceId, WorkloadUid
 from tpu_slices.domain.model.workloads import ReportQueue
 from tpu_slices.ports.store import Change, Record, SliceStore
+from tpu_slices_simulator.fakes.store import FakeStore
 
 pytestmark = REAL
 

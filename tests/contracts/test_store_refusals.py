@@ -11,14 +11,14 @@ from google.cloud.firestore import Client
 
 from tests.builders import CLUSTER, NOW, a_job, a_jobset, a_record, a_spec, settings
 from tests.contracts.stores import REAL, Bench
-from tests.fakes.firestore_rules import NAME_BYTES
-from tests.fakes.settings import FakeSettings
-from tests.fakes.store import FakeStore
 from tpu_slices.adapters.firestore_settings import FirestoreSettings
 from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid
 from tpu_slices.ports.errors import Permanent
 from tpu_slices.ports.store import Change, SettingsStore
 from tpu_slices.wire.documents import Key
+from tpu_slices_simulator.fakes.firestore_rules import NAME_BYTES
+from tpu_slices_simulator.fakes.settings import FakeSettings
+from tpu_slices_simulator.fakes.store import FakeStore
 
 HALF = "\ud800"
 """One half of a surrogate pair, which UTF-8 cannot hold."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from tests.builders import CLUSTER
-from tests.fake_cluster import LiveWorkload
 from tests.world import World
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import SliceId
 from tpu_slices.wire.documents import key_of
+from tpu_slices_simulator.cluster import LiveWorkload
 
 
 def serving(world: World, name: str = "llama", slices: int = 1) -> LiveWorkload:

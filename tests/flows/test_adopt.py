@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.builders import CLUSTER, a_request
-from tests.fake_cluster import LiveWorkload as Running
-from tests.fakes.backend import Verb
+from tests.builders import CLUSTER
 from tests.world import World
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.observations import Failure, FailureKind, LegacyPool
@@ -15,6 +13,8 @@ from tpu_slices.domain.model.slices import ClusterId, PoolName
 from tpu_slices.domain.reconciling.adoption import LiveWorkload
 from tpu_slices.flows.adopt import adopt, survey
 from tpu_slices.ports.errors import Permanent, Temporary
+from tpu_slices_simulator.cluster import LiveWorkload as Running
+from tpu_slices_simulator.fakes.backend import Verb
 
 POOL = PoolName("llama-4f2a1")
 MADE = LegacyPool(name=POOL, namespace="research", jobset="llama", job="llama-slice-0")
@@ -30,7 +30,7 @@ def a_cluster_of_tpu_provisioner(slices: int = 1) -> tuple[World, Running]:
 
 
 def as_listed(jobset: Running, state: WorkloadState = WorkloadState.ACTIVE) -> LiveWorkload:
-    return LiveWorkload(ref=jobset.ref, state=state, requests=(a_request(replicas=jobset.slices),))
+    return LiveWorkload(ref=jobset.ref, state=state, requests=jobset.requests)
 
 
 def test_an_adopted_pool_keeps_serving() -> None:

@@ -9,9 +9,6 @@ from datetime import timedelta
 import pytest
 
 from tests.builders import CLUSTER, MINUTE, a_jobset, a_record, settings
-from tests.fake_cluster import LiveWorkload
-from tests.fakes.backend import FakePool, Verb
-from tests.fuse import Fuse
 from tests.world import World
 from tpu_slices.domain.model.facts import HostsQuestion, WorkloadState
 from tpu_slices.domain.model.observations import Failure, FailureKind
@@ -19,6 +16,9 @@ from tpu_slices.domain.model.reasons import Phase
 from tpu_slices.domain.model.slices import SliceId
 from tpu_slices.flows.reconcile import explain, reconcile
 from tpu_slices.ports.errors import Permanent, Temporary
+from tpu_slices_simulator.cluster import LiveWorkload
+from tpu_slices_simulator.fakes.backend import FakePool, Verb
+from tpu_slices_simulator.fuse import Fuse
 
 
 def a_world_with_demand() -> tuple[World, LiveWorkload]:

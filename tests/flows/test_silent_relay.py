@@ -8,7 +8,6 @@ import pytest
 
 from tests.builders import CLUSTER, MINUTE
 from tests.conftest import Lines
-from tests.fake_cluster import LiveWorkload
 from tests.functions.test_handlers import an_event
 from tests.infra.relay.manifests import the
 from tests.world import World
@@ -24,6 +23,7 @@ from tpu_slices.flows.sweep import sweep
 from tpu_slices.ports.log_events import LogEvent
 from tpu_slices.wire.documents import key
 from tpu_slices.wire.messages import Message
+from tpu_slices_simulator.cluster import LiveWorkload
 
 SILENT = (
     "The cluster's relay has not been heard since 12:00 UTC: hosts are shown as they were then, and nothing new is "

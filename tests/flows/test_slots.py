@@ -9,8 +9,6 @@ from typing import Any, cast
 import pytest
 
 from tests.builders import CLUSTER, MINUTE, NOW, a_job, a_jobset, a_record, a_slot, a_spec, settings
-from tests.fakes.backend import Verb
-from tests.fakes.store import FakeStore
 from tests.world import World
 from tpu_slices.domain.model.records import PoolOperation, SliceRecord, SlotAwaited
 from tpu_slices.domain.model.slices import SliceId, WorkloadUid
@@ -19,6 +17,8 @@ from tpu_slices.flows.reconcile import reconcile
 from tpu_slices.flows.slots import MOST_QUEUES, SLOT_GRACE
 from tpu_slices.flows.sweep import sweep
 from tpu_slices.wire.cluster_settings import pause_key
+from tpu_slices_simulator.fakes.backend import Verb
+from tpu_slices_simulator.fakes.store import FakeStore
 
 
 class CountingStore:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.builders import CLUSTER, MINUTE
-from tests.fakes.backend import Verb
+from tests.builders import CLUSTER, MINUTE, a_request
 from tests.flows.swept import being_created, make_unreadable, make_workload_unreadable, repair, requested, serving
 from tests.world import World
 from tpu_slices.domain.model.facts import WorkloadState
@@ -15,6 +14,7 @@ from tpu_slices.flows.reconcile import reconcile
 from tpu_slices.flows.sweep import sweep
 from tpu_slices.ports.errors import Permanent
 from tpu_slices.wire.documents import key, key_of
+from tpu_slices_simulator.fakes.backend import Verb
 
 
 @pytest.fixture
@@ -110,7 +110,7 @@ def test_a_reconcile_of_a_record_that_cannot_be_read_is_a_permanent_error(world:
 
 def test_a_slice_occupied_by_a_jobset_whose_record_cannot_be_read_is_kept(world: World) -> None:
     owner = serving(world)
-    guest = world.jobset_appears("guest", slices=0)
+    guest = world.guest_appears()
     pool = world.record(owner).pool
     world.binds(guest, world.record(owner).id, 1)
     world.ends(guest, WorkloadState.ACTIVE)
@@ -125,7 +125,7 @@ def test_demand_of_a_jobset_is_recorded_beside_a_slice_that_cannot_be_read(world
     jobset = being_created(world, slices=1)
     unreadable = world.record(jobset)
     make_unreadable(world, unreadable)
-    jobset.slices = 2
+    jobset.requests = (a_request(replicas=2),)
     world.cluster.saw(jobset)
     world.clock.advance(MINUTE)
     world.cluster_lives()

@@ -16,13 +16,13 @@ from tests.builders import CLUSTER, NOW
 from tests.conftest import VERSION, Lines
 from tests.functions.test_handlers import an_event
 from tests.relay.objects import container, jobset, pod, read_jobset, replicated_job
-from tests.relay.watched import facts_of
 from tests.world import World
 from tpu_slices.adapters import logs
 from tpu_slices.adapters.logs import trace_of
 from tpu_slices.app import handlers
 from tpu_slices.domain.model.facts import SlicesWanted
 from tpu_slices.wire.messages import encode_fact, encode_reconcile_request
+from tpu_slices_simulator.cluster import facts_of
 
 UID = str(uuid.UUID(int=0x5F0C1D2E8A4B4C6D9E0F112233445566))
 SECRET = "hunter2"

@@ -8,7 +8,6 @@ import pytest
 
 from tests.builders import CLUSTER, MINUTE, NOW, a_job, a_record, an_occupant, settings, some_hosts
 from tests.conftest import Lines
-from tests.fakes.store import FakeStore
 from tests.flows.swept import serving
 from tests.functions.test_handlers import an_event
 from tests.world import World
@@ -22,6 +21,7 @@ from tpu_slices.ports.log_events import MEASURED, LogEvent
 from tpu_slices.ports.store import Change
 from tpu_slices.wire.documents import key_of
 from tpu_slices.wire.messages import Message, encode_reconcile_request
+from tpu_slices_simulator.fakes.store import FakeStore
 
 
 def through_the_handler(cluster: ClusterId, slice_: SliceId, deps: ReconcileDeps) -> None:
@@ -31,7 +31,7 @@ def through_the_handler(cluster: ClusterId, slice_: SliceId, deps: ReconcileDeps
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> World:
     """Return a world whose reconciles are logged."""
-    monkeypatch.setattr("tests.world.reconcile", through_the_handler)
+    monkeypatch.setattr("tpu_slices_simulator.system.reconcile", through_the_handler)
     return World()
 
 

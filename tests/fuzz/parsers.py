@@ -35,7 +35,7 @@ from relay.objects import Kind, Unparseable
 from tests.builders import CLUSTER, NOW, a_job, a_spec
 from tests.fuzz.trees import TEXTS, Tree, edited, edited_by_type, times_in
 from tests.relay import objects
-from tests.relay.watched import READERS, due_facts, kind_of
+from tests.relay.watched import READERS, kind_of
 from tests.wire.test_edited_documents import RECORDS, work_on
 from tests.world import World
 from tpu_slices.domain.model.slices import SliceId
@@ -56,6 +56,7 @@ from tpu_slices.wire.messages import (
 from tpu_slices.wire.operations import ended_operation
 from tpu_slices.wire.quantities import quantity
 from tpu_slices_cli.app import main
+from tpu_slices_simulator.cluster import due_facts
 
 ROOT = Path(__file__).parents[2]
 EVENTS = ROOT / "tests" / "events"

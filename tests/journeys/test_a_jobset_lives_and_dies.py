@@ -10,12 +10,12 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from tests.builders import CLUSTER, MINUTE, a_request, leaders_wait
-from tests.fake_cluster import LiveWorkload
-from tests.fakes.backend import Verb
 from tests.world import World
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.observations import Failure, FailureKind
 from tpu_slices.domain.model.reasons import Phase, Reason
+from tpu_slices_simulator.cluster import LiveWorkload
+from tpu_slices_simulator.fakes.backend import Verb
 
 
 def reasons(world: World, jobset: LiveWorkload, index: int = 0) -> list[Reason]:

@@ -7,10 +7,10 @@ from datetime import timedelta
 import pytest
 
 from tests.builders import CLUSTER
-from tests.fakes.backend import Verb
 from tests.world import World
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.flows import edits
+from tpu_slices_simulator.fakes.backend import Verb
 
 SECOND = timedelta(seconds=1)
 

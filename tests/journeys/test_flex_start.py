@@ -5,14 +5,14 @@ from __future__ import annotations
 from datetime import timedelta
 
 from tests.domain.asking import FLEX
-from tests.fake_cluster import LiveWorkload
-from tests.fakes.backend import Verb
 from tests.journeys.serving import deletions
 from tests.world import World
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.reasons import Phase, Reason, ReportReason
 from tpu_slices.domain.model.slices import PoolName
 from tpu_slices.domain.model.workloads import Report
+from tpu_slices_simulator.cluster import LiveWorkload
+from tpu_slices_simulator.fakes.backend import Verb
 
 
 def waiting() -> tuple[World, LiveWorkload, PoolName]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tests.builders import CLUSTER
-from tests.fakes.backend import Verb
 from tests.journeys.serving import BROKEN, crossed, deletions, own_slice, reason, serving
 from tests.world import World
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.flows import edits
+from tpu_slices_simulator.fakes.backend import Verb
 
 # others on the hosts
 

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 from relay.objects import PoolKey
 from tests.builders import settings
-from tests.fakes.backend import Verb
 from tests.journeys.serving import BROKEN, STOCKOUT, crossed, deletions, reason, serving
 from tests.world import World
 from tpu_slices.domain.model.clusters import Policy
 from tpu_slices.domain.model.facts import WorkloadChanged, WorkloadState
 from tpu_slices.domain.model.observations import Running
 from tpu_slices.domain.model.reasons import Phase, Reason
+from tpu_slices_simulator.fakes.backend import Verb
 
 # what GKE calls broken
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.builders import a_job
-from tests.fake_cluster import LiveWorkload
 from tests.world import World
 from tpu_slices.domain.model.reasons import Phase
 from tpu_slices.domain.model.slices import slice_id
+from tpu_slices_simulator.cluster import LiveWorkload
 
 
 def crossed(world: World) -> tuple[LiveWorkload, LiveWorkload]:

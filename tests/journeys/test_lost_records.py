@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from tests.builders import CLUSTER, MINUTE
-from tests.fake_cluster import LiveWorkload
-from tests.fakes.backend import Verb
 from tests.world import World
 from tpu_slices.domain.model.facts import Question, WorkloadState
 from tpu_slices.domain.model.reasons import Phase
 from tpu_slices.domain.model.workloads import WorkloadRecord
 from tpu_slices.wire.documents import key
+from tpu_slices_simulator.cluster import LiveWorkload
+from tpu_slices_simulator.fakes.backend import Verb
 
 
 @pytest.fixture

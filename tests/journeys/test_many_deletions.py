@@ -6,8 +6,6 @@ import pytest
 
 from tests.builders import CLUSTER, MINUTE
 from tests.conftest import Lines
-from tests.fake_cluster import LiveWorkload
-from tests.fakes.backend import Verb
 from tests.functions.test_handlers import an_event
 from tests.world import World
 from tpu_slices.app.handlers import handle_reconcile
@@ -18,6 +16,8 @@ from tpu_slices.flows import brakes, edits
 from tpu_slices.ports.deps import ReconcileDeps
 from tpu_slices.ports.log_events import LogEvent
 from tpu_slices.wire.messages import encode_reconcile_request
+from tpu_slices_simulator.cluster import LiveWorkload
+from tpu_slices_simulator.fakes.backend import Verb
 
 
 def serving(count: int, slices: int = 1) -> tuple[World, list[LiveWorkload]]:
@@ -78,7 +78,7 @@ def test_stopped_releases_are_logged_once_a_slice_as_errors_with_their_cluster(
     lines: Lines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world, jobsets = serving(12)
-    monkeypatch.setattr("tests.world.reconcile", reconciled_by_the_function)
+    monkeypatch.setattr("tpu_slices_simulator.system.reconcile", reconciled_by_the_function)
     for jobset in jobsets:
         world.ends(jobset, WorkloadState.DELETED)
     world.settle(minutes=20)

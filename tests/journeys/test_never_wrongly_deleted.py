@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from tests.builders import CLUSTER, MINUTE, NOW, a_jobset_ref, a_slot, leaders_wait, settings
-from tests.fakes.backend import Verb
 from tests.world import World
 from tpu_slices.domain.model.facts import HostsChanged, Question, WorkloadChanged, WorkloadState
 from tpu_slices.domain.model.observations import Creating
 from tpu_slices.domain.model.reasons import Phase
 from tpu_slices.domain.model.slices import PoolName, WorkloadUid, pool_name
+from tpu_slices_simulator.fakes.backend import Verb
 
 
 def a_world_with_a_ready_slice() -> tuple[World, PoolName]:

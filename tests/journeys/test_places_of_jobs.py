@@ -7,13 +7,13 @@ from datetime import datetime
 
 from relay.objects import PoolKey
 from tests.builders import CLUSTER, MINUTE
-from tests.fake_cluster import LiveWorkload
 from tests.journeys.serving import crossed, deletions, own_slice, reason
 from tests.world import World
 from tpu_slices.domain.model.facts import Fact, HostsChanged
 from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.records import RunsOn
 from tpu_slices.flows.receive import receive
+from tpu_slices_simulator.cluster import LiveWorkload
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tests.builders import MINUTE, a_heartbeat
-from tests.fake_cluster import LiveWorkload
 from tests.journeys.serving import crossed, deletions, own_slice, reason, serving
 from tests.world import World
 from tpu_slices.domain.model.facts import Fact, HostsChanged, HostsListed
 from tpu_slices.domain.model.reasons import Reason
+from tpu_slices_simulator.cluster import LiveWorkload
 
 
 def etcd_is_restored(world: World) -> None:

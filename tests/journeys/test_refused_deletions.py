@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from tests.builders import CLUSTER, MINUTE
-from tests.fake_cluster import LiveWorkload
-from tests.fakes.backend import Verb
 from tests.world import World
 from tpu_slices.domain.model.observations import Failure, FailureKind
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.records import PoolOperation
 from tpu_slices.flows.sweep import sweep
+from tpu_slices_simulator.cluster import LiveWorkload
+from tpu_slices_simulator.fakes.backend import Verb
 
 FORBIDDEN = Failure(FailureKind.CONFIGURATION, 'Required "container.nodePools.delete" permission.')
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from tests.builders import CLUSTER, MINUTE, a_job, a_jobset_ref, a_request, an_occupant, hosts_changed, leaders_wait
-from tests.fake_cluster import LiveWorkload
-from tests.fakes.backend import Verb
 from tests.flows.test_adopt import POOL, a_cluster_of_tpu_provisioner, as_listed
 from tests.journeys.serving import BROKEN, STOCKOUT, deletions, own_slice, reason, serving
 from tests.world import World
@@ -13,6 +11,8 @@ from tpu_slices.domain.model.observations import Running
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import slice_id
 from tpu_slices.flows.adopt import adopt
+from tpu_slices_simulator.cluster import LiveWorkload
+from tpu_slices_simulator.fakes.backend import Verb
 
 
 def a_host_breaks(world: World) -> None:

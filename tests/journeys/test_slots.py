@@ -9,8 +9,6 @@ import pytest
 
 from tests.builders import CLUSTER, MINUTE, NOW, a_jobset_ref, a_request, leaders_wait, settings
 from tests.domain.asking import FLEX
-from tests.fake_cluster import LiveWorkload
-from tests.fakes.backend import Verb
 from tests.journeys.seconds import SECOND, Seconds
 from tests.world import World
 from tpu_slices.domain.model.clusters import Allowed, Limits, Policy
@@ -21,6 +19,8 @@ from tpu_slices.domain.model.slices import PoolName, WorkloadUid
 from tpu_slices.domain.reconciling.limiter import ConcurrencyLimiter
 from tpu_slices.flows.reconcile import reconcile
 from tpu_slices.flows.sweep import sweep
+from tpu_slices_simulator.cluster import LiveWorkload
+from tpu_slices_simulator.fakes.backend import Verb
 
 STOCKOUT = Failure(FailureKind.STOCKOUT, "[GCE_STOCKOUT] not enough resources")
 TOO_MANY = Failure(FailureKind.RATE, "Too many operations.")
@@ -35,7 +35,7 @@ def decided(monkeypatch: pytest.MonkeyPatch) -> Counter[Reason]:
         done = reconcile(*args)
         reasons.update([done.decision.reason] if done else [])
 
-    monkeypatch.setattr("tests.world.reconcile", counted)
+    monkeypatch.setattr("tpu_slices_simulator.system.reconcile", counted)
     return reasons
 
 

@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 
 from tests.builders import MINUTE, settings
-from tests.fakes.backend import Verb
 from tests.journeys.serving import STOCKOUT, deletions, reason, serving
 from tests.world import World
 from tpu_slices.domain.model.clusters import Allowed, Policy
 from tpu_slices.domain.model.observations import Failure, FailureKind
 from tpu_slices.domain.model.reasons import Phase, Reason
+from tpu_slices_simulator.fakes.backend import Verb
 
 REFUSALS = [FailureKind.CONFIGURATION, FailureKind.UNKNOWN, FailureKind.BUSY, FailureKind.RATE]
 
@@ -102,7 +102,8 @@ def test_a_template_that_is_changed_while_suspended_does_not_hold_twice_the_limi
     world, llama = serving(world=limited(World()))
     world.suspends(llama)
     world.settle(minutes=1)
-    llama.request = replace(llama.request, node_selector=(*llama.request.node_selector, ("team", "vision")))
+    (request,) = llama.requests
+    llama.requests = (replace(request, node_selector=(*request.node_selector, ("team", "vision"))),)
     world.resumes(llama)
     world.cluster.schedules = False  # the new template does not match the nodes that are there
     for _ in range(25):

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from tests.builders import CLUSTER, MINUTE, NOW, a_jobset_ref, a_record, a_request, leaders_wait
-from tests.fakes.backend import Verb
 from tests.world import World
 from tpu_slices.domain.model.observations import Failure, FailureKind
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.records import Desire
 from tpu_slices.domain.reconciling.demand import in_progress
+from tpu_slices_simulator.fakes.backend import Verb
 
 
 def slices_wait(world: World, slices: int) -> int:

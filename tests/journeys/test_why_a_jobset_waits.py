@@ -11,7 +11,6 @@ from relay.events import REPORT_ANNOTATION, summary
 from tests.builders import CLUSTER, MINUTE, settings
 from tests.cli.stage import Stage
 from tests.conftest import Lines
-from tests.fake_cluster import LiveWorkload
 from tests.world import World
 from tpu_slices.app.handlers import Event, handle_sweep
 from tpu_slices.domain.model.clusters import Allowed, Policy
@@ -20,6 +19,7 @@ from tpu_slices.domain.model.observations import Failure, FailureKind
 from tpu_slices.domain.model.slices import CapacityKind
 from tpu_slices.domain.reporting.reports import RENEW
 from tpu_slices.wire.documents import encode
+from tpu_slices_simulator.cluster import LiveWorkload
 
 
 def refused_with(kind: FailureKind) -> Callable[[World], LiveWorkload]:

@@ -82,7 +82,7 @@ def test_demand_of_a_group_from_before_it_was_scaled_away_buys_nothing() -> None
     world.scales(workload, 1)
     world.settle(minutes=10)
     leader = WaitingLeader(replicated_job="", job_index=1)
-    world.publish(SlicesWanted(workload=earlier, requests=(workload.request,), waiting=(leader,)))
+    world.publish(SlicesWanted(workload=earlier, requests=workload.requests, waiting=(leader,)))
     world.settle(minutes=5)
     assert world.pools == [world.record(workload, 0).pool]
 

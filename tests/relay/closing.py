@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from relay.closing import CLOSED
-from relay.node_patcher import needed_patches
+from relay.node_patches import needed_patches
 from relay.objects import Kind, NodePatch
 from tests.builders import NOW
 from tests.relay.objects import Json, bound_pod, jobset, node

@@ -3,7 +3,7 @@
 import pytest
 
 from relay.closing import CLOSED
-from relay.node_patcher import needed_patches
+from relay.node_patches import needed_patches
 from relay.objects import Kind
 from tests.builders import NOW
 from tests.relay.closing import SECOND, SLICE, Site, closed_site, leader, question

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from relay.node_patcher import AT_ONCE, RETRY_AFTER, NodePatcher, needed_patches
+from relay.node_patcher import AT_ONCE, RETRY_AFTER, NodePatcher
+from relay.node_patches import needed_patches
 from relay.objects import NodePatch
 from tests.relay.closing import question
 from tests.relay.objects import node

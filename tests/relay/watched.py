@@ -25,6 +25,7 @@ from tpu_slices.domain.model.facts import (
 from tpu_slices.domain.model.slices import OwnerKind
 from tpu_slices.wire.messages import decode_fact, encode_fact
 from tpu_slices.wire.readers import READERS as READERS_OF
+from tpu_slices_simulator.cluster import due_facts
 
 START = datetime(2026, 11, 1, 12, tzinfo=UTC)
 READERS: Mapping[Kind, Callable[[dict[str, Any]], Seen | None]] = {
@@ -82,20 +83,6 @@ def none_of(queue: FactQueue, *kinds: Kind) -> None:
     """Let the queue learn that there are no objects of these kinds."""
     for kind in kinds:
         queue.listed(kind, [], "1", START)
-
-
-def due_facts(queue: FactQueue, now: datetime) -> list[Fact]:
-    """Return the facts that are due; nothing is looked up for them."""
-    facts: list[Fact] = []
-    while dues := queue.due(now):
-        facts += facts_of(queue, dues)
-    return facts
-
-
-def facts_of(queue: FactQueue, dues: Sequence[Due]) -> list[Fact]:
-    for due in dues:
-        queue.resume(due.subject)
-    return [fact for due in dues for fact in due.facts]
 
 
 class Watched:

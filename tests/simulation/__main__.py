@@ -18,8 +18,9 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from tests.simulation.drawn import story_of, to_yaml
 from tests.simulation.played import Played, played, shrunk
-from tests.simulation.story import Story, story_of, to_yaml
+from tpu_slices_simulator.story import Story
 
 FOLDER = Path(".local") / "simulation"
 CHUNK = 10

@@ -7,10 +7,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from tests.simulation.promises import Broken, Promise
-from tests.simulation.simulation import Simulation
-from tests.simulation.story import Fault, Kind, Plot, Story
+from tests.simulation.drawn import is_flex_start, with_slices
+from tests.simulation.promises import Broken, Promise, Watch
+from tpu_slices.domain.model.clusters import ClusterSettings
+from tpu_slices_simulator.simulation import Simulation
+from tpu_slices_simulator.story import Fault, Kind, Plot, Story
 
+CALM = 150
+"""Minutes without faults: more than any timeout, pause or silence lasts."""
+END = 60
+"""Minutes in which everything that is left must go."""
 T = TypeVar("T")
 
 
@@ -27,9 +33,29 @@ class Played:
     """What became of each slice, if a promise was broken."""
 
 
+class Watched(Simulation):
+    """A simulation whose promises are watched."""
+
+    def __init__(self, story: Story) -> None:
+        super().__init__(story)
+        self.watch = Watch(self)
+
+    def play(self) -> None:
+        """Play the story to its end, then some time of calm, then the end of all workloads. Raise Broken."""
+        self.until(self.story.minutes)
+        self.calms()
+        self.until(self.story.minutes + CALM)
+        self.watch.in_calm()
+        for jobset in self.workloads.values():
+            if not jobset.state.ended:
+                self.ends(jobset)
+        self.until(self.story.minutes + CALM + END)
+        self.watch.when_all_ended()
+
+
 def played(story: Story) -> Played:
     """Play a story to its end."""
-    simulation = Simulation(story)
+    simulation = Watched(story)
     try:
         simulation.play()
     except Broken as broken:
@@ -64,11 +90,15 @@ def _smaller(story: Story) -> Iterator[Story]:
         yield from (replace(story, jobsets=_with(story.jobsets, number, each)) for each in _plainer_plot(plot))
     if story.crosses:
         yield replace(story, crosses=False)
-    if story.chips is not None:
-        yield replace(story, chips=None)
+    if story.settings.policy.chips_per_cluster is not None:
+        yield replace(story, settings=_without_limit(story.settings))
     last = max([1, *(each.at + each.lasts for each in story.faults), *(plot.at for plot in story.jobsets)])
     if last < story.minutes:
         yield replace(story, minutes=last)
+
+
+def _without_limit(settings: ClusterSettings) -> ClusterSettings:
+    return replace(settings, policy=replace(settings.policy, chips_per_cluster=None))
 
 
 def _fewer(parts: tuple[T, ...]) -> Iterator[tuple[T, ...]]:
@@ -94,8 +124,8 @@ def _plainer_fault(fault: Fault) -> Iterator[Fault]:
 
 def _plainer_plot(plot: Plot) -> Iterator[Plot]:
     plainer = [
-        replace(plot, slices=1),
-        replace(plot, flex_start=False),
+        with_slices(plot, 1, flex_start=is_flex_start(plot)),
+        with_slices(plot, plot.slices, flex_start=False),
         replace(plot, again=False),
         replace(plot, suspended=()),
         *([] if plot.again else [replace(plot, deleted=False), replace(plot, ends=None)]),

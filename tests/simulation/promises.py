@@ -18,16 +18,15 @@ from collections.abc import Iterator
 from datetime import datetime
 from enum import StrEnum
 
-from tests.builders import CLUSTER, a_spec
-from tests.fakes.gke import FakePool
-from tests.world import World
-from tpu_slices.domain.model.clusters import ClusterSettings
+from tests.builders import a_spec
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.observations import Deleting, Outcome, Running, Started
 from tpu_slices.domain.model.reasons import Phase
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import PoolName
 from tpu_slices.ports.backend import PoolOrder
+from tpu_slices_simulator.fakes.gke import FakePool
+from tpu_slices_simulator.system import System
 
 
 class Promise(StrEnum):
@@ -52,8 +51,8 @@ class Broken(Exception):
 class Watch:
     """Raises Broken as soon as a promise is broken in this world."""
 
-    def __init__(self, world: World, settings: ClusterSettings) -> None:
-        self._world, self._settings = world, settings
+    def __init__(self, world: System) -> None:
+        self._world, self._settings = world, world.settings
         self._deleted: set[PoolName] = set()
         self._ordered: dict[PoolName, datetime] = {}
         """When the pools were last ordered."""
@@ -97,7 +96,7 @@ class Watch:
         active = [each for each in world.workloads.values() if each.state is WorkloadState.ACTIVE]
         limit = self._settings.policy.chips_per_cluster
         room = limit is None or sum(each.slices for each in active) * a_spec().chips <= limit
-        unserved = [each.ref.owner.name for each in active if room and len(each.bound) < each.slices]
+        unserved = [each.ref.owner.name for each in active if room and not each.served]
         used = {name.rpartition("-")[0] for name in world.cluster.used_nodes()}
         idle = sorted({*world.backend.pools} - used)
         if unserved or idle:
@@ -106,7 +105,7 @@ class Watch:
     def when_all_ended(self) -> None:
         """Check what must hold a while after the last workload has ended."""
         kept = [record.id for record in self._world.records.values() if record.phase is not Phase.GONE]
-        slots = self._world.store.slots(CLUSTER)
+        slots = self._world.store.slots(self._settings.cluster)
         if self._world.pools or kept or slots:
             self._break(Promise.NO_LEAK, f"pools {self._world.pools}, slices {kept}, {len(slots)} slots")
 

@@ -25,7 +25,8 @@ _AMOUNT = re.compile(r"(\d+(?:\.\d+)?) ?([smhd])")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 
-def _duration(value: object) -> timedelta:
+def as_duration(value: object) -> timedelta:
+    """Return a duration that is written as `90s`, `5m`, `1.5h` or `2d`, or in seconds. Raise ValueError."""
     try:
         match value:
             case bool():
@@ -73,8 +74,8 @@ _Patterns = list[Annotated[str, Field(min_length=1)]]
 _Zone = Annotated[str, Field(pattern=r"^[a-z]+-[a-z]+\d+-[a-z0-9]+$")]
 _BillingKey = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,62}$")]
 _BillingValue = Annotated[str, Field(pattern=r"^[a-z0-9_-]{0,63}$")]
-_Duration = Annotated[timedelta, BeforeValidator(_duration), Field(gt=timedelta(0), le=timedelta(days=365))]
-_RunDuration = Annotated[timedelta, BeforeValidator(_duration), Field(ge=SHORTEST, le=LONGEST)]
+_Duration = Annotated[timedelta, BeforeValidator(as_duration), Field(gt=timedelta(0), le=timedelta(days=365))]
+_RunDuration = Annotated[timedelta, BeforeValidator(as_duration), Field(ge=SHORTEST, le=LONGEST)]
 _Kind = Annotated[FailureKind, BeforeValidator(_kind)]
 
 

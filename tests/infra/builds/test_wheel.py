@@ -75,9 +75,16 @@ def required(of: Distribution, *extras: str) -> dict[str, Distribution]:
     return found
 
 
-def test_the_wheel_holds_the_package_and_the_command_and_nothing_else(wheel: Path) -> None:
+def test_the_wheel_holds_the_command_and_what_it_imports_and_nothing_else(wheel: Path) -> None:
     names = {name.partition("/")[0] for name in zipfile.ZipFile(wheel).namelist()}
-    assert {name for name in names if not name.endswith(".dist-info")} == {"tpu_slices", "tpu_slices_cli"}
+    ours = {"relay", "tpu_slices", "tpu_slices_cli", "tpu_slices_simulator"}
+    assert {name for name in names if not name.endswith(".dist-info")} == ours
+
+
+def test_the_command_simulates_in_a_clean_environment(environment: Path) -> None:
+    slices = environment / "venv" / "bin" / "slices"
+    told = run(slices, "simulate", ROOT / "examples" / "stories" / "zone-out-for-six-hours.yaml", folder=environment)
+    assert "chip-hours held" in told
 
 
 def test_the_command_plans_in_a_clean_environment(environment: Path) -> None:

@@ -7,11 +7,11 @@ import pytest
 from infra.preflight.findings import Severity
 from infra.preflight.records import SHOWN, Books, dropped, held, may_stand, read
 from tests.builders import CLUSTER, NOW, a_job, a_record, settings
-from tests.fakes.settings import FakeSettings
-from tests.fakes.store import FakeStore
 from tpu_slices.domain.model.attempts import TerminatingAttempt
 from tpu_slices.domain.model.reasons import Phase
 from tpu_slices.domain.model.records import SliceRecord
+from tpu_slices_simulator.fakes.settings import FakeSettings
+from tpu_slices_simulator.fakes.store import FakeStore
 
 ORDERED = a_record(create_requested_at=NOW)
 

@@ -22,7 +22,6 @@ from infra.preflight.project import Asked
 from tests.builders import CLUSTER as DEMO
 from tests.builders import NOW, a_record
 from tests.builders import settings as demo_settings
-from tests.fakes.store import FakeStore
 from tests.infra.preflight import google_rest
 from tests.infra.preflight.clouds import (
     BUCKET,
@@ -39,6 +38,7 @@ from tests.infra.preflight.clouds import (
     config_map,
 )
 from tests.infra.preflight.google_rest import Cloud
+from tpu_slices_simulator.fakes.store import FakeStore
 
 pytestmark = pytest.mark.enable_socket
 

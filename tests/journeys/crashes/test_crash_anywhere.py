@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.fuse import Fuse
 from tests.world import World
 from tpu_slices.domain.model.observations import Creating, Failure, FailureKind
 from tpu_slices.domain.model.reasons import Phase
+from tpu_slices_simulator.fuse import Fuse
 
 STOCKOUT = Failure(FailureKind.STOCKOUT, "[GCE_STOCKOUT] us-central2-b has not enough resources")
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from tests.builders import CLUSTER, settings
-from tests.fakes.backend import Verb
-from tests.fuse import Fuse
 from tests.world import World
 from tpu_slices.domain.model.clusters import Limits
 from tpu_slices.domain.model.observations import FailureKind, Refused
 from tpu_slices.domain.model.reasons import Phase
+from tpu_slices_simulator.fakes.backend import Verb
+from tpu_slices_simulator.fuse import Fuse
 
 
 def live_through_three_jobsets(fuse: Fuse) -> World:

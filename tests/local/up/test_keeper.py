@@ -15,7 +15,7 @@ from infra.local.up.keeper import LARGEST_LOG, Keeper, Order, UnknownPart
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 
-PATIENCE = 120.0
+PATIENCE = 120
 """Iterations, of at most half a second each, within which something must have happened."""
 
 

@@ -10,8 +10,9 @@ from relay.health import Health
 from relay.objects import Bookmarked, Kind, Listed
 from tests.builders import CLUSTER
 from tests.relay.objects import jobset, pod
-from tests.relay.watched import START, a_relay, due_facts, read
+from tests.relay.watched import START, a_relay, read
 from tpu_slices.domain.model.facts import Fact, Heartbeat, SlicesWanted, WorkloadChanged, WorkloadState
+from tpu_slices_simulator.cluster import due_facts
 
 
 class Hands:

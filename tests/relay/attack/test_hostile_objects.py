@@ -13,12 +13,13 @@ from relay.objects import Kind, Leader, Unparseable
 from tests.builders import CLUSTER, an_owner
 from tests.relay.attack.bed import Bed, name, names
 from tests.relay.objects import Json, bound_pod, jobset, node, pod, replicated_job
-from tests.relay.watched import START, Watched, counts, demand, facts_of, nodes, none_of, occupants, read, states
+from tests.relay.watched import START, Watched, counts, demand, nodes, none_of, occupants, read, states
 from tpu_slices.domain.model.facts import SlicesWanted, WorkloadState
 from tpu_slices.domain.model.slices import Owner, WorkloadUid
 from tpu_slices.ports.errors import Permanent
 from tpu_slices.wire.messages import MOST_BYTES, encode_fact
 from tpu_slices.wire.workloads import LABELS
+from tpu_slices_simulator.cluster import facts_of
 
 THOUSANDS = {f"tenant.example/{number:05}": "x" * 63 for number in range(5_000)}
 NAMES = ["a" * 63, "0", "a.b-c", "xn--80ak6aa92e", "a" * 240 + ".b"]

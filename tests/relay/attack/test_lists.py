@@ -14,9 +14,10 @@ from relay.watch import LINE_BYTES, LONGEST_PAGE, PAGE_BYTES, Lines, next_limit,
 from tests.builders import CLUSTER
 from tests.relay.attack.bed import Bed, names
 from tests.relay.objects import jobset, pod, replicated_job
-from tests.relay.watched import START, due_facts, read
+from tests.relay.watched import START, read
 from tpu_slices.domain.model.facts import SlicesWanted
 from tpu_slices.domain.model.slices import SLICES_PER_WORKLOAD
+from tpu_slices_simulator.cluster import due_facts
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(300)]
 

@@ -8,7 +8,7 @@ from relay.objects import Kind
 from tests.builders import CLUSTER
 from tests.relay.fact_queue.test_hosts import legacy_node
 from tests.relay.objects import bound_pod, jobset, pod
-from tests.relay.watched import START, Watched, demand, due_facts, facts_of, nodes, none_of, read, states
+from tests.relay.watched import START, Watched, demand, nodes, none_of, read, states
 from tpu_slices.domain.model.facts import (
     Heartbeat,
     RepeatQuestion,
@@ -19,6 +19,7 @@ from tpu_slices.domain.model.facts import (
 )
 from tpu_slices.domain.model.slices import ClusterId, Owner, OwnerKind, WorkloadJob, WorkloadUid
 from tpu_slices.domain.reconciling.inventory import digest_of, standing
+from tpu_slices_simulator.cluster import due_facts, facts_of
 
 ACTIVE, SUSPENDED = (standing(state, "", "", None) for state in (WorkloadState.ACTIVE, WorkloadState.SUSPENDED))
 

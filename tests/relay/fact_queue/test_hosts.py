@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from relay.node_patcher import needed_patches
+from relay.node_patches import needed_patches
 from relay.objects import Kind
 from tests.builders import CLUSTER, NOW, a_job
 from tests.relay.closing import question

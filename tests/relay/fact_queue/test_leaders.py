@@ -9,8 +9,9 @@ from relay.objects import Kind
 from tests.builders import CLUSTER
 from tests.relay.objects import OPTED_OUT, SELECTOR, Json, bound_pod, container, controlled_by, jobset, node, pod
 from tests.relay.objects import replicated_job as template
-from tests.relay.watched import START, Watched, due_facts, nodes, none_of, occupants, read, reports
+from tests.relay.watched import START, Watched, nodes, none_of, occupants, read, reports
 from tpu_slices.domain.model.facts import HostsChanged, SlicesWanted
+from tpu_slices_simulator.cluster import due_facts
 
 HOST = "tpu-llama-0-aaaaaaaaaaaaa-1-0"
 GUEST: dict[str, Any] = {

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TypeVar
 
-from tests.fakes import firestore_rules
-from tests.fakes.documents import FakeDocuments, KeptDocument, values
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.reasons import Phase, Reason
@@ -26,6 +24,8 @@ from tpu_slices.ports.store import Change, Found, Record, RejectedMessage, Revis
 from tpu_slices.wire import documents
 from tpu_slices.wire.cluster_settings import accepted_key, decode_settings, pause_key, settings_key, with_pause
 from tpu_slices.wire.documents import key, key_of
+from tpu_slices_simulator.fakes import firestore_rules
+from tpu_slices_simulator.fakes.documents import FakeDocuments, KeptDocument, values
 
 R = TypeVar("R", bound=Record)
 N = TypeVar("N", bound=str)

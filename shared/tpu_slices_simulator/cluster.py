@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from relay.closing import CLOSED
 from relay.fact_queue import FactQueue
-from relay.node_patcher import needed_patches
+from relay.lookups import Due
+from relay.node_patches import needed_patches
 from relay.objects import LEADERS_OF, WORKLOADS, Hardware, Host, Kind, Leader, Pool, PoolKey, Workload, WorkloadName
-from tests.builders import CLUSTER, a_request
-from tests.relay.watched import due_facts
 from tpu_slices.domain.model.facts import (
     Fact,
     FactQuestion,
@@ -21,36 +20,49 @@ from tpu_slices.domain.model.facts import (
     WorkloadState,
 )
 from tpu_slices.domain.model.observations import LegacyPool
-from tpu_slices.domain.model.slices import SliceId, WorkloadJob, WorkloadUid, slice_id
+from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadJob, WorkloadUid, slice_id
 from tpu_slices.ports.backend import PoolOrder
 from tpu_slices.ports.clock import Clock
 
 
 @dataclass(slots=True)
 class LiveWorkload:
-    """A JobSet in the cluster: its state, and which of its Jobs have a bound leader."""
+    """A JobSet in the cluster, or a workload of another kind: its state, and which of its Jobs have a bound leader."""
 
     ref: WorkloadRef
-    slices: int
+    requests: tuple[TemplateRequest, ...]
     bound: set[int] = field(default_factory=set)
+    """By their places among `jobs`."""
     state: WorkloadState = WorkloadState.ACTIVE
     absent: bool = False
     """Its pods are not created by themselves."""
-    request: TemplateRequest = field(default_factory=a_request)
 
     @property
     def kind(self) -> Kind:
         return next(kind for kind, owner in WORKLOADS.items() if owner is self.ref.owner.kind)
 
     @property
+    def jobs(self) -> Sequence[tuple[TemplateRequest, int]]:
+        """The Jobs that need a slice, each with its template and its index among those of the template."""
+        return [(each, index) for each in self.requests for index in range(each.replicas)][: self.ref.groups]
+
+    @property
+    def slices(self) -> int:
+        return len(self.jobs)
+
+    @property
+    def served(self) -> bool:
+        """Whether every Job has its slice."""
+        return len(self.bound) == self.slices
+
+    @property
     def seen(self) -> Workload:
-        request = replace(self.request, replicas=max(self.slices, 1))
-        return Workload(ref=self.ref, state=self.state, requests=(request,), served=True)
+        return Workload(ref=self.ref, state=self.state, requests=self.requests, served=True)
 
 
 @dataclass(slots=True)
 class Pod:
-    """A leader pod."""
+    """A leader pod; `index` is the place of its Job among the workload's."""
 
     uid: str
     jobset: LiveWorkload
@@ -58,16 +70,20 @@ class Pod:
     node: str | None = None
 
     @property
+    def job(self) -> tuple[TemplateRequest, int]:
+        return self.jobset.jobs[self.index]
+
+    @property
     def seen(self) -> Leader:
-        owner, request = self.jobset.ref.owner, self.jobset.request
-        job = owner.job_name(request.replicated_job, self.index)
+        owner, (request, index) = self.jobset.ref.owner, self.job
+        job = owner.job_name(request.replicated_job, index)
         return Leader(
             pod=f"{job}-0-{self.uid[-5:]}",
             pod_uid=self.uid,
             workload=WorkloadName(owner.namespace, owner.name, owner.kind),
             workload_uid=owner.uid,
             job=job,
-            asks=WaitingLeader(replicated_job=request.replicated_job, job_index=self.index),
+            asks=WaitingLeader(replicated_job=request.replicated_job, job_index=index),
             hardware=Hardware(request.chips_per_pod, request.accelerator, request.topology),
             claims=(),
             waiting=self.node is None,
@@ -106,7 +122,7 @@ class Node:
 class FakeCluster:
     """What happens in it is seen by the relay's fact queue, unless nobody watches; `facts` are what it publishes."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, cluster: ClusterId) -> None:
         self.workloads: dict[WorkloadUid, LiveWorkload] = {}
         self.pods: dict[str, Pod] = {}
         self.nodes: dict[str, Node] = {}
@@ -118,18 +134,18 @@ class FakeCluster:
         """Whether leaders are bound to hosts of other JobSets' slices, too."""
         self.unusable_hosts = 0
         """How many hosts of each pool never become usable."""
-        self._clock = clock
+        self._clock, self._cluster = clock, cluster
         self._version = 100
         self._pod_numbers = 0
         self._last_pool: dict[tuple[WorkloadUid, int], Pool] = {}
-        self.queue = FactQueue(CLUSTER)
+        self.queue = FactQueue(cluster)
         self.restart_relay()
 
     # the relay
 
     def restart_relay(self) -> None:
         """Start a relay that knows nothing: it lists everything first."""
-        self.queue = FactQueue(CLUSTER)
+        self.queue = FactQueue(self._cluster)
         now = self._clock.now()
         for kind, objects in self._objects().items():
             self.queue.listed(kind, [each.seen for each in objects], str(self._version), now)
@@ -191,7 +207,7 @@ class FakeCluster:
         else:
             self.saw(jobset)
         if jobset.state is not WorkloadState.ACTIVE:
-            for index in range(max(jobset.slices, 1)):
+            for index in {pod.index for pod in self.pods.values() if pod.jobset is jobset}:
                 self.removes_pod(jobset, index)
 
     def creates_pods(self) -> None:
@@ -234,8 +250,13 @@ class FakeCluster:
                 self.binds(pod.jobset, min(free, key=lambda pool: not self._own(pod, pool)), pod.index)
 
     def _own(self, pod: Pod, pool: Pool) -> bool:
-        owner, request = pod.jobset.ref.owner, pod.jobset.request
-        job = WorkloadJob(cluster=CLUSTER, owner=owner, replicated_job=request.replicated_job, job_index=pod.index)
+        request, index = pod.job
+        job = WorkloadJob(
+            cluster=self._cluster,
+            owner=pod.jobset.ref.owner,
+            replicated_job=request.replicated_job,
+            job_index=index,
+        )
         return isinstance(pool, PoolKey) and pool.slice_id == slice_id(job)
 
     def _may_use(self, pod: Pod, pool: Pool) -> bool:
@@ -286,3 +307,17 @@ class FakeCluster:
     def pods_on(self, slice_: SliceId, attempt: int) -> set[str]:
         pool = PoolKey(slice_, attempt)
         return {pod.uid for pod in self.pods.values() if pod.node in self.nodes and self.nodes[pod.node].pool == pool}
+
+
+def due_facts(queue: FactQueue, now: datetime) -> list[Fact]:
+    """Return the facts that are due; nothing is looked up for them."""
+    facts: list[Fact] = []
+    while dues := queue.due(now):
+        facts += facts_of(queue, dues)
+    return facts
+
+
+def facts_of(queue: FactQueue, dues: Sequence[Due]) -> list[Fact]:
+    for due in dues:
+        queue.resume(due.subject)
+    return [fact for due in dues for fact in due.facts]

@@ -7,7 +7,6 @@ from collections.abc import Set as AbstractSet
 from datetime import datetime
 from functools import partial
 
-from tests.fakes.pubsub_rules import check
 from tpu_slices.domain.model.facts import AnyQuestion
 from tpu_slices.domain.model.slices import ClusterId, SliceId
 from tpu_slices.ports.errors import Temporary
@@ -19,6 +18,7 @@ from tpu_slices.wire.messages import (
     encode_report,
     encode_update,
 )
+from tpu_slices_simulator.fakes.pubsub_rules import check
 
 
 class FakePublisher:

@@ -11,8 +11,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-from tests.fakes import firestore_rules
-from tests.fakes.firestore_rules import Written
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import ClusterId, SliceId
@@ -22,6 +20,8 @@ from tpu_slices.ports.store import Change, Found, Record, RejectedMessage, Revis
 from tpu_slices.wire import documents
 from tpu_slices.wire.cluster_settings import encode_settings, settings_key
 from tpu_slices.wire.documents import Fields, Key, decode_at, encode, key, key_of, place_of
+from tpu_slices_simulator.fakes import firestore_rules
+from tpu_slices_simulator.fakes.firestore_rules import Written
 
 R = TypeVar("R", bound=Record)
 N = TypeVar("N", bound=str)

@@ -1,15 +1,14 @@
-"""A story: which JobSets there are and when, and what goes wrong and when. Plain data; times are minutes."""
+"""A story: which workloads there are and when, and what goes wrong and when. Plain data; times are minutes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
-import yaml
-
-from tests.simulation.chance import Chance
+from tpu_slices.domain.model.clusters import ClusterSettings
+from tpu_slices.domain.model.facts import TemplateRequest
+from tpu_slices.domain.model.slices import OwnerKind
 
 
 class Kind(StrEnum):
@@ -76,12 +75,23 @@ class Kind(StrEnum):
     """An operator's edit that cannot be accepted."""
 
 
+PER_MINUTE = {
+    Kind.POOLS_WRECKED, Kind.POOLS_REPAIRED, Kind.POOLS_DELETED, Kind.HOSTS_DIE, Kind.HOSTS_TAKEN_BACK,
+    Kind.HOSTS_CORDONED, Kind.LEADERS_LEAVE, Kind.RELAY_RESTARTS,
+}  # fmt: skip
+"""Their share is of each minute, so it is small."""
+IN_ZONES = {Kind.STOCKOUT, Kind.QUOTA, Kind.CREATIONS_FAIL}
+"""They may happen in some zones only."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
     kind: Kind
     at: int
     lasts: int
     share: float = 1.0
+    zones: tuple[str, ...] = ()
+    """Where, for a kind IN_ZONES; empty: everywhere."""
 
     def is_on(self, minute: int) -> bool:
         return self.at <= minute < self.at + self.lasts
@@ -89,14 +99,17 @@ class Fault:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plot:
-    """What becomes of one JobSet."""
+    """What becomes of one workload."""
 
     name: str
     at: int
-    slices: int = 1
-    flex_start: bool = False
+    requests: tuple[TemplateRequest, ...]
+    namespace: str = "research"
+    kind: OwnerKind = OwnerKind.JOBSET
+    runs: int | None = None
+    """It completes when it had all of its slices for so long; None: it does not complete by itself."""
     ends: int | None = None
-    """None: it lives until the end."""
+    """None: it lives until the end, or until it completes."""
     deleted: bool = False
     """At its end; else it completes."""
     again: bool = False
@@ -104,99 +117,34 @@ class Plot:
     suspended: tuple[tuple[int, int], ...] = ()
     """From when to when."""
 
+    @property
+    def id(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def slices(self) -> int:
+        return sum(each.replicas for each in self.requests)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Story:
     seed: int
     """Of everything that the story does not say."""
     minutes: int
-    """How long faults happen; then there is calm, and then all JobSets end."""
-    chips: int | None = None
-    """The limit of the cluster."""
+    """How long faults happen."""
+    settings: ClusterSettings
+    creation: tuple[int, int] = (1, 6)
+    """Of a node pool: the fewest minutes and the most."""
+    deletion: tuple[int, int] = (1, 6)
     crosses: bool = False
-    """Whether leaders go to free hosts of other JobSets' slices, too."""
+    """Whether leaders go to free hosts of other workloads' slices, too."""
     jobsets: tuple[Plot, ...] = ()
     faults: tuple[Fault, ...] = ()
 
-    def on(self, minute: int) -> Mapping[Kind, float]:
-        """Return the faults of a minute, with the greatest share of each."""
+    def on(self, minute: int, zone: str | None = None) -> Mapping[Kind, float]:
+        """Return the faults of a minute, with the greatest share of each; of those in zones, the ones in this one."""
         shares: dict[Kind, float] = {}
         for fault in self.faults:
-            if fault.is_on(minute):
+            if fault.is_on(minute) and minute < self.minutes and (not fault.zones or zone in fault.zones):
                 shares[fault.kind] = max(fault.share, shares.get(fault.kind, 0.0))
         return shares
-
-
-def to_yaml(story: Story) -> str:
-    fields = asdict(story)
-    fields["jobsets"] = [_told(each, Plot(name="", at=0)) for each in story.jobsets]
-    fields["faults"] = [{**asdict(each), "kind": each.kind.value} for each in story.faults]
-    return yaml.safe_dump(fields, sort_keys=False)
-
-
-def _told(plot: Plot, plain: Plot) -> dict[str, Any]:
-    fields, usual = asdict(plot), asdict(plain)
-    fields["suspended"] = [list(each) for each in plot.suspended]
-    return {name: value for name, value in fields.items() if name in {"name", "at"} or value not in (usual[name], [])}
-
-
-def from_yaml(text: str) -> Story:
-    fields = yaml.safe_load(text)
-    jobsets = (
-        Plot(**{**each, "suspended": tuple((since, until) for since, until in each.get("suspended", ()))})
-        for each in fields.pop("jobsets", ())
-    )
-    faults = (Fault(**{**each, "kind": Kind(each["kind"])}) for each in fields.pop("faults", ()))
-    return Story(**fields, jobsets=tuple(jobsets), faults=tuple(faults))
-
-
-PER_MINUTE = {
-    Kind.POOLS_WRECKED, Kind.POOLS_REPAIRED, Kind.POOLS_DELETED, Kind.HOSTS_DIE, Kind.HOSTS_TAKEN_BACK,
-    Kind.HOSTS_CORDONED, Kind.LEADERS_LEAVE, Kind.RELAY_RESTARTS,
-}  # fmt: skip
-"""Their share is of each minute, so it is small."""
-SHARES = (0.02, 0.1, 0.3, 1.0)
-
-
-def story_of(seed: int) -> Story:
-    """Return the story that a seed draws."""
-    chance = Chance(f"story {seed}")
-    minutes = chance.between(60, 240, "minutes")
-    return Story(
-        seed=seed,
-        minutes=minutes,
-        chips=chance.pick((None, 64, 96), "chips"),
-        crosses=chance.happens(0.5, "crosses"),
-        jobsets=tuple(_plot(chance, number, minutes) for number in range(chance.between(1, 9, "jobsets"))),
-        faults=tuple(_fault(chance, number, minutes) for number in range(chance.between(0, 10, "faults"))),
-    )
-
-
-def _plot(chance: Chance, number: int, minutes: int) -> Plot:
-    at = chance.between(0, minutes - 30, number, "at")
-    ends = chance.between(at + 5, minutes, number, "ends") if chance.happens(0.6, number, "ends?") else None
-    last = minutes if ends is None else ends
-    since = chance.between(at + 1, last, number, "suspended")
-    until = chance.between(since + 1, since + 30, number, "resumed")
-    deleted = chance.happens(0.5, number, "deleted")
-    return Plot(
-        name=f"job-{number}",
-        at=at,
-        slices=chance.pick((1, 1, 2, 3), number, "slices"),
-        flex_start=chance.happens(0.2, number, "flex-start"),
-        ends=ends,
-        deleted=deleted,
-        again=deleted and chance.happens(0.3, number, "again"),
-        suspended=((since, until),) if until < last and chance.happens(0.3, number, "suspended?") else (),
-    )
-
-
-def _fault(chance: Chance, number: int, minutes: int) -> Fault:
-    kind = chance.pick(tuple(Kind), "kind", number)
-    share = chance.pick(SHARES[:3] if kind is Kind.FUNCTIONS_CRASH else SHARES, "share", number)
-    return Fault(
-        kind=kind,
-        at=chance.between(0, minutes - 10, "from", number),
-        lasts=chance.pick((5, 20, 60, 120), "lasts", number),
-        share=share / 10 if kind in PER_MINUTE else share,
-    )

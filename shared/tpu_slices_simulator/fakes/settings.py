@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from tests.fakes.store import FakeStore
 from tpu_slices.domain.model.slices import ClusterId
 from tpu_slices.ports.errors import StaleRecord
 from tpu_slices.ports.store import Document, Revision, SettingsWritten
 from tpu_slices.wire.cluster_settings import accepted_key, pause_key, settings_key
 from tpu_slices.wire.documents import COLLECTIONS
+from tpu_slices_simulator.fakes.store import FakeStore
 
 _LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -6,8 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from tests.fakes.gke import FakeGke, FakePool
-from tests.fakes.troubles import ORDERS, Trouble, Troubles, Verb, Window
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.observations import (
     Absent,
@@ -29,6 +27,8 @@ from tpu_slices.domain.model.slices import ClusterId, PoolName
 from tpu_slices.ports.backend import PoolOrder
 from tpu_slices.ports.clock import Clock
 from tpu_slices.ports.errors import Temporary
+from tpu_slices_simulator.fakes.gke import FakeGke, FakePool
+from tpu_slices_simulator.fakes.troubles import ORDERS, Trouble, Troubles, Verb, Window
 
 __all__ = ["Call", "FakeBackend", "FakePool", "Trouble", "Verb"]
 

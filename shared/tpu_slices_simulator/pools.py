@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from tests.fake_cluster import Node
-from tests.fakes.gke import FakePool, is_flex_start
-from tests.simulation.story import Kind
 from tpu_slices.domain.model.observations import Broken, Creating, Deleting, Failure, FailureKind, Running
 from tpu_slices.domain.model.slices import PoolName
-
-if TYPE_CHECKING:
-    from tests.simulation.simulation import Simulation
+from tpu_slices_simulator.cluster import Node
+from tpu_slices_simulator.fakes.gke import FakePool, is_flex_start
+from tpu_slices_simulator.scene import Scene
+from tpu_slices_simulator.story import Kind
 
 CREATION_FAILURES = {
     Kind.STOCKOUT: Failure(FailureKind.STOCKOUT, "[GCE_STOCKOUT] none left"),
@@ -26,8 +22,9 @@ HOUR = 60
 class Pools:
     """What becomes of a simulation's pools by itself, each drawn by its name and the minute."""
 
-    def __init__(self, simulation: Simulation) -> None:
+    def __init__(self, simulation: Scene) -> None:
         self._of = simulation
+        self._limit = simulation.backend.operation_limit
         self._begun: dict[str, int] = {}
         """By operation, the minute in which it was first seen."""
         self._back: dict[PoolName, int] = {}
@@ -38,7 +35,7 @@ class Pools:
     def have_troubles(self, minute: int) -> None:
         """Let faults befall the pools that stand."""
         sim, backend = self._of, self._of.backend
-        backend.operation_limit = 1 if sim.strikes(Kind.GKE_FULL, minute) else 5
+        backend.operation_limit = 1 if sim.strikes(Kind.GKE_FULL, minute) else self._limit
         backend.refuses_deletions = REFUSED if sim.strikes(Kind.DELETIONS_REFUSED, minute) else None
         sim.cluster.unusable_hosts = int(sim.strikes(Kind.HOSTS_UNUSABLE, minute))
         for pool in self._running():
@@ -88,7 +85,7 @@ class Pools:
     def calm_down(self) -> None:
         """Let everything that is broken be as before."""
         backend = self._of.backend
-        backend.refuses_deletions, backend.operation_limit, self._of.cluster.unusable_hosts = None, 5, 0
+        backend.refuses_deletions, backend.operation_limit, self._of.cluster.unusable_hosts = None, self._limit, 0
         for pool in backend.pools.values():
             if pool.name in self._back:
                 self._recovers(pool)
@@ -110,7 +107,9 @@ class Pools:
         assert pool.operation is not None
         begun = self._begun.setdefault(pool.operation.name, minute)
         key = (type(pool.seen).__name__, pool.name)
-        takes = self._of.chance.between(1, 6, "takes", *key)
+        creates = isinstance(pool.seen, Creating)
+        story = self._of.story
+        takes = self._of.chance.between(*(story.creation if creates else story.deletion), "takes", *key)
         slow = self._of.on.get(Kind.OPERATIONS_SLOW) and self._of.chance.happens(
             self._of.on[Kind.OPERATIONS_SLOW], "slow", *key
         )
@@ -118,17 +117,19 @@ class Pools:
             self._of.struck[Kind.OPERATIONS_SLOW] += 1
             return
         early = self._of.chance.happens(0.3, "hosts join early", *key) and not is_flex_start(pool)
-        if isinstance(pool.seen, Creating) and minute == begun + takes - 1 and early:
+        early = early and self._failure(pool, minute) in {None, Kind.CREATIONS_FAIL}
+        if creates and minute == begun + takes - 1 and early:
             self._of.backend.join_hosts(pool.name)
         if minute >= begun + takes:
-            self._ends(pool)
+            self._ends(pool, minute)
 
-    def _ends(self, pool: FakePool) -> None:
+    def _ends(self, pool: FakePool, minute: int) -> None:
         sim, backend = self._of, self._of.backend
         if isinstance(pool.seen, Creating):
-            for kind, failure in CREATION_FAILURES.items():
-                if sim.strikes(kind, pool.name):
-                    return backend.fail(pool.name, failure)
+            failure = self._failure(pool, minute)
+            if failure is not None:
+                sim.struck[failure] += 1
+                return backend.fail(pool.name, CREATION_FAILURES[failure])
             if sim.strikes(Kind.OPERATIONS_FORGOTTEN, pool.name):
                 return backend.forget_operation(pool.name)
         elif isinstance(pool.seen, Deleting) and sim.strikes(Kind.DELETIONS_FAIL, pool.name, sim.minute):
@@ -136,3 +137,10 @@ class Pools:
         else:
             self._back.pop(pool.name, None)
         return backend.finish(pool.name)
+
+    def _failure(self, pool: FakePool, minute: int) -> Kind | None:
+        """Return the fault by which a pool's creation fails in this minute."""
+        zone = pool.order.spec.zone if pool.order and pool.order.spec else None
+        on = self._of.story.on(minute, zone)
+        failures = (kind for kind in CREATION_FAILURES if kind in on)
+        return next((kind for kind in failures if self._of.chance.happens(on[kind], kind, pool.name)), None)

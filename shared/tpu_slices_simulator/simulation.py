@@ -1,4 +1,4 @@
-"""A story played on the whole system in memory, minute by minute, while every promise is watched.
+"""A story played on the whole system in memory, minute by minute.
 
 Production code runs unchanged, through its ports. What the story does not say is drawn by its seed.
 """
@@ -6,33 +6,27 @@ Production code runs unchanged, through its ports. What the story does not say i
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, cast
+from uuid import NAMESPACE_URL, uuid5
 
-from tests.builders import CLUSTER, MINUTE, a_jobset_ref, a_request, settings
-from tests.domain.asking import FLEX
-from tests.fake_cluster import LiveWorkload
-from tests.fakes.clock import FakeClock
-from tests.fakes.troubles import ORDERS, Trouble, Verb
-from tests.fuse import EFFECTS, Crash
-from tests.simulation.chance import Chance
-from tests.simulation.pools import Pools
-from tests.simulation.promises import Watch
-from tests.simulation.story import Kind, Plot, Story
-from tests.world import World
-from tpu_slices.domain.model.clusters import Policy
-from tpu_slices.domain.model.facts import Fact, WorkloadState
-from tpu_slices.domain.model.slices import WorkloadUid
+from tpu_slices.domain.model.facts import Fact, WorkloadRef, WorkloadState
+from tpu_slices.domain.model.slices import Owner, OwnerKind, WorkloadUid
 from tpu_slices.ports.errors import StaleRecord, Temporary
 from tpu_slices.wire.cluster_settings import accepted_key, encode_settings, settings_key
+from tpu_slices_simulator.cluster import LiveWorkload
+from tpu_slices_simulator.fakes.clock import FakeClock
+from tpu_slices_simulator.fakes.troubles import ORDERS, Trouble, Verb
+from tpu_slices_simulator.fuse import EFFECTS, Crash
+from tpu_slices_simulator.pools import Pools
+from tpu_slices_simulator.scene import Scene
+from tpu_slices_simulator.story import Kind, Plot, Story
+from tpu_slices_simulator.system import MINUTE
 
-CALM = 150
-"""Minutes without faults: more than any timeout, pause or silence lasts."""
-END = 60
-"""Minutes in which everything that is left must go."""
+START = datetime(2026, 11, 1, 12, tzinfo=UTC)
 TRIES = 3
 """Within how many tries a contended commit succeeds."""
 
@@ -69,17 +63,15 @@ class Meddled:
         return called
 
 
-class Simulation(World):
-    """`play` it; `struck` counts, by kind of fault, how often one had an effect."""
+class Simulation(Scene):
+    """`until` a minute; what happens in it is the story's, or drawn."""
 
     def __init__(self, story: Story) -> None:
-        super().__init__()
-        self.story = story
-        self.chance = Chance(story.seed)
-        self.minute = 0
-        self.struck: Counter[Kind] = Counter()
-        self.on: Mapping[Kind, float] = {}
+        super().__init__(story, START)
         self.plots: dict[str, LiveWorkload] = {}
+        """The workloads that there are or were, by the IDs of their plots."""
+        self.served: Counter[str] = Counter()
+        """By workload, in how many minutes it had all of its slices."""
         self._called = 0
         self._nested = False
         self._skewed = SkewedClock(self.clock)
@@ -91,41 +83,27 @@ class Simulation(World):
             clock=self._skewed,
         )
         self.cluster.crosses = story.crosses
-        self.rules = settings(policy=Policy(chips_per_cluster=story.chips))
-        self.store.put_document(accepted_key(CLUSTER), encode_settings(self.rules))
-        self.store.put_settings(self.rules)
-        self.watch = Watch(self, self.rules)
+        self.store.put_document(accepted_key(self.settings.cluster), encode_settings(self.settings))
         self.machines = Pools(self)
-
-    def play(self) -> None:
-        """Play the story to its end. Raise Broken."""
-        self._until(self.story.minutes)
-        self._calms()
-        self._until(self.story.minutes + CALM)
-        self.watch.in_calm()
-        for jobset in self.workloads.values():
-            if not jobset.state.ended:
-                self.ends(jobset)
-        self._until(self.story.minutes + CALM + END)
-        self.watch.when_all_ended()
 
     @property
     def hours(self) -> float:
         return self.minute / 60
 
-    def strikes(self, kind: Kind, *key: object) -> bool:
-        """Return whether a fault that is on strikes what the key names, and count it."""
-        share = self.on.get(kind, 0.0)
-        if share and self.chance.happens(share, kind, *key):
-            self.struck[kind] += 1
-            return True
-        return False
-
     # time
 
-    def _until(self, minute: int) -> None:
+    def until(self, minute: int) -> None:
         while self.minute < minute:
             self._a_minute()
+
+    def calms(self) -> None:
+        """End every fault."""
+        self.on = {}
+        self.store.unavailable = False
+        self.relay_is_dead = False
+        self.backend.show()
+        self._edits_settings(valid=True)
+        self.machines.calm_down()
 
     def _a_minute(self) -> None:
         minute, self.minute = self.minute, self.minute + 1
@@ -160,16 +138,8 @@ class Simulation(World):
 
     def _edits_settings(self, *, valid: bool) -> None:
         self.struck[Kind.SETTINGS_INVALID] += not valid
-        document = encode_settings(self.rules)
-        self.store.put_document(settings_key(CLUSTER), document if valid else {**document, "zone": 5})
-
-    def _calms(self) -> None:
-        self.on = {}
-        self.store.unavailable = False
-        self.relay_is_dead = False
-        self.backend.show()
-        self._edits_settings(valid=True)
-        self.machines.calm_down()
+        document = encode_settings(self.settings)
+        self.store.put_document(settings_key(self.settings.cluster), document if valid else {**document, "zone": 5})
 
     # the story's people
 
@@ -179,22 +149,38 @@ class Simulation(World):
                 self._creates(plot, 0)
             for since, until in plot.suspended:
                 if minute == since and self._is(plot, WorkloadState.ACTIVE):
-                    self.suspends(self.plots[plot.name])
+                    self.suspends(self.plots[plot.id])
                 elif minute == until and self._is(plot, WorkloadState.SUSPENDED):
-                    self.resumes(self.plots[plot.name])
-            if minute == plot.ends and not self.plots[plot.name].state.ended:
-                self.ends(self.plots[plot.name], WorkloadState.DELETED if plot.deleted else WorkloadState.COMPLETED)
+                    self.resumes(self.plots[plot.id])
+            if minute == plot.ends and not self.plots[plot.id].state.ended:
+                self.ends(self.plots[plot.id], WorkloadState.DELETED if plot.deleted else WorkloadState.COMPLETED)
             if plot.again and plot.ends is not None and minute == plot.ends + 1:
                 self._creates(plot, 1)
+            if plot.runs is not None and minute >= plot.at:
+                self._runs(plot, plot.runs)
+
+    def _runs(self, plot: Plot, needed: int) -> None:
+        """Let a workload work for a minute, if it can; it goes on where it was, and completes when it has done all."""
+        workload = self.plots[plot.id]
+        if workload.state is WorkloadState.ACTIVE and workload.served:
+            self.served[plot.id] += 1
+            if self.served[plot.id] >= needed:
+                self.ends(workload)
 
     def _is(self, plot: Plot, state: WorkloadState) -> bool:
-        return self.plots[plot.name].state is state
+        return self.plots[plot.id].state is state
 
     def _creates(self, plot: Plot, life: int) -> None:
-        ref = a_jobset_ref(name=plot.name, uid=WorkloadUid(f"uid-{plot.name}-{life}"))
-        request = FLEX if plot.flex_start else a_request()
-        self.plots[plot.name] = LiveWorkload(ref, plot.slices, request=request)
-        self.cluster.puts(self.plots[plot.name])
+        owner = Owner(
+            kind=plot.kind,
+            namespace=plot.namespace,
+            name=plot.name,
+            uid=WorkloadUid(str(uuid5(NAMESPACE_URL, f"{plot.id}/{life}"))),
+        )
+        groups = plot.slices if plot.kind is OwnerKind.LEADER_WORKER_SET else None
+        ref = WorkloadRef(owner=owner, generation=1, resource_version="100", groups=groups)
+        self.plots[plot.id] = LiveWorkload(ref, plot.requests)
+        self.cluster.puts(self.plots[plot.id])
 
     def _leaders(self, minute: int) -> None:
         for jobset in self.workloads.values():
@@ -259,7 +245,7 @@ class Simulation(World):
             raise Crash
         if name == "commit" and not self._nested and self.strikes(Kind.FUNCTIONS_STALL, key):
             with self._meanwhile():
-                self._until(self.minute + self.chance.between(1, 8, "stall", key))
+                self.until(self.minute + self.chance.between(1, 8, "stall", key))
 
     @contextmanager
     def _meanwhile(self) -> Iterator[None]:

@@ -1,0 +1,93 @@
+"""What became of each workload of a story: how long it waited and why, how long it ran, what was bought for it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from tpu_slices.domain.model.facts import WorkloadState
+from tpu_slices.domain.model.observations import Deleting
+from tpu_slices.domain.model.reasons import Reason
+from tpu_slices.domain.model.records import SliceRecord
+from tpu_slices.domain.model.slices import SliceSpec, WorkloadJob, slice_id
+from tpu_slices_simulator.cluster import LiveWorkload
+from tpu_slices_simulator.simulation import Simulation
+from tpu_slices_simulator.story import Plot, Story
+
+
+@dataclass(slots=True)
+class Outcome:
+    """Of one workload; times are minutes of the story."""
+
+    plot: Plot
+    served_at: int | None = None
+    """When it had all of its slices for the first time."""
+    ended_at: int | None = None
+    state: WorkloadState = WorkloadState.ACTIVE
+    ran: int = 0
+    """Minutes in which it had all of its slices."""
+    waited: Counter[Reason | None] = field(default_factory=Counter)
+    """Minutes in which it had not, though it was to run, by the reason of the first slice that it lacked.
+
+    None: the provisioner did not know of that slice.
+    """
+    message: str = ""
+    """What the record of that slice said last."""
+    held: Counter[SliceSpec] = field(default_factory=Counter)
+    """Minutes in which there were hosts for it, by what they are; each slice counts by itself."""
+    used: Counter[SliceSpec] = field(default_factory=Counter)
+    """Those of them in which its pods were on the hosts."""
+
+
+class CountedSimulation(Simulation):
+    """A simulation that counts, minute by minute; `outcomes` in the order of the story."""
+
+    def __init__(self, story: Story) -> None:
+        super().__init__(story)
+        self.outcomes = {plot.id: Outcome(plot) for plot in story.jobsets}
+
+    def play(self) -> None:
+        """Play the story to its end."""
+        self.until(self.story.minutes)
+
+    def _a_minute(self) -> None:
+        super()._a_minute()
+        for outcome in self.outcomes.values():
+            workload = self.plots.get(outcome.plot.id)
+            if workload is not None and outcome.ended_at is None:
+                self._counts(outcome, workload)
+        self._counts_hosts()
+
+    def _counts(self, outcome: Outcome, workload: LiveWorkload) -> None:
+        outcome.state = workload.state
+        if workload.state.ended:
+            outcome.ended_at = self.minute
+        elif workload.state is WorkloadState.ACTIVE and workload.served:
+            outcome.ran += 1
+            outcome.served_at = outcome.served_at or self.minute
+        elif workload.state is WorkloadState.ACTIVE:
+            record = self._lacking(workload)
+            outcome.waited[record.reason if record else None] += 1
+            outcome.message = record.message if record else outcome.message
+
+    def _lacking(self, workload: LiveWorkload) -> SliceRecord | None:
+        """Return the record of the first slice that a workload lacks."""
+        request, index = next(job for number, job in enumerate(workload.jobs) if number not in workload.bound)
+        job = WorkloadJob(
+            cluster=self.settings.cluster,
+            owner=workload.ref.owner,
+            replicated_job=request.replicated_job,
+            job_index=index,
+        )
+        return self.records.get(slice_id(job))
+
+    def _counts_hosts(self) -> None:
+        used = {name.rpartition("-")[0] for name in self.cluster.used_nodes()}
+        for pool in self.backend.pools.values():
+            if not pool.hosts_joined or pool.order is None or pool.order.spec is None:
+                continue
+            owner = pool.order.job.owner
+            outcome = self.outcomes[f"{owner.namespace}/{owner.name}"]
+            outcome.held[pool.order.spec] += 1
+            if pool.name in used and not isinstance(pool.seen, Deleting):
+                outcome.used[pool.order.spec] += 1

@@ -1,0 +1,251 @@
+"""The whole provisioner in memory: the production flows on fakes, under a small cluster whose relay publishes facts.
+
+Messages are delivered at least once; one whose handler crashes is delivered again.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any, cast
+
+from relay.messages import list_of
+from relay.objects import PoolKey
+from tpu_slices.domain.model.clusters import ClusterSettings
+from tpu_slices.domain.model.facts import (
+    Answer,
+    Echo,
+    EchoQuestion,
+    Fact,
+    Heartbeat,
+    HostsListQuestion,
+    HostsQuestion,
+    RepeatQuestion,
+    WorkloadListQuestion,
+    WorkloadRef,
+    WorkloadState,
+)
+from tpu_slices.domain.model.records import SliceRecord
+from tpu_slices.domain.model.slices import ClusterId, PoolName, SliceId, WorkloadUid
+from tpu_slices.domain.reconciling.inventory import digest_of
+from tpu_slices.flows.receive import receive
+from tpu_slices.flows.reconcile import reconcile
+from tpu_slices.flows.round_trip import echo_reconciled
+from tpu_slices.flows.sweep import sweep
+from tpu_slices.ports.deps import ReconcileDeps
+from tpu_slices.ports.errors import Permanent, Temporary
+from tpu_slices_simulator.cluster import FakeCluster, LiveWorkload
+from tpu_slices_simulator.fakes.backend import FakeBackend
+from tpu_slices_simulator.fakes.clock import FakeClock
+from tpu_slices_simulator.fakes.publisher import FakePublisher
+from tpu_slices_simulator.fakes.store import FakeStore
+from tpu_slices_simulator.fuse import Crash, Fuse, Fused
+
+MINUTE = timedelta(minutes=1)
+STEP = timedelta(seconds=6)
+"""More than the relay takes to gather demand, or to close hosts."""
+
+
+class System:
+    """Nothing happens by itself: `steps` and `sweeps` let seconds pass, in which every part does what it can."""
+
+    def __init__(self, settings: ClusterSettings, now: datetime, fuse: Fuse | None = None) -> None:
+        self.settings = settings
+        self.fuse = fuse or Fuse()
+        self.clock = FakeClock(now)
+        self.store = FakeStore()
+        self.backend = FakeBackend(
+            self.clock,
+            cluster_gke_id=settings.gke_id,
+            operation_limit=max(5, settings.limits.operations),
+        )
+        self.publisher = FakePublisher()
+        self.cluster = FakeCluster(self.clock, settings.cluster)
+        self.relay_lists_nothing = False
+        self.crashes = 0
+        self._facts: deque[tuple[datetime, Fact]] = deque()
+        """With the times at which they were published."""
+        self._late: list[tuple[datetime, datetime, Fact]] = []
+        """With the times at which they arrive and were published."""
+        self._taken_requests = 0
+        self._taken_questions = 0
+        self._with_nodes: dict[PoolName, PoolKey] = {}
+        self.deps = ReconcileDeps(
+            store=cast("Any", Fused(self.store, self.fuse)),
+            backend=cast("Any", Fused(self.backend, self.fuse)),
+            publisher=cast("Any", Fused(self.publisher, self.fuse)),
+            clock=self.clock,
+        )
+        self.store.put_settings(settings)
+
+    # people
+
+    @property
+    def workloads(self) -> dict[WorkloadUid, LiveWorkload]:
+        return self.cluster.workloads
+
+    def ends(self, jobset: LiveWorkload, state: WorkloadState = WorkloadState.COMPLETED) -> None:
+        jobset.state = state
+        self.cluster.changes(jobset)
+        self.relay_publishes()
+
+    def suspends(self, jobset: LiveWorkload) -> None:
+        jobset.ref = replace(jobset.ref, generation=jobset.ref.generation + 1)
+        self.ends(jobset, WorkloadState.SUSPENDED)
+
+    def resumes(self, jobset: LiveWorkload) -> None:
+        jobset.ref = replace(jobset.ref, generation=jobset.ref.generation + 1)
+        self.ends(jobset, WorkloadState.ACTIVE)
+
+    def leaves(self, jobset: LiveWorkload, index: int = 0) -> None:
+        """Let the leader of a Job leave its hosts; a new one waits in its place."""
+        self.cluster.removes_pod(jobset, index)
+        self.relay_publishes()
+
+    @property
+    def relay_is_dead(self) -> bool:
+        return not self.cluster.watched
+
+    @relay_is_dead.setter
+    def relay_is_dead(self, dead: bool) -> None:
+        back = self.relay_is_dead and not dead
+        self.cluster.watched = not dead
+        if back:
+            self.cluster.restart_relay()
+
+    def publish(self, fact: Fact) -> None:
+        """Send a fact."""
+        self._facts.append((self.clock.now(), fact))
+
+    def loses_request(self) -> bool:
+        """Return whether the next reconcile request never arrives."""
+        return False
+
+    # time
+
+    def sweeps(self) -> None:
+        self._survive(self._sweep)
+        self.deliver()
+
+    def steps(self) -> None:
+        """Let the cluster, its relay and the functions do in a few seconds what needs no more time."""
+        for _ in range(2):
+            self.cluster_lives()
+            self.deliver()
+            self.clock.advance(STEP)
+
+    def deliver(self) -> None:
+        """Deliver every message until none is left; one whose handler crashes is delivered again."""
+        self._facts.extend((sent, fact) for at, sent, fact in self._late if at <= self.clock.now())
+        self._late = [each for each in self._late if each[0] > self.clock.now()]
+        for _ in range(1_000_000):
+            if self._facts:
+                published_at, fact = self._facts.popleft()
+                if not self._survive(partial(self._receive, fact, published_at)):
+                    self._facts.append((published_at, fact))
+            elif self._taken_requests < len(self.publisher.requests):
+                cluster, slice_ = self.publisher.requests[self._taken_requests]
+                self._taken_requests += 1
+                if self.loses_request():
+                    continue
+                if not self._survive(partial(self._reconcile, cluster, slice_)):
+                    self.publisher.requests.append((cluster, slice_))
+            elif self.publisher.echoes:
+                cluster, asked_at = self.publisher.echoes.pop(0)
+                echo_reconciled(asked_at, cluster, self.deps)
+            else:
+                return
+        raise AssertionError("messages never end")
+
+    # the functions; whoever measures what they use calls them as Pub/Sub does
+
+    def _receive(self, fact: Fact, published_at: datetime) -> None:
+        receive(fact, self.settings.cluster, self.deps, published_at)
+
+    def _reconcile(self, cluster: ClusterId, slice_: SliceId) -> object:
+        return reconcile(cluster, slice_, self.deps)
+
+    def _sweep(self) -> object:
+        return sweep(self.deps)
+
+    def _survive(self, step: Callable[[], object]) -> bool:
+        try:
+            step()
+        except Crash:
+            self.crashes += 1
+            return False
+        except (Temporary, Permanent):
+            return True  # the sweep makes up for it, or it can never succeed: no message store is needed to show that
+        return True
+
+    # the cluster and its relay
+
+    def cluster_lives(self) -> None:
+        """Let controllers, kubelets and the scheduler do what they can, and the relay publish what it sees."""
+        self._nodes_join()
+        self._nodes_go()
+        self.cluster.creates_pods()
+        self.cluster.schedules_pods()
+        self._relay_answers()
+        self.relay_publishes()
+
+    def relay_publishes(self) -> None:
+        for fact in self.cluster.facts():
+            forged = isinstance(fact, Heartbeat) and self.relay_lists_nothing
+            self.publish(_listing_nothing(fact) if forged and isinstance(fact, Heartbeat) else fact)
+
+    def _nodes_join(self) -> None:
+        for pool in self.backend.pools.values():
+            if pool.hosts_joined and pool.order is not None and pool.order.spec is not None:
+                self._with_nodes[pool.name] = PoolKey(pool.order.slice_id, pool.order.attempt)
+                self.cluster.has_nodes(pool.order)
+
+    def _nodes_go(self) -> None:
+        for name in list(self._with_nodes):
+            pool = self.backend.pools.get(name)
+            if pool is None or not pool.hosts_joined:
+                self.cluster.loses_nodes(self._with_nodes.pop(name))
+
+    def _relay_answers(self) -> None:
+        if self.relay_is_dead:
+            return
+        self.cluster.patches_nodes()
+        for _, question in self.publisher.questions[self._taken_questions :]:
+            if isinstance(question, RepeatQuestion | HostsQuestion | HostsListQuestion):
+                self.cluster.asked(question)
+                continue
+            if isinstance(question, WorkloadListQuestion):
+                self._relay_lists(question.asked_at)
+                continue
+            if isinstance(question, EchoQuestion):
+                self.publish(Echo(asked_at=question.asked_at, at=self.clock.now()))
+                continue
+            jobset = self.workloads.get(question.owner.uid)
+            ref = jobset.ref if jobset else WorkloadRef(owner=question.owner, generation=0, resource_version="")
+            alive = jobset is not None and not jobset.state.ended
+            state = jobset.state if jobset is not None and alive else WorkloadState.MISSING
+            self.publish(Answer(workload=ref, state=state))
+        self._taken_questions = len(self.publisher.questions)
+
+    def _relay_lists(self, asked_at: datetime) -> None:
+        forged = list_of({}, asked_at)
+        parts = forged if self.relay_lists_nothing else self.cluster.queue.workload_list(asked_at, self.clock.now())
+        for part in parts:
+            self.publish(part)
+
+    # what there is
+
+    @property
+    def pools(self) -> list[str]:
+        return sorted(self.backend.pools)
+
+    @property
+    def records(self) -> dict[SliceId, SliceRecord]:
+        return {record.id: record for record in self.store.slice_records(self.settings.cluster)}
+
+
+def _listing_nothing(beat: Heartbeat) -> Heartbeat:
+    return replace(beat, count=0, digest=digest_of({}))

@@ -1,0 +1,166 @@
+"""`slices simulate`: what it tells of the stories in examples/stories, and of files that are no stories."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+
+from tests.infra.sources import ROOT
+from tpu_slices_cli.app import main
+from tpu_slices_simulator.form import FaultForm, JobSetForm, StoryForm
+from tpu_slices_simulator.story import Kind
+
+STORIES = ROOT / "examples" / "stories"
+SHORT: dict[str, Any] = {
+    "cluster": str(ROOT / "examples" / "clusters" / "research.yaml"),
+    "lasts": "90m",
+    "jobsets": [{"manifest": str(ROOT / "examples" / "v4.yaml"), "runs": "20m"}],
+}
+OUT_OF_STOCK = {"what": "stockout", "lasts": "90m"}
+
+
+def slices(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(main, ["simulate", *map(str, arguments)])
+
+
+def told(*arguments: str | Path) -> dict[str, Any]:
+    result = slices(*arguments, "-o", "json")
+    found: dict[str, Any] = json.loads(result.stdout)
+    return found
+
+
+def written(folder: Path, **changes: Any) -> Path:
+    file = folder / "story.yaml"
+    file.write_text(yaml.safe_dump({**SHORT, **changes}))
+    return file
+
+
+def test_who_comes_while_a_zone_is_out_of_stock_waits_for_its_end_and_then_runs() -> None:
+    found = told(STORIES / "zone-out-for-six-hours.yaml")
+    before, *during = found["workloads"]
+    assert (before["state"], before["ran"]) == ("COMPLETED", 180)
+    assert [each["state"] for each in during] == ["COMPLETED"] * 4
+    for each in during:
+        assert each["served_at"] > 7 * 60, "GKE had nothing until then"
+        assert set(each["waited"]) & {"Stockout", "BackingOff", "CreationFailed", "RetryAfterFailure"}, each["waited"]
+    assert found["chip_hours"]["used"] >= 3 * 32 + 4 * 1.5 * 8
+
+
+def test_a_cluster_s_limit_of_chips_holds_and_everybody_runs() -> None:
+    found = told(STORIES / "more-than-the-limit.yaml")
+    served = [each["served_at"] for each in found["workloads"]]
+    assert None not in served
+    assert max(served) >= 3 * 120, "four at a time, for two hours each"
+    assert all("ChipLimitReached" in each["waited"] for each in found["workloads"][4:])
+
+
+def test_everybody_runs_to_the_end_on_a_bad_day() -> None:
+    found = told(STORIES / "a-bad-day.yaml")
+    assert [(each["state"], each["ran"]) for each in found["workloads"]] == [("COMPLETED", 360)] * 3
+
+
+def test_a_jobset_that_never_gets_its_slices_makes_exit_code_3_and_says_why(tmp_path: Path) -> None:
+    story = written(tmp_path, faults=[OUT_OF_STOCK])
+    result = slices(story)
+    assert result.exit_code == 3
+    assert "never got all of its slices" in result.stdout
+    assert "default/v4 waited: " in result.stdout
+    assert "GCE_STOCKOUT" in result.stdout
+    assert told(story)["workloads"][0]["served_at"] is None
+
+
+def test_a_story_that_says_nothing_of_a_zone_is_not_about_it(tmp_path: Path) -> None:
+    result = slices(written(tmp_path, faults=[{**OUT_OF_STOCK, "zones": ["us-central1-a"]}]))
+    assert result.exit_code == 0, result.output
+
+
+def test_the_same_story_is_told_alike(tmp_path: Path) -> None:
+    story = written(tmp_path, seed=7, faults=[{"what": "messages lost", "lasts": "1h", "share": "30%"}])
+    assert told(story) == told(story)
+
+
+def test_the_timeline_is_written_as_a_page(tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    assert slices(written(tmp_path), "--timeline", page).exit_code == 0
+    assert "simulated: story.yaml" in page.read_text()
+    result = slices(written(tmp_path), "--timeline", tmp_path / "nowhere" / "page.html")
+    assert "No such file or directory" in result.stderr
+
+
+def test_what_a_jobset_may_do_besides_running(tmp_path: Path) -> None:
+    manifest = SHORT["jobsets"][0]["manifest"]
+    story = written(
+        tmp_path,
+        jobsets=[
+            {"manifest": manifest, "name": "paused", "runs": "20m", "suspended": [["20m", "40m"]]},
+            {"manifest": manifest, "name": "deleted", "deleted_at": "30m"},
+            {"manifest": manifest, "name": "stays"},
+        ],
+    )
+    paused, deleted, stays = told(story)["workloads"]
+    assert (paused["state"], paused["ended_at"] > 50) == ("COMPLETED", True)
+    assert (deleted["state"], deleted["ended_at"]) == ("DELETED", 31)
+    assert (stays["state"], stays["ended_at"]) == ("ACTIVE", None)
+
+
+@pytest.mark.parametrize("manifest", ["leader-worker-set.yaml", "indexed-job.yaml", "flex-start.yaml"])
+def test_every_kind_of_workload_can_be_simulated(tmp_path: Path, manifest: str) -> None:
+    jobsets = [{"manifest": str(ROOT / "examples" / manifest)}]
+    result = slices(written(tmp_path, jobsets=jobsets))
+    assert result.exit_code == 0, result.output
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"lasts": "soon"}, "lasts: Value error, 'soon' is not a duration"),
+        ({"faults": [{"what": "rain", "lasts": "1h"}]}, "faults.0.what: Value error, write one of: "),
+        ({"faults": [{"what": "hosts die", "lasts": "1h"}]}, 'share: is needed for "hosts die"'),
+        ({"faults": [{"what": "relay down", "lasts": "1h", "zones": ["z"]}]}, "zones: only "),
+        ({"jobsets": []}, "jobsets: "),
+        ({"jobsets": [{"manifest": "none.yaml"}]}, "none.yaml: cannot be read: No such file or directory"),
+        ({"jobsets": [{**SHORT["jobsets"][0], "at": "2h"}]}, "jobsets.0.at: the story has ended then"),
+        ({"jobsets": SHORT["jobsets"] * 2}, "default/v4 is there twice: set name or copies"),
+        ({"creation": ["5m", "1m"]}, "creation, deletion: write the shorter time first"),
+        ({"cluster": "none.yaml"}, "none.yaml: cannot be read"),
+        ({"speed": 2}, "speed: "),
+    ],
+)
+def test_what_is_no_story_is_refused_with_the_field(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
+    result = slices(written(tmp_path, **changes))
+    assert (result.exit_code, message in result.stderr) == (2, True), result.stderr
+
+
+@pytest.mark.parametrize("text", ["- a list", "a: [", "\x00"])
+def test_a_file_that_is_no_map_is_refused(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "story.yaml"
+    file.write_text(text)
+    assert slices(file).exit_code == 2
+
+
+def test_a_file_without_a_workload_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "queue.yaml").write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")
+    result = slices(written(tmp_path, jobsets=[{"manifest": "queue.yaml"}]))
+    assert result.exit_code == 2
+    assert "queue.yaml has no workload that gets slices" in result.stderr
+
+
+def test_the_page_has_every_field_and_every_kind_of_fault() -> None:
+    page = (ROOT / "docs" / "simulation.md").read_text()
+    fields = {name for form in (StoryForm, JobSetForm, FaultForm) for name in form.model_fields}
+    told = set(re.findall(r"`([^`\n]+)`", page))
+    assert {*fields, *map(str, Kind)} <= told
+
+
+def test_the_story_of_the_page_can_be_played(tmp_path: Path) -> None:
+    (text,) = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs" / "simulation.md").read_text(), re.DOTALL)
+    told_there = yaml.safe_load(text)
+    jobsets = [{**each, "manifest": str(STORIES / each["manifest"])} for each in told_there["jobsets"]]
+    story = {**told_there, "cluster": str(STORIES / told_there["cluster"]), "jobsets": jobsets}
+    assert slices(written(tmp_path, **story)).exit_code == 0

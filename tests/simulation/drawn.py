@@ -1,0 +1,131 @@
+"""The stories of seeds, as YAML too."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from typing import Any
+
+import yaml
+
+from tests.builders import a_request, settings
+from tests.domain.asking import FLEX
+from tpu_slices.domain.model.clusters import Policy
+from tpu_slices_simulator.chance import Chance
+from tpu_slices_simulator.story import PER_MINUTE, Fault, Kind, Plot, Story
+
+PLAIN: dict[str, Any] = {
+    "slices": 1,
+    "flex_start": False,
+    "ends": None,
+    "deleted": False,
+    "again": False,
+    "suspended": [],
+}
+"""What a JobSet is unless its story says otherwise."""
+
+
+def a_plot(name: str, at: int, *, slices: int = 1, flex_start: bool = False, **more: Any) -> Plot:
+    """Return a JobSet of so many slices of one kind."""
+    request = FLEX if flex_start else a_request()
+    return Plot(name=name, at=at, requests=(replace(request, replicas=slices),), **more)
+
+
+def is_flex_start(plot: Plot) -> bool:
+    return any(request.node_selector == FLEX.node_selector for request in plot.requests)
+
+
+def with_slices(plot: Plot, slices: int, *, flex_start: bool) -> Plot:
+    return replace(plot, requests=a_plot(plot.name, plot.at, slices=slices, flex_start=flex_start).requests)
+
+
+def a_story(*, seed: int, minutes: int, chips: int | None = None, **more: Any) -> Story:
+    """Return a story in a cluster with a limit of chips."""
+    rules = settings(policy=Policy(chips_per_cluster=chips))
+    return Story(seed=seed, minutes=minutes, settings=rules, **more)
+
+
+def to_yaml(story: Story) -> str:
+    fields = {
+        "seed": story.seed,
+        "minutes": story.minutes,
+        "chips": story.settings.policy.chips_per_cluster,
+        "crosses": story.crosses,
+        "jobsets": [_told(each) for each in story.jobsets],
+        "faults": [_fault_told(each) for each in story.faults],
+    }
+    return yaml.safe_dump(fields, sort_keys=False)
+
+
+def _told(plot: Plot) -> dict[str, Any]:
+    fields = {
+        "name": plot.name,
+        "at": plot.at,
+        "slices": plot.slices,
+        "flex_start": is_flex_start(plot),
+        "ends": plot.ends,
+        "deleted": plot.deleted,
+        "again": plot.again,
+        "suspended": [list(each) for each in plot.suspended],
+    }
+    return {name: value for name, value in fields.items() if name not in PLAIN or value != PLAIN[name]}
+
+
+def _fault_told(fault: Fault) -> dict[str, Any]:
+    return {name: value for name, value in asdict(fault).items() if name != "zones"} | {"kind": fault.kind.value}
+
+
+def from_yaml(text: str) -> Story:
+    fields = yaml.safe_load(text)
+    jobsets = (
+        a_plot(**{**each, "suspended": tuple((since, until) for since, until in each.get("suspended", ()))})
+        for each in fields.pop("jobsets", ())
+    )
+    faults = (Fault(**{**each, "kind": Kind(each["kind"])}) for each in fields.pop("faults", ()))
+    return a_story(**fields, jobsets=tuple(jobsets), faults=tuple(faults))
+
+
+SHARES = (0.02, 0.1, 0.3, 1.0)
+
+
+def story_of(seed: int) -> Story:
+    """Return the story that a seed draws."""
+    chance = Chance(f"story {seed}")
+    minutes = chance.between(60, 240, "minutes")
+    return a_story(
+        seed=seed,
+        minutes=minutes,
+        chips=chance.pick((None, 64, 96), "chips"),
+        crosses=chance.happens(0.5, "crosses"),
+        jobsets=tuple(_plot(chance, number, minutes) for number in range(chance.between(1, 9, "jobsets"))),
+        faults=tuple(_fault(chance, number, minutes) for number in range(chance.between(0, 10, "faults"))),
+    )
+
+
+def _plot(chance: Chance, number: int, minutes: int) -> Plot:
+    at = chance.between(0, minutes - 30, number, "at")
+    ends = chance.between(at + 5, minutes, number, "ends") if chance.happens(0.6, number, "ends?") else None
+    last = minutes if ends is None else ends
+    since = chance.between(at + 1, last, number, "suspended")
+    until = chance.between(since + 1, since + 30, number, "resumed")
+    deleted = chance.happens(0.5, number, "deleted")
+    return a_plot(
+        f"job-{number}",
+        at,
+        slices=chance.pick((1, 1, 2, 3), number, "slices"),
+        flex_start=chance.happens(0.2, number, "flex-start"),
+        ends=ends,
+        deleted=deleted,
+        again=deleted and chance.happens(0.3, number, "again"),
+        suspended=((since, until),) if until < last and chance.happens(0.3, number, "suspended?") else (),
+    )
+
+
+def _fault(chance: Chance, number: int, minutes: int) -> Fault:
+    kind = chance.pick(tuple(Kind), "kind", number)
+    share = chance.pick(SHARES[:3] if kind is Kind.FUNCTIONS_CRASH else SHARES, "share", number)
+    return Fault(
+        kind=kind,
+        at=chance.between(0, minutes - 10, "from", number),
+        lasts=chance.pick((5, 20, 60, 120), "lasts", number),
+        share=share / 10 if kind in PER_MINUTE else share,
+    )
