@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from tpu_slices_simulator.chance import Chance
+from tpu_slices_simulator.fuse import Fuse
 from tpu_slices_simulator.story import Kind, Story
 from tpu_slices_simulator.system import System
 
@@ -14,8 +15,8 @@ from tpu_slices_simulator.system import System
 class Scene(System):
     """A system in a story; `struck` counts, by kind of fault, how often one had an effect."""
 
-    def __init__(self, story: Story, now: datetime) -> None:
-        super().__init__(story.settings, now)
+    def __init__(self, story: Story, now: datetime, fuse: Fuse | None = None) -> None:
+        super().__init__(story.settings, now, fuse)
         self.story = story
         self.chance = Chance(story.seed)
         self.minute = 0

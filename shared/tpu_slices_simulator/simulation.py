@@ -20,7 +20,7 @@ from tpu_slices.wire.cluster_settings import accepted_key, encode_settings, sett
 from tpu_slices_simulator.cluster import LiveWorkload
 from tpu_slices_simulator.fakes.clock import FakeClock
 from tpu_slices_simulator.fakes.troubles import ORDERS, Trouble, Verb
-from tpu_slices_simulator.fuse import EFFECTS, Crash
+from tpu_slices_simulator.fuse import EFFECTS, Crash, Fuse
 from tpu_slices_simulator.pools import Pools
 from tpu_slices_simulator.scene import Scene
 from tpu_slices_simulator.story import Kind, Plot, Story
@@ -66,8 +66,8 @@ class Meddled:
 class Simulation(Scene):
     """`until` a minute; what happens in it is the story's, or drawn."""
 
-    def __init__(self, story: Story) -> None:
-        super().__init__(story, START)
+    def __init__(self, story: Story, fuse: Fuse | None = None) -> None:
+        super().__init__(story, START, fuse)
         self.plots: dict[str, LiveWorkload] = {}
         """The workloads that there are or were, by the IDs of their plots."""
         self.served: Counter[str] = Counter()
@@ -243,6 +243,7 @@ class Simulation(Scene):
         key = (self.minute, self._called)
         if self.strikes(Kind.FUNCTIONS_CRASH, key):
             raise Crash
+        self.fuse.burn()
         if name == "commit" and not self._nested and self.strikes(Kind.FUNCTIONS_STALL, key):
             with self._meanwhile():
                 self.until(self.minute + self.chance.between(1, 8, "stall", key))

@@ -41,6 +41,7 @@ def written(folder: Path, **changes: Any) -> Path:
     return file
 
 
+@pytest.mark.slow
 def test_who_comes_while_a_zone_is_out_of_stock_waits_for_its_end_and_then_runs() -> None:
     found = told(STORIES / "zone-out-for-six-hours.yaml")
     before, *during = found["workloads"]
@@ -52,6 +53,7 @@ def test_who_comes_while_a_zone_is_out_of_stock_waits_for_its_end_and_then_runs(
     assert found["chip_hours"]["used"] >= 3 * 32 + 4 * 1.5 * 8
 
 
+@pytest.mark.slow
 def test_a_cluster_s_limit_of_chips_holds_and_everybody_runs() -> None:
     found = told(STORIES / "more-than-the-limit.yaml")
     served = [each["served_at"] for each in found["workloads"]]
@@ -60,6 +62,7 @@ def test_a_cluster_s_limit_of_chips_holds_and_everybody_runs() -> None:
     assert all("ChipLimitReached" in each["waited"] for each in found["workloads"][4:])
 
 
+@pytest.mark.slow
 def test_everybody_runs_to_the_end_on_a_bad_day() -> None:
     found = told(STORIES / "a-bad-day.yaml")
     assert [(each["state"], each["ran"]) for each in found["workloads"]] == [("COMPLETED", 360)] * 3

@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import subprocess
 import sys
 import time
 from collections import Counter
@@ -18,11 +17,11 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from tests.simulation.commit import FOLDER, commit
 from tests.simulation.drawn import story_of, to_yaml
 from tests.simulation.played import Played, played, shrunk
 from tpu_slices_simulator.story import Story
 
-FOLDER = Path(".local") / "simulation"
 CHUNK = 10
 SECONDS_BETWEEN_LINES = 10.0
 
@@ -62,12 +61,6 @@ def _play(seeds: Sequence[int]) -> tuple[list[Played], float]:
     return [played(story_of(seed)) for seed in seeds], time.process_time() - begun
 
 
-def _commit() -> str:
-    """Return the commit that is played, with a mark if files were changed since."""
-    ask = ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
-    return subprocess.run(ask, capture_output=True, text=True, check=True).stdout.strip()
-
-
 def _chunks(first: int, count: int) -> Iterator[range]:
     for start in range(first, first + count, CHUNK):
         yield range(start, min(start + CHUNK, first + count))
@@ -93,7 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--from", dest="first", type=int, help="the first one")
     asked = parser.parse_args(arguments)
     FOLDER.mkdir(parents=True, exist_ok=True)
-    file = FOLDER / f"{_commit()}.json"
+    file = FOLDER / f"{commit()}.json"
     total = Total(**json.loads(file.read_text())) if file.is_file() else Total()
     first = total.next_seed if asked.first is None else asked.first
     said = time.monotonic()

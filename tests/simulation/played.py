@@ -10,6 +10,7 @@ from typing import TypeVar
 from tests.simulation.drawn import is_flex_start, with_slices
 from tests.simulation.promises import Broken, Promise, Watch
 from tpu_slices.domain.model.clusters import ClusterSettings
+from tpu_slices_simulator.fuse import Fuse
 from tpu_slices_simulator.simulation import Simulation
 from tpu_slices_simulator.story import Fault, Kind, Plot, Story
 
@@ -36,8 +37,8 @@ class Played:
 class Watched(Simulation):
     """A simulation whose promises are watched."""
 
-    def __init__(self, story: Story) -> None:
-        super().__init__(story)
+    def __init__(self, story: Story, fuse: Fuse | None = None) -> None:
+        super().__init__(story, fuse)
         self.watch = Watch(self)
 
     def play(self) -> None:
@@ -53,9 +54,9 @@ class Watched(Simulation):
         self.watch.when_all_ended()
 
 
-def played(story: Story) -> Played:
+def played(story: Story, fuse: Fuse | None = None) -> Played:
     """Play a story to its end."""
-    simulation = Watched(story)
+    simulation = Watched(story, fuse)
     try:
         simulation.play()
     except Broken as broken:

@@ -53,6 +53,8 @@ class FakeDocuments:
     _places: dict[str, tuple[Key, ...]] = field(default_factory=dict)
     """By collection, the keys of its documents, until one comes or goes."""
     _decoded: dict[Revision, Stored[Any]] = field(default_factory=dict)
+    _listed: dict[str, dict[ClusterId, list[Stored[Any]]]] = field(default_factory=dict)
+    """By collection, which is left out when one of its documents is written."""
     _accepted: dict[Revision, ClusterSettings] = field(default_factory=dict)
     _failures: deque[Exception] = field(default_factory=deque)
     _meanwhile: deque[Callable[[], object]] = field(default_factory=deque)
@@ -96,11 +98,13 @@ class FakeDocuments:
         with self._lock:
             self._documents = {**self._documents, place: KeptDocument(written, self._next_revision())}
             self._places.pop(place.collection, None)
+            self._listed.pop(place.collection, None)
 
     def remove_document(self, place: Key) -> None:
         with self._lock:
             self._documents = {known: it for known, it in self._documents.items() if known != place}
             self._places.pop(place.collection, None)
+            self._listed.pop(place.collection, None)
 
     # What a test looks at
 
@@ -178,7 +182,10 @@ class FakeDocuments:
                     yield stored
 
     def _of(self, cluster: ClusterId, kind: type[R]) -> list[Stored[R]]:
-        return [stored for stored in self._all(kind) if stored.value.cluster == cluster]
+        listed = self._listed.setdefault(documents.COLLECTIONS[kind], {})
+        if cluster not in listed:
+            listed[cluster] = [stored for stored in self._all(kind) if stored.value.cluster == cluster]
+        return listed[cluster]
 
     def _apply(self, change: Change, written: dict[Key, KeptDocument]) -> Revision:
         place = place_of(change)

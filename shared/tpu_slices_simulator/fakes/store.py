@@ -206,8 +206,10 @@ class FakeStore(FakeDocuments):
             firestore_rules.check_commit(written[place].written.size for place in places)
             self._documents = written
             for change in changes:
+                collection = documents.place_of(change).collection
+                self._listed.pop(collection, None)
                 if change.before is None or change.after is None:
-                    self._places.pop(documents.place_of(change).collection, None)
+                    self._places.pop(collection, None)
             self.commits.append(changes)
         if self._lost_answers:
             self._lost_answers -= 1
