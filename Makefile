@@ -12,7 +12,7 @@ AS_ROOT := $(if $(filter-out 0,$(shell id -u)),sudo)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo local test browser kubernetes control-plane check unit bench soak fuzz simulate mutants scan format lock clean
+.PHONY: help demo local test browser kubernetes control-plane check unit bench soak fuzz simulate crashes mutants scan format lock clean
 
 help: ## List the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -57,6 +57,9 @@ fuzz: $(STAMP) .local/atheris/.installed ## Fuzz every parser for SECONDS=60, gu
 
 simulate: $(STAMP) ## Play SEEDS=1000 stories of faults on the whole system in memory, FROM=seed; what breaks a promise is shrunk
 	$(BIN)/python -m tests.simulation --seeds $(or $(SEEDS),1000) $(if $(FROM),--from $(FROM))
+
+crashes: $(STAMP) ## Kill the process after every side effect of a fixed set of stories, which takes some twenty minutes
+	$(BIN)/python -m tests.simulation.crash_points
 
 mutants: $(STAMP) .local/cosmic-ray/.installed ## Count the small changes of the core that its tests notice, with cosmic-ray, for an hour
 	$(BIN)/python -m tests.mutants $(ARGS)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import grpc
 from google import pubsub_v1
-from google.api_core.exceptions import GoogleAPICallError
+from google.api_core.exceptions import GoogleAPIError
 from google.pubsub_v1.services.publisher.transports import PublisherGrpcTransport
 
 from infra.local.addresses import Addresses
@@ -15,17 +15,23 @@ from infra.local.messaging import Schedule
 
 logger = logging.getLogger(__name__)
 
+PATIENCE_SECONDS = 10.0
+RECONNECTING = (("grpc.initial_reconnect_backoff_ms", 200), ("grpc.max_reconnect_backoff_ms", 1_000))
+"""Otherwise the pauses between attempts to connect rise to minutes."""
+
 
 @contextmanager
 def scheduled(schedule: Schedule, addresses: Addresses, interval_seconds: float) -> Iterator[None]:
     """Publish at each interval until the block is left. A failure is logged, and the next tick tries again."""
-    with grpc.insecure_channel(addresses.pubsub) as channel:
+    with grpc.insecure_channel(addresses.pubsub, options=RECONNECTING) as channel:
         publisher = pubsub_v1.PublisherClient(transport=PublisherGrpcTransport(channel=channel))
 
         def tick() -> None:
             publisher.publish(
                 topic=addresses.topic_path(schedule.topic),
                 messages=[pubsub_v1.types.PubsubMessage(data=schedule.data.encode())],
+                retry=None,  # pauses of up to a minute; the next tick comes sooner
+                timeout=PATIENCE_SECONDS,
             )
 
         with repeated(tick, interval_seconds):
@@ -41,7 +47,7 @@ def repeated(tick: Callable[[], None], interval_seconds: float) -> Iterator[None
         while not over.wait(interval_seconds):
             try:
                 tick()
-            except GoogleAPICallError as error:
+            except GoogleAPIError as error:
                 logger.warning("A scheduled message was not published: %s", error)
 
     thread = threading.Thread(target=run, name="scheduler", daemon=True)

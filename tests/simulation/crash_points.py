@@ -1,6 +1,6 @@
 """Every side effect of a fixed set of stories: the process is killed after it, and what is left must recover.
 
-`python -m tests.simulation.crash_points` tries all of them, on all processors; the gate tries a share.
+`make crashes` tries all of them, on all processors; the gate tries a share.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from tests.simulation.crash_points import STORIES, crashed, effects
 pytestmark = pytest.mark.slow
 
 EVERY = max(1, 10_000 // max(1, profile().max_examples))
-"""With --hypothesis-profile=deep, more of them; `python -m tests.simulation.crash_points` tries all."""
+"""With --hypothesis-profile=deep, more of them; `make crashes` tries all."""
 
 
 @pytest.mark.parametrize("name", STORIES)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from google.api_core.exceptions import GoogleAPICallError
+from google.api_core.exceptions import GoogleAPIError
 
 from infra.local.clients.errors import ApiError
 from infra.local.demo.hands import ActFailed, Hands
@@ -84,5 +84,5 @@ class Stage:
         """Update the view. A failed read is retried in the next iteration: the steps have the deadlines."""
         try:
             self.view = self.eyes.look()
-        except (ApiError, OSError, GoogleAPICallError) as trouble:
+        except (ApiError, OSError, GoogleAPIError) as trouble:
             self.screen.say(f"         cannot read the state: {trouble}")

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from google.api_core.exceptions import GoogleAPICallError
+from google.api_core.exceptions import GoogleAPIError
 from google.cloud.container_v1 import Operation as Wire
 from google.cloud.pubsub_v1 import PublisherClient
 
@@ -98,7 +98,7 @@ class PubSubSink:
         attributes = {"logging.googleapis.com/timestamp": entry["timestamp"]}
         try:
             self._publisher.publish(self._topic, data, **attributes).result(timeout=_TIMEOUT)
-        except (GoogleAPICallError, TimeoutError) as error:
+        except (GoogleAPIError, TimeoutError) as error:
             _log.warning("log entry %s was lost: %s", entry["insertId"], error)
 
     def close(self) -> None:

@@ -9,7 +9,7 @@ from concurrent import futures
 from typing import Protocol
 
 import structlog
-from google.api_core.exceptions import GoogleAPICallError
+from google.api_core.exceptions import GoogleAPIError
 from google.cloud.pubsub_v1 import SubscriberClient, types
 
 from tpu_slices.ports.log_events import LogEvent
@@ -56,7 +56,7 @@ class Subscription:
                 stream = client.subscribe(self._path, callback=self._handle, flow_control=self._flow)
                 try:
                     failures = 0 if self._stays(stream) else failures + 1
-                except GoogleAPICallError as error:
+                except GoogleAPIError as error:
                     failures += 1
                     _log.warning(LogEvent.SUBSCRIPTION_INTERRUPTED, subscription=self._path, error=str(error))
                 self._stopping.wait(min(LONGEST_PAUSE, 0.5 * 2.0 ** min(failures, 16)) * self._chance.uniform(0.5, 1))

@@ -2,15 +2,24 @@ import logging
 import threading
 
 import pytest
-from google.api_core.exceptions import ServiceUnavailable
+from google.api_core.exceptions import GoogleAPIError, RetryError, ServiceUnavailable
 
 from infra.local.scheduler import repeated
 
 PATIENCE_SECONDS = 120.0
 
 
-def test_a_tick_that_fails_is_told_and_the_next_one_comes(caplog: pytest.LogCaptureFixture) -> None:
-    problem = ServiceUnavailable("gone fishing")  # type: ignore[no-untyped-call]  # google.api_core has no types
+@pytest.mark.parametrize(
+    "problem",
+    [
+        ServiceUnavailable("gone fishing"),  # type: ignore[no-untyped-call]  # google.api_core has no types
+        RetryError("gone fishing", None),  # type: ignore[no-untyped-call]
+    ],
+    ids=["refused", "given up"],
+)
+def test_a_tick_that_fails_is_told_and_the_next_one_comes(
+    problem: GoogleAPIError, caplog: pytest.LogCaptureFixture
+) -> None:
     ticks = iter([problem, None])
     second = threading.Event()
 

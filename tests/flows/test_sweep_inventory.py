@@ -1,0 +1,133 @@
+"""What a sweep finds when it compares records with pools, when it does, and what it tells of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+import pytest
+
+from tests.builders import CLUSTER, MINUTE, NOW
+from tests.flows.swept import being_created, requested, serving
+from tests.world import World
+from tpu_slices.domain.model.facts import HostsListQuestion, WorkloadListQuestion
+from tpu_slices.domain.model.reasons import Phase
+from tpu_slices.domain.model.workloads import WorkloadRecord
+from tpu_slices.domain.reconciling.inventory import INVENTORY_CHECK_EVERY, RelayHeartbeat
+from tpu_slices.flows.sweep import Swept, sweep
+from tpu_slices.ports.errors import Temporary
+from tpu_slices.wire.documents import key, key_of
+from tpu_slices_simulator.cluster import LiveWorkload
+
+SECOND = timedelta(seconds=1)
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def heartbeat(world: World) -> RelayHeartbeat:
+    found = world.store.heartbeat(CLUSTER)
+    assert found is not None
+    return found.value
+
+
+def due(world: World, at: datetime | None) -> None:
+    """Let the next inventory check be due at this time."""
+    world.store.put(replace(heartbeat(world), next_inventory_check_at=at))
+
+
+def checked(world: World) -> bool:
+    return CLUSTER in sweep(world.deps).checked
+
+
+def without_workload(world: World, jobset: LiveWorkload) -> None:
+    world.store.remove_document(key(WorkloadRecord, CLUSTER, jobset.ref.owner.uid))
+
+
+def test_a_sweep_that_has_nothing_to_do_says_so(world: World) -> None:
+    serving(world)
+    sweep(world.deps)
+    swept = sweep(world.deps)
+    assert (swept.requested, swept.asked, swept.checked, swept.failures) == (0, 0, {}, ())
+    assert [count.cluster for count in swept.counts] == [CLUSTER]
+
+
+@pytest.mark.parametrize(("after", "is_checked"), [(-SECOND, True), (timedelta(0), True), (SECOND, False)])
+def test_the_inventory_is_checked_from_the_time_on_that_the_last_check_set(
+    world: World, after: timedelta, *, is_checked: bool
+) -> None:
+    due(world, NOW + after)
+    assert checked(world) is is_checked
+    assert not checked(world), "once"
+
+
+def test_the_inventory_is_checked_at_once_where_no_relay_was_ever_heard(world: World) -> None:
+    world.store.remove_document(key_of(heartbeat(world)))
+    assert checked(world)
+    assert heartbeat(world).next_inventory_check_at == NOW + INVENTORY_CHECK_EVERY
+
+
+def test_a_sweep_asks_for_jobsets_and_for_hosts_that_are_not_as_on_record_and_counts_both(world: World) -> None:
+    serving(world)
+    due(world, None)
+    world.clock.advance(30 * MINUTE)
+    beat = replace(heartbeat(world), received_at=world.clock.now(), digest="other", hosts_digest=1)
+    world.store.put(replace(beat, hosts_confirmed_at=NOW - 60 * MINUTE, hosts_asked_at=None))
+    before = len(world.publisher.questions)
+    assert sweep(world.deps).asked == 2
+    asked = [type(question) for _, question in world.publisher.questions[before:]]
+    assert asked == [WorkloadListQuestion, HostsListQuestion]
+
+
+def test_a_jobset_without_a_record_gets_one_in_whose_demand_its_slices_are(world: World) -> None:
+    jobset = serving(world)
+    without_workload(world, jobset)
+    due(world, None)
+    assert checked(world)
+    found = world.store.workloads(CLUSTER, [jobset.ref.owner.uid])[jobset.ref.owner.uid].value
+    assert set(found.demand) == {world.record(jobset).id}
+
+
+def test_a_ready_slice_whose_pool_is_gone_is_looked_at(world: World) -> None:
+    jobset = serving(world)
+    record = world.record(jobset)
+    assert record.phase is Phase.READY
+    world.backend.vanish(record.pool)
+    due(world, None)
+    requested(world)
+    sweep(world.deps)
+    assert requested(world) == {record.id}
+    assert world.record(jobset).next_reconcile_at is not None
+
+
+def test_what_agrees_is_not_looked_at(world: World) -> None:
+    serving(world)
+    due(world, None)
+    requested(world)
+    assert checked(world)
+    assert requested(world) == set()
+
+
+def test_a_creation_that_still_runs_is_not_looked_at_and_one_that_ended_is(world: World) -> None:
+    jobset = being_created(world, slices=1)
+    requested(world)
+    assert sweep(world.deps).requested == 0
+    assert requested(world) == set()
+    world.operations_end()
+    assert sweep(world.deps).requested == 1
+    assert requested(world) == {world.record(jobset).id}
+
+
+def failing(world: World) -> Swept:
+    world.backend.unreadable[CLUSTER] = Temporary("later")
+    return sweep(world.deps)
+
+
+def test_what_failed_is_counted_as_nothing(world: World) -> None:
+    being_created(world, slices=1)
+    due(world, None)
+    swept = failing(world)
+    assert (swept.requested, swept.asked, swept.checked) == (0, 0, {})
+    assert {failure.about for failure in swept.failures} == {"slots", "inventory check"}

@@ -1,0 +1,117 @@
+"""`python -m tests.simulation.reliability`: writes the figures of docs/reliability.md from what was measured.
+
+It reads what `make simulate`, `make crashes` and `make mutants` left in .local, those of the
+commit with the most simulated hours, and tries the mutants of the promises itself.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.simulation.commit import FOLDER
+from tests.simulation.drawn import story_of
+from tests.simulation.mutants import MUTANTS, Mutant
+from tests.simulation.played import played
+from tests.simulation.total import Total
+
+PAGE = Path("docs") / "reliability.md"
+SCORES = Path(".local") / "mutants"
+FIGURES = re.compile(r"(?<=<!-- figures -->\n).*(?=<!-- end of figures -->)", re.DOTALL)
+MOST_SEEDS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    commit: str
+    total: Total
+    crashes: Mapping[str, Any] | None
+    """Of the same commit; None: not tried."""
+    caught: Mapping[str, int | None]
+    """By mutant of a promise, the seed by which it was caught."""
+    scores: Mapping[str, tuple[int, int]]
+    """By module, how many of its mutants the tests notice, and how many there are."""
+
+
+def measured() -> Measured:
+    """Return what is in .local. Raise SystemExit if nothing was simulated."""
+    totals = {
+        file.stem: Total(**json.loads(file.read_text()))
+        for file in FOLDER.glob("*.json")
+        if not file.name.endswith((".crashes.json", "-dirty.json"))
+    }
+    if not totals:
+        raise SystemExit(f"{FOLDER} has no results: run `make simulate` on a commit first")
+    commit = max(totals, key=lambda each: totals[each].hours)
+    crashes = FOLDER / f"{commit}.crashes.json"
+    scores = {file.stem: json.loads(file.read_text()) for file in sorted(SCORES.glob("*.json"))}
+    return Measured(
+        commit=commit,
+        total=totals[commit],
+        crashes=json.loads(crashes.read_text()) if crashes.is_file() else None,
+        caught={mutant.name: caught_by(mutant) for mutant in MUTANTS},
+        scores={name: (each["killed"], each["mutants"]) for name, each in scores.items()},
+    )
+
+
+def caught_by(mutant: Mutant) -> int | None:
+    """Return the first seed whose story breaks the mutant's promise."""
+    with pytest.MonkeyPatch.context() as patch:
+        mutant.breaks(patch)
+        return next((seed for seed in range(MOST_SEEDS) if played(story_of(seed)).promise is mutant.promise), None)
+
+
+def figures(found: Measured) -> str:
+    """Return the figures as Markdown."""
+    return "\n".join(_lines(found))
+
+
+def _lines(found: Measured) -> Iterator[str]:
+    total = found.total
+    caught = sum(seed is not None for seed in found.caught.values())
+    yield "| measure | figure | command |"
+    yield "|---|---|---|"
+    yield f"| stories, each of its own seed | {total.seeds:,} on commit {found.commit} | `make simulate` |"
+    yield f"| simulated hours | {total.hours:,.0f}, {total.hours / total.core_seconds:.1f} per core-second | the same |"
+    yield f"| faults that had an effect | {sum(total.faults.values()):,} | the same |"
+    yield f"| promises broken | {len(total.broken)} | the same |"
+    if found.crashes is not None:
+        points, stories, broken = (found.crashes[name] for name in ("crash_points", "stories", "broken"))
+        yield (
+            f"| processes killed after a side effect | {points:,}, after each one of {stories} stories | "
+            "`make crashes` |"
+        )
+        yield f"| of which were not recovered from | {len(broken)} | the same |"
+    yield f"| mutants of the promises that are caught | {caught} of {len(found.caught)} | this one |"
+    for name, (killed, mutants) in found.scores.items():
+        noticed = f"{killed} of {mutants}, {killed / mutants:.0%}"
+        yield f"| small changes of `{name}` that tests notice | {noticed} | `make mutants` |"
+    yield ""
+    yield "| fault | effects |"
+    yield "|---|---|"
+    yield from (f"| {kind} | {count:,} |" for kind, count in total.faults.items())
+    yield ""
+
+
+def written(page: str, found: Measured) -> str:
+    """Return the page with these figures."""
+    assert FIGURES.search(page), "the page has no place for figures"
+    return FIGURES.sub(lambda _: f"{figures(found)}\n", page)
+
+
+def main() -> int:
+    page = written(PAGE.read_text(), measured())
+    PAGE.write_text(page)
+    print(f"{PAGE} is written.")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
