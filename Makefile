@@ -97,6 +97,7 @@ $(STAMP): tests/requirements.txt pyproject.toml
 	awk '/^uv==/, !/\\$$/' tests/requirements.txt > $(VENV)/uv.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r $(VENV)/uv.txt
 	$(INSTALL) --require-hashes --compile-bytecode -r tests/requirements.txt
+	mkdir -p .local/packages && ln -sfn ../../relay .local/packages/relay
 	$(INSTALL) --no-deps --no-build-isolation --no-index --editable .
 	@touch $@
 
