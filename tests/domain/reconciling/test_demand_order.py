@@ -1,0 +1,206 @@
+"""What a fact about a JobSet changes on its record and its slices, by generations, states and times."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.builders import (
+    CLUSTER,
+    MINUTE,
+    NOW,
+    a_job,
+    a_jobset,
+    a_jobset_ref,
+    a_record,
+    a_request,
+    a_spec,
+    an_occupant,
+    leaders_wait,
+    settings,
+    some_hosts,
+)
+from tpu_slices.domain.model.facts import WorkloadChanged, WorkloadState
+from tpu_slices.domain.model.reasons import Phase, Reason
+from tpu_slices.domain.model.records import Desire, Refusal, SliceRecord
+from tpu_slices.domain.model.slices import slice_id
+from tpu_slices.domain.model.workloads import WorkloadRecord
+from tpu_slices.domain.reconciling.demand import Demand, changed, demands, in_progress, wanted, with_current_desire
+
+ACTIVE, SUSPENDED, COMPLETED = WorkloadState.ACTIVE, WorkloadState.SUSPENDED, WorkloadState.COMPLETED
+SINCE, LATER = NOW - MINUTE, NOW + MINUTE
+
+
+def after(known: WorkloadState, generation: int, to: WorkloadState, **changes: Any) -> WorkloadRecord | None:
+    """Return the record of generation 5, in a state since SINCE, after a fact of another generation came at LATER."""
+    record = a_jobset(state=known, generation=5, groups=2, state_since=SINCE)
+    ref = a_jobset_ref(generation=generation, groups=3, **changes)
+    return changed(WorkloadChanged(workload=ref, state=to), record, LATER, CLUSTER)
+
+
+@pytest.mark.parametrize(
+    ("known", "generation", "to", "since"),
+    [
+        (ACTIVE, 5, ACTIVE, SINCE),
+        (ACTIVE, 6, ACTIVE, LATER),
+        (ACTIVE, 5, SUSPENDED, LATER),
+        (ACTIVE, 6, SUSPENDED, LATER),
+        (SUSPENDED, 5, SUSPENDED, SINCE),
+        (SUSPENDED, 6, ACTIVE, LATER),
+        (SUSPENDED, 5, COMPLETED, LATER),
+        (SUSPENDED, 4, COMPLETED, LATER),
+        (SUSPENDED, 5, ACTIVE, None),
+        (ACTIVE, 4, ACTIVE, None),
+        (ACTIVE, 4, SUSPENDED, None),
+        (COMPLETED, 6, ACTIVE, None),
+    ],
+)
+def test_a_state_is_as_old_as_the_fact_that_brought_it_and_late_facts_change_nothing(
+    known: WorkloadState, generation: int, to: WorkloadState, since: object
+) -> None:
+    record = after(known, generation, to)
+    assert (record and record.state_since) == since
+
+
+@pytest.mark.parametrize(("generation", "groups"), [(4, 2), (5, 3), (6, 3)])
+def test_the_number_of_groups_is_that_of_the_latest_generation(generation: int, groups: int) -> None:
+    record = after(ACTIVE, generation, COMPLETED)
+    assert record is not None
+    assert (record.groups, record.generation) == (groups, max(5, generation))
+
+
+@pytest.mark.parametrize(
+    ("changes", "progresses"),
+    [
+        ({"phase": Phase.WAITING, "reason": Reason.STOCKOUT}, True),
+        ({"phase": Phase.PROVISIONING, "reason": Reason.CREATING}, True),
+        ({"phase": Phase.QUEUED, "reason": Reason.OPERATION_LIMIT}, True),
+        ({"phase": Phase.QUEUED, "reason": Reason.REQUESTED}, False),
+        ({"phase": Phase.READY, "reason": Reason.READY}, False),
+        ({"phase": Phase.BLOCKED, "reason": Reason.CHIP_LIMIT_REACHED}, False),
+        ({"phase": Phase.WAITING, "reason": Reason.STOCKOUT, "next_reconcile_at": None}, False),
+        ({"phase": Phase.WAITING, "reason": Reason.STOCKOUT, "desire": Desire.ABSENT}, False),
+    ],
+)
+def test_demand_that_is_confirmed_again_is_no_news_to_a_slice_that_is_in_progress(
+    changes: dict[str, Any], *, progresses: bool
+) -> None:
+    assert in_progress(replace(a_record(next_reconcile_at=NOW), **changes)) is progresses
+
+
+def test_a_slice_that_is_needed_again_is_awaited_since_its_leader_waited_or_its_jobset_came_back() -> None:
+    gone = with_current_desire(a_record(), a_jobset(state=SUSPENDED))
+    assert gone.awaited_since is None
+    demand = {gone.id: NOW}
+    assert with_current_desire(gone, a_jobset(demand=demand, state_since=SINCE)).awaited_since == NOW
+    assert with_current_desire(gone, a_jobset(demand=demand, state_since=LATER)).awaited_since == LATER
+    assert with_current_desire(gone, a_jobset(demand={}, state_since=SINCE)).awaited_since == SINCE
+
+
+def test_a_slice_that_is_needed_stays_awaited_since_when_it_was() -> None:
+    record = a_record(awaited_since=SINCE)
+    assert with_current_desire(record, a_jobset(state_since=LATER)).awaited_since == SINCE
+
+
+@pytest.mark.parametrize(
+    ("groups", "state", "said"),
+    [
+        (None, ACTIVE, "the JobSet is active"),
+        (1, ACTIVE, "the JobSet is active"),
+        (0, ACTIVE, "the JobSet is active, scaled to 0"),
+        (0, COMPLETED, "the JobSet completed"),
+        (1, COMPLETED, "the JobSet completed"),
+    ],
+)
+def test_a_slice_that_was_scaled_away_says_so(groups: int | None, state: WorkloadState, said: str) -> None:
+    record = with_current_desire(a_record(awaited_since=SINCE), a_jobset(state=state, groups=groups))
+    assert record.desire_message == said
+    assert (record.awaited_since is not None) is (said == "the JobSet is active")
+
+
+# what a slice is to be
+
+
+def asked(record: SliceRecord, known: WorkloadRecord | None, generation: int = 1, **request: Any) -> Demand:
+    fact = leaders_wait(0, workload=a_jobset_ref(generation=generation), requests=(a_request(**request),))
+    demand = wanted(fact, known, {record.id: record}, LATER, settings())
+    assert demand is not None
+    return demand
+
+
+@pytest.mark.parametrize(("made", "asks"), [("4x4", "4x8"), ("4x8", "4x4")])
+def test_another_request_is_noticed_whatever_it_was_before(made: str, asks: str) -> None:
+    first = asked(a_record(), a_jobset(), topology=made).slices.get(a_record().id, a_record())
+    standing = replace(first, create_requested_at=NOW)
+    assert asked(standing, a_jobset(), topology=made).slices == {}
+    after_ = asked(standing, a_jobset(), topology=asks).slices[standing.id]
+    assert str(after_.spec and after_.spec.topology) == asks
+
+
+def test_a_refusal_is_recorded_once_and_another_one_in_its_place() -> None:
+    def refused(record: SliceRecord, by: Any) -> dict[Any, SliceRecord]:
+        fact = leaders_wait(0, requests=(a_request(topology="3x5"),))
+        demand = wanted(fact, a_jobset(), {record.id: record}, NOW, by)
+        assert demand is not None
+        return dict(demand.slices)
+
+    record = a_record(create_requested_at=NOW)
+    first = refused(record, settings())[record.id]
+    assert isinstance(first.refusal, Refusal)
+    assert refused(first, settings()) == {}
+    earlier = replace(first, refusal=replace(first.refusal, message="an earlier message"))
+    assert refused(earlier, settings())[record.id].refusal == first.refusal
+    served = asked(first, a_jobset()).slices[record.id]
+    assert served.refusal is None
+
+
+@pytest.mark.parametrize(
+    ("confirmed", "since", "rebuilds"),
+    [(SINCE, NOW, True), (NOW, NOW, False), (LATER, NOW, False), (None, NOW, False)],
+)
+def test_a_slice_may_be_rebuilt_if_its_jobset_was_away_since_its_leader_waited(
+    confirmed: Any, since: Any, *, rebuilds: bool
+) -> None:
+    record = a_record(create_requested_at=NOW)
+    known = a_jobset(demand={} if confirmed is None else {record.id: confirmed}, state_since=since)
+    assert asked(record, known, topology="4x8").slices[record.id].rebuild_allowed is rebuilds
+
+
+def test_a_slice_of_a_jobset_that_is_not_on_record_is_not_rebuilt() -> None:
+    record = a_record(create_requested_at=NOW)
+    assert asked(record, None, topology="4x8").slices[record.id].rebuild_allowed is False
+
+
+# whose slice a leader needs
+
+
+def on(index: int, sibling: int, **changes: Any) -> SliceRecord:
+    """Return the slice of a Job, on which a sibling's leader is."""
+    occupant = an_occupant(job_index=sibling, pod_uid=f"pod-llama-{sibling}")
+    return replace(a_record(job=a_job(job_index=index), hosts=some_hosts(occupants=(occupant,))), **changes)
+
+
+def needed(*slices: SliceRecord) -> int:
+    (found,) = demands(leaders_wait(0), CLUSTER, {each.id: each for each in slices})
+    return found.job.job_index
+
+
+@pytest.mark.parametrize(("own", "left"), [("v1-a", "v1-b"), ("v1-b", "v1-a")])
+def test_a_slice_of_another_kind_that_was_left_behind_does_not_serve(own: str, left: str) -> None:
+    vacant = replace(a_record(job=a_job(job_index=1)), spec=a_spec(fingerprint=left))
+    assert needed(on(0, 1, spec=a_spec(fingerprint=own)), vacant) == 0
+    assert needed(on(0, 1, spec=a_spec(fingerprint=left)), vacant) == 1
+
+
+def test_a_slice_of_which_nothing_is_known_may_serve() -> None:
+    assert needed(on(0, 1)) == 1, "the sibling has no record yet"
+    assert needed(on(0, 1, spec=None), a_record(job=a_job(job_index=1))) == 1
+    assert needed(on(0, 1), replace(a_record(job=a_job(job_index=1)), spec=None)) == 1
+
+
+def test_a_job_beyond_those_that_the_jobset_has_displaces_nobody() -> None:
+    assert needed(on(0, 4)) == 0, "there are four, from 0 on"
+    assert needed(on(0, 3)) == 3
+    assert slice_id(a_job()) == on(0, 3).id
