@@ -126,6 +126,7 @@ class Gate:
         host, _, port = target.partition(":")
         self._target = (host, int(port))
         self._port = 0
+        self._lock = threading.Lock()
         self._connections: list[socket.socket] = []
         self.open()
 
@@ -139,20 +140,28 @@ class Gate:
         threading.Thread(target=self._accept, args=(self._listener,), daemon=True).start()
 
     def close(self) -> None:
-        for each in (self._listener, *self._connections):
-            with suppress(OSError):
-                each.shutdown(socket.SHUT_RDWR)
-            each.close()
-        self._connections.clear()
+        with self._lock:
+            _cut(self._listener, *self._connections)
+            self._connections.clear()
 
     def _accept(self, listener: socket.socket) -> None:
         with suppress(OSError):
             while True:
                 near, _ = listener.accept()
                 far = socket.create_connection(self._target)
-                self._connections += (near, far)
+                with self._lock:
+                    if listener.fileno() < 0:  # closed since
+                        return _cut(near, far)
+                    self._connections += (near, far)
                 for pair in ((near, far), (far, near)):
                     threading.Thread(target=_carry, args=pair, daemon=True).start()
+
+
+def _cut(*sockets: socket.socket) -> None:
+    for each in sockets:
+        with suppress(OSError):
+            each.shutdown(socket.SHUT_RDWR)
+        each.close()
 
 
 def _carry(source: socket.socket, sink: socket.socket) -> None:
