@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.builders import MINUTE, NOW, a_record, a_spec, heard, settings, some_hosts
+from tests.domain.cases import SILENT
 from tpu_slices.domain.model.clusters import Allowed, Policy
 from tpu_slices.domain.model.decisions import CreatePool, Decision
 from tpu_slices.domain.model.observations import Absent, Observation, PoolObservations, Running
@@ -64,6 +65,15 @@ def test_a_slice_over_the_chip_limit_is_refused_and_reconciled_again() -> None:
     assert (decision.record.phase, decision.reason) == (Phase.REFUSED, Reason.CHIP_LIMIT_REACHED)
     assert "the namespace research holds 56 of 64" in decision.message
     assert decision.record.next_reconcile_at == NOW + MINUTE
+
+
+def test_a_slice_over_the_chip_limit_that_no_leader_waits_for_says_so_unless_the_relay_is_silent() -> None:
+    """Its Job may have found hosts that are nobody's slice."""
+    record, held = a_record(demand_confirmed_at=NOW - 16 * MINUTE), Held(in_namespace=56, in_cluster=56)
+    assert decided(record, SHARED, held).reason is Reason.DEMAND_STALE
+    rules = settings(policy=SHARED)
+    unheard = decide(record, PoolObservations(Absent(), {}), NOW, rules, replace(SILENT, held=held))
+    assert unheard.reason is Reason.CHIP_LIMIT_REACHED
 
 
 def test_a_slice_is_created_once_enough_chips_are_released() -> None:

@@ -60,6 +60,11 @@ class Situation:
         return self.record.wanted and confirmed is not None and self.now - confirmed <= self.limits.demand_ttl
 
     @property
+    def unawaited(self) -> bool:
+        """Whether the relay, which is heard, has not confirmed lately that a leader needs the slice."""
+        return not self.waiting and not self.known.relay.silent(self.now)
+
+    @property
     def owner_ended(self) -> bool:
         """Whether the slice is not needed any more, rather than not now."""
         own = self.known.workloads.get(self.record.owner.uid)

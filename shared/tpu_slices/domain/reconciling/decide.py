@@ -196,12 +196,13 @@ class Case(Situation):
     def _absent(self) -> Arm:
         if self.runs_elsewhere:
             return self._elsewhere()
-        if (refusal := refusal_of(self.record, self.settings, self.known.held)) is not None:
+        refusal = refusal_of(self.record, self.settings, self.known.held)
+        if refusal is not None and (refusal.reason is not Reason.CHIP_LIMIT_REACHED or not self.unawaited):
             changes = {"retry_at": None, "blocked_settings_version": None}
             return Arm(refusal.reason, refusal.message, changes)
         if self._has_to_wait():
             return Arm(self.record.reason, self.record.message)
-        if not self.waiting or self.record.spec is None:
+        if not self.waiting or refusal is not None or self.record.spec is None:
             message = "Waiting for the relay to confirm that the leader pod still needs this slice."
             return Arm(Reason.DEMAND_STALE, message)
         if self.record.attempt > LAST_ATTEMPT:

@@ -68,7 +68,9 @@ def report(
     silence = relay_silence(queue.silent_since, now) if active and queue.silent_since else ""
     records = sorted(slices, key=lambda record: (record.replicated_job, record.job_index))
     if active:
-        records = [record for record in records if jobset.has(record.job_index) and _in_demand(record, queue)]
+        records = [
+            record for record in records if jobset.has(record.job_index) and _in_demand(record, jobset, queue, now)
+        ]
     groups = waits_of([record for record in records if _is_waited_for(record, active=active)], queue, now)
     if silence:
         groups = tuple(wait if _needs_somebody(wait) else replace(wait, remedy=silence) for wait in groups)
@@ -109,8 +111,15 @@ class _Found:
     """What may go wrong although there are slices."""
 
 
-def _in_demand(record: SliceRecord, queue: QueueState) -> bool:
-    """Return whether a slice of an active JobSet is in demand, or was when the relay fell silent."""
+def _in_demand(record: SliceRecord, jobset: WorkloadRecord, queue: QueueState, now: datetime) -> bool:
+    """Return whether a slice of an active JobSet is in demand, or was when the relay fell silent.
+
+    Its Job may have found hosts that are nobody's slice, and needs none any more: a slice that is refused says so only
+    here, since nothing looks at it until its request or the settings change.
+    """
+    if record.phase is Phase.REFUSED:
+        confirmed = jobset.demand.get(record.id)
+        return queue.silent_since is not None or confirmed is None or now - confirmed <= CONFIRMED_WITHIN
     if record.reason is not Reason.DEMAND_STALE:
         return True
     if queue.silent_since is None or record.demand_confirmed_at is None:
