@@ -14,12 +14,12 @@ from typing import Any, Protocol
 
 import structlog
 
+from relay.answers import Workloads, answer
 from relay.events import event, summary
 from relay.messages import about
 from relay.objects import Leader
 from tpu_slices.adapters.subscription import Delivery
 from tpu_slices.domain.model.facts import (
-    Answer,
     Echo,
     EchoQuestion,
     Fact,
@@ -29,16 +29,13 @@ from tpu_slices.domain.model.facts import (
     Question,
     RepeatQuestion,
     WorkloadListQuestion,
-    WorkloadRef,
     WorkloadsListed,
-    WorkloadState,
 )
-from tpu_slices.domain.model.slices import ClusterId, Owner, WorkloadJob, WorkloadUid
+from tpu_slices.domain.model.slices import ClusterId, WorkloadJob, WorkloadUid
 from tpu_slices.ports.errors import Permanent, Temporary
 from tpu_slices.ports.log_events import LogEvent
 from tpu_slices.ports.publisher import SliceUpdate, WorkloadUpdate
 from tpu_slices.wire.messages import decode_update
-from tpu_slices.wire.readers import READERS
 
 _log = structlog.get_logger()
 
@@ -47,10 +44,8 @@ REMEMBERED = 10_000
 """The most workloads for which the time of the last report is kept."""
 
 
-class Cluster(Protocol):
+class Cluster(Workloads, Protocol):
     """Single calls to the API server; they raise Temporary and Permanent as `relay.cluster.Cluster` does."""
-
-    def workload(self, owner: Owner) -> Mapping[str, Any] | None: ...
 
     def post(self, event: Mapping[str, Any]) -> None: ...
 
@@ -130,15 +125,3 @@ class Inbox:
                 self._post([Echo(asked_at=asked_at, at=self._now())])
             case RepeatQuestion() | HostsQuestion() | HostsListQuestion() as question:
                 self._view.ask(question)
-
-
-def answer(owner: Owner, cluster: Cluster) -> Answer:
-    """Return a workload's state from the API server: a pool may be deleted on it, and the cluster cache may lag."""
-    found, reader = cluster.workload(owner), READERS[owner.kind]
-    if found is None or found["metadata"]["uid"] != owner.uid:
-        gone = WorkloadRef(owner=owner, generation=0, resource_version="")
-        return Answer(workload=gone, state=WorkloadState.MISSING)
-    try:
-        return Answer(workload=reader.ref(found), state=reader.state(found))
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise Permanent(f"the {owner.kind} {owner.full_name} cannot be parsed: {error!r}") from error

@@ -8,17 +8,18 @@ from __future__ import annotations
 import random
 from collections import deque
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from relay.objects import PoolKey
-from tests.builders import CLUSTER, MINUTE, NOW, a_job, a_jobset_ref, a_request, an_owner, settings
+from tests.builders import CLUSTER, MINUTE, NOW, a_job, a_jobset_ref, an_owner, settings
+from tests.manifests import a_manifest
 from tpu_slices.domain.model.facts import TemplateRequest, WorkloadState
 from tpu_slices.domain.model.observations import Creating, Deleting
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import OwnerKind, SliceId, WorkloadUid, slice_id
 from tpu_slices.domain.reconciling.inventory import RelayHeartbeat
-from tpu_slices_simulator.cluster import LiveWorkload
+from tpu_slices.wire.workloads import Json
+from tpu_slices_simulator.cluster import NOT_READY, LiveWorkload
 from tpu_slices_simulator.fuse import Fuse
 from tpu_slices_simulator.system import STEP, System
 
@@ -34,16 +35,14 @@ class World(System):
         self, name: str = "llama", slices: int = 1, request: TemplateRequest | None = None, **changes: Any
     ) -> LiveWorkload:
         ref = a_jobset_ref(name=name, uid=WorkloadUid(f"uid-{name}-{len(self.workloads)}"))
-        jobset = LiveWorkload(ref, (replace(request or a_request(), replicas=slices),), **changes)
+        jobset = LiveWorkload(ref, a_manifest(slices=slices, request=request), **changes)
         self.cluster.puts(jobset)
         return jobset
 
     def other_appears(self, kind: OwnerKind, slices: int = 1) -> LiveWorkload:
         """Let a Job by itself appear, or a LeaderWorkerSet of so many groups."""
         owner = an_owner("other", kind=kind, uid=WorkloadUid(f"uid-other-{len(self.workloads)}"))
-        groups = slices if kind is OwnerKind.LEADER_WORKER_SET else None
-        requests = (a_request(replicated_job="", replicas=slices),)
-        workload = LiveWorkload(a_jobset_ref(owner=owner, groups=groups), requests)
+        workload = LiveWorkload(a_jobset_ref(owner=owner), a_manifest(kind, slices))
         self.cluster.puts(workload)
         return workload
 
@@ -51,11 +50,13 @@ class World(System):
         """Change the number of a LeaderWorkerSet's groups; the last ones go."""
         for index in range(groups, workload.slices):
             self.cluster.removes_pod(workload, index)
-        generation = workload.ref.generation + 1
-        workload.requests = tuple(replace(each, replicas=max(groups, 1)) for each in workload.requests)
-        workload.ref = replace(workload.ref, generation=generation, groups=groups)
-        self.cluster.changes(workload)
+        self.edits(workload, a_manifest(workload.ref.owner.kind, groups))
         self.relay_publishes()
+
+    def edits(self, workload: LiveWorkload, manifest: Json) -> None:
+        """Let a person change a workload."""
+        workload.edit(manifest)
+        self.cluster.changes(workload)
 
     def guest_appears(self, name: str = "guest") -> LiveWorkload:
         """Let a JobSet appear whose leader is bound only where a test binds it."""
@@ -90,6 +91,10 @@ class World(System):
         chance.shuffle(facts)
         self._facts = deque(facts)
         self.publisher.requests.extend(chance.sample(self.publisher.requests, min(3, len(self.publisher.requests))))
+
+    def a_host_breaks(self) -> None:
+        """Let one host be unusable from now on."""
+        self.cluster.changes_node(next(iter(self.cluster.nodes.values())), NOT_READY)
 
     def settle(self, *, minutes: int = 20, until: Callable[[], bool] = lambda: False) -> None:
         """Let minutes pass, in each of which the cluster, GKE and the functions do what they can."""

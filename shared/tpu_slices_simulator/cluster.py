@@ -1,28 +1,26 @@
-"""A small Kubernetes cluster in memory, under the relay's own fact queue: JobSets, their leader pods, and nodes."""
+"""A small Kubernetes cluster in memory: JobSets, their leader pods, and nodes, as relays see them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from typing import Any
 
-from relay.closing import CLOSED
-from relay.fact_queue import FactQueue
-from relay.lookups import Due
-from relay.node_patches import needed_patches
-from relay.objects import LEADERS_OF, WORKLOADS, Hardware, Host, Kind, Leader, Pool, PoolKey, Workload, WorkloadName
-from tpu_slices.domain.model.facts import (
-    Fact,
-    FactQuestion,
-    TemplateRequest,
-    WaitingLeader,
-    WorkloadRef,
-    WorkloadState,
-)
+from relay import translate
+from relay.objects import LEADERS_OF, WORKLOADS, Host, Kind, Known, Leader, Pool, PoolKey, Workload
+from tpu_slices.domain.model.facts import Fact, TemplateRequest, WorkloadRef, WorkloadState
 from tpu_slices.domain.model.observations import LegacyPool
-from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadJob, WorkloadUid, slice_id
+from tpu_slices.domain.model.slices import ClusterId, Owner, SliceId, WorkloadJob, WorkloadUid, slice_id
 from tpu_slices.ports.backend import PoolOrder
 from tpu_slices.ports.clock import Clock
+from tpu_slices.wire.readers import READERS
+from tpu_slices.wire.workloads import Json
+from tpu_slices_simulator import objects
+from tpu_slices_simulator.relays import FakeRelay
+
+CORDONED: Json = {"spec": {"unschedulable": True}}
+UNCORDONED: Json = {"spec": {"unschedulable": False}}
+NOT_READY: Json = {"status": {"conditions": [{"type": "Ready", "status": "False"}]}}
 
 
 @dataclass(slots=True)
@@ -30,25 +28,37 @@ class LiveWorkload:
     """A JobSet in the cluster, or a workload of another kind: its state, and which of its Jobs have a bound leader."""
 
     ref: WorkloadRef
-    requests: tuple[TemplateRequest, ...]
+    manifest: Json
+    """What its user wrote."""
     bound: set[int] = field(default_factory=set)
     """By their places among `jobs`."""
     state: WorkloadState = WorkloadState.ACTIVE
     absent: bool = False
     """Its pods are not created by themselves."""
+    requests: tuple[TemplateRequest, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        reader = READERS[self.ref.owner.kind]
+        self.requests = reader.requests(self.manifest)
+        self.ref = replace(self.ref, groups=reader.groups(self.manifest))
+
+    def edit(self, manifest: Json) -> None:
+        self.manifest = manifest
+        self.ref = replace(self.ref, generation=self.ref.generation + 1)
+        self.__post_init__()
 
     @property
     def kind(self) -> Kind:
         return next(kind for kind, owner in WORKLOADS.items() if owner is self.ref.owner.kind)
 
     @property
-    def jobs(self) -> Sequence[tuple[TemplateRequest, int]]:
-        """The Jobs that need a slice, each with its template and its index among those of the template."""
-        return [(each, index) for each in self.requests for index in range(each.replicas)][: self.ref.groups]
+    def jobs(self) -> Sequence[tuple[str, int]]:
+        """The Jobs that need a slice, by replicatedJob and index."""
+        return [(each.replicated_job, index) for each in self.requests for index in range(each.replicas)]
 
     @property
     def slices(self) -> int:
-        return len(self.jobs)
+        return sum(each.replicas for each in self.requests)
 
     @property
     def served(self) -> bool:
@@ -56,8 +66,14 @@ class LiveWorkload:
         return len(self.bound) == self.slices
 
     @property
+    def raw(self) -> Json:
+        return objects.workload(self.manifest, self.ref, self.state)
+
+    @property
     def seen(self) -> Workload:
-        return Workload(ref=self.ref, state=self.state, requests=self.requests, served=True)
+        seen = translate.workload(READERS[self.ref.owner.kind], self.raw)
+        assert seen is not None, f"{self.ref.owner.full_name} requests no TPU"
+        return seen
 
 
 @dataclass(slots=True)
@@ -70,64 +86,47 @@ class Pod:
     node: str | None = None
 
     @property
-    def job(self) -> tuple[TemplateRequest, int]:
+    def kind(self) -> Kind:
+        return LEADERS_OF[self.jobset.ref.owner.kind]
+
+    @property
+    def job(self) -> tuple[str, int]:
         return self.jobset.jobs[self.index]
 
     @property
+    def raw(self) -> Json:
+        template = objects.template_of(self.jobset.manifest, self.job[0])
+        return objects.leader_pod(template, self.jobset.ref.owner, self.job, self.uid, self.node)
+
+    @property
     def seen(self) -> Leader:
-        owner, (request, index) = self.jobset.ref.owner, self.job
-        job = owner.job_name(request.replicated_job, index)
-        return Leader(
-            pod=f"{job}-0-{self.uid[-5:]}",
-            pod_uid=self.uid,
-            workload=WorkloadName(owner.namespace, owner.name, owner.kind),
-            workload_uid=owner.uid,
-            job=job,
-            asks=WaitingLeader(replicated_job=request.replicated_job, job_index=index),
-            hardware=Hardware(request.chips_per_pod, request.accelerator, request.topology),
-            claims=(),
-            waiting=self.node is None,
-            node=self.node,
-        )
+        return _leader(self.raw, self.kind)
 
 
 @dataclass(slots=True)
 class Node:
-    name: str
-    pool: Pool
-    made_for: WorkloadUid | None
-    hosts: int
-    usable: bool = True
-    cordoned: bool = False
-    closed_at: datetime | None = None
-    """When the question was asked for which the relay cordoned it."""
-    version: str = "1"
+    raw: Json
+    seen: Host
 
     @property
-    def seen(self) -> Host:
-        return Host(
-            node=self.name,
-            uid=f"uid-{self.name}",
-            pool=self.pool,
-            workload_uid=self.made_for,
-            expected=self.hosts,
-            usable=self.usable and not self.cordoned,
-            cordoned=self.cordoned,
-            closed_at=self.closed_at,
-            version=self.version,
-            unlabeled=None,
-        )
+    def name(self) -> str:
+        return self.seen.node
+
+    @property
+    def pool(self) -> Pool:
+        return self.seen.pool
 
 
 class FakeCluster:
-    """What happens in it is seen by the relay's fact queue, unless nobody watches; `facts` are what it publishes."""
+    """What happens in it is seen by the relays that run; `facts` are what they publish."""
 
     def __init__(self, clock: Clock, cluster: ClusterId) -> None:
         self.workloads: dict[WorkloadUid, LiveWorkload] = {}
         self.pods: dict[str, Pod] = {}
         self.nodes: dict[str, Node] = {}
-        self.watched = True
-        """Whether the relay runs."""
+        self.strangers: dict[str, Json] = {}
+        """Leader pods of no workload, by UID."""
+        self.relays: list[FakeRelay] = []
         self.schedules = True
         """Whether waiting leaders are bound to free hosts."""
         self.crosses = False
@@ -138,61 +137,79 @@ class FakeCluster:
         self._version = 100
         self._pod_numbers = 0
         self._last_pool: dict[tuple[WorkloadUid, int], Pool] = {}
-        self.queue = FactQueue(cluster)
-        self.restart_relay()
+        self.runs_relays(1)
 
     # the relay
 
+    def runs_relays(self, count: int) -> None:
+        """Start or end relays until there are so many; one that starts lists everything first."""
+        del self.relays[count:]
+        while len(self.relays) < count:
+            self.relays.append(FakeRelay(self._cluster, self, self._clock))
+
     def restart_relay(self) -> None:
-        """Start a relay that knows nothing: it lists everything first."""
-        self.queue = FactQueue(self._cluster)
-        now = self._clock.now()
-        for kind, objects in self._objects().items():
-            self.queue.listed(kind, [each.seen for each in objects], str(self._version), now)
+        self.relays = self.relays[1:]
+        self.runs_relays(len(self.relays) + 1)
 
     def facts(self) -> list[Fact]:
-        """Return what the relay publishes now."""
-        if not self.watched:
-            return []
-        for kind in Kind:
-            self.queue.bookmarked(kind, str(self._version), self._clock.now())
-        return due_facts(self.queue, self._clock.now())
-
-    def asked(self, question: FactQuestion) -> None:
-        """Let the relay serve a question that facts answer, and patch what it asks of nodes."""
-        if self.watched:
-            self.queue.ask(question, self._clock.now())
-            self.patches_nodes()
+        """Return what relays publish now."""
+        return [fact for relay in self.relays for fact in relay.facts()]
 
     def patches_nodes(self) -> None:
-        """Apply the patches that the relay's fact queue asks for, as its node patcher would."""
-        for needed in needed_patches(self.queue.cache, self.queue.closing):
-            node, patch = self.nodes[needed.node], needed.patch
-            marked = patch["metadata"].get("annotations", {}).get(CLOSED)
-            node.cordoned = patch["spec"]["unschedulable"]
-            node.closed_at = datetime.fromisoformat(marked) if marked else None
-            self.saw(node)
+        """Apply the patches that relays ask for, as their node patchers would: what is based on an old state is not."""
+        for relay in self.relays:
+            for needed in relay.needed_patches():
+                node = self.nodes.get(needed.node)
+                if node is not None and needed.patch["metadata"]["resourceVersion"] == node.seen.version:
+                    self.changes_node(node, needed.patch)
 
-    def _objects(self) -> dict[Kind, list[LiveWorkload] | list[Pod] | list[Node]]:
-        live = [each for each in self.workloads.values() if not each.state.ended]
-        pods = [(LEADERS_OF[pod.jobset.ref.owner.kind], pod) for pod in self.pods.values()]
-        return {
-            **{kind: [each for each in live if each.kind is kind] for kind in WORKLOADS},
-            **{kind: [pod for of, pod in pods if of is kind] for kind in (Kind.LEADERS, Kind.GROUP_LEADERS)},
-            Kind.HOSTS: list(self.nodes.values()),
-        }
+    def is_made_again(self) -> None:
+        """Let another cluster be in its place, with nothing in it; the relays in it know nothing of this one."""
+        self.workloads, self.pods, self.nodes, self.strangers = {}, {}, {}, {}
+        self._version, count = 1, len(self.relays)
+        self.relays = []
+        self.runs_relays(count)
 
-    def saw(self, changed: LiveWorkload | Pod | Node) -> None:
+    # what the relay reads of it
+
+    @property
+    def version(self) -> str:
+        return str(self._version)
+
+    def listed(self, kind: Kind) -> Sequence[Known]:
+        if kind is Kind.HOSTS:
+            return [node.seen for node in self.nodes.values()]
+        if kind in WORKLOADS:
+            return [each.seen for each in self.workloads.values() if each.kind is kind and not _is_gone(each)]
+        strangers = [_leader(each) for each in self.strangers.values() if kind is Kind.LEADERS]
+        return [*(pod.seen for pod in self.pods.values() if pod.kind is kind), *strangers]
+
+    def workload(self, owner: Owner) -> Json | None:
+        named = (each for each in self.workloads.values() if each.ref.owner.full_name == owner.full_name)
+        found = next((each for each in named if each.ref.owner.kind is owner.kind and not _is_gone(each)), None)
+        return found.raw if found else None
+
+    def nodes_of(self, pool: Pool) -> Collection[str]:
+        return [node.name for node in self.nodes.values() if node.pool == pool]
+
+    def leaders_on(self, node: str) -> Mapping[str, str]:
+        pods = {pod.uid: pod.jobset.ref.owner.full_name for pod in self.pods.values() if pod.node == node}
+        return pods | {uid: uid for uid, each in self.strangers.items() if each["spec"]["nodeName"] == node}
+
+    def saw(self, changed: LiveWorkload | Pod) -> None:
+        """Show what has changed to the relays."""
         self._version += 1
-        if isinstance(changed, Node):
-            changed.version = str(self._version)
-        if self.watched:
-            self.queue.saw(changed.seen, self._clock.now())
+        if isinstance(changed, LiveWorkload):
+            changed.ref = replace(changed.ref, resource_version=self.version)
+        if self.relays:
+            seen = changed.seen
+            for relay in self.relays:
+                relay.saw(changed.kind, seen)
 
     def _lost(self, kind: Kind, identity: str, last: Workload | None = None) -> None:
         self._version += 1
-        if self.watched:
-            self.queue.lost(kind, identity, self._clock.now(), last)
+        for relay in self.relays:
+            relay.lost(kind, identity, last)
 
     # JobSets and their pods
 
@@ -202,7 +219,7 @@ class FakeCluster:
 
     def changes(self, jobset: LiveWorkload) -> None:
         """Show a JobSet in its new state; one that is not active loses its pods."""
-        if jobset.state in {WorkloadState.DELETED, WorkloadState.MISSING}:
+        if _is_gone(jobset):
             self._lost(jobset.kind, jobset.ref.owner.uid, replace(jobset.seen, state=WorkloadState.DELETED))
         else:
             self.saw(jobset)
@@ -228,13 +245,13 @@ class FakeCluster:
         jobset.bound.discard(index)
         for pod in [pod for pod in self.pods.values() if pod.jobset is jobset and pod.index == index]:
             del self.pods[pod.uid]
-            self._lost(LEADERS_OF[jobset.ref.owner.kind], pod.uid)
+            self._lost(pod.kind, pod.uid)
 
     def binds(self, jobset: LiveWorkload, pool: Pool, index: int) -> None:
         """Bind a leader to a host of a pool, which it shares with those who are there."""
         waiting = (pod for pod in self.pods.values() if (pod.jobset, pod.index) == (jobset, index))
         pod = next(waiting, None) or self.creates_pod(jobset, index)
-        nodes = sorted(node.name for node in self.nodes.values() if node.pool == pool)
+        nodes = sorted(self.nodes_of(pool))
         taken = {each.node for each in self.pods.values()}
         pod.node = next((name for name in nodes if name not in taken), nodes[0])
         jobset.bound.add(index)
@@ -250,18 +267,14 @@ class FakeCluster:
                 self.binds(pod.jobset, min(free, key=lambda pool: not self._own(pod, pool)), pod.index)
 
     def _own(self, pod: Pod, pool: Pool) -> bool:
-        request, index = pod.job
-        job = WorkloadJob(
-            cluster=self._cluster,
-            owner=pod.jobset.ref.owner,
-            replicated_job=request.replicated_job,
-            job_index=index,
-        )
+        replicated_job, index = pod.job
+        owner = pod.jobset.ref.owner
+        job = WorkloadJob(cluster=self._cluster, owner=owner, replicated_job=replicated_job, job_index=index)
         return isinstance(pool, PoolKey) and pool.slice_id == slice_id(job)
 
     def _may_use(self, pod: Pod, pool: Pool) -> bool:
         uid = pod.jobset.ref.owner.uid
-        owner = next(node.made_for for node in self.nodes.values() if node.pool == pool)
+        owner = next(node.seen.workload_uid for node in self.nodes.values() if node.pool == pool)
         return self.crosses or owner == uid or self._last_pool.get((uid, pod.index)) == pool
 
     def _free_pools(self) -> Iterator[Pool]:
@@ -272,33 +285,65 @@ class FakeCluster:
             if pool not in taken and all(node.seen.usable for node in nodes):
                 yield pool
 
+    def binds_outside(self, pod: Pod, node: str) -> None:
+        """Bind a leader to a host that is nobody's slice."""
+        pod.node = node
+        pod.jobset.bound.add(pod.index)
+        self.saw(pod)
+
+    def stranger_comes(self, raw: Json) -> None:
+        self.strangers[raw["metadata"]["uid"]] = raw
+        self._version += 1
+        for relay in self.relays:
+            relay.saw(Kind.LEADERS, _leader(raw))
+
+    def stranger_goes(self, uid: str) -> None:
+        del self.strangers[uid]
+        self._lost(Kind.LEADERS, uid)
+
     # nodes
 
     def has_nodes(self, order: PoolOrder) -> None:
         """Let the nodes of a pool join, unless they are there."""
         assert order.spec is not None
-        pool = PoolKey(order.slice_id, order.attempt)
         for number in range(order.spec.hosts):
-            name = f"{order.name}-{number}"
-            if name not in self.nodes:
-                usable = number >= self.unusable_hosts
-                self.nodes[name] = Node(name, pool, order.job.owner.uid, order.spec.hosts, usable=usable)
-                self.saw(self.nodes[name])
+            if f"{order.name}-{number}" not in self.nodes:
+                node = objects.node_of(order, number)
+                self._joins(node if number >= self.unusable_hosts else objects.patched(node, NOT_READY))
 
-    def has_legacy_nodes(self, pool: LegacyPool, hosts: int = 4) -> None:
+    def has_legacy_nodes(self, pool: LegacyPool, shape: Mapping[str, str], hosts: int) -> None:
         """Let the nodes of a pool of TPU Provisioner be there."""
         for number in range(hosts):
-            node = Node(f"{pool.name}-{number}", pool, None, hosts)
-            self.nodes[node.name] = node
-            self.saw(node)
+            self._joins(objects.legacy_node(pool, number, shape))
+
+    def changes_node(self, node: Node, patch: Json) -> None:
+        node.raw = objects.patched(node.raw, patch)
+        self._shows_node(node)
+
+    def _joins(self, raw: dict[str, Any]) -> None:
+        seen = translate.host(raw)
+        assert seen is not None
+        self.nodes[seen.node] = Node(raw, seen)
+        self._shows_node(self.nodes[seen.node])
+
+    def _shows_node(self, node: Node) -> None:
+        self._version += 1
+        node.raw = objects.patched(node.raw, {"metadata": {"resourceVersion": self.version}})
+        seen = translate.host(node.raw)
+        assert seen is not None
+        node.seen = seen
+        for relay in self.relays:
+            relay.saw(Kind.HOSTS, seen)
 
     def loses_nodes(self, pool: Pool) -> None:
         """Remove the nodes of a pool, and the pods on them."""
-        for node in [node for node in self.nodes.values() if node.pool == pool]:
-            for pod in [pod for pod in self.pods.values() if pod.node == node.name]:
+        for name in self.nodes_of(pool):
+            for pod in [pod for pod in self.pods.values() if pod.node == name]:
                 self.removes_pod(pod.jobset, pod.index)
-            del self.nodes[node.name]
-            self._lost(Kind.HOSTS, node.name)
+            for uid in [uid for uid, each in self.strangers.items() if each["spec"]["nodeName"] == name]:
+                self.stranger_goes(uid)
+            del self.nodes[name]
+            self._lost(Kind.HOSTS, name)
 
     def used_nodes(self) -> set[str]:
         """Return the nodes with a leader."""
@@ -309,15 +354,11 @@ class FakeCluster:
         return {pod.uid for pod in self.pods.values() if pod.node in self.nodes and self.nodes[pod.node].pool == pool}
 
 
-def due_facts(queue: FactQueue, now: datetime) -> list[Fact]:
-    """Return the facts that are due; nothing is looked up for them."""
-    facts: list[Fact] = []
-    while dues := queue.due(now):
-        facts += facts_of(queue, dues)
-    return facts
+def _leader(raw: Json, kind: Kind = Kind.LEADERS) -> Leader:
+    seen = translate.group_leader(raw) if kind is Kind.GROUP_LEADERS else translate.leader(raw)
+    assert seen is not None
+    return seen
 
 
-def facts_of(queue: FactQueue, dues: Sequence[Due]) -> list[Fact]:
-    for due in dues:
-        queue.resume(due.subject)
-    return [fact for due in dues for fact in due.facts]
+def _is_gone(workload: LiveWorkload) -> bool:
+    return workload.state in {WorkloadState.DELETED, WorkloadState.MISSING}

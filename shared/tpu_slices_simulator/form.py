@@ -10,10 +10,10 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from tpu_slices.domain.model.clusters import ClusterSettings
-from tpu_slices.domain.model.facts import TemplateRequest
 from tpu_slices.domain.model.slices import OwnerKind
 from tpu_slices.wire.settings_form import as_duration
 from tpu_slices.wire.validation import first_error
+from tpu_slices.wire.workloads import Json
 from tpu_slices_simulator.story import IN_ZONES, PER_MINUTE, Fault, Kind, Plot, Story
 
 LONGEST = timedelta(days=7)
@@ -31,7 +31,7 @@ class Asked:
     kind: OwnerKind
     namespace: str
     name: str
-    requests: tuple[TemplateRequest, ...]
+    manifest: Json
 
 
 def _kind(value: object) -> Kind:
@@ -158,12 +158,14 @@ def _plots(number: int, form: JobSetForm, asked: Callable[[str], Sequence[Asked]
     if form.name is not None and len(found) > 1:
         raise StoryError(f"jobsets.{number}.name: {form.manifest} has {len(found)} workloads")
     for each in found:
+        if form.suspended and each.kind is OwnerKind.LEADER_WORKER_SET:
+            raise StoryError(f"jobsets.{number}.suspended: a LeaderWorkerSet cannot be suspended, only deleted")
         for copy in range(form.copies):
             name = form.name or each.name
             yield Plot(
                 name=name if form.copies == 1 else f"{name}-{copy + 1}",
                 at=_minutes(form.at + copy * form.every),
-                requests=each.requests,
+                manifest=each.manifest,
                 namespace=each.namespace,
                 kind=each.kind,
                 runs=None if form.runs is None else _minutes(form.runs),

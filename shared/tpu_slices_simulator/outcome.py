@@ -53,7 +53,7 @@ class CountedSimulation(Simulation):
     def _a_minute(self) -> None:
         super()._a_minute()
         for outcome in self.outcomes.values():
-            workload = self.plots.get(outcome.plot.id)
+            workload = self.users.workloads.get(outcome.plot.id)
             if workload is not None and outcome.ended_at is None:
                 self._counts(outcome, workload)
         self._counts_hosts()
@@ -72,11 +72,11 @@ class CountedSimulation(Simulation):
 
     def _lacking(self, workload: LiveWorkload) -> SliceRecord | None:
         """Return the record of the first slice that a workload lacks."""
-        request, index = next(job for number, job in enumerate(workload.jobs) if number not in workload.bound)
+        replicated_job, index = next(job for number, job in enumerate(workload.jobs) if number not in workload.bound)
         job = WorkloadJob(
             cluster=self.settings.cluster,
             owner=workload.ref.owner,
-            replicated_job=request.replicated_job,
+            replicated_job=replicated_job,
             job_index=index,
         )
         return self.records.get(slice_id(job))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from relay.closing import CLOSED
 from tpu_slices.domain.model.observations import Broken, Creating, Deleting, Failure, FailureKind, Running
 from tpu_slices.domain.model.slices import PoolName
-from tpu_slices_simulator.cluster import Node
+from tpu_slices_simulator.cluster import CORDONED, UNCORDONED, Node
 from tpu_slices_simulator.fakes.gke import FakePool, is_flex_start
 from tpu_slices_simulator.scene import Scene
 from tpu_slices_simulator.story import Kind
@@ -12,10 +13,13 @@ from tpu_slices_simulator.story import Kind
 CREATION_FAILURES = {
     Kind.STOCKOUT: Failure(FailureKind.STOCKOUT, "[GCE_STOCKOUT] none left"),
     Kind.QUOTA: Failure(FailureKind.QUOTA, "Quota exceeded"),
+    Kind.RESERVATION_USED_UP: Failure(FailureKind.RESERVATION, "No available resources in the reservation"),
     Kind.CREATIONS_FAIL: Failure(FailureKind.UNKNOWN, "Internal error"),
 }
 UNKNOWN = Failure(FailureKind.UNKNOWN, "Internal error")
 REFUSED = Failure(FailureKind.CONFIGURATION, "Deletion is not allowed")
+BUSY = Failure(FailureKind.BUSY, "Cluster is running incompatible operation")
+RATE = Failure(FailureKind.RATE, "Too many requests")
 HOUR = 60
 
 
@@ -37,6 +41,8 @@ class Pools:
         sim, backend = self._of, self._of.backend
         backend.operation_limit = 1 if sim.strikes(Kind.GKE_FULL, minute) else self._limit
         backend.refuses_deletions = REFUSED if sim.strikes(Kind.DELETIONS_REFUSED, minute) else None
+        busy = sim.strikes(Kind.GKE_BUSY, minute)
+        backend.refuses_creations = sim.chance.pick((BUSY, RATE), "busy", minute) if busy else None
         sim.cluster.unusable_hosts = int(sim.strikes(Kind.HOSTS_UNUSABLE, minute))
         for pool in self._running():
             back = minute + sim.chance.between(1, 30, "back", pool.name, minute)
@@ -63,13 +69,17 @@ class Pools:
             if minute >= self._cordoned.get(node.name, minute + 1):
                 del self._cordoned[node.name]
                 self._cordon(node, on=False)
-            elif not node.cordoned and sim.strikes(Kind.HOSTS_CORDONED, minute, node.name):
+            elif not node.seen.cordoned and sim.strikes(Kind.HOSTS_CORDONED, minute, node.name):
                 self._cordoned[node.name] = minute + sim.chance.between(1, 30, "uncordoned", node.name, minute)
                 self._cordon(node, on=True)
 
     def _cordon(self, node: Node, *, on: bool) -> None:
-        node.cordoned, node.closed_at = on, None
-        self._of.cluster.saw(node)
+        whose = {"metadata": {"annotations": {CLOSED: None}}}
+        self._of.cluster.changes_node(node, {**whose, **(CORDONED if on else UNCORDONED)})
+
+    def forget(self) -> None:
+        """Forget everything: another cluster is in the place of this one."""
+        self._begun, self._back, self._cordoned = {}, {}, {}
 
     def work(self, minute: int) -> None:
         """Let what has begun go on, and end in its time."""
@@ -85,10 +95,14 @@ class Pools:
     def calm_down(self) -> None:
         """Let everything that is broken be as before."""
         backend = self._of.backend
-        backend.refuses_deletions, backend.operation_limit, self._of.cluster.unusable_hosts = None, self._limit, 0
+        backend.refuses_creations, backend.refuses_deletions = None, None
+        backend.operation_limit, self._of.cluster.unusable_hosts = self._limit, 0
         for pool in backend.pools.values():
             if pool.name in self._back:
                 self._recovers(pool)
+            elif isinstance(pool.seen, Creating) and pool.operation is None:  # its operation was forgotten
+                pool.seen = Running(pool.order.spec.fingerprint if pool.order and pool.order.spec else None)
+                pool.hosts_joined = not is_flex_start(pool)
         for name in self._cordoned.keys() & self._of.cluster.nodes.keys():
             self._cordon(self._of.cluster.nodes[name], on=False)
         self._cordoned.clear()

@@ -5,26 +5,25 @@ Production code runs unchanged, through its ports. What the story does not say i
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
-from uuid import NAMESPACE_URL, uuid5
 
-from tpu_slices.domain.model.facts import Fact, WorkloadRef, WorkloadState
-from tpu_slices.domain.model.slices import Owner, OwnerKind, WorkloadUid
+from relay.objects import Kind as Watched
+from tpu_slices.domain.model.facts import Answer, Fact, HostsChanged, SlicesWanted, WorkloadChanged
 from tpu_slices.ports.errors import StaleRecord, Temporary
 from tpu_slices.wire.cluster_settings import accepted_key, encode_settings, settings_key
-from tpu_slices_simulator.cluster import LiveWorkload
 from tpu_slices_simulator.fakes.clock import FakeClock
 from tpu_slices_simulator.fakes.troubles import ORDERS, Trouble, Verb
 from tpu_slices_simulator.fuse import EFFECTS, Crash, Fuse
+from tpu_slices_simulator.intruders import Intruders
 from tpu_slices_simulator.pools import Pools
 from tpu_slices_simulator.scene import Scene
-from tpu_slices_simulator.story import Kind, Plot, Story
+from tpu_slices_simulator.story import Kind, Story
 from tpu_slices_simulator.system import MINUTE
+from tpu_slices_simulator.users import Users
 
 START = datetime(2026, 11, 1, 12, tzinfo=UTC)
 TRIES = 3
@@ -68,12 +67,16 @@ class Simulation(Scene):
 
     def __init__(self, story: Story, fuse: Fuse | None = None) -> None:
         super().__init__(story, START, fuse)
-        self.plots: dict[str, LiveWorkload] = {}
-        """The workloads that there are or were, by the IDs of their plots."""
-        self.served: Counter[str] = Counter()
-        """By workload, in how many minutes it had all of its slices."""
         self._called = 0
         self._nested = False
+        self._deployed_at: int | None = None
+        """When the cluster that was made again is put on record."""
+        self._from_sweep: set[int] = set()
+        """The places of its requests among all."""
+        self._told: set[object] = set()
+        """What facts have said."""
+        self._hanging: dict[Watched, int] = {}
+        """By watch that shows nothing, until when."""
         self._skewed = SkewedClock(self.clock)
         self.deps = replace(
             self.deps,
@@ -84,7 +87,7 @@ class Simulation(Scene):
         )
         self.cluster.crosses = story.crosses
         self.store.put_document(accepted_key(self.settings.cluster), encode_settings(self.settings))
-        self.machines = Pools(self)
+        self.machines, self.users, self.intruders = Pools(self), Users(self), Intruders(self)
 
     @property
     def hours(self) -> float:
@@ -98,17 +101,22 @@ class Simulation(Scene):
 
     def calms(self) -> None:
         """End every fault."""
-        self.on = {}
+        self.on = self.story.on(self.story.minutes)
         self.store.unavailable = False
         self.relay_is_dead = False
         self.backend.show()
-        self._edits_settings(valid=True)
+        self._hanging = {}
+        if self._deployed_at is not None:
+            self._deploys()
+        self.edits_settings(valid=True)
         self.machines.calm_down()
+        self.intruders.calm_down()
 
     def _a_minute(self) -> None:
         minute, self.minute = self.minute, self.minute + 1
         self._sets_the_scene(minute)
-        self._people(minute)
+        self.users.act(minute)
+        self.intruders.act(minute)
         self._leaders(minute)
         self.machines.have_troubles(minute)
         self.steps()
@@ -119,12 +127,13 @@ class Simulation(Scene):
     def _sets_the_scene(self, minute: int) -> None:
         before, self.on = self.on, self.story.on(minute)
         self.store.unavailable = self.strikes(Kind.STORE_DOWN, minute)
-        self.relay_is_dead = Kind.RELAY_DOWN in self.on
-        self.struck[Kind.RELAY_DOWN] += self.relay_is_dead
-        if self.strikes(Kind.RELAY_RESTARTS, minute):
-            self.cluster.restart_relay()
+        if self.strikes(Kind.CLUSTER_RECREATED, minute):
+            self._recreates_cluster(minute)
+        if minute == self._deployed_at:
+            self._deploys()
+        self._runs_relays(minute)
         if (Kind.SETTINGS_INVALID in self.on) != (Kind.SETTINGS_INVALID in before):
-            self._edits_settings(valid=Kind.SETTINGS_INVALID in before)
+            self.edits_settings(valid=Kind.SETTINGS_INVALID in before)
         for kind, trouble, verbs in (
             (Kind.GKE_UNAVAILABLE, Trouble.UNAVAILABLE, Verb),
             (Kind.GKE_FORBIDS, Trouble.FORBIDDEN, Verb),
@@ -136,51 +145,41 @@ class Simulation(Scene):
             past = self.publisher.requests[:: max(1, len(self.publisher.requests) // 5)]
             self.publisher.requests.extend(past[-5:])
 
-    def _edits_settings(self, *, valid: bool) -> None:
+    def _recreates_cluster(self, minute: int) -> None:
+        """Let the cluster be another one, with the same workloads; it is deployed to within half an hour."""
+        self.backend.lose_everything()
+        self.backend.cluster_gke_id = f"made-at-{minute}"
+        self.machines.forget()
+        self._with_nodes.clear()
+        self.cluster.is_made_again()
+        self.users.make_all_again()
+        self._deployed_at = minute + self.chance.between(1, 30, "deployed", minute)
+
+    def _deploys(self) -> None:
+        """Put the cluster that there is on record."""
+        self._deployed_at = None
+        self.settings = replace(self.settings, gke_id=self.backend.cluster_gke_id)
+        self.store.put_document(accepted_key(self.settings.cluster), encode_settings(self.settings))
+        self.edits_settings(valid=Kind.SETTINGS_INVALID not in self.on)
+
+    def _runs_relays(self, minute: int) -> None:
+        down, doubled = Kind.RELAY_DOWN in self.on, Kind.RELAY_DOUBLED in self.on
+        self.struck[Kind.RELAY_DOWN] += down
+        self.struck[Kind.RELAY_DOUBLED] += doubled
+        self.cluster.runs_relays(0 if down else 1 + doubled)
+        if self.cluster.relays and self.strikes(Kind.RELAY_RESTARTS, minute):
+            self.cluster.restart_relay()
+        for kind in Watched:
+            if self.strikes(Kind.WATCHES_HANG, minute, kind):
+                self._hanging[kind] = minute + self.chance.between(1, 5, "hangs", minute, kind)
+        hanging = frozenset(kind for kind, until in self._hanging.items() if minute < until)
+        for relay in self.cluster.relays:
+            relay.hangs(hanging)
+
+    def edits_settings(self, *, valid: bool) -> None:
         self.struck[Kind.SETTINGS_INVALID] += not valid
         document = encode_settings(self.settings)
         self.store.put_document(settings_key(self.settings.cluster), document if valid else {**document, "zone": 5})
-
-    # the story's people
-
-    def _people(self, minute: int) -> None:
-        for plot in self.story.jobsets:
-            if minute == plot.at:
-                self._creates(plot, 0)
-            for since, until in plot.suspended:
-                if minute == since and self._is(plot, WorkloadState.ACTIVE):
-                    self.suspends(self.plots[plot.id])
-                elif minute == until and self._is(plot, WorkloadState.SUSPENDED):
-                    self.resumes(self.plots[plot.id])
-            if minute == plot.ends and not self.plots[plot.id].state.ended:
-                self.ends(self.plots[plot.id], WorkloadState.DELETED if plot.deleted else WorkloadState.COMPLETED)
-            if plot.again and plot.ends is not None and minute == plot.ends + 1:
-                self._creates(plot, 1)
-            if plot.runs is not None and minute >= plot.at:
-                self._runs(plot, plot.runs)
-
-    def _runs(self, plot: Plot, needed: int) -> None:
-        """Let a workload work for a minute, if it can; it goes on where it was, and completes when it has done all."""
-        workload = self.plots[plot.id]
-        if workload.state is WorkloadState.ACTIVE and workload.served:
-            self.served[plot.id] += 1
-            if self.served[plot.id] >= needed:
-                self.ends(workload)
-
-    def _is(self, plot: Plot, state: WorkloadState) -> bool:
-        return self.plots[plot.id].state is state
-
-    def _creates(self, plot: Plot, life: int) -> None:
-        owner = Owner(
-            kind=plot.kind,
-            namespace=plot.namespace,
-            name=plot.name,
-            uid=WorkloadUid(str(uuid5(NAMESPACE_URL, f"{plot.id}/{life}"))),
-        )
-        groups = plot.slices if plot.kind is OwnerKind.LEADER_WORKER_SET else None
-        ref = WorkloadRef(owner=owner, generation=1, resource_version="100", groups=groups)
-        self.plots[plot.id] = LiveWorkload(ref, plot.requests)
-        self.cluster.puts(self.plots[plot.id])
 
     def _leaders(self, minute: int) -> None:
         for jobset in self.workloads.values():
@@ -194,7 +193,7 @@ class Simulation(Scene):
         """Send a fact; some are lost, late or doubled."""
         self._called += 1
         key = (self.minute, self._called)
-        if self.strikes(Kind.MESSAGES_LOST, key):
+        if self.strikes(Kind.MESSAGES_LOST, key) or (self._is_news(fact) and self.strikes(Kind.NEWS_LOST, key)):
             return
         if self.strikes(Kind.MESSAGES_LATE, key):
             late = self.chance.between(1, 120, "late", key) * MINUTE
@@ -204,9 +203,27 @@ class Simulation(Scene):
         if self.strikes(Kind.MESSAGES_DOUBLED, key):
             super().publish(fact)
 
+    def _is_news(self, fact: Fact) -> bool:
+        """Return whether no fact before has said this; lists and signs of life are no news."""
+        if not isinstance(fact, SlicesWanted | WorkloadChanged | HostsChanged | Answer):
+            return False
+        said = replace(fact, sequence=0, answers=None) if isinstance(fact, HostsChanged) else fact
+        is_news = said not in self._told
+        self._told.add(said)
+        return is_news
+
     def loses_request(self) -> bool:
         self._called += 1
-        return self.strikes(Kind.REQUESTS_LOST, self.minute, self._called)
+        key = (self.minute, self._called)
+        swept = self._taken_requests - 1 in self._from_sweep
+        return self.strikes(Kind.REQUESTS_LOST, *key) or (not swept and self.strikes(Kind.NEWS_LOST, *key))
+
+    def _sweep(self) -> object:
+        before = len(self.publisher.requests)
+        try:
+            return super()._sweep()
+        finally:
+            self._from_sweep.update(range(before, len(self.publisher.requests)))
 
     # instances
 

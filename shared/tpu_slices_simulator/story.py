@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from tpu_slices.domain.model.clusters import ClusterSettings
-from tpu_slices.domain.model.facts import TemplateRequest
 from tpu_slices.domain.model.slices import OwnerKind
+from tpu_slices.wire.readers import READERS
+from tpu_slices.wire.workloads import Json
 
 
 class Kind(StrEnum):
@@ -19,6 +20,8 @@ class Kind(StrEnum):
     MESSAGES_DOUBLED = "messages doubled"
     MESSAGES_LATE = "messages late"
     """Facts arrive up to two hours later, after newer ones."""
+    NEWS_LOST = "news lost"
+    """A fact is lost when it first says what it says; so are requests of all but the sweep: the rest is repetition."""
     REQUESTS_LOST = "requests lost"
     """Reconcile requests never arrive: dead-lettered, or the log sink is silent."""
     REQUESTS_OLD = "requests old"
@@ -41,6 +44,8 @@ class Kind(StrEnum):
     """403."""
     GKE_ANSWERS_LOST = "GKE answers lost"
     """Orders are carried out, and time out."""
+    GKE_BUSY = "GKE busy"
+    """409 and 429 for creations: another operation runs, or too many calls are made."""
     GKE_FULL = "GKE full"
     """Operations of others leave room for one."""
     OPERATIONS_SLOW = "operations slow"
@@ -49,6 +54,7 @@ class Kind(StrEnum):
     """Those of creations end without an end that anybody sees; ended ones are dropped."""
     STOCKOUT = "stockout"
     QUOTA = "quota"
+    RESERVATION_USED_UP = "reservation used up"
     CREATIONS_FAIL = "creations fail"
     """With errors that say nothing; pools stay behind, with or without hosts."""
     DELETIONS_FAIL = "deletions fail"
@@ -69,18 +75,33 @@ class Kind(StrEnum):
     """A host of those that join never becomes ready."""
     LEADERS_LEAVE = "leaders leave"
     """Jobs restart: a pod fails, is evicted or preempted."""
+    LEADERS_ON_STATIC_POOLS = "leaders on static pools"
+    """Waiting leaders find hosts that are nobody's slice, and run there."""
+    STRANGERS = "strangers"
+    """Pods of another namespace, with labels and owners of a leader, are put on hosts for half an hour at most."""
     RELAY_DOWN = "relay down"
     RELAY_RESTARTS = "relay restarts"
+    RELAY_DOUBLED = "relay doubled"
+    """A second one runs beside the first."""
+    WATCHES_HANG = "watches hang"
+    """A watch of the relay shows nothing for up to five minutes."""
+    CLUSTER_RECREATED = "cluster recreated"
+    """It is deleted with all that is in it and made again under its name; so are the workloads."""
+    RECORDS_EDITED = "records edited"
+    """Somebody's edit of a slice's record makes it unreadable, for half an hour at most."""
+    WORKLOADS_DELETED = "workloads deleted"
+    """All at once, by mistake."""
     SETTINGS_INVALID = "settings invalid"
     """An operator's edit that cannot be accepted."""
 
 
 PER_MINUTE = {
     Kind.POOLS_WRECKED, Kind.POOLS_REPAIRED, Kind.POOLS_DELETED, Kind.HOSTS_DIE, Kind.HOSTS_TAKEN_BACK,
-    Kind.HOSTS_CORDONED, Kind.LEADERS_LEAVE, Kind.RELAY_RESTARTS,
+    Kind.HOSTS_CORDONED, Kind.LEADERS_LEAVE, Kind.RELAY_RESTARTS, Kind.STRANGERS, Kind.WATCHES_HANG,
+    Kind.CLUSTER_RECREATED, Kind.RECORDS_EDITED, Kind.WORKLOADS_DELETED, Kind.LEADERS_ON_STATIC_POOLS,
 }  # fmt: skip
 """Their share is of each minute, so it is small."""
-IN_ZONES = {Kind.STOCKOUT, Kind.QUOTA, Kind.CREATIONS_FAIL}
+IN_ZONES = {Kind.STOCKOUT, Kind.QUOTA, Kind.RESERVATION_USED_UP, Kind.CREATIONS_FAIL}
 """They may happen in some zones only."""
 
 
@@ -92,6 +113,8 @@ class Fault:
     share: float = 1.0
     zones: tuple[str, ...] = ()
     """Where, for a kind IN_ZONES; empty: everywhere."""
+    for_good: bool = False
+    """It goes on after the story, whatever else ends."""
 
     def is_on(self, minute: int) -> bool:
         return self.at <= minute < self.at + self.lasts
@@ -103,7 +126,8 @@ class Plot:
 
     name: str
     at: int
-    requests: tuple[TemplateRequest, ...]
+    manifest: Json
+    """What its user writes."""
     namespace: str = "research"
     kind: OwnerKind = OwnerKind.JOBSET
     runs: int | None = None
@@ -123,7 +147,7 @@ class Plot:
 
     @property
     def slices(self) -> int:
-        return sum(each.replicas for each in self.requests)
+        return sum(each.replicas for each in READERS[self.kind].requests(self.manifest))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,6 +169,7 @@ class Story:
         """Return the faults of a minute, with the greatest share of each; of those in zones, the ones in this one."""
         shares: dict[Kind, float] = {}
         for fault in self.faults:
-            if fault.is_on(minute) and minute < self.minutes and (not fault.zones or zone in fault.zones):
+            happens = fault.for_good or minute < self.minutes
+            if happens and fault.is_on(minute) and (not fault.zones or zone in fault.zones):
                 shares[fault.kind] = max(fault.share, shares.get(fault.kind, 0.0))
         return shares

@@ -6,7 +6,7 @@ Messages are delivered at least once; one whose handler crashes is delivered aga
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -15,19 +15,7 @@ from typing import Any, cast
 from relay.messages import list_of
 from relay.objects import PoolKey
 from tpu_slices.domain.model.clusters import ClusterSettings
-from tpu_slices.domain.model.facts import (
-    Answer,
-    Echo,
-    EchoQuestion,
-    Fact,
-    Heartbeat,
-    HostsListQuestion,
-    HostsQuestion,
-    RepeatQuestion,
-    WorkloadListQuestion,
-    WorkloadRef,
-    WorkloadState,
-)
+from tpu_slices.domain.model.facts import Fact, Heartbeat, WorkloadListQuestion, WorkloadState
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import ClusterId, PoolName, SliceId, WorkloadUid
 from tpu_slices.domain.reconciling.inventory import digest_of
@@ -107,14 +95,11 @@ class System:
 
     @property
     def relay_is_dead(self) -> bool:
-        return not self.cluster.watched
+        return not self.cluster.relays
 
     @relay_is_dead.setter
     def relay_is_dead(self, dead: bool) -> None:
-        back = self.relay_is_dead and not dead
-        self.cluster.watched = not dead
-        if back:
-            self.cluster.restart_relay()
+        self.cluster.runs_relays(0 if dead else max(1, len(self.cluster.relays)))
 
     def publish(self, fact: Fact) -> None:
         """Send a fact."""
@@ -210,31 +195,19 @@ class System:
                 self.cluster.loses_nodes(self._with_nodes.pop(name))
 
     def _relay_answers(self) -> None:
-        if self.relay_is_dead:
+        """Let each question be answered by one of the relays: they share a subscription."""
+        relays = self.cluster.relays
+        if not relays:
             return
-        self.cluster.patches_nodes()
-        for _, question in self.publisher.questions[self._taken_questions :]:
-            if isinstance(question, RepeatQuestion | HostsQuestion | HostsListQuestion):
-                self.cluster.asked(question)
-                continue
-            if isinstance(question, WorkloadListQuestion):
-                self._relay_lists(question.asked_at)
-                continue
-            if isinstance(question, EchoQuestion):
-                self.publish(Echo(asked_at=question.asked_at, at=self.clock.now()))
-                continue
-            jobset = self.workloads.get(question.owner.uid)
-            ref = jobset.ref if jobset else WorkloadRef(owner=question.owner, generation=0, resource_version="")
-            alive = jobset is not None and not jobset.state.ended
-            state = jobset.state if jobset is not None and alive else WorkloadState.MISSING
-            self.publish(Answer(workload=ref, state=state))
+        for number in range(self._taken_questions, len(self.publisher.questions)):
+            _, question = self.publisher.questions[number]
+            answered: Sequence[Fact] = relays[number % len(relays)].asked(question)
+            if self.relay_lists_nothing and isinstance(question, WorkloadListQuestion):
+                answered = list_of({}, question.asked_at)
+            for fact in answered:
+                self.publish(fact)
         self._taken_questions = len(self.publisher.questions)
-
-    def _relay_lists(self, asked_at: datetime) -> None:
-        forged = list_of({}, asked_at)
-        parts = forged if self.relay_lists_nothing else self.cluster.queue.workload_list(asked_at, self.clock.now())
-        for part in parts:
-            self.publish(part)
+        self.cluster.patches_nodes()
 
     # what there is
 

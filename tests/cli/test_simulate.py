@@ -119,6 +119,15 @@ def test_every_kind_of_workload_can_be_simulated(tmp_path: Path, manifest: str) 
     assert result.exit_code == 0, result.output
 
 
+def test_a_leader_worker_set_runs_as_long_as_it_needs_and_is_deleted(tmp_path: Path) -> None:
+    (groups,) = told(written(tmp_path, jobsets=[{"manifest": GROUPS, "runs": "20m"}]))["workloads"]
+    assert (groups["state"], groups["ended_at"] > 20) == ("DELETED", True)
+
+
+GROUPS = str(ROOT / "examples" / "leader-worker-set.yaml")
+SUSPENDED_GROUPS = {"manifest": GROUPS, "suspended": [["10m", "20m"]]}
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -133,6 +142,7 @@ def test_every_kind_of_workload_can_be_simulated(tmp_path: Path, manifest: str) 
         ({"creation": ["5m", "1m"]}, "creation, deletion: write the shorter time first"),
         ({"cluster": "none.yaml"}, "none.yaml: cannot be read"),
         ({"speed": 2}, "speed: "),
+        ({"jobsets": [SUSPENDED_GROUPS]}, "jobsets.0.suspended: a LeaderWorkerSet cannot be suspended"),
     ],
 )
 def test_what_is_no_story_is_refused_with_the_field(tmp_path: Path, changes: dict[str, Any], message: str) -> None:

@@ -10,6 +10,7 @@ from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.observations import Failure, FailureKind, LegacyPool
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import ClusterId, PoolName
+from tpu_slices.domain.planning.host_labels import ACCELERATOR, COUNT, TOPOLOGY
 from tpu_slices.domain.reconciling.adoption import LiveWorkload
 from tpu_slices.flows.adopt import adopt, survey
 from tpu_slices.ports.errors import Permanent, Temporary
@@ -17,6 +18,7 @@ from tpu_slices_simulator.cluster import LiveWorkload as Running
 from tpu_slices_simulator.fakes.backend import Verb
 
 POOL = PoolName("llama-4f2a1")
+SHAPE = {ACCELERATOR: "tpu-v5-lite-podslice", TOPOLOGY: "4x4", COUNT: "4"}
 MADE = LegacyPool(name=POOL, namespace="research", jobset="llama", job="llama-slice-0")
 
 
@@ -24,7 +26,7 @@ def a_cluster_of_tpu_provisioner(slices: int = 1) -> tuple[World, Running]:
     world = World()
     jobset = world.jobset_appears(slices=slices)
     world.backend.hold_legacy_pool(MADE)
-    world.cluster.has_legacy_nodes(MADE)
+    world.cluster.has_legacy_nodes(MADE, SHAPE, hosts=4)
     world.cluster.binds(jobset, MADE, 0)
     return world, jobset
 

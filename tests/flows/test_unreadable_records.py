@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.builders import CLUSTER, MINUTE, a_request
+from tests.builders import CLUSTER, MINUTE
 from tests.flows.swept import being_created, make_unreadable, make_workload_unreadable, repair, requested, serving
+from tests.manifests import a_manifest
 from tests.world import World
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.reasons import Phase
@@ -125,8 +126,7 @@ def test_demand_of_a_jobset_is_recorded_beside_a_slice_that_cannot_be_read(world
     jobset = being_created(world, slices=1)
     unreadable = world.record(jobset)
     make_unreadable(world, unreadable)
-    jobset.requests = (a_request(replicas=2),)
-    world.cluster.saw(jobset)
+    world.edits(jobset, a_manifest(slices=2))
     world.clock.advance(MINUTE)
     world.cluster_lives()
     world.deliver()

@@ -22,7 +22,7 @@ from tpu_slices.adapters.logs import trace_of
 from tpu_slices.app import handlers
 from tpu_slices.domain.model.facts import SlicesWanted
 from tpu_slices.wire.messages import encode_fact, encode_reconcile_request
-from tpu_slices_simulator.cluster import facts_of
+from tpu_slices_simulator.relays import facts_of
 
 UID = str(uuid.UUID(int=0x5F0C1D2E8A4B4C6D9E0F112233445566))
 SECRET = "hunter2"

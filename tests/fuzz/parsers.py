@@ -56,7 +56,7 @@ from tpu_slices.wire.messages import (
 from tpu_slices.wire.operations import ended_operation
 from tpu_slices.wire.quantities import quantity
 from tpu_slices_cli.app import main
-from tpu_slices_simulator.cluster import due_facts
+from tpu_slices_simulator.relays import due_facts
 
 ROOT = Path(__file__).parents[2]
 EVENTS = ROOT / "tests" / "events"

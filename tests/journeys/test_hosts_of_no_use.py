@@ -141,9 +141,7 @@ def test_a_slice_with_a_host_that_never_becomes_usable_is_replaced_at_a_measured
 
 def test_a_used_slice_that_loses_a_host_is_kept_and_told() -> None:
     world, llama = serving()
-    node = next(iter(world.cluster.nodes.values()))
-    node.usable = False
-    world.cluster.saw(node)
+    world.a_host_breaks()
     world.settle(minutes=240)
     assert (reason(world, llama), deletions(world)) == (Reason.HOSTS_LOST, [])
 

@@ -14,14 +14,6 @@ from tpu_slices.flows.adopt import adopt
 from tpu_slices_simulator.cluster import LiveWorkload
 from tpu_slices_simulator.fakes.backend import Verb
 
-
-def a_host_breaks(world: World) -> None:
-    """Let one host be unusable from now on."""
-    node = next(iter(world.cluster.nodes.values()))
-    node.usable = False
-    world.cluster.saw(node)
-
-
 # three that cross
 
 
@@ -88,7 +80,7 @@ def test_an_own_earlier_attempt_is_spared_while_the_leader_that_left_it_may_rest
     world.binds(llama, own_slice(llama), attempt=1)
     world.steps()
     world.backend.wreck(first, BROKEN)
-    a_host_breaks(world)
+    world.a_host_breaks()
     llama.absent = True
     world.leaves(llama)
     world.settle(minutes=8)
@@ -118,7 +110,7 @@ def test_an_owner_returns_to_its_earlier_attempt_once_the_guest_that_took_it_is_
 def test_an_adopted_pool_that_gke_calls_broken_is_spared_while_its_leader_runs() -> None:
     world, llama = a_cluster_of_tpu_provisioner()
     world.backend.wreck(POOL, BROKEN)
-    a_host_breaks(world)
+    world.a_host_breaks()
     adopt(CLUSTER, [as_listed(llama)], world.deps)
     world.settle(minutes=90)
     assert (world.pools, deletions(world)) == ([POOL], [])
@@ -128,7 +120,7 @@ def test_a_broken_pool_that_is_found_without_its_record_is_spared_while_its_lead
     world, llama = serving()
     pool = world.record(llama).pool
     world.backend.wreck(pool, BROKEN)
-    a_host_breaks(world)
+    world.a_host_breaks()
     world.loses_its_records()
     world.settle(minutes=90)
     assert (world.pools, deletions(world)) == ([pool], [])

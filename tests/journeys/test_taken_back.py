@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
-from tests.builders import MINUTE, settings
+from tests.builders import MINUTE, a_request, settings
 from tests.journeys.serving import STOCKOUT, deletions, reason, serving
+from tests.manifests import a_manifest
 from tests.world import World
 from tpu_slices.domain.model.clusters import Allowed, Policy
 from tpu_slices.domain.model.observations import Failure, FailureKind
@@ -102,8 +101,8 @@ def test_a_template_that_is_changed_while_suspended_does_not_hold_twice_the_limi
     world, llama = serving(world=limited(World()))
     world.suspends(llama)
     world.settle(minutes=1)
-    (request,) = llama.requests
-    llama.requests = (replace(request, node_selector=(*request.node_selector, ("team", "vision"))),)
+    selector = (*a_request().node_selector, ("team", "vision"))
+    llama.edit(a_manifest(request=a_request(node_selector=selector)))
     world.resumes(llama)
     world.cluster.schedules = False  # the new template does not match the nodes that are there
     for _ in range(25):

@@ -25,7 +25,7 @@ from tpu_slices.domain.model.facts import (
 from tpu_slices.domain.model.slices import OwnerKind
 from tpu_slices.wire.messages import decode_fact, encode_fact
 from tpu_slices.wire.readers import READERS as READERS_OF
-from tpu_slices_simulator.cluster import due_facts
+from tpu_slices_simulator.relays import due_facts
 
 START = datetime(2026, 11, 1, 12, tzinfo=UTC)
 READERS: Mapping[Kind, Callable[[dict[str, Any]], Seen | None]] = {

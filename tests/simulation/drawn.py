@@ -9,7 +9,8 @@ import yaml
 
 from tests.builders import a_request, settings
 from tests.domain.asking import FLEX
-from tpu_slices.domain.model.clusters import Policy
+from tests.manifests import a_manifest
+from tpu_slices.domain.model.clusters import Limits, Policy
 from tpu_slices_simulator.chance import Chance
 from tpu_slices_simulator.story import PER_MINUTE, Fault, Kind, Plot, Story
 
@@ -27,20 +28,20 @@ PLAIN: dict[str, Any] = {
 def a_plot(name: str, at: int, *, slices: int = 1, flex_start: bool = False, **more: Any) -> Plot:
     """Return a JobSet of so many slices of one kind."""
     request = FLEX if flex_start else a_request()
-    return Plot(name=name, at=at, requests=(replace(request, replicas=slices),), **more)
+    return Plot(name=name, at=at, manifest=a_manifest(slices=slices, request=request), **more)
 
 
 def is_flex_start(plot: Plot) -> bool:
-    return any(request.node_selector == FLEX.node_selector for request in plot.requests)
+    return plot.manifest == a_plot(plot.name, plot.at, slices=plot.slices, flex_start=True).manifest
 
 
 def with_slices(plot: Plot, slices: int, *, flex_start: bool) -> Plot:
-    return replace(plot, requests=a_plot(plot.name, plot.at, slices=slices, flex_start=flex_start).requests)
+    return replace(plot, manifest=a_plot(plot.name, plot.at, slices=slices, flex_start=flex_start).manifest)
 
 
-def a_story(*, seed: int, minutes: int, chips: int | None = None, **more: Any) -> Story:
-    """Return a story in a cluster with a limit of chips."""
-    rules = settings(policy=Policy(chips_per_cluster=chips))
+def a_story(*, seed: int, minutes: int, chips: int | None = None, operations: int = 5, **more: Any) -> Story:
+    """Return a story in a cluster with a limit of chips, and one of operations at a time; GKE's own is 5."""
+    rules = settings(gke_id="first", policy=Policy(chips_per_cluster=chips), limits=Limits(operations=operations))
     return Story(seed=seed, minutes=minutes, settings=rules, **more)
 
 
@@ -49,6 +50,7 @@ def to_yaml(story: Story) -> str:
         "seed": story.seed,
         "minutes": story.minutes,
         "chips": story.settings.policy.chips_per_cluster,
+        "operations": story.settings.limits.operations,
         "crosses": story.crosses,
         "jobsets": [_told(each) for each in story.jobsets],
         "faults": [_fault_told(each) for each in story.faults],
@@ -71,7 +73,8 @@ def _told(plot: Plot) -> dict[str, Any]:
 
 
 def _fault_told(fault: Fault) -> dict[str, Any]:
-    return {name: value for name, value in asdict(fault).items() if name != "zones"} | {"kind": fault.kind.value}
+    fields = {name: value for name, value in asdict(fault).items() if name not in {"zones", "for_good"}}
+    return {**fields, "kind": fault.kind.value} | ({"for_good": True} if fault.for_good else {})
 
 
 def from_yaml(text: str) -> Story:
@@ -95,10 +98,21 @@ def story_of(seed: int) -> Story:
         seed=seed,
         minutes=minutes,
         chips=chance.pick((None, 64, 96), "chips"),
+        operations=chance.pick((5, 5, 2), "operations"),
         crosses=chance.happens(0.5, "crosses"),
-        jobsets=tuple(_plot(chance, number, minutes) for number in range(chance.between(1, 9, "jobsets"))),
+        jobsets=tuple(_plot(chance, number, minutes) for number in range(_how_many(chance))),
         faults=tuple(_fault(chance, number, minutes) for number in range(chance.between(0, 10, "faults"))),
     )
+
+
+def level(story: Story) -> Story:
+    """Return a story whose only fault is that all news is lost, for good: repetition and sweeps are left."""
+    return replace(story, faults=(Fault(kind=Kind.NEWS_LOST, at=0, lasts=10 * story.minutes + 1_000, for_good=True),))
+
+
+def _how_many(chance: Chance) -> int:
+    """Return how many JobSets there are: in one story of twenty, more than may be deleted at once."""
+    return 14 if chance.happens(0.05, "a crowd") else chance.between(1, 9, "jobsets")
 
 
 def _plot(chance: Chance, number: int, minutes: int) -> Plot:

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
 
+from relay.agenda import Timing
+from relay.fact_queue import FactQueue
+from tests.simulation.drawn import a_plot, level
 from tests.simulation.promises import Promise
+from tpu_slices.domain.model.attempts import TerminatingAttempt
+from tpu_slices.domain.model.clusters import Limits
 from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.workloads import WorkloadRecord
 from tpu_slices.domain.reconciling import terminating
-from tpu_slices.domain.reconciling.deletion import Assessment, Step
+from tpu_slices.domain.reconciling.deletion import Assessment, Evidence, Step, assess
 from tpu_slices.domain.reconciling.demand import with_current_desire
+from tpu_slices_simulator.story import Fault, Kind, Story
 
 DOMAIN = "tpu_slices.domain.reconciling"
 
@@ -26,6 +35,10 @@ class Mutant:
     promise: Promise
     place: str
     instead: Any
+    played: Callable[[Story], Story] = lambda story: story
+    """What of a seed's story tells."""
+    seed: int = 0
+    """One that has told before: it is tried first."""
 
     def breaks(self, patch: pytest.MonkeyPatch) -> None:
         patch.setattr(self.place, self.instead)
@@ -47,20 +60,48 @@ def _wants_what_has_ended(record: SliceRecord, own: WorkloadRecord | None) -> Sl
     return record if own is not None and own.state.ended else with_current_desire(record, own)
 
 
+def _is_first(_: object, workload: WorkloadRecord, __: object) -> bool:
+    return workload.announced_at is None
+
+
+def _rests(pool: TerminatingAttempt, evidence: Evidence, now: datetime, limits: Limits) -> Assessment:
+    told = assess(pool, evidence, now, limits)
+    rested = pool.close_requested_at is None or now - pool.close_requested_at > timedelta(minutes=10)
+    return told if rested or told.step is not Step.DELETE else Assessment(Step.WAIT, Reason.CLOSING_HOSTS, "rests")
+
+
+def crowded(story: Story) -> Story:
+    """Return a story of many JobSets that are deleted all at once."""
+    fault = Fault(kind=Kind.WORKLOADS_DELETED, at=20, lasts=1)
+    jobsets = tuple(a_plot(f"job-{number}", 1) for number in range(14))
+    return replace(story, jobsets=jobsets, faults=(fault,), minutes=60)
+
+
+_never_repeating = partial(FactQueue, timing=Timing(repeat=timedelta(days=1)))
 _GIVEN_UP = terminating.given_up
 MUTANTS = (
-    Mutant("deletes at once", Promise.NO_THEFT, f"{DOMAIN}.terminating.assess", _deletes_at_once),
-    Mutant("uses two names in turn", Promise.NO_DOUBLE, f"{DOMAIN}.terminating.given_up", _uses_two_names_in_turn),
+    Mutant("deletes at once", Promise.NO_THEFT, f"{DOMAIN}.terminating.assess", _deletes_at_once, seed=7),
+    Mutant(
+        "uses two names in turn", Promise.NO_DOUBLE, f"{DOMAIN}.terminating.given_up", _uses_two_names_in_turn, seed=16
+    ),
     Mutant("forgets what it gave up", Promise.NO_STRAY, f"{DOMAIN}.terminating.given_up", _forgets_what_it_gave_up),
     Mutant(
         "buys for whoever waited once",
         Promise.NO_STALE_BUYING,
         f"{DOMAIN}.case.Situation.waiting",
         property(lambda case: case.record.wanted),
+        seed=12,
     ),
-    Mutant("counts no chips", Promise.NO_OVERRUN, f"{DOMAIN}.refusals.over_budget", lambda *_: None),
+    Mutant("takes no turn", Promise.NO_OVERRUN, f"{DOMAIN}.case.Situation.slot_for", lambda *_: 0, seed=7),
+    Mutant("has no brake", Promise.NO_OVERRUN, "tpu_slices.flows.reconcile.stopped", lambda *_: None, crowded, seed=3),
+    Mutant("counts no chips", Promise.NO_OVERRUN, f"{DOMAIN}.refusals.over_budget", lambda *_: None, seed=1),
     Mutant("comes back to nothing", Promise.NO_SILENCE, f"{DOMAIN}.decide.due", lambda *_: None),
-    Mutant("looks at nothing that is due", Promise.CONVERGES, "tpu_slices.flows.sweep.request_due", lambda *_: 0),
+    Mutant("reports once", Promise.TRUE_REPORTS, "tpu_slices.flows.report.is_news", _is_first),
+    Mutant("repeats nothing", Promise.CONVERGES, "tpu_slices_simulator.relays.FactQueue", _never_repeating, level),
+    Mutant(
+        "looks at nothing that is due", Promise.CONVERGES, "tpu_slices.flows.sweep.request_due", lambda *_: 0, seed=25
+    ),
+    Mutant("rests before it deletes", Promise.NO_LEAK, f"{DOMAIN}.terminating.assess", _rests, seed=7),
     Mutant(
         "wants what has ended",
         Promise.NO_LEAK,

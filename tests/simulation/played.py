@@ -10,6 +10,7 @@ from typing import TypeVar
 from tests.simulation.drawn import is_flex_start, with_slices
 from tests.simulation.promises import Broken, Promise, Watch
 from tpu_slices.domain.model.clusters import ClusterSettings
+from tpu_slices.flows.brakes import confirm
 from tpu_slices_simulator.fuse import Fuse
 from tpu_slices_simulator.simulation import Simulation
 from tpu_slices_simulator.story import Fault, Kind, Plot, Story
@@ -45,12 +46,16 @@ class Watched(Simulation):
         """Play the story to its end, then some time of calm, then the end of all workloads. Raise Broken."""
         self.until(self.story.minutes)
         self.calms()
+        confirm(self.settings.cluster, self.deps)
         self.until(self.story.minutes + CALM)
         self.watch.in_calm()
+        self.watch.reports()
         for jobset in self.workloads.values():
             if not jobset.state.ended:
                 self.ends(jobset)
-        self.until(self.story.minutes + CALM + END)
+        while self.minute < self.story.minutes + CALM + END:
+            self.until(self.minute + 1)
+            self.watch.after_a_sweep()
         self.watch.when_all_ended()
 
 

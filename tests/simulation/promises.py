@@ -5,28 +5,40 @@
 | no theft        | a deletion of a pool that is not ours, or under the leader of a live Job          | at a deletion |
 | no double       | a creation beside a pool that could serve its Job, or under a name deleted before | at a creation |
 | no stale buying | a creation for a slice that no leader was reported to wait for since `demand_ttl` | at a creation |
-| no overrun      | a creation of more chips than the cluster may hold, with all that are bought      | at a creation |
+| no overrun      | a creation of more chips than the cluster may hold, with all that are bought; an  | at a creation |
+|                 | operation beyond those at a time; slices of more JobSets deleted than the brake   | or deletion   |
+|                 | allows, before an operator confirms it                                            |               |
 | no stray        | a pool of ours that no record knows                                               | at each step  |
 | no silence      | a slice that is not READY, and does not say why, or waits and is not looked at    | at each step  |
+| true reports    | in calm, a JobSet's report that says other than what it has                       | in the end    |
 | converges       | in calm, a live Job without its slice, or a pool that nobody uses                 | in the end    |
-| no leak         | a pool, a slot, or a slice that is not GONE, when nothing is wanted any more      | in the end    |
+| no leak         | a pool that nobody wants, and whose deletion was not requested within two sweeps  | in the end    |
+|                 | though there was a slot; anything that is left after that                         |               |
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime
 from enum import StrEnum
 
 from tests.builders import a_spec
 from tpu_slices.domain.model.facts import WorkloadState
-from tpu_slices.domain.model.observations import Deleting, Outcome, Running, Started
-from tpu_slices.domain.model.reasons import Phase
+from tpu_slices.domain.model.observations import Creating, Deleting, Outcome, Running, Started
+from tpu_slices.domain.model.reasons import Phase, ReportReason
 from tpu_slices.domain.model.records import SliceRecord
-from tpu_slices.domain.model.slices import PoolName
+from tpu_slices.domain.model.slices import PoolName, WorkloadUid
+from tpu_slices.domain.reconciling.brake import SUDDEN_ENDS, counted_since, too_many
 from tpu_slices.ports.backend import PoolOrder
 from tpu_slices_simulator.fakes.gke import FakePool
-from tpu_slices_simulator.system import System
+from tpu_slices_simulator.simulation import Simulation
+
+SWEEPS = 3
+"""In which a deletion is requested: two, and the one that found the pool unwanted."""
+
+
+WAITS = {ReportReason.PROVISIONING, ReportReason.WAITING, ReportReason.BLOCKED}
 
 
 class Promise(StrEnum):
@@ -36,6 +48,7 @@ class Promise(StrEnum):
     NO_OVERRUN = "no overrun"
     NO_STRAY = "no stray"
     NO_SILENCE = "no silence"
+    TRUE_REPORTS = "true reports"
     CONVERGES = "converges"
     NO_LEAK = "no leak"
 
@@ -51,13 +64,22 @@ class Broken(Exception):
 class Watch:
     """Raises Broken as soon as a promise is broken in this world."""
 
-    def __init__(self, world: System) -> None:
-        self._world, self._settings = world, world.settings
+    def __init__(self, world: Simulation) -> None:
+        self._world = world
         self._deleted: set[PoolName] = set()
         self._ordered: dict[PoolName, datetime] = {}
         """When the pools were last ordered."""
+        self._released: set[WorkloadUid] = set()
+        """The JobSets of which a slice was deleted."""
+        self._lingering: Counter[PoolName] = Counter()
+        """By pool that nobody wants, after how many sweeps its deletion was not requested though there was a slot."""
         self._looked_after = (0, 0, 0)
         """How many commits, orders and pools there were when the records were last looked at."""
+        self._listen()
+
+    def _listen(self) -> None:
+        """Look at each order that reaches the backend, and at each step of the functions."""
+        world = self._world
         order_, create = world.backend.create, world.backend._create
         delete, survive = world.backend._delete, world._survive
 
@@ -94,7 +116,7 @@ class Watch:
         """Check what must hold when nothing has gone wrong for a while."""
         world = self._world
         active = [each for each in world.workloads.values() if each.state is WorkloadState.ACTIVE]
-        limit = self._settings.policy.chips_per_cluster
+        limit = self._world.settings.policy.chips_per_cluster
         room = limit is None or sum(each.slices for each in active) * a_spec().chips <= limit
         unserved = [each.ref.owner.name for each in active if room and not each.served]
         used = {name.rpartition("-")[0] for name in world.cluster.used_nodes()}
@@ -102,16 +124,36 @@ class Watch:
         if unserved or idle:
             self._break(Promise.CONVERGES, f"without slices: {unserved}; used by nobody: {idle}")
 
+    def reports(self) -> None:
+        """Check, in calm, that each JobSet's last report says what it has."""
+        last = {update.owner.uid: update.report for _, update in self._world.publisher.reports}
+        for uid, workload in self._world.workloads.items():
+            report = last.get(uid)
+            waits = report is not None and report.reason in WAITS
+            if workload.state is WorkloadState.ACTIVE and waits is workload.served:
+                self._break(
+                    Promise.TRUE_REPORTS, f"{workload.ref.owner.name} is served: {workload.served}, and {report}"
+                )
+
+    def after_a_sweep(self) -> None:
+        """Check, when nothing is wanted any more, that what stands is being deleted as soon as there are slots."""
+        operations = self._operations()
+        for pool in self._ours():
+            waits = pool.operation is None and operations < self._world.settings.limits.operations
+            self._lingering[pool.name] = self._lingering[pool.name] + 1 if waits else 0
+            if self._lingering[pool.name] > SWEEPS:
+                self._break(Promise.NO_LEAK, f"{pool.name} stands, and nobody has requested its deletion")
+
     def when_all_ended(self) -> None:
         """Check what must hold a while after the last workload has ended."""
         kept = [record.id for record in self._world.records.values() if record.phase is not Phase.GONE]
-        slots = self._world.store.slots(self._settings.cluster)
+        slots = self._world.store.slots(self._world.settings.cluster)
         if self._world.pools or kept or slots:
             self._break(Promise.NO_LEAK, f"pools {self._world.pools}, slices {kept}, {len(slots)} slots")
 
     def _on_creation(self, order: PoolOrder) -> None:
         record = self._world.records[order.slice_id]
-        limits, most = self._settings.limits, self._settings.policy.chips_per_cluster
+        limits, most = self._world.settings.limits, self._world.settings.policy.chips_per_cluster
         if order.name in self._deleted:
             self._break(Promise.NO_DOUBLE, f"{order.name} is created once more after its deletion")
         last = self._ordered.get(order.name)
@@ -121,12 +163,15 @@ class Watch:
         confirmed, ttl = record.demand_confirmed_at, limits.demand_ttl
         if confirmed is None or self._world.clock.now() - confirmed > ttl + limits.act_window:
             self._break(Promise.NO_STALE_BUYING, f"{order.name}: demand confirmed at {confirmed}")
+        self._counts_operations(order)
         chips = sum(order.spec.chips for order in self._bought() if order.spec)
         if most is not None and chips > most:
             self._break(Promise.NO_OVERRUN, f"{chips} chips in pools, and {most} are allowed")
 
     def _on_deletion(self, order: PoolOrder, pool: FakePool) -> None:
         self._deleted.add(order.name)
+        self._counts_operations(order)
+        self._brakes(order.job.owner.uid)
         made = pool.order
         if made is None or (made.slice_id, made.attempt) != (order.slice_id, order.attempt):
             self._break(Promise.NO_THEFT, f"{pool.name} is not the slice's")
@@ -136,6 +181,31 @@ class Watch:
         if live:
             self._break(Promise.NO_THEFT, f"{pool.name} is deleted under {live}")
 
+    def _operations(self) -> int:
+        """Return how many operations of ours run."""
+        pools = self._world.backend.pools.values()
+        return sum(pool.operation is not None and isinstance(pool.seen, Creating | Deleting) for pool in pools)
+
+    def _counts_operations(self, order: PoolOrder) -> None:
+        most = self._world.settings.limits.operations
+        if self._operations() > most:
+            self._break(Promise.NO_OVERRUN, f"{order.name} is one of {self._operations()} operations, of {most}")
+
+    def _brakes(self, uid: WorkloadUid) -> None:
+        """Check that no more JobSets that were deleted at about one time lose their slices than the brake allows."""
+        self._released.add(uid)
+        store, cluster = self._world.store, self._world.settings.cluster
+        records = {each.owner.uid: each for each in store.jobset_records(cluster)}
+        this, brake = records.get(uid), store.brake(cluster)
+        if this is None or this.state not in SUDDEN_ENDS:
+            return
+        since = counted_since(brake.value if brake else None, this.state_since)
+        ends = [each for each in records.values() if each.state in SUDDEN_ENDS]
+        counted = [each for each in ends if since <= each.state_since <= this.state_since]
+        live = sum(not each.state.ended for each in records.values())
+        if too_many(sum(each.owner.uid in self._released for each in counted), live):
+            self._break(Promise.NO_OVERRUN, f"slices of {len(counted)} deleted JobSets are deleted at once")
+
     def _after_a_step(self) -> None:
         done = (len(self._world.store.commits), len(self._world.backend.calls), len(self._world.pools))
         if done == self._looked_after:
@@ -144,6 +214,8 @@ class Watch:
         for pool in self._ours():
             assert pool.order is not None
             record = records.get(pool.order.slice_id)
+            if pool.order.slice_id in self._world.intruders.edited:
+                continue
             known = {attempt for attempt, _ in record.all_hosts} if record else set()
             if pool.order.attempt not in known:
                 self._break(Promise.NO_STRAY, f"{pool.name} is on no record")
@@ -160,7 +232,7 @@ class Watch:
         for each in record.terminating:
             pool = self._world.backend.pools.get(record.pool_of(each.attempt))
             runs = pool is not None and isinstance(pool.seen, Running) and pool.hosts_joined
-            lately = self._world.clock.now() - self._settings.limits.restart_grace
+            lately = self._world.clock.now() - self._world.settings.limits.restart_grace
             users = each.hosts.occupants or [left for left in each.hosts.departures if left.at >= lately]
             if pool is not None and runs and each.fits and not users and not each.delete_requested_at:
                 yield pool
@@ -170,7 +242,8 @@ class Watch:
         records = self._world.records
         for pool in self._ours():
             assert pool.order is not None
-            given_up = {each.attempt: each for each in records[pool.order.slice_id].terminating}
+            record = records.get(pool.order.slice_id)
+            given_up = {each.attempt: each for each in record.terminating} if record else {}
             failed = given_up.get(pool.order.attempt)
             if failed is None or failed.chips_bought:
                 yield pool.order

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import settings as profile
 
 from tests.infra.sources import ROOT
-from tests.simulation.drawn import a_plot, a_story, from_yaml, story_of, to_yaml
+from tests.simulation.drawn import a_plot, a_story, from_yaml, level, story_of, to_yaml
 from tests.simulation.played import played, shrunk
 from tpu_slices_simulator.chance import Chance
 from tpu_slices_simulator.story import Fault, Kind, Story
@@ -25,6 +25,13 @@ SEEDS = range(max(1, profile().max_examples // 2))
 def test_every_promise_holds(seed: int) -> None:
     done = played(story_of(seed))
     assert done.promise is None, done.seen
+
+
+@pytest.mark.parametrize("seed", SEEDS[: max(1, len(SEEDS) // 5)])
+def test_repetition_and_the_sweep_alone_keep_every_promise(seed: int) -> None:
+    done = played(level(story_of(seed)))
+    assert done.promise is None, done.seen
+    assert done.struck[Kind.NEWS_LOST]
 
 
 def test_a_story_is_the_same_as_yaml() -> None:

@@ -57,7 +57,6 @@ def _asked(document: Manifest | Invalid) -> Iterator[Asked]:
         return
     body, metadata = document.body, document.metadata
     served = reader.asks_for_tpu(body) and not reader.not_ours(body) and reader.is_served(body)
-    requests = tuple(each for each in reader.requests(body) if each.replicas) if served else ()
-    if requests:
+    if served and any(each.replicas for each in reader.requests(body)):
         name = metadata.get("name") or f"{metadata.get('generateName')}xxxxx"
-        yield Asked(reader.kind, str(metadata.get("namespace") or "default"), str(name), requests)
+        yield Asked(reader.kind, str(metadata.get("namespace") or "default"), str(name), body)

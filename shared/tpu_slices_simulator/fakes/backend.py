@@ -59,6 +59,8 @@ class FakeBackend(FakeGke):
         self._refusals: list[Failure] = []
         self.refuses_deletions: Failure | None = None
         """While set, every deletion is refused with it."""
+        self.refuses_creations: Failure | None = None
+        """While set, every creation is refused with it."""
 
     # the port
 
@@ -151,6 +153,8 @@ class FakeBackend(FakeGke):
         name = order.name
         if self._refusals:
             return Refused(self._refusals.pop(0))
+        if self.refuses_creations is not None:
+            return Refused(self.refuses_creations)
         if order.spec is None:
             return Refused(Failure(FailureKind.CONFIGURATION, "what to make is not known."))
         if name in self.pools:

@@ -121,6 +121,10 @@ class FakeGke:
         """Put somebody else's pool under a name of ours, in place of what was there."""
         self.pools[pool] = FakePool(name=pool, order=None, seen=Running(), hosts_joined=True)
 
+    def lose_everything(self) -> None:
+        """Let the cluster be deleted, with its pools and operations."""
+        self.pools, self.operations = {}, {}
+
     def hold_legacy_pool(self, pool: LegacyPool) -> None:
         """Put a pool there as TPU Provisioner leaves it, in whichever cluster is asked about."""
         name = PoolName(pool.name)

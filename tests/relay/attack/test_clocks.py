@@ -12,7 +12,7 @@ from tests.builders import CLUSTER
 from tests.relay.objects import jobset, pod
 from tests.relay.watched import START, a_relay, read
 from tpu_slices.domain.model.facts import Fact, Heartbeat, SlicesWanted, WorkloadChanged, WorkloadState
-from tpu_slices_simulator.cluster import due_facts
+from tpu_slices_simulator.relays import due_facts
 
 
 class Hands:

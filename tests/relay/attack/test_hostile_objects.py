@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from relay import translate
+from relay.answers import answer
 from relay.fact_queue import FactQueue
-from relay.inbox import answer
 from relay.objects import Kind, Leader, Unparseable
 from tests.builders import CLUSTER, an_owner
 from tests.relay.attack.bed import Bed, name, names
@@ -19,7 +19,7 @@ from tpu_slices.domain.model.slices import Owner, WorkloadUid
 from tpu_slices.ports.errors import Permanent
 from tpu_slices.wire.messages import MOST_BYTES, encode_fact
 from tpu_slices.wire.workloads import LABELS
-from tpu_slices_simulator.cluster import facts_of
+from tpu_slices_simulator.relays import facts_of
 
 THOUSANDS = {f"tenant.example/{number:05}": "x" * 63 for number in range(5_000)}
 NAMES = ["a" * 63, "0", "a.b-c", "xn--80ak6aa92e", "a" * 240 + ".b"]

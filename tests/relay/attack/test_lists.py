@@ -17,7 +17,7 @@ from tests.relay.objects import jobset, pod, replicated_job
 from tests.relay.watched import START, read
 from tpu_slices.domain.model.facts import SlicesWanted
 from tpu_slices.domain.model.slices import SLICES_PER_WORKLOAD
-from tpu_slices_simulator.cluster import due_facts
+from tpu_slices_simulator.relays import due_facts
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(300)]
 

@@ -11,7 +11,7 @@ from tests.relay.objects import OPTED_OUT, SELECTOR, Json, bound_pod, container,
 from tests.relay.objects import replicated_job as template
 from tests.relay.watched import START, Watched, nodes, none_of, occupants, read, reports
 from tpu_slices.domain.model.facts import HostsChanged, SlicesWanted
-from tpu_slices_simulator.cluster import due_facts
+from tpu_slices_simulator.relays import due_facts
 
 HOST = "tpu-llama-0-aaaaaaaaaaaaa-1-0"
 GUEST: dict[str, Any] = {

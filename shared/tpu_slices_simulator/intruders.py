@@ -1,0 +1,76 @@
+"""What others do in a simulation that is not theirs to do: pods of strangers, static pools, edits of records."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from relay.objects import PoolKey
+from tpu_slices.domain.model.slices import SliceId
+from tpu_slices.wire.documents import SCHEMA
+from tpu_slices_simulator import objects
+from tpu_slices_simulator.scene import Scene
+from tpu_slices_simulator.story import Kind
+
+LONGEST = 30
+"""Minutes that a stranger stays, or an edit."""
+UNREADABLE = 99
+"""A schema of no release."""
+
+
+class Intruders:
+    def __init__(self, simulation: Scene) -> None:
+        self._of = simulation
+        self._leave: dict[str, int] = {}
+        """By stranger's pod, when it goes."""
+        self.edited: dict[SliceId, int] = {}
+        """By slice whose record cannot be read, until when it cannot."""
+
+    def act(self, minute: int) -> None:
+        self._strangers(minute)
+        self._static_pools()
+        self._edits(minute)
+
+    def calm_down(self) -> None:
+        """Let all that was done be undone."""
+        for uid in self._leave.keys() & self._of.cluster.strangers.keys():
+            self._of.cluster.stranger_goes(uid)
+        for slice_ in list(self.edited):
+            self._repairs(slice_)
+
+    def _strangers(self, minute: int) -> None:
+        """Let pods come that say they lead the Job that a pool is for, from another namespace; they go again."""
+        sim = self._of
+        for uid in [uid for uid in sim.cluster.strangers if minute >= self._leave[uid]]:
+            sim.cluster.stranger_goes(uid)
+        for pool in list(sim.backend.pools.values()):
+            if pool.order is None or not sim.strikes(Kind.STRANGERS, minute, pool.name):
+                continue
+            job, key = pool.order.job, PoolKey(pool.order.slice_id, pool.order.attempt)
+            workload, nodes = sim.cluster.workloads.get(job.owner.uid), sorted(sim.cluster.nodes_of(key))
+            if workload is not None and nodes:
+                uid = f"stranger-{pool.name}-{minute}"
+                template = objects.template_of(workload.manifest, job.replicated_job)
+                forged = replace(job.owner, namespace="strangers")
+                place = (job.replicated_job, job.job_index)
+                self._leave[uid] = minute + sim.chance.between(1, LONGEST, "leaves", uid)
+                sim.cluster.stranger_comes(objects.leader_pod(template, forged, place, uid, nodes[0]))
+
+    def _static_pools(self) -> None:
+        """Let leaders that wait find hosts that are nobody's slice."""
+        for pod in list(self._of.cluster.pods.values()):
+            if pod.node is None and self._of.strikes(Kind.LEADERS_ON_STATIC_POOLS, self._of.minute, pod.uid):
+                self._of.cluster.binds_outside(pod, f"static-{pod.uid}")
+
+    def _edits(self, minute: int) -> None:
+        sim = self._of
+        for slice_ in [slice_ for slice_, until in self.edited.items() if minute >= until]:
+            self._repairs(slice_)
+        if Kind.RECORDS_EDITED in sim.on:
+            for slice_ in sim.records:
+                if sim.strikes(Kind.RECORDS_EDITED, minute, slice_):
+                    self.edited[slice_] = minute + sim.chance.between(1, LONGEST, "repaired", slice_, minute)
+                    sim.store.edit_slice(sim.settings.cluster, slice_, schema=UNREADABLE)
+
+    def _repairs(self, slice_: SliceId) -> None:
+        del self.edited[slice_]
+        self._of.store.edit_slice(self._of.settings.cluster, slice_, schema=SCHEMA)

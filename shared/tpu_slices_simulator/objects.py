@@ -1,0 +1,168 @@
+"""Kubernetes objects as the API server returns them: workloads, their leader pods, and the nodes of pools.
+
+What controllers, kubelets and GKE add to them is as real ones do, where the relay reads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from relay.translate import TAINT
+from tpu_slices.domain.model.facts import WorkloadRef, WorkloadState
+from tpu_slices.domain.model.observations import LegacyPool
+from tpu_slices.domain.model.slices import Owner, OwnerKind
+from tpu_slices.domain.planning.host_labels import ACCELERATOR, COUNT, NODE_POOL, TOPOLOGY, host_labels
+from tpu_slices.domain.planning.pool_labels import (
+    JOBSET_LABEL,
+    NAMESPACE_LABEL,
+    OWNER,
+    OWNER_LABEL,
+    PARENT_KIND_LABEL,
+    PARENT_NAME_LABEL,
+    PARENT_NAMESPACE_LABEL,
+    labels_of,
+)
+from tpu_slices.ports.backend import PoolOrder
+from tpu_slices.wire import leader_worker_sets
+from tpu_slices.wire.workloads import (
+    CHIPS,
+    COMPLETION_INDEX,
+    JOB_INDEX,
+    JOBSET_NAME,
+    JOBSET_UID,
+    REPLICATED_JOB,
+    Json,
+)
+
+_CONDITIONS: Mapping[tuple[OwnerKind, WorkloadState], str] = {
+    (OwnerKind.JOBSET, WorkloadState.COMPLETED): "Completed",
+    (OwnerKind.JOB, WorkloadState.COMPLETED): "Complete",
+    (OwnerKind.JOBSET, WorkloadState.FAILED): "Failed",
+    (OwnerKind.JOB, WorkloadState.FAILED): "Failed",
+}
+"""The conditions that tell how a workload has ended. A LeaderWorkerSet does not end by itself."""
+_TPU_TAINT = "google.com/tpu"
+"""The key of the taint of every TPU host."""
+
+
+def workload(manifest: Json, ref: WorkloadRef, state: WorkloadState) -> Json:
+    """Return a workload that was made of a manifest, in a state; no such object is MISSING."""
+    owner, written = ref.owner, manifest.get("metadata") or {}
+    metadata = {
+        **{key: written[key] for key in ("labels", "annotations") if key in written},
+        "namespace": owner.namespace,
+        "name": owner.name,
+        "uid": owner.uid,
+        "generation": ref.generation,
+        "resourceVersion": ref.resource_version,
+    }
+    if state is WorkloadState.DELETED:
+        metadata["deletionTimestamp"] = "2026-11-01T12:00:00Z"
+    ended = _CONDITIONS.get((owner.kind, state))
+    return {
+        "apiVersion": owner.kind.api_version,
+        "kind": owner.kind.value,
+        "metadata": metadata,
+        "spec": {**manifest["spec"], "suspend": state is WorkloadState.SUSPENDED},
+        "status": {"conditions": [{"type": ended, "status": "True"}] if ended else []},
+    }
+
+
+def template_of(manifest: Json, replicated_job: str) -> Json:
+    """Return the template of the leader pods of a workload, or of one of its replicatedJobs."""
+    spec = manifest["spec"]
+    if "replicatedJobs" in spec:
+        [job] = (each for each in spec["replicatedJobs"] if each["name"] == replicated_job)
+        spec = job["template"]["spec"]
+    groups: Json = spec.get("leaderWorkerTemplate") or {"leaderTemplate": spec["template"]}
+    template: Json = groups.get("leaderTemplate") or groups["workerTemplate"]
+    return template
+
+
+def leader_pod(template: Json, owner: Owner, job: tuple[str, int], uid: str, node: str | None) -> Json:
+    """Return the leader pod of a Job, by replicatedJob and index: bound, or unschedulable."""
+    name, (labels, controller) = owner.job_name(*job), _led(owner, job)
+    written = template.get("metadata") or {}
+    scheduled = {"type": "PodScheduled", "status": "True" if node else "False"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "namespace": owner.namespace,
+            "name": name if owner.kind is OwnerKind.LEADER_WORKER_SET else f"{name}-0-{uid[-5:]}",
+            "uid": uid,
+            "labels": {**(written.get("labels") or {}), **labels},
+            "annotations": written.get("annotations") or {},
+            "ownerReferences": [{**controller, "controller": True}],
+        },
+        "spec": {**template["spec"], "nodeName": node} if node else template["spec"],
+        "status": {
+            "phase": "Running" if node else "Pending",
+            "conditions": [scheduled if node else {**scheduled, "reason": "Unschedulable"}],
+        },
+    }
+
+
+def _led(owner: Owner, job: tuple[str, int]) -> tuple[Mapping[str, str], Mapping[str, str]]:
+    """Return the labels that make a pod a leader, and the reference to its controller."""
+    replicated_job, index = job
+    if owner.kind is OwnerKind.LEADER_WORKER_SET:
+        group = {leader_worker_sets.GROUP_INDEX: str(index), leader_worker_sets.WORKER_INDEX: "0"}
+        set_ = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": owner.name, "uid": f"set-{owner.uid}"}
+        return {leader_worker_sets.NAME: owner.name, **group}, set_
+    name = owner.job_name(*job)
+    controller = {"apiVersion": "batch/v1", "kind": "Job", "name": name, "uid": f"job-{name}"}
+    if owner.kind is OwnerKind.JOB:
+        return {COMPLETION_INDEX: "0"}, {**controller, "uid": owner.uid}
+    whose = {JOBSET_NAME: owner.name, JOBSET_UID: owner.uid, REPLICATED_JOB: replicated_job, JOB_INDEX: str(index)}
+    return {**whose, COMPLETION_INDEX: "0"}, controller
+
+
+def node(name: str, labels: Mapping[str, str], chips: str, taints: Sequence[Json] = ()) -> dict[str, Any]:
+    """Return a host that is Ready and offers its chips."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "uid": f"uid-{name}", "resourceVersion": "1", "labels": labels, "annotations": {}},
+        "spec": {"taints": [{"key": _TPU_TAINT, "value": "present", "effect": "NoSchedule"}, *taints]},
+        "status": {"conditions": [{"type": "Ready", "status": "True"}], "allocatable": {CHIPS: chips}},
+    }
+
+
+def node_of(order: PoolOrder, number: int) -> dict[str, Any]:
+    """Return a host of a pool, as GKE registers it: without what only the relay sets."""
+    assert order.spec is not None
+    known = host_labels(order.spec, order.job, order.settings)
+    labels = {key: known[key] for key in (ACCELERATOR, TOPOLOGY, COUNT)}
+    labels |= {**labels_of(order.job, order.attempt, order.spec), NODE_POOL: order.name}
+    taints = [dict(TAINT)] if order.spec.exclusive_nodes else []
+    return node(f"{order.name}-{number}", labels, labels[COUNT], taints)
+
+
+def legacy_node(pool: LegacyPool, number: int, shape: Mapping[str, str]) -> dict[str, Any]:
+    """Return a host of a pool that TPU Provisioner made; `shape` is its labels of accelerator, topology and chips."""
+    labels = {
+        OWNER_LABEL: OWNER,
+        PARENT_KIND_LABEL: "job",
+        PARENT_NAME_LABEL: pool.job,
+        PARENT_NAMESPACE_LABEL: pool.namespace,
+        JOBSET_LABEL: pool.jobset,
+        NAMESPACE_LABEL: pool.namespace,
+        NODE_POOL: pool.name,
+    }
+    return node(f"{pool.name}-{number}", {**labels, **shape}, shape[COUNT])
+
+
+def patched(obj: Json, patch: Json) -> dict[str, Any]:
+    """Return an object after a JSON merge patch (RFC 7386)."""
+    merged = dict(obj)
+    for key, value in patch.items():
+        if value is None:
+            merged.pop(key, None)
+        elif isinstance(value, Mapping):
+            before = merged.get(key)
+            merged[key] = patched(before if isinstance(before, Mapping) else {}, value)
+        else:
+            merged[key] = value
+    return merged

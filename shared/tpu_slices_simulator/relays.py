@@ -1,0 +1,111 @@
+"""A relay in memory: the production fact queue, what its watches show it, and what it looks up in the cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Protocol
+
+from relay.answers import answer
+from relay.fact_queue import FactQueue
+from relay.lookups import Due, Vacancies, Vacancy
+from relay.node_patches import needed_patches
+from relay.objects import Kind, Known, NodePatch, Pool, Workload
+from tpu_slices.domain.model.facts import (
+    AnyQuestion,
+    Echo,
+    EchoQuestion,
+    Fact,
+    HostsListQuestion,
+    HostsQuestion,
+    Question,
+    RepeatQuestion,
+    WorkloadListQuestion,
+)
+from tpu_slices.domain.model.slices import ClusterId, Owner
+from tpu_slices.ports.clock import Clock
+
+
+class ApiServer(Protocol):
+    """What the relay reads of a cluster."""
+
+    @property
+    def version(self) -> str: ...
+
+    def listed(self, kind: Kind) -> Sequence[Known]: ...
+
+    def workload(self, owner: Owner) -> Mapping[str, Any] | None: ...
+
+    def nodes_of(self, pool: Pool) -> Collection[str]: ...
+
+    def leaders_on(self, node: str) -> Mapping[str, str]: ...
+
+
+class FakeRelay:
+    """It has listed everything when it starts. While a watch hangs it shows nothing; then everything is listed anew."""
+
+    def __init__(self, cluster: ClusterId, server: ApiServer, clock: Clock) -> None:
+        self.queue = FactQueue(cluster)
+        self._server, self._clock = server, clock
+        self._vacancies = Vacancies(server)
+        self._hanging: frozenset[Kind] = frozenset()
+        for kind in Kind:
+            self._lists(kind)
+
+    def hangs(self, kinds: frozenset[Kind]) -> None:
+        """Let these watches hang, and no others."""
+        back, self._hanging = self._hanging - kinds, kinds
+        for kind in sorted(back):
+            self._lists(kind)
+
+    def saw(self, kind: Kind, seen: Known) -> None:
+        if kind not in self._hanging:
+            self.queue.saw(seen, self._clock.now())
+
+    def lost(self, kind: Kind, identity: str, last: Workload | None = None) -> None:
+        if kind not in self._hanging:
+            self.queue.lost(kind, identity, self._clock.now(), last)
+
+    def facts(self) -> Iterator[Fact]:
+        """Yield what is published now."""
+        for kind in Kind:
+            if kind not in self._hanging:
+                self.queue.bookmarked(kind, self._server.version, self._clock.now())
+        while dues := self.queue.due(self._clock.now()):
+            for due in dues:
+                self.queue.resume(due.subject)
+                vacancy = due.unknown if isinstance(due.unknown, Vacancy) else None
+                yield from self._vacancies.checked(due.facts, vacancy) if vacancy else due.facts
+
+    def asked(self, question: AnyQuestion) -> Sequence[Fact]:
+        """Return the facts that answer a question at once; others come with the next facts."""
+        match question:
+            case Question(owner=owner):
+                return [answer(owner, self._server)]
+            case WorkloadListQuestion(asked_at=asked_at):
+                return self.queue.workload_list(asked_at, self._clock.now())
+            case EchoQuestion(asked_at=asked_at):
+                return [Echo(asked_at=asked_at, at=self._clock.now())]
+            case RepeatQuestion() | HostsQuestion() | HostsListQuestion():
+                self.queue.ask(question, self._clock.now())
+                return ()
+
+    def needed_patches(self) -> tuple[NodePatch, ...]:
+        return needed_patches(self.queue.cache, self.queue.closing)
+
+    def _lists(self, kind: Kind) -> None:
+        self.queue.listed(kind, self._server.listed(kind), self._server.version, self._clock.now())
+
+
+def due_facts(queue: FactQueue, now: datetime) -> list[Fact]:
+    """Return the facts that are due; nothing is looked up for them."""
+    facts: list[Fact] = []
+    while dues := queue.due(now):
+        facts += facts_of(queue, dues)
+    return facts
+
+
+def facts_of(queue: FactQueue, dues: Sequence[Due]) -> list[Fact]:
+    for due in dues:
+        queue.resume(due.subject)
+    return [fact for due in dues for fact in due.facts]

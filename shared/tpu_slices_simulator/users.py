@@ -1,0 +1,84 @@
+"""Those whose workloads are in a simulation: what becomes of each is its plot's, or drawn."""
+
+from __future__ import annotations
+
+from collections import Counter
+from uuid import NAMESPACE_URL, uuid5
+
+from tpu_slices.domain.model.facts import WorkloadRef, WorkloadState
+from tpu_slices.domain.model.slices import Owner, OwnerKind, WorkloadUid
+from tpu_slices_simulator.cluster import LiveWorkload
+from tpu_slices_simulator.scene import Scene
+from tpu_slices_simulator.story import Kind, Plot
+
+
+class Users:
+    def __init__(self, simulation: Scene) -> None:
+        self._of = simulation
+        self.workloads: dict[str, LiveWorkload] = {}
+        """Those that there are or were, by the IDs of their plots; the last one of its name."""
+        self._lives: Counter[str] = Counter()
+        """By plot, how many workloads it had."""
+        self._served: Counter[str] = Counter()
+        """By plot, in how many minutes its workload had all of its slices."""
+
+    def act(self, minute: int) -> None:
+        """Do what the story tells of a minute."""
+        for plot in self._of.story.jobsets:
+            self._acts(plot, minute)
+        live = [each for each in self.workloads.values() if not each.state.ended]
+        if live and self._of.strikes(Kind.WORKLOADS_DELETED, minute):
+            for workload in live:
+                self._of.ends(workload, WorkloadState.DELETED)
+
+    def make_all_again(self) -> None:
+        """Create in a new cluster what was live in the old one."""
+        for plot in self._of.story.jobsets:
+            workload = self.workloads.get(plot.id)
+            if workload is not None and not workload.state.ended:
+                workload.state = WorkloadState.MISSING
+                self._creates(plot)
+
+    def _acts(self, plot: Plot, minute: int) -> None:
+        if minute == plot.at:
+            self._creates(plot)
+        for since, until in plot.suspended:
+            if minute == since and self._is(plot, WorkloadState.ACTIVE):
+                self._of.suspends(self.workloads[plot.id])
+            elif minute == until and self._is(plot, WorkloadState.SUSPENDED):
+                self._of.resumes(self.workloads[plot.id])
+        if minute == plot.ends and not self.workloads[plot.id].state.ended:
+            self._ends(plot, WorkloadState.DELETED if plot.deleted else WorkloadState.COMPLETED)
+        if plot.again and plot.ends is not None and minute == plot.ends + 1:
+            self._creates(plot)
+        if plot.runs is not None and minute >= plot.at:
+            self._runs(plot, plot.runs)
+
+    def _runs(self, plot: Plot, needed: int) -> None:
+        """Let a workload work for a minute, if it can; it goes on where it was, and completes when it has done all."""
+        workload = self.workloads[plot.id]
+        if workload.state is WorkloadState.ACTIVE and workload.served:
+            self._served[plot.id] += 1
+            if self._served[plot.id] >= needed:
+                self._ends(plot, WorkloadState.COMPLETED)
+
+    def _ends(self, plot: Plot, state: WorkloadState) -> None:
+        """End a workload; a LeaderWorkerSet serves until it is deleted."""
+        serves = plot.kind is OwnerKind.LEADER_WORKER_SET
+        self._of.ends(self.workloads[plot.id], WorkloadState.DELETED if serves else state)
+
+    def _is(self, plot: Plot, state: WorkloadState) -> bool:
+        return self.workloads[plot.id].state is state
+
+    def _creates(self, plot: Plot) -> None:
+        life = self._lives[plot.id]
+        self._lives[plot.id] += 1
+        owner = Owner(
+            kind=plot.kind,
+            namespace=plot.namespace,
+            name=plot.name,
+            uid=WorkloadUid(str(uuid5(NAMESPACE_URL, f"{plot.id}/{life}"))),
+        )
+        ref = WorkloadRef(owner=owner, generation=1, resource_version="100")
+        self.workloads[plot.id] = LiveWorkload(ref, plot.manifest)
+        self._of.cluster.puts(self.workloads[plot.id])

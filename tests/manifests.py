@@ -1,0 +1,43 @@
+"""What users write: manifests of workloads that ask for given hardware."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from tests.builders import a_request
+from tpu_slices.domain.catalogue.topology import Topology
+from tpu_slices.domain.model.facts import TemplateRequest
+from tpu_slices.domain.model.slices import OwnerKind
+from tpu_slices.wire.workloads import CHIPS, Json
+
+
+def a_manifest(kind: OwnerKind = OwnerKind.JOBSET, slices: int = 1, request: TemplateRequest | None = None) -> Json:
+    """Return a workload whose pods ask for what a request does: chips, node selector and tolerations."""
+    asked = request or a_request()
+    template = _template(asked)
+    hosts = Topology.parse(asked.topology or "").chips // asked.chips_per_pod
+    job = {"completionMode": "Indexed", "parallelism": hosts, "completions": hosts, "template": template}
+    specs: Mapping[OwnerKind, Json] = {
+        OwnerKind.JOBSET: {
+            "replicatedJobs": [{"name": asked.replicated_job, "replicas": slices, "template": {"spec": job}}]
+        },
+        OwnerKind.JOB: job,
+        OwnerKind.LEADER_WORKER_SET: {
+            "replicas": slices,
+            "leaderWorkerTemplate": {"size": hosts, "workerTemplate": template},
+        },
+    }
+    return {"apiVersion": kind.api_version, "kind": kind.value, "metadata": {}, "spec": specs[kind]}
+
+
+def _template(asked: TemplateRequest) -> Json:
+    chips = {CHIPS: str(asked.chips_per_pod)}
+    spec: dict[str, Any] = {
+        "containers": [{"name": "main", "image": "train", "resources": {"requests": chips, "limits": chips}}],
+        "nodeSelector": dict(asked.node_selector),
+    }
+    if asked.tolerations:
+        spec["tolerations"] = [asdict(each) for each in asked.tolerations]
+    return {"spec": spec}
