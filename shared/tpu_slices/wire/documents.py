@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-from functools import cache
+from functools import cache, lru_cache
 from typing import Annotated, Any, TypeVar
 
 from pydantic import BeforeValidator, TypeAdapter, ValidationError
@@ -83,7 +83,12 @@ class Key:
 
 def key(kind: type[R], cluster: ClusterId, name: str | int | None = None) -> Key:
     """Return `{collection}/{cluster}.{name}`, or `{collection}/{cluster}` for kinds of which a cluster has one."""
-    return Key(COLLECTIONS[kind], cluster if name is None else f"{cluster}.{name}")
+    return _key(COLLECTIONS[kind], cluster if name is None else f"{cluster}.{name}")
+
+
+@lru_cache(maxsize=10_000)
+def _key(collection: str, id_: str) -> Key:
+    return Key(collection, id_)
 
 
 def key_of(record: Record) -> Key:

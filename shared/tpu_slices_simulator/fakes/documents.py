@@ -53,8 +53,10 @@ class FakeDocuments:
     _places: dict[str, tuple[Key, ...]] = field(default_factory=dict)
     """By collection, the keys of its documents, until one comes or goes."""
     _decoded: dict[Revision, Stored[Any]] = field(default_factory=dict)
-    _listed: dict[str, dict[ClusterId, list[Stored[Any]]]] = field(default_factory=dict)
-    """By collection, which is left out when one of its documents is written."""
+    _listed: dict[tuple[str, ClusterId], dict[Key, Stored[Any]]] = field(default_factory=dict)
+    """By collection and cluster, until a document comes or goes."""
+    _rewritten: dict[str, set[Key]] = field(default_factory=dict)
+    """By collection, documents that were written since they were listed."""
     _accepted: dict[Revision, ClusterSettings] = field(default_factory=dict)
     _failures: deque[Exception] = field(default_factory=deque)
     _meanwhile: deque[Callable[[], object]] = field(default_factory=deque)
@@ -97,14 +99,12 @@ class FakeDocuments:
         written = firestore_rules.stored(place, fields)
         with self._lock:
             self._documents = {**self._documents, place: KeptDocument(written, self._next_revision())}
-            self._places.pop(place.collection, None)
-            self._listed.pop(place.collection, None)
+            self._unlist(place.collection)
 
     def remove_document(self, place: Key) -> None:
         with self._lock:
             self._documents = {known: it for known, it in self._documents.items() if known != place}
-            self._places.pop(place.collection, None)
-            self._listed.pop(place.collection, None)
+            self._unlist(place.collection)
 
     # What a test looks at
 
@@ -182,10 +182,22 @@ class FakeDocuments:
                     yield stored
 
     def _of(self, cluster: ClusterId, kind: type[R]) -> list[Stored[R]]:
-        listed = self._listed.setdefault(documents.COLLECTIONS[kind], {})
-        if cluster not in listed:
-            listed[cluster] = [stored for stored in self._all(kind) if stored.value.cluster == cluster]
-        return listed[cluster]
+        collection = documents.COLLECTIONS[kind]
+        for place in self._rewritten.pop(collection, ()):
+            stored = self._read(kind, place)
+            for (where, _), listed in self._listed.items():
+                if where == collection and place in listed and stored:
+                    listed[place] = stored
+        if (collection, cluster) not in self._listed:
+            found = (stored for stored in self._all(kind) if stored.value.cluster == cluster)
+            self._listed[collection, cluster] = {key_of(stored.value): stored for stored in found}
+        return list(self._listed[collection, cluster].values())
+
+    def _unlist(self, collection: str) -> None:
+        """Forget what was listed of a collection."""
+        self._places.pop(collection, None)
+        self._rewritten.pop(collection, None)
+        self._listed = {where: listed for where, listed in self._listed.items() if where[0] != collection}
 
     def _apply(self, change: Change, written: dict[Key, KeptDocument]) -> Revision:
         place = place_of(change)

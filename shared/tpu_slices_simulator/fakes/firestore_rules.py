@@ -45,7 +45,7 @@ def stored(place: Key, fields: Mapping[str, Any], before: Written | None = None)
     document: Fields = {}
     sizes: dict[str, int] = {}
     for name, value in fields.items():
-        if before and isinstance(value, dict | list) and there.get(name) == value:
+        if before and name in there and type(there[name]) is type(value) and there[name] == value:
             document[name], sizes[name] = there[name], before.sizes[name]
             continue
         document[_name(name, str(place))] = member = _stored(value, f"{place}.{name}", DEPTH)

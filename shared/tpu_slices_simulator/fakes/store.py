@@ -210,10 +210,11 @@ class FakeStore(FakeDocuments):
             firestore_rules.check_commit(written[place].written.size for place in places)
             self._documents = written
             for change in changes:
-                collection = documents.place_of(change).collection
-                self._listed.pop(collection, None)
+                place = documents.place_of(change)
                 if change.before is None or change.after is None:
-                    self._places.pop(collection, None)
+                    self._unlist(place.collection)
+                else:
+                    self._rewritten.setdefault(place.collection, set()).add(place)
             self.commits.append(changes)
         if self._lost_answers:
             self._lost_answers -= 1
