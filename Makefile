@@ -41,7 +41,7 @@ unit: $(STAMP) ## Run the tests of the sources that need no processes, in second
 check: $(STAMP) ## Check format, lint, types and layers
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy
+	MYPY_CACHE_DIR=$${XDG_CACHE_HOME:-$$HOME/.cache}/tpu-slice-provisioner/mypy $(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
 bench: $(STAMP) ## Count what is used of Google Cloud, and measure an event against a baseline of the same run
