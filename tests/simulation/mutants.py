@@ -12,7 +12,8 @@ import pytest
 
 from relay.agenda import Timing
 from relay.fact_queue import FactQueue
-from tests.simulation.drawn import a_plot, level
+from tests.simulation.drawn import a_plot, level, story_of
+from tests.simulation.played import played
 from tests.simulation.promises import Promise
 from tpu_slices.domain.model.attempts import TerminatingAttempt
 from tpu_slices.domain.model.clusters import Limits
@@ -24,6 +25,7 @@ from tpu_slices.domain.reconciling.deletion import Assessment, Evidence, Step, a
 from tpu_slices.domain.reconciling.demand import with_current_desire
 from tpu_slices_simulator.story import Fault, Kind, Story
 
+MOST_SEEDS = 60
 DOMAIN = "tpu_slices.domain.reconciling"
 
 
@@ -42,6 +44,14 @@ class Mutant:
 
     def breaks(self, patch: pytest.MonkeyPatch) -> None:
         patch.setattr(self.place, self.instead)
+
+
+def caught_by(mutant: Mutant) -> int | None:
+    """Return a seed whose story breaks the mutant's promise; None: there is none among the first MOST_SEEDS."""
+    with pytest.MonkeyPatch.context() as patch:
+        mutant.breaks(patch)
+        seeds = (mutant.seed, *range(MOST_SEEDS))
+        return next((seed for seed in seeds if played(mutant.played(story_of(seed))).promise is mutant.promise), None)
 
 
 def _deletes_at_once(*_: object) -> Assessment:

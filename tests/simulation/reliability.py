@@ -14,18 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.simulation.commit import FOLDER
-from tests.simulation.drawn import story_of
-from tests.simulation.mutants import MUTANTS, Mutant
-from tests.simulation.played import played
+from tests.simulation.mutants import MUTANTS, caught_by
 from tests.simulation.total import Total
 
 PAGE = Path("docs") / "reliability.md"
 SCORES = Path(".local") / "mutants"
 FIGURES = re.compile(r"(?<=<!-- figures -->\n).*(?=<!-- end of figures -->)", re.DOTALL)
-MOST_SEEDS = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +54,6 @@ def measured() -> Measured:
         caught={mutant.name: caught_by(mutant) for mutant in MUTANTS},
         scores={name: (each["killed"], each["mutants"]) for name, each in scores.items()},
     )
-
-
-def caught_by(mutant: Mutant) -> int | None:
-    """Return the first seed whose story breaks the mutant's promise."""
-    with pytest.MonkeyPatch.context() as patch:
-        mutant.breaks(patch)
-        return next((seed for seed in range(MOST_SEEDS) if played(story_of(seed)).promise is mutant.promise), None)
 
 
 def figures(found: Measured) -> str:
