@@ -1,20 +1,24 @@
 """What is to be published, and when: cluster cache, published counts, agenda. Pure: time is passed in.
 
-| fact            | published                                                         | repeated every `repeat`        |
-|-----------------|-------------------------------------------------------------------|--------------------------------|
-| SlicesWanted    | within `gather` of the first leader that waits; at once if all do | while leaders wait             |
-| WorkloadChanged | at once if a workload is new, changes its state, or is deleted;   | while hosts made for it exist  |
-|                 | on request                                                        |                                |
-| HostsChanged    | at once if a pool is new, becomes complete or closed, or stops    | while there are hosts          |
-|                 | being so, or if its occupants change; else every `count_every`    |                                |
-| HostsListed     | on request, after the hosts of every pool                         | -                              |
-| Heartbeat       | when all lists are there, as the first one; then every `beat`     |                                |
+| fact            | published                                                         | a lost one is made up for by |
+|-----------------|-------------------------------------------------------------------|------------------------------|
+| SlicesWanted    | within `gather` of the first leader that waits; at once if all    | repetition                   |
+|                 | do; every `repeat` while leaders wait, which confirms it          |                              |
+| WorkloadChanged | at once if a workload is new, changes its state, or is deleted;   | the digest of workloads, and |
+|                 | every `repeat` while it is not active and hosts that were made    | repetition where hosts wait  |
+|                 | for it exist; on request                                          | to be released               |
+| HostsChanged    | at once if a pool is new, becomes complete or closed, or stops    | the digest of hosts          |
+|                 | being so, or if its occupants change; else every `count_every`;   |                              |
+|                 | on request                                                        |                              |
+| HostsListed     | on request, after the hosts of every pool                         | the next request             |
+| Heartbeat       | when all lists are there, as the first one; then every `beat`,    | the next one                 |
+|                 | with both digests of what was published                           |                              |
 
 What must be looked up at the API server rests meanwhile, with all that is about the same workload or pool, so that
 their order is kept; everything else goes on.
 
-Repetition makes up for lost messages, and confirms demand. While a watch has shown no sign of life for `blind_after`,
-only deletions are published: the rest of the cluster cache may be outdated, but a deletion is final.
+What stands and does not change costs nothing but its part of a digest. While a watch has shown no sign of life for
+`blind_after`, only deletions are published: the rest of the cluster cache may be outdated, but a deletion is final.
 """
 
 from __future__ import annotations
@@ -240,7 +244,7 @@ class FactQueue:
             if at is not None:
                 self._schedule(Hosts(pool), at)
                 if last is None or count.whole != last.whole:
-                    self._repeat_state(pool, now)
+                    self._tell_end(pool, now)
             if not self._watches.interrupted and self.closing.is_answerable(pool, count, now):
                 self._schedule(Hosts(pool), now)
             closed_at = self._cordons.next_change(self.cache.hosts.of(pool), now)
@@ -252,21 +256,19 @@ class FactQueue:
         hosts = self.cache.hosts.of(pool)
         return count_of(hosts, self._cordons.closed(hosts, now), self.cache.occupants(pool))
 
-    def _repeat_state(self, pool: Pool, now: datetime) -> None:
-        """Schedule the state of the workload that a pool was made for: at once if it is not active."""
+    def _tell_end(self, pool: Pool, now: datetime) -> None:
+        """Schedule the state of the workload that a pool was made for if it is not active: its hosts are not needed."""
         jobset = self.cache.maker(pool)
-        if jobset is not None:
-            active = jobset.state is WorkloadState.ACTIVE
-            self._schedule(State(jobset.ref.owner.uid), now + self._timing.repeat if active else now)
+        if jobset is not None and jobset.state is not WorkloadState.ACTIVE:
+            self._schedule(State(jobset.ref.owner.uid), now)
 
     def _due_about(self, subject: Subject, now: datetime) -> Iterator[Due]:
         """Yield what is due about a subject: nothing if there is nothing to be said of it any more."""
-        repeat_at = now + self._timing.repeat
         match subject:
             case Demand(uid):
                 yield from self._demand(subject, uid, now)
             case State(uid):
-                yield from self._state(subject, uid, repeat_at)
+                yield from self._state(subject, uid, now)
             case Hosts(pool):
                 yield from self._hosts(subject, pool, now)
             case Recount(pool):
@@ -292,12 +294,12 @@ class FactQueue:
         claims = mounted_claims(waiting)
         yield Due(subject, tuple(facts), Mounted(claims, now) if claims else None)
 
-    def _state(self, subject: Subject, uid: WorkloadUid, repeat_at: datetime) -> Iterator[Due]:
+    def _state(self, subject: Subject, uid: WorkloadUid, now: datetime) -> Iterator[Due]:
         jobset = self.cache.workload(uid)
         if jobset is None:
             return
-        if self.cache.has_hosts(jobset):
-            self._agenda[subject] = repeat_at
+        if jobset.state is not WorkloadState.ACTIVE and self.cache.has_hosts(jobset):
+            self._agenda[subject] = now + self._timing.repeat
         state = WorkloadChanged(
             workload=jobset.ref, state=jobset.state, queue=jobset.queue, template_error=jobset.parse_error or ""
         )
@@ -307,8 +309,6 @@ class FactQueue:
         count, last = self._count(pool, now), self._published.last(pool)
         asked = None if self._watches.interrupted else self.closing.answer(pool, count, now)
         keys = self._published.published(pool, self.cache.key_of(pool) or (asked.key if asked else None), count, now)
-        if keys and count.hosts.joined:
-            self._agenda[subject] = now + self._timing.repeat
         if keys:
             vacancy = self._vacancy(pool) if asked and asked.key in keys and not count.hosts.occupants else None
             yield Due(subject, tuple(self._counted(key, count, asked) for key in keys), vacancy)

@@ -9,9 +9,10 @@ from relay.objects import PoolKey
 from tests.builders import CLUSTER, MINUTE
 from tests.journeys.serving import crossed, deletions, own_slice, reason
 from tests.world import World
-from tpu_slices.domain.model.facts import Fact, HostsChanged
+from tpu_slices.domain.model.facts import Fact, HostsChanged, HostsListQuestion
 from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.records import RunsOn
+from tpu_slices.domain.reconciling.inventory import INVENTORY_CHECK_EVERY
 from tpu_slices.flows.receive import receive
 from tpu_slices_simulator.cluster import LiveWorkload
 
@@ -118,11 +119,11 @@ def test_a_job_that_waits_again_is_not_served_by_an_outdated_arrival() -> None:
     assert three.demand_confirmed_at(three.gemma) == confirmed
 
 
-def test_a_place_that_was_lost_is_known_again_when_the_hosts_are_next_reported() -> None:
+def test_a_place_that_was_lost_is_found_by_the_inventory_check_and_known_again_when_the_hosts_are_reported() -> None:
     world, llama, gemma = crossed()
     lost = world.record(llama)
     world.store.put(replace(lost, runs_on=None))
-    world.settle(minutes=6)
+    world.settle(minutes=INVENTORY_CHECK_EVERY // MINUTE + 1)
     place = world.record(llama).runs_on
     assert lost.runs_on is not None
     assert place is not None
@@ -136,7 +137,7 @@ def test_repeated_reports_of_guests_write_nothing() -> None:
     three.world.settle(minutes=2)
     before = {slice_: record.hosts for slice_, record in three.world.records.items()}
     place, commits = three.place(three.gemma), len(three.world.store.commits)
-    three.world.clock.advance(6 * MINUTE)
+    three.world.cluster.relays[0].asked(HostsListQuestion())
     repeated = of_hosts(three.world.cluster.facts())
     assert {fact.slice_id for fact in repeated if isinstance(fact, HostsChanged)} == set(before)
     for fact in repeated:

@@ -18,6 +18,7 @@ from tpu_slices.domain.model.facts import (
     Fact,
     Heartbeat,
     HostsChanged,
+    HostsListQuestion,
     SlicesWanted,
     WorkloadChanged,
     WorkloadState,
@@ -114,6 +115,10 @@ class Watched:
         self.now += timedelta(seconds=seconds)
         for kind in Kind:
             self.queue.bookmarked(kind, "1", self.now)
+
+    def asked_for_hosts(self) -> None:
+        """Let the functions ask for all hosts, as they do when the digests differ."""
+        self.queue.ask(HostsListQuestion(), self.now)
 
     def due_facts(self) -> list[Fact]:
         """Return the facts that are due now, heartbeats left out; they are due only once. The functions accept each."""

@@ -33,6 +33,7 @@ from tpu_slices.domain.reconciling.brake import SUDDEN_ENDS, counted_since, too_
 from tpu_slices.ports.backend import PoolOrder
 from tpu_slices_simulator.fakes.gke import FakePool
 from tpu_slices_simulator.simulation import Simulation
+from tpu_slices_simulator.story import Kind
 
 SWEEPS = 3
 """In which a deletion is requested: two, and the one that found the pool unwanted."""
@@ -137,6 +138,8 @@ class Watch:
 
     def after_a_sweep(self) -> None:
         """Check, when nothing is wanted any more, that what stands is being deleted as soon as there are slots."""
+        if Kind.NEWS_LOST in self._world.on:
+            return  # that nothing is wanted any more is found by repetition, or the inventory check
         operations = self._operations()
         for pool in self._ours():
             waits = pool.operation is None and operations < self._world.settings.limits.operations

@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import partial
 
 from tpu_slices.domain.model.clusters import ClusterSettings
-from tpu_slices.domain.model.facts import WorkloadListQuestion
+from tpu_slices.domain.model.facts import AnyQuestion, HostsListQuestion, WorkloadListQuestion
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import ClusterId, SliceId
 from tpu_slices.domain.reconciling.inventory import (
@@ -135,7 +135,9 @@ def _check_inventory_if_due(settings: ClusterSettings, deps: ReconcileDeps) -> t
     known = heartbeat.value if heartbeat else RelayHeartbeat.of(settings.cluster)
     recorded = dict(deps.store.live_standings(settings.cluster))
     findings = _compare(settings, deps, now)
-    questions = [WorkloadListQuestion(asked_at=now)] if list_is_called_for(recorded, known, now) else []
+    questions: list[AnyQuestion] = [HostsListQuestion()] if findings.unplaced else []
+    if list_is_called_for(recorded, known, now):
+        questions.append(WorkloadListQuestion(asked_at=now))
     deps.publisher.ask(settings.cluster, questions)
     after = replace(known, next_inventory_check_at=next_check(len(recorded), known, now))
     deps.store.commit(Change(heartbeat, after))

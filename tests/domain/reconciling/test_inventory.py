@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from tests.builders import MINUTE, NOW, a_job, a_jobset, a_record
+from tests.builders import MINUTE, NOW, a_job, a_jobset, a_record, an_occupant, some_hosts
 from tpu_slices.domain.model.attempts import TerminatingAttempt
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.observations import PoolSeen
 from tpu_slices.domain.model.reasons import Phase
-from tpu_slices.domain.model.records import SliceRecord
+from tpu_slices.domain.model.records import RunsOn, SliceRecord
 from tpu_slices.domain.model.slices import WorkloadUid, pool_name
 from tpu_slices.domain.model.workloads import WorkloadRecord
 from tpu_slices.domain.reconciling.inventory import (
@@ -43,6 +45,15 @@ def findings_of(
 def test_consistent_jobsets_records_and_pools_give_no_findings() -> None:
     serving = a_record(**SERVING)
     assert findings_of(records=[serving], pools=[a_pool(serving)]) == InventoryFindings()
+
+
+def test_a_job_on_hosts_of_anothers_slice_is_looked_for_unless_the_record_of_its_own_has_it() -> None:
+    host = a_record(**SERVING, hosts=some_hosts(occupants=(an_occupant("gemma"),)))
+    own = a_record(job=a_job(name="gemma", uid=WorkloadUid("uid-gemma")), next_reconcile_at=None)
+    there = RunsOn(slice_id=host.id, attempt=1, pod_uid="pod-gemma-0", chips=16, since=NOW)
+    for records, unplaced in (([host, own], True), ([host, replace(own, runs_on=there)], False), ([host], False)):
+        found = findings_of(records=records, pools=[a_pool(host)], workloads=[OURS, a_jobset(owner=own.owner)])
+        assert found.unplaced is unplaced
 
 
 def test_an_orphan_is_adopted_with_its_attempt_and_a_placeholder_for_its_jobset() -> None:

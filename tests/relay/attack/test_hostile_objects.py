@@ -100,7 +100,7 @@ def test_an_unparseable_leader_keeps_its_binding_and_has_no_demand(watched: Watc
     assert occupants(watched.due_facts()) == [["pod-0"]]
     for uid in ("pod-0", "pod-1"):
         watched.queue.saw(unparseable(Kind.LEADERS, uid), watched.now)
-    watched.pass_time(301)
+    watched.asked_for_hosts()
     facts = watched.due_facts()
     assert (occupants(facts), demand(facts)) == ([["pod-0"]], [])
 
@@ -109,7 +109,7 @@ def test_an_unparseable_host_is_counted_as_before(watched: Watched) -> None:
     watched.see(jobset(), *nodes(4))
     assert counts(watched.due_facts()) == [(4, 4)]
     watched.queue.saw(unparseable(Kind.HOSTS, node(0)["metadata"]["name"]), watched.now)
-    watched.pass_time(301)
+    watched.asked_for_hosts()
     assert counts(watched.due_facts()) == [(4, 4)]
 
 
@@ -129,7 +129,7 @@ def test_unparseable_templates_do_not_unbind_the_leader_on_a_legacy_pool(watched
     watched.see(jobset(), *hosts, bound_pod(0, hosts[0]["metadata"]["name"]))
     assert occupants(watched.due_facts()) == [["pod-0"]]
     watched.see(jobset(version=11, spec={"replicatedJobs": [replicated_job(tolerations="all")]}))
-    watched.pass_time(301)
+    watched.asked_for_hosts()
     assert occupants(watched.due_facts()) == [["pod-0"]]
 
 

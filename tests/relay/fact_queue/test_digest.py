@@ -12,7 +12,7 @@ from relay.objects import Kind
 from tests.relay.fact_queue.test_hosts import legacy_node
 from tests.relay.objects import bound_pod, jobset, node
 from tests.relay.watched import START, Watched, nodes, reports
-from tpu_slices.domain.model.facts import Fact, HostsChanged, HostsListed, HostsListQuestion, HostsQuestion
+from tpu_slices.domain.model.facts import Fact, HostsChanged, HostsListed, HostsQuestion
 from tpu_slices.domain.model.hosts import Hosts, digest_of, key_of
 from tpu_slices.domain.model.slices import SliceId
 
@@ -61,7 +61,7 @@ def test_the_digest_is_zero_again_when_all_hosts_are_gone(watched: Watched) -> N
 
 
 def ask_for_the_list(watched: Watched) -> tuple[list[HostsChanged], HostsListed]:
-    watched.queue.ask(HostsListQuestion(), watched.now)
+    watched.asked_for_hosts()
     *facts, listed = watched.due_facts()
     assert isinstance(listed, HostsListed)
     return reports(facts), listed
@@ -83,15 +83,6 @@ def test_a_question_about_all_pools_is_answered_with_the_hosts_of_each_and_then_
 def test_the_list_is_empty_without_hosts(watched: Watched) -> None:
     facts, listed = ask_for_the_list(watched)
     assert (facts, listed.digests) == ([], {})
-
-
-def test_after_the_list_hosts_are_repeated_as_before(watched: Watched) -> None:
-    watched.see(jobset(), *nodes(4))
-    watched.due_facts()
-    ask_for_the_list(watched)
-    assert watched.due_facts() == []
-    watched.pass_time(300)
-    assert len(reports(watched.due_facts())) == 1
 
 
 numbers = st.integers(0, 2)

@@ -177,25 +177,12 @@ def test_a_jobsets_end_is_repeated_while_it_has_hosts(watched: Watched) -> None:
     assert states(watched.due_facts()) == []
 
 
-def test_the_state_of_an_active_jobset_is_repeated_while_hosts_made_for_it_exist(watched: Watched) -> None:
-    watched.see(jobset(), jobset("gemma", uid="u-2"))
-    watched.due_facts()
-    watched.see(*nodes(2))
-    assert states(watched.due_facts()) == []
-    for _ in range(2):
-        watched.pass_time(300)
-        assert states(watched.due_facts()) == [("u-1", WorkloadState.ACTIVE)]
-    watched.relist(Kind.HOSTS)
-    watched.pass_time(300)
-    watched.due_facts()
-    watched.pass_time(300)
-    assert states(watched.due_facts()) == []
-
-
-def test_the_state_of_a_jobset_with_legacy_hosts_is_repeated(watched: Watched) -> None:
-    watched.see(jobset(), legacy_node())
-    watched.due_facts()
-    watched.pass_time(300)
+def test_an_active_state_is_told_once_whatever_hosts_there_are_and_again_on_request(watched: Watched) -> None:
+    watched.see(jobset(), *nodes(2), legacy_node())
+    assert states(watched.due_facts()) == [("u-1", WorkloadState.ACTIVE)]
+    watched.pass_time(3_600)
+    assert watched.due_facts() == []
+    watched.queue.ask(RepeatQuestion(uids=(WorkloadUid("u-1"),)), watched.now)
     assert states(watched.due_facts()) == [("u-1", WorkloadState.ACTIVE)]
 
 

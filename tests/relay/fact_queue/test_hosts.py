@@ -60,7 +60,7 @@ def test_every_watch_raises_the_sequence_and_none_lowers_it(watched: Watched, ki
     (before,) = reports(watched.due_facts())
     for version in ("90", "80", "not a number"):
         watched.queue.bookmarked(kind, version, watched.now)
-    watched.pass_time(300)
+    watched.asked_for_hosts()
     (after,) = reports(watched.due_facts())
     assert (before.sequence, after.sequence) == (30 + OTHERS, 30 + 90 + OTHERS - 1)
 
@@ -92,10 +92,12 @@ def test_a_pool_that_lost_all_its_hosts_is_reported_once(watched: Watched) -> No
     assert counts(watched.due_facts()) == []
 
 
-def test_a_count_is_repeated_every_five_minutes(watched: Watched) -> None:
+def test_a_count_is_told_once_and_again_on_request(watched: Watched) -> None:
     watched.see(*nodes(1))
     watched.due_facts()
-    watched.pass_time(300)
+    watched.pass_time(3_600)
+    assert watched.due_facts() == []
+    watched.asked_for_hosts()
     assert counts(watched.due_facts()) == [(1, 1)]
 
 

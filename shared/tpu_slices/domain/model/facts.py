@@ -209,7 +209,7 @@ class Occupant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostsChanged:
-    """The hosts of a pool as a whole: how many there are, and whose leaders are on them. Repeated while there are any.
+    """The hosts of a pool as a whole: how many there are, and whose leaders are on them; told when that changes.
 
     Only leaders count that request chips, of a replicatedJob of their JobSet's spec, with an index below its replicas.
     """

@@ -21,7 +21,7 @@ from tpu_slices.domain.model.facts import (
 from tpu_slices.domain.model.observations import PoolSeen
 from tpu_slices.domain.model.reasons import Phase
 from tpu_slices.domain.model.records import SliceRecord
-from tpu_slices.domain.model.slices import ClusterId, Owner, SliceId, WorkloadUid
+from tpu_slices.domain.model.slices import ClusterId, Owner, SliceId, WorkloadUid, slice_id
 from tpu_slices.domain.model.workloads import WorkloadRecord
 from tpu_slices.domain.reconciling.deletion import SILENT_AFTER, RelayHeard
 from tpu_slices.domain.reconciling.terminating import given_up
@@ -108,6 +108,8 @@ class InventoryFindings:
     """Records for the JobSets of slices that have none: live until the relay reports otherwise."""
     mended: tuple[tuple[SliceRecord, SliceRecord], ...] = ()
     """Records before and after: reconciled again, with the pools that were missing in them."""
+    unplaced: bool = False
+    """A Job is on hosts of another's slice, and its own slice's record does not have that."""
     left_out: int = 0
     """Orphans beyond the limit of one check: so many indicate another problem, and an operator should investigate."""
     ownerless: int = 0
@@ -220,6 +222,8 @@ def check_inventory(records: Records, pools: Sequence[PoolSeen], now: datetime) 
     | a pool whose record is GONE                       | reconciled again                                   |
     | a settled READY record whose JobSet is not active | reconciled again                                   |
     | or whose release was requested                    |                                                    |
+    | a Job on hosts of another's slice, of which the   | the relay is asked for all hosts                   |
+    | record of its own slice knows nothing             |                                                    |
     | a pool whose record cannot be read                | none                                               |
     """
     workloads, slices = records.workloads, records.slices
@@ -239,6 +243,7 @@ def check_inventory(records: Records, pools: Sequence[PoolSeen], now: datetime) 
         recovered=tuple(recovered.values()),
         placeholders=_placeholders((*recovered.values(), *slices.values()), records, now),
         mended=tuple((before, after) for before, after in mended if after is not before),
+        unplaced=any(_is_unplaced(record, slices) for record in slices.values()),
         left_out=max(0, len(orphans) - most),
         ownerless=sum(_ownerless(pool, records, now) for pool in pools),
     )
@@ -262,6 +267,13 @@ def with_heartbeat(before: RelayHeartbeat, beat: Heartbeat, recorded_hosts: int,
         hosts_confirmed_at=now if beat.hosts_digest == recorded_hosts else before.hosts_confirmed_at,
     )
     return replace(heartbeat, next_inventory_check_at=None) if beat.first else heartbeat
+
+
+def _is_unplaced(record: SliceRecord, slices: Mapping[SliceId, SliceRecord]) -> bool:
+    """Return whether a Job is on the hosts of a slice, and the record of its own does not know of any such place."""
+    guests = (each for _, hosts in record.all_hosts for each in hosts.occupants if not record.interchangeable(each))
+    own = (slices.get(slice_id(each.workload_job(record.cluster))) for each in guests)
+    return any(each is not None and each.runs_on is None for each in own)
 
 
 def _ownerless(pool: PoolSeen, records: Records, now: datetime) -> bool:
