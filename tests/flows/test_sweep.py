@@ -61,6 +61,17 @@ def test_a_sweep_goes_on_when_one_cluster_is_in_trouble(world: World, other: Clu
     assert (cluster, failed) == (other, error)
 
 
+@pytest.mark.parametrize("step", ["request_due", "ask_for_hosts"])
+def test_what_failed_is_not_counted(world: World, step: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> None:
+        raise Temporary("no answer")
+
+    sweep(world.deps)
+    monkeypatch.setattr(f"tpu_slices.flows.sweep.{step}", fails)
+    swept = sweep(world.deps)
+    assert (swept.requested, swept.asked, len(swept.failures)) == (0, 0, 1)
+
+
 def test_a_cluster_whose_settings_cannot_be_read_stops_no_other(world: World) -> None:
     jobset = being_created(world, slices=1)
     other = ClusterId("ahead")

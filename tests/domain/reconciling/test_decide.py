@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -511,6 +511,17 @@ def test_slots_of_operations_that_ended_are_freed_during_a_hold_and_a_pause(
     record = requested(attempt=2, slot=0, terminating=(earlier,), hold=frozen == "hold")
     after = decided(record, found, paused="upgrade." if frozen == "pause" else None).record
     assert (set(after.slots), len(after.terminating)) == (slots, 1)
+
+
+@pytest.mark.parametrize(("due", "again"), [(NOW, NOW + MINUTE), (None, None)])
+def test_a_slice_on_hold_is_reconciled_again_if_it_was_to_be(due: datetime | None, again: datetime | None) -> None:
+    assert decided(ready(hold=True, next_reconcile_at=due), OURS).record.next_reconcile_at == again
+
+
+@pytest.mark.parametrize(("minutes", "kept"), [(1, True), (60, False)])
+def test_a_request_without_an_effect_is_forgotten_once_it_cannot_have_one_any_more(minutes: int, kept: bool) -> None:
+    record = requested(create_requested_at=NOW - minutes * MINUTE, demand_confirmed_at=None)
+    assert (decided(record, Absent(), heard()).record.create_requested_at is not None) is kept
 
 
 def test_a_slice_blocked_by_a_pause_is_created_when_the_pause_is_over() -> None:
