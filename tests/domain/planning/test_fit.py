@@ -275,6 +275,11 @@ def test_hosts_without_a_pod_are_a_caveat(parallelism: int, completions: int) ->
     )
 
 
+@pytest.mark.parametrize(("hosts", "told"), [(1, "has 1 host of 4 chips"), (2, "has 2 hosts of 4 chips")])
+def test_the_hosts_of_a_slice_are_counted_in_words(hosts: int, told: str) -> None:
+    assert told in idle_hosts(a_request(parallelism=9, completions=9), a_job(), a_spec(hosts=hosts))
+
+
 @pytest.mark.parametrize("pods", [4, None])
 def test_nothing_is_said_of_as_many_pods_as_hosts_or_of_a_pod_alone(pods: int | None) -> None:
     request = a_request(parallelism=pods, completions=pods)
