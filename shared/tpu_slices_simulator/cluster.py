@@ -38,6 +38,9 @@ class LiveWorkload:
     requests: tuple[TemplateRequest, ...] = field(init=False)
 
     def __post_init__(self) -> None:
+        self._read()
+
+    def _read(self) -> None:
         reader = READERS[self.ref.owner.kind]
         self.requests = reader.requests(self.manifest)
         self.ref = replace(self.ref, groups=reader.groups(self.manifest))
@@ -45,7 +48,7 @@ class LiveWorkload:
     def edit(self, manifest: Json) -> None:
         self.manifest = manifest
         self.ref = replace(self.ref, generation=self.ref.generation + 1)
-        self.__post_init__()
+        self._read()
 
     @property
     def kind(self) -> Kind:

@@ -24,11 +24,17 @@ def test_an_idle_hour_has_the_ticks_of_the_schedules_and_the_relays_heartbeats()
 
 
 @pytest.mark.slow
-def test_a_slices_life_creates_and_deletes_one_pool_and_lasting_use_is_linear_in_slices() -> None:
+def test_a_slices_life_creates_and_deletes_one_pool() -> None:
     assert usage.life()[meter.GKE_CHANGES] == 2
-    one, two, four = (usage.ready_hour(slices) for slices in (1, 2, 4))
-    for counted in (meter.RECEIVE, meter.RECONCILE, meter.WRITES):
-        assert four[counted] - two[counted] == 2 * (two[counted] - one[counted]) > 0
+
+
+@pytest.mark.slow
+def test_slices_that_are_ready_call_nobody_write_nothing_and_are_read_four_times_an_hour() -> None:
+    idle, one, four = usage.idle_hour(), usage.ready_hour(1), usage.ready_hour(4)
+    for counted in (meter.RECEIVE, meter.RECONCILE, meter.WRITES, meter.GKE_READS):
+        assert idle[counted] == one[counted] == four[counted]
+    record_jobset_and_standing, inventory_checks = 3, 4
+    assert four[meter.READS] - one[meter.READS] == 3 * record_jobset_and_standing * inventory_checks
 
 
 def test_nothing_is_used_while_no_time_passes() -> None:

@@ -152,7 +152,7 @@ def not_gone(cluster: Cluster) -> list[Json]:
 def left(addresses: Addresses) -> dict[str, int]:
     """Return the numbers of documents of what was rejected, and of slots that are taken.
 
-    One whose holder was killed when it had saved that it needs it no more is taken for two minutes.
+    One whose holder was killed when it had saved that it needs it no more stays taken for twice `act_window`.
     """
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("FIRESTORE_EMULATOR_HOST", addresses.firestore)

@@ -6,9 +6,9 @@ import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
-from tpu_slices.domain.model.clusters import ClusterSettings
+from tpu_slices.domain.model.clusters import ClusterSettings, Limits
 from tpu_slices.domain.model.observations import PoolObservations
 from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.records import PoolOperation, SliceRecord, SlotAwaited
@@ -31,8 +31,6 @@ from tpu_slices.ports.deps import ReconcileDeps
 from tpu_slices.ports.errors import StaleRecord
 from tpu_slices.ports.store import Change, Stored
 
-SLOT_GRACE = timedelta(minutes=2)
-"""How long a slot may be held without being used: longer than a reconcile of its slice is under way."""
 MOST_QUEUES = 20
 """The most queues that are read to hand a slot on. A queue has one namespace's creations in one capacity pool."""
 TRIES = 5
@@ -119,9 +117,12 @@ def hand_on(
         deps.publisher.request_reconcile(cluster, served)
 
 
-def is_left(slot: Stored[Slot], holder: Stored[SliceRecord] | None, deps: ReconcileDeps) -> bool:
-    """Return whether nothing uses a slot that was taken a while ago; one handed on for nothing is withdrawn."""
-    if deps.clock.now() - slot.value.taken_at <= SLOT_GRACE:
+def is_left(slot: Stored[Slot], holder: Stored[SliceRecord] | None, limits: Limits, deps: ReconcileDeps) -> bool:
+    """Return whether nothing uses a slot that was taken longer ago than an order may be under way.
+
+    One handed on for nothing is withdrawn.
+    """
+    if deps.clock.now() - slot.value.taken_at <= 2 * limits.act_window:
         return False
     if holder is None or slot.value.number not in holder.value.slots:
         return True

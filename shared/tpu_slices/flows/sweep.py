@@ -113,7 +113,7 @@ def _settle_slots(settings: ClusterSettings, deps: ReconcileDeps) -> int:
         if slot.value.slice_id in records.unreadable:
             continue  # it may still be that slice's
         stored = records.get(slot.value.slice_id)
-        if slots.is_left(slot, stored, deps):
+        if slots.is_left(slot, stored, settings.limits, deps):
             left.append(slot.value.number)
         elif stored is not None and slots.creation_in(slot.value, stored.value) in ended:
             finished.append(stored.value.id)
