@@ -113,12 +113,11 @@ def test_64_slices_are_served_and_go_whatever_is_killed(stack: Stack, tools: Too
 
     keeper.keep(killing(keeper, kills[:7], lambda: completed(cluster) == set(names), seen))
     keeper.keep(killing(keeper, kills[7:], lambda: cluster.pools("train") == [], seen))
+    keeper.keep(killing(keeper, (), lambda: not_gone(cluster) == [] and left(stack.addresses) == {}, seen))
 
     created = [pool.rpartition("-")[0] for pool in cluster.calls("CreateNodePool")]
     assert sorted(created) == sorted(set(created)), "a slice was created twice"
     assert len(created) == JOBSETS * JOBS
-    cluster.until(lambda: not_gone(cluster) == [])
-    cluster.until(lambda: left(stack.addresses) == {})
 
 
 def fails(cluster: Cluster, share: float) -> None:
