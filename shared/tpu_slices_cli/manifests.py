@@ -165,6 +165,19 @@ def _part(where: str, body: Any) -> Manifest | Invalid:
     return Manifest(where, body) if isinstance(body.get("metadata"), Mapping) else Invalid(where, "metadata is missing")
 
 
+def read_map(path: Path, expected: str) -> Mapping[str, Any]:
+    """Return the only document of a file; raise NotAManifest if it cannot be read, or is not the expected map."""
+    try:
+        document = yaml.load(path.read_text(encoding="utf-8"), Unambiguous)  # noqa: S506 - a SafeLoader
+    except OSError as error:
+        raise NotAManifest(f"{path}: cannot be read: {error.strerror}") from error
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise NotAManifest(f"{path}: cannot be parsed: {' '.join(str(error).split())}") from error
+    if not isinstance(document, Mapping):
+        raise NotAManifest(f"{path}: expected {expected}, found: {type(document).__name__}")
+    return document
+
+
 class Unambiguous(yaml.SafeLoader):
     """A loader that raises for duplicate keys, of which PyYAML silently keeps the last."""
 

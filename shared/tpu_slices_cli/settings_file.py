@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.slices import ClusterId
 from tpu_slices.ports.errors import Permanent
 from tpu_slices.wire.cluster_settings import decode_settings
-from tpu_slices_cli.manifests import NotAManifest, Unambiguous
+from tpu_slices_cli.manifests import NotAManifest, read_map
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +30,7 @@ def read_settings(path: Path) -> SettingsFile:
 
     NotAManifest: the file is missing or invalid; the message names the field and what to write.
     """
-    try:
-        document = yaml.load(path.read_text(encoding="utf-8"), Unambiguous)  # noqa: S506 - a SafeLoader
-    except OSError as error:
-        raise NotAManifest(f"{path}: cannot be read: {error.strerror}") from error
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise NotAManifest(f"{path}: cannot be parsed: {' '.join(str(error).split())}") from error
-    if not isinstance(document, Mapping):
-        raise NotAManifest(f"{path}: expected a map of settings, found: {type(document).__name__}")
+    document = read_map(path, "a map of settings")
     try:
         settings = decode_settings(ClusterId(path.stem), document, version="")
     except Permanent as error:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
-
-import yaml
 
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.wire.readers import reader_of
-from tpu_slices_cli.manifests import Invalid, Manifest, NotAManifest, Unambiguous, read
+from tpu_slices_cli.manifests import Invalid, Manifest, NotAManifest, read, read_map
 from tpu_slices_cli.planning import plan
 from tpu_slices_cli.settings_file import read_settings
 from tpu_slices_simulator.form import Asked, StoryError, form_of, story_of
@@ -20,7 +17,7 @@ from tpu_slices_simulator.story import Story
 def read_story(path: Path) -> Story:
     """Return the story in a file. NotAManifest: it, or what it names, is missing or invalid; the message says where."""
     try:
-        form = form_of(_document(path))
+        form = form_of(read_map(path, "a map with cluster, lasts and jobsets"))
         settings = read_settings(path.parent / form.cluster).settings
         return story_of(form, settings, lambda manifest: _asked_in(path.parent / manifest, settings))
     except StoryError as error:
@@ -36,19 +33,6 @@ def _asked_in(manifest: Path, settings: ClusterSettings) -> Sequence[Asked]:
     if not found:
         raise StoryError(f"{manifest} has no workload that gets slices: `slices plan -f {manifest}` says why")
     return found
-
-
-def _document(path: Path) -> Mapping[str, Any]:
-    try:
-        document = yaml.load(path.read_text(encoding="utf-8"), Unambiguous)  # noqa: S506 - a SafeLoader
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "not UTF-8"
-        raise NotAManifest(f"{path}: cannot be read: {why}") from error
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise NotAManifest(f"{path}: cannot be parsed: {' '.join(str(error).split())}") from error
-    if not isinstance(document, Mapping):
-        raise NotAManifest(f"{path}: expected a map with cluster, lasts and jobsets, found: {type(document).__name__}")
-    return document
 
 
 def _asked(document: Manifest | Invalid) -> Iterator[Asked]:
