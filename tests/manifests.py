@@ -7,10 +7,11 @@ from dataclasses import asdict
 from typing import Any
 
 from tests.builders import a_request
+from tests.relay.objects import container
 from tpu_slices.domain.catalogue.topology import Topology
 from tpu_slices.domain.model.facts import TemplateRequest
 from tpu_slices.domain.model.slices import OwnerKind
-from tpu_slices.wire.workloads import CHIPS, Json
+from tpu_slices.wire.workloads import Json
 
 
 def a_manifest(kind: OwnerKind = OwnerKind.JOBSET, slices: int = 1, request: TemplateRequest | None = None) -> Json:
@@ -33,9 +34,8 @@ def a_manifest(kind: OwnerKind = OwnerKind.JOBSET, slices: int = 1, request: Tem
 
 
 def _template(asked: TemplateRequest) -> Json:
-    chips = {CHIPS: str(asked.chips_per_pod)}
     spec: dict[str, Any] = {
-        "containers": [{"name": "main", "image": "train", "resources": {"requests": chips, "limits": chips}}],
+        "containers": [container(asked.chips_per_pod)],
         "nodeSelector": dict(asked.node_selector),
     }
     if asked.tolerations:

@@ -223,7 +223,7 @@ class FakeCluster:
     def changes(self, jobset: LiveWorkload) -> None:
         """Show a JobSet in its new state; one that is not active loses its pods."""
         if _is_gone(jobset):
-            self._lost(jobset.kind, jobset.ref.owner.uid, replace(jobset.seen, state=WorkloadState.DELETED))
+            self._lost(jobset.kind, jobset.ref.owner.uid, jobset.seen)
         else:
             self.saw(jobset)
         if jobset.state is not WorkloadState.ACTIVE:

@@ -47,7 +47,7 @@ _TPU_TAINT = "google.com/tpu"
 
 
 def workload(manifest: Json, ref: WorkloadRef, state: WorkloadState) -> Json:
-    """Return a workload that was made of a manifest, in a state; no such object is MISSING."""
+    """Return a workload that was made of a manifest, in a state, or as it was last if it is gone."""
     owner, written = ref.owner, manifest.get("metadata") or {}
     metadata = {
         **{key: written[key] for key in ("labels", "annotations") if key in written},
@@ -57,7 +57,7 @@ def workload(manifest: Json, ref: WorkloadRef, state: WorkloadState) -> Json:
         "generation": ref.generation,
         "resourceVersion": ref.resource_version,
     }
-    if state is WorkloadState.DELETED:
+    if state in {WorkloadState.DELETED, WorkloadState.MISSING}:
         metadata["deletionTimestamp"] = "2026-11-01T12:00:00Z"
     ended = _CONDITIONS.get((owner.kind, state))
     return {
