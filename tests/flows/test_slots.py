@@ -162,7 +162,7 @@ def test_a_crash_before_a_freed_slot_is_handed_on_is_made_up_for_by_the_sweep() 
     waiting = queued(world, 1)
     sweep(world.deps)
     assert handed_on_to(world, waiting) is None
-    world.clock.advance(world.settings.limits.act_window * 2 + MINUTE)
+    world.clock.advance(world.settings.limits.orders_arrive_within + MINUTE)
     sweep(world.deps)
     assert handed_on_to(world, waiting) is not None
     assert len(slots(world)) == 1
@@ -173,7 +173,7 @@ def test_a_slot_that_was_handed_on_and_not_used_in_time_is_withdrawn_by_the_swee
     busy, *_ = running(world)
     first, second = queued(world, 1), queued(world, 2)
     ends(world, busy)
-    world.clock.advance(world.settings.limits.act_window * 2 + MINUTE)
+    world.clock.advance(world.settings.limits.orders_arrive_within + MINUTE)
     sweep(world.deps)
     assert world.records[first.id].slots == frozenset()
     assert world.records[first.id].next_reconcile_at is not None
@@ -184,7 +184,7 @@ def test_a_slot_that_was_handed_on_and_not_used_in_time_is_withdrawn_by_the_swee
 def test_a_slot_in_use_is_never_withdrawn() -> None:
     world = World()
     records = running(world)
-    world.clock.advance(world.settings.limits.act_window * 2 + MINUTE)
+    world.clock.advance(world.settings.limits.orders_arrive_within + MINUTE)
     before = slots(world)
     sweep(world.deps)
     assert slots(world) == before

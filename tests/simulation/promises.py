@@ -160,7 +160,7 @@ class Watch:
         if order.name in self._deleted:
             self._break(Promise.NO_DOUBLE, f"{order.name} is created once more after its deletion")
         last = self._ordered.get(order.name)
-        repeated = last is not None and self._world.clock.now() - last <= 2 * limits.act_window
+        repeated = last is not None and self._world.clock.now() - last <= limits.orders_arrive_within
         for pool in () if repeated else self._serving(record):
             self._break(Promise.NO_DOUBLE, f"{order.name} is created, and {pool.name} could serve")
         confirmed, ttl = record.demand_confirmed_at, limits.demand_ttl

@@ -79,6 +79,11 @@ class Limits:
     GKE documented 5 per cluster, its own autoscaler uses 9.
     """
 
+    @property
+    def orders_arrive_within(self) -> timedelta:
+        """How long after its decision an order may take effect: it is sent within `act_window`, and takes no longer."""
+        return 2 * self.act_window
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolSettings:

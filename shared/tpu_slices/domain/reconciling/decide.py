@@ -202,7 +202,7 @@ class Case(Situation):
             return Arm(refusal.reason, refusal.message, changes)
         if self._has_to_wait():
             return Arm(self.record.reason, self.record.message)
-        if not self.waiting or refusal is not None or self.record.spec is None:
+        if not self.waiting or self.record.spec is None:
             message = "Waiting for the relay to confirm that the leader pod still needs this slice."
             return Arm(Reason.DEMAND_STALE, message)
         if self.record.attempt > LAST_ATTEMPT:

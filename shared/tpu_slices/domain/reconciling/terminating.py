@@ -169,7 +169,7 @@ def _followed(
     match seen:
         case Absent() if case.order_may_arrive(each.create_requested_at):
             message = "its creation was requested moments ago, and may still take effect"
-            until = (each.create_requested_at or case.now) + 2 * case.limits.act_window
+            until = (each.create_requested_at or case.now) + case.limits.orders_arrive_within
             return followed.with_attempt(kept, Assessment(Step.WAIT, Reason.CREATION_IN_DOUBT, message, until))
         case Absent() | Unowned():
             return followed
