@@ -1,11 +1,31 @@
-"""Answers about one workload: from the API server, as a pool may be deleted on them, and the cluster cache may lag."""
+"""Answers to the functions' questions.
+
+One about a workload is answered from the API server, as a pool may be deleted on it, and the cluster cache may lag; one
+about all of them from the cluster cache. Questions about hosts are passed on: they are answered by facts, later.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any, Protocol
 
-from tpu_slices.domain.model.facts import Answer, WorkloadRef, WorkloadState
+from tpu_slices.domain.model.facts import (
+    Answer,
+    AnyQuestion,
+    Echo,
+    EchoQuestion,
+    Fact,
+    FactQuestion,
+    HostsListQuestion,
+    HostsQuestion,
+    Question,
+    RepeatQuestion,
+    WorkloadListQuestion,
+    WorkloadRef,
+    WorkloadsListed,
+    WorkloadState,
+)
 from tpu_slices.domain.model.slices import Owner
 from tpu_slices.ports.errors import Permanent
 from tpu_slices.wire.readers import READERS
@@ -15,6 +35,28 @@ class Workloads(Protocol):
     """As `relay.cluster.Cluster`."""
 
     def workload(self, owner: Owner) -> Mapping[str, Any] | None: ...
+
+
+class Asked(Protocol):
+    """The cluster as the relay sees it."""
+
+    def workload_list(self, asked_at: datetime) -> tuple[WorkloadsListed, ...]: ...
+
+    def ask(self, question: FactQuestion) -> None: ...
+
+
+def answers(question: AnyQuestion, view: Asked, workloads: Workloads, now: datetime) -> Sequence[Fact]:
+    """Return the facts that answer a question at once; raise as `answer` does."""
+    match question:
+        case Question(owner=owner):
+            return [answer(owner, workloads)]
+        case WorkloadListQuestion(asked_at=asked_at):
+            return view.workload_list(asked_at)
+        case EchoQuestion(asked_at=asked_at):
+            return [Echo(asked_at=asked_at, at=now)]
+        case RepeatQuestion() | HostsQuestion() | HostsListQuestion():
+            view.ask(question)
+            return ()
 
 
 def answer(owner: Owner, workloads: Workloads) -> Answer:

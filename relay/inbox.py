@@ -1,8 +1,4 @@
-"""What the functions send to the cluster: updates become Events, questions are answered.
-
-A question about one workload is answered from the API server, one about all of them from the cluster cache. Questions
-about hosts are passed on: they are answered by facts, later.
-"""
+"""What the functions send to the cluster: updates become Events, questions are answered."""
 
 from __future__ import annotations
 
@@ -14,23 +10,12 @@ from typing import Any, Protocol
 
 import structlog
 
-from relay.answers import Workloads, answer
+from relay.answers import Asked, Workloads, answers
 from relay.events import event, summary
 from relay.messages import about
 from relay.objects import Leader
 from tpu_slices.adapters.subscription import Delivery
-from tpu_slices.domain.model.facts import (
-    Echo,
-    EchoQuestion,
-    Fact,
-    FactQuestion,
-    HostsListQuestion,
-    HostsQuestion,
-    Question,
-    RepeatQuestion,
-    WorkloadListQuestion,
-    WorkloadsListed,
-)
+from tpu_slices.domain.model.facts import Fact
 from tpu_slices.domain.model.slices import ClusterId, WorkloadJob, WorkloadUid
 from tpu_slices.ports.errors import Permanent, Temporary
 from tpu_slices.ports.log_events import LogEvent
@@ -52,14 +37,8 @@ class Cluster(Workloads, Protocol):
     def renew(self, event: Mapping[str, Any]) -> None: ...
 
 
-class ClusterView(Protocol):
-    """The cluster as the relay sees it."""
-
-    def workload_list(self, asked_at: datetime) -> tuple[WorkloadsListed, ...]: ...
-
+class ClusterView(Asked, Protocol):
     def leader_pod(self, job: WorkloadJob) -> Leader | None: ...
-
-    def ask(self, question: FactQuestion) -> None: ...
 
 
 class Inbox:
@@ -117,11 +96,5 @@ class Inbox:
                 self._cluster.renew(summary(update))
             case WorkloadUpdate():
                 return
-            case Question(owner=owner):
-                self._post([answer(owner, self._cluster)])
-            case WorkloadListQuestion(asked_at=asked_at):
-                self._post([*self._view.workload_list(asked_at)])
-            case EchoQuestion(asked_at=asked_at):
-                self._post([Echo(asked_at=asked_at, at=self._now())])
-            case RepeatQuestion() | HostsQuestion() | HostsListQuestion() as question:
-                self._view.ask(question)
+            case question:
+                self._post([*answers(question, self._view, self._cluster, self._now())])

@@ -6,22 +6,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Protocol
 
-from relay.answers import answer
+from relay.answers import answers
 from relay.fact_queue import FactQueue
 from relay.lookups import Due, Vacancies, Vacancy
 from relay.node_patches import needed_patches
 from relay.objects import Kind, Known, NodePatch, Pool, Workload
-from tpu_slices.domain.model.facts import (
-    AnyQuestion,
-    Echo,
-    EchoQuestion,
-    Fact,
-    HostsListQuestion,
-    HostsQuestion,
-    Question,
-    RepeatQuestion,
-    WorkloadListQuestion,
-)
+from tpu_slices.domain.model.facts import AnyQuestion, Fact, FactQuestion, WorkloadsListed
 from tpu_slices.domain.model.slices import ClusterId, Owner
 from tpu_slices.ports.clock import Clock
 
@@ -79,16 +69,13 @@ class FakeRelay:
 
     def asked(self, question: AnyQuestion) -> Sequence[Fact]:
         """Return the facts that answer a question at once; others come with the next facts."""
-        match question:
-            case Question(owner=owner):
-                return [answer(owner, self._server)]
-            case WorkloadListQuestion(asked_at=asked_at):
-                return self.queue.workload_list(asked_at, self._clock.now())
-            case EchoQuestion(asked_at=asked_at):
-                return [Echo(asked_at=asked_at, at=self._clock.now())]
-            case RepeatQuestion() | HostsQuestion() | HostsListQuestion():
-                self.queue.ask(question, self._clock.now())
-                return ()
+        return answers(question, self, self._server, self._clock.now())
+
+    def workload_list(self, asked_at: datetime) -> tuple[WorkloadsListed, ...]:
+        return self.queue.workload_list(asked_at, self._clock.now())
+
+    def ask(self, question: FactQuestion) -> None:
+        self.queue.ask(question, self._clock.now())
 
     def needed_patches(self) -> tuple[NodePatch, ...]:
         return needed_patches(self.queue.cache, self.queue.closing)
