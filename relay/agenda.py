@@ -33,6 +33,7 @@ class Timing:
     beat: timedelta = timedelta(minutes=1)
     blind_after: timedelta = timedelta(minutes=4)
     settle: timedelta = timedelta(seconds=5)
+    vacated: timedelta = timedelta(seconds=5)
     answer_within: timedelta = timedelta(minutes=1)
     forget_after: timedelta = timedelta(minutes=10)
 
@@ -47,6 +48,13 @@ class Demand:
 @dataclass(frozen=True, slots=True)
 class State:
     """The state of a workload."""
+
+    uid: WorkloadUid
+
+
+@dataclass(frozen=True, slots=True)
+class StillEnded:
+    """The state of a workload that was told not to be active: told again as long as there are hosts for it."""
 
     uid: WorkloadUid
 
@@ -78,7 +86,7 @@ class Beat:
     """The heartbeat: the relay is alive, and which workloads exist."""
 
 
-Subject = Demand | State | Hosts | Recount | HostsList | Beat
+Subject = Demand | State | StillEnded | Hosts | Recount | HostsList | Beat
 
 
 class WatchProgress:

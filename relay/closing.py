@@ -105,6 +105,17 @@ class Closing:
         self._asked[pool] = replace(asked, progress=outcome)
         return asked
 
+    def answered_by(self, pool: Pool, count: Count, now: datetime) -> datetime | None:
+        """Return when hosts that are being closed are told of at the latest: with the answer, which says all at once.
+
+        None: none are being closed, or somebody came onto them, so that what is seen of them is told as it comes.
+        """
+        asked = self._asked.get(pool)
+        if asked is None or not asked.close or asked.progress is not Progress.ASKED or count.hosts.occupants:
+            return None
+        at = asked.since + self._timing.answer_within
+        return at if at > now else None
+
     def next_change(self, pool: Pool, count: Count, now: datetime) -> datetime | None:
         """Return when the question must be looked at although nothing has changed; forget one without hosts."""
         asked = self._asked.get(pool)

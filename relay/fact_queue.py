@@ -8,8 +8,9 @@
 |                 | every `repeat` while it is not active and hosts that were made    | repetition where hosts wait  |
 |                 | for it exist; on request                                          | to be released               |
 | HostsChanged    | at once if a pool is new, becomes complete or closed, or stops    | the digest of hosts          |
-|                 | being so, or if its occupants change; else every `count_every`;   |                              |
-|                 | on request                                                        |                              |
+|                 | being so, or has a new occupant; `vacated` after occupants left;  |                              |
+|                 | else every `count_every`; on request; not while hosts are being   |                              |
+|                 | closed, when the answer says all at once                          |                              |
 | HostsListed     | on request, after the hosts of every pool                         | the next request             |
 | Heartbeat       | when all lists are there, as the first one; then every `beat`,    | the next one                 |
 |                 | with both digests of what was published                           |                              |
@@ -26,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
-from relay.agenda import Beat, Demand, Hosts, HostsList, Recount, State, Subject, Timing, WatchProgress
+from relay.agenda import Beat, Demand, Hosts, HostsList, Recount, State, StillEnded, Subject, Timing, WatchProgress
 from relay.closing import Asked, Closing, Cordons
 from relay.cluster_cache import Awaited, ClusterCache, leaders_in_demand, mounted_claims
 from relay.host_counts import Count, PublishedCounts, count_of
@@ -61,7 +62,7 @@ class FactQueue:
         self._agenda: dict[Subject, datetime] = {}
         self._resting: set[Subject] = set()
         self._ends: list[WorkloadChanged] = []
-        self._published = PublishedCounts(timing.count_every)
+        self._published = PublishedCounts(timing.count_every, timing.vacated)
         self._cordons = Cordons(timing.settle)
         self.closing = Closing(timing)
         self._watches = WatchProgress(timing.blind_after)
@@ -107,7 +108,7 @@ class FactQueue:
         if pool is None or not self.closing.ask(pool, question, self.cache.hosts.of(pool), now):
             return
         maker = self.cache.maker(pool)
-        if maker is not None:
+        if maker is not None and maker.state is WorkloadState.ACTIVE:
             self._schedule(State(maker.ref.owner.uid), now)
         self._recount([pool], now)
 
@@ -243,7 +244,7 @@ class FactQueue:
             at = self._published.due(pool, self.cache.key_of(pool), count, now)
             if at is not None:
                 self._schedule(Hosts(pool), at)
-                if last is None or count.whole != last.whole:
+                if last is None or (count.whole and not last.whole):
                     self._tell_end(pool, now)
             if not self._watches.interrupted and self.closing.is_answerable(pool, count, now):
                 self._schedule(Hosts(pool), now)
@@ -269,6 +270,8 @@ class FactQueue:
                 yield from self._demand(subject, uid, now)
             case State(uid):
                 yield from self._state(subject, uid, now)
+            case StillEnded(uid):
+                yield from self._still_ended(subject, uid, now)
             case Hosts(pool):
                 yield from self._hosts(subject, pool, now)
             case Recount(pool):
@@ -298,16 +301,25 @@ class FactQueue:
         jobset = self.cache.workload(uid)
         if jobset is None:
             return
-        if jobset.state is not WorkloadState.ACTIVE and self.cache.has_hosts(jobset):
-            self._agenda[subject] = now + self._timing.repeat
+        if jobset.state is not WorkloadState.ACTIVE:
+            self._schedule(StillEnded(uid), now + self._timing.repeat)
         state = WorkloadChanged(
             workload=jobset.ref, state=jobset.state, queue=jobset.queue, template_error=jobset.parse_error or ""
         )
         yield Due(subject, (state,))
 
+    def _still_ended(self, subject: Subject, uid: WorkloadUid, now: datetime) -> Iterator[Due]:
+        """Yield the state of a workload that is not active although hosts were made for it."""
+        jobset = self.cache.workload(uid)
+        if jobset is not None and jobset.state is not WorkloadState.ACTIVE and self.cache.has_hosts(jobset):
+            yield from self._state(subject, uid, now)
+
     def _hosts(self, subject: Subject, pool: Pool, now: datetime) -> Iterator[Due]:
         count, last = self._count(pool, now), self._published.last(pool)
         asked = None if self._watches.interrupted else self.closing.answer(pool, count, now)
+        if asked is None and (answered_by := self.closing.answered_by(pool, count, now)) is not None:
+            self._schedule(subject, answered_by)
+            return
         keys = self._published.published(pool, self.cache.key_of(pool) or (asked.key if asked else None), count, now)
         if keys:
             vacancy = self._vacancy(pool) if asked and asked.key in keys and not count.hosts.occupants else None

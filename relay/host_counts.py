@@ -25,13 +25,13 @@ class Count:
     def all_closed(self) -> bool:
         return 0 < self.hosts.joined == self.hosts.closed
 
-    def differs_at_once(self, other: Count) -> bool:
-        """Return whether a change from another count must not wait."""
-        return self._urgent != other._urgent
+    def differs_at_once(self, earlier: Count) -> bool:
+        """Return whether a change from an earlier count must not wait; that leaders left may."""
+        return self._urgent != earlier._urgent or not {*self.hosts.occupants} <= {*earlier.hosts.occupants}
 
     @property
     def _urgent(self) -> tuple[object, ...]:
-        return self.whole, self.all_closed, self.hosts.occupants, self.hosts.joined > 0
+        return self.whole, self.all_closed, self.hosts.joined > 0
 
 
 def count_of(hosts: Sequence[Host], closed: int, occupants: tuple[Occupant, ...]) -> Count:
@@ -49,8 +49,9 @@ class PublishedCounts:
     published under both slices, so that whoever is on its hosts is known before it is deleted for the earlier one.
     """
 
-    def __init__(self, count_every: timedelta) -> None:
+    def __init__(self, count_every: timedelta, vacated_after: timedelta) -> None:
         self._count_every = count_every
+        self._vacated_after = vacated_after
         self._last: dict[Pool, tuple[Count, datetime]] = {}
         self._keys: dict[Pool, frozenset[PoolKey]] = {}
         self._digests: dict[PoolKey, int] = {}
@@ -78,7 +79,10 @@ class PublishedCounts:
             return now
         if known is None or count == known[0]:
             return None
-        return now if count.differs_at_once(known[0]) else known[1] + self._count_every
+        if count.differs_at_once(known[0]):
+            return now
+        left = count.hosts.occupants != known[0].hosts.occupants
+        return now + self._vacated_after if left else known[1] + self._count_every
 
     def published(self, pool: Pool, key: PoolKey | None, count: Count, now: datetime) -> Sequence[PoolKey]:
         """Record that a count is published now; return the slices and attempts under which it must be."""

@@ -13,6 +13,7 @@ from typing import Any
 from relay.objects import PoolKey
 from tests.builders import CLUSTER, MINUTE, NOW, a_job, a_jobset_ref, an_owner, settings
 from tests.manifests import a_manifest
+from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.facts import TemplateRequest, WorkloadState
 from tpu_slices.domain.model.observations import Creating, Deleting
 from tpu_slices.domain.model.records import SliceRecord
@@ -27,8 +28,8 @@ from tpu_slices_simulator.system import STEP, System
 class World(System):
     """`jobset_appears`, `settle`, `ends` and the fakes' buttons tell the story; `pools` and `records` are its end."""
 
-    def __init__(self, fuse: Fuse | None = None) -> None:
-        super().__init__(settings(), NOW, fuse)
+    def __init__(self, fuse: Fuse | None = None, of_cluster: ClusterSettings | None = None) -> None:
+        super().__init__(of_cluster or settings(), NOW, fuse)
         self.store.put(RelayHeartbeat(cluster=CLUSTER, received_at=NOW, uninterrupted_since=NOW - 60 * MINUTE))
 
     def jobset_appears(

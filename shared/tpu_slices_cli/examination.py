@@ -64,7 +64,7 @@ def queries(store: SliceStore, cluster: ClusterId, now: datetime) -> Mapping[str
         "clusters_with_slices": store.clusters_with_slices,
         "slice_count": lambda: store.slice_count(cluster),
         "due_slices": lambda: store.due_slices(cluster, now, 1),
-        "due_workloads": lambda: store.due_workloads(cluster, now, 1),
+        "changed_workloads": lambda: store.changed_workloads(cluster, now, 1),
         "report_queues": lambda: store.report_queues(cluster, now),
         "due_reports": lambda: store.due_reports(queue, now, 1),
         "queued_slices": lambda: store.queued_slices(cluster, 1),

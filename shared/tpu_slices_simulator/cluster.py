@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -231,11 +231,12 @@ class FakeCluster:
                 self.removes_pod(jobset, index)
 
     def creates_pods(self) -> None:
-        for jobset in self.workloads.values():
+        present = {(pod.jobset.ref.owner.uid, pod.index) for pod in self.pods.values()}
+        for uid, jobset in self.workloads.items():
             if jobset.state is WorkloadState.ACTIVE and not jobset.absent:
-                present = {pod.index for pod in self.pods.values() if pod.jobset is jobset}
-                for index in sorted(set(range(jobset.slices)) - present):
-                    self.creates_pod(jobset, index)
+                for index in range(jobset.slices):
+                    if (uid, index) not in present:
+                        self.creates_pod(jobset, index)
 
     def creates_pod(self, jobset: LiveWorkload, index: int) -> Pod:
         self._pod_numbers += 1
@@ -263,11 +264,14 @@ class FakeCluster:
 
     def schedules_pods(self) -> None:
         """Bind waiting leaders to free hosts: their own slice's, a sibling's, or those that they were on before."""
-        waiting = [pod for pod in self.pods.values() if pod.node is None and self.schedules]
-        for pod in sorted(waiting, key=lambda pod: pod.uid):
-            free = [pool for pool in self._free_pools() if self._may_use(pod, pool)]
-            if free:
-                self.binds(pod.jobset, min(free, key=lambda pool: not self._own(pod, pool)), pod.index)
+        free = self._free_pools() if self.schedules else {}
+        for pod in sorted(self.pods.values(), key=lambda pod: pod.uid) if free else ():
+            if pod.node is None:
+                able = [pool for pool, owner in free.items() if self._may_use(pod, pool, owner)]
+                if able:
+                    best = min(able, key=lambda pool: not self._own(pod, pool))
+                    self.binds(pod.jobset, best, pod.index)
+                    del free[best]
 
     def _own(self, pod: Pod, pool: Pool) -> bool:
         replicated_job, index = pod.job
@@ -275,18 +279,18 @@ class FakeCluster:
         job = WorkloadJob(cluster=self._cluster, owner=owner, replicated_job=replicated_job, job_index=index)
         return isinstance(pool, PoolKey) and pool.slice_id == slice_id(job)
 
-    def _may_use(self, pod: Pod, pool: Pool) -> bool:
+    def _may_use(self, pod: Pod, pool: Pool, owner: str | None) -> bool:
         uid = pod.jobset.ref.owner.uid
-        owner = next(node.seen.workload_uid for node in self.nodes.values() if node.pool == pool)
         return self.crosses or owner == uid or self._last_pool.get((uid, pod.index)) == pool
 
-    def _free_pools(self) -> Iterator[Pool]:
-        """Yield the pools whose hosts are all usable, open, and without a leader."""
+    def _free_pools(self) -> dict[Pool, str | None]:
+        """Return the pools whose hosts are all usable, open, and without a leader, with the UIDs of their workloads."""
         taken = {self.nodes[pod.node].pool for pod in self.pods.values() if pod.node in self.nodes}
-        for pool in dict.fromkeys(node.pool for node in self.nodes.values()):
-            nodes = [node for node in self.nodes.values() if node.pool == pool]
-            if pool not in taken and all(node.seen.usable for node in nodes):
-                yield pool
+        taken |= {node.pool for node in self.nodes.values() if not node.seen.usable}
+        hosts = reversed(self.nodes.values())  # so that each pool's first host names its workload
+        owners = {node.pool: node.seen.workload_uid for node in hosts if node.pool not in taken}
+        pools = dict.fromkeys(node.pool for node in self.nodes.values())
+        return {pool: owners[pool] for pool in pools if pool in owners}
 
     def binds_outside(self, pod: Pod, node: str) -> None:
         """Bind a leader to a host that is nobody's slice."""

@@ -23,7 +23,7 @@ from tests.adapters.recordings import (
     listed,
 )
 from tests.builders import settings
-from tpu_slices.domain.model.observations import Failure, FailureKind, Refused, Started
+from tpu_slices.domain.model.observations import Failure, FailureKind, OperationSeen, Refused, Started
 from tpu_slices.ports.errors import Temporary
 
 
@@ -121,17 +121,25 @@ def test_the_inventory_leaves_out_unowned_pools() -> None:
     assert [pool.name for pool in backend(recording).inventory(settings())] == [POOL]
 
 
-def test_ended_operations_are_the_done_ones_of_this_cluster() -> None:
+def test_the_operations_on_pools_of_this_cluster_are_listed_and_no_others() -> None:
+    kinds = gke.Operation.Type
     cluster_link = LINK.partition("/nodePools/")[0]
     operations = listed(
-        failed(name="failed"),
-        a_creation(Ends.RUNNING, name="running"),
-        a_creation(Ends.ABORTING, name="aborting"),
-        a_creation(name="of-the-cluster-itself", target_link=cluster_link),
-        a_creation(name="of-another-cluster", target_link=f"{cluster_link}-2"),
+        failed(target_link=f"{cluster_link}/nodePools/failed"),
+        a_creation(Ends.RUNNING, target_link=f"{cluster_link}/nodePools/running"),
+        a_creation(Ends.ABORTING, target_link=f"{cluster_link}/nodePools/aborting"),
+        a_creation(target_link=f"{cluster_link}/nodePools/gone", operation_type=kinds.DELETE_NODE_POOL),
+        a_creation(target_link=f"{cluster_link}/nodePools/repaired", operation_type=kinds.AUTO_REPAIR_NODES),
+        a_creation(target_link=cluster_link),
+        a_creation(target_link=f"{cluster_link}-2/nodePools/elsewhere"),
     )
     recording = Recording({"list_operations": operations})
-    assert backend(recording).ended_operations(settings()) == {"failed", "of-the-cluster-itself"}
+    assert backend(recording).pool_operations(settings()) == {
+        OperationSeen(pool="failed", creates=True, ended=True),
+        OperationSeen(pool="running", creates=True, ended=False),
+        OperationSeen(pool="aborting", creates=True, ended=False),
+        OperationSeen(pool="gone", creates=False, ended=True),
+    }
     assert recording.calls[0][1]["parent"] == "projects/demo-project/locations/us-central2"
 
 

@@ -25,6 +25,7 @@ from tests.world import World
 from tpu_slices.adapters import logs
 from tpu_slices.app import handlers
 from tpu_slices.app.handlers import Event
+from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.facts import Fact
 from tpu_slices.domain.model.observations import Failure
 from tpu_slices.domain.model.slices import ClusterId, PoolName, SliceId
@@ -67,8 +68,8 @@ Counts = Counter[str]
 class MeteredWorld(World):
     """`minutes` lets time pass; `counts` is what was used so far."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, of_cluster: ClusterSettings | None = None) -> None:
+        super().__init__(of_cluster=of_cluster)
         self.counts: Counts = Counter()
         table = messaging.read().of_cluster(CLUSTER)
         self._functions = {each.topic: each.function for each in table.subscriptions if each.function}
@@ -89,6 +90,20 @@ class MeteredWorld(World):
                     self.deliver()
                     self.clock.advance(STEP)
                 self.sweeps()
+
+    def look(self, *, tick: bool) -> None:
+        """Let everybody do what can be done now; with a tick, what is scheduled each minute, too."""
+        with _captured(self.counts):
+            self.cluster_lives()
+            self.deliver()
+            if tick:
+                self.sweeps()
+
+    def operation_ends(self, pool: PoolName, *, silent: bool = False) -> None:
+        """Let GKE end what it does to a pool; its audit log says so, unless it is silent."""
+        self.backend.finish(pool)
+        if not silent:
+            self._ended(pool)
 
     def operations_end(self) -> None:
         """Let GKE end what it does; its audit log says so."""
@@ -186,7 +201,7 @@ class MeteredBackend:
         self._counts = counts
 
     def __getattr__(self, name: str) -> Any:
-        self._counts[GKE_READS] += name in {"look", "inventory", "legacy_pools", "ended_operations"}
+        self._counts[GKE_READS] += name in {"look", "inventory", "legacy_pools", "pool_operations"}
         return getattr(self._backend, name)
 
 

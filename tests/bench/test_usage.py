@@ -24,8 +24,12 @@ def test_an_idle_hour_has_the_ticks_of_the_schedules_and_the_relays_heartbeats()
 
 
 @pytest.mark.slow
-def test_a_slices_life_creates_and_deletes_one_pool() -> None:
-    assert usage.life()[meter.GKE_CHANGES] == 2
+def test_a_slices_life_is_twelve_calls_of_functions_and_creates_and_deletes_one_pool() -> None:
+    idle, life = usage.idle_hour(), usage.life()
+    assert life[meter.GKE_CHANGES] == 2
+    assert life[meter.RECEIVE] - idle[meter.RECEIVE] + life[meter.RECONCILE] <= 12
+    assert life[meter.WRITES] - idle[meter.WRITES] <= 20
+    assert life[meter.READS] - idle[meter.READS] <= 210
 
 
 @pytest.mark.slow

@@ -18,6 +18,7 @@ from tpu_slices.domain.model.observations import (
     Creating,
     Deleting,
     FailureKind,
+    OperationSeen,
     Outcome,
     PoolSeen,
     Refused,
@@ -232,7 +233,7 @@ def test_orders_and_lists_are_temporary_errors_while_gke_does_not_answer(place: 
     with pytest.raises(Temporary):
         place.backend.inventory(place.cluster)
     with pytest.raises(Temporary):
-        place.backend.ended_operations(place.cluster)
+        place.backend.pool_operations(place.cluster)
 
 
 def test_a_creation_whose_answer_is_lost_is_a_temporary_error_and_is_found_by_look(place: Place) -> None:
@@ -286,9 +287,15 @@ def test_the_inventory_names_pools_in_every_state_with_attempt_and_job(place: Pl
     }
 
 
-def test_ended_operations_include_failed_ones(place: Place) -> None:
-    good, bad, running = (an_order(place, job=a_job(job_index=index)) for index in range(3))
+def test_creations_and_deletions_are_listed_by_their_pools_and_failed_ones_have_ended(place: Place) -> None:
+    good, bad, running, departing = (an_order(place, job=a_job(job_index=index)) for index in range(4))
     place.run_out(name_of(bad))
-    ended = {made(place, order).operation for order in (good, bad)}
+    for order in (good, bad, departing):
+        made(place, order)
     started(place.backend.create(running))
-    assert place.backend.ended_operations(place.cluster) == ended
+    started(place.backend.delete(departing))
+    creations = {name_of(order): order is not running for order in (good, bad, running, departing)}
+    assert place.backend.pool_operations(place.cluster) == {
+        *(OperationSeen(pool=pool, creates=True, ended=ended) for pool, ended in creations.items()),
+        OperationSeen(pool=name_of(departing), creates=False, ended=False),
+    }

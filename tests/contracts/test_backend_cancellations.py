@@ -8,7 +8,7 @@ import pytest
 
 from tests.contracts.backends import Place
 from tests.contracts.test_backend import an_order, made, name_of, refused, started
-from tpu_slices.domain.model.observations import Absent, Broken, Creating, FailureKind, Running, Started
+from tpu_slices.domain.model.observations import Absent, Broken, Creating, FailureKind, OperationSeen, Running, Started
 from tpu_slices.domain.model.slices import WorkloadUid
 from tpu_slices.ports.backend import PoolOrder
 from tpu_slices.ports.errors import Temporary
@@ -73,9 +73,10 @@ def test_a_cancelled_creation_is_an_ended_operation(place: Place) -> None:
     place.take_cancellations()
     order = creating(place, an_order(place))
     place.backend.cancel(order)
-    assert place.backend.ended_operations(place.cluster) == frozenset()
+    creation = OperationSeen(pool=name_of(order), creates=True, ended=False)
+    assert place.backend.pool_operations(place.cluster) == {creation}
     place.finish(name_of(order))
-    assert place.backend.ended_operations(place.cluster) == {order.operation}
+    assert place.backend.pool_operations(place.cluster) == {replace(creation, ended=True)}
 
 
 def test_where_no_creation_runs_there_is_nothing_to_cancel(place: Place) -> None:

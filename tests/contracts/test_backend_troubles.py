@@ -16,6 +16,7 @@ from tpu_slices.domain.model.observations import (
     Creating,
     Deleting,
     FailureKind,
+    OperationSeen,
     Running,
     Started,
     Unreadable,
@@ -54,7 +55,7 @@ def test_while_a_permission_is_missing_nothing_is_known_and_every_order_is_refus
 def test_while_a_permission_is_missing_no_list_is_taken_for_an_empty_one(place: Place) -> None:
     made(place, an_order(place))
     place.trouble(Trouble.FORBIDDEN)
-    for read in (place.backend.inventory, place.backend.legacy_pools, place.backend.ended_operations):
+    for read in (place.backend.inventory, place.backend.legacy_pools, place.backend.pool_operations):
         with pytest.raises(Temporary):
             read(place.cluster)
     place.calm_down()
@@ -127,11 +128,12 @@ def test_calls_that_are_not_meant_go_through(place: Place) -> None:
 def test_a_deletion_that_fails_may_leave_a_pool_that_runs(place: Place) -> None:
     order = made(place, an_order(place))
     place.let_deletion_fail(name_of(order), usable=True)
-    deletion = started(place.backend.delete(order))
+    started(place.backend.delete(order))
     assert place.backend.look(order) == Deleting()
     place.finish(name_of(order))
     assert place.backend.look(order) == RUNNING
-    assert deletion in place.backend.ended_operations(place.cluster)
+    ended = OperationSeen(pool=name_of(order), creates=False, ended=True)
+    assert ended in place.backend.pool_operations(place.cluster)
     started(place.backend.delete(order))
     place.finish(name_of(order))
     assert place.backend.look(order) == Absent()
@@ -202,7 +204,7 @@ def test_what_gke_forgets_of_its_operations_changes_nothing_about_pools(place: P
     place.run_out(name_of(broken))
     broken = made(place, broken)
     place.forget_ended_operations()
-    assert place.backend.ended_operations(place.cluster) == frozenset()
+    assert place.backend.pool_operations(place.cluster) == frozenset()
     assert place.backend.look(running if noted else replace(running, operation=None)) == RUNNING
     seen = place.backend.look(broken if noted else replace(broken, operation=None))
     assert isinstance(seen, Broken)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -37,13 +37,21 @@ def test_due_slices_of_a_cluster_come_longest_due_first_each_with_its_revision(b
     assert bench.store.due_slices(CLUSTER, NOW, 1) == (first,)
 
 
-def test_due_jobsets_of_a_cluster_come_longest_due_first(bench: Bench) -> None:
-    next_reconcile_at = {"b": NOW, "a": NOW - MINUTE, "settled": None, "future": NOW + MINUTE}
-    bench.create(*(a_jobset(uid=WorkloadUid(uid), next_reconcile_at=at) for uid, at in next_reconcile_at.items()))
-    bench.create(a_jobset(cluster=ELSEWHERE, next_reconcile_at=NOW))
+def test_workloads_of_slices_that_changed_lately_come_once_each_the_earliest_change_first(bench: Bench) -> None:
+    changes: dict[str, list[datetime | None]] = {
+        "a": [NOW, None],
+        "b": [NOW - MINUTE, NOW],
+        "long-ago": [NOW - 3 * MINUTE],
+        "never": [None],
+    }
+    for uid, times in changes.items():
+        for index, at in enumerate(times):
+            bench.create(a_record(job=a_job(uid=WorkloadUid(uid), job_index=index), changed_at=at))
+    bench.create(a_record(job=a_job(cluster=ELSEWHERE, uid=WorkloadUid("elsewhere")), changed_at=NOW))
 
-    assert [record.owner.uid for record in bench.store.due_workloads(CLUSTER, NOW, 10)] == ["a", "b"]
-    assert [record.owner.uid for record in bench.store.due_workloads(CLUSTER, NOW, 1)] == ["a"]
+    assert bench.store.changed_workloads(CLUSTER, NOW - 3 * MINUTE, 10) == ("b", "a")
+    assert bench.store.changed_workloads(CLUSTER, NOW - MINUTE, 10) == ("a", "b")
+    assert bench.store.changed_workloads(CLUSTER, NOW - 3 * MINUTE, 1) == ("b",)
 
 
 def a_due_report(uid: str, **changes: Any) -> WorkloadRecord:

@@ -39,10 +39,10 @@ def edited_meanwhile(world: World, jobset: LiveWorkload) -> None:
     world.store.edit_slice(CLUSTER, world.record(jobset).id, note="seen")
 
 
-def test_a_slot_is_freed_although_the_record_is_edited_between_remember_and_note() -> None:
+def test_a_slot_is_freed_although_the_record_is_edited_once_its_end_is_saved() -> None:
     world, jobset = a_world_whose_slice_is_created()
     id_ = world.record(jobset).id
-    world.store.meanwhile(lambda: None, lambda: None, lambda: edited_meanwhile(world, jobset))
+    world.store.meanwhile(lambda: None, lambda: edited_meanwhile(world, jobset))
     reconcile(CLUSTER, id_, world.deps)
     assert world.store.slots(CLUSTER) == ()
     assert world.record(jobset).note == "seen"

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 import pytest
 
-from tests.builders import CLUSTER, MINUTE, NOW, a_jobset, hosts_changed
+from tests.builders import CLUSTER, MINUTE, NOW, a_job, a_jobset, a_record, hosts_changed
 from tests.world import World
-from tpu_slices.domain.model.facts import WorkloadChanged, WorkloadState
+from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.reasons import Phase, ReportReason
 from tpu_slices.domain.model.slices import ClusterId, WorkloadUid
 from tpu_slices.domain.model.workloads import WorkloadRecord
 from tpu_slices.domain.reporting.reports import RENEW
 from tpu_slices.flows.failures import Failures
-from tpu_slices.flows.receive import receive
-from tpu_slices.flows.report import MOST_TROUBLES, PAGE, Reported, report_due
-from tpu_slices.flows.sweep import sweep
+from tpu_slices.flows.report import CHANGED_WITHIN, MOST_TROUBLES, PAGE, Reported, report_due
 from tpu_slices.ports.errors import Permanent
-from tpu_slices.ports.store import Change
 from tpu_slices.wire.cluster_settings import settings_key
 
 
@@ -68,6 +65,7 @@ def test_a_report_names_a_slice_whose_record_cannot_be_read(world: World) -> Non
 
 def test_a_report_that_fails_does_so_by_name_and_stops_no_other(world: World) -> None:
     request_slices(world, "llama", "gemma")
+    world.clock.advance(CHANGED_WITHIN)
     world.publisher.refuse_next_report(Permanent("Pub/Sub: the message is too large"))
     updates, failures = report_all(world)
     assert len(updates) == 1
@@ -86,7 +84,38 @@ def test_a_failing_publisher_leaves_the_report_due(world: World) -> None:
     assert reported(world) == ["llama"]
 
 
-def test_slices_that_transition_together_request_one_report(world: World) -> None:
+def test_a_change_is_reported_by_the_next_sweep_although_no_report_is_due(world: World) -> None:
+    request_slices(world, "llama")
+    assert reported(world) == ["llama"]
+    world.clock.advance(MINUTE)
+    world.operations_end()
+    world.cluster_lives()
+    world.deliver()
+    world.clock.advance(MINUTE)
+    (update,), _ = report_all(world)
+    assert update.report.reason is ReportReason.READY
+
+
+def test_a_report_that_says_the_same_is_not_written_again_before_it_is_due(world: World) -> None:
+    request_slices(world, "llama")
+    assert reported(world) == ["llama"]
+    commits = len(world.store.commits)
+    assert reported(world) == []
+    assert len(world.store.commits) == commits
+
+
+def test_changes_of_one_sweep_take_at_most_half_of_its_reports_and_renewals_have_the_rest(world: World) -> None:
+    renewed = suspended(PAGE, "vision", announced_count=1, announced_at=NOW - 60 * MINUTE)
+    changed = [a_jobset(uid=WorkloadUid(f"uid-{number:03}"), announced_count=1) for number in range(PAGE)]
+    world.store.put(*renewed, *changed)
+    for jobset in changed:
+        world.store.put(a_record(job=a_job(owner=jobset.owner), changed_at=NOW))
+    report_all(world)
+    made = [each for each in world.store.jobset_records(CLUSTER) if each.report is not None]
+    assert Counter(each.owner.namespace for each in made) == {"vision": PAGE // 2, "research": PAGE // 2}
+
+
+def test_slices_that_transition_together_are_reported_on_once_and_write_no_workload(world: World) -> None:
     request_slices(world, "llama", slices=4)
     world.settle(minutes=15)
     (jobset,) = world.workloads
@@ -95,13 +124,8 @@ def test_slices_that_transition_together_request_one_report(world: World) -> Non
     for record in world.records.values():
         world.publish(hosts_changed(slice_id=record.id, attempt=record.attempt, usable=0, joined=0, sequence=10_000))
     world.deliver()
-    report_requests = [
-        change
-        for commit in world.store.commits[before:]
-        for change in commit
-        if isinstance(change.after, WorkloadRecord)
-    ]
-    assert len(report_requests) == 1
+    written = chain.from_iterable(world.store.commits[before:])
+    assert not any(isinstance(change.after, WorkloadRecord) for change in written)
     assert [each.phase for each in world.records.values()] == [Phase.PROVISIONING] * 4
     (update,), _ = report_all(world)
     assert (update.report.reason, update.report.ready) == (ReportReason.WAITING, 0)
@@ -112,26 +136,6 @@ def test_reporting_stops_after_some_failures_until_the_next_sweep(world: World) 
     world.publisher.fail_next(100)
     updates, failures = report_all(world)
     assert (updates, len(failures)) == ([], MOST_TROUBLES)
-
-
-def test_a_pending_reconcile_is_cleared_though_a_report_was_written_meanwhile(world: World) -> None:
-    jobset = world.jobset_appears("llama")
-    fact = WorkloadChanged(workload=jobset.ref, state=WorkloadState.ACTIVE)
-    world.publisher.meanwhile = lambda: report_all(world)
-    receive(fact, CLUSTER, world.deps)
-    (record,) = world.store.workloads(CLUSTER, [jobset.ref.owner.uid]).values()
-    assert (record.value.next_reconcile_at, record.value.report is not None) == (None, True)
-
-
-def test_a_pending_reconcile_is_requested_and_cleared_by_the_sweep(world: World) -> None:
-    request_slices(world, "llama")
-    (uid,) = world.workloads
-    stored = world.store.workloads(CLUSTER, [uid])[uid]
-    world.store.commit(Change(stored, replace(stored.value, next_reconcile_at=world.clock.now())))
-    world.publisher.take_requests()
-    sweep(world.deps)
-    assert {slice_ for _, slice_ in world.publisher.take_requests()} == set(world.records)
-    assert world.store.workloads(CLUSTER, [uid])[uid].value.next_reconcile_at is None
 
 
 def suspended(count: int, namespace: str, **changes: Any) -> list[WorkloadRecord]:

@@ -37,7 +37,8 @@ def test_a_slice_goes_from_demand_to_ready_to_gone_and_announces_each_transition
         Reason.DELETION_STARTED,
         Reason.RELEASED,
     ]
-    assert [update.transition.reason for update in world.publisher.updates] == reasons(world, jobset)
+    announced = {update.transition_number: update.transition.reason for update in world.publisher.updates}
+    assert [announced[number] for number in sorted(announced)] == reasons(world, jobset)
     assert world.record(jobset).message == "Released: the JobSet completed."
 
 

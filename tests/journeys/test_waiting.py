@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from tests.builders import CLUSTER, MINUTE, NOW, a_jobset_ref, a_record, a_request, leaders_wait
+from tests.builders import CLUSTER, MINUTE, NOW, a_record, a_request, leaders_wait
 from tests.world import World
 from tpu_slices.domain.model.observations import Failure, FailureKind
 from tpu_slices.domain.model.reasons import Phase, Reason
@@ -30,7 +29,6 @@ def test_repeated_demand_of_slices_that_wait_for_a_slot_or_their_pool_causes_no_
     assert slices_wait(world, 12) <= 5  # of those whose creation has just been ordered
     assert slices_wait(world, 12) == 0
     (workload,) = world.store.jobset_records(CLUSTER)
-    assert workload.next_reconcile_at is None
     assert {*workload.demand} == {*world.records}
 
 
@@ -48,16 +46,6 @@ def test_repeated_demand_makes_up_for_the_lost_requests_of_new_slices() -> None:
     assert world.backend.calls == []
     slices_wait(world, 2)
     assert len(world.backend.ordered(Verb.CREATE)) == 2
-
-
-def test_demand_is_requested_again_while_earlier_requests_of_its_jobset_may_be_lost() -> None:
-    world = World()
-    slices_wait(world, 6)
-    slices_wait(world, 6)
-    uid = a_jobset_ref().owner.uid
-    stored = world.store.workloads(CLUSTER, [uid])[uid]
-    world.store.put(replace(stored.value, next_reconcile_at=world.clock.now()))
-    assert slices_wait(world, 6) == 6
 
 
 def test_a_queued_slice_is_reconciled_when_its_demand_ends() -> None:

@@ -1,5 +1,7 @@
 """Closing hosts to new pods before their pool is deleted, opening them again, and answering."""
 
+from typing import Any
+
 import pytest
 
 from relay.closing import CLOSED
@@ -19,7 +21,7 @@ def test_hosts_are_closed_and_reported_once_pods_under_way_have_arrived(site: Si
     assert site.ask() == []
     assert len(site.patch()) == 4
     assert site.ours() == dict.fromkeys("0123", CLOSED_BY_US)
-    assert site.answers() == [None]
+    assert site.answers() == []
     assert site.after(4) == []
     (fact,) = site.after(1)
     assert (fact.usable, fact.joined, fact.closed, fact.occupants, fact.answers) == (0, 4, 4, (), NOW)
@@ -48,6 +50,20 @@ def test_the_state_of_the_jobset_is_published_before_the_hosts(site: Site) -> No
     assert isinstance(second, HostsChanged)
 
 
+@pytest.mark.parametrize(
+    "parts",
+    [{"conditions": ["Completed"]}, {"conditions": ["Failed"]}, {"spec": {"suspend": True}}],
+    ids=["completed", "failed", "suspended"],
+)
+def test_the_state_of_a_jobset_that_is_not_active_is_not_repeated_with_its_hosts(
+    site: Site, parts: dict[str, Any]
+) -> None:
+    site.watched.see(jobset(**parts))
+    site.watched.due_facts()
+    site.watched.queue.ask(question(), site.watched.now)
+    assert states(site.watched.due_facts()) == []
+
+
 def test_the_state_is_published_at_once_although_the_hosts_have_to_be_closed_first(site: Site) -> None:
     site.watched.queue.ask(question(), site.watched.now)
     assert states(site.watched.due_facts()) == [("u-1", WorkloadState.ACTIVE)]
@@ -60,7 +76,7 @@ def test_hosts_with_a_leader_are_not_closed(site: Site) -> None:
     assert ([each.pod_uid for each in fact.occupants], fact.closed, fact.answers) == (["pod-0"], 0, NOW)
     assert site.needed() == []
     site.watched.lose(leader())
-    assert (site.answers(), site.needed()) == ([None], [])
+    assert ([each.answers for each in site.after(5)], site.needed()) == ([None], [])
 
 
 def test_a_leader_that_arrives_while_its_hosts_are_being_closed_is_reported_at_once(site: Site) -> None:
@@ -339,7 +355,7 @@ def test_a_question_is_answered_although_somebody_opens_the_hosts(site: Site) ->
     site.ask()
     site.patch()
     site.cordon(2, cordoned=False)
-    assert site.answers() == [None]
+    assert site.answers() == []
     assert [(fact.closed, fact.answers) for fact in site.after(60)] == [(3, NOW)]
 
 

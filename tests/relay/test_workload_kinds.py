@@ -115,6 +115,7 @@ def test_a_groups_leader_on_hosts_is_their_occupant_until_it_is_scaled_away(watc
     watched.see(leader_worker_set(groups=2), host, on(group_pod(1), host))
     assert occupants(watched.due_facts()) == [["pod-serve-1"]]
     watched.see(leader_worker_set(groups=1, generation=2))
+    watched.pass_time(5)
     assert occupants(watched.due_facts()) == [[]]
 
 

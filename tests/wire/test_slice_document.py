@@ -83,6 +83,7 @@ A_SLICE = {
     "reason": "HostsJoining",
     "message": "3 of 4 hosts are ready.",
     "since": NOW,
+    "changed_at": NOW,
     "hosts_usable": "3 of 4",
     "hosts": {
         "usable": 3,

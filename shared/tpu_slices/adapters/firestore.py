@@ -22,13 +22,13 @@ from tpu_slices.adapters.firestore_documents import (
 )
 from tpu_slices.adapters.firestore_queries import (
     BOUGHT_IN_CLUSTER,
+    CHANGED_SLICES,
     CLUSTERS,
     CLUSTERS_WITH_SLICES,
     CREATIONS_AWAITING_SLOT,
     DELETIONS_AWAITING_SLOT,
     DUE_REPORTS,
     DUE_SLICES,
-    DUE_WORKLOADS,
     ENDED_WORKLOADS,
     EVERY_SLICE,
     HELD_IN_NAMESPACE,
@@ -116,9 +116,6 @@ class FirestoreStore(FirestoreReads):
     def due_slices(self, cluster: ClusterId, now: datetime, most: int) -> tuple[Stored[SliceRecord], ...]:
         return self._leading(SliceRecord, most, self._asked(DUE_SLICES, cluster, now))
 
-    def due_workloads(self, cluster: ClusterId, now: datetime, most: int) -> tuple[WorkloadRecord, ...]:
-        return _values(self._leading(WorkloadRecord, most, self._asked(DUE_WORKLOADS, cluster, now)))
-
     def report_queues(self, cluster: ClusterId, now: datetime) -> tuple[ReportQueue, ...]:
         after, end = queues_of(cluster)
         due: list[tuple[bool, datetime, ReportQueue]] = []
@@ -131,6 +128,11 @@ class FirestoreStore(FirestoreReads):
 
     def due_reports(self, queue: ReportQueue, now: datetime, most: int) -> tuple[Stored[WorkloadRecord], ...]:
         return self._leading(WorkloadRecord, most, self._asked(DUE_REPORTS, queue_name(queue), now))
+
+    def changed_workloads(self, cluster: ClusterId, since: datetime, most: int) -> tuple[WorkloadUid, ...]:
+        asked = self._asked(CHANGED_SLICES, cluster, since).select(["owner.uid"]).limit(most)
+        found = (it.get("owner.uid") for it in self._read(asked.stream))
+        return tuple(dict.fromkeys(WorkloadUid(uid) for uid in found if isinstance(uid, str)))
 
     def queued_slices(self, cluster: ClusterId, most: int) -> tuple[SliceRecord, ...]:
         return _values(self._leading(SliceRecord, most, self._asked(QUEUED_SLICES, cluster, Phase.QUEUED.value)))

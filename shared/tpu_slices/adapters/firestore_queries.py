@@ -35,8 +35,8 @@ class Query:
 
 
 _DUE: tuple[tuple[str, Operator], ...] = (("cluster", "=="), ("next_reconcile_at", "<="))
+CHANGED_SLICES = Query(collection="slices", where=(("cluster", "=="), ("changed_at", ">")), order="changed_at")
 DUE_SLICES = Query(collection="slices", where=_DUE, order="next_reconcile_at")
-DUE_WORKLOADS = Query(collection="workloads", where=_DUE, order="next_reconcile_at")
 REPORT_QUEUES = Query(
     collection="workloads",
     where=((REPORT_QUEUE, ">"), (REPORT_QUEUE, "<")),
@@ -77,8 +77,8 @@ IDLE_IN_CLUSTER = Query(collection="slices", where=(("cluster", "=="),), order=C
 HOSTS_IN_CLUSTER = Query(collection="slices", where=(("cluster", "=="),), order=HOSTS_DIGEST)
 
 QUERIES = (
+    CHANGED_SLICES,
     DUE_SLICES,
-    DUE_WORKLOADS,
     REPORT_QUEUES,
     DUE_REPORTS,
     QUEUED_SLICES,

@@ -25,6 +25,7 @@ from tpu_slices.domain.model.observations import (
     FailureKind,
     LegacyPool,
     Observation,
+    OperationSeen,
     Outcome,
     PoolSeen,
     Refused,
@@ -117,13 +118,14 @@ class GkeBackend:
         found = (legacy_pool(pool.name, pool.config.labels) for pool in self._pools(cluster))
         return tuple(pool for pool in found if pool is not None)
 
-    def ended_operations(self, cluster: ClusterSettings) -> frozenset[str]:
+    def pool_operations(self, cluster: ClusterSettings) -> frozenset[OperationSeen]:
         try:
             operations = self._operations(cluster.path)
         except google.GoogleAPIError as error:
             raise Temporary(cloud_errors.shortened(str(error))) from error
-        here = f"/clusters/{cluster.path.rpartition('/')[2]}/"
-        return frozenset(op.name for op in operations if _ended(op) and here in f"{op.target_link}/")
+        pools = f"/clusters/{cluster.path.rpartition('/')[2]}/nodePools/"
+        seen = (_seen(operation, pools) for operation in operations)
+        return frozenset(operation for operation in seen if operation is not None)
 
     def _create(self, order: PoolOrder) -> str:
         """Request an order's pool; return the operation's name."""
@@ -246,6 +248,15 @@ def _created(creation: Operation | None, *, otherwise: Observation) -> Observati
         return Creating()
     failure = _failure(creation)
     return otherwise if failure is None else Broken(failure)
+
+
+def _seen(operation: Operation, pools: str) -> OperationSeen | None:
+    """Return an operation that creates or deletes one of the pools whose links have this part, or None."""
+    _, here, pool = operation.target_link.partition(pools)
+    creates = operation.operation_type == Operation.Type.CREATE_NODE_POOL
+    if not here or not (creates or operation.operation_type == Operation.Type.DELETE_NODE_POOL):
+        return None
+    return OperationSeen(pool=pool, creates=creates, ended=_ended(operation))
 
 
 def _ended(operation: Operation) -> bool:

@@ -1,4 +1,4 @@
-"""Notices that a cluster's relay fell silent, and that it is heard again, and calls for reports that tell of it."""
+"""Notices that a relay fell silent, or a cluster is paused, and when that ends; calls for reports that say so."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
 
+from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.slices import ClusterId
 from tpu_slices.domain.reconciling.inventory import BEFORE_ALL, RelayHeartbeat, silent_since
@@ -38,27 +39,32 @@ def change_heartbeat(
     deps.store.commit(Change(stored, change(known, deps.clock.now())))
 
 
-def listen(cluster: ClusterId, deps: ReconcileDeps) -> RelaySilence | None:
+def listen(settings: ClusterSettings, deps: ReconcileDeps) -> RelaySilence | None:
     """Return the silence of the cluster's relay at each call while it lasts, and once when it is over.
 
-    The heartbeat's document is written when a heartbeat is first expected, and when a silence begins or ends, when
-    reports of all JobSets are to be called for.
+    The heartbeat's document is written when a heartbeat is first expected, and when a silence or a pause begins or
+    ends, when reports of all JobSets are to be called for.
     """
-    now = deps.clock.now()
+    now, cluster = deps.clock.now(), settings.cluster
     stored = deps.store.heartbeat(cluster)
     heartbeat = stored.value if stored else RelayHeartbeat.of(cluster)
-    if heartbeat.received_at is None and heartbeat.expected_since is None:
-        _write(stored, replace(heartbeat, expected_since=now), deps)
-        return None
     since = silent_since(heartbeat, now)
+    after = _listened(heartbeat, since, settings.paused, now)
+    is_written = after == heartbeat or _write(stored, after, deps)
     if since is not None:
-        if heartbeat.silent_since is None:
-            _write(stored, replace(heartbeat, silent_since=since, reported_up_to=BEFORE_ALL), deps)
         return RelaySilence(cluster, since, over=False)
-    heard = replace(heartbeat, silent_since=None, reported_up_to=BEFORE_ALL)
-    if heartbeat.silent_since is not None and _write(stored, heard, deps):
-        return RelaySilence(cluster, heartbeat.silent_since, over=True)
-    return None
+    was_silent_since = heartbeat.silent_since
+    return RelaySilence(cluster, was_silent_since, over=True) if was_silent_since and is_written else None
+
+
+def _listened(heartbeat: RelayHeartbeat, since: datetime | None, paused: str | None, now: datetime) -> RelayHeartbeat:
+    """Return the heartbeat once it is known since when the relay is silent, if it is, and why the cluster is paused."""
+    if heartbeat.received_at is None and heartbeat.expected_since is None:
+        return replace(heartbeat, expected_since=now, paused=paused)
+    if (heartbeat.silent_since is None, heartbeat.paused) == (since is None, paused):
+        return heartbeat
+    silent = (heartbeat.silent_since or since) if since else None
+    return replace(heartbeat, silent_since=silent, paused=paused, reported_up_to=BEFORE_ALL)
 
 
 def call_for_reports(cluster: ClusterId, deps: ReconcileDeps) -> None:

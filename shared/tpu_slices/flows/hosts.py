@@ -33,8 +33,7 @@ def hosts_changed(fact: HostsChanged, cluster: ClusterId, deps: IntakeDeps) -> N
         deps.store.commit(*changes)
     elif stored.value.next_reconcile_at is None:
         return
-    slices = {change.after.id for change in changes if isinstance(change.after, SliceRecord)}
-    deps.publisher.request_reconcile(cluster, sorted({fact.slice_id, *slices}))
+    deps.publisher.request_reconcile(cluster, sorted({fact.slice_id, *_affected(changes)}))
 
 
 def hosts_listed(fact: HostsListed, cluster: ClusterId, deps: IntakeDeps) -> bool:
@@ -69,6 +68,16 @@ def ask_for_hosts(cluster: ClusterId, deps: IntakeDeps) -> bool:
     deps.publisher.ask(cluster, [HostsListQuestion()])
     deps.store.commit(Change(stored, replace(stored.value, hosts_asked_at=now)))
     return True
+
+
+def _affected(changes: Iterable[Change]) -> Iterator[SliceId]:
+    """Yield the slices that changed, and those of workloads that were resumed."""
+    for change in changes:
+        before, after = change.before and change.before.value, change.after
+        if isinstance(after, SliceRecord):
+            yield after.id
+        elif isinstance(before, WorkloadRecord) and isinstance(after, WorkloadRecord) and after.state != before.state:
+            yield from after.demand
 
 
 def _without_hosts(slice_id: SliceId, attempt: int, sequence: int) -> HostsChanged:
@@ -117,7 +126,6 @@ def _workloads(
                 state=WorkloadState.ACTIVE,
                 generation=generations[uid],
                 state_since=now,
-                next_reconcile_at=now,
                 next_report_at=now,
             )
         if after != known:

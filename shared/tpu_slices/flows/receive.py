@@ -1,8 +1,11 @@
-"""Records a fact from the relay, and requests a reconcile of the slices that it affects."""
+"""Records a fact from the relay, and requests a reconcile of the slices that it affects.
+
+Whoever fails between the two has the fact delivered again, which requests the same: nothing is marked as not requested.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import assert_never
@@ -21,18 +24,16 @@ from tpu_slices.domain.model.facts import (
 )
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import SLICES_PER_WORKLOAD, ClusterId, SliceId, slice_id
-from tpu_slices.domain.model.workloads import WorkloadRecord
 from tpu_slices.domain.reconciling import demand
 from tpu_slices.domain.reconciling.inventory import with_heartbeat
 from tpu_slices.flows.heartbeats import change_heartbeat
 from tpu_slices.flows.hosts import hosts_changed, hosts_listed
-from tpu_slices.flows.next_reconcile import clear
 from tpu_slices.flows.retrying import retry_on_conflict
 from tpu_slices.flows.round_trip import echo_received
 from tpu_slices.flows.workload_list import workloads_listed
 from tpu_slices.ports.deps import IntakeDeps
-from tpu_slices.ports.errors import Permanent, StaleRecord
-from tpu_slices.ports.store import Change, Stored
+from tpu_slices.ports.errors import Permanent
+from tpu_slices.ports.store import Change
 
 
 def receive(fact: Fact, cluster: ClusterId, deps: IntakeDeps, published_at: datetime | None = None) -> None:
@@ -84,22 +85,16 @@ def _slices_wanted(fact: SlicesWanted, told_at: datetime, settings: ClusterSetti
         settings,
     )
     if change is None:
-        _repeat_requests(known, deps)
         return
     if len(change.workload.demand) > SLICES_PER_WORKLOAD:
         raise Permanent(
             f"the {fact.workload.owner.kind} {fact.workload.owner.full_name} has more than {SLICES_PER_WORKLOAD} slices"
         )
-    pending = known is not None and known.value.next_reconcile_at is not None
     demanded = {*waiting, *(slice_id(each.job) for each in demand.demands(fact, cluster, records))}
-    requests = demanded if pending else {id_ for id_ in demanded if _has_news(id_, change, records)}
-    workload = change.workload if requests else replace(change.workload, next_reconcile_at=None)
+    requests = {id_ for id_ in demanded if _has_news(id_, change, records)}
     changed = (each for each in change.slices.items() if each[0] not in slices.unreadable)
-    revision, *_ = deps.store.commit(
-        Change(known, workload), *(Change(slices.get(id_), record) for id_, record in changed)
-    )
-    if requests:
-        _request_reconcile(Stored(workload, revision), requests, deps)
+    deps.store.commit(Change(known, change.workload), *(Change(slices.get(id_), record) for id_, record in changed))
+    deps.publisher.request_reconcile(cluster, sorted(requests))
 
 
 def _has_news(id_: SliceId, change: demand.Demand, records: Mapping[SliceId, SliceRecord]) -> bool:
@@ -108,25 +103,11 @@ def _has_news(id_: SliceId, change: demand.Demand, records: Mapping[SliceId, Sli
 
 
 def _changed(fact: WorkloadChanged | Answer, cluster: ClusterId, deps: IntakeDeps) -> None:
+    """Record a workload's state; one that is recorded already may come again because the requests were not sent."""
     known = deps.store.workloads(cluster, [fact.workload.owner.uid]).get(fact.workload.owner.uid)
     record = demand.changed(fact, known.value if known else None, deps.clock.now(), cluster)
-    if record is None:
-        _repeat_requests(known, deps)
-        return
-    revision, *_ = deps.store.commit(Change(known, record))
-    _request_reconcile(Stored(record, revision), record.demand, deps)
-
-
-def _repeat_requests(known: Stored[WorkloadRecord] | None, deps: IntakeDeps) -> None:
-    """Publish the reconcile requests for an earlier fact again, if they may have been lost."""
-    if known is not None and known.value.next_reconcile_at is not None:
-        _request_reconcile(known, known.value.demand, deps)
-
-
-def _request_reconcile(jobset: Stored[WorkloadRecord], slices: Collection[SliceId], deps: IntakeDeps) -> None:
-    """Request a reconcile of the slices, then clear the JobSet's `next_reconcile_at`."""
-    deps.publisher.request_reconcile(jobset.value.cluster, slices)
-    try:
-        deps.store.commit(Change(jobset, replace(jobset.value, next_reconcile_at=None)))
-    except StaleRecord:  # the sweep may have written its report meanwhile
-        clear(jobset.value, deps)
+    if record is not None:
+        deps.store.commit(Change(known, record))
+        deps.publisher.request_reconcile(cluster, sorted(record.demand))
+    elif known is not None and demand.is_recorded(fact, known.value):
+        deps.publisher.request_reconcile(cluster, sorted(known.value.demand))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import chain
@@ -31,7 +31,6 @@ from tpu_slices.domain.reconciling.outcomes import acted
 from tpu_slices.flows import slots
 from tpu_slices.flows.brakes import stopped
 from tpu_slices.flows.budget import count
-from tpu_slices.flows.report import calling_for_report
 from tpu_slices.flows.retrying import retry_on_conflict
 from tpu_slices.ports.backend import PoolOrder
 from tpu_slices.ports.deps import ReconcileDeps
@@ -107,14 +106,17 @@ def _once(slice_: SliceId, settings: ClusterSettings, deps: ReconcileDeps) -> Re
     if looked is None or _settled(looked.record):
         return None
     decision, slots_taken = _decide(looked, settings, deps)
-    remembered = _remember(looked, decision, slots_taken, settings, deps)
-    acted = _act(decision, looked.at + settings.limits.act_window, settings, deps)
+    stored = looked.stored.value
+    _announce(stored, stored.announced_count, settings, deps)  # once more: whoever saved them may have ended before
+    remembered = _remember(looked, decision, slots_taken, deps)
+    acted = _act(remembered.value, decision.actions, looked.at + settings.limits.act_window, settings, deps)
     after = _note(looked, remembered, acted, settings, deps)
-    return Reconciled(looked.stored.value, decision, after)
+    return Reconciled(stored, decision, after)
 
 
 def _settled(record: SliceRecord) -> bool:
-    return record.phase is Phase.GONE and not record.wanted and record.next_reconcile_at is None
+    gone = record.phase is Phase.GONE and not record.wanted and record.next_reconcile_at is None
+    return gone and record.announced_count == record.transition_count
 
 
 def _look(slice_: SliceId, settings: ClusterSettings, deps: ReconcileDeps) -> Looked | None:
@@ -169,29 +171,23 @@ def _remember(
     looked: Looked,
     decision: Decision,
     slots_taken: tuple[Change, ...],
-    settings: ClusterSettings,
     deps: ReconcileDeps,
 ) -> Stored[SliceRecord]:
-    """Save the decision and its slots; under a chip limit, fail if a creation was saved since chips were counted.
-
-    Until its transitions are announced it is reconciled again soon.
-    """
+    """Save the decision and its slots; under a chip limit, fail if a creation was saved since chips were counted."""
     stored, record = looked.stored, decision.record
-    if record.unannounced:
-        soon = deps.clock.now() + settings.limits.requeue_after
-        record = replace(record, next_reconcile_at=min(soon, record.next_reconcile_at or soon))
     if record == stored.value:
         return stored
+    record = replace(record, announced_count=stored.value.transition_count)
     guards = looked.guards if decision.creates else ()
-    others = (*slots_taken, *guards, *calling_for_report(stored.value, record, deps))
-    revision, *_ = deps.store.commit(Change(stored, record), *others)
+    revision, *_ = deps.store.commit(Change(stored, record), *slots_taken, *guards)
     return Stored(record, revision)
 
 
-def _act(decision: Decision, deadline: datetime, settings: ClusterSettings, deps: ReconcileDeps) -> SliceRecord:
+def _act(
+    record: SliceRecord, actions: Sequence[Action], deadline: datetime, settings: ClusterSettings, deps: ReconcileDeps
+) -> SliceRecord:
     """Perform the actions of the decision just saved; raise StaleRecord once it is too late for them."""
-    record = decision.record
-    for action in decision.actions:
+    for action in actions:
         if deps.clock.now() > deadline:
             raise StaleRecord(f"the decision about {record.id} is too old to act on")
         outcome = _perform(action, record, settings, deps)
@@ -234,18 +230,19 @@ def _note(
 ) -> SliceRecord:
     """Announce what happened, save what came of the actions, and hand on the slots of operations that ended."""
     slots.settle(looked.stored.value, remembered.value, looked.seen, settings, deps)
-    after = _announce(acted, settings, deps)
-    if after != remembered.value:
-        deps.store.commit(Change(remembered, after), *calling_for_report(remembered.value, after, deps))
-        slots.settle(remembered.value, after, looked.seen, settings, deps)
+    _announce(acted, looked.stored.value.transition_count, settings, deps)
+    if acted == remembered.value:
+        return acted
+    after = replace(acted, announced_count=acted.transition_count)
+    deps.store.commit(Change(remembered, after))
+    slots.settle(remembered.value, after, looked.seen, settings, deps)
     return after
 
 
-def _announce(record: SliceRecord, settings: ClusterSettings, deps: ReconcileDeps) -> SliceRecord:
-    """Announce the transitions that were not announced yet; counted only afterwards, so that none is lost."""
-    if not record.unannounced:
-        return record
-    first = record.transition_count - len(record.unannounced) + 1
+def _announce(record: SliceRecord, known: int, settings: ClusterSettings, deps: ReconcileDeps) -> None:
+    """Announce the transitions that came after so many."""
+    transitions = record.transitions_after(known)
+    first = record.transition_count - len(transitions) + 1
     updates = [
         SliceUpdate(
             job=record.job,
@@ -254,10 +251,10 @@ def _announce(record: SliceRecord, settings: ClusterSettings, deps: ReconcileDep
             transition_number=first + offset,
             transition=transition,
         )
-        for offset, transition in enumerate(record.unannounced)
+        for offset, transition in enumerate(transitions)
     ]
-    deps.publisher.announce(settings.cluster, updates)
-    return replace(record, announced_count=record.transition_count)
+    if updates:
+        deps.publisher.announce(settings.cluster, updates)
 
 
 def _announced_pool(record: SliceRecord) -> PoolName:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from functools import cache, partial
 
 from tpu_slices.domain.model.reasons import Reason
-from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import ClusterId, WorkloadUid
 from tpu_slices.domain.model.workloads import Report, ReportQueue, WorkloadRecord
 from tpu_slices.domain.reconciling.inventory import silent_since
-from tpu_slices.domain.reporting.reports import RENEW, called_for, is_news, next_report, report
+from tpu_slices.domain.reporting.reports import RENEW, is_news, next_report, report
 from tpu_slices.domain.reporting.waits import QueueState
 from tpu_slices.flows.failures import Failure, Failures
 from tpu_slices.ports.deps import IntakeDeps, ReconcileDeps
@@ -27,6 +27,11 @@ TURN = 10
 """How many JobSets of a namespace are reported on before the next namespace has its turn."""
 LINE = 100
 """How many positions of a cluster's queue are read; slices behind them only learn that they are behind them."""
+CHANGED_WITHIN = timedelta(seconds=90)
+"""How long ago a slice may have changed: longer than it takes until the next sweep, and until the change is saved.
+
+What is missed because a sweep did not come is reported when the JobSet's report is renewed.
+"""
 MOST_TROUBLES = 3
 """With this many temporary errors a sweep stops reporting on a cluster: the problem is not with single JobSets."""
 
@@ -40,25 +45,25 @@ class Reported:
 
 
 def report_due(clusters: Collection[ClusterId], deps: ReconcileDeps, failures: Failures) -> list[Reported]:
-    """Report on JobSets that are due; return the announced reports.
+    """Report on JobSets that are due, or have a slice that changed lately; return the announced reports.
 
-    Namespaces take turns, and first reports come before renewed ones: whatever number of JobSets one namespace has,
-    another's first report does not wait for theirs. An error of one JobSet does not stop the others; unless it is
-    temporary, its report is postponed.
+    First reports come before those on changes, of which at most half as many are made as there may be, and these before
+    renewed ones. Namespaces take turns: whatever number of JobSets one namespace has, another's first report does not
+    wait for theirs. An error of one JobSet does not stop the others; unless it is temporary, its report is postponed.
     """
     reporting = _Reporting(deps, failures)
-    queues = deque(_queues(clusters, deps, failures))
-    while queues and reporting.room:
-        queue = queues.popleft()
-        if reporting.report_on_some(queue):
-            queues.append(queue)
+    queues = _queues(clusters, deps, failures)
+    reporting.report_in_turn(queue for queue in queues if queue.first)
+    for cluster in clusters:
+        reporting.report_on_changes(cluster)
+    reporting.report_in_turn(queue for queue in queues if not queue.first)
     return reporting.announced
 
 
 def _queues(clusters: Collection[ClusterId], deps: ReconcileDeps, failures: Failures) -> list[ReportQueue]:
     now = deps.clock.now()
     read = [failures.attempt(each, partial(deps.store.report_queues, each, now), ()) for each in clusters]
-    return sorted((queue for queues in read for queue in queues), key=lambda queue: not queue.first)
+    return [queue for queues in read for queue in queues]
 
 
 class _Reporting:
@@ -73,21 +78,38 @@ class _Reporting:
         self._seen: set[tuple[ClusterId, WorkloadUid]] = set()
         self._temporary: Counter[ClusterId] = Counter()
 
-    def report_on_some(self, queue: ReportQueue) -> bool:
+    def report_in_turn(self, queues: Iterable[ReportQueue]) -> None:
+        """Report on the JobSets of queues, some of each at a time, as long as there is room."""
+        left = deque(queues)
+        while left and self.room:
+            queue = left.popleft()
+            if self._report_on_some(queue):
+                left.append(queue)
+
+    def report_on_changes(self, cluster: ClusterId) -> None:
+        """Report on the JobSets of slices that changed lately."""
+        read = partial(_changed, cluster, min(self.room, PAGE // 2), self._deps)
+        self._report_on_all(cluster, self._failures.attempt(cluster, read, (), "no reports on changes"))
+
+    def _report_on_some(self, queue: ReportQueue) -> bool:
         """Report on the JobSets of a queue whose turn it is; return whether there may be more."""
         most, now = min(TURN, self.room), self._deps.clock.now()
         about = f"no reports in namespace {queue.namespace}"
         found = self._failures.attempt(
             queue.cluster, partial(self._deps.store.due_reports, queue, now, most), (), about
         )
-        fresh = [stored for stored in found if (stored.value.cluster, stored.value.owner.uid) not in self._seen]
+        return self._report_on_all(queue.cluster, found) and len(found) == most
+
+    def _report_on_all(self, cluster: ClusterId, found: Iterable[Stored[WorkloadRecord]]) -> bool:
+        """Report on JobSets that were not reported on yet; return whether there were any, and may be more."""
+        fresh = [stored for stored in found if (cluster, stored.value.owner.uid) not in self._seen]
         for stored in fresh:
-            if self._temporary[queue.cluster] >= MOST_TROUBLES:
+            if self._temporary[cluster] >= MOST_TROUBLES:
                 return False
-            self._seen.add((stored.value.cluster, stored.value.owner.uid))
+            self._seen.add((cluster, stored.value.owner.uid))
             self._report_on(stored)
             self.room -= 1
-        return len(found) == most and bool(fresh)
+        return bool(fresh)
 
     def _report_on(self, stored: Stored[WorkloadRecord]) -> None:
         workload = stored.value
@@ -101,6 +123,11 @@ class _Reporting:
                 _postpone(stored, self._deps)
         else:
             self.announced += [reported] if reported else []
+
+
+def _changed(cluster: ClusterId, most: int, deps: ReconcileDeps) -> Collection[Stored[WorkloadRecord]]:
+    uids = deps.store.changed_workloads(cluster, deps.clock.now() - CHANGED_WITHIN, most)
+    return deps.store.workloads(cluster, uids).values()
 
 
 def report_of(workload: WorkloadRecord, queue: QueueState, deps: ReconcileDeps) -> Report:
@@ -125,26 +152,21 @@ def read_queue_state(cluster: ClusterId, deps: IntakeDeps) -> QueueState:
     )
 
 
-def calling_for_report(before: SliceRecord, after: SliceRecord, deps: ReconcileDeps) -> tuple[Change, ...]:
-    """Return what to save together with a slice's transition so that its JobSet is reported on; mostly nothing."""
-    if after.transition_count == before.transition_count:
-        return ()
-    stored = deps.store.workloads(after.cluster, [after.owner.uid]).get(after.owner.uid)
-    called = called_for(stored.value, deps.clock.now()) if stored else None
-    return (Change(stored, called),) if called else ()
-
-
 def _on_jobset(
     stored: Stored[WorkloadRecord], queue: Callable[[ClusterId], QueueState], deps: ReconcileDeps
 ) -> Reported | None:
-    """Announce the report, then save that: announced twice it is still one Event.
+    """Announce the report if it is news, then save that: announced twice it is still one Event.
 
-    If another process wrote the record meanwhile, it also made the next report due.
+    One that says what the last one said is only saved to be due later. If another process wrote the record meanwhile,
+    it also made the next report due.
     """
     workload, now = stored.value, deps.clock.now()
     made = report_of(workload, queue(workload.cluster), deps)
-    after = replace(workload, report=made, next_report_at=next_report(made, now))
     announced = is_news(made, workload, now)
+    is_due = workload.next_report_at is not None and workload.next_report_at <= now
+    if made == workload.report and not announced and not is_due:
+        return None
+    after = replace(workload, report=made, next_report_at=next_report(made, now))
     if announced:
         after = replace(after, announced_at=now, announced_count=workload.announced_count + 1)
         deps.publisher.announce_workloads(workload.cluster, [_update(after, made)])

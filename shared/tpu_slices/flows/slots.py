@@ -135,12 +135,6 @@ def is_left(slot: Stored[Slot], holder: Stored[SliceRecord] | None, limits: Limi
     return False
 
 
-def creation_in(slot: Slot, record: SliceRecord) -> str | None:
-    """Return GKE's operation for which a slot is held, if it creates a pool and is known."""
-    attempts = {record.attempt: record.operation, **{each.attempt: each.operation for each in record.terminating}}
-    return attempts.get(slot.attempt) if slot.operation is PoolOperation.CREATE else None
-
-
 def change_limiter(
     change: Callable[[ConcurrencyLimiter, datetime], ConcurrencyLimiter], cluster: ClusterId, deps: ReconcileDeps
 ) -> None:

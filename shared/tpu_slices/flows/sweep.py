@@ -19,6 +19,7 @@ from tpu_slices.domain.reconciling.inventory import (
     list_is_called_for,
     next_check,
 )
+from tpu_slices.domain.reconciling.limiter import has_ended
 from tpu_slices.domain.reporting.counts import ClusterCount
 from tpu_slices.flows import slots
 from tpu_slices.flows.counts import counted
@@ -66,7 +67,7 @@ def sweep(deps: ReconcileDeps) -> Swept:
     known = [settings for settings in read.values() if settings is not None]
     clusters = [settings.cluster for settings in known]
     requested = sum(failures.attempt(each, partial(request_due, each, deps, failures), 0) for each in clusters)
-    silences = [failures.attempt(each, partial(listen, each, deps), None, "relay") for each in clusters]
+    silences = [failures.attempt(each.cluster, partial(listen, each, deps), None, "relay") for each in known]
     for each in clusters:
         calling = partial(retry_on_conflict, partial(call_for_reports, each, deps), deps.clock)
         failures.attempt(each, calling, None, "reports about the relay")
@@ -106,7 +107,7 @@ def _settle_slots(settings: ClusterSettings, deps: ReconcileDeps) -> int:
     slots.raise_limit(settings, deps)
     taken = deps.store.slots(settings.cluster)
     records = deps.store.slices(settings.cluster, [slot.value.slice_id for slot in taken])
-    ended = deps.backend.ended_operations(settings) if taken else frozenset()
+    operations = deps.backend.pool_operations(settings) if taken else frozenset()
     finished: list[SliceId] = []
     left: list[int] = []
     for slot in taken:
@@ -115,7 +116,7 @@ def _settle_slots(settings: ClusterSettings, deps: ReconcileDeps) -> int:
         stored = records.get(slot.value.slice_id)
         if slots.is_left(slot, stored, settings.limits, deps):
             left.append(slot.value.number)
-        elif stored is not None and slots.creation_in(slot.value, stored.value) in ended:
+        elif stored is not None and has_ended(slot.value, stored.value, operations, deps.clock.now(), settings.limits):
             finished.append(stored.value.id)
     if finished:
         deps.publisher.request_reconcile(settings.cluster, finished)

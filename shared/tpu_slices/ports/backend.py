@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from tpu_slices.domain.model.clusters import ClusterSettings, PoolSettings
-from tpu_slices.domain.model.observations import LegacyPool, Observation, Outcome, PoolSeen
+from tpu_slices.domain.model.observations import LegacyPool, Observation, OperationSeen, Outcome, PoolSeen
 from tpu_slices.domain.model.slices import PoolName, SliceId, SliceSpec, WorkloadJob, pool_name
 
 
@@ -67,5 +67,8 @@ class Backend(Protocol):
     def legacy_pools(self, cluster: ClusterSettings) -> tuple[LegacyPool, ...]:
         """Return every pool that TPU Provisioner made. Raise Temporary like `inventory`."""
 
-    def ended_operations(self, cluster: ClusterSettings) -> frozenset[str]:
-        """Return the names of the cluster's ended operations, in one call. Raise Temporary if they cannot be read."""
+    def pool_operations(self, cluster: ClusterSettings) -> frozenset[OperationSeen]:
+        """Return the creations and deletions of the cluster's pools, in one call; GKE forgets ended ones in time.
+
+        Raise Temporary if they cannot be read.
+        """

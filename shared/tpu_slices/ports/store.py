@@ -109,9 +109,6 @@ class SliceStore(Protocol):
     def due_slices(self, cluster: ClusterId, now: datetime, most: int) -> tuple[Stored[SliceRecord], ...]:
         """Return slices with `next_reconcile_at` at or before now, the earliest first."""
 
-    def due_workloads(self, cluster: ClusterId, now: datetime, most: int) -> tuple[WorkloadRecord, ...]:
-        """Return JobSets with `next_reconcile_at` at or before now, the earliest first."""
-
     def report_queues(self, cluster: ClusterId, now: datetime) -> tuple[ReportQueue, ...]:
         """Return the queues with a report due at or before now, with one read for each queue that is not empty.
 
@@ -120,6 +117,9 @@ class SliceStore(Protocol):
 
     def due_reports(self, queue: ReportQueue, now: datetime, most: int) -> tuple[Stored[WorkloadRecord], ...]:
         """Return JobSets of a queue with `next_report_at` at or before now, the earliest first."""
+
+    def changed_workloads(self, cluster: ClusterId, since: datetime, most: int) -> tuple[WorkloadUid, ...]:
+        """Return the workloads of the slices with `changed_at` after `since`, the earliest first; one read each."""
 
     def queued_slices(self, cluster: ClusterId, most: int) -> tuple[SliceRecord, ...]:
         """Return slices in phase QUEUED, those that wait longest first."""

@@ -16,6 +16,7 @@ from tpu_slices.domain.model.observations import (
     FailureKind,
     LegacyPool,
     Observation,
+    OperationSeen,
     Outcome,
     PoolSeen,
     Refused,
@@ -105,10 +106,13 @@ class FakeBackend(FakeGke):
             if pool.made_for is not None
         )
 
-    def ended_operations(self, cluster: ClusterSettings) -> frozenset[str]:
+    def pool_operations(self, cluster: ClusterSettings) -> frozenset[OperationSeen]:
         self._list(cluster)
-        operations = self.operations.values()
-        return frozenset(op.name for op in operations if op.done and op.cluster_path == cluster.path)
+        return frozenset(
+            OperationSeen(pool=each.pool, creates=each.creates, ended=each.done)
+            for each in self.operations.values()
+            if each.creates is not None and each.cluster_path == cluster.path
+        )
 
     # the buttons
 
@@ -161,7 +165,7 @@ class FakeBackend(FakeGke):
             return Refused(Failure(FailureKind.NAME_TAKEN, f"Already exists: {name}."))
         if self.full():
             return Refused(Failure(FailureKind.RATE, "Too many operations."))
-        operation = self.begin(name, order.cluster_path)
+        operation = self.begin(name, order.cluster_path, creates=True)
         self.pools[name] = FakePool(name=name, order=order, seen=Creating(), operation=operation)
         return Started(operation.name)
 
@@ -177,7 +181,7 @@ class FakeBackend(FakeGke):
             return Refused(self.refuses_deletions)
         if self.full():
             return Refused(Failure(FailureKind.RATE, "Too many operations."))
-        pool.operation = self.begin(pool.name, order.cluster_path)
+        pool.operation = self.begin(pool.name, order.cluster_path, creates=False)
         pool.seen = Deleting()
         return Started(pool.operation.name)
 

@@ -26,6 +26,8 @@ class FakeOperation:
     name: str
     pool: PoolName
     cluster_path: str
+    creates: bool | None
+    """Whether it creates or deletes the pool; None: neither."""
     done: bool = False
     aborting: bool = False
     """It was cancelled, and will end with an error."""
@@ -106,7 +108,7 @@ class FakeGke:
         """Start GKE's own work on a pool, whose hosts are recreated; `finish` ends it, and the pool runs."""
         found = self.pools[pool]
         found.hosts_joined = False
-        found.operation = self.begin(found.name, _path(found))
+        found.operation = self.begin(found.name, _path(found), creates=None)
         found.seen = Busy("auto-repair recreates its nodes.")
 
     def wreck(self, pool: PoolName, failure: Failure) -> None:
@@ -136,8 +138,9 @@ class FakeGke:
     def full(self) -> bool:
         return sum(not operation.done for operation in self.operations.values()) >= self.operation_limit
 
-    def begin(self, pool: PoolName, cluster_path: str) -> FakeOperation:
-        operation = FakeOperation(name=f"operation-{next(self._numbers)}", pool=pool, cluster_path=cluster_path)
+    def begin(self, pool: PoolName, cluster_path: str, *, creates: bool | None) -> FakeOperation:
+        name = f"operation-{next(self._numbers)}"
+        operation = FakeOperation(name=name, pool=pool, cluster_path=cluster_path, creates=creates)
         self.operations[operation.name] = operation
         return operation
 

@@ -83,10 +83,6 @@ class FakeStore(FakeDocuments):
         self._answer()
         return _longest_due(self._of(cluster, SliceRecord), now, lambda record: record.next_reconcile_at)[:most]
 
-    def due_workloads(self, cluster: ClusterId, now: datetime, most: int) -> tuple[WorkloadRecord, ...]:
-        self._answer()
-        return values(_longest_due(self._of(cluster, WorkloadRecord), now, lambda it: it.next_reconcile_at)[:most])
-
     def report_queues(self, cluster: ClusterId, now: datetime) -> tuple[ReportQueue, ...]:
         self._answer()
         due = values(_longest_due(self._of(cluster, WorkloadRecord), now, lambda it: it.next_report_at))
@@ -97,6 +93,11 @@ class FakeStore(FakeDocuments):
         self._answer()
         due = _longest_due(self._of(queue.cluster, WorkloadRecord), now, lambda record: record.next_report_at)
         return tuple(stored for stored in due if stored.value.report_queue == queue)[:most]
+
+    def changed_workloads(self, cluster: ClusterId, since: datetime, most: int) -> tuple[WorkloadUid, ...]:
+        documents = (fields for fields in self._slice_documents(cluster) if fields.get("changed_at"))
+        changed = sorted((each["changed_at"], each["owner"]["uid"]) for each in documents if each["changed_at"] > since)
+        return tuple(dict.fromkeys(WorkloadUid(uid) for _, uid in changed[:most]))
 
     def queued_slices(self, cluster: ClusterId, most: int) -> tuple[SliceRecord, ...]:
         self._answer()

@@ -73,13 +73,12 @@ def test_the_last_twenty_transitions_are_kept_and_all_are_counted(course: list[R
 def test_the_unannounced_transitions_are_the_newest_that_are_kept(course: list[Reason], data: st.DataObject) -> None:
     record = after(course)
     announced_count = data.draw(st.integers(0, record.transition_count))
-    record = replace(record, announced_count=announced_count)
-    assert record.unannounced == (
+    assert record.transitions_after(announced_count) == (
         record.transitions[-(record.transition_count - announced_count) :]
         if announced_count < record.transition_count
         else ()
     )
-    assert len(record.unannounced) == min(record.transition_count - announced_count, HISTORY)
+    assert len(record.transitions_after(announced_count)) == min(record.transition_count - announced_count, HISTORY)
 
 
 def test_the_pool_is_named_by_slice_and_attempt() -> None:

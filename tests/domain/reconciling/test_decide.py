@@ -469,7 +469,7 @@ def test_a_hold_changes_nothing_but_slots_times_and_what_is_told(
         replace(each, slot=earlier.slot) for each, earlier in zip(after.terminating, before.terminating, strict=True)
     )
     times = {"next_reconcile_at", "slot_awaited", "slot", "hosts_awaited_since", "retry_at", "failures"}
-    told = {"phase", "reason", "message", "since", "transitions", "transition_count"}
+    told = {"phase", "reason", "message", "since", "changed_at", "transitions", "transition_count"}
     same = {name: getattr(before, name) for name in times | told}
     assert replace(after, terminating=freed, **same) == before
     assert after.slots <= before.slots

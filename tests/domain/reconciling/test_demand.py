@@ -45,7 +45,7 @@ def test_leaders_of_an_unknown_jobset_create_its_record_and_demand() -> None:
     demand = wanted(leaders_wait(0, 2), None, {}, NOW, settings())
     assert demand is not None
     assert set(demand.workload.demand) == set(demand.slices) == {slice_id(a_job()), slice_id(a_job(job_index=2))}
-    assert (demand.workload.state, demand.workload.next_reconcile_at) == (WorkloadState.ACTIVE, NOW)
+    assert (demand.workload.state, demand.workload.next_report_at) == (WorkloadState.ACTIVE, NOW)
     assert {record.spec for record in demand.slices.values()} == {a_spec()}
 
 

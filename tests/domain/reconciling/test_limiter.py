@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from datetime import timedelta
 from itertools import pairwise
 from typing import Any
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.builders import CLUSTER, MINUTE, NOW, a_record, a_slot, a_spec
 from tpu_slices.domain.model.clusters import Limits
-from tpu_slices.domain.model.observations import Absent, Creating, Observation, PoolObservations, Running
+from tpu_slices.domain.model.observations import Absent, Creating, Observation, OperationSeen, PoolObservations, Running
 from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.records import PoolOperation, SlotAwaited
 from tpu_slices.domain.model.slices import Capacity, CapacityKind, SliceId
@@ -32,6 +33,7 @@ from tpu_slices.domain.reconciling.limiter import (
     candidate_of,
     capacity_pool_of,
     free_numbers,
+    has_ended,
     is_short,
     learned,
     lowered,
@@ -242,6 +244,32 @@ def test_the_limit_does_not_rise_while_gke_rejects_operations() -> None:
     limiter = lowered(lowered(a_limiter(limit=8), NOW, LIMITS), NOW + 4 * MINUTE, LIMITS)
     assert raised(limiter, NOW + RAISE_AFTER, LIMITS).limit == 4
     assert raised(limiter, NOW + 4 * MINUTE + RAISE_AFTER, LIMITS).limit == 5
+
+
+def seen(pool: str, *, creates: bool = True, ended: bool = False) -> OperationSeen:
+    return OperationSeen(pool=pool, creates=creates, ended=ended)
+
+
+@pytest.mark.parametrize(
+    ("operations", "minutes", "ended"),
+    [
+        ([seen("ours", ended=True)], 0, True),
+        ([seen("ours")], 60, False),
+        ([seen("ours"), seen("ours", ended=True)], 0, True),
+        ([seen("ours", creates=False, ended=True)], 2, False),
+        ([seen("theirs", ended=True)], 2, False),
+        ([], 2, False),
+        ([], 3, True),
+    ],
+    ids=["ended", "runs", "one of two ended", "other kind", "other pool", "may be under way", "never seen"],
+)
+def test_an_operation_ended_as_the_list_shows_of_its_pool_and_kind(
+    operations: list[OperationSeen], minutes: int, ended: bool
+) -> None:
+    holder = a_record(create_requested_at=NOW)
+    slot = a_slot(0, slice_id=holder.id, attempt=holder.attempt, taken_at=NOW)
+    listed = [replace(each, pool=holder.pool) if each.pool == "ours" else each for each in operations]
+    assert has_ended(slot, holder, listed, NOW + minutes * MINUTE, LIMITS) is ended
 
 
 def test_an_operation_waits_since_it_first_lacked_a_slot() -> None:

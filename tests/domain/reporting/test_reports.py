@@ -16,7 +16,6 @@ from tpu_slices.domain.model.slices import WorkloadUid
 from tpu_slices.domain.reporting.reason_texts import SERVED
 from tpu_slices.domain.reporting.reports import (
     MOST_WAITS,
-    REFRESH_AFTER,
     RENEW,
     SOON,
     called_for,
@@ -226,8 +225,8 @@ def test_a_lasting_reason_keeps_its_since() -> None:
     [
         ([ready(0)], None),
         ([], None),
-        ([a_slice(0, Phase.PROVISIONING, Reason.CREATING)], REFRESH_AFTER),
-        ([out_of_stock(0)], REFRESH_AFTER),
+        ([a_slice(0, Phase.PROVISIONING, Reason.CREATING)], RENEW),
+        ([out_of_stock(0)], RENEW),
         ([a_slice(0, Phase.REFUSED, Reason.NOT_ALLOWED)], RENEW),
     ],
 )

@@ -29,15 +29,27 @@ def test_a_leader_on_our_hosts_is_reported_with_them_until_it_is_gone(watched: W
     assert (occupant.owner.uid, occupant.owner.full_name, occupant.generation) == ("u-1", "research/llama", 7)
     assert (occupant.replicated_job, occupant.job_index, occupant.pod_uid) == ("workers", 1, "pod-1")
     watched.lose(bound_pod(1, HOST))
+    watched.pass_time(5)
     assert occupants(watched.due_facts()) == [[]]
     watched.pass_time(300)
     assert watched.due_facts() == []
+
+
+def test_that_a_leader_left_is_reported_after_a_moment_in_which_more_may_happen(watched: Watched) -> None:
+    watched.see(jobset(), node(0), bound_pod(0, HOST))
+    watched.due_facts()
+    watched.lose(bound_pod(0, HOST))
+    watched.pass_time(4)
+    assert watched.due_facts() == []
+    watched.see(bound_pod(0, HOST, uid="next"))
+    assert occupants(watched.due_facts()) == [["next"]]
 
 
 def test_a_leader_that_ended_is_gone(watched: Watched) -> None:
     watched.see(jobset(), node(0), bound_pod(0, HOST))
     watched.due_facts()
     watched.see(bound_pod(0, HOST, phase="Succeeded"))
+    watched.pass_time(5)
     assert occupants(watched.due_facts()) == [[]]
 
 
@@ -45,6 +57,7 @@ def test_a_leader_that_restarts_is_another_occupant_of_the_same_job(watched: Wat
     watched.see(jobset(), node(0), bound_pod(0, HOST, uid="first"))
     (before,) = reports(watched.due_facts())
     watched.lose(bound_pod(0, HOST, uid="first"))
+    watched.pass_time(5)
     assert occupants(watched.due_facts()) == [[]]
     watched.see(pod(0, uid="second"))
     watched.see(bound_pod(0, HOST, uid="second"))
@@ -98,6 +111,7 @@ def test_a_leader_whose_host_is_gone_is_gone(watched: Watched) -> None:
     watched.see(jobset(), *nodes(2), bound_pod(0, HOST))
     watched.due_facts()
     watched.lose(node(0))
+    watched.pass_time(5)
     assert occupants(watched.due_facts()) == [[]]
 
 
@@ -105,6 +119,7 @@ def test_a_leader_whose_jobset_is_gone_is_gone(watched: Watched) -> None:
     watched.see(jobset(), node(0), bound_pod(0, HOST))
     watched.due_facts()
     watched.lose(jobset())
+    watched.pass_time(5)
     assert occupants(watched.due_facts()) == [[]]
 
 
@@ -112,6 +127,7 @@ def test_a_leader_of_an_earlier_jobset_of_that_name_is_gone(watched: Watched) ->
     watched.see(jobset(), node(0), bound_pod(0, HOST))
     watched.due_facts()
     watched.see(jobset(uid="u-2"))
+    watched.pass_time(5)
     assert occupants(watched.due_facts()) == [[]]
 
 
@@ -199,6 +215,7 @@ def test_a_jobset_that_changes_takes_its_leaders_off_the_hosts_and_back(
     watched.see(jobset(), node(0), bound_pod(0, HOST))
     assert occupants(watched.due_facts()) == [["pod-0"]]
     watched.see(jobset(version=11, **parts))
+    watched.pass_time(5)
     assert occupants(watched.due_facts()) == [[]]
     watched.see(jobset(version=12))
     assert occupants(watched.due_facts()) == [["pod-0"]]

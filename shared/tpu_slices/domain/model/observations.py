@@ -125,6 +125,15 @@ class LegacyPool:
     job: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperationSeen:
+    """An operation of GKE's that creates or deletes a pool."""
+
+    pool: str
+    creates: bool
+    ended: bool
+
+
 @dataclass(frozen=True, slots=True)
 class PoolObservations:
     """The pools of a slice at one time: the current attempt's, and those of terminating attempts by their number."""

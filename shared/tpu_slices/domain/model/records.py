@@ -124,6 +124,8 @@ class SliceRecord:
     message: str = ""
     since: datetime
     """When it entered this phase."""
+    changed_at: datetime | None = None
+    """When its reason or message last changed; None: not since it was made."""
 
     attempt: int = 1
     """The number of the current or next pool."""
@@ -161,7 +163,7 @@ class SliceRecord:
     transition_count: int = 0
     """The number of transitions so far."""
     announced_count: int = 0
-    """How many of them were announced to the cluster."""
+    """How many of them are known to have been announced to the cluster; mostly those after are, too."""
 
     hold: bool = False
     """Set by an operator: nothing is created or deleted."""
@@ -269,17 +271,18 @@ class SliceRecord:
         """Return whether its own Job is on these hosts."""
         return any(self.interchangeable(each) and each.job_index == self.job_index for each in hosts.occupants)
 
-    @property
-    def unannounced(self) -> tuple[Transition, ...]:
-        waiting = self.transition_count - self.announced_count
-        return self.transitions[-waiting:] if waiting > 0 else ()
+    def transitions_after(self, count: int) -> tuple[Transition, ...]:
+        """Return the transitions that came after so many; the newest, if there are more than are kept."""
+        later = self.transition_count - count
+        return self.transitions[-later:] if later > 0 else ()
 
     def transitioned(self, at: datetime, reason: Reason, message: str) -> Self:
         """Return the record with this reason and its phase; a new reason is a transition, a new message alone not."""
         phase, message = reason.phase or self.phase, shortened(message)
         awaited_since = None if phase is Phase.READY else self.awaited_since
         if reason is self.reason and self.transitions:
-            return replace(self, message=message, awaited_since=awaited_since)
+            changed_at = self.changed_at if message == self.message else at
+            return replace(self, message=message, changed_at=changed_at, awaited_since=awaited_since)
         transition = Transition(at=at, phase=phase, reason=reason, message=message)
         return replace(
             self,
@@ -287,6 +290,7 @@ class SliceRecord:
             reason=reason,
             message=message,
             since=self.since if phase is self.phase else at,
+            changed_at=at,
             awaited_since=awaited_since,
             transitions=(*self.transitions, transition)[-HISTORY:],
             transition_count=self.transition_count + 1,

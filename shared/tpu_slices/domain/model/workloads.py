@@ -87,8 +87,6 @@ class WorkloadRecord:
     """When a report was last announced to the cluster."""
     announced_count: int = 0
     """How many reports were announced."""
-    next_reconcile_at: datetime | None = None
-    """Set until reconcile requests for its last change are published; the sweep publishes those that were lost."""
     expire_at: datetime | None = None
     """When a tombstone may be deleted: after anything can be redelivered."""
 

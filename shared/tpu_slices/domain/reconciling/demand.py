@@ -177,6 +177,12 @@ def changed(
     )
 
 
+def is_recorded(fact: WorkloadChanged | Answer, known: WorkloadRecord) -> bool:
+    """Return whether the record rests on this state of the workload."""
+    told, recorded = fact.workload, (known.state, known.generation, known.resource_version)
+    return (fact.state, told.generation, told.resource_version) == recorded
+
+
 def with_current_desire(record: SliceRecord, own: WorkloadRecord | None) -> SliceRecord:
     """Return the record with its current desire and demand; without a record of its JobSet they stay."""
     if record.release_requested:
@@ -245,7 +251,6 @@ def _updated(
         state_since=before.state_since if same else now,
         last_seen_at=now,
         next_report_at=now,
-        next_reconcile_at=now,
         expire_at=now + TOMBSTONE_TTL if state.ended else None,
     )
 

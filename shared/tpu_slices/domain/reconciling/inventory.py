@@ -74,8 +74,10 @@ class RelayHeartbeat:
     """When the first sweep of the cluster was: since then, a heartbeat is expected."""
     silent_since: datetime | None = None
     """When the relay was last heard, if the sweep found it silent and has not heard it since."""
+    paused: str | None = None
+    """Why the cluster is paused, as reports tell it."""
     reported_up_to: WorkloadUid | None = None
-    """Up to which JobSet reports were called for since a silence began or ended; None: of all."""
+    """Up to which JobSet reports were called for since a silence or a pause began or ended; None: of all."""
     round_trip: RoundTrip | None = None
 
     @classmethod

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import NewType, Self
 
 from tpu_slices.domain.model.clusters import Limits
-from tpu_slices.domain.model.observations import Busy, PoolObservations, Running
+from tpu_slices.domain.model.observations import Busy, OperationSeen, PoolObservations, Running
 from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.records import PoolOperation, SliceRecord, SlotAwaited
 from tpu_slices.domain.model.slices import ClusterId, SliceId, SliceSpec
@@ -191,6 +191,23 @@ def admit(
         admitted.append(first)
         slots.append(first.holding(number, limiter.cluster, now))
     return tuple(admitted)
+
+
+def has_ended(
+    slot: Slot, holder: SliceRecord, operations: Iterable[OperationSeen], now: datetime, limits: Limits
+) -> bool:
+    """Return whether the operation for which a slot is held has ended, as far as GKE's list of operations shows it.
+
+    | in the list, on the same pool and of the same kind | ended                                                    |
+    |----------------------------------------------------|----------------------------------------------------------|
+    | one that ended                                     | yes, or else an earlier one                              |
+    | one that runs                                      | no                                                       |
+    | none                                               | once no order can be under way: it never began, or GKE   |
+    |                                                    | has forgotten it                                         |
+    """
+    pool, creates = holder.pool_of(slot.attempt), slot.operation is PoolOperation.CREATE
+    found = [each.ended for each in operations if (each.pool, each.creates) == (pool, creates)]
+    return any(found) if found else now - slot.taken_at > limits.orders_arrive_within
 
 
 def may_start(

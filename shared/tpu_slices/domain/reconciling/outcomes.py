@@ -23,6 +23,8 @@ def acted(
     match action, outcome:
         case CreatePool(), Started(operation):
             record = replace(record, operation=operation)
+        case DeletePool(), Started(None):
+            return replace(record, next_reconcile_at=now + settings.limits.delete_retry_after)
         case CreatePool(), Refused(why):
             record = failed(record, why, now, settings)
         case CancelCreation(attempt), Refused(why):

@@ -176,7 +176,7 @@ def _followed(
         case Unreadable(message):
             return followed.with_attempt(kept, Assessment(Step.WAIT, Reason.POOL_UNREADABLE, message))
         case Deleting():
-            why = Assessment(Step.WAIT, Reason.DELETION_STARTED, "GKE is deleting it", _retry(case))
+            why = Assessment(Step.WAIT, Reason.DELETION_STARTED, "GKE is deleting it", _resync(case))
             return followed.with_attempt(replace(kept, refused="", operation=None), why)
         case Creating(operation_runs=True):
             return _advanced(followed, kept, seen, case)
@@ -202,7 +202,7 @@ def _advanced(followed: Followed, each: TerminatingAttempt, seen: Observation, c
         case Step.CLOSE:
             return _closed(followed, each, seen, case, why)
         case Step.DELETE:
-            return _deleted(followed, each, seen, case, replace(why, until=_retry(case)))
+            return _deleted(followed, each, seen, case, why)
 
 
 def _closed(
@@ -248,12 +248,12 @@ def _deleted(
     if seen == Creating():
         return _cancelled(followed, each, case, again=again)
     if not again or (each.retry_at is not None and case.now < each.retry_at):
-        return followed.with_attempt(each, why)
+        return followed.with_attempt(each, replace(why, until=_retry(case)))
     slot = each.slot if each.slot is not None else case.slot_for(each.attempt)
     if slot is None:
         return _queued(followed, each, case, why)
     deleting = replace(each, slot=slot, delete_requested_at=case.now)
-    return followed.with_attempt(deleting, why, DeletePool(each.attempt))
+    return followed.with_attempt(deleting, replace(why, until=_resync(case)), DeletePool(each.attempt))
 
 
 def _queued(followed: Followed, each: TerminatingAttempt, case: Situation, why: Assessment) -> Followed:

@@ -19,8 +19,6 @@ from tpu_slices.domain.model.workloads import Report, Wait, WorkloadRecord
 from tpu_slices.domain.reporting.reason_texts import SERVED, clock, relay_silence, run_ends
 from tpu_slices.domain.reporting.waits import BY_OPERATOR, PROVISIONING, QueueState, unreadable_wait, waits_of
 
-REFRESH_AFTER = timedelta(minutes=1)
-"""How soon the next report is made while slices are being created, retried or deleted."""
 SOON = timedelta(seconds=10)
 RENEW = timedelta(minutes=10)
 """How often an unchanged report is announced again: Kubernetes deletes an Event after an hour."""
@@ -137,16 +135,14 @@ def next_report(made: Report, now: datetime) -> datetime | None:
     | reason                           | next report                |
     |----------------------------------|----------------------------|
     | READY, NOT_REQUESTED, RELEASED   | none                       |
-    | PROVISIONING, WAITING, RELEASING | after a minute             |
-    | BLOCKED                          | when it is announced again |
+    | PROVISIONING, WAITING, RELEASING,| when it is announced again |
+    | BLOCKED                          |                            |
     """
     match made.reason:
         case ReportReason.READY | ReportReason.NOT_REQUESTED | ReportReason.RELEASED:
             return None
-        case ReportReason.BLOCKED:
+        case ReportReason.BLOCKED | ReportReason.PROVISIONING | ReportReason.WAITING | ReportReason.RELEASING:
             return now + RENEW
-        case ReportReason.PROVISIONING | ReportReason.WAITING | ReportReason.RELEASING:
-            return now + REFRESH_AFTER
 
 
 def is_news(made: Report, jobset: WorkloadRecord, now: datetime) -> bool:
