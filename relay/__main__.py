@@ -61,6 +61,7 @@ class Process:
         self._outbox = Outbox(noted(send), chance, now, self._health)
         self._lookups = Lookups(Claims(calls, now), Vacancies(calls), self._health)
         self._relay = Relay(FactQueue(settings.cluster), now, self._lookups.begin, self._outbox.post, self._health)
+        self._outbox.demand_expired = self._relay.ask
         patience = Patience(settings.watch_silence, time.monotonic)
         self._owners = OwnersTold(calls, now, self._health)
         self._watches: list[Watch[Any, Any]] = [

@@ -82,11 +82,16 @@ class HostsList:
 
 
 @dataclass(frozen=True, slots=True)
+class DemandList:
+    """All workloads with leaders that wait."""
+
+
+@dataclass(frozen=True, slots=True)
 class Beat:
     """The heartbeat: the relay is alive, and which workloads exist."""
 
 
-Subject = Demand | State | StillEnded | Hosts | Recount | HostsList | Beat
+Subject = Demand | State | StillEnded | Hosts | Recount | HostsList | DemandList | Beat
 
 
 class WatchProgress:

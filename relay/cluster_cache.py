@@ -185,9 +185,9 @@ class ClusterCache:
         live = (workload for workload in self._workloads.values() if not workload.state.ended)
         return dict.fromkeys(self._unparseable, "") | {each.ref.owner.uid: each.standing for each in live}
 
-    def has_hosts(self, workload: Workload) -> bool:
-        """Return whether hosts were made for a workload."""
-        return self.hosts.any_for(workload.ref.owner.uid, workload.name)
+    def made_for(self, workload: Workload) -> frozenset[Pool]:
+        """Return the pools with hosts that were made for a workload."""
+        return self.hosts.made_for(workload.ref.owner.uid, workload.name)
 
     def occupants(self, pool: Pool) -> tuple[Occupant, ...]:
         """Return the Jobs whose leaders are bound to a pool's hosts, in the order of their pods' UIDs."""
@@ -335,9 +335,10 @@ class HostIndex:
         """Return the pools that have hosts."""
         return tuple(self._nodes)
 
-    def any_for(self, uid: WorkloadUid, name: WorkloadName) -> bool:
-        """Return whether a pool with hosts was made for a workload."""
-        return uid in self._made_for or name in self._made_for
+    def made_for(self, uid: WorkloadUid, name: WorkloadName) -> frozenset[Pool]:
+        """Return the pools with hosts that were made for a workload."""
+        nodes = (*self._made_for.get(uid, ()), *self._made_for.get(name, ()))
+        return frozenset(self._hosts[node].pool for node in nodes)
 
     def legacy_pools(self, name: WorkloadName) -> frozenset[Pool]:
         """Return the legacy pools with hosts that were made for a JobSet of this name."""

@@ -2,11 +2,12 @@
 
 | fact            | published                                                         | a lost one is made up for by |
 |-----------------|-------------------------------------------------------------------|------------------------------|
-| SlicesWanted    | within `gather` of the first leader that waits; at once if all    | repetition                   |
-|                 | do; every `repeat` while leaders wait, which confirms it          |                              |
+| SlicesWanted    | within `gather` of the first leader that waits; at once if all    | the list of demand           |
+|                 | do; on request; every `repeat` if volume claims are part of it    |                              |
+| DemandListed    | every `repeat` while leaders wait, which confirms their demand    | the next one                 |
 | WorkloadChanged | at once if a workload is new, changes its state, or is deleted;   | the digest of workloads, and |
 |                 | every `repeat` while it is not active and hosts that were made    | repetition where hosts wait  |
-|                 | for it exist; on request                                          | to be released               |
+|                 | for it exist and are not being closed; on request                 | to be released               |
 | HostsChanged    | at once if a pool is new, becomes complete or closed, or stops    | the digest of hosts          |
 |                 | being so, or has a new occupant; `vacated` after occupants left;  |                              |
 |                 | else every `count_every`; on request; not while hosts are being   |                              |
@@ -27,12 +28,25 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
-from relay.agenda import Beat, Demand, Hosts, HostsList, Recount, State, StillEnded, Subject, Timing, WatchProgress
+from relay.agenda import (
+    Beat,
+    Demand,
+    DemandList,
+    Hosts,
+    HostsList,
+    Recount,
+    State,
+    StillEnded,
+    Subject,
+    Timing,
+    WatchProgress,
+)
 from relay.closing import Asked, Closing, Cordons
 from relay.cluster_cache import Awaited, ClusterCache, leaders_in_demand, mounted_claims
+from relay.demand_told import DemandTold
 from relay.host_counts import Count, PublishedCounts, count_of
 from relay.lookups import Due, Mounted, Vacancy
-from relay.messages import list_of, parts_of
+from relay.messages import demand_list_of, list_of, parts_of
 from relay.objects import Host, Kind, Leader, Pool, PoolKey, Seen, Unparseable, Workload
 from tpu_slices.domain.model.facts import (
     FactQuestion,
@@ -62,6 +76,7 @@ class FactQueue:
         self._agenda: dict[Subject, datetime] = {}
         self._resting: set[Subject] = set()
         self._ends: list[WorkloadChanged] = []
+        self._demand_told = DemandTold(cluster)
         self._published = PublishedCounts(timing.count_every, timing.vacated)
         self._cordons = Cordons(timing.settle)
         self.closing = Closing(timing)
@@ -81,6 +96,7 @@ class FactQueue:
             self.saw(each, now)
         self.bookmarked(kind, version, now)
         self._agenda.setdefault(Beat(), now)
+        self._agenda.setdefault(DemandList(), now + self._timing.repeat)
 
     def bookmarked(self, kind: Kind, version: str, now: datetime) -> None:
         """Record a sign of life of a watch, which has delivered everything up to a resourceVersion."""
@@ -97,7 +113,9 @@ class FactQueue:
         """Record a question that is answered by facts."""
         if isinstance(question, RepeatQuestion):
             for uid in question.uids:
+                self._demand_told.forget(uid)
                 self._schedule(State(uid), now)
+                self._schedule(Demand(uid), now)
             return
         if isinstance(question, HostsListQuestion):
             self._agenda.pop(HostsList(begun=True), None)
@@ -136,9 +154,11 @@ class FactQueue:
         gone = self.cache.drop(kind, identity)
         match gone:
             case Workload():
+                self._demand_told.forget(gone.ref.owner.uid)
                 self._ends.append(WorkloadChanged(workload=(last or gone).ref, state=WorkloadState.DELETED))
                 self._recount(self.cache.pools_of(gone.name), now)
             case Leader():
+                self._follow_end_of_waiting(gone)
                 self._recount(self.cache.pools_at(gone.node), now)
             case Host():
                 self._cordons.lost(gone.node)
@@ -229,8 +249,15 @@ class FactQueue:
         jobset = self.cache.workload_of(leader)
         if jobset is not None and leader.waiting and not (before and before.waiting):
             self._gather(jobset, now)
+        if before is not None and before.waiting and not leader.waiting:
+            self._follow_end_of_waiting(before)
         if leader != before:
             self._recount(self.cache.pools_at(leader.node, before.node if before else None), now)
+
+    def _follow_end_of_waiting(self, leader: Leader) -> None:
+        jobset = self.cache.workload_of(leader)
+        if jobset is not None and leader.place not in self.cache.waiting(jobset.ref.owner.uid):
+            self._demand_told.ended(jobset.ref.owner.uid, leader.place)
 
     def _follow_host(self, host: Host, before: Host | None, now: datetime) -> None:
         self._cordons.saw(host, now)
@@ -278,6 +305,10 @@ class FactQueue:
                 self._recount([pool], now)
             case HostsList():
                 yield from self._hosts_list(subject, now)
+            case DemandList():
+                self._agenda[subject] = now + self._timing.repeat
+                if demand := self._demand_told.digests(self.cache.waiting):
+                    yield Due(subject, demand_list_of(demand))
             case Beat():
                 first, self._beaten = not self._beaten, True
                 self._agenda[subject] = now + self._timing.beat
@@ -289,12 +320,15 @@ class FactQueue:
         jobset, waiting = self.cache.workload(uid), self.cache.waiting(uid)
         if jobset is None or not waiting:
             return
-        self._agenda[subject] = now + self._timing.repeat
+        leaders, claims = tuple(leaders_in_demand(jobset, waiting)), mounted_claims(waiting)
+        if claims:
+            self._agenda[subject] = now + self._timing.repeat
+        elif self._demand_told.is_told(jobset, leaders):
+            return
+        self._demand_told.tell(jobset, leaders)
         facts = (
-            SlicesWanted(workload=jobset.ref, requests=jobset.requests, waiting=part)
-            for part in parts_of(leaders_in_demand(jobset, waiting))
+            SlicesWanted(workload=jobset.ref, requests=jobset.requests, waiting=part) for part in parts_of(leaders)
         )
-        claims = mounted_claims(waiting)
         yield Due(subject, tuple(facts), Mounted(claims, now) if claims else None)
 
     def _state(self, subject: Subject, uid: WorkloadUid, now: datetime) -> Iterator[Due]:
@@ -309,10 +343,15 @@ class FactQueue:
         yield Due(subject, (state,))
 
     def _still_ended(self, subject: Subject, uid: WorkloadUid, now: datetime) -> Iterator[Due]:
-        """Yield the state of a workload that is not active although hosts were made for it."""
+        """Yield the state of a workload that is not active while hosts made for it are not being closed."""
         jobset = self.cache.workload(uid)
-        if jobset is not None and jobset.state is not WorkloadState.ACTIVE and self.cache.has_hosts(jobset):
+        if jobset is None or jobset.state is WorkloadState.ACTIVE:
+            return
+        pools = self.cache.made_for(jobset)
+        if any(not self.closing.closes(pool) for pool in pools):
             yield from self._state(subject, uid, now)
+        elif pools:
+            self._schedule(subject, now + self._timing.repeat)
 
     def _hosts(self, subject: Subject, pool: Pool, now: datetime) -> Iterator[Due]:
         count, last = self._count(pool, now), self._published.last(pool)
@@ -356,4 +395,5 @@ class FactQueue:
         """Schedule the demand of a workload whose hosts another one's leader took: it has to be confirmed."""
         maker = self.cache.maker(pool)
         if maker is not None and any(each.owner.uid != maker.ref.owner.uid for each in count.hosts.occupants):
+            self._demand_told.forget(maker.ref.owner.uid)
             self._gather(maker, now)

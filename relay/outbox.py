@@ -14,15 +14,18 @@ from relay.connection import rising_pause
 from relay.health import Health
 from tpu_slices.domain.model.facts import (
     Answer,
+    DemandListed,
     Echo,
     Fact,
     Heartbeat,
     HostsChanged,
     HostsListed,
+    RepeatQuestion,
     SlicesWanted,
     WorkloadChanged,
     WorkloadsListed,
 )
+from tpu_slices.domain.model.slices import WorkloadUid
 from tpu_slices.ports.errors import Temporary
 from tpu_slices.ports.log_events import LogEvent
 from tpu_slices.wire.messages import Message, encode_fact
@@ -34,7 +37,7 @@ MOST_BYTES = 64_000_000
 A_MESSAGE = 1_000
 """The least bytes that a message takes beside its data."""
 DEMAND_TTL = timedelta(minutes=6)
-"""Demand that could not be published for so long, and was not repeated, has expired: it must not buy anything."""
+"""Demand that could not be published for so long, or a list of it, has expired: it must not buy anything any more."""
 AT_ONCE, BYTES_AT_ONCE = 100, 8_000_000
 """Roughly the messages and bytes that are passed to the client at once, which holds several copies of them."""
 LOOK_EVERY = 30.0
@@ -71,6 +74,8 @@ class Outbox:
         self._sending: dict[Hashable, _Held] = {}
         self._changed = threading.Condition()
         self._closing = False
+        self.demand_expired: Callable[[RepeatQuestion], None] = lambda _: None
+        """Called about workloads whose demand has expired: what still holds of it is to be posted anew."""
 
     def post(self, facts: Iterable[Fact]) -> None:
         """Queue facts to be sent; they replace earlier ones on the same subject."""
@@ -121,10 +126,9 @@ class Outbox:
             _log.error(LogEvent.FACT_DROPPED, kind=type(fact).__name__, error=str(too_large))
             return
         earlier = fresh.pop(subject := subject_of(fact), None)
-        if isinstance(fact, SlicesWanted):  # the demand of one Workload may come in parts
-            fresh[subject] = _Held((*(earlier.messages if earlier else ()), message), self._now() + DEMAND_TTL)
-        else:
-            fresh[subject] = _Held((message,), None)
+        until = self._now() + DEMAND_TTL if isinstance(fact, SlicesWanted | DemandListed) else None
+        others = earlier.messages if earlier and isinstance(fact, SlicesWanted) else ()  # it may come in parts
+        fresh[subject] = _Held((*others, message), until)
 
     def _hold(self, newer: Mapping[Hashable, _Held]) -> None:
         for subject, held in newer.items():
@@ -157,8 +161,13 @@ class Outbox:
 
     def _drop_expired(self) -> None:
         now = self._now()
-        for subject in [subject for subject, held in self._waiting.items() if held.until and held.until < now]:
-            _log.warning(LogEvent.FACT_EXPIRED, **self._waiting.pop(subject).messages[0].attributes)
+        expired = [subject for subject, held in self._waiting.items() if held.until and held.until < now]
+        messages = [self._waiting.pop(subject).messages[0] for subject in expired]
+        for message in messages:
+            _log.warning(LogEvent.FACT_EXPIRED, **message.attributes)
+        uids = [WorkloadUid(uid) for message in messages if (uid := message.attributes.get("owner_uid"))]
+        if uids:
+            self.demand_expired(RepeatQuestion(uids=tuple(uids)))
 
     def _put_back(self) -> None:
         with self._changed:
@@ -189,6 +198,8 @@ def subject_of(fact: Fact) -> Hashable:
             return ("HostsListed",)
         case Heartbeat(first=first):
             return ("Heartbeat", first)
+        case DemandListed(part=part):
+            return ("DemandListed", part)
         case WorkloadsListed(after=after):
             return ("WorkloadsListed", after)
         case Answer(workload=workload):

@@ -65,6 +65,8 @@ def queries(store: SliceStore, cluster: ClusterId, now: datetime) -> Mapping[str
         "slice_count": lambda: store.slice_count(cluster),
         "due_slices": lambda: store.due_slices(cluster, now, 1),
         "changed_workloads": lambda: store.changed_workloads(cluster, now, 1),
+        "demand_digest": lambda: store.demand_digest(cluster),
+        "demand_digests": lambda: store.demand_digests(cluster),
         "report_queues": lambda: store.report_queues(cluster, now),
         "due_reports": lambda: store.due_reports(queue, now, 1),
         "queued_slices": lambda: store.queued_slices(cluster, 1),

@@ -208,7 +208,16 @@ class MeteredBackend:
 LAZY = {"live_workloads", "live_standings", "kept_slices", "every_slice"}
 ONE = {
     *("heartbeat", "limiter", "budget", "brake"),
-    *("chips_bought", "chips_held", "chips_idle", "hosts_digest", "ended_workloads", "live_count", "slice_count"),
+    *(
+        "chips_bought",
+        "chips_held",
+        "chips_idle",
+        "hosts_digest",
+        "demand_digest",
+        "ended_workloads",
+        "live_count",
+        "slice_count",
+    ),
     *("phase_count", "reason_count", "oldest_since"),
 }
 """One document, or a number that the server makes of up to 1,000 entries of an index."""
@@ -231,7 +240,7 @@ def reads(name: str, arguments: tuple[Any, ...], result: Any, store: FakeStore) 
         case "report_queues":  # those that are not due, too
             documents = (store.document(place) or {} for place in store.places())
             return len({queue for each in documents if (queue := each.get(REPORT_QUEUE)) is not None}) + 1
-        case "live_standings":  # pages until an empty one
+        case "live_standings" | "demand_digests":  # pages until an empty one
             return len(result) + 1
         case _:
             return max(len(result), 1)

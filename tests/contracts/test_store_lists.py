@@ -14,7 +14,7 @@ from tests.domain.cases import in_use
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.records import PoolOperation, SliceRecord, SlotAwaited
-from tpu_slices.domain.model.slices import ClusterId, WorkloadUid
+from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid
 from tpu_slices.domain.model.workloads import ReportQueue, WorkloadRecord
 from tpu_slices.domain.reconciling.inventory import standing
 from tpu_slices.domain.reconciling.limiter import CapacityPool, behind_all_of
@@ -52,6 +52,21 @@ def test_workloads_of_slices_that_changed_lately_come_once_each_the_earliest_cha
     assert bench.store.changed_workloads(CLUSTER, NOW - 3 * MINUTE, 10) == ("b", "a")
     assert bench.store.changed_workloads(CLUSTER, NOW - MINUTE, 10) == ("a", "b")
     assert bench.store.changed_workloads(CLUSTER, NOW - 3 * MINUTE, 1) == ("b",)
+
+
+def test_the_demand_of_workloads_that_are_active_is_read_by_digests_and_added_up(bench: Bench) -> None:
+    first, second = SliceId("tpu-a-0-aaaaaaaaaaaaa"), SliceId("tpu-b-0-aaaaaaaaaaaaa")
+    waiting = [
+        a_jobset(uid=WorkloadUid("a"), demand={first: NOW}),
+        a_jobset(uid=WorkloadUid("b"), demand={second: NOW}),
+    ]
+    bench.create(*waiting, a_jobset(uid=WorkloadUid("served"), demand={first: None}))
+    bench.create(a_jobset(uid=WorkloadUid("suspended"), demand={first: NOW}, state=WorkloadState.SUSPENDED))
+    bench.create(a_jobset(uid=WorkloadUid("elsewhere"), demand={first: NOW}, cluster=ELSEWHERE))
+
+    assert bench.store.demand_digests(CLUSTER) == {each.owner.uid: each.demand_digest for each in waiting}
+    assert bench.store.demand_digest(CLUSTER) == sum(each.demand_digest for each in waiting)
+    assert bench.store.demand_digest(ClusterId("empty")) == 0
 
 
 def a_due_report(uid: str, **changes: Any) -> WorkloadRecord:

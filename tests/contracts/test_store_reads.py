@@ -35,6 +35,8 @@ CALLS: dict[str, Callable[[SliceStore], object]] = {
     "due_slices": lambda store: store.due_slices(CLUSTER, NOW, 10),
     "report_queues": lambda store: store.report_queues(CLUSTER, NOW - timedelta(hours=1)),
     "due_reports": lambda store: store.due_reports(QUEUE, NOW, 10),
+    "demand_digest": lambda store: store.demand_digest(CLUSTER),
+    "demand_digests": lambda store: store.demand_digests(CLUSTER),
     "changed_workloads": lambda store: store.changed_workloads(CLUSTER, NOW - timedelta(hours=1), 10),
     "queued_slices": lambda store: store.queued_slices(CLUSTER, 10),
     "deletions_awaiting_slot": lambda store: store.deletions_awaiting_slot(CLUSTER, 10),

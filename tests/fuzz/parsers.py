@@ -200,7 +200,15 @@ LABELS = labels_of(JOB, 3, a_spec())
 OF_KUBERNETES = {"name", "namespace", "uid", "generation", "resourceVersion"}
 POOL = f"{LABELS['google.com/tpu-slice-id']}-3"
 FACTS = (
-    *("slices_wanted", "workload_changed", "hosts_changed", "heartbeat", "hosts_listed", "workloads_listed"),
+    *(
+        "slices_wanted",
+        "workload_changed",
+        "hosts_changed",
+        "heartbeat",
+        "hosts_listed",
+        "workloads_listed",
+        "demand_listed",
+    ),
     *("answer", "echo"),
 )
 ANNOUNCED = (

@@ -131,8 +131,11 @@ def test_a_shape_that_gke_calls_impossible_is_requested_once_however_often_it_is
     world.backend.refuse_next_create(Failure(FailureKind.IMPOSSIBLE, "unsupported"))
     jobset = world.jobset_appears()
     world.settle(minutes=130)
-    (workload,) = world.store.jobset_records(CLUSTER)
-    assert world.clock.now() - workload.last_seen_at <= 6 * MINUTE, "its demand is repeated"
+    (heartbeat,) = [world.store.heartbeat(CLUSTER)]
+    assert heartbeat is not None
+    confirmed_at = heartbeat.value.demand_confirmed_at
+    assert confirmed_at is not None
+    assert world.clock.now() - confirmed_at <= 6 * MINUTE, "its demand is confirmed again and again"
     assert [call.verb for call in world.backend.calls] == [Verb.CREATE]
     assert world.record(jobset).phase is Phase.REFUSED
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.builders import CLUSTER, MINUTE, NOW, a_record, a_request, leaders_wait
+from tests.builders import CLUSTER, a_record, a_request, leaders_wait
 from tests.world import World
 from tpu_slices.domain.model.observations import Failure, FailureKind
 from tpu_slices.domain.model.reasons import Phase, Reason
@@ -48,15 +48,11 @@ def test_repeated_demand_makes_up_for_the_lost_requests_of_new_slices() -> None:
     assert len(world.backend.ordered(Verb.CREATE)) == 2
 
 
-def test_a_queued_slice_is_reconciled_when_its_demand_ends() -> None:
+def test_a_slice_that_waits_for_a_slot_is_not_due_by_itself() -> None:
     world = World()
     slices_wait(world, 6)
     (queued,) = [record for record in world.records.values() if record.phase is Phase.QUEUED]
-    assert queued.next_reconcile_at == NOW + 10 * MINUTE
-    world.clock.advance(9 * MINUTE)
-    world.publisher.request_reconcile(CLUSTER, [queued.id])
-    world.deliver()
-    assert world.records[queued.id].next_reconcile_at == NOW + 15 * MINUTE
+    assert queued.next_reconcile_at is None
 
 
 @pytest.mark.parametrize(
@@ -65,7 +61,8 @@ def test_a_queued_slice_is_reconciled_when_its_demand_ends() -> None:
         ({"reason": Reason.OPERATION_LIMIT}, True),
         ({"reason": Reason.CREATING, "phase": Phase.PROVISIONING}, True),
         ({"reason": Reason.STOCKOUT, "phase": Phase.WAITING}, True),
-        ({"reason": Reason.OPERATION_LIMIT, "next_reconcile_at": None}, False),
+        ({"reason": Reason.OPERATION_LIMIT, "next_reconcile_at": None}, True),
+        ({"reason": Reason.STOCKOUT, "phase": Phase.WAITING, "next_reconcile_at": None}, False),
         ({"reason": Reason.OPERATION_LIMIT, "desire": Desire.ABSENT}, False),
         ({"reason": Reason.REQUESTED}, False),
         ({"reason": Reason.DEMAND_STALE}, False),

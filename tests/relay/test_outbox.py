@@ -13,9 +13,11 @@ from relay.outbox import A_MESSAGE, MOST_BYTES, Outbox
 from tests.relay.watched import START
 from tpu_slices.domain.model.facts import (
     Answer,
+    DemandListed,
     Fact,
     Heartbeat,
     HostsChanged,
+    RepeatQuestion,
     SlicesWanted,
     WaitingLeader,
     WorkloadChanged,
@@ -213,14 +215,26 @@ def test_the_parts_of_one_demand_are_published_and_replaced_together() -> None:
         assert topic.wait_for(3) == [demand(1), demand(3, uid="u-2"), demand(4, uid="u-2")]
 
 
-def test_demand_that_was_neither_published_nor_repeated_in_time_is_withdrawn() -> None:
+def test_demand_that_was_not_published_in_time_is_withdrawn_and_what_still_holds_of_it_asked_for() -> None:
     setup = Setup(FakeTopic())
+    asked: list[RepeatQuestion] = []
+    setup.box.demand_expired = asked.append
     setup.box.post([demand(0), jobset("u-2", WorkloadState.DELETED)])
     setup.now += timedelta(minutes=3)
     setup.box.post([demand(0, uid="u-3")])
     setup.now += timedelta(minutes=4)
     with running(setup.box):
         assert setup.topic.wait_for(2) == [jobset("u-2", WorkloadState.DELETED), demand(0, uid="u-3")]
+    assert asked == [RepeatQuestion(uids=(WorkloadUid("u-1"),))]
+
+
+def test_a_list_of_demand_that_was_not_published_in_time_is_withdrawn() -> None:
+    setup = Setup(FakeTopic())
+    setup.box.post([DemandListed(after=None, up_to=None, digests={}, part=0, parts=1)])
+    setup.now += timedelta(minutes=7)
+    setup.box.post([beat(1)])
+    with running(setup.box):
+        assert setup.topic.wait_for(1) == [beat(1)]
 
 
 @pytest.mark.slow

@@ -15,6 +15,7 @@ from relay.relay import Event, Relay
 from tests.builders import CLUSTER
 from tests.relay.objects import node, read_jobset
 from tpu_slices.domain.model.facts import (
+    DemandListed,
     Fact,
     Heartbeat,
     HostsChanged,
@@ -23,7 +24,7 @@ from tpu_slices.domain.model.facts import (
     WorkloadChanged,
     WorkloadState,
 )
-from tpu_slices.domain.model.slices import OwnerKind
+from tpu_slices.domain.model.slices import OwnerKind, WorkloadUid
 from tpu_slices.wire.messages import decode_fact, encode_fact
 from tpu_slices.wire.readers import READERS as READERS_OF
 from tpu_slices_simulator.relays import due_facts
@@ -143,6 +144,10 @@ def read(obj: dict[str, Any]) -> Seen:
     seen = READERS[kind_of(obj)](obj)
     assert seen is not None
     return seen
+
+
+def listed_demand(facts: Sequence[Fact]) -> list[Mapping[WorkloadUid, int]]:
+    return [fact.digests for fact in facts if isinstance(fact, DemandListed)]
 
 
 def demand(facts: Sequence[Fact]) -> list[list[int]]:

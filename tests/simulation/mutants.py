@@ -66,8 +66,8 @@ def _uses_two_names_in_turn(record: SliceRecord, **how: bool) -> SliceRecord:
     return replace(_GIVEN_UP(record, **how), attempt=1 if record.attempt > 1 else 2)
 
 
-def _wants_what_has_ended(record: SliceRecord, own: WorkloadRecord | None) -> SliceRecord:
-    return record if own is not None and own.state.ended else with_current_desire(record, own)
+def _wants_what_has_ended(record: SliceRecord, own: WorkloadRecord | None, listed_at: datetime | None) -> SliceRecord:
+    return record if own is not None and own.state.ended else with_current_desire(record, own, listed_at)
 
 
 def _is_first(_: object, workload: WorkloadRecord, __: object) -> bool:

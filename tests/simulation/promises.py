@@ -26,7 +26,7 @@ from enum import StrEnum
 from tests.builders import a_spec
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.observations import Creating, Deleting, Outcome, Running, Started
-from tpu_slices.domain.model.reasons import Phase, ReportReason
+from tpu_slices.domain.model.reasons import Phase, Reason, ReportReason
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import PoolName, WorkloadUid
 from tpu_slices.domain.reconciling.brake import SUDDEN_ENDS, counted_since, too_many
@@ -227,7 +227,10 @@ class Watch:
                 continue
             if not record.message and record.transitions:
                 self._break(Promise.NO_SILENCE, f"{record.id} is {record.phase} for no reason")
-            if record.next_reconcile_at is None and record.phase is not Phase.REFUSED:
+            in_line = (
+                record.reason in {Reason.OPERATION_LIMIT, Reason.DELETION_QUEUED} and record.slot_awaited is not None
+            )
+            if record.next_reconcile_at is None and record.phase is not Phase.REFUSED and not in_line:
                 self._break(Promise.NO_SILENCE, f"{record.id} is {record.phase}, and nobody will look at it")
 
     def _serving(self, record: SliceRecord) -> Iterator[FakePool]:

@@ -73,6 +73,10 @@ BEYOND: list[tuple[str, str, object]] = [
     ("workloads_listed", "up_to", ""),
     ("workloads_listed", "parts", 0),
     ("workloads_listed", "asked_at", "2026-11-01T12:00:00"),
+    ("demand_listed", "digests", {f"u-{number}": 1 for number in range(UIDS_PER_PART + 1)}),
+    ("demand_listed", "digests", {"a/b": 1}),
+    ("demand_listed", "part", 1_000),
+    ("demand_listed", "parts", 0),
     ("workloads_listed", "asked_at", "9999-12-31T23:59:59Z"),
 ]
 

@@ -47,6 +47,7 @@ FACTS = [
     "hosts_changed",
     "heartbeat",
     "hosts_listed",
+    "demand_listed",
     "workloads_listed",
     "answer",
     "echo",

@@ -35,6 +35,8 @@ FIELDS: Mapping[str, st.SearchStrategy[Any]] = {
     "Occupant.pod_uid": names,
     "RunsOn.pod_uid": names,
     "WorkloadsListed.parts": st.integers(1, 40),
+    "DemandListed.part": st.integers(0, 39),
+    "DemandListed.parts": st.integers(1, 40),
     "SliceRecord.attempt": st.integers(1, LAST_ATTEMPT),
     "TerminatingAttempt.attempt": st.integers(1, LAST_ATTEMPT),
     "SliceSpec.hosts": st.integers(1, 1_000),

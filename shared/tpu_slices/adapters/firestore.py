@@ -6,7 +6,7 @@ locks make other clients wait for 2 seconds, and for 60 if a client dies (measur
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
@@ -27,6 +27,7 @@ from tpu_slices.adapters.firestore_queries import (
     CLUSTERS_WITH_SLICES,
     CREATIONS_AWAITING_SLOT,
     DELETIONS_AWAITING_SLOT,
+    DEMAND,
     DUE_REPORTS,
     DUE_SLICES,
     ENDED_WORKLOADS,
@@ -56,6 +57,7 @@ from tpu_slices.ports.errors import StaleRecord
 from tpu_slices.ports.store import Change, Found, Record, RejectedMessage, Revision, Stored
 from tpu_slices.wire.cluster_settings import accepted_key, pause_key, settings_key, with_pause
 from tpu_slices.wire.documents import (
+    DEMAND_DIGEST,
     REPORT_QUEUE,
     encode,
     encode_rejection,
@@ -159,6 +161,19 @@ class FirestoreStore(FirestoreReads):
                 fields = it.to_dict() or {}
                 yield WorkloadUid(it.id.removeprefix(prefix)), standing(*map(fields.get, STANDING))
             page = asked.start_after(found[-1])
+
+    def demand_digest(self, cluster: ClusterId) -> int:
+        return self._sum(DEMAND, cluster, 0)
+
+    def demand_digests(self, cluster: ClusterId) -> Mapping[WorkloadUid, int]:
+        prefix = key(WorkloadRecord, cluster, "").id
+        asked = self._asked(DEMAND, cluster, 0).select([DEMAND_DIGEST]).limit(NAMES * self._page)
+        digests: dict[WorkloadUid, int] = {}
+        page = asked
+        while found := self._read(page.stream):
+            digests.update({WorkloadUid(it.id.removeprefix(prefix)): it.get(DEMAND_DIGEST) for it in found})
+            page = asked.start_after(found[-1])
+        return digests
 
     def kept_slices(self, cluster: ClusterId) -> Iterator[Stored[SliceRecord]]:
         return self._every(SliceRecord, KEPT_SLICES, cluster, _KEPT)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from tpu_slices.wire.documents import CHIPS_BOUGHT, CHIPS_HELD, CHIPS_IDLE, HOSTS_DIGEST, REPORT_QUEUE
+from tpu_slices.wire.documents import CHIPS_BOUGHT, CHIPS_HELD, CHIPS_IDLE, DEMAND_DIGEST, HOSTS_DIGEST, REPORT_QUEUE
 
 Operator = Literal["==", "in", "<", "<=", ">", ">="]
 
@@ -35,6 +35,7 @@ class Query:
 
 
 _DUE: tuple[tuple[str, Operator], ...] = (("cluster", "=="), ("next_reconcile_at", "<="))
+DEMAND = Query(collection="workloads", where=(("cluster", "=="), (DEMAND_DIGEST, ">")), order=DEMAND_DIGEST)
 CHANGED_SLICES = Query(collection="slices", where=(("cluster", "=="), ("changed_at", ">")), order="changed_at")
 DUE_SLICES = Query(collection="slices", where=_DUE, order="next_reconcile_at")
 REPORT_QUEUES = Query(
@@ -77,6 +78,7 @@ IDLE_IN_CLUSTER = Query(collection="slices", where=(("cluster", "=="),), order=C
 HOSTS_IN_CLUSTER = Query(collection="slices", where=(("cluster", "=="),), order=HOSTS_DIGEST)
 
 QUERIES = (
+    DEMAND,
     CHANGED_SLICES,
     DUE_SLICES,
     REPORT_QUEUES,

@@ -13,6 +13,7 @@ from typing import assert_never
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.facts import (
     Answer,
+    DemandListed,
     Echo,
     Fact,
     Heartbeat,
@@ -26,6 +27,7 @@ from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import SLICES_PER_WORKLOAD, ClusterId, SliceId, slice_id
 from tpu_slices.domain.reconciling import demand
 from tpu_slices.domain.reconciling.inventory import with_heartbeat
+from tpu_slices.flows.demand_list import demand_listed
 from tpu_slices.flows.heartbeats import change_heartbeat
 from tpu_slices.flows.hosts import hosts_changed, hosts_listed
 from tpu_slices.flows.retrying import retry_on_conflict
@@ -57,6 +59,8 @@ def _record(fact: Fact, told_at: datetime, settings: ClusterSettings, deps: Inta
             _changed(fact, settings.cluster, deps)
         case WorkloadsListed():
             workloads_listed(fact, settings.cluster, deps)
+        case DemandListed():
+            demand_listed(fact, told_at, settings, deps)
         case HostsChanged():
             hosts_changed(fact, settings.cluster, deps)
         case HostsListed():

@@ -130,8 +130,9 @@ def _look(slice_: SliceId, settings: ClusterSettings, deps: ReconcileDeps) -> Lo
     found = deps.store.workloads(settings.cluster, uids)
     own = found.get(stored.value.owner.uid)  # Permanent if it cannot be read: then nothing is decided
     workloads = {uid: each.value for uid, each in found.items()}
-    record = with_current_desire(stored.value, own.value if own else None)
     heartbeat = deps.store.heartbeat(settings.cluster)
+    listed_at = heartbeat.value.demand_confirmed_at if heartbeat else None
+    record = with_current_desire(stored.value, own.value if own else None, listed_at)
     counted = count(record, settings, deps)
     known = Known(
         workloads=workloads,

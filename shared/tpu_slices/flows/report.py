@@ -149,6 +149,7 @@ def read_queue_state(cluster: ClusterId, deps: IntakeDeps) -> QueueState:
         len(store.slots(cluster)) if places else 0,
         settings.paused if settings else None,
         silent_since(heartbeat.value if heartbeat else None, deps.clock.now()),
+        heartbeat.value.demand_confirmed_at if heartbeat else None,
     )
 
 

@@ -8,10 +8,11 @@ from datetime import datetime
 from functools import partial
 
 from tpu_slices.domain.model.clusters import ClusterSettings
-from tpu_slices.domain.model.facts import AnyQuestion, HostsListQuestion, WorkloadListQuestion
+from tpu_slices.domain.model.facts import AnyQuestion, HostsListQuestion, RepeatQuestion, WorkloadListQuestion
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import ClusterId, SliceId
 from tpu_slices.domain.reconciling.inventory import (
+    QUESTIONS_PER_LIST,
     InventoryFindings,
     Records,
     RelayHeartbeat,
@@ -23,6 +24,7 @@ from tpu_slices.domain.reconciling.limiter import has_ended
 from tpu_slices.domain.reporting.counts import ClusterCount
 from tpu_slices.flows import slots
 from tpu_slices.flows.counts import counted
+from tpu_slices.flows.demand_list import ask_under_new_settings
 from tpu_slices.flows.due import request_due
 from tpu_slices.flows.failures import Failure, Failures
 from tpu_slices.flows.heartbeats import RelaySilence, call_for_reports, listen
@@ -79,6 +81,8 @@ def sweep(deps: ReconcileDeps) -> Swept:
         cluster = settings.cluster
         settle = partial(retry_on_conflict, partial(_settle_slots, settings, deps), deps.clock)
         requested += failures.attempt(cluster, settle, 0, "slots")
+        asking = partial(retry_on_conflict, partial(ask_under_new_settings, settings, deps), deps.clock)
+        failures.attempt(cluster, asking, None, "demand under new settings")
         check = partial(retry_on_conflict, partial(_check_inventory_if_due, settings, deps), deps.clock)
         found, questions = failures.attempt(cluster, check, (None, 0), "inventory check")
         if found is not None:
@@ -137,6 +141,8 @@ def _check_inventory_if_due(settings: ClusterSettings, deps: ReconcileDeps) -> t
     recorded = dict(deps.store.live_standings(settings.cluster))
     findings = _compare(settings, deps, now)
     questions: list[AnyQuestion] = [HostsListQuestion()] if findings.unplaced else []
+    if findings.unserved:
+        questions.append(RepeatQuestion(uids=findings.unserved[:QUESTIONS_PER_LIST]))
     if list_is_called_for(recorded, known, now):
         questions.append(WorkloadListQuestion(asked_at=now))
     deps.publisher.ask(settings.cluster, questions)
@@ -153,11 +159,14 @@ def _compare(settings: ClusterSettings, deps: ReconcileDeps, now: datetime) -> I
     others = deps.store.slices(cluster, {pool.slice_id for pool in pools} - kept.keys())
     kept.update(others)
     uids = {stored.value.owner.uid for stored in kept.values()} | {pool.job.owner.uid for pool in pools}
-    workloads = deps.store.workloads(cluster, uids)
+    workloads = deps.store.workloads(cluster, uids | deps.store.demand_digests(cluster).keys())
+    demanded = {slice_ for stored in workloads.values() for slice_ in stored.value.in_demand}
+    settled = deps.store.slices(cluster, demanded - kept.keys() - others.unreadable.keys())
+    kept.update(settled)
     records = Records(
         workloads={uid: stored.value for uid, stored in workloads.items()},
         slices={id_: stored.value for id_, stored in kept.items()},
-        unreadable=frozenset({*others.unreadable, *workloads.unreadable}),
+        unreadable=frozenset({*others.unreadable, *settled.unreadable, *workloads.unreadable}),
     )
     findings = check_inventory(records, pools, now)
     for placeholder in findings.placeholders:

@@ -145,6 +145,12 @@ class SliceStore(Protocol):
         They are read in pages.
         """
 
+    def demand_digest(self, cluster: ClusterId) -> int:
+        """Return the sum of `WorkloadRecord.demand_digest` over a cluster, in one call."""
+
+    def demand_digests(self, cluster: ClusterId) -> Mapping[WorkloadUid, int]:
+        """Return the digest of each workload that has one, read in pages."""
+
     def kept_slices(self, cluster: ClusterId) -> Iterator[Stored[SliceRecord]]:
         """Yield every slice that is not GONE, read in pages."""
 

@@ -19,6 +19,7 @@ from typing import Any, NewType, get_args, get_origin, get_type_hints
 from tpu_slices.domain.model.attempts import TerminatingAttempt
 from tpu_slices.domain.model.facts import (
     BoundClaim,
+    DemandListed,
     Heartbeat,
     HostsChanged,
     SlicesWanted,
@@ -139,6 +140,9 @@ _FIELDS: Mapping[tuple[type, str], Bound] = {
     (Heartbeat, "digest"): _text(64),
     (WorkloadsListed, "standings"): _many(UIDS_PER_PART),
     (WorkloadsListed, "parts"): _number(1_000_000, 1),
+    (DemandListed, "digests"): _many(UIDS_PER_PART),
+    (DemandListed, "part"): _number(999),
+    (DemandListed, "parts"): _number(1_000, 1),
     (SliceRecord, "attempt"): _number(LAST_ATTEMPT + 1),
     (SliceRecord, "attempts"): _number(LAST_ATTEMPT + 1),
     (SliceRecord, "failures"): _COUNT,

@@ -39,6 +39,8 @@ CHIPS_HELD = "chips_held"
 CHIPS_IDLE = "chips_idle"
 HOSTS_DIGEST = "hosts_digest"
 """The fields of a slice that Firestore sums up."""
+DEMAND_DIGEST = "demand_digest"
+"""The field of a workload that Firestore sums up; 0: none of its leaders waits."""
 REPORT_QUEUE = "report_queue"
 """The field of a workload by which reports are read fairly: `{cluster}/{first or renewed}/{namespace}`, or None."""
 
@@ -227,7 +229,8 @@ def _names(kind: type[Any]) -> tuple[str, ...]:
 def _derived(record: Record) -> Fields:
     """Return derived fields for readers of the document and for queries; they are never decoded."""
     if isinstance(record, WorkloadRecord):
-        return {REPORT_QUEUE: queue_name(record.report_queue) if record.report_queue else None}
+        queue = record.report_queue
+        return {REPORT_QUEUE: queue_name(queue) if queue else None, DEMAND_DIGEST: record.demand_digest}
     if not isinstance(record, SliceRecord):
         return {}
     hosts = record.spec.hosts if record.spec else "?"

@@ -12,6 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 from tpu_slices.domain.model.facts import (
     Answer,
     AnyQuestion,
+    DemandListed,
     Echo,
     EchoQuestion,
     Fact,
@@ -67,10 +68,7 @@ class EchoRequest:
     asked_at: datetime
 
 
-_FACTS: Mapping[str, TypeAdapter[Any]] = {
-    kind.__name__: TypeAdapter(kind)
-    for kind in (SlicesWanted, WorkloadChanged, HostsChanged, Heartbeat, HostsListed, WorkloadsListed, Answer, Echo)
-}
+_FACTS: Mapping[str, TypeAdapter[Any]] = {kind.__name__: TypeAdapter(kind) for kind in get_args(Fact)}
 _RECONCILE_REQUESTS: Mapping[str, TypeAdapter[Any]] = {
     kind.__name__: TypeAdapter(kind) for kind in (ReconcileRequest, EchoRequest)
 }
@@ -142,7 +140,7 @@ def about(fact: Fact) -> Mapping[str, str]:
             return about_owner(fact.workload.owner)
         case HostsChanged():
             return {"slice": fact.slice_id}
-        case Heartbeat() | HostsListed() | WorkloadsListed() | Echo():
+        case Heartbeat() | HostsListed() | WorkloadsListed() | DemandListed() | Echo():
             return {}
 
 

@@ -5,7 +5,7 @@ Values are kept as documents: what the wire format cannot hold is lost, and what
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TypeVar
@@ -130,6 +130,17 @@ class FakeStore(FakeDocuments):
         told = {WorkloadUid(at.id.removeprefix(f"{cluster}.")): self._documents[at].fields.get for at in found}
         asked = (uid for uid in sorted(told) if (after is None or uid > after) and (up_to is None or uid <= up_to))
         return ((uid, standing(*map(told[uid], STANDING))) for uid in asked)
+
+    def demand_digest(self, cluster: ClusterId) -> int:
+        return sum(self.demand_digests(cluster).values())
+
+    def demand_digests(self, cluster: ClusterId) -> Mapping[WorkloadUid, int]:
+        self._answer()
+        found = self._matching(
+            WorkloadRecord, lambda it: it.get("cluster") == cluster and it.get("demand_digest", 0) > 0
+        )
+        prefix = f"{cluster}."
+        return {WorkloadUid(at.id.removeprefix(prefix)): self._documents[at].fields["demand_digest"] for at in found}
 
     def kept_slices(self, cluster: ClusterId) -> Iterator[Stored[SliceRecord]]:
         self._answer()

@@ -11,7 +11,7 @@ from tests.builders import NOW
 from tests.domain.cases import every_record, situations, wanted
 from tpu_slices.domain.model.decisions import CancelCreation, CloseHosts, CreatePool, Decision, DeletePool
 from tpu_slices.domain.model.observations import Absent, Observation, PoolObservations, Unowned, Unreadable
-from tpu_slices.domain.model.reasons import Phase
+from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.reconciling.case import Situation
 from tpu_slices.domain.reconciling.decide import decide
@@ -53,10 +53,13 @@ def may_exist(case: Situation) -> set[int]:
 
 
 @given(situations())
-def test_a_record_that_is_not_settled_is_reconciled_again(case: Situation) -> None:
+def test_a_record_that_is_not_settled_is_reconciled_again_or_waits_for_a_slot(case: Situation) -> None:
     due = replace(case, record=replace(case.record, next_reconcile_at=NOW))
     after = decided(due).record
-    if after.next_reconcile_at is None:
+    if after.next_reconcile_at is None and after.slot_awaited is not None:
+        assert after.slot_awaited.number is None
+        assert after.reason in {Reason.OPERATION_LIMIT, Reason.DELETION_QUEUED}
+    elif after.next_reconcile_at is None:
         assert after.phase in SETTLED
         assert not after.terminating
         assert after.phase is not Phase.READY or after.hosts.occupants

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,7 @@ from tests.builders import MINUTE, NOW, a_job, a_jobset, a_record, an_occupant, 
 from tpu_slices.domain.model.attempts import TerminatingAttempt
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.observations import PoolSeen
-from tpu_slices.domain.model.reasons import Phase
+from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.records import RunsOn, SliceRecord
 from tpu_slices.domain.model.slices import WorkloadUid, pool_name
 from tpu_slices.domain.model.workloads import WorkloadRecord
@@ -54,6 +55,24 @@ def test_a_job_on_hosts_of_anothers_slice_is_looked_for_unless_the_record_of_its
     for records, unplaced in (([host, own], True), ([host, replace(own, runs_on=there)], False), ([host], False)):
         found = findings_of(records=records, pools=[a_pool(host)], workloads=[OURS, a_jobset(owner=own.owner)])
         assert found.unplaced is unplaced
+
+
+@pytest.mark.parametrize(
+    ("changes", "unserved"),
+    [
+        (None, True),
+        ({"phase": Phase.GONE, "reason": Reason.RELEASED, "next_reconcile_at": None}, True),
+        ({"phase": Phase.GONE, "reason": Reason.RELEASED, "next_reconcile_at": NOW}, False),
+        ({"phase": Phase.REFUSED, "reason": Reason.NOT_ALLOWED, "next_reconcile_at": None}, False),
+    ],
+    ids=["no record", "settled as GONE", "due", "refused"],
+)
+def test_demand_for_a_slice_that_nobody_will_look_at_is_found(changes: dict[str, Any] | None, unserved: bool) -> None:
+    records = [a_record(**changes)] if changes else []
+    for told_at in (NOW, None):
+        jobset = a_jobset(demand={a_record().id: told_at})
+        found = findings_of(records=records, pools=[], workloads=[jobset])
+        assert (found.unserved == (jobset.owner.uid,)) is (unserved and told_at is not None)
 
 
 def test_an_orphan_is_adopted_with_its_attempt_and_a_placeholder_for_its_jobset() -> None:

@@ -60,17 +60,7 @@ IDLE = LIMITS.idle_after
         pytest.param(a_slice(Reason.NOT_ALLOWED), None, id="refused: settled"),
         pytest.param(a_slice(Reason.CHIP_LIMIT_REACHED), MINUTE, id="over the chip limit: others may release chips"),
         pytest.param(a_slice(Reason.RELEASED), None, id="gone: settled"),
-        pytest.param(a_slice(Reason.OPERATION_LIMIT), 10 * MINUTE, id="queued: whoever frees a slot requests it"),
-        pytest.param(
-            a_slice(Reason.OPERATION_LIMIT, demand_confirmed_at=NOW - 11 * MINUTE),
-            4 * MINUTE,
-            id="queued: when its demand ends",
-        ),
-        pytest.param(
-            a_slice(Reason.OPERATION_LIMIT, demand_confirmed_at=NOW - 60 * MINUTE),
-            MINUTE,
-            id="queued: its demand has ended",
-        ),
+        pytest.param(a_slice(Reason.OPERATION_LIMIT), None, id="queued: whoever frees a slot requests it"),
         pytest.param(a_slice(Reason.DEMAND_STALE), 15 * MINUTE, id="queued without fresh demand"),
         pytest.param(
             a_slice(Reason.DEMAND_STALE, create_requested_at=NOW), MINUTE, id="without demand, an order may take effect"

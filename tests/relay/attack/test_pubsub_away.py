@@ -29,6 +29,7 @@ class Outage:
         self.outbox = Outbox(self._publish, random.Random(1), lambda: self.now, health)
         self.outbox.close(0)  # so that `run` publishes what is held, and returns
         self.relay_ = a_relay(FactQueue(CLUSTER), lambda: self.now, post=self.outbox.post, health=health)
+        self.outbox.demand_expired = self.relay_.ask
         for kind in Kind:
             self.relay_.put(Listed(kind, [], "1"))
 
@@ -51,6 +52,8 @@ class Outage:
             self.relay_.turn()
 
     def come_back(self) -> list[Fact]:
+        self.outbox.run()
+        self.relay_.turn()
         self.outbox.run()
         return self.published
 
@@ -92,7 +95,7 @@ def test_the_number_of_held_facts_is_bounded_by_what_exists(outage: Outage) -> N
     for usable in (1, 0) * 10:
         outage.see(*(node(number, ready=number < usable) for number in range(4)))
         outage.pass_time(3)
-    assert outage.outbox.held == held + 2  # the count of the one new pool, and a heartbeat besides the first one
+    assert outage.outbox.held == held + 3  # the count of the new pool, a heartbeat, and a list
     facts = outage.come_back()
     assert counts(facts) == [(0, 4)]
     beats = [fact for fact in facts if isinstance(fact, Heartbeat)]

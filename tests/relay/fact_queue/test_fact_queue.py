@@ -8,7 +8,7 @@ from relay.objects import Kind
 from tests.builders import CLUSTER
 from tests.relay.fact_queue.test_hosts import legacy_node
 from tests.relay.objects import bound_pod, jobset, pod
-from tests.relay.watched import START, Watched, demand, nodes, none_of, read, states
+from tests.relay.watched import START, Watched, demand, listed_demand, nodes, none_of, read, states
 from tpu_slices.domain.model.facts import (
     Heartbeat,
     RepeatQuestion,
@@ -80,7 +80,7 @@ def test_no_fact_is_due_while_a_watch_is_silent_for_too_long(watched: Watched) -
         watched.queue.bookmarked(kind, "1", watched.now)
     assert (due_facts(watched.queue, watched.now), watched.listed()) == ([], None)
     watched.relist(Kind.LEADERS, pod(0))
-    assert demand(watched.due_facts()) == [[0]]
+    assert [[*listed] for listed in listed_demand(watched.due_facts())] == [["u-1"]]
 
 
 def test_a_flush_returns_demand_that_is_still_being_gathered(watched: Watched) -> None:

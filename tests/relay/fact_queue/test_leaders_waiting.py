@@ -2,12 +2,24 @@ from typing import Any
 
 import pytest
 
+from relay.objects import Workload
 from relay.outbox import subject_of
-from tests.relay.objects import OPTED_OUT, SELECTOR, bound_pod, jobset, pod, replicated_job
-from tests.relay.watched import Watched, demand, states
-from tpu_slices.domain.model.facts import SlicesWanted, WorkloadChanged, WorkloadState
+from tests.builders import CLUSTER
+from tests.relay.objects import OPTED_OUT, SELECTOR, bound_pod, jobset, pod, read_jobset, replicated_job
+from tests.relay.watched import Watched, demand, listed_demand, states
+from tpu_slices.domain.model.facts import RepeatQuestion, SlicesWanted, WorkloadChanged, WorkloadState
+from tpu_slices.domain.model.slices import WorkloadJob, WorkloadUid, slice_id
+from tpu_slices.domain.model.workloads import demand_digest
 from tpu_slices.wire.bounds import LEADERS_PER_FACT
 from tpu_slices.wire.messages import MOST_BYTES, encode_fact
+
+
+def digest_of_jobs(*indexes: int) -> int:
+    seen = read_jobset(jobset())
+    assert isinstance(seen, Workload)
+    owner = seen.ref.owner
+    jobs = (WorkloadJob(cluster=CLUSTER, owner=owner, replicated_job="workers", job_index=index) for index in indexes)
+    return demand_digest(slice_id(job) for job in jobs)
 
 
 def test_waiting_leaders_are_gathered_for_a_second(watched: Watched) -> None:
@@ -44,16 +56,58 @@ def test_a_leader_seen_before_its_jobset_is_not_forgotten(watched: Watched) -> N
     assert demand(watched.due_facts()) == [[0, 1]]
 
 
-def test_demand_is_repeated_every_five_minutes(watched: Watched) -> None:
+def test_demand_is_told_once_and_listed_every_five_minutes_while_leaders_wait(watched: Watched) -> None:
     watched.see(jobset(), pod(0), pod(1))
     watched.due_facts()
     watched.pass_time(299)
-    assert demand(watched.due_facts()) == []
+    assert watched.due_facts() == []
     watched.pass_time(1)
-    assert demand(watched.due_facts()) == [[0, 1]]
-    watched.see(bound_pod(0, "n"), bound_pod(1, "n"))
+    facts = watched.due_facts()
+    assert (demand(facts), listed_demand(facts)) == ([], [{"u-1": digest_of_jobs(0, 1)}])
+    watched.see(bound_pod(0, "n"))
     watched.pass_time(300)
-    assert demand(watched.due_facts()) == []
+    assert listed_demand(watched.due_facts()) == [{"u-1": digest_of_jobs(1)}]
+    watched.see(bound_pod(1, "n"))
+    watched.pass_time(300)
+    assert watched.due_facts() == []
+
+
+def test_demand_that_was_told_is_told_again_if_somebody_asks(watched: Watched) -> None:
+    watched.see(jobset(), pod(0))
+    watched.pass_time(1)
+    assert demand(watched.due_facts()) == [[0]]
+    watched.queue.ask(RepeatQuestion(uids=(WorkloadUid("u-1"),)), watched.now)
+    assert demand(watched.due_facts()) == [[0]]
+
+
+def test_a_leader_that_waits_again_after_it_was_bound_is_told_again(watched: Watched) -> None:
+    watched.see(jobset(), pod(0))
+    watched.pass_time(1)
+    assert demand(watched.due_facts()) == [[0]]
+    watched.see(bound_pod(0, "n"))
+    watched.due_facts()
+    watched.lose(bound_pod(0, "n"))
+    watched.see(pod(0, uid="next"))
+    watched.pass_time(1)
+    assert demand(watched.due_facts()) == [[0]]
+
+
+def test_an_event_of_a_jobset_that_changes_nothing_tells_nothing(watched: Watched) -> None:
+    watched.see(jobset(), pod(0))
+    watched.pass_time(1)
+    watched.due_facts()
+    watched.see(jobset(version=99))
+    watched.pass_time(1)
+    assert watched.due_facts() == []
+
+
+def test_a_template_that_changed_is_told_although_the_same_leaders_wait(watched: Watched) -> None:
+    watched.see(jobset(), pod(0))
+    watched.pass_time(1)
+    watched.due_facts()
+    watched.see(jobset(version=99, generation=2))
+    watched.pass_time(1)
+    assert demand(watched.due_facts()) == [[0]]
 
 
 def test_another_event_of_a_waiting_pod_repeats_nothing(watched: Watched) -> None:

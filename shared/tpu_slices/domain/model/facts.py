@@ -166,7 +166,7 @@ class WaitingLeader:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlicesWanted:
-    """Leader pods of a JobSet cannot be scheduled; repeated while this is true."""
+    """Leader pods of a JobSet cannot be scheduled; told when that changes, and compared by DemandListed."""
 
     workload: WorkloadRef
     requests: tuple[TemplateRequest, ...]
@@ -266,6 +266,24 @@ class WorkloadsListed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DemandListed:
+    """The workloads whose leaders wait for slices, within a range of UIDs; sent every 5 minutes while there are any.
+
+    Each part is complete for its range, and confirms the demand of the workloads in it.
+    """
+
+    after: WorkloadUid | None
+    """The range begins after this UID; None: with the first one."""
+    up_to: WorkloadUid | None
+    """The last UID of the range; None: the range has no end."""
+    digests: Mapping[WorkloadUid, int]
+    """The `workloads.demand_digest` of each."""
+    part: int
+    """From 0 on."""
+    parts: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """The state of one JobSet, read from the API server because the relay was asked for it."""
 
@@ -292,7 +310,17 @@ class Echo:
     """When the relay answered, by its own clock."""
 
 
-Fact = SlicesWanted | WorkloadChanged | HostsChanged | Heartbeat | HostsListed | WorkloadsListed | Answer | Echo
+Fact = (
+    SlicesWanted
+    | WorkloadChanged
+    | HostsChanged
+    | Heartbeat
+    | HostsListed
+    | WorkloadsListed
+    | DemandListed
+    | Answer
+    | Echo
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -312,7 +340,7 @@ class WorkloadListQuestion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepeatQuestion:
-    """A question to the relay: the last facts about these JobSets' states, each published again."""
+    """A question to the relay: the last facts about these JobSets' states and demand, each published again."""
 
     uids: tuple[WorkloadUid, ...]
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import hashlib
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Self
@@ -10,6 +11,12 @@ from typing import Self
 from tpu_slices.domain.model.facts import WorkloadRef, WorkloadState
 from tpu_slices.domain.model.reasons import Phase, Reason, ReportReason
 from tpu_slices.domain.model.slices import ClusterId, Owner, SliceId
+
+
+def demand_digest(slices: Iterable[SliceId]) -> int:
+    """Return a digest of the slices of a workload that leaders wait for, 0 if there are none."""
+    text = " ".join(sorted(slices))
+    return int.from_bytes(hashlib.sha256(text.encode(errors="surrogatepass")).digest()[:6], "big") if text else 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +77,7 @@ class WorkloadRecord:
     groups: int | None = None
     """Of a LeaderWorkerSet: how many groups it had at that generation; slices of others are released."""
     demand: Mapping[SliceId, datetime | None]
-    """Its slices, and when the demand for each was last confirmed (None: never, or in doubt since)."""
+    """Its slices, and when each was last told to be in demand (None: never, or in doubt since); see DemandListed."""
     state_since: datetime
     """When it was first reported in this state at this generation."""
     last_seen_at: datetime
@@ -112,6 +119,21 @@ class WorkloadRecord:
     def has(self, job_index: int) -> bool:
         """Return whether a group of this index is not scaled away; Jobs of JobSets never are."""
         return self.groups is None or job_index < self.groups
+
+    def demand_confirmed_at(self, slice_: SliceId, listed_at: datetime | None) -> datetime | None:
+        """Return when the demand for a slice was last confirmed: when it was told, or by a list since then."""
+        told_at = self.demand.get(slice_)
+        return max(told_at, listed_at) if told_at is not None and listed_at is not None else told_at
+
+    @property
+    def in_demand(self) -> Collection[SliceId]:
+        """The slices that leaders wait for; none unless it is active."""
+        waiting = [slice_ for slice_, told_at in self.demand.items() if told_at is not None]
+        return waiting if self.state is WorkloadState.ACTIVE else ()
+
+    @property
+    def demand_digest(self) -> int:
+        return demand_digest(self.in_demand)
 
     @property
     def report_queue(self) -> ReportQueue | None:

@@ -18,7 +18,7 @@ from tpu_slices.domain.reconciling.deletion import NEVER_HEARD, Evidence, RelayH
 from tpu_slices.domain.reconciling.occupancy import Users, Workloads, users
 
 REPEATED_WITHIN = timedelta(minutes=6)
-"""The relay repeats what is still true every 5 minutes."""
+"""The relay lists the leaders that still wait every 5 minutes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,6 +142,11 @@ class Situation:
         if awaited is not None and awaited.attempt == attempt and awaited.number is not None:
             return awaited.number
         return self.known.slots.get(attempt)
+
+    @property
+    def nothing_stands(self) -> bool:
+        """Whether there is no pool of the current attempt, and none may still come."""
+        return isinstance(self.seen.current, Absent) and not self.creates_current
 
     @property
     def creates_current(self) -> bool:

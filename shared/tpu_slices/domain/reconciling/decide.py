@@ -97,9 +97,8 @@ class Arm:
 
 def _decision(case: Situation, arm: Arm, followed: Followed, opened: tuple[Action, ...]) -> Decision:
     creates = (CreatePool(case.record.attempt),) if arm.creates else ()
-    nothing_stands = isinstance(case.seen.current, Absent) and not case.creates_current
     changes = {
-        "create_requested_at": None if nothing_stands else case.record.create_requested_at,
+        "create_requested_at": None if case.nothing_stands else case.record.create_requested_at,
         "slot": case.record.slot if case.creates_current else None,
         "terminating": followed.attempts,
         "hosts_awaited_since": _hosts_awaited_since(case.record, arm, case.now),

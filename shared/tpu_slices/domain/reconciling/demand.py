@@ -183,8 +183,13 @@ def is_recorded(fact: WorkloadChanged | Answer, known: WorkloadRecord) -> bool:
     return (fact.state, told.generation, told.resource_version) == recorded
 
 
-def with_current_desire(record: SliceRecord, own: WorkloadRecord | None) -> SliceRecord:
-    """Return the record with its current desire and demand; without a record of its JobSet they stay."""
+def with_current_desire(
+    record: SliceRecord, own: WorkloadRecord | None, listed_at: datetime | None = None
+) -> SliceRecord:
+    """Return the record with its current desire and demand; without a record of its JobSet they stay.
+
+    `listed_at`: when a list last confirmed all demand on record.
+    """
     if record.release_requested:
         message = "an operator requested its release"
         return replace(record, desire=Desire.ABSENT, desire_message=message, awaited_since=None)
@@ -192,7 +197,7 @@ def with_current_desire(record: SliceRecord, own: WorkloadRecord | None) -> Slic
         return record
     active, has = own.state is WorkloadState.ACTIVE, own.has(record.job.job_index)
     message = f"the {own.owner.kind} {_DESIRE_MESSAGES[own.state]}"
-    confirmed_at = own.demand.get(record.id)
+    confirmed_at = own.demand_confirmed_at(record.id, listed_at)
     awaited_since = record.awaited_since if record.wanted else max(confirmed_at or own.state_since, own.state_since)
     return replace(
         record,
@@ -209,7 +214,8 @@ def in_progress(record: SliceRecord) -> bool:
     What ends that requests a reconcile, or else the sweep does; demand that is confirmed again changes nothing.
     """
     awaits = record.phase is Phase.WAITING or record.reason in _IN_PROGRESS
-    return awaits and record.wanted and record.next_reconcile_at is not None
+    due = record.next_reconcile_at is not None or record.reason is Reason.OPERATION_LIMIT
+    return awaits and record.wanted and due
 
 
 def _is_late(workload: WorkloadRef, known: WorkloadRecord, state: WorkloadState) -> bool:

@@ -6,11 +6,12 @@ import hashlib
 import heapq
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Self
 
 from tpu_slices.domain.model.attempts import TerminatingAttempt
 from tpu_slices.domain.model.facts import (
+    DemandListed,
     Heartbeat,
     Question,
     RepeatQuestion,
@@ -27,6 +28,8 @@ from tpu_slices.domain.reconciling.deletion import SILENT_AFTER, RelayHeard
 from tpu_slices.domain.reconciling.terminating import given_up
 
 INVENTORY_CHECK_EVERY = timedelta(minutes=15)
+_SETTLED = {Phase.READY, Phase.QUEUED, Phase.REFUSED}
+"""Slices in these phases may not be reconciled by themselves."""
 BEFORE_ALL = WorkloadUid("0")
 """A UID that sorts before those of all JobSets."""
 SPARED_FOR = timedelta(minutes=10)
@@ -35,6 +38,7 @@ OWNERLESS_AFTER = timedelta(minutes=10)
 """When the release of a slice must have begun after its JobSet ended: reconciles take seconds, or some minutes."""
 CHECK_AGAIN_AFTER = timedelta(minutes=2)
 """When the next inventory check is if one list cannot lead to all the questions that are to be asked."""
+_NEVER = datetime(2000, 1, 1, tzinfo=UTC)
 QUESTIONS_PER_LIST = 500
 """The most JobSets that the relay is asked about, and as many to repeat, because of one list."""
 
@@ -78,7 +82,16 @@ class RelayHeartbeat:
     """Why the cluster is paused, as reports tell it."""
     reported_up_to: WorkloadUid | None = None
     """Up to which JobSet reports were called for since a silence or a pause began or ended; None: of all."""
+    demand_listed: tuple[datetime, ...] = ()
+    """When the parts of the list of demand that were last compared with the records were published."""
+    settings_version: str = ""
+    """The version of the settings under which all demand was told, or asked for again."""
     round_trip: RoundTrip | None = None
+
+    @property
+    def demand_confirmed_at(self) -> datetime | None:
+        """When the demand on record last agreed with the relay's list of it, or was forgotten; None: it never did."""
+        return min(self.demand_listed, default=None)
 
     @classmethod
     def of(cls, cluster: ClusterId) -> Self:
@@ -112,6 +125,8 @@ class InventoryFindings:
     """Records before and after: reconciled again, with the pools that were missing in them."""
     unplaced: bool = False
     """A Job is on hosts of another's slice, and its own slice's record does not have that."""
+    unserved: tuple[WorkloadUid, ...] = ()
+    """Workloads with leaders that wait for slices which are not on record, or settled as GONE."""
     left_out: int = 0
     """Orphans beyond the limit of one check: so many indicate another problem, and an operator should investigate."""
     ownerless: int = 0
@@ -226,6 +241,8 @@ def check_inventory(records: Records, pools: Sequence[PoolSeen], now: datetime) 
     | or whose release was requested                    |                                                    |
     | a Job on hosts of another's slice, of which the   | the relay is asked for all hosts                   |
     | record of its own slice knows nothing             |                                                    |
+    | a slice in demand without a record, or settled as | the relay is asked for the demand of its workload  |
+    | GONE                                              |                                                    |
     | a pool whose record cannot be read                | none                                               |
     """
     workloads, slices = records.workloads, records.slices
@@ -246,6 +263,7 @@ def check_inventory(records: Records, pools: Sequence[PoolSeen], now: datetime) 
         placeholders=_placeholders((*recovered.values(), *slices.values()), records, now),
         mended=tuple((before, after) for before, after in mended if after is not before),
         unplaced=any(_is_unplaced(record, slices) for record in slices.values()),
+        unserved=tuple(sorted(uid for uid, workload in workloads.items() if _is_unserved(workload, records))),
         left_out=max(0, len(orphans) - most),
         ownerless=sum(_ownerless(pool, records, now) for pool in pools),
     )
@@ -271,11 +289,27 @@ def with_heartbeat(before: RelayHeartbeat, beat: Heartbeat, recorded_hosts: int,
     return replace(heartbeat, next_inventory_check_at=None) if beat.first else heartbeat
 
 
+def with_demand_listed(before: RelayHeartbeat, fact: DemandListed, now: datetime) -> RelayHeartbeat:
+    """Return the stored heartbeat after a part of the list of demand was compared with the records.
+
+    `now`: when the part was published. Until every part of a list of so many was compared, the list confirms nothing.
+    """
+    times = before.demand_listed if len(before.demand_listed) == fact.parts else (_NEVER,) * fact.parts
+    listed = tuple(max(at, now) if number == fact.part else at for number, at in enumerate(times))
+    return replace(before, demand_listed=listed)
+
+
 def _is_unplaced(record: SliceRecord, slices: Mapping[SliceId, SliceRecord]) -> bool:
     """Return whether a Job is on the hosts of a slice, and the record of its own does not know of any such place."""
     guests = (each for _, hosts in record.all_hosts for each in hosts.occupants if not record.interchangeable(each))
     own = (slices.get(slice_id(each.workload_job(record.cluster))) for each in guests)
     return any(each is not None and each.runs_on is None for each in own)
+
+
+def _is_unserved(workload: WorkloadRecord, records: Records) -> bool:
+    """Return whether nobody will look at a slice that a leader waits for: its record was lost, or could not be read."""
+    found = [records.slices.get(slice_) for slice_ in workload.in_demand if slice_ not in records.unreadable]
+    return any(each is None or (each.phase is Phase.GONE and each.next_reconcile_at is None) for each in found)
 
 
 def _ownerless(pool: PoolSeen, records: Records, now: datetime) -> bool:
@@ -346,7 +380,7 @@ def _mend(record: SliceRecord, pools: Sequence[PoolSeen], jobset: WorkloadRecord
 
 
 def _contradicts(record: SliceRecord, jobset: WorkloadRecord | None) -> bool:
-    """Return whether a slice is settled as READY although its JobSet is not active or its release was requested."""
-    if record.phase is not Phase.READY or record.next_reconcile_at is not None:
+    """Return whether a slice is settled although its JobSet is not active or its release was requested."""
+    if record.phase not in _SETTLED or record.next_reconcile_at is not None:
         return False
     return record.release_requested or (jobset is not None and jobset.state is not WorkloadState.ACTIVE)

@@ -109,18 +109,19 @@ def due(record: SliceRecord, assessments: Iterable[Assessment], now: datetime, l
     | REFUSED, ChipLimitReached       | after `requeue_after`: other slices may release chips                    |
     | REFUSED, ClusterRetired         | after `resync_after`: the cluster may be resumed                         |
     | QUEUED, DemandStale             | after `demand_ttl`; after `requeue_after` while an order may take effect |
-    | QUEUED                          | after `resync_after`, or when its demand ends: who frees a slot hands it |
-    |                                 | on to the slice and requests it                                          |
+    | QUEUED, OperationLimit          | not by itself: who frees a slot hands it on to the slice and requests it |
     | PROVISIONING                    | after `resync_after`: the operation's end and host counts are reported;  |
     |                                 | PoolBusy, PoolBroken: after `requeue_after`;                             |
     |                                 | no operation known yet: after `act_window`                               |
     | WAITING                         | at `retry_at`                                                            |
     | BLOCKED                         | after `resync_after`: settings may have changed                          |
-    | RELEASING                       | by the assessments                                                          |
-    | any, with terminating attempts  | when the first of the assessments on them may change                        |
+    | RELEASING                       | by the assessments                                                       |
+    | any, with terminating attempts  | when the first of the assessments on them may change; a deletion that    |
+    |                                 | waits for a slot is handed one on, too                                   |
     """
     times = [_due_by_phase(record, now, limits)]
-    times.extend(max(each.until, now) if each.until else now + limits.requeue_after for each in assessments)
+    awaited = (each for each in assessments if each.reason is not Reason.DELETION_QUEUED)
+    times.extend(max(each.until, now) if each.until else now + limits.requeue_after for each in awaited)
     return min((time for time in times if time is not None), default=None)
 
 
@@ -156,12 +157,10 @@ def _due_by_phase(record: SliceRecord, now: datetime, limits: Limits) -> datetim
             return now + limits.resync_after
 
 
-def _end_of_queueing(record: SliceRecord, now: datetime, limits: Limits) -> datetime:
-    if record.reason is Reason.DEMAND_STALE:
-        return now + (limits.demand_ttl if record.create_requested_at is None else limits.requeue_after)
-    confirmed = record.demand_confirmed_at
-    ends = now if confirmed is None else confirmed + limits.demand_ttl
-    return min(max(ends, now + limits.requeue_after), now + limits.resync_after)
+def _end_of_queueing(record: SliceRecord, now: datetime, limits: Limits) -> datetime | None:
+    if record.reason is Reason.OPERATION_LIMIT:
+        return None
+    return now + (limits.demand_ttl if record.create_requested_at is None else limits.requeue_after)
 
 
 def _patience(record: SliceRecord, limits: Limits) -> timedelta:

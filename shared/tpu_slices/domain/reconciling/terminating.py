@@ -90,7 +90,8 @@ def with_best_attempt(case: Situation) -> tuple[Situation, tuple[Action, ...]]:
     | an earlier attempt                                      | current if                                        |
     |---------------------------------------------------------|---------------------------------------------------|
     | whose hosts the Job runs on                             | the Job is not on the current one                 |
-    | that fits, is not being deleted, and nobody else uses   | a leader waits, and the current is not requested  |
+    | that fits, is not being deleted, and nobody else uses   | a leader waits, and the current does not exist,   |
+    |                                                         | nor may it still come                             |
 
     One whose deletion GKE did not accept, or failed to carry out, is not being deleted.
     """
@@ -125,7 +126,7 @@ def _best(case: Situation) -> TerminatingAttempt | None:
 
 
 def _serves_again(each: TerminatingAttempt, seen: Observation, case: Situation) -> bool:
-    if not (each.fits and case.waiting and not case.runs_elsewhere and case.record.create_requested_at is None):
+    if not (each.fits and case.waiting and not case.runs_elsewhere and case.nothing_stands):
         return False
     fits = case.record.spec is not None and same_request(each.fingerprint, case.record.spec)
     others = [user for user in case.users_of(each.hosts).jobs if user.owner.uid != case.record.owner.uid]

@@ -23,7 +23,7 @@ SOON = timedelta(seconds=10)
 RENEW = timedelta(minutes=10)
 """How often an unchanged report is announced again: Kubernetes deletes an Event after an hour."""
 CONFIRMED_WITHIN = timedelta(minutes=10)
-"""Demand that was confirmed no longer before the relay fell silent is taken to last: it is repeated every 5 minutes."""
+"""Demand that was confirmed no longer before the relay fell silent is taken to last: it is listed every 5 minutes."""
 MOST_WAITS = 20
 _NAMED_IN_MESSAGE = 3
 _LONGEST, _LONG = 700, 150  # characters of the first wait's text in the message, and of each of the others
@@ -116,8 +116,9 @@ def _in_demand(record: SliceRecord, jobset: WorkloadRecord, queue: QueueState, n
     here, since nothing looks at it until its request or the settings change.
     """
     if record.phase is Phase.REFUSED:
-        confirmed = jobset.demand.get(record.id)
-        return queue.silent_since is not None or confirmed is None or now - confirmed <= CONFIRMED_WITHIN
+        confirmed_at = jobset.demand_confirmed_at(record.id, queue.demand_listed_at)
+        lately = confirmed_at is not None and now - confirmed_at <= CONFIRMED_WITHIN
+        return lately or record.id not in jobset.demand or queue.silent_since is not None
     if record.reason is not Reason.DEMAND_STALE:
         return True
     if queue.silent_since is None or record.demand_confirmed_at is None:

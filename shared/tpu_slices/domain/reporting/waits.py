@@ -50,6 +50,8 @@ class QueueState:
     paused: str | None = None
     silent_since: datetime | None = None
     """When the cluster's relay was last heard, if it is silent."""
+    demand_listed_at: datetime | None = None
+    """When all demand on record was last confirmed."""
 
     def place(self, group: Iterable[SliceRecord]) -> str:
         """Return the position of the first of a group in the queue, as the end of a message."""

@@ -1,0 +1,164 @@
+"""The relay's list of demand: what agrees is confirmed without a write, what does not is told again."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from tests.builders import CLUSTER, MINUTE, NOW, a_jobset, settings
+from tests.world import World
+from tpu_slices.domain.model.clusters import Allowed, Policy
+from tpu_slices.domain.model.facts import DemandListed, Fact, RepeatQuestion, SlicesWanted
+from tpu_slices.domain.model.reasons import Phase, Reason
+from tpu_slices.domain.model.records import SliceRecord
+from tpu_slices.domain.model.slices import SliceId, WorkloadUid
+from tpu_slices.domain.model.workloads import WorkloadRecord
+from tpu_slices.flows import demand_list
+from tpu_slices.flows.receive import receive
+from tpu_slices_simulator.cluster import LiveWorkload
+
+A_SLICE = SliceId("tpu-a-0-aaaaaaaaaaaaa")
+LATER = NOW + 5 * MINUTE
+
+
+@pytest.fixture
+def world() -> World:
+    world = World()
+    world.clock.advance(5 * MINUTE)
+    return world
+
+
+def waiting(uid: str, *slices: SliceId, told_at: object = NOW) -> WorkloadRecord:
+    return a_jobset(uid=WorkloadUid(uid), demand=dict.fromkeys(slices or (A_SLICE,), told_at))
+
+
+def a_list(*records: WorkloadRecord, **changes: object) -> DemandListed:
+    digests = {each.owner.uid: each.demand_digest for each in records}
+    fields: dict[str, object] = {"after": None, "up_to": None, "part": 0, "parts": 1}
+    return DemandListed(digests=digests, **{**fields, **changes})  # type: ignore[arg-type]
+
+
+def demand_of(world: World, uid: str) -> list[object]:
+    return [*world.store.workloads(CLUSTER, [WorkloadUid(uid)])[WorkloadUid(uid)].value.demand.values()]
+
+
+def confirmed_at(world: World) -> object:
+    heartbeat = world.store.heartbeat(CLUSTER)
+    return heartbeat and heartbeat.value.demand_confirmed_at
+
+
+def test_a_list_that_agrees_confirms_all_demand_and_writes_no_workload(world: World) -> None:
+    records = [waiting("a"), waiting("b")]
+    world.store.put(*records)
+    before = len(world.store.commits)
+    receive(a_list(*records), CLUSTER, world.deps, LATER)
+    assert confirmed_at(world) == LATER
+    assert len(world.store.commits) == before + 1
+    assert world.publisher.questions == []
+
+
+def test_demand_that_is_not_on_record_is_asked_for(world: World) -> None:
+    known, lost = waiting("a"), waiting("b")
+    world.store.put(known)
+    receive(a_list(known, lost), CLUSTER, world.deps, LATER)
+    assert [question for _, question in world.publisher.questions] == [RepeatQuestion(uids=(WorkloadUid("b"),))]
+    assert (demand_of(world, "a"), confirmed_at(world)) == ([NOW], LATER)
+
+
+def test_demand_that_is_recorded_otherwise_is_forgotten_and_asked_for(world: World) -> None:
+    world.store.put(waiting("a", A_SLICE, SliceId("tpu-a-1-aaaaaaaaaaaaa")))
+    receive(a_list(waiting("a")), CLUSTER, world.deps, LATER)
+    assert demand_of(world, "a") == [None, None]
+    assert [question for _, question in world.publisher.questions] == [RepeatQuestion(uids=(WorkloadUid("a"),))]
+    assert world.publisher.requests == []
+
+
+def test_demand_that_the_list_lacks_is_forgotten_and_its_slices_are_reconciled(world: World) -> None:
+    world.store.put(waiting("a"))
+    receive(a_list(), CLUSTER, world.deps, LATER)
+    assert demand_of(world, "a") == [None]
+    assert world.publisher.requests == [(CLUSTER, A_SLICE)]
+    assert world.publisher.questions == []
+
+
+def test_demand_that_was_told_moments_ago_need_not_be_in_the_list(world: World) -> None:
+    world.store.put(waiting("a", told_at=LATER - timedelta(seconds=29)), waiting("b", told_at=LATER - MINUTE))
+    receive(a_list(), CLUSTER, world.deps, LATER)
+    assert demand_of(world, "a") != [None]
+    assert demand_of(world, "b") == [None]
+
+
+def test_a_part_of_a_list_says_nothing_beyond_its_range_and_confirms_only_with_all_others(world: World) -> None:
+    first, second = waiting("a"), waiting("b")
+    world.store.put(first, second)
+    receive(a_list(first, up_to="a", parts=2), CLUSTER, world.deps, LATER)
+    assert demand_of(world, "b") == [NOW]
+    assert confirmed_at(world) != LATER
+    receive(a_list(second, after="a", part=1, parts=2), CLUSTER, world.deps, LATER)
+    assert confirmed_at(world) == LATER
+
+
+def test_a_list_that_differs_in_very_much_confirms_nothing_yet(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(demand_list, "MOST_FORGOTTEN", 1)
+    world.store.put(waiting("a"), waiting("b"))
+    receive(a_list(), CLUSTER, world.deps, LATER)
+    assert [demand_of(world, "a"), demand_of(world, "b")] == [[None], [NOW]]
+    assert confirmed_at(world) is None
+    receive(a_list(), CLUSTER, world.deps, LATER)
+    assert confirmed_at(world) == LATER
+
+
+class Overheard(World):
+    """`told` has the relay's facts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.told: list[Fact] = []
+
+    def publish(self, fact: Fact) -> None:
+        self.told.append(fact)
+        super().publish(fact)
+
+
+def queued(world: World) -> tuple[LiveWorkload, SliceRecord]:
+    """Let six slices wait for five slots; return the JobSet and the slice that is left over."""
+    jobset = world.jobset_appears(slices=6)
+    world.steps()
+    (record,) = [each for each in world.records.values() if each.reason is Reason.OPERATION_LIMIT]
+    return jobset, record
+
+
+def test_a_slice_that_waits_for_hours_is_bought_although_its_demand_was_told_once() -> None:
+    world = Overheard()
+    jobset, left_over = queued(world)
+    for _ in range(180):
+        world.steps()
+        world.clock.advance(MINUTE - timedelta(seconds=12))
+        world.sweeps()
+    assert world.records[left_over.id].reason is Reason.OPERATION_LIMIT
+    world.settle(minutes=5, until=lambda: len(jobset.bound) == 6)
+    assert len(jobset.bound) == 6
+    assert sum(isinstance(fact, SlicesWanted) for fact in world.told) == 1
+
+
+def test_a_queued_slice_whose_leader_went_leaves_the_queue() -> None:
+    world = World()
+    jobset, left_over = queued(world)
+    jobset.absent = True
+    world.cluster.removes_pod(jobset, left_over.job_index)
+    for _ in range(7):
+        world.steps()
+        world.clock.advance(MINUTE - timedelta(seconds=12))
+        world.sweeps()
+    assert world.records[left_over.id].reason is Reason.DEMAND_STALE
+
+
+def test_what_was_refused_is_told_again_once_the_settings_have_changed() -> None:
+    world = World(of_cluster=settings(policy=Policy(everyone=Allowed(chips_per_slice=1))))
+    jobset = world.jobset_appears()
+    world.settle(minutes=3)
+    assert world.record(jobset).phase is Phase.REFUSED
+    world.store.put_settings(settings())
+    world.settle(minutes=10, until=lambda: len(jobset.bound) == 1)
+    assert len(jobset.bound) == 1
