@@ -231,8 +231,8 @@ def reads(name: str, arguments: tuple[Any, ...], result: Any, store: FakeStore) 
     if name in ONE:
         return 1
     match name:
-        case "settings":  # the settings, the accepted ones, the pause
-            return 3
+        case "settings":  # the settings and the pause; the accepted ones, if they are invalid
+            return 2
         case "workloads" | "slices":
             return len(set(arguments[1]))
         case "clusters_with_slices":  # the first of each, until there is none

@@ -10,14 +10,15 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
+import structlog
 from google.api_core.exceptions import AlreadyExists, FailedPrecondition, NotFound
 from google.cloud.firestore import Client, DocumentReference, WriteBatch
 
 from tpu_slices.adapters.firestore_documents import (
+    Snapshot,
     classified_errors,
     fields_of,
     revision_of,
-    settings_of,
     stored,
 )
 from tpu_slices.adapters.firestore_queries import (
@@ -53,9 +54,10 @@ from tpu_slices.domain.model.workloads import ReportQueue, WorkloadRecord
 from tpu_slices.domain.reconciling.brake import Brake
 from tpu_slices.domain.reconciling.inventory import STANDING, RelayHeartbeat, standing
 from tpu_slices.domain.reconciling.limiter import Budget, ConcurrencyLimiter, Slot
-from tpu_slices.ports.errors import StaleRecord
+from tpu_slices.ports.errors import Permanent, StaleRecord
+from tpu_slices.ports.log_events import LogEvent
 from tpu_slices.ports.store import Change, Found, Record, RejectedMessage, Revision, Stored
-from tpu_slices.wire.cluster_settings import accepted_key, pause_key, settings_key, with_pause
+from tpu_slices.wire.cluster_settings import accepted_key, decode_settings, pause_key, settings_key, with_pause
 from tpu_slices.wire.documents import (
     DEMAND_DIGEST,
     REPORT_QUEUE,
@@ -76,6 +78,8 @@ _CREATE, _DELETE = PoolOperation.CREATE.value, PoolOperation.DELETE.value
 _LIVE = tuple(state.value for state in WorkloadState if not state.ended)
 _KEPT = tuple(phase.value for phase in Phase if phase is not Phase.GONE)
 
+log = structlog.get_logger()
+
 NAMES = 10
 """How many more documents a page has if only their names are read."""
 _LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
@@ -89,13 +93,38 @@ def connect(project: str) -> Client:
 class FirestoreStore(FirestoreReads):
     """The port `SliceStore` on Firestore in native mode."""
 
+    def __init__(self, client: Client, **limits: Any) -> None:
+        super().__init__(client, **limits)
+        self._settings: dict[str, tuple[Revision, ClusterSettings]] = {}
+        """By document, with the revision that was decoded."""
+
     def settings(self, cluster: ClusterId) -> ClusterSettings | None:
-        places = (settings_key(cluster), accepted_key(cluster), pause_key(cluster))
+        places = (settings_key(cluster), pause_key(cluster))
         found = self._get(places)
-        written, accepted, pause = (found.get(place) for place in places)
+        written, pause = (found.get(place) for place in places)
         if written is None:
             return None
-        return with_pause(settings_of(cluster, written, accepted), fields_of(pause) if pause else None)
+        return with_pause(self._settings_in(cluster, written), fields_of(pause) if pause else None)
+
+    def _settings_in(self, cluster: ClusterId, written: Snapshot) -> ClusterSettings:
+        """Return the written settings or, if they are invalid, the last accepted ones."""
+        try:
+            return self._decoded(cluster, written)
+        except Permanent as problem:
+            place = accepted_key(cluster)
+            accepted = self._get([place]).get(place)
+            if accepted is None:
+                raise
+            log.error(LogEvent.SETTINGS_UNREADABLE, cluster=cluster, error=str(problem))  # noqa: TRY400 - not a bug
+            return self._decoded(cluster, accepted)
+
+    def _decoded(self, cluster: ClusterId, document: Snapshot) -> ClusterSettings:
+        """Return the settings of a document; those that were decoded last are kept, as each event reads them."""
+        place, revision = document.reference.path, revision_of(document)
+        known = self._settings.get(place)
+        if known is None or known[0] != revision:
+            known = self._settings[place] = (revision, decode_settings(cluster, fields_of(document), revision))
+        return known[1]
 
     def clusters(self) -> tuple[ClusterId, ...]:
         return tuple(ClusterId(it.id) for it in self._read(self._asked(CLUSTERS).select([]).stream))

@@ -12,12 +12,9 @@ from google.api_core.exceptions import GoogleAPIError, InvalidArgument
 from google.cloud.firestore import DocumentReference, DocumentSnapshot
 from google.cloud.firestore_v1.types import WriteResult
 
-from tpu_slices.domain.model.clusters import ClusterSettings
-from tpu_slices.domain.model.slices import ClusterId
 from tpu_slices.ports.errors import Permanent, Temporary
 from tpu_slices.ports.log_events import LogEvent
 from tpu_slices.ports.store import Record, Revision, Stored
-from tpu_slices.wire.cluster_settings import decode_settings
 from tpu_slices.wire.documents import Key, decode_at
 
 R = TypeVar("R", bound=Record)
@@ -40,17 +37,6 @@ def classified_errors() -> Iterator[None]:
         raise Permanent(f"Firestore: {refused}") from refused
     except GoogleAPIError as error:
         raise Temporary(f"Firestore: {error}") from error
-
-
-def settings_of(cluster: ClusterId, written: Snapshot, accepted: Snapshot | None) -> ClusterSettings:
-    """Return the written settings or, if invalid, the last accepted ones; raise Permanent if there are none."""
-    try:
-        return decode_settings(cluster, fields_of(written), revision_of(written))
-    except Permanent as problem:
-        if accepted is None:
-            raise
-        log.error(LogEvent.SETTINGS_UNREADABLE, cluster=cluster, error=str(problem))  # noqa: TRY400 - not a bug
-        return decode_settings(cluster, fields_of(accepted), revision_of(accepted))
 
 
 def stored(kind: type[R], snapshot: Snapshot) -> Stored[R]:

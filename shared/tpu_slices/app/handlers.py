@@ -16,12 +16,13 @@ from datetime import datetime
 
 import structlog
 
+from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.reasons import Reason
-from tpu_slices.domain.model.slices import ClusterId, SliceId
+from tpu_slices.domain.model.slices import SliceId
 from tpu_slices.domain.reporting.reason_texts import relay_silence
 from tpu_slices.flows.heartbeats import RelaySilence
 from tpu_slices.flows.receive import receive
-from tpu_slices.flows.reconcile import Reconciled, reconcile
+from tpu_slices.flows.reconcile import Reconciled, reconcile, reconcile_under
 from tpu_slices.flows.report import Reported
 from tpu_slices.flows.round_trip import echo_reconciled
 from tpu_slices.flows.sweep import Swept, sweep
@@ -74,12 +75,12 @@ def handle_reconcile(event: Event, deps: ReconcileDeps) -> None:
 
     def serve(message: Incoming) -> None:
         if message.topic == OPERATIONS_TOPIC:
-            for cluster, slice_ in _ended_slices(message, deps):
-                _reconcile(cluster, slice_, deps)
+            for settings, slice_ in _ended_slices(message, deps):
+                _log_decision(reconcile_under(settings, slice_, deps))
             return
         match decode_reconcile_request(message.data, message.attributes):
             case ReconcileRequest(cluster, slice_):
-                _reconcile(cluster, slice_, deps)
+                _log_decision(reconcile(cluster, slice_, deps))
             case EchoRequest(cluster, asked_at):
                 echo_reconciled(asked_at, cluster, deps)
 
@@ -98,21 +99,15 @@ def handle_sweep(event: Event, deps: ReconcileDeps) -> None:
     _answer(event, serve, deps)
 
 
-def _reconcile(cluster: ClusterId, slice_: SliceId, deps: ReconcileDeps) -> None:
-    done = reconcile(cluster, slice_, deps)
-    if done is not None:
-        _log_decision(done)
-
-
-def _ended_slices(message: Incoming, deps: ReconcileDeps) -> Iterator[tuple[ClusterId, SliceId]]:
-    """Yield the slice whose operation ended, by each name that its cluster has here."""
+def _ended_slices(message: Incoming, deps: ReconcileDeps) -> Iterator[tuple[ClusterSettings, SliceId]]:
+    """Yield the slice whose operation ended, with the settings of its cluster, by each name that it has here."""
     ended = ended_operation(message.data)
     if ended is None:
         return
     for cluster in deps.store.clusters():
         settings = deps.store.settings(cluster)
         if settings is not None and settings.path == ended.cluster_path:
-            yield cluster, ended.slice_id
+            yield settings, ended.slice_id
 
 
 def _log_sweep(swept: Swept, now: datetime) -> None:
@@ -140,7 +135,9 @@ def _log_sweep(swept: Swept, now: datetime) -> None:
         log.error(LogEvent.SWEEP_FAILED, cluster=failure.cluster, error=str(failure), exc_info=bug)
 
 
-def _log_decision(done: Reconciled) -> None:
+def _log_decision(done: Reconciled | None) -> None:
+    if done is None:
+        return
     record, decision = done.after, done.decision
     log.info(
         LogEvent.SLICE_DECIDED,

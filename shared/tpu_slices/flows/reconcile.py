@@ -62,6 +62,11 @@ def reconcile(cluster: ClusterId, slice_: SliceId, deps: ReconcileDeps) -> Recon
     settings = deps.store.settings(cluster)
     if settings is None:
         raise Permanent(f'no settings for cluster "{cluster}": write clusters/{cluster}')
+    return reconcile_under(settings, slice_, deps)
+
+
+def reconcile_under(settings: ClusterSettings, slice_: SliceId, deps: ReconcileDeps) -> Reconciled | None:
+    """Reconcile one slice under settings that were just read; otherwise as `reconcile`."""
     return retry_on_conflict(lambda: _once(slice_, settings, deps), deps.clock)
 
 
