@@ -1,8 +1,17 @@
+import base64
+import json
+import queue
+import threading
+from collections import Counter
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import ClassVar
 
 import grpc
 import pytest
 from google import pubsub_v1
+from google.pubsub_v1.services.publisher.transports import PublisherGrpcTransport
 from google.pubsub_v1.services.subscriber.transports import SubscriberGrpcTransport
 
 from infra.local import messaging
@@ -23,7 +32,7 @@ def a_table(row: str) -> Messaging:
     return messaging.parsed(f"topics: [reconcile-requests]\nsubscriptions:\n  some:{row}\nschedules: {{}}\n")
 
 
-def addresses(pubsub: str, project: str) -> Addresses:
+def addresses(pubsub: str, project: str, functions: str = "http://127.0.0.1:1") -> Addresses:
     return Addresses(
         project=project,
         location="us-central2",
@@ -34,7 +43,7 @@ def addresses(pubsub: str, project: str) -> Addresses:
         buttons="unused",
         proxy_port=0,
         proxy_buttons="unused",
-        functions={name: f"http://127.0.0.1:1/{name}" for name in TABLE.functions},
+        functions={name: f"{functions}/{name}" for name in TABLE.functions},
         folder=Path("unused"),
     )
 
@@ -103,11 +112,43 @@ def test_the_emulator_holds_the_table_as_written(pubsub_emulator: str, project_i
         made = held[f"projects/{project_id}/subscriptions/{row.name}"]
         assert made.topic == f"projects/{project_id}/topics/{row.topic}"
         assert made.ack_deadline_seconds == row.ack_deadline_seconds
-        assert made.retry_policy.minimum_backoff.seconds == row.minimum_backoff_seconds
-        assert made.retry_policy.maximum_backoff.seconds == row.maximum_backoff_seconds
-        assert made.dead_letter_policy.max_delivery_attempts == (row.max_delivery_attempts or 0)
+        assert made.dead_letter_policy.dead_letter_topic.rpartition("/")[2] == (row.dead_letter_topic or "")
         assert made.push_config.push_endpoint == (
             f"http://127.0.0.1:1/{row.function}/projects/{project_id}/topics/{row.topic}" if row.function else ""
         )
         assert "expiration_policy" in made
         assert not made.expiration_policy.ttl
+
+
+class RefusedAtFirst(BaseHTTPRequestHandler):
+    """Refuses each message a few times, and notes those that it takes."""
+
+    refusals = 4
+    seen: ClassVar[Counter[str]] = Counter()
+    taken: ClassVar[queue.SimpleQueue[str]] = queue.SimpleQueue()
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        data = base64.b64decode(body["message"]["data"]).decode()
+        self.seen[data] += 1
+        refused = self.seen[data] <= self.refusals
+        self.send_response(HTTPStatus.SERVICE_UNAVAILABLE if refused else HTTPStatus.NO_CONTENT)
+        self.end_headers()
+        if not refused:
+            self.taken.put(data)
+
+
+@pytest.mark.emulators
+@pytest.mark.enable_socket
+def test_every_message_arrives_however_often_each_was_refused(pubsub_emulator: str, project_id: str) -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), RefusedAtFirst) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        here = addresses(pubsub_emulator, project_id, f"http://127.0.0.1:{server.server_port}")
+        messaging.create(TABLE, here)
+        sent = {f"message {number}" for number in range(5)}
+        with grpc.insecure_channel(pubsub_emulator) as channel:
+            client = pubsub_v1.PublisherClient(transport=PublisherGrpcTransport(channel=channel))
+            messages = [pubsub_v1.types.PubsubMessage(data=each.encode()) for each in sent]
+            client.publish(topic=here.topic_path("facts-demo"), messages=messages)
+        assert {RefusedAtFirst.taken.get(timeout=60) for _ in sent} == sent
+        server.shutdown()
