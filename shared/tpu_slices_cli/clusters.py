@@ -13,8 +13,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from tpu_slices.domain.model.clusters import Allowed, ClusterSettings, Policy
+from tpu_slices.domain.model.clusters import Allowed, ClusterSettings, ComputeSettings, Policy, PoolSettings
 from tpu_slices.domain.model.facts import TemplateRequest
+from tpu_slices.domain.model.node_groups import NodeGroup
 from tpu_slices.domain.model.slices import ClusterId
 from tpu_slices.domain.planning.host_labels import ZONE
 from tpu_slices_cli.manifests import NotAManifest
@@ -38,6 +39,7 @@ BY_DEFAULT = (
     "accelerator; its policy allows everything"
 )
 _NOTHING_BY_DEFAULT: Mapping[str, Any] = {each.name: ("*",) for each in fields(Allowed) if each.default == ()}
+_IMAGE = "projects/ubuntu-os-accelerator-images/global/images/family/ubuntu-accel-2404-amd64-tpu-tpu7x"
 _EVERYTHING = Policy(everyone=Allowed(**_NOTHING_BY_DEFAULT))
 
 
@@ -45,7 +47,7 @@ _EVERYTHING = Policy(everyone=Allowed(**_NOTHING_BY_DEFAULT))
 class PlannedCluster:
     """The cluster that a plan is for."""
 
-    settings_for: Callable[[TemplateRequest], ClusterSettings]
+    settings_for: Callable[[TemplateRequest | NodeGroup], ClusterSettings]
     cluster: ClusterId | None
     """None: the default cluster."""
     file: str | None = None
@@ -70,8 +72,15 @@ def cluster_of(named: str | None, session: Session) -> PlannedCluster:
     return PlannedCluster(lambda _: configured, configured.cluster)
 
 
-def default_settings(request: TemplateRequest) -> ClusterSettings:
-    """Return the settings of the default cluster for what a pod template requests."""
+def default_settings(request: TemplateRequest | NodeGroup) -> ClusterSettings:
+    """Return the settings of the default cluster for what a pod template requests, or a TPUNodeGroup declares."""
+    if isinstance(request, NodeGroup):
+        return ClusterSettings(
+            cluster=ClusterId("default"),
+            path=f"projects/{request.project}/locations/{request.zone.rpartition('-')[0]}",
+            policy=_EVERYTHING,
+            pools=PoolSettings(compute=ComputeSettings(image=_IMAGE)),
+        )
     selected = dict(request.node_selector).get(ZONE, "")
     zone = selected if _ZONE.fullmatch(selected) else ZONES.get(request.accelerator or "", "us-central1-a")
     region = zone.rpartition("-")[0]

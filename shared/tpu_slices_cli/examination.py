@@ -70,6 +70,8 @@ def queries(store: SliceStore, cluster: ClusterId, now: datetime) -> Mapping[str
         "report_queues": lambda: store.report_queues(cluster, now),
         "due_reports": lambda: store.due_reports(queue, now, 1),
         "queued_slices": lambda: store.queued_slices(cluster, 1),
+        "settings_at": lambda: store.settings_at(""),
+        "awaits_slot": lambda: store.awaits_slot(cluster),
         "deletions_awaiting_slot": lambda: store.deletions_awaiting_slot(cluster, 1),
         "creations_awaiting_slot": lambda: store.creations_awaiting_slot(cluster, "", 1),
         "live_workloads": lambda: next(store.live_workloads(cluster), None),

@@ -17,7 +17,7 @@ from tpu_slices.domain.model.slices import ClusterId, SliceId
 from tpu_slices.domain.model.workloads import Report
 from tpu_slices.flows.edits import find, find_workload
 from tpu_slices.flows.reconcile import Explained, explain
-from tpu_slices.flows.report import read_queue_state, report_of
+from tpu_slices.flows.report import QueueStates, report_of
 from tpu_slices.ports.deps import ReconcileDeps
 from tpu_slices.ports.errors import Permanent
 from tpu_slices.wire.reports import document
@@ -47,7 +47,7 @@ def explain_command(session: Session, name: str, cluster: str | None, output: st
     """  # noqa: D301 - click keeps the line breaks after this mark
     deps, id_ = session.deps, session.cluster(cluster)
     workload = find_workload(id_, name, deps.store) if "/" in name else None
-    report = report_of(workload, read_queue_state(id_, deps), deps) if workload else None
+    report = report_of(workload, QueueStates(deps), deps) if workload else None
     names = workload.demand if workload else [record.id for record in find(id_, name, deps.store)]
     explained, unreadable = _explained(id_, names, deps)
     if not (explained or unreadable or report):

@@ -95,7 +95,7 @@ def _show(planned: Plan, cluster: PlannedCluster) -> None:
 
 def _show_slices(planned: Plan, cluster: PlannedCluster) -> None:
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for title in ("JOB", "SLICE", "HOSTS", "CHIPS", "CAPACITY", "ZONE", "USD/H", "NODE POOL"):
+    for title in ("JOB", "SLICE", "HOSTS", "CHIPS", "CAPACITY", "ZONE", "USD/H", _noun(planned).upper()):
         table.add_column(title, justify="right" if title in {"CHIPS", "USD/H"} else "left", overflow="fold")
     for each in planned.slices:
         table.add_row(*_row(each))
@@ -150,10 +150,15 @@ def _summary(planned: Plan, cluster: PlannedCluster) -> str:
     text = f"{_many(len(specs), 'slice')}, {_many(hosts, 'host')}, {_many(chips, 'chip')}"
     text += f"; {planned.refused} refused" if planned.refused else ""
     if cluster.cluster is None:
-        text += ". The names of node pools are examples: they depend on the cluster and on the JobSets' UIDs"
+        text += f". The names of {_noun(planned)}s are examples: they depend on the cluster and on the JobSets' UIDs"
     elif not all(each.created for each in planned.slices):
-        text += ". Some JobSets are not created yet: the names of their node pools will differ"
+        text += f". Some JobSets are not created yet: the names of their {_noun(planned)}s will differ"
     return f"{text}."
+
+
+def _noun(planned: Plan) -> str:
+    """Return what slices are in the cluster, which is the same one for all."""
+    return "instance group" if any(each.of_instances for each in planned.slices) else "node pool"
 
 
 def _many(count: int, thing: str) -> str:

@@ -10,8 +10,10 @@ from uuid import NAMESPACE_URL, uuid5
 from tpu_slices.adapters.gke_requests import as_rest
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.facts import TemplateRequest, WaitingLeader
+from tpu_slices.domain.model.node_groups import NodeGroup
 from tpu_slices.domain.model.records import Refusal
 from tpu_slices.domain.model.slices import Owner, OwnerKind, SliceSpec, WorkloadJob, WorkloadUid, slice_id
+from tpu_slices.domain.planning.node_groups import declared_slice
 from tpu_slices.domain.planning.specs import SliceRequest, chips_requested, spec_for
 from tpu_slices.ports.backend import PoolOrder
 from tpu_slices.wire.leaders import leader_of_a_group, leader_of_a_job
@@ -23,7 +25,7 @@ from tpu_slices_cli.placeholders import unfilled
 from tpu_slices_cli.prices import Total, price_of
 from tpu_slices_cli.skipping import SkipReason, skip_other, skip_workload, skipped_templates
 
-SettingsFor = Callable[[TemplateRequest], ClusterSettings]
+SettingsFor = Callable[[TemplateRequest | NodeGroup], ClusterSettings]
 """The settings of the cluster; those of the default one depend on what is requested."""
 
 
@@ -57,6 +59,18 @@ class Planned:
     created: bool
     """True: the workload exists, so its UID and the names that depend on it are final."""
 
+    @property
+    def of_instances(self) -> bool:
+        """Whether the slice is a group of instances on Compute Engine, rather than a node pool of GKE."""
+        return self.order.settings.compute is not None
+
+    @property
+    def _requests(self) -> Sequence[Mapping[str, Any]]:
+        """Return what is requested from Compute Engine, step by step."""
+        from tpu_slices.adapters import compute_requests  # noqa: PLC0415 - its client takes a second to load
+
+        return compute_requests.as_rest(self.order)
+
     def as_json(self) -> dict[str, Any]:
         spec = self.outcome if isinstance(self.outcome, SliceSpec) else None
         refusal = None if isinstance(self.outcome, SliceSpec) else self.outcome
@@ -70,7 +84,8 @@ class Planned:
             "hosts": spec and spec.hosts,
             "chips": spec and spec.chips,
             "price": spec and price_of(spec).as_json(),
-            "node_pool": spec and as_rest(self.order),
+            "node_pool": as_rest(self.order) if spec and not self.of_instances else None,
+            **({"requests": self._requests if spec else None} if self.of_instances else {}),
             "refused": refusal and {"reason": refusal.reason.value, "message": refusal.message},
         }
 
@@ -137,6 +152,9 @@ def _checked(manifest: Manifest, settings_for: SettingsFor, namespace: str) -> P
         why = skip_workload(body, reader)
         if why is not None:
             return Plan(skipped=(Skipped(manifest, *why),))
+        if reader.kind.declares:
+            declared = (_of_group(manifest, reader, settings_for, namespace),)
+            return Plan(declared, warnings=_warnings_of(declared))
         skipped = tuple(Skipped(manifest, *each) for each in skipped_templates(body, reader))
         served = reader.is_served(body)
         slices = tuple(_of_workload(manifest, reader, settings_for, namespace)) if served else ()
@@ -183,24 +201,33 @@ class _Owner:
     name: str
     uid: str | None
     """None: it is not created yet."""
-    chips: int
-    """The sum over all slices that it requests."""
+    chips: int = 0
+    """The sum over all slices that its templates request."""
+
+    @property
+    def owner(self) -> Owner:
+        uid = WorkloadUid(self.uid or str(uuid5(NAMESPACE_URL, f"{self.namespace}/{self.name}")))
+        return Owner(kind=self.kind, namespace=self.namespace, name=self.name, uid=uid)
 
     def asks(self, request: TemplateRequest, leader: WaitingLeader) -> Planned:
         """Return the plan for the Job of this leader."""
         settings = self.settings_for(request)
         job = WorkloadJob(
             cluster=settings.cluster,
-            owner=Owner(
-                kind=self.kind,
-                namespace=self.namespace,
-                name=self.name,
-                uid=WorkloadUid(self.uid or str(uuid5(NAMESPACE_URL, f"{self.namespace}/{self.name}"))),
-            ),
+            owner=self.owner,
             replicated_job=leader.replicated_job,
             job_index=leader.job_index,
         )
         outcome = spec_for(SliceRequest(job=job, request=request, leader=leader, jobset_chips=self.chips), settings)
+        return self._planned(job, outcome, settings)
+
+    def declares(self, group: NodeGroup) -> Planned:
+        """Return the plan for a TPUNodeGroup."""
+        settings = self.settings_for(group)
+        job = WorkloadJob.declared(settings.cluster, self.owner)
+        return self._planned(job, declared_slice(group, job, settings), settings)
+
+    def _planned(self, job: WorkloadJob, outcome: SliceSpec | Refusal, settings: ClusterSettings) -> Planned:
         order = PoolOrder(
             cluster_path=settings.path,
             cluster_gke_id=settings.gke_id,
@@ -227,6 +254,19 @@ def _of_workload(manifest: Manifest, reader: Reader, settings_for: SettingsFor, 
     for request in requests:
         for index in range(request.replicas):
             yield owner.asks(request, WaitingLeader(replicated_job=request.replicated_job, job_index=index))
+
+
+def _of_group(manifest: Manifest, reader: Reader, settings_for: SettingsFor, namespace: str) -> Planned:
+    group = reader.declared(manifest.body)
+    assert group is not None
+    owner = _Owner(
+        settings_for=settings_for,
+        kind=reader.kind,
+        namespace=_text(manifest.metadata, "namespace", namespace),
+        name=_text(manifest.metadata, "name", _generated(manifest.metadata)),
+        uid=manifest.metadata.get("uid"),
+    )
+    return owner.declares(group)
 
 
 def _of_pod(manifest: Manifest, settings_for: SettingsFor, namespace: str) -> Iterator[Planned]:

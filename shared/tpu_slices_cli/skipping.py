@@ -43,8 +43,8 @@ Why = tuple[SkipReason, str]
 def skip_workload(obj: Json, reader: Reader) -> Why | None:
     """Return why a workload gets no slices as a whole; ValueError: a template is malformed."""
     what = _named(obj)
-    if requests_chips(obj):
-        if opted_out(obj):
+    if requests_chips(obj) or reader.kind.declares:
+        if opted_out(obj) and not reader.kind.declares:
             return SkipReason.OPTED_OUT, f"{what} {_OUT}"
         if obj["spec"].get("managedBy") and not reader.is_served(obj):
             manager = f'spec.managedBy is "{obj["spec"]["managedBy"]}"'

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import assert_never
 
-from tpu_slices.domain.model.decisions import Action, CancelCreation, CloseHosts, CreatePool, DeletePool, OpenHosts
+from tpu_slices.domain.model.decisions import (
+    Action,
+    AskJoin,
+    CancelCreation,
+    CloseHosts,
+    CreatePool,
+    DeletePool,
+    DeleteRemains,
+    EndJoin,
+    OpenHosts,
+)
 from tpu_slices.domain.model.observations import (
     Absent,
+    Begun,
     Broken,
     Busy,
     Creating,
@@ -42,27 +54,29 @@ def clock(at: datetime, now: datetime) -> str:
     return f"{at:%H:%M:%S} UTC" if at.date() == now.date() else f"{at:%Y-%m-%d %H:%M:%S} UTC"
 
 
+_STATES: Mapping[type[Observation], str] = {
+    Begun: "begun, so far there is",
+    Busy: "busy",
+    Unowned: "unowned",
+    Unreadable: "cannot be read",
+}
+
+
 def seen(observation: Observation) -> str:
     """Return the observed state of a node pool."""
     match observation:
         case Absent():
             return "does not exist"
-        case Creating(operation_runs=True):
-            return "being created"
-        case Creating():
-            return "being created, but no operation is in progress"
-        case Running():
-            return "running"
-        case Busy(message):
-            return f"busy: {message}"
+        case Creating(operation_runs):
+            return "being created" if operation_runs else "being created, but no operation is in progress"
+        case Running(awaiting=why):
+            return f"running, but without all of its hosts: {why}" if why else "running"
         case Broken(failure):
             return f"broken: {failure.message}"
         case Deleting():
             return "being deleted"
-        case Unowned(message):
-            return f"unowned: {message}"
-        case Unreadable(message):
-            return f"cannot be read: {message}"
+        case Begun(message) | Busy(message) | Unowned(message) | Unreadable(message):
+            return f"{_STATES[type(observation)]}: {message}"
         case _:
             assert_never(observation)
 
@@ -75,12 +89,18 @@ def ordered(action: Action, record: SliceRecord) -> str:
             return f"create node pool {pool}"
         case DeletePool():
             return f"delete node pool {pool}"
+        case DeleteRemains():
+            return f"delete what is left of {pool} beside its hosts"
         case CancelCreation():
             return f"cancel the creation of node pool {pool}"
         case CloseHosts():
             return f"ask the relay to close the hosts of {pool} to new pods, and who is on them"
         case OpenHosts():
             return f"ask the relay to open the hosts of {pool} again"
+        case AskJoin():
+            return f"ask the relay for a token with which the hosts of {pool} join"
+        case EndJoin():
+            return f"remove the token with which the hosts of {pool} joined"
 
 
 def shape(record: SliceRecord) -> str:

@@ -16,6 +16,7 @@ from tpu_slices.ports.clock import Clock
 from tpu_slices.wire.readers import READERS
 from tpu_slices.wire.workloads import Json
 from tpu_slices_simulator import objects
+from tpu_slices_simulator.bootstrap import FakeBootstrap
 from tpu_slices_simulator.relays import FakeRelay
 
 CORDONED: Json = {"spec": {"unschedulable": True}}
@@ -36,6 +37,8 @@ class LiveWorkload:
     absent: bool = False
     """Its pods are not created by themselves."""
     requests: tuple[TemplateRequest, ...] = field(init=False)
+    jobs: Sequence[tuple[str, int]] = field(init=False)
+    """The Jobs that need a slice, by replicatedJob and index."""
 
     def __post_init__(self) -> None:
         self._read()
@@ -43,6 +46,7 @@ class LiveWorkload:
     def _read(self) -> None:
         reader = READERS[self.ref.owner.kind]
         self.requests = reader.requests(self.manifest)
+        self.jobs = [(each.replicated_job, index) for each in self.requests for index in range(each.replicas)]
         self.ref = replace(self.ref, groups=reader.groups(self.manifest))
 
     def edit(self, manifest: Json) -> None:
@@ -55,13 +59,8 @@ class LiveWorkload:
         return next(kind for kind, owner in WORKLOADS.items() if owner is self.ref.owner.kind)
 
     @property
-    def jobs(self) -> Sequence[tuple[str, int]]:
-        """The Jobs that need a slice, by replicatedJob and index."""
-        return [(each.replicated_job, index) for each in self.requests for index in range(each.replicas)]
-
-    @property
     def slices(self) -> int:
-        return sum(each.replicas for each in self.requests)
+        return len(self.jobs)
 
     @property
     def served(self) -> bool:
@@ -129,6 +128,13 @@ class FakeCluster:
         self.nodes: dict[str, Node] = {}
         self.strangers: dict[str, Json] = {}
         """Leader pods of no workload, by UID."""
+        self.bootstrap = FakeBootstrap()
+        self.other_pods: dict[str, Json] = {}
+        """Pods that no relay watches, by `NAMESPACE/NAME`."""
+        self.kept_by_budgets: set[str] = set()
+        """Those that cannot be evicted, in the same form."""
+        self.events: dict[str, Json] = {}
+        """By their names."""
         self.relays: list[FakeRelay] = []
         self.schedules = True
         """Whether waiting leaders are bound to free hosts."""
@@ -264,14 +270,14 @@ class FakeCluster:
 
     def schedules_pods(self) -> None:
         """Bind waiting leaders to free hosts: their own slice's, a sibling's, or those that they were on before."""
-        free = self._free_pools() if self.schedules else {}
-        for pod in sorted(self.pods.values(), key=lambda pod: pod.uid) if free else ():
-            if pod.node is None:
-                able = [pool for pool, owner in free.items() if self._may_use(pod, pool, owner)]
-                if able:
-                    best = min(able, key=lambda pool: not self._own(pod, pool))
-                    self.binds(pod.jobset, best, pod.index)
-                    del free[best]
+        waiting = [pod for pod in self.pods.values() if pod.node is None]
+        free = self._free_pools() if waiting and self.schedules else {}
+        for pod in sorted(waiting, key=lambda pod: pod.uid) if free else ():
+            able = [pool for pool, owner in free.items() if self._may_use(pod, pool, owner)] if pod.node is None else ()
+            if able:
+                best = min(able, key=lambda pool: not self._own(pod, pool))
+                self.binds(pod.jobset, best, pod.index)
+                del free[best]
 
     def _own(self, pod: Pod, pool: Pool) -> bool:
         replicated_job, index = pod.job
@@ -349,8 +355,20 @@ class FakeCluster:
                 self.removes_pod(pod.jobset, pod.index)
             for uid in [uid for uid, each in self.strangers.items() if each["spec"]["nodeName"] == name]:
                 self.stranger_goes(uid)
-            del self.nodes[name]
-            self._lost(Kind.HOSTS, name)
+            self.loses_node(name)
+
+    def loses_node(self, name: str) -> None:
+        """Remove a Node object."""
+        del self.nodes[name]
+        self._lost(Kind.HOSTS, name)
+
+    def machines_go(self, pool: Pool) -> None:
+        """Let the machines of a pool go, and the pods on them; their Node objects stay until somebody deletes them."""
+        for name in self.nodes_of(pool):
+            for pod in [pod for pod in self.pods.values() if pod.node == name]:
+                self.removes_pod(pod.jobset, pod.index)
+            self.other_pods = {key: each for key, each in self.other_pods.items() if each["spec"]["nodeName"] != name}
+            self.changes_node(self.nodes[name], NOT_READY)
 
     def used_nodes(self) -> set[str]:
         """Return the nodes with a leader."""
@@ -368,4 +386,5 @@ def _leader(raw: Json, kind: Kind = Kind.LEADERS) -> Leader:
 
 
 def _is_gone(workload: LiveWorkload) -> bool:
-    return workload.state in {WorkloadState.DELETED, WorkloadState.MISSING}
+    kept = (workload.manifest.get("metadata") or {}).get("finalizers")
+    return workload.state in {WorkloadState.DELETED, WorkloadState.MISSING} and not kept

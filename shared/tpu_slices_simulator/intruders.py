@@ -32,7 +32,7 @@ class Intruders:
 
     def calm_down(self) -> None:
         """Let all that was done be undone."""
-        for uid in self._leave.keys() & self._of.cluster.strangers.keys():
+        for uid in sorted(self._leave.keys() & self._of.cluster.strangers.keys()):
             self._of.cluster.stranger_goes(uid)
         for slice_ in list(self.edited):
             self._repairs(slice_)
@@ -42,7 +42,7 @@ class Intruders:
         sim = self._of
         for uid in [uid for uid in sim.cluster.strangers if minute >= self._leave[uid]]:
             sim.cluster.stranger_goes(uid)
-        for pool in list(sim.backend.pools.values()):
+        for pool in list(sim.backend.pools.values()) if Kind.STRANGERS in sim.on else ():
             if pool.order is None or not sim.strikes(Kind.STRANGERS, minute, pool.name):
                 continue
             job, key = pool.order.job, PoolKey(pool.order.slice_id, pool.order.attempt)
@@ -57,7 +57,7 @@ class Intruders:
 
     def _static_pools(self) -> None:
         """Let leaders that wait find hosts that are nobody's slice."""
-        for pod in list(self._of.cluster.pods.values()):
+        for pod in list(self._of.cluster.pods.values()) if Kind.LEADERS_ON_STATIC_POOLS in self._of.on else ():
             if pod.node is None and self._of.strikes(Kind.LEADERS_ON_STATIC_POOLS, self._of.minute, pod.uid):
                 self._of.cluster.binds_outside(pod, f"static-{pod.uid}")
 

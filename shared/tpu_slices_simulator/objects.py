@@ -50,7 +50,7 @@ def workload(manifest: Json, ref: WorkloadRef, state: WorkloadState) -> Json:
     """Return a workload that was made of a manifest, in a state, or as it was last if it is gone."""
     owner, written = ref.owner, manifest.get("metadata") or {}
     metadata = {
-        **{key: written[key] for key in ("labels", "annotations") if key in written},
+        **{key: written[key] for key in ("labels", "annotations", "finalizers") if key in written},
         "namespace": owner.namespace,
         "name": owner.name,
         "uid": owner.uid,
@@ -59,6 +59,9 @@ def workload(manifest: Json, ref: WorkloadRef, state: WorkloadState) -> Json:
     }
     if state in {WorkloadState.DELETED, WorkloadState.MISSING}:
         metadata["deletionTimestamp"] = "2026-11-01T12:00:00Z"
+    if owner.kind.declares:
+        api = {"apiVersion": owner.kind.api_version, "kind": owner.kind.value}
+        return {**api, "metadata": metadata, "spec": manifest["spec"], "status": manifest.get("status") or {}}
     ended = _CONDITIONS.get((owner.kind, state))
     return {
         "apiVersion": owner.kind.api_version,

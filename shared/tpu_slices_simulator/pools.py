@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from relay.closing import CLOSED
 from tpu_slices.domain.model.observations import Broken, Creating, Deleting, Failure, FailureKind, Running
 from tpu_slices.domain.model.slices import PoolName
@@ -16,11 +18,15 @@ CREATION_FAILURES = {
     Kind.RESERVATION_USED_UP: Failure(FailureKind.RESERVATION, "No available resources in the reservation"),
     Kind.CREATIONS_FAIL: Failure(FailureKind.UNKNOWN, "Internal error"),
 }
+NO_HOSTS_YET = "ZONE_RESOURCE_POOL_EXHAUSTED: the zone does not have enough resources available."
 UNKNOWN = Failure(FailureKind.UNKNOWN, "Internal error")
 REFUSED = Failure(FailureKind.CONFIGURATION, "Deletion is not allowed")
 BUSY = Failure(FailureKind.BUSY, "Cluster is running incompatible operation")
 RATE = Failure(FailureKind.RATE, "Too many requests")
 HOUR = 60
+STEP = (0, 1)
+"""Minutes in which what a pool needs beside its hosts is made or deleted, on Compute Engine."""
+MINUTE = timedelta(minutes=1)
 
 
 class Pools:
@@ -44,7 +50,7 @@ class Pools:
         busy = sim.strikes(Kind.GKE_BUSY, minute)
         backend.refuses_creations = sim.chance.pick((BUSY, RATE), "busy", minute) if busy else None
         sim.cluster.unusable_hosts = int(sim.strikes(Kind.HOSTS_UNUSABLE, minute))
-        for pool in self._running():
+        for pool in self._running() if sim.on else ():
             back = minute + sim.chance.between(1, 30, "back", pool.name, minute)
             if sim.strikes(Kind.POOLS_DELETED, minute, pool.name):
                 backend.vanish(pool.name)
@@ -65,7 +71,7 @@ class Pools:
     def _cordons(self, minute: int) -> None:
         """Let somebody cordon hosts, and uncordon them again."""
         sim = self._of
-        for node in sim.cluster.nodes.values():
+        for node in sim.cluster.nodes.values() if sim.on or self._cordoned else ():
             if minute >= self._cordoned.get(node.name, minute + 1):
                 del self._cordoned[node.name]
                 self._cordon(node, on=False)
@@ -89,8 +95,8 @@ class Pools:
             elif isinstance(pool.seen, Running | Broken) and minute >= self._back.get(pool.name, minute + 1):
                 self._recovers(pool)
         for pool in self._running():
-            if is_flex_start(pool) and not pool.hosts_joined and pool.name not in self._back:
-                pool.hosts_joined = self._of.chance.happens(0.2, "filled", pool.name, minute)
+            if _awaits_hosts(pool) and pool.name not in self._back and self._has_hosts(pool, minute):
+                self._of.backend.fill(pool.name)
 
     def calm_down(self) -> None:
         """Let everything that is broken be as before."""
@@ -100,12 +106,20 @@ class Pools:
         for pool in backend.pools.values():
             if pool.name in self._back:
                 self._recovers(pool)
+            elif _awaits_hosts(pool) and not is_flex_start(pool):
+                backend.fill(pool.name)
             elif isinstance(pool.seen, Creating) and pool.operation is None:  # its operation was forgotten
                 pool.seen = Running(pool.order.spec.fingerprint if pool.order and pool.order.spec else None)
                 pool.hosts_joined = not is_flex_start(pool)
-        for name in self._cordoned.keys() & self._of.cluster.nodes.keys():
+        for name in sorted(self._cordoned.keys() & self._of.cluster.nodes.keys()):
             self._cordon(self._of.cluster.nodes[name], on=False)
         self._cordoned.clear()
+
+    def _has_hosts(self, pool: FakePool, minute: int) -> bool:
+        """Return whether GKE or Compute Engine has the hosts that a pool awaits."""
+        if is_flex_start(pool):
+            return self._of.chance.happens(0.2, "filled", pool.name, minute)
+        return self._failure(pool, minute) is not Kind.STOCKOUT
 
     def _running(self) -> list[FakePool]:
         pools = self._of.backend.pools.values()
@@ -123,7 +137,8 @@ class Pools:
         key = (type(pool.seen).__name__, pool.name)
         creates = isinstance(pool.seen, Creating)
         story = self._of.story
-        takes = self._of.chance.between(*(story.creation if creates else story.deletion), "takes", *key)
+        span = (story.creation if creates else story.deletion) if pool.hosts_change else STEP
+        takes = self._of.chance.between(*span, "takes", *key)
         slow = self._of.on.get(Kind.OPERATIONS_SLOW) and self._of.chance.happens(
             self._of.on[Kind.OPERATIONS_SLOW], "slow", *key
         )
@@ -143,14 +158,26 @@ class Pools:
             failure = self._failure(pool, minute)
             if failure is not None:
                 sim.struck[failure] += 1
+            if failure is Kind.STOCKOUT and len(pool.parts) > 1:
+                return backend.await_hosts(pool.name, NO_HOSTS_YET) if pool.hosts_change else backend.finish(pool.name)
+            if failure is not None:
                 return backend.fail(pool.name, CREATION_FAILURES[failure])
             if sim.strikes(Kind.OPERATIONS_FORGOTTEN, pool.name):
                 return backend.forget_operation(pool.name)
+            self._told(pool)
         elif isinstance(pool.seen, Deleting) and sim.strikes(Kind.DELETIONS_FAIL, pool.name, sim.minute):
             return backend.fail_deletion(pool.name, UNKNOWN)
         else:
             self._back.pop(pool.name, None)
         return backend.finish(pool.name)
+
+    def _told(self, pool: FakePool) -> None:
+        """Let the log sink tell of a creation that ended well: mostly once and soon, else late, twice or never."""
+        chance = self._of.chance
+        for time in range(chance.between(0, 2, "told", pool.name)):
+            late = chance.happens(0.3, "told late", pool.name, time)
+            minutes = chance.between(1, 90, "told after", pool.name, time) if late else 0
+            self._of.tells_of_creation(pool.name, minutes * MINUTE)
 
     def _failure(self, pool: FakePool, minute: int) -> Kind | None:
         """Return the fault by which a pool's creation fails in this minute."""
@@ -158,3 +185,9 @@ class Pools:
         on = self._of.story.on(minute, zone)
         failures = (kind for kind in CREATION_FAILURES if kind in on)
         return next((kind for kind in failures if self._of.chance.happens(on[kind], kind, pool.name)), None)
+
+
+def _awaits_hosts(pool: FakePool) -> bool:
+    """Return whether the vendor adds hosts to a pool by itself when it has them."""
+    awaited = isinstance(pool.seen, Running) and bool(pool.seen.awaiting)
+    return awaited or (is_flex_start(pool) and not pool.hosts_joined)

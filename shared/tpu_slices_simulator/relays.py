@@ -8,10 +8,15 @@ from typing import Any, Protocol
 
 from relay.answers import answers
 from relay.fact_queue import FactQueue
-from relay.lookups import Due, Vacancies, Vacancy
+from relay.joining.tokens import Bootstrap, Tokens
+from relay.lookups import Due, Vacancies, Vacancy, in_turn
+from relay.node_groups import keeper
+from relay.node_groups.evictor import Evictor, Pods, evictions
+from relay.node_groups.keeper import NodeGroupKeeper, not_held
 from relay.node_patches import needed_patches
 from relay.objects import Kind, Known, NodePatch, Pool, Workload
 from tpu_slices.domain.model.facts import AnyQuestion, Fact, FactQuestion, WorkloadsListed
+from tpu_slices.domain.model.node_groups import NodesExpected
 from tpu_slices.domain.model.slices import ClusterId, Owner
 from tpu_slices.ports.clock import Clock
 
@@ -22,6 +27,9 @@ class ApiServer(Protocol):
     @property
     def version(self) -> str: ...
 
+    @property
+    def bootstrap(self) -> Bootstrap: ...
+
     def listed(self, kind: Kind) -> Sequence[Known]: ...
 
     def workload(self, owner: Owner) -> Mapping[str, Any] | None: ...
@@ -31,13 +39,18 @@ class ApiServer(Protocol):
     def leaders_on(self, node: str) -> Mapping[str, str]: ...
 
 
+class Groups(keeper.Groups, Pods, Protocol):
+    """What it writes of TPUNodeGroups."""
+
+
 class FakeRelay:
     """It has listed everything when it starts. While a watch hangs it shows nothing; then everything is listed anew."""
 
     def __init__(self, cluster: ClusterId, server: ApiServer, clock: Clock) -> None:
         self.queue = FactQueue(cluster)
         self._server, self._clock = server, clock
-        self._vacancies = Vacancies(server)
+        self._tokens = Tokens(server.bootstrap, clock.now)
+        self._vacancies = Vacancies(server, in_turn)
         self._hanging: frozenset[Kind] = frozenset()
         for kind in Kind:
             self._lists(kind)
@@ -58,10 +71,11 @@ class FakeRelay:
 
     def facts(self) -> Iterator[Fact]:
         """Yield what is published now."""
+        version, now = self._server.version, self._clock.now()
         for kind in Kind:
             if kind not in self._hanging:
-                self.queue.bookmarked(kind, self._server.version, self._clock.now())
-        while dues := self.queue.due(self._clock.now()):
+                self.queue.bookmarked(kind, version, now)
+        while dues := self.queue.due(now):
             for due in dues:
                 self.queue.resume(due.subject)
                 vacancy = due.unknown if isinstance(due.unknown, Vacancy) else None
@@ -69,7 +83,7 @@ class FakeRelay:
 
     def asked(self, question: AnyQuestion) -> Sequence[Fact]:
         """Return the facts that answer a question at once; others come with the next facts."""
-        return answers(question, self, self._server, self._clock.now())
+        return answers(question, self, self._server, self._tokens, self._clock.now())
 
     def workload_list(self, asked_at: datetime) -> tuple[WorkloadsListed, ...]:
         return self.queue.workload_list(asked_at, self._clock.now())
@@ -77,8 +91,17 @@ class FakeRelay:
     def ask(self, question: FactQuestion) -> None:
         self.queue.ask(question, self._clock.now())
 
+    def expect(self, expected: NodesExpected) -> None:
+        """Label nothing: nodes here come with their labels."""
+
     def needed_patches(self) -> tuple[NodePatch, ...]:
         return needed_patches(self.queue.cache, self.queue.closing)
+
+    def tends(self, groups: Groups) -> None:
+        """Hold TPUNodeGroups, and evict pods, as the threads of `relay.node_groups` do."""
+        queue, now = self.queue, self._clock.now
+        NodeGroupKeeper(lambda: not_held(queue.cache), groups, now).look()
+        Evictor(lambda: evictions(queue.cache, queue.closing), groups, lambda pool: queue.evicted(pool, now())).look()
 
     def _lists(self, kind: Kind) -> None:
         self.queue.listed(kind, self._server.listed(kind), self._server.version, self._clock.now())

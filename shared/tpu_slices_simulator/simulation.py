@@ -28,6 +28,8 @@ from tpu_slices_simulator.users import Users
 START = datetime(2026, 11, 1, 12, tzinfo=UTC)
 TRIES = 3
 """Within how many tries a contended commit succeeds."""
+READ_EVERY = 16
+"""How many of the revisions that the functions write are decoded when they are read: one of so many."""
 
 
 class SkewedClock:
@@ -45,21 +47,23 @@ class SkewedClock:
 
 
 class Meddled:
-    """A port, and what happens before and after each call of its methods."""
+    """A port, and what happens before and after each call that has an effect."""
 
     def __init__(self, inner: object, before: Callable[[str], None], after: Callable[[str], None]) -> None:
         self._inner, self._before, self._after = inner, before, after
 
     def __getattr__(self, name: str) -> Any:
-        method = getattr(self._inner, name)
+        """Return a method, and keep it; that of an effect finds what it calls with each call: others may replace it."""
 
         def called(*args: Any, **kwargs: Any) -> Any:
             self._before(name)
-            result = method(*args, **kwargs)
+            result = getattr(self._inner, name)(*args, **kwargs)
             self._after(name)
             return result
 
-        return called
+        method = called if name in EFFECTS else getattr(self._inner, name)
+        setattr(self, name, method)
+        return method
 
 
 class Simulation(Scene):
@@ -85,6 +89,7 @@ class Simulation(Scene):
             publisher=cast("Any", Meddled(self.publisher, self._before_publisher, self._after_effect)),
             clock=self._skewed,
         )
+        self.store.read_every = READ_EVERY
         self.cluster.crosses = story.crosses
         self.store.put_document(accepted_key(self.settings.cluster), encode_settings(self.settings))
         self.machines, self.users, self.intruders = Pools(self), Users(self), Intruders(self)
@@ -127,7 +132,7 @@ class Simulation(Scene):
     def _sets_the_scene(self, minute: int) -> None:
         before, self.on = self.on, self.story.on(minute)
         self.store.unavailable = self.strikes(Kind.STORE_DOWN, minute)
-        if self.strikes(Kind.CLUSTER_RECREATED, minute):
+        if self.settings.gke_id and self.strikes(Kind.CLUSTER_RECREATED, minute):
             self._recreates_cluster(minute)
         if minute == self._deployed_at:
             self._deploys()
@@ -169,7 +174,7 @@ class Simulation(Scene):
         self.cluster.runs_relays(0 if down else 1 + doubled)
         if self.cluster.relays and self.strikes(Kind.RELAY_RESTARTS, minute):
             self.cluster.restart_relay()
-        for kind in Watched:
+        for kind in Watched if Kind.WATCHES_HANG in self.on else ():
             if self.strikes(Kind.WATCHES_HANG, minute, kind):
                 self._hanging[kind] = minute + self.chance.between(1, 5, "hangs", minute, kind)
         hanging = frozenset(kind for kind, until in self._hanging.items() if minute < until)
@@ -182,7 +187,7 @@ class Simulation(Scene):
         self.store.put_document(settings_key(self.settings.cluster), document if valid else {**document, "zone": 5})
 
     def _leaders(self, minute: int) -> None:
-        for jobset in self.workloads.values():
+        for jobset in self.workloads.values() if Kind.LEADERS_LEAVE in self.on else ():
             for index in sorted(jobset.bound):
                 if self.strikes(Kind.LEADERS_LEAVE, minute, jobset.ref.owner.uid, index):
                     self.leaves(jobset, index)
@@ -249,13 +254,11 @@ class Simulation(Scene):
             with self._meanwhile():
                 self.deliver()
 
-    def _before_publisher(self, name: str) -> None:
-        if name in EFFECTS and self.strikes(Kind.PUBLISHER_DOWN, self.minute):
+    def _before_publisher(self, _: str) -> None:
+        if self.strikes(Kind.PUBLISHER_DOWN, self.minute):
             raise Temporary("Pub/Sub is unavailable")
 
     def _after_effect(self, name: str) -> None:
-        if name not in EFFECTS:
-            return
         self._called += 1
         key = (self.minute, self._called)
         if self.strikes(Kind.FUNCTIONS_CRASH, key):

@@ -13,18 +13,21 @@ from functools import partial
 from typing import Any, cast
 
 from relay.messages import list_of
+from relay.node_groups.writer import NodeGroupWriter
 from relay.objects import PoolKey
 from tpu_slices.domain.model.clusters import ClusterSettings
-from tpu_slices.domain.model.facts import Fact, Heartbeat, WorkloadListQuestion, WorkloadState
+from tpu_slices.domain.model.facts import Fact, Heartbeat, HostsChanged, WorkloadListQuestion, WorkloadState
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import ClusterId, PoolName, SliceId, WorkloadUid
-from tpu_slices.domain.reconciling.inventory import digest_of
+from tpu_slices.domain.reconciling.standings import digest_of
+from tpu_slices.flows.joining import hand_on
 from tpu_slices.flows.receive import receive
-from tpu_slices.flows.reconcile import reconcile
+from tpu_slices.flows.reconcile import Told, reconcile
 from tpu_slices.flows.round_trip import echo_reconciled
 from tpu_slices.flows.sweep import sweep
 from tpu_slices.ports.deps import ReconcileDeps
 from tpu_slices.ports.errors import Permanent, Temporary
+from tpu_slices_simulator.api_server import ApiServer
 from tpu_slices_simulator.cluster import FakeCluster, LiveWorkload
 from tpu_slices_simulator.fakes.backend import FakeBackend
 from tpu_slices_simulator.fakes.clock import FakeClock
@@ -58,8 +61,13 @@ class System:
         """With the times at which they were published."""
         self._late: list[tuple[datetime, datetime, Fact]] = []
         """With the times at which they arrive and were published."""
+        self._log_entries: list[tuple[datetime, PoolName]] = []
+        """Pools whose creation ended well, and when its entry arrives."""
         self._taken_requests = 0
         self._taken_questions = 0
+        self._taken_statuses = 0
+        self.api_server = ApiServer(self.cluster)
+        self._writer = NodeGroupWriter(self.api_server, self.api_server.lacks_chips)
         self._with_nodes: dict[PoolName, PoolKey] = {}
         self.deps = ReconcileDeps(
             store=cast("Any", Fused(self.store, self.fuse)),
@@ -105,6 +113,10 @@ class System:
         """Send a fact."""
         self._facts.append((self.clock.now(), fact))
 
+    def tells_of_creation(self, pool: PoolName, after: timedelta = timedelta(0)) -> None:
+        """Let an entry of GKE's audit log arrive, which says that the creation of a pool ended well."""
+        self._log_entries.append((self.clock.now() + after, pool))
+
     def loses_request(self) -> bool:
         """Return whether the next reconcile request never arrives."""
         return False
@@ -124,26 +136,43 @@ class System:
 
     def deliver(self) -> None:
         """Deliver every message until none is left; one whose handler crashes is delivered again."""
-        self._facts.extend((sent, fact) for at, sent, fact in self._late if at <= self.clock.now())
-        self._late = [each for each in self._late if each[0] > self.clock.now()]
+        now = self.clock.now()
+        self._facts.extend((sent, fact) for at, sent, fact in self._late if at <= now)
+        self._late = [each for each in self._late if each[0] > now]
+        logged = [pool for at, pool in self._log_entries if at <= now]
+        self._log_entries = [each for each in self._log_entries if each[0] > now]
+        for pool in logged:
+            self._survive(partial(self._follow_creation, pool))
         for _ in range(1_000_000):
-            if self._facts:
-                published_at, fact = self._facts.popleft()
-                if not self._survive(partial(self._receive, fact, published_at)):
-                    self._facts.append((published_at, fact))
-            elif self._taken_requests < len(self.publisher.requests):
-                cluster, slice_ = self.publisher.requests[self._taken_requests]
-                self._taken_requests += 1
-                if self.loses_request():
-                    continue
-                if not self._survive(partial(self._reconcile, cluster, slice_)):
-                    self.publisher.requests.append((cluster, slice_))
-            elif self.publisher.echoes:
-                cluster, asked_at = self.publisher.echoes.pop(0)
-                echo_reconciled(asked_at, cluster, self.deps)
-            else:
+            if not self._delivers_one():
                 return
         raise AssertionError("messages never end")
+
+    def _delivers_one(self) -> bool:
+        """Return whether there was a message."""
+        if self._facts:
+            published_at, fact = self._facts.popleft()
+            if not self._survive(partial(self._receive, fact, published_at)):
+                self._facts.append((published_at, fact))
+        elif self._taken_requests < len(self.publisher.requests):
+            cluster, slice_ = self.publisher.requests[self._taken_requests]
+            self._taken_requests += 1
+            if not self.loses_request() and not self._survive(partial(self._reconcile, cluster, slice_)):
+                self.publisher.requests.append((cluster, slice_))
+        elif self.publisher.answers:
+            cluster, answer = self.publisher.answers.pop(0)
+            if not self.loses_request() and not self._survive(partial(self._reconcile_with, cluster, answer)):
+                self.publisher.answers.append((cluster, answer))
+        elif self.publisher.echoes:
+            cluster, asked_at = self.publisher.echoes.pop(0)
+            echo_reconciled(asked_at, cluster, self.deps)
+        elif self.publisher.joins:
+            cluster, token = self.publisher.joins.pop(0)
+            if not self._survive(partial(hand_on, token, cluster, self.deps)):
+                self.publisher.joins.append((cluster, token))
+        else:
+            return False
+        return True
 
     # the functions; whoever measures what they use calls them as Pub/Sub does
 
@@ -152,6 +181,13 @@ class System:
 
     def _reconcile(self, cluster: ClusterId, slice_: SliceId) -> object:
         return reconcile(cluster, slice_, self.deps)
+
+    def _reconcile_with(self, cluster: ClusterId, answer: HostsChanged) -> object:
+        return reconcile(cluster, answer.slice_id, self.deps, Told(answer=answer))
+
+    def _follow_creation(self, pool: PoolName) -> object:
+        slice_ = SliceId(pool.rpartition("-")[0])
+        return reconcile(self.settings.cluster, slice_, self.deps, Told(created=pool))
 
     def _sweep(self) -> object:
         return sweep(self.deps)
@@ -184,7 +220,8 @@ class System:
 
     def _nodes_join(self) -> None:
         for pool in self.backend.pools.values():
-            if pool.hosts_joined and pool.order is not None and pool.order.spec is not None:
+            is_there = pool.name in self._with_nodes and f"{pool.name}-0" in self.cluster.nodes
+            if pool.order is not None and self.backend.hosts_join(pool) and not is_there:
                 self._with_nodes[pool.name] = PoolKey(pool.order.slice_id, pool.order.attempt)
                 self.cluster.has_nodes(pool.order)
 
@@ -192,7 +229,8 @@ class System:
         for name in list(self._with_nodes):
             pool = self.backend.pools.get(name)
             if pool is None or not pool.hosts_joined:
-                self.cluster.loses_nodes(self._with_nodes.pop(name))
+                go = self.cluster.machines_go if self.settings.self_managed else self.cluster.loses_nodes
+                go(self._with_nodes.pop(name))
 
     def _relay_answers(self) -> None:
         """Let each question be answered by one of the relays: they share a subscription."""
@@ -207,7 +245,16 @@ class System:
             for fact in answered:
                 self.publish(fact)
         self._taken_questions = len(self.publisher.questions)
+        self.relay_writes()
         self.cluster.patches_nodes()
+
+    def relay_writes(self) -> None:
+        """Let relays write the status of TPUNodeGroups, hold them and evict pods."""
+        for _, update in self.publisher.node_groups[self._taken_statuses :]:
+            self._writer.write(update)
+        self._taken_statuses = len(self.publisher.node_groups)
+        for relay in self.cluster.relays:
+            relay.tends(self.api_server)
 
     # what there is
 

@@ -16,6 +16,17 @@ _LONGEST = 300
 _BEGINNING = 45
 
 
+class CannotBeMade(ValueError):
+    """No request can be built for an order; the text says why, `kind` what follows."""
+
+    def __init__(self, why: str, kind: FailureKind = FailureKind.CONFIGURATION) -> None:
+        super().__init__(why)
+        self.kind = kind
+
+
+WITHOUT_SPEC = "The slice was found without a record: its spec is unknown."
+
+
 class _Row(NamedTuple):
     kind: FailureKind
     pattern: str
@@ -113,7 +124,7 @@ def refusal(error: google.GoogleAPIError) -> Failure | Temporary:
         return Temporary(shortened(f"{type(error).__name__}: {text}"))
     if kind is FailureKind.NAME_TAKEN:
         return Failure(kind, shortened(text))
-    return Failure(_by_words(text) or kind, shortened(text))
+    return Failure(by_words(text) or kind, shortened(text))
 
 
 def failure(code: int, texts: Sequence[str], conditions: Collection[str] = ()) -> Failure:
@@ -124,7 +135,7 @@ def failure(code: int, texts: Sequence[str], conditions: Collection[str] = ()) -
     """
     given = [text for text in texts if text] or ["GKE gives no reason."]
     by_condition = next((_CONDITIONS[name] for name in conditions if name in _CONDITIONS), None)
-    kind = _by_words(" ".join(given)) or by_condition or _STATUS_CODES.get(code, FailureKind.UNKNOWN)
+    kind = by_words(" ".join(given)) or by_condition or _STATUS_CODES.get(code, FailureKind.UNKNOWN)
     return Failure(FailureKind.UNKNOWN if code == _CANCELLED else kind, shortened(given[0]))
 
 
@@ -148,5 +159,6 @@ def _text_of(error: google.GoogleAPIError) -> str:
     return str(getattr(error, "message", "") or error)
 
 
-def _by_words(text: str) -> FailureKind | None:
+def by_words(text: str) -> FailureKind | None:
+    """Return the kind of failure that one of Google's texts tells of, whichever API it comes from."""
     return next((row.kind for row in _WORDS if re.search(row.pattern, text)), None)

@@ -22,9 +22,11 @@ from tpu_slices.adapters.firestore_documents import (
     stored,
 )
 from tpu_slices.adapters.firestore_queries import (
+    AWAITING_SLOT,
     BOUGHT_IN_CLUSTER,
     CHANGED_SLICES,
     CLUSTERS,
+    CLUSTERS_AT,
     CLUSTERS_WITH_SLICES,
     CREATIONS_AWAITING_SLOT,
     DELETIONS_AWAITING_SLOT,
@@ -40,11 +42,12 @@ from tpu_slices.adapters.firestore_queries import (
     LIVE_WORKLOADS,
     QUEUED_SLICES,
     REPORT_QUEUES,
+    REPORTS_DUE,
     SLICES_FOR_REASONS,
     SLICES_IN_PHASE,
     SLOTS,
 )
-from tpu_slices.adapters.firestore_reads import FirestoreReads
+from tpu_slices.adapters.firestore_reads import FirestoreReads, named, one
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.reasons import Phase, Reason
@@ -52,18 +55,21 @@ from tpu_slices.domain.model.records import PoolOperation, SliceRecord
 from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid
 from tpu_slices.domain.model.workloads import ReportQueue, WorkloadRecord
 from tpu_slices.domain.reconciling.brake import Brake
-from tpu_slices.domain.reconciling.inventory import STANDING, RelayHeartbeat, standing
+from tpu_slices.domain.reconciling.inventory import RelayHeartbeat
 from tpu_slices.domain.reconciling.limiter import Budget, ConcurrencyLimiter, Slot
+from tpu_slices.domain.reconciling.standings import STANDING, Standing
 from tpu_slices.ports.errors import Permanent, StaleRecord
 from tpu_slices.ports.log_events import LogEvent
-from tpu_slices.ports.store import Change, Found, Record, RejectedMessage, Revision, Stored
+from tpu_slices.ports.store import Change, Found, Names, Record, RejectedMessage, Revision, Stored, Together
 from tpu_slices.wire.cluster_settings import accepted_key, decode_settings, pause_key, settings_key, with_pause
 from tpu_slices.wire.documents import (
     DEMAND_DIGEST,
     REPORT_QUEUE,
+    Key,
     encode,
     encode_rejection,
     key,
+    key_of,
     place_of,
     queue_name,
     queue_named,
@@ -98,10 +104,35 @@ class FirestoreStore(FirestoreReads):
         self._settings: dict[str, tuple[Revision, ClusterSettings]] = {}
         """By document, with the revision that was decoded."""
 
-    def settings(self, cluster: ClusterId) -> ClusterSettings | None:
-        places = (settings_key(cluster), pause_key(cluster))
+    def together(self, cluster: ClusterId, names: Names) -> Together:
+        heartbeat, limiter = RelayHeartbeat.of(cluster), ConcurrencyLimiter.of(cluster, _LONG_AGO)
+        places = [
+            *((settings_key(cluster), pause_key(cluster)) if names.settings else ()),
+            *(key(SliceRecord, cluster, name) for name in names.slices),
+            *(key(WorkloadRecord, cluster, name) for name in names.workloads),
+            *((key_of(heartbeat),) if names.heartbeat else ()),
+            *((key_of(limiter),) if names.limiter else ()),
+        ]
         found = self._get(places)
-        written, pause = (found.get(place) for place in places)
+        return Together(
+            settings=self._settings_of(cluster, found),
+            slices=named(found, SliceRecord, cluster, names.slices),
+            workloads=named(found, WorkloadRecord, cluster, names.workloads),
+            heartbeat=one(found, heartbeat),
+            limiter=one(found, limiter),
+        )
+
+    def settings(self, cluster: ClusterId) -> ClusterSettings | None:
+        return self.together(cluster, Names(settings=True)).settings
+
+    def settings_at(self, path: str) -> tuple[ClusterSettings, ...]:
+        found = self._read(self._asked(CLUSTERS_AT, path).stream)
+        pauses = self._get([pause_key(ClusterId(each.id)) for each in found])
+        places = {settings_key(ClusterId(each.id)): each for each in found} | pauses
+        return tuple(s for each in found if (s := self._settings_of(ClusterId(each.id), places)) is not None)
+
+    def _settings_of(self, cluster: ClusterId, found: Mapping[Key, Snapshot]) -> ClusterSettings | None:
+        written, pause = found.get(settings_key(cluster)), found.get(pause_key(cluster))
         if written is None:
             return None
         return with_pause(self._settings_in(cluster, written), fields_of(pause) if pause else None)
@@ -130,10 +161,10 @@ class FirestoreStore(FirestoreReads):
         return tuple(ClusterId(it.id) for it in self._read(self._asked(CLUSTERS).select([]).stream))
 
     def workloads(self, cluster: ClusterId, uids: Collection[WorkloadUid]) -> Found[WorkloadUid, WorkloadRecord]:
-        return self._named(WorkloadRecord, cluster, uids)
+        return self.together(cluster, Names(workloads=uids)).workloads
 
     def slices(self, cluster: ClusterId, ids: Collection[SliceId]) -> Found[SliceId, SliceRecord]:
-        return self._named(SliceRecord, cluster, ids)
+        return self.together(cluster, Names(slices=ids)).slices
 
     def clusters_with_slices(self) -> tuple[ClusterId, ...]:
         found: list[ClusterId] = []
@@ -148,6 +179,8 @@ class FirestoreStore(FirestoreReads):
         return self._leading(SliceRecord, most, self._asked(DUE_SLICES, cluster, now))
 
     def report_queues(self, cluster: ClusterId, now: datetime) -> tuple[ReportQueue, ...]:
+        if self._head(REPORTS_DUE, cluster, now) is None:
+            return ()
         after, end = queues_of(cluster)
         due: list[tuple[bool, datetime, ReportQueue]] = []
         while head := self._head(REPORT_QUEUES, after, end):
@@ -168,6 +201,9 @@ class FirestoreStore(FirestoreReads):
     def queued_slices(self, cluster: ClusterId, most: int) -> tuple[SliceRecord, ...]:
         return _values(self._leading(SliceRecord, most, self._asked(QUEUED_SLICES, cluster, Phase.QUEUED.value)))
 
+    def awaits_slot(self, cluster: ClusterId) -> bool:
+        return self._head(AWAITING_SLOT, cluster, None) is not None
+
     def deletions_awaiting_slot(self, cluster: ClusterId, most: int) -> tuple[Stored[SliceRecord], ...]:
         return self._leading(SliceRecord, most, self._asked(DELETIONS_AWAITING_SLOT, cluster, _DELETE, None))
 
@@ -179,30 +215,23 @@ class FirestoreStore(FirestoreReads):
 
     def live_standings(
         self, cluster: ClusterId, after: WorkloadUid | None = None, up_to: WorkloadUid | None = None
-    ) -> Iterator[tuple[WorkloadUid, str]]:
+    ) -> Iterator[tuple[WorkloadUid, Standing]]:
         prefix = key(WorkloadRecord, cluster, "").id
-        asked = self._asked(LIVE_WORKLOADS, cluster, _LIVE).select(STANDING).limit(NAMES * self._page)
-        page = asked = asked.end_at({"__name__": f"{prefix}{up_to}"}) if up_to is not None else asked
-        if after is not None:
-            page = asked.start_after({"__name__": f"{prefix}{after}"})
-        while found := self._read(page.stream):
-            for it in found:
-                fields = it.to_dict() or {}
-                yield WorkloadUid(it.id.removeprefix(prefix)), standing(*map(fields.get, STANDING))
-            page = asked.start_after(found[-1])
+        asked = self._asked(LIVE_WORKLOADS, cluster, _LIVE).select(STANDING)
+        asked = asked.end_at({"__name__": f"{prefix}{up_to}"}) if up_to is not None else asked
+        start = {"__name__": f"{prefix}{after}"} if after is not None else None
+        for it in self._snapshots(asked, NAMES * self._page, start):
+            fields = it.to_dict() or {}
+            yield WorkloadUid(it.id.removeprefix(prefix)), Standing.of(*map(fields.get, STANDING))
 
     def demand_digest(self, cluster: ClusterId) -> int:
         return self._sum(DEMAND, cluster, 0)
 
     def demand_digests(self, cluster: ClusterId) -> Mapping[WorkloadUid, int]:
         prefix = key(WorkloadRecord, cluster, "").id
-        asked = self._asked(DEMAND, cluster, 0).select([DEMAND_DIGEST]).limit(NAMES * self._page)
-        digests: dict[WorkloadUid, int] = {}
-        page = asked
-        while found := self._read(page.stream):
-            digests.update({WorkloadUid(it.id.removeprefix(prefix)): it.get(DEMAND_DIGEST) for it in found})
-            page = asked.start_after(found[-1])
-        return digests
+        asked = self._asked(DEMAND, cluster, 0).select([DEMAND_DIGEST])
+        found = self._snapshots(asked, NAMES * self._page)
+        return {WorkloadUid(it.id.removeprefix(prefix)): it.get(DEMAND_DIGEST) for it in found}
 
     def kept_slices(self, cluster: ClusterId) -> Iterator[Stored[SliceRecord]]:
         return self._every(SliceRecord, KEPT_SLICES, cluster, _KEPT)
@@ -214,10 +243,11 @@ class FirestoreStore(FirestoreReads):
         return tuple(self._every(Slot, SLOTS, cluster))
 
     def limiter(self, cluster: ClusterId) -> Stored[ConcurrencyLimiter] | None:
-        return self._one(ConcurrencyLimiter.of(cluster, _LONG_AGO))
+        return self.together(cluster, Names(limiter=True)).limiter
 
     def budget(self, cluster: ClusterId) -> Stored[Budget] | None:
-        return self._one(Budget.of(cluster, _LONG_AGO))
+        new = Budget.of(cluster, _LONG_AGO)
+        return one(self._get([key_of(new)]), new)
 
     def chips_bought(self, cluster: ClusterId) -> int:
         return self._sum(BOUGHT_IN_CLUSTER, cluster)
@@ -252,7 +282,7 @@ class FirestoreStore(FirestoreReads):
         return self._count(LIVE_WORKLOADS, cluster, _LIVE)
 
     def heartbeat(self, cluster: ClusterId) -> Stored[RelayHeartbeat] | None:
-        return self._one(RelayHeartbeat.of(cluster))
+        return self.together(cluster, Names(heartbeat=True)).heartbeat
 
     def commit(self, *changes: Change) -> tuple[Revision, ...]:
         places = [place_of(change) for change in changes]

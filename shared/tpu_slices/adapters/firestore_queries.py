@@ -44,10 +44,16 @@ REPORT_QUEUES = Query(
     order=REPORT_QUEUE,
     then=("next_report_at",),
 )
+REPORTS_DUE = Query(collection="workloads", where=(("cluster", "=="), ("next_report_at", "<=")), order="next_report_at")
 DUE_REPORTS = Query(
     collection="workloads", where=((REPORT_QUEUE, "=="), ("next_report_at", "<=")), order="next_report_at"
 )
 QUEUED_SLICES = Query(collection="slices", where=(("cluster", "=="), ("phase", "==")), order="since")
+AWAITING_SLOT = Query(
+    collection="slices",
+    where=(("cluster", "=="), ("slot_awaited.number", "==")),
+    order="slot_awaited.since",
+)
 _AWAITING_SLOT: tuple[tuple[str, Operator], ...] = (
     ("cluster", "=="),
     ("slot_awaited.operation", "=="),
@@ -68,6 +74,7 @@ ENDED_WORKLOADS = Query(
     collection="workloads", where=(("cluster", "=="), ("state", "in"), ("state_since", ">=")), order="state_since"
 )
 SLOTS = Query(collection="slots", where=(("cluster", "=="),), order="number")
+CLUSTERS_AT = Query(collection="clusters", where=(("path", "=="),), order="__name__")
 CLUSTERS = Query(collection="clusters", order="__name__")
 SLICES_IN_PHASE = Query(collection="slices", where=(("cluster", "=="), ("phase", "==")), order="__name__")
 SLICES_FOR_REASONS = Query(collection="slices", where=(("cluster", "=="), ("reason", "in")), order="since")
@@ -82,8 +89,10 @@ QUERIES = (
     CHANGED_SLICES,
     DUE_SLICES,
     REPORT_QUEUES,
+    REPORTS_DUE,
     DUE_REPORTS,
     QUEUED_SLICES,
+    AWAITING_SLOT,
     DELETIONS_AWAITING_SLOT,
     CREATIONS_AWAITING_SLOT,
     KEPT_SLICES,
@@ -93,6 +102,7 @@ QUERIES = (
     ENDED_WORKLOADS,
     SLOTS,
     CLUSTERS,
+    CLUSTERS_AT,
     SLICES_IN_PHASE,
     SLICES_FOR_REASONS,
     BOUGHT_IN_CLUSTER,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import itertools
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
@@ -50,6 +50,31 @@ _ONCE = Retry(if_exception_type(), timeout=None)
 """Disables the client's own retries."""
 
 
+def one(found: Mapping[Key, Snapshot], new: R) -> Stored[R] | None:
+    """Return the record of which each cluster has one; `new` in place of one that cannot be parsed."""
+    snapshot = found.get(key_of(new))
+    if snapshot is None:
+        return None
+    with contextlib.suppress(Permanent):
+        return stored(type(new), snapshot)
+    return Stored(new, revision_of(snapshot))
+
+
+def named(found: Mapping[Key, Snapshot], kind: type[R], cluster: ClusterId, names: Collection[N]) -> Found[N, R]:
+    """Return the records of these names among documents that were read."""
+    records: dict[N, Stored[R]] = {}
+    unreadable: dict[N, str] = {}
+    for name in names:
+        snapshot = found.get(key(kind, cluster, name))
+        if snapshot is None:
+            continue
+        try:
+            records[name] = stored(kind, snapshot)
+        except Permanent as problem:
+            unreadable[name] = str(problem)
+    return Found(records, unreadable)
+
+
 class FirestoreReads:
     """Each try of a call takes at most `timeout` seconds, and no retry starts after them."""
 
@@ -70,27 +95,6 @@ class FirestoreReads:
         found = self._read(functools.partial(self._client.get_all, [self._reference(place) for place in places]))
         return {asked[snapshot.reference.path]: snapshot for snapshot in found if snapshot.exists}
 
-    def _one(self, new: R) -> Stored[R] | None:
-        """Return the record of which each cluster has one; `new` in place of one that cannot be parsed."""
-        for snapshot in self._get([key_of(new)]).values():
-            with contextlib.suppress(Permanent):
-                return stored(type(new), snapshot)
-            return Stored(new, revision_of(snapshot))
-        return None
-
-    def _named(self, kind: type[R], cluster: ClusterId, names: Collection[N]) -> Found[N, R]:
-        places = {name: key(kind, cluster, name) for name in names}
-        found = self._get(places.values())
-        records: dict[N, Stored[R]] = {}
-        unreadable: dict[N, str] = {}
-        for name, place in places.items():
-            if place in found:
-                try:
-                    records[name] = stored(kind, found[place])
-                except Permanent as problem:
-                    unreadable[name] = str(problem)
-        return Found(records, unreadable)
-
     def _head(self, query: Query, *values: object) -> dict[str, Any] | None:
         """Return the first result's values of the fields that the query sorts by, or None if there is no result."""
         found = self._read(self._asked(query, *values).select([query.order, *query.then]).limit(1).stream)
@@ -105,9 +109,17 @@ class FirestoreReads:
 
     def _pages(self, kind: type[R], size: int, asked: Asked) -> Iterator[Stored[R]]:
         """Yield every result, read page by page: the timeout would cut off a stream that is consumed slowly."""
-        page = asked = asked.limit(size)
+        for page in self._read_pages(asked, size):
+            yield from readable(kind, page)
+
+    def _snapshots(self, asked: Asked, size: int, after: dict[str, Any] | None = None) -> Iterator[Snapshot]:
+        return itertools.chain.from_iterable(self._read_pages(asked, size, after))
+
+    def _read_pages(self, asked: Asked, size: int, after: dict[str, Any] | None = None) -> Iterator[list[Snapshot]]:
+        asked = asked.limit(size)
+        page = asked.start_after(after) if after is not None else asked
         while found := self._read(page.stream):
-            yield from readable(kind, found)
+            yield found
             if len(found) < size:
                 return
             page = asked.start_after(found[-1])

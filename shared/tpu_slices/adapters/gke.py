@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -13,8 +14,10 @@ from google.cloud.container_v1 import ClusterManagerClient, NodePool, Operation,
 from google.cloud.container_v1.services.cluster_manager.transports import ClusterManagerGrpcTransport
 
 from tpu_slices.adapters import cloud_errors
-from tpu_slices.adapters.gke_requests import CannotBeMade, create_request, location_path, operation_path, pool_path
+from tpu_slices.adapters.cloud_errors import CannotBeMade
+from tpu_slices.adapters.gke_requests import create_request, location_path, operation_path, pool_path
 from tpu_slices.domain.model.clusters import ClusterSettings
+from tpu_slices.domain.model.joining import JoinToken
 from tpu_slices.domain.model.observations import (
     Absent,
     Broken,
@@ -50,6 +53,8 @@ _READ: Mapping[str, Any] = MappingProxyType(
     }
 )
 """Seconds for one read with its retries; the last retry may take as long again: at most 16 in all."""
+CONFIRMED_FOR = 60.0
+"""Seconds for which a cluster counts as seen: one that was replaced since has none of the pools that it had."""
 _CHANGE: Mapping[str, Any] = MappingProxyType({"timeout": 25.0, "retry": None})
 """Never retried: if the response is lost, the outcome is unknown. A look makes at most three reads, a change at most
 two: each method of the port ends within a minute."""
@@ -63,10 +68,15 @@ def client(emulator_host: str | None) -> ClusterManagerClient:
 
 
 class GkeBackend:
-    """The node pools of every cluster that the client's credentials can access; keeps no state between calls."""
+    """The node pools of every cluster that the client's credentials can access.
 
-    def __init__(self, client: ClusterManagerClient) -> None:
+    All it keeps between calls is when each cluster was last seen to be the one on record.
+    """
+
+    def __init__(self, client: ClusterManagerClient, seconds: Callable[[], float] = time.monotonic) -> None:
         self._client = client
+        self._seconds = seconds
+        self._confirmed: dict[tuple[str, str | None], float] = {}
 
     def look(self, order: PoolOrder) -> Observation:
         try:
@@ -79,15 +89,14 @@ class GkeBackend:
         try:
             return Started(self._create(order))
         except CannotBeMade as why:
-            return Refused(Failure(FailureKind.CONFIGURATION, str(why)))
+            return Refused(Failure(why.kind, str(why)))
         except google.GoogleAPIError as error:
             refused = _refused(error)
             return self._name_taken(order) or refused if refused.failure.kind is FailureKind.BUSY else refused
 
     def delete(self, order: PoolOrder) -> Outcome:
         try:
-            pool = self._pool(order)
-            if pool is None or pool.status == NodePool.Status.STOPPING or _lacking(pool, order):
+            if not order.seen_ours and not self._deletable(order):
                 return Started(None)
             operation = self._client.delete_node_pool(name=pool_path(order), **_CHANGE)
         except google.NotFound:
@@ -95,6 +104,9 @@ class GkeBackend:
         except google.GoogleAPIError as error:
             return _refused(error)
         return Started(operation.name)
+
+    def delete_remains(self, order: PoolOrder) -> Outcome:  # noqa: ARG002 - a node pool is one thing: it leaves nothing
+        return Started(None)
 
     def cancel(self, order: PoolOrder) -> Outcome:
         try:
@@ -109,6 +121,9 @@ class GkeBackend:
         except google.GoogleAPIError as error:
             return _refused(error)
         return Started(creation.name)
+
+    def join(self, order: PoolOrder, token: JoinToken | None) -> Outcome:  # noqa: ARG002 - its hosts join by themselves
+        return Started(None)
 
     def inventory(self, cluster: ClusterSettings) -> tuple[PoolSeen, ...]:
         seen = (pool_seen(pool.name, pool.config.labels, cluster.cluster) for pool in self._pools(cluster))
@@ -142,13 +157,22 @@ class GkeBackend:
         Unreadable if the cluster does not exist or is not the one on record. Otherwise Creating or Broken if the
         creation on record is running or failed, else Absent.
         """
+        why_not = self._why_unconfirmed(order)
+        return Unreadable(why_not) if why_not else _created(self._noted(order), otherwise=Absent())
+
+    def _why_unconfirmed(self, order: PoolOrder) -> str | None:
+        """Return why a pool that is not there proves nothing; None: the cluster is, or just was, the one on record."""
+        key, now = (order.cluster_path, order.cluster_gke_id), self._seconds()
+        if now - self._confirmed.get(key, -CONFIRMED_FOR) < CONFIRMED_FOR:
+            return None
         try:
             cluster = self._client.get_cluster(name=order.cluster_path, **_READ)
         except google.NotFound:
-            return Unreadable(f"{order.cluster_path} does not exist.")
+            return f"{order.cluster_path} does not exist."
         if order.cluster_gke_id not in {None, cluster.id}:
-            return Unreadable(f"{order.cluster_path} is not the cluster on record: its id is {cluster.id}.")
-        return _created(self._noted(order), otherwise=Absent())
+            return f"{order.cluster_path} is not the cluster on record: its id is {cluster.id}."
+        self._confirmed[key] = now
+        return None
 
     def _present(self, pool: NodePool, order: PoolOrder) -> Observation:
         """Return Unowned, or for a pool that is ours what its status means (google.container.v1 NodePool.Status)."""
@@ -195,6 +219,10 @@ class GkeBackend:
         if creation is None or not _creates(creation, _target(order)):
             return None
         return creation if creation.status in {Operation.Status.PENDING, Operation.Status.RUNNING} else None
+
+    def _deletable(self, order: PoolOrder) -> bool:
+        pool = self._pool(order)
+        return pool is not None and pool.status != NodePool.Status.STOPPING and not _lacking(pool, order)
 
     def _name_taken(self, order: PoolOrder) -> Refused | None:
         """Return NAME_TAKEN if the pool exists: until its creation ends, GKE answers another create with "busy"."""

@@ -26,6 +26,7 @@ from google.cloud.container_v1 import (
 )
 
 from tpu_slices.adapters.billing_labels import billing_labels
+from tpu_slices.adapters.cloud_errors import WITHOUT_SPEC, CannotBeMade
 from tpu_slices.domain.catalogue.accelerators import Placement
 from tpu_slices.domain.model.clusters import PoolSettings
 from tpu_slices.domain.model.slices import CapacityKind, SliceSpec
@@ -39,14 +40,10 @@ _DRAIN_GRACE = timedelta(minutes=2)
 """How long a drained node's pods may take to end; GKE's default hour would hold one of the cluster's few operations."""
 
 
-class CannotBeMade(ValueError):
-    """No request can be built for this order; the text names what is missing."""
-
-
 def create_request(order: PoolOrder) -> CreateNodePoolRequest:
     """Return the request for an order's pool, always the same for the same order; raise CannotBeMade without a spec."""
     if order.spec is None:
-        raise CannotBeMade("The slice was found without a record: its spec is unknown.")
+        raise CannotBeMade(WITHOUT_SPEC)
     return CreateNodePoolRequest(parent=order.cluster_path, node_pool=_node_pool(order, order.spec))
 
 

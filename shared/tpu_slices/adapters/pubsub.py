@@ -11,13 +11,17 @@ from google.api_core import exceptions
 from google.api_core.retry import Retry, if_exception_type
 from google.cloud.pubsub_v1 import PublisherClient, types
 
-from tpu_slices.domain.model.facts import AnyQuestion
+from tpu_slices.domain.model.facts import AnyQuestion, HostsChanged
+from tpu_slices.domain.model.joining import JoinToken
 from tpu_slices.domain.model.slices import ClusterId, SliceId
 from tpu_slices.ports.errors import Permanent, Temporary
-from tpu_slices.ports.publisher import SliceUpdate, WorkloadUpdate
+from tpu_slices.ports.publisher import NodeGroupUpdate, SliceUpdate, WorkloadUpdate
 from tpu_slices.wire.messages import (
     Message,
+    encode_answer,
     encode_echo_request,
+    encode_join_request,
+    encode_node_group,
     encode_question,
     encode_reconcile_request,
     encode_report,
@@ -28,6 +32,8 @@ RECONCILE_REQUESTS = "reconcile-requests"
 SLICE_UPDATES = "slice-updates"
 PATIENCE = 20.0
 """Seconds within which Pub/Sub must accept all messages of a call."""
+GATHERED = 0.001
+"""Seconds for which the client gathers messages of one topic: ten times as many by default, in which a pod waits."""
 
 _RETRYABLE = if_exception_type(
     exceptions.Aborted,
@@ -58,14 +64,23 @@ class PubSubPublisher:
     def request_reconcile(self, cluster: ClusterId, slices: Collection[SliceId]) -> None:
         self._publish(RECONCILE_REQUESTS, (encode_reconcile_request(cluster, slice_) for slice_ in slices))
 
+    def pass_on(self, cluster: ClusterId, answer: HostsChanged) -> None:
+        self._publish(RECONCILE_REQUESTS, [encode_answer(cluster, answer)])
+
     def request_echo(self, cluster: ClusterId, asked_at: datetime) -> None:
         self._publish(RECONCILE_REQUESTS, [encode_echo_request(cluster, asked_at)])
+
+    def request_join(self, cluster: ClusterId, token: JoinToken) -> None:
+        self._publish(RECONCILE_REQUESTS, [encode_join_request(cluster, token)])
 
     def announce(self, cluster: ClusterId, updates: Collection[SliceUpdate]) -> None:
         self._publish(SLICE_UPDATES, (encode_update(cluster, update) for update in updates))
 
     def announce_workloads(self, cluster: ClusterId, updates: Collection[WorkloadUpdate]) -> None:
         self._publish(SLICE_UPDATES, (encode_report(cluster, update) for update in updates))
+
+    def announce_node_group(self, cluster: ClusterId, update: NodeGroupUpdate) -> None:
+        self._publish(SLICE_UPDATES, [encode_node_group(cluster, update)])
 
     def ask(self, cluster: ClusterId, questions: Collection[AnyQuestion]) -> None:
         self._publish(SLICE_UPDATES, (encode_question(cluster, question) for question in questions))
@@ -85,7 +100,10 @@ def connect_publisher(patience: float = PATIENCE) -> PubSubClient:
     retries would accumulate, and after it all of them would be published, including outdated ones.
     """
     retry = Retry(predicate=_RETRYABLE, initial=0.1, maximum=patience / 2, timeout=patience)
-    client: PubSubClient = PublisherClient(publisher_options=types.PublisherOptions(retry=retry, timeout=patience))
+    client: PubSubClient = PublisherClient(
+        batch_settings=types.BatchSettings(max_latency=GATHERED),
+        publisher_options=types.PublisherOptions(retry=retry, timeout=patience),
+    )
     return client
 
 

@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,12 +17,14 @@ from datetime import datetime
 import structlog
 
 from tpu_slices.domain.model.clusters import ClusterSettings
+from tpu_slices.domain.model.observations import Refused
 from tpu_slices.domain.model.reasons import Reason
-from tpu_slices.domain.model.slices import SliceId
 from tpu_slices.domain.reporting.reason_texts import relay_silence
 from tpu_slices.flows.heartbeats import RelaySilence
+from tpu_slices.flows.joining import HandedOn, hand_on
+from tpu_slices.flows.outcomes import Reconciled
 from tpu_slices.flows.receive import receive
-from tpu_slices.flows.reconcile import Reconciled, reconcile, reconcile_under
+from tpu_slices.flows.reconcile import Told, reconcile
 from tpu_slices.flows.report import Reported
 from tpu_slices.flows.round_trip import echo_reconciled
 from tpu_slices.flows.sweep import Swept, sweep
@@ -35,13 +37,15 @@ from tpu_slices.wire.bounds import ERROR_CHARACTERS
 from tpu_slices.wire.envelopes import Incoming, cluster_of, incoming
 from tpu_slices.wire.messages import (
     EchoRequest,
+    JoinRequest,
     ReconcileRequest,
     about,
     about_owner,
     decode_fact,
     decode_reconcile_request,
 )
-from tpu_slices.wire.operations import ended_operation
+from tpu_slices.wire.operations import EndedOperation, ended_operation
+from tpu_slices.wire.secrets import redacted
 
 log = structlog.stdlib.get_logger()
 
@@ -64,25 +68,28 @@ def handle_receive(event: Event, deps: IntakeDeps) -> None:
     def serve(message: Incoming) -> None:
         cluster = cluster_of(message.topic)
         fact = decode_fact(message.data, message.attributes)
-        receive(fact, cluster, deps, message.published_at)
+        decided = receive(fact, cluster, deps, message.published_at)
         log.info(LogEvent.FACT_RECEIVED, kind=type(fact).__name__, cluster=cluster, **about(fact))
+        _log_decision(decided)
 
     _answer(event, serve, deps)
 
 
 def handle_reconcile(event: Event, deps: ReconcileDeps) -> None:
-    """Reconcile the slice of a reconcile request, or the one whose operation ended according to GKE's audit log."""
+    """Reconcile the slice of a reconcile request, or the one whose operation ended according to an audit log."""
 
     def serve(message: Incoming) -> None:
         if message.topic == OPERATIONS_TOPIC:
-            for settings, slice_ in _ended_slices(message, deps):
-                _log_decision(reconcile_under(settings, slice_, deps))
+            if (ended := ended_operation(message.data)) is not None:
+                _follow(ended, deps)
             return
         match decode_reconcile_request(message.data, message.attributes):
-            case ReconcileRequest(cluster, slice_):
-                _log_decision(reconcile(cluster, slice_, deps))
+            case ReconcileRequest(cluster, slice_, answer):
+                _log_decision(reconcile(cluster, slice_, deps, Told(answer=answer)))
             case EchoRequest(cluster, asked_at):
                 echo_reconciled(asked_at, cluster, deps)
+            case JoinRequest(cluster, token):
+                _log_joining(hand_on(token, cluster, deps))
 
     _answer(event, serve, deps)
 
@@ -99,15 +106,18 @@ def handle_sweep(event: Event, deps: ReconcileDeps) -> None:
     _answer(event, serve, deps)
 
 
-def _ended_slices(message: Incoming, deps: ReconcileDeps) -> Iterator[tuple[ClusterSettings, SliceId]]:
-    """Yield the slice whose operation ended, with the settings of its cluster, by each name that it has here."""
-    ended = ended_operation(message.data)
-    if ended is None:
-        return
-    for cluster in deps.store.clusters():
-        settings = deps.store.settings(cluster)
-        if settings is not None and settings.path == ended.cluster_path:
-            yield settings, ended.slice_id
+def _follow(ended: EndedOperation, deps: ReconcileDeps) -> None:
+    for settings in _clusters_of(ended, deps):
+        told = Told(settings, ended.pool if ended.created else None)
+        _log_decision(reconcile(settings.cluster, ended.slice_id, deps, told))
+
+
+def _clusters_of(ended: EndedOperation, deps: ReconcileDeps) -> Iterable[ClusterSettings]:
+    """Return the settings of each cluster that an operation may be of: only one of them has a record of the slice."""
+    if ended.cluster_path is not None:
+        return deps.store.settings_at(ended.cluster_path)
+    known = (deps.store.settings(cluster) for cluster in deps.store.clusters())
+    return [settings for settings in known if settings is not None and ended.may_be_of(settings)]
 
 
 def _log_sweep(swept: Swept, now: datetime) -> None:
@@ -138,6 +148,8 @@ def _log_sweep(swept: Swept, now: datetime) -> None:
 def _log_decision(done: Reconciled | None) -> None:
     if done is None:
         return
+    if done.reported is not None:
+        _log_report(done.reported)
     record, decision = done.after, done.decision
     log.info(
         LogEvent.SLICE_DECIDED,
@@ -155,6 +167,17 @@ def _log_decision(done: Reconciled | None) -> None:
     )
     if decision.reason is Reason.RELEASES_STOPPED is not done.before.reason:
         log.error(LogEvent.RELEASES_STOPPED, cluster=record.cluster, slice=record.id, message=decision.message)
+
+
+def _log_joining(done: HandedOn) -> None:
+    about = {"cluster": done.cluster, "slice": done.slice_id, "attempt": done.attempt}
+    match done.outcome:
+        case None:
+            log.info(LogEvent.JOIN_DROPPED, **about)
+        case Refused(failure):
+            log.warning(LogEvent.JOIN_REFUSED, **about, error=failure.message)
+        case _:
+            log.info(LogEvent.JOIN_HANDED_ON, **about)
 
 
 def _log_silence(silence: RelaySilence, now: datetime) -> None:
@@ -197,11 +220,11 @@ def _rejecting(event: Event, deps: IntakeDeps, message: Callable[[], Incoming | 
                 message_id=event.id,
                 source=event.source,
                 rejected_at=deps.clock.now(),
-                error=str(permanent),
-                data=data,
+                error=redacted(str(permanent)),
+                data=redacted(data),
             )
         )
-        log.error(LogEvent.MESSAGE_REJECTED, error=str(permanent)[:ERROR_CHARACTERS])  # noqa: TRY400 - not a bug
+        log.error(LogEvent.MESSAGE_REJECTED, error=redacted(str(permanent))[:ERROR_CHARACTERS])  # noqa: TRY400 - not a bug
     except Temporary as temporary:
         log.warning(LogEvent.MESSAGE_REDELIVERED, error=str(temporary))
         raise

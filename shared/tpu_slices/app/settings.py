@@ -17,7 +17,9 @@ class Settings:
     project: str
     """GOOGLE_CLOUD_PROJECT: the project of Firestore and Pub/Sub."""
     gke_emulator: str | None = None
-    """GKE_EMULATOR_HOST: host:port of a GKE emulator that speaks gRPC without TLS; set by the local stack only.
+    """GKE_EMULATOR_HOST: host:port of a GKE emulator that speaks gRPC without TLS; set by the local stack only."""
+    compute_emulator: str | None = None
+    """COMPUTE_EMULATOR_HOST: host:port of an emulator of Compute Engine, over HTTP; set by the local stack only.
 
     The Pub/Sub and Firestore clients read PUBSUB_EMULATOR_HOST and FIRESTORE_EMULATOR_HOST themselves.
     """
@@ -27,4 +29,8 @@ class Settings:
         project = env.get("GOOGLE_CLOUD_PROJECT", "")
         if not project:
             raise SettingsError("GOOGLE_CLOUD_PROJECT is not set: set it to the id of the project that has the records")
-        return cls(project=project, gke_emulator=env.get("GKE_EMULATOR_HOST") or None)
+        return cls(
+            project=project,
+            gke_emulator=env.get("GKE_EMULATOR_HOST") or None,
+            compute_emulator=env.get("COMPUTE_EMULATOR_HOST") or None,
+        )

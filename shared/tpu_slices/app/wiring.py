@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from tpu_slices.adapters.clock import SystemClock
 from tpu_slices.app.settings import Settings
+from tpu_slices.ports.backend import Backend
+from tpu_slices.ports.clock import Clock
 from tpu_slices.ports.deps import IntakeDeps, ReconcileDeps
 from tpu_slices.ports.store import SettingsStore
 
@@ -23,11 +25,11 @@ def build_intake_deps(settings: Settings) -> IntakeDeps:
 
 
 def build_reconcile_deps(settings: Settings) -> ReconcileDeps:
-    """Return the dependencies of `reconcile` and `sweep`: those of `receive`, and GKE."""
-    from tpu_slices.adapters import gke
+    """Return the dependencies of `reconcile` and `sweep`: those of `receive`, GKE and Compute Engine."""
+    from tpu_slices.adapters import backends
 
     deps = build_intake_deps(settings)
-    backend = gke.GkeBackend(gke.client(settings.gke_emulator))
+    backend = backends.Backends(lambda: _gke_backend(settings), lambda: _compute_backend(settings, deps.clock))
     return ReconcileDeps(store=deps.store, publisher=deps.publisher, clock=deps.clock, backend=backend)
 
 
@@ -36,3 +38,15 @@ def build_settings_store(settings: Settings) -> SettingsStore:
     from tpu_slices.adapters import firestore, firestore_settings
 
     return firestore_settings.FirestoreSettings(firestore.connect(settings.project))
+
+
+def _gke_backend(settings: Settings) -> Backend:
+    from tpu_slices.adapters import gke
+
+    return gke.GkeBackend(gke.client(settings.gke_emulator))
+
+
+def _compute_backend(settings: Settings, clock: Clock) -> Backend:
+    from tpu_slices.adapters import compute, compute_api
+
+    return compute.ComputeBackend(compute_api.clients(settings.compute_emulator), clock)

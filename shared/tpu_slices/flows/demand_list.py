@@ -56,10 +56,16 @@ def ask_under_new_settings(settings: ClusterSettings, deps: ReconcileDeps) -> No
     if stored is None or stored.value.settings_version == settings.version:
         return
     known = stored.value.settings_version
-    uids = [*deps.store.demand_digests(settings.cluster)] if known else []
+    uids = [*deps.store.demand_digests(settings.cluster), *_declared(settings, deps)] if known else []
     parts = [uids[first : first + QUESTIONS_PER_LIST] for first in range(0, len(uids), QUESTIONS_PER_LIST)]
     deps.publisher.ask(settings.cluster, [RepeatQuestion(uids=tuple(part)) for part in parts])
     deps.store.commit(Change(stored, replace(stored.value, settings_version=settings.version)))
+
+
+def _declared(settings: ClusterSettings, deps: ReconcileDeps) -> Collection[WorkloadUid]:
+    """Return the TPUNodeGroups that have slices, which are part of no list of demand."""
+    kept = deps.store.kept_slices(settings.cluster) if settings.self_managed else ()
+    return {each.value.owner.uid for each in kept if each.value.owner.kind.declares}
 
 
 def _unlike(fact: DemandListed, cluster: ClusterId, deps: IntakeDeps) -> list[WorkloadUid]:

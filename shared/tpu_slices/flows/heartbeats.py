@@ -8,14 +8,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
 
-from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.slices import ClusterId
 from tpu_slices.domain.reconciling.inventory import BEFORE_ALL, RelayHeartbeat, silent_since
 from tpu_slices.domain.reporting.reports import called_for
 from tpu_slices.ports.deps import IntakeDeps, ReconcileDeps
 from tpu_slices.ports.errors import Permanent, StaleRecord
-from tpu_slices.ports.store import Change, Stored
+from tpu_slices.ports.store import Change, Stored, Together
 
 PAGE = 200
 """The most JobSets whose reports become due with one sweep: as many as it reports on."""
@@ -39,14 +38,15 @@ def change_heartbeat(
     deps.store.commit(Change(stored, change(known, deps.clock.now())))
 
 
-def listen(settings: ClusterSettings, deps: ReconcileDeps) -> RelaySilence | None:
-    """Return the silence of the cluster's relay at each call while it lasts, and once when it is over.
+def listen(read: Together, deps: ReconcileDeps) -> RelaySilence | None:
+    """Return the silence of a cluster's relay at each call while it lasts, and once when it is over.
 
     The heartbeat's document is written when a heartbeat is first expected, and when a silence or a pause begins or
     ends, when reports of all JobSets are to be called for.
     """
-    now, cluster = deps.clock.now(), settings.cluster
-    stored = deps.store.heartbeat(cluster)
+    settings, stored, now = read.settings, read.heartbeat, deps.clock.now()
+    assert settings is not None
+    cluster = settings.cluster
     heartbeat = stored.value if stored else RelayHeartbeat.of(cluster)
     since = silent_since(heartbeat, now)
     after = _listened(heartbeat, since, settings.paused, now)

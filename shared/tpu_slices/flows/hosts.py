@@ -15,25 +15,57 @@ from tpu_slices.domain.model.workloads import WorkloadRecord
 from tpu_slices.domain.reconciling import occupancy
 from tpu_slices.domain.reconciling.inventory import hosts_awaited, hosts_to_be_listed
 from tpu_slices.domain.reconciling.occupancy import NewCount
+from tpu_slices.flows.outcomes import Reconciled, announce
+from tpu_slices.flows.readiness import Readied, readied
+from tpu_slices.flows.report import update_of
 from tpu_slices.ports.deps import IntakeDeps
 from tpu_slices.ports.errors import StaleRecord
 from tpu_slices.ports.store import Change, Stored
 
 
-def hosts_changed(fact: HostsChanged, cluster: ClusterId, deps: IntakeDeps) -> None:
-    """Record a report; one of a pool without a record is left to the inventory check, which finds the pool."""
-    stored = deps.store.slices(cluster, [fact.slice_id]).get(fact.slice_id)
+def hosts_changed(
+    fact: HostsChanged, stored: Stored[SliceRecord] | None, cluster: ClusterId, deps: IntakeDeps
+) -> Reconciled | None:
+    """Record a report and request reconciles, or return the outcome if it makes the slice READY.
+
+    One of a pool without a record is left to the inventory check, which finds the pool.
+    """
     before = dict(stored.value.all_hosts).get(fact.attempt) if stored else None
     if stored is None or before is None:
-        return
+        return None
+    if occupancy.lets_deletion_go_on(stored.value, fact) and _has_ended(stored.value, deps):
+        deps.publisher.pass_on(cluster, fact)
+        return None
     now = deps.clock.now()
     after = occupancy.counted(before, fact, now)
     changes = list(_changes(stored, NewCount(stored.value, fact.attempt, before, after, now), deps)) if after else []
+    ready = readied(stored, changes, deps)
+    if ready is not None:
+        return _become_ready(stored, ready, deps)
     if changes:
         deps.store.commit(*changes)
     elif stored.value.next_reconcile_at is None:
-        return
+        return None
     deps.publisher.request_reconcile(cluster, sorted({fact.slice_id, *_affected(changes)}))
+    return None
+
+
+def _has_ended(record: SliceRecord, deps: IntakeDeps) -> bool:
+    """Return whether a slice's workload has ended: nobody will need it again, whatever is reconciled before."""
+    uid = record.owner.uid
+    own = deps.store.workloads(record.cluster, [uid]).get(uid)
+    return own is not None and own.value.state.ended
+
+
+def _become_ready(stored: Stored[SliceRecord], ready: Readied, deps: IntakeDeps) -> Reconciled:
+    """Save and announce that a slice is READY; what was saved before it is announced once more, as by a reconcile."""
+    announce(stored.value, stored.value.announced_count, deps)
+    if ready.reported is not None:
+        workload, made = ready.reported.workload, ready.reported.report
+        deps.publisher.announce_workloads(workload.cluster, [update_of(workload, made)])
+    deps.store.commit(*ready.changes)
+    announce(ready.decision.record, stored.value.transition_count, deps)
+    return Reconciled(stored.value, ready.decision, ready.decision.record, ready.reported)
 
 
 def hosts_listed(fact: HostsListed, cluster: ClusterId, deps: IntakeDeps) -> bool:
@@ -55,7 +87,8 @@ def hosts_listed(fact: HostsListed, cluster: ClusterId, deps: IntakeDeps) -> boo
             recorded = digest_of(stored.value.id, attempt, hosts)
             listed = fact.digests.get(key_of(stored.value.id, attempt), 0)
             if recorded and not listed:
-                hosts_changed(_without_hosts(stored.value.id, attempt, fact.sequence), cluster, deps)
+                now_stored = deps.store.slices(cluster, [stored.value.id]).get(stored.value.id)
+                hosts_changed(_without_hosts(stored.value.id, attempt, fact.sequence), now_stored, cluster, deps)
             agreed = agreed and (recorded == listed or not listed)
     return agreed
 

@@ -19,67 +19,114 @@ from tpu_slices.domain.model.facts import (
     Heartbeat,
     HostsChanged,
     HostsListed,
+    SliceDeclared,
     SlicesWanted,
     WorkloadChanged,
     WorkloadsListed,
 )
+from tpu_slices.domain.model.joining import JoinToken
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import SLICES_PER_WORKLOAD, ClusterId, SliceId, slice_id
+from tpu_slices.domain.model.workloads import WorkloadRecord
 from tpu_slices.domain.reconciling import demand
 from tpu_slices.domain.reconciling.inventory import with_heartbeat
 from tpu_slices.flows.demand_list import demand_listed
 from tpu_slices.flows.heartbeats import change_heartbeat
 from tpu_slices.flows.hosts import hosts_changed, hosts_listed
+from tpu_slices.flows.node_groups import declared_by, node_group_told
+from tpu_slices.flows.outcomes import Reconciled
 from tpu_slices.flows.retrying import retry_on_conflict
 from tpu_slices.flows.round_trip import echo_received
 from tpu_slices.flows.workload_list import workloads_listed
 from tpu_slices.ports.deps import IntakeDeps
 from tpu_slices.ports.errors import Permanent
-from tpu_slices.ports.store import Change
+from tpu_slices.ports.store import Change, Names, Stored, Together
+
+_OfTheRelay = WorkloadsListed | DemandListed | HostsListed | Heartbeat | Echo | JoinToken
 
 
-def receive(fact: Fact, cluster: ClusterId, deps: IntakeDeps, published_at: datetime | None = None) -> None:
+def receive(
+    fact: Fact, cluster: ClusterId, deps: IntakeDeps, published_at: datetime | None = None
+) -> Reconciled | None:
     """Record a fact and request reconciles. Permanent: unknown cluster. Temporary: the message is redelivered.
+
+    Return what was decided at once: that a slice is READY now.
 
     `published_at`: who waited then may not wait any more, and a relay that was heard then may be silent. None: now.
     """
-    settings = deps.store.settings(cluster)
-    if settings is None:
-        raise Permanent(f'no settings for cluster "{cluster}": write clusters/{cluster}, or stop its relay')
     now = deps.clock.now()
     told_at = min(published_at or now, now)
-    retry_on_conflict(lambda: _record(fact, told_at, settings, deps), deps.clock)
+    return retry_on_conflict(lambda: _record(fact, cluster, told_at, deps), deps.clock)
 
 
-def _record(fact: Fact, told_at: datetime, settings: ClusterSettings, deps: IntakeDeps) -> None:
+def _record(fact: Fact, cluster: ClusterId, told_at: datetime, deps: IntakeDeps) -> Reconciled | None:
     match fact:
-        case SlicesWanted():
-            _slices_wanted(fact, told_at, settings, deps)
-        case WorkloadChanged() | Answer():
-            _changed(fact, settings.cluster, deps)
+        case SliceDeclared() | WorkloadChanged() | Answer() if fact.workload.owner.kind.declares:
+            owner = fact.workload.owner
+            names = Names(settings=True, workloads=[owner.uid], slices=[declared_by(owner, cluster)])
+            read = deps.store.together(cluster, names)
+            node_group_told(fact, told_at, _check_known(cluster, read.settings), read, deps)
+        case SliceDeclared(workload=workload):
+            raise Permanent(f"workload.owner.kind: a {workload.owner.kind} declares no slice")
+        case WorkloadChanged(workload=workload) | Answer(workload=workload):
+            known = deps.store.workloads(cluster, [workload.owner.uid]).get(workload.owner.uid)
+            if known is None:
+                _check_known(cluster, deps.store.settings(cluster))
+            _changed(fact, known, cluster, deps)
+        case HostsChanged():
+            stored = deps.store.slices(cluster, [fact.slice_id]).get(fact.slice_id)
+            if stored is None:
+                _check_known(cluster, deps.store.settings(cluster))
+            return hosts_changed(fact, stored, cluster, deps)
+        case SlicesWanted(workload=workload):
+            names = Names(settings=True, workloads=[workload.owner.uid], slices=_waiting(fact, cluster))
+            read = deps.store.together(cluster, names)
+            _slices_wanted(fact, told_at, _check_known(cluster, read.settings), read, deps)
+        case _:
+            _of_the_relay(fact, told_at, _check_known(cluster, deps.store.settings(cluster)), deps)
+    return None
+
+
+def _check_known(cluster: ClusterId, settings: ClusterSettings | None) -> ClusterSettings:
+    """Return the settings; what is on record of a cluster needs none, since no stranger's fact is about it."""
+    if settings is None:
+        raise Permanent(f'no settings for cluster "{cluster}": write clusters/{cluster}, or stop its relay')
+    return settings
+
+
+def _of_the_relay(fact: _OfTheRelay, told_at: datetime, settings: ClusterSettings, deps: IntakeDeps) -> None:
+    """Record what a relay tells of everything that it sees."""
+    cluster = settings.cluster
+    match fact:
         case WorkloadsListed():
-            workloads_listed(fact, settings.cluster, deps)
+            workloads_listed(fact, cluster, deps)
         case DemandListed():
             demand_listed(fact, told_at, settings, deps)
-        case HostsChanged():
-            hosts_changed(fact, settings.cluster, deps)
         case HostsListed():
-            if hosts_listed(fact, settings.cluster, deps):
-                change_heartbeat(lambda known, now: replace(known, hosts_confirmed_at=now), settings.cluster, deps)
+            if hosts_listed(fact, cluster, deps):
+                change_heartbeat(lambda known, now: replace(known, hosts_confirmed_at=now), cluster, deps)
         case Heartbeat():
-            recorded = deps.store.hosts_digest(settings.cluster)
-            change_heartbeat(lambda known, _: with_heartbeat(known, fact, recorded, told_at), settings.cluster, deps)
+            recorded = deps.store.hosts_digest(cluster)
+            change_heartbeat(lambda known, _: with_heartbeat(known, fact, recorded, told_at), cluster, deps)
         case Echo():
-            echo_received(fact, settings.cluster, deps)
+            echo_received(fact, cluster, deps)
+        case JoinToken():
+            deps.publisher.request_join(cluster, fact)
         case _:
             assert_never(fact)
 
 
-def _slices_wanted(fact: SlicesWanted, told_at: datetime, settings: ClusterSettings, deps: IntakeDeps) -> None:
-    cluster, uid = settings.cluster, fact.workload.owner.uid
-    known = deps.store.workloads(cluster, [uid]).get(uid)
-    waiting = [slice_id(demand.job_of(cluster, fact.workload, leader)) for leader in demand.legitimate(fact)]
-    slices = deps.store.slices(cluster, {*waiting, *(known.value.demand if known else ())})
+def _waiting(fact: SlicesWanted, cluster: ClusterId) -> list[SliceId]:
+    return [slice_id(demand.job_of(cluster, fact.workload, leader)) for leader in demand.legitimate(fact)]
+
+
+def _slices_wanted(
+    fact: SlicesWanted, told_at: datetime, settings: ClusterSettings, read: Together, deps: IntakeDeps
+) -> None:
+    cluster, waiting = settings.cluster, _waiting(fact, settings.cluster)
+    known = read.workloads.get(fact.workload.owner.uid)
+    others = known.value.demand.keys() - waiting if known else ()
+    slices = read.slices | deps.store.slices(cluster, others) if others else read.slices
     records = {id_: stored.value for id_, stored in slices.items()}
     change = demand.wanted(
         fact,
@@ -106,9 +153,10 @@ def _has_news(id_: SliceId, change: demand.Demand, records: Mapping[SliceId, Sli
     return id_ in change.slices or id_ not in records or not demand.in_progress(records[id_])
 
 
-def _changed(fact: WorkloadChanged | Answer, cluster: ClusterId, deps: IntakeDeps) -> None:
+def _changed(
+    fact: WorkloadChanged | Answer, known: Stored[WorkloadRecord] | None, cluster: ClusterId, deps: IntakeDeps
+) -> None:
     """Record a workload's state; one that is recorded already may come again because the requests were not sent."""
-    known = deps.store.workloads(cluster, [fact.workload.owner.uid]).get(fact.workload.owner.uid)
     record = demand.changed(fact, known.value if known else None, deps.clock.now(), cluster)
     if record is not None:
         deps.store.commit(Change(known, record))

@@ -4,76 +4,87 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from itertools import chain
 
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.decisions import (
     Action,
+    AskJoin,
     CancelCreation,
     CloseHosts,
     CreatePool,
     Decision,
     DeletePool,
+    DeleteRemains,
+    EndJoin,
     OpenHosts,
 )
-from tpu_slices.domain.model.facts import HostsQuestion
-from tpu_slices.domain.model.observations import Absent, FailureKind, Outcome, PoolObservations, Refused, Started
+from tpu_slices.domain.model.facts import HostsChanged, HostsQuestion
+from tpu_slices.domain.model.joining import JoinEnded, JoinQuestion
+from tpu_slices.domain.model.observations import (
+    Absent,
+    Broken,
+    Busy,
+    FailureKind,
+    Outcome,
+    PoolObservations,
+    Refused,
+    Running,
+    Started,
+)
 from tpu_slices.domain.model.reasons import Phase
 from tpu_slices.domain.model.records import SliceRecord
-from tpu_slices.domain.model.slices import LAST_ATTEMPT, ClusterId, PoolName, SliceId
+from tpu_slices.domain.model.slices import ClusterId, PoolName, SliceId, WorkloadUid
+from tpu_slices.domain.planning.expected_nodes import nodes_expected
 from tpu_slices.domain.reconciling.case import Known
 from tpu_slices.domain.reconciling.decide import decide
 from tpu_slices.domain.reconciling.deletion import NEVER_HEARD
 from tpu_slices.domain.reconciling.demand import with_current_desire
-from tpu_slices.domain.reconciling.limiter import lowered
+from tpu_slices.domain.reconciling.limiter import ConcurrencyLimiter, lowered
+from tpu_slices.domain.reconciling.occupancy import with_report
 from tpu_slices.domain.reconciling.outcomes import acted
+from tpu_slices.domain.reconciling.presumed import presumed
 from tpu_slices.flows import slots
 from tpu_slices.flows.brakes import stopped
 from tpu_slices.flows.budget import count
+from tpu_slices.flows.node_groups import tell_node_group
+from tpu_slices.flows.orders import order_of
+from tpu_slices.flows.outcomes import Reconciled, announce
 from tpu_slices.flows.retrying import retry_on_conflict
-from tpu_slices.ports.backend import PoolOrder
 from tpu_slices.ports.deps import ReconcileDeps
 from tpu_slices.ports.errors import Permanent, StaleRecord
-from tpu_slices.ports.publisher import SliceUpdate
-from tpu_slices.ports.store import Change, Stored
+from tpu_slices.ports.store import Change, Names, Stored
 
 
 @dataclass(frozen=True, slots=True)
-class Reconciled:
-    """The outcome of one reconcile, logged as one line."""
+class Told:
+    """What whoever requests a reconcile knows already."""
 
-    before: SliceRecord
-    decision: Decision
-    after: SliceRecord
-
-    @property
-    def ready_after(self) -> timedelta | None:
-        """How long the slice was awaited, if this made it READY; one that is READY again was not."""
-        awaited_since = self.before.awaited_since
-        return self.after.since - awaited_since if awaited_since and self.after.phase is Phase.READY else None
+    settings: ClusterSettings | None = None
+    """Of the cluster, if they were just read."""
+    created: PoolName | None = None
+    """The pool whose creation just ended, and did not fail."""
+    answer: HostsChanged | None = None
+    """What the relay answered about the slice's hosts, and is not on record."""
 
 
-def reconcile(cluster: ClusterId, slice_: SliceId, deps: ReconcileDeps) -> Reconciled | None:
+NOTHING = Told()
+
+
+def reconcile(cluster: ClusterId, slice_: SliceId, deps: ReconcileDeps, told: Told = NOTHING) -> Reconciled | None:
     """Reconcile one slice; return None if it does not exist, or is GONE and settled.
 
     Permanent: unknown cluster. Temporary: the request is redelivered.
     """
-    settings = deps.store.settings(cluster)
-    if settings is None:
-        raise Permanent(f'no settings for cluster "{cluster}": write clusters/{cluster}')
-    return reconcile_under(settings, slice_, deps)
-
-
-def reconcile_under(settings: ClusterSettings, slice_: SliceId, deps: ReconcileDeps) -> Reconciled | None:
-    """Reconcile one slice under settings that were just read; otherwise as `reconcile`."""
-    return retry_on_conflict(lambda: _once(slice_, settings, deps), deps.clock)
+    return retry_on_conflict(lambda: _once(cluster, slice_, told, deps), deps.clock)
 
 
 @dataclass(frozen=True, slots=True)
 class Looked:
     """The inputs of a decision at one time."""
 
+    settings: ClusterSettings
     stored: Stored[SliceRecord]
     record: SliceRecord
     """With its current desire."""
@@ -82,9 +93,17 @@ class Looked:
     at: datetime
     guards: tuple[Change, ...] = ()
     """Written with a creation: they order creations under a chip limit."""
+    limiter: ConcurrencyLimiter | None = None
+    """None: not read, since no creation can be due."""
 
-    def decide(self, settings: ClusterSettings, slots: Mapping[int, int]) -> Decision:
-        return decide(self.record, self.seen, self.at, settings, replace(self.known, slots=slots))
+    def is_ours(self, attempt: int) -> bool:
+        """Return whether a pool was seen that is ours."""
+        seen = {self.record.attempt: self.seen.current, **self.seen.terminating}.get(attempt)
+        return isinstance(seen, Running | Busy | Broken)
+
+    def decide(self, slots: Mapping[int, int]) -> Decision:
+        known = replace(self.known, slots=slots) if slots else self.known
+        return decide(self.record, self.seen, self.at, self.settings, known)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,22 +119,30 @@ class Explained:
 def explain(cluster: ClusterId, slice_: SliceId, deps: ReconcileDeps) -> Explained | None:
     """Return what `reconcile` would decide now, or None if there is no such cluster or slice. Changes nothing."""
     settings = deps.store.settings(cluster)
-    looked = _look(slice_, settings, deps) if settings is not None else None
-    if settings is None or looked is None:
-        return None
-    return Explained(looked.record, looked.seen, looked.decide(settings, {}))
+    looked = _look(cluster, slice_, Told(settings), deps) if settings is not None else None
+    looked = _with_pools(looked, deps) if looked is not None else None
+    return Explained(looked.record, looked.seen, looked.decide({})) if looked is not None else None
 
 
-def _once(slice_: SliceId, settings: ClusterSettings, deps: ReconcileDeps) -> Reconciled | None:
-    looked = _look(slice_, settings, deps)
-    if looked is None or _settled(looked.record):
+def _once(cluster: ClusterId, slice_: SliceId, told: Told, deps: ReconcileDeps) -> Reconciled | None:
+    looked = _look(cluster, slice_, told, deps)
+    if looked is None:
         return None
-    decision, slots_taken = _decide(looked, settings, deps)
+    if _settled(looked.record):
+        tell_node_group(looked.record, looked.known, deps)
+        return None
+    assumed = presumed(looked.record, told.created, answered=told.answer is not None)
+    looked = replace(looked, seen=assumed) if assumed else _with_pools(looked, deps)
+    taking = slots.Taking(looked.stored.value, looked.limiter, looked.settings, deps)
+    decision = _decide(looked, taking)
+    if assumed and decision.changes_pools:
+        looked = _with_pools(looked, deps)
+        decision = _decide(looked, taking)
     stored = looked.stored.value
-    _announce(stored, stored.announced_count, settings, deps)  # once more: whoever saved them may have ended before
-    remembered = _remember(looked, decision, slots_taken, deps)
-    acted = _act(remembered.value, decision.actions, looked.at + settings.limits.act_window, settings, deps)
-    after = _note(looked, remembered, acted, settings, deps)
+    announce(stored, stored.announced_count, deps)  # once more: whoever saved them may have ended before
+    remembered = _remember(looked, decision, taking.used_by(decision.record), deps)
+    acted = _act(remembered.value, decision.actions, looked, deps)
+    after = _note(looked, remembered, acted, deps)
     return Reconciled(stored, decision, after)
 
 
@@ -124,53 +151,70 @@ def _settled(record: SliceRecord) -> bool:
     return gone and record.announced_count == record.transition_count
 
 
-def _look(slice_: SliceId, settings: ClusterSettings, deps: ReconcileDeps) -> Looked | None:
-    """Return the slice, every pool of it that may exist, and what is known beside them; None if there is no slice."""
-    stored = deps.store.slices(settings.cluster, [slice_]).get(slice_)
+def _look(cluster: ClusterId, slice_: SliceId, told: Told, deps: ReconcileDeps) -> Looked | None:
+    """Return the slice and what is known beside it, without its pools; None if there is no slice."""
+    read = deps.store.together(cluster, Names(settings=told.settings is None, slices=[slice_], heartbeat=True))
+    settings = told.settings or read.settings
+    if settings is None:
+        raise Permanent(f'no settings for cluster "{cluster}": write clusters/{cluster}')
+    stored, heartbeat = read.slices.get(slice_), read.heartbeat
     if stored is None:
         return None
-    occupants = (hosts.occupants for _, hosts in stored.value.all_hosts)
-    departures = (each.user for _, hosts in stored.value.all_hosts for each in hosts.departures)
-    uids = {stored.value.owner.uid, *(each.owner.uid for each in (*chain(*occupants), *departures))}
-    found = deps.store.workloads(settings.cluster, uids)
-    own = found.get(stored.value.owner.uid)  # Permanent if it cannot be read: then nothing is decided
-    workloads = {uid: each.value for uid, each in found.items()}
-    heartbeat = deps.store.heartbeat(settings.cluster)
-    listed_at = heartbeat.value.demand_confirmed_at if heartbeat else None
-    record = with_current_desire(stored.value, own.value if own else None, listed_at)
-    counted = count(record, settings, deps)
-    known = Known(
+    counted = with_report(stored.value, told.answer, deps.clock.now()) if told.answer else stored.value
+    creates = counted.create_requested_at is None and not counted.terminating
+    beside = deps.store.together(cluster, Names(workloads=_users(counted), limiter=creates))
+    own = beside.workloads.get(counted.owner.uid)  # Permanent if it cannot be read: then nothing is decided
+    workloads = {uid: each.value for uid, each in beside.workloads.items()}
+    listed_at = heartbeat.value.confirmed_at(counted.owner.kind) if heartbeat else None
+    record = with_current_desire(counted, own.value if own else None, listed_at)
+    chips = count(record, settings, deps)
+    beside_it = Known(
         workloads=workloads,
         relay=heartbeat.value.relay if heartbeat else NEVER_HEARD,
-        held=counted.held,
+        held=chips.held,
         stopped=stopped(record, workloads.get(record.owner.uid), deps),
     )
-    seen = _observe(record, settings, deps)
-    return Looked(stored, record, seen, known, deps.clock.now(), counted.guards)
+    now = deps.clock.now()
+    limiter = slots.limiter_of(beside.limiter, settings, now) if creates else None
+    return Looked(settings, stored, record, PoolObservations(Absent(), {}), beside_it, now, chips.guards, limiter)
+
+
+def _with_pools(looked: Looked, deps: ReconcileDeps) -> Looked:
+    """Return it with every pool of the slice that may exist, as GKE shows it."""
+    return replace(looked, seen=_observe(looked.record, looked.settings, deps), at=deps.clock.now())
+
+
+def _users(record: SliceRecord) -> set[WorkloadUid]:
+    """Return the workloads of the slice, of those on its hosts and of those that lately left them."""
+    occupants = chain.from_iterable(hosts.occupants for _, hosts in record.all_hosts)
+    departed = (each.user for _, hosts in record.all_hosts for each in hosts.departures)
+    return {record.owner.uid, *(each.owner.uid for each in (*occupants, *departed))}
 
 
 def _observe(record: SliceRecord, settings: ClusterSettings, deps: ReconcileDeps) -> PoolObservations:
     """Return the observations of every pool that may exist; an attempt that was never requested has none."""
     current = (
-        Absent() if record.create_requested_at is None else deps.backend.look(_order(record, record.attempt, settings))
+        Absent()
+        if record.create_requested_at is None
+        else deps.backend.look(order_of(record, record.attempt, settings))
     )
     terminating = {
-        earlier.attempt: deps.backend.look(_order(record, earlier.attempt, settings)) for earlier in record.terminating
+        earlier.attempt: deps.backend.look(order_of(record, earlier.attempt, settings))
+        for earlier in record.terminating
     }
     return PoolObservations(current, terminating)
 
 
-def _decide(looked: Looked, settings: ClusterSettings, deps: ReconcileDeps) -> tuple[Decision, tuple[Change, ...]]:
-    """Return the decision, and the slots that it takes: while only a slot is missing for an operation, decide again."""
-    taking = slots.Taking(looked.stored.value, settings, deps)
-    decision = looked.decide(settings, taking.numbers)
+def _decide(looked: Looked, taking: slots.Taking) -> Decision:
+    """Return the decision, and take its slots: while only a slot is missing for an operation, decide again."""
+    decision = looked.decide(taking.numbers)
     while (
         (awaited := decision.record.slot_awaited) is not None
         and awaited.number is None
         and taking.take(decision.record, awaited)
     ):
-        decision = looked.decide(settings, taking.numbers)
-    return decision, tuple(taking.changes)
+        decision = looked.decide(taking.numbers)
+    return decision
 
 
 def _remember(
@@ -183,39 +227,47 @@ def _remember(
     stored, record = looked.stored, decision.record
     if record == stored.value:
         return stored
-    record = replace(record, announced_count=stored.value.transition_count)
+    record = record.with_changes(announced_count=stored.value.transition_count)
     guards = looked.guards if decision.creates else ()
     revision, *_ = deps.store.commit(Change(stored, record), *slots_taken, *guards)
     return Stored(record, revision)
 
 
-def _act(
-    record: SliceRecord, actions: Sequence[Action], deadline: datetime, settings: ClusterSettings, deps: ReconcileDeps
-) -> SliceRecord:
+def _act(record: SliceRecord, actions: Sequence[Action], looked: Looked, deps: ReconcileDeps) -> SliceRecord:
     """Perform the actions of the decision just saved; raise StaleRecord once it is too late for them."""
     for action in actions:
-        if deps.clock.now() > deadline:
+        if deps.clock.now() > looked.at + looked.settings.limits.act_window:
             raise StaleRecord(f"the decision about {record.id} is too old to act on")
-        outcome = _perform(action, record, settings, deps)
-        record = acted(record, action, outcome, deps.clock.now(), settings)
+        outcome = _perform(action, record, looked, deps)
+        record = acted(record, action, outcome, deps.clock.now(), looked.settings)
     return record
 
 
-def _perform(action: Action, record: SliceRecord, settings: ClusterSettings, deps: ReconcileDeps) -> Outcome:
+def _perform(action: Action, record: SliceRecord, looked: Looked, deps: ReconcileDeps) -> Outcome:
     """Return the outcome of an action; questions to the relay are answered by facts."""
-    order = _order(record, action.attempt, settings)
+    settings = looked.settings
+    order = replace(order_of(record, action.attempt, settings), seen_ours=looked.is_ours(action.attempt))
     match action:
         case CreatePool():
             outcome = deps.backend.create(order)
         case DeletePool():
             outcome = deps.backend.delete(order)
+        case DeleteRemains():
+            outcome = deps.backend.delete_remains(order)
         case CancelCreation():
             outcome = deps.backend.cancel(order)
         case CloseHosts() | OpenHosts():
             deps.publisher.ask(settings.cluster, [_question(action, record, deps.clock.now())])
             return Started(None)
+        case AskJoin(attempt, asked_at):
+            question = JoinQuestion(slice_id=record.id, attempt=attempt, asked_at=asked_at)
+            deps.publisher.ask(settings.cluster, [question])
+            return Started(None)
+        case EndJoin(attempt):
+            deps.publisher.ask(settings.cluster, [JoinEnded(slice_id=record.id, attempt=attempt)])
+            return deps.backend.join(order, None)
     if isinstance(outcome, Refused) and outcome.failure.kind is FailureKind.RATE:
-        slots.change_limiter(lambda limiter, now: lowered(limiter, now, settings.limits), settings.cluster, deps)
+        slots.change_limiter(lambda limiter, now: lowered(limiter, now, settings.limits), settings, deps)
     return outcome
 
 
@@ -228,59 +280,21 @@ def _question(action: CloseHosts | OpenHosts, record: SliceRecord, now: datetime
         asked_at=asked_at,
         close=close,
         legacy_pool=record.legacy_pool if action.attempt == 0 else None,
+        evict_by=action.evict_by if isinstance(action, CloseHosts) else None,
     )
 
 
-def _note(
-    looked: Looked, remembered: Stored[SliceRecord], acted: SliceRecord, settings: ClusterSettings, deps: ReconcileDeps
-) -> SliceRecord:
+def _note(looked: Looked, remembered: Stored[SliceRecord], acted: SliceRecord, deps: ReconcileDeps) -> SliceRecord:
     """Announce what happened, save what came of the actions, and hand on the slots of operations that ended."""
+    settings = looked.settings
     slots.settle(looked.stored.value, remembered.value, looked.seen, settings, deps)
-    _announce(acted, looked.stored.value.transition_count, settings, deps)
+    announce(acted, looked.stored.value.transition_count, deps)
+    tell_node_group(acted, looked.known, deps)
+    if (expected := nodes_expected(acted, settings)) is not None:
+        deps.publisher.ask(settings.cluster, [expected])
     if acted == remembered.value:
         return acted
-    after = replace(acted, announced_count=acted.transition_count)
+    after = acted.with_changes(announced_count=acted.transition_count)
     deps.store.commit(Change(remembered, after))
     slots.settle(remembered.value, after, looked.seen, settings, deps)
     return after
-
-
-def _announce(record: SliceRecord, known: int, settings: ClusterSettings, deps: ReconcileDeps) -> None:
-    """Announce the transitions that came after so many."""
-    transitions = record.transitions_after(known)
-    first = record.transition_count - len(transitions) + 1
-    updates = [
-        SliceUpdate(
-            job=record.job,
-            slice_id=record.id,
-            pool=_announced_pool(record),
-            transition_number=first + offset,
-            transition=transition,
-        )
-        for offset, transition in enumerate(transitions)
-    ]
-    if updates:
-        deps.publisher.announce(settings.cluster, updates)
-
-
-def _announced_pool(record: SliceRecord) -> PoolName:
-    """Return the pool to announce: the current one or, if it was not requested, the last terminating one."""
-    attempt = (
-        record.terminating[-1].attempt if record.terminating and record.create_requested_at is None else record.attempt
-    )
-    return record.pool_of(min(attempt, LAST_ATTEMPT))
-
-
-def _order(record: SliceRecord, attempt: int, settings: ClusterSettings) -> PoolOrder:
-    operations = {record.attempt: record.operation, **{each.attempt: each.operation for each in record.terminating}}
-    return PoolOrder(
-        cluster_path=settings.path,
-        cluster_gke_id=settings.gke_id,
-        slice_id=record.id,
-        attempt=attempt,
-        legacy_pool=record.legacy_pool if attempt == 0 else None,
-        job=record.job,
-        spec=record.spec,
-        settings=record.pinned_settings or settings.pools,
-        operation=operations.get(attempt),
-    )

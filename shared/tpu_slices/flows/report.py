@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import cache, partial
+from types import MappingProxyType
 
 from tpu_slices.domain.model.reasons import Reason
+from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import ClusterId, WorkloadUid
 from tpu_slices.domain.model.workloads import Report, ReportQueue, WorkloadRecord
 from tpu_slices.domain.reconciling.inventory import silent_since
-from tpu_slices.domain.reporting.reports import RENEW, is_news, next_report, report
+from tpu_slices.domain.reporting.reports import RENEW, goes_without_saying, is_news, next_report, report
 from tpu_slices.domain.reporting.waits import QueueState
 from tpu_slices.flows.failures import Failure, Failures
 from tpu_slices.ports.deps import IntakeDeps, ReconcileDeps
 from tpu_slices.ports.errors import Permanent, StaleRecord, Temporary
 from tpu_slices.ports.publisher import WorkloadUpdate
-from tpu_slices.ports.store import Change, Stored
+from tpu_slices.ports.store import READ_FIRST, Change, Stored, Together
 
 PAGE = 200
 """The most JobSets that one sweep reports on; the others are reported on a minute later."""
@@ -44,14 +46,19 @@ class Reported:
     report: Report
 
 
-def report_due(clusters: Collection[ClusterId], deps: ReconcileDeps, failures: Failures) -> list[Reported]:
+def report_due(
+    clusters: Collection[ClusterId],
+    deps: ReconcileDeps,
+    failures: Failures,
+    read: Mapping[ClusterId, Together] = MappingProxyType({}),
+) -> list[Reported]:
     """Report on JobSets that are due, or have a slice that changed lately; return the announced reports.
 
     First reports come before those on changes, of which at most half as many are made as there may be, and these before
     renewed ones. Namespaces take turns: whatever number of JobSets one namespace has, another's first report does not
     wait for theirs. An error of one JobSet does not stop the others; unless it is temporary, its report is postponed.
     """
-    reporting = _Reporting(deps, failures)
+    reporting = _Reporting(QueueStates(deps, read), deps, failures)
     queues = _queues(clusters, deps, failures)
     reporting.report_in_turn(queue for queue in queues if queue.first)
     for cluster in clusters:
@@ -69,12 +76,12 @@ def _queues(clusters: Collection[ClusterId], deps: ReconcileDeps, failures: Fail
 class _Reporting:
     """The reports of one sweep."""
 
-    def __init__(self, deps: ReconcileDeps, failures: Failures) -> None:
+    def __init__(self, states: QueueStates, deps: ReconcileDeps, failures: Failures) -> None:
         self.room = PAGE
         self.announced: list[Reported] = []
         self._deps = deps
         self._failures = failures
-        self._state = cache(lambda cluster: read_queue_state(cluster, deps))
+        self._states = states
         self._seen: set[tuple[ClusterId, WorkloadUid]] = set()
         self._temporary: Counter[ClusterId] = Counter()
 
@@ -88,8 +95,13 @@ class _Reporting:
 
     def report_on_changes(self, cluster: ClusterId) -> None:
         """Report on the JobSets of slices that changed lately."""
-        read = partial(_changed, cluster, min(self.room, PAGE // 2), self._deps)
+        read = partial(self._changed, cluster, min(self.room, PAGE // 2))
         self._report_on_all(cluster, self._failures.attempt(cluster, read, (), "no reports on changes"))
+
+    def _changed(self, cluster: ClusterId, most: int) -> Collection[Stored[WorkloadRecord]]:
+        uids = self._deps.store.changed_workloads(cluster, self._deps.clock.now() - CHANGED_WITHIN, most)
+        unseen = [uid for uid in uids if (cluster, uid) not in self._seen]
+        return self._deps.store.workloads(cluster, unseen).values()
 
     def _report_on_some(self, queue: ReportQueue) -> bool:
         """Report on the JobSets of a queue whose turn it is; return whether there may be more."""
@@ -114,7 +126,7 @@ class _Reporting:
     def _report_on(self, stored: Stored[WorkloadRecord]) -> None:
         workload = stored.value
         try:
-            reported = _on_jobset(stored, self._state, self._deps)
+            reported = _on_jobset(stored, self._states, self._deps)
         except Exception as error:  # noqa: BLE001 - whatever it is, the other JobSets are still reported on
             self._failures.found.append(Failure(workload.cluster, error, f"no report on {workload.owner.full_name}"))
             if isinstance(error, Temporary):
@@ -125,52 +137,60 @@ class _Reporting:
             self.announced += [reported] if reported else []
 
 
-def _changed(cluster: ClusterId, most: int, deps: ReconcileDeps) -> Collection[Stored[WorkloadRecord]]:
-    uids = deps.store.changed_workloads(cluster, deps.clock.now() - CHANGED_WITHIN, most)
-    return deps.store.workloads(cluster, uids).values()
-
-
-def report_of(workload: WorkloadRecord, queue: QueueState, deps: ReconcileDeps) -> Report:
+def report_of(workload: WorkloadRecord, states: QueueStates, deps: ReconcileDeps) -> Report:
     """Return the current report of a JobSet."""
     slices = deps.store.slices(workload.cluster, workload.demand)
-    readable = (stored.value for stored in slices.values())
+    readable = [stored.value for stored in slices.values()]
+    queue = states.beside(workload.cluster, readable)
     return report(workload, readable, queue, deps.clock.now(), slices.unreadable)
 
 
-def read_queue_state(cluster: ClusterId, deps: IntakeDeps) -> QueueState:
-    """Return the state of the cluster that reports depend on."""
-    store = deps.store
-    settings = store.settings(cluster)
-    queued = [record.id for record in store.queued_slices(cluster, LINE) if record.reason is Reason.OPERATION_LIMIT]
-    places = {id_: number for number, id_ in enumerate(queued, start=1)}
-    heartbeat = store.heartbeat(cluster)
-    return QueueState(
-        places,
-        len(store.slots(cluster)) if places else 0,
-        settings.paused if settings else None,
-        silent_since(heartbeat.value if heartbeat else None, deps.clock.now()),
-        heartbeat.value.demand_confirmed_at if heartbeat else None,
-    )
+class QueueStates:
+    """The state of each cluster that reports depend on: read once, and of the queue only if a slice is in it."""
+
+    def __init__(self, deps: IntakeDeps, read: Mapping[ClusterId, Together] = MappingProxyType({})) -> None:
+        """`read`: settings and heartbeats that were read already."""
+        self._deps, self._known = deps, read
+        self._without_line = cache(self._read)
+        self._with_line = cache(self._read_line)
+
+    def beside(self, cluster: ClusterId, slices: Iterable[SliceRecord]) -> QueueState:
+        queued = any(record.reason is Reason.OPERATION_LIMIT for record in slices)
+        return self._with_line(cluster) if queued else self._without_line(cluster)
+
+    def _read(self, cluster: ClusterId) -> QueueState:
+        read = self._known.get(cluster) or self._deps.store.together(cluster, READ_FIRST)
+        heartbeat = read.heartbeat.value if read.heartbeat else None
+        return QueueState(
+            paused=read.settings.paused if read.settings else None,
+            silent_since=silent_since(heartbeat, self._deps.clock.now()),
+            demand_listed_at=heartbeat.demand_confirmed_at if heartbeat else None,
+        )
+
+    def _read_line(self, cluster: ClusterId) -> QueueState:
+        store = self._deps.store
+        queued = [each.id for each in store.queued_slices(cluster, LINE) if each.reason is Reason.OPERATION_LIMIT]
+        places = {id_: number for number, id_ in enumerate(queued, start=1)}
+        running = len(store.slots(cluster)) if places else 0
+        return replace(self._without_line(cluster), places=places, running=running)
 
 
-def _on_jobset(
-    stored: Stored[WorkloadRecord], queue: Callable[[ClusterId], QueueState], deps: ReconcileDeps
-) -> Reported | None:
+def _on_jobset(stored: Stored[WorkloadRecord], states: QueueStates, deps: ReconcileDeps) -> Reported | None:
     """Announce the report if it is news, then save that: announced twice it is still one Event.
 
     One that says what the last one said is only saved to be due later. If another process wrote the record meanwhile,
     it also made the next report due.
     """
     workload, now = stored.value, deps.clock.now()
-    made = report_of(workload, queue(workload.cluster), deps)
-    announced = is_news(made, workload, now)
+    made = report_of(workload, states, deps)
     is_due = workload.next_report_at is not None and workload.next_report_at <= now
-    if made == workload.report and not announced and not is_due:
+    announced = is_news(made, workload, now) and not goes_without_saying(made, workload, now)
+    if not announced and not is_due and (made == workload.report or goes_without_saying(made, workload, now)):
         return None
     after = replace(workload, report=made, next_report_at=next_report(made, now))
     if announced:
-        after = replace(after, announced_at=now, announced_count=workload.announced_count + 1)
-        deps.publisher.announce_workloads(workload.cluster, [_update(after, made)])
+        after = with_announced(workload, made, now)
+        deps.publisher.announce_workloads(workload.cluster, [update_of(after, made)])
     with suppress(StaleRecord):
         deps.store.commit(Change(stored, after))
     return Reported(workload, made) if announced else None
@@ -181,7 +201,15 @@ def _postpone(stored: Stored[WorkloadRecord], deps: ReconcileDeps) -> None:
         deps.store.commit(Change(stored, replace(stored.value, next_report_at=deps.clock.now() + RENEW)))
 
 
-def _update(workload: WorkloadRecord, made: Report) -> WorkloadUpdate:
+def with_announced(workload: WorkloadRecord, made: Report, now: datetime) -> WorkloadRecord:
+    """Return the record of a JobSet whose report is announced now."""
+    count = workload.announced_count + 1
+    return replace(
+        workload, report=made, next_report_at=next_report(made, now), announced_at=now, announced_count=count
+    )
+
+
+def update_of(workload: WorkloadRecord, made: Report) -> WorkloadUpdate:
     assert workload.announced_at is not None
     return WorkloadUpdate(
         owner=workload.owner,

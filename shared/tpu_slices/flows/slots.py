@@ -42,6 +42,8 @@ class Taking:
     """The slots that one decision takes: stored in the commit that saves it, so that a crash leaves none behind."""
 
     before: SliceRecord
+    limiter: ConcurrencyLimiter | None
+    """None: not read yet."""
     settings: ClusterSettings
     deps: ReconcileDeps
     numbers: dict[int, int] = field(default_factory=dict)
@@ -51,7 +53,7 @@ class Taking:
     def take(self, after: SliceRecord, awaited: SlotAwaited) -> bool:
         """Reserve a slot for the operation that a decision lacks one for; return whether one was free."""
         cluster, now, limits = self.settings.cluster, self.deps.clock.now(), self.settings.limits
-        limiter = _limiter(cluster, now, self.deps)[1]
+        limiter = self.limiter or limiter_of(self.deps.store.limiter(cluster), self.settings, now)
         candidate = candidate_of(after, awaited)
         running = {slot.value.number: slot for slot in self.deps.store.slots(cluster)}
         own = next((slot for slot in running.values() if self._reusable(slot.value, candidate, after)), None)
@@ -65,6 +67,12 @@ class Taking:
         self.changes.append(Change(own, candidate.holding(number, cluster, now)))
         self.numbers[awaited.attempt] = number
         return True
+
+    def used_by(self, record: SliceRecord) -> tuple[Change, ...]:
+        """Return the changes of the slots that a decision uses."""
+        return tuple(
+            each for each in self.changes if isinstance(each.after, Slot) and each.after.number in record.slots
+        )
 
     def _reusable(self, slot: Slot, candidate: Candidate, after: SliceRecord) -> bool:
         """Return whether a slot is left of the same operation, or of one that ended and whose pool is to be deleted."""
@@ -81,14 +89,18 @@ def settle(
     freed = before.slots - after.slots
     if not freed and not (after.reason is Reason.STOCKOUT and after.transition_count > before.transition_count):
         return
-    change_limiter(lambda limiter, now: learned(limiter, before, after, seen, now), settings.cluster, deps)
+    if after.reason is Reason.STOCKOUT or before.slot is not None:
+        change_limiter(lambda limiter, now: learned(limiter, before, after, seen, now), settings, deps)
     taken = deps.store.slots(settings.cluster)
     ours = {slot.value.number for slot in taken if slot.value.slice_id == after.id}
     hand_on(taken, freed & ours, settings, deps)
 
 
 def hand_on(
-    taken: Sequence[Stored[Slot]], freed: Collection[int], settings: ClusterSettings, deps: ReconcileDeps
+    taken: Sequence[Stored[Slot]],
+    freed: Collection[int],
+    settings: ClusterSettings,
+    deps: ReconcileDeps,
 ) -> None:
     """Hand freed slots, and others that may be taken, on to the operations that come first; delete what is left.
 
@@ -136,11 +148,11 @@ def is_left(slot: Stored[Slot], holder: Stored[SliceRecord] | None, limits: Limi
 
 
 def change_limiter(
-    change: Callable[[ConcurrencyLimiter, datetime], ConcurrencyLimiter], cluster: ClusterId, deps: ReconcileDeps
+    change: Callable[[ConcurrencyLimiter, datetime], ConcurrencyLimiter], settings: ClusterSettings, deps: ReconcileDeps
 ) -> None:
     """Change the limiter; if another process changes it at the same time, only its change is kept."""
-    now = deps.clock.now()
-    stored, before = _limiter(cluster, now, deps)
+    now, stored = deps.clock.now(), deps.store.limiter(settings.cluster)
+    before = limiter_of(stored, settings, now)
     after = change(before, now)
     if after != before:
         with suppress(StaleRecord):
@@ -148,31 +160,31 @@ def change_limiter(
 
 
 def raise_limit(settings: ClusterSettings, deps: ReconcileDeps) -> None:
-    """Raise the limit if it is due; a limiter is stored as soon as the settings allow more than it begins with."""
-    now = deps.clock.now()
-    stored, before = _limiter(settings.cluster, now, deps)
-    after = raised(before, now, settings.limits)
-    if after != before or (stored is None and settings.limits.operations > before.limit):
-        with suppress(StaleRecord):
-            deps.store.commit(Change(stored, after))
+    """Raise the limit if it is due."""
+    change_limiter(lambda limiter, now: raised(limiter, now, settings.limits), settings, deps)
 
 
-def _limiter(
-    cluster: ClusterId, now: datetime, deps: ReconcileDeps
-) -> tuple[Stored[ConcurrencyLimiter] | None, ConcurrencyLimiter]:
-    stored = deps.store.limiter(cluster)
-    return stored, stored.value if stored else ConcurrencyLimiter.of(cluster, now)
+def limiter_of(
+    stored: Stored[ConcurrencyLimiter] | None, settings: ClusterSettings, now: datetime
+) -> ConcurrencyLimiter:
+    """Return the limiter on record, or the one that a cluster begins with."""
+    return stored.value if stored else ConcurrencyLimiter.of(settings.cluster, now, settings.limits.operations)
 
 
 def _handed_on(
-    taken: Sequence[Stored[Slot]], left: dict[int, Stored[Slot]], settings: ClusterSettings, deps: ReconcileDeps
+    taken: Sequence[Stored[Slot]],
+    left: dict[int, Stored[Slot]],
+    settings: ClusterSettings,
+    deps: ReconcileDeps,
 ) -> Iterator[tuple[Change, Change]]:
     """Yield the changes of a slot and of the record of the slice that gets it, for each slot that somebody gets."""
     cluster, now, limits = settings.cluster, deps.clock.now(), settings.limits
     running = [slot.value for slot in taken if slot.value.number not in left]
-    limiter = _limiter(cluster, now, deps)[1]
+    if settings.paused is not None or not deps.store.awaits_slot(cluster):
+        return
+    limiter = limiter_of(deps.store.limiter(cluster), settings, now)
     free = free_numbers(running, limiter, now, limits)
-    if settings.paused is not None or not free:
+    if not free:
         return
     waiting = [*deps.store.deletions_awaiting_slot(cluster, len(free))]
     if len(waiting) < len(free):

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
 from functools import partial
 
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.facts import AnyQuestion, HostsListQuestion, RepeatQuestion, WorkloadListQuestion
 from tpu_slices.domain.model.records import SliceRecord
-from tpu_slices.domain.model.slices import ClusterId, SliceId
+from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid
 from tpu_slices.domain.reconciling.inventory import (
     QUESTIONS_PER_LIST,
     InventoryFindings,
@@ -20,7 +19,7 @@ from tpu_slices.domain.reconciling.inventory import (
     list_is_called_for,
     next_check,
 )
-from tpu_slices.domain.reconciling.limiter import has_ended
+from tpu_slices.domain.reconciling.limiter import has_ended, is_used
 from tpu_slices.domain.reporting.counts import ClusterCount
 from tpu_slices.flows import slots
 from tpu_slices.flows.counts import counted
@@ -32,7 +31,10 @@ from tpu_slices.flows.hosts import ask_for_hosts
 from tpu_slices.flows.report import Reported, report_due
 from tpu_slices.flows.retrying import retry_on_conflict
 from tpu_slices.ports.deps import ReconcileDeps
-from tpu_slices.ports.store import Change
+from tpu_slices.ports.store import READ_FIRST, Change
+
+MINUTES_BETWEEN_SEARCHES = 15
+"""Of an hour: how often slices of clusters without settings are looked for, with a read for each cluster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,7 @@ class Swept:
     reported: tuple[Reported, ...]
     silences: tuple[RelaySilence, ...]
     without_settings: Mapping[ClusterId, int]
-    """How many slices are on record of each cluster that has no settings: nobody looks at them."""
+    """How many slices are on record of each cluster that has no settings: nobody looks at them. Searched at times."""
     failures: tuple[Failure, ...]
 
     @property
@@ -63,17 +65,18 @@ def sweep(deps: ReconcileDeps) -> Swept:
     """
     failures = Failures()
     read = {
-        cluster: failures.attempt(cluster, partial(deps.store.settings, cluster), None)
+        cluster: failures.attempt(cluster, partial(deps.store.together, cluster, READ_FIRST), None)
         for cluster in deps.store.clusters()
     }
-    known = [settings for settings in read.values() if settings is not None]
+    seen = {cluster: each for cluster, each in read.items() if each is not None and each.settings is not None}
+    known = [each.settings for each in seen.values() if each.settings is not None]
     clusters = [settings.cluster for settings in known]
     requested = sum(failures.attempt(each, partial(request_due, each, deps, failures), 0) for each in clusters)
-    silences = [failures.attempt(each.cluster, partial(listen, each, deps), None, "relay") for each in known]
+    silences = [failures.attempt(each, partial(listen, seen[each], deps), None, "relay") for each in clusters]
     for each in clusters:
         calling = partial(retry_on_conflict, partial(call_for_reports, each, deps), deps.clock)
         failures.attempt(each, calling, None, "reports about the relay")
-    reported = report_due(clusters, deps, failures)
+    reported = report_due(clusters, deps, failures, seen)
     counts = [failures.attempt(each, partial(counted, each, deps), None, "counts") for each in clusters]
     checked: dict[ClusterId, InventoryFindings] = {}
     asked = 0
@@ -102,6 +105,8 @@ def sweep(deps: ReconcileDeps) -> Swept:
 
 
 def _without_settings(known: Collection[ClusterId], deps: ReconcileDeps) -> dict[ClusterId, int]:
+    if deps.clock.now().minute % MINUTES_BETWEEN_SEARCHES:
+        return {}
     unknown = [cluster for cluster in deps.store.clusters_with_slices() if cluster not in known]
     return {cluster: deps.store.slice_count(cluster) for cluster in unknown}
 
@@ -110,17 +115,19 @@ def _settle_slots(settings: ClusterSettings, deps: ReconcileDeps) -> int:
     """Request reconciles where GKE's operation ended, read in one call, and hand on slots that nobody uses."""
     slots.raise_limit(settings, deps)
     taken = deps.store.slots(settings.cluster)
-    records = deps.store.slices(settings.cluster, [slot.value.slice_id for slot in taken])
     operations = deps.backend.pool_operations(settings) if taken else frozenset()
+    now = deps.clock.now()
+    doubtful = [slot for slot in taken if not is_used(slot.value, operations, now, settings.limits)]
+    records = deps.store.slices(settings.cluster, [slot.value.slice_id for slot in doubtful])
     finished: list[SliceId] = []
     left: list[int] = []
-    for slot in taken:
+    for slot in doubtful:
         if slot.value.slice_id in records.unreadable:
             continue  # it may still be that slice's
         stored = records.get(slot.value.slice_id)
         if slots.is_left(slot, stored, settings.limits, deps):
             left.append(slot.value.number)
-        elif stored is not None and has_ended(slot.value, stored.value, operations, deps.clock.now(), settings.limits):
+        elif stored is not None and has_ended(slot.value, stored.value, operations, now, settings.limits):
             finished.append(stored.value.id)
     if finished:
         deps.publisher.request_reconcile(settings.cluster, finished)
@@ -138,8 +145,9 @@ def _check_inventory_if_due(settings: ClusterSettings, deps: ReconcileDeps) -> t
     ):
         return None, 0
     known = heartbeat.value if heartbeat else RelayHeartbeat.of(settings.cluster)
-    recorded = dict(deps.store.live_standings(settings.cluster))
-    findings = _compare(settings, deps, now)
+    live = dict(deps.store.live_standings(settings.cluster))
+    recorded = {uid: each.digest for uid, each in live.items()}
+    findings = _compare(settings, {uid for uid, each in live.items() if each.active}, deps)
     questions: list[AnyQuestion] = [HostsListQuestion()] if findings.unplaced else []
     if findings.unserved:
         questions.append(RepeatQuestion(uids=findings.unserved[:QUESTIONS_PER_LIST]))
@@ -151,24 +159,30 @@ def _check_inventory_if_due(settings: ClusterSettings, deps: ReconcileDeps) -> t
     return findings, len(questions)
 
 
-def _compare(settings: ClusterSettings, deps: ReconcileDeps, now: datetime) -> InventoryFindings:
-    """Check the inventory and write the findings; each write is guarded by the revision that the check read."""
+def _compare(settings: ClusterSettings, active: Collection[WorkloadUid], deps: ReconcileDeps) -> InventoryFindings:
+    """Check the inventory and write the findings; each write is guarded by the revision that the check read.
+
+    `active`: the workloads that are; their records are only read if leaders of them wait.
+    """
     cluster = settings.cluster
     pools = deps.backend.inventory(settings)
     kept = {stored.value.id: stored for stored in deps.store.kept_slices(cluster)}
     others = deps.store.slices(cluster, {pool.slice_id for pool in pools} - kept.keys())
     kept.update(others)
     uids = {stored.value.owner.uid for stored in kept.values()} | {pool.job.owner.uid for pool in pools}
-    workloads = deps.store.workloads(cluster, uids | deps.store.demand_digests(cluster).keys())
+    demanding = deps.store.demand_digests(cluster).keys()
+    settled = frozenset(uids.intersection(active) - demanding)
+    workloads = deps.store.workloads(cluster, (uids | demanding) - settled)
     demanded = {slice_ for stored in workloads.values() for slice_ in stored.value.in_demand}
-    settled = deps.store.slices(cluster, demanded - kept.keys() - others.unreadable.keys())
-    kept.update(settled)
+    gone = deps.store.slices(cluster, demanded - kept.keys() - others.unreadable.keys())
+    kept.update(gone)
     records = Records(
         workloads={uid: stored.value for uid, stored in workloads.items()},
         slices={id_: stored.value for id_, stored in kept.items()},
-        unreadable=frozenset({*others.unreadable, *settled.unreadable, *workloads.unreadable}),
+        active=settled,
+        unreadable=frozenset({*others.unreadable, *gone.unreadable, *workloads.unreadable}),
     )
-    findings = check_inventory(records, pools, now)
+    findings = check_inventory(records, pools, deps.clock.now())
     for placeholder in findings.placeholders:
         deps.store.commit(Change(None, placeholder))
     for recovered in findings.recovered:

@@ -14,7 +14,7 @@ def workloads_listed(fact: WorkloadsListed, cluster: ClusterId, deps: IntakeDeps
     A part may come late, twice, before or after the others, or never: it is complete for its range, and the answers
     decide.
     """
-    recorded = dict(deps.store.live_standings(cluster, fact.after, fact.up_to))
+    recorded = {uid: it.digest for uid, it in deps.store.live_standings(cluster, fact.after, fact.up_to)}
     records = deps.store.workloads(cluster, lacking(fact, recorded))
     asked: list[AnyQuestion] = [*questions(fact, [stored.value for stored in records.values()])]
     asked += to_be_repeated(fact, recorded)

@@ -1,4 +1,4 @@
-"""The backend that runs slices (GKE): its protocol."""
+"""The backend that runs slices (GKE or Compute Engine): its protocol."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from tpu_slices.domain.model.clusters import ClusterSettings, PoolSettings
+from tpu_slices.domain.model.joining import JoinToken
 from tpu_slices.domain.model.observations import LegacyPool, Observation, OperationSeen, Outcome, PoolSeen
 from tpu_slices.domain.model.slices import PoolName, SliceId, SliceSpec, WorkloadJob, pool_name
 
@@ -15,7 +16,7 @@ class PoolOrder:
     """One attempt's pool: all that the backend needs to find it, verify that it is ours, create or delete it."""
 
     cluster_path: str
-    """`projects/P/locations/L/clusters/C`."""
+    """`projects/P/locations/L/clusters/C`; with `settings.compute`: `projects/P/locations/L`."""
     cluster_gke_id: str | None
     """GKE's id of the cluster; None: not checked."""
     slice_id: SliceId
@@ -28,6 +29,8 @@ class PoolOrder:
     settings: PoolSettings
     operation: str | None = None
     """The operation that creates the pool, if it is on record."""
+    seen_ours: bool = False
+    """A look within the time to act on a decision has shown that the pool is ours: nobody else's has its name."""
 
     @property
     def name(self) -> PoolName:
@@ -45,12 +48,23 @@ class Backend(Protocol):
         """
 
     def create(self, order: PoolOrder) -> Outcome:
-        """Request the creation of the pool; an existing name is Refused(NAME_TAKEN). Temporary: unknown outcome."""
+        """Request the creation of the pool, or its next step; what exists already is Refused(NAME_TAKEN).
+
+        Where a pool is made in several steps, callers repeat it while `look` returns Begun. Temporary: unknown outcome.
+        """
 
     def delete(self, order: PoolOrder) -> Outcome:
-        """Request the deletion of a pool after verifying that it is ours. If it is not, or is absent: Started(None).
+        """Request the deletion of a pool; one that was not `seen_ours` is verified before.
 
-        Idempotent: callers repeat it until `look` returns Absent. Temporary: unknown outcome.
+        Where a pool is made in several steps, it deletes the hosts only; `delete_remains` does the rest. Started(None)
+        if it is not ours, or is absent. Idempotent: callers repeat it until `look` returns Absent. Temporary: unknown
+        outcome.
+        """
+
+    def delete_remains(self, order: PoolOrder) -> Outcome:
+        """Request the next step of the deletion of what stands without hosts, as `look` showed by Begun.
+
+        Started(None) if hosts stand after all, if nothing does, or if it is not ours. Temporary: unknown outcome.
         """
 
     def cancel(self, order: PoolOrder) -> Outcome:
@@ -59,6 +73,14 @@ class Backend(Protocol):
         Started(None) if no creation runs. Refused(BUSY): GKE does not cancel it, as it is documented to do for all but
         upgrades of nodes; wait until it ends. If it does, the creation goes on until its operation ends with an error,
         and leaves a pool that is Broken(UNKNOWN) and has to be deleted. Idempotent. Temporary: unknown outcome.
+        """
+
+    def join(self, order: PoolOrder, token: JoinToken | None) -> Outcome:
+        """Hand a bootstrap token on to the pool's hosts, after verifying that it is ours; None: take it away again.
+
+        Refused(BUSY): not every host has it, as one does not exist yet, or is being changed. Started(None) if there is
+        nothing to do: the pool is absent or not ours, or its hosts need none, as on GKE. Idempotent. Temporary: unknown
+        outcome. The token is in no text of what is returned, raised or logged.
         """
 
     def inventory(self, cluster: ClusterSettings) -> tuple[PoolSeen, ...]:

@@ -27,6 +27,10 @@ class LogEvent(StrEnum):
     SLICE_DECIDED = "slice.decided"
     RELEASES_STOPPED = "releases.stopped"  # too many JobSets of a cluster were deleted at once: an operator confirms
     WORKLOAD_REPORTED = "workload.reported"
+    # how hosts join
+    JOIN_HANDED_ON = "join.handed_on"
+    JOIN_DROPPED = "join.dropped"  # its hosts wait for it no more
+    JOIN_REFUSED = "join.refused"  # hosts could not be given it: it is asked for again
     # the sweep
     SWEEP_COMPLETED = "sweep.completed"
     SWEEP_FAILED = "sweep.failed"  # for one cluster or workload: the others were swept
@@ -49,6 +53,8 @@ class LogEvent(StrEnum):
     VOLUME_CLAIM_UNKNOWN = "volume_claim.unknown"
     NODE_LABEL_FAILED = "node.label_failed"
     NODE_CLOSE_FAILED = "node.close_failed"  # or could not be opened again
+    NODE_GROUP_HOLD_FAILED = "node_group.hold_failed"  # a TPUNodeGroup has no finalizer of ours, and gets no slice yet
+    EVICTION_FAILED = "eviction.failed"  # of pods on hosts of a deleted TPUNodeGroup; tried again
     VACANCY_UNCERTAIN = "vacancy.uncertain"  # hosts to be deleted may have a leader that the watch has not shown
     CREDENTIALS_RELOAD_FAILED = "credentials.reload_failed"
     LEGACY_PROVISIONER_DETECTED = "legacy_provisioner.detected"

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from tpu_slices.domain.model.facts import AnyQuestion
+from tpu_slices.domain.model.facts import AnyQuestion, HostsChanged
+from tpu_slices.domain.model.joining import JoinToken
+from tpu_slices.domain.model.node_groups import NodeGroupStatus
 from tpu_slices.domain.model.records import Transition
 from tpu_slices.domain.model.slices import ClusterId, Owner, SliceId, WorkloadJob
 from tpu_slices.domain.model.workloads import Report
@@ -23,6 +25,8 @@ class SliceUpdate:
     transition_number: int
     """The number of the transition of this slice; together with the slice id, the Event's name."""
     transition: Transition
+    gone_before: int = 0
+    """The pools of the slice with a lower attempt number are gone, for good: no number is used twice."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +40,16 @@ class WorkloadUpdate:
     """The number of announcements about the JobSet, this one included."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeGroupUpdate:
+    """The status of a TPUNodeGroup, announced to its cluster's relay, which writes it, with each decision."""
+
+    owner: Owner
+    slice_id: SliceId
+    status: NodeGroupStatus
+    at: datetime
+
+
 class Publisher(Protocol):
     """Publishes messages. Every method returns once all are accepted, or raises Temporary.
 
@@ -45,14 +59,23 @@ class Publisher(Protocol):
     def request_reconcile(self, cluster: ClusterId, slices: Collection[SliceId]) -> None:
         """Request a reconcile of these slices."""
 
+    def pass_on(self, cluster: ClusterId, answer: HostsChanged) -> None:
+        """Request a reconcile of the slice that an answer of the relay is about, with the answer."""
+
     def request_echo(self, cluster: ClusterId, asked_at: datetime) -> None:
         """Request that reconcile records the echo of the question that was asked then."""
+
+    def request_join(self, cluster: ClusterId, token: JoinToken) -> None:
+        """Request that reconcile hands this token on to the hosts that it is for."""
 
     def announce(self, cluster: ClusterId, updates: Collection[SliceUpdate]) -> None:
         """Announce transitions of slices to the cluster's relay."""
 
     def announce_workloads(self, cluster: ClusterId, updates: Collection[WorkloadUpdate]) -> None:
         """Announce reports on JobSets to the cluster's relay."""
+
+    def announce_node_group(self, cluster: ClusterId, update: NodeGroupUpdate) -> None:
+        """Announce the status of a TPUNodeGroup to the cluster's relay."""
 
     def ask(self, cluster: ClusterId, questions: Collection[AnyQuestion]) -> None:
         """Ask the cluster's relay about JobSets and hosts."""

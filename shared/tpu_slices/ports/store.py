@@ -16,6 +16,7 @@ from tpu_slices.domain.model.workloads import ReportQueue, WorkloadRecord
 from tpu_slices.domain.reconciling.brake import Brake
 from tpu_slices.domain.reconciling.inventory import RelayHeartbeat
 from tpu_slices.domain.reconciling.limiter import Budget, ConcurrencyLimiter, Slot
+from tpu_slices.domain.reconciling.standings import Standing
 from tpu_slices.ports.errors import Permanent
 
 Record = WorkloadRecord | SliceRecord | Slot | ConcurrencyLimiter | Budget | Brake | RelayHeartbeat
@@ -55,6 +56,36 @@ class Found(Mapping[N, Stored[R_co]]):
     def __len__(self) -> int:
         return len(self._readable)
 
+    def __or__(self, other: Found[N, R_co]) -> Found[N, R_co]:
+        """Return both, read one after the other."""
+        return Found({**self._readable, **other._readable}, {**self.unreadable, **other.unreadable})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Names:
+    """What of a cluster is to be read in one call."""
+
+    settings: bool = False
+    slices: Collection[SliceId] = ()
+    workloads: Collection[WorkloadUid] = ()
+    heartbeat: bool = False
+    limiter: bool = False
+
+
+READ_FIRST = Names(settings=True, heartbeat=True)
+"""What a sweep, and a report on a workload, knows of a cluster."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Together:
+    """What was read in one call: as the methods of the same names return it, and nothing that was not asked for."""
+
+    settings: ClusterSettings | None
+    slices: Found[SliceId, SliceRecord]
+    workloads: Found[WorkloadUid, WorkloadRecord]
+    heartbeat: Stored[RelayHeartbeat] | None
+    limiter: Stored[ConcurrencyLimiter] | None
+
 
 @dataclass(frozen=True, slots=True)
 class Change:
@@ -84,12 +115,18 @@ class SliceStore(Protocol):
     logged. Lists leave it out; of those that are read by name, see `Found`.
     """
 
+    def together(self, cluster: ClusterId, names: Names) -> Together:
+        """Return what these names stand for, read in one call; with settings, raise Permanent as `settings` does."""
+
     def settings(self, cluster: ClusterId) -> ClusterSettings | None:
         """Return the cluster's settings, including its pause, or None if the cluster is unknown.
 
         If they are invalid, this is logged and the last accepted settings stay in force; raise Permanent if there are
         none.
         """
+
+    def settings_at(self, path: str) -> tuple[ClusterSettings, ...]:
+        """Return the settings of GKE's cluster of this path, by each name that it has here; two reads for each."""
 
     def clusters(self) -> tuple[ClusterId, ...]:
         """Return every cluster that has settings."""
@@ -124,6 +161,9 @@ class SliceStore(Protocol):
     def queued_slices(self, cluster: ClusterId, most: int) -> tuple[SliceRecord, ...]:
         """Return slices in phase QUEUED, those that wait longest first."""
 
+    def awaits_slot(self, cluster: ClusterId) -> bool:
+        """Return whether a slice has an operation for which a slot is missing; one read."""
+
     def deletions_awaiting_slot(self, cluster: ClusterId, most: int) -> tuple[Stored[SliceRecord], ...]:
         """Return slices with a deletion for which a slot is missing, those that wait longest first."""
 
@@ -138,7 +178,7 @@ class SliceStore(Protocol):
 
     def live_standings(
         self, cluster: ClusterId, after: WorkloadUid | None = None, up_to: WorkloadUid | None = None
-    ) -> Iterator[tuple[WorkloadUid, str]]:
+    ) -> Iterator[tuple[WorkloadUid, Standing]]:
         """Yield the UIDs of JobSets that have not ended, in ascending order, within a range, and their standings.
 
         The range begins after `after` and ends with `up_to`; None: it is open. Records that cannot be parsed count.

@@ -28,6 +28,7 @@ from tpu_slices.domain.model.facts import (
     WorkloadRef,
     WorkloadsListed,
 )
+from tpu_slices.domain.model.joining import JoinToken
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import (
     LAST_ATTEMPT,
@@ -52,6 +53,8 @@ TEMPLATES = 500
 """The most replicatedJobs with TPU of a JobSet."""
 TEMPLATE_BYTES = 16_384
 """The most bytes of what a template or a pod requests; no text in it is longer."""
+MOST_CA_HASHES = 20
+"""The most certificate authorities that the API server may be proven by."""
 ERROR_CHARACTERS = 1_000
 """The most characters of an error that is stored, sent or logged."""
 
@@ -59,6 +62,8 @@ _MOST = (1 << 63) - 1
 """The largest number that Firestore stores."""
 _NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9._]*[A-Za-z0-9])?")
 """Every name of an object in Kubernetes, and every value of a label that holds one."""
+_TOKEN = re.compile(r"[a-z0-9]{6}\.[a-z0-9]{16}")
+_CA_HASH = re.compile(r"sha256:[0-9a-f]{64}")
 _MOST_TIME = timedelta(days=365)
 _YEARS = range(2000, 3000)
 
@@ -143,6 +148,11 @@ _FIELDS: Mapping[tuple[type, str], Bound] = {
     (DemandListed, "digests"): _many(UIDS_PER_PART),
     (DemandListed, "part"): _number(999),
     (DemandListed, "parts"): _number(1_000, 1),
+    (JoinToken, "token"): Bound(lambda value: _TOKEN.fullmatch(value) is not None, "a bootstrap token"),
+    (JoinToken, "ca_hashes"): Bound(
+        lambda value: 0 < len(value) <= MOST_CA_HASHES and all(_CA_HASH.fullmatch(each) for each in value),
+        f"1 to {MOST_CA_HASHES} of the form sha256:HASH",
+    ),
     (SliceRecord, "attempt"): _number(LAST_ATTEMPT + 1),
     (SliceRecord, "attempts"): _number(LAST_ATTEMPT + 1),
     (SliceRecord, "failures"): _COUNT,

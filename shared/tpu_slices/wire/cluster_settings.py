@@ -19,27 +19,47 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from pydantic import ValidationError
 
-from tpu_slices.domain.model.clusters import Allowed, Backoff, ClusterSettings, Limits, Policy, PoolSettings
+from tpu_slices.domain.model.clusters import (
+    Allowed,
+    Backoff,
+    ClusterSettings,
+    ComputeSettings,
+    Limits,
+    Policy,
+    PoolSettings,
+)
 from tpu_slices.domain.model.slices import ClusterId, cluster_id
 from tpu_slices.domain.planning.zones import impossible_zones
 from tpu_slices.ports.errors import Permanent
 from tpu_slices.wire.documents import SCHEMA, Fields, Key, native
-from tpu_slices.wire.settings_form import AllowedForm, LimitsForm, PolicyForm, PoolsForm, SettingsForm, explained
+from tpu_slices.wire.settings_form import (
+    AllowedForm,
+    ComputeForm,
+    LimitsForm,
+    PolicyForm,
+    PoolsForm,
+    SettingsForm,
+    explained,
+)
 
 
+@lru_cache
 def settings_key(cluster: ClusterId) -> Key:
     return Key("clusters", cluster)
 
 
+@lru_cache
 def accepted_key(cluster: ClusterId) -> Key:
     """Return the key of the last accepted settings, which stay in force while `clusters/{cluster}` is invalid."""
     return Key("accepted", cluster)
 
 
+@lru_cache
 def pause_key(cluster: ClusterId) -> Key:
     """Return the key of the document that exists while a cluster is paused or retired.
 
@@ -73,7 +93,7 @@ def decode_settings(cluster: ClusterId, document: Mapping[str, Any], version: st
         **{name: value for name, value in written.given().items() if name in _AS_WRITTEN},
         zones=tuple(written.zones or ()),
         pod_to_node_labels=tuple(written.pod_to_node_labels or ()),
-        pools=_pools(written.pools or PoolsForm()),
+        pools=_pools(written.pools or PoolsForm(), written.compute),
         policy=_policy(written.policy or PolicyForm()),
         limits=_limits(written.limits or LimitsForm()),
     )
@@ -90,8 +110,9 @@ def encode_settings(settings: ClusterSettings) -> Fields:
     return {
         "schema": SCHEMA,
         **{name: document[name] for name in document if name not in {"cluster", "version", "paused", "retired"}},
+        **({"compute": document["pools"]["compute"]} if settings.self_managed else {}),
         "pools": {
-            **document["pools"],
+            **{name: value for name, value in document["pools"].items() if name != "compute"},
             "additional_networks": [str(network) for network in pools.additional_networks],
         },
         "policy": {
@@ -107,8 +128,11 @@ _AS_WRITTEN = frozenset(
 )
 
 
-def _pools(written: PoolsForm) -> PoolSettings:
+def _pools(written: PoolsForm, compute: ComputeForm | None) -> PoolSettings:
     given = written.given()
+    if compute is not None:
+        scopes = {"scopes": tuple(compute.scopes)} if compute.scopes is not None else {}
+        given["compute"] = ComputeSettings(**{**compute.given(), **scopes})
     for name in ("network_tags", "additional_networks"):
         given[name] = tuple(given.get(name, ()))
     return PoolSettings(**given)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -15,7 +15,7 @@ from pydantic import BeforeValidator, TypeAdapter, ValidationError
 
 from tpu_slices.domain.catalogue.topology import Topology
 from tpu_slices.domain.model.records import SliceRecord
-from tpu_slices.domain.model.slices import LAST_ATTEMPT, ClusterId, SliceSpec
+from tpu_slices.domain.model.slices import LAST_ATTEMPT, ClusterId, InstanceRequest, SliceSpec
 from tpu_slices.domain.model.workloads import Report, ReportQueue, WorkloadRecord
 from tpu_slices.domain.reconciling.brake import Brake
 from tpu_slices.domain.reconciling.inventory import RelayHeartbeat
@@ -23,7 +23,7 @@ from tpu_slices.domain.reconciling.limiter import Budget, ConcurrencyLimiter, Sl
 from tpu_slices.ports.errors import Permanent
 from tpu_slices.ports.store import Change, Record, RejectedMessage
 from tpu_slices.wire.bounds import beyond_bounds
-from tpu_slices.wire.validation import first_error
+from tpu_slices.wire.validation import Adapters, adapter_of, first_error
 
 SCHEMA = 1
 """The version of the documents. Raised if older code would misread them; a new field alone does not require it."""
@@ -50,6 +50,7 @@ Fields = dict[str, Any]
 R = TypeVar("R", bound=Record)
 
 _NATIVE = frozenset({str, int, bool, float, datetime, type(None)})
+_PAIRS: Mapping[type[Any], str] = {SliceSpec: "node_labels", InstanceRequest: "metadata"}
 _ID_BYTES = 1_500
 _RESERVED = re.compile(r"\.|\.\.|__.*__", re.DOTALL)
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -119,6 +120,13 @@ def encode(record: Record) -> Fields:
     Times keep microseconds, as Firestore does.
     """
     return {"schema": SCHEMA, **native(record), **_derived(record)}
+
+
+def encode_change(before: Record, after: Record) -> Fields:
+    """Return what `encode` returns of a record but for the fields that are those of the record it was made from."""
+    kind: Any = type(after)
+    names = [name for name in _names(kind) if getattr(after, name) is not getattr(before, name)]
+    return {**{name: native(getattr(after, name)) for name in names}, **_derived(after)}
 
 
 def decode(kind: type[R], document: Mapping[str, Any]) -> R:
@@ -194,31 +202,44 @@ def queues_of(cluster: ClusterId) -> tuple[str, str]:
 
 def native(value: object) -> Any:
     """Return a domain value as native values: topologies as `4x4`, durations in seconds, enums by their value."""
-    if type(value) in _NATIVE:  # most are
-        return value
-    match value:
-        case Topology():
-            return str(value)
-        case StrEnum():
-            return value.value
-        case timedelta():
-            seconds = value.total_seconds()
-            return int(seconds) if seconds.is_integer() else seconds
-        case SliceSpec():  # Firestore does not support arrays in arrays
-            return {**_members(value), "node_labels": dict(value.node_labels)}
-        case Mapping():
-            return {str(native(name)): native(member) for name, member in value.items()}
-        case tuple():
-            return [native(member) for member in value]
-        case _ if is_dataclass(value):
-            return _members(value)
-        case _:
-            return value
+    kind: Any = type(value)
+    return value if kind in _NATIVE else _native_by(kind)(value)  # most are
+
+
+@cache
+def _native_by(kind: type[Any]) -> Callable[[Any], Any]:
+    """Return what makes native values of values of a type."""
+    for known, by in _BY.items():
+        if issubclass(kind, known):
+            return by
+    return _members if is_dataclass(kind) else lambda value: value
 
 
 def _members(value: Any) -> Fields:
     kind: Any = type(value)
     return {name: native(getattr(value, name)) for name in _names(kind)}
+
+
+def _with_pairs(value: Any) -> Fields:
+    """Return the members, those that are pairs as a map: Firestore does not support arrays in arrays."""
+    pairs = _PAIRS[type(value)]
+    return {**_members(value), pairs: dict(getattr(value, pairs))}
+
+
+def _in_seconds(length: timedelta) -> float:
+    seconds = length.total_seconds()
+    return int(seconds) if seconds.is_integer() else seconds
+
+
+_BY: Mapping[type[Any], Callable[[Any], Any]] = {
+    Topology: str,
+    StrEnum: lambda member: member.value,
+    timedelta: _in_seconds,
+    SliceSpec: _with_pairs,
+    InstanceRequest: _with_pairs,
+    Mapping: lambda members: {str(native(name)): native(member) for name, member in members.items()},
+    tuple: lambda members: [native(member) for member in members],
+}
 
 
 @cache
@@ -265,16 +286,16 @@ def _with_parsed_spec(document: Any) -> Any:
             raise ValueError(f"spec.topology: {bad}") from bad
     if isinstance(labels := spec.get("node_labels"), dict):
         exact["node_labels"] = sorted(labels.items())
+    instance = spec.get("instance")
+    if isinstance(instance, dict) and isinstance(metadata := instance.get("metadata"), dict):
+        exact["instance"] = {**instance, "metadata": sorted(metadata.items())}
     return {**document, "spec": {**spec, **exact}}
-
-
-_REPORT = TypeAdapter(Report | None)
 
 
 def _without_invalid_report(document: Any) -> Any:
     """Return the document without a report of another version or edited by hand: it is derived and made again."""
     try:
-        valid = beyond_bounds(_REPORT.validate_python(document.get("report"))) is None
+        valid = beyond_bounds(adapter_of(Report | None).validate_python(document.get("report"))) is None
     except ValidationError:
         valid = False
     return document if valid else {**document, "report": None}
@@ -292,12 +313,14 @@ def _impossible_attempt(record: Record) -> str | None:
     return f"{zero}: must be at least 1, as legacy_pool is not set" if zero and record.legacy_pool is None else None
 
 
-_ADAPTERS: Mapping[type[Any], TypeAdapter[Any]] = {
-    WorkloadRecord: TypeAdapter(Annotated[WorkloadRecord, BeforeValidator(_without_invalid_report)]),
-    SliceRecord: TypeAdapter(Annotated[SliceRecord, BeforeValidator(_with_parsed_spec)]),
-    Slot: TypeAdapter(Slot),
-    ConcurrencyLimiter: TypeAdapter(ConcurrencyLimiter),
-    Budget: TypeAdapter(Budget),
-    Brake: TypeAdapter(Brake),
-    RelayHeartbeat: TypeAdapter(RelayHeartbeat),
-}
+_ADAPTERS = Adapters[type[Any]](
+    {
+        WorkloadRecord: Annotated[WorkloadRecord, BeforeValidator(_without_invalid_report)],
+        SliceRecord: Annotated[SliceRecord, BeforeValidator(_with_parsed_spec)],
+        Slot: Slot,
+        ConcurrencyLimiter: ConcurrencyLimiter,
+        Budget: Budget,
+        Brake: Brake,
+        RelayHeartbeat: RelayHeartbeat,
+    }
+)

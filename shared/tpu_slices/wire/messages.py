@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, get_args
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from tpu_slices.domain.model.facts import (
     Answer,
@@ -23,6 +23,7 @@ from tpu_slices.domain.model.facts import (
     HostsQuestion,
     Question,
     RepeatQuestion,
+    SliceDeclared,
     SlicesWanted,
     TemplateRequest,
     WaitingLeader,
@@ -30,11 +31,13 @@ from tpu_slices.domain.model.facts import (
     WorkloadListQuestion,
     WorkloadsListed,
 )
+from tpu_slices.domain.model.joining import JoinEnded, JoinQuestion, JoinToken
+from tpu_slices.domain.model.node_groups import NodesExpected
 from tpu_slices.domain.model.slices import ClusterId, Owner, SliceId
 from tpu_slices.ports.errors import Permanent
-from tpu_slices.ports.publisher import SliceUpdate, WorkloadUpdate
+from tpu_slices.ports.publisher import NodeGroupUpdate, SliceUpdate, WorkloadUpdate
 from tpu_slices.wire.bounds import beyond_bounds
-from tpu_slices.wire.validation import first_error
+from tpu_slices.wire.validation import Adapters, first_error
 
 VERSION = "2"
 MOST_BYTES = 1_000_000
@@ -58,6 +61,8 @@ class ReconcileRequest:
 
     cluster: ClusterId
     slice_id: SliceId
+    answer: HostsChanged | None = None
+    """What the relay answered about the slice's hosts: it is recorded with the decision that it leads to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,15 +73,27 @@ class EchoRequest:
     asked_at: datetime
 
 
-_FACTS: Mapping[str, TypeAdapter[Any]] = {kind.__name__: TypeAdapter(kind) for kind in get_args(Fact)}
-_RECONCILE_REQUESTS: Mapping[str, TypeAdapter[Any]] = {
-    kind.__name__: TypeAdapter(kind) for kind in (ReconcileRequest, EchoRequest)
-}
-_FOR_THE_RELAY: Mapping[str, TypeAdapter[Any]] = {
-    kind.__name__: TypeAdapter(kind) for kind in (SliceUpdate, WorkloadUpdate, *get_args(AnyQuestion))
-}
-_ALL = {**_FACTS, **_RECONCILE_REQUESTS, **_FOR_THE_RELAY}
-_PARTS: Mapping[str, TypeAdapter[Any]] = {kind.__name__: TypeAdapter(kind) for kind in (TemplateRequest, WaitingLeader)}
+@dataclass(frozen=True, slots=True)
+class JoinRequest:
+    """A request to hand a bootstrap token on to the hosts that it is for."""
+
+    cluster: ClusterId
+    token: JoinToken
+
+
+AnyRequest = ReconcileRequest | EchoRequest | JoinRequest
+Update = SliceUpdate | WorkloadUpdate | NodeGroupUpdate
+
+
+def _by_name(*kinds: type[Any]) -> Mapping[str, type[Any]]:
+    return {kind.__name__: kind for kind in kinds}
+
+
+_FACTS = Adapters(_by_name(*get_args(Fact)))
+_RECONCILE_REQUESTS = Adapters(_by_name(*get_args(AnyRequest)))
+_FOR_THE_RELAY = Adapters(_by_name(*get_args(Update), *get_args(AnyQuestion)))
+_ALL = Adapters(_by_name(*get_args(Fact), *get_args(AnyRequest), *get_args(Update), *get_args(AnyQuestion)))
+_PARTS = Adapters(_by_name(TemplateRequest, WaitingLeader))
 
 
 def encode_fact(fact: Fact) -> Message:
@@ -99,13 +116,21 @@ def encode_reconcile_request(cluster: ClusterId, slice_: SliceId) -> Message:
     return _encode(ReconcileRequest(cluster, slice_), cluster=cluster, slice=slice_)
 
 
+def encode_answer(cluster: ClusterId, answer: HostsChanged) -> Message:
+    return _encode(ReconcileRequest(cluster, answer.slice_id, answer), cluster=cluster, slice=answer.slice_id)
+
+
 def encode_echo_request(cluster: ClusterId, asked_at: datetime) -> Message:
     return _encode(EchoRequest(cluster, asked_at), cluster=cluster)
 
 
-def decode_reconcile_request(data: bytes, attributes: Mapping[str, str]) -> ReconcileRequest | EchoRequest:
+def encode_join_request(cluster: ClusterId, token: JoinToken) -> Message:
+    return _encode(JoinRequest(cluster, token), cluster=cluster, slice=token.slice_id)
+
+
+def decode_reconcile_request(data: bytes, attributes: Mapping[str, str]) -> AnyRequest:
     """Return the request of a message of the topic `reconcile-requests`; raise Permanent like `decode_fact`."""
-    request: ReconcileRequest | EchoRequest = _decode(data, attributes, _RECONCILE_REQUESTS)
+    request: AnyRequest = _decode(data, attributes, _RECONCILE_REQUESTS)
     return request
 
 
@@ -117,28 +142,32 @@ def encode_report(cluster: ClusterId, update: WorkloadUpdate) -> Message:
     return _encode(update, cluster=cluster, **about_owner(update.owner))
 
 
+def encode_node_group(cluster: ClusterId, update: NodeGroupUpdate) -> Message:
+    return _encode(update, cluster=cluster, **about_owner(update.owner), slice=update.slice_id)
+
+
 def encode_question(cluster: ClusterId, question: AnyQuestion) -> Message:
     match question:
         case Question(owner=owner):
             return _encode(question, cluster=cluster, **about_owner(owner))
-        case HostsQuestion():
+        case HostsQuestion() | JoinQuestion() | JoinEnded() | NodesExpected():
             return _encode(question, cluster=cluster, slice=question.slice_id)
         case WorkloadListQuestion() | RepeatQuestion() | HostsListQuestion() | EchoQuestion():
             return _encode(question, cluster=cluster)
 
 
-def decode_update(data: bytes, attributes: Mapping[str, str]) -> SliceUpdate | WorkloadUpdate | AnyQuestion:
+def decode_update(data: bytes, attributes: Mapping[str, str]) -> Update | AnyQuestion:
     """Return the value of a message of the topic `slice-updates`; raise Permanent like `decode_fact`."""
-    update: SliceUpdate | WorkloadUpdate | AnyQuestion = _decode(data, attributes, _FOR_THE_RELAY)
+    update: Update | AnyQuestion = _decode(data, attributes, _FOR_THE_RELAY)
     return update
 
 
 def about(fact: Fact) -> Mapping[str, str]:
     """Return whom or what a fact is about, as attributes."""
     match fact:
-        case SlicesWanted() | WorkloadChanged() | Answer():
+        case SlicesWanted() | SliceDeclared() | WorkloadChanged() | Answer():
             return about_owner(fact.workload.owner)
-        case HostsChanged():
+        case HostsChanged() | JoinToken():
             return {"slice": fact.slice_id}
         case Heartbeat() | HostsListed() | WorkloadsListed() | DemandListed() | Echo():
             return {}
@@ -149,9 +178,7 @@ def about_owner(owner: Owner) -> Mapping[str, str]:
     return {"owner_kind": owner.kind, "owner": owner.full_name, "owner_uid": owner.uid}
 
 
-def _encode(
-    value: Fact | ReconcileRequest | EchoRequest | SliceUpdate | WorkloadUpdate | AnyQuestion, **about: str
-) -> Message:
+def _encode(value: Fact | AnyRequest | Update | AnyQuestion, **about: str) -> Message:
     kind = type(value).__name__
     data = _ALL[kind].dump_json(value)
     if len(data) > MOST_BYTES:
@@ -161,7 +188,7 @@ def _encode(
     return Message(data, {"kind": kind, "version": VERSION, **about})
 
 
-def _decode(data: bytes, attributes: Mapping[str, str], kinds: Mapping[str, TypeAdapter[Any]]) -> Any:
+def _decode(data: bytes, attributes: Mapping[str, str], kinds: Adapters[str]) -> Any:
     adapter = kinds.get(kind := attributes.get("kind", ""))
     if adapter is None:
         raise Permanent(f'attribute kind: "{kind}" is not one of {", ".join(kinds)}')
@@ -172,7 +199,7 @@ def _decode(data: bytes, attributes: Mapping[str, str], kinds: Mapping[str, Type
     try:
         value = adapter.validate_json(data, strict=True)
     except ValidationError as invalid:
-        raise Permanent(f"{kind}: {first_error(invalid)}") from invalid
+        raise Permanent(f"{kind}: {first_error(invalid)}") from None  # it quotes what is invalid, be it a secret
     if kinds is not _FOR_THE_RELAY and (beyond := beyond_bounds(value)) is not None:
         raise Permanent(f"{kind}: {beyond}")
     return value

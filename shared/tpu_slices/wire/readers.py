@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from tpu_slices.domain.model.facts import TemplateRequest, WorkloadRef, WorkloadState
+from tpu_slices.domain.model.node_groups import NodeGroup
 from tpu_slices.domain.model.slices import Owner, OwnerKind, WorkloadUid
-from tpu_slices.wire import jobs, jobsets, leader_worker_sets, workloads
+from tpu_slices.wire import jobs, jobsets, leader_worker_sets, node_groups, workloads
 from tpu_slices.wire.workloads import Json
 
 
@@ -26,6 +27,8 @@ class Reader:
     not_ours: Callable[[Json], str] = lambda _: ""
     """Why its pods are not the hosts of one slice each, as a clause with the remedy; empty if they may be."""
     groups: Callable[[Json], int | None] = lambda _: None
+    declared: Callable[[Json], NodeGroup | None] = lambda _: None
+    """What an object declares that is the demand for a slice itself; None: pods are."""
 
     def ref(self, obj: Json) -> WorkloadRef:
         """Return the workload at this version; only Kubernetes writes what is read."""
@@ -87,6 +90,15 @@ READERS: Mapping[OwnerKind, Reader] = {
             leader_worker_sets.is_served,
             leader_worker_sets.not_ours,
             leader_worker_sets.groups_of,
+        ),
+        Reader(
+            OwnerKind.TPU_NODE_GROUP,
+            asks_for_tpu=lambda _: True,
+            requests=lambda _: (),
+            state=node_groups.state_of,
+            request_of_pod=workloads.request_of_pod,
+            is_served=lambda _: True,
+            declared=node_groups.group_of,
         ),
     )
 }

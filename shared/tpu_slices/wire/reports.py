@@ -5,16 +5,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from pydantic import TypeAdapter
-
 from tpu_slices.domain.model.workloads import Report
-
-_ADAPTER = TypeAdapter(Report)
+from tpu_slices.wire.validation import adapter_of
 
 
 def document(report: Report) -> dict[str, Any]:
     """Return `{"reason", "message", "requested", "ready", "waits": [{"phase", "reason", "jobs", ...}], "since"}`."""
-    written: dict[str, Any] = _ADAPTER.dump_python(report, mode="json")
+    written: dict[str, Any] = adapter_of(Report).dump_python(report, mode="json")
     return written
 
 

@@ -13,7 +13,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from tpu_slices.domain.catalogue.accelerators import CATALOGUE
-from tpu_slices.domain.model.clusters import Limits
+from tpu_slices.domain.model.clusters import Join, Limits
 from tpu_slices.domain.model.observations import FailureKind
 from tpu_slices.domain.model.slices import CapacityKind, Network
 from tpu_slices.domain.model.texts import duration
@@ -76,6 +76,7 @@ _BillingKey = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,62}$")]
 _BillingValue = Annotated[str, Field(pattern=r"^[a-z0-9_-]{0,63}$")]
 _Duration = Annotated[timedelta, BeforeValidator(as_duration), Field(gt=timedelta(0), le=timedelta(days=365))]
 _RunDuration = Annotated[timedelta, BeforeValidator(as_duration), Field(ge=SHORTEST, le=LONGEST)]
+_Join = Annotated[Join, BeforeValidator(lambda value: Join(str(value).upper()))]
 _Kind = Annotated[FailureKind, BeforeValidator(_kind)]
 
 
@@ -97,7 +98,7 @@ def _time() -> Any:
 
 
 class WrittenForm(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
+    model_config = ConfigDict(extra="forbid", strict=True, defer_build=True)
 
     def given(self) -> Fields:
         """Return the fields that are set and not null."""
@@ -118,6 +119,7 @@ class LimitsForm(WrittenForm):
     idle_after: _Duration | None = _time()
     requeue_after: _Duration | None = _time()
     resync_after: _Duration | None = _time()
+    evict_within: _Duration | None = _time()
     delete_retry_after: _Duration | None = _time()
     blocked_retry_after: _Duration | None = _time()
     gone_ttl: _Duration | None = _time()
@@ -172,6 +174,31 @@ class PoolsForm(WrittenForm):
         return self
 
 
+class ComputeForm(WrittenForm):
+    image: str = Field(
+        description="projects/P/global/images/I or projects/P/global/images/family/F",
+        pattern=r"^projects/[^/]+/global/images/(family/)?[^/]+$",
+    )
+    subnetwork: str | None = _setting(
+        "S, regions/R/subnetworks/S or projects/P/regions/R/subnetworks/S",
+        pattern=r"^((projects/[^/]+/)?regions/[^/]+/subnetworks/)?[^/]+$",
+    )
+    join: _Join | None = _setting("kubeadm or none")
+    control_plane: str | None = _setting(
+        "HOST:PORT of the API server, such as 10.0.0.2:6443", pattern=r"^[A-Za-z0-9.-]+:[0-9]{1,5}$"
+    )
+    kubernetes: str | None = _setting('a minor version in quotes, such as "1.36"', pattern=r"^[1-9]\.[0-9]{1,3}$")
+    scopes: list[Annotated[str, Field(pattern=r"^https://www\.googleapis\.com/auth/\S+$")]] | None = _setting(
+        "a list of scopes such as https://www.googleapis.com/auth/cloud-platform"
+    )
+
+    @model_validator(mode="after")
+    def _what_kubeadm_needs(self) -> Self:
+        if self.join is Join.KUBEADM and not (self.control_plane and self.kubernetes):
+            raise PydanticCustomError("kubeadm", "join")
+        return self
+
+
 class AllowedForm(WrittenForm):
     zones: _Patterns | None = _setting("a list of zones; * matches anything")
     accelerators: list[_Accelerator] | None = _setting(
@@ -187,6 +214,9 @@ class AllowedForm(WrittenForm):
     additional_networks: _Patterns | None = _setting("a list of NETWORK:SUBNETWORK; * matches anything")
     copied_labels: _Patterns | None = _setting("a list of keys of pod labels; * matches anything")
     workload_policies: _Patterns | None = _setting("a list of names of workload policies; * matches anything")
+    instance_templates: _Patterns | None = _setting(
+        "a list of projects/P/global/instanceTemplates/T, or with regions/R; * matches anything"
+    )
     chips_per_slice: int | None = _chips()
     chips_per_jobset: int | None = _chips()
     chips_per_namespace: int | None = _chips()
@@ -204,7 +234,7 @@ class SettingsForm(WrittenForm):
     note: str | None = _setting("text")
     path: str = Field(
         description="the cluster's full name, projects/P/locations/L/clusters/C",
-        pattern=r"^projects/[^/]+/locations/[^/]+/clusters/[^/]+$",
+        pattern=r"^projects/[^/]+/locations/[^/]+(/clusters/[^/]+)?$",
     )
     gke_id: str | None = _setting("the id that GKE shows for the cluster", min_length=1)
     zone: _Zone | None = _zone()
@@ -220,9 +250,16 @@ class SettingsForm(WrittenForm):
         f"seconds, or text such as 12h or 7d, from {duration(SHORTEST)} to {duration(LONGEST)}"
     )
     hosts_per_slice: int | None = _setting("a whole number from 1 to 15000", ge=1, le=15000)
+    compute: ComputeForm | None = _setting(f"a map of {', '.join(ComputeForm.model_fields)}")
     pools: PoolsForm | None = _setting(f"a map of {', '.join(PoolsForm.model_fields)}")
     policy: PolicyForm | None = _setting(f"a map of {', '.join(PolicyForm.model_fields)}")
     limits: LimitsForm | None = _setting(f"a map of {', '.join(LimitsForm.model_fields)}")
+
+    @model_validator(mode="after")
+    def _path_of_its_kind(self) -> Self:
+        if ("/clusters/" in self.path) is (self.compute is not None):
+            raise PydanticCustomError("path_of_gke" if self.compute else "path_of_compute", "path")
+        return self
 
 
 _PLACES: Mapping[tuple[str, str], tuple[str, str]] = {
@@ -230,6 +267,7 @@ _PLACES: Mapping[tuple[str, str], tuple[str, str]] = {
     for prefix, model in (
         ("policy.namespaces.NAME.", AllowedForm),
         ("", SettingsForm),
+        ("compute.", ComputeForm),
         ("pools.", PoolsForm),
         ("policy.", PolicyForm),
         ("limits.", LimitsForm),
@@ -241,14 +279,22 @@ _PLACES: Mapping[tuple[str, str], tuple[str, str]] = {
 _SECTIONS = frozenset(section for section, _ in _PLACES)
 
 
+_TOGETHER: Mapping[str, str] = {
+    "without_key": "pools.confidential_storage requires a key: set boot_disk_kms_key as well",
+    "with_networks": "pools.accelerator_network_profile excludes additional_networks: leave one of them out",
+    "kubeadm": "compute.join: kubeadm requires control_plane and kubernetes: set both",
+    "path_of_gke": "path: a cluster with compute is not one of GKE: write projects/P/locations/L, without /clusters/",
+    "path_of_compute": "path: must end in /clusters/C; for a self-managed cluster add compute",
+}
+"""What is said of settings that do not go together, by the type of the error."""
+
+
 def explained(error: ErrorDetails) -> str:
     """Return the error in Kubernetes' form, as in `limits.demand_ttl: Invalid value: 'soon': must be seconds, …`."""
     where = [str(part) for part in error["loc"] if part != "[key]"]
     section = where[0] if len(where) > 1 and where[0] in _SECTIONS else ""
-    if error["type"] == "without_key":
-        return f"{'.'.join(where)}.confidential_storage requires a key: set boot_disk_kms_key as well"
-    if error["type"] == "with_networks":
-        return f"{'.'.join(where)}.accelerator_network_profile excludes additional_networks: leave one of them out"
+    if error["type"] in _TOGETHER:
+        return _TOGETHER[error["type"]]
     if error["type"] == "extra_forbidden":
         meant = _meant(section, where[-1])
         return f"{'.'.join(where)}: Unknown field: {f'did you mean {meant}?' if meant else 'remove it'}"

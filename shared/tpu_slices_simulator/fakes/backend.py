@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from tpu_slices.domain.model.clusters import ClusterSettings
+from tpu_slices.domain.model.joining import JoinToken
 from tpu_slices.domain.model.observations import (
     Absent,
+    Begun,
     Broken,
     Creating,
     Deleting,
@@ -25,6 +27,7 @@ from tpu_slices.domain.model.observations import (
     Unreadable,
 )
 from tpu_slices.domain.model.slices import ClusterId, PoolName
+from tpu_slices.domain.planning.joining import kubeadm_of
 from tpu_slices.ports.backend import PoolOrder
 from tpu_slices.ports.clock import Clock
 from tpu_slices.ports.errors import Temporary
@@ -56,6 +59,10 @@ class FakeBackend(FakeGke):
         self._clock = clock
         self.unreadable: dict[ClusterId, Exception] = {}
         """What reading a whole cluster raises."""
+        self.joins: list[tuple[PoolName, JoinToken | None]] = []
+        """The tokens that were handed on to hosts, or taken away again, oldest first."""
+        self.refuses_joins: Failure | None = None
+        """While set, no host gets a token, as one does not exist yet."""
         self._troubles = Troubles()
         self._refusals: list[Failure] = []
         self.refuses_deletions: Failure | None = None
@@ -86,8 +93,22 @@ class FakeBackend(FakeGke):
     def delete(self, order: PoolOrder) -> Outcome:
         return self._answered(Verb.DELETE, order, self._delete)
 
+    def delete_remains(self, order: PoolOrder) -> Outcome:
+        return self._answered(Verb.DELETE, order, self._delete_remains)
+
     def cancel(self, order: PoolOrder) -> Outcome:
         return self._answered(Verb.CANCEL, order, self._cancel)
+
+    def join(self, order: PoolOrder, token: JoinToken | None) -> Outcome:
+        if self._trouble(Verb.JOIN) is not None:
+            raise Temporary(_UNAVAILABLE)
+        pool = self.pools.get(order.name)
+        if pool is None or not _is_ours(pool, order):
+            return Started(None)
+        if self.refuses_joins is not None:
+            return Refused(self.refuses_joins)
+        self.joins.append((order.name, token))
+        return Started(None)
 
     def inventory(self, cluster: ClusterSettings) -> tuple[PoolSeen, ...]:
         self._list(cluster)
@@ -141,6 +162,14 @@ class FakeBackend(FakeGke):
         """Return the pools of the orders that were accepted, oldest first."""
         return [call.pool for call in self.calls if call.verb is verb and call.outcome != Started(None)]
 
+    def hosts_join(self, pool: FakePool) -> bool:
+        """Return whether a pool's hosts can join the cluster: on Compute Engine some need a token for that."""
+        order = pool.order
+        if not pool.hosts_joined or order is None or order.spec is None:
+            return False
+        by_token = kubeadm_of(order.spec, order.settings) is not None
+        return not by_token or any(name == pool.name and token is not None for name, token in self.joins)
+
     # inside
 
     def _nothing(self, order: PoolOrder) -> Observation:
@@ -154,20 +183,28 @@ class FakeBackend(FakeGke):
         return Absent() if operation.failure is None else Broken(operation.failure)
 
     def _create(self, order: PoolOrder) -> Outcome:
-        name = order.name
-        if self._refusals:
-            return Refused(self._refusals.pop(0))
-        if self.refuses_creations is not None:
-            return Refused(self.refuses_creations)
-        if order.spec is None:
-            return Refused(Failure(FailureKind.CONFIGURATION, "what to make is not known."))
-        if name in self.pools:
-            return Refused(Failure(FailureKind.NAME_TAKEN, f"Already exists: {name}."))
-        if self.full():
-            return Refused(Failure(FailureKind.RATE, "Too many operations."))
+        name, there = order.name, self.pools.get(order.name)
+        begun = there is not None and isinstance(there.seen, Begun) and _is_ours(there, order)
+        why = self._why_not(order, taken=there is not None and not begun)
+        if why is not None:
+            return Refused(why, begun=begun)
         operation = self.begin(name, order.cluster_path, creates=True)
-        self.pools[name] = FakePool(name=name, order=order, seen=Creating(), operation=operation)
+        pool = there or FakePool(name=name, order=order, seen=Creating())
+        pool.seen, pool.operation = Creating(), operation
+        self.pools[name] = pool
         return Started(operation.name)
+
+    def _why_not(self, order: PoolOrder, *, taken: bool) -> Failure | None:
+        """Return why an order to create is refused; None: it is not."""
+        if self._refusals:
+            return self._refusals.pop(0)
+        if self.refuses_creations is not None:
+            return self.refuses_creations
+        if order.spec is None:
+            return Failure(FailureKind.CONFIGURATION, "what to make is not known.")
+        if taken:
+            return Failure(FailureKind.NAME_TAKEN, f"Already exists: {order.name}.")
+        return Failure(FailureKind.RATE, "Too many operations.") if self.full() else None
 
     def _delete(self, order: PoolOrder) -> Outcome:
         pool = self.pools.get(order.name)
@@ -184,6 +221,11 @@ class FakeBackend(FakeGke):
         pool.operation = self.begin(pool.name, order.cluster_path, creates=False)
         pool.seen = Deleting()
         return Started(pool.operation.name)
+
+    def _delete_remains(self, order: PoolOrder) -> Outcome:
+        pool = self.pools.get(order.name)
+        begun = pool is not None and isinstance(pool.seen, Begun)
+        return self._delete(order) if begun else Started(None)
 
     def _cancel(self, order: PoolOrder) -> Outcome:
         pool = self.pools.get(order.name)

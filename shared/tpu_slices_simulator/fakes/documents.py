@@ -5,11 +5,11 @@ from __future__ import annotations
 import itertools
 import threading
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.records import SliceRecord
@@ -19,19 +19,28 @@ from tpu_slices.ports.errors import Permanent, StaleRecord, Temporary
 from tpu_slices.ports.store import Change, Found, Record, RejectedMessage, Revision, Stored
 from tpu_slices.wire import documents
 from tpu_slices.wire.cluster_settings import encode_settings, settings_key
-from tpu_slices.wire.documents import Fields, Key, decode_at, encode, key, key_of, place_of
+from tpu_slices.wire.documents import Fields, Key, decode_at, encode, encode_change, key, key_of
 from tpu_slices_simulator.fakes import firestore_rules
 from tpu_slices_simulator.fakes.firestore_rules import Written
 
 R = TypeVar("R", bound=Record)
 N = TypeVar("N", bound=str)
+T = TypeVar("T")
 _LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
+
+
+class Misread(BaseException):
+    """A document does not say what was written. No flow may take it for its own error."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeptDocument:
     written: Written
     revision: Revision
+    record: Record | None = None
+    """What was written, if it was by a commit."""
+    is_sample: bool = False
+    """Whether that is encoded whole, and decoded."""
 
     @property
     def fields(self) -> Fields:
@@ -49,6 +58,12 @@ class FakeDocuments:
     """Documents that could not be read, and why."""
     unavailable: bool = False
     """While set, every call is Temporary."""
+    read_every: int = 1
+    """One of so many revisions that are committed is encoded whole, and decoded when it is read, and compared.
+
+    Of the others only what changed is encoded, and they are read as they were written. What was not committed, as an
+    edit, is always decoded. 1: everything is, and nothing compared.
+    """
     _documents: dict[Key, KeptDocument] = field(default_factory=dict)
     _places: dict[str, tuple[Key, ...]] = field(default_factory=dict)
     """By collection, the keys of its documents, until one comes or goes."""
@@ -57,7 +72,10 @@ class FakeDocuments:
     """By collection and cluster, until a document comes or goes."""
     _rewritten: dict[str, set[Key]] = field(default_factory=dict)
     """By collection, documents that were written since they were listed."""
-    _accepted: dict[Revision, ClusterSettings] = field(default_factory=dict)
+    _answers: dict[str, dict[Hashable, Any]] = field(default_factory=dict)
+    """By collection and question, what was computed of its documents, until one is written."""
+    _settings: dict[Revision, ClusterSettings | Permanent] = field(default_factory=dict)
+    """What settings are, or why they are none."""
     _failures: deque[Exception] = field(default_factory=deque)
     _meanwhile: deque[Callable[[], object]] = field(default_factory=deque)
     _lost_answers: int = 0
@@ -126,11 +144,11 @@ class FakeDocuments:
 
     def slice_records(self, cluster: ClusterId) -> tuple[SliceRecord, ...]:
         """Return every slice of a cluster, GONE ones too, by id."""
-        return values(self._of(cluster, SliceRecord))
+        return self._computed(SliceRecord, ("records", cluster), lambda: values(self._of(cluster, SliceRecord)))
 
     def jobset_records(self, cluster: ClusterId) -> tuple[WorkloadRecord, ...]:
         """Return the workload records of a cluster, tombstones too, by UID."""
-        return values(self._of(cluster, WorkloadRecord))
+        return self._computed(WorkloadRecord, ("records", cluster), lambda: values(self._of(cluster, WorkloadRecord)))
 
     def _answer(self) -> None:
         if self.unavailable:
@@ -142,22 +160,42 @@ class FakeDocuments:
         document = self._documents.get(place)
         if document is None or document.revision in self._decoded:
             return self._decoded[document.revision] if document else None
+        return self._decoded.setdefault(
+            document.revision, Stored(self._record(kind, place, document), document.revision)
+        )
+
+    def _record(self, kind: type[R], place: Key, document: KeptDocument) -> R:
+        if document.record is not None and self.read_every > 1:
+            return self._as_written(kind, place, document, cast("R", document.record))
         try:
-            record = decode_at(kind, place, document.fields)
-            return self._decoded.setdefault(document.revision, Stored(record, document.revision))
+            return decode_at(kind, place, document.fields)
         except Permanent as problem:
             self.unreadable[str(place)] = str(problem)
             raise
 
-    def _one(self, new: R) -> Stored[R] | None:
+    def _as_written(self, kind: type[R], place: Key, document: KeptDocument, record: R) -> R:
+        """Return the record that was written; if this is a sample, its document has to say the same."""
+        if not document.is_sample:
+            return record
+        try:
+            read = decode_at(kind, place, document.fields)
+        except Permanent as problem:
+            raise Misread(f"{place} cannot be read: {problem}; it was written as {record}") from problem
+        if read != record:
+            raise Misread(f"{place} is read as {read}, and was written as {record}")
+        return record
+
+    def _one(self, kind: type[R], cluster: ClusterId, new: Callable[[ClusterId], R]) -> Stored[R] | None:
+        """Return the record of which a cluster has one; a new one in the place of one that cannot be read."""
         with suppress(Permanent):
-            return self._read(type(new), key_of(new))
-        return Stored(new, self._documents[key_of(new)].revision)
+            return self._read(kind, key(kind, cluster))
+        return Stored(new(cluster), self._documents[key(kind, cluster)].revision)
 
     def _named(self, kind: type[R], cluster: ClusterId, names: Collection[N]) -> Found[N, R]:
         records: dict[N, Stored[R]] = {}
         unreadable: dict[N, str] = {}
-        for name, place in {name: key(kind, cluster, name) for name in names}.items():
+        in_order = names if isinstance(names, Sequence) else sorted(names)  # so that a story goes alike each time
+        for name, place in {name: key(kind, cluster, name) for name in in_order}.items():
             try:
                 if stored := self._read(kind, place):
                     records[name] = stored
@@ -193,26 +231,48 @@ class FakeDocuments:
             self._listed[collection, cluster] = {key_of(stored.value): stored for stored in found}
         return list(self._listed[collection, cluster].values())
 
+    def _computed(self, kind: type[R], question: Hashable, compute: Callable[[], T]) -> T:
+        """Return what a question about a collection computes, once for all who ask it until a document is written."""
+        answers = self._answers.setdefault(documents.COLLECTIONS[kind], {})
+        if question not in answers:
+            answers[question] = compute()
+        return cast("T", answers[question])
+
     def _unlist(self, collection: str) -> None:
         """Forget what was listed of a collection."""
+        self._answers.pop(collection, None)
         self._places.pop(collection, None)
         self._rewritten.pop(collection, None)
         self._listed = {where: listed for where, listed in self._listed.items() if where[0] != collection}
 
-    def _apply(self, change: Change, written: dict[Key, KeptDocument]) -> Revision:
-        place = place_of(change)
+    def _apply(self, change: Change, place: Key, written: dict[Key, KeptDocument]) -> Revision:
         there = written.get(place)
         if (there and there.revision) != (change.before and change.before.revision):
             raise StaleRecord(f"{place} was written since it was read")
         if change.after is None:
             del written[place]
             return Revision("")
-        unknown = there.fields if there else {}
-        fields = {**unknown, **encode(change.after)}
+        revision = self._next_revision()
+        is_sample = int(revision.rpartition("-")[2]) % self.read_every == 0
+        fields = self._encoded(change, there, whole=is_sample)
         now = firestore_rules.stored(place, fields, there.written if there else None)
-        if there is None or now.fields != there.fields:  # a write that changes nothing is no new revision, as there
-            written[place] = KeptDocument(now, self._next_revision())
+        if there is None or now is not there.written:  # a write that changes nothing is no new revision, as there
+            written[place] = KeptDocument(now, revision, change.after, is_sample=is_sample)
         return written[place].revision
+
+    def _encoded(self, change: Change, there: KeptDocument | None, *, whole: bool) -> Fields:
+        """Return the fields that are written: those that differ, if what is there was written from what was read."""
+        before, after = change.before and change.before.value, change.after
+        assert after is not None
+        if before is None or there is None or there.record is not before:
+            return encode(after)
+        changed = encode_change(before, after)
+        if not whole:
+            return changed
+        fields = encode(after)
+        if {**there.fields, **changed} != {**there.fields, **fields}:
+            raise Misread(f"{before} is changed to {after} by {changed}")
+        return fields
 
     def _next_revision(self) -> Revision:
         return Revision(f"edition-{next(self._revisions)}")

@@ -37,23 +37,23 @@ class Written:
 
 
 def stored(place: Key, fields: Mapping[str, Any], before: Written | None = None) -> Written:
-    """Return a document as it will be read; raise Permanent if Firestore would refuse it.
+    """Return the document `before` with these fields as it will be read; raise Permanent if Firestore would refuse it.
 
-    What it has in common with the document `before` is not looked at again.
+    Fields that it has already are not looked at again; if it has all of them, it is returned itself.
     """
     there: Mapping[str, Any] = before.fields if before else {}
-    document: Fields = {}
-    sizes: dict[str, int] = {}
+    written: Fields = {}
     for name, value in fields.items():
-        if before and name in there and type(there[name]) is type(value) and there[name] == value:
-            document[name], sizes[name] = there[name], before.sizes[name]
-            continue
-        document[_name(name, str(place))] = member = _stored(value, f"{place}.{name}", DEPTH)
-        sizes[name] = _text(name) + _size(member)
+        if name not in there or type(there[name]) is not type(value) or there[name] != value:
+            written[_name(name, str(place))] = _stored(value, f"{place}.{name}", DEPTH)
+    if before and not written:
+        return before
+    sizes = {name: _text(name) + _size(member) for name, member in written.items()}
+    sizes = {**before.sizes, **sizes} if before else sizes
     size = _text(place.collection) + _text(place.id) + 16 + 32 + sum(sizes.values())
     if size > DOCUMENT_BYTES:
         raise Permanent(f"{place}: {size} bytes are more than Firestore stores in a document")
-    return Written(document, sizes, size)
+    return Written({**there, **written}, sizes, size)
 
 
 def check_commit(sizes: Iterable[int]) -> None:
@@ -69,7 +69,7 @@ def _stored(value: Any, where: str, depth: int) -> Any:
     match value:
         case str():  # most are
             return _written(value, where)
-        case Mapping():
+        case dict() | Mapping():  # whether it is any other mapping takes long to find out
             if depth == 0:
                 raise Permanent(f"{where}: maps are nested deeper than {DEPTH}")
             return {_name(name, where): _stored(each, f"{where}.{name}", depth - 1) for name, each in value.items()}

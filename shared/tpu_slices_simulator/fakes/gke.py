@@ -1,4 +1,4 @@
-"""GKE in memory: node pools, operations, and buttons for what happens to them."""
+"""GKE and Compute Engine in memory: pools, operations, and buttons for what happens to them."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from itertools import count
 
 from tpu_slices.domain.model.observations import (
+    Begun,
     Broken,
     Busy,
+    Creating,
     Deleting,
     Failure,
     FailureKind,
@@ -43,14 +45,43 @@ class FakePool:
     seen: Observation
     operation: FakeOperation | None = None
     """The operation that runs on it."""
+    stands: int = 0
+    """How many of its parts are there."""
     hosts_joined: bool = False
     """Whether the Nodes of its hosts are registered; they may be before the creation's operation ends."""
     made_for: tuple[str, str, str] | None = None
     """Namespace, JobSet and Job, where TPU Provisioner made it."""
 
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """What is made, one after the other, by an operation each, and deleted backwards: the last one has the hosts.
+
+        A node pool of GKE is one; on Compute Engine there are up to three.
+        """
+        order = self.order
+        if order is None or order.settings.compute is None:
+            return ("node pool",)
+        return ("workload policy", "instance template", "instance group")[order.spec is None or order.spec.hosts == 1 :]
+
+    @property
+    def hosts_change(self) -> bool:
+        """Whether the operation that runs on it makes its hosts, or removes them: that takes longest."""
+        parts = len(self.parts)
+        return self.stands == (parts - 1 if isinstance(self.seen, Creating) else parts)
+
+    @property
+    def state(self) -> Running | Begun:
+        """What is seen of it while no operation runs, and nothing is wrong with it."""
+        if self.stands >= len(self.parts):
+            return Running(_fingerprint(self))
+        return Begun(f"its {' and its '.join(self.parts[: self.stands])}")
+
 
 class FakeGke:
-    """Nothing happens by itself: a test ends operations with `finish` or `fail`."""
+    """Nothing happens by itself: a test ends operations with `finish` or `fail`.
+
+    Pools of self-managed clusters are those of Compute Engine.
+    """
 
     def __init__(self, operation_limit: int) -> None:
         self.pools: dict[PoolName, FakePool] = {}
@@ -61,35 +92,54 @@ class FakeGke:
         """Whether creations are cancelled; GKE is documented to cancel nothing but upgrades of nodes."""
 
     def finish(self, pool: PoolName) -> None:
-        """End the operation that runs on a pool: it is created, deleted or repaired; a cancelled creation fails."""
+        """End the operation that runs on a pool: a part is created or deleted, or it is repaired.
+
+        A cancelled creation fails.
+        """
         found = self.pools[pool]
         failure = self._end(pool, None)
         if failure is not None:
             found.seen = Broken(failure)
-        elif isinstance(found.seen, Deleting):
+            return
+        if isinstance(found.seen, Deleting):
+            found.stands, found.hosts_joined = found.stands - 1, False
+        elif isinstance(found.seen, Creating):
+            found.stands += 1
+        if found.stands <= 0:
             del self.pools[pool]
-        else:
-            found.seen = Running(_fingerprint(found))
-            found.hosts_joined = found.hosts_joined or not is_flex_start(found)
+            return
+        found.seen = found.state
+        whole = isinstance(found.seen, Running)
+        found.hosts_joined = found.hosts_joined or (whole and not is_flex_start(found))
 
     def fail(self, pool: PoolName, failure: Failure) -> None:
         """End the operation that runs on a pool with an error; as with GKE, the pool stays behind."""
-        self.pools[pool].seen = Broken(self._end(pool, failure) or failure)
+        found = self.pools[pool]
+        found.seen = Broken(self._end(pool, failure) or failure)
+        found.stands = max(found.stands, 1)
 
     def fail_deletion(self, pool: PoolName, failure: Failure) -> None:
         """End the deletion of a pool with an error that leaves it as it was before; `fail` leaves it broken."""
         assert isinstance(self.pools[pool].seen, Deleting), f"{pool} is not being deleted"
         self._end(pool, failure)
-        self.pools[pool].seen = Running(_fingerprint(self.pools[pool]))
+        self.pools[pool].seen = self.pools[pool].state
 
     def join_hosts(self, pool: PoolName) -> None:
         """Let the hosts of a pool join while its creation still runs."""
         self.pools[pool].hosts_joined = True
 
+    def await_hosts(self, pool: PoolName, why: str) -> None:
+        """End the creation of a group on Compute Engine, which goes on trying to get its hosts."""
+        self.finish(pool)
+        found = self.pools[pool]
+        found.seen, found.hosts_joined = Running(_fingerprint(found), awaiting=why), False
+
     def fill(self, pool: PoolName) -> None:
-        """Add the hosts of flex-start to a pool."""
-        assert is_flex_start(self.pools[pool]), f"{pool} is not filled by flex-start"
-        self.pools[pool].hosts_joined = True
+        """Add the hosts of flex-start to a pool, or to a group the hosts that Compute Engine awaited."""
+        found = self.pools[pool]
+        awaited = isinstance(found.seen, Running) and found.seen.awaiting
+        assert is_flex_start(found) or awaited, f"no hosts of {pool} are awaited"
+        found.seen, found.hosts_joined = found.state, True
 
     def take_back(self, pool: PoolName) -> None:
         """Remove the hosts of flex-start from a pool, as at the end of their time."""
@@ -97,8 +147,11 @@ class FakeGke:
         self.pools[pool].hosts_joined = False
 
     def forget_operation(self, pool: PoolName) -> None:
-        """Let the operation end, and the pool stay as if it still ran."""
-        self._end(pool, None)
+        """Let the operation end, and the pool stay as if it still ran; parts of a pool show whether they stand."""
+        if len(self.pools[pool].parts) > 1:
+            self.finish(pool)
+        else:
+            self._end(pool, None)
 
     def forget_ended_operations(self) -> None:
         """Drop the operations that have ended, as GKE does after a while."""
@@ -116,12 +169,17 @@ class FakeGke:
         self.pools[pool].seen = Broken(failure)
 
     def vanish(self, pool: PoolName) -> None:
-        """Remove a pool as an operator would, past the port; its operations stay as they are."""
-        del self.pools[pool]
+        """Remove a pool as an operator would, past the port; its operations stay as they are, and its other parts."""
+        found = self.pools[pool]
+        if len(found.parts) == 1:
+            del self.pools[pool]
+        else:
+            found.stands, found.hosts_joined = len(found.parts) - 1, False
+            found.seen = found.state
 
     def steal(self, pool: PoolName) -> None:
         """Put somebody else's pool under a name of ours, in place of what was there."""
-        self.pools[pool] = FakePool(name=pool, order=None, seen=Running(), hosts_joined=True)
+        self.pools[pool] = FakePool(name=pool, order=None, seen=Running(), stands=1, hosts_joined=True)
 
     def lose_everything(self) -> None:
         """Let the cluster be deleted, with its pools and operations."""
@@ -131,7 +189,9 @@ class FakeGke:
         """Put a pool there as TPU Provisioner leaves it, in whichever cluster is asked about."""
         name = PoolName(pool.name)
         made_for = (pool.namespace, pool.jobset, pool.job)
-        self.pools[name] = FakePool(name=name, order=None, seen=Running(), hosts_joined=True, made_for=made_for)
+        self.pools[name] = FakePool(
+            name=name, order=None, seen=Running(), stands=1, hosts_joined=True, made_for=made_for
+        )
 
     # for the port
 

@@ -7,12 +7,16 @@ from collections.abc import Set as AbstractSet
 from datetime import datetime
 from functools import partial
 
-from tpu_slices.domain.model.facts import AnyQuestion
+from tpu_slices.domain.model.facts import AnyQuestion, HostsChanged
+from tpu_slices.domain.model.joining import JoinToken
 from tpu_slices.domain.model.slices import ClusterId, SliceId
 from tpu_slices.ports.errors import Temporary
-from tpu_slices.ports.publisher import SliceUpdate, WorkloadUpdate
+from tpu_slices.ports.publisher import NodeGroupUpdate, SliceUpdate, WorkloadUpdate
 from tpu_slices.wire.messages import (
+    encode_answer,
     encode_echo_request,
+    encode_join_request,
+    encode_node_group,
     encode_question,
     encode_reconcile_request,
     encode_report,
@@ -26,9 +30,13 @@ class FakePublisher:
 
     def __init__(self) -> None:
         self.requests: list[tuple[ClusterId, SliceId]] = []
+        self.answers: list[tuple[ClusterId, HostsChanged]] = []
+        """Reconcile requests with an answer of the relay."""
         self.echoes: list[tuple[ClusterId, datetime]] = []
+        self.joins: list[tuple[ClusterId, JoinToken]] = []
         self.updates: list[SliceUpdate] = []
         self.reports: list[tuple[ClusterId, WorkloadUpdate]] = []
+        self.node_groups: list[tuple[ClusterId, NodeGroupUpdate]] = []
         self.questions: list[tuple[ClusterId, AnyQuestion]] = []
         self.meanwhile: Callable[[], object] = lambda: None
         """Called while reconcile requests are being published."""
@@ -42,10 +50,20 @@ class FakePublisher:
         in_order = sorted(slices) if isinstance(slices, AbstractSet) else slices  # so that a test goes alike each time
         self.requests.extend((cluster, slice_) for slice_ in in_order)
 
+    def pass_on(self, cluster: ClusterId, answer: HostsChanged) -> None:
+        self._fail_if_asked()
+        check(partial(encode_answer, cluster), [answer])
+        self.answers.append((cluster, answer))
+
     def request_echo(self, cluster: ClusterId, asked_at: datetime) -> None:
         self._fail_if_asked()
         check(partial(encode_echo_request, cluster), [asked_at])
         self.echoes.append((cluster, asked_at))
+
+    def request_join(self, cluster: ClusterId, token: JoinToken) -> None:
+        self._fail_if_asked()
+        check(partial(encode_join_request, cluster), [token])
+        self.joins.append((cluster, token))
 
     def announce(self, cluster: ClusterId, updates: Collection[SliceUpdate]) -> None:
         assert all(update.job.cluster == cluster for update in updates), "an update of another cluster"
@@ -60,6 +78,11 @@ class FakePublisher:
             refusal, self._refusal = self._refusal, None
             raise refusal
         self.reports.extend((cluster, update) for update in updates)
+
+    def announce_node_group(self, cluster: ClusterId, update: NodeGroupUpdate) -> None:
+        self._fail_if_asked()
+        check(partial(encode_node_group, cluster), [update])
+        self.node_groups.append((cluster, update))
 
     def ask(self, cluster: ClusterId, questions: Collection[AnyQuestion]) -> None:
         self._fail_if_asked()

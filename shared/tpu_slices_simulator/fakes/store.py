@@ -5,9 +5,12 @@ Values are kept as documents: what the wire format cannot hold is lost, and what
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from operator import itemgetter
 from typing import TypeVar
 
 from tpu_slices.domain.model.clusters import ClusterSettings
@@ -17,10 +20,11 @@ from tpu_slices.domain.model.records import PoolOperation, SliceRecord
 from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid
 from tpu_slices.domain.model.workloads import ReportQueue, WorkloadRecord
 from tpu_slices.domain.reconciling.brake import Brake
-from tpu_slices.domain.reconciling.inventory import STANDING, RelayHeartbeat, standing
+from tpu_slices.domain.reconciling.inventory import RelayHeartbeat
 from tpu_slices.domain.reconciling.limiter import Budget, ConcurrencyLimiter, Slot
+from tpu_slices.domain.reconciling.standings import STANDING, Standing
 from tpu_slices.ports.errors import Permanent, Temporary
-from tpu_slices.ports.store import Change, Found, Record, RejectedMessage, Revision, Stored
+from tpu_slices.ports.store import Change, Found, Names, Record, RejectedMessage, Revision, Stored, Together
 from tpu_slices.wire import documents
 from tpu_slices.wire.cluster_settings import accepted_key, decode_settings, pause_key, settings_key, with_pause
 from tpu_slices.wire.documents import Fields, key, key_of
@@ -29,6 +33,7 @@ from tpu_slices_simulator.fakes.documents import FakeDocuments, KeptDocument, va
 
 R = TypeVar("R", bound=Record)
 N = TypeVar("N", bound=str)
+T = TypeVar("T")
 _LIVE = [state.value for state in WorkloadState if not state.ended]
 _LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 
@@ -39,8 +44,21 @@ class FakeStore(FakeDocuments):
 
     # What the port promises
 
+    def together(self, cluster: ClusterId, names: Names) -> Together:
+        self._answer()
+        return Together(
+            settings=self._settings_of(cluster) if names.settings else None,
+            slices=self._named(SliceRecord, cluster, names.slices),
+            workloads=self._named(WorkloadRecord, cluster, names.workloads),
+            heartbeat=self._one(RelayHeartbeat, cluster, RelayHeartbeat.of) if names.heartbeat else None,
+            limiter=self._one(ConcurrencyLimiter, cluster, _new_limiter) if names.limiter else None,
+        )
+
     def settings(self, cluster: ClusterId) -> ClusterSettings | None:
         self._answer()
+        return self._settings_of(cluster)
+
+    def _settings_of(self, cluster: ClusterId) -> ClusterSettings | None:
         written, accepted = (self._documents.get(place) for place in (settings_key(cluster), accepted_key(cluster)))
         if written is None:
             return None
@@ -55,10 +73,20 @@ class FakeStore(FakeDocuments):
         return with_pause(settings, pause.fields if pause else None)
 
     def _settings_in(self, cluster: ClusterId, document: KeptDocument) -> ClusterSettings:
-        if (known := self._accepted.get(document.revision)) is not None:
-            return known
-        settings = decode_settings(cluster, document.fields, document.revision)
-        return self._accepted.setdefault(document.revision, settings)
+        if document.revision not in self._settings:
+            try:
+                self._settings[document.revision] = decode_settings(cluster, document.fields, document.revision)
+            except Permanent as problem:
+                self._settings[document.revision] = problem
+        known = self._settings[document.revision]
+        if isinstance(known, Permanent):
+            raise Permanent(str(known))
+        return known
+
+    def settings_at(self, path: str) -> tuple[ClusterSettings, ...]:
+        at = (settings_key(each) for each in self.clusters())
+        named = [ClusterId(place.id) for place in at if self._documents[place].fields.get("path") == path]
+        return tuple(each for each in map(self.settings, named) if each is not None)
 
     def clusters(self) -> tuple[ClusterId, ...]:
         self._answer()
@@ -74,6 +102,9 @@ class FakeStore(FakeDocuments):
 
     def clusters_with_slices(self) -> tuple[ClusterId, ...]:
         self._answer()
+        return self._computed(SliceRecord, "clusters", self._clusters_with_slices)
+
+    def _clusters_with_slices(self) -> tuple[ClusterId, ...]:
         return tuple(sorted({it.value.cluster for it in self._all(SliceRecord) if it.value.phase is not Phase.GONE}))
 
     def slice_count(self, cluster: ClusterId) -> int:
@@ -81,28 +112,43 @@ class FakeStore(FakeDocuments):
 
     def due_slices(self, cluster: ClusterId, now: datetime, most: int) -> tuple[Stored[SliceRecord], ...]:
         self._answer()
-        return _longest_due(self._of(cluster, SliceRecord), now, lambda record: record.next_reconcile_at)[:most]
+        return _due(self._in_time(SliceRecord, cluster, lambda record: record.next_reconcile_at), now)[:most]
+
+    def _in_time(
+        self, kind: type[R], cluster: ClusterId, when: Callable[[R], datetime | None]
+    ) -> list[tuple[datetime, str, Stored[R]]]:
+        """Return the records that will be due, those first that will be first."""
+
+        def sort() -> list[tuple[datetime, str, Stored[R]]]:
+            timed = ((when(stored.value), stored) for stored in self._of(cluster, kind))
+            return sorted(((at, str(key_of(it.value)), it) for at, it in timed if at), key=lambda each: each[:2])
+
+        return self._computed(kind, ("in time", cluster), sort)
 
     def report_queues(self, cluster: ClusterId, now: datetime) -> tuple[ReportQueue, ...]:
         self._answer()
-        due = values(_longest_due(self._of(cluster, WorkloadRecord), now, lambda it: it.next_report_at))
+        due = values(_due(self._in_time(WorkloadRecord, cluster, lambda it: it.next_report_at), now))
         queues = dict.fromkeys(queue for record in due if (queue := record.report_queue))
         return tuple(sorted(queues, key=lambda queue: not queue.first))
 
     def due_reports(self, queue: ReportQueue, now: datetime, most: int) -> tuple[Stored[WorkloadRecord], ...]:
         self._answer()
-        due = _longest_due(self._of(queue.cluster, WorkloadRecord), now, lambda record: record.next_report_at)
+        due = _due(self._in_time(WorkloadRecord, queue.cluster, lambda record: record.next_report_at), now)
         return tuple(stored for stored in due if stored.value.report_queue == queue)[:most]
 
     def changed_workloads(self, cluster: ClusterId, since: datetime, most: int) -> tuple[WorkloadUid, ...]:
-        documents = (fields for fields in self._slice_documents(cluster) if fields.get("changed_at"))
-        changed = sorted((each["changed_at"], each["owner"]["uid"]) for each in documents if each["changed_at"] > since)
-        return tuple(dict.fromkeys(WorkloadUid(uid) for _, uid in changed[:most]))
+        every = self._summed(cluster, "changed_at", _changes)
+        changed = [uid for at, uid in every[bisect_right(every, since, key=itemgetter(0)) :]]
+        return tuple(dict.fromkeys(changed[:most]))
 
     def queued_slices(self, cluster: ClusterId, most: int) -> tuple[SliceRecord, ...]:
         self._answer()
-        every = sorted(self.slice_records(cluster), key=lambda record: (record.since, record.id))
-        return tuple(record for record in every if record.phase is Phase.QUEUED)[:most]
+        queued = (record for record in self.slice_records(cluster) if record.phase is Phase.QUEUED)
+        return tuple(sorted(queued, key=lambda record: (record.since, record.id)))[:most]
+
+    def awaits_slot(self, cluster: ClusterId) -> bool:
+        awaited = (fields.get("slot_awaited") for fields in self._slice_documents(cluster))
+        return any(each is not None and each.get("number") is None for each in awaited)
 
     def deletions_awaiting_slot(self, cluster: ClusterId, most: int) -> tuple[Stored[SliceRecord], ...]:
         found = self._awaiting_slot(cluster, PoolOperation.DELETE)
@@ -114,9 +160,12 @@ class FakeStore(FakeDocuments):
 
     def _awaiting_slot(self, cluster: ClusterId, operation: PoolOperation) -> list[Stored[SliceRecord]]:
         self._answer()
-        awaited = {"operation": operation.value, "number": None}
-        every = self._all(SliceRecord, lambda fields: awaited.items() <= (fields.get("slot_awaited") or {}).items())
+        every = self._computed(SliceRecord, operation, lambda: self._all_awaiting_slot(operation))
         return [stored for stored in every if stored.value.cluster == cluster]
+
+    def _all_awaiting_slot(self, operation: PoolOperation) -> list[Stored[SliceRecord]]:
+        awaited = {"operation": operation.value, "number": None}
+        return [*self._all(SliceRecord, lambda it: awaited.items() <= (it.get("slot_awaited") or {}).items())]
 
     def live_workloads(self, cluster: ClusterId) -> Iterator[Stored[WorkloadRecord]]:
         self._answer()
@@ -124,18 +173,24 @@ class FakeStore(FakeDocuments):
 
     def live_standings(
         self, cluster: ClusterId, after: WorkloadUid | None = None, up_to: WorkloadUid | None = None
-    ) -> Iterator[tuple[WorkloadUid, str]]:
+    ) -> Iterator[tuple[WorkloadUid, Standing]]:
         self._answer()
+        every = self._computed(WorkloadRecord, ("standings", cluster), lambda: self._standings(cluster))
+        return (it for it in every if (after is None or it[0] > after) and (up_to is None or it[0] <= up_to))
+
+    def _standings(self, cluster: ClusterId) -> list[tuple[WorkloadUid, Standing]]:
         found = self._matching(WorkloadRecord, lambda it: it.get("cluster") == cluster and it.get("state") in _LIVE)
         told = {WorkloadUid(at.id.removeprefix(f"{cluster}.")): self._documents[at].fields.get for at in found}
-        asked = (uid for uid in sorted(told) if (after is None or uid > after) and (up_to is None or uid <= up_to))
-        return ((uid, standing(*map(told[uid], STANDING))) for uid in asked)
+        return [(uid, Standing.of(*map(told[uid], STANDING))) for uid in sorted(told)]
 
     def demand_digest(self, cluster: ClusterId) -> int:
         return sum(self.demand_digests(cluster).values())
 
     def demand_digests(self, cluster: ClusterId) -> Mapping[WorkloadUid, int]:
         self._answer()
+        return self._computed(WorkloadRecord, ("demand", cluster), lambda: self._demand_digests(cluster))
+
+    def _demand_digests(self, cluster: ClusterId) -> Mapping[WorkloadUid, int]:
         found = self._matching(
             WorkloadRecord, lambda it: it.get("cluster") == cluster and it.get("demand_digest", 0) > 0
         )
@@ -156,44 +211,51 @@ class FakeStore(FakeDocuments):
 
     def limiter(self, cluster: ClusterId) -> Stored[ConcurrencyLimiter] | None:
         self._answer()
-        return self._one(ConcurrencyLimiter.of(cluster, _LONG_AGO))
+        return self._one(ConcurrencyLimiter, cluster, _new_limiter)
 
     def budget(self, cluster: ClusterId) -> Stored[Budget] | None:
         self._answer()
-        return self._one(Budget.of(cluster, _LONG_AGO))
+        return self._one(Budget, cluster, lambda _: Budget.of(cluster, _LONG_AGO))
 
     def chips_bought(self, cluster: ClusterId) -> int:
         return self._sum(cluster, documents.CHIPS_BOUGHT)
 
     def chips_held(self, cluster: ClusterId, namespace: str) -> int:
-        return self._sum(cluster, documents.CHIPS_HELD, lambda fields: fields["owner"]["namespace"] == namespace)
+        return self._summed(
+            cluster,
+            (documents.CHIPS_HELD, namespace),
+            lambda every: _sum(documents.CHIPS_HELD, (it for it in every if it["owner"]["namespace"] == namespace)),
+        )
 
     def chips_idle(self, cluster: ClusterId) -> int:
         return self._sum(cluster, documents.CHIPS_IDLE)
 
     def phase_count(self, cluster: ClusterId, phase: Phase) -> int:
-        return sum(fields["phase"] == phase for fields in self._slice_documents(cluster))
+        return self._summed(cluster, "phase", lambda every: Counter(fields["phase"] for fields in every))[phase]
 
     def reason_count(self, cluster: ClusterId, reasons: Collection[Reason]) -> int:
-        return sum(fields["reason"] in reasons for fields in self._slice_documents(cluster))
+        counts = self._summed(cluster, "reason", lambda every: Counter(fields["reason"] for fields in every))
+        return sum(counts[reason] for reason in reasons)
 
     def oldest_since(self, cluster: ClusterId, reasons: Collection[Reason]) -> datetime | None:
-        found = (fields["since"] for fields in self._slice_documents(cluster) if fields["reason"] in reasons)
-        return min(found, default=None)
+        since = self._summed(cluster, "since", lambda every: [(fields["reason"], fields["since"]) for fields in every])
+        return min((at for reason, at in since if reason in reasons), default=None)
 
     def hosts_digest(self, cluster: ClusterId) -> int:
         return self._sum(cluster, documents.HOSTS_DIGEST)
 
-    def _sum(self, cluster: ClusterId, name: str, where: Callable[[Fields], bool] = lambda _: True) -> int:
-        return sum(fields[name] for fields in self._slice_documents(cluster) if name in fields and where(fields))
+    def _sum(self, cluster: ClusterId, name: str) -> int:
+        return self._summed(cluster, name, lambda every: _sum(name, every))
 
-    def _slice_documents(self, cluster: ClusterId) -> Iterator[Fields]:
-        """Yield what the database counts and sums up, whether or not it can be read as a record."""
+    def _summed(self, cluster: ClusterId, question: Hashable, compute: Callable[[Iterable[Fields]], T]) -> T:
+        """Return what the database computes of slices, whether or not they can be read as records."""
         self._answer()
-        for place in self._in(documents.COLLECTIONS[SliceRecord]):
-            fields = self._documents[place].fields
-            if fields["cluster"] == cluster:
-                yield fields
+        return self._computed(SliceRecord, (question, cluster), lambda: compute(self._slice_documents(cluster)))
+
+    def _slice_documents(self, cluster: ClusterId) -> list[Fields]:
+        places = self._in(documents.COLLECTIONS[SliceRecord])
+        every = self._computed(SliceRecord, "documents", lambda: [self._documents[place].fields for place in places])
+        return [fields for fields in every if fields["cluster"] == cluster]
 
     def brake(self, cluster: ClusterId) -> Stored[Brake] | None:
         self._answer()
@@ -209,7 +271,7 @@ class FakeStore(FakeDocuments):
 
     def heartbeat(self, cluster: ClusterId) -> Stored[RelayHeartbeat] | None:
         self._answer()
-        return self._one(RelayHeartbeat.of(cluster))
+        return self._one(RelayHeartbeat, cluster, RelayHeartbeat.of)
 
     def commit(self, *changes: Change) -> tuple[Revision, ...]:
         if self._meanwhile:
@@ -217,12 +279,12 @@ class FakeStore(FakeDocuments):
         self._answer()
         with self._lock:
             written = dict(self._documents)
-            revisions = tuple(self._apply(change, written) for change in changes)
-            places = [documents.place_of(change) for change in changes if change.after]
-            firestore_rules.check_commit(written[place].written.size for place in places)
+            places = [documents.place_of(change) for change in changes]
+            revisions = tuple(self._apply(*each, written) for each in zip(changes, places, strict=True))
+            firestore_rules.check_commit(written[place].written.size for place in places if place in written)
             self._documents = written
-            for change in changes:
-                place = documents.place_of(change)
+            for change, place in zip(changes, places, strict=True):
+                self._answers.pop(place.collection, None)
                 if change.before is None or change.after is None:
                     self._unlist(place.collection)
                 else:
@@ -239,11 +301,21 @@ class FakeStore(FakeDocuments):
         self.rejections[rejection.message_id] = rejection
 
 
-def _longest_due(
-    records: Iterable[Stored[R]], now: datetime, when: Callable[[R], datetime | None]
-) -> tuple[Stored[R], ...]:
-    due = [(at, str(key_of(each.value)), each) for each in records if (at := when(each.value)) and at <= now]
-    return tuple(each for *_, each in sorted(due, key=lambda item: item[:2]))
+def _due(in_time: Sequence[tuple[datetime, str, Stored[R]]], now: datetime) -> tuple[Stored[R], ...]:
+    return tuple(stored for at, _, stored in in_time[: bisect_right(in_time, now, key=itemgetter(0))])
+
+
+def _changes(every: Iterable[Fields]) -> list[tuple[datetime, WorkloadUid]]:
+    """Return when slices changed, of which workloads, in the order of time."""
+    return sorted((each["changed_at"], WorkloadUid(each["owner"]["uid"])) for each in every if each.get("changed_at"))
+
+
+def _sum(name: str, every: Iterable[Fields]) -> int:
+    return sum(fields[name] for fields in every if name in fields)
+
+
+def _new_limiter(cluster: ClusterId) -> ConcurrencyLimiter:
+    return ConcurrencyLimiter.of(cluster, _LONG_AGO)
 
 
 def _place_in_queue(record: SliceRecord) -> tuple[str, datetime, SliceId]:

@@ -16,6 +16,7 @@ class Verb(StrEnum):
     DELETE = "DELETE"
     CANCEL = "CANCEL"
     LIST = "LIST"
+    JOIN = "JOIN"
 
 
 ORDERS = frozenset({Verb.CREATE, Verb.DELETE, Verb.CANCEL})

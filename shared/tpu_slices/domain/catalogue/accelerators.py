@@ -204,8 +204,7 @@ def shape_of(accelerator: str, topology: Topology, chips_per_pod: int) -> Shape:
     | anything else                 | ImpossibleShape                    |                      |
     """
     kind = accelerator_of(accelerator)
-    _refuse_unknown_topology(kind, topology)
-    fitting = {machine.chips: machine for machine in kind.machines if _can_build(machine, topology)}
+    fitting = {machine.chips: machine for machine in machines_for(kind, topology)}
     machine = fitting.get(chips_per_pod)
     if machine is None:
         sizes = _one_of(str(chips) for chips in fitting)
@@ -216,8 +215,19 @@ def shape_of(accelerator: str, topology: Topology, chips_per_pod: int) -> Shape:
     return Shape(machine=machine, hosts=hosts, placement=kind.placement if hosts > 1 else None)
 
 
+def machines_for(kind: Accelerator, topology: Topology) -> tuple[MachineType, ...]:
+    """Return the machine types that a topology can be made of; raise ImpossibleShape if there is no such topology."""
+    _refuse_unknown_topology(kind, topology)
+    return tuple(machine for machine in kind.machines if _can_build(machine, topology))
+
+
 def machine_named(name: str) -> MachineType:
     return _MACHINES[name]
+
+
+def accelerator_with(machine: str) -> Accelerator | None:
+    """Return the accelerator whose hosts are of this machine type; None: there is no such type."""
+    return next((kind for kind in CATALOGUE.values() if any(each.name == machine for each in kind.machines)), None)
 
 
 def accelerator_of(label: str) -> Accelerator:

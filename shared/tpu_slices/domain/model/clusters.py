@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
+from enum import StrEnum
 from types import MappingProxyType
 
 from tpu_slices.domain.model.observations import FailureKind
@@ -65,6 +66,8 @@ class Limits:
     """When a slice is reconciled again if nothing announces the change that it waits for."""
     resync_after: timedelta = timedelta(minutes=10)
     """When a slice is reconciled again if the log sink, the sweep or the relay normally announces the change."""
+    evict_within: timedelta = timedelta(minutes=10)
+    """How long pods are evicted from the hosts of a deleted TPUNodeGroup; then these go, whoever is on them."""
     delete_retry_after: timedelta = timedelta(seconds=20)
     """When a pool's deletion is checked, and requested again if GKE shows no sign of it."""
     blocked_retry_after: timedelta = timedelta(hours=1)
@@ -74,15 +77,39 @@ class Limits:
     backoff: Mapping[FailureKind, Backoff] = field(default_factory=lambda: _RETRIES)
     """The pause before the next attempt, by the kind of the failure."""
     operations: int = 5
-    """The most node pool operations in flight; reached from 5 on in steps, as long as GKE refuses none.
+    """The most node pool operations in flight, as long as GKE refuses none.
 
-    GKE documented 5 per cluster, its own autoscaler uses 9.
+    GKE documented 5 per cluster (terraform-provider-google#15205), its own autoscaler uses 9.
     """
 
     @property
     def orders_arrive_within(self) -> timedelta:
         """How long after its decision an order may take effect: it is sent within `act_window`, and takes no longer."""
         return 2 * self.act_window
+
+
+class Join(StrEnum):
+    """How hosts on Compute Engine join a self-managed cluster."""
+
+    KUBEADM = "KUBEADM"  # by our startup script, with a bootstrap token
+    NONE = "NONE"  # the image, or somebody else, sees to it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComputeSettings:
+    """How the hosts of a self-managed cluster are made on Compute Engine."""
+
+    image: str
+    """`projects/P/global/images/I` or `projects/P/global/images/family/F`."""
+    subnetwork: str = "default"
+    """`S`, `regions/R/subnetworks/S`, or with `projects/P/` before it."""
+    join: Join = Join.NONE
+    control_plane: str | None = None
+    """HOST:PORT of the API server as hosts reach it; set with KUBEADM."""
+    kubernetes: str | None = None
+    """The minor version of kubelet and kubeadm, such as 1.36; set with KUBEADM."""
+    scopes: tuple[str, ...] = ("https://www.googleapis.com/auth/cloud-platform",)
+    """OAuth scopes of the hosts' service account; IAM says what it may do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,6 +144,8 @@ class PoolSettings:
     """PERIODIC or AS_NEEDED; None: GKE's default."""
     resource_labels: Mapping[str, str] = field(default_factory=dict)
     """Labels for billing reports, in addition to those for cluster, namespace, JobSet and slice."""
+    compute: ComputeSettings | None = None
+    """None: the pools are node pools of GKE."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,6 +166,8 @@ class Allowed:
     """Keys of pod labels that a pod may have copied to its hosts."""
     workload_policies: tuple[str, ...] = ()
     """Workload policies that a pod may select; the one in the settings is always allowed."""
+    instance_templates: tuple[str, ...] = ()
+    """Instance templates that a TPUNodeGroup may name, which say what account its hosts have."""
     chips_per_slice: int | None = None
     chips_per_jobset: int | None = None
     chips_per_namespace: int | None = None
@@ -168,7 +199,7 @@ class ClusterSettings:
     version: str = ""
     """The document's version: a slice that was blocked under another version is retried."""
     path: str
-    """`projects/P/locations/L/clusters/C`."""
+    """`projects/P/locations/L/clusters/C`; of a self-managed cluster `projects/P/locations/L`, where its hosts are."""
     gke_id: str | None = None
     """GKE's id of the cluster: a cluster re-created under the same name has another one. None: not checked."""
     zone: str | None = None
@@ -192,3 +223,21 @@ class ClusterSettings:
     """Why the cluster is paused (nothing is created or deleted); stored in `pauses/{cluster}`. None: not paused."""
     retired: str | None = None
     """Why the cluster is retired (nothing is created any more); stored in `pauses/{cluster}`. None: it is not."""
+
+    @property
+    def self_managed(self) -> bool:
+        """Whether its slices are groups of instances on Compute Engine, rather than node pools of GKE."""
+        return self.pools.compute is not None
+
+    @property
+    def vendor(self) -> str:
+        return "Compute Engine" if self.self_managed else "GKE"
+
+    @property
+    def pool_noun(self) -> str:
+        return "instance group" if self.self_managed else "node pool"
+
+    @property
+    def a_pool(self) -> str:
+        """The noun with its article, as a sentence begins."""
+        return f"{'An' if self.self_managed else 'A'} {self.pool_noun}"

@@ -20,6 +20,13 @@ class DeletePool:
 
 
 @dataclass(frozen=True, slots=True)
+class DeleteRemains:
+    """Delete what stands of a pool without hosts. If its hosts stand after all, nothing is deleted."""
+
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
 class CancelCreation:
     attempt: int
 
@@ -30,6 +37,8 @@ class CloseHosts:
 
     attempt: int
     asked_at: datetime
+    evict_by: datetime | None = None
+    """Close them whoever is on them, and evict all pods, until then at the latest; None: neither."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +48,22 @@ class OpenHosts:
     attempt: int
 
 
-Action = CreatePool | DeletePool | CancelCreation | CloseHosts | OpenHosts
+@dataclass(frozen=True, slots=True)
+class AskJoin:
+    """Ask the relay for a bootstrap token for the hosts that are missing."""
+
+    attempt: int
+    asked_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class EndJoin:
+    """Remove the bootstrap token from the hosts' metadata, and ask the relay to delete it."""
+
+    attempt: int
+
+
+Action = CreatePool | DeletePool | DeleteRemains | CancelCreation | CloseHosts | OpenHosts | AskJoin | EndJoin
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +74,11 @@ class Decision:
     actions: tuple[Action, ...]
     reason: Reason
     message: str
+
+    @property
+    def changes_pools(self) -> bool:
+        """Whether GKE is asked to change anything."""
+        return any(not isinstance(action, CloseHosts | OpenHosts) for action in self.actions)
 
     @property
     def creates(self) -> bool:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from tpu_slices.domain.model.joining import JoinEnded, JoinQuestion, JoinToken
+from tpu_slices.domain.model.node_groups import NodeGroup, NodesExpected
 from tpu_slices.domain.model.slices import ClusterId, Owner, Pairs, SliceId, WorkloadJob, WorkloadUid
 
 COPY_LABELS = "tpu-provisioner.cloud.google.com/copy-labels"
@@ -174,6 +176,14 @@ class SlicesWanted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SliceDeclared:
+    """A TPUNodeGroup is there, and its object stays until its slice is GONE; told as a WorkloadChanged is."""
+
+    workload: WorkloadRef
+    group: NodeGroup
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadChanged:
     """A JobSet is in this state."""
 
@@ -312,6 +322,7 @@ class Echo:
 
 Fact = (
     SlicesWanted
+    | SliceDeclared
     | WorkloadChanged
     | HostsChanged
     | Heartbeat
@@ -320,6 +331,7 @@ Fact = (
     | DemandListed
     | Answer
     | Echo
+    | JoinToken
 )
 
 
@@ -356,6 +368,11 @@ class HostsQuestion:
     close: bool
     legacy_pool: str | None = None
     """The name of the pool if TPU Provisioner made it: its nodes name a JobSet, which may be gone, and no slice."""
+    evict_by: datetime | None = None
+    """The hosts are closed though Jobs are on them, and all pods are evicted, until then at the latest; None: neither.
+
+    Only of a TPUNodeGroup that was deleted.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -373,4 +390,4 @@ class EchoQuestion:
 
 FactQuestion = RepeatQuestion | HostsQuestion | HostsListQuestion
 """Questions that are answered by the facts that would be published anyway."""
-AnyQuestion = Question | WorkloadListQuestion | EchoQuestion | FactQuestion
+AnyQuestion = Question | WorkloadListQuestion | EchoQuestion | JoinQuestion | JoinEnded | NodesExpected | FactQuestion

@@ -45,10 +45,23 @@ class Creating:
 
 
 @dataclass(frozen=True, slots=True)
+class Begun:
+    """Some of what a pool consists of stands, but not its hosts, and no operation runs: creation or deletion goes on.
+
+    Only where a pool is made in several steps, on Compute Engine.
+    """
+
+    message: str
+    """What stands."""
+
+
+@dataclass(frozen=True, slots=True)
 class Running:
     """The pool was created; this says nothing about its hosts, which the relay counts."""
 
     fingerprint: str | None = None
+    awaiting: str = ""
+    """Why not all of its hosts exist yet, if the vendor says so and goes on trying by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,22 +97,24 @@ class Unreadable:
     message: str
 
 
-Visible = Absent | Creating | Running | Busy | Broken | Deleting | Unowned
+Visible = Absent | Begun | Creating | Running | Busy | Broken | Deleting | Unowned
 Observation = Visible | Unreadable
 
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """GKE accepted the request; `operation` is None if there was nothing to do."""
+    """The vendor accepted the request; `operation` is None if there was nothing to do."""
 
     operation: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """GKE did not accept the request."""
+    """The vendor did not accept the request."""
 
     failure: Failure
+    begun: bool = False
+    """Whether earlier steps of the creation stand, and have to be deleted if it is given up."""
 
 
 Outcome = Started | Refused
@@ -127,7 +142,7 @@ class LegacyPool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperationSeen:
-    """An operation of GKE's that creates or deletes a pool."""
+    """An operation that creates or deletes a pool, or a part of one."""
 
     pool: str
     creates: bool

@@ -43,6 +43,7 @@ class Reason(StrEnum):
     CREATION_STARTED = "CreationStarted", Phase.PROVISIONING
     CREATING = "Creating", Phase.PROVISIONING
     AWAITING_FLEX_START = "AwaitingFlexStart", Phase.PROVISIONING  # GKE has not the capacity yet, or not any more
+    AWAITING_CAPACITY = "AwaitingCapacity", Phase.PROVISIONING  # Compute Engine has too few such hosts, and tries on
     HOSTS_JOINING = "HostsJoining", Phase.PROVISIONING
     HOSTS_LOST = "HostsLost", Phase.PROVISIONING  # it was READY before
     POOL_BUSY = "PoolBusy", Phase.PROVISIONING  # GKE repairs or upgrades it

@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import Self
+from typing import Any, Self
 
 from tpu_slices.domain.model.attempts import TerminatingAttempt
 from tpu_slices.domain.model.clusters import PoolSettings
 from tpu_slices.domain.model.facts import Occupant
 from tpu_slices.domain.model.hosts import NO_HOSTS, Hosts, digest_of
+from tpu_slices.domain.model.joining import JoinAsked
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import (
     ClusterId,
@@ -147,6 +148,8 @@ class SliceRecord:
     """Of the current attempt: see TerminatingAttempt."""
     hosts_awaited_since: datetime | None = None
     """Since when usable hosts have been missing in the current pool, whatever the reason that was told."""
+    join_asked: JoinAsked | None = None
+    """The question for a bootstrap token whose answer the hosts may still have; None: they have none."""
     terminating: tuple[TerminatingAttempt, ...] = ()
     runs_on: RunsOn | None = None
     """Where its Job runs, if not on the current attempt."""
@@ -205,6 +208,16 @@ class SliceRecord:
         if attempt == 0 and self.legacy_pool is not None:
             return PoolName(self.legacy_pool)
         return pool_name(self.id, attempt)
+
+    @property
+    def made_in_steps(self) -> bool:
+        """Whether its pools are made by several operations: those of Compute Engine are."""
+        return self.pinned_settings is not None and self.pinned_settings.compute is not None
+
+    @property
+    def gone_before(self) -> int:
+        """The attempt below whose number no pool exists, nor ever will; 0: there may be one."""
+        return self.attempt if self.phase is Phase.GONE and self.create_requested_at is None else 0
 
     @property
     def wanted(self) -> bool:
@@ -276,13 +289,19 @@ class SliceRecord:
         later = self.transition_count - count
         return self.transitions[-later:] if later > 0 else ()
 
+    def with_changes(self, **changes: Any) -> Self:
+        """Return the record with these fields: itself, if it has them already."""
+        if all(getattr(self, name) == value for name, value in changes.items()):
+            return self
+        return replace(self, **changes)
+
     def transitioned(self, at: datetime, reason: Reason, message: str) -> Self:
         """Return the record with this reason and its phase; a new reason is a transition, a new message alone not."""
         phase, message = reason.phase or self.phase, shortened(message)
         awaited_since = None if phase is Phase.READY else self.awaited_since
         if reason is self.reason and self.transitions:
             changed_at = self.changed_at if message == self.message else at
-            return replace(self, message=message, changed_at=changed_at, awaited_since=awaited_since)
+            return self.with_changes(message=message, changed_at=changed_at, awaited_since=awaited_since)
         transition = Transition(at=at, phase=phase, reason=reason, message=message)
         return replace(
             self,

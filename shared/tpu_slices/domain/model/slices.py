@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
+from functools import lru_cache
 from typing import NewType, Self
 
 from tpu_slices.domain.catalogue.accelerators import Placement
@@ -92,6 +93,12 @@ class OwnerKind(StrEnum):
     JOBSET = "JobSet", "jobset.x-k8s.io/v1alpha2"
     JOB = "Job", "batch/v1"
     LEADER_WORKER_SET = "LeaderWorkerSet", "leaderworkerset.x-k8s.io/v1"
+    TPU_NODE_GROUP = "TPUNodeGroup", "tpu.google.com/v1alpha1"
+
+    @property
+    def declares(self) -> bool:
+        """Whether its object itself is the demand for a slice, until it is deleted: no pod waits for one."""
+        return self is OwnerKind.TPU_NODE_GROUP
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +120,7 @@ class Owner:
         match self.kind:
             case OwnerKind.JOBSET:
                 return f"{self.name}-{replicated_job}-{job_index}"
-            case OwnerKind.JOB:
+            case OwnerKind.JOB | OwnerKind.TPU_NODE_GROUP:
                 return self.name
             case OwnerKind.LEADER_WORKER_SET:
                 return f"{self.name}-{job_index}"
@@ -121,18 +128,43 @@ class Owner:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadJob:
-    """What a slice is made for: a Job of a JobSet, a Job by itself, or a group of a LeaderWorkerSet."""
+    """What a slice is made for: a Job of a JobSet, a Job by itself, a group of a LeaderWorkerSet, or a TPUNodeGroup."""
 
     cluster: ClusterId
     owner: Owner
     replicated_job: str
     """Empty unless the owner is a JobSet."""
     job_index: int
-    """The index of the Job in its replicatedJob, or of the group in its LeaderWorkerSet; 0 for a Job by itself."""
+    """The index of the Job in its replicatedJob, or of the group in its LeaderWorkerSet; else 0."""
 
     @property
     def job_name(self) -> str:
         return self.owner.job_name(self.replicated_job, self.job_index)
+
+    @classmethod
+    def declared(cls, cluster: ClusterId, owner: Owner) -> Self:
+        """Return what the slice of a TPUNodeGroup is made for: the group itself."""
+        return cls(cluster=cluster, owner=owner, replicated_job="", job_index=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstanceRequest:
+    """What a TPUNodeGroup requests of its instances on Compute Engine; None or empty: as the cluster's settings say."""
+
+    template: str | None = None
+    """Its own, `projects/P/{global,regions/R}/instanceTemplates/T`: nothing else is requested then."""
+    image: str | None = None
+    boot_disk_gb: int | None = None
+    boot_disk_type: str | None = None
+    subnetwork: str | None = None
+    scopes: tuple[str, ...] = ()
+    """OAuth scopes of the service account."""
+    network_tags: tuple[str, ...] = ()
+    metadata: Pairs = ()
+    kubernetes: str | None = None
+    """The minor version of Kubernetes to join with, such as 1.36."""
+    control_plane: str | None = None
+    """HOST:PORT of the API server to join; None: no host joins by itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,6 +193,8 @@ class SliceSpec:
     """The relay labels the hosts for JobSet's placement by node selector: GKE rejects its label on a pool."""
     workload_policy: str | None = None
     """The workload policy that the tenant requested; None: the one in the settings, if the placement is by one."""
+    instance: InstanceRequest | None = None
+    """Of a TPUNodeGroup only."""
     jobset_chips: int = 0
     """The chips of all slices that its JobSet requests."""
     caveat: str = ""
@@ -193,6 +227,7 @@ def cluster_id(text: str) -> ClusterId:
     return ClusterId(text)
 
 
+@lru_cache(maxsize=1_000)
 def slice_id(job: WorkloadJob) -> SliceId:
     """Return the slice id of a Job: readable, and unique by 65 bits over cluster, UID, replicated job and index."""
     identity = chr(0).join((job.cluster, job.owner.uid, job.replicated_job, str(job.job_index)))

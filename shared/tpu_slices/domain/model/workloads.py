@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Self
 
 from tpu_slices.domain.model.facts import WorkloadRef, WorkloadState
@@ -61,6 +61,10 @@ class ReportQueue:
     namespace: str
     first: bool
     """No report was announced yet."""
+
+
+RELEASE_LASTS = timedelta(minutes=10)
+"""How long the slices of a workload that ended may take to go before it is reported."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,19 +125,26 @@ class WorkloadRecord:
         return self.groups is None or job_index < self.groups
 
     def demand_confirmed_at(self, slice_: SliceId, listed_at: datetime | None) -> datetime | None:
-        """Return when the demand for a slice was last confirmed: when it was told, or by a list since then."""
+        """Return when the demand for a slice was last confirmed: when it was told, or by a list since then.
+
+        That of a TPUNodeGroup lasts: `listed_at` is when the relay was heard.
+        """
+        if self.owner.kind.declares:
+            return listed_at
         told_at = self.demand.get(slice_)
         return max(told_at, listed_at) if told_at is not None and listed_at is not None else told_at
 
     @property
     def in_demand(self) -> Collection[SliceId]:
-        """The slices that leaders wait for; none unless it is active."""
-        waiting = [slice_ for slice_, told_at in self.demand.items() if told_at is not None]
+        """The slices that leaders wait for, or that are declared; none unless it is active."""
+        declares = self.owner.kind.declares
+        waiting = [slice_ for slice_, told_at in self.demand.items() if declares or told_at is not None]
         return waiting if self.state is WorkloadState.ACTIVE else ()
 
     @property
     def demand_digest(self) -> int:
-        return demand_digest(self.in_demand)
+        """Of the slices that leaders wait for: what is declared is part of no list of demand."""
+        return 0 if self.owner.kind.declares else demand_digest(self.in_demand)
 
     @property
     def report_queue(self) -> ReportQueue | None:

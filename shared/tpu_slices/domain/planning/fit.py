@@ -12,6 +12,7 @@ from tpu_slices.domain.model.slices import LAST_ATTEMPT, OwnerKind, SliceSpec, T
 from tpu_slices.domain.planning.host_labels import (
     CAPACITY_KEYS,
     GKE_PROVISIONERS,
+    GROUP_KEYS,
     JOBSET_TAINT,
     PLACEMENT_POLICY,
     RUN_SECONDS,
@@ -140,6 +141,11 @@ def _why_not(key: str, labels: Labels) -> str:
         return (
             "and GKE sets this label on the hosts of its own provisioners only: remove the selector, and for hosts of "
             f"flex-start set the annotation {MAX_RUN_DURATION} of the pod"
+        )
+    if key in GROUP_KEYS:
+        return (
+            "a label of the hosts of a TPUNodeGroup: it runs there once that is ready, and gets no slice of its own "
+            "unless the selector is removed"
         )
     if is_slicing(key):
         return (

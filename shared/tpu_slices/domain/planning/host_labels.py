@@ -38,6 +38,13 @@ NAMESPACED_JOB = "alpha.jobset.sigs.k8s.io/namespaced-job"
 JOBSET_TAINT = "alpha.jobset.sigs.k8s.io/no-schedule"
 """The taint for that placement, `=true:NoSchedule`: JobSet adds a toleration for it to the pods of such a Job."""
 
+GROUP_NAME = "cloud.google.com/tpu-node-group-name"
+GROUP_NAMESPACE = "cloud.google.com/tpu-node-group-namespace"
+GROUP = "cloud.google.com/tpu-node-group"
+"""`{namespace}-{name}`, ambiguous and not always a label's value: for selectors that were written for it."""
+GROUP_KEYS = frozenset({GROUP_NAME, GROUP_NAMESPACE, GROUP})
+"""TPU operator's labels of the hosts of a TPUNodeGroup: a pod that selects one waits for that, and for no slice."""
+
 VARYING = frozenset({NODE_POOL, HOSTNAME, "metadata.name"})
 """Labels and fields whose values are not known before the node exists, so that no pod can select them."""
 

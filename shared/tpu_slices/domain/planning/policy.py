@@ -35,6 +35,9 @@ def disallowed(spec: SliceSpec, namespace: str, policy: Policy) -> Iterator[Obst
     yield from _named(ADDITIONAL_NETWORKS, map(str, spec.networks or ()), "additional_networks", allowed)
     yield from _named(COPY_LABELS, spec.copied_labels, "copied_labels", allowed)
     yield from _named(PLACEMENT_POLICY, filter(None, [spec.workload_policy]), "workload_policies", allowed)
+    yield from _name(
+        "instance_templates", (spec.instance and spec.instance.template) or "", namespace, allowed.instance_templates
+    )
     yield from _capacity(spec.capacity, namespace, allowed)
     for setting, whose, chips, most in (
         ("chips_per_slice", "this slice has", spec.chips, allowed.chips_per_slice),

@@ -44,7 +44,7 @@ EXCLUSIVE_NODES_LABEL = "google.com/tpu-slice-exclusive-nodes"
 MOST_CHARACTERS = 1024
 """The limit for keys and values of all labels of a node pool (google.container.v1 NodeConfig.labels)."""
 
-_KINDS = {kind.lower(): kind for kind in (OwnerKind.JOB, OwnerKind.LEADER_WORKER_SET)}
+_KINDS = {kind.lower(): kind for kind in OwnerKind if kind is not OwnerKind.JOBSET}
 _LONGEST = 63  # of a Kubernetes label's value
 _DIGEST = 13  # characters that keep shortened values apart
 
@@ -78,7 +78,7 @@ def _parent(job: WorkloadJob) -> dict[str, str]:
                 NAMESPACE_LABEL: namespace,
                 REPLICATED_JOB_LABEL: label_value(job.replicated_job),
             }
-        case OwnerKind.JOB | OwnerKind.LEADER_WORKER_SET:
+        case OwnerKind.JOB | OwnerKind.LEADER_WORKER_SET | OwnerKind.TPU_NODE_GROUP:
             return {
                 PARENT_KIND_LABEL: job.owner.kind.lower(),
                 PARENT_NAME_LABEL: label_value(job.owner.name),

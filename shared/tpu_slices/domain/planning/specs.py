@@ -48,6 +48,7 @@ from tpu_slices.domain.planning.host_labels import (
 )
 from tpu_slices.domain.planning.obstacles import DoesNotFit, Obstacle, Obstacles, does_not_fit
 from tpu_slices.domain.planning.policy import disallowed
+from tpu_slices.domain.planning.self_managed import not_in_groups
 from tpu_slices.domain.planning.slicing import asks_gke_for_a_slice, sliced_by_gke
 from tpu_slices.domain.planning.zones import zone_of
 
@@ -84,6 +85,7 @@ def spec_for(asked: SliceRequest, settings: ClusterSettings) -> SliceSpec | Refu
     shape = _shape(request, found)
     spec = _spec(asked, selector, shape, settings, found)
     found.add(fit(request, selector, asked.job, spec, settings.pools))
+    found.add(not_in_groups(spec, settings))
     found.add(pool_fits(asked.job, spec, settings))
     found.add(disallowed(spec, asked.job.owner.namespace, settings.policy))
     refusal = found.refusal(f"replicatedJob {request.replicated_job}: " if request.replicated_job else "pod template: ")

@@ -20,13 +20,13 @@ def zone_of(selector: Mapping[str, str], capacity: Capacity, settings: ClusterSe
     """
     selected = selector.get(ZONE)
     if selected:
-        return _checked(selected, f'{ZONE}: the pod selects "{selected}"', settings)
+        return checked(selected, f'{ZONE}: the pod selects "{selected}"', settings)
     reservation = capacity.reservation_itself or ""
     reserved = settings.reservation_zones.get(reservation)
     if reserved:
-        return _checked(reserved, _of_reservation(reservation, reserved), settings)
+        return checked(reserved, _of_reservation(reservation, reserved), settings)
     if settings.zone:
-        return _checked(settings.zone, _of_settings("zone", settings.zone), settings)
+        return checked(settings.zone, _of_settings("zone", settings.zone), settings)
     raise DoesNotFit(f"{ZONE}: neither the pod nor the cluster's settings name a zone: set one of them")
 
 
@@ -42,12 +42,12 @@ def impossible_zones(settings: ClusterSettings) -> Iterator[str]:
     named += [(zone, _of_reservation(name, zone)) for name, zone in settings.reservation_zones.items()]
     for zone, source in named:
         try:
-            _checked(zone, source, settings)
+            checked(zone, source, settings)
         except DoesNotFit as no:
             yield str(no)
 
 
-def _checked(zone: str, source: str, settings: ClusterSettings) -> str:
+def checked(zone: str, source: str, settings: ClusterSettings) -> str:
     """Return the zone; raise DoesNotFit if the cluster can have no node pool in it."""
     region = _region_of(settings)
     choices = [choice for choice in settings.zones if _is_in(choice, region)]

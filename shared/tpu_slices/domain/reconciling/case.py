@@ -10,7 +10,15 @@ from typing import Self
 from tpu_slices.domain.model.clusters import ClusterSettings, Limits
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.hosts import Hosts
-from tpu_slices.domain.model.observations import Absent, Creating, Observation, PoolObservations, Unreadable
+from tpu_slices.domain.model.observations import (
+    Absent,
+    Begun,
+    Creating,
+    Observation,
+    PoolObservations,
+    Running,
+    Unreadable,
+)
 from tpu_slices.domain.model.reasons import Phase
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.planning.policy import Held
@@ -71,6 +79,13 @@ class Situation:
         return self.record.release_requested or (own is not None and own.state is not WorkloadState.SUSPENDED)
 
     @property
+    def evict_by(self) -> datetime | None:
+        """Until when pods are evicted from its hosts, if it is that of a TPUNodeGroup that is over; None: never."""
+        own = self.known.workloads.get(self.record.owner.uid)
+        over = own is not None and own.owner.kind.declares and own.state.ended
+        return own.state_since + self.limits.evict_within if own is not None and over else None
+
+    @property
     def runs_elsewhere(self) -> bool:
         """Whether its Job runs on hosts of another slice, or may be restarting there.
 
@@ -91,9 +106,14 @@ class Situation:
 
     @property
     def unfilled(self) -> bool:
-        """Whether no host is in a flex-start pool: GKE adds all of them when it has them, for pods that wait."""
-        spec = self.record.spec
-        return spec is not None and spec.is_flex_start and not self.record.hosts.joined
+        """Whether no host is in a pool to which the vendor adds all of them by itself when it has them.
+
+        GKE does so for flex-start, Compute Engine for every group.
+        """
+        spec, seen = self.record.spec, self.seen.current
+        if spec is None or self.record.hosts.joined:
+            return False
+        return spec.is_flex_start or (isinstance(seen, Running) and bool(seen.awaiting))
 
     @property
     def users(self) -> Users:
@@ -112,6 +132,7 @@ class Situation:
             forced=self.record.release_forced,
             released=self.record.release_requested,
             stopped=self.known.stopped,
+            evict_by=self.evict_by,
         )
 
     @property
@@ -128,6 +149,8 @@ class Situation:
         """Whether a leader was reported to wait although its slice has been READY and vacant for a while."""
         record = self.record
         if record.phase is not Phase.READY or record.hosts.occupants or record.demand_confirmed_at is None:
+            return False
+        if record.owner.kind.declares:
             return False
         vacant_since = max(record.since, record.hosts.vacant_since or record.since)
         return record.demand_confirmed_at > vacant_since + self.limits.requeue_after
@@ -160,7 +183,7 @@ class Situation:
                 return operation_runs or self.order_may_arrive(create_requested_at)
             case Unreadable():
                 return create_requested_at is not None
-            case Absent():
+            case Absent() | Begun():
                 return self.order_may_arrive(create_requested_at)
             case _:
                 return False

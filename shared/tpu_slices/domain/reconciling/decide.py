@@ -13,6 +13,7 @@ from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.hosts import Hosts
 from tpu_slices.domain.model.observations import (
     Absent,
+    Begun,
     Broken,
     Busy,
     Creating,
@@ -29,8 +30,17 @@ from tpu_slices.domain.model.slices import LAST_ATTEMPT, same_request
 from tpu_slices.domain.reconciling.case import Known, Situation
 from tpu_slices.domain.reconciling.deletion import TOLD_FIRST, Assessment
 from tpu_slices.domain.reconciling.giving_up import HOSTS_AWAITED, GivingUp, giving_up
+from tpu_slices.domain.reconciling.joining import joining
 from tpu_slices.domain.reconciling.limiter import slot_awaited
-from tpu_slices.domain.reconciling.messages import awaiting_flex_start, created, creating, ready
+from tpu_slices.domain.reconciling.messages import (
+    awaiting_capacity,
+    awaiting_flex_start,
+    created,
+    creating,
+    demand_stale,
+    hosts_awaited,
+    ready,
+)
 from tpu_slices.domain.reconciling.patience import due, failure
 from tpu_slices.domain.reconciling.refusals import refusal_of
 from tpu_slices.domain.reconciling.terminating import Followed, follow, held_slot, with_best_attempt, without_current
@@ -45,10 +55,11 @@ def decide(
     |-------------------|-------------------------------------------------------|-------------------------------|
     | Absent            | its Job runs elsewhere: READY; demand fresh, allowed, | GONE once no create request   |
     |                   | and a slot: create; else REFUSED, QUEUED, WAITING ... | can arrive                    |
+    | Begun             | as Absent: create goes on, in its slot                | given up                      |
     | Creating          | wait while its operation runs                         | given up                      |
     | Running           | READY when every host is usable                       | given up                      |
-    | - flex-start,     | wait, however long it takes                           | given up                      |
-    |   without hosts   |                                                       |                               |
+    | - its hosts are   | wait, however long it takes                           | given up                      |
+    |   awaited         |                                                       |                               |
     | - others on it    | READY; its Job waits: given up, next attempt          | given up                      |
     | - other request   | rebuilt if changed while suspended and unused,        | given up                      |
     |                   | else SPEC_DRIFTED                                     |                               |
@@ -97,17 +108,20 @@ class Arm:
 
 def _decision(case: Situation, arm: Arm, followed: Followed, opened: tuple[Action, ...]) -> Decision:
     creates = (CreatePool(case.record.attempt),) if arm.creates else ()
+    hosts = joining(case)
     changes = {
         "create_requested_at": None if case.nothing_stands else case.record.create_requested_at,
         "slot": case.record.slot if case.creates_current else None,
         "terminating": followed.attempts,
         "hosts_awaited_since": _hosts_awaited_since(case.record, arm, case.now),
+        "join_asked": hosts.asked,
         **arm.changes,
         "slot_awaited": followed.slot_awaited or arm.slot_awaited,
     }
-    after = replace(case.record.transitioned(case.now, arm.reason, arm.message), **changes)
-    after = replace(after, next_reconcile_at=due(after, followed.assessments, case.now, case.limits))
-    return Decision(after, (*opened, *followed.actions, *creates), arm.reason, arm.message)
+    after = case.record.transitioned(case.now, arm.reason, arm.message).with_changes(**changes)
+    times = (due(after, followed.assessments, case.now, case.limits), hosts.until)
+    after = after.with_changes(next_reconcile_at=min((time for time in times if time is not None), default=None))
+    return Decision(after, (*opened, *followed.actions, *creates, *hosts.actions), arm.reason, arm.message)
 
 
 def _hosts_awaited_since(record: SliceRecord, arm: Arm, now: datetime) -> datetime | None:
@@ -170,20 +184,22 @@ class Case(Situation):
 
     def _serving(self) -> Arm:
         match self.seen.current:
-            case Absent():
+            case Absent() | Begun():
                 return self._absent()
             case Creating():
                 return self._creating()
-            case Running(fingerprint):
-                return self._running(fingerprint)
+            case Running():
+                return self._running(self.seen.current)
             case Busy() if self.unfilled:
-                return self._awaiting_flex_start()
+                return self._awaiting_hosts()
             case Busy(message):
-                return Arm(Reason.POOL_BUSY, f"GKE is working on the node pool: {message}")
+                return Arm(
+                    Reason.POOL_BUSY, f"{self.settings.vendor} is working on the {self.settings.pool_noun}: {message}"
+                )
             case Broken(why):
-                return self._running(None) if self.whole else self._broken(why)
+                return self._running(Running()) if self.whole else self._broken(why)
             case Unowned(message):
-                named = f"A node pool named {self.record.pool} exists that is not ours"
+                named = f"{self.settings.a_pool} named {self.record.pool} exists that is not ours"
                 return Arm(Reason.UNOWNED_POOL, f"{named}: {message} Delete it.")
             case Deleting() | Unreadable():
                 raise AssertionError(f"{self.seen.current} is no case of a pool that is kept")
@@ -202,8 +218,7 @@ class Case(Situation):
         if self._has_to_wait():
             return Arm(self.record.reason, self.record.message)
         if not self.waiting or self.record.spec is None:
-            message = "Waiting for the relay to confirm that the leader pod still needs this slice."
-            return Arm(Reason.DEMAND_STALE, message)
+            return Arm(Reason.DEMAND_STALE, demand_stale(self.record))
         if self.record.attempt > LAST_ATTEMPT:
             message = f"All {LAST_ATTEMPT} attempts failed: delete and re-create the JobSet."
             return Arm(Reason.ATTEMPTS_EXHAUSTED, message)
@@ -238,12 +253,16 @@ class Case(Situation):
             "hosts": Hosts(sequence=self.record.hosts.sequence),
             "pinned_settings": self.settings.pools if first else self.record.pinned_settings,
         }
-        return Arm(Reason.CREATION_STARTED, f"Creating node pool {self.record.pool}: {what}.", changes, creates=True)
+        noun, seen = self.settings.pool_noun, self.seen.current
+        if isinstance(seen, Begun):
+            message = f"Creating {noun} {self.record.pool} goes on, {seen.message} stands."
+            return Arm(Reason.CREATING, message, changes, creates=True)
+        return Arm(Reason.CREATION_STARTED, f"Creating {noun} {self.record.pool}: {what}.", changes, creates=True)
 
     def _creating(self) -> Arm:
-        return Arm(Reason.CREATING, creating(self.record.spec))
+        return Arm(Reason.CREATING, creating(self.record.spec, self.settings))
 
-    def _running(self, fingerprint: str | None) -> Arm:
+    def _running(self, seen: Running) -> Arm:
         record = self.record
         if self.runs_elsewhere:
             return self._elsewhere()
@@ -251,16 +270,18 @@ class Case(Situation):
             found = "Found without a record" if record.legacy_pool is None else "Made by TPU Provisioner"
             return Arm(Reason.ADOPTED, f"{found}; kept while its JobSet is live.")
         if self.unfilled:
-            return self._awaiting_flex_start()
+            return self._awaiting_hosts(seen.awaiting)
         if not self.whole:
             lost = record.phase is Phase.READY or record.reason is Reason.HOSTS_LOST
-            message = f"{record.hosts.usable} of {record.spec.hosts} hosts are ready and offer their chips."
+            message = hosts_awaited(record, record.spec)
             return Arm(Reason.HOSTS_LOST if lost else Reason.HOSTS_JOINING, message)
         served = {"failures": 0, "retry_at": None}
-        if not same_request(fingerprint, record.spec):
-            message = "Ready, but the JobSet's request has changed since; not rebuilt under a running Job."
+        if not same_request(seen.fingerprint, record.spec):
+            message = (
+                f"Ready, but the {record.owner.kind}'s request has changed since; not rebuilt under a running Job."
+            )
             return Arm(Reason.SPEC_DRIFTED, message, served)
-        if record.lent(record.hosts):
+        if record.lent(record.hosts) and not record.owner.kind.declares:
             user = record.hosts.occupants[0].owner.full_name
             return Arm(Reason.USED_BY_OTHERS, f"{user} runs on its hosts; its own Job does not need them now.", served)
         if self.leader_should_be_here:
@@ -268,8 +289,10 @@ class Case(Situation):
             return Arm(Reason.LEADER_STILL_WAITING, message, served)
         return Arm(Reason.READY, ready(record, record.spec, self.now), served)
 
-    def _awaiting_flex_start(self) -> Arm:
+    def _awaiting_hosts(self, why: str = "") -> Arm:
         assert self.record.spec is not None
+        if not self.record.spec.is_flex_start:
+            return Arm(Reason.AWAITING_CAPACITY, awaiting_capacity(self.record, self.record.spec, why, self.now))
         return Arm(Reason.AWAITING_FLEX_START, awaiting_flex_start(self.record, self.record.spec, self.now))
 
     def _elsewhere(self) -> Arm:
@@ -279,7 +302,8 @@ class Case(Situation):
         return Arm(Reason.RUNS_ELSEWHERE, f"Its Job {verb} on the hosts of slice {place.slice_id}.")
 
     def _broken(self, why: Failure) -> Arm:
-        return Arm(Reason.POOL_BROKEN, f"GKE reports an error for the node pool, which may be in use: {why.message}")
+        reports = f"{self.settings.vendor} reports an error for the {self.settings.pool_noun}"
+        return Arm(Reason.POOL_BROKEN, f"{reports}, which may be in use: {why.message}")
 
     def _failed(self, why: Failure) -> Arm:
         reason, message, changes = failure(self.record, why, self.now, self.settings)
@@ -303,5 +327,5 @@ class Case(Situation):
             return Arm(told.reason, f"Releasing ({why}): {told.message}.", changes)
         changes["expire_at"] = self.record.expire_at or self.now + self.limits.gone_ttl
         if self.record.attempts == 1 and self.record.legacy_pool is None:
-            return Arm(Reason.NEVER_CREATED, f"No node pool was created: {why}.", changes)
+            return Arm(Reason.NEVER_CREATED, f"No {self.settings.pool_noun} was created: {why}.", changes)
         return Arm(Reason.RELEASED, f"Released: {why}.", changes)

@@ -76,6 +76,8 @@ class Evidence:
     """An operator requested the release: Jobs of its own workload on the hosts do not count as users."""
     stopped: str | None = None
     """Why releases of its workload are stopped."""
+    evict_by: datetime | None = None
+    """Of a TPUNodeGroup that is over: until when pods are evicted from its hosts, before these go; None: never."""
 
 
 def assess(pool: TerminatingAttempt, evidence: Evidence, now: datetime, limits: Limits) -> Assessment:
@@ -85,6 +87,11 @@ def assess(pool: TerminatingAttempt, evidence: Evidence, now: datetime, limits: 
     |-----------------------------------------------------------|---------------------------------------------------|
     | an operator forced the release                            | delete                                            |
     | no heartbeat of the relay for 3 minutes                   | wait: RelaySilent                                 |
+    | it is of a TPUNodeGroup that is over, too many of which   | wait: ReleasesStopped                             |
+    | were deleted at once                                      |                                                   |
+    | - the relay was not asked, or has not answered            | close, and evict pods: ClosingHosts               |
+    | - the relay answered: every pod was evicted, or the time  | delete                                            |
+    | for it is over; or it is over without an answer           |                                                   |
     | a live Job's leader is on the hosts                       | wait: Occupied                                    |
     | a live Job's leader left less than `restart_grace` ago    | wait: RestartPossible                             |
     | the pool was found, or is in doubt (`spared_until`)       | wait: UsersUnknown                                |
@@ -107,6 +114,8 @@ def assess(pool: TerminatingAttempt, evidence: Evidence, now: datetime, limits: 
         return Assessment(
             Step.WAIT, Reason.RELAY_SILENT, "the cluster's relay is not heard, so who uses it is not known"
         )
+    if evidence.evict_by is not None:
+        return _stopped(evidence) or _evicted(pool, evidence.evict_by, now, limits)
     return _in_use(pool, evidence, now, limits) or _stopped(evidence) or _answered(pool, evidence, now, limits)
 
 
@@ -148,6 +157,18 @@ def _answered(pool: TerminatingAttempt, evidence: Evidence, now: datetime, limit
         step = Step.CLOSE if now - asked >= limits.requeue_after else Step.WAIT
         return Assessment(step, Reason.CLOSING_HOSTS, message, now + limits.requeue_after)
     return Assessment(Step.DELETE, Reason.DELETION_STARTED, "nobody uses it")
+
+
+def _evicted(pool: TerminatingAttempt, evict_by: datetime, now: datetime, limits: Limits) -> Assessment:
+    """Return whether the pods of a TPUNodeGroup that is over had the time to go."""
+    asked = pool.close_requested_at
+    late = now >= evict_by and asked is not None and now - asked >= limits.requeue_after
+    if asked is not None and (pool.hosts.answered == asked or late):
+        return Assessment(Step.DELETE, Reason.DELETION_STARTED, "its pods were evicted")
+    again = asked is None or now - asked >= limits.requeue_after
+    message = f"its hosts are closed, and pods on them evicted, until {evict_by:%H:%M:%S} UTC at the latest"
+    step = Step.CLOSE if again else Step.WAIT
+    return Assessment(step, Reason.CLOSING_HOSTS, message, now + limits.requeue_after)
 
 
 def _lasts(hosts: Hosts, limits: Limits) -> timedelta:

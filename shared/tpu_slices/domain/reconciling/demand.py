@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.facts import (
     Answer,
+    SliceDeclared,
     SlicesWanted,
     WaitingLeader,
     WorkloadChanged,
@@ -24,13 +25,16 @@ from tpu_slices.domain.model.slices import (
     WorkloadJob,
     slice_id,
 )
-from tpu_slices.domain.model.workloads import WorkloadRecord
+from tpu_slices.domain.model.workloads import RELEASE_LASTS, WorkloadRecord
+from tpu_slices.domain.planning.node_groups import declared_slice
 from tpu_slices.domain.planning.specs import SliceRequest, chips_requested, spec_for
 
 TOMBSTONE_TTL = timedelta(days=40)
 """How long the record of an ended JobSet is kept: longer than Pub/Sub can keep a message (31 days)."""
 
-_IN_PROGRESS = frozenset({Reason.OPERATION_LIMIT, Reason.CREATING, Reason.AWAITING_FLEX_START})
+_IN_PROGRESS = frozenset(
+    {Reason.OPERATION_LIMIT, Reason.CREATING, Reason.AWAITING_FLEX_START, Reason.AWAITING_CAPACITY}
+)
 
 _DESIRE_MESSAGES: Mapping[WorkloadState, str] = {
     WorkloadState.ACTIVE: "is active",
@@ -177,6 +181,57 @@ def changed(
     )
 
 
+def declared(
+    fact: SliceDeclared | WorkloadChanged | Answer,
+    known: WorkloadRecord | None,
+    record: SliceRecord | None,
+    now: datetime,
+    settings: ClusterSettings,
+) -> Demand | None:
+    """Return what a fact about a TPUNodeGroup changes, or None if it is outdated.
+
+    | fact                    | its slice's record                                                          |
+    |-------------------------|-----------------------------------------------------------------------------|
+    | it is there             | has what it declares; a change of that is never rebuilt under whoever runs  |
+    | it cannot be parsed     | is refused for that                                                         |
+    | it is over              | is there, so that GONE can be told, however little was known of the group   |
+    """
+    workload = _declaring(fact, known, now, settings.cluster)
+    if workload is None:
+        return None
+    job = WorkloadJob.declared(settings.cluster, fact.workload.owner)
+    before = record or replace(SliceRecord.of(job, now), awaited_since=now if workload.live else None)
+    after = before
+    if (spec := _declared_spec(fact, job, settings)) is not None and _request_changed(before, spec):
+        after = replace(_with_request(before, spec), next_reconcile_at=now)
+    updates = {} if after == record else {after.id: after}
+    return Demand(replace(workload, demand={after.id: None}), updates)
+
+
+def _declaring(
+    fact: SliceDeclared | WorkloadChanged | Answer, known: WorkloadRecord | None, now: datetime, cluster: ClusterId
+) -> WorkloadRecord | None:
+    """Return the record of a TPUNodeGroup after a fact, None if that is outdated; an end may be told again."""
+    if not isinstance(fact, SliceDeclared):
+        return changed(fact, known, now, cluster) or (known if fact.state.ended else None)
+    if known is not None and _is_late(fact.workload, known, WorkloadState.ACTIVE):
+        return None
+    return replace(_updated(fact.workload, known, WorkloadState.ACTIVE, now, cluster), template_error="")
+
+
+def _declared_spec(
+    fact: SliceDeclared | WorkloadChanged | Answer, job: WorkloadJob, settings: ClusterSettings
+) -> SliceSpec | Refusal | None:
+    """Return the spec of what a TPUNodeGroup declares, why it has none, or None if the fact does not say."""
+    match fact:
+        case SliceDeclared(group=group):
+            return declared_slice(group, job, settings)
+        case WorkloadChanged(template_error=str(error)) if error:
+            return Refusal(reason=Reason.DOES_NOT_FIT, message=f"{error}.")
+        case _:
+            return None
+
+
 def is_recorded(fact: WorkloadChanged | Answer, known: WorkloadRecord) -> bool:
     """Return whether the record rests on this state of the workload."""
     told, recorded = fact.workload, (known.state, known.generation, known.resource_version)
@@ -199,8 +254,7 @@ def with_current_desire(
     message = f"the {own.owner.kind} {_DESIRE_MESSAGES[own.state]}"
     confirmed_at = own.demand_confirmed_at(record.id, listed_at)
     awaited_since = record.awaited_since if record.wanted else max(confirmed_at or own.state_since, own.state_since)
-    return replace(
-        record,
+    return record.with_changes(
         desire=Desire.PRESENT if active and has else Desire.ABSENT,
         desire_message=f"{message}, scaled to {own.groups}" if active and not has else message,
         demand_confirmed_at=confirmed_at,
@@ -256,7 +310,7 @@ def _updated(
         groups=workload.groups if workload.generation >= before.generation else before.groups,
         state_since=before.state_since if same else now,
         last_seen_at=now,
-        next_report_at=now,
+        next_report_at=now + RELEASE_LASTS if state.ended and before.demand else now,
         expire_at=now + TOMBSTONE_TTL if state.ended else None,
     )
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from tpu_slices.domain.model.observations import (
     Absent,
+    Begun,
     Broken,
     Busy,
     Creating,
@@ -18,6 +19,7 @@ from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.records import Refusal
 from tpu_slices.domain.model.slices import same_request
 from tpu_slices.domain.reconciling.case import Situation
+from tpu_slices.domain.reconciling.refusals import refusal_of
 
 _UNDER_CREATION = frozenset({Reason.CREATION_STARTED, Reason.CREATING})
 HOSTS_AWAITED = frozenset({Reason.HOSTS_JOINING, Reason.HOSTS_LOST, Reason.POOL_BUSY, Reason.POOL_BROKEN})
@@ -41,11 +43,13 @@ def giving_up(case: Situation) -> GivingUp | None:
     | not needed any more, or not now                             | fits                                              |
     | adopted, and its pool is gone: the name is not ours to use  | yes                                               |
     | being deleted by somebody                                   | yes                                               |
+    | begun, and not to be bought any more                        | yes                                               |
     | a pool on which only others run, while its own Job waits    | fits                                              |
     | its creation failed, or was forgotten by GKE                | failed                                            |
     | broken later, and unused                                    | failed                                            |
     | made for another request, changed while suspended, unused   | yes                                               |
-    | flex-start, without hosts, while no leader waits            | fits; while one waits: no                         |
+    | of a TPUNodeGroup, in none of the cases above               | no                                                |
+    | the vendor awaits its hosts, while no leader waits          | fits; while one waits: no                         |
     | unused for `idle_after`, while its Job runs elsewhere       | fits, if all its hosts are usable                 |
     | without some usable hosts for `hosts_timeout`, and unused   | failed                                            |
     | ready and unused for `idle_after`                           | fits; while its leader waits: refused             |
@@ -56,8 +60,8 @@ def giving_up(case: Situation) -> GivingUp | None:
     if not record.wanted:
         return GivingUp(fits=True)
     match seen:
-        case Absent():
-            return GivingUp() if record.attempt == 0 else None
+        case Absent() | Begun():
+            return GivingUp() if _not_to_be_made(case) else None
         case Deleting():
             return GivingUp()
         case Creating() | Running() | Busy() | Broken() if _lent_while_needed(case):
@@ -72,8 +76,16 @@ def giving_up(case: Situation) -> GivingUp | None:
             return None
 
 
+def _not_to_be_made(case: Situation) -> bool:
+    """Return whether a pool that does not stand, or only in part, is not to be made under its name."""
+    if isinstance(case.seen.current, Begun):
+        return not case.waiting or refusal_of(case.record, case.settings, case.known.held) is not None
+    return case.record.attempt == 0
+
+
 def _lent_while_needed(case: Situation) -> bool:
-    return case.record.lent(case.record.hosts) and case.waiting and not case.runs_elsewhere
+    record = case.record
+    return record.lent(record.hosts) and case.waiting and not case.runs_elsewhere and not record.owner.kind.declares
 
 
 def _creation_lost(case: Situation, seen: Creating) -> GivingUp | None:
@@ -96,6 +108,8 @@ def _not_useful(case: Situation, seen: Running | Broken | Busy) -> GivingUp | No
     drifted = isinstance(seen, Running) and record.spec and not same_request(seen.fingerprint, record.spec)
     if drifted and record.rebuild_allowed:
         return GivingUp()
+    if record.owner.kind.declares:
+        return None
     if case.unfilled:
         return None if case.waiting else GivingUp(fits=True)
     return _idle(case) if case.whole or case.runs_elsewhere else _hosts_missing(case)

@@ -22,9 +22,10 @@ from tpu_slices.domain.model.facts import (
 from tpu_slices.domain.model.observations import PoolSeen
 from tpu_slices.domain.model.reasons import Phase
 from tpu_slices.domain.model.records import SliceRecord
-from tpu_slices.domain.model.slices import ClusterId, Owner, SliceId, WorkloadUid, slice_id
+from tpu_slices.domain.model.slices import ClusterId, Owner, OwnerKind, SliceId, WorkloadUid, slice_id
 from tpu_slices.domain.model.workloads import WorkloadRecord
 from tpu_slices.domain.reconciling.deletion import SILENT_AFTER, RelayHeard
+from tpu_slices.domain.reconciling.standings import digest_of
 from tpu_slices.domain.reconciling.terminating import given_up
 
 INVENTORY_CHECK_EVERY = timedelta(minutes=15)
@@ -93,6 +94,10 @@ class RelayHeartbeat:
         """When the demand on record last agreed with the relay's list of it, or was forgotten; None: it never did."""
         return min(self.demand_listed, default=None)
 
+    def confirmed_at(self, kind: OwnerKind) -> datetime | None:
+        """Return when the demand on record of workloads of a kind was last confirmed; None: it never was."""
+        return self.received_at if kind.declares else self.demand_confirmed_at
+
     @classmethod
     def of(cls, cluster: ClusterId) -> Self:
         """Return the heartbeat of a relay that was never heard."""
@@ -109,6 +114,8 @@ class Records:
 
     workloads: Mapping[WorkloadUid, WorkloadRecord]
     slices: Mapping[SliceId, SliceRecord]
+    active: frozenset[WorkloadUid] = frozenset()
+    """Workloads that are active and have no demand: no more of their records is needed."""
     unreadable: frozenset[SliceId | WorkloadUid] = frozenset()
     """The records that exist and cannot be read: nothing is concluded about them."""
 
@@ -142,21 +149,6 @@ def silent_since(heartbeat: RelayHeartbeat | None, now: datetime) -> datetime | 
     """Return when the relay was last heard, or first expected, if that is too long ago, else None."""
     last = heartbeat.received_at or heartbeat.expected_since if heartbeat is not None else None
     return last if last is not None and now - last > SILENT_AFTER else None
-
-
-STANDING = ("state", "queue", "template_error", "groups")
-"""The fields of a workload's record that make its standing."""
-
-
-def standing(state: object, queue: object, template_error: object, groups: object) -> str:
-    """Return a short digest of what a workload's last WorkloadChanged said, as the relay and the record know it."""
-    told = "\n".join("" if each is None else str(each) for each in (state, queue, template_error, groups))
-    return hashlib.sha256(told.encode()).hexdigest()[:8]
-
-
-def digest_of(standings: Mapping[WorkloadUid, str]) -> str:
-    """Return the digest of workloads and their standings: equal digests mean equal ones."""
-    return hashlib.sha256("\n".join(f"{uid} {standings[uid]}" for uid in sorted(standings)).encode()).hexdigest()[:16]
 
 
 def list_is_called_for(recorded: Mapping[WorkloadUid, str], heartbeat: RelayHeartbeat, now: datetime) -> bool:
@@ -347,7 +339,8 @@ def _placeholders(slices: Iterable[SliceRecord], records: Records, now: datetime
     found: dict[WorkloadUid, list[SliceRecord]] = {}
     for record in slices:
         uid = record.owner.uid
-        if record.phase is not Phase.GONE and uid not in records.workloads and uid not in records.unreadable:
+        known = uid in records.workloads or uid in records.active or uid in records.unreadable
+        if record.phase is not Phase.GONE and not known:
             found.setdefault(uid, []).append(record)
     return tuple(
         WorkloadRecord.of(of_one[0].cluster, _unseen(of_one[0].owner), now, [record.id for record in of_one])

@@ -12,12 +12,10 @@ from tpu_slices.domain.model.clusters import Limits
 from tpu_slices.domain.model.observations import Busy, OperationSeen, PoolObservations, Running
 from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.records import PoolOperation, SliceRecord, SlotAwaited
-from tpu_slices.domain.model.slices import ClusterId, SliceId, SliceSpec
+from tpu_slices.domain.model.slices import ClusterId, PoolName, SliceId, SliceSpec, pool_name
 
 CapacityPool = NewType("CapacityPool", str)  # where capacity comes from: zone, accelerator, capacity
 
-FIRST_LIMIT = 5
-"""The initial limit of a cluster: the number in GKE's error message (terraform-provider-google#15205)."""
 SHORTAGE_MEMORY = timedelta(minutes=15)
 """How long a capacity pool counts as short after a stockout, unless a creation in it succeeds."""
 RAISE_AFTER = timedelta(minutes=5)
@@ -53,7 +51,7 @@ class ConcurrencyLimiter:
     """The document `limiters/{cluster}`: the current limit, and the capacity pools with recent stockouts."""
 
     cluster: ClusterId
-    limit: int = FIRST_LIMIT
+    limit: int
     changed_at: datetime
     shortages: Mapping[CapacityPool, datetime]
     lowered_at: datetime | None = None
@@ -62,9 +60,9 @@ class ConcurrencyLimiter:
     """When GKE last rejected an operation because of too many (429)."""
 
     @classmethod
-    def of(cls, cluster: ClusterId, now: datetime) -> Self:
-        """Return the limiter that a cluster begins with."""
-        return cls(cluster=cluster, changed_at=now, shortages={})
+    def of(cls, cluster: ClusterId, now: datetime, limit: int = 1) -> Self:
+        """Return the limiter that a cluster begins with, whose settings allow so many operations."""
+        return cls(cluster=cluster, limit=limit, changed_at=now, shortages={})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,8 +116,13 @@ def slot_awaited(record: SliceRecord, operation: PoolOperation, attempt: int, no
         operation=operation,
         attempt=attempt,
         queue=f"{pool} {record.owner.namespace}" if pool else "",
-        since=before.since if before is not None and same else now,
+        since=before.since if before is not None and same else _first_asked(record, operation) or now,
     )
+
+
+def _first_asked(record: SliceRecord, operation: PoolOperation) -> datetime | None:
+    """Return since when a slice is waited for, whenever it was looked at; None: it is to be deleted."""
+    return record.awaited_since if operation is PoolOperation.CREATE else None
 
 
 def candidate_of(record: SliceRecord, awaited: SlotAwaited) -> Candidate:
@@ -193,6 +196,17 @@ def admit(
     return tuple(admitted)
 
 
+def is_used(slot: Slot, operations: Iterable[OperationSeen], now: datetime, limits: Limits) -> bool:
+    """Return whether GKE's list shows the operation that a slot is held for as running, or it may just be requested.
+
+    The pool of an attempt 0 has a name of its own: what becomes of it, its slice's record tells.
+    """
+    if slot.attempt == 0:
+        return False
+    found = _ends(slot, pool_name(slot.slice_id, slot.attempt), operations)
+    return not any(found) if found else now - slot.taken_at <= limits.orders_arrive_within
+
+
 def has_ended(
     slot: Slot, holder: SliceRecord, operations: Iterable[OperationSeen], now: datetime, limits: Limits
 ) -> bool:
@@ -205,9 +219,14 @@ def has_ended(
     | none                                               | once no order can be under way: it never began, or GKE   |
     |                                                    | has forgotten it                                         |
     """
-    pool, creates = holder.pool_of(slot.attempt), slot.operation is PoolOperation.CREATE
-    found = [each.ended for each in operations if (each.pool, each.creates) == (pool, creates)]
+    found = _ends(slot, holder.pool_of(slot.attempt), operations)
     return any(found) if found else now - slot.taken_at > limits.orders_arrive_within
+
+
+def _ends(slot: Slot, pool: PoolName, operations: Iterable[OperationSeen]) -> list[bool]:
+    """Return of each operation like the slot's on a pool whether it ended."""
+    creates = slot.operation is PoolOperation.CREATE
+    return [each.ended for each in operations if (each.pool, each.creates) == (pool, creates)]
 
 
 def may_start(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import SliceSpec
@@ -15,8 +16,10 @@ def created(spec: SliceSpec) -> str:
     return f"{hosts}, by flex-start and empty until GKE has them" if spec.is_flex_start else hosts
 
 
-def creating(spec: SliceSpec | None) -> str:
-    """Return what GKE is creating."""
+def creating(spec: SliceSpec | None, settings: ClusterSettings) -> str:
+    """Return what is being created."""
+    if settings.self_managed:
+        return "Compute Engine is creating its instance group, and what that needs, step by step."
     if spec is not None and spec.is_flex_start:
         return f"GKE is creating the empty node pool in {spec.zone}, to which it then adds hosts by flex-start."
     what = f"{spec.hosts} hosts ({spec.chips} chips) in {spec.zone}" if spec else "its hosts"
@@ -25,13 +28,43 @@ def creating(spec: SliceSpec | None) -> str:
 
 def awaiting_flex_start(record: SliceRecord, spec: SliceSpec, now: datetime) -> str:
     """Return since when a flex-start pool has had no hosts, and what follows."""
-    last = record.transitions[-1] if record.transitions else None
-    since = last.at if last is not None and last.reason is Reason.AWAITING_FLEX_START else now
+    since = _since(record, Reason.AWAITING_FLEX_START, now)
     again = "GKE took its hosts back; waiting again" if _was_ready(record) else "Waiting"
     return (
         f"{again} for flex-start capacity since {since:%Y-%m-%d %H:%M} UTC: GKE adds all {spec.hosts} hosts "
         f"({spec.chips} chips) in {spec.zone} when it has them, and takes them back after {spec.run_duration}."
     )
+
+
+def awaiting_capacity(record: SliceRecord, spec: SliceSpec, why: str, now: datetime) -> str:
+    """Return since when Compute Engine has had too few hosts for a group, and in its words why."""
+    since = _since(record, Reason.AWAITING_CAPACITY, now)
+    return (
+        f"Waiting since {since:%Y-%m-%d %H:%M} UTC: Compute Engine starts all {spec.hosts} hosts ({spec.chips} chips) "
+        f"in {spec.zone} when it has them, and goes on trying. It says: {why}"
+    )
+
+
+def hosts_awaited(record: SliceRecord, spec: SliceSpec) -> str:
+    """Return how many hosts are there, and why the others cannot join, if that is known."""
+    there = f"{record.hosts.usable} of {spec.hosts} hosts are ready and offer their chips"
+    asked = record.join_asked
+    if asked is None or asked.attempt != record.attempt:
+        return f"{there}."
+    if asked.failure:
+        return f"{there}; they cannot be given the token to join with: {asked.failure}"
+    if asked.handed_on_at is not None:
+        return f"{there}; they have a token to join with since {asked.handed_on_at:%H:%M:%S} UTC."
+    return (
+        f"{there}; the relay was asked at {asked.at:%H:%M:%S} UTC for a token to join with, and has not answered yet."
+    )
+
+
+def demand_stale(record: SliceRecord) -> str:
+    """Return what is not known lately of the demand for a slice."""
+    if record.owner.kind.declares:
+        return f"Waiting for the relay to be heard, and with it that the {record.owner.kind} stands."
+    return "Waiting for the relay to confirm that the leader pod still needs this slice."
 
 
 def ready(record: SliceRecord, spec: SliceSpec, now: datetime) -> str:
@@ -43,6 +76,12 @@ def ready(record: SliceRecord, spec: SliceSpec, now: datetime) -> str:
     until = (record.since if record.phase is Phase.READY else now) + longest
     ends = f"{spec.run_duration} after their start, before {until:%Y-%m-%d %H:%M} UTC"
     return f"{text}; by flex-start, so GKE takes them back {ends}."
+
+
+def _since(record: SliceRecord, reason: Reason, now: datetime) -> datetime:
+    """Return since when the slice has had this reason, now if it has another one."""
+    last = record.transitions[-1] if record.transitions else None
+    return last.at if last is not None and last.reason is reason else now
 
 
 def _was_ready(record: SliceRecord) -> bool:

@@ -144,7 +144,7 @@ def settled_demand(count: NewCount, guests: Mapping[SliceId, SliceRecord]) -> It
     | arrived                       | settled                                                                       |
     |-------------------------------|-------------------------------------------------------------------------------|
     | its own Job                   | the demand for this slice                                                     |
-    | a sibling of its template     | nothing: each of them has a slice, and one still needs the other slice        |
+    | a sibling of its template     | the demand for this slice: who waits for it now needs the one that was left   |
     | another Job                   | the demand for that Job's slice, and for this one, whose Job may run elsewhere|
     | a Job, by an outdated count   | not the demand for that Job's slice: it may wait since then                   |
     """
@@ -152,9 +152,8 @@ def settled_demand(count: NewCount, guests: Mapping[SliceId, SliceRecord]) -> It
     for occupant in count.arrivals:
         own = slice_id(occupant.workload_job(record.cluster))
         job = record if own == record.id else guests.get(own)
-        if own != record.id and record.interchangeable(occupant):
-            continue
-        if job is None or not count.is_outdated_for(job):
+        sibling = own != record.id and record.interchangeable(occupant)
+        if not sibling and (job is None or not count.is_outdated_for(job)):
             yield occupant.owner.uid, own
         if own != record.id:
             yield record.owner.uid, record.id
@@ -166,6 +165,25 @@ def with_hosts(count: NewCount) -> SliceRecord:
     came = record.on(replace(count.after, occupants=count.arrivals))
     place = None if came and not count.is_outdated_for(record) else record.runs_on
     return _with(replace(record, runs_on=place, next_reconcile_at=count.now), count.attempt, count.after)
+
+
+def with_report(record: SliceRecord, fact: HostsChanged, now: datetime) -> SliceRecord:
+    """Return the slice's record with a report of the hosts of one of its pools, if that is not outdated."""
+    before = dict(record.all_hosts).get(fact.attempt)
+    after = counted(before, fact, now) if before is not None else None
+    if before is None or after is None:
+        return record
+    count = NewCount(record, fact.attempt, before, after, now)
+    return with_hosts(count) if count.is_news else record
+
+
+def lets_deletion_go_on(record: SliceRecord, fact: HostsChanged) -> bool:
+    """Return whether a report is the answer that a deletion waits for, and concerns no other slice."""
+    asked = next((each for each in record.terminating if each.attempt == fact.attempt), None)
+    if asked is None or fact.answers is None or asked.close_requested_at != fact.answers or fact.occupants:
+        return False
+    were_there = (*asked.hosts.occupants, *(each.user for each in asked.hosts.departures))
+    return all(record.interchangeable(each) for each in were_there)
 
 
 def _with(record: SliceRecord, attempt: int, hosts: Hosts) -> SliceRecord:

@@ -7,10 +7,12 @@ from datetime import datetime
 from typing import Any
 
 from tpu_slices.domain.model.clusters import ClusterSettings
-from tpu_slices.domain.model.decisions import Action, CancelCreation, CreatePool, DeletePool
+from tpu_slices.domain.model.decisions import Action, CancelCreation, CreatePool, DeletePool, DeleteRemains, EndJoin
+from tpu_slices.domain.model.joining import TOKEN_LIVES
 from tpu_slices.domain.model.observations import FailureKind, Outcome, Refused, Started
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.reconciling.patience import due_after, failed
+from tpu_slices.domain.reconciling.terminating import given_up
 
 IN_THE_WAY = frozenset({FailureKind.BUSY, FailureKind.RATE})
 """Another operation prevents this one: it is requested again, and there is nothing to tell."""
@@ -23,20 +25,38 @@ def acted(
     match action, outcome:
         case CreatePool(), Started(operation):
             record = replace(record, operation=operation)
-        case DeletePool(), Started(None):
+        case DeletePool() | DeleteRemains(), Started(None):
             return replace(record, next_reconcile_at=now + settings.limits.delete_retry_after)
-        case CreatePool(), Refused(why):
+        case CreatePool(), Refused(why, begun=True) if why.kind in IN_THE_WAY:
+            return replace(record, next_reconcile_at=now + settings.limits.delete_retry_after)
+        case CreatePool(), Refused(why, begun):
+            record = given_up(record, fits=False, empty=True) if begun else record
             record = failed(record, why, now, settings)
         case CancelCreation(attempt), Refused(why):
             record = _with(record, attempt, delete_requested_at=None, not_cancellable=why.kind is not FailureKind.RATE)
-        case DeletePool(attempt), Refused(why) if why.kind in IN_THE_WAY:
+        case ((DeletePool(attempt) | DeleteRemains(attempt)), Refused(why)) if why.kind in IN_THE_WAY:
             record = _with(record, attempt, delete_requested_at=None, slot=None)
-        case DeletePool(attempt), Refused(why):
+        case ((DeletePool(attempt) | DeleteRemains(attempt)), Refused(why)):
             retry_at = now + settings.limits.delete_retry_after
             record = _with(record, attempt, delete_requested_at=None, retry_at=retry_at, slot=None, refused=why.message)
+        case EndJoin(attempt), _:
+            return _join_ended(record, attempt, outcome, now, settings)
         case _:
             return record
     return replace(record, next_reconcile_at=due_after(record, now, settings.limits))
+
+
+def _join_ended(
+    record: SliceRecord, attempt: int, outcome: Outcome, now: datetime, settings: ClusterSettings
+) -> SliceRecord:
+    """Return the record of a slice whose token was taken away, or is once the hosts can be reached: it expires."""
+    asked = record.join_asked
+    if asked is None or asked.attempt != attempt:
+        return record
+    if isinstance(outcome, Refused) and now - asked.at < TOKEN_LIVES:
+        again_at = now + settings.limits.requeue_after
+        return replace(record, next_reconcile_at=min(record.next_reconcile_at or again_at, again_at))
+    return replace(record, join_asked=None)
 
 
 def _with(record: SliceRecord, attempt: int, **changes: Any) -> SliceRecord:

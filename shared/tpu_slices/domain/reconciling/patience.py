@@ -37,13 +37,13 @@ _MEANING: Mapping[FailureKind, str] = MappingProxyType(
         FailureKind.QUOTA: "The project's quota does not allow {what_in_zone}",
         FailureKind.RESERVATION: "The reservation cannot provide {what_in_zone}",
         FailureKind.IP_SPACE: "The cluster has no pod IP addresses left for {hosts} hosts",
-        FailureKind.RATE: "GKE accepts no more operations on the cluster at the moment",
+        FailureKind.RATE: "{vendor} accepts no more operations on the cluster at the moment",
         FailureKind.BUSY: "Another operation on the cluster is in progress",
-        FailureKind.NAME_TAKEN: "A node pool of this name exists; checking whether it is ours",
-        FailureKind.CONFIGURATION: "GKE rejected the node pool; fix its settings or the permissions",
-        FailureKind.IMPOSSIBLE: "GKE does not support such a node pool",
-        FailureKind.HOSTS: "The node pool was replaced",
-        FailureKind.UNKNOWN: "The node pool could not be created",
+        FailureKind.NAME_TAKEN: "{a_pool} of this name exists; checking whether it is ours",
+        FailureKind.CONFIGURATION: "{vendor} rejected the {pool}; fix its settings or the permissions",
+        FailureKind.IMPOSSIBLE: "{vendor} does not support such a {pool}",
+        FailureKind.HOSTS: "The {pool} was replaced",
+        FailureKind.UNKNOWN: "The {pool} could not be created",
     }
 )
 
@@ -52,7 +52,7 @@ def failure(
     record: SliceRecord, why: Failure, now: datetime, settings: ClusterSettings
 ) -> tuple[Reason, str, Mapping[str, Any]]:
     """Return the reason and message of a slice after a failed attempt, and what changes on its record."""
-    reason, meaning = FAILED[why.kind], _meaning(record, why)
+    reason, meaning = FAILED[why.kind], _meaning(record, why, settings)
     message = f"{meaning}: {why.message}"
     if reason.phase is Phase.PROVISIONING:
         return reason, message, {"operation": None}
@@ -89,13 +89,14 @@ def _in_a_row(record: SliceRecord, reason: Reason) -> int:
     return record.failures + 1 if last is reason else 1
 
 
-def _meaning(record: SliceRecord, failure: Failure) -> str:
+def _meaning(record: SliceRecord, failure: Failure, settings: ClusterSettings) -> str:
     spec = record.spec
     zone, what, hosts = "The zone", "such hosts", "its"
     if spec is not None:
         zone, what, hosts = spec.zone, f"{spec.accelerator} {spec.topology}", str(spec.hosts)
     in_zone = f"{what} in {zone}" if spec is not None else what
-    return _MEANING[failure.kind].format(zone=zone, what=what, what_in_zone=in_zone, hosts=hosts)
+    vendor = {"vendor": settings.vendor, "pool": settings.pool_noun, "a_pool": settings.a_pool}
+    return _MEANING[failure.kind].format(zone=zone, what=what, what_in_zone=in_zone, hosts=hosts, **vendor)
 
 
 def due(record: SliceRecord, assessments: Iterable[Assessment], now: datetime, limits: Limits) -> datetime | None:
@@ -103,6 +104,7 @@ def due(record: SliceRecord, assessments: Iterable[Assessment], now: datetime, l
 
     | slice                           | reconciled again                                                         |
     |---------------------------------|--------------------------------------------------------------------------|
+    | READY, of a TPUNodeGroup        | after `resync_after`                                                     |
     | READY, in use                   | not by itself                                                            |
     | READY, unused                   | after `idle_after`; RunsElsewhere: after `resync_after`                  |
     | REFUSED, GONE                   | not by itself                                                            |
@@ -135,7 +137,9 @@ def due_after(record: SliceRecord, now: datetime, limits: Limits) -> datetime | 
 
 def _due_by_phase(record: SliceRecord, now: datetime, limits: Limits) -> datetime | None:
     match record.phase:
-        case Phase.READY if record.reason is Reason.RUNS_ELSEWHERE or record.runs_on is not None:
+        case Phase.READY if (
+            record.reason is Reason.RUNS_ELSEWHERE or record.runs_on is not None or record.owner.kind.declares
+        ):
             return now + limits.resync_after
         case Phase.READY if not record.hosts.occupants:
             return max(record.since, record.hosts.vacant_since or record.since, now - limits.idle_after) + (

@@ -8,9 +8,18 @@ from datetime import datetime
 from typing import assert_never
 
 from tpu_slices.domain.model.attempts import TerminatingAttempt
-from tpu_slices.domain.model.decisions import Action, CancelCreation, CloseHosts, DeletePool, OpenHosts
+from tpu_slices.domain.model.clusters import ClusterSettings
+from tpu_slices.domain.model.decisions import (
+    Action,
+    CancelCreation,
+    CloseHosts,
+    DeletePool,
+    DeleteRemains,
+    OpenHosts,
+)
 from tpu_slices.domain.model.observations import (
     Absent,
+    Begun,
     Broken,
     Busy,
     Creating,
@@ -168,7 +177,7 @@ def _followed(
     seen = observations.get(each.attempt, _UNSEEN)
     kept = replace(each, slot=held_slot(each, case))
     match seen:
-        case Absent() if case.order_may_arrive(each.create_requested_at):
+        case Absent() | Begun() if case.order_may_arrive(each.create_requested_at) and not _was_deleted(each, seen):
             message = "its creation was requested moments ago, and may still take effect"
             until = (each.create_requested_at or case.now) + case.limits.orders_arrive_within
             return followed.with_attempt(kept, Assessment(Step.WAIT, Reason.CREATION_IN_DOUBT, message, until))
@@ -177,14 +186,25 @@ def _followed(
         case Unreadable(message):
             return followed.with_attempt(kept, Assessment(Step.WAIT, Reason.POOL_UNREADABLE, message))
         case Deleting():
-            why = Assessment(Step.WAIT, Reason.DELETION_STARTED, "GKE is deleting it", _resync(case))
+            why = Assessment(
+                Step.WAIT, Reason.DELETION_STARTED, f"{case.settings.vendor} is deleting it", _resync(case)
+            )
             return followed.with_attempt(replace(kept, refused="", operation=None), why)
+        case Begun(what):  # without hosts, so that nobody is asked
+            why = Assessment(Step.DELETE, Reason.DELETION_STARTED, f"{what} is being deleted")
+            return _deleted(followed, replace(kept, operation=None), seen, case, why)
         case Creating(operation_runs=True):
             return _advanced(followed, kept, seen, case)
         case Creating() | Running() | Busy() | Broken():
             return _advanced(followed, replace(kept, operation=None), seen, case)
         case _:
             assert_never(seen)
+
+
+def _was_deleted(each: TerminatingAttempt, seen: Observation) -> bool:
+    """Return whether a pool that is gone had hosts, and was deleted: its creation has taken its effect before."""
+    had_hosts = each.hosts.joined or each.hosts.occupants or each.hosts.departures
+    return isinstance(seen, Absent) and each.delete_requested_at is not None and bool(had_hosts)
 
 
 def _advanced(followed: Followed, each: TerminatingAttempt, seen: Observation, case: Situation) -> Followed:
@@ -194,7 +214,7 @@ def _advanced(followed: Followed, each: TerminatingAttempt, seen: Observation, c
     """
     if each.asked_during_creation and seen != Creating():
         each = replace(each, close_requested_at=None, asked_during_creation=False)
-    why = _told(each, assess(each, case.evidence(each.hosts), case.now, case.limits))
+    why = _told(each, assess(each, case.evidence(each.hosts), case.now, case.limits), case.settings)
     if why.reason in IN_USE and (each.close_requested_at is not None or each.hosts.closed):
         return followed.with_attempt(replace(each, close_requested_at=None), why, OpenHosts(each.attempt))
     match why.step:
@@ -217,7 +237,7 @@ def _closed(
     repeat = asked is not None and each.hosts.answered != asked
     at = asked if repeat and asked else case.now
     asking = replace(each, close_requested_at=at, asked_during_creation=seen == Creating())
-    close = CloseHosts(each.attempt, at)
+    close = CloseHosts(each.attempt, at, case.evict_by)
     return followed.with_attempt(asking, replace(why, until=_next(case)), close, awaited=_in_hand(each, why, case))
 
 
@@ -233,11 +253,12 @@ def _is_for(waits: SlotAwaited, each: TerminatingAttempt) -> bool:
     return (waits.operation, waits.attempt) == (PoolOperation.DELETE, each.attempt)
 
 
-def _told(each: TerminatingAttempt, why: Assessment) -> Assessment:
-    """Return the assessment with the reason that is told: a refused deletion stays refused until GKE accepts it."""
+def _told(each: TerminatingAttempt, why: Assessment, settings: ClusterSettings) -> Assessment:
+    """Return the assessment with the reason that is told: a refused deletion stays refused until it is accepted."""
+    pool = f"its {settings.pool_noun}"
     if not each.refused or why.reason not in {Reason.CLOSING_HOSTS, Reason.DELETION_STARTED}:
-        return replace(why, message="its node pool is being deleted") if why.step is Step.DELETE else why
-    message = f"GKE refused to delete its node pool: {each.refused}"
+        return replace(why, message=f"{pool} is being deleted") if why.step is Step.DELETE else why
+    message = f"{settings.vendor} refused to delete {pool}: {each.refused}"
     return replace(why, reason=Reason.DELETION_REFUSED, message=message)
 
 
@@ -245,7 +266,7 @@ def _deleted(
     followed: Followed, each: TerminatingAttempt, seen: Observation, case: Situation, why: Assessment
 ) -> Followed:
     tried = each.delete_requested_at
-    again = tried is None or case.now - tried >= case.limits.delete_retry_after
+    again = tried is None or isinstance(seen, Begun) or case.now - tried >= case.limits.delete_retry_after
     if seen == Creating():
         return _cancelled(followed, each, case, again=again)
     if not again or (each.retry_at is not None and case.now < each.retry_at):
@@ -254,7 +275,8 @@ def _deleted(
     if slot is None:
         return _queued(followed, each, case, why)
     deleting = replace(each, slot=slot, delete_requested_at=case.now)
-    return followed.with_attempt(deleting, replace(why, until=_resync(case)), DeletePool(each.attempt))
+    action = DeleteRemains(each.attempt) if isinstance(seen, Begun) else DeletePool(each.attempt)
+    return followed.with_attempt(deleting, replace(why, until=_resync(case)), action)
 
 
 def _queued(followed: Followed, each: TerminatingAttempt, case: Situation, why: Assessment) -> Followed:
@@ -267,7 +289,7 @@ def _queued(followed: Followed, each: TerminatingAttempt, case: Situation, why: 
 
 def _cancelled(followed: Followed, each: TerminatingAttempt, case: Situation, *, again: bool) -> Followed:
     """Return the attempt with its creation cancelled, if nobody needs it any more and GKE takes that."""
-    why = Assessment(Step.WAIT, Reason.CREATION_IN_DOUBT, "GKE is still creating it", _next(case))
+    why = Assessment(Step.WAIT, Reason.CREATION_IN_DOUBT, f"{case.settings.vendor} is still creating it", _next(case))
     if each.not_cancellable or not case.owner_ended or not again:
         return followed.with_attempt(each, why)
     return followed.with_attempt(replace(each, delete_requested_at=case.now), why, CancelCreation(each.attempt))

@@ -54,6 +54,10 @@ REASON_TEXTS: Mapping[Reason, ReasonText] = MappingProxyType(
             "No action needed: this may take hours or days. What a Job has not saved when GKE takes its hosts back is "
             "lost, and the JobSet's failure policy decides whether it waits again.",
         ),
+        Reason.AWAITING_CAPACITY: ReasonText(
+            "waiting for capacity: Compute Engine starts all {hosts} hosts in {zone} when it has them",
+            "No action needed: Compute Engine goes on trying. Another zone or a reservation may be sooner.",
+        ),
         Reason.HOSTS_JOINING: ReasonText("{usable} of {hosts} hosts are ready and offer their chips", _NO_ACTION),
         Reason.HOSTS_LOST: ReasonText(
             "only {usable} of {hosts} hosts are still ready",

@@ -15,7 +15,7 @@ from tpu_slices.domain.model.reasons import Phase, Reason, ReportReason
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import SliceId
 from tpu_slices.domain.model.texts import shortened
-from tpu_slices.domain.model.workloads import Report, Wait, WorkloadRecord
+from tpu_slices.domain.model.workloads import RELEASE_LASTS, Report, Wait, WorkloadRecord
 from tpu_slices.domain.reporting.reason_texts import SERVED, clock, relay_silence, run_ends
 from tpu_slices.domain.reporting.waits import BY_OPERATOR, PROVISIONING, QueueState, unreadable_wait, waits_of
 
@@ -29,6 +29,8 @@ _NAMED_IN_MESSAGE = 3
 _LONGEST, _LONG = 700, 150  # characters of the first wait's text in the message, and of each of the others
 
 _BLOCKED = {Phase.BLOCKED, Phase.REFUSED}
+_RELEASE = {Reason.READY, Reason.CLOSING_HOSTS, Reason.DELETION_QUEUED, Reason.DELETION_STARTED}
+"""The reasons that every slice passes through when it is released."""
 _UNSERVED = {ReportReason.PROVISIONING, ReportReason.WAITING, ReportReason.BLOCKED}
 _ENDED: Mapping[WorkloadState, str] = {
     WorkloadState.COMPLETED: "completed",
@@ -115,6 +117,8 @@ def _in_demand(record: SliceRecord, jobset: WorkloadRecord, queue: QueueState, n
     Its Job may have found hosts that are nobody's slice, and needs none any more: a slice that is refused says so only
     here, since nothing looks at it until its request or the settings change.
     """
+    if jobset.owner.kind.declares:
+        return True
     if record.phase is Phase.REFUSED:
         confirmed_at = jobset.demand_confirmed_at(record.id, queue.demand_listed_at)
         lately = confirmed_at is not None and now - confirmed_at <= CONFIRMED_WITHIN
@@ -160,6 +164,15 @@ def is_news(made: Report, jobset: WorkloadRecord, now: datetime) -> bool:
     if jobset.report is None or made.message != jobset.report.message:
         return True
     return next_report(made, now) is not None and now - jobset.announced_at >= RENEW
+
+
+def goes_without_saying(made: Report, jobset: WorkloadRecord, now: datetime) -> bool:
+    """Return whether a report only says that slices are released since the JobSet ended, as it should be.
+
+    That they are gone is told, or that it takes longer than RELEASE_LASTS.
+    """
+    as_it_should_be = made.reason is ReportReason.RELEASING and all(wait.reason in _RELEASE for wait in made.waits)
+    return as_it_should_be and jobset.state.ended and now - jobset.state_since < RELEASE_LASTS
 
 
 def called_for(jobset: WorkloadRecord, now: datetime) -> WorkloadRecord | None:

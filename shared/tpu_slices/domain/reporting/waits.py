@@ -21,6 +21,7 @@ PROVISIONING = {
     Reason.CREATION_STARTED,
     Reason.CREATING,
     Reason.AWAITING_FLEX_START,
+    Reason.AWAITING_CAPACITY,
     Reason.HOSTS_JOINING,
 }
 """The reasons that every slice passes through on its way to READY."""

@@ -1,0 +1,143 @@
+"""What Compute Engine's resources and operations of one pool mean as an observation. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from google.cloud.compute_v1.types import (
+    Errors,
+    InstanceGroupManager,
+    InstanceTemplate,
+    ManagedInstance,
+    Operation,
+    ResourcePolicy,
+)
+
+from tpu_slices.adapters import compute_errors
+from tpu_slices.domain.model.observations import (
+    Absent,
+    Begun,
+    Broken,
+    Busy,
+    Creating,
+    Deleting,
+    Failure,
+    Observation,
+    Running,
+    Unowned,
+)
+from tpu_slices.domain.planning.pool_descriptions import fingerprint_of, missing_proof
+from tpu_slices.ports.backend import PoolOrder
+
+InstancesOf = Callable[[InstanceGroupManager], Sequence[ManagedInstance]]
+
+_CREATES = frozenset({"CREATING", "CREATING_WITHOUT_RETRIES", "RECREATING"})
+_REPAIRS = frozenset({"RECREATING", "RESTARTING", "REFRESHING", "VERIFYING", "STARTING", "RESUMING"})
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What stands under a pool's name."""
+
+    group: InstanceGroupManager | None = None
+    template: InstanceTemplate | None = None
+    policy: ResourcePolicy | None = None
+
+    @property
+    def last(self) -> tuple[str, str] | None:
+        """What was made last of it, in words, and its description; None: nothing stands."""
+        if self.group is not None:
+            return "its group", self.group.description
+        if self.template is not None:
+            return "its instance template", self.template.description
+        return None if self.policy is None else ("its workload policy", self.policy.description)
+
+
+@dataclass(frozen=True, slots=True)
+class Operations:
+    """The operations on what has a pool's name: those that run, and of those that ended what Compute Engine keeps."""
+
+    known: Sequence[Operation]
+
+    def run(self, verb: str) -> bool:
+        """Return whether one of insert or delete runs."""
+        return any(verb_of(each) == verb and not ended(each) for each in self.known)
+
+    def failure(self, noted: str | None) -> Failure | None:
+        """Return why the operation on record failed; None if it did not, runs, or is not known any more."""
+        name = (noted or "").rpartition("/")[2]
+        found = next((each for each in self.known if each.name == name and ended(each)), None)
+        return compute_errors.failure(found.error) if found is not None and found.error.errors else None
+
+
+def verb_of(operation: Operation) -> str:
+    """Return insert or delete, or another verb: at times it stands behind the method's service."""
+    return operation.operation_type.rpartition(".")[2]
+
+
+def ended(operation: Operation) -> bool:
+    """Return whether an operation ended: DONE may mean that it failed."""
+    return bool(operation.status == Operation.Status.DONE)
+
+
+def observed(parts: Parts, operations: Operations, order: PoolOrder, instances_of: InstancesOf) -> Observation:
+    """Return the observation of an order's pool. Instances are only read of a group that is not stable.
+
+    | what is known                                    | is                                                       |
+    |--------------------------------------------------|----------------------------------------------------------|
+    | a part without the proof of our ownership        | Unowned                                                  |
+    | a deletion that runs                             | Deleting                                                 |
+    | a creation that runs                             | Creating                                                 |
+    | the operation on record failed                   | Broken                                                   |
+    | the group stands                                 | as `standing` says                                       |
+    | policy or template stands                        | Begun                                                    |
+    | nothing stands                                   | Absent                                                   |
+    """
+    last = parts.last
+    lacking = missing_proof(last[1], order.job) if last else None
+    if last and lacking:
+        return Unowned(f"the description of {last[0]} {lacking}")
+    if operations.run("delete"):
+        return Deleting()
+    if operations.run("insert"):
+        return Creating()
+    failure = operations.failure(order.operation)
+    if failure is not None:
+        return Broken(failure)
+    if parts.group is not None:
+        stable = parts.group.status.is_stable
+        return standing(parts.group, () if stable else instances_of(parts.group))
+    return Begun(last[0]) if last else Absent()
+
+
+def standing(group: InstanceGroupManager, instances: Sequence[ManagedInstance]) -> Observation:
+    """Return the observation of a group on which no operation runs; `instances` are those of one that is not stable.
+
+    | what Compute Engine says                                      | is                                           |
+    |---------------------------------------------------------------|----------------------------------------------|
+    | the group is stable                                           | Running                                      |
+    | an instance is not created for a reason that does not pass    | Broken: quota, permission, reservation, …    |
+    | instances are not created for a reason that passes            | Running, and hosts are awaited: stockout, …  |
+    | instances are recreated or restarted                          | Busy                                         |
+    | instances are being created                                   | Running                                      |
+    """
+    fingerprint = fingerprint_of(group.description)
+    if group.status.is_stable:
+        return Running(fingerprint)
+    why = compute_errors.worst(_errors(group, instances))
+    if why is not None:
+        passes = why.kind in compute_errors.PASSING
+        return Running(fingerprint, awaiting=why.message) if passes else Broken(why)
+    repaired = [each for each in instances if each.current_action in _REPAIRS]
+    if repaired:
+        return Busy(f"{len(repaired)} of {group.target_size} instances are recreated or restarted.")
+    return Running(fingerprint)
+
+
+def _errors(group: InstanceGroupManager, instances: Iterable[ManagedInstance]) -> list[Errors]:
+    """Return why instances were not created at the last attempt: with BULK the group says it, else each instance."""
+    bulk = group.status.bulk_instance_operation
+    of_group = list(bulk.last_progress_check.error.errors) if bulk.in_progress else []
+    lacking = (each for each in instances if each.current_action in _CREATES)
+    return [*of_group, *(error for each in lacking for error in each.last_attempt.errors.errors)]

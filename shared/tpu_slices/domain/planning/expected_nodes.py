@@ -1,0 +1,29 @@
+"""Which nodes of a self-managed cluster are a slice's hosts, and what they are labelled with. Pure."""
+
+from __future__ import annotations
+
+from tpu_slices.domain.model.clusters import ClusterSettings
+from tpu_slices.domain.model.node_groups import NodesExpected
+from tpu_slices.domain.model.reasons import Reason
+from tpu_slices.domain.model.records import SliceRecord
+from tpu_slices.domain.planning.joining import labels_of_host
+
+_AWAITED = frozenset({Reason.AWAITING_CAPACITY, Reason.HOSTS_JOINING, Reason.HOSTS_LOST})
+
+
+def nodes_expected(record: SliceRecord, settings: ClusterSettings) -> NodesExpected | None:
+    """Return which nodes are to come, or come back; None: none are, or GKE labels them.
+
+    A host that joined by our startup script has its labels from the start, any other gets them from the relay.
+    """
+    spec = record.spec
+    if not settings.self_managed or spec is None or record.reason not in _AWAITED:
+        return None
+    labels = labels_of_host(record.job, record.attempt, spec, record.pinned_settings or settings.pools)
+    project = settings.path.split("/")[1]
+    return NodesExpected(
+        slice_id=record.id,
+        attempt=record.attempt,
+        instances=f"gce://{project}/{spec.zone}/{record.pool}-",
+        labels=tuple(labels.items()),
+    )

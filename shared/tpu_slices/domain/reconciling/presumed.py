@@ -1,0 +1,46 @@
+"""When the state of a slice's pool is known without asking GKE. Pure.
+
+Whatever is presumed, nothing is created or deleted for it: GKE is asked before.
+"""
+
+from __future__ import annotations
+
+from tpu_slices.domain.model.observations import Absent, PoolObservations, Running
+from tpu_slices.domain.model.reasons import Reason
+from tpu_slices.domain.model.records import SliceRecord
+from tpu_slices.domain.model.slices import PoolName
+
+_UNDER_CREATION = frozenset({Reason.CREATION_STARTED, Reason.CREATING})
+
+
+def presumed(record: SliceRecord, created: PoolName | None, *, answered: bool = False) -> PoolObservations | None:
+    """Return what is presumed of a slice's pools; None: GKE is to be asked.
+
+    `created`: the pool of which the event that is handled says that its creation ended, and did not fail. `answered`:
+    it is what the relay answered about the hosts of a pool.
+
+    | the slice has one pool, and                                        | presumed |
+    |--------------------------------------------------------------------|----------|
+    | GKE has just said that its creation ended well; on Compute Engine  | it runs  |
+    | that may be one step of several                                    |          |
+    | was READY until its workload ended, or needs no slices any more    | it runs  |
+    | the relay has just answered about the hosts of a pool that is to   | it runs  |
+    | be deleted, and whose creation had ended when it was asked         |          |
+    """
+    if answered and not record.wanted and len(record.terminating) == 1 and record.create_requested_at is None:
+        (last,) = record.terminating
+        closing = last.close_requested_at is not None and last.delete_requested_at is None and last.operation is None
+        return PoolObservations(Absent(), {last.attempt: Running(None)}) if closing and last.hosts.joined else None
+    if record.terminating or record.create_requested_at is None or record.rebuild_allowed:
+        return None
+    made = created == record.pool and record.reason in _UNDER_CREATION and not record.made_in_steps
+    served = record.reason is Reason.READY and not record.wanted
+    return PoolObservations(Running(None), {}) if made or served else None
+
+
+def only_hosts_were_missing(record: SliceRecord) -> bool:
+    """Return whether a slice's own pool was seen to run, and all hosts and its Job are there now."""
+    spec, hosts = record.spec, record.hosts
+    undisturbed = not (record.terminating or record.runs_on or record.rebuild_allowed or record.slots)
+    whole = spec is not None and hosts.joined == hosts.usable == spec.hosts
+    return undisturbed and whole and record.reason is Reason.HOSTS_JOINING and record.on(hosts)

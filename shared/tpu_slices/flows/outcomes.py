@@ -1,0 +1,58 @@
+"""What came of looking at a slice once, and its announcement to the cluster."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from tpu_slices.domain.model.decisions import Decision
+from tpu_slices.domain.model.reasons import Phase
+from tpu_slices.domain.model.records import SliceRecord
+from tpu_slices.domain.model.slices import LAST_ATTEMPT, PoolName
+from tpu_slices.flows.report import Reported
+from tpu_slices.ports.deps import IntakeDeps
+from tpu_slices.ports.publisher import SliceUpdate
+
+
+@dataclass(frozen=True, slots=True)
+class Reconciled:
+    """The outcome of one reconcile, logged as one line."""
+
+    before: SliceRecord
+    decision: Decision
+    after: SliceRecord
+    reported: Reported | None = None
+    """What was reported on its workload at the same time."""
+
+    @property
+    def ready_after(self) -> timedelta | None:
+        """How long the slice was awaited, if this made it READY; one that is READY again was not."""
+        awaited_since = self.before.awaited_since
+        return self.after.since - awaited_since if awaited_since and self.after.phase is Phase.READY else None
+
+
+def announce(record: SliceRecord, known: int, deps: IntakeDeps) -> None:
+    """Announce the transitions that came after so many."""
+    transitions = record.transitions_after(known)
+    first = record.transition_count - len(transitions) + 1
+    updates = [
+        SliceUpdate(
+            job=record.job,
+            slice_id=record.id,
+            pool=_announced_pool(record),
+            transition_number=first + offset,
+            transition=transition,
+            gone_before=record.gone_before,
+        )
+        for offset, transition in enumerate(transitions)
+    ]
+    if updates:
+        deps.publisher.announce(record.cluster, updates)
+
+
+def _announced_pool(record: SliceRecord) -> PoolName:
+    """Return the pool to announce: the current one or, if it was not requested, the last terminating one."""
+    attempt = (
+        record.terminating[-1].attempt if record.terminating and record.create_requested_at is None else record.attempt
+    )
+    return record.pool_of(min(attempt, LAST_ATTEMPT))
