@@ -5,6 +5,7 @@ While it runs it answers Kubernetes' probes (`relay.probe`), if a setting names 
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 import signal
@@ -20,20 +21,24 @@ import structlog
 from kubernetes.config import ConfigException
 
 from relay import cluster
-from relay.agenda import SteadyClock
-from relay.connection import connect, rising_pause
+from relay.agenda import SteadyClock, rising_pause
+from relay.connection import connect
 from relay.fact_queue import FactQueue
 from relay.health import Health, Limits, Probes
 from relay.inbox import Inbox
 from relay.lookups import Claims, Lookups, Vacancies
 from relay.messages import noted
+from relay.node_groups.calls import SelfManagedCluster
+from relay.node_groups.evictor import Evictor
+from relay.node_groups.keeper import NodeGroupKeeper
+from relay.node_groups.labeler import NodeLabeler
 from relay.node_patcher import NodePatcher
 from relay.notices.legacy_provisioner import LegacyProvisionerCheck
 from relay.notices.unserved import OwnersTold
 from relay.outbox import Outbox
 from relay.relay import Relay
 from relay.settings import Settings
-from relay.watch import Patience, Watch
+from relay.watch import GARBAGE_AFTER, Patience, Watch
 from tpu_slices.adapters import logs
 from tpu_slices.adapters.clock import SystemClock
 from tpu_slices.adapters.pubsub import connect_publisher, publish
@@ -54,8 +59,9 @@ class Process:
 
     def __init__(self, settings: Settings) -> None:
         api, chance = connect(), random.Random()  # noqa: S311 - jitter, not a secret
-        calls, now = cluster.Cluster(api), SteadyClock(datetime.now(UTC), time.monotonic).now
+        calls, now = SelfManagedCluster(api), SteadyClock(datetime.now(UTC), time.monotonic).now
         self._health = Health(now, _limits(settings))
+        self._self_managed = bool(settings.hosts_in)
         once = min(PUBLISH_SECONDS, settings.publish_patience)
         send = partial(publish, connect_publisher(once), settings.topic, patience=once)
         self._outbox = Outbox(noted(send), chance, now, self._health)
@@ -63,14 +69,21 @@ class Process:
         self._relay = Relay(FactQueue(settings.cluster), now, self._lookups.begin, self._outbox.post, self._health)
         self._outbox.demand_expired = self._relay.ask
         patience = Patience(settings.watch_silence, time.monotonic)
+        sources = cluster.sources(api, hosts_in=settings.hosts_in)
         self._owners = OwnersTold(calls, now, self._health)
         self._watches: list[Watch[Any, Any]] = [
-            *(Watch(source, self._relay.put, patience, chance) for source in cluster.sources(api)),
+            *(Watch(source, self._relay.put, patience, chance) for source in sources),
             Watch(cluster.unscheduled(api), self._owners.put, patience, chance),
         ]
         self._patcher = NodePatcher(self._relay.needed_patches, calls, now)
+        self._keeper = NodeGroupKeeper(self._relay.groups_not_held, calls, now)
+        self._evictor = Evictor(self._relay.needed_evictions, calls, self._relay.evicted)
+        self._labeler = NodeLabeler(calls, now)
+        if settings.hosts_in:
+            self._relay.nodes_expected = self._labeler.expect
         self._legacy_check = LegacyProvisionerCheck(calls, SystemClock().now)
         inbox = Inbox(settings.cluster, calls, self._relay, self._outbox.post, SystemClock().now)
+        inbox.forgets_nodes = self._self_managed
         self._subscription = Subscription(settings.subscription, MESSAGES_AT_ONCE, inbox.handle, chance)
         self._probes = _probes(settings, self._health)
         self._over = threading.Event()
@@ -81,6 +94,7 @@ class Process:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: self._over.set())
         parts = [self._outbox.run, self._lookups.run_demand, self._lookups.run_answers]
+        parts += [self._keeper.run, self._evictor.run, self._labeler.run] if self._self_managed else []
         parts += [self._announce, self._patcher.run, self._legacy_check.run, self._owners.run]
         if self._probes is not None:
             parts.append(self._probes.run)
@@ -116,6 +130,9 @@ class Process:
         self._subscription.stop()
         for stop in (
             self._patcher.stop,
+            self._keeper.stop,
+            self._evictor.stop,
+            self._labeler.stop,
             self._legacy_check.stop,
             self._owners.stop,
             *(watch.stop for watch in self._watches),
@@ -164,6 +181,7 @@ def _probes(settings: Settings, health: Health) -> Probes | None:
 
 
 def main() -> int:
+    gc.set_threshold(*GARBAGE_AFTER)
     try:
         settings = Settings.read(os.environ)
         logs.configure(settings.project, settings.version)

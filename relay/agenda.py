@@ -23,11 +23,16 @@ class SteadyClock:
         return self._began + timedelta(seconds=self._seconds() - self._origin)
 
 
+LONGEST_PAUSE = 30.0
+"""Seconds between two tries of what fails again and again."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timing:
     """The relay's delays and intervals; `relay.fact_queue` has the table of what they apply to."""
 
     gather: timedelta = timedelta(seconds=1)
+    introduce: timedelta = timedelta(seconds=5)
     count_every: timedelta = timedelta(seconds=15)
     repeat: timedelta = timedelta(minutes=5)
     beat: timedelta = timedelta(minutes=1)
@@ -136,3 +141,11 @@ class WatchProgress:
     def failed(self, kind: Kind) -> None:
         """Record that a watch failed: what it would have shown is unknown until its next sign of life."""
         self._interrupted.add(kind)
+
+
+def rising_pause(first: float, failures: int) -> float:
+    """Return the pause in seconds: doubled with each consecutive failure, up to LONGEST_PAUSE.
+
+    The exponent is capped, as the power would overflow after very many failures.
+    """
+    return min(LONGEST_PAUSE, first * 2.0 ** min(failures, 16))

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Protocol
 
+from relay.joining.tokens import Tokens
 from tpu_slices.domain.model.facts import (
     Answer,
     AnyQuestion,
@@ -26,6 +27,8 @@ from tpu_slices.domain.model.facts import (
     WorkloadsListed,
     WorkloadState,
 )
+from tpu_slices.domain.model.joining import JoinEnded, JoinQuestion
+from tpu_slices.domain.model.node_groups import NodesExpected
 from tpu_slices.domain.model.slices import Owner
 from tpu_slices.ports.errors import Permanent
 from tpu_slices.wire.readers import READERS
@@ -44,8 +47,10 @@ class Asked(Protocol):
 
     def ask(self, question: FactQuestion) -> None: ...
 
+    def expect(self, expected: NodesExpected) -> None: ...
 
-def answers(question: AnyQuestion, view: Asked, workloads: Workloads, now: datetime) -> Sequence[Fact]:
+
+def answers(question: AnyQuestion, view: Asked, workloads: Workloads, tokens: Tokens, now: datetime) -> Sequence[Fact]:
     """Return the facts that answer a question at once; raise as `answer` does."""
     match question:
         case Question(owner=owner):
@@ -54,6 +59,14 @@ def answers(question: AnyQuestion, view: Asked, workloads: Workloads, now: datet
             return view.workload_list(asked_at)
         case EchoQuestion(asked_at=asked_at):
             return [Echo(asked_at=asked_at, at=now)]
+        case JoinQuestion():
+            return tokens.answer(question)
+        case JoinEnded():
+            tokens.end(question)
+            return ()
+        case NodesExpected():
+            view.expect(question)
+            return ()
         case RepeatQuestion() | HostsQuestion() | HostsListQuestion():
             view.ask(question)
             return ()

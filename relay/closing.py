@@ -5,6 +5,8 @@
 | close    | at once if a Job is on the hosts: none is closed                             | -                      |
 |          | at once if there are none                                                    | new hosts are closed   |
 |          | else once all hosts are closed, or after `answer_within`, as they are then   | new hosts are closed   |
+| close,   | once all hosts are closed and the pods on them evicted (`relay.node_groups`), or | new hosts are closed   |
+| evict    | at `evict_by`, as they are then                                              |                        |
 | open     | once the relay closes no host, or after `answer_within`, as they are then    | hosts are opened       |
 
 A host is closed by cordoning its node. An annotation with the question's time marks the cordon as ours: it outlives the
@@ -55,6 +57,10 @@ class Asked:
     """Whether somebody opened a host that was closed for it: no more are closed."""
     empty_since: datetime | None = None
     """Since when the pool has had no hosts."""
+    evict_by: datetime | None = None
+    """Hosts are closed whoever is on them, and all pods evicted, until then at the latest; None: neither."""
+    evicted: bool = False
+    """Whether no pod was left on the hosts after they were closed."""
 
 
 class Closing:
@@ -81,8 +87,19 @@ class Closing:
             close=question.close,
             at=question.asked_at,
             since=latest.since if latest and again else now,
+            evict_by=question.evict_by,
         )
         return True
+
+    def evicting(self, pool: Pool) -> datetime | None:
+        """Return until when the pods on a pool's hosts are evicted; None: they are not, or not any more."""
+        asked = self._asked.get(pool)
+        return asked.evict_by if asked and asked.close and not asked.evicted else None
+
+    def evicted(self, pool: Pool) -> None:
+        """Record that no pod is left on the hosts of a pool, which were closed."""
+        if (asked := self._asked.get(pool)) is not None:
+            self._asked[pool] = replace(asked, evicted=True)
 
     def saw(self, host: Host, before: Host | None) -> None:
         """Record a host: one that somebody opened, be it another relay, is not closed again for the same question."""
@@ -113,6 +130,8 @@ class Closing:
         asked = self._asked.get(pool)
         if asked is None or not asked.close or asked.progress is not Progress.ASKED or count.hosts.occupants:
             return None
+        if asked.evict_by is not None:
+            return None
         at = asked.since + self._timing.answer_within
         return at if at > now else None
 
@@ -124,7 +143,7 @@ class Closing:
         if count.hosts.joined:
             if asked.empty_since is not None:
                 self._asked[pool] = replace(asked, empty_since=None)
-            at = asked.since + self._timing.answer_within
+            at = asked.evict_by or asked.since + self._timing.answer_within
             return at if asked.progress is Progress.ASKED and at > now else None
         empty_since = asked.empty_since or now
         self._asked[pool] = replace(asked, empty_since=empty_since)
@@ -153,10 +172,13 @@ class Closing:
         """Return how an unanswered question is answered by this count; None if it is not yet, or was already."""
         if asked.progress in {Progress.DONE, Progress.DECLINED}:
             return None
-        if asked.close and count.hosts.occupants:
-            return Progress.DECLINED
         if not count.hosts.joined:
             return Progress.DONE
+        if asked.evict_by is not None:
+            over = now >= asked.evict_by or (asked.evicted and count.all_closed)
+            return Progress.DONE if over else None
+        if asked.close and count.hosts.occupants:
+            return Progress.DECLINED
         if count.all_closed if asked.close else not count.ours:
             return Progress.DONE
         if asked.progress is Progress.ASKED and now >= asked.since + self._timing.answer_within:

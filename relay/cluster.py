@@ -23,39 +23,44 @@ from tpu_slices.wire.workloads import JOBSET_NAME
 FORBIDDEN = 403
 NOT_FOUND = 404
 CONFLICT = 409
-_PLURALS = {owner: kind.value for kind, owner in WORKLOADS.items()}
-_TIMEOUTS = (5.0, 10.0)  # seconds to connect, and to answer
-_SHORT_TIMEOUTS = (1.0, 1.0)  # for reads that the relay can do without
-_LIST_TIMEOUTS = (1.0, 5.0)  # for lists that an answer waits for
+PLURALS = {owner: kind.value for kind, owner in WORKLOADS.items()}
+TIMEOUTS = (5.0, 10.0)  # seconds to connect, and to answer
+SHORT_TIMEOUTS = (1.0, 1.0)  # for reads that the relay can do without
+LIST_TIMEOUTS = (1.0, 5.0)  # for lists that an answer waits for
 _MOST_EVENTS = 500
 SCALE_UP = "TriggeredScaleUp"
 """The reason of the Event on a pod for which the cluster autoscaler adds a node
 (kubernetes/autoscaler, cluster-autoscaler/processors/status/eventing_scale_up_processor.go)."""
 
 
-def sources(api: client.ApiClient) -> tuple[Source[Kind, Known], ...]:
-    """Return what is watched: workloads, leader pods, and the nodes of our pools and of TPU Provisioner's."""
+def sources(api: client.ApiClient, *, hosts_in: str = "") -> tuple[Source[Kind, Known], ...]:
+    """Return what is watched: workloads, leader pods, and the nodes of our pools and of TPU Provisioner's.
+
+    `hosts_in`: where the hosts of a self-managed cluster are; elsewhere TPUNodeGroups count as not installed.
+    """
     core: Any = client.CoreV1Api(api)  # annotated for typed responses; here all are read raw
     leaders = partial(core.list_pod_for_all_namespaces, label_selector=translate.LEADERS)
     group_leaders = partial(core.list_pod_for_all_namespaces, label_selector=translate.GROUP_LEADERS)
     hosts = partial(core.list_node, label_selector=translate.HOSTS)
     return (
-        *(_workloads(api, kind) for kind in WORKLOADS),
-        Source(Kind.LEADERS, leaders, translate.leader, "uid", "pods"),
-        Source(Kind.GROUP_LEADERS, group_leaders, translate.group_leader, "uid", "pods"),
-        Source(Kind.HOSTS, hosts, translate.host, "name", "nodes"),
+        *(_workloads(api, kind, served=bool(hosts_in) or kind is not Kind.NODE_GROUPS) for kind in WORKLOADS),
+        Source(Kind.LEADERS, leaders, translate.leader, "uid", "pods", told_by=translate.told_by_pod),
+        Source(Kind.GROUP_LEADERS, group_leaders, translate.group_leader, "uid", "pods", told_by=translate.told_by_pod),
+        Source(Kind.HOSTS, hosts, partial(translate.host, hosts_in=hosts_in), "name", "nodes"),
     )
 
 
-def _workloads(api: client.ApiClient, kind: Kind) -> Source[Kind, Known]:
+def _workloads(api: client.ApiClient, kind: Kind, *, served: bool) -> Source[Kind, Known]:
     """Return the source of a kind of workloads; its API may be one that is not installed."""
     custom: Any = client.CustomObjectsApi(api)
     owner = WORKLOADS[kind]
     group, _, version = owner.api_version.partition("/")
 
     def is_installed() -> bool:
+        if not served:
+            return False
         try:
-            resources = _raw(custom.get_api_resources, group, version, seconds=_TIMEOUTS)["resources"]
+            resources = raw(custom.get_api_resources, group, version, seconds=TIMEOUTS)["resources"]
         except ApiException as error:
             if error.status == NOT_FOUND:
                 return False
@@ -92,11 +97,11 @@ class Cluster:
         Only a NotFound that names the object proves that: an API server without the kind's CRD answers 404 too.
         """
         group, _, version = owner.kind.api_version.partition("/")
-        plural = _PLURALS[owner.kind]
-        with _converted_errors():
+        plural = PLURALS[owner.kind]
+        with converted_errors():
             try:
                 read = partial(self._custom.get_namespaced_custom_object, group, version, owner.namespace, plural)
-                return _raw(read, owner.name, seconds=_TIMEOUTS)
+                return raw(read, owner.name, seconds=TIMEOUTS)
             except ApiException as error:
                 if error.status == NOT_FOUND and _is_about(error, plural, owner.name):
                     return None
@@ -104,29 +109,29 @@ class Cluster:
 
     def claim(self, namespace: str, name: str) -> Mapping[str, Any] | None:
         """Return a PersistentVolumeClaim; None if there is none of that name. The timeouts are short."""
-        with _converted_errors():
+        with converted_errors():
             return _found(self._core.read_namespaced_persistent_volume_claim, name, namespace)
 
     def volume(self, name: str) -> Mapping[str, Any] | None:
         """Return a PersistentVolume, as `claim` does."""
-        with _converted_errors():
+        with converted_errors():
             return _found(self._core.read_persistent_volume, name)
 
     def deployment(self, namespace: str, name: str) -> Mapping[str, Any] | None:
         """Return a Deployment, as `claim` does."""
-        with _converted_errors():
+        with converted_errors():
             return _found(self._apps.read_namespaced_deployment, name, namespace)
 
     def replica_set(self, namespace: str, name: str) -> Mapping[str, Any] | None:
         """Return a ReplicaSet, as `claim` does."""
-        with _converted_errors():
+        with converted_errors():
             return _found(self._apps.read_namespaced_replica_set, name, namespace)
 
     def scale_ups(self, namespace: str) -> Sequence[Mapping[str, Any]]:
         """Return the v1 Events by which the cluster autoscaler says that it adds nodes for a pod."""
-        with _converted_errors():
+        with converted_errors():
             events = partial(self._core.list_namespaced_event, field_selector=f"reason={SCALE_UP}", limit=_MOST_EVENTS)
-            listed: Sequence[Mapping[str, Any]] = _raw(events, namespace, seconds=_LIST_TIMEOUTS)["items"]
+            listed: Sequence[Mapping[str, Any]] = raw(events, namespace, seconds=LIST_TIMEOUTS)["items"]
         return listed
 
     def nodes_of(self, pool: Pool) -> frozenset[str]:
@@ -135,8 +140,8 @@ class Cluster:
         A list without a resourceVersion has all that was written before it was asked for
         (kubernetes.io/docs/reference/using-api/api-concepts, "Resource versions").
         """
-        with _converted_errors():
-            nodes = _raw(partial(self._core.list_node, label_selector=translate.hosts_of(pool)), seconds=_LIST_TIMEOUTS)
+        with converted_errors():
+            nodes = raw(partial(self._core.list_node, label_selector=translate.hosts_of(pool)), seconds=LIST_TIMEOUTS)
         return frozenset(node["metadata"]["name"] for node in nodes["items"])
 
     def leaders_on(self, node: str) -> Mapping[str, str]:
@@ -146,8 +151,8 @@ class Cluster:
             partial(self._core.list_pod_for_all_namespaces, label_selector=leaders, field_selector=field)
             for leaders in (translate.LEADERS, translate.GROUP_LEADERS)
         )
-        with _converted_errors():
-            pods = [pod for each in lists for pod in _raw(each, seconds=_LIST_TIMEOUTS)["items"]]
+        with converted_errors():
+            pods = [pod for each in lists for pod in raw(each, seconds=LIST_TIMEOUTS)["items"]]
         present = (pod for pod in pods if not translate.has_ended(pod))
         return {pod["metadata"]["uid"]: f"{pod['metadata']['namespace']}/{pod['metadata']['name']}" for pod in present}
 
@@ -156,23 +161,23 @@ class Cluster:
 
         So is the error for a namespace that is gone or being terminated: nobody would read the Event.
         """
-        with _converted_errors(CONFLICT, unless=_is_namespace_gone):
+        with converted_errors(CONFLICT, unless=_is_namespace_gone):
             namespace = event["metadata"]["namespace"]
             self._core.create_namespaced_event(
-                namespace, client.CoreV1Event.model_validate(event), _request_timeout=_TIMEOUTS, _preload_content=False
+                namespace, client.CoreV1Event.model_validate(event), _request_timeout=TIMEOUTS, _preload_content=False
             )
 
     def renew(self, event: Mapping[str, Any]) -> None:
         """Patch the v1 Event of that name, or create it if there is none."""
         namespace, name = event["metadata"]["namespace"], event["metadata"]["name"]
-        with _converted_errors(unless=_is_namespace_gone):
+        with converted_errors(unless=_is_namespace_gone):
             try:
                 self._core.patch_namespaced_event(
                     name,
                     namespace,
                     dict(event),
                     _content_type="application/merge-patch+json",
-                    _request_timeout=_TIMEOUTS,
+                    _request_timeout=TIMEOUTS,
                     _preload_content=False,
                 )
             except ApiException as error:
@@ -182,32 +187,32 @@ class Cluster:
 
     def patch_node(self, node: str, patch: Mapping[str, Any]) -> None:
         """Send a JSON merge patch of a Node. A conflict or a missing Node is ignored: the watch of nodes shows both."""
-        with _converted_errors(NOT_FOUND, CONFLICT):
+        with converted_errors(NOT_FOUND, CONFLICT):
             self._core.patch_node(
                 node,
                 dict(patch),
                 _content_type="application/merge-patch+json",
-                _request_timeout=_TIMEOUTS,
+                _request_timeout=TIMEOUTS,
                 _preload_content=False,
             )
 
 
 def _found(read: Callable[..., Response], *names: str) -> Mapping[str, Any] | None:
     try:
-        return _raw(read, *names, seconds=_SHORT_TIMEOUTS)
+        return raw(read, *names, seconds=SHORT_TIMEOUTS)
     except ApiException as error:
         if error.status == NOT_FOUND:
             return None
         raise
 
 
-def _raw(read: Callable[..., Response], *names: str, seconds: tuple[float, float]) -> Mapping[str, Any]:
+def raw(read: Callable[..., Response], *names: str, seconds: tuple[float, float]) -> Mapping[str, Any]:
     found: Mapping[str, Any] = orjson.loads(read(*names, _request_timeout=seconds, _preload_content=False).data)
     return found
 
 
 @contextmanager
-def _converted_errors(*ignored: int, unless: Callable[[ApiException], bool] = lambda _: False) -> Iterator[None]:
+def converted_errors(*ignored: int, unless: Callable[[ApiException], bool] = lambda _: False) -> Iterator[None]:
     """Raise the client's errors as Temporary or Permanent; ignore these status codes, and where `unless` holds."""
     try:
         yield

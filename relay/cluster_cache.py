@@ -94,7 +94,7 @@ class ClusterCache:
 
     def _known(self, unparseable: Unparseable[Kind]) -> Known | None:
         match unparseable.kind:
-            case Kind.JOBSETS | Kind.JOBS | Kind.LEADER_WORKER_SETS:
+            case Kind.JOBSETS | Kind.JOBS | Kind.LEADER_WORKER_SETS | Kind.NODE_GROUPS:
                 return self._workloads.get(unparseable.identity)
             case Kind.LEADERS | Kind.GROUP_LEADERS:
                 return self._leaders.get(unparseable.identity)
@@ -104,7 +104,7 @@ class ClusterCache:
     def drop(self, kind: Kind, identity: str) -> Known | None:
         """Remove an object; return what it was, None if it is not known."""
         match kind:
-            case Kind.JOBSETS | Kind.JOBS | Kind.LEADER_WORKER_SETS:
+            case Kind.JOBSETS | Kind.JOBS | Kind.LEADER_WORKER_SETS | Kind.NODE_GROUPS:
                 self._unparseable.pop(WorkloadUid(identity), None)
                 workload = self._workloads.pop(identity, None)
                 if workload is not None and self._uids.get(workload.name) == identity:
@@ -121,7 +121,7 @@ class ClusterCache:
 
     def identities(self, kind: Kind) -> frozenset[str]:
         match kind:
-            case Kind.JOBSETS | Kind.JOBS | Kind.LEADER_WORKER_SETS:
+            case Kind.JOBSETS | Kind.JOBS | Kind.LEADER_WORKER_SETS | Kind.NODE_GROUPS:
                 known = {uid for uid, each in self._workloads.items() if each.ref.owner.kind is WORKLOADS[kind]}
                 return frozenset(known | {uid for uid, of in self._unparseable.items() if of is kind})
             case Kind.LEADERS | Kind.GROUP_LEADERS:
@@ -182,8 +182,17 @@ class ClusterCache:
 
     def live_standings(self) -> Mapping[WorkloadUid, str]:
         """Return the standings of TPU workloads that have not ended, whoever serves them; empty of unparseable ones."""
-        live = (workload for workload in self._workloads.values() if not workload.state.ended)
+        live = (each for each in self._workloads.values() if each.tellable and not each.state.ended)
         return dict.fromkeys(self._unparseable, "") | {each.ref.owner.uid: each.standing for each in live}
+
+    def groups(self) -> Iterator[Workload]:
+        """Return the TPUNodeGroups, also those that may not be told of yet."""
+        return (each for each in self._workloads.values() if each.ref.owner.kind.declares)
+
+    def lacks_chips(self, slice_id: SliceId) -> bool:
+        """Return whether a host of a slice is Ready, and offers fewer chips than it has."""
+        pools = (pool for pool in self.hosts.pools() if isinstance(pool, PoolKey) and pool.slice_id == slice_id)
+        return any(host.chips_missing for pool in pools for host in self.hosts.of(pool))
 
     def made_for(self, workload: Workload) -> frozenset[Pool]:
         """Return the pools with hosts that were made for a workload."""

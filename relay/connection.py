@@ -20,11 +20,11 @@ from kubernetes.client.exceptions import ApiException
 from urllib3 import Retry
 from urllib3.exceptions import MaxRetryError, SSLError
 
+from relay.agenda import LONGEST_PAUSE
 from tpu_slices.ports.log_events import LogEvent
 
 _log = structlog.get_logger()
 
-LONGEST_PAUSE = 30.0
 LONGEST_WORDS = 500
 """The most characters of the server's own message, which may quote what a tenant wrote."""
 GONE = 410
@@ -104,14 +104,6 @@ def _configuration(environment: Mapping[str, str]) -> client.Configuration:
     else:
         load.load_incluster_config(client_configuration=settings)
     return settings
-
-
-def rising_pause(first: float, failures: int) -> float:
-    """Return the pause in seconds: doubled with each consecutive failure, up to LONGEST_PAUSE.
-
-    The exponent is capped, as the power would overflow after very many failures.
-    """
-    return min(LONGEST_PAUSE, first * 2.0 ** min(failures, 16))
 
 
 def asked_pause(error: Exception) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
 from typing import Any
@@ -11,7 +12,7 @@ from relay.objects import Leader, Reference
 from tpu_slices.domain.model.reasons import OwnerReason, Phase, Reason, ReportReason
 from tpu_slices.domain.model.slices import Owner
 from tpu_slices.domain.model.texts import shortened
-from tpu_slices.ports.publisher import SliceUpdate, WorkloadUpdate
+from tpu_slices.ports.publisher import NodeGroupUpdate, SliceUpdate, WorkloadUpdate
 from tpu_slices.wire import reports
 
 COMPONENT = "tpu-slice-provisioner"
@@ -131,6 +132,36 @@ def not_served(owner: Reference, why: str, at: datetime, since: datetime) -> Map
         "reportingInstance": owner.uid,
         "firstTimestamp": _text(since),
         "lastTimestamp": _text(at),
+        "count": 1,
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What an Event on a TPUNodeGroup tells."""
+
+    type: str
+    reason: str
+    message: str
+
+
+def of_a_node_group(update: NodeGroupUpdate, told: Told) -> Mapping[str, Any]:
+    """Return the v1 Event on a TPUNodeGroup; what one update tells is one Event, however often that is delivered."""
+    owner, at = update.owner, _text(update.at)
+    name = f"{owner.name}.{owner.uid}.{told.reason.lower()}.{update.at:%Y%m%d%H%M%S%f}"
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": name, "namespace": owner.namespace},
+        "involvedObject": _reference(owner),
+        "type": told.type,
+        "reason": told.reason,
+        "message": shortened(told.message, MOST_CHARACTERS),
+        "source": {"component": COMPONENT},
+        "reportingComponent": COMPONENT,
+        "reportingInstance": update.slice_id,
+        "firstTimestamp": at,
+        "lastTimestamp": at,
         "count": 1,
     }
 

@@ -5,9 +5,11 @@
 | SlicesWanted    | within `gather` of the first leader that waits; at once if all    | the list of demand           |
 |                 | do; on request; every `repeat` if volume claims are part of it    |                              |
 | DemandListed    | every `repeat` while leaders wait, which confirms their demand    | the next one                 |
-| WorkloadChanged | at once if a workload is new, changes its state, or is deleted;   | the digest of workloads, and |
-|                 | every `repeat` while it is not active and hosts that were made    | repetition where hosts wait  |
-|                 | for it exist and are not being closed; on request                 | to be released               |
+| WorkloadChanged | if a workload changes its state or is deleted; within `introduce` | the digest of workloads, and |
+|                 | if it is new, unless its demand tells as much; on request; every  | repetition where hosts, or   |
+|                 | `repeat` while hosts of an ended one exist and are not closing,   | the object of a TPUNodeGroup,|
+|                 | or its object waits for its slice to be GONE                      | wait to be released          |
+| SliceDeclared   | as WorkloadChanged, of a TPUNodeGroup that stands                 | the digest of workloads      |
 | HostsChanged    | at once if a pool is new, becomes complete or closed, or stops    | the digest of hosts          |
 |                 | being so, or has a new occupant; `vacated` after occupants left;  |                              |
 |                 | else every `count_every`; on request; not while hosts are being   |                              |
@@ -41,17 +43,16 @@ from relay.agenda import (
     Timing,
     WatchProgress,
 )
-from relay.closing import Asked, Closing, Cordons
+from relay.closing import Closing, Cordons
 from relay.cluster_cache import Awaited, ClusterCache, leaders_in_demand, mounted_claims
 from relay.demand_told import DemandTold
 from relay.host_counts import Count, PublishedCounts, count_of
 from relay.lookups import Due, Mounted, Vacancy
-from relay.messages import demand_list_of, list_of, parts_of
+from relay.messages import demand_list_of, list_of, parts_of, state_of
 from relay.objects import Host, Kind, Leader, Pool, PoolKey, Seen, Unparseable, Workload
 from tpu_slices.domain.model.facts import (
     FactQuestion,
     Heartbeat,
-    HostsChanged,
     HostsListed,
     HostsListQuestion,
     RepeatQuestion,
@@ -62,7 +63,7 @@ from tpu_slices.domain.model.facts import (
 )
 from tpu_slices.domain.model.hosts import key_of
 from tpu_slices.domain.model.slices import ClusterId, WorkloadUid
-from tpu_slices.domain.reconciling.inventory import digest_of
+from tpu_slices.domain.reconciling.standings import digest_of
 
 TIMING = Timing()
 
@@ -128,6 +129,11 @@ class FactQueue:
         maker = self.cache.maker(pool)
         if maker is not None and maker.state is WorkloadState.ACTIVE:
             self._schedule(State(maker.ref.owner.uid), now)
+        self._recount([pool], now)
+
+    def evicted(self, pool: Pool, now: datetime) -> None:
+        """Record that no pod is left on the hosts of a pool, which were closed."""
+        self.closing.evicted(pool)
         self._recount([pool], now)
 
     def _pool(self, key: PoolKey, legacy: str | None) -> Pool | None:
@@ -208,9 +214,9 @@ class FactQueue:
                 return subject in self._resting
 
     def flush(self, now: datetime) -> list[Due]:
-        """Return the facts that are due, and those that are still being gathered."""
-        for subject in self._agenda:
-            if isinstance(subject, Demand) and self._agenda[subject] <= now + self._timing.gather:
+        """Return the facts that are due, and those that wait for others to join or to stand for them."""
+        for subject, at in self._agenda.items():
+            if isinstance(subject, State) or (isinstance(subject, Demand) and at <= now + self._timing.gather):
                 self._agenda[subject] = now
         return self.due(now)
 
@@ -239,8 +245,9 @@ class FactQueue:
             self._schedule(demand, now if awaited is Awaited.ALL else now + self._timing.gather)
 
     def _follow_workload(self, jobset: Workload, before: Workload | None, now: datetime) -> None:
-        if before is None or jobset.announced_state != before.announced_state:
-            self._schedule(State(jobset.ref.owner.uid), now)
+        if before is None or jobset.told != before.told:
+            introduced = before is None and jobset.demand_tells_all
+            self._schedule(State(jobset.ref.owner.uid), now + self._timing.introduce if introduced else now)
         self._gather(jobset, now)
         if before is None or jobset.occupancy != before.occupancy:
             self._recount(self.cache.pools_of(jobset.name), now)
@@ -265,8 +272,8 @@ class FactQueue:
         self._recount({host.pool} | ({before.pool} if before else set()), now)
 
     def _recount(self, pools: Iterable[Pool], now: datetime) -> None:
-        """Schedule what changes of hosts, of leaders on them and of cordons bring about."""
-        for pool in pools:
+        """Schedule what changes of hosts, of leaders on them and of cordons bring about, in an order of its own."""
+        for pool in sorted(pools, key=str):
             count, last = self._count(pool, now), self._published.last(pool)
             at = self._published.due(pool, self.cache.key_of(pool), count, now)
             if at is not None:
@@ -326,21 +333,19 @@ class FactQueue:
         elif self._demand_told.is_told(jobset, leaders):
             return
         self._demand_told.tell(jobset, leaders)
-        facts = (
-            SlicesWanted(workload=jobset.ref, requests=jobset.requests, waiting=part) for part in parts_of(leaders)
-        )
-        yield Due(subject, tuple(facts), Mounted(claims, now) if claims else None)
+        if self._agenda.get(State(uid), now) > now:
+            del self._agenda[State(uid)]
+        ref, requests = jobset.ref, jobset.requests
+        facts = tuple(SlicesWanted(workload=ref, requests=requests, waiting=part) for part in parts_of(leaders))
+        yield Due(subject, facts, Mounted(claims, now) if claims else None)
 
     def _state(self, subject: Subject, uid: WorkloadUid, now: datetime) -> Iterator[Due]:
         jobset = self.cache.workload(uid)
-        if jobset is None:
+        if jobset is None or not jobset.tellable:
             return
         if jobset.state is not WorkloadState.ACTIVE:
             self._schedule(StillEnded(uid), now + self._timing.repeat)
-        state = WorkloadChanged(
-            workload=jobset.ref, state=jobset.state, queue=jobset.queue, template_error=jobset.parse_error or ""
-        )
-        yield Due(subject, (state,))
+        yield Due(subject, (state_of(jobset),))
 
     def _still_ended(self, subject: Subject, uid: WorkloadUid, now: datetime) -> Iterator[Due]:
         """Yield the state of a workload that is not active while hosts made for it are not being closed."""
@@ -348,7 +353,7 @@ class FactQueue:
         if jobset is None or jobset.state is WorkloadState.ACTIVE:
             return
         pools = self.cache.made_for(jobset)
-        if any(not self.closing.closes(pool) for pool in pools):
+        if jobset.held or any(not self.closing.closes(pool) for pool in pools):
             yield from self._state(subject, uid, now)
         elif pools:
             self._schedule(subject, now + self._timing.repeat)
@@ -362,21 +367,11 @@ class FactQueue:
         keys = self._published.published(pool, self.cache.key_of(pool) or (asked.key if asked else None), count, now)
         if keys:
             vacancy = self._vacancy(pool) if asked and asked.key in keys and not count.hosts.occupants else None
-            yield Due(subject, tuple(self._counted(key, count, asked) for key in keys), vacancy)
+            sequence = self._watches.sequence
+            facts = (count.fact(key, sequence, asked.at if asked and asked.key == key else None) for key in keys)
+            yield Due(subject, tuple(facts), vacancy)
         if last is None or count.hosts.occupants != last.hosts.occupants:
             self._repeat_demand(pool, count, now)
-
-    def _counted(self, key: PoolKey, count: Count, asked: Asked | None) -> HostsChanged:
-        return HostsChanged(
-            slice_id=key.slice_id,
-            attempt=key.attempt,
-            usable=count.hosts.usable,
-            joined=count.hosts.joined,
-            closed=count.hosts.closed,
-            occupants=count.hosts.occupants,
-            sequence=self._watches.sequence,
-            answers=asked.at if asked and asked.key == key else None,
-        )
 
     def _vacancy(self, pool: Pool) -> Vacancy:
         nodes = frozenset(host.node for host in self.cache.hosts.of(pool))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from relay.objects import Host, Pool, PoolKey
-from tpu_slices.domain.model.facts import Occupant
+from tpu_slices.domain.model.facts import HostsChanged, Occupant
 from tpu_slices.domain.model.hosts import Hosts, digest_of
 
 
@@ -24,6 +24,19 @@ class Count:
     @property
     def all_closed(self) -> bool:
         return 0 < self.hosts.joined == self.hosts.closed
+
+    def fact(self, key: PoolKey, sequence: int, answers: datetime | None) -> HostsChanged:
+        """Return the report of this count as that of a slice's attempt."""
+        return HostsChanged(
+            slice_id=key.slice_id,
+            attempt=key.attempt,
+            usable=self.hosts.usable,
+            joined=self.hosts.joined,
+            closed=self.hosts.closed,
+            occupants=self.hosts.occupants,
+            sequence=sequence,
+            answers=answers,
+        )
 
     def differs_at_once(self, earlier: Count) -> bool:
         """Return whether a change from an earlier count must not wait; that leaders left may."""

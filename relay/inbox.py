@@ -12,14 +12,16 @@ import structlog
 
 from relay.answers import Asked, Workloads, answers
 from relay.events import event, summary
+from relay.joining.tokens import Bootstrap, Tokens
 from relay.messages import about
+from relay.node_groups.writer import Groups, NodeGroupWriter
 from relay.objects import Leader
 from tpu_slices.adapters.subscription import Delivery
 from tpu_slices.domain.model.facts import Fact
-from tpu_slices.domain.model.slices import ClusterId, WorkloadJob, WorkloadUid
+from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadJob, WorkloadUid
 from tpu_slices.ports.errors import Permanent, Temporary
 from tpu_slices.ports.log_events import LogEvent
-from tpu_slices.ports.publisher import SliceUpdate, WorkloadUpdate
+from tpu_slices.ports.publisher import NodeGroupUpdate, SliceUpdate, WorkloadUpdate
 from tpu_slices.wire.messages import decode_update
 
 _log = structlog.get_logger()
@@ -29,7 +31,7 @@ REMEMBERED = 10_000
 """The most workloads for which the time of the last report is kept."""
 
 
-class Cluster(Workloads, Protocol):
+class Cluster(Workloads, Groups, Bootstrap, Protocol):
     """Single calls to the API server; they raise Temporary and Permanent as `relay.cluster.Cluster` does."""
 
     def post(self, event: Mapping[str, Any]) -> None: ...
@@ -39,6 +41,8 @@ class Cluster(Workloads, Protocol):
 
 class ClusterView(Asked, Protocol):
     def leader_pod(self, job: WorkloadJob) -> Leader | None: ...
+
+    def lacks_chips(self, slice_id: SliceId) -> bool: ...
 
 
 class Inbox:
@@ -57,6 +61,10 @@ class Inbox:
         self._view = view
         self._post = post
         self._now = now
+        self._tokens = Tokens(cluster, now)
+        self._groups = NodeGroupWriter(cluster, view.lacks_chips)
+        self.forgets_nodes = False
+        """Whether Node objects of pools that are gone are deleted: in a self-managed cluster."""
         self._renewed_at: OrderedDict[WorkloadUid, datetime] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -90,11 +98,17 @@ class Inbox:
         if delivery.attributes.get("cluster") != self._cluster_id:
             return
         match decode_update(delivery.data, delivery.attributes):
+            case NodeGroupUpdate() as update:
+                self._groups.write(update)
+            case SliceUpdate() as update if update.job.owner.kind.declares:
+                return  # the status of its object tells
             case SliceUpdate() as update:
                 self._cluster.post(event(update, self._view.leader_pod(update.job)))
+                if self.forgets_nodes and update.gone_before:
+                    self._groups.forget_nodes(update.slice_id, update.gone_before)
             case WorkloadUpdate() as update if self._is_newest(update):
                 self._cluster.renew(summary(update))
             case WorkloadUpdate():
                 return
             case question:
-                self._post([*answers(question, self._view, self._cluster, self._now())])
+                self._post([*answers(question, self._view, self._cluster, self._tokens, self._now())])

@@ -144,11 +144,33 @@ class Lists(Protocol):
     def leaders_on(self, node: str) -> Mapping[str, str]: ...
 
 
+Leaders = Mapping[str, str]
+"""Leader pods of a node, by UID."""
+Each = Callable[[Callable[[str], Leaders], Sequence[str]], list[Leaders]]
+"""Lists the leaders on each of some nodes."""
+
+
+def at_once(leaders_on: Callable[[str], Leaders], nodes: Sequence[str]) -> list[Leaders]:
+    """Return the leaders on each of these nodes, listed in threads; raise what one of them raises."""
+    with ThreadPoolExecutor(LISTS_AT_ONCE) as threads:
+        lists = [threads.submit(leaders_on, node) for node in nodes]
+        try:
+            return [each.result() for each in lists]
+        except (Temporary, Permanent):
+            threads.shutdown(cancel_futures=True)
+            raise
+
+
+def in_turn(leaders_on: Callable[[str], Leaders], nodes: Sequence[str]) -> list[Leaders]:
+    """Return the leaders on each of these nodes, of what answers without delay."""
+    return [leaders_on(node) for node in nodes]
+
+
 class Vacancies:
     """Checks answers that nobody is on the hosts."""
 
-    def __init__(self, lists: Lists) -> None:
-        self._lists = lists
+    def __init__(self, lists: Lists, each: Each = at_once) -> None:
+        self._lists, self._each = lists, each
 
     def checked(self, facts: Sequence[Fact], vacancy: Vacancy) -> list[Fact]:
         """Return facts on one pool; without the answer if that is not sure."""
@@ -165,20 +187,11 @@ class Vacancies:
             unseen = sorted(set(self._lists.nodes_of(vacancy.pool)) - set(vacancy.nodes))
             if unseen:
                 return f"the watch has not shown that node {unseen[0]} is one of the hosts"
-            leaders = self._leaders(sorted(vacancy.nodes))
+            lists = self._each(self._lists.leaders_on, sorted(vacancy.nodes))
         except (Temporary, Permanent) as trouble:
             return str(trouble)
-        unknown = [pod for uid, pod in leaders.items() if uid not in vacancy.shown]
+        unknown = [pod for leaders in lists for uid, pod in leaders.items() if uid not in vacancy.shown]
         return f"the watch has not shown that pod {unknown[0]} is on one of the hosts" if unknown else ""
-
-    def _leaders(self, nodes: Sequence[str]) -> dict[str, str]:
-        with ThreadPoolExecutor(LISTS_AT_ONCE) as threads:
-            lists = [threads.submit(self._lists.leaders_on, node) for node in nodes]
-            try:
-                return {uid: pod for each in lists for uid, pod in each.result().items()}
-            except (Temporary, Permanent):
-                threads.shutdown(cancel_futures=True)
-                raise
 
 
 class Volumes(Protocol):

@@ -8,7 +8,15 @@ from typing import NamedTuple
 
 import structlog
 
-from tpu_slices.domain.model.facts import DemandListed, WaitingLeader, WorkloadsListed
+from relay.objects import Workload
+from tpu_slices.domain.model.facts import (
+    DemandListed,
+    SliceDeclared,
+    WaitingLeader,
+    WorkloadChanged,
+    WorkloadsListed,
+    WorkloadState,
+)
 from tpu_slices.domain.model.slices import WorkloadUid
 from tpu_slices.ports.log_events import LogEvent
 from tpu_slices.wire.bounds import LEADERS_PER_FACT, UIDS_PER_PART
@@ -20,6 +28,14 @@ LEADERS_BYTES = 250_000
 """The bytes of a message that `tpu_slices.wire.workloads` leaves for leaders; each one of them takes less."""
 _ABOUT = ("kind", "owner_kind", "owner", "owner_uid", "slice")
 _UNLOGGED = {"Heartbeat"}
+
+
+def state_of(workload: Workload) -> WorkloadChanged | SliceDeclared:
+    """Return what is told of a workload beside its demand; of a TPUNodeGroup that stands, that is its demand."""
+    if workload.group is not None and workload.parse_error is None and workload.state is WorkloadState.ACTIVE:
+        return SliceDeclared(workload=workload.ref, group=workload.group)
+    error = workload.parse_error or ""
+    return WorkloadChanged(workload=workload.ref, state=workload.state, queue=workload.queue, template_error=error)
 
 
 def parts_of(leaders: Iterable[WaitingLeader]) -> Iterator[tuple[WaitingLeader, ...]]:

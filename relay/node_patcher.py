@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import structlog
 
-from relay.connection import rising_pause
+from relay.agenda import rising_pause
 from relay.objects import NodePatch, Pool
 from tpu_slices.ports.errors import Permanent, Temporary
 from tpu_slices.ports.log_events import LogEvent

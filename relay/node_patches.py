@@ -22,9 +22,9 @@ def needed_patches(cache: ClusterCache, closing: Closing) -> tuple[NodePatch, ..
 
 
 def _cordons(pool: Pool, cache: ClusterCache, closing: Closing) -> Iterator[NodePatch]:
-    """Yield what closes or opens hosts; hosts that a Job is on are not closed."""
+    """Yield what closes or opens hosts; hosts that a Job is on are not closed, unless its pods are to be evicted."""
     patches = tuple(closing.patches(pool, cache.hosts.of(pool)))
-    if patches and closing.closes(pool) and cache.occupants(pool):
+    if patches and closing.closes(pool) and closing.evicting(pool) is None and cache.occupants(pool):
         return
     for host, patch in patches:
         yield NodePatch(node=host.node, pool=pool, patch=patch, failure=LogEvent.NODE_CLOSE_FAILED)

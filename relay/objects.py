@@ -9,9 +9,10 @@ from enum import StrEnum
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from tpu_slices.domain.model.facts import TemplateRequest, WaitingLeader, WorkloadRef, WorkloadState
+from tpu_slices.domain.model.node_groups import FINALIZER, NodeGroup
 from tpu_slices.domain.model.observations import LegacyPool
 from tpu_slices.domain.model.slices import OwnerKind, SliceId, WorkloadUid
-from tpu_slices.domain.reconciling.inventory import standing
+from tpu_slices.domain.reconciling.standings import standing
 from tpu_slices.ports.log_events import LogEvent
 
 
@@ -21,6 +22,7 @@ class Kind(StrEnum):
     JOBSETS = "jobsets"
     JOBS = "jobs"
     LEADER_WORKER_SETS = "leaderworkersets"
+    NODE_GROUPS = "tpunodegroups"
     LEADERS = "leaders"  # pods of Jobs, also of those of JobSets
     GROUP_LEADERS = "group-leaders"  # pods of LeaderWorkerSets
     HOSTS = "hosts"
@@ -36,6 +38,7 @@ WORKLOADS: Mapping[Kind, OwnerKind] = {
     Kind.JOBSETS: OwnerKind.JOBSET,
     Kind.JOBS: OwnerKind.JOB,
     Kind.LEADER_WORKER_SETS: OwnerKind.LEADER_WORKER_SET,
+    Kind.NODE_GROUPS: OwnerKind.TPU_NODE_GROUP,
 }
 """Of the kinds that are workloads, what they own slices as."""
 LEADERS_OF: Mapping[OwnerKind, Kind] = {
@@ -43,7 +46,7 @@ LEADERS_OF: Mapping[OwnerKind, Kind] = {
     OwnerKind.JOB: Kind.LEADERS,
     OwnerKind.LEADER_WORKER_SET: Kind.GROUP_LEADERS,
 }
-"""Where the leader pods of a workload are watched."""
+"""Where the leader pods of a workload are watched; a TPUNodeGroup has none."""
 
 
 class WorkloadName(NamedTuple):
@@ -79,7 +82,7 @@ class Hardware(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """A JobSet, Job or LeaderWorkerSet of which at least one pod template requests TPU chips."""
+    """A JobSet, Job or LeaderWorkerSet of which at least one pod template requests TPU chips, or a TPUNodeGroup."""
 
     ref: WorkloadRef
     state: WorkloadState
@@ -90,7 +93,11 @@ class Workload:
     queue: str = ""
     """The Kueue queue that its label names."""
     parse_error: str | None = None
-    """Why its templates cannot be parsed."""
+    """Why its templates, or what it declares, cannot be parsed."""
+    group: NodeGroup | None = None
+    """What it declares, if it is a TPUNodeGroup."""
+    finalizers: tuple[str, ...] = ()
+    """Of a TPUNodeGroup."""
 
     @property
     def identity(self) -> str:
@@ -103,8 +110,30 @@ class Workload:
 
     @property
     def announced_state(self) -> tuple[object, ...]:
-        """What is published as soon as it changes: the fields of `inventory.STANDING`, in their order."""
+        """What its standing is made of: the fields of `inventory.STANDING`, in their order."""
         return self.state, self.queue, self.parse_error, self.ref.groups
+
+    @property
+    def demand_tells_all(self) -> bool:
+        """Whether its demand says everything that its state would."""
+        if self.ref.owner.kind.declares:
+            return False
+        return self.state is WorkloadState.ACTIVE and not self.queue and not self.parse_error
+
+    @property
+    def held(self) -> bool:
+        """Whether its object stays until its slice is GONE."""
+        return FINALIZER in self.finalizers
+
+    @property
+    def tellable(self) -> bool:
+        """Whether it may be told of: nothing is bought for a TPUNodeGroup whose object could vanish unnoticed."""
+        return not self.ref.owner.kind.declares or self.held or self.state.ended
+
+    @property
+    def told(self) -> tuple[object, ...]:
+        """What is published of it as soon as it changes."""
+        return *self.announced_state, self.group, self.tellable
 
     @property
     def occupancy(self) -> tuple[object, ...]:
@@ -163,6 +192,8 @@ class Host:
     """The number of hosts of its slice; None if the node's labels do not have it."""
     usable: bool
     """Whether it is Ready, offers all its chips, has the label and taint it needs, and is not cordoned or deleted."""
+    chips_missing: bool
+    """Whether it is Ready, and offers fewer chips than it has."""
     cordoned: bool
     """Whether it takes no new pods (`spec.unschedulable`)."""
     closed_at: datetime | None

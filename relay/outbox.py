@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 
 import structlog
 
-from relay.connection import rising_pause
+from relay.agenda import rising_pause
 from relay.health import Health
 from tpu_slices.domain.model.facts import (
     Answer,
@@ -21,10 +21,12 @@ from tpu_slices.domain.model.facts import (
     HostsChanged,
     HostsListed,
     RepeatQuestion,
+    SliceDeclared,
     SlicesWanted,
     WorkloadChanged,
     WorkloadsListed,
 )
+from tpu_slices.domain.model.joining import JoinToken
 from tpu_slices.domain.model.slices import WorkloadUid
 from tpu_slices.ports.errors import Temporary
 from tpu_slices.ports.log_events import LogEvent
@@ -41,6 +43,8 @@ DEMAND_TTL = timedelta(minutes=6)
 AT_ONCE, BYTES_AT_ONCE = 100, 8_000_000
 """Roughly the messages and bytes that are passed to the client at once, which holds several copies of them."""
 LOOK_EVERY = 30.0
+
+_EXPIRES = (SlicesWanted, DemandListed, JoinToken)  # a token is asked for again, too
 
 Send = Callable[[Sequence[Message]], None]
 """Returns once Pub/Sub has accepted the messages; raises Temporary if it does not."""
@@ -126,7 +130,7 @@ class Outbox:
             _log.error(LogEvent.FACT_DROPPED, kind=type(fact).__name__, error=str(too_large))
             return
         earlier = fresh.pop(subject := subject_of(fact), None)
-        until = self._now() + DEMAND_TTL if isinstance(fact, SlicesWanted | DemandListed) else None
+        until = self._now() + DEMAND_TTL if isinstance(fact, _EXPIRES) else None
         others = earlier.messages if earlier and isinstance(fact, SlicesWanted) else ()  # it may come in parts
         fresh[subject] = _Held((*others, message), until)
 
@@ -187,22 +191,21 @@ class Outbox:
 
 def subject_of(fact: Fact) -> Hashable:
     """Return what a fact is about: of two facts on the same subject, only the later one matters."""
+    kind = type(fact).__name__
     match fact:
-        case SlicesWanted(workload=workload):
-            return ("SlicesWanted", workload.owner.uid)
-        case WorkloadChanged(workload=workload):
+        case SlicesWanted(workload=workload) | Answer(workload=workload):
+            return (kind, workload.owner.uid)
+        case SliceDeclared(workload=workload) | WorkloadChanged(workload=workload):
             return ("WorkloadChanged", workload.owner.uid)
         case HostsChanged(slice_id=slice_id, attempt=attempt, answers=answers):
-            return ("HostsChanged", slice_id, attempt, answers is None)  # a later count answers no question
-        case HostsListed():
-            return ("HostsListed",)
+            return (kind, slice_id, attempt, answers is None)  # a later count answers no question
+        case JoinToken(slice_id=slice_id, attempt=attempt):
+            return (kind, slice_id, attempt)
         case Heartbeat(first=first):
-            return ("Heartbeat", first)
+            return (kind, first)
         case DemandListed(part=part):
-            return ("DemandListed", part)
+            return (kind, part)
         case WorkloadsListed(after=after):
-            return ("WorkloadsListed", after)
-        case Answer(workload=workload):
-            return ("Answer", workload.owner.uid)
-        case Echo():
-            return ("Echo",)
+            return (kind, after)
+        case HostsListed() | Echo():
+            return (kind,)

@@ -4,7 +4,8 @@
 |---------------------|---------------------------------------------------|----------------------|
 | watches             | `WatchEvent`: what they see                       | goes on              |
 | inbox               | `Asked`: a question that facts will answer        | goes on              |
-| inbox, node patcher | `Read`: what it wants to know from the fact queue | waits for the answer |
+| inbox, node patcher,| `Read`: what it wants to know from the fact queue,| waits for the answer |
+| relay.node_groups   | or to tell it                                     |                      |
 | lookups             | `LookedUp`: facts that can be published now       | goes on              |
 
 The owner never waits for the network: what is unknown of facts is looked up by others (`relay.lookups`), and facts are
@@ -27,6 +28,8 @@ from relay.agenda import Subject
 from relay.fact_queue import FactQueue
 from relay.health import Health
 from relay.lookups import CLAIMS_AGAIN_AFTER, Done, Due, LookedUp, lacks_claims, without_unknown
+from relay.node_groups.evictor import Eviction, evictions
+from relay.node_groups.keeper import not_held
 from relay.node_patches import needed_patches
 from relay.objects import (
     Bookmarked,
@@ -37,6 +40,7 @@ from relay.objects import (
     Listed,
     Lost,
     NodePatch,
+    Pool,
     Saw,
     Seen,
     Ticked,
@@ -45,7 +49,8 @@ from relay.objects import (
     Workload,
 )
 from tpu_slices.domain.model.facts import Fact, FactQuestion, WorkloadsListed
-from tpu_slices.domain.model.slices import WorkloadJob
+from tpu_slices.domain.model.node_groups import NodesExpected
+from tpu_slices.domain.model.slices import SliceId, WorkloadJob
 from tpu_slices.ports.errors import Temporary
 from tpu_slices.ports.log_events import LogEvent
 
@@ -101,6 +106,8 @@ class Relay:
         self._health = health
         self._look_up = look_up
         self._post = post
+        self.nodes_expected: Callable[[NodesExpected], None] = lambda _: None
+        """Called about nodes that are expected, by any thread."""
         self._unknown: dict[Subject, Due] = {}
         self._complete = threading.Event()
         self._stopping = threading.Event()
@@ -112,6 +119,10 @@ class Relay:
     def ask(self, question: FactQuestion) -> None:
         self.put(Asked(question))
 
+    def expect(self, expected: NodesExpected) -> None:
+        """Have these nodes labelled as they come."""
+        self.nodes_expected(expected)
+
     def workload_list(self, asked_at: datetime) -> tuple[WorkloadsListed, ...]:
         return self._read(lambda queue: queue.workload_list(asked_at, self._now()))
 
@@ -120,6 +131,18 @@ class Relay:
 
     def needed_patches(self) -> tuple[NodePatch, ...]:
         return self._read(lambda queue: needed_patches(queue.cache, queue.closing))
+
+    def lacks_chips(self, slice_id: SliceId) -> bool:
+        return self._read(lambda queue: queue.cache.lacks_chips(slice_id))
+
+    def groups_not_held(self) -> tuple[Workload, ...]:
+        return self._read(lambda queue: not_held(queue.cache))
+
+    def needed_evictions(self) -> tuple[Eviction, ...]:
+        return self._read(lambda queue: evictions(queue.cache, queue.closing))
+
+    def evicted(self, pool: Pool) -> None:
+        self._read(lambda queue: queue.evicted(pool, self._now()))
 
     def _read(self, read: Callable[[FactQueue], T]) -> T:
         answer: Future[T] = Future()

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
 
 from tpu_slices.domain.model.slices import ClusterId, cluster_id
+
+_LOCATION = re.compile(r"projects/[^/]+/locations/[^/]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +31,10 @@ class Settings:
     probe_socket: str
     """PROBE_SOCKET (none), the name of the abstract Unix socket at which probes are answered; none: they are not."""
 
+    hosts_in: str
+    """HOSTS_IN (none), `projects/P/locations/L` of a self-managed cluster's hosts: only there TPUNodeGroups are
+    watched, and only nodes whose providerID says so count."""
+
     @classmethod
     def read(cls, environment: Mapping[str, str]) -> Self:
         """Return the settings; raise ValueError, naming what is missing or wrong."""
@@ -41,6 +48,7 @@ class Settings:
             watch_silence=_number(environment, "WATCH_SILENCE_SECONDS", 90, (1, 200)),
             publish_patience=_number(environment, "PUBLISH_PATIENCE_SECONDS", 120, (1, 3600)),
             probe_socket=environment.get("PROBE_SOCKET", ""),
+            hosts_in=_hosts_in(environment.get("HOSTS_IN", "")),
         )
 
     @property
@@ -57,6 +65,12 @@ def _cluster(text: str) -> ClusterId:
         return cluster_id(text)
     except ValueError as error:
         raise ValueError(f"CLUSTER: {error}") from error
+
+
+def _hosts_in(text: str) -> str:
+    if text and not _LOCATION.fullmatch(text):
+        raise ValueError(f'HOSTS_IN: "{text}" is not projects/P/locations/L')
+    return text
 
 
 def _number(environment: Mapping[str, str], name: str, default: int, among: tuple[int, int]) -> float:

@@ -6,7 +6,8 @@ their documented shape. What tenants write into pod templates is read by `tpu_sl
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -26,7 +27,7 @@ from tpu_slices.domain.catalogue.topology import Topology
 from tpu_slices.domain.model.facts import PROVISIONING_REQUESTS, TemplateRequest
 from tpu_slices.domain.model.observations import LegacyPool
 from tpu_slices.domain.model.slices import OwnerKind, SliceId, WorkloadUid, is_slice_id
-from tpu_slices.domain.planning.host_labels import COUNT, JOBSET_TAINT, NAMESPACED_JOB, NODE_POOL, TOPOLOGY
+from tpu_slices.domain.planning.host_labels import COUNT, GROUP_KEYS, JOBSET_TAINT, NAMESPACED_JOB, NODE_POOL, TOPOLOGY
 from tpu_slices.domain.planning.pool_labels import (
     ATTEMPT_LABEL,
     EXCLUSIVE_NODES_LABEL,
@@ -69,6 +70,7 @@ HOSTS = f"{OWNER_LABEL}={OWNER}"
 """The label selector of the nodes of our pools, and of TPU Provisioner's."""
 TAINT: Mapping[str, str] = {"key": JOBSET_TAINT, "value": "true", "effect": "NoSchedule"}
 """JobSet's pods tolerate it, by key and effect."""
+_PROVIDER = re.compile(r"gce://(?P<project>[^/]+)/(?P<zone>[^/]+)/(?P<name>[^/]+)")
 LONGEST_LABEL = 63
 """Characters of a label's value. JobSet itself cannot select by a longer namespace and name."""
 
@@ -86,11 +88,11 @@ def workload(reader: Reader, obj: Json) -> Workload | None:
     One whose templates cannot be parsed is returned without requests: it must not seem deleted.
     """
     requests: tuple[TemplateRequest, ...] = ()
-    parse_error = None
+    group = parse_error = None
     try:
         if not reader.asks_for_tpu(obj) or reader.not_ours(obj):
             return None
-        requests = reader.requests(obj)
+        requests, group = reader.requests(obj), reader.declared(obj)
     except ValueError as invalid:
         parse_error = str(invalid)
     return Workload(
@@ -100,6 +102,8 @@ def workload(reader: Reader, obj: Json) -> Workload | None:
         served=reader.is_served(obj),
         queue=strings(obj["metadata"], "labels").get(QUEUE, ""),
         parse_error=parse_error,
+        group=group,
+        finalizers=tuple(obj["metadata"].get("finalizers") or ()) if reader.kind.declares else (),
     )
 
 
@@ -128,6 +132,27 @@ def _leader(obj: Json, leads: LeaderOf | None) -> Leader | None:
         claims=claims_of(obj)[:CLAIMS_PER_FACT],
         waiting=_cannot_be_scheduled(obj) and _asks_us(obj),
         node=None if has_ended(obj) else obj["spec"].get("nodeName"),
+    )
+
+
+def told_by_pod(obj: Json) -> Hashable:
+    """Return what of a v1 Pod may change what is told of it as a leader.
+
+    What else is read of a pod's spec cannot change once it has no scheduling gate (Kubernetes' guide "Pod Scheduling
+    Readiness"), and does not count before.
+    """
+    metadata, spec, status = obj["metadata"], obj["spec"], obj.get("status") or {}
+    scheduled = condition(obj, "PodScheduled")
+    return (
+        *(tuple(strings(metadata, key).items()) for key in ("labels", "annotations")),
+        *(each["uid"] for each in metadata.get("ownerReferences") or ()),
+        "deletionTimestamp" in metadata,
+        tuple(strings(spec, "nodeSelector").items()),
+        bool(spec.get("schedulingGates")),
+        spec.get("nodeName"),
+        status.get("phase"),
+        scheduled.get("status"),
+        scheduled.get("reason"),
     )
 
 
@@ -171,12 +196,16 @@ def has_ended(pod: Json) -> bool:
     return pod.get("status", {}).get("phase") in {"Succeeded", "Failed"}
 
 
-def host(obj: Json) -> Host | None:
-    """Return a v1 Node as a Host; None unless its pool is ours or TPU Provisioner's."""
+def host(obj: Json, hosts_in: str = "") -> Host | None:
+    """Return a v1 Node as a Host; None unless its pool is ours or TPU Provisioner's.
+
+    `hosts_in`: `projects/P/locations/L` of a self-managed cluster. Its nodes say themselves what labels they have: only
+    those count whose machines are instances of the pool's group there.
+    """
     metadata = obj["metadata"]
     labels = strings(metadata, "labels")
     pool = _pool(labels)
-    if pool is None:
+    if pool is None or (hosts_in and not _is_an_instance_of(obj, pool, hosts_in)):
         return None
     uid = labels.get(OWNER_UID_LABEL)
     unlabeled = missing_labels(obj)
@@ -185,13 +214,24 @@ def host(obj: Json) -> Host | None:
         pool=pool,
         workload_uid=WorkloadUid(uid) if uid else None,
         expected=_hosts_of_the_slice(labels),
-        usable=unlabeled is None and _is_usable(obj, labels),
+        usable=unlabeled is None and _is_ready(obj) and _offers_its_chips(obj, labels) and not _is_cordoned(obj),
+        chips_missing=_is_ready(obj) and not _offers_its_chips(obj, labels),
         cordoned=_is_cordoned(obj),
         closed_at=closed_at(obj),
         uid=metadata["uid"],
         version=metadata["resourceVersion"],
         unlabeled=unlabeled,
     )
+
+
+def _is_an_instance_of(node: Json, pool: Pool, hosts_in: str) -> bool:
+    """Return whether the providerID of a v1 Node, gce://P/Z/NAME, is that of an instance of a pool's group."""
+    _, project, _, location = hosts_in.split("/")
+    provider = _PROVIDER.fullmatch(str((node.get("spec") or {}).get("providerID", "")))
+    if provider is None or not isinstance(pool, PoolKey):
+        return False
+    there = (provider["zone"] == location) or provider["zone"].rpartition("-")[0] == location
+    return provider["project"] == project and there and provider["name"].startswith(f"{pool.slice_id}-{pool.attempt}-")
 
 
 def _hardware(pod: Json) -> Hardware:
@@ -217,19 +257,19 @@ def _cannot_be_scheduled(pod: Json) -> bool:
 
 
 def _asks_us(pod: Json) -> bool:
-    return chips_of(pod) > 0 and not opted_out(pod)
+    """Return whether a pod requests chips of hosts that nobody has said it waits for, as of a TPUNodeGroup."""
+    waits_for_a_group = not GROUP_KEYS.isdisjoint(strings(pod["spec"], "nodeSelector"))
+    return chips_of(pod) > 0 and not opted_out(pod) and not waits_for_a_group
 
 
-def _is_usable(node: Json, labels: Mapping[str, str]) -> bool:
+def _is_ready(node: Json) -> bool:
+    return condition(node, "Ready").get("status") == "True" and "deletionTimestamp" not in node["metadata"]
+
+
+def _offers_its_chips(node: Json, labels: Mapping[str, str]) -> bool:
     offered = str((node.get("status", {}).get("allocatable") or {}).get(CHIPS, ""))
     needed = labels.get(COUNT, "")
-    return (
-        condition(node, "Ready").get("status") == "True"
-        and is_count(offered)
-        and int(offered) >= (int(needed) if is_count(needed) else 1)
-        and "deletionTimestamp" not in node["metadata"]
-        and not _is_cordoned(node)
-    )
+    return is_count(offered) and int(offered) >= (int(needed) if is_count(needed) else 1)
 
 
 def _is_cordoned(node: Json) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol
@@ -19,7 +19,8 @@ import structlog
 from kubernetes.client.exceptions import ApiException
 from urllib3.exceptions import HTTPError, ReadTimeoutError
 
-from relay.connection import GONE, asked_pause, in_words, rising_pause
+from relay.agenda import rising_pause
+from relay.connection import GONE, asked_pause, in_words
 from relay.objects import Bookmarked, Delivery, Failed, K, Listed, Lost, S, Saw, Ticked, Unparseable
 from tpu_slices.ports.log_events import LogEvent
 
@@ -31,6 +32,9 @@ PAGE_BYTES = 8_000_000
 """What a page should not exceed by much: an object may take 1.5 MB, and a whole page is in memory at one time."""
 LINE_BYTES = 16_000_000
 """More than any event takes: a longer line is not an event."""
+GARBAGE_AFTER = (50_000, 20, 100)
+"""After how many new objects Python looks for cycles among them. A page of a list decodes into 100,000, without any: by
+default these are looked through more than a hundred times, which is two thirds of the time that a list takes."""
 CONNECT_SECONDS = 10.0
 INSTALLED_EVERY = 20.0
 """Seconds between two questions whether a kind is served by now: fewer than a watch may be silent."""
@@ -64,6 +68,8 @@ class Source(Generic[K, S]):
     """Its name in messages: the plural, and the API if that is not Kubernetes' own."""
     is_installed: Callable[[], bool] = lambda: True
     """Whether the API server serves it; raises what `fetch` raises."""
+    told_by: Callable[[Mapping[str, Any]], Hashable] | None = None
+    """What of an object makes what `read` returns: where that is as before, it is not read again. None: unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +102,8 @@ class Watch(Generic[K, S]):
         self._failures = 0
         self._listed = False
         self._sign = patience.seconds()
+        self._told: dict[str, int] = {}
+        """A hash of what told of each object, by identity."""
 
     def stop(self) -> None:
         """End `run` soon, even while it waits for the server. May be called from any thread."""
@@ -112,7 +120,7 @@ class Watch(Generic[K, S]):
         while not self._stopping.is_set():
             try:
                 self._await_installation()
-                self._follow_from(self._list())
+                self._follow_from(self.list_all())
             except (WatchLost, ReadTimeoutError) as lost:
                 self._back_off(LogEvent.WATCH_RELISTED, lost)
             except (ApiException, HTTPError, OSError, ValueError) as error:
@@ -131,8 +139,9 @@ class Watch(Generic[K, S]):
             self._put(Bookmarked(self._source.kind, ""))
             self._stopping.wait(INSTALLED_EVERY)
 
-    def _list(self) -> str:
+    def list_all(self) -> str:
         """Put the whole list on the queue; return its version."""
+        self._told.clear()
         try:
             seen, version = self._pages(FIRST_PAGE)
         except WatchLost:  # the list was fetched too slowly: in one page it cannot expire
@@ -171,15 +180,13 @@ class Watch(Generic[K, S]):
         """Watch from a version on, and resume when the server ends the watch, as it does every few minutes."""
         while not self._stopping.is_set():
             before = version
-            for event in self._events(version):
-                if is_back(event.version, version):
-                    raise WatchLost(f"the watch went back from {version} to {event.version}")
-                self._pass_on(event)
-                version = event.version
+            for events in self.events(version):
+                version = self.pass_on(events, version)
             if version == before:
                 self._pause(self._patience.first_pause)
 
-    def _events(self, version: str) -> Iterator[Event]:
+    def events(self, version: str) -> Iterator[Iterable[Event]]:
+        """Yield the events of a watch as they arrive; each is read once it is asked for."""
         with closing(
             self._source.fetch(
                 watch=True,
@@ -193,7 +200,7 @@ class Watch(Generic[K, S]):
             self._response = response
             lines = Lines()
             while not self._stopping.is_set() and (chunk := response.read1(1 << 16)):
-                yield from map(event_of, lines.of(chunk))
+                yield map(event_of, lines.of(chunk))
                 self._require_sign_of_life()
         self._require_sign_of_life()
 
@@ -203,7 +210,36 @@ class Watch(Generic[K, S]):
         if silent > self._patience.silence:
             raise WatchLost(f"no event for {silent:.0f} s")
 
-    def _pass_on(self, event: Event) -> None:
+    def pass_on(self, events: Iterable[Event], version: str) -> str:
+        """Put events after a version on the queue, and how far they go; return that. WatchLost if they go back."""
+        put = version
+        for event in events:
+            if is_back(event.version, version):
+                raise WatchLost(f"the watch went back from {version} to {event.version}")
+            version = event.version
+            if event.type != "MODIFIED" or self._tells_more(event.object):
+                self._put_event(event)
+                put = version
+        if put != version:
+            self._sign, self._failures = self._patience.seconds(), 0
+            self._put(Bookmarked(self._source.kind, version))
+        return version
+
+    def _tells_more(self, obj: Json) -> bool:
+        """Return whether more is to be read of an object than when it was read last."""
+        known = self._told.get(identity_of(obj, self._source.identity))
+        return known is None or known != self._hash(obj)
+
+    def _hash(self, obj: Json) -> int | None:
+        """Return a hash of what tells of an object; None if that is not known."""
+        if self._source.told_by is None:
+            return None
+        try:
+            return hash(self._source.told_by(obj))
+        except (KeyError, TypeError, AttributeError):
+            return None
+
+    def _put_event(self, event: Event) -> None:
         """Put one event on the queue; raise WatchLost or ApiException for an ERROR."""
         kind, obj = self._source.kind, event.object
         if event.type == "ERROR":
@@ -216,17 +252,23 @@ class Watch(Generic[K, S]):
             return
         seen = self._read(obj)
         if event.type == "DELETED" or seen is None:
-            last = None if isinstance(seen, Unparseable) else seen
-            self._put(Lost(kind, identity_of(obj, self._source.identity), event.version, last))
+            last, identity = None if isinstance(seen, Unparseable) else seen, identity_of(obj, self._source.identity)
+            if event.type == "DELETED":
+                self._told.pop(identity, None)
+            self._put(Lost(kind, identity, event.version, last))
         else:
             self._put(Saw(kind, seen, event.version))
 
     def _read(self, obj: Mapping[str, Any]) -> S | Unparseable[K] | None:
         """Return what the relay keeps of an object; Unparseable if it cannot be parsed, None if it is not relevant."""
         try:
-            return self._source.read(obj)
+            seen = self._source.read(obj)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
+            self._told.pop(identity_of(obj, self._source.identity), None)
             return Unparseable(self._source.kind, identity_of(obj, self._source.identity), in_words(error, ""))
+        if (told := self._hash(obj)) is not None:
+            self._told[identity_of(obj, self._source.identity)] = told
+        return seen
 
     def _back_off(self, event: LogEvent, error: Exception) -> None:
         """Log what went wrong, and pause: longer with each failure, and as long as the server asks."""
