@@ -30,6 +30,12 @@ def _parser() -> argparse.ArgumentParser:
     staying.set_defaults(begin=_up)
     for each in (playing, staying):
         _add_choice(each)
+        each.add_argument(
+            "--backend",
+            choices=["gke", "compute"],
+            default="gke",
+            help="compute: a self-managed cluster, whose slices are groups of instances on a simulated Compute Engine",
+        )
     _add_gke(staying)
     verbs.add(subparsers)
     return parser
@@ -65,7 +71,9 @@ def _add_gke(parser: argparse.ArgumentParser) -> None:
 def _demo(state: Path, arguments: argparse.Namespace) -> int:
     from infra.local.demo.play import demo  # noqa: PLC0415 - as in `main`
 
-    return demo(state, _asked(arguments))
+    if (code := _impossible(arguments)) is not None:
+        return code
+    return demo(state, _asked(arguments), compute=arguments.backend == "compute")
 
 
 def _up(state: Path, arguments: argparse.Namespace) -> int:
@@ -74,7 +82,17 @@ def _up(state: Path, arguments: argparse.Namespace) -> int:
     if arguments.gke == "live" and not (arguments.kubeconfig and arguments.project and arguments.impersonate):
         sys.stderr.write("--gke live needs --kubeconfig, --project and --impersonate: see docs/development.md\n")
         return CALLED_WRONGLY
-    return up(state, _asked(arguments))
+    if (code := _impossible(arguments)) is not None:
+        return code
+    return up(state, _asked(arguments), compute=arguments.backend == "compute")
+
+
+def _impossible(arguments: argparse.Namespace) -> int | None:
+    """Return an exit code, after a word on stderr, if Compute Engine is asked for together with a cluster of others."""
+    if arguments.backend != "compute" or not arguments.kubeconfig:
+        return None
+    sys.stderr.write("--backend compute has a cluster of its own: leave out --kubeconfig\n")
+    return CALLED_WRONGLY
 
 
 def _asked(arguments: argparse.Namespace) -> "Asked":

@@ -9,6 +9,7 @@ from pathlib import Path
 class Addresses:
     """Host:port of `pubsub`, `firestore` and `gke`; URLs of `buttons`, `proxy_buttons` and each of `functions`.
 
+    A self-managed cluster has `compute`, host:port too, and no `gke`; the `buttons` are those of either.
     Kubernetes is where the kubeconfigs in `folder` say. `proxy_port`: of the proxy before its API server.
     """
 
@@ -23,6 +24,7 @@ class Addresses:
     proxy_buttons: str
     functions: Mapping[str, str]
     folder: Path
+    compute: str = ""
     live_path: str | None = None
     """The path of a cluster of a GKE that is not the stack's own; `gke` is then empty, unless it is an emulator too."""
 
@@ -30,7 +32,14 @@ class Addresses:
     def cluster_path(self) -> str:
         if self.live_path is not None:
             return self.live_path
+        if self.compute:
+            return f"projects/{self.project}/locations/{self.location}"
         return f"projects/{self.project}/locations/{self.location}/clusters/{self.cluster_id}"
+
+    @property
+    def hosts_in(self) -> str:
+        """Return where the hosts of a self-managed cluster are, as the relay is told; empty for one of GKE."""
+        return self.cluster_path if self.compute else ""
 
     @property
     def kubeconfig(self) -> Path:
@@ -65,13 +74,14 @@ class Addresses:
 
     def environment(self) -> dict[str, str]:
         """Return the environment variables that Google's clients and the provisioner read."""
-        gke = {"GKE_EMULATOR_HOST": self.gke} if self.gke else {}
+        vendor = {"GKE_EMULATOR_HOST": self.gke, "COMPUTE_EMULATOR_HOST": self.compute}
+        vendor = {name: address for name, address in vendor.items() if address}
         if self.live_path is not None:
-            gke["GOOGLE_APPLICATION_CREDENTIALS"] = str(self.credentials)
+            vendor["GOOGLE_APPLICATION_CREDENTIALS"] = str(self.credentials)
         return {
             "CLUSTER": self.cluster_id,
             "FIRESTORE_EMULATOR_HOST": self.firestore,
-            **gke,
+            **vendor,
             "GOOGLE_CLOUD_PROJECT": self.project,
             "KUBECONFIG": str(self.kubeconfig),
             "PUBSUB_EMULATOR_HOST": self.pubsub,

@@ -13,14 +13,17 @@ from infra.local.processes import Program, Says
 
 REPOSITORY = Path(__file__).parents[2]
 CLUSTER_ID = "demo"
+SELF_MANAGED_ID = "self-managed"
+"""The cluster whose slices are on Compute Engine."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """What to run: `root` contains functions/, relay/ and infra/; logs and kubeconfigs are written below `state`.
 
-    `queues`: whether a cluster of the stack's own has Kueue. `gke_arguments` are additional arguments of
-    `python -m infra.local.gke`, its pace for example.
+    `queues`: whether a cluster of the stack's own has Kueue. `compute`: whether its slices are on a local Compute
+    Engine, as those of a self-managed cluster are. `gke_arguments` and `compute_arguments` are additional arguments of
+    `python -m infra.local.gke` and `infra.local.compute`, their pace for example.
     """
 
     root: Path = REPOSITORY
@@ -31,7 +34,9 @@ class Plan:
     sweep_seconds: float = 5
     cluster: ClusterChoice = field(default_factory=Embedded)
     queues: bool = False
+    compute: bool = False
     gke_arguments: tuple[str, ...] = ()
+    compute_arguments: tuple[str, ...] = ()
 
     @property
     def live(self) -> Live | None:
@@ -55,3 +60,15 @@ class Plan:
             folder=self.root,
             environment={**addresses.environment(), **own, **(environment or {})},
         )
+
+
+def planned(state: Path, cluster: ClusterChoice, *, compute: bool, sweep_seconds: float, queues: bool = False) -> Plan:
+    """Return the plan of a stack with a cluster of GKE, or with a self-managed one on Compute Engine."""
+    return Plan(
+        state=state,
+        cluster=cluster,
+        cluster_id=SELF_MANAGED_ID if compute else CLUSTER_ID,
+        compute=compute,
+        sweep_seconds=sweep_seconds,
+        queues=queues,
+    )

@@ -66,7 +66,7 @@ class Program:
     folder: Path
     environment: Mapping[str, str] = field(default_factory=dict)
     hopeless: str | None = None
-    patience_seconds: float = 30
+    patience_seconds: float = 60
     ending: signal.Signals = signal.SIGTERM
 
 

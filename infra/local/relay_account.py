@@ -39,9 +39,9 @@ _RENEW_EVERY = 0.8 * _SECONDS  # as in k8s.io/kubernetes pkg/kubelet/token
 
 
 @cache
-def manifests(cluster: str) -> tuple[dict[str, Any], ...]:
+def manifests(cluster: str, *, hosts_in: str = "") -> tuple[dict[str, Any], ...]:
     """Return the manifests that are applied for a cluster, as the build's are made, with the labels of what is ours."""
-    relay = Relay(cluster=ClusterId(cluster), project="unneeded", version="local", image=UNNEEDED)
+    relay = Relay(cluster=ClusterId(cluster), project="unneeded", version="local", image=UNNEEDED, hosts_in=hosts_in)
     with tempfile.TemporaryDirectory() as folder:
         write(relay, Path(folder))
         built = subprocess.run(["kubectl", "kustomize", folder], capture_output=True, text=True, check=True)
@@ -67,7 +67,7 @@ def relay_account(addresses: Addresses, renew_every: float = _RENEW_EVERY) -> It
 def open_account(addresses: Addresses) -> None:
     """Apply the manifests, whatever there is of them, and write the relay's kubeconfig. Raises ApiError."""
     with closing(Api.of(addresses.kubeconfig)) as api:
-        for manifest in manifests(addresses.cluster_id):
+        for manifest in manifests(addresses.cluster_id, hosts_in=addresses.hosts_in):
             plural = APPLIED[manifest["kind"]]
             if manifest["kind"] not in NOT_EVERYWHERE or api.serves(plural):
                 api.apply(plural, manifest, manager=MANAGER)

@@ -52,14 +52,15 @@ def running(plan: Plan, seed: Callable[[Addresses], None]) -> Iterator[Stack]:
         functions = processes.start(*(function(each, plan.root, addresses) for each in table.functions))
         held.enter_context(cluster(plan, addresses, processes, Path(scratch)))
         (proxy,) = processes.start(faults(plan, addresses))
-        gke = () if plan.live else processes.start(local_gke(plan, addresses))
+        vendor = local_compute if plan.compute else local_gke
+        hosts = () if plan.live else processes.start(vendor(plan, addresses))
         processes.wait_until_ready(pubsub)
         messaging.create(table, addresses)
         processes.wait_until_ready(firestore, proxy)
         seed(addresses)
         held.enter_context(relay_account(addresses))
         (relay,) = processes.start(local_relay(plan, addresses))
-        processes.wait_until_ready(*gke, relay, *functions)
+        processes.wait_until_ready(*hosts, relay, *functions)
         for each in table.schedules:
             held.enter_context(scheduled(each, addresses, plan.sweep_seconds))
         if plan.live:
@@ -69,14 +70,15 @@ def running(plan: Plan, seed: Callable[[Addresses], None]) -> Iterator[Stack]:
 
 def allotted(plan: Plan, functions: tuple[str, ...]) -> Addresses:
     """Return an address for each part, all free now, so that no part has to wait to learn where the others are."""
-    pubsub, firestore, gke, buttons, proxy, proxy_buttons, *rest = free_ports(6 + len(functions))
+    pubsub, firestore, vendor, buttons, proxy, proxy_buttons, *rest = free_ports(6 + len(functions))
     return Addresses(
         project=plan.project,
         location=plan.location,
         cluster_id=plan.cluster_id,
         pubsub=f"127.0.0.1:{pubsub}",
         firestore=f"127.0.0.1:{firestore}",
-        gke=os.environ.get("GKE_EMULATOR_HOST", "") if plan.live else f"127.0.0.1:{gke}",
+        gke=os.environ.get("GKE_EMULATOR_HOST", "") if plan.live else "" if plan.compute else f"127.0.0.1:{vendor}",
+        compute=f"127.0.0.1:{vendor}" if plan.compute else "",
         buttons=f"http://127.0.0.1:{buttons}",
         proxy_port=proxy,
         proxy_buttons=f"http://127.0.0.1:{proxy_buttons}",
@@ -101,6 +103,24 @@ def local_gke(plan: Plan, addresses: Addresses) -> Program:
     return plan.module("gke", arguments, said, addresses)
 
 
+def local_compute(plan: Plan, addresses: Addresses) -> Program:
+    """Return the local Compute Engine, whose instances become nodes of the cluster."""
+    (metadata,) = free_ports(1)
+    arguments = (
+        "infra.local.compute",
+        *("--port", str(port_of(addresses.compute))),
+        *("--buttons-port", str(port_of(addresses.buttons))),
+        *("--metadata-port", str(metadata)),
+        *("--project", addresses.project),
+        *("--zones", f"{addresses.location}-b"),
+        *("--kubeconfig", str(addresses.kubeconfig)),
+        *("--operations-topic", addresses.topic_path("cloud-operations")),
+        *plan.compute_arguments,
+    )
+    said = f"listening on {addresses.compute} buttons {addresses.buttons} metadata http://127.0.0.1:{metadata}"
+    return plan.module("compute", arguments, said, addresses)
+
+
 def faults(plan: Plan, addresses: Addresses) -> Program:
     """Return the proxy between the relay and the API server."""
     arguments = (
@@ -116,5 +136,5 @@ def faults(plan: Plan, addresses: Addresses) -> Program:
 
 def local_relay(plan: Plan, addresses: Addresses) -> Program:
     """Return the relay, ready once its watches are established; it has the permissions of its own role."""
-    own = {"KUBECONFIG": str(addresses.relay_kubeconfig)}
+    own = {"KUBECONFIG": str(addresses.relay_kubeconfig), "HOSTS_IN": addresses.hosts_in}
     return plan.module("relay", ("relay",), "ready", addresses, own)

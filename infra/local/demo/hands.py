@@ -11,6 +11,8 @@ from infra.local.demo.http import OPENER
 from infra.local.demo.steps import Act, Apply, Delete, RunOut
 
 KUBECTL_SECONDS = 30
+SHORT_SECONDS = 20.0
+"""How long Compute Engine has no hosts in the demo."""
 
 
 class ActFailed(Exception):
@@ -42,6 +44,8 @@ class Hands:
         return f"kubectl {arguments[0]}: {ended.stdout.strip()}"
 
     def _run_out(self, pools: str) -> str:
-        body = json.dumps({"kind": "stockout", "pools": pools, "times": 1}).encode()
+        own = {"names": pools, "for": SHORT_SECONDS} if self.addresses.compute else {"pools": pools, "times": 1}
+        body = json.dumps({"kind": "stockout", **own}).encode()
         with OPENER.open(Request(f"{self.addresses.buttons}/faults", body), timeout=5):  # noqa: S310 - a URL of our own
-            return f"injected a stockout for the next node pool {pools}"
+            lasts = f"of {SHORT_SECONDS:.0f} s for" if self.addresses.compute else "for the next"
+            return f"injected a stockout {lasts} {pools}"

@@ -22,7 +22,7 @@ PULL_SECONDS = 2.0
 def leftovers(eyes: Eyes, view: View) -> Leftovers:
     """Return the names of everything left but dead letters, which can be pulled only once."""
     return {
-        "node pools in GKE": tuple(view.pools),
+        "node pools or instance groups": tuple(view.pools),
         "unsettled slice records": tuple(record.id for record in view.slices if not _settled(record)),
         "slots": tuple(str(document.get("slice_id")) for document in eyes.documents(COLLECTIONS[Slot])),
         "JobSets": _names(eyes.of_demo("jobsets")),

@@ -19,10 +19,10 @@ from infra.local.demo.hands import Hands
 from infra.local.demo.report import Leftovers
 from infra.local.demo.stage import Stage, utc_now
 from infra.local.demo.steps import Progress
-from infra.local.demo.story import story
+from infra.local.demo.story import story, story_on_compute
 from infra.local.demo.view import View
 from infra.local.demo.watch import Alarm
-from infra.local.plan import Plan
+from infra.local.plan import planned
 from infra.local.prerequisites import PrerequisitesMissing, find, require
 from infra.local.processes import ProgramFailed
 from infra.local.relay_account import MANAGER
@@ -42,14 +42,22 @@ instead of every minute, and infra/clusters/demo-project/demo.yaml sets short re
 """
 
 
-def demo(state: Path, asked: Asked) -> int:
+ON_COMPUTE = f"""\
+This runs the provisioner's own functions and relay on Google's emulators of Pub/Sub and Firestore, in a self-managed
+cluster. Compute Engine, its instances and their kubelets are simulated: what takes minutes there takes seconds here.
+The sweep runs every {SWEEP_SECONDS:.0f} s instead of every minute, and infra/clusters/demo-project/self-managed.yaml
+sets short retry delays.
+"""
+
+
+def demo(state: Path, asked: Asked, *, compute: bool = False) -> int:
     """Run the demo and return the exit code; logs and the kubeconfig are written below `state`."""
     try:
         tools = require(find(os.environ))
         cluster = borrowed.settled(asked, tools.kubectl, state)
-        say(f"{INTRODUCTION}{cluster}\n")
+        say(f"{ON_COMPUTE if compute else INTRODUCTION}{cluster}\n")
         started = time.monotonic()
-        with running(Plan(state=state, sweep_seconds=SWEEP_SECONDS, cluster=cluster), seed) as stack:
+        with running(planned(state, cluster, compute=compute, sweep_seconds=SWEEP_SECONDS), seed) as stack:
             say(f"{time.monotonic() - started:5.1f} s  everything is running; the logs are in {state / 'logs'}")
             return _play(stack, started)
     except (PrerequisitesMissing, NotBorrowed) as problem:
@@ -68,9 +76,10 @@ def _play(stack: Stack, started: float) -> int:
     with Alarm(stack.addresses, utc_now) as alarm, watch.opened(stack.addresses) as eyes:
         with screen.opened(Console()) as shown:
             stage = Stage(stack=stack, eyes=eyes, hands=Hands(stack.addresses), screen=shown, started=started)
-            steps = stage.play(story())
+            steps = stage.play(story_on_compute() if stack.addresses.compute else story())
             left = stage.clean(steps)
-        tell(_ending(stage.view, alarm, left))
+        measured = () if stack.addresses.compute else _measured(stage.view, alarm)
+        tell(_ending(stage.view, measured, left))
         tell(_explanation(steps, stage.view, stack))
     code, message = report.outcome(steps, left)
     say(f"\n{message} It took {time.monotonic() - started:.0f} s.")
@@ -83,11 +92,15 @@ def _make_namespace(stack: Stack) -> None:
         api.apply("namespaces", namespace, manager=MANAGER)
 
 
-def _ending(view: View, alarm: Alarm, left: Leftovers) -> Iterator[str]:
-    yield "\nTimeline of each slice"
-    yield from report.timelines(view)
+def _measured(view: View, alarm: Alarm) -> Iterator[str]:
     yield "\nLatency from the unschedulable pod to CreateNodePool"
     yield from report.latency_lines(report.latencies(view, alarm.noticed))
+
+
+def _ending(view: View, measured: Iterable[str], left: Leftovers) -> Iterator[str]:
+    yield "\nTimeline of each slice"
+    yield from report.timelines(view)
+    yield from measured
     yield "\nResources left"
     yield from report.leftover_lines(left)
 

@@ -15,7 +15,7 @@ START, CREATE, RUN, END = 25.0, 40.0, 25.0, 40.0
 
 def story(examples: Path = EXAMPLES) -> tuple[Step, ...]:
     return (
-        _two_slices(examples / "a-two-slices.yaml"),
+        _two_slices(examples / "a-two-slices.yaml", "two-slices", "GKE creates two node pools"),
         _change_of_mind(examples / "b-change-of-mind.yaml"),
         _second_try(examples / "c-second-try.yaml"),
         _impossible(examples / "d-impossible.yaml"),
@@ -23,15 +23,48 @@ def story(examples: Path = EXAMPLES) -> tuple[Step, ...]:
     )
 
 
-def _two_slices(manifest: Path) -> Step:
-    name = "two-slices"
+def story_on_compute(examples: Path = EXAMPLES / "compute") -> tuple[Step, ...]:
+    """Return the steps in a self-managed cluster on Compute Engine."""
+    return (
+        _two_slices(examples / "a-two-groups.yaml", "two-groups", "Compute Engine creates two instance groups"),
+        _awaited(examples / "b-awaited.yaml"),
+    )
+
+
+def _awaited(manifest: Path) -> Step:
+    name = "awaited"
+    return Step(
+        letter="b",
+        title="Compute Engine has too few hosts; its group waits, is told of, and starts when it has them",
+        jobset=name,
+        moves=(
+            RunOut(f"tpu-{name}-.*"),
+            Apply(manifest),
+            Until(
+                what="its slice waits with reason AwaitingCapacity, in Compute Engine's words",
+                seen=lambda view: any(Reason.AWAITING_CAPACITY in reasons(record) for record in view.slices_of(name)),
+                within=START + CREATE,
+            ),
+            Until(
+                what="the same attempt is READY",
+                seen=lambda view: _ready(view, name) == 1 and len(view.creates_of(name)) == 1,
+                within=CREATE,
+            ),
+            _completed(name),
+            _gone(name),
+            Delete(manifest),
+        ),
+    )
+
+
+def _two_slices(manifest: Path, name: str, created: str) -> Step:
     return Step(
         letter="a",
         title="a JobSet of two multi-host slices runs from creation to cleanup",
         jobset=name,
         moves=(
             Apply(manifest),
-            Until(what="GKE creates two node pools", seen=lambda view: len(view.creates_of(name)) == 2, within=START),
+            Until(what=created, seen=lambda view: len(view.creates_of(name)) == 2, within=START),
             Until(what="both slices are READY", seen=lambda view: _ready(view, name) == 2, within=CREATE),
             Until(what="both Jobs are running", seen=lambda view: _running(view, name) == 2, within=RUN),
             _completed(name),

@@ -7,7 +7,8 @@ from datetime import datetime
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.records import SliceRecord
 
-CREATE = "CreateNodePool"
+CREATES = frozenset({"CreateNodePool", "instanceGroupManagers.insert"})
+"""The calls that buy hosts, of GKE and of Compute Engine."""
 OK = "OK"
 
 
@@ -64,9 +65,9 @@ class View:
         return {name: status for name, status in self.pools.items() if name.startswith(ids)}
 
     def creates_of(self, jobset: str) -> tuple[Call, ...]:
-        """Return the node pool creations that GKE accepted."""
+        """Return the creations of pools that were accepted."""
         ids = tuple(f"{record.id}-" for record in self.slices_of(jobset))
-        return tuple(c for c in self.calls if (c.method, c.code) == (CREATE, OK) and c.pool.startswith(ids))
+        return tuple(c for c in self.calls if c.method in CREATES and c.code == OK and c.pool.startswith(ids))
 
     def events_of(self, jobset: str) -> tuple[Event, ...]:
         ids = {record.id for record in self.slices_of(jobset)}

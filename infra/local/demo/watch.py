@@ -1,17 +1,14 @@
-"""Reads what a user could read: records in Firestore, the Kubernetes API, GKE's API and the local GKE's call log."""
+"""Reads what a user could read: records in Firestore, the Kubernetes API, and the pools and calls of the vendor."""
 
 import json
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Self
 
-import grpc
 from google.cloud import firestore
-from google.cloud.container_v1 import ClusterManagerClient, NodePool
-from google.cloud.container_v1.services.cluster_manager.transports import ClusterManagerGrpcTransport
 from urllib3.exceptions import HTTPError
 
 from infra.local.addresses import Addresses
@@ -21,9 +18,9 @@ from infra.local.clients.errors import ApiError
 from infra.local.clients.kinds import KINDS
 from infra.local.clients.labels import HOSTS
 from infra.local.clients.objects import Object
-from infra.local.demo.http import get_json
 from infra.local.demo.report import Leader
-from infra.local.demo.view import Call, Event, JobSet, View
+from infra.local.demo.vendors import Vendor, vendor
+from infra.local.demo.view import Event, JobSet, View
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.wire.documents import COLLECTIONS, decode
 
@@ -44,7 +41,7 @@ class Eyes:
 
     addresses: Addresses
     records: firestore.Client
-    gke: ClusterManagerClient
+    vendor: Vendor
     api: Api
 
     def look(self) -> View:
@@ -52,8 +49,8 @@ class Eyes:
             slices=tuple(decode(SliceRecord, document) for document in self.documents(COLLECTIONS[SliceRecord])),
             jobsets=tuple(jobset(item) for item in self.of_demo("jobsets")),
             events=tuple(event(item) for item in self.of_demo("events") if _is_ours(item)),
-            pools={pool.name: NodePool.Status(pool.status).name for pool in self._pools()},
-            calls=tuple(call(each) for each in get_json(f"{self.addresses.buttons}/calls")["calls"]),
+            pools=self.vendor.pools(),
+            calls=self.vendor.calls(),
         )
 
     def documents(self, collection: str) -> Iterator[dict[str, Any]]:
@@ -68,22 +65,16 @@ class Eyes:
         """Return the Nodes of local hosts."""
         return list(self.api.list("nodes", labelSelector=HOSTS)["items"])
 
-    def _pools(self) -> Iterable[NodePool]:
-        answer = self.gke.list_node_pools(parent=self.addresses.cluster_path, timeout=_TIMEOUT)
-        pools: Iterable[NodePool] = answer.node_pools
-        return pools
-
 
 @contextmanager
 def opened(addresses: Addresses) -> Iterator[Eyes]:
     """Open the clients. The Firestore client finds the emulator through the environment."""
     with (
-        grpc.insecure_channel(addresses.gke) as channel,
+        vendor(addresses) as seen,
         closing(firestore.Client(project=addresses.project)) as records,
         closing(Api.of(addresses.kubeconfig)) as api,
     ):
-        gke = ClusterManagerClient(transport=ClusterManagerGrpcTransport(channel=channel))
-        yield Eyes(addresses, records, gke, api)
+        yield Eyes(addresses, records, seen, api)
 
 
 def jobset(item: Json) -> JobSet:
@@ -106,12 +97,6 @@ def event(item: Json) -> Event:
         reason=item["reason"],
         message=item["message"],
     )
-
-
-def call(entry: Json) -> Call:
-    """Parse an entry of the local GKE's /calls endpoint."""
-    at = datetime.fromtimestamp(entry["at"], UTC)
-    return Call(method=entry["method"], pool=entry["pool"], code=entry["code"], at=at)
 
 
 def _is_ours(item: Json) -> bool:

@@ -8,10 +8,12 @@ import time
 import uuid
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
+from infra.local.clients.loopback import ButtonServer
 from infra.local.gke.audit import Entry, PubSubSink
-from infra.local.gke.buttons import ButtonServer
+from infra.local.gke.buttons import press
 from infra.local.gke.control_plane import ControlPlane, Outside
 from infra.local.gke.kubernetes_nodes import KubernetesNodes
 from infra.local.gke.nodes import Nodes, RememberedNodes
@@ -117,7 +119,7 @@ def main() -> None:
         closing.callback(plane.stop)
         server = Server(plane, outside.token, arguments.port)
         closing.callback(server.stop)
-        buttons = ButtonServer(plane, arguments.buttons_port)
+        buttons = ButtonServer(partial(press, plane), arguments.buttons_port)
         closing.callback(buttons.stop)
         print(f"listening on 127.0.0.1:{server.port} buttons {buttons.url}", flush=True)
         while not stop.wait(SIGNAL_SECONDS):

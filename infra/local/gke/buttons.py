@@ -14,21 +14,18 @@ POST /cancellations {"creations": true}: let creations be cancelled, which GKE i
 POST /hosts/...   break, heal, repair, preempt, maintain, fill, end: see `host_buttons`
 """
 
-import json
 import re
-import threading
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
-from enum import Enum
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from google.cloud.container_v1 import NodePool
 from google.cloud.container_v1 import Operation as Wire
 
+from infra.local.clients.loopback import UnknownThingError, pressed
 from infra.local.gke import lifecycle
 from infra.local.gke.control_plane import ControlPlane
-from infra.local.gke.host_buttons import HOST_BUTTONS, HostButton, UnknownThingError
+from infra.local.gke.host_buttons import HOST_BUTTONS, HostButton
 from infra.local.gke.hosts import appearances
 from infra.local.gke.lifecycle import Moment
 from infra.local.gke.machines import dimensions
@@ -212,57 +209,4 @@ BUTTONS: Mapping[tuple[str, str], Button] = {
 
 def press(plane: ControlPlane, method: str, path: str, body: bytes) -> tuple[int, Reply]:
     """Return the HTTP status and the JSON response."""
-    button = BUTTONS.get((method, path))
-    if button is None:
-        return 404, {"error": f"no such button: {method} {path}", "buttons": [" ".join(key) for key in BUTTONS]}
-    try:
-        asked = json.loads(body or b"{}")
-        if not isinstance(asked, dict):
-            return 400, {"error": "the body must be a JSON object"}
-        return 200, button(plane, asked)
-    except (UnknownThingError, KeyError, ValueError) as error:
-        return 400, {"error": str(error)}
-
-
-class ButtonServer:
-    """Listens from its construction on; `url` contains the actual port."""
-
-    def __init__(self, plane: ControlPlane, port: int = 0) -> None:
-        self._server = ThreadingHTTPServer(("127.0.0.1", port), _handler(plane))
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), name="gke-buttons")
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
-        self._thread.start()
-
-    def stop(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
-
-
-def _handler(plane: ControlPlane) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        wbufsize = -1  # headers and body in one segment: a second one would wait for a delayed ACK
-        timeout = 5
-
-        def _press(self) -> None:
-            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            status, reply = press(plane, self.command, self.path, body)
-            data = json.dumps(reply, default=_jsonable).encode()
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
-
-        do_GET = do_POST = do_DELETE = _press  # noqa: N815 - BaseHTTPRequestHandler names them so
-
-        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class names it so
-            """Log nothing: the control plane records API calls, and button requests need no log."""
-
-    return Handler
-
-
-def _jsonable(value: object) -> object:
-    if isinstance(value, Enum):
-        return value.value
-    raise TypeError(f"no JSON for {type(value).__name__}")
+    return pressed(BUTTONS, plane, method, path, body)

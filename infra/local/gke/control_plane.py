@@ -11,7 +11,7 @@ from infra.local.gke.codes import Code
 from infra.local.gke.faults import lasting
 from infra.local.gke.hosts import appearances
 from infra.local.gke.lifecycle import Moment, advance, next_change
-from infra.local.gke.nodes import NodeKeeper, Nodes
+from infra.local.gke.nodes import NodeKeeper, Nodes, described
 from infra.local.gke.rules import Refusal
 from infra.local.gke.service import METHODS, Message, Outcome
 from infra.local.gke.state import State
@@ -105,7 +105,7 @@ class ControlPlane:
     def tick(self) -> float:
         """Bring Nodes and the audit log up to date; return the seconds until there may be more to do."""
         state, now = self.look()
-        settled = self._keeper.follow(state, appearances(state, now), now)
+        settled = self._keeper.follow(appearances(state, now), described(state), now)
         with self._changed:
             moved = self._state.nodes != self._keeper.standing
             self._state = replace(self._state, nodes=self._keeper.standing)

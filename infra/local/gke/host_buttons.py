@@ -14,6 +14,7 @@ POST /hosts/end      {"pool": NAME}: GKE takes the hosts of flex-start back, as 
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from infra.local.clients.loopback import UnknownThingError
 from infra.local.gke import lifecycle, outages
 from infra.local.gke.flex import filling
 from infra.local.gke.lifecycle import Moment
@@ -21,10 +22,6 @@ from infra.local.gke.state import Ailment, Pool, State
 
 Body = Mapping[str, Any]
 HostButton = Callable[[State, Body, Moment], State]
-
-
-class UnknownThingError(Exception):
-    """A button's target does not exist or is not in a suitable state. The message is for people."""
 
 
 def _break(state: State, body: Body, moment: Moment) -> State:

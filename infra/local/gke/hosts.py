@@ -8,6 +8,7 @@ from typing import Any
 from google.cloud.container_v1 import NodePool, NodeTaint, WorkloadMetadataConfig
 
 from infra.local.clients.labels import HOST
+from infra.local.gke.machines import Machine
 from infra.local.gke.paths import parse_cluster
 from infra.local.gke.state import Ailment, Host, Pool, State
 
@@ -102,7 +103,7 @@ def node(host: Host, pool: Pool, seen: Appearance) -> Manifest:
         "kind": "Node",
         "metadata": {"name": host.name, "labels": {**_labels(host, pool), **_maintenance(seen)}},
         "spec": spec(host, pool, seen),
-        "status": status(pool, seen),
+        "status": status(pool.machine, seen, pool.spec.max_pods_constraint.max_pods_per_node or 110),
     }
 
 
@@ -115,10 +116,9 @@ def spec(host: Host, pool: Pool, seen: Appearance) -> Manifest:
     }
 
 
-def status(pool: Pool, seen: Appearance) -> Manifest:
-    machine = pool.machine
+def status(machine: Machine, seen: Appearance, max_pods: int = 110) -> Manifest:
     chips = {"google.com/tpu": str(machine.chips if seen.chips else 0)}
-    pods = str(pool.spec.max_pods_constraint.max_pods_per_node or 110)
+    pods = str(max_pods)
     return {
         "capacity": {"cpu": str(machine.vcpus), "memory": f"{machine.ram_gib}Gi", "pods": pods, **chips},
         "allocatable": {
@@ -127,12 +127,12 @@ def status(pool: Pool, seen: Appearance) -> Manifest:
             "pods": pods,
             **chips,
         },
-        "conditions": [_ready_condition(seen)],
+        "conditions": [ready_condition(seen.readiness)],
     }
 
 
-def _ready_condition(seen: Appearance) -> Manifest:
-    status, reason, message = seen.readiness.value
+def ready_condition(readiness: Readiness) -> Manifest:
+    status, reason, message = readiness.value
     return {"type": "Ready", "status": status, "reason": reason, "message": message}
 
 

@@ -9,7 +9,7 @@ from infra.local.clients.errors import ApiError
 from infra.local.clients.kinds import KINDS
 from infra.local.clients.labels import HOSTS
 from infra.local.clients.objects import Object
-from infra.local.gke.hosts import TERMINATION, Manifest
+from infra.local.gke.hosts import TERMINATION, Manifest, Readiness, ready_condition
 from infra.local.gke.nodes import NodesUnavailableError
 
 _NOT_FOUND = 404
@@ -21,10 +21,14 @@ _PODS = KINDS["pods"]
 
 
 class KubernetesNodes:
-    """Implements `nodes.Nodes`. After each failure the kubeconfig is read again: a new server has new certificates."""
+    """Implements `nodes.Nodes`. After each failure the kubeconfig is read again: a new server has new certificates.
 
-    def __init__(self, kubeconfig: Path) -> None:
+    `selector`: of the Nodes that are kept.
+    """
+
+    def __init__(self, kubeconfig: Path, selector: str = HOSTS) -> None:
         self._kubeconfig = kubeconfig
+        self._selector = selector
         self._api = Api.of(kubeconfig)
 
     def close(self) -> None:
@@ -41,7 +45,7 @@ class KubernetesNodes:
 
     def standing(self) -> Mapping[str, str]:
         with self._temporary():
-            found = self._api.list("nodes", labelSelector=HOSTS)["items"]
+            found = self._api.list("nodes", labelSelector=self._selector)["items"]
         return {node["metadata"]["name"]: _ready(node) for node in found}
 
     def register(self, node: Manifest) -> None:
@@ -70,6 +74,11 @@ class KubernetesNodes:
     def remove(self, name: str) -> None:
         with self._temporary(), _gone_already():
             self._api.delete("nodes", None, name)
+
+    def silence(self, name: str) -> None:
+        status = {"status": {"conditions": [ready_condition(Readiness.SILENT)]}}
+        with self._temporary(), _gone_already():
+            self._api.patch("nodes", None, name, status, status=True)
 
     def _evict(self, namespace: str, name: str) -> None:
         eviction = {

@@ -1,15 +1,18 @@
 """Keeps the Node objects of hosts in sync with them: the port, an in-memory implementation, and the keeper."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from infra.local.gke.hosts import Appearance, Manifest, node
+from infra.local.gke.hosts import Appearance, Manifest, Readiness, node, ready_condition
 from infra.local.gke.state import State
 
 _log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 2.0
+
+Describe = Callable[[str, Appearance], Manifest]
+"""From a host's name and what is to be seen of it to its Node."""
 
 
 class NodesUnavailableError(Exception):
@@ -37,6 +40,9 @@ class Nodes(Protocol):
     def remove(self, name: str) -> None:
         """Delete the Node if it exists. The cluster garbage-collects its pods, with the condition that says so."""
 
+    def silence(self, name: str) -> None:
+        """Set the Node's Ready to Unknown, if it exists, as for a kubelet that posts nothing any more."""
+
 
 class RememberedNodes:
     """Nodes in memory, by name, for a control plane without a cluster."""
@@ -58,6 +64,10 @@ class RememberedNodes:
 
     def remove(self, name: str) -> None:
         self.nodes.pop(name, None)
+
+    def silence(self, name: str) -> None:
+        if name in self.nodes:
+            self.nodes[name]["status"]["conditions"] = [ready_condition(Readiness.SILENT)]
 
 
 class NodeKeeper:
@@ -81,17 +91,17 @@ class NodeKeeper:
         """Return name and life of the hosts whose Node exists in the API."""
         return frozenset((name, seen.life) for name, seen in self._told.items())
 
-    def follow(self, state: State, wanted: Mapping[str, Appearance], now: float) -> bool:
+    def follow(self, wanted: Mapping[str, Appearance], describe: Describe, now: float) -> bool:
         """Bring the API to the wanted state; return False if some of it must be retried."""
         try:
             if now >= self._look_at:
                 self._look(wanted)
                 self._look_at = now + LOOK_SECONDS
             for name in [name for name, seen in self._told.items() if not _same_vm(seen, wanted.get(name))]:
-                self._nodes.remove(name)
+                self._part(name)
                 del self._told[name]
             for name, seen in wanted.items():
-                self._tell(state, name, seen)
+                self._tell(name, seen, describe)
         except NodesUnavailableError as error:
             _log.warning("nodes are out of date: %s", error)
             return False
@@ -100,16 +110,19 @@ class NodeKeeper:
     def _look(self, wanted: Mapping[str, Appearance]) -> None:
         standing = self._nodes.standing()
         for name in standing.keys() - self._told.keys() - wanted.keys():
-            self._nodes.remove(name)
+            self._part(name)
         self._told = {name: seen for name, seen in self._told.items() if name in standing}
         self._changed = {name for name, seen in self._told.items() if standing[name] != seen.readiness.value[0]}
 
-    def _tell(self, state: State, name: str, seen: Appearance) -> None:
+    def _part(self, name: str) -> None:
+        """Do what is done with the Node of a VM that is gone."""
+        self._nodes.remove(name)
+
+    def _tell(self, name: str, seen: Appearance, describe: Describe) -> None:
         told = self._told.get(name)
         if told == seen and name not in self._changed:
             return
-        host = state.hosts[name]
-        manifest = node(host, state.pools[host.pool], seen)
+        manifest = describe(name, seen)
         if told is None:
             self._nodes.register(manifest)
         else:
@@ -118,6 +131,16 @@ class NodeKeeper:
             self._nodes.drain(name)
         self._told[name] = seen
         self._changed.discard(name)
+
+
+def described(state: State) -> Describe:
+    """Return how the hosts of a control plane are described."""
+
+    def describe(name: str, seen: Appearance) -> Manifest:
+        host = state.hosts[name]
+        return node(host, state.pools[host.pool], seen)
+
+    return describe
 
 
 def _same_vm(told: Appearance, wanted: Appearance | None) -> bool:

@@ -19,7 +19,10 @@ def etcd(layout: Layout) -> tuple[str, ...]:
 
 
 def apiserver(layout: Layout) -> tuple[str, ...]:
-    """Return flags of an API server with RBAC, and the admission plugin that GKE has beyond Kubernetes' defaults."""
+    """Return flags of an API server with RBAC, and what GKE, or one that kubeadm made, has beyond Kubernetes' defaults.
+
+    That is an admission plugin of GKE's, kubeadm's bootstrap tokens, and privileged containers, which both have.
+    """
     return (
         f"--etcd-servers={layout.etcd}",
         f"--bind-address={HOST}",
@@ -35,6 +38,8 @@ def apiserver(layout: Layout) -> tuple[str, ...]:
         "--service-cluster-ip-range=10.0.0.0/24",
         "--endpoint-reconciler-type=none",
         "--enable-admission-plugins=ExtendedResourceToleration",
+        "--allow-privileged=true",
+        "--enable-bootstrap-token-auth=true",
         "--profiling=false",
     )
 

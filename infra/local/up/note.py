@@ -18,7 +18,9 @@ class Note:
 
     control: str
     gke: str | None
-    """None: GKE is not simulated."""
+    """Of the simulated GKE or Compute Engine; None: GKE is not simulated."""
+    compute: bool = False
+    """Whether it is Compute Engine."""
     faults: str
     cluster: str
     environment: dict[str, str]

@@ -15,7 +15,7 @@ from infra.local.borrowed import NotBorrowed
 from infra.local.clients.errors import ApiError
 from infra.local.cluster_choice import Asked, Borrowed
 from infra.local.live_target import Live
-from infra.local.plan import Plan
+from infra.local.plan import Plan, planned
 from infra.local.prerequisites import PrerequisitesMissing, find, require
 from infra.local.processes import ProgramFailed
 from infra.local.relay_account import open_account
@@ -77,7 +77,7 @@ Press Ctrl-C to release all slices and stop the stack. Logs:
 """
 
 
-def up(state: Path, asked: Asked) -> int:
+def up(state: Path, asked: Asked, *, compute: bool = False) -> int:
     """Run the stack until Ctrl-C and return the exit code; logs, kubeconfig and the note are written below `state`."""
     if is_up(state):
         print(f"A stack is already running in {state}: `python -m infra.local status` shows it.", file=sys.stderr)
@@ -89,7 +89,8 @@ def up(state: Path, asked: Asked) -> int:
         live = isinstance(cluster, Borrowed) and cluster.live is not None
         if live and (elsewhere := os.environ.get("GKE_EMULATOR_HOST")):
             say(f"GKE is asked at {elsewhere}, as GKE_EMULATOR_HOST says.")
-        plan = Plan(state=state, cluster=cluster, queues=True, sweep_seconds=LIVE_SWEEP_SECONDS if live else 5)
+        sweep_seconds = LIVE_SWEEP_SECONDS if live else 5.0
+        plan = planned(state, cluster, compute=compute, queues=True, sweep_seconds=sweep_seconds)
         with running(plan, seeding(plan)) as stack:
             _keep(stack, state, plan)
     except (PrerequisitesMissing, NotBorrowed) as problem:
@@ -170,6 +171,7 @@ def noted(addresses: Addresses, control: str, state: Path) -> note.Note:
     return note.Note(
         control=control,
         gke=None if addresses.live_path else addresses.buttons,
+        compute=bool(addresses.compute),
         faults=addresses.proxy_buttons,
         cluster=addresses.cluster_path,
         environment=addresses.environment(),

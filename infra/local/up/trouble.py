@@ -8,6 +8,8 @@ from typing import Any
 
 from infra.local.up.note import Note
 
+_ON_INSTANCES = {"break": "silence", "heal": "heal", "preempt": "preempt", "repair": "kill"}
+"""What a command does to the instances of a group."""
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
 
@@ -41,7 +43,7 @@ def share(text: str) -> float:
 
 
 def simulated(where: Note) -> str:
-    """Return the URL of the simulated GKE. Raises NotSimulated if GKE itself is used."""
+    """Return the URL of the simulated vendor. Raises NotSimulated if GKE itself is used."""
     if where.gke is None:
         raise NotSimulated("GKE is not simulated here: there are no faults of it to inject")
     return where.gke
@@ -49,7 +51,8 @@ def simulated(where: Note) -> str:
 
 def fault(kind: str, asked: argparse.Namespace, where: Note) -> Press:
     """Return the request for a fault of node pool creations, for a duration or for a number of creations."""
-    body: dict[str, Any] = {"kind": kind, "pools": asked.pools, "zone": asked.zone}
+    names = "names" if where.compute else "pools"
+    body: dict[str, Any] = {"kind": kind, names: asked.pools, "zone": asked.zone}
     if asked.lasting is not None:
         body["for"] = asked.lasting
     else:
@@ -65,6 +68,8 @@ def api_errors(asked: argparse.Namespace, where: Note) -> Press:
         answer = {"code": 503, "message": "the server is currently unable to handle the request"}
         body = {"fault": "answer", "share": asked.share, "for": asked.lasting, **answer}
         return Press(f"{where.faults}/faults", "POST", body)
+    if where.compute:
+        raise NotSimulated("the local Compute Engine fails calls one by one: see the buttons in its log")
     gke = {"kind": "unavailable", "method": "*", "share": asked.share, "times": None, "for": asked.lasting}
     return Press(f"{simulated(where)}/faults", "POST", gke)
 
@@ -77,13 +82,19 @@ def of_api_server(fault: Mapping[str, Any]) -> str:
 
 def in_words(fault: Mapping[str, Any], now: float) -> str:
     """Return a description of an injected fault and its remaining duration; `now` in seconds since 1970."""
-    often = f"{fault['share']:.0%} of " if fault["share"] < 1 else ""
-    where = f"pools {fault['pools']} in {fault['zone'] or 'every zone'}"
-    lasts = f"the next {fault['times']}" if fault["until"] is None else f"another {fault['until'] - now:.0f} s"
+    share, until, times = fault.get("share", 1), fault["until"], fault["times"]
+    often = f"{share:.0%} of " if share < 1 else ""
+    where = f"pools {fault.get('pools') or fault['names']} in {fault['zone'] or 'every zone'}"
+    lasts = f"another {until - now:.0f} s" if until is not None else f"the next {times}" if times else "now on"
     return f"{fault['kind']}: {often}{fault['method']} of {where}, for {lasts}"
 
 
 def on_hosts(verb: str, pool: str, where: Note) -> Press:
+    """Return the request for what happens to a pool's hosts. Raise NotSimulated if the vendor does no such thing."""
+    if where.compute:
+        if verb not in _ON_INSTANCES:
+            raise NotSimulated(f"{verb} is what GKE does; on Compute Engine there are {', '.join(_ON_INSTANCES)}")
+        return Press(f"{simulated(where)}/instances/{_ON_INSTANCES[verb]}", "POST", {"group": pool})
     return Press(f"{simulated(where)}/hosts/{verb}", "POST", {"pool": pool})
 
 

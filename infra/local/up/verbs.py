@@ -143,7 +143,8 @@ def _pressing_on_hosts(verb: str) -> Verb:
 
 def _pool(begins: str | None, where: Note) -> str:
     """Return the first node pool whose name has this prefix, or the first of all; a slice's id is such a prefix."""
-    pools = [str(pool["name"]) for pool in pressed(Press(f"{trouble.simulated(where)}/pools"))["pools"]]
+    what = "groups" if where.compute else "pools"
+    pools = [str(pool["name"]) for pool in pressed(Press(f"{trouble.simulated(where)}/{what}"))[what]]
     if not pools:
         raise Refused("there is no node pool: `kubectl apply -f examples/v5e.yaml` leads to one")
     found = next((pool for pool in pools if pool.startswith(begins or "")), None)

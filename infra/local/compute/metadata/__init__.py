@@ -1,0 +1,1 @@
+"""What VMs ask of their metadata server."""
