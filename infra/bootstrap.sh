@@ -30,8 +30,9 @@ ROLES=(artifactregistry.admin cloudfunctions.developer cloudscheduler.admin data
 CLUSTER_ROLES=(container.admin iam.roleAdmin iam.serviceAccountAdmin logging.configWriter
   monitoring.alertPolicyEditor resourcemanager.projectIamAdmin)
 # Predefined roles that have these can create machines, too.
-CUSTOM_PERMISSIONS=compute.regionOperations.get,compute.resourcePolicies.create,compute.resourcePolicies.delete
-CUSTOM_PERMISSIONS+=,compute.resourcePolicies.get,compute.routers.list,compute.subnetworks.get,serviceusage.services.get
+CUSTOM_PERMISSIONS=compute.images.get,compute.images.getFromFamily,compute.regionOperations.get,compute.regions.get
+CUSTOM_PERMISSIONS+=,compute.resourcePolicies.create,compute.resourcePolicies.delete,compute.resourcePolicies.get
+CUSTOM_PERMISSIONS+=,compute.routers.list,compute.subnetworks.get,compute.zones.get,serviceusage.services.get
 # Google's own accounts, by which these services act in the project. Else they appear some time after the first use.
 AGENTS=(artifactregistry cloudbuild cloudfunctions cloudscheduler pubsub run)
 

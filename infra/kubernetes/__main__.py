@@ -33,7 +33,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"{wrong}\n")
         return 1
     for file in files:
-        relay = Relay(cluster=file.cluster, project=asked.project, version=asked.version, image=image)
+        relay = Relay(
+            cluster=file.cluster,
+            project=asked.project,
+            version=asked.version,
+            image=image,
+            hosts_in=file.settings.path if file.settings.self_managed else "",
+        )
         write(relay, asked.into / file.cluster)
     return 0
 

@@ -11,6 +11,11 @@ import yaml
 from tpu_slices.domain.model.slices import ClusterId
 
 BASE = Path(__file__).resolve().parent / "relay" / "base"
+COMPONENTS = (
+    *(BASE.with_name(name) for name in ("credentials", "joining")),
+    Path(__file__).resolve().parent / "self-managed",
+)
+"""What the relay of a self-managed cluster has beyond the base."""
 KUSTOMIZATION = "kustomization.yaml"
 NAMESPACE, RELAY = "tpu-slice-provisioner", "relay"
 """The namespace, and the name that the Deployment, its container and, in the base, the ServiceAccount have."""
@@ -37,12 +42,14 @@ class Image:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relay:
-    """The relay of a cluster; `project` is the one that the provisioner runs in."""
+    """The relay of a cluster, of GKE or not; `project` is the one that the provisioner runs in."""
 
     cluster: ClusterId
     project: str
     version: str
     image: Image
+    hosts_in: str = ""
+    """`projects/P/locations/L` of a self-managed cluster's hosts; empty: the cluster is one of GKE."""
 
 
 def account_of(cluster: str) -> str:
@@ -50,9 +57,11 @@ def account_of(cluster: str) -> str:
     return f"{RELAY}-{cluster}"
 
 
-def kustomization(relay: Relay, base: str) -> dict[str, Any]:
-    """Return the overlay over a base, which is named by its path relative to the overlay."""
+def kustomization(relay: Relay, folder: Path) -> dict[str, Any]:
+    """Return the overlay that is to be in a folder."""
+    components = [_seen_from(folder, each) for each in COMPONENTS if relay.hosts_in]
     env = {"CLUSTER": relay.cluster, "GOOGLE_CLOUD_PROJECT": relay.project, "VERSION": relay.version}
+    env |= {"HOSTS_IN": relay.hosts_in} if relay.hosts_in else {}
     container = {"name": RELAY, "env": [{"name": name, "value": str(value)} for name, value in env.items()]}
     deployment = {
         "apiVersion": "apps/v1",
@@ -64,7 +73,8 @@ def kustomization(relay: Relay, base: str) -> dict[str, Any]:
     return {
         "apiVersion": "kustomize.config.k8s.io/v1beta1",
         "kind": "Kustomization",
-        "resources": [base],
+        "resources": [_seen_from(folder, BASE)],
+        **({"components": components} if components else {}),
         "images": [{"name": PLACEHOLDER, "newName": relay.image.name, "digest": relay.image.digest}],
         "labels": [{"pairs": {"app.kubernetes.io/version": relay.version}, "includeTemplates": True}],
         "patches": [
@@ -81,9 +91,12 @@ def kustomization(relay: Relay, base: str) -> dict[str, Any]:
 def write(relay: Relay, folder: Path) -> None:
     """Write the overlay into a folder, which is created."""
     folder.mkdir(parents=True, exist_ok=True)
-    base = os.path.relpath(BASE, folder.resolve())
-    text = yaml.dump(kustomization(relay, base), Dumper=_Readable, sort_keys=False, width=120)
+    text = yaml.dump(kustomization(relay, folder), Dumper=_Readable, sort_keys=False, width=120)
     (folder / KUSTOMIZATION).write_text(text, encoding="utf-8")
+
+
+def _seen_from(folder: Path, other: Path) -> str:
+    return os.path.relpath(other, folder.resolve())
 
 
 class _Readable(yaml.SafeDumper):

@@ -3,7 +3,8 @@
     check      what the projects and the clusters lack
     dropped    whether a cluster whose file was removed may be dropped
     held       whether any cluster may hold node pools when all is taken away
-    clusters   the clusters that have a file: lines CLUSTER PROJECT LOCATION NAME, for scripts
+    clusters   the clusters that have a file: lines CLUSTER PROJECT LOCATION NAME, for scripts;
+               NAME is `-` of a self-managed one
     recorded   the clusters that the records know: their ids, a line each, for scripts
     objects    what it makes in a cluster outside of namespaces: lines KIND.GROUP/NAME, in the order to delete them
 
@@ -127,7 +128,7 @@ def _clusters(options: argparse.Namespace, _: Outside) -> int:
         return FATAL
     for file in files:
         place = Place.of(file.settings.path)
-        sys.stdout.write(f"{file.cluster} {place.project} {place.location} {place.name}\n")
+        sys.stdout.write(f"{file.cluster} {place.project} {place.location} {place.name or '-'}\n")
     return 0
 
 

@@ -84,6 +84,8 @@ def _account(settings: ClusterSettings, account: str, answer: Answer, policy: An
             f"The service account {account} of TPU nodes is disabled.",
             f"gcloud iam service-accounts enable {account} --project {project}",
         )
+    if settings.self_managed:
+        return  # what hosts need is up to what runs on them
     yield from unread(f"which roles {account} has in {place.project}", policy)
     if isinstance(policy, Found) and not _enough(roles_of(account, [policy.body])):
         yield warning(

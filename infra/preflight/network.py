@@ -39,7 +39,7 @@ def network_findings(subnetwork: Subnetwork, found: Answer, routers: Answer) -> 
     if not isinstance(found, Found) or found.body.get("privateIpGoogleAccess"):
         return
     yield from unread("whether private nodes have NAT", routers)
-    if isinstance(routers, Found) and not _has_nat(found.body.get("network", ""), routers.body):
+    if isinstance(routers, Found) and not has_nat(found.body.get("network", ""), routers.body):
         yield error(
             f"Nodes are private, and {subnetwork.name} has neither Private Google Access nor NAT: the relay could not "
             "reach its image, nor Pub/Sub.",
@@ -48,5 +48,5 @@ def network_findings(subnetwork: Subnetwork, found: Answer, routers: Answer) -> 
         )
 
 
-def _has_nat(network: str, routers: Body) -> bool:
+def has_nat(network: str, routers: Body) -> bool:
     return any(router.get("network") == network and router.get("nats") for router in routers.get("items", ()))

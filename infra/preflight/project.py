@@ -44,12 +44,16 @@ CLUSTER_ROLES: Mapping[str, tuple[str, ...]] = {
 }
 """The same in each project with clusters."""
 CUSTOM_PERMISSIONS = (
+    "compute.images.get",
+    "compute.images.getFromFamily",
     "compute.regionOperations.get",
+    "compute.regions.get",
     "compute.resourcePolicies.create",
     "compute.resourcePolicies.delete",
     "compute.resourcePolicies.get",
     "compute.routers.list",
     "compute.subnetworks.get",
+    "compute.zones.get",
     "serviceusage.services.get",
 )
 """Of a custom role in each project with clusters: predefined ones that have these can create machines, too."""

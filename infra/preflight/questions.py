@@ -3,15 +3,16 @@
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
 
-from infra.preflight import accounts, gke, kubernetes, kueue, network, project, workload_policies
+from infra.preflight import accounts, gke, kubernetes, kueue, network, project, self_managed, workload_policies
 from infra.preflight.answers import Answer, Body, Denied, Found, Missing, Unreachable, unknown
 from infra.preflight.api import Api
 from infra.preflight.findings import Finding, error
 from infra.preflight.gke import Endpoint
 from infra.preflight.manifests import Manifest
+from infra.preflight.network import Subnetwork
 from infra.preflight.place import Place
 from infra.preflight.project import Asked
-from tpu_slices.domain.model.clusters import ClusterSettings
+from tpu_slices.domain.model.clusters import ClusterSettings, ComputeSettings
 
 REPOSITORY = "tpu-slice-provisioner"
 """Of the relay's image: infra/terraform/relay.tf."""
@@ -54,6 +55,9 @@ class Questions:
         """Yield what is missing in a cluster."""
         place = Place.of(settings.path)
         yield from self._node_accounts(settings, place)
+        if settings.pools.compute is not None:
+            yield from self._self_managed(settings, settings.pools.compute, place)
+            return
         yield from self._workload_policies(settings, place)
         found = self._api.get("container", f"v1/{settings.path}")
         match found:
@@ -73,6 +77,20 @@ class Questions:
                 )
             case Denied() | Unreachable():
                 yield error(f"GKE does not show the cluster: {unknown(found)}")
+
+    def _self_managed(self, settings: ClusterSettings, compute: ComputeSettings, place: Place) -> Iterator[Finding]:
+        """Yield what is missing where the slices of a self-managed cluster are to be."""
+        here = f"compute/v1/projects/{place.project}"
+        subnetwork = self_managed.subnetwork_of(compute, place)
+        found, routers = self._subnetwork(subnetwork)
+        yield from self_managed.subnetwork_findings(compute, subnetwork, found, routers)
+        yield from self_managed.image_findings(compute.image, self._api.get("compute", f"compute/v1/{compute.image}"))
+        if settings.zone is not None:
+            zone = self._api.get("compute", f"{here}/zones/{settings.zone}")
+            yield from self_managed.zone_findings(settings, zone)
+        yield from self_managed.quota_findings(place, self._api.get("compute", f"{here}/regions/{place.region}"))
+        policy = self._policy(place.project)
+        yield from self_managed.agent_findings(place.project, self._number(place.project), policy)
 
     def _node_accounts(self, settings: ClusterSettings, place: Place) -> Iterator[Finding]:
         answers = {
@@ -99,9 +117,13 @@ class Questions:
         subnetwork = network.private_subnetwork(cluster)
         if subnetwork is None:
             return
+        yield from network.network_findings(subnetwork, *self._subnetwork(subnetwork))
+
+    def _subnetwork(self, subnetwork: Subnetwork) -> tuple[Answer, Answer]:
+        """Return what is said of a subnetwork, and of the routers of its region."""
         region = f"compute/v1/projects/{subnetwork.project}/regions/{subnetwork.region}"
         found = self._api.get("compute", f"{region}/subnetworks/{subnetwork.name}")
-        yield from network.network_findings(subnetwork, found, self._api.get("compute", f"{region}/routers"))
+        return found, self._api.get("compute", f"{region}/routers")
 
     def _kubernetes(self, endpoint: Endpoint) -> Iterator[Finding]:
         version = self._api.kubernetes(endpoint, kubernetes.VERSION)

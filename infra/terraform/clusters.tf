@@ -2,6 +2,9 @@
 # cost, for ever. So a plan that drops a cluster fails while GKE has pools of ours in it (`lifecycle` in firestore.tf).
 # That needs no records: each apply notes in the functions' bucket what it serves, in objects `clusters/ID/PATH`, and a
 # cluster that was noted and has no file any more, or another path, is looked up in GKE. So are all, if `destroy` is yes.
+#
+# No data source lists the instance groups of a project. Of self-managed clusters the records alone tell: the build asks
+# them before it plans (`python -m infra.preflight dropped`), and passes only a cluster that `slices retire` has emptied.
 
 locals {
   noted = toset([for id, cluster in local.clusters : "clusters/${id}/${cluster.path}"])
@@ -42,7 +45,7 @@ locals {
   dropped = {
     for note in setsubtract(local.noted_before, var.destroy == "yes" ? [] : local.noted) :
     note => zipmap(["project", "location", "name"], [for part in [3, 5, 7] : split("/", note)[part]])
-    if !contains(var.deleted_clusters, split("/", note)[1])
+    if length(split("/", note)) == 8 && !contains(var.deleted_clusters, split("/", note)[1])
   }
 }
 

@@ -12,13 +12,16 @@ locals {
     var.commit == "" ? {} : { commit = var.commit },
   )
 
-  # `gke` is what a function may do in each project with clusters, and what in those clusters that have a file.
+  # `gke` is what a function may do in each project with clusters of GKE, and what in those clusters that have a file.
+  # `compute` is what it may do in each project with slices of self-managed clusters, and what with `hosts`, whose names
+  # begin as those of slices do.
   functions = {
     receive = {
       memory        = "512Mi"
       max_instances = 20
       publishes_to  = ["reconcile-requests", "slice-updates"] # the latter to ask about JobSets
       gke           = {}
+      compute       = {}
     }
     reconcile = {
       memory        = "512Mi"
@@ -39,6 +42,45 @@ locals {
           "container.clusters.update",
         ]
       }
+      compute = {
+        # The policy, the template and the group of a slice. Whoever makes a template, or a group of it, must be allowed to
+        # make what it describes: hosts, with disks, labels, tags and an account. Which of these Compute Engine asks for at
+        # which call is not documented in one place, and was never tested.
+        compute = [
+          "compute.disks.create",
+          "compute.globalOperations.list",
+          "compute.images.useReadOnly",
+          "compute.instanceGroupManagers.create",
+          "compute.instanceGroupManagers.delete",
+          "compute.instanceGroupManagers.get",
+          "compute.instanceGroupManagers.list",
+          "compute.instanceGroups.create",
+          "compute.instanceGroups.delete",
+          "compute.instanceTemplates.get", # those of TPUNodeGroups too, whose names are others'
+          "compute.instanceTemplates.list",
+          "compute.instanceTemplates.useReadOnly",
+          "compute.instances.create",
+          "compute.instances.list",
+          "compute.instances.setLabels",
+          "compute.instances.setServiceAccount",
+          "compute.instances.setTags",
+          "compute.regionOperations.list",
+          "compute.resourcePolicies.create",
+          "compute.resourcePolicies.delete",
+          "compute.resourcePolicies.get",
+          "compute.resourcePolicies.list",
+          "compute.resourcePolicies.use",
+          "compute.subnetworks.use",
+          "compute.zoneOperations.list",
+        ]
+        # Who may set the metadata of a machine can run what it likes there.
+        hosts = [
+          "compute.instanceTemplates.create",
+          "compute.instanceTemplates.delete",
+          "compute.instances.delete",
+          "compute.instances.setMetadata",
+        ]
+      }
     }
     sweep = {
       memory        = "512Mi"
@@ -51,6 +93,14 @@ locals {
           "container.operations.list",
         ]
         cluster = ["container.clusters.get"]
+      }
+      compute = {
+        compute = [
+          "compute.globalOperations.list",
+          "compute.instanceGroupManagers.list",
+          "compute.instanceTemplates.list",
+          "compute.resourcePolicies.list",
+        ]
       }
     }
   }

@@ -220,6 +220,70 @@ resource "google_project_iam_member" "gke_cluster" {
   }
 }
 
+# Compute Engine, in each project with slices of self-managed clusters.
+
+locals {
+  compute_roles = merge([
+    for name, function in local.functions : merge([
+      for scope, permissions in function.compute : {
+        for project in local.compute_projects : "${name}/${scope}/${project}" => {
+          function = name, scope = scope, project = project, permissions = permissions
+        }
+      }
+    ]...)
+  ]...)
+}
+
+resource "google_project_iam_custom_role" "compute" {
+  for_each = local.compute_roles
+
+  project = each.value.project
+  role_id = join("_", [
+    "${var.role_prefix}${title(each.value.function)}${title(each.value.scope)}",
+    replace(var.project, "-", "_"),
+  ])
+  title       = "TPU slice provisioner of ${var.project}: ${each.value.function}"
+  permissions = each.value.permissions
+}
+
+# IAM has no names of workload policies and of instance groups, nor of operations
+# (https://cloud.google.com/iam/docs/conditions-resource-attributes).
+resource "google_project_iam_member" "compute_project" {
+  for_each = { for key, role in local.compute_roles : key => role if role.scope == "compute" }
+
+  project = each.value.project
+  role    = google_project_iam_custom_role.compute[each.key].id
+  member  = google_service_account.function[each.value.function].member
+}
+
+# It has those of machines and of templates: only what has a name as slices have it is changed. Another provisioner may
+# have slices in the same project; their names differ, and each deletes only what its description says is its own.
+resource "google_project_iam_member" "compute_hosts" {
+  for_each = { for key, role in local.compute_roles : key => role if role.scope == "hosts" }
+
+  project = each.value.project
+  role    = google_project_iam_custom_role.compute[each.key].id
+  member  = google_service_account.function[each.value.function].member
+
+  condition {
+    title = "Hosts and templates of TPU slices"
+    expression = join(" || ", [
+      "resource.type != \"compute.googleapis.com/Instance\" && resource.type != \"compute.googleapis.com/InstanceTemplate\"",
+      "resource.name.extract(\"/instances/{name}\").startsWith(\"tpu-\")",
+      "resource.name.extract(\"/instanceTemplates/{name}\").startsWith(\"tpu-\")",
+    ])
+  }
+
+  lifecycle {
+    precondition {
+      condition = alltrue([
+        for id in keys(local.self_managed) : endswith(local.node_service_accounts[id], ".iam.gserviceaccount.com")
+      ])
+      error_message = "TPU hosts need a service account of their own: set pools.service_account in each cluster's file."
+    }
+  }
+}
+
 # Whoever creates nodes must be allowed to act as their service account.
 resource "google_service_account_iam_member" "nodes" {
   for_each = setsubtract(

@@ -12,19 +12,27 @@ locals {
     trimsuffix(file, ".yaml") => yamldecode(file("${local.clusters_folder}/${file}"))
   }
 
-  # Where each cluster is. Clusters may be in projects of their own: GKE permissions are granted there, and GKE's log is
-  # read there.
+  # A path ends with the name that GKE has for the cluster; that of a self-managed one ends before it, with the region or
+  # zone of its slices, which are groups of instances on Compute Engine.
+  paths = { for id, cluster in local.clusters : id => split("/", cluster.path) }
+
+  # Where each cluster of GKE is. Clusters may be in projects of their own: GKE permissions are granted there, and GKE's log
+  # is read there.
   places = {
-    for id, parts in { for id, cluster in local.clusters : id => split("/", cluster.path) } :
-    id => {
+    for id, parts in local.paths : id => {
       project  = parts[1]
       location = parts[3]
       region   = replace(parts[3], "/-[a-z]$/", "")
       name     = parts[5]
       suffix   = "/${parts[3]}/clusters/${parts[5]}"
-    }
+    } if length(parts) == 6
   }
   gke_projects = toset(values(local.places)[*].project)
+
+  # By id of each self-managed cluster, the project of its slices: what Compute Engine makes of them is permitted, and
+  # logged, there.
+  self_managed     = { for id, parts in local.paths : id => parts[1] if length(parts) == 4 }
+  compute_projects = toset(values(local.self_managed))
 
   # Two provisioners are never in one project: topics and database have fixed names. So its id names this one.
   functions_bucket = "${var.project}-tpu-slice-functions"

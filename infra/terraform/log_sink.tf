@@ -40,3 +40,31 @@ resource "google_pubsub_topic_iam_member" "operations" {
   role   = "roles/pubsub.publisher"
   member = google_logging_project_sink.operations[each.key].writer_identity
 }
+
+# Compute Engine's audit log has the same of each part of a slice in a self-managed cluster. It does not say which cluster
+# that is: where several share a project, or several provisioners do, who hears of a slice that is not its own passes it by.
+resource "google_logging_project_sink" "compute_operations" {
+  for_each = local.compute_projects
+
+  project                = each.key
+  name                   = "tpu-slice-compute-operations-${var.project}"
+  description            = "Ended operations on slices of the TPU slice provisioner in ${var.project}"
+  destination            = "pubsub.googleapis.com/${google_pubsub_topic.topic["cloud-operations"].id}"
+  unique_writer_identity = true
+
+  filter = <<-EOT
+    log_id("cloudaudit.googleapis.com/activity")
+    AND protoPayload.serviceName="compute.googleapis.com"
+    AND protoPayload.methodName=~"[.](resourcePolicies|instanceTemplates|instanceGroupManagers)[.](insert|delete)$"
+    AND protoPayload.resourceName=~"/tpu-[a-z0-9]([-a-z0-9]*[a-z0-9])?-[a-z2-7]{13}-[1-9][0-9]{0,3}$"
+    AND (operation.last=true OR (NOT operation:* AND severity>=ERROR))
+  EOT
+}
+
+resource "google_pubsub_topic_iam_member" "compute_operations" {
+  for_each = local.compute_projects
+
+  topic  = google_pubsub_topic.topic["cloud-operations"].id
+  role   = "roles/pubsub.publisher"
+  member = google_logging_project_sink.compute_operations[each.key].writer_identity
+}

@@ -91,6 +91,30 @@ variable "deleted_clusters" {
   nullable    = false
 }
 
+variable "relay_members" {
+  description = "By the id of a self-managed cluster, who its relay is in IAM, if not a service account that is made here."
+  type        = map(string)
+  default     = {}
+  nullable    = false
+
+  validation {
+    condition = alltrue([
+      for member in values(var.relay_members) :
+      can(regex("^principal://iam\\.googleapis\\.com/projects/[0-9]+/locations/global/workloadIdentityPools/[^/]+/subject/.", member))
+      || can(regex("^serviceAccount:[^@]+@[^@]+$", member))
+    ])
+    error_message = <<-EOT
+      A relay is serviceAccount:EMAIL, or the subject of a workload identity pool:
+      principal://iam.googleapis.com/projects/NUMBER/locations/global/workloadIdentityPools/POOL/subject/SUBJECT.
+    EOT
+  }
+
+  validation {
+    condition     = length(setsubtract(keys(var.relay_members), keys(local.self_managed))) == 0
+    error_message = "Each id must be that of a self-managed cluster, one with a section compute: a relay on GKE needs nothing."
+  }
+}
+
 variable "notification_channels" {
   description = "Who is notified of alerts: see alerts.tf. `gcloud beta monitoring channels list` has their names."
   type        = set(string)

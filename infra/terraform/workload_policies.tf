@@ -1,6 +1,7 @@
-# Workload policies: what a slice of tpu7x with several hosts needs in its project and region. A cluster's settings name
-# them by a pattern (pools.workload_policy: tpu-provisioner-{topology}), which does not say for which topologies; those
-# that `policy.workload_policies` names in full are made:
+# Workload policies: what a slice of tpu7x with several hosts needs in its project and region. (In a self-managed cluster
+# each slice is made with one of its own.) A cluster's settings name them by a pattern (pools.workload_policy:
+# tpu-provisioner-{topology}), which does not say for which topologies; those that `policy.workload_policies` names in full
+# are made:
 #
 #   policy:
 #     workload_policies: [tpu-provisioner-2x2x2, tpu-provisioner-4x4x4]
@@ -15,7 +16,7 @@ locals {
       try([for name in [cluster.pools.workload_policy] : name if !strcontains(name, "{")], []),
       try([for name in cluster.policy.workload_policies : name], []),
       try([for rules in values(cluster.policy.namespaces) : try([for name in rules.workload_policies : name], [])], []),
-    ]))
+    ])) if contains(keys(local.places), id)
   }
 
   # By name, its one topology, or "".
