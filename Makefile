@@ -12,13 +12,16 @@ AS_ROOT := $(if $(filter-out 0,$(shell id -u)),sudo)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo local test browser kubernetes control-plane check unit bench soak fuzz simulate crashes mutants scan format lock clean
+.PHONY: help demo demo-compute local test browser kubernetes control-plane check unit bench soak fuzz simulate crashes mutants scan format lock clean
 
 help: ## List the targets
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 demo: $(STAMP) ## Run the system locally, from an empty cluster to JobSets served and cleaned up
 	@$(BIN)/python -m infra.local demo $(ARGS)
+
+demo-compute: $(STAMP) ## The same for a self-managed cluster, whose slices are on Compute Engine
+	@$(BIN)/python -m infra.local demo --backend compute $(ARGS)
 
 local: $(STAMP) ## Run the whole system locally and keep it running, to try it; Ctrl-C ends it
 	@$(BIN)/python -m infra.local up $(ARGS)

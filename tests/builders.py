@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from tpu_slices.domain.model.clusters import ClusterSettings
+from tpu_slices.domain.model.clusters import ClusterSettings, ComputeSettings, Join, PoolSettings
 from tpu_slices.domain.model.facts import (
     HostsChanged,
     Occupant,
@@ -17,6 +17,7 @@ from tpu_slices.domain.model.facts import (
     WorkloadState,
 )
 from tpu_slices.domain.model.hosts import Hosts
+from tpu_slices.domain.model.joining import JoinToken
 from tpu_slices.domain.model.records import PoolOperation, SliceRecord
 from tpu_slices.domain.model.slices import (
     ClusterId,
@@ -32,8 +33,9 @@ from tpu_slices.domain.model.workloads import WorkloadRecord
 from tpu_slices.domain.planning.specs import SliceRequest, spec_for
 from tpu_slices.domain.reconciling.case import Known
 from tpu_slices.domain.reconciling.deletion import RelayHeard
-from tpu_slices.domain.reconciling.inventory import RelayHeartbeat, digest_of
+from tpu_slices.domain.reconciling.inventory import RelayHeartbeat
 from tpu_slices.domain.reconciling.limiter import Slot, capacity_pool_of
+from tpu_slices.domain.reconciling.standings import digest_of
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 CLUSTER = ClusterId("demo")
@@ -48,6 +50,36 @@ def settings(**changes: Any) -> ClusterSettings:
         "zone": "us-central2-b",
     }
     return ClusterSettings(**{**fields, **changes})
+
+
+def self_managed(compute: ComputeSettings | None = None, **changes: Any) -> ClusterSettings:
+    """Return the settings of a self-managed cluster on Compute Engine."""
+    made = compute or ComputeSettings(image="projects/images/global/images/family/tpu")
+    path = "projects/demo-project/locations/us-central2"
+    return settings(**{"path": path, "pools": PoolSettings(compute=made), **changes})
+
+
+def joining_by_kubeadm(**changes: Any) -> ClusterSettings:
+    """Return the settings of a self-managed cluster whose hosts join with a token."""
+    compute = ComputeSettings(
+        image="projects/images/global/images/family/tpu",
+        join=Join.KUBEADM,
+        control_plane="10.0.0.2:6443",
+        kubernetes="1.36",
+    )
+    return self_managed(compute, **changes)
+
+
+def a_token(**changes: Any) -> JoinToken:
+    fields: dict[str, Any] = {
+        "slice_id": slice_id(a_job()),
+        "attempt": 1,
+        "asked_at": NOW,
+        "token": "abcdef.0123456789abcdef",
+        "ca_hashes": (f"sha256:{'5a' * 32}",),
+        "expires_at": NOW + 30 * MINUTE,
+    }
+    return JoinToken(**{**fields, **changes})
 
 
 def a_request(accelerator: str = "tpu-v5-lite-podslice", topology: str = "4x4", **changes: Any) -> TemplateRequest:

@@ -8,11 +8,13 @@ from __future__ import annotations
 import random
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from relay.objects import PoolKey
 from tests.builders import CLUSTER, MINUTE, NOW, a_job, a_jobset_ref, an_owner, settings
 from tests.manifests import a_manifest
+from tests.node_groups import two_hosts
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.facts import TemplateRequest, WorkloadState
 from tpu_slices.domain.model.observations import Creating, Deleting
@@ -33,9 +35,14 @@ class World(System):
         self.store.put(RelayHeartbeat(cluster=CLUSTER, received_at=NOW, uninterrupted_since=NOW - 60 * MINUTE))
 
     def jobset_appears(
-        self, name: str = "llama", slices: int = 1, request: TemplateRequest | None = None, **changes: Any
+        self,
+        name: str = "llama",
+        slices: int = 1,
+        request: TemplateRequest | None = None,
+        namespace: str = "research",
+        **changes: Any,
     ) -> LiveWorkload:
-        ref = a_jobset_ref(name=name, uid=WorkloadUid(f"uid-{name}-{len(self.workloads)}"))
+        ref = a_jobset_ref(name=name, namespace=namespace, uid=WorkloadUid(f"uid-{name}-{len(self.workloads)}"))
         jobset = LiveWorkload(ref, a_manifest(slices=slices, request=request), **changes)
         self.cluster.puts(jobset)
         return jobset
@@ -46,6 +53,33 @@ class World(System):
         workload = LiveWorkload(a_jobset_ref(owner=owner), a_manifest(kind, slices))
         self.cluster.puts(workload)
         return workload
+
+    def group_appears(self, manifest: Json | None = None, **changes: str) -> LiveWorkload:
+        """Let somebody apply a TPUNodeGroup."""
+        uid = WorkloadUid(f"uid-group-{len(self.workloads)}")
+        owner = an_owner("group", kind=OwnerKind.TPU_NODE_GROUP, uid=uid, **changes)
+        group = LiveWorkload(a_jobset_ref(owner=owner), manifest or two_hosts())
+        self.cluster.puts(group)
+        return group
+
+    def group_is_deleted(self, group: LiveWorkload) -> None:
+        """Let somebody delete a TPUNodeGroup; its object stays while it has finalizers."""
+        group.ref = replace(group.ref, generation=group.ref.generation + 1)
+        self.ends(group, WorkloadState.DELETED)
+
+    def stands(self, group: LiveWorkload) -> bool:
+        """Return whether the object of a TPUNodeGroup is there."""
+        return self.cluster.workload(group.ref.owner) is not None
+
+    def status(self, group: LiveWorkload) -> dict[str, Any]:
+        """Return the status that a TPUNodeGroup has, its conditions by their types."""
+        status = group.manifest.get("status") or {}
+        return {**status, "conditions": {each["type"]: each for each in status.get("conditions", ())}}
+
+    def reasons(self, group: LiveWorkload) -> dict[str, str]:
+        """Return the reasons of a TPUNodeGroup's conditions; those that are not True with an exclamation mark."""
+        conditions = self.status(group)["conditions"].values()
+        return {each["type"]: f"{'' if each['status'] == 'True' else '!'}{each['reason']}" for each in conditions}
 
     def scales(self, workload: LiveWorkload, groups: int) -> None:
         """Change the number of a LeaderWorkerSet's groups; the last ones go."""
@@ -113,5 +147,6 @@ class World(System):
                 self.backend.finish(pool.name)
 
     def record(self, jobset: LiveWorkload, index: int = 0) -> SliceRecord:
-        job = a_job(owner=jobset.ref.owner, replicated_job=jobset.requests[0].replicated_job, job_index=index)
+        replicated_job = jobset.requests[0].replicated_job if jobset.requests else ""
+        job = a_job(owner=jobset.ref.owner, replicated_job=replicated_job, job_index=index)
         return self.records[slice_id(job)]

@@ -78,7 +78,7 @@ def test_every_map_and_array_is_queried_or_has_no_index() -> None:
             slot_awaited=SlotAwaited(operation=PoolOperation.CREATE, attempt=2, since=NOW),
         ),
         a_jobset(),
-        ConcurrencyLimiter(cluster=CLUSTER, changed_at=NOW, shortages={}),
+        ConcurrencyLimiter(cluster=CLUSTER, limit=5, changed_at=NOW, shortages={}),
     ]
     documents += [(key_of(record).collection, encode(record)) for record in records]
     queried = {(query.collection, name.partition(".")[0]) for query in QUERIES for name, _ in query.where}

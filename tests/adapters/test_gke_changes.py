@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from google.api_core import exceptions as google
 from google.cloud import container_v1 as gke
@@ -31,6 +33,11 @@ def test_an_unowned_pool_is_not_deleted() -> None:
     unowned = Recording({"get_node_pool": a_pool(Status.RUNNING, config=gke.NodeConfig())})
     assert backend(unowned).delete(ORDER) == Started(None)
     assert unowned.methods == ["get_node_pool"]
+
+
+def test_a_pool_that_was_just_seen_to_be_ours_is_deleted_in_one_call() -> None:
+    recording = Recording({"delete_node_pool": gke.Operation(name="operation-2")})
+    assert backend(recording).delete(replace(ORDER, seen_ours=True)) == Started("operation-2")
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import cast
 
 import pytest
 from google.api_core import exceptions as google
@@ -27,6 +28,7 @@ from tests.adapters.recordings import (
     failed,
     listed,
 )
+from tpu_slices.adapters.gke import GkeBackend
 from tpu_slices.domain.model.observations import (
     Absent,
     Broken,
@@ -279,3 +281,17 @@ def test_operations_are_listed_only_for_broken_pools_whose_operation_is_not_on_r
     noted = Recording({"get_node_pool": a_pool(Status.ERROR), "get_operation": failed()})
     backend(noted).look(NOTED)
     assert noted.methods == ["get_node_pool", "get_operation"]
+
+
+def test_whether_a_cluster_is_the_one_on_record_is_asked_once_a_minute() -> None:
+    seconds = [0.0]
+    recording = Recording({"get_node_pool": an_error(google.NotFound, "none"), "get_cluster": gke.Cluster(id="c0ffee")})
+    pools = GkeBackend(cast("gke.ClusterManagerClient", recording), seconds=lambda: seconds[0])
+    ours, others = replace(ORDER, cluster_gke_id="c0ffee"), replace(ORDER, cluster_gke_id="beef")
+    for at, asked in ((0.0, 1), (59.0, 1), (60.0, 2)):
+        seconds[0] = at
+        assert pools.look(ours) == Absent()
+        assert recording.methods.count("get_cluster") == asked
+    assert isinstance(pools.look(others), Unreadable)
+    assert isinstance(pools.look(others), Unreadable)
+    assert recording.methods.count("get_cluster") == 4

@@ -1,116 +1,33 @@
-"""`make bench`: what one event costs, as ratios against a floor measured in the same run; printed, never asserted.
-
-Reconciling a settled slice reads settings, slice and workload from the Firestore emulator and asks a GKE in memory. Its
-floor is the same three reads alone. The cost must not grow with the number of stored slices.
-"""
+"""`make bench`: ratios against floors that are measured in the same run; printed and stored, never asserted."""
 
 from __future__ import annotations
 
-import os
-import statistics
-import tempfile
-import time
-import uuid
-from collections.abc import Callable
-from pathlib import Path
+import sys
+from collections.abc import Callable, Iterator, Mapping
 
-from infra.local import emulators, prerequisites
-from infra.local.ports import free_ports
-from infra.local.processes import Processes
-from tests.builders import CLUSTER, NOW, a_job, a_jobset, a_record, settings, some_hosts
-from tpu_slices.adapters.firestore import FirestoreStore, connect
-from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.records import SliceRecord
-from tpu_slices.domain.model.slices import WorkloadUid
-from tpu_slices.flows.reconcile import reconcile
-from tpu_slices.ports.backend import PoolOrder
-from tpu_slices.ports.deps import ReconcileDeps
-from tpu_slices.ports.store import Change
-from tpu_slices.wire.cluster_settings import encode_settings
-from tpu_slices_simulator.fakes.backend import FakeBackend
-from tpu_slices_simulator.fakes.clock import FakeClock
-from tpu_slices_simulator.fakes.publisher import FakePublisher
+from tests.bench import bursts, cold_starts, deciding, handover, measures, path, reconciling, watching
+from tests.bench.measures import Measure
 
-ROUNDS = 100
-STORED = (10, 100, 1000)
+PARTS: Mapping[str, Callable[[], Iterator[Measure]]] = {
+    "deciding": deciding.rows,
+    "watching": watching.rows,
+    "cold starts": cold_starts.rows,
+    "reconciling": reconciling.rows,
+    "path": path.rows,
+    "hand-over": handover.rows,
+    "bursts": bursts.rows,
+}
 
 
 def main() -> None:
-    tools = prerequisites.require(prerequisites.find(os.environ))
-    with (
-        tempfile.TemporaryDirectory() as scratch,
-        Processes(setpriv=tools.setpriv, logs=Path(scratch) / "logs", environment=os.environ) as processes,
-    ):
-        (port,) = free_ports(1)
-        processes.wait_until_ready(*processes.start(emulators.firestore(tools, port, Path(scratch))))
-        os.environ["FIRESTORE_EMULATOR_HOST"] = f"127.0.0.1:{port}"
-        print(f"{'slices':>8} {'floor ms':>9} {'reconcile ms':>13} {'reconcile / floor':>18}")
-        _measure(STORED[0])  # a young JVM is slow: not counted
-        for size in STORED:
-            floor, cost = _measure(size)
-            print(f"{size:>8} {floor * 1e3:>9.2f} {cost * 1e3:>13.2f} {cost / floor:>18.2f}")
-
-
-def _measure(size: int) -> tuple[float, float]:
-    deps = _deps_with(size)
-    record = _ready(0)
-
-    def three_reads() -> None:
-        deps.store.settings(CLUSTER)
-        deps.store.slices(CLUSTER, [record.id])
-        deps.store.workloads(CLUSTER, [record.owner.uid])
-
-    return _median(three_reads), _median(lambda: reconcile(CLUSTER, record.id, deps))
-
-
-def _median(step: Callable[[], object]) -> float:
-    step()
-    times = []
-    for _ in range(ROUNDS):
-        start = time.perf_counter()
-        step()
-        times.append(time.perf_counter() - start)
-    return statistics.median(times)
-
-
-def _deps_with(size: int) -> ReconcileDeps:
-    client = connect(f"bench-{uuid.uuid4().hex[:8]}")
-    client.collection("clusters").document(CLUSTER).set(dict(encode_settings(settings())))
-    store = FirestoreStore(client)
-    for index in range(size):
-        record = _ready(index)
-        jobset = a_jobset(uid=record.owner.uid, demand={record.id: NOW})
-        store.commit(Change(None, record), Change(None, jobset))
-    clock = FakeClock(NOW)
-    backend = FakeBackend(clock)
-    deps = ReconcileDeps(store=store, backend=backend, publisher=FakePublisher(), clock=clock)
-    backend.create(order_of(_ready(0)))
-    backend.finish(_ready(0).pool)
-    return deps
-
-
-def order_of(record: SliceRecord) -> PoolOrder:
-    return PoolOrder(
-        cluster_path=settings().path,
-        cluster_gke_id=None,
-        slice_id=record.id,
-        attempt=record.attempt,
-        job=record.job,
-        spec=record.spec,
-        settings=settings().pools,
-    )
-
-
-def _ready(index: int) -> SliceRecord:
-    job = a_job(uid=WorkloadUid(f"uid-{index}"))
-    return a_record(
-        job=job,
-        phase=Phase.READY,
-        reason=Reason.READY,
-        create_requested_at=NOW,
-        hosts=some_hosts(),
-        next_reconcile_at=None,
-    )
+    asked = sys.argv[1:] or [*PARTS]
+    print(measures.heading())
+    found = []
+    for name in asked:
+        for row in PARTS[name]():
+            print(measures.line(row), flush=True)
+            found.append(row)
+    print(f"\n{measures.store(found)}")
 
 
 if __name__ == "__main__":

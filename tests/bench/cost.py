@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tests.bench import meter
-from tests.bench.meter import Counts
+from tests.bench import counters
+from tests.bench.counters import Counts
 
 HOURS = 730
 DAYS = HOURS / 24
@@ -48,16 +48,16 @@ PRICES: Mapping[str, Price] = {
 
 def units(month: Mapping[str, float]) -> dict[str, float]:
     """Return how many units of each price a month of this use has."""
-    calls = sum(month.get(function, 0.0) for function in (meter.RECEIVE, meter.RECONCILE, meter.SWEEP))
+    calls = sum(month.get(function, 0.0) for function in (counters.RECEIVE, counters.RECONCILE, counters.SWEEP))
     return {
-        "Firestore reads": month[meter.READS],
-        "Firestore writes": month[meter.WRITES],
-        "Firestore deletes": month.get(meter.DELETES, 0.0),
+        "Firestore reads": month[counters.READS],
+        "Firestore writes": month[counters.WRITES],
+        "Firestore deletes": month.get(counters.DELETES, 0.0),
         "function calls": calls,
         "function vCPU-seconds": calls * CALL_SECONDS,
         "function GiB-seconds": calls * CALL_SECONDS * INSTANCE_GIB,
-        "Pub/Sub GiB": month[meter.BILLED_BYTES] / GIB,
-        "Logging GiB": (month[meter.LOG_BYTES] + calls * REQUEST_LOG_BYTES) / GIB,
+        "Pub/Sub GiB": month[counters.BILLED_BYTES] / GIB,
+        "Logging GiB": (month[counters.LOG_BYTES] + calls * REQUEST_LOG_BYTES) / GIB,
         "Scheduler jobs": 1,
     }
 
@@ -66,15 +66,16 @@ def months(
     idle: Counts, life: Counts, few: tuple[int, Counts], many: tuple[int, Counts]
 ) -> dict[str, dict[str, float]]:
     """Return a month's use of three installations of one cluster, from the counts of single hours."""
-    ready = {each: (many[1][each] - few[1][each]) / (many[0] - few[0]) for each in meter.COUNTED}
-    flat = {each: few[1][each] - few[0] * ready[each] for each in meter.COUNTED}
+    ready = {each: (many[1][each] - few[1][each]) / (many[0] - few[0]) for each in counters.COUNTED}
+    flat = {each: few[1][each] - few[0] * ready[each] for each in counters.COUNTED}
     lives = 10 * DAYS
     return {
-        "idle": {each: HOURS * idle[each] for each in meter.COUNTED},
+        "idle": {each: HOURS * idle[each] for each in counters.COUNTED},
         "10 slices a day, each READY for 8 h": {
-            each: HOURS * idle[each] + lives * (life[each] - idle[each] + 7.25 * ready[each]) for each in meter.COUNTED
+            each: HOURS * idle[each] + lives * (life[each] - idle[each] + 7.25 * ready[each])
+            for each in counters.COUNTED
         },
-        "1,000 READY slices": {each: HOURS * (flat[each] + 1_000 * ready[each]) for each in meter.COUNTED},
+        "1,000 READY slices": {each: HOURS * (flat[each] + 1_000 * ready[each]) for each in counters.COUNTED},
     }
 
 

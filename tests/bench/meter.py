@@ -20,37 +20,41 @@ from typing import Any, cast
 import structlog
 
 from infra.local import messaging
+from tests.bench.counters import (
+    BILLED_BYTES,
+    DELETES,
+    GKE_CHANGES,
+    LINES,
+    LOG_BYTES,
+    MESSAGE_BYTES,
+    RECEIVE,
+    RECONCILE,
+    SWEEP,
+    UPDATES,
+    WRITES,
+    Counts,
+)
+from tests.bench.metered import MeteredBackend, MeteredPublisher, MeteredStore
 from tests.builders import CLUSTER, MINUTE
 from tests.world import World
 from tpu_slices.adapters import logs
 from tpu_slices.app import handlers
 from tpu_slices.app.handlers import Event
 from tpu_slices.domain.model.clusters import ClusterSettings
-from tpu_slices.domain.model.facts import Fact
+from tpu_slices.domain.model.facts import Fact, HostsChanged
 from tpu_slices.domain.model.observations import Failure
 from tpu_slices.domain.model.slices import ClusterId, PoolName, SliceId
 from tpu_slices.ports.deps import ReconcileDeps
-from tpu_slices.wire.documents import REPORT_QUEUE
 from tpu_slices.wire.messages import (
     Message,
+    encode_answer,
     encode_fact,
     encode_question,
     encode_reconcile_request,
     encode_report,
     encode_update,
 )
-from tpu_slices_simulator.fakes.store import FakeStore
 
-READS, WRITES, DELETES = "Firestore reads", "Firestore writes", "Firestore deletes"
-RECEIVE, RECONCILE, SWEEP = "calls of receive", "calls of reconcile", "calls of sweep"
-UPDATES = "messages to the relay"
-MESSAGE_BYTES, BILLED_BYTES = "bytes of all messages", "bytes that Pub/Sub bills"
-LINES, LOG_BYTES = "log lines", "bytes of log lines"
-GKE_READS, GKE_CHANGES = "GKE calls that read", "GKE calls that change"
-COUNTED = (
-    *(READS, WRITES, DELETES, RECEIVE, RECONCILE, SWEEP, UPDATES, MESSAGE_BYTES, BILLED_BYTES, LINES, LOG_BYTES),
-    *(GKE_READS, GKE_CHANGES),
-)
 LEAST_BYTES = 1_000
 """Of a request to publish or to deliver, as Pub/Sub bills it."""
 FUNCTIONS: dict[str, tuple[str, Callable[[Event, ReconcileDeps], None]]] = {
@@ -59,10 +63,9 @@ FUNCTIONS: dict[str, tuple[str, Callable[[Event, ReconcileDeps], None]]] = {
     "sweep": (SWEEP, handlers.handle_sweep),
 }
 STEP = timedelta(seconds=15)
+MOMENT = timedelta(microseconds=1)
 ENTRY = json.loads((Path(__file__).parents[1] / "events" / "audit_log" / "create_ended.json").read_text())
 """Of GKE's audit log; that of a deletion is as long."""
-
-Counts = Counter[str]
 
 
 class MeteredWorld(World):
@@ -71,13 +74,15 @@ class MeteredWorld(World):
     def __init__(self, of_cluster: ClusterSettings | None = None) -> None:
         super().__init__(of_cluster=of_cluster)
         self.counts: Counts = Counter()
+        self.calls: list[str] = []
+        """The calls of the ports, in order; each is introduced by the name of the function that makes them."""
         table = messaging.read().of_cluster(CLUSTER)
         self._functions = {each.topic: each.function for each in table.subscriptions if each.function}
         self._ticks = table.schedules
         self.deps = ReconcileDeps(
-            store=cast("Any", MeteredStore(self.store, self.counts)),
-            backend=cast("Any", MeteredBackend(self.backend, self.counts)),
-            publisher=self.publisher,
+            store=cast("Any", MeteredStore(self.store, self.counts, self.calls)),
+            backend=cast("Any", MeteredBackend(self.backend, self.counts, self.calls, self._seconds)),
+            publisher=cast("Any", MeteredPublisher(self.publisher, self.calls)),
             clock=self.clock,
         )
 
@@ -90,6 +95,15 @@ class MeteredWorld(World):
                     self.deliver()
                     self.clock.advance(STEP)
                 self.sweeps()
+
+    def publishes_one_by_one(self) -> None:
+        """Let the relay publish what it sees, a moment passing from one message to the next."""
+        self.relay_publishes()
+        published = [fact for _, fact in self._facts]
+        self._facts.clear()
+        for fact in published:
+            self.publish(fact)
+            self.clock.advance(MOMENT)
 
     def look(self, *, tick: bool) -> None:
         """Let everybody do what can be done now; with a tick, what is scheduled each minute, too."""
@@ -131,6 +145,9 @@ class MeteredWorld(World):
                 self._push("cloud-operations", _entry(pool))
             self.deliver()
 
+    def _seconds(self) -> float:
+        return self.clock.now().timestamp()
+
     def _total(self) -> Counts:
         """Return what was used so far: what the fakes keep, too."""
         changes = list(chain.from_iterable(self.store.commits))
@@ -145,11 +162,14 @@ class MeteredWorld(World):
             kept += _message(message) + Counter({UPDATES: 1})
         return self.counts + kept
 
-    def _receive(self, fact: Fact, _: datetime) -> None:
-        self._push(f"facts-{CLUSTER}", encode_fact(fact))
+    def _receive(self, fact: Fact, published_at: datetime) -> None:
+        self._push(f"facts-{CLUSTER}", encode_fact(fact), published_at)
 
     def _reconcile(self, cluster: ClusterId, slice_: SliceId) -> None:
         self._push("reconcile-requests", encode_reconcile_request(cluster, slice_))
+
+    def _reconcile_with(self, cluster: ClusterId, answer: HostsChanged) -> None:
+        self._push("reconcile-requests", encode_answer(cluster, answer))
 
     def _sweep(self) -> None:
         """Publish what is scheduled each minute."""
@@ -157,93 +177,21 @@ class MeteredWorld(World):
             assert schedule.cron == "* * * * *", f"{schedule.name} is not due each minute"
             self._push(schedule.topic, Message(schedule.data.encode(), {}))
 
-    def _push(self, topic: str, message: Message) -> None:
+    def _push(self, topic: str, message: Message, published_at: datetime | None = None) -> None:
         """Deliver a message as Pub/Sub pushes it to the topic's function."""
         called, handle = FUNCTIONS[self._functions[topic] or ""]
         self.counts.update(_message(message) + Counter({called: 1}))
+        self.calls.append(called)
         data = {
             "message": {
                 "data": base64.b64encode(message.data).decode(),
                 "attributes": dict(message.attributes),
                 "messageId": "17",
-                "publishTime": self.clock.now().isoformat(),
+                "publishTime": (published_at or self.clock.now()).isoformat(),
             }
         }
         source = f"//pubsub.googleapis.com/projects/demo-project/topics/{topic}"
         handle(Event(id="17", source=source, data=data), self.deps)
-
-
-class MeteredStore:
-    """A store that counts the documents it reads, as Firestore bills them."""
-
-    def __init__(self, store: FakeStore, counts: Counts) -> None:
-        self._store = store
-        self._counts = counts
-
-    def __getattr__(self, name: str) -> Any:
-        method = getattr(self._store, name)
-
-        def and_count(*args: Any, **kwargs: Any) -> Any:
-            result = method(*args, **kwargs)
-            if isinstance(result, Iterator):
-                result = tuple(result)
-            self._counts[READS] += reads(name, args, result, self._store)
-            return iter(result) if name in LAZY else result
-
-        return and_count
-
-
-class MeteredBackend:
-    """GKE with a meter on what reads."""
-
-    def __init__(self, backend: object, counts: Counts) -> None:
-        self._backend = backend
-        self._counts = counts
-
-    def __getattr__(self, name: str) -> Any:
-        self._counts[GKE_READS] += name in {"look", "inventory", "legacy_pools", "pool_operations"}
-        return getattr(self._backend, name)
-
-
-LAZY = {"live_workloads", "live_standings", "kept_slices", "every_slice"}
-ONE = {
-    *("heartbeat", "limiter", "budget", "brake"),
-    *(
-        "chips_bought",
-        "chips_held",
-        "chips_idle",
-        "hosts_digest",
-        "demand_digest",
-        "ended_workloads",
-        "live_count",
-        "slice_count",
-    ),
-    *("phase_count", "reason_count", "oldest_since"),
-}
-"""One document, or a number that the server makes of up to 1,000 entries of an index."""
-NO_READS = {"commit", "reject"}
-
-
-def reads(name: str, arguments: tuple[Any, ...], result: Any, store: FakeStore) -> int:
-    """Return how many reads Firestore bills for a call of the store: one for what is not there, and for no result."""
-    if name in NO_READS:
-        return 0
-    if name in ONE:
-        return 1
-    match name:
-        case "settings":  # the settings and the pause; the accepted ones, if they are invalid
-            return 2
-        case "workloads" | "slices":
-            return len(set(arguments[1]))
-        case "clusters_with_slices":  # the first of each, until there is none
-            return len(result) + 1
-        case "report_queues":  # those that are not due, too
-            documents = (store.document(place) or {} for place in store.places())
-            return len({queue for each in documents if (queue := each.get(REPORT_QUEUE)) is not None}) + 1
-        case "live_standings" | "demand_digests":  # pages until an empty one
-            return len(result) + 1
-        case _:
-            return max(len(result), 1)
 
 
 @contextmanager

@@ -7,17 +7,23 @@ as many operations run at any time as may.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from tests.bench.meter import Counts, MeteredWorld
-from tests.builders import MINUTE, settings
+from tests.bench.counters import Counts
+from tests.bench.meter import MeteredWorld
+from tests.builders import MINUTE, NOW, a_job, a_jobset, a_record, settings
 from tpu_slices.domain.model.clusters import Limits
-from tpu_slices.domain.model.slices import PoolName
+from tpu_slices.domain.model.reasons import Reason
+from tpu_slices.domain.model.records import PoolOperation, SliceRecord
+from tpu_slices.domain.model.slices import PoolName, WorkloadUid
+from tpu_slices.domain.model.workloads import WorkloadRecord
+from tpu_slices.domain.reconciling.limiter import slot_awaited
 from tpu_slices_simulator.fakes.troubles import Verb
 
 LASTS = 10 * MINUTE
 """Each operation of GKE's."""
+GATHERED = timedelta(seconds=1)
 LOOKS = tuple(timedelta(seconds=after) for after in (0, 1, 7))
 """When, after something happened, the relay is looked at: it gathers demand for a second, and closes hosts in six."""
 
@@ -27,7 +33,10 @@ class Case:
     jobsets: int
     each: int = 1
     """How many slices each has."""
+    namespaces: int = 1
+    """Over which the JobSets are spread."""
     operations: int = 5
+    lasts: timedelta = LASTS
     silent: bool = False
     """The log sink tells of no operation."""
 
@@ -37,7 +46,7 @@ class Case:
 
     @property
     def floor(self) -> timedelta:
-        return -(-self.slices // self.operations) * LASTS
+        return -(-self.slices // self.operations) * self.lasts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,8 +55,10 @@ class Served:
 
     makespan: timedelta
     filling: Counts
-    created: Sequence[PoolName]
-    """In the order in which they were requested."""
+    created: Sequence[tuple[str, str]]
+    """Namespace and JobSet of each creation, in the order in which they were requested."""
+    idle: timedelta
+    """How long slots were without an operation while slices waited for one, all slots together."""
     emptied_in: timedelta
     emptying: Counts
 
@@ -60,8 +71,9 @@ def serve(case: Case) -> Served:
     with world.used() as filling:
         course.appear()
         course.run(lambda: all(jobset.served for jobset in world.workloads.values()))
-    stood = world.clock.now()
-    created = [call.pool for call in world.backend.calls if call.verb is Verb.CREATE]
+    stood, idle = world.clock.now(), course.idle
+    orders = (world.backend.pools[call.pool].order for call in world.backend.calls if call.verb is Verb.CREATE)
+    created = [(order.job.owner.namespace, order.job.owner.name) for order in orders if order is not None]
     with world.used() as emptying:
         course.end()
         course.run(lambda: not world.backend.pools)
@@ -69,9 +81,41 @@ def serve(case: Case) -> Served:
         makespan=stood - began,
         filling=filling,
         created=created,
+        idle=idle,
         emptied_in=world.clock.now() - stood,
         emptying=emptying,
     )
+
+
+def release_behind(queued: int) -> timedelta:
+    """Return how long after a slot is free a slice is deleted whose JobSet ended while so many wait to be created."""
+    world = MeteredWorld(settings(limits=Limits(operations=5)))
+    jobset = world.jobset_appears("done")
+    world.minutes(1)
+    world.operations_end()
+    world.minutes(2)
+    assert jobset.served
+    running = world.jobset_appears("running", slices=5)
+    world.minutes(1)
+    for number in range(queued):
+        world.store.put(*_waiting(number))
+    world.ends(jobset)
+    world.minutes(2)
+    assert not world.backend.ordered(Verb.DELETE)
+    world.operation_ends(world.record(running).pool)
+    freed_at = world.clock.now()
+    while not world.backend.ordered(Verb.DELETE):
+        world.look(tick=world.clock.now().second == 0)
+        world.clock.advance(timedelta(seconds=1))
+    return world.clock.now() - freed_at
+
+
+def _waiting(number: int) -> tuple[WorkloadRecord, SliceRecord]:
+    """Return a JobSet, and its slice that waits for a slot."""
+    job = a_job(name=f"train-{number:04}", uid=WorkloadUid(f"uid-{number}"))
+    record = a_record(job=job, awaited_since=NOW).transitioned(NOW, Reason.OPERATION_LIMIT, "")
+    record = replace(record, slot_awaited=slot_awaited(record, PoolOperation.CREATE, 1, NOW), next_reconcile_at=None)
+    return a_jobset(owner=job.owner, demand={record.id: NOW}), record
 
 
 class Course:
@@ -83,12 +127,20 @@ class Course:
         self._looks: set[datetime] = set()
         self._ends: dict[str, datetime] = {}
         self._bound: dict[str, int] = {}
+        self.idle = timedelta(0)
         self.world.minutes(2)
         self._tick = self.world.clock.now() + MINUTE
 
     def appear(self) -> None:
+        each = self._case.jobsets // self._case.namespaces
         for number in range(self._case.jobsets):
-            self.world.jobset_appears(f"train-{number:04}", slices=self._case.each)
+            namespace = f"team-{number // each}"
+            self.world.jobset_appears(f"train-{number:04}", slices=self._case.each, namespace=namespace)
+        self.world.cluster.creates_pods()
+        self.world.clock.advance(GATHERED)
+        self.world.publishes_one_by_one()
+        self.world.look(tick=False)
+        self._follow()
         self._happened()
 
     def end(self) -> None:
@@ -101,6 +153,7 @@ class Course:
         world = self.world
         while not until():
             now = min({self._tick, *self._looks, *self._ends.values()})
+            self._idles(now)
             world.clock.advance(now - world.clock.now())
             self._looks.discard(now)
             ended = [name for name, at in self._ends.items() if at <= now]
@@ -115,11 +168,18 @@ class Course:
                 self._happened()
             self._follow()
 
+    def _idles(self, until: datetime) -> None:
+        """Count the slots without an operation, as long as more slices wait for one."""
+        world = self.world
+        running = sum(pool.operation is not None for pool in world.backend.pools.values())
+        waiting = self._case.slices - len(world.backend.ordered(Verb.CREATE))
+        self.idle += min(self._case.operations - running, max(waiting, 0)) * (until - world.clock.now())
+
     def _follow(self) -> None:
         """Know when what runs at GKE ends, and update the status of JobSets whose Jobs began to run."""
         for pool in self.world.backend.pools.values():
             if pool.operation is not None and pool.name not in self._ends:
-                self._ends[pool.name] = self.world.clock.now() + LASTS
+                self._ends[pool.name] = self.world.clock.now() + self._case.lasts
                 self._happened()
         for jobset in self.world.workloads.values():
             if len(jobset.bound) != self._bound.get(jobset.ref.owner.uid, 0):

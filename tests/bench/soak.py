@@ -32,7 +32,7 @@ from infra.local.cluster_parts import cluster
 from infra.local.gke.hosts import Appearance, Readiness
 from infra.local.gke.kubernetes_nodes import KubernetesNodes
 from infra.local.gke.machines import MACHINES
-from infra.local.gke.nodes import NodeKeeper
+from infra.local.gke.nodes import NodeKeeper, described
 from infra.local.gke.paths import instance_names, instance_stem
 from infra.local.gke.state import Host, Pool, State
 from infra.local.interrupts import orderly_end
@@ -129,7 +129,7 @@ class Soak:
 
         def keep() -> None:
             while True:
-                keeper.follow(state, wanted, time.monotonic())
+                keeper.follow(wanted, described(state), time.monotonic())
                 time.sleep(KEEP_SECONDS)
 
         threading.Thread(target=keep, daemon=True).start()

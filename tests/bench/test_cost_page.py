@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from tests.bench import cost, meter, usage
-from tests.house.test_house import ROOT
+from tests.bench import cost, counters, usage
+from tests.house.sources import ROOT
 
 PAGE = (ROOT / "docs" / "cost.md").read_text()
 ROWS = [[cell.strip() for cell in line.strip("|").split("|")] for line in PAGE.splitlines() if line.startswith("|")]
@@ -33,10 +33,10 @@ def numbers(cells: Sequence[str]) -> list[float]:
 @pytest.mark.parametrize("name", [name for name in usage.SCENARIOS if not name.startswith(str(usage.MANY))])
 def test_the_page_has_what_is_counted(name: str) -> None:
     heading, *rows = table("in an hour")
-    told = {row[0]: numbers(row[1:])[heading.index(name) - 1] for row in rows if row[0] in meter.COUNTED}
+    told = {row[0]: numbers(row[1:])[heading.index(name) - 1] for row in rows if row[0] in counters.COUNTED}
     counted = usage.SCENARIOS[name]()
-    assert told.keys() == set(meter.COUNTED)
-    assert told == {each: pytest.approx(counted[each], rel=TOLERANCE, abs=1) for each in meter.COUNTED}
+    assert told.keys() == set(counters.COUNTED)
+    assert told == {each: pytest.approx(counted[each], rel=TOLERANCE, abs=1) for each in counters.COUNTED}
 
 
 def test_the_page_has_the_prices_of_the_sums() -> None:

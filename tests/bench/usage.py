@@ -10,7 +10,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 
 from tests.bench import cost
-from tests.bench.meter import COUNTED, Counts, MeteredWorld
+from tests.bench.counters import COUNTED, Counts
+from tests.bench.meter import MeteredWorld
 from tpu_slices.domain.model.observations import Failure, FailureKind
 from tpu_slices.domain.model.reasons import Phase
 

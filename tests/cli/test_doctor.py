@@ -98,7 +98,7 @@ def test_queries_that_fail_are_listed_and_the_rest_is_checked(stage: Stage, monk
     monkeypatch.setattr(FakeStore, "hosts_digest", fails)
     result = stage.slices("doctor", "--patience", "0")
     assert result.exit_code == 1
-    assert "1 of 26 queries failed." in result.stdout
+    assert "1 of 28 queries failed." in result.stdout
     assert "hosts_digest: The query requires an index." in result.stdout
     assert f"cluster {CLUSTER}" in result.stdout
 
@@ -123,7 +123,18 @@ def members(protocol: type) -> Iterator[str]:
 
 def test_every_query_is_made() -> None:
     """Reading by name needs no index, and is made by the round trip itself."""
-    by_name = {"settings", "workloads", "slices", "limiter", "budget", "brake", "heartbeat", "commit", "reject"}
+    by_name = {
+        "together",
+        "settings",
+        "workloads",
+        "slices",
+        "limiter",
+        "budget",
+        "brake",
+        "heartbeat",
+        "commit",
+        "reject",
+    }
     made = {name.partition(" ")[0] for name in queries(FakeStore(), CLUSTER, NOW)}
     assert made == {*members(SliceStore)} - by_name
 

@@ -93,6 +93,52 @@ def test_json_shows_the_node_pool_as_gkes_rest_api_does(slices: Slices) -> None:
     assert pool["config"]["machineType"] == "ct5lp-hightpu-4t"
 
 
+SELF_MANAGED = """
+path: projects/my-project/locations/us-central1
+zone: us-central1-c
+compute:
+  image: projects/ubuntu-os-accelerator-images/global/images/family/ubuntu-accel-2404-amd64-tpu-tpu7x
+"""
+
+
+@pytest.fixture
+def self_managed(tmp_path: Path) -> Path:
+    file = tmp_path / "metal.yaml"
+    file.write_text(SELF_MANAGED)
+    return file
+
+
+def test_json_shows_the_requests_to_compute_engine_in_their_order(slices: Slices, self_managed: Path) -> None:
+    example = ROOT / "examples" / "v6e-spot.yaml"
+    result = slices("plan", "-f", example, "--cluster", self_managed, "-o", "json")
+    assert result.exit_code == 0, result.output
+    for each in json.loads(result.stdout)["slices"]:
+        names = [request["body"]["name"] for request in each["requests"]]
+        places = [request["path"].removeprefix("projects/my-project/") for request in each["requests"]]
+        assert each["node_pool"] is None
+        assert names == [f"{each['slice_id']}-1"] * 3
+        assert places == [
+            "regions/us-central1/resourcePolicies",
+            "global/instanceTemplates",
+            "zones/us-central1-c/instanceGroupManagers",
+        ]
+
+
+def test_the_table_of_a_self_managed_cluster_has_instance_groups(slices: Slices, self_managed: Path) -> None:
+    result = slices("plan", "-f", ROOT / "examples" / "v6e-spot.yaml", "--cluster", self_managed)
+    assert "INSTANCE GROUP" in result.stdout
+    assert "node pool" not in result.output.lower()
+
+
+def test_what_a_self_managed_cluster_cannot_have_is_refused_by_its_key(slices: Slices, self_managed: Path) -> None:
+    example = ROOT / "examples" / "flex-start.yaml"
+    result = slices("plan", "-f", example, "--cluster", self_managed, "-o", "json")
+    assert result.exit_code == 3, result.output
+    (only,) = json.loads(result.stdout)["slices"]
+    assert (only["node_pool"], only["requests"]) == (None, None)
+    assert "cloud.google.com/gke-flex-start" in only["refused"]["message"]
+
+
 def test_a_refused_job_has_reason_and_message_and_no_pool(slices: Slices) -> None:
     jobset = a_jobset()
     pod_spec(jobset)["nodeSelector"]["cloud.google.com/gke-tpu-topology"] = "3x5"

@@ -62,6 +62,13 @@ def test_a_node_is_registered_whole(cluster: Cluster, nodes: KubernetesNodes) ->
     assert [each["status"] for each in found["status"]["conditions"] if each["type"] == "Ready"] == ["True"]
 
 
+def test_a_silent_kubelet_is_unknown(nodes: KubernetesNodes) -> None:
+    node = host()
+    nodes.register(node)
+    nodes.silence(node["metadata"]["name"])
+    assert nodes.standing()[node["metadata"]["name"]] == "Unknown"
+
+
 def test_those_of_local_hosts_are_known_to_stand_and_no_others(cluster: Cluster, nodes: KubernetesNodes) -> None:
     mine, other = host(), host()
     nodes.register(mine)

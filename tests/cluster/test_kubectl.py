@@ -230,10 +230,10 @@ class TestDeleting:
     def test_dependents_go_or_stay(self, cluster: Cluster, namespace: str, cascade: str, left: int) -> None:
         owner = cluster.api.create(path("jobsets", namespace), jobset())
         cluster.api.create(path("configmaps", namespace), meta("mine", **owned_by(owner, blocks=True)))
-        gone = cluster.kubectl("delete", "jobset", "train", "-n", namespace, f"--cascade={cascade}", "--timeout=20s")
+        gone = cluster.kubectl("delete", "jobset", "train", "-n", namespace, f"--cascade={cascade}", "--timeout=55s")
         assert gone.code == 0
         if left == 0:
-            waiting = ("wait", "--for=delete", "configmap/mine", "-n", namespace, "--timeout=20s")
+            waiting = ("wait", "--for=delete", "configmap/mine", "-n", namespace, "--timeout=55s")
             assert cluster.kubectl(*waiting).code == 0
         found = rows(cluster.kubectl("get", "configmaps", "-n", namespace, "-o", "name").out)
         assert found.count(["configmap/mine"]) == left
@@ -309,7 +309,7 @@ class TestWatching:
 
     def test_a_condition_is_waited_for(self, cluster: Cluster, namespace: str) -> None:
         cluster.api.create(path("jobsets", namespace), jobset())
-        waiting = ("wait", "jobset/train", "-n", namespace, "--for=condition=Completed", "--timeout=20s")
+        waiting = ("wait", "jobset/train", "-n", namespace, "--for=condition=Completed", "--timeout=55s")
         with running(cluster, *waiting) as lines:
             at = "2026-01-01T00:00:00Z"
             condition = {"type": "Completed", "status": "True", "reason": "R", "message": "", "lastTransitionTime": at}

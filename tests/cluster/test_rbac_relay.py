@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +19,8 @@ from relay.cluster import Cluster as Calls
 from relay.cluster import sources
 from relay.connection import Connection
 from relay.notices import legacy_provisioner
-from relay.objects import PoolKey
+from relay.objects import Kind, Known, PoolKey
+from relay.watch import Source
 from tests.builders import an_owner
 from tests.cluster.accounts import token_of
 from tests.cluster.asking import APPLY, LIVE, PATIENCE_SECONDS, Json, done, path
@@ -44,7 +45,7 @@ def _reads(kind: OwnerKind) -> Callable[[Calls], object]:
 
 
 CALLS: Mapping[str, Callable[[Calls], object]] = {
-    **{f"a {kind} as workload": _reads(kind) for kind in OwnerKind},
+    **{f"a {kind} as workload": _reads(kind) for kind in OwnerKind if not kind.declares},
     "claim": lambda calls: calls.claim("default", "data"),
     "volume": lambda calls: calls.volume("data"),
     "deployment": lambda calls: calls.deployment(*legacy_provisioner.THEIRS),
@@ -129,7 +130,7 @@ class Stage:
     def refusals(self) -> list[str]:
         """Make every request that the relay makes; return those that were refused as forbidden."""
         with Watched({"KUBECONFIG": str(self.kubeconfig)}) as connection:
-            for source in sources(connection):
+            for source in _watched(connection):
                 _fetch(source.fetch)
                 _fetch(source.fetch, watch=True, timeout_seconds=1)
             for call in CALLS.values():
@@ -137,9 +138,14 @@ class Stage:
                 with suppress(Temporary, Permanent):
                     call(Calls(connection))
             connection.rest_client.pool_manager.clear()
-            assert connection.asked >= len(sources(connection)) * 2 + len(CALLS)
+            assert connection.asked >= len(_watched(connection)) * 2 + len(CALLS)
             refused: list[str] = connection.refused
             return refused
+
+
+def _watched(connection: Connection) -> Sequence[Source[Kind, Known]]:
+    """Return what is watched in every cluster: TPUNodeGroups are in self-managed ones, which have more roles."""
+    return [each for each in sources(connection) if each.kind is not Kind.NODE_GROUPS]
 
 
 def _fetch(fetch: Callable[..., Any], **more: Any) -> None:
@@ -185,7 +191,7 @@ def test_without_any_one_permission_the_relay_is_refused(stage: Stage, missing: 
 def test_without_permissions_the_relay_may_do_nothing(stage: Stage) -> None:
     stage.grant()
     with Connection({"KUBECONFIG": str(stage.kubeconfig)}) as connection:
-        asked = len(sources(connection)) * 2 + len(CALLS)
+        asked = len(_watched(connection)) * 2 + len(CALLS)
     until(lambda: len(stage.refusals()) == asked, "the roles to allow nothing", PATIENCE_SECONDS)
 
 

@@ -74,7 +74,7 @@ def a_slot(number: int = 0, **changes: Any) -> Slot:
 
 
 def a_limiter(**changes: Any) -> ConcurrencyLimiter:
-    return ConcurrencyLimiter(**{"cluster": CLUSTER, "changed_at": NOW, "shortages": {}, **changes})
+    return ConcurrencyLimiter(**{"cluster": CLUSTER, "limit": 5, "changed_at": NOW, "shortages": {}, **changes})
 
 
 def slices(count: int, **changes: Any) -> list[SliceRecord]:

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from tests.builders import a_job, a_spec
+from tests.builders import a_job, a_spec, a_token
 from tests.contracts.backends import LIMIT, Place
 from tpu_slices.domain.model.clusters import PoolSettings
+from tpu_slices.domain.model.joining import JoinToken
 from tpu_slices.domain.model.observations import (
     Absent,
     Broken,
@@ -71,6 +72,11 @@ def made(place: Place, order: PoolOrder) -> PoolOrder:
 
 def test_a_pool_that_was_never_created_is_absent(place: Place) -> None:
     assert place.backend.look(an_order(place)) == Absent()
+
+
+@pytest.mark.parametrize("token", [None, a_token()])
+def test_hosts_that_need_no_token_are_given_none(token: JoinToken | None, place: Place) -> None:
+    assert place.backend.join(an_order(place), token) == Started(None)
 
 
 def test_a_pool_is_being_created_and_then_runs_with_its_fingerprint(place: Place) -> None:

@@ -8,9 +8,10 @@ import pytest
 from google.api_core.exceptions import DeadlineExceeded
 from google.cloud.pubsub_v1 import PublisherClient, SubscriberClient
 
-from tests.builders import NOW, a_jobset, a_record
+from tests.builders import NOW, a_jobset, a_record, a_token, hosts_changed
 from tpu_slices.adapters.pubsub import PubSubPublisher
-from tpu_slices.domain.model.facts import AnyQuestion, HostsListQuestion, HostsQuestion, Question
+from tpu_slices.domain.model.facts import AnyQuestion, HostsChanged, HostsListQuestion, HostsQuestion, Question
+from tpu_slices.domain.model.joining import JoinToken
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.records import Transition
 from tpu_slices.domain.model.slices import (
@@ -23,11 +24,20 @@ from tpu_slices.domain.model.slices import (
     pool_name,
     slice_id,
 )
+from tpu_slices.domain.reporting.node_groups import status_of
 from tpu_slices.domain.reporting.reports import report
 from tpu_slices.domain.reporting.waits import QueueState
 from tpu_slices.ports.errors import Permanent, Temporary
-from tpu_slices.ports.publisher import Publisher, SliceUpdate, WorkloadUpdate
-from tpu_slices.wire.messages import EchoRequest, ReconcileRequest, decode_reconcile_request, decode_update
+from tpu_slices.ports.publisher import NodeGroupUpdate, Publisher, SliceUpdate, WorkloadUpdate
+from tpu_slices.wire.messages import (
+    AnyRequest,
+    EchoRequest,
+    JoinRequest,
+    ReconcileRequest,
+    Update,
+    decode_reconcile_request,
+    decode_update,
+)
 from tpu_slices_simulator.fakes.publisher import FakePublisher
 
 DEMO = ClusterId("demo")
@@ -39,11 +49,14 @@ class Setup:
 
     publisher: Publisher
     requests: Callable[[], list[tuple[ClusterId, SliceId]]]
+    answers: Callable[[], list[tuple[ClusterId, HostsChanged]]]
     echoes: Callable[[], list[tuple[ClusterId, datetime]]]
     updates: Callable[[], list[SliceUpdate]]
     reports: Callable[[], list[WorkloadUpdate]]
+    node_groups: Callable[[], list[tuple[ClusterId, NodeGroupUpdate]]]
     questions: Callable[[], list[tuple[ClusterId, AnyQuestion]]]
     break_down: Callable[[], None]
+    joins: Callable[[], list[tuple[ClusterId, JoinToken]]]
 
 
 def on_the_fake() -> Setup:
@@ -51,11 +64,14 @@ def on_the_fake() -> Setup:
     return Setup(
         fake,
         lambda: fake.requests,
+        lambda: fake.answers,
         lambda: fake.echoes,
         lambda: fake.updates,
         lambda: [it for _, it in fake.reports],
+        lambda: fake.node_groups,
         lambda: fake.questions,
         fake.fail_next,
+        lambda: fake.joins,
     )
 
 
@@ -100,11 +116,11 @@ def on_the_emulator(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
     project = f"test-{uuid.uuid4().hex[:16]}"
     topics = EmulatedTopics(project)
 
-    def requests() -> list[ReconcileRequest | EchoRequest]:
+    def requests() -> list[AnyRequest]:
         drained = topics.drain("reconcile-requests")
         return [decode_reconcile_request(message.data, message.attributes) for message in drained]
 
-    def published() -> list[tuple[ClusterId, SliceUpdate | WorkloadUpdate | AnyQuestion]]:
+    def published() -> list[tuple[ClusterId, Update | AnyQuestion]]:
         return [
             (ClusterId(message.attributes["cluster"]), decode_update(message.data, message.attributes))
             for message in topics.drain("slice-updates")
@@ -113,11 +129,16 @@ def on_the_emulator(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
     return Setup(
         PubSubPublisher(topics.publisher, project),
         lambda: [(each.cluster, each.slice_id) for each in requests() if isinstance(each, ReconcileRequest)],
+        lambda: [
+            (each.cluster, each.answer) for each in requests() if isinstance(each, ReconcileRequest) and each.answer
+        ],
         lambda: [(each.cluster, each.asked_at) for each in requests() if isinstance(each, EchoRequest)],
         lambda: [update for _, update in published() if isinstance(update, SliceUpdate)],
         lambda: [report for _, report in published() if isinstance(report, WorkloadUpdate)],
+        lambda: [(cluster, update) for cluster, update in published() if isinstance(update, NodeGroupUpdate)],
         lambda: [(cluster, question) for cluster, question in published() if isinstance(question, AnyQuestion)],
         topics.delete,
+        lambda: [(each.cluster, each.token) for each in requests() if isinstance(each, JoinRequest)],
     )
 
 
@@ -152,9 +173,21 @@ def test_every_reconcile_request_arrives(setup: Setup) -> None:
     assert sorted(setup.requests()) == sorted((DEMO, slice_) for slice_ in slices)
 
 
+def test_an_answer_is_passed_on_with_the_request(setup: Setup) -> None:
+    answer = hosts_changed(usable=0, joined=4, closed=4, answers=NOW)
+    setup.publisher.pass_on(DEMO, answer)
+    assert setup.answers() == [(DEMO, answer)]
+
+
 def test_a_request_for_an_echo_arrives(setup: Setup) -> None:
     setup.publisher.request_echo(DEMO, NOW)
     assert setup.echoes() == [(DEMO, NOW)]
+
+
+def test_a_token_arrives_for_the_hosts_that_it_is_for(setup: Setup) -> None:
+    token = a_token()
+    setup.publisher.request_join(DEMO, token)
+    assert setup.joins() == [(DEMO, token)]
 
 
 def test_updates_arrive_as_they_were_announced(setup: Setup) -> None:
@@ -173,6 +206,14 @@ def test_reports_on_jobsets_arrive_as_they_were_announced(setup: Setup) -> None:
     )
     setup.publisher.announce_workloads(DEMO, [announced])
     assert setup.reports() == [announced]
+
+
+def test_the_status_of_a_node_group_arrives_as_it_was_announced(setup: Setup) -> None:
+    owner = Owner(kind=OwnerKind.TPU_NODE_GROUP, namespace="research", name="llama", uid=WorkloadUid("u-1"))
+    record = a_record(job=WorkloadJob.declared(DEMO, owner))
+    announced = NodeGroupUpdate(owner=owner, slice_id=record.id, status=status_of(record, None), at=NOW)
+    setup.publisher.announce_node_group(DEMO, announced)
+    assert setup.node_groups() == [(DEMO, announced)]
 
 
 def test_questions_arrive_at_their_cluster(setup: Setup) -> None:

@@ -21,7 +21,8 @@ from tpu_slices.domain.reconciling.limiter import Budget, CapacityPool, Concurre
 from tpu_slices.domain.reporting.reports import report
 from tpu_slices.domain.reporting.waits import QueueState
 from tpu_slices.ports.errors import Permanent, StaleRecord, Temporary
-from tpu_slices.ports.store import Change, Record, SliceStore, Stored
+from tpu_slices.ports.store import Change, Names, Record, SliceStore, Stored
+from tpu_slices.wire.cluster_settings import encode_settings, settings_key
 from tpu_slices.wire.documents import encode, key_of
 
 REPORT = report(a_jobset(), [a_record()], QueueState(), NOW)
@@ -53,6 +54,35 @@ def read(store: SliceStore, record: Record) -> Stored[Any] | None:
             return store.brake(CLUSTER)
         case RelayHeartbeat():
             return store.heartbeat(CLUSTER)
+
+
+def test_what_is_read_together_is_what_each_of_it_is_by_itself_and_nothing_else(bench: Bench) -> None:
+    store, slice_, workload = bench.store, a_record(), a_jobset()
+    other, limiter, heartbeat = a_record(job=a_job(job_index=1)), a_limiter(), RelayHeartbeat.of(CLUSTER)
+    bench.create(slice_, other, workload, limiter, heartbeat)
+    bench.console.put_document(settings_key(CLUSTER), encode_settings(settings()))
+    bench.edit(other, phase="UNKNOWN")
+    uids, ids = [workload.owner.uid, WorkloadUid("uid-unknown")], [slice_.id, other.id, SliceId("unknown")]
+
+    every = store.together(CLUSTER, Names(settings=True, slices=ids, workloads=uids, heartbeat=True, limiter=True))
+    assert every.settings == store.settings(CLUSTER) is not None
+    assert (every.heartbeat, every.limiter) == (store.heartbeat(CLUSTER), store.limiter(CLUSTER))
+    assert {*every.slices} == {slice_.id}
+    assert every.slices[slice_.id] == bench.slice(slice_)
+    assert every.slices.unreadable == store.slices(CLUSTER, ids).unreadable != {}
+    assert dict(every.workloads) == {workload.owner.uid: bench.jobset(workload)}
+
+    none = store.together(CLUSTER, Names())
+    assert (none.settings, none.heartbeat, none.limiter) == (None, None, None)
+    assert (len(none.slices), len(none.workloads)) == (0, 0)
+
+
+def test_settings_that_cannot_be_read_are_an_error_of_whoever_reads_them_with_others(bench: Bench) -> None:
+    bench.console.put_document(settings_key(CLUSTER), {"path": 7})
+    bench.create(record := a_record())
+    assert {*bench.store.together(CLUSTER, Names(slices=[record.id])).slices} == {record.id}
+    with pytest.raises(Permanent, match="path"):
+        bench.store.together(CLUSTER, Names(settings=True, slices=[record.id]))
 
 
 @pytest.mark.parametrize("record", EVERY_KIND, ids=lambda record: type(record).__name__)

@@ -16,8 +16,8 @@ from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.records import PoolOperation, SliceRecord, SlotAwaited
 from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid
 from tpu_slices.domain.model.workloads import ReportQueue, WorkloadRecord
-from tpu_slices.domain.reconciling.inventory import standing
 from tpu_slices.domain.reconciling.limiter import CapacityPool, behind_all_of
+from tpu_slices.domain.reconciling.standings import Standing
 from tpu_slices.ports.errors import Permanent
 from tpu_slices.ports.store import Change
 
@@ -258,7 +258,7 @@ def test_a_record_s_standing_is_that_of_what_was_told_of_its_workload(bench: Ben
     ):
         record = a_jobset(uid=WorkloadUid("u-1"), **told)
         bench.create(record)
-        stands = standing(record.state, record.queue, record.template_error, record.groups)
+        stands = Standing.of(record.state, record.queue, record.template_error, record.groups)
         assert list(bench.store.live_standings(CLUSTER)) == [("u-1", stands)]
         (stored,) = bench.store.live_workloads(CLUSTER)
         bench.store.commit(Change(stored, None))

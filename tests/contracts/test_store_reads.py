@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from google.cloud.firestore import Client
 
-from tests.bench.meter import READS, Counts, MeteredStore
-from tests.builders import CLUSTER, NOW, a_jobset
+from tests.bench.counters import READS, Counts
+from tests.bench.metered import MeteredStore
+from tests.builders import CLUSTER, NOW, a_jobset, settings
 from tests.contracts.stores import REAL, a_limiter, a_slot, slices
 from tpu_slices.adapters.firestore import FirestoreStore
 from tpu_slices.adapters.firestore_documents import Snapshot
@@ -18,14 +19,24 @@ from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import SliceId, WorkloadUid
 from tpu_slices.domain.model.workloads import ReportQueue
-from tpu_slices.ports.store import Change, Record, SliceStore
+from tpu_slices.ports.store import Change, Names, Record, SliceStore
 from tpu_slices_simulator.fakes.store import FakeStore
 
 pytestmark = REAL
 
 QUEUE = ReportQueue(CLUSTER, namespace="research", first=True)
+TOGETHER = Names(
+    settings=True,
+    slices=[SliceId("tpu-none-0-aaaaaaaaaaaaa")],
+    workloads=[WorkloadUid("uid-0")],
+    heartbeat=True,
+    limiter=True,
+)
 CALLS: dict[str, Callable[[SliceStore], object]] = {
+    "together": lambda store: store.together(CLUSTER, TOGETHER),
     "settings": lambda store: store.settings(CLUSTER),
+    "settings_at": lambda store: store.settings_at(settings().path),
+    "no settings_at": lambda store: store.settings_at("projects/none"),
     "clusters": lambda store: store.clusters(),
     "workloads": lambda store: store.workloads(CLUSTER, [WorkloadUid("uid-0"), WorkloadUid("uid-9")]),
     "slices": lambda store: store.slices(CLUSTER, [SliceId("tpu-none-0-aaaaaaaaaaaaa")]),
@@ -39,6 +50,7 @@ CALLS: dict[str, Callable[[SliceStore], object]] = {
     "demand_digests": lambda store: store.demand_digests(CLUSTER),
     "changed_workloads": lambda store: store.changed_workloads(CLUSTER, NOW - timedelta(hours=1), 10),
     "queued_slices": lambda store: store.queued_slices(CLUSTER, 10),
+    "awaits_slot": lambda store: store.awaits_slot(CLUSTER),
     "deletions_awaiting_slot": lambda store: store.deletions_awaiting_slot(CLUSTER, 10),
     "creations_awaiting_slot": lambda store: store.creations_awaiting_slot(CLUSTER, "", 10),
     "live_workloads": lambda store: list(store.live_workloads(CLUSTER)),
@@ -80,7 +92,7 @@ class CountingStore(FirestoreStore):
 @pytest.mark.parametrize("stored", [0, 3], ids=["nothing stored", "three of each"])
 def test_every_call_of_the_store_is_metered_with_what_firestore_is_asked_for(client: Client, stored: int) -> None:
     real, fake, counts = CountingStore(client), FakeStore(), Counts()
-    metered: Any = MeteredStore(fake, counts)
+    metered: Any = MeteredStore(fake, counts, [])
     workloads = [a_jobset(uid=WorkloadUid(f"uid-{index}"), next_report_at=NOW) for index in range(stored)]
     slots = [a_slot(index) for index in range(stored)]
     records: list[Record] = [*slices(stored), *workloads, *slots, *[a_limiter()][:stored]]

@@ -14,6 +14,7 @@ from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.hosts import NO_HOSTS, Departure, Hosts
 from tpu_slices.domain.model.observations import (
     Absent,
+    Begun,
     Broken,
     Busy,
     Creating,
@@ -117,8 +118,9 @@ kinds = st.sampled_from([kind for kind in FailureKind if kind is not FailureKind
 failures = st.builds(Failure, kinds, st.just("why"))
 observations: st.SearchStrategy[Observation] = st.one_of(
     st.just(Absent()),
+    st.just(Begun("its workload policy")),
     st.builds(Creating, st.booleans()),
-    st.sampled_from([OURS, OTHERS, Running()]),
+    st.sampled_from([OURS, OTHERS, Running(), Running(OURS.fingerprint, awaiting="stockout")]),
     st.just(Busy("repair")),
     st.builds(Broken, failures),
     st.just(Deleting()),

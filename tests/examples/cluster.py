@@ -7,7 +7,8 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.request import Request
@@ -17,6 +18,7 @@ import yaml
 from google.cloud import firestore
 
 from infra.local.addresses import Addresses
+from infra.local.clients.api import Api
 from infra.local.demo.http import OPENER, get_json
 from infra.local.plan import REPOSITORY
 from infra.local.prerequisites import Tools
@@ -32,12 +34,16 @@ FAST = (
 Json = dict[str, Any]
 
 
-def seed(addresses: Addresses) -> None:
-    """Write the examples' settings for the local cluster, with limits of seconds instead of minutes."""
+IN_SECONDS = {"act_window": "5s", "requeue_after": "2s", "delete_retry_after": "1s", "resync_after": "5s"}
+"""Limits of seconds instead of minutes."""
+
+
+def seed(addresses: Addresses, limits: Mapping[str, object] = IN_SECONDS) -> None:
+    """Write the examples' settings for the local cluster, with these limits."""
     document = {
         **yaml.safe_load(SETTINGS.read_text()),
         "path": addresses.cluster_path,
-        "limits": {"act_window": "5s", "requeue_after": "2s", "delete_retry_after": "1s", "resync_after": "5s"},
+        "limits": {**limits},
     }
     cluster = ClusterId(addresses.cluster_id)
     decode_settings(cluster, document, "")
@@ -84,7 +90,9 @@ class Cluster:
         return found
 
     def conditions(self, jobset: str) -> set[str]:
-        status = self.get("jobset", jobset).get("status") or {}
+        """Return the conditions that hold, without a kubectl: they are asked for all the time."""
+        with closing(Api.of(self.addresses.kubeconfig)) as api:
+            status = api.get("jobsets", self.namespace, jobset).get("status") or {}
         return {each["type"] for each in status.get("conditions") or () if each["status"] == "True"}
 
     def pools(self, workload: str) -> list[str]:

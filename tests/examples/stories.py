@@ -84,7 +84,7 @@ def beside_static(cluster: Cluster) -> None:
     """Apply an example with two Jobs where there is a static slice for one, which a taint reserves for them."""
     nodes = ("-l", f"cloud.google.com/gke-nodepool={STATIC}")
     cluster.until(lambda: len(cluster.get("nodes", *nodes)["items"]) == 2)
-    cluster.kubectl("wait", "--for=condition=Ready", "node", *nodes, "--timeout=30s")
+    cluster.kubectl("wait", "--for=condition=Ready", "node", *nodes, "--timeout=110s")
     (jobset,) = running(V4, "100000")
     jobset["metadata"]["name"] = STATIC
     (replicated,) = jobset["spec"]["replicatedJobs"]

@@ -44,7 +44,7 @@ def saved(folder: Path, name: str = "image.png", mode: str = "RGB", size: tuple[
 
 def run(address: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, CLIENT, "--url", address, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=50)
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
 
 
 def test_it_prints_the_classes_the_likeliest_first(triton: Triton, tmp_path: Path) -> None:

@@ -8,12 +8,17 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.builders import CLUSTER, NOW, a_job, a_record, an_occupant, hosts_changed
+from tests.builders import CLUSTER, MINUTE, NOW, a_job, a_jobset, a_record, an_occupant, hosts_changed, some_hosts
 from tests.world import World
-from tpu_slices.domain.model.facts import HostsChanged
+from tpu_slices.domain.model.attempts import TerminatingAttempt
+from tpu_slices.domain.model.facts import HostsChanged, WorkloadState
+from tpu_slices.domain.model.reasons import Phase
+from tpu_slices.domain.model.records import Desire, SliceRecord
 from tpu_slices.domain.model.slices import SliceId, WorkloadUid, slice_id
 from tpu_slices.flows.receive import receive
+from tpu_slices.flows.reconcile import Told, reconcile
 
+HOUR = 60 * MINUTE
 JOBS = [a_job(name=name, uid=WorkloadUid(f"uid-{name}")) for name in ("gemma", "llama", "phi")]
 POOLS = [slice_id(job) for job in JOBS]
 GEMMA, *_ = POOLS
@@ -52,3 +57,35 @@ def test_reports_of_several_pools_in_any_order_end_with_the_place_where_the_job_
     place = record.runs_on.slice_id if record.runs_on and record.runs_on.left_at is None else None
     assert place == (None if course[-1] == GEMMA else course[-1])
     assert world.store.chips_bought(CLUSTER) == 48, "each pool is counted once, whoever runs on it"
+
+
+def closing(state: WorkloadState) -> tuple[World, HostsChanged]:
+    """Return a world whose relay was asked about hosts of a workload in this state, and its answer: nobody is there."""
+    world = World()
+    hosts = some_hosts(occupants=(an_occupant(),))
+    asked = TerminatingAttempt(attempt=1, create_requested_at=NOW - HOUR, close_requested_at=NOW, hosts=hosts)
+    record = a_record(desire=Desire.ABSENT, attempt=2, terminating=(asked,), phase=Phase.RELEASING)
+    world.store.put(record, a_jobset(state=state))
+    return world, hosts_changed(usable=0, closed=4, sequence=9, answers=NOW)
+
+
+def test_an_answer_that_lets_a_deletion_go_on_is_recorded_with_the_decision_to_delete() -> None:
+    world, answer = closing(WorkloadState.COMPLETED)
+    receive(answer, CLUSTER, world.deps)
+    assert world.store.commits == []
+    assert world.publisher.take_requests() == []
+    assert world.publisher.answers == [(CLUSTER, answer)]
+
+    reconcile(CLUSTER, answer.slice_id, world.deps, Told(answer=answer))
+    [[change, *_]] = world.store.commits
+    assert isinstance(change.after, SliceRecord)
+    assert change.after.phase is Phase.GONE, "there is no such pool"
+
+
+def test_an_answer_is_recorded_at_once_while_the_slice_may_be_needed_again() -> None:
+    world, answer = closing(WorkloadState.SUSPENDED)
+    receive(answer, CLUSTER, world.deps)
+    (earlier,) = world.records[answer.slice_id].terminating
+    assert (earlier.hosts.occupants, earlier.hosts.answered) == ((), NOW)
+    assert world.publisher.answers == []
+    assert world.publisher.take_requests() == [(CLUSTER, answer.slice_id)]

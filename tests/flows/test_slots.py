@@ -195,6 +195,7 @@ def test_slots_that_a_raised_limit_adds_are_handed_on_by_the_sweep() -> None:
     world = World()
     running(world)
     waiting = queued(world, 1)
+    world.store.put(ConcurrencyLimiter(cluster=CLUSTER, limit=5, changed_at=world.clock.now(), shortages={}))
     world.store.put_settings(settings(limits=replace(settings().limits, operations=6)))
     sweep(world.deps)
     assert handed_on_to(world, waiting) is None
@@ -273,6 +274,6 @@ def test_slices_of_a_pool_that_ran_out_do_not_hide_those_of_others() -> None:
     other = queued(world, 99)
     pool = capacity_pool_of(short)
     world.store.put(a_slot(4, capacity_pool=pool))
-    world.store.put(ConcurrencyLimiter(cluster=CLUSTER, changed_at=NOW, shortages={pool: NOW}))
+    world.store.put(ConcurrencyLimiter(cluster=CLUSTER, limit=5, changed_at=NOW, shortages={pool: NOW}))
     ends(world, busy)
     assert handed_on_to(world, other) is not None

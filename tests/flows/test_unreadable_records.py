@@ -8,7 +8,6 @@ from tests.builders import CLUSTER, MINUTE
 from tests.flows.swept import being_created, make_unreadable, make_workload_unreadable, repair, requested, serving
 from tests.manifests import a_manifest
 from tests.world import World
-from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.reasons import Phase
 from tpu_slices.domain.reconciling.inventory import INVENTORY_CHECK_EVERY
 from tpu_slices.flows.reconcile import reconcile
@@ -114,8 +113,7 @@ def test_a_slice_occupied_by_a_jobset_whose_record_cannot_be_read_is_kept(world:
     guest = world.guest_appears()
     pool = world.record(owner).pool
     world.binds(guest, world.record(owner).id, 1)
-    world.ends(guest, WorkloadState.ACTIVE)
-    world.deliver()
+    world.settle(minutes=1)
     make_workload_unreadable(world, guest)
     world.ends(owner)
     world.settle(minutes=30)

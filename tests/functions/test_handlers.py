@@ -11,11 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders import CLUSTER, MINUTE, NOW, leaders_wait, settings
+from tests.builders import CLUSTER, MINUTE, NOW, leaders_wait, self_managed, settings
 from tests.world import World
 from tpu_slices.app import handlers
 from tpu_slices.app.handlers import Event
 from tpu_slices.domain.model.facts import Heartbeat
+from tpu_slices.domain.model.slices import ClusterId
 from tpu_slices.domain.reconciling.inventory import RelayHeartbeat
 from tpu_slices.ports.errors import Temporary
 from tpu_slices.wire.messages import VERSION, Message, encode_fact, encode_reconcile_request
@@ -50,6 +51,13 @@ def an_ended_operation(pool: str) -> Message:
         "operation": {"id": "operation-1", "last": True},
         "protoPayload": {"methodName": "google.container.v1.ClusterManager.CreateNodePool"},
     }
+    return Message(json.dumps(entry).encode(), {})
+
+
+def an_ended_step(pool: str) -> Message:
+    entry = json.loads((ROOT / "tests" / "events" / "audit_log" / "compute_group_ended.json").read_text())
+    payload = entry["protoPayload"]
+    payload["resourceName"] = f"{payload['resourceName'].rpartition('/')[0]}/{pool}"
     return Message(json.dumps(entry).encode(), {})
 
 
@@ -106,6 +114,19 @@ def test_an_ended_operation_is_a_reconcile_request_too() -> None:
     world.operations_end()
     handlers.handle_reconcile(an_event("cloud-operations", an_ended_operation(pool)), world.deps)
     assert world.record(jobset).reason == "HostsJoining"
+
+
+def test_an_ended_step_of_a_slice_on_compute_engine_leads_to_the_next_one() -> None:
+    world = World(of_cluster=self_managed())
+    jobset = world.jobset_appears()
+    world.cluster_lives()
+    world.deliver()
+    world.store.put_settings(self_managed(cluster=ClusterId("beside")))
+    world.operations_end()
+    record = world.record(jobset)
+    handlers.handle_reconcile(an_event("cloud-operations", an_ended_step(record.pool)), world.deps)
+    after = world.record(jobset)
+    assert (after.reason, after.operation == record.operation) == ("Creating", False)
 
 
 def test_an_operation_of_another_cluster_changes_nothing() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -11,27 +12,35 @@ from tests.conftest import Lines
 from tests.flows.swept import serving
 from tests.functions.test_handlers import an_event
 from tests.world import World
-from tpu_slices.app.handlers import handle_reconcile, handle_sweep
+from tpu_slices.app.handlers import handle_receive, handle_reconcile, handle_sweep
+from tpu_slices.domain.model.facts import Fact
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import ClusterId, SliceId
 from tpu_slices.domain.reconciling.inventory import INVENTORY_CHECK_EVERY
+from tpu_slices.flows.reconcile import NOTHING, Told
 from tpu_slices.ports.deps import ReconcileDeps
 from tpu_slices.ports.errors import Permanent
 from tpu_slices.ports.log_events import MEASURED, LogEvent
 from tpu_slices.ports.store import Change
 from tpu_slices.wire.documents import key_of
-from tpu_slices.wire.messages import Message, encode_reconcile_request
+from tpu_slices.wire.messages import Message, encode_answer, encode_fact, encode_reconcile_request
 from tpu_slices_simulator.fakes.store import FakeStore
 
 
-def through_the_handler(cluster: ClusterId, slice_: SliceId, deps: ReconcileDeps) -> None:
-    handle_reconcile(an_event("reconcile-requests", encode_reconcile_request(cluster, slice_)), deps)
+def reconcile_by_handler(cluster: ClusterId, slice_: SliceId, deps: ReconcileDeps, told: Told = NOTHING) -> None:
+    request = encode_answer(cluster, told.answer) if told.answer else encode_reconcile_request(cluster, slice_)
+    handle_reconcile(an_event("reconcile-requests", request), deps)
+
+
+def receive_by_handler(fact: Fact, cluster: ClusterId, deps: ReconcileDeps, published_at: datetime) -> None:
+    handle_receive(an_event(f"facts-{cluster}", encode_fact(fact), publishTime=published_at.isoformat()), deps)
 
 
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> World:
-    """Return a world whose reconciles are logged."""
-    monkeypatch.setattr("tpu_slices_simulator.system.reconcile", through_the_handler)
+    """Return a world whose facts and reconciles are logged."""
+    monkeypatch.setattr("tpu_slices_simulator.system.reconcile", reconcile_by_handler)
+    monkeypatch.setattr("tpu_slices_simulator.system.receive", receive_by_handler)
     return World()
 
 

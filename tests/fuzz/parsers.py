@@ -34,12 +34,15 @@ from relay.fact_queue import FactQueue
 from relay.objects import Kind, Unparseable
 from tests.builders import CLUSTER, NOW, a_job, a_spec
 from tests.fuzz.trees import TEXTS, Tree, edited, edited_by_type, times_in
+from tests.node_groups import SAMPLES
 from tests.relay import objects
+from tests.relay.node_groups.objects import group
 from tests.relay.watched import READERS, kind_of
 from tests.wire.test_edited_documents import RECORDS, work_on
 from tests.world import World
 from tpu_slices.domain.model.slices import SliceId
 from tpu_slices.domain.planning.pool_labels import labels_of, pool_seen
+from tpu_slices.flows.joining import hand_on
 from tpu_slices.flows.receive import receive
 from tpu_slices.flows.reconcile import reconcile
 from tpu_slices.ports.errors import Permanent
@@ -48,6 +51,8 @@ from tpu_slices.wire.documents import decode, encode
 from tpu_slices.wire.envelopes import incoming
 from tpu_slices.wire.messages import (
     EchoRequest,
+    JoinRequest,
+    ReconcileRequest,
     decode_fact,
     decode_reconcile_request,
     decode_update,
@@ -96,10 +101,12 @@ def _fact(event: Any) -> None:
 def _reconcile_request(event: Any) -> None:
     with suppress(Permanent):
         match decode_reconcile_request(*_message(event)):
+            case ReconcileRequest(cluster, slice_):
+                reconcile(cluster, slice_, World().deps)
+            case JoinRequest(cluster, token):
+                hand_on(token, cluster, World().deps)
             case EchoRequest():
                 return
-            case request:
-                reconcile(request.cluster, request.slice_id, World().deps)
 
 
 def _announcement(event: Any) -> None:
@@ -193,6 +200,7 @@ def _as_json(document: Mapping[str, Any]) -> Tree:
 def _manifests() -> Iterator[Tree]:
     for example in sorted((ROOT / "examples").glob("*.yaml")):
         yield from yaml.safe_load_all(example.read_text())
+    yield from SAMPLES.values()
 
 
 JOB = a_job()
@@ -202,6 +210,7 @@ POOL = f"{LABELS['google.com/tpu-slice-id']}-3"
 FACTS = (
     *(
         "slices_wanted",
+        "slice_declared",
         "workload_changed",
         "hosts_changed",
         "heartbeat",
@@ -213,12 +222,13 @@ FACTS = (
 )
 ANNOUNCED = (
     *("slice_update", "workload_update", "question", "workload_list_question", "hosts_question"),
-    *("hosts_list_question", "repeat_question", "echo_question"),
+    *("hosts_list_question", "repeat_question", "echo_question", "node_group_update", "nodes_expected"),
 )
 OBJECTS: Mapping[str, Tree] = {
     "jobset": objects.jobset(),
     "job": objects.job(),
     "leaderworkerset": objects.leader_worker_set(),
+    "tpunodegroup": group(),
     "pod": objects.pod(),
     "pod of a job": objects.job_pod(),
     "node": objects.node(),
@@ -226,7 +236,7 @@ OBJECTS: Mapping[str, Tree] = {
 SETTINGS = tuple(yaml.safe_load(path.read_text()) for path in sorted((ROOT / "infra" / "clusters").glob("*/*.yaml")))
 PARSERS: Mapping[str, Parser] = {
     "fact": Parser(_fact, _events(*FACTS)),
-    "reconcile request": Parser(_reconcile_request, _events("reconcile_request", "echo_request")),
+    "reconcile request": Parser(_reconcile_request, _events("reconcile_request", "echo_request", "join/request")),
     "announcement": Parser(_announcement, _events(*ANNOUNCED)),
     "push body": Parser(_push_body, _events("push_body", "eventarc_body")),
     "audit log entry": Parser(

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
-import pytest
-
-from tests.house.test_house import ROOT
+from tests.house.sources import ROOT
 
 FOLDER = ROOT / "docs" / "adr"
+DATE_AND_STATUS = r"Date: \d{4}-\d\d-\d\d\nStatus: (accepted|superseded by \d{4})"
 RECORDS = sorted(path for path in FOLDER.glob("*.md") if path.name != "README.md")
 
 
@@ -17,13 +15,11 @@ def test_records_are_numbered_without_a_gap() -> None:
     assert [int(path.name.partition("-")[0]) for path in RECORDS] == list(range(1, len(RECORDS) + 1))
 
 
-@pytest.mark.parametrize("path", RECORDS, ids=lambda path: path.stem)
-def test_a_record_has_number_date_status_and_its_three_sections(path: Path) -> None:
-    text = path.read_text()
-    assert re.match(
-        rf"# {int(path.name[:4])}\. \S.*\n\nDate: \d{{4}}-\d\d-\d\d\nStatus: (accepted|superseded by \d{{4}})\n", text
-    )
-    assert re.findall(r"^## (\w+)$", text, re.MULTILINE) == ["Context", "Decision", "Consequences"]
+def test_a_record_has_number_date_status_and_its_three_sections() -> None:
+    for path in RECORDS:
+        text = path.read_text()
+        assert re.match(rf"# {int(path.name[:4])}\. \S.*\n\n{DATE_AND_STATUS}\n", text), path.name
+        assert re.findall(r"^## (\w+)$", text, re.MULTILINE) == ["Context", "Decision", "Consequences"], path.name
 
 
 def test_the_index_lists_every_record_with_its_title_and_date() -> None:

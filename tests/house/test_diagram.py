@@ -11,7 +11,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from infra.local import messaging
-from tests.house.test_house import ROOT
+from tests.house.sources import ROOT
 from tpu_slices.wire.documents import COLLECTIONS
 
 SVG = "{http://www.w3.org/2000/svg}"

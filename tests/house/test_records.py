@@ -7,18 +7,15 @@ import inspect
 from pathlib import Path
 from typing import get_args
 
-import pytest
-
-from tests.house.test_house import ROOT, name_of
+from tests.house.sources import ROOT, modules, tree
 from tpu_slices.ports.store import Record
 
 BORN_IN = {kind.__name__: Path(inspect.getfile(kind)) for kind in get_args(Record)}
-PRODUCT = sorted(path for folder in ("shared", "functions", "relay") for path in (ROOT / folder).rglob("*.py"))
 
 
-def made_in(path: Path) -> set[str]:
+def made_in(name: str) -> set[str]:
     """Return the records that a module makes by naming their fields."""
-    calls = (node.func for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call))
+    calls = (node.func for node in ast.walk(tree(name)) if isinstance(node, ast.Call))
     return {func.id for func in calls if isinstance(func, ast.Name) and func.id in BORN_IN}
 
 
@@ -26,6 +23,7 @@ def test_every_kind_of_record_is_known() -> None:
     assert len(BORN_IN) == 7
 
 
-@pytest.mark.parametrize("path", PRODUCT, ids=name_of)
-def test_a_record_is_made_in_its_own_module_alone(path: Path) -> None:
-    assert {name for name in made_in(path) if not BORN_IN[name].samefile(path)} == set()
+def test_a_record_is_made_in_its_own_module_alone() -> None:
+    made = {(kind, name) for name in modules("shared/", "functions/", "relay/") for kind in made_in(name)}
+    assert made
+    assert {(kind, name) for kind, name in made if not BORN_IN[kind].samefile(ROOT / name)} == set()

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from infra.kubernetes.__main__ import main as write_overlays
-from tests.house.test_house import ROOT
+from tests.house.sources import ROOT
 from tests.infra.relay.manifests import IMAGE, built, environment, the
 from tests.infra.sources import local, resource
 from tpu_slices_cli.app import main

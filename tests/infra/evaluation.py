@@ -19,8 +19,11 @@ NUMBER = "123456789"
 
 _DATA = {
     "data.google_project.gke[place.project].number": f'"{NUMBER}"',
+    "google_service_account.relay[id].member": (
+        '"serviceAccount:${local.relay_accounts[id]}@${var.project}.iam.gserviceaccount.com"'
+    ),
 }
-"""What the evaluated locals read of Google Cloud, and a value."""
+"""What the evaluated locals know only once it is made or read, and a value."""
 _READ: Mapping[str, object] = {"noted_before": [], "dropped_pools": {}}
 """Locals that only a provider can tell, and what they are at a first apply."""
 
@@ -66,6 +69,16 @@ def write_cluster(folder: Path, cluster: str, project: str = PROJECT, settings: 
     clusters.mkdir(parents=True, exist_ok=True)
     (clusters / f"{cluster}.yaml").write_text(
         f"path: projects/{project}/locations/us-central2/clusters/{cluster}\n"
+        + (settings or "pools: {service_account: nodes@shop-project.iam.gserviceaccount.com}\n")
+    )
+
+
+def write_self_managed(folder: Path, cluster: str, project: str = PROJECT, settings: str = "") -> None:
+    """Write the file of a cluster whose slices are on Compute Engine."""
+    clusters = folder.parent / "clusters" / PROJECT
+    clusters.mkdir(parents=True, exist_ok=True)
+    (clusters / f"{cluster}.yaml").write_text(
+        f"path: projects/{project}/locations/us-central1\ncompute: {{image: projects/p/global/images/i}}\n"
         + (settings or "pools: {service_account: nodes@shop-project.iam.gserviceaccount.com}\n")
     )
 

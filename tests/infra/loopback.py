@@ -2,9 +2,9 @@
 
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -30,6 +30,7 @@ class Response:
     body: Any
     """A document, or bytes."""
     status: int = OK
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 def refusal(status: int, message: str = "") -> Response:
@@ -48,6 +49,8 @@ def _handler(answer: Callable[[Request], Response]) -> type[BaseHTTPRequestHandl
             self.send_response(response.status)
             self.send_header("content-type", "application/octet-stream" if plain else "application/json")
             self.send_header("content-length", str(len(told)))
+            for name, value in response.headers.items():
+                self.send_header(name, value)
             self.end_headers()
             self.wfile.write(told)
 

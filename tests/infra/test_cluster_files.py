@@ -10,12 +10,14 @@ import pytest
 import yaml
 
 from tests.infra.sources import ROOT
-from tpu_slices.domain.model.clusters import ClusterSettings, Limits, Policy, PoolSettings
+from tpu_slices.domain.model.clusters import ClusterSettings, ComputeSettings, Join, Limits, Policy, PoolSettings
 from tpu_slices.domain.model.slices import ClusterId
 from tpu_slices.wire.cluster_settings import decode_settings, encode_settings
+from tpu_slices.wire.settings_form import ComputeForm
 
 CLUSTERS = sorted((ROOT / "infra" / "clusters").glob("*/*.yaml"))
 EXAMPLE = ROOT / "infra" / "clusters" / "example-project" / "example-cluster.yaml"
+SELF_MANAGED = EXAMPLE.with_name("example-self-managed.yaml")
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -58,8 +60,19 @@ def test_the_example_shows_the_defaults() -> None:
     assert replace(settings, pools=plain.pools, policy=plain.policy) == plain
 
 
-def test_every_field_of_the_example_is_explained() -> None:
-    lines = EXAMPLE.read_text().splitlines()
+def test_the_example_of_a_self_managed_cluster_names_every_field_of_its_own() -> None:
+    document = read(SELF_MANAGED)
+    settings = decode_settings(ClusterId("example-self-managed"), document, "")
+    compute = settings.pools.compute
+
+    assert compute is not None
+    assert set(document["compute"]) == set(ComputeForm.model_fields)
+    assert replace(compute, join=Join.NONE, control_plane=None, kubernetes=None) == ComputeSettings(image=compute.image)
+
+
+@pytest.mark.parametrize("example", [EXAMPLE, SELF_MANAGED], ids=lambda path: path.stem)
+def test_every_field_of_an_example_is_explained(example: Path) -> None:
+    lines = example.read_text().splitlines()
     plain = {"boot_disk_gb", "unknown"}  # the name is enough
     for before, line in pairwise(lines):
         if name := re.match(r"\s*(\w+):", line):

@@ -11,7 +11,7 @@ import yaml
 
 from infra.local.gke.state import Cluster
 from infra.local.kubernetes.versions import pinned
-from tests.house.test_house import ROOT
+from tests.house.sources import ROOT
 from tpu_slices.domain.catalogue.accelerators import CATALOGUE
 
 PYTHON_IMAGES = ("cloudbuild.yaml", "relay/image/Dockerfile", ".github/workflows/test.yaml")

@@ -1,7 +1,7 @@
 """docs/iam.md has a row for each grant of Terraform and of infra/bootstrap.sh, and none besides.
 
-Terraform itself evaluates who is granted what on what, for the clusters of `evaluation.CLUSTERS`. What is known only
-once it exists is replaced by its name.
+Terraform itself evaluates who is granted what on what, for the clusters of `evaluation.CLUSTERS` and a self-managed
+one. What is known only once it exists is replaced by its name.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ import pytest
 
 from infra.preflight.accounts import NODE_ROLE, READER
 from infra.preflight.project import CLUSTER_ROLES, ROLES
-from tests.infra.evaluation import CLUSTERS, PROJECT, evaluated, expression, prepared
+from tests.infra.evaluation import CLUSTERS, PROJECT, evaluated, expression, prepared, write_self_managed
 from tests.infra.sources import ROOT, blocks, local, resource
 
 PAGE = (ROOT / "docs" / "iam.md").read_text()
 ELSEWHERE = "CLUSTER-PROJECT"
+SELF_MANAGED = "own"
 REFERENCE = re.compile(
     r"(?P<kind>google_\w+|local)\.(?P<name>\w+)(?:\[(?P<key>[^\]]*)\])?(?:\.(?:member|id|name|writer_identity))?"
 )
@@ -118,14 +119,24 @@ def granted(folder: Path) -> set[Grant]:
 
 def role_ids(folder: Path) -> dict[str, str]:
     """Return the ids of the custom roles, by their key; also by that with the project of a cluster in general."""
-    written = expression(resource("google_project_iam_custom_role", "gke")["role_id"])
-    text = written.replace("each.value", "value")
-    found: dict[str, str] = evaluated(folder, {"ids": f"{{for key, value in local.gke_roles : key => {text}}}"})["ids"]
+    queries = {
+        kind: f"{{for key, value in local.{kind}_roles : key => {text}}}"
+        for kind in ("gke", "compute")
+        for text in [_role_id(kind)]
+    }
+    found: dict[str, str] = {key: role for ids in evaluated(folder, queries).values() for key, role in ids.items()}
     return found | {f"{key.rpartition('/')[0]}/{ELSEWHERE}": role for key, role in found.items()}
 
 
+def _role_id(kind: str) -> str:
+    written: str = resource("google_project_iam_custom_role", kind)["role_id"]
+    return expression(written).replace("each.value", "value")
+
+
 def generic(name: str) -> str:
-    name = re.sub(rf"\b(?:{'|'.join(CLUSTERS)})\b", "CLUSTER", name.removeprefix("projects/-/serviceAccounts/"))
+    name = re.sub(
+        rf"\b(?:{'|'.join([*CLUSTERS, SELF_MANAGED])})\b", "CLUSTER", name.removeprefix("projects/-/serviceAccounts/")
+    )
     return name.replace(PROJECT, "PROJECT").replace(PROJECT.replace("-", "_"), "PROJECT")
 
 
@@ -134,7 +145,7 @@ def custom_permissions() -> dict[str, set[str]]:
     return {
         f"tpuSlice{name.title()}{scope.title()}_PROJECT": set(permissions)
         for name, function in functions.items()
-        for scope, permissions in function["gke"].items()
+        for scope, permissions in {**function["gke"], **function["compute"]}.items()
     }
 
 
@@ -156,7 +167,9 @@ def option(command: list[str], name: str) -> str:
 @needs_terraform
 def test_the_page_has_every_grant_of_terraform_and_none_besides(tmp_path: Path) -> None:
     written = {grant for row in rows("Made by Terraform") for grant in row.grants(list(local("functions")))}
-    assert granted(prepared(tmp_path)) == written
+    folder = prepared(tmp_path)
+    write_self_managed(folder, SELF_MANAGED)
+    assert granted(folder) == written
 
 
 def test_the_page_has_the_permissions_of_every_custom_role() -> None:

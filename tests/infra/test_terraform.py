@@ -188,16 +188,17 @@ def test_what_concerns_clusters_is_granted_for_single_clusters() -> None:
 
 
 def test_a_role_of_the_whole_project_is_granted_with_a_condition_or_has_a_reason() -> None:
-    """Logs, and operations in GKE, have no names that a condition could state."""
+    """Logs, operations, and most of what is made on Compute Engine have no names that a condition could state."""
     of_projects = {name: body for name, body in bodies() if name.startswith("google_project_iam_member.")}
     without = {name.partition(".")[2] for name, body in of_projects.items() if "condition" not in body}
-    assert without == {"build_logs", "gke_project"}
+    assert without == {"build_logs", "gke_project", "compute_project"}
 
 
 def test_only_these_roles_are_granted() -> None:
     roles = {role for text in strings(FILES) for role in re.findall(r"roles/[\w.]+", text)}
 
     assert roles == {
+        "roles/artifactregistry.reader",
         "roles/artifactregistry.writer",
         "roles/datastore.user",
         "roles/iam.serviceAccountTokenCreator",
@@ -215,7 +216,7 @@ def test_each_function_has_its_own_service_account() -> None:
     accounts = [
         list(block["google_service_account"]) for block in blocks("resource") if "google_service_account" in block
     ]
-    assert sorted(accounts) == [["build"], ["function"], ["push"]]
+    assert sorted(accounts) == [["build"], ["function"], ["push"], ["relay"]]
     for kind in ("function", "push"):
         assert resource("google_service_account", kind)["for_each"] == "${local.functions}"
 

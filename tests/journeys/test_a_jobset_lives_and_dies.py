@@ -57,6 +57,20 @@ def test_a_suspended_jobsets_slice_is_released_and_a_resumed_one_gets_another() 
     assert world.record(jobset).attempt == 2
 
 
+def test_what_is_said_to_be_gone_of_a_slice_is_gone_for_good() -> None:
+    world = World()
+    jobset = world.jobset_appears()
+    world.settle(until=lambda: bool(jobset.bound))
+    assert {update.gone_before for update in world.publisher.updates} == {0}
+    world.suspends(jobset)
+    world.settle()
+    assert world.publisher.updates[-1].gone_before == 2
+    world.resumes(jobset)
+    world.settle(until=lambda: bool(jobset.bound))
+    assert world.pools == [world.record(jobset).pool_of(2)]
+    assert max(update.gone_before for update in world.publisher.updates) == 2
+
+
 def test_a_jobset_that_restarts_keeps_its_slice() -> None:
     world = World()
     jobset = world.jobset_appears()

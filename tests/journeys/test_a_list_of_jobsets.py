@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from relay.agenda import Timing
 from relay.messages import list_of
 from tests.builders import CLUSTER, MINUTE, NOW, a_jobset, an_owner
 from tests.world import World
@@ -18,7 +19,8 @@ from tpu_slices.domain.model.facts import (
     WorkloadState,
 )
 from tpu_slices.domain.model.slices import WorkloadUid
-from tpu_slices.domain.reconciling.inventory import QUESTIONS_PER_LIST, standing
+from tpu_slices.domain.reconciling.inventory import QUESTIONS_PER_LIST
+from tpu_slices.domain.reconciling.standings import standing
 from tpu_slices.flows.receive import receive
 from tpu_slices.flows.sweep import sweep
 
@@ -134,6 +136,7 @@ def test_what_was_lost_of_a_jobset_s_states_is_repeated_once_the_list_shows_it(l
         assert [record.state for record in world.store.jobset_records(CLUSTER)] == [WorkloadState.ACTIVE]
         jobset.ref, jobset.state = replace(jobset.ref, generation=2), WorkloadState.SUSPENDED
         world.cluster.changes(jobset)
+    world.clock.advance(Timing().introduce)
     assert WorkloadChanged in map(type, world.cluster.facts()), "which nobody delivers"
     world.settle(minutes=17)
     (record,) = world.store.jobset_records(CLUSTER)

@@ -167,12 +167,14 @@ def test_the_limit_widens_by_time_although_no_slot_is_freed() -> None:
     assert limits == [2, 3, 4, 5]
 
 
-def test_the_limit_rises_to_the_setting_before_any_stockout_or_refusal() -> None:
+def test_as_many_operations_begin_as_the_settings_allow_until_gke_refuses_one() -> None:
     world = World()
-    world.store.put_settings(settings(limits=Limits(operations=20)))
-    assert _limit_after(world, 1) == 5
-    assert _limit_after(world, 31) == 11
-    assert _limit_after(world, 60) == 20
+    world.store.put_settings(settings(limits=Limits(operations=9)))
+    world.backend.operation_limit = 9
+    appear(world, 12)
+    world.cluster_lives()
+    world.deliver()
+    assert len(world.pools) == 9
 
 
 def _limit_after(world: World, minutes: int) -> int:

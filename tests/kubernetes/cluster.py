@@ -64,6 +64,10 @@ class Cluster:
         )
         return Said(done.returncode, done.stdout, done.stderr)
 
+    def apply(self, *arguments: str, stdin: str = "") -> Said:
+        """Apply server-side, whoever of an earlier test owns a field: all tests of a worker share this cluster."""
+        return self.kubectl("apply", "--server-side", "--force-conflicts", *arguments, stdin=stdin)
+
     def get(self, path: str) -> Json | None:
         """Return an object, or None if it is not there."""
         return self._asked(path).object

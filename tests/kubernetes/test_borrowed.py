@@ -72,7 +72,7 @@ def theirs(programs: Programs, tools: Tools, tmp_path_factory: pytest.TempPathFa
         with closing(Api.of(kubeconfig)) as api:
             api.create("nodes", {"metadata": {"name": "their-node", "labels": {"team": "a"}}})
             api.create("jobsets", THEIRS)
-        made = ("wait", "--for=create", "job/theirs-one-0", "--timeout=60s")
+        made = ("wait", "--for=create", "job/theirs-one-0", "--timeout=120s")
         subprocess.run([tools.kubectl, "--kubeconfig", kubeconfig, *made], check=True, capture_output=True)
         yield kubeconfig
 

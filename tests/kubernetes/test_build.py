@@ -137,7 +137,7 @@ def interrupted(environment: dict[str, str], tmp_path: Path, how: signal.Signals
     with subprocess.Popen(command, cwd=REPOSITORY, env=environment, **quiet) as build:  # type: ignore[call-overload]
         until(lambda: builds(tmp_path) == 1, "the compiler")
         build.send_signal(how)
-        assert build.wait(timeout=15) != 0
+        assert build.wait(timeout=60) != 0
 
 
 def test_a_go_that_is_too_old_is_not_used(environment: dict[str, str], tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ def test_own_writes_are_seen_at_once(cache: Cache) -> None:
 def test_writes_of_others_are_seen_soon_and_counted(cache: Cache, api: Api) -> None:
     before = cache.changes
     api.create("services", service("others"))
-    assert cache.wait_for_change(before, within=10) > before
+    assert cache.wait_for_change(before, within=60) > before
     waited(lambda: "others" in names(cache), "the service")
     api.delete("services", "default", "others")
     waited(lambda: "others" not in names(cache), "its end")
@@ -104,7 +104,7 @@ def test_after_a_death_of_the_api_server_it_goes_on(cluster: Cluster, cache: Cac
     api.create("services", service("before"))
     killed = cluster.child("kube-apiserver")
     os.kill(killed.process.pid, signal.SIGKILL)
-    assert killed.ended(within=10)
+    assert killed.ended(within=60)
     with pytest.raises(ApiError, match="the API server does not answer"):
         api.get("services", "default", "before")
     cluster.processes.end(killed)

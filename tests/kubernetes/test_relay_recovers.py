@@ -78,7 +78,7 @@ class Stage:
         for child in found:
             os.kill(child.process.pid, signal.SIGKILL)
         for child in found:
-            assert child.ended(within=10)
+            assert child.ended(within=60)
             self.cluster.processes.end(child)
         return [child.program for child in found]
 

@@ -210,7 +210,7 @@ class Stage:
 
 @pytest.fixture(scope="module")
 def stage(cluster: Cluster) -> Iterator[Stage]:
-    applied = cluster.kubectl("apply", "--server-side", "-f", "-", stdin=yaml.safe_dump_all(manifests(CLUSTER)))
+    applied = cluster.apply("-f", "-", stdin=yaml.safe_dump_all(manifests(CLUSTER)))
     assert (applied.code, applied.error) == (0, "")
     with closing(Api(cluster.plane.kubeconfig)) as admin:
         for name, body in NODES.items():

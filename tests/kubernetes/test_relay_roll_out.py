@@ -61,7 +61,7 @@ class Stage:
         return found
 
     def apply(self, *manifests: Any) -> None:
-        said = self.cluster.kubectl("apply", "--server-side", "-f", "-", stdin=yaml.safe_dump_all(manifests))
+        said = self.cluster.apply("-f", "-", stdin=yaml.safe_dump_all(manifests))
         assert said.code == 0, said.error
 
     def accounts(self) -> set[str]:

@@ -74,7 +74,7 @@ def server() -> Iterator[AnsweringServer]:
         thread.start()
         yield answering
         answering.shutdown()
-        thread.join(5)
+        thread.join(60)
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from relay import translate
 from relay.inbox import Inbox
 from relay.objects import Leader
 from tests.builders import MINUTE, NOW, a_jobset, a_record
+from tests.relay.node_groups import objects as node_groups
 from tests.relay.objects import Json, jobset, pod
 from tests.relay.test_events import update
 from tpu_slices.domain.model.facts import (
@@ -25,12 +26,14 @@ from tpu_slices.domain.model.facts import (
     WorkloadsListed,
     WorkloadState,
 )
+from tpu_slices.domain.model.node_groups import NodesExpected
 from tpu_slices.domain.model.slices import ClusterId, Owner, OwnerKind, SliceId, WorkloadJob, WorkloadUid
 from tpu_slices.domain.reporting.reports import report
 from tpu_slices.domain.reporting.waits import QueueState
 from tpu_slices.ports.errors import Permanent, Temporary
 from tpu_slices.ports.publisher import WorkloadUpdate
-from tpu_slices.wire.messages import VERSION, Message, encode_question, encode_report, encode_update
+from tpu_slices.wire.messages import VERSION, Message, encode_node_group, encode_question, encode_report, encode_update
+from tpu_slices_simulator.bootstrap import FakeBootstrap
 
 DEMO = ClusterId("demo")
 
@@ -42,7 +45,19 @@ class FakeCluster:
     jobsets: dict[str, Json] = field(default_factory=dict)
     events: list[Mapping[str, Any]] = field(default_factory=list)
     renewed: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    patches: list[tuple[str, str, Mapping[str, Any]]] = field(default_factory=list)
+    nodes: list[str] = field(default_factory=list)
     error: Exception | None = None
+    bootstrap: FakeBootstrap = field(default_factory=FakeBootstrap)
+
+    def ca_hashes(self) -> tuple[str, ...]:
+        return self.bootstrap.ca_hashes()
+
+    def create_token(self, secret: Mapping[str, Any]) -> None:
+        self.bootstrap.create_token(secret)
+
+    def delete_tokens(self, selector: str) -> None:
+        self.bootstrap.delete_tokens(selector)
 
     def workload(self, owner: Owner) -> Json | None:
         self._fail()
@@ -56,6 +71,22 @@ class FakeCluster:
         self._fail()
         self.renewed[event["metadata"]["name"]] = event
 
+    def patch_group(self, owner: Owner, patch: Mapping[str, Any]) -> None:
+        self._fail()
+        self.patches.append((owner.full_name, "", patch))
+
+    def patch_group_status(self, owner: Owner, patch: Mapping[str, Any]) -> None:
+        self._fail()
+        self.patches.append((owner.full_name, "status", patch))
+
+    def nodes_of_slice(self, slice_id: SliceId) -> Mapping[str, int]:
+        self._fail()
+        return {name: int(name.split("-")[-2]) for name in self.nodes if name.startswith(slice_id)}
+
+    def delete_node(self, node: str) -> None:
+        self._fail()
+        self.nodes.remove(node)
+
     def _fail(self) -> None:
         if self.error is not None:
             raise self.error
@@ -66,12 +97,19 @@ class FakeClusterView:
     leader: Leader | None = None
     parts: tuple[WorkloadsListed, ...] = ()
     asked: list[FactQuestion] = field(default_factory=list)
+    expected: list[NodesExpected] = field(default_factory=list)
 
     def workload_list(self, asked_at: datetime) -> tuple[WorkloadsListed, ...]:
         return tuple(replace(part, asked_at=asked_at) for part in self.parts)
 
     def leader_pod(self, job: WorkloadJob) -> Leader | None:
         return self.leader if job.job_index == 0 else None
+
+    def expect(self, expected: NodesExpected) -> None:
+        self.expected.append(expected)
+
+    def lacks_chips(self, _: SliceId) -> bool:
+        return False
 
     def ask(self, question: FactQuestion) -> None:
         self.asked.append(question)
@@ -132,6 +170,26 @@ def test_a_slice_update_becomes_an_event_on_the_leader_pod(setup: Setup) -> None
     assert setup.handle(encode_update(DEMO, update())) == ["ack"]
     (event,) = setup.cluster.events
     assert (event["involvedObject"]["kind"], event["involvedObject"]["uid"]) == ("Pod", "pod-0")
+
+
+@pytest.mark.parametrize(
+    ("self_managed", "gone_before", "gone"),
+    [
+        pytest.param(True, 3, [0, 1], id="gone"),
+        pytest.param(True, 2, [0], id="late, after the slice was made again"),
+        pytest.param(True, 0, [], id="in use"),
+        pytest.param(False, 3, [], id="of GKE, which deletes them"),
+    ],
+)
+def test_the_nodes_of_pools_that_are_gone_are_deleted_in_a_self_managed_cluster(
+    setup: Setup, self_managed: bool, gone_before: int, gone: list[int]
+) -> None:
+    told = replace(update(), gone_before=gone_before)
+    nodes = [f"{told.slice_id}-1-abcd", f"{told.slice_id}-2-efgh", "another-1-abcd"]
+    setup.cluster.nodes, setup.inbox.forgets_nodes = [*nodes], self_managed
+    for _ in range(2):
+        assert setup.handle(encode_update(DEMO, told)) == ["ack"]
+    assert setup.cluster.nodes == [node for at, node in enumerate(nodes) if at not in gone]
 
 
 def test_reports_on_a_jobset_become_one_event_that_is_renewed(setup: Setup) -> None:
@@ -247,3 +305,23 @@ def test_a_message_that_can_never_be_handled_is_acknowledged(setup: Setup, messa
 def test_an_update_whose_event_is_refused_for_good_is_acknowledged(setup: Setup) -> None:
     setup.cluster.error = Permanent("the API server refused: 422 Invalid")
     assert setup.handle(encode_update(DEMO, update())) == ["ack"]
+
+
+def test_the_status_of_a_node_group_is_written_to_its_object(setup: Setup) -> None:
+    told = node_groups.update(node_groups.at_ready())
+    setup.cluster.jobsets[told.owner.full_name] = node_groups.group()
+    assert setup.handle(encode_node_group(DEMO, told)) == ["ack"]
+    [(whose, part, _)] = setup.cluster.patches
+    assert (whose, part) == ("default/my-group", "status")
+    assert [event["reason"] for event in setup.cluster.events] == ["ChildResourcesProvisioned", "Provisioned"]
+
+
+def test_a_transition_of_a_node_groups_slice_is_told_by_its_status_alone(setup: Setup) -> None:
+    job = WorkloadJob.declared(DEMO, node_groups.OWNER)
+    assert setup.handle(encode_update(DEMO, replace(update(), job=job))) == ["ack"]
+    assert setup.cluster.events == []
+
+
+def test_a_status_that_cannot_be_written_is_delivered_again(setup: Setup) -> None:
+    setup.cluster.error = Temporary("the API server does not answer")
+    assert setup.handle(encode_node_group(DEMO, node_groups.update(node_groups.at_ready()))) == ["nack"]

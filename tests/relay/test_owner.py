@@ -71,7 +71,7 @@ class Scene:
 
     def __post_init__(self) -> None:
         now = SteadyClock(datetime.now(UTC), monotonic).now
-        timing = Timing(gather=timedelta(), beat=timedelta(seconds=0.1))
+        timing = Timing(gather=timedelta(), introduce=timedelta(), beat=timedelta(seconds=0.1))
         self.queue = FactQueue(CLUSTER, timing)
         self.lookups = Lookups(Claims(self.api, now), Vacancies(self.api), Health(now))
         self.relay = Relay(self.queue, now, self.lookups.begin, self.post, Health(now))

@@ -331,3 +331,26 @@ def test_other_nodes_are_left_alone(made: Json) -> None:
 def test_a_host_is_usable_once_it_is_labeled() -> None:
     seen = [translate.host(exclusive(0)), translate.host(exclusive(0, TAINT, labels={NAMESPACED_JOB: JOB}))]
     assert [each.usable for each in seen if isinstance(each, Host)] == [False, True]
+
+
+OURS = "projects/demo-project/locations/us-central1"
+
+
+@pytest.mark.parametrize(
+    ("provider", "counts"),
+    [
+        ("gce://demo-project/us-central1-c/tpu-llama-0-aaaaaaaaaaaaa-1-x7k2", True),
+        ("gce://demo-project/us-central1-ai1a/tpu-llama-0-aaaaaaaaaaaaa-1-x7k2", True),
+        ("gce://demo-project/us-central1-c/tpu-llama-0-aaaaaaaaaaaaa-2-x7k2", False),
+        ("gce://demo-project/us-central1-c/tpu-llama-0-aaaaaaaaaaaaa-10-x7k2", False),
+        ("gce://demo-project/us-central1-c/their-machine", False),
+        ("gce://other-project/us-central1-c/tpu-llama-0-aaaaaaaaaaaaa-1-x7k2", False),
+        ("gce://demo-project/europe-west4-b/tpu-llama-0-aaaaaaaaaaaaa-1-x7k2", False),
+        ("aws:///us-east-1a/i-1", False),
+        ("", False),
+    ],
+)
+def test_in_a_self_managed_cluster_only_instances_of_the_pools_group_are_its_hosts(provider: str, counts: bool) -> None:
+    found = node(0, spec={"providerID": provider})
+    assert (translate.host(found, OURS) is not None) is counts
+    assert translate.host(found) is not None, "GKE itself labels its nodes"

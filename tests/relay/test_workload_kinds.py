@@ -67,6 +67,7 @@ def test_a_jobs_state_follows_from_its_final_condition(
     watched: Watched, parts: dict[str, Any], state: WorkloadState
 ) -> None:
     watched.see(job(**parts))
+    watched.pass_time(5)
     assert states(watched.due_facts()) == [("u-job", state)]
 
 
@@ -96,10 +97,10 @@ def test_a_jobs_leader_on_hosts_is_their_occupant(watched: Watched) -> None:
 
 def test_each_group_is_one_slice(watched: Watched) -> None:
     watched.see(leader_worker_set(groups=3), *(group_pod(index) for index in range(3)))
-    facts = watched.due_facts()
-    assert demand(facts) == [[0, 1, 2]]
-    (change,) = [fact for fact in facts if isinstance(fact, WorkloadChanged)]
-    assert (change.workload.owner.kind, change.workload.groups) == ("LeaderWorkerSet", 3)
+    (wanted,) = watched.due_facts()
+    assert isinstance(wanted, SlicesWanted)
+    assert demand([wanted]) == [[0, 1, 2]]
+    assert (wanted.workload.owner.kind, wanted.workload.groups) == ("LeaderWorkerSet", 3)
 
 
 def test_a_number_of_groups_that_changes_is_published_at_once(watched: Watched) -> None:

@@ -34,6 +34,7 @@ READERS: Mapping[Kind, Callable[[dict[str, Any]], Seen | None]] = {
     Kind.JOBSETS: read_jobset,
     Kind.JOBS: partial(translate.workload, READERS_OF[OwnerKind.JOB]),
     Kind.LEADER_WORKER_SETS: partial(translate.workload, READERS_OF[OwnerKind.LEADER_WORKER_SET]),
+    Kind.NODE_GROUPS: partial(translate.workload, READERS_OF[OwnerKind.TPU_NODE_GROUP]),
     Kind.LEADERS: translate.leader,
     Kind.GROUP_LEADERS: translate.group_leader,
     Kind.HOSTS: translate.host,
@@ -42,6 +43,7 @@ KINDS = {
     "JobSet": Kind.JOBSETS,
     "Job": Kind.JOBS,
     "LeaderWorkerSet": Kind.LEADER_WORKER_SETS,
+    "TPUNodeGroup": Kind.NODE_GROUPS,
     "Pod": Kind.LEADERS,
     "Node": Kind.HOSTS,
 }

@@ -66,6 +66,13 @@ STORIES: Mapping[str, Story] = MappingProxyType(
             jobsets=(a_plot("robbed", 1, ends=40),),
             faults=(Fault(kind=Kind.POOLS_DELETED, at=14, lasts=1, share=1.0),),
         ),
+        "on Compute Engine": a_story(
+            seed=11,
+            minutes=LENGTH,
+            compute=True,
+            jobsets=(a_plot("stepwise", 1, slices=2, ends=35),),
+            faults=(Fault(kind=Kind.STOCKOUT, at=1, lasts=15),),
+        ),
     }
 )
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from tests.builders import a_request, settings
+from tests.builders import a_request, joining_by_kubeadm, settings
 from tests.domain.asking import FLEX
 from tests.manifests import a_manifest
 from tpu_slices.domain.model.clusters import Limits, Policy
@@ -39,10 +39,16 @@ def with_slices(plot: Plot, slices: int, *, flex_start: bool) -> Plot:
     return replace(plot, manifest=a_plot(plot.name, plot.at, slices=slices, flex_start=flex_start).manifest)
 
 
-def a_story(*, seed: int, minutes: int, chips: int | None = None, operations: int = 5, **more: Any) -> Story:
-    """Return a story in a cluster with a limit of chips, and one of operations at a time; GKE's own is 5."""
-    rules = settings(gke_id="first", policy=Policy(chips_per_cluster=chips), limits=Limits(operations=operations))
-    return Story(seed=seed, minutes=minutes, settings=rules, **more)
+def a_story(
+    *, seed: int, minutes: int, chips: int | None = None, operations: int = 5, compute: bool = False, **more: Any
+) -> Story:
+    """Return a story in a cluster with a limit of chips, and one of operations at a time; GKE's own is 5.
+
+    `compute`: a self-managed cluster on Compute Engine, whose hosts join with a token.
+    """
+    rules: dict[str, Any] = {"policy": Policy(chips_per_cluster=chips), "limits": Limits(operations=operations)}
+    cluster = joining_by_kubeadm(**rules) if compute else settings(gke_id="first", **rules)
+    return Story(seed=seed, minutes=minutes, settings=cluster, **more)
 
 
 def to_yaml(story: Story) -> str:
@@ -51,6 +57,7 @@ def to_yaml(story: Story) -> str:
         "minutes": story.minutes,
         "chips": story.settings.policy.chips_per_cluster,
         "operations": story.settings.limits.operations,
+        "compute": story.settings.self_managed,
         "crosses": story.crosses,
         "jobsets": [_told(each) for each in story.jobsets],
         "faults": [_fault_told(each) for each in story.faults],
@@ -94,13 +101,15 @@ def story_of(seed: int) -> Story:
     """Return the story that a seed draws."""
     chance = Chance(f"story {seed}")
     minutes = chance.between(60, 240, "minutes")
+    compute = chance.happens(0.25, "compute")
     return a_story(
         seed=seed,
         minutes=minutes,
         chips=chance.pick((None, 64, 96), "chips"),
         operations=chance.pick((5, 5, 2), "operations"),
+        compute=compute,
         crosses=chance.happens(0.5, "crosses"),
-        jobsets=tuple(_plot(chance, number, minutes) for number in range(_how_many(chance))),
+        jobsets=tuple(_plot(chance, number, minutes, compute=compute) for number in range(_how_many(chance))),
         faults=tuple(_fault(chance, number, minutes) for number in range(chance.between(0, 10, "faults"))),
     )
 
@@ -115,7 +124,7 @@ def _how_many(chance: Chance) -> int:
     return 14 if chance.happens(0.05, "a crowd") else chance.between(1, 9, "jobsets")
 
 
-def _plot(chance: Chance, number: int, minutes: int) -> Plot:
+def _plot(chance: Chance, number: int, minutes: int, *, compute: bool) -> Plot:
     at = chance.between(0, minutes - 30, number, "at")
     ends = chance.between(at + 5, minutes, number, "ends") if chance.happens(0.6, number, "ends?") else None
     last = minutes if ends is None else ends
@@ -126,7 +135,7 @@ def _plot(chance: Chance, number: int, minutes: int) -> Plot:
         f"job-{number}",
         at,
         slices=chance.pick((1, 1, 2, 3), number, "slices"),
-        flex_start=chance.happens(0.2, number, "flex-start"),
+        flex_start=not compute and chance.happens(0.2, number, "flex-start"),
         ends=ends,
         deleted=deleted,
         again=deleted and chance.happens(0.3, number, "again"),

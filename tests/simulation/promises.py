@@ -22,13 +22,14 @@ from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime
 from enum import StrEnum
+from typing import NoReturn
 
 from tests.builders import a_spec
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.observations import Creating, Deleting, Outcome, Running, Started
 from tpu_slices.domain.model.reasons import Phase, Reason, ReportReason
 from tpu_slices.domain.model.records import SliceRecord
-from tpu_slices.domain.model.slices import PoolName, WorkloadUid
+from tpu_slices.domain.model.slices import PoolName, SliceId, WorkloadUid
 from tpu_slices.domain.reconciling.brake import SUDDEN_ENDS, counted_since, too_many
 from tpu_slices.ports.backend import PoolOrder
 from tpu_slices_simulator.fakes.gke import FakePool
@@ -54,8 +55,8 @@ class Promise(StrEnum):
     NO_LEAK = "no leak"
 
 
-class Broken(Exception):
-    """A promise that did not hold."""
+class Broken(BaseException):
+    """A promise that did not hold. No flow may take it for an error of its own, such as a sweep that others overlap."""
 
     def __init__(self, promise: Promise, seen: str) -> None:
         super().__init__(f"{promise}: {seen}")
@@ -76,6 +77,10 @@ class Watch:
         """By pool that nobody wants, after how many sweeps its deletion was not requested though there was a slot."""
         self._looked_after = (0, 0, 0)
         """How many commits, orders and pools there were when the records were last looked at."""
+        self._on_record: dict[PoolName, SliceRecord] = {}
+        """The pools that were looked at, with the records that knew them."""
+        self._not_silent: dict[SliceId, SliceRecord] = {}
+        """The records that were looked at, as they were then."""
         self._listen()
 
     def _listen(self) -> None:
@@ -181,7 +186,7 @@ class Watch:
         cluster = self._world.cluster
         users = [cluster.pods[pod].jobset for pod in cluster.pods_on(order.slice_id, order.attempt)]
         live = [each.ref.owner.name for each in users if each.state is WorkloadState.ACTIVE]
-        if live:
+        if live and pool.hosts_change:
             self._break(Promise.NO_THEFT, f"{pool.name} is deleted under {live}")
 
     def _operations(self) -> int:
@@ -217,14 +222,17 @@ class Watch:
         for pool in self._ours():
             assert pool.order is not None
             record = records.get(pool.order.slice_id)
+            if record is not None and self._on_record.get(pool.name) is record:
+                continue
             if pool.order.slice_id in self._world.intruders.edited:
                 continue
-            known = {attempt for attempt, _ in record.all_hosts} if record else set()
-            if pool.order.attempt not in known:
+            if record is None or all(attempt != pool.order.attempt for attempt, _ in record.all_hosts):
                 self._break(Promise.NO_STRAY, f"{pool.name} is on no record")
+            self._on_record[pool.name] = record
         for record in records.values():
-            if record.phase in {Phase.READY, Phase.GONE}:
+            if record.phase in {Phase.READY, Phase.GONE} or self._not_silent.get(record.id) is record:
                 continue
+            self._not_silent[record.id] = record
             if not record.message and record.transitions:
                 self._break(Promise.NO_SILENCE, f"{record.id} is {record.phase} for no reason")
             in_line = (
@@ -258,5 +266,5 @@ class Watch:
         pools = self._world.backend.pools.values()
         return [pool for pool in pools if pool.order is not None and not isinstance(pool.seen, Deleting)]
 
-    def _break(self, promise: Promise, seen: str) -> None:
+    def _break(self, promise: Promise, seen: str) -> NoReturn:
         raise Broken(promise, f"at {self._world.clock.now():%d %H:%M:%S}, {seen}")

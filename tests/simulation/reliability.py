@@ -16,7 +16,7 @@ from typing import Any
 
 from tests.simulation.commit import FOLDER
 from tests.simulation.mutants import MUTANTS, caught_by
-from tests.simulation.total import Total
+from tests.simulation.total import Total, total_in
 
 PAGE = Path("docs") / "reliability.md"
 SCORES = Path(".local") / "mutants"
@@ -38,7 +38,7 @@ class Measured:
 def measured() -> Measured:
     """Return what is in .local. Raise SystemExit if nothing was simulated."""
     totals = {
-        file.stem: Total(**json.loads(file.read_text()))
+        file.stem: total_in(file)
         for file in FOLDER.glob("*.json")
         if not file.name.endswith((".crashes.json", "-dirty.json"))
     }

@@ -40,9 +40,12 @@ def test_a_story_is_the_same_as_yaml() -> None:
 
 
 TOLD = """
-from tests.simulation.played import played
 from tests.simulation.drawn import story_of
-print([played(story_of(seed)).struck for seed in (1, 8, 13)])
+from tests.simulation.played import Watched
+for seed in (1, 8, 1006):
+    simulation = Watched(story_of(seed))
+    simulation.play()
+    print(simulation.struck, *simulation.store.commits, sep="\\n")
 """
 
 

@@ -12,7 +12,7 @@ from tests.simulation.total import Total
 from tpu_slices_simulator.story import Kind
 
 TEXT = (ROOT / PAGE).read_text()
-TOTAL = Total(seeds=1_500, next_seed=1_500, hours=9_000.0, core_seconds=1_000.0, faults={"stockout": 2_000})
+TOTAL = Total(played=[[0, 1_500]], hours=9_000.0, core_seconds=1_000.0, faults={"stockout": 2_000})
 MEASURED = Measured(
     commit="c0ffee",
     total=TOTAL,

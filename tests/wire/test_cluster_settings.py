@@ -9,7 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import CLUSTER, MINUTE, settings
-from tpu_slices.domain.model.clusters import Allowed, Backoff, ClusterSettings, Limits, Policy, PoolSettings
+from tpu_slices.domain.model.clusters import (
+    Allowed,
+    Backoff,
+    ClusterSettings,
+    ComputeSettings,
+    Join,
+    Limits,
+    Policy,
+    PoolSettings,
+)
 from tpu_slices.domain.model.observations import FailureKind
 from tpu_slices.domain.model.slices import CapacityKind, ClusterId, Network
 from tpu_slices.ports.errors import Permanent
@@ -36,6 +45,16 @@ def read(**document: Any) -> ClusterSettings:
 def test_a_path_alone_is_valid() -> None:
     assert read() == ClusterSettings(cluster=CLUSTER, version="edition-1", path=PATH)
 
+
+COMPUTE: dict[str, Any] = {
+    "image": "projects/ubuntu-os-accelerator-images/global/images/family/ubuntu-accel-2404-amd64-tpu-tpu7x",
+    "subnetwork": "regions/us-central1/subnetworks/tpu",
+    "join": "kubeadm",
+    "control_plane": "10.0.0.2:6443",
+    "kubernetes": "1.36",
+    "scopes": ["https://www.googleapis.com/auth/logging.write"],
+}
+SELF_MANAGED: dict[str, Any] = {"path": "projects/p/locations/us-central1", "compute": COMPUTE}
 
 EVERYTHING: dict[str, Any] = {
     "schema": 1,
@@ -127,6 +146,21 @@ DECODED = ClusterSettings(
 
 def test_every_setting_is_read() -> None:
     assert read(**EVERYTHING) == DECODED
+
+
+def test_a_self_managed_cluster_says_how_its_hosts_are_made_and_join() -> None:
+    found = read(**SELF_MANAGED)
+    assert found.self_managed
+    assert found.pools.compute == ComputeSettings(
+        image=COMPUTE["image"],
+        subnetwork="regions/us-central1/subnetworks/tpu",
+        join=Join.KUBEADM,
+        control_plane="10.0.0.2:6443",
+        kubernetes="1.36",
+        scopes=("https://www.googleapis.com/auth/logging.write",),
+    )
+    assert decode_settings(CLUSTER, encode_settings(found), found.version) == found
+    assert not read().self_managed
 
 
 @given(
@@ -254,6 +288,15 @@ def test_a_value_that_should_be_a_map_is_named(document: dict[str, Any]) -> None
             {"policy": {"namespaces": {"a": {"accelerators": ["v5e"]}}}},
             "policy.namespaces.a.accelerators.0: Invalid value: 'v5e': must be a list of accelerators such as tpu-v",
         ),
+        ({"compute": COMPUTE}, "path: a cluster with compute is not one of GKE"),
+        ({"path": "projects/p/locations/us-central1"}, "path: must end in /clusters/C"),
+        (
+            {**SELF_MANAGED, "compute": {"image": COMPUTE["image"], "join": "kubeadm"}},
+            "compute.join: kubeadm requires control_plane and kubernetes: set both",
+        ),
+        ({**SELF_MANAGED, "compute": {}}, "compute.image: Required value: must be projects/P/global/images/I"),
+        ({**SELF_MANAGED, "compute": {**COMPUTE, "kubernetes": "1.36.3"}}, "compute.kubernetes: Invalid value"),
+        ({**SELF_MANAGED, "compute": {**COMPUTE, "control_plane": "10.0.0.2"}}, "compute.control_plane: Invalid"),
         ({"policy": {"zons": []}}, "policy.zons: Unknown field: did you mean policy.zones?"),
         ({"zons": []}, "zons: Unknown field: did you mean zones?"),
         ({"policy": {"namespaces": {"a": {"chips": 4}}}}, "policy.namespaces.a.chips: Unknown field"),

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import fields, replace
 from datetime import datetime
 from typing import Any
 
@@ -19,7 +20,7 @@ from tpu_slices.domain.reporting.reports import report
 from tpu_slices.domain.reporting.waits import QueueState
 from tpu_slices.ports.errors import Permanent
 from tpu_slices.ports.store import Record
-from tpu_slices.wire.documents import SCHEMA, decode, encode, key_of
+from tpu_slices.wire.documents import SCHEMA, decode, encode, encode_change, key_of
 
 KINDS = (WorkloadRecord, SliceRecord, Slot, ConcurrencyLimiter, Budget, RelayHeartbeat)
 NATIVE = (str, int, bool, datetime, dict, list, type(None))
@@ -46,6 +47,17 @@ def test_every_record_is_decoded_unchanged(kind: type[Record], data: st.DataObje
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+@hypothesis_settings(max_examples=25)
+@given(data=st.data())
+def test_a_change_on_top_of_what_is_there_is_the_whole_document(kind: type[Record], data: st.DataObject) -> None:
+    record, other = data.draw(values_of(kind)), data.draw(values_of(kind))
+    changed = data.draw(st.sets(st.sampled_from([field.name for field in fields(kind)])))
+    after = replace(record, **{name: getattr(other, name) for name in changed})
+
+    assert {**encode(record), **encode_change(record, after)} == encode(after)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 @given(data=st.data())
 def test_a_document_holds_only_what_firestore_can_hold(kind: type[Record], data: st.DataObject) -> None:
     parts = parts_of(encode(data.draw(values_of(kind))))
@@ -57,7 +69,10 @@ def test_a_document_holds_only_what_firestore_can_hold(kind: type[Record], data:
 def test_every_documents_key_has_its_cluster_and_id() -> None:
     assert str(key_of(a_jobset())) == "workloads/demo.uid-llama"
     assert str(key_of(a_record())) == "slices/demo.tpu-llama-slice-0-oahqlz77blgqd"
-    assert str(key_of(ConcurrencyLimiter(cluster=a_job().cluster, changed_at=NOW, shortages={}))) == "limiters/demo"
+    assert (
+        str(key_of(ConcurrencyLimiter(cluster=a_job().cluster, limit=5, changed_at=NOW, shortages={})))
+        == "limiters/demo"
+    )
     assert str(key_of(RelayHeartbeat(cluster=a_job().cluster, received_at=NOW))) == "heartbeats/demo"
 
 

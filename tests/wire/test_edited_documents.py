@@ -111,7 +111,9 @@ WHOLE = a_record(
 REFUSED = a_record(spec=None, refusal=Refusal(reason=Reason.NOT_ALLOWED, message="no"), phase=Phase.REFUSED)
 ADOPTED = a_record(attempt=0, legacy_pool="tpu-provisioner-1", create_requested_at=NOW, phase=Phase.READY)
 JOBSET = a_jobset(report=report(a_jobset(), [WHOLE], QueueState(), NOW), next_report_at=NOW, announced_at=NOW)
-LIMITER = ConcurrencyLimiter(cluster=CLUSTER, changed_at=NOW - MINUTE, shortages={capacity_pool_of(a_spec()): NOW})
+LIMITER = ConcurrencyLimiter(
+    cluster=CLUSTER, limit=5, changed_at=NOW - MINUTE, shortages={capacity_pool_of(a_spec()): NOW}
+)
 HEARTBEAT = RelayHeartbeat(cluster=CLUSTER, received_at=NOW, count=1, digest="d", next_inventory_check_at=NOW)
 BRAKE = Brake(cluster=CLUSTER, since=NOW - MINUTE, stopped_at=NOW, deleted=12, live=3, confirmed_at=NOW)
 LISTED = WorkloadsListed(asked_at=NOW, after=None, up_to=None, standings={}, parts=1)

@@ -2,6 +2,7 @@ import json
 from dataclasses import replace
 from datetime import UTC
 from pathlib import Path
+from traceback import format_exception
 from typing import Any
 
 import pytest
@@ -20,11 +21,12 @@ from tpu_slices.domain.model.facts import (
 from tpu_slices.domain.model.records import Transition
 from tpu_slices.domain.model.slices import ClusterId, SliceId
 from tpu_slices.ports.errors import Permanent
-from tpu_slices.ports.publisher import SliceUpdate, WorkloadUpdate
+from tpu_slices.ports.publisher import NodeGroupUpdate, SliceUpdate, WorkloadUpdate
 from tpu_slices.wire.messages import (
     MOST_BYTES,
     VERSION,
     EchoRequest,
+    JoinRequest,
     Message,
     ReconcileRequest,
     bytes_of,
@@ -33,6 +35,8 @@ from tpu_slices.wire.messages import (
     decode_update,
     encode_echo_request,
     encode_fact,
+    encode_join_request,
+    encode_node_group,
     encode_question,
     encode_reconcile_request,
     encode_report,
@@ -43,6 +47,7 @@ DEMO = ClusterId("demo")
 EVENTS = Path(__file__).parents[1] / "events"
 FACTS = [
     "slices_wanted",
+    "slice_declared",
     "workload_changed",
     "hosts_changed",
     "heartbeat",
@@ -51,6 +56,7 @@ FACTS = [
     "workloads_listed",
     "answer",
     "echo",
+    "join/token",
 ]
 
 facts: st.SearchStrategy[Fact] = values_of(Fact)
@@ -80,6 +86,13 @@ def test_a_fact_is_decoded_unchanged(fact: Fact) -> None:
 @given(st.builds(SliceUpdate, transition=transitions))
 def test_an_update_is_decoded_unchanged(update: SliceUpdate) -> None:
     message = encode_update(DEMO, update)
+    assert decode_update(message.data, message.attributes) == update
+    assert message.attributes["cluster"] == DEMO
+
+
+@given(st.builds(NodeGroupUpdate, at=st.datetimes(timezones=st.just(UTC))))
+def test_the_status_of_a_node_group_is_decoded_unchanged(update: NodeGroupUpdate) -> None:
+    message = encode_node_group(DEMO, update)
     assert decode_update(message.data, message.attributes) == update
     assert message.attributes["cluster"] == DEMO
 
@@ -118,17 +131,45 @@ def test_the_recorded_form_of_an_echo_request_is_read_and_written() -> None:
     assert same_bytes(encode_echo_request(request.cluster, request.asked_at), recorded)
 
 
+def test_the_recorded_form_of_a_join_request_is_read_and_written() -> None:
+    recorded = golden("join/request")
+    request = decode_reconcile_request(recorded.data, recorded.attributes)
+    assert isinstance(request, JoinRequest)
+    assert same_bytes(encode_join_request(request.cluster, request.token), recorded)
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"token": "MARKER"}, "JoinToken: token: must be a bootstrap token"),
+        ({"token": ["MARKER"]}, "JoinToken: token: Input should be a valid string"),
+        ({"ca_hashes": []}, "JoinToken: ca_hashes: must be 1 to 20 of the form sha256:HASH"),
+        ({"ca_hashes": ["MARKER"]}, "JoinToken: ca_hashes: must be 1 to 20 of the form sha256:HASH"),
+    ],
+)
+def test_a_token_that_is_none_is_refused_without_it(changes: dict[str, Any], told: str) -> None:
+    recorded = golden("join/token")
+    with pytest.raises(Permanent) as refused:
+        decode_fact(with_data(recorded, **changes), recorded.attributes)
+    assert str(refused.value) == told
+    assert "MARKER" not in "".join(format_exception(refused.value))
+
+
 @pytest.mark.parametrize(
     "name",
     [
         "slice_update",
+        "node_group_update",
         "workload_update",
         "question",
         "workload_list_question",
         "hosts_question",
         "hosts_list_question",
+        "nodes_expected",
         "repeat_question",
         "echo_question",
+        "join/question",
+        "join/ended",
     ],
 )
 def test_the_recorded_form_of_a_message_to_the_relay_is_read_and_written(name: str) -> None:
@@ -138,6 +179,8 @@ def test_the_recorded_form_of_a_message_to_the_relay_is_read_and_written(name: s
             assert same_bytes(encode_update(DEMO, update), recorded)
         case WorkloadUpdate() as report:
             assert same_bytes(encode_report(DEMO, report), recorded)
+        case NodeGroupUpdate() as status:
+            assert same_bytes(encode_node_group(DEMO, status), recorded)
         case question:
             assert same_bytes(encode_question(DEMO, question), recorded)
 

@@ -37,6 +37,10 @@ FIELDS: Mapping[str, st.SearchStrategy[Any]] = {
     "WorkloadsListed.parts": st.integers(1, 40),
     "DemandListed.part": st.integers(0, 39),
     "DemandListed.parts": st.integers(1, 40),
+    "JoinToken.token": st.from_regex(r"[a-z0-9]{6}\.[a-z0-9]{16}", fullmatch=True),
+    "JoinToken.ca_hashes": st.lists(st.from_regex(r"sha256:[0-9a-f]{64}", fullmatch=True), min_size=1, max_size=2).map(
+        tuple
+    ),
     "SliceRecord.attempt": st.integers(1, LAST_ATTEMPT),
     "TerminatingAttempt.attempt": st.integers(1, LAST_ATTEMPT),
     "SliceSpec.hosts": st.integers(1, 1_000),

@@ -9,10 +9,17 @@ from hypothesis import strategies as st
 
 from tests.builders import NOW
 from tests.domain.cases import every_record, situations, wanted
-from tpu_slices.domain.model.decisions import CancelCreation, CloseHosts, CreatePool, Decision, DeletePool
-from tpu_slices.domain.model.observations import Absent, Observation, PoolObservations, Unowned, Unreadable
+from tpu_slices.domain.model.decisions import (
+    CancelCreation,
+    CloseHosts,
+    CreatePool,
+    Decision,
+    DeletePool,
+    DeleteRemains,
+)
+from tpu_slices.domain.model.observations import Absent, Begun, Observation, PoolObservations, Unowned, Unreadable
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.records import SliceRecord
+from tpu_slices.domain.model.records import PoolOperation, SliceRecord
 from tpu_slices.domain.reconciling.case import Situation
 from tpu_slices.domain.reconciling.decide import decide
 
@@ -58,7 +65,8 @@ def test_a_record_that_is_not_settled_is_reconciled_again_or_waits_for_a_slot(ca
     after = decided(due).record
     if after.next_reconcile_at is None and after.slot_awaited is not None:
         assert after.slot_awaited.number is None
-        assert after.reason in {Reason.OPERATION_LIMIT, Reason.DELETION_QUEUED}
+        creates = after.slot_awaited.operation is PoolOperation.CREATE
+        assert after.reason is Reason.OPERATION_LIMIT or not creates
     elif after.next_reconcile_at is None:
         assert after.phase in SETTLED
         assert not after.terminating
@@ -93,6 +101,9 @@ def test_no_pool_is_deleted_unless_it_is_ours_and_was_given_up(case: Situation) 
     ends = {action.attempt for action in decision.actions if isinstance(action, MUST_END)}
     assert ends <= {each.attempt for each in decision.record.terminating}
     assert all(not isinstance(found(case)[attempt], Unowned | Absent | Unreadable) for attempt in ends)
+    remains = {action.attempt for action in decision.actions if isinstance(action, DeleteRemains)}
+    assert remains <= {each.attempt for each in decision.record.terminating}
+    assert all(isinstance(found(case)[attempt], Begun) for attempt in remains)
 
 
 @given(situations())

@@ -234,3 +234,36 @@ def test_a_message_names_who_uses_the_hosts_and_until_when_they_are_kept() -> No
     )
     spared = assess(a_pool(spared_until=NOW + 2 * MINUTE), evidence(), NOW, LIMITS)
     assert (spared.message, spared.until) == ("kept until 12:02:00 UTC, when it is known who uses it", NOW + 2 * MINUTE)
+
+
+# a TPUNodeGroup that is over
+
+SOON, OVER = NOW + 5 * MINUTE, NOW - MINUTE
+
+
+@pytest.mark.parametrize(
+    ("pool", "known", "expected"),
+    [
+        (a_pool(), {"evict_by": SOON}, (Step.CLOSE, Reason.CLOSING_HOSTS)),
+        (a_pool(), {"evict_by": SOON, "users": PRESENT}, (Step.CLOSE, Reason.CLOSING_HOSTS)),
+        (a_pool(), {"evict_by": SOON, "users": RESTARTING}, (Step.CLOSE, Reason.CLOSING_HOSTS)),
+        (a_pool(spared_until=SOON), {"evict_by": SOON}, (Step.CLOSE, Reason.CLOSING_HOSTS)),
+        (asked(), {"evict_by": SOON}, (Step.WAIT, Reason.CLOSING_HOSTS)),
+        (asked(NOW - 2 * MINUTE), {"evict_by": SOON}, (Step.CLOSE, Reason.CLOSING_HOSTS)),
+        (asked(answered=ASKED), {"evict_by": SOON}, (Step.DELETE, Reason.DELETION_STARTED)),
+        (asked(answered=ASKED), {"evict_by": OVER, "users": PRESENT}, (Step.DELETE, Reason.DELETION_STARTED)),
+        (asked(), {"evict_by": OVER}, (Step.WAIT, Reason.CLOSING_HOSTS)),
+        (asked(NOW - 2 * MINUTE), {"evict_by": OVER, "users": PRESENT}, (Step.DELETE, Reason.DELETION_STARTED)),
+        (a_pool(), {"evict_by": OVER}, (Step.CLOSE, Reason.CLOSING_HOSTS)),
+        (a_pool(), {"evict_by": SOON, "stopped": "too many"}, (Step.WAIT, Reason.RELEASES_STOPPED)),
+        (asked(answered=ASKED), {"evict_by": OVER, "relay": NEVER_HEARD}, (Step.WAIT, Reason.RELAY_SILENT)),
+    ],
+)
+def test_the_pods_of_a_group_that_is_over_get_a_time_to_go(
+    pool: TerminatingAttempt, known: dict[str, Any], expected: tuple[Step, Reason]
+) -> None:
+    assert judged(pool, evidence(**known)) == expected
+
+
+def test_it_says_until_when_pods_are_evicted() -> None:
+    assert "evicted, until 12:05:00 UTC at the latest" in assess(a_pool(), evidence(evict_by=SOON), NOW, LIMITS).message

@@ -31,6 +31,7 @@ from tests.domain.cases import (
 from tpu_slices.domain.model.clusters import Limits
 from tpu_slices.domain.model.observations import (
     Absent,
+    Begun,
     Broken,
     Busy,
     Creating,
@@ -270,7 +271,7 @@ def test_a_pool_that_was_waited_for_before_it_was_vacant_is_neither_refused_nor_
     assert giving_up(Situation(record, PoolObservations(OURS, {}), NOW, soon, heard())) is None
 
 
-present = observations.filter(lambda seen: not isinstance(seen, Absent | Deleting))
+present = observations.filter(lambda seen: not isinstance(seen, Absent | Begun | Deleting))
 used = st.sampled_from(
     [some_hosts(usable=usable, **by) for usable in (0, 4) for by in ({"occupants": (OWN,)}, {"departures": LEFT})]
 )

@@ -13,11 +13,11 @@ from tpu_slices.domain.model.slices import WorkloadUid
 from tpu_slices.domain.reconciling.deletion import SILENT_AFTER
 from tpu_slices.domain.reconciling.inventory import (
     RelayHeartbeat,
-    digest_of,
     hosts_to_be_listed,
     silent_since,
     with_heartbeat,
 )
+from tpu_slices.domain.reconciling.standings import digest_of
 
 ONE, OTHER = WorkloadUid("uid-one"), WorkloadUid("uid-other")
 

@@ -35,6 +35,7 @@ from tpu_slices.domain.reconciling.limiter import (
     free_numbers,
     has_ended,
     is_short,
+    is_used,
     learned,
     lowered,
     raised,
@@ -48,7 +49,7 @@ LIMITS = Limits(operations=9)
 
 
 def a_limiter(**changes: Any) -> ConcurrencyLimiter:
-    return ConcurrencyLimiter(**{"cluster": CLUSTER, "changed_at": NOW, "shortages": {}, **changes})
+    return ConcurrencyLimiter(**{"cluster": CLUSTER, "limit": 5, "changed_at": NOW, "shortages": {}, **changes})
 
 
 def a_candidate(number: int = 0, **changes: Any) -> Candidate:
@@ -289,3 +290,29 @@ def test_a_capacity_pool_is_zone_accelerator_and_kind_of_capacity() -> None:
     assert capacity_pool_of(a_spec()) == "us-central2-b/tpu-v5-lite-podslice/ON_DEMAND"
     assert capacity_pool_of(a_spec(capacity=Capacity(CapacityKind.SPOT))).endswith("/SPOT")
     assert capacity_pool_of(a_spec(capacity=Capacity(CapacityKind.RESERVATION, "mine"))).endswith("/mine")
+
+
+@pytest.mark.parametrize(
+    ("listed", "minutes", "used"),
+    [
+        ([OperationSeen(pool="tpu-other-0-aaaaaaaaaaaaa-1", creates=True, ended=False)], 60, True),
+        ([OperationSeen(pool="tpu-other-0-aaaaaaaaaaaaa-1", creates=True, ended=True)], 0, False),
+        ([OperationSeen(pool="tpu-other-0-aaaaaaaaaaaaa-1", creates=False, ended=False)], 60, False),
+        ([OperationSeen(pool="tpu-other-0-aaaaaaaaaaaaa-2", creates=True, ended=False)], 60, False),
+        ([], 1, True),
+        ([], 3, False),
+    ],
+    ids=["runs", "ended", "of another kind", "of another pool", "requested just now", "never began"],
+)
+def test_a_slot_is_used_while_its_operation_runs_or_was_just_requested(
+    listed: list[OperationSeen], minutes: int, used: bool
+) -> None:
+    now = NOW + minutes * MINUTE
+    assert is_used(a_slot(), listed, now, LIMITS) is used
+    assert not is_used(a_slot(attempt=0), listed, now, LIMITS)
+
+
+def test_a_creation_waits_since_it_was_asked_for_and_a_deletion_since_it_is_due() -> None:
+    record = a_record(awaited_since=NOW - 5 * MINUTE)
+    assert slot_awaited(record, PoolOperation.CREATE, 1, NOW).since == NOW - 5 * MINUTE
+    assert slot_awaited(record, PoolOperation.DELETE, 1, NOW).since == NOW

@@ -56,6 +56,10 @@ def test_an_outdated_arrival_leaves_the_demand_of_its_own_slice() -> None:
     assert set(settled_demand(its_own, {})) == set()
 
 
+def test_a_sibling_that_arrives_settles_the_demand_of_this_slice_and_not_of_its_own() -> None:
+    assert set(settled_demand(a_count((an_occupant(job_index=1),)), {})) == {(a_record().owner.uid, a_record().id)}
+
+
 def test_a_pod_that_was_there_has_not_arrived() -> None:
     assert a_count((GEMMA, LLAMA), host=on_hosts(LLAMA)).arrivals == (GEMMA,)
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.builders import NOW, a_record, a_spec, an_occupant, heard, settings, some_hosts
 from tpu_slices.domain.model.attempts import TerminatingAttempt
-from tpu_slices.domain.model.decisions import CreatePool, DeletePool
+from tpu_slices.domain.model.decisions import CreatePool, DeletePool, DeleteRemains
 from tpu_slices.domain.model.hosts import NO_HOSTS
 from tpu_slices.domain.model.observations import (
     Absent,
@@ -111,7 +111,9 @@ def test_no_slot_is_kept_when_nothing_runs_and_no_order_can_arrive(data: st.Data
     later = NOW + LONG_AGO
     seen = seen_by(data, record, idle)
     decision = decide(record, seen, later, settings(), heard())
-    orders = {action.attempt for action in decision.actions if isinstance(action, CreatePool | DeletePool)}
+    orders = {
+        action.attempt for action in decision.actions if isinstance(action, CreatePool | DeletePool | DeleteRemains)
+    }
     kept = {attempt for attempt, slot in slots_of(decision.record).items() if slot is not None}
     assert kept <= orders
 
@@ -122,7 +124,7 @@ def test_every_order_has_a_slot_of_its_own(data: st.DataObject, record: SliceRec
     decision = decide(record, seen_by(data, record, observations), NOW, settings(), known)
     held = slots_of(decision.record)
     for action in decision.actions:
-        if isinstance(action, CreatePool | DeletePool):
+        if isinstance(action, CreatePool | DeletePool | DeleteRemains):
             assert held[action.attempt] is not None
     numbers = [slot for slot in held.values() if slot is not None]
     assert len(numbers) == len(set(numbers))
@@ -137,7 +139,9 @@ def test_a_slot_that_was_handed_on_is_used_or_given_up(data: st.DataObject, reco
         assert (after, after.operation) == (record.slot_awaited, PoolOperation.DELETE)
         asked = {each.attempt: each.close_requested_at for each in decision.record.terminating}
         assert asked[after.attempt] is not None
-    orders = {action.attempt for action in decision.actions if isinstance(action, CreatePool | DeletePool)}
+    orders = {
+        action.attempt for action in decision.actions if isinstance(action, CreatePool | DeletePool | DeleteRemains)
+    }
     assert all(slot != 9 or attempt in orders for attempt, slot in slots_of(decision.record).items())
 
 

@@ -17,14 +17,13 @@ from tpu_slices.domain.reconciling.inventory import (
     INVENTORY_CHECK_EVERY,
     QUESTIONS_PER_LIST,
     RelayHeartbeat,
-    digest_of,
     lacking,
     list_is_called_for,
     next_check,
     questions,
-    standing,
     to_be_repeated,
 )
+from tpu_slices.domain.reconciling.standings import digest_of, standing
 
 OURS = a_jobset(last_seen_at=NOW - 60 * MINUTE)
 OTHER = WorkloadUid("uid-other")

@@ -13,12 +13,14 @@ from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.reasons import Phase, Reason, ReportReason
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import WorkloadUid
+from tpu_slices.domain.model.workloads import WorkloadRecord
 from tpu_slices.domain.reporting.reason_texts import SERVED
 from tpu_slices.domain.reporting.reports import (
     MOST_WAITS,
     RENEW,
     SOON,
     called_for,
+    goes_without_saying,
     is_news,
     next_report,
     report,
@@ -242,6 +244,22 @@ def test_an_unchanged_report_is_renewed_at_intervals_and_a_new_one_announced_at_
     assert not is_news(waiting, announced, NOW + RENEW - MINUTE)
     assert is_news(waiting, announced, NOW + RENEW)
     assert is_news(report(announced, [ready(0)], QueueState(), NOW), announced, NOW)
+
+
+def test_that_slices_are_released_after_a_jobsets_end_is_told_only_if_it_takes_long_or_is_hindered() -> None:
+    ended, suspended = a_jobset(state=WorkloadState.COMPLETED), a_jobset(state=WorkloadState.SUSPENDED)
+
+    def not_reported(jobset: WorkloadRecord, reason: Reason, minutes: int = 0) -> bool:
+        now = NOW + minutes * MINUTE
+        made = report(jobset, [a_slice(0, Phase.RELEASING, reason)], QueueState(), now)
+        return goes_without_saying(made, jobset, now)
+
+    assert not_reported(ended, Reason.CLOSING_HOSTS)
+    assert not_reported(ended, Reason.DELETION_QUEUED, minutes=9)
+    assert not not_reported(ended, Reason.DELETION_STARTED, minutes=10)
+    assert not not_reported(ended, Reason.RELEASES_STOPPED)
+    assert not not_reported(suspended, Reason.CLOSING_HOSTS)
+    assert not goes_without_saying(report(ended, [], QueueState(), NOW), ended, NOW)
 
 
 def test_a_report_of_ready_slices_is_announced_once() -> None:

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-import json
+import shutil
 import socket
-import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-SHIM = """#!{python} -SE
-import json, os, socket, sys
-with socket.socket(socket.AF_UNIX) as connection:
-    connection.connect({path!r})
-    call = [os.path.basename(sys.argv[0]), sys.argv[1:], os.getcwd()]
-    connection.sendall(json.dumps(call).encode() + b"\\n")
-    code, out, error = json.loads(connection.makefile().readline())
-sys.stdout.write(out)
-sys.stderr.write(error)
-sys.exit(code)
+SHIM = f"""#!{shutil.which("bash")}
+LC_ALL=C
+exec 3<>/dev/tcp/127.0.0.1/PORT || exit 99
+echo $$ >&3
+read -r code out error <&3
+read -r -N $out -u 3 text
+printf %s "$text"
+read -r -N $error -u 3 text
+printf %s "$text" >&2
+exit $code
 """
+"""What is on the PATH: tells which process it is, and says what it hears. It starts in a tenth of Python's time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +29,12 @@ class Reply:
     out: str = ""
     code: int = 0
     error: str = ""
+
+    @property
+    def message(self) -> bytes:
+        """What the program hears."""
+        out, error = self.out.encode(), self.error.encode()
+        return b"%d %d %d\n" % (self.code, len(out), len(error)) + out + error
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +47,12 @@ class Call:
 
     def __str__(self) -> str:
         return " ".join((self.program, *self.words))
+
+    @classmethod
+    def of(cls, process: Path) -> Call:
+        """Return the call of a process, whose folder in /proc this is."""
+        _, program, *words = (process / "cmdline").read_bytes().decode().split("\0")[:-1]
+        return cls(Path(program).name, tuple(words), (process / "cwd").readlink())
 
 
 Part = Callable[[Call], Reply]
@@ -58,6 +70,12 @@ class Stage:
         return [str(call) for call in self.calls if not programs or call.program in programs]
 
 
+def write_shim(program: Path, port: str) -> None:
+    """Write a program whose calls are answered by whoever listens on this port, which may be a variable."""
+    program.write_text(SHIM.replace("PORT", port))
+    program.chmod(0o755)
+
+
 @contextmanager
 def played(folder: Path, parts: Mapping[str, Part]) -> Iterator[Stage]:
     """Write the programs into a new folder, and answer their calls one after another.
@@ -65,13 +83,10 @@ def played(folder: Path, parts: Mapping[str, Part]) -> Iterator[Stage]:
     A part that raises fails the call, with what it says: that is how it refuses what it does not know.
     """
     folder.mkdir()
-    stage, path = Stage(folder), str(folder / "socket")
-    for name in parts:
-        (folder / name).write_text(SHIM.format(python=sys.executable, path=path))
-        (folder / name).chmod(0o755)
-    with socket.socket(socket.AF_UNIX) as listening:
-        listening.bind(path)
-        listening.listen()
+    stage = Stage(folder)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        for name in parts:
+            write_shim(folder / name, str(listening.getsockname()[1]))
         thread = threading.Thread(target=_answer, args=(listening, stage, parts))
         thread.start()
         try:
@@ -88,11 +103,10 @@ def _answer(listening: socket.socket, stage: Stage, parts: Mapping[str, Part]) -
         except OSError:  # it was shut down
             return
         with connection:
-            program, words, where = json.loads(connection.makefile().readline())
-            call = Call(program, tuple(words), Path(where))
+            call = Call.of(Path("/proc") / connection.makefile().readline().strip())
             stage.calls.append(call)
             try:
-                reply = parts[program](call)
+                reply = parts[call.program](call)
             except Exception as refused:  # noqa: BLE001 - whatever it is, the script hears of it
                 reply = Reply(code=99, error=f"{call}: {refused!r}\n")
-            connection.sendall(json.dumps([reply.code, reply.out, reply.error]).encode() + b"\n")
+            connection.sendall(reply.message)

@@ -178,6 +178,8 @@ def test_in_the_end_every_part_is_checked(folder: Path) -> None:
     (folder / ".venv" / "bin").mkdir(parents=True)
     shutil.copy(folder / "tools" / "kubectl", folder / ".venv" / "bin" / "slices")
 
+    (folder / "build").mkdir()
+    (folder / "build" / "clusters").write_text("blue shop us-central2 b\nred other us-east5 r\n")
     assert run("doctor", folder, environment).returncode == 0
     assert (folder / "calls").read_text().splitlines() == ["slices --project shop doctor"]
     assert run("doctor", folder, {**environment, "FAILS_ON": "doctor"}).returncode != 0

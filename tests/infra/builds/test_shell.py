@@ -30,7 +30,11 @@ SCRIPTS = {
     **{f"destroy {name}": step["script"] for name, step in DESTROY_STEPS.items()},
     **{f"images {name}": step["script"] for name, step in IMAGES_STEPS.items()},
     **{f"{name} {step['id']}": step["script"] for name, build in ENVIRONMENTS.items() for step in build["steps"]},
-    **{str(path.relative_to(ROOT)): path.read_text() for path in (ROOT / "infra").rglob("*.sh")},
+    **{
+        str(path.relative_to(ROOT)): path.read_text()
+        for top in ("infra", "shared")
+        for path in (ROOT / top).rglob("*.sh")
+    },
     ".ci/run": (ROOT / ".ci" / "run").read_text(),
 }
 

@@ -102,6 +102,11 @@ def test_the_pages_templates_are_in_the_wheel(environment: Path) -> None:
     assert run(python, "-c", code, folder=environment) == "True\n"
 
 
+def test_the_startup_script_is_in_the_wheel(wheel: Path) -> None:
+    script = "tpu_slices/adapters/startup.sh"
+    assert zipfile.ZipFile(wheel).read(script) == (ROOT / "shared" / script).read_bytes()
+
+
 def test_the_environment_has_no_broken_requirements(environment: Path) -> None:
     pip = (
         sys.executable,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from infra.local.prerequisites import Prerequisite, find
+from tests.infra.builds.played import write_shim
 from tests.infra.sources import ROOT
 
 HERE = Path(__file__).parent
@@ -68,17 +68,14 @@ def gcloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gcloud]:
         "CLOUDSDK_CORE_DISABLE_USAGE_REPORTING": "1",
         "CLOUDSDK_CORE_DISABLE_FILE_LOGGING": "1",
         "CLOUDSDK_COMPONENT_MANAGER_DISABLE_UPDATE_CHECK": "1",
-        "GCLOUD_SERVED_AT": str(home / "socket"),
     }
-    shim = home / "bin" / "gcloud"
-    shim.parent.mkdir()
-    shim.write_text(f"#!{sys.executable} -SE\n{(HERE / 'shim.py').read_text()}")
-    shim.chmod(0o755)
     # gcloud's own start finds its Python, and starts it with these arguments first.
     starting = {**os.environ, **environment, "CLOUDSDK_PYTHON_ARGS": f"-S {HERE / 'served.py'}"}
-    command = ["setpriv", "--pdeathsig", "KILL", str(sdk / "bin" / "gcloud"), environment["GCLOUD_SERVED_AT"]]
+    command = ["setpriv", "--pdeathsig", "KILL", str(sdk / "bin" / "gcloud")]
     with subprocess.Popen(command, env=starting, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
-        assert server.stdout.readline() == "ready\n"
-        yield Gcloud(shim.parent, environment)
+        programs = home / "bin"
+        programs.mkdir()
+        write_shim(programs / "gcloud", "$GCLOUD_SERVED_AT")
+        yield Gcloud(programs, {**environment, "GCLOUD_SERVED_AT": server.stdout.readline().strip()})
         server.kill()

@@ -138,7 +138,7 @@ def test_without_gcloud_it_says_where_to_get_it(bed: Bed, tmp_path: Path) -> Non
 
 
 def test_a_dry_run_prints_the_commands_and_needs_no_gcloud(bed: Bed) -> None:
-    dry = bed.run(*COMMAND, "--cluster-project", "other", "--dry-run", GCLOUD_SERVED_AT="/nowhere")
+    dry = bed.run(*COMMAND, "--cluster-project", "other", "--dry-run", GCLOUD_SERVED_AT="nowhere")
 
     assert dry.returncode == 0, dry.stderr
     assert bed.accounts.changes == []

@@ -13,21 +13,45 @@ from infra.preflight.answers import Found, Missing
 from infra.preflight.findings import Finding
 from infra.preflight.gke import cluster_findings, endpoint
 from infra.preflight.network import Subnetwork, network_findings
+from infra.preflight.place import Place
 from infra.preflight.project import APIS, api_findings, bucket_findings
 from infra.preflight.records import Books, dropped, held
+from infra.preflight.self_managed import (
+    agent_findings,
+    quota_findings,
+    subnetwork_findings,
+    zone_findings,
+)
+from infra.preflight.self_managed import (
+    image_findings as image_of_hosts_findings,
+)
 from infra.preflight.workload_policies import workload_policy_findings
 from tests.builders import NOW, a_record
 from tests.infra.gcloud.conftest import Gcloud
 from tests.infra.loopback import NOT_FOUND, refusal, serving
-from tests.infra.preflight.clouds import CLUSTER, NODES, POOL, RELAY, changed, settings
+from tests.infra.preflight.clouds import CLUSTER, NODES, PATH, POOL, RELAY, changed, settings
+from tpu_slices.domain.model.clusters import ComputeSettings, Join
 from tpu_slices.domain.model.slices import ClusterId
 from tpu_slices_cli.app import main as slices
 
 WRONG_USAGE = 2
 
 
+def of_self_managed() -> Iterator[Finding]:
+    """Yield what is told of where the slices of a self-managed cluster are to be."""
+    compute = ComputeSettings(image="projects/images/global/images/tpu", join=Join.KUBEADM)
+    at = Subnetwork("net", "us-central2", "hosts")
+    for found in (Missing(), Found({}), Found({"privateIpGoogleAccess": True, "network": "global/networks/default"})):
+        yield from subnetwork_findings(compute, at, found, Found({}))
+    yield from image_of_hosts_findings(compute.image, Missing())
+    yield from zone_findings(settings(zone="us-central2-b"), Missing())
+    yield from quota_findings(Place.of(PATH), Found({"quotas": [{"metric": "TPUS", "limit": 0}]}))
+    yield from agent_findings("shop", "4711", Found({}))
+
+
 def findings() -> Iterator[Finding]:
     """Yield what is told of a project and of clusters that lack all that they can lack."""
+    yield from of_self_managed()
     bare = changed(CLUSTER, workloadIdentityConfig=None, nodePools=[], controlPlaneEndpointsConfig=None)
     yield from cluster_findings(settings(), bare)
     without_metadata = changed(POOL, config__workloadMetadataConfig=None)
@@ -66,7 +90,7 @@ def test_gcloud_understands_every_command(gcloud: Gcloud) -> None:
             if ran.returncode == WRONG_USAGE:
                 wrong[command] = ran.stderr
     assert wrong == {}
-    assert len(commands("gcloud")) == 12
+    assert len(commands("gcloud")) == 19
 
 
 @pytest.mark.parametrize("command", commands("slices"))

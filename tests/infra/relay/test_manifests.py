@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,49 @@ def test_the_relay_of_a_cluster_knows_which_one_it_is_of(tmp_path: Path) -> None
     assert container(of_blue)["image"] == IMAGE
 
 
+def test_the_relay_of_a_self_managed_cluster_may_make_tokens(tmp_path: Path) -> None:
+    plain = deployed(a_relay(), tmp_path / "plain")
+    joining = deployed(replace(a_relay(), hosts_in="projects/shop/locations/us-central1"), tmp_path / "joining")
+    beyond = [each for each in joining if identity(each) not in {identity(one) for one in plain}]
+    assert {(each["kind"], each["metadata"].get("namespace")) for each in beyond} == {
+        ("Role", "kube-system"),
+        ("RoleBinding", "kube-system"),
+        ("ClusterRole", None),
+        ("ClusterRoleBinding", None),
+        ("CustomResourceDefinition", None),
+        ("ValidatingAdmissionPolicy", None),
+        ("ValidatingAdmissionPolicyBinding", None),
+    }
+    [subject] = the("RoleBinding", beyond)["subjects"]
+    assert subject == {"kind": "ServiceAccount", "name": "relay-blue", "namespace": NAMESPACE}
+    assert the("Role", beyond)["rules"] == [
+        {"apiGroups": [""], "resources": ["secrets"], "verbs": ["create", "deletecollection"]},
+        {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["kube-root-ca.crt"], "verbs": ["get"]},
+    ]
+
+
+SELF_MANAGED = """
+path: projects/p/locations/us-central1
+zone: us-central1-c
+compute:
+  image: projects/i/global/images/family/f
+"""
+
+
+def test_the_settings_say_whether_a_cluster_is_self_managed(tmp_path: Path) -> None:
+    files = (
+        settings(tmp_path, "own", SELF_MANAGED),
+        ROOT / "infra" / "clusters" / "example-project" / "example-cluster.yaml",
+    )
+    assert written(tmp_path, *files) == 0
+    components = {
+        name: yaml.safe_load((tmp_path / "relay" / name / KUSTOMIZATION).read_text()).get("components")
+        for name in ("own", "example-cluster")
+    }
+    assert components["example-cluster"] is None
+    assert [Path(each).name for each in components["own"] or ()] == ["credentials", "joining", "self-managed"]
+
+
 @pytest.mark.parametrize("cluster", ["blue", "no", "1e3x", LONGEST])
 def test_its_service_account_has_a_name_that_no_other_clusters_relay_has(cluster: str, tmp_path: Path) -> None:
     manifests = deployed(a_relay(cluster=cluster), tmp_path)
@@ -96,7 +140,7 @@ def test_the_example_is_what_the_build_writes_for_the_example_cluster(tmp_path: 
         image=f"{image['newName']}@{image['digest']}",
     )
 
-    assert shown == kustomization(relay, "../../base")
+    assert shown == kustomization(relay, example)
     assert built(example) == deployed(relay, tmp_path)
 
 
@@ -176,3 +220,21 @@ def test_the_admission_policies_are_bound_and_deny() -> None:
     assert [each["policyName"] for each in bindings] == [each["metadata"]["name"] for each in policies]
     assert all(each["validationActions"] == ["Deny"] for each in bindings)
     assert {each["spec"]["failurePolicy"] for each in policies} == {"Fail"}
+
+
+def test_a_self_managed_clusters_relay_watches_groups_and_has_the_rights_for_them(tmp_path: Path) -> None:
+    compute = "path: projects/shop/locations/us-central1\nzone: us-central1-c\ncompute:\n"
+    compute += "  image: projects/p/global/images/i\n"
+    assert written(tmp_path, settings(tmp_path, "own", compute)) == 0
+    manifests = built(tmp_path / "relay" / "own")
+
+    assert environment(manifests)["HOSTS_IN"] == "projects/shop/locations/us-central1"
+    assert the("CustomResourceDefinition", manifests)["metadata"]["name"] == "tpunodegroups.tpu.google.com"
+    role = the("ClusterRoleBinding", manifests, "tpu-slice-provisioner-relay-self-managed")
+    assert [each["name"] for each in role["subjects"]] == ["relay-own"]
+
+
+def test_a_relay_on_gke_has_nothing_of_groups(tmp_path: Path) -> None:
+    manifests = deployed(a_relay(), tmp_path)
+    assert "HOSTS_IN" not in environment(manifests)
+    assert not [each for each in manifests if "self-managed" in each["metadata"]["name"]]

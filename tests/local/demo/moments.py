@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 from infra.local.demo.steps import Progress, Step, Until
-from infra.local.demo.view import CREATE, Call, Event, JobSet, View
+from infra.local.demo.view import Call, Event, JobSet, View
 from tests.builders import NOW, a_job, a_record
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.records import SliceRecord
@@ -39,7 +39,7 @@ def settled(record: SliceRecord) -> SliceRecord:
 
 
 def created(record: SliceRecord, attempt: int = 1, seconds: float = 1, code: str = "OK") -> Call:
-    return Call(method=CREATE, pool=f"{record.id}-{attempt}", code=code, at=NOW + after(seconds))
+    return Call(method="CreateNodePool", pool=f"{record.id}-{attempt}", code=code, at=NOW + after(seconds))
 
 
 def a_jobset(name: str, *conditions: str, ready: int = 0, restarts: int = 0) -> JobSet:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from infra.local.demo.story import story
+from infra.local.demo.story import story, story_on_compute
 from infra.local.kubernetes.programs import find
 from infra.local.kubernetes.versions import pinned
 from infra.local.prerequisites import Tools
@@ -38,6 +38,17 @@ def test_every_step_happens_and_nothing_is_left(tools: Tools, tmp_path: Path) ->
         assert f"({step.letter}) ✓ {step.title}" in said
     assert "nothing is left" in said
     assert "\x1b" not in said
+    assert not running_in(tmp_path)
+
+
+@pytest.mark.timeout(300)
+def test_in_a_self_managed_cluster_slices_are_groups_of_instances(tools: Tools, tmp_path: Path) -> None:
+    assert tools.java.exists()
+    said, errors = (demo := start(tmp_path, "--embedded", "--backend", "compute")).communicate()
+    assert (demo.returncode, errors) == (0, ""), said
+    for step in story_on_compute():
+        assert f"({step.letter}) ✓ {step.title}" in said
+    assert "nothing is left" in said
     assert not running_in(tmp_path)
 
 

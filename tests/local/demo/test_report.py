@@ -29,8 +29,8 @@ from tpu_slices.domain.model.records import HISTORY
 
 HAPPENING = a_progress(slices_are_seen(1))
 STEP = done(HAPPENING, "1 slices", now=1)
-NOTHING = {"node pools in GKE": (), "dead letters": ()}
-SOMETHING = {"node pools in GKE": ("tpu-llama-1",), "dead letters": ()}
+NOTHING = {"node pools or instance groups": (), "dead letters": ()}
+SOMETHING = {"node pools or instance groups": ("tpu-llama-1",), "dead letters": ()}
 
 
 def test_a_timeline_has_a_line_for_each_transition_since_the_slice_was_heard_of() -> None:
@@ -70,7 +70,7 @@ def test_nothing_measured_is_said() -> None:
 
 
 def test_what_is_left_is_named() -> None:
-    assert list(leftover_lines(SOMETHING)) == ["node pools in GKE: tpu-llama-1", "dead letters: none"]
+    assert list(leftover_lines(SOMETHING)) == ["node pools or instance groups: tpu-llama-1", "dead letters: none"]
 
 
 def test_all_steps_and_nothing_left_is_success() -> None:
@@ -83,7 +83,7 @@ def test_a_step_that_did_not_happen_is_a_failure(step: Progress) -> None:
 
 
 def test_anything_left_is_a_failure() -> None:
-    assert outcome([STEP], SOMETHING) == (FAILED, "FAILED: resources are left: node pools in GKE.")
+    assert outcome([STEP], SOMETHING) == (FAILED, "FAILED: resources are left: node pools or instance groups.")
 
 
 def test_a_step_that_did_not_happen_is_reported_with_everything_that_was_seen_of_it() -> None:

@@ -55,6 +55,17 @@ def test_a_node_that_stands_already_is_made_like_it(api: NodeApi, nodes: Kuberne
     assert api.nodes == {"host": _a_node()}
 
 
+def test_a_silent_kubelet_is_unknown_and_one_that_is_gone_does_not_come_back(
+    api: NodeApi, nodes: KubernetesNodes
+) -> None:
+    nodes.register(_a_node())
+    nodes.silence("host")
+    assert nodes.standing() == {"host": "Unknown"}
+    nodes.remove("host")
+    nodes.silence("host")
+    assert not api.nodes
+
+
 def test_an_update_changes_spec_and_status(api: NodeApi, nodes: KubernetesNodes) -> None:
     nodes.register(_a_node())
     nodes.update(

@@ -10,6 +10,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.error import HTTPError
@@ -22,7 +23,8 @@ from google.cloud import container_v1 as gke
 from google.cloud.container_v1.services.cluster_manager.transports import ClusterManagerGrpcTransport
 from google.cloud.pubsub_v1 import PublisherClient, SubscriberClient
 
-from infra.local.gke.buttons import ButtonServer
+from infra.local.clients.loopback import ButtonServer
+from infra.local.gke.buttons import press
 from infra.local.gke.control_plane import ControlPlane, Outside
 from infra.local.gke.nodes import RememberedNodes
 from infra.local.gke.server import Server
@@ -84,7 +86,7 @@ def client(plane: ControlPlane) -> Iterator[gke.ClusterManagerClient]:
 
 @pytest.fixture
 def buttons(plane: ControlPlane) -> Iterator[str]:
-    server = ButtonServer(plane)
+    server = ButtonServer(partial(press, plane))
     yield server.url
     server.stop()
 
@@ -216,7 +218,7 @@ def test_the_program_publishes_the_end_of_an_operation_to_the_sinks_topic(
         with _program(*arguments, PUBSUB_EMULATOR_HOST=pubsub_emulator) as (_, address, _buttons):
             with _client(address) as client:
                 operation = client.create_node_pool(parent=DEMO, node_pool=a_pool())
-            pulled = subscriber.pull(subscription=subscription, max_messages=10, timeout=10).received_messages
+            pulled = subscriber.pull(subscription=subscription, max_messages=10, timeout=60).received_messages
     publisher.transport.close()
     (entry,) = [json.loads(each.message.data) for each in pulled]
     assert entry["operation"] == {"id": operation.name, "producer": "container.googleapis.com", "last": True}

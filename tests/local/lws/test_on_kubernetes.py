@@ -175,7 +175,7 @@ def test_it_takes_its_webhooks_away_when_it_ends(cluster: Cluster, place: Groups
     running = cluster.child("lws")
     assert found(place.api, "mutatingwebhookconfigurations", None, CONFIGURATIONS)
     running.ask_to_end()
-    assert running.ended(within=5)
+    assert running.ended(within=60)
     assert found(place.api, "mutatingwebhookconfigurations", None, CONFIGURATIONS) is None
     cluster.processes.end(running)
     cluster.processes.wait_until_ready(*cluster.processes.start(running.program))

@@ -15,7 +15,7 @@ from typing import Any
 from tests.local.stack.leftovers import REPOSITORY
 
 ADDRESSES = re.compile(r"listening on (https://127\.0\.0\.1:\d+) buttons (http://127\.0\.0\.1:\d+)\n")
-PROMPTLY = 20.0
+PROMPTLY = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ from infra.local.clients.api import Api
 from infra.local.clients.errors import ApiError, Unreachable
 from infra.local.kubeconfig import for_token_file
 from tests.local.proxy.origin import LISTED, Origin, serving
-from tests.local.proxy.proxied import Proxied, before
+from tests.local.proxy.proxied import PROMPTLY, Proxied, before
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(300)]
 
@@ -207,4 +207,4 @@ def test_it_ends_promptly_with_a_watch_open(origin: Origin, tmp_path: Path) -> N
     with before(kubeconfig, tmp_path) as proxy, closing(Api.of(proxy.kubeconfig)) as api, watching(api) as events:
         events.next()
         proxy.process.terminate()
-        assert proxy.process.wait(3) == 0
+        assert proxy.process.wait(PROMPTLY) == 0

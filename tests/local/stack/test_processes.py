@@ -33,7 +33,7 @@ def a_script(
     name: str = "script",
     ready: Listens | Says = SAYS_READY,
     hopeless: str | None = None,
-    patience_seconds: float = 10,
+    patience_seconds: float = 60,
 ) -> Program:
     return Program(
         name=name,
@@ -46,7 +46,7 @@ def a_script(
     )
 
 
-def python(script: str, ready: Listens | Says, *, patience_seconds: float = 10) -> Program:
+def python(script: str, ready: Listens | Says, *, patience_seconds: float = 60) -> Program:
     return Program(
         name="python",
         command=(sys.executable, "-c", script),
@@ -107,7 +107,7 @@ def test_a_death_after_the_start_is_found(processes: Processes) -> None:
     processes.wait_until_ready(child)
     processes.check()
     child.process.send_signal(signal.SIGKILL)
-    assert child.ended(within=5)
+    assert child.ended(within=60)
     with pytest.raises(ProgramFailed, match="script exited"):
         processes.check()
 
@@ -160,7 +160,7 @@ def test_a_program_that_will_not_end_is_killed_with_all_it_started(processes: Pr
 
 def test_stopping_after_a_death_is_harmless(processes: Processes, tmp_path: Path) -> None:
     (child,) = processes.start(a_script("exit 0"))
-    assert child.ended(within=5)
+    assert child.ended(within=60)
     processes.stop()
     processes.stop()
     assert not running_in(tmp_path)

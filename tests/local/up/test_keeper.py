@@ -103,7 +103,7 @@ def test_what_dies_again_and_again_is_started_with_rising_pauses(kept: Kept) -> 
         child = part.child
         assert child is not None
         child.process.send_signal(signal.SIGKILL)
-        child.ended(within=5)
+        child.ended(within=60)
         kept.keeper.keep(iter((None,)))
         assert part.due is not None
         pause = part.due - kept.now

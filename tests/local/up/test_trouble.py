@@ -1,6 +1,8 @@
 """The HTTP requests that the fault injection commands send."""
 
 import argparse
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,9 @@ WHERE = Note(
     environment={"CLUSTER": "demo"},
     logs="/logs",
 )
+
+
+ON_COMPUTE = replace(WHERE, compute=True)
 
 
 def asked(**options: Any) -> argparse.Namespace:
@@ -81,3 +86,41 @@ def test_a_stack_is_found_by_the_note_it_left(tmp_path: Path) -> None:
     forget(tmp_path)
     with pytest.raises(NothingUp, match="start one with `make local`"):
         Note.read(tmp_path)
+
+
+def test_on_compute_engine_a_stockout_is_of_groups_and_hosts_are_instances() -> None:
+    assert trouble.fault("stockout", asked(lasting=60.0), ON_COMPUTE).body == {
+        "kind": "stockout",
+        "names": ".*",
+        "zone": None,
+        "for": 60.0,
+    }
+    assert trouble.on_hosts("break", "tpu-a-1", ON_COMPUTE) == Press(
+        "http://g/instances/silence", "POST", {"group": "tpu-a-1"}
+    )
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        lambda: trouble.on_hosts("maintain", "tpu-a-1", ON_COMPUTE),
+        lambda: trouble.api_errors(asked(share=0.1, of="gke", lasting=60.0), ON_COMPUTE),
+    ],
+    ids=["hosts", "calls"],
+)
+def test_what_compute_engine_does_not_do_is_said(order: Callable[[], Press]) -> None:
+    with pytest.raises(trouble.NotSimulated, match="Compute Engine"):
+        order()
+
+
+@pytest.mark.parametrize(
+    ("lasts", "told"),
+    [
+        ({"until": None, "times": None}, "for now on"),
+        ({"until": 160.0, "times": None}, "for another 60 s"),
+        ({"until": None, "times": 2}, "for the next 2"),
+    ],
+)
+def test_a_fault_of_compute_engine_is_told_with_how_long_it_lasts(lasts: dict[str, Any], told: str) -> None:
+    fault = {"kind": "stockout", "method": "*", "names": "tpu-.*", "zone": None, **lasts}
+    assert trouble.in_words(fault, 100.0) == f"stockout: * of pools tpu-.* in every zone, {told}"

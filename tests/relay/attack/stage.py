@@ -19,7 +19,7 @@ from tests.local.served import ROOT, Served
 from tests.relay.objects import Json
 
 DEADLINE = 120.0
-PROMPTLY = 20.0
+PROMPTLY = 60.0
 
 
 @dataclass

@@ -6,7 +6,8 @@ import pytest
 from kubernetes import client
 
 from relay import cluster
-from relay.connection import asked_pause, in_words, rising_pause
+from relay.agenda import rising_pause
+from relay.connection import asked_pause, in_words
 from tests.builders import an_owner
 from tests.relay.attack.bed import Bed, names
 from tpu_slices.ports.errors import Temporary

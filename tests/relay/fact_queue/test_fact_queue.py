@@ -7,7 +7,7 @@ from relay.fact_queue import FactQueue
 from relay.objects import Kind
 from tests.builders import CLUSTER
 from tests.relay.fact_queue.test_hosts import legacy_node
-from tests.relay.objects import bound_pod, jobset, pod
+from tests.relay.objects import bound_pod, jobset, pod, replicated_job
 from tests.relay.watched import START, Watched, demand, listed_demand, nodes, none_of, read, states
 from tpu_slices.domain.model.facts import (
     Heartbeat,
@@ -18,7 +18,7 @@ from tpu_slices.domain.model.facts import (
     WorkloadState,
 )
 from tpu_slices.domain.model.slices import ClusterId, Owner, OwnerKind, WorkloadJob, WorkloadUid
-from tpu_slices.domain.reconciling.inventory import digest_of, standing
+from tpu_slices.domain.reconciling.standings import digest_of, standing
 from tpu_slices_simulator.relays import due_facts, facts_of
 
 ACTIVE, SUSPENDED = (standing(state, "", "", None) for state in (WorkloadState.ACTIVE, WorkloadState.SUSPENDED))
@@ -49,6 +49,7 @@ def test_the_list_has_every_jobset(watched: Watched) -> None:
 
 def test_the_state_of_a_jobset_is_repeated_on_request(watched: Watched) -> None:
     watched.see(jobset(), jobset("gemma", uid="u-2", spec={"suspend": True}))
+    watched.pass_time(5)
     watched.due_facts()
     watched.pass_time(60)
     assert watched.due_facts() == []
@@ -61,7 +62,7 @@ def test_the_state_of_a_jobset_is_repeated_on_request(watched: Watched) -> None:
 
 def test_no_fact_is_due_until_every_list_is_complete() -> None:
     queue = FactQueue(CLUSTER)
-    none_of(queue, Kind.JOBS, Kind.LEADER_WORKER_SETS, Kind.GROUP_LEADERS)
+    none_of(queue, *set(Kind) - {Kind.LEADERS, Kind.JOBSETS, Kind.HOSTS})
     queue.listed(Kind.LEADERS, [read(pod(0)), read(pod(1))], "1", START)
     queue.listed(Kind.JOBSETS, [read(jobset())], "1", START)
     early = START + timedelta(seconds=9)
@@ -118,13 +119,54 @@ def test_another_job_has_no_leader_pod(watched: Watched, other: WorkloadJob) -> 
     assert watched.queue.cache.leader_pod(other) is None
 
 
-def test_a_jobset_is_reported_when_it_is_first_seen_and_at_each_change_of_state(watched: Watched) -> None:
+def test_a_jobset_is_reported_soon_after_it_is_first_seen_and_at_each_change_of_state(watched: Watched) -> None:
     watched.see(jobset())
+    watched.pass_time(4.9)
+    assert states(watched.due_facts()) == []
+    watched.pass_time(0.1)
     assert states(watched.due_facts()) == [("u-1", WorkloadState.ACTIVE)]
     watched.see(jobset(version=11))
     assert states(watched.due_facts()) == []
     watched.see(jobset(version=12, conditions=["Completed"]))
     assert states(watched.due_facts()) == [("u-1", WorkloadState.COMPLETED)]
+
+
+def test_a_new_jobset_whose_demand_comes_at_once_is_not_reported_beside_it(watched: Watched) -> None:
+    watched.see(jobset(), pod(0))
+    watched.pass_time(4)
+    (wanted,) = watched.due_facts()
+    assert isinstance(wanted, SlicesWanted)
+    watched.pass_time(600)
+    assert states(watched.due_facts()) == []
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"spec": {"suspend": True}},
+        {"metadata": {"labels": {"kueue.x-k8s.io/queue-name": "team-b"}}},
+        {"spec": {"replicatedJobs": [replicated_job(overhead={"cpu": "some"})]}},
+        {"conditions": ["Completed"]},
+    ],
+    ids=["suspended", "of a queue", "unreadable", "completed"],
+)
+def test_a_new_jobset_of_which_demand_does_not_tell_all_is_reported_at_once(
+    watched: Watched, parts: dict[str, Any]
+) -> None:
+    watched.see(jobset(**parts), pod(0), pod(1))
+    assert len(states(watched.due_facts())) == 1
+
+
+def test_a_change_within_the_time_in_which_a_jobset_is_introduced_is_reported_at_once(watched: Watched) -> None:
+    watched.see(jobset())
+    watched.pass_time(1)
+    watched.see(jobset(version=12, conditions=["Completed"]))
+    assert states(watched.due_facts()) == [("u-1", WorkloadState.COMPLETED)]
+
+
+def test_a_flush_reports_the_jobsets_that_are_new(watched: Watched) -> None:
+    watched.see(jobset())
+    assert states(facts_of(watched.queue, watched.queue.flush(watched.now))) == [("u-1", WorkloadState.ACTIVE)]
 
 
 def test_a_deleted_jobset_is_reported_with_its_last_version(watched: Watched) -> None:
@@ -148,8 +190,10 @@ def test_a_recreated_jobset_is_another_one(watched: Watched) -> None:
     watched.due_facts()
     watched.relist(Kind.JOBSETS, jobset(uid="u-2"))
     facts = watched.due_facts()
-    assert states(facts) == [("u-1", WorkloadState.DELETED), ("u-2", WorkloadState.ACTIVE)]
+    assert states(facts) == [("u-1", WorkloadState.DELETED)]
     assert demand(facts) == []
+    watched.pass_time(5)
+    assert states(watched.due_facts()) == [("u-2", WorkloadState.ACTIVE)]
 
 
 def test_a_late_deletion_does_not_hide_the_recreated_jobset(watched: Watched) -> None:
@@ -179,6 +223,7 @@ def test_a_jobsets_end_is_repeated_while_it_has_hosts(watched: Watched) -> None:
 
 def test_an_active_state_is_told_once_whatever_hosts_there_are_and_again_on_request(watched: Watched) -> None:
     watched.see(jobset(), *nodes(2), legacy_node())
+    watched.pass_time(5)
     assert states(watched.due_facts()) == [("u-1", WorkloadState.ACTIVE)]
     watched.pass_time(3_600)
     assert watched.due_facts() == []

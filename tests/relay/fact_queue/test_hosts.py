@@ -270,6 +270,7 @@ def test_a_legacy_pool_that_another_jobset_of_that_name_uses_is_not_reported_as_
     """After a restart the relay does not know the earlier one's UID: it cannot tell whose pool is meant."""
     again = bound_pod(0, legacy_node()["metadata"]["name"], labels={"jobset.sigs.k8s.io/jobset-uid": "u-2"})
     watched.see(jobset(uid="u-2"), legacy_node(), again)
+    watched.pass_time(5)
     watched.due_facts()
     watched.queue.ask(about("u-1"), watched.now)
     watched.pass_time(61)

@@ -1,0 +1,190 @@
+"""The adapter under contract, on the local Compute Engine."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import timedelta
+from types import SimpleNamespace
+from typing import Any, cast
+
+from google.api_core.exceptions import BadRequest
+from google.cloud.compute_v1 import InstancesClient
+
+from infra.local.compute.paths import Resource
+from infra.local.compute.state import Fault, Kind, State
+from tests.adapters.compute_stories import COMPUTE, PATH, ZONE
+from tests.builders import NOW, self_managed
+from tests.local.compute.world import World as Compute
+from tests.local.compute.world import a_policy, a_state, a_template, alone
+from tpu_slices.adapters.compute import ComputeBackend
+from tpu_slices.adapters.compute_api import clients_by
+from tpu_slices.domain.model.clusters import PoolSettings
+from tpu_slices.domain.model.slices import PoolName
+from tpu_slices_simulator.fakes.clock import FakeClock
+from tpu_slices_simulator.fakes.troubles import Trouble, Verb
+
+_KINDS = {
+    Trouble.FORBIDDEN: Kind.PERMISSION,
+    Trouble.UNAVAILABLE: Kind.UNAVAILABLE,
+    Trouble.ANSWER_LOST: Kind.LOST_ANSWER,
+}
+_VERBS = {Verb.CREATE: "insert", Verb.DELETE: "delete"}
+_COLLECTIONS = ("resourcePolicies", "instanceTemplates", "instanceGroupManagers")
+
+
+class LocalCompute:
+    """The adapter, over Google's clients, against the local Compute Engine."""
+
+    def __init__(self) -> None:
+        self._compute = Compute(a_state(zones=frozenset({ZONE, "us-central1-a"})))
+        self._clock = FakeClock(NOW)
+        self._clients = clients_by(self._compute.client)
+        self.backend = ComputeBackend(self._clients, self._clock)
+        pools = PoolSettings(compute=COMPUTE)
+        self.cluster = self_managed(path=PATH, zone=ZONE, pools=pools)
+
+    def finish(self, pool: PoolName) -> None:
+        """Let the operation that runs end, and no more."""
+        assert self._running(pool), f"no operation runs on {pool}"
+        while self._running(pool):
+            self.wait(timedelta(seconds=1))
+
+    def wait(self, time: timedelta) -> None:
+        self._compute.after(time.total_seconds())
+        self._clock.advance(time)
+
+    def run_out(self, pool: PoolName) -> None:
+        self._order(Fault(kind=Kind.STOCKOUT, names=pool, times=None))
+
+    def exhaust_quota(self, pool: PoolName) -> None:
+        """Let the project's quota be too small for a pool."""
+        self._order(Fault(kind=Kind.QUOTA, names=pool, times=None))
+
+    def let_creation_fail(self, pool: PoolName, part: str) -> None:
+        """Let the operation that is to create a part of a pool fail."""
+        self._order(Fault(kind=Kind.FAILS, method=f"{part}.insert", names=pool, code="QUOTA_EXCEEDED", message="None."))
+
+    def slow_down(self, pool: PoolName) -> None:
+        """Let the next operation on a pool take long."""
+        self._order(Fault(kind=Kind.SLOW, names=pool, seconds=600))
+
+    def refuse(self, kind: Kind, part: str) -> None:
+        """Let the next request for a part be refused."""
+        self._order(Fault(kind=kind, method=f"{part}.insert"))
+
+    def lose_next_answer(self) -> None:
+        self.trouble(Trouble.ANSWER_LOST, *_VERBS, calls=1)
+
+    def trouble(self, trouble: Trouble, *verbs: Verb, calls: int | None = None) -> None:
+        methods = [f"{each}.{_VERBS[verb]}" for verb in verbs for each in _COLLECTIONS] or ["*"]
+        for method in methods:
+            self._order(Fault(kind=_KINDS[trouble], method=method, times=calls))
+
+    def break_down(self, kind: Kind) -> None:
+        """Let every further call fail."""
+        self._order(Fault(kind=kind, times=None))
+
+    def calm_down(self) -> None:
+        self._change(lambda state: replace(state, faults=()))
+
+    def squat(self, pool: PoolName, part: str) -> None:
+        """Let somebody else have made a part of that name."""
+        match part:
+            case "resourcePolicies":
+                self._compute.make_policy(a_policy(pool))
+            case "instanceTemplates":
+                self._compute.make_template(a_template(pool))
+            case _:
+                self._compute.make_template(a_template("theirs"))
+                self.wait(timedelta(seconds=2))
+                self._compute.make_group(alone(pool, instance_template="global/instanceTemplates/theirs"))
+        self.wait(timedelta(minutes=1))
+
+    def bring_template(self, name: str, **properties: object) -> str:
+        """Let a tenant have made an instance template; return its path."""
+        self._compute.make_template(a_template(name, **properties))
+        self.wait(timedelta(seconds=2))
+        return f"projects/demo-project/global/instanceTemplates/{name}"
+
+    def vanish(self, pool: PoolName) -> None:
+        """Remove a group without an operation."""
+        path = Resource("demo-project", f"zones/{ZONE}", "instanceGroupManagers", pool)
+        self._change(lambda state: state.without(path))
+
+    def stands(self, pool: PoolName) -> set[str]:
+        """Return the collections that have something of that name."""
+        state, _ = self._compute.plane.look()
+        return {
+            path.collection
+            for each in (state.policies, state.templates, state.groups)
+            for path in each
+            if path.name == pool
+        }
+
+    def metadata(self, pool: PoolName) -> list[dict[str, str]]:
+        """Return the metadata of each VM of a pool's group."""
+        state, _ = self._compute.plane.look()
+        return [
+            dict(each.vm.metadata) for path, each in state.instances.items() if path.name.startswith(pool) and each.vm
+        ]
+
+    def change_vm(self, pool: PoolName, **metadata: str) -> None:
+        """Let somebody else add metadata to the first VM of a pool's group."""
+        (first, *_) = self._compute.members(pool)
+        found = self._compute.instance(first.name)
+        items = [*found.metadata.items, *({"key": key, "value": value} for key, value in metadata.items())]
+        self._compute.instances.set_metadata_unary(
+            instance=first.name,
+            metadata_resource={"fingerprint": found.metadata.fingerprint, "items": items},
+            project="demo-project",
+            zone=ZONE,
+        )
+        self.wait(timedelta(seconds=5))
+
+    def calls(self, method: str) -> int:
+        """Return how often a method was called."""
+        return sum(each.method == method for each in self._compute.plane.calls())
+
+    def reading_late(self) -> ComputeBackend:
+        """Return a backend that sees VMs as they are now, whatever becomes of them."""
+        listed = list(self._compute.client(InstancesClient).list(project="demo-project", zone=ZONE))
+        return self._with_instances(list=lambda **_: listed)
+
+    def echoing(self) -> ComputeBackend:
+        """Return a backend whose changes of metadata are refused with what is in them."""
+
+        def set_metadata(*, request: Mapping[str, Any], **_: Any) -> None:
+            items = {each.key: each.value for each in request["metadata_resource"].items}
+            raise BadRequest(f"Invalid value: {items}")  # type: ignore[no-untyped-call]
+
+        return self._with_instances(set_metadata_unary=set_metadata)
+
+    def _with_instances(self, **methods: Callable[..., Any]) -> ComputeBackend:
+        ours = self._clients.instances
+        known = {"list": ours.list, "set_metadata_unary": ours.set_metadata_unary, **methods}
+        instances = cast("InstancesClient", SimpleNamespace(**known))
+        return ComputeBackend(replace(self._clients, instances=instances), self._clock)
+
+    def told(self) -> list[bytes]:
+        """Return the entries that the log sink has published since the last call."""
+        published, self._compute.published[:] = list(self._compute.published), []
+        return [json.dumps(entry).encode() for entry in published]
+
+    def requests(self) -> list[str]:
+        """Return the methods that were called and change something, in their order."""
+        return [each.method for each in self._compute.plane.calls() if each.method.partition(".")[2] in _VERBS.values()]
+
+    def forget_ended_operations(self) -> None:
+        self._change(lambda state: replace(state, operations={}))
+
+    def _running(self, pool: PoolName) -> bool:
+        state, _ = self._compute.plane.look()
+        return any(each.target.name == pool and each.ended is None for each in state.operations.values())
+
+    def _order(self, fault: Fault) -> None:
+        self._change(lambda state: replace(state, faults=(*state.faults, fault)))
+
+    def _change(self, change: Callable[[State], State]) -> None:
+        self._compute.plane.change(lambda state, _: change(state))

@@ -1,0 +1,111 @@
+"""What is known of a pool without asking GKE."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.builders import MINUTE, NOW, a_record, an_occupant, self_managed, some_hosts
+from tpu_slices.domain.model.attempts import TerminatingAttempt
+from tpu_slices.domain.model.observations import Absent, PoolObservations, Running
+from tpu_slices.domain.model.reasons import Phase, Reason
+from tpu_slices.domain.model.records import Desire, SliceRecord
+from tpu_slices.domain.reconciling.presumed import only_hosts_were_missing, presumed
+
+RUNS = PoolObservations(Running(None), {})
+
+
+def created(reason: Reason = Reason.CREATION_STARTED, **changes: Any) -> SliceRecord:
+    return a_record(**{"phase": Phase.PROVISIONING, "reason": reason, "create_requested_at": NOW, **changes})
+
+
+def given_up(**changes: Any) -> SliceRecord:
+    """Return a slice whose one pool is to be deleted, and whose relay was asked about its hosts."""
+    fields = {"create_requested_at": NOW, "hosts": some_hosts(), "close_requested_at": NOW, **changes}
+    last = TerminatingAttempt(attempt=1, **fields)
+    return a_record(desire=Desire.ABSENT, attempt=2, phase=Phase.RELEASING, terminating=(last,))
+
+
+@pytest.mark.parametrize(
+    ("record", "runs"),
+    [
+        (created(), True),
+        (created(Reason.CREATING), True),
+        (created(Reason.POOL_BROKEN), False),
+        (created(Reason.HOSTS_JOINING), False),
+        (created(attempt=2), False),
+        (created(attempt=2, terminating=(TerminatingAttempt(attempt=1),)), False),
+        (created(rebuild_allowed=True), False),
+        (created(pinned_settings=self_managed().pools), False),
+        (a_record(reason=Reason.CREATION_STARTED), False),
+    ],
+    ids=[
+        "started",
+        "seen",
+        "broken",
+        "told before",
+        "of another pool",
+        "one of two",
+        "to be rebuilt",
+        "made in steps",
+        "none",
+    ],
+)
+def test_a_pool_whose_creation_is_said_to_have_ended_well_is_presumed_to_run(record: SliceRecord, runs: bool) -> None:
+    assert presumed(record, a_record().pool) == (RUNS if runs else None)
+
+
+@pytest.mark.parametrize(
+    ("reason", "desire", "runs"),
+    [
+        (Reason.READY, Desire.ABSENT, True),
+        (Reason.READY, Desire.PRESENT, False),
+        (Reason.HOSTS_LOST, Desire.ABSENT, False),
+        (Reason.SPEC_DRIFTED, Desire.ABSENT, False),
+    ],
+)
+def test_a_slice_that_is_not_needed_any_more_is_presumed_to_stand_as_it_stood(
+    reason: Reason, desire: Desire, runs: bool
+) -> None:
+    record = created(reason, phase=reason.phase, desire=desire)
+    assert presumed(record, None) == (RUNS if runs else None)
+
+
+@pytest.mark.parametrize(
+    ("changes", "runs"),
+    [
+        ({}, True),
+        ({"close_requested_at": None}, False),
+        ({"delete_requested_at": NOW}, False),
+        ({"operation": "operation-1"}, False),
+        ({"hosts": some_hosts(usable=0, joined=0)}, False),
+    ],
+    ids=["answered", "never asked", "being deleted", "being created", "without hosts"],
+)
+def test_a_pool_whose_hosts_the_relay_answered_about_is_presumed_to_run(changes: dict[str, Any], runs: bool) -> None:
+    seen = PoolObservations(Absent(), {1: Running(None)}) if runs else None
+    assert presumed(given_up(**changes), None, answered=True) == seen
+    assert presumed(given_up(**changes), None) is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "complete"),
+    [
+        ({}, True),
+        ({"hosts": some_hosts(usable=3, occupants=(an_occupant(),))}, False),
+        ({"hosts": some_hosts()}, False),
+        ({"hosts": some_hosts(occupants=(an_occupant("guest"),))}, False),
+        ({"reason": Reason.CREATING}, False),
+        ({"slot": 1}, False),
+        ({"rebuild_allowed": True}, False),
+        ({"terminating": (TerminatingAttempt(attempt=3, delete_requested_at=NOW - MINUTE),)}, False),
+        ({"spec": None}, False),
+    ],
+    ids=str,
+)
+def test_only_hosts_were_missing_where_all_of_them_and_its_own_job_are_there_now(
+    changes: dict[str, Any], complete: bool
+) -> None:
+    record = created(**{"reason": Reason.HOSTS_JOINING, "hosts": some_hosts(occupants=(an_occupant(),)), **changes})
+    assert only_hosts_were_missing(record) is complete

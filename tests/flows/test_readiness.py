@@ -1,0 +1,97 @@
+"""A report that completes a slice's hosts makes it READY at once; whatever else is to be looked at is reconciled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.builders import CLUSTER
+from tests.world import World
+from tpu_slices.domain.model.reasons import Phase, Reason, ReportReason
+from tpu_slices.domain.model.records import SliceRecord
+from tpu_slices.wire.cluster_settings import pause_key
+from tpu_slices_simulator.cluster import LiveWorkload
+
+
+class Forgetful(World):
+    """A world in which reconcile requests are lost from some time on."""
+
+    loses_all = False
+
+    def loses_request(self) -> bool:
+        return self.loses_all
+
+
+@pytest.fixture
+def world() -> Forgetful:
+    return Forgetful()
+
+
+def joining(world: World, slices: int = 1) -> LiveWorkload:
+    """Let pools be created whose hosts have not joined yet."""
+    jobset = world.jobset_appears(slices=slices)
+    world.cluster_lives()
+    world.deliver()
+    for index in range(slices):
+        world.backend.finish(world.record(jobset, index).pool)
+        world.tells_of_creation(world.record(jobset, index).pool)
+    world.deliver()
+    assert {record.reason for record in world.records.values()} == {Reason.HOSTS_JOINING}
+    return jobset
+
+
+def hosts_join(world: Forgetful) -> set[str]:
+    """Return the slices of which a reconcile is requested when their hosts are usable and their leaders run."""
+    world.loses_all, before = True, len(world.publisher.requests)
+    world.cluster_lives()
+    world.deliver()
+    return {slice_ for _, slice_ in world.publisher.requests[before:]}
+
+
+def ready(record: SliceRecord) -> bool:
+    return record.phase is Phase.READY
+
+
+def test_a_slice_is_ready_with_the_report_that_its_job_runs_on_all_its_hosts(world: Forgetful) -> None:
+    jobset = joining(world)
+    looked = len(world.backend.calls)
+    assert hosts_join(world) == set()
+    assert ready(world.record(jobset))
+    assert len(world.backend.calls) == looked
+    assert [update.transition.reason for update in world.publisher.updates][-1] is Reason.READY
+
+
+def test_its_workload_is_reported_on_with_its_last_slice(world: Forgetful) -> None:
+    jobset = joining(world, slices=2)
+    hosts_join(world)
+    assert all(map(ready, world.records.values()))
+    (report,) = [update.report for _, update in world.publisher.reports]
+    assert (report.reason, report.ready, report.requested) == (ReportReason.READY, 2, 2)
+    recorded = world.store.workloads(CLUSTER, [jobset.ref.owner.uid])[jobset.ref.owner.uid].value
+    assert (recorded.report, recorded.next_report_at, recorded.announced_count) == (report, None, 1)
+
+
+def holds(world: World, record: SliceRecord) -> None:
+    world.store.edit_slice(CLUSTER, record.id, hold=True)
+
+
+def pauses(world: World, _: SliceRecord) -> None:
+    world.store.put_document(pause_key(CLUSTER), {"message": "upgrade", "paused_at": world.clock.now()})
+
+
+def a_host_is_broken(world: World, _: SliceRecord) -> None:
+    world.cluster.unusable_hosts = 1
+
+
+def waits(world: World, _: SliceRecord) -> None:
+    world.cluster.schedules = False
+
+
+@pytest.mark.parametrize("hinders", [holds, pauses, a_host_is_broken, waits])
+def test_what_hinders_it_is_left_to_reconcile(world: Forgetful, hinders: Callable[[World, SliceRecord], None]) -> None:
+    record = world.record(joining(world))
+    hinders(world, record)
+    assert hosts_join(world) == {record.id}
+    assert world.records[record.id].reason is Reason.HOSTS_JOINING
+    assert world.publisher.reports == []

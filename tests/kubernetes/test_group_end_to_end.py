@@ -1,0 +1,196 @@
+"""`kubectl apply` and `kubectl delete` of TPU operator's manifest, on a real API server.
+
+The relay is a process with its own account, Pub/Sub its emulator, the functions are the production code; simulated are
+Firestore, Compute Engine and kubelets.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+
+import orjson
+import pytest
+import yaml
+
+from infra.kubernetes.overlay import NAMESPACE, account_of
+from infra.local.kubeconfig import for_token_file
+from infra.local.processes import Child
+from infra.local.relay_account import manifests
+from tests.cluster.accounts import token_of
+from tests.cluster.asking import Api, done, path
+from tests.domain.planning.test_node_groups import self_managed
+from tests.kubernetes.cluster import Cluster, Json
+from tests.kubernetes.published import Published
+from tests.kubernetes.test_relay_recovers import addressed, relaying
+from tests.local.stack.leftovers import until
+from tests.node_groups import PLURAL, PROJECT, two_hosts
+from tpu_slices.adapters.pubsub import PubSubPublisher, connect_publisher
+from tpu_slices.domain.model.observations import Creating, Deleting
+from tpu_slices.domain.model.records import SliceRecord
+from tpu_slices.wire.workloads import CHIPS
+from tpu_slices_simulator import objects
+from tpu_slices_simulator.system import System
+
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(300)]
+
+HOSTS_IN = f"projects/{PROJECT}/locations/us-central1"
+GROUP = "/apis/tpu.google.com/v1alpha1/namespaces/default/tpunodegroups/my-tpu-node-group"
+PATIENCE_SECONDS = 120.0
+
+
+@dataclass
+class Functions(System):
+    """The functions, fed by what the relay publishes; what they say goes to the relay."""
+
+    published: Published
+    admin: Api
+    ahead: timedelta = timedelta()
+    """By how much the functions' clock is ahead, so that nobody has to wait for what takes minutes."""
+
+    def __post_init__(self) -> None:
+        super().__init__(self_managed(), datetime.now(UTC))
+        self.relay_is_dead = True  # the one in memory
+        self._send = PubSubPublisher(connect_publisher(), self.published.project)
+        self._received = self._said = self._asked = 0
+        self._swept_at = self.clock.now()
+
+    def turn(self) -> None:
+        """Let everything happen that can: facts arrive, slices are decided, operations end, hosts come and go."""
+        facts = self.published.pull()
+        for fact in facts[self._received :]:
+            self.publish(fact)
+        self._received = len(facts)
+        self.clock.advance(datetime.now(UTC) + self.ahead - self.clock.now())
+        self.deliver()
+        for pool in list(self.backend.pools.values()):
+            if isinstance(pool.seen, Creating | Deleting) and pool.operation is not None:
+                self.backend.finish(pool.name)
+        if self.clock.now() - self._swept_at > timedelta(seconds=1):
+            self._swept_at = self.clock.now()
+            self.publisher.request_reconcile(self.settings.cluster, list(self.records))
+        self.deliver()
+        self._hosts_join()
+        for cluster, update in self.publisher.node_groups[self._said :]:
+            self._send.announce_node_group(cluster, update)
+        for cluster, question in self.publisher.questions[self._asked :]:
+            self._send.ask(cluster, [question])
+        self._said, self._asked = len(self.publisher.node_groups), len(self.publisher.questions)
+
+    def _hosts_join(self) -> None:
+        """Register the hosts of groups as kubelets do."""
+        for pool in self.backend.pools.values():
+            order = pool.order
+            if not pool.hosts_joined or order is None or order.spec is None:
+                continue
+            for number in range(order.spec.hosts):
+                node = objects.node_of(order, number)
+                where = path("nodes", name=node["metadata"]["name"])
+                if self.admin.ask("GET", where).code == 404:
+                    provider = f"gce://{PROJECT}/{order.spec.zone}/{node['metadata']['name']}"
+                    labels = {**node["metadata"]["labels"], "kubernetes.io/hostname": node["metadata"]["name"]}
+                    meta = {"name": node["metadata"]["name"], "labels": labels}
+                    self.admin.create(path("nodes"), {"metadata": meta, "spec": {"providerID": provider}})
+                    ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": ""}
+                    amount = {CHIPS: str(order.spec.chips_per_host)}
+                    status = {"conditions": [ready], "capacity": amount, "allocatable": amount}
+                    done(self.admin.patch(f"{where}/status", {"status": status}))
+
+    @property
+    def slice(self) -> SliceRecord:
+        [record] = self.records.values()
+        return record
+
+
+@dataclass(frozen=True)
+class Stage:
+    cluster: Cluster
+    admin: Api
+    functions: Functions
+    relay: Child
+
+    def kubectl(self, *arguments: str, stdin: str = "") -> str:
+        said = self.cluster.kubectl(*arguments, stdin=stdin)
+        assert said.code == 0, said.error
+        return said.out
+
+    def group(self) -> Json | None:
+        answer = self.admin.ask("GET", GROUP)
+        return answer.body if answer.code == 200 else None
+
+    def reason(self) -> str:
+        """Return the reason of Ready; empty if there is none."""
+        conditions = ((self.group() or {}).get("status") or {}).get("conditions", ())
+        return next((each["reason"] for each in conditions if each["type"] == "Ready"), "")
+
+    def until(self, reason: str) -> None:
+        def shown() -> bool:
+            self.functions.turn()
+            return self.reason() == reason
+
+        until(shown, f"the reason {reason}: {self.relay.output()[-2000:]}", PATIENCE_SECONDS)
+
+
+def _without_groups(cluster: Cluster) -> None:
+    """Delete the groups that other tests left, finalizers and all: a relay would have slices made for them."""
+    cluster.kubectl("delete", "tng", "--all", "--all-namespaces", "--wait=false")
+    names = 'jsonpath={range .items[*]}{.metadata.namespace} {.metadata.name}{"\\n"}{end}'
+    for line in cluster.kubectl("get", "tng", "--all-namespaces", "-o", names).out.splitlines():
+        namespace, name = line.split()
+        held = '{"metadata":{"finalizers":null}}'
+        cluster.kubectl("patch", "tng", name, "-n", namespace, "--type=merge", "-p", held)
+
+
+@pytest.fixture
+def stage(cluster: Cluster, pubsub_emulator: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    text = yaml.safe_dump_all(manifests("demo", hosts_in=HOSTS_IN))
+    applied = cluster.apply("-f", "-", stdin=text)
+    assert (applied.code, applied.error) == (0, "")
+    cluster.kubectl("wait", "--for=condition=Established", "--timeout=60s", f"crd/{PLURAL}.tpu.google.com")
+    _without_groups(cluster)
+    with pytest.MonkeyPatch.context() as patch, closing(Api(cluster.plane.kubeconfig)) as admin:
+        patch.setenv("PUBSUB_EMULATOR_HOST", pubsub_emulator)
+        published = Published(f"test-{uuid.uuid4().hex[:16]}")
+        addresses = addressed(cluster, published.project, pubsub_emulator, tmp_path_factory.mktemp("relay"))
+        addresses.relay_token.write_text(token_of(admin, NAMESPACE, account_of("demo")))
+        kubeconfig = for_token_file(cluster.plane.kubeconfig.read_text(), addresses.relay_token)
+        addresses.relay_kubeconfig.write_text(kubeconfig)
+        program = relaying(addresses)
+        program = replace(program, environment={**program.environment, "HOSTS_IN": HOSTS_IN})
+        [relay] = cluster.processes.start(program)
+        cluster.processes.wait_until_ready(relay)
+        yield Stage(cluster, admin, Functions(published, admin), relay)
+        cluster.processes.end(relay)
+    _without_groups(cluster)
+    assert cluster.kubectl("delete", "crd", f"{PLURAL}.tpu.google.com", "--timeout=60s").code == 0
+
+
+def test_a_manifest_of_tpu_operator_becomes_a_slice_and_goes_with_it(stage: Stage) -> None:
+    stage.kubectl("apply", "-f", "-", stdin=orjson.dumps(two_hosts()).decode())
+    stage.until("Ready")
+    stage.kubectl("wait", "tng/my-tpu-node-group", "--for=condition=Ready", "--timeout=5s")
+    assert len(stage.functions.pools) == 1
+    nodes = stage.kubectl("get", "nodes", "-l", "cloud.google.com/tpu-node-group-name=my-tpu-node-group", "-o", "name")
+    assert len(nodes.split()) == 2
+
+    waited = stage.cluster.kubectl("delete", "tng", "my-tpu-node-group", "--timeout=1s")
+    assert waited.code == 1
+    assert "timed out waiting for the condition" in waited.error
+    stage.functions.ahead = timedelta(minutes=3)  # a creation that was requested moments ago may still take effect
+
+    def gone() -> bool:
+        stage.functions.turn()
+        return stage.group() is None
+
+    until(gone, "the object to go", PATIENCE_SECONDS)
+    assert stage.functions.pools == []
+    assert (
+        stage.kubectl("get", "nodes", "-l", f"google.com/tpu-slice-id={stage.functions.slice.id}", "-o", "name") == ""
+    )
+    reasons = stage.kubectl(
+        "get", "events", "-o", "jsonpath={.items[?(@.involvedObject.name=='my-tpu-node-group')].reason}"
+    )
+    assert {"ChildResourcesProvisioned", "Provisioned", "Cleanup"} <= {*reasons.split()}
