@@ -18,9 +18,12 @@ from infra.local.kubernetes.credentials import User
 from infra.local.kubernetes.programs import Programs
 from infra.local.prerequisites import Tools
 from infra.local.processes import Child, Processes
+from tests.local.stack.leftovers import until
 
 Json = dict[str, Any]
 USER = User("ada", ("researchers",))
+LEFTOVERS = ("jobsets.jobset.x-k8s.io", "tpunodegroups.tpu.google.com", "jobs", "pods", "nodes")
+EMPTY_WITHIN_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +70,26 @@ class Cluster:
     def apply(self, *arguments: str, stdin: str = "") -> Said:
         """Apply server-side, whoever of an earlier test owns a field: all tests of a worker share this cluster."""
         return self.kubectl("apply", "--server-side", "--force-conflicts", *arguments, stdin=stdin)
+
+    def empty(self) -> None:
+        """Delete what runs or was asked to run, without waiting for those who hold it: a test may count what it finds.
+
+        A kind that is not defined here has no objects.
+        """
+        until(lambda: all([self._without(kind) for kind in LEFTOVERS]), "an empty cluster", EMPTY_WITHIN_SECONDS)
+
+    def _without(self, kind: str) -> bool:
+        """Request the deletion of all objects of a kind; tell whether there were none."""
+        names = 'jsonpath={range .items[*]}{.metadata.namespace}/{.metadata.name}{"\\n"}{end}'
+        listed = self.kubectl("get", kind, "--all-namespaces", "-o", names)
+        assert listed.code == 0 or "doesn't have a resource type" in listed.error, listed.error
+        found = listed.out.split()
+        for each in found:
+            namespace, name = each.split("/")
+            where = ["-n", namespace] if namespace else []
+            self.kubectl("patch", kind, name, *where, "--type=merge", "-p", '{"metadata":{"finalizers":null}}')
+            self.kubectl("delete", kind, name, *where, "--ignore-not-found", "--force", "--wait=false")
+        return not found
 
     def get(self, path: str) -> Json | None:
         """Return an object, or None if it is not there."""

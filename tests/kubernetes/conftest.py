@@ -1,4 +1,4 @@
-"""A control plane that the tests of this folder share. A file ends what it has started beside it.
+"""A control plane that the tests of this folder share, empty for each file. A file ends what it has started beside it.
 
 Tests have names of their own; some kill its programs, or take all that it knows."""
 
@@ -15,6 +15,13 @@ from tests.kubernetes.cluster import Cluster, started
 
 
 @pytest.fixture(scope="package")
-def cluster(programs: Programs, tools: Tools, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+def shared_cluster(programs: Programs, tools: Tools, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     with started(programs, tools, tmp_path_factory.mktemp("kubernetes"), with_jobsets) as one:
         yield one
+
+
+@pytest.fixture(scope="module")
+def cluster(shared_cluster: Cluster) -> Cluster:
+    """The control plane without what the tests of other files left in it."""
+    shared_cluster.empty()
+    return shared_cluster

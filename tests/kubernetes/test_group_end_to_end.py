@@ -134,23 +134,12 @@ class Stage:
         until(shown, f"the reason {reason}: {self.relay.output()[-2000:]}", PATIENCE_SECONDS)
 
 
-def _without_groups(cluster: Cluster) -> None:
-    """Delete the groups that other tests left, finalizers and all: a relay would have slices made for them."""
-    cluster.kubectl("delete", "tng", "--all", "--all-namespaces", "--wait=false")
-    names = 'jsonpath={range .items[*]}{.metadata.namespace} {.metadata.name}{"\\n"}{end}'
-    for line in cluster.kubectl("get", "tng", "--all-namespaces", "-o", names).out.splitlines():
-        namespace, name = line.split()
-        held = '{"metadata":{"finalizers":null}}'
-        cluster.kubectl("patch", "tng", name, "-n", namespace, "--type=merge", "-p", held)
-
-
 @pytest.fixture
 def stage(cluster: Cluster, pubsub_emulator: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     text = yaml.safe_dump_all(manifests("demo", hosts_in=HOSTS_IN))
     applied = cluster.apply("-f", "-", stdin=text)
     assert (applied.code, applied.error) == (0, "")
     cluster.kubectl("wait", "--for=condition=Established", "--timeout=60s", f"crd/{PLURAL}.tpu.google.com")
-    _without_groups(cluster)
     with pytest.MonkeyPatch.context() as patch, closing(Api(cluster.plane.kubeconfig)) as admin:
         patch.setenv("PUBSUB_EMULATOR_HOST", pubsub_emulator)
         published = Published(f"test-{uuid.uuid4().hex[:16]}")
@@ -164,7 +153,7 @@ def stage(cluster: Cluster, pubsub_emulator: str, tmp_path_factory: pytest.TempP
         cluster.processes.wait_until_ready(relay)
         yield Stage(cluster, admin, Functions(published, admin), relay)
         cluster.processes.end(relay)
-    _without_groups(cluster)
+    cluster.empty()
     assert cluster.kubectl("delete", "crd", f"{PLURAL}.tpu.google.com", "--timeout=60s").code == 0
 
 
