@@ -38,8 +38,20 @@ ClusterManagerClient(transport=ClusterManagerGrpcTransport(channel=grpc.insecure
 """
 _RECEIVE = "from functions import main; main._intake_deps()"
 _RECONCILE = "from functions import main; main._reconcile_deps()"
-FUNCTIONS: Mapping[str, tuple[str, str]] = {"receive": (_RECEIVE, _CLIENTS), "reconcile": (_RECONCILE, _CLIENTS + _GKE)}
-"""How each is started, and its floor. The sweep starts as reconcile does."""
+_RECONCILE_ON_GKE = """
+import os
+from functions import main
+from tpu_slices.app import wiring
+from tpu_slices.app.settings import Settings
+main._reconcile_deps()
+wiring._gke_backend(Settings.from_env(os.environ))
+"""
+FUNCTIONS: Mapping[str, tuple[str, str]] = {
+    "receive": (_RECEIVE, _CLIENTS),
+    "reconcile": (_RECONCILE, _CLIENTS),
+    "reconcile on GKE": (_RECONCILE_ON_GKE, _CLIENTS + _GKE),
+}
+"""How each is started, and its floor. The sweep starts as reconcile does, which loads GKE's client at its first slice."""
 
 
 @dataclass(frozen=True, slots=True)
