@@ -22,7 +22,9 @@ def test_a_function_imports_a_hundred_modules_of_ours_at_most(function: tuple[st
 
 
 @pytest.mark.slow
-def test_only_who_calls_gke_imports_its_client_and_nobody_there_that_of_compute_engine(function: tuple[str, Start]) -> None:
+def test_only_who_calls_gke_imports_its_client_and_nobody_there_that_of_compute_engine(
+    function: tuple[str, Start],
+) -> None:
     name, started = function
     assert ("google.cloud.container_v1" in started.modules) == (name == "reconcile on GKE")
     assert "google.cloud.compute_v1" not in started.modules
