@@ -51,7 +51,7 @@ FUNCTIONS: Mapping[str, tuple[str, str]] = {
     "reconcile": (_RECONCILE, _CLIENTS),
     "reconcile on GKE": (_RECONCILE_ON_GKE, _CLIENTS + _GKE),
 }
-"""How each is started, and its floor. The sweep starts as reconcile does, which loads GKE's client at its first slice."""
+"""How each is started, and its floor. The sweep starts as reconcile, which loads GKE's client at its first slice."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,10 +76,10 @@ class Cluster:
 
         A kind that is not defined here has no objects.
         """
-        until(lambda: all([self._without(kind) for kind in LEFTOVERS]), "an empty cluster", EMPTY_WITHIN_SECONDS)
+        until(lambda: not sum(self._deleted(kind) for kind in LEFTOVERS), "an empty cluster", EMPTY_WITHIN_SECONDS)
 
-    def _without(self, kind: str) -> bool:
-        """Request the deletion of all objects of a kind; tell whether there were none."""
+    def _deleted(self, kind: str) -> int:
+        """Request the deletion of all objects of a kind; return how many there were."""
         names = 'jsonpath={range .items[*]}{.metadata.namespace}/{.metadata.name}{"\\n"}{end}'
         listed = self.kubectl("get", kind, "--all-namespaces", "-o", names)
         assert listed.code == 0 or "doesn't have a resource type" in listed.error, listed.error
@@ -89,7 +89,7 @@ class Cluster:
             where = ["-n", namespace] if namespace else []
             self.kubectl("patch", kind, name, *where, "--type=merge", "-p", '{"metadata":{"finalizers":null}}')
             self.kubectl("delete", kind, name, *where, "--ignore-not-found", "--force", "--wait=false")
-        return not found
+        return len(found)
 
     def get(self, path: str) -> Json | None:
         """Return an object, or None if it is not there."""
