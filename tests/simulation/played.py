@@ -18,7 +18,9 @@ from tpu_slices_simulator.story import Fault, Kind, Plot, Story
 CALM = 150
 """Minutes without faults: more than any timeout, pause or silence lasts."""
 END = 60
-"""Minutes in which everything that is left must go."""
+"""Minutes in which everything that is left must go, unless there are more turns than these have."""
+TURN = 12
+"""Minutes of a deletion at most: of an instance group, then of what is beside it, each end found by a sweep."""
 T = TypeVar("T")
 
 
@@ -54,10 +56,17 @@ class Watched(Simulation):
         for jobset in self.workloads.values():
             if not jobset.state.ended:
                 self.ends(jobset)
-        while self.minute < self.story.minutes + CALM + END:
+        end = self.minute + minutes_to_go(self.story)
+        while self.minute < end:
             self.until(self.minute + 1)
             self.watch.after_a_sweep()
         self.watch.when_all_ended()
+
+
+def minutes_to_go(story: Story) -> int:
+    """Return in which time everything goes that a story has at most, so many at a time as may be deleted."""
+    slices = sum(each.slices for each in story.jobsets)
+    return max(END, TURN * (1 + -(-slices // story.settings.limits.operations)))
 
 
 def played(story: Story, fuse: Fuse | None = None) -> Played:
