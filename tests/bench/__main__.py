@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping
 
-from tests.bench import bursts, cold_starts, deciding, handover, measures, path, reconciling, watching
+from tests.bench import bursts, cold_starts, deciding, measures, path, reconciling, served_bursts, watching
 from tests.bench.measures import Measure
 
 PARTS: Mapping[str, Callable[[], Iterator[Measure]]] = {
@@ -14,7 +14,7 @@ PARTS: Mapping[str, Callable[[], Iterator[Measure]]] = {
     "cold starts": cold_starts.rows,
     "reconciling": reconciling.rows,
     "path": path.rows,
-    "hand-over": handover.rows,
+    "bursts on the stack": served_bursts.rows,
     "bursts": bursts.rows,
 }
 
