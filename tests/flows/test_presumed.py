@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
-from tests.builders import MINUTE, NOW, a_record, an_occupant, self_managed, some_hosts
+from tests.builders import MINUTE, NOW, a_record, self_managed, some_hosts
+from tests.domain.cases import ELSEWHERE
 from tpu_slices.domain.model.attempts import TerminatingAttempt
 from tpu_slices.domain.model.observations import Absent, PoolObservations, Running
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.records import Desire, SliceRecord
-from tpu_slices.domain.reconciling.presumed import only_hosts_were_missing, presumed
+from tpu_slices.domain.reconciling.presumed import presumed, stands
 
 RUNS = PoolObservations(Running(None), {})
 
@@ -90,22 +91,22 @@ def test_a_pool_whose_hosts_the_relay_answered_about_is_presumed_to_run(changes:
 
 
 @pytest.mark.parametrize(
-    ("changes", "complete"),
+    ("changes", "alone"),
     [
         ({}, True),
-        ({"hosts": some_hosts(usable=3, occupants=(an_occupant(),))}, False),
-        ({"hosts": some_hosts()}, False),
-        ({"hosts": some_hosts(occupants=(an_occupant("guest"),))}, False),
+        ({"reason": Reason.READY}, True),
+        ({"hosts": some_hosts(usable=3)}, True),
         ({"reason": Reason.CREATING}, False),
+        ({"reason": Reason.HOSTS_LOST}, False),
         ({"slot": 1}, False),
         ({"rebuild_allowed": True}, False),
+        ({"runs_on": ELSEWHERE}, False),
         ({"terminating": (TerminatingAttempt(attempt=3, delete_requested_at=NOW - MINUTE),)}, False),
         ({"spec": None}, False),
     ],
     ids=str,
 )
-def test_only_hosts_were_missing_where_all_of_them_and_its_own_job_are_there_now(
-    changes: dict[str, Any], complete: bool
+def test_a_slice_stands_where_its_own_pool_was_seen_to_run_and_nothing_is_under_way(
+    changes: dict[str, Any], alone: bool
 ) -> None:
-    record = created(**{"reason": Reason.HOSTS_JOINING, "hosts": some_hosts(occupants=(an_occupant(),)), **changes})
-    assert only_hosts_were_missing(record) is complete
+    assert stands(created(**{"reason": Reason.HOSTS_JOINING, "hosts": some_hosts(), **changes})) is alone

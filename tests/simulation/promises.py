@@ -26,7 +26,7 @@ from typing import NoReturn
 
 from tests.builders import a_spec
 from tpu_slices.domain.model.facts import WorkloadState
-from tpu_slices.domain.model.observations import Creating, Deleting, Outcome, Running, Started
+from tpu_slices.domain.model.observations import Begun, Creating, Deleting, Outcome, Running, Started
 from tpu_slices.domain.model.reasons import Phase, Reason, ReportReason
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import PoolName, SliceId, WorkloadUid
@@ -252,10 +252,15 @@ class Watch:
                 yield pool
 
     def _bought(self) -> Iterator[PoolOrder]:
-        """Yield the orders of our pools, but for those whose creation failed and of which no host was reported."""
+        """Yield the orders of our pools, but for those whose creation failed and of which no host was reported.
+
+        Nor does what stands beside an instance group, before it is made and after it is gone, have hosts.
+        """
         records = self._world.records
         for pool in self._ours():
             assert pool.order is not None
+            if isinstance(pool.seen, Begun):
+                continue
             record = records.get(pool.order.slice_id)
             given_up = {each.attempt: each for each in record.terminating} if record else {}
             failed = given_up.get(pool.order.attempt)

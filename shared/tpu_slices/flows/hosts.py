@@ -15,8 +15,8 @@ from tpu_slices.domain.model.workloads import WorkloadRecord
 from tpu_slices.domain.reconciling import occupancy
 from tpu_slices.domain.reconciling.inventory import hosts_awaited, hosts_to_be_listed
 from tpu_slices.domain.reconciling.occupancy import NewCount
+from tpu_slices.flows.counting import Counted, decided
 from tpu_slices.flows.outcomes import Reconciled, announce
-from tpu_slices.flows.readiness import Readied, readied
 from tpu_slices.flows.report import update_of
 from tpu_slices.ports.deps import IntakeDeps
 from tpu_slices.ports.errors import StaleRecord
@@ -26,7 +26,7 @@ from tpu_slices.ports.store import Change, Stored
 def hosts_changed(
     fact: HostsChanged, stored: Stored[SliceRecord] | None, cluster: ClusterId, deps: IntakeDeps
 ) -> Reconciled | None:
-    """Record a report and request reconciles, or return the outcome if it makes the slice READY.
+    """Record a report and request reconciles, or return what is decided with it.
 
     One of a pool without a record is left to the inventory check, which finds the pool.
     """
@@ -39,9 +39,9 @@ def hosts_changed(
     now = deps.clock.now()
     after = occupancy.counted(before, fact, now)
     changes = list(_changes(stored, NewCount(stored.value, fact.attempt, before, after, now), deps)) if after else []
-    ready = readied(stored, changes, deps)
-    if ready is not None:
-        return _become_ready(stored, ready, deps)
+    counted = decided(stored, changes, deps)
+    if counted is not None:
+        return _save(stored, counted, deps)
     if changes:
         deps.store.commit(*changes)
     elif stored.value.next_reconcile_at is None:
@@ -57,15 +57,15 @@ def _has_ended(record: SliceRecord, deps: IntakeDeps) -> bool:
     return own is not None and own.value.state.ended
 
 
-def _become_ready(stored: Stored[SliceRecord], ready: Readied, deps: IntakeDeps) -> Reconciled:
-    """Save and announce that a slice is READY; what was saved before it is announced once more, as by a reconcile."""
+def _save(stored: Stored[SliceRecord], counted: Counted, deps: IntakeDeps) -> Reconciled:
+    """Save and announce what is decided; what was saved before it is announced once more, as by a reconcile."""
     announce(stored.value, stored.value.announced_count, deps)
-    if ready.reported is not None:
-        workload, made = ready.reported.workload, ready.reported.report
+    if counted.reported is not None:
+        workload, made = counted.reported.workload, counted.reported.report
         deps.publisher.announce_workloads(workload.cluster, [update_of(workload, made)])
-    deps.store.commit(*ready.changes)
-    announce(ready.decision.record, stored.value.transition_count, deps)
-    return Reconciled(stored.value, ready.decision, ready.decision.record, ready.reported)
+    deps.store.commit(*counted.changes)
+    announce(counted.decision.record, stored.value.transition_count, deps)
+    return Reconciled(stored.value, counted.decision, counted.decision.record, counted.reported)
 
 
 def hosts_listed(fact: HostsListed, cluster: ClusterId, deps: IntakeDeps) -> bool:

@@ -11,6 +11,7 @@ from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import PoolName
 
 _UNDER_CREATION = frozenset({Reason.CREATION_STARTED, Reason.CREATING})
+_STANDING = frozenset({Reason.HOSTS_JOINING, Reason.READY})
 
 
 def presumed(record: SliceRecord, created: PoolName | None, *, answered: bool = False) -> PoolObservations | None:
@@ -38,9 +39,7 @@ def presumed(record: SliceRecord, created: PoolName | None, *, answered: bool = 
     return PoolObservations(Running(None), {}) if made or served else None
 
 
-def only_hosts_were_missing(record: SliceRecord) -> bool:
-    """Return whether a slice's own pool was seen to run, and all hosts and its Job are there now."""
-    spec, hosts = record.spec, record.hosts
+def stands(record: SliceRecord) -> bool:
+    """Return whether a slice has one pool alone, its own, which was seen to run and of which nothing is under way."""
     undisturbed = not (record.terminating or record.runs_on or record.rebuild_allowed or record.slots)
-    whole = spec is not None and hosts.joined == hosts.usable == spec.hosts
-    return undisturbed and whole and record.reason is Reason.HOSTS_JOINING and record.on(hosts)
+    return undisturbed and record.spec is not None and record.reason in _STANDING

@@ -1,9 +1,10 @@
-"""Makes a slice READY with the report that completes its hosts, where nothing remains to be asked or done."""
+"""Decides with a report of a slice's hosts where GKE need not be asked, and nothing is to be done."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from tpu_slices.domain.model.decisions import Decision
 from tpu_slices.domain.model.observations import PoolObservations, Running
@@ -13,7 +14,7 @@ from tpu_slices.domain.model.workloads import WorkloadRecord
 from tpu_slices.domain.reconciling.case import Known
 from tpu_slices.domain.reconciling.decide import decide
 from tpu_slices.domain.reconciling.demand import with_current_desire
-from tpu_slices.domain.reconciling.presumed import only_hosts_were_missing
+from tpu_slices.domain.reconciling.presumed import stands
 from tpu_slices.domain.reporting.reports import is_news, report
 from tpu_slices.domain.reporting.waits import QueueState
 from tpu_slices.flows.report import Reported, with_announced
@@ -22,8 +23,8 @@ from tpu_slices.ports.store import Change, Names, Stored
 
 
 @dataclass(frozen=True, slots=True)
-class Readied:
-    """The decision that makes a slice READY, and all that is to be written with it."""
+class Counted:
+    """What is decided with a report of a slice's hosts, and all that is to be written with it."""
 
     decision: Decision
     changes: tuple[Change, ...]
@@ -31,14 +32,20 @@ class Readied:
     """That all slices of the workload are ready, which is to be announced."""
 
 
-def readied(stored: Stored[SliceRecord], changes: Sequence[Change], deps: IntakeDeps) -> Readied | None:
-    """Return how a slice becomes READY by the changes that a report of its hosts makes; None: it is to be reconciled.
+def decided(stored: Stored[SliceRecord], changes: Sequence[Change], deps: IntakeDeps) -> Counted | None:
+    """Return what is decided with the changes that a report of a slice's hosts makes; None: it is to be reconciled.
 
-    Its pool was seen to run, and its own Job is on its hosts: GKE need not be asked. Whatever else the report changes,
-    or a person or the settings hold up, is left to reconcile.
+    | its own pool stands, and nothing else is changed; it was | and is now           |                         |
+    |----------------------------------------------------------|----------------------|-------------------------|
+    | waiting for hosts                                        | still waiting        | counted; of a node pool |
+    | waiting for hosts                                        | READY                | told                    |
+    | READY                                                    | READY, for whom else | counted                 |
+    | whatever an operator, the settings or lost hosts make of it                     | None                    |
+
+    It is looked at again no later than it would have been.
     """
     counted = next((each.after for each in changes if each.before is stored), None)
-    if not isinstance(counted, SliceRecord) or not only_hosts_were_missing(counted):
+    if not isinstance(counted, SliceRecord) or not stands(counted) or counted.owner.kind.declares:
         return None
     others = [each for each in changes if each.before is not stored]
     if any(isinstance(each.after, SliceRecord) for each in others):
@@ -48,18 +55,29 @@ def readied(stored: Stored[SliceRecord], changes: Sequence[Change], deps: Intake
     read = deps.store.together(counted.cluster, Names(settings=True, workloads=() if uid in told else [uid]))
     workloads = {**{known: each.value for known, each in read.workloads.items()}, **told}
     own = workloads.get(uid)
-    if read.settings is None or own is None or own.demand.get(counted.id) is not None:
+    if read.settings is None or own is None:
         return None
     record = with_current_desire(counted, own)
     decision = decide(
         record, PoolObservations(Running(None), {}), deps.clock.now(), read.settings, Known(workloads=workloads)
     )
-    if decision.reason is not Reason.READY or decision.actions:
+    waits = decision.reason is counted.reason is Reason.HOSTS_JOINING and not read.settings.self_managed
+    if decision.actions or not (waits or decision.reason is Reason.READY):
         return None
-    after = replace(decision.record, announced_count=stored.value.transition_count)
-    reported = _reported(own, after, deps) if uid in told else None
+    after = replace(
+        decision.record,
+        announced_count=stored.value.transition_count,
+        next_reconcile_at=_next_look(stored.value, decision.record),
+    )
+    reported = _reported(own, after, deps) if uid in told and decision.reason is Reason.READY else None
     others = [replace(each, after=reported.workload) if reported and each.after is own else each for each in others]
-    return Readied(replace(decision, record=after), (Change(stored, after), *others), reported)
+    return Counted(replace(decision, record=after), (Change(stored, after), *others), reported)
+
+
+def _next_look(before: SliceRecord, after: SliceRecord) -> datetime | None:
+    if after.reason is not before.reason:
+        return after.next_reconcile_at
+    return min((at for at in (before.next_reconcile_at, after.next_reconcile_at) if at is not None), default=None)
 
 
 def _reported(workload: WorkloadRecord, last: SliceRecord, deps: IntakeDeps) -> Reported | None:

@@ -1,4 +1,4 @@
-"""A report that completes a slice's hosts makes it READY at once; whatever else is to be looked at is reconciled."""
+"""What a report of hosts alone decides is decided with it; whatever else is to be looked at is reconciled."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from relay.objects import PoolKey
 from tests.builders import CLUSTER
 from tests.world import World
 from tpu_slices.domain.model.reasons import Phase, Reason, ReportReason
@@ -80,18 +81,55 @@ def pauses(world: World, _: SliceRecord) -> None:
     world.store.put_document(pause_key(CLUSTER), {"message": "upgrade", "paused_at": world.clock.now()})
 
 
-def a_host_is_broken(world: World, _: SliceRecord) -> None:
-    world.cluster.unusable_hosts = 1
-
-
-def waits(world: World, _: SliceRecord) -> None:
-    world.cluster.schedules = False
-
-
-@pytest.mark.parametrize("hinders", [holds, pauses, a_host_is_broken, waits])
+@pytest.mark.parametrize("hinders", [holds, pauses])
 def test_what_hinders_it_is_left_to_reconcile(world: Forgetful, hinders: Callable[[World, SliceRecord], None]) -> None:
     record = world.record(joining(world))
     hinders(world, record)
     assert hosts_join(world) == {record.id}
     assert world.records[record.id].reason is Reason.HOSTS_JOINING
     assert world.publisher.reports == []
+
+
+def test_hosts_that_are_still_missing_are_counted_without_a_look(world: Forgetful) -> None:
+    record = world.record(joining(world))
+    looked, due = len(world.backend.calls), record.next_reconcile_at
+    world.cluster.unusable_hosts = 1
+    assert hosts_join(world) == set()
+    counted = world.records[record.id]
+    assert (counted.reason, counted.message) == (
+        Reason.HOSTS_JOINING,
+        "3 of 4 hosts are ready and offer their chips.",
+    )
+    assert counted.next_reconcile_at == due
+    assert len(world.backend.calls) == looked
+    assert world.publisher.reports == []
+
+
+def test_a_slice_whose_leader_is_not_scheduled_yet_is_ready_and_looked_at_again(world: Forgetful) -> None:
+    record = world.record(joining(world))
+    world.cluster.schedules = False
+    assert hosts_join(world) == set()
+    counted = world.records[record.id]
+    assert counted.reason is Reason.READY
+    assert counted.next_reconcile_at is not None
+    assert world.publisher.reports == []
+
+
+def test_a_leader_that_comes_to_a_slice_that_is_ready_is_counted_without_a_look(world: Forgetful) -> None:
+    record = world.record(joining(world))
+    world.cluster.schedules = False
+    hosts_join(world)
+    world.loses_all, world.cluster.schedules, looked = True, True, len(world.backend.calls)
+    assert hosts_join(world) == set()
+    assert [each.owner for each in world.records[record.id].hosts.occupants] == [record.owner]
+    assert len(world.backend.calls) == looked
+
+
+def test_lost_hosts_of_a_slice_that_is_ready_are_left_to_reconcile(world: Forgetful) -> None:
+    record = world.record(joining(world))
+    hosts_join(world)
+    world.cluster.loses_nodes(PoolKey(record.id, 1))
+    world.relay_publishes()
+    world.deliver()
+    assert [slice_ for _, slice_ in world.publisher.requests][-1] == record.id
+    assert (world.records[record.id].reason, world.records[record.id].hosts.usable) == (Reason.READY, 0)
