@@ -88,6 +88,7 @@ def test_the_same_story_is_told_alike(tmp_path: Path) -> None:
     assert told(story) == told(story)
 
 
+@pytest.mark.slow
 def test_the_timeline_is_written_as_a_page(tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     assert slices(written(tmp_path), "--timeline", page).exit_code == 0
@@ -171,6 +172,7 @@ def test_the_page_has_every_field_and_every_kind_of_fault() -> None:
     assert {*fields, *map(str, Kind)} <= told
 
 
+@pytest.mark.slow
 def test_the_story_of_the_page_can_be_played(tmp_path: Path) -> None:
     (text,) = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs" / "simulation.md").read_text(), re.DOTALL)
     told_there = yaml.safe_load(text)

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 from hypothesis import given
-from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from tests.builders import NOW, a_job, a_jobset, a_record
+from tests.properties import at_most
 from tests.wire.values import values_of
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import LAST_ATTEMPT
@@ -38,7 +38,7 @@ def parts_of(value: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
-@hypothesis_settings(max_examples=25)
+@at_most(25)
 @given(data=st.data())
 def test_every_record_is_decoded_unchanged(kind: type[Record], data: st.DataObject) -> None:
     record = data.draw(values_of(kind))
@@ -47,7 +47,7 @@ def test_every_record_is_decoded_unchanged(kind: type[Record], data: st.DataObje
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
-@hypothesis_settings(max_examples=25)
+@at_most(25)
 @given(data=st.data())
 def test_a_change_on_top_of_what_is_there_is_the_whole_document(kind: type[Record], data: st.DataObject) -> None:
     record, other = data.draw(values_of(kind)), data.draw(values_of(kind))

@@ -79,6 +79,7 @@ def test_what_is_listed_and_not_on_record_is_to_be_repeated() -> None:
     assert to_be_repeated(a_list({OTHER: "as seen"}), {}) == (RepeatQuestion(uids=(OTHER,)),)
 
 
+@pytest.mark.slow
 def test_all_parts_of_a_list_together_lead_to_a_limited_number_of_repetitions() -> None:
     seen = {WorkloadUid(f"uid-{number:05}"): "as seen" for number in range(27_000)}
     for parts in (1, 40, 100_000):

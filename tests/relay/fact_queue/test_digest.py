@@ -4,11 +4,11 @@ from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any
 
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from relay.objects import Kind
+from tests.properties import at_most
 from tests.relay.fact_queue.test_hosts import legacy_node
 from tests.relay.objects import bound_pod, jobset, node
 from tests.relay.watched import START, Watched, nodes, reports
@@ -169,5 +169,5 @@ class Events(RuleBasedStateMachine):
         assert digest(self.watched) == sum(digests(self.facts).values())
 
 
-Events.TestCase.settings = settings(max_examples=30, stateful_step_count=40, deadline=None)
+Events.TestCase.settings = at_most(30, stateful_step_count=40)
 TestEvents = Events.TestCase
