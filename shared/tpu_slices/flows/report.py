@@ -179,7 +179,7 @@ def _on_jobset(stored: Stored[WorkloadRecord], states: QueueStates, deps: Reconc
     """Announce the report if it is news, then save that: announced twice it is still one Event.
 
     One that says what the last one said is only saved to be due later. If another process wrote the record meanwhile,
-    it also made the next report due.
+    the next sweep or renewal announces it once more.
     """
     workload, now = stored.value, deps.clock.now()
     made = report_of(workload, states, deps)

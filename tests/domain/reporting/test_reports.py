@@ -219,7 +219,8 @@ def test_a_lasting_reason_keeps_its_since() -> None:
         report(announced, [a_slice(0, Phase.PROVISIONING, Reason.CREATING, since=LATER)], QueueState(), LATER).since
         == NOW
     )
-    assert report(announced, [ready(0)], QueueState(), LATER).since == LATER
+    served = [ready(0), a_slice(1, Phase.READY, Reason.READY, since=LATER)]
+    assert report(announced, served, QueueState(), LATER + MINUTE).since == LATER
 
 
 @pytest.mark.parametrize(
@@ -265,6 +266,14 @@ def test_that_slices_are_released_after_a_jobsets_end_is_told_only_if_it_takes_l
 def test_a_report_of_ready_slices_is_announced_once() -> None:
     all_ready = report(a_jobset(), [ready(0)], QueueState(), NOW)
     assert not is_news(all_ready, a_jobset(report=all_ready, announced_at=NOW), NOW + 10 * RENEW)
+
+
+def test_slices_that_became_ready_again_are_announced_though_the_report_on_record_says_so() -> None:
+    """What came in between may have been announced by a process that ended before it recorded that."""
+    announced = a_jobset(report=report(a_jobset(), [ready(0)], QueueState(), NOW), announced_at=NOW)
+    again = report(announced, [a_slice(0, Phase.READY, Reason.READY, since=LATER)], QueueState(), LATER)
+    assert is_news(again, announced, LATER)
+    assert not is_news(again, replace(announced, report=again, announced_at=LATER), LATER + MINUTE)
 
 
 def test_a_jobset_without_slices_gets_no_report_unless_it_is_suspended() -> None:

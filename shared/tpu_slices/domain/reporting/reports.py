@@ -84,6 +84,7 @@ def report(
         waits=groups,
         silence=silence,
         run_ends=run_ends(records) if active else "",
+        served_since=max((record.since for record in records), default=None),
         caveats=tuple(dict.fromkeys(record.spec.caveat for record in records if record.spec and record.spec.caveat)),
     )
     return Report(
@@ -109,6 +110,8 @@ class _Found:
     """What happens to ready slices of flex-start at the end of their time, or empty."""
     caveats: tuple[str, ...]
     """What may go wrong although there are slices."""
+    served_since: datetime | None
+    """When the last of the slices came to the phase it is in."""
 
 
 def _in_demand(record: SliceRecord, jobset: WorkloadRecord, queue: QueueState, now: datetime) -> bool:
@@ -153,7 +156,8 @@ def next_report(made: Report, now: datetime) -> datetime | None:
 def is_news(made: Report, jobset: WorkloadRecord, now: datetime) -> bool:
     """Return whether to announce a report: a new message at once, an unchanged one every 10 minutes while slices wait.
 
-    Nothing is announced for an active JobSet without demand and without an earlier announcement: it may run on other
+    Slices that became ready after the last announcement on record were not before: that may have been announced, too,
+    by a process that did not come to record it. Nothing is announced for an active JobSet without demand and without an earlier announcement: it may run on other
     hosts.
     """
     quiet = jobset.announced_at is None and made.reason is ReportReason.NOT_REQUESTED
@@ -162,6 +166,8 @@ def is_news(made: Report, jobset: WorkloadRecord, now: datetime) -> bool:
     if jobset.announced_at is None:
         return made.requested > 0 or made.reason in {ReportReason.NOT_REQUESTED, ReportReason.BLOCKED}
     if jobset.report is None or made.message != jobset.report.message:
+        return True
+    if made.reason is ReportReason.READY and made.since > jobset.announced_at:
         return True
     return next_report(made, now) is not None and now - jobset.announced_at >= RENEW
 
@@ -210,6 +216,8 @@ def _idle(jobset: WorkloadRecord, waits: Sequence[Wait]) -> ReportReason:
 def _since(jobset: WorkloadRecord, found: _Found, now: datetime) -> datetime:
     """Return since when the reason applies; PROVISIONING, WAITING and BLOCKED in succession count as one."""
     last = jobset.report
+    if found.reason is ReportReason.READY and found.served_since is not None:
+        return found.served_since
     if last is not None and (found.reason is last.reason or {found.reason, last.reason} <= _UNSERVED):
         return last.since
     if jobset.state is not WorkloadState.ACTIVE:
