@@ -157,7 +157,9 @@ def is_news(made: Report, jobset: WorkloadRecord, now: datetime) -> bool:
     """Return whether to announce a report: a new message at once, an unchanged one every 10 minutes while slices wait.
 
     Slices that became ready after the last announcement on record were not before: that may have been announced, too,
-    by a process that did not come to record it. Nothing is announced for an active JobSet without demand and without an earlier announcement: it may run on other
+    by a process that did not come to record it.
+
+    Nothing is announced for an active JobSet without demand and without an earlier announcement: it may run on other
     hosts.
     """
     quiet = jobset.announced_at is None and made.reason is ReportReason.NOT_REQUESTED
