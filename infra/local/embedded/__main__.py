@@ -47,9 +47,10 @@ class _Server(uvicorn.Server):
 
 async def _serve(arguments: argparse.Namespace, listener: socket.socket) -> None:
     """Serve until a signal arrives."""
-    verbs = Verbs(Objects(_now, window=arguments.window), _now, arguments.bookmark_seconds)
-    await verbs.begin()
     own, address = certificates(_HOST, _now()), f"https://{_HOST}:{listener.getsockname()[1]}"
+    objects = Objects(_now, window=arguments.window)
+    verbs = Verbs(objects, _now, arguments.bookmark_seconds, own.authority.decode())
+    await verbs.begin()
     serving = uvicorn.Config(application(verbs), log_level="error", access_log=False, lifespan="off")
     serving.timeout_graceful_shutdown = 2
     serving.ssl_context_factory = lambda *_: own.context()

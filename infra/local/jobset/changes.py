@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from infra.local.jobset.quantities import canonical
+from infra.local.clients.quantities import canonical
 from infra.local.jobset.refusals import FieldError, invalid_value
 
 Json = dict[str, Any]

@@ -8,7 +8,7 @@ manifest applied again is therefore another generation.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from infra.local.jobset.quantities import canonical
+from infra.local.clients.quantities import canonical
 
 Json = dict[str, Any]
 

@@ -8,6 +8,7 @@ import pytest
 
 from infra.local.embedded.store.errors import ApiError
 from tests.local.embedded.world import CRDS, PODS, World, definition, pod
+from tests.node_groups import changed, crd, two_hosts
 
 TOYS = "/apis/example.com/v1/namespaces/default/toys"
 SERVICES = "/api/v1/namespaces/default/services"
@@ -59,6 +60,28 @@ def test_a_defined_kind_has_its_own_columns() -> None:
     kind = world.objects.kinds["toys.example.com"]
     (toy,) = world.objects.stored(kind)
     assert [column.cell(toy, {}, world.now) for column in kind.columns] == ["ball", 3]
+
+
+def test_of_rules_that_it_does_not_check_it_says_so_to_who_writes_the_spec() -> None:
+    world = World()
+    world.call("POST", CRDS, crd())
+    groups = "/apis/tpu.google.com/v1alpha1/namespaces/default/tpunodegroups"
+    made = world.answer("POST", groups, changed(two_hosts("wrong"), targetSizePolicyMode="INDIVIDUAL"))
+    assert "x-kubernetes-validations" in made.warning
+    relays = world.answer("PATCH", f"{groups}/wrong/status", {"status": {}}, "application/merge-patch+json")
+    assert (relays.warning, world.answer("GET", groups).warning) == ("", "")
+
+
+def test_of_a_kind_without_rules_nothing_is_said() -> None:
+    world = World()
+    world.call("POST", CRDS, definition())
+    assert world.answer("POST", TOYS, {"metadata": {"name": "ball"}}).warning == ""
+
+
+@pytest.mark.parametrize("more", [{"immutable": True}, {"stringData": {"a": "b"}}, {"type": "kubernetes.io/tls"}])
+def test_of_secrets_it_has_those_that_hosts_join_with(more: dict[str, Any]) -> None:
+    secret = {"metadata": {"name": "one"}}
+    assert refusal(World(), "POST", "/api/v1/namespaces/default/secrets", secret | more).code == 501
 
 
 def test_a_watch_from_before_the_window_is_told_that_it_is_too_late() -> None:

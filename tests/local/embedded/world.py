@@ -27,7 +27,7 @@ class World:
 
     def __post_init__(self) -> None:
         self.objects = Objects(lambda: self.now, window=self.window)
-        self.verbs = Verbs(self.objects, lambda: self.now, 60.0)
+        self.verbs = Verbs(self.objects, lambda: self.now, 60.0, "")
         asyncio.run(self.verbs.begin())
 
     def answer(self, method: str, path: str, body: Any = None, kind: str = "application/json", **params: str) -> Answer:

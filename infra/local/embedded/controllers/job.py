@@ -9,15 +9,7 @@ from infra.local.clients.events import Happening, Recorder
 from infra.local.clients.objects import Object, Objects
 from infra.local.clients.owners import by_controller
 from infra.local.clients.rounds import each, soonest
-from infra.local.embedded.controllers.job_plan import (
-    FINAL,
-    Plan,
-    is_tracked,
-    new_pod,
-    not_covered,
-    plan,
-    released,
-)
+from infra.local.embedded.controllers.job_plan import FINAL, Plan, is_tracked, new_pod, not_covered, plan, released
 from infra.local.embedded.controllers.nodes import Pace
 
 
@@ -71,9 +63,8 @@ class JobController:
             objects.patch("pods", pod["metadata"]["namespace"], pod["metadata"]["name"], released(pod))
         for pod in decided.delete:
             _delete(objects, "pods", pod, "Background")
-            self._recorder.record(
-                objects, Happening(job, "SuccessfulDelete", f"Deleted pod: {pod['metadata']['name']}"), now
-            )
+            event = Happening(job, "SuccessfulDelete", f"Deleted pod: {pod['metadata']['name']}")
+            self._recorder.record(objects, event, now)
         for index in decided.missing if uid not in self._retries else ():
             try:
                 pod = objects.create("pods", new_pod(job, index))
@@ -82,9 +73,8 @@ class JobController:
                 self._recorder.record(objects, event, now)
                 self._retries[uid] = retry
                 return
-            self._recorder.record(
-                objects, Happening(job, "SuccessfulCreate", f"Created pod: {pod['metadata']['name']}"), now
-            )
+            event = Happening(job, "SuccessfulCreate", f"Created pod: {pod['metadata']['name']}")
+            self._recorder.record(objects, event, now)
 
     def _tell(self, objects: Objects, job: Object, status: Object, now: datetime) -> None:
         for new in of({"status": status}):

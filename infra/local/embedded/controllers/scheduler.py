@@ -13,11 +13,11 @@ from typing import Any
 from infra.local.clients.conditions import Condition, find, moment, of, with_condition
 from infra.local.clients.events import Happening, Recorder
 from infra.local.clients.objects import Object, Objects, timestamp
+from infra.local.clients.quantities import amounts, requested
 from infra.local.clients.rounds import each as each_of
 from infra.local.clients.tolerations import matches
 from infra.local.embedded.controllers.nodes import CORDON, Pace, finished
 from infra.local.embedded.store.labels import Labels, meets, selects
-from infra.local.embedded.store.quantities import amounts, requested
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _NO_COMPANY = "node(s) didn't match pod affinity rules"

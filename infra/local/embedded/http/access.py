@@ -5,7 +5,7 @@ there is no check against privilege escalation.
 """
 
 import secrets
-from base64 import urlsafe_b64encode
+from base64 import b64decode, urlsafe_b64encode
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -25,6 +25,7 @@ from infra.local.embedded.store.table import BUILT_IN
 MASTERS, AUTHENTICATED, UNAUTHENTICATED = "system:masters", "system:authenticated", "system:unauthenticated"
 _ISSUER = "https://kubernetes.default.svc.cluster.local"  # also the default audience
 _ACCOUNTS, _ACCOUNT = "system:serviceaccounts", "system:serviceaccount:{}:{}"
+_BOOTSTRAP = "bootstrap.kubernetes.io/token"
 _SECONDS, _LEAST_SECONDS, _MOST_SECONDS = 3600, 600, 1 << 32
 
 
@@ -48,6 +49,8 @@ class Tokens:
             return User("system:anonymous", (UNAUTHENTICATED,))
         if secrets.compare_digest(token.strip().encode(), self.administrator.encode()):
             return User("kubernetes-admin", (MASTERS, AUTHENTICATED))
+        if user := self._joining(token.strip()):
+            return user
         claims = self._issued.get(token.strip())
         if claims and _ISSUER in claims["aud"] and self._clock().timestamp() < claims["exp"]:
             namespace, account = claims["kubernetes.io"]["namespace"], claims["kubernetes.io"]["serviceaccount"]
@@ -55,6 +58,18 @@ class Tokens:
             if found and found["metadata"]["uid"] == account["uid"]:
                 return User(claims["sub"], (_ACCOUNTS, f"{_ACCOUNTS}:{namespace}", AUTHENTICATED))
         raise ApiError(401, "Unauthorized", "Unauthorized")
+
+    def _joining(self, token: str) -> User | None:
+        """Return the user of a bootstrap token (plugin/pkg/auth/authenticator/token/bootstrap); None: it is none."""
+        name, _, secret = token.partition(".")
+        found = self._objects.find(Key("secrets", "kube-system", f"bootstrap-token-{name}")) or {}
+        data = {key: b64decode(text).decode() for key, text in found.get("data", {}).items()}
+        lives = datetime.fromisoformat(data.get("expiration", "9999-01-01T00:00:00Z")) > self._clock()
+        usable = lives and data.get("usage-bootstrap-authentication") == "true"
+        if found.get("type") != _BOOTSTRAP or not usable or not secrets.compare_digest(data["token-secret"], secret):
+            return None
+        groups = filter(None, data.get("auth-extra-groups", "").split(","))
+        return User(f"system:bootstrap:{name}", ("system:bootstrappers", *groups, AUTHENTICATED))
 
     def issue(self, account: Object, asked: Mapping[str, Any]) -> Object:
         """Return a TokenRequest with its token. Raise ApiError 422 for too short or too long a life."""

@@ -1,6 +1,5 @@
 """Lists: what selectors choose, pages of one consistent snapshot, as objects or as a Table."""
 
-import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Iterator
 from datetime import datetime
@@ -9,11 +8,10 @@ from infra.local.embedded.http.requests import Request
 from infra.local.embedded.store import errors
 from infra.local.embedded.store.columns import at
 from infra.local.embedded.store.kinds import Kind, Object
-from infra.local.embedded.store.labels import meets, parsed
+from infra.local.embedded.store.labels import EQUALITY, meets, parsed
 from infra.local.embedded.store.objects import Objects
 
 _JSON, _TABLE = "application/json", {"as=Table", "v=v1", "g=meta.k8s.io"}
-_TERM = re.compile(r"^(?P<key>[^\s=!,]+)\s*(?P<operator>==|=|!=)\s*(?P<value>[^\s=!,]*)$")
 _TOO_OLD = "The provided continue parameter is too old to display a consistent list result: start a new list without it"
 
 
@@ -34,7 +32,7 @@ def selection(kind: Kind, request: Request) -> Callable[[Object], bool]:
 
 def _fields(kind: Kind, selector: str) -> Iterator[tuple[str, bool, str]]:
     for part in filter(None, selector.split(",")):
-        found = _TERM.match(part)
+        found = EQUALITY.match(part)
         if not found or found["key"] not in ("metadata.name", "metadata.namespace", *kind.fields):
             raise errors.bad_request(f"invalid selector: '{selector}'; field label not supported: '{part}'")
         yield found["key"], found["operator"] != "!=", found["value"]

@@ -1,6 +1,7 @@
 """The verbs of the API over HTTP: from a request to an answer. Starlette is between uvicorn and the verbs."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
@@ -25,6 +26,7 @@ _GNOSTIC = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 _WATCH_SECONDS = 1800  # --min-request-timeout
 _NOT_INSTALLED = ("limitranges", "resourcequotas")  # asked for by kubectl describe, which accepts a 404
 _WRITES = ("create", "update", "patch")
+_UNCHECKED = "the embedded API server checks neither the schema of this kind nor its rules (x-kubernetes-validations)"
 _PATCHES: Mapping[str, Callable[[Object, Object], Object]] = {
     "application/merge-patch+json": patches.merge,
     "application/json-patch+json": patches.json_patch,
@@ -37,8 +39,10 @@ Serve = Callable[[Kind, Request], Answer | Awaitable[Answer]]
 
 
 class Verbs:
-    def __init__(self, objects: Objects, clock: Callable[[], datetime], bookmark_seconds: float) -> None:
-        self.objects, self.writes = objects, Writes(objects, clock)
+    def __init__(
+        self, objects: Objects, clock: Callable[[], datetime], bookmark_seconds: float, authority: str
+    ) -> None:
+        self.objects, self.writes = objects, Writes(objects, clock, authority)
         self.streams, self.tokens = Streams(objects), Tokens(objects, clock)
         self._clock, self._bookmark_seconds = clock, bookmark_seconds
         self._verbs: Mapping[str, Serve] = {
@@ -70,8 +74,11 @@ class Verbs:
         if found is not None:
             return Answer(body=found)
         verb = request.subresource if request.subresource in self._verbs else request.verb
-        answer = self._verbs[verb](self._kind(request), request)
-        return answer if isinstance(answer, Answer) else await answer
+        kind = self._kind(request)
+        answer = self._verbs[verb](kind, request)
+        answer = answer if isinstance(answer, Answer) else await answer
+        unchecked = kind.unchecked and request.verb in _WRITES and not request.subresource
+        return replace(answer, warning=_UNCHECKED) if unchecked else answer
 
     def _kind(self, request: Request) -> Kind:
         """Return the kind. Raise ApiError 404 or 501 for what is not served, 405 for what the path does not allow."""

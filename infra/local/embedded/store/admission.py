@@ -1,10 +1,10 @@
 """The admission plugins that matter here, and what the strategy of Jobs generates (plugin/pkg/admission)."""
 
+from infra.local.clients.quantities import is_extended
 from infra.local.embedded.store import errors
 from infra.local.embedded.store.defaults import containers
 from infra.local.embedded.store.kinds import Key, Kind, Object
 from infra.local.embedded.store.objects import Objects
-from infra.local.embedded.store.quantities import is_extended
 from infra.local.embedded.store.table import BUILT_IN
 
 NOT_READY, UNREACHABLE = "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"

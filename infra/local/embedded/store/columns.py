@@ -84,6 +84,10 @@ def of_pod(obj: Object, _: datetime) -> Mapping[str, Any]:
     }
 
 
+def of_data(obj: Object, _: datetime) -> Mapping[str, Any]:
+    return {"Data": len(obj.get("data", {})) + len(obj.get("binaryData", {}))}
+
+
 def of_node(obj: Object, _: datetime) -> Mapping[str, Any]:
     ready = at(obj, '.status.conditions[?(@.type=="Ready")].status')
     state = {None: "Unknown", "True": "Ready"}.get(ready, "NotReady")

@@ -25,9 +25,10 @@ class Kind:
     """One row of the table of kinds; names are as in discovery.
 
     `status`: it is written only through the subresource. `first_status`: that of a new object; None keeps the
-    request's. `generation`: metadata.generation counts changes of the spec. `answers_deleted`: DELETE answers the
-    object, else a Status. `needs_version`: an update must name a resourceVersion. `put_creates`: PUT creates what is
-    not there. `subresources`: those beyond status. `fields`: what field selectors may name beyond the name.
+    request's. `generation`: metadata.generation counts changes of the spec. `unchecked`: it is defined with rules in
+    CEL, which nobody checks here. `answers_deleted`: DELETE answers the object, else a Status. `needs_version`: a PUT
+    must name a resourceVersion. `put_creates`: PUT creates what is not there. `subresources`: those beyond status.
+    `fields`: what field selectors may name beyond the name.
     """
 
     group: str = ""
@@ -41,6 +42,7 @@ class Kind:
     first_status: Mapping[str, Any] | None = None
     generation: bool = False
     custom: bool = False
+    unchecked: bool = False
     answers_deleted: bool = False
     needs_version: bool = False
     put_creates: bool = False
@@ -79,5 +81,6 @@ def defined(definition: Object) -> Kind:
         group=spec["group"], version=version["name"], plural=names["plural"], kind=names["kind"],
         short=tuple(names.get("shortNames", ())), categories=tuple(names.get("categories", ())),
         namespaced=spec["scope"] == "Namespaced", status="status" in version.get("subresources", {}), generation=True,
-        custom=True, needs_version=True, columns=(*columns("Name"), *(shown or columns("Age"))),
+        custom=True, unchecked="x-kubernetes-validations" in str(version.get("schema")), needs_version=True,
+        columns=(*columns("Name"), *(shown or columns("Age"))),
     )  # fmt: skip

@@ -16,9 +16,8 @@ Rule = Callable[[str], list[str]]
 
 def _rule(what: str, pattern: str, limit: int) -> Rule:
     def check(value: str) -> list[str]:
-        found = (
-            [] if re.fullmatch(pattern, value) else [f"{what} must match (regex used for validation is '{pattern}')"]
-        )
+        why = f"{what} must match (regex used for validation is '{pattern}')"
+        found = [] if re.fullmatch(pattern, value) else [why]
         return found + ([f"must be no more than {limit} bytes"] if len(value) > limit else [])
 
     return check
@@ -52,7 +51,7 @@ def annotation_errors(annotations: Mapping[str, str], path: str) -> Iterator[Fie
 Labels = Mapping[str, str]
 
 _SEPARATOR = re.compile(r",(?![^()]*\))")
-_EQUALITY = re.compile(r"^(?P<key>[^\s=!,]+)\s*(?P<operator>==|=|!=)\s*(?P<value>[^\s=!,]*)$")
+EQUALITY = re.compile(r"^(?P<key>[^\s=!,]+)\s*(?P<operator>==|=|!=)\s*(?P<value>[^\s=!,]*)$")
 _SET = re.compile(r"^(?P<key>[^\s=!,]+)\s+(?P<operator>in|notin)\s*\((?P<values>[^()]*)\)$")
 _EXISTS = re.compile(r"^(?P<absent>!?)\s*(?P<key>[^\s=!,()]+)$")
 
@@ -82,7 +81,7 @@ def parsed(selector: str) -> Sequence[Mapping[str, Any]]:
 
 
 def _requirement(part: str) -> Mapping[str, Any]:
-    if found := _EQUALITY.match(part):
+    if found := EQUALITY.match(part):
         operator = "NotIn" if found["operator"] == "!=" else "In"
         return {"key": found["key"], "operator": operator, "values": [found["value"]]}
     if found := _SET.match(part):

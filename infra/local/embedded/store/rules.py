@@ -1,11 +1,12 @@
 """What objects must be, and what of them may change (pkg/apis/*/validation; pure)."""
 
-from collections.abc import Iterator
+from base64 import b64decode
+from collections.abc import Callable, Iterator
 
+from infra.local.clients.quantities import ONE, is_extended, quantity
 from infra.local.embedded.store.errors import FieldError, choice, not_implemented, prohibited, required, wrong
 from infra.local.embedded.store.kinds import Kind, Object
 from infra.local.embedded.store.labels import annotation_errors, is_label, is_qualified_name, label_errors
-from infra.local.embedded.store.quantities import ONE, is_extended, quantity
 
 _OPEN_IN_PODS = {"activeDeadlineSeconds", "tolerations", "schedulingGates", "terminationGracePeriodSeconds"}
 _OPEN_IN_SUSPENDED = {"nodeSelector", "tolerations", "schedulingGates", "affinity"}
@@ -163,6 +164,14 @@ def node_update(old: Object, new: Object) -> Iterator[FieldError]:
         yield prohibited("spec.providerID", 'node updates may not change providerID except from "" to valid')
 
 
+def secret(obj: Object) -> tuple[()]:
+    if obj["type"].startswith("kubernetes.io/") or obj.keys() & {"immutable", "stringData"}:
+        raise not_implemented("immutable Secrets, stringData, and types of kubernetes.io")
+    for text in obj.get("data", {}).values():
+        b64decode(text, validate=True)
+    return ()
+
+
 def service(obj: Object) -> tuple[()]:
     if obj["spec"].get("clusterIP") == "None":
         return ()
@@ -180,9 +189,14 @@ def binding(obj: Object) -> Iterator[FieldError]:
     yield from choice("roleRef.kind", obj.get("roleRef", {"kind": "ClusterRole"}).get("kind", ""), allowed)
 
 
-def binding_update(old: Object, new: Object) -> Iterator[FieldError]:
-    if old.get("roleRef") != new.get("roleRef"):
-        yield wrong("roleRef", "object", "cannot change roleRef")
+def fixed(field: str) -> Callable[[Object, Object], Iterator[FieldError]]:
+    """Return the rule of a field that must not change."""
+
+    def check(old: Object, new: Object) -> Iterator[FieldError]:
+        if old.get(field) != new.get(field):
+            yield wrong(field, "object", f"field is immutable: cannot change {field}")
+
+    return check
 
 
 def definition(obj: Object) -> Iterator[FieldError]:

@@ -36,7 +36,11 @@ KINDS: tuple[Kind, ...] = (
         columns=columns("Last Seen, Type=.type, Reason=.reason, Object, Message=.message", "Source, Count, Name"),
         computed=cells.of_event, defaults=defaults.event, rules=rules.event),
     Kind(plural="serviceaccounts", kind="ServiceAccount", short=("sa",), answers_deleted=True, subresources=("token",)),
-    Kind(plural="configmaps", kind="ConfigMap", short=("cm",)),
+    Kind(plural="configmaps", kind="ConfigMap", short=("cm",), columns=columns("Name, Data, Age"),
+        computed=cells.of_data),
+    Kind(plural="secrets", kind="Secret", fields=("type",), columns=columns("Name, Type=.type, Data, Age"),
+        computed=cells.of_data, defaults=defaults.filling(type="Opaque"), rules=rules.secret,
+        update_rules=rules.fixed("type")),
     *(Kind(plural=f"{kind.lower()}s", kind=kind, short=(short,), namespaced=short == "pvc", status=True,
             answers_deleted=True, first_status={"phase": "Pending"},
             defaults=defaults.filling(spec={"volumeMode": "Filesystem"}),
@@ -56,7 +60,7 @@ KINDS: tuple[Kind, ...] = (
     *(Kind(group=RBAC, plural=f"{kind.lower()}s", kind=kind, namespaced=kind[0] != "C", put_creates=True,
             is_name=labels.is_path_segment, columns=_BINDING if "Binding" in kind else _ROLE,
             defaults=defaults.binding if "Binding" in kind else defaults.filling(rules=None),
-            rules=rules.binding, update_rules=rules.binding_update)
+            rules=rules.binding, update_rules=rules.fixed("roleRef"))
         for kind in ("Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding")),
     Kind(group="apiextensions.k8s.io", plural="customresourcedefinitions", kind="CustomResourceDefinition",
         short=("crd", "crds"), namespaced=False, generation=True, status=True, first_status={}, needs_version=True,

@@ -117,14 +117,8 @@ def _post(webhook: Webhook, review: bytes) -> bytes:
     return body
 
 
-_OWNED = [
-    "uid",
-    "creationTimestamp",
-    "generation",
-    "resourceVersion",
-    "deletionTimestamp",
-    "deletionGracePeriodSeconds",
-]
+_OWNED = ["uid", "creationTimestamp", "generation", "resourceVersion", "deletionTimestamp"]
+_OWNED += ["deletionGracePeriodSeconds"]
 """The metadata that the server owns."""
 _SUFFIX = "bcdfghjklmnpqrstvwxz2456789"  # k8s.io/apimachinery/pkg/util/rand: no vowels, no 0 1 3
 _ASIDE = {"metadata", "status"}
@@ -136,9 +130,10 @@ Change = Callable[[Object], Object]
 
 
 class Writes:
-    def __init__(self, objects: Objects, clock: Callable[[], datetime]) -> None:
-        self._objects = objects
-        self._clock = clock
+    """`authority`: the certificate, in PEM, that proves this server to pods; each namespace has it in a ConfigMap."""
+
+    def __init__(self, objects: Objects, clock: Callable[[], datetime], authority: str) -> None:
+        self._objects, self._clock, self._authority = objects, clock, authority
 
     async def create(self, kind: Kind, wanted: Object, *, dry_run: bool = False) -> Object:
         """Create an object. Raise ApiError 409 AlreadyExists, 422 Invalid, 403, 404."""
@@ -153,8 +148,12 @@ class Writes:
             return new
         stored = self._objects.add(kind, new)
         if kind.id == "namespaces":
-            account = {"metadata": {"name": "default", "namespace": stored["metadata"]["name"]}}
-            await self.create(BUILT_IN["serviceaccounts"], account)
+            for plural, name, more in (
+                ("serviceaccounts", "default", {}),
+                ("configmaps", "kube-root-ca.crt", {"data": {"ca.crt": self._authority}}),
+            ):
+                own = {"metadata": {"name": name, "namespace": stored["metadata"]["name"]}}
+                await self.create(BUILT_IN[plural], own | more)
         return stored
 
     async def update(self, kind: Kind, wanted: Object, *, status: bool = False, dry_run: bool = False) -> Object:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from infra.local.jobset.quantities import canonical
+from infra.local.clients.quantities import canonical
 
 
 @pytest.mark.parametrize(
