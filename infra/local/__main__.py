@@ -24,7 +24,7 @@ def _parser() -> argparse.ArgumentParser:
         help="folder for logs and the kubeconfig (default: .local)",
     )
     subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
-    playing = subparsers.add_parser("demo", help="run five JobSet scenarios on the whole system, in about a minute")
+    playing = subparsers.add_parser("demo", help="run scenarios of JobSets on the whole system, in about a minute")
     playing.set_defaults(begin=_demo)
     staying = subparsers.add_parser("up", help="start the whole system and keep it running until Ctrl-C")
     staying.set_defaults(begin=_up)
@@ -71,9 +71,7 @@ def _add_gke(parser: argparse.ArgumentParser) -> None:
 def _demo(state: Path, arguments: argparse.Namespace) -> int:
     from infra.local.demo.play import demo  # noqa: PLC0415 - as in `main`
 
-    if (code := _impossible(arguments)) is not None:
-        return code
-    return demo(state, _asked(arguments), compute=arguments.backend == "compute")
+    return demo(state, _asked(arguments))
 
 
 def _up(state: Path, arguments: argparse.Namespace) -> int:
@@ -82,17 +80,10 @@ def _up(state: Path, arguments: argparse.Namespace) -> int:
     if arguments.gke == "live" and not (arguments.kubeconfig and arguments.project and arguments.impersonate):
         sys.stderr.write("--gke live needs --kubeconfig, --project and --impersonate: see docs/development.md\n")
         return CALLED_WRONGLY
-    if (code := _impossible(arguments)) is not None:
-        return code
-    return up(state, _asked(arguments), compute=arguments.backend == "compute")
-
-
-def _impossible(arguments: argparse.Namespace) -> int | None:
-    """Return an exit code, after a word on stderr, if Compute Engine is asked for together with a cluster of others."""
-    if arguments.backend != "compute" or not arguments.kubeconfig:
-        return None
-    sys.stderr.write("--backend compute has a cluster of its own: leave out --kubeconfig\n")
-    return CALLED_WRONGLY
+    if arguments.gke == "live" and arguments.backend == "compute":
+        sys.stderr.write("--gke live is of clusters of GKE: leave out --backend compute\n")
+        return CALLED_WRONGLY
+    return up(state, _asked(arguments))
 
 
 def _asked(arguments: argparse.Namespace) -> "Asked":
@@ -107,7 +98,13 @@ def _asked(arguments: argparse.Namespace) -> "Asked":
             chips=arguments.chips,
             settings=arguments.settings,
         )
-    return Asked(kubeconfig=arguments.kubeconfig, embedded=arguments.embedded, yes=arguments.yes, live=live)
+    return Asked(
+        kubeconfig=arguments.kubeconfig,
+        embedded=arguments.embedded,
+        yes=arguments.yes,
+        compute=arguments.backend == "compute",
+        live=live,
+    )
 
 
 def main() -> int:

@@ -13,30 +13,40 @@ import yaml
 from kubernetes.config.config_exception import ConfigException
 
 from infra.local.clients.api import Api
-from infra.local.clients.errors import ApiError
+from infra.local.clients.errors import ApiError, gone_already
 from infra.local.clients.kinds import KINDS
-from infra.local.clients.labels import HOSTS, OURS, marked, selector
+from infra.local.clients.labels import HOST, OURS, marked, selector
 from infra.local.clients.objects import Object
 from infra.local.cluster_choice import Asked, Borrowed, ClusterChoice, own
 from infra.local.interrupts import uninterrupted
 from infra.local.kubeconfig import write_private
 from infra.local.live_stack import document, write_credentials
 from infra.local.live_target import Live, NotLive, Wanted, of_context
-from infra.local.plan import CLUSTER_ID
+from infra.local.plan import CLUSTER_ID, id_of
 from infra.local.processes import Processes
 from infra.local.relay_account import APPLIED, NOT_EVERYWHERE, manifests
+from tpu_slices.domain.model.node_groups import FINALIZER
 from tpu_slices.domain.model.slices import ClusterId
 
 DEMO_NAMESPACE = "tpu-slices-demo"
 MADE = {
+    "customresourcedefinitions": f"{selector(OURS)},app.kubernetes.io/version",
     "namespaces": selector(OURS),
-    "nodes": HOSTS,
+    "nodes": f"{HOST}=true",
+    "rolebindings": selector(OURS),
+    "roles": selector(OURS),
     "clusterrolebindings": selector(OURS),
     "clusterroles": selector(OURS),
     "validatingadmissionpolicybindings": selector(OURS),
     "validatingadmissionpolicies": selector(OURS),
 }
-"""What is made, by plural and selector, in the order in which it is removed: pods first, while there are kubelets."""
+"""What is made, by plural and selector, in the order in which it is removed: pods while there are kubelets.
+
+The CustomResourceDefinition is that of TPUNodeGroups; those of local clients of the cluster, which stay, have no
+version. It goes before namespaces, whose TPUNodeGroups nobody lets go any more.
+"""
+MADE_ON_COMPUTE = {**MADE, "secrets": "app.kubernetes.io/managed-by=tpu-slice-provisioner,google.com/tpu-slice-id"}
+"""The same with the bootstrap tokens of the relay."""
 
 INSTALL_JOBSET = (
     "kubectl apply --server-side -f https://github.com/kubernetes-sigs/jobset/releases/latest/download/manifests.yaml"
@@ -46,6 +56,9 @@ QUESTION = """\
 Nodes of simulated hosts (label tpu-slices.local/host=true, taint google.com/tpu), the namespaces {namespaces}
 and the relay's roles and admission policies will be made there, and removed in the end. JobSets there that ask for TPUs
 get such hosts meanwhile.
+"""
+ON_COMPUTE = """\
+So will the kind TPUNodeGroup, with all its objects, and bootstrap tokens in kube-system, with which nothing joins.
 """
 LIVE = """\
 {server} (context {context} of {file}) is not a cluster of this stack.
@@ -85,11 +98,12 @@ def borrow(asked: Asked, file: Path, kubectl: Path, state: Path) -> Borrowed:
     try:
         with closing(Api.of(one.kubeconfig)) as api:
             require_jobset(api)
-            require_our_names(api)
-            left, tolerated = standing(api), tolerates_tpus(api)
+            require_our_names(api, compute=asked.compute)
+            left, tolerated = standing(api, made(compute=asked.compute)), tolerates_tpus(api)
     except (ApiError, ConfigException) as problem:
         raise NotBorrowed(f"{one.server} (context {one.context} of {file}) cannot be used: {problem}.") from problem
-    consent(question(one, file, left, tolerated=tolerated), yes=asked.yes)
+    told = question(one, file, left, tolerated=tolerated) + (ON_COMPUTE if asked.compute else "")
+    consent(told, yes=asked.yes)
     return one
 
 
@@ -130,15 +144,20 @@ def require_jobset(api: Api) -> None:
         raise
 
 
-def ours() -> list[Object]:
+def made(*, compute: bool) -> Mapping[str, str]:
+    """Return what is made, in a cluster of GKE, or in a self-managed one on Compute Engine."""
+    return MADE_ON_COMPUTE if compute else MADE
+
+
+def ours(*, compute: bool = False) -> list[Object]:
     """Return the objects that are made in every cluster, nodes left out."""
     demo = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": DEMO_NAMESPACE}}
-    return [*manifests(CLUSTER_ID), marked(demo)]
+    return [*manifests(id_of(compute=compute), hosts_in="somewhere" if compute else ""), marked(demo)]
 
 
-def require_our_names(api: Api) -> None:
+def require_our_names(api: Api, *, compute: bool = False) -> None:
     """Raise NotBorrowed if an object of a name that we use is somebody else's."""
-    for each in ours():
+    for each in ours(compute=compute):
         metadata, plural = each["metadata"], APPLIED[each["kind"]]
         if each["kind"] in NOT_EVERYWHERE and not api.serves(plural):
             continue
@@ -155,10 +174,10 @@ def require_our_names(api: Api) -> None:
             )
 
 
-def standing(api: Api) -> Standing:
+def standing(api: Api, made: Mapping[str, str] = MADE) -> Standing:
     """Return what was made in the cluster and is still there."""
-    made = {plural: labels for plural, labels in MADE.items() if api.serves(plural)}
-    found = {plural: api.list(plural, labelSelector=labels)["items"] for plural, labels in made.items()}
+    served = {plural: labels for plural, labels in made.items() if api.serves(plural)}
+    found = {plural: api.list(plural, labelSelector=labels)["items"] for plural, labels in served.items()}
     return {plural: [each["metadata"]["name"] for each in items] for plural, items in found.items() if items}
 
 
@@ -199,25 +218,25 @@ def consent(text: str, *, yes: bool) -> None:
 
 
 @contextmanager
-def returned(kubeconfig: Path, processes: Processes) -> Iterator[None]:
+def returned(kubeconfig: Path, processes: Processes, made: Mapping[str, str] = MADE) -> Iterator[None]:
     """Remove what was made in the cluster when the block is left, and the copy of the user's credentials."""
     try:
         with closing(Api.of(kubeconfig)) as api:
-            clean(api)
+            clean(api, made)
         yield
     finally:
         with uninterrupted():
             for child in processes.children():
-                if child.program.name in {"gke", "relay"}:
+                if child.program.name in {"gke", "compute", "relay"}:
                     processes.end(child)
             with closing(Api.of(kubeconfig)) as api:
-                _clean_and_tell(api)
+                _clean_and_tell(api, made)
             kubeconfig.unlink()
 
 
-def _clean_and_tell(api: Api) -> None:
+def _clean_and_tell(api: Api, made: Mapping[str, str]) -> None:
     try:
-        left = clean(api)
+        left = clean(api, made)
     except ApiError as problem:
         print(f"What was made in the cluster could not be removed: {problem}", file=sys.stderr)
         return
@@ -225,22 +244,28 @@ def _clean_and_tell(api: Api) -> None:
         print(f"Not removed in time from the cluster: {in_words(left)}", file=sys.stderr)
 
 
-def clean(api: Api, patience: float = PATIENCE_SECONDS) -> Standing:
+def clean(api: Api, made: Mapping[str, str] = MADE, patience: float = PATIENCE_SECONDS) -> Standing:
     """Remove what was made; wait until each kind is gone before the next. Return what is left after so many seconds."""
     deadline = time.monotonic() + patience
-    for plural, labels in MADE.items():
+    for plural, labels in made.items():
         if not api.serves(plural):
             continue
         for each in api.list(plural, labelSelector=labels)["items"]:
-            _remove(api, plural, each["metadata"]["name"])
+            with gone_already():
+                api.delete(plural, each["metadata"].get("namespace"), each["metadata"]["name"])
         while api.list(plural, labelSelector=labels)["items"] and time.monotonic() < deadline:
+            if plural == "customresourcedefinitions":
+                _let_go(api)
             time.sleep(0.2)
-    return standing(api)
+    return standing(api, made)
 
 
-def _remove(api: Api, plural: str, name: str) -> None:
-    try:
-        api.delete(plural, None, name)
-    except ApiError as error:
-        if error.code != NOT_FOUND:
-            raise
+def _let_go(api: Api) -> None:
+    """Take our finalizer from TPUNodeGroups, of a kind of ours that is being removed: nothing is there for them now."""
+    with gone_already():
+        for metadata in (group["metadata"] for group in api.list("tpunodegroups")["items"]):
+            held = metadata.get("finalizers") or []
+            if FINALIZER in held:
+                patch = {"metadata": {"finalizers": [each for each in held if each != FINALIZER]}}
+                with gone_already():
+                    api.patch("tpunodegroups", metadata["namespace"], metadata["name"], patch)

@@ -24,11 +24,15 @@ _EMBEDDED = "Kubernetes: the embedded API server, without LeaderWorkerSets (`mak
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What was asked for on the command line. `yes`: nobody is to be asked before a cluster is written to."""
+    """What was asked for on the command line. `yes`: nobody is to be asked before a cluster is written to.
+
+    `compute`: its slices are to be on a Compute Engine, as those of a self-managed cluster are.
+    """
 
     kubeconfig: Path | None = None
     embedded: bool = False
     yes: bool = False
+    compute: bool = False
     live: Wanted | None = None
 
 

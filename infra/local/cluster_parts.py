@@ -35,7 +35,7 @@ def cluster(plan: Plan, addresses: Addresses, processes: Processes, scratch: Pat
         case Borrowed(live=live):
             if live is None:
                 parts.start_beside(KUBELET)
-            with borrowed.returned(addresses.kubeconfig, processes):
+            with borrowed.returned(addresses.kubeconfig, processes, borrowed.made(compute=plan.compute)):
                 yield
 
 

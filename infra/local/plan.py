@@ -62,12 +62,17 @@ class Plan:
         )
 
 
+def id_of(*, compute: bool) -> str:
+    """Return the id of a stack's cluster: of one of GKE, or of a self-managed one on Compute Engine."""
+    return SELF_MANAGED_ID if compute else CLUSTER_ID
+
+
 def planned(state: Path, cluster: ClusterChoice, *, compute: bool, sweep_seconds: float, queues: bool = False) -> Plan:
     """Return the plan of a stack with a cluster of GKE, or with a self-managed one on Compute Engine."""
     return Plan(
         state=state,
         cluster=cluster,
-        cluster_id=SELF_MANAGED_ID if compute else CLUSTER_ID,
+        cluster_id=id_of(compute=compute),
         compute=compute,
         sweep_seconds=sweep_seconds,
         queues=queues,

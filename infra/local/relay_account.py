@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import yaml
 
@@ -18,9 +17,12 @@ from infra.kubernetes.overlay import NAMESPACE, Image, Relay, account_of, write
 from infra.local.addresses import Addresses
 from infra.local.clients.api import Api
 from infra.local.clients.errors import ApiError
+from infra.local.clients.installing import NotInstalled, install
 from infra.local.clients.kinds import KINDS
 from infra.local.clients.labels import marked
+from infra.local.clients.objects import Object
 from infra.local.kubeconfig import for_token_file, write_private
+from infra.local.processes import ProgramFailed
 from infra.local.scheduler import repeated
 from tpu_slices.domain.model.slices import ClusterId
 
@@ -39,7 +41,7 @@ _RENEW_EVERY = 0.8 * _SECONDS  # as in k8s.io/kubernetes pkg/kubelet/token
 
 
 @cache
-def manifests(cluster: str, *, hosts_in: str = "") -> tuple[dict[str, Any], ...]:
+def manifests(cluster: str, *, hosts_in: str = "") -> tuple[Object, ...]:
     """Return the manifests that are applied for a cluster, as the build's are made, with the labels of what is ours."""
     relay = Relay(cluster=ClusterId(cluster), project="unneeded", version="local", image=UNNEEDED, hosts_in=hosts_in)
     with tempfile.TemporaryDirectory() as folder:
@@ -65,15 +67,29 @@ def relay_account(addresses: Addresses, renew_every: float = _RENEW_EVERY) -> It
 
 
 def open_account(addresses: Addresses) -> None:
-    """Apply the manifests, whatever there is of them, and write the relay's kubeconfig. Raises ApiError."""
+    """Apply the manifests, whatever there is of them, and write the relay's kubeconfig.
+
+    Raises ApiError, or ProgramFailed if the API server does not come to serve a kind of theirs.
+    """
     with closing(Api.of(addresses.kubeconfig)) as api:
         for manifest in manifests(addresses.cluster_id, hosts_in=addresses.hosts_in):
-            plural = APPLIED[manifest["kind"]]
-            if manifest["kind"] not in NOT_EVERYWHERE or api.serves(plural):
-                api.apply(plural, manifest, manager=MANAGER)
+            _apply(api, manifest)
         write_private(addresses.relay_token, _token(api, addresses.cluster_id))
     way = addresses.proxy_kubeconfig.read_text(encoding="utf-8")
     write_private(addresses.relay_kubeconfig, for_token_file(way, addresses.relay_token))
+
+
+def _apply(api: Api, manifest: Object) -> None:
+    plural = APPLIED[manifest["kind"]]
+    if manifest["kind"] in NOT_EVERYWHERE and not api.serves(plural):
+        return
+    if manifest["kind"] != "CustomResourceDefinition":
+        api.apply(plural, manifest, manager=MANAGER)
+        return
+    try:
+        install(api, KINDS[manifest["spec"]["names"]["plural"]], manifest, manager=MANAGER)
+    except NotInstalled as problem:
+        raise ProgramFailed(str(problem)) from problem
 
 
 def _token(api: Api, cluster: str) -> str:

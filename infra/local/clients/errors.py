@@ -1,11 +1,13 @@
 """Refusals of an API server, as metav1.Status tells them, and its silence."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import orjson
 
 _PASSING = (401, 408, 429)
+_NOT_FOUND = 404
 
 
 class ApiError(Exception):
@@ -40,6 +42,16 @@ def refusal(code: int, body: bytes) -> ApiError:
 def told(status: Mapping[str, Any]) -> ApiError:
     """Return the error that an ERROR event of a watch tells, a metav1.Status."""
     return ApiError(int(status.get("code") or 500), str(status.get("reason") or ""), str(status.get("message") or ""))
+
+
+@contextmanager
+def gone_already() -> Iterator[None]:
+    """Take it for done that something is not there, which was to be deleted or changed."""
+    try:
+        yield
+    except ApiError as error:
+        if error.code != _NOT_FOUND:
+            raise
 
 
 def _status(body: bytes) -> Mapping[str, Any]:

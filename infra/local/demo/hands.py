@@ -8,7 +8,7 @@ from urllib.request import Request
 from infra.local.addresses import Addresses
 from infra.local.borrowed import DEMO_NAMESPACE
 from infra.local.demo.http import OPENER
-from infra.local.demo.steps import Act, Apply, Delete, RunOut
+from infra.local.demo.steps import Act, Apply, Delete, RunOut, Show
 
 KUBECTL_SECONDS = 30
 SHORT_SECONDS = 20.0
@@ -31,6 +31,8 @@ class Hands:
             case Delete(manifest):
                 # Without waiting: the table is updated meanwhile, and the outcome is a condition of the step.
                 return self._kubectl("delete", "--wait=false", "-f", str(manifest))
+            case Show(what):
+                return self._kubectl("get", *what)
             case RunOut(pools):
                 return self._run_out(pools)
 
@@ -41,7 +43,8 @@ class Hands:
         ended = subprocess.run(command, capture_output=True, text=True, timeout=KUBECTL_SECONDS, check=False)
         if ended.returncode != 0:
             raise ActFailed(f"kubectl {' '.join(arguments)}: {ended.stderr.strip()}")
-        return f"kubectl {arguments[0]}: {ended.stdout.strip()}"
+        said = ended.stdout.strip()
+        return f"kubectl {' '.join(arguments)}\n{said}" if "\n" in said else f"kubectl {arguments[0]}: {said}"
 
     def _run_out(self, pools: str) -> str:
         own = {"names": pools, "for": SHORT_SECONDS} if self.addresses.compute else {"pools": pools, "times": 1}

@@ -26,6 +26,7 @@ def leftovers(eyes: Eyes, view: View) -> Leftovers:
         "unsettled slice records": tuple(record.id for record in view.slices if not _settled(record)),
         "slots": tuple(str(document.get("slice_id")) for document in eyes.documents(COLLECTIONS[Slot])),
         "JobSets": _names(eyes.of_demo("jobsets")),
+        "TPUNodeGroups": tuple(group.name for group in view.groups),
         "pods": _names(eyes.of_demo("pods")),
         "nodes": _names(eyes.hosts()),
         "rejected messages": tuple(str(document.get("why")) for document in eyes.documents("rejected")),

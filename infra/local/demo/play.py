@@ -50,14 +50,14 @@ sets short retry delays.
 """
 
 
-def demo(state: Path, asked: Asked, *, compute: bool = False) -> int:
+def demo(state: Path, asked: Asked) -> int:
     """Run the demo and return the exit code; logs and the kubeconfig are written below `state`."""
     try:
         tools = require(find(os.environ))
         cluster = borrowed.settled(asked, tools.kubectl, state)
-        say(f"{ON_COMPUTE if compute else INTRODUCTION}{cluster}\n")
+        say(f"{ON_COMPUTE if asked.compute else INTRODUCTION}{cluster}\n")
         started = time.monotonic()
-        with running(planned(state, cluster, compute=compute, sweep_seconds=SWEEP_SECONDS), seed) as stack:
+        with running(planned(state, cluster, compute=asked.compute, sweep_seconds=SWEEP_SECONDS), seed) as stack:
             say(f"{time.monotonic() - started:5.1f} s  everything is running; the logs are in {state / 'logs'}")
             return _play(stack, started)
     except (PrerequisitesMissing, NotBorrowed) as problem:

@@ -79,10 +79,14 @@ def outcome(steps: Sequence[Progress], leftovers: Leftovers) -> tuple[int, str]:
 
 def seen_of(progress: Progress, view: View) -> Iterator[str]:
     """Yield what was observed of a step that did not complete."""
-    name = progress.step.jobset
-    jobset = view.jobset(name)
+    name = progress.step.workload
+    jobset, group = view.jobset(name), view.group(name)
     yield f"({progress.step.letter}) {progress.step.title}: {progress.failure or 'not finished'}"
-    yield f"  JobSet {name}: {_jobset_line(jobset.conditions, jobset.ready, jobset.restarts) if jobset else 'absent'}"
+    if group is not None:
+        yield f"  TPUNodeGroup {name}: {', '.join(f'{kind} {status}' for kind, status in group.conditions.items())}"
+    else:
+        line = _jobset_line(jobset.conditions, jobset.ready, jobset.restarts) if jobset else "absent"
+        yield f"  JobSet {name}: {line}"
     for record in view.slices_of(name):
         yield f"  {record.id}: {record.phase} {record.reason}, attempt {record.attempt}, due {record.next_reconcile_at}"
         yield from timeline(record)

@@ -24,6 +24,13 @@ class RunOut:
     pools: str
 
 
+@dataclass(frozen=True, slots=True)
+class Show:
+    """Show what `kubectl get` prints."""
+
+    what: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Until:
     """A condition that must be observed within so many seconds of the move before it."""
@@ -33,7 +40,7 @@ class Until:
     within: float
 
 
-Act = Apply | Delete | RunOut
+Act = Apply | Delete | RunOut | Show
 Move = Act | Until
 
 
@@ -41,7 +48,8 @@ Move = Act | Until
 class Step:
     letter: str
     title: str
-    jobset: str
+    workload: str
+    """The name of its JobSet or TPUNodeGroup."""
     moves: tuple[Move, ...]
 
 

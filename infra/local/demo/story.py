@@ -1,8 +1,8 @@
-"""The five steps. Each reads from top to bottom: what a researcher does, and what must then be observed."""
+"""The steps of both demos. Each reads from top to bottom: what a researcher does, and what must then be observed."""
 
 from pathlib import Path
 
-from infra.local.demo.steps import Apply, Delete, RunOut, Step, Until
+from infra.local.demo.steps import Apply, Delete, Move, RunOut, Show, Step, Until
 from infra.local.demo.view import View, reasons, went_through
 from infra.local.plan import REPOSITORY
 from tpu_slices.domain.model.reasons import Phase, Reason
@@ -28,32 +28,7 @@ def story_on_compute(examples: Path = EXAMPLES / "compute") -> tuple[Step, ...]:
     return (
         _two_slices(examples / "a-two-groups.yaml", "two-groups", "Compute Engine creates two instance groups"),
         _awaited(examples / "b-awaited.yaml"),
-    )
-
-
-def _awaited(manifest: Path) -> Step:
-    name = "awaited"
-    return Step(
-        letter="b",
-        title="Compute Engine has too few hosts; its group waits, is told of, and starts when it has them",
-        jobset=name,
-        moves=(
-            RunOut(f"tpu-{name}-.*"),
-            Apply(manifest),
-            Until(
-                what="its slice waits with reason AwaitingCapacity, in Compute Engine's words",
-                seen=lambda view: any(Reason.AWAITING_CAPACITY in reasons(record) for record in view.slices_of(name)),
-                within=START + CREATE,
-            ),
-            Until(
-                what="the same attempt is READY",
-                seen=lambda view: _ready(view, name) == 1 and len(view.creates_of(name)) == 1,
-                within=CREATE,
-            ),
-            _completed(name),
-            _gone(name),
-            Delete(manifest),
-        ),
+        _declared(examples / "c-declared.yaml"),
     )
 
 
@@ -61,15 +36,13 @@ def _two_slices(manifest: Path, name: str, created: str) -> Step:
     return Step(
         letter="a",
         title="a JobSet of two multi-host slices runs from creation to cleanup",
-        jobset=name,
-        moves=(
-            Apply(manifest),
+        workload=name,
+        moves=_completing(
+            manifest,
+            name,
             Until(what=created, seen=lambda view: len(view.creates_of(name)) == 2, within=START),
             Until(what="both slices are READY", seen=lambda view: _ready(view, name) == 2, within=CREATE),
             Until(what="both Jobs are running", seen=lambda view: _running(view, name) == 2, within=RUN),
-            _completed(name),
-            _gone(name),
-            Delete(manifest),
         ),
     )
 
@@ -79,7 +52,7 @@ def _change_of_mind(manifest: Path) -> Step:
     return Step(
         letter="b",
         title="a JobSet is deleted while its slice is still being created",
-        jobset=name,
+        workload=name,
         moves=(
             Apply(manifest),
             Until(
@@ -103,23 +76,58 @@ def _second_try(manifest: Path) -> Step:
     return Step(
         letter="c",
         title="the zone is out of hosts at the first attempt; the automatic retry succeeds",
-        jobset=name,
+        workload=name,
         moves=(
             RunOut(f"tpu-{name}-.*"),
-            Apply(manifest),
-            Until(
-                what="its slice is WAITING with reason Stockout and a time for the next attempt",
-                seen=lambda view: any(Reason.STOCKOUT in reasons(record) for record in view.slices_of(name)),
-                within=START + CREATE,
+            *_completing(
+                manifest,
+                name,
+                _told(name, Reason.STOCKOUT, "is WAITING with reason Stockout and a time for the next attempt"),
+                _ready_after(name, 2, "the second attempt is READY"),
             ),
+        ),
+    )
+
+
+def _awaited(manifest: Path) -> Step:
+    name = "awaited"
+    return Step(
+        letter="b",
+        title="Compute Engine has too few hosts; its group waits, is told of, and starts when it has them",
+        workload=name,
+        moves=(
+            RunOut(f"tpu-{name}-.*"),
+            *_completing(
+                manifest,
+                name,
+                _told(name, Reason.AWAITING_CAPACITY, "waits with reason AwaitingCapacity, in Compute Engine's words"),
+                _ready_after(name, 1, "the same attempt is READY"),
+            ),
+        ),
+    )
+
+
+def _declared(manifest: Path) -> Step:
+    name = "declared"
+    nodes = f"--selector=cloud.google.com/tpu-node-group-name={name}"
+    return Step(
+        letter="c",
+        title="a TPUNodeGroup is a slice until it is deleted, and tells in its status how far it is",
+        workload=name,
+        moves=(
+            Apply(manifest),
+            Until(what="kubectl says that it is Provisioning", seen=lambda v: _says(v, name) == "False", within=START),
+            Show(("tpunodegroups",)),
             Until(
-                what="the second attempt is READY",
-                seen=lambda view: _ready(view, name) == 1 and len(view.creates_of(name)) == 2,
+                what="each of its conditions is True: those of its parts, and Ready",
+                seen=lambda view: _says(view, name) == "True",
                 within=CREATE,
             ),
-            _completed(name),
-            _gone(name),
+            Show(("tpunodegroups",)),
+            Show(("nodes", nodes)),
             Delete(manifest),
+            _gone(name),
+            Until(what="its object has gone last", seen=lambda view: view.group(name) is None, within=END),
         ),
     )
 
@@ -129,7 +137,7 @@ def _impossible(manifest: Path) -> Step:
     return Step(
         letter="d",
         title="a JobSet that asks for an impossible topology is refused with the reason",
-        jobset=name,
+        workload=name,
         moves=(
             Apply(manifest),
             Until(
@@ -154,9 +162,10 @@ def _restart(manifest: Path) -> Step:
     return Step(
         letter="e",
         title="a JobSet restarts and keeps its slice",
-        jobset=name,
-        moves=(
-            Apply(manifest),
+        workload=name,
+        moves=_completing(
+            manifest,
+            name,
             Until(what="its slice is READY", seen=lambda view: _ready(view, name) == 1, within=START + CREATE),
             Until(what="it fails and restarts", seen=lambda view: _restarts(view, name) == 1, within=RUN),
             Until(what="it is running again", seen=lambda view: _running(view, name) == 1, within=RUN),
@@ -165,15 +174,31 @@ def _restart(manifest: Path) -> Step:
                 seen=lambda view: len(view.creates_of(name)) == 1 and _stayed_ready(view, name),
                 within=0,
             ),
-            _completed(name),
-            _gone(name),
-            Delete(manifest),
         ),
     )
 
 
-def _completed(name: str) -> Until:
-    return Until(what="the JobSet completes", seen=lambda view: "Completed" in _conditions(view, name), within=RUN)
+def _completing(manifest: Path, name: str, *meanwhile: Until) -> tuple[Move, ...]:
+    """Return the moves of a JobSet from its creation until it has completed, its slices are gone, and so is it."""
+    completes = Until(what="the JobSet completes", seen=lambda view: "Completed" in _conditions(view, name), within=RUN)
+    return (Apply(manifest), *meanwhile, completes, _gone(name), Delete(manifest))
+
+
+def _told(name: str, reason: Reason, what: str) -> Until:
+    return Until(
+        what=f"its slice {what}",
+        seen=lambda view: any(reason in reasons(record) for record in view.slices_of(name)),
+        within=START + CREATE,
+    )
+
+
+def _ready_after(name: str, creates: int, what: str) -> Until:
+    """Return when its only slice is READY, with so many creations that were accepted."""
+    return Until(
+        what=what,
+        seen=lambda view: _ready(view, name) == 1 and len(view.creates_of(name)) == creates,
+        within=CREATE,
+    )
 
 
 def _gone(name: str) -> Until:
@@ -209,6 +234,13 @@ def _restarts(view: View, name: str) -> int:
 def _conditions(view: View, name: str) -> frozenset[str]:
     jobset = view.jobset(name)
     return jobset.conditions if jobset else frozenset()
+
+
+def _says(view: View, name: str) -> str:
+    """Return what a TPUNodeGroup says of itself: True once every condition is, and nothing before it says anything."""
+    group = view.group(name)
+    statuses = set(group.conditions.values()) if group else set()
+    return "" if not statuses else "True" if statuses == {"True"} else "False"
 
 
 def _explained(view: View, name: str, *words: str) -> bool:

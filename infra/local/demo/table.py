@@ -9,14 +9,14 @@ from infra.local.demo.view import View
 from tpu_slices.domain.model.reasons import Phase
 from tpu_slices.domain.model.records import SliceRecord
 
-COLUMNS = ("JobSet", "slice", "phase", "reason", "hosts", "elapsed")
+COLUMNS = ("workload", "slice", "phase", "reason", "hosts", "elapsed")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
     """A slice; `hosts` as usable/needed, `elapsed` from the record's creation until GONE."""
 
-    jobset: str
+    workload: str
     slice_id: str
     phase: Phase
     reason: str
@@ -25,7 +25,7 @@ class Row:
 
     @property
     def cells(self) -> tuple[str, ...]:
-        return (self.jobset, self.slice_id, self.phase.value, self.reason, self.hosts, self.elapsed)
+        return (self.workload, self.slice_id, self.phase.value, self.reason, self.hosts, self.elapsed)
 
     @property
     def state(self) -> tuple[str, ...]:
@@ -42,7 +42,7 @@ def _row(record: SliceRecord, now: datetime) -> Row:
     end = record.since if record.phase is Phase.GONE else now
     needed = record.spec.hosts if record.spec else None
     return Row(
-        jobset=record.owner.name,
+        workload=record.owner.name,
         slice_id=record.id,
         phase=record.phase,
         reason=record.reason.value,
@@ -72,7 +72,7 @@ def news(before: Sequence[Progress], after: Sequence[Progress], started: float) 
     for old, new in zip(before, after, strict=True):
         letter = new.step.letter
         for at, what in new.seen[len(old.seen) :]:
-            yield f"{at - started:5.1f} s  ({letter}) {what}"
+            yield f"{at - started:5.1f} s  ({letter}) {what}".replace("\n", f"\n{'':9}")
         if new.happened and not old.happened:
             yield f"{new.since - started:5.1f} s  ({letter}) ✓ {new.step.title}"
         if new.failure is not None and old.failure is None:

@@ -1,4 +1,4 @@
-"""What a user can observe at one moment: records, JobSets, Events, node pools and calls. Pure."""
+"""What a user can observe at one moment: records, JobSets, TPUNodeGroups, Events, node pools and calls. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,6 +21,14 @@ class JobSet:
     """The types of its conditions that are True."""
     ready: int
     restarts: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeGroup:
+    """A TPUNodeGroup as the API server returns it: the status of each of its conditions, by type."""
+
+    name: str
+    conditions: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,28 +57,32 @@ class View:
 
     slices: tuple[SliceRecord, ...] = ()
     jobsets: tuple[JobSet, ...] = ()
+    groups: tuple[NodeGroup, ...] = ()
     events: tuple[Event, ...] = ()
     pools: Mapping[str, str]
     calls: tuple[Call, ...] = ()
 
-    def slices_of(self, jobset: str) -> tuple[SliceRecord, ...]:
-        return tuple(record for record in self.slices if record.owner.name == jobset)
+    def slices_of(self, workload: str) -> tuple[SliceRecord, ...]:
+        return tuple(record for record in self.slices if record.owner.name == workload)
 
     def jobset(self, name: str) -> JobSet | None:
         return next((jobset for jobset in self.jobsets if jobset.name == name), None)
 
-    def pools_of(self, jobset: str) -> Mapping[str, str]:
+    def group(self, name: str) -> NodeGroup | None:
+        return next((group for group in self.groups if group.name == name), None)
+
+    def pools_of(self, workload: str) -> Mapping[str, str]:
         """Return the pools of all attempts, recognised by the slice's id in their name."""
-        ids = tuple(f"{record.id}-" for record in self.slices_of(jobset))
+        ids = tuple(f"{record.id}-" for record in self.slices_of(workload))
         return {name: status for name, status in self.pools.items() if name.startswith(ids)}
 
-    def creates_of(self, jobset: str) -> tuple[Call, ...]:
+    def creates_of(self, workload: str) -> tuple[Call, ...]:
         """Return the creations of pools that were accepted."""
-        ids = tuple(f"{record.id}-" for record in self.slices_of(jobset))
+        ids = tuple(f"{record.id}-" for record in self.slices_of(workload))
         return tuple(c for c in self.calls if c.method in CREATES and c.code == OK and c.pool.startswith(ids))
 
-    def events_of(self, jobset: str) -> tuple[Event, ...]:
-        ids = {record.id for record in self.slices_of(jobset)}
+    def events_of(self, workload: str) -> tuple[Event, ...]:
+        ids = {record.id for record in self.slices_of(workload)}
         return tuple(event for event in self.events if any(id_ in event.message for id_ in ids))
 
 

@@ -20,7 +20,7 @@ from infra.local.clients.labels import HOSTS
 from infra.local.clients.objects import Object
 from infra.local.demo.report import Leader
 from infra.local.demo.vendors import Vendor, vendor
-from infra.local.demo.view import Event, JobSet, View
+from infra.local.demo.view import Event, JobSet, NodeGroup, View
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.wire.documents import COLLECTIONS, decode
 
@@ -48,6 +48,7 @@ class Eyes:
         return View(
             slices=tuple(decode(SliceRecord, document) for document in self.documents(COLLECTIONS[SliceRecord])),
             jobsets=tuple(jobset(item) for item in self.of_demo("jobsets")),
+            groups=tuple(node_group(item) for item in self.of_demo("tpunodegroups")) if self.addresses.compute else (),
             events=tuple(event(item) for item in self.of_demo("events") if _is_ours(item)),
             pools=self.vendor.pools(),
             calls=self.vendor.calls(),
@@ -86,6 +87,12 @@ def jobset(item: Json) -> JobSet:
         ready=sum(each["ready"] for each in status.get("replicatedJobsStatus") or ()),
         restarts=status.get("restarts", 0),
     )
+
+
+def node_group(item: Json) -> NodeGroup:
+    """Parse a tpu.google.com/v1alpha1 TPUNodeGroup."""
+    conditions = (item.get("status") or {}).get("conditions") or ()
+    return NodeGroup(name=item["metadata"]["name"], conditions={each["type"]: each["status"] for each in conditions})
 
 
 def event(item: Json) -> Event:

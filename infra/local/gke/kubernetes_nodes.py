@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from infra.local.clients.api import Api
-from infra.local.clients.errors import ApiError
+from infra.local.clients.errors import ApiError, gone_already
 from infra.local.clients.kinds import KINDS
 from infra.local.clients.labels import HOSTS
 from infra.local.clients.objects import Object
@@ -72,12 +72,12 @@ class KubernetesNodes:
                 self._evict(pod["metadata"]["namespace"], pod["metadata"]["name"])
 
     def remove(self, name: str) -> None:
-        with self._temporary(), _gone_already():
+        with self._temporary(), gone_already():
             self._api.delete("nodes", None, name)
 
     def silence(self, name: str) -> None:
         status = {"status": {"conditions": [ready_condition(Readiness.SILENT)]}}
-        with self._temporary(), _gone_already():
+        with self._temporary(), gone_already():
             self._api.patch("nodes", None, name, status, status=True)
 
     def _evict(self, namespace: str, name: str) -> None:
@@ -91,7 +91,7 @@ class KubernetesNodes:
         except ApiError as error:
             if error.code not in _NO_EVICTION:
                 raise
-            with _gone_already():
+            with gone_already():
                 self._api.delete("pods", namespace, name)
 
     def _as_it_stands(self, node: Manifest) -> Manifest:
@@ -121,12 +121,3 @@ def _ready(node: Object) -> str:
 def _of_daemonset(pod: Object) -> bool:
     owners = pod["metadata"].get("ownerReferences") or ()
     return any(owner.get("controller") and owner["kind"] == "DaemonSet" for owner in owners)
-
-
-@contextlib.contextmanager
-def _gone_already() -> Iterator[None]:
-    try:
-        yield
-    except ApiError as error:
-        if error.code != _NOT_FOUND:
-            raise

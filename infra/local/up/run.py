@@ -34,12 +34,12 @@ LIVE_SWEEP_SECONDS = 30.0
 """Twice as often as deployed: no log sink tells of operations that ended."""
 
 WELCOME = """\
-Everything is running. GKE, its hosts and their kubelets are simulated: what takes minutes there takes seconds here.
+Everything is running. {vendor}, its hosts and their kubelets are simulated: what takes minutes takes seconds here.
 
 In another terminal:
 {exports}
 
-  kubectl apply -f examples/v5e.yaml                  create a JobSet
+{first}
   kubectl get jobsets,pods,nodes                      see its pods and nodes
   kubectl describe jobset NAME                        see why it waits
   .venv/bin/slices list --watch                       watch the slices; more: .venv/bin/slices --help
@@ -59,6 +59,11 @@ Press Ctrl-C to stop the stack. Logs:
 """
 
 
+FIRST = "  kubectl apply -f examples/v5e.yaml                  create a JobSet"
+FIRST_ON_COMPUTE = """\
+  kubectl apply -f examples/demo/compute/a-two-groups.yaml  create a JobSet
+  kubectl apply -f examples/demo/compute/c-declared.yaml    create a TPUNodeGroup
+  kubectl get tng                                     see how far it is"""
 LIVE_WELCOME = """\
 Everything is running. GKE is not simulated: node pools of up to {chips} chips at a time are created in
 {path} as {account}, and cost money until they are deleted.
@@ -77,7 +82,7 @@ Press Ctrl-C to release all slices and stop the stack. Logs:
 """
 
 
-def up(state: Path, asked: Asked, *, compute: bool = False) -> int:
+def up(state: Path, asked: Asked) -> int:
     """Run the stack until Ctrl-C and return the exit code; logs, kubeconfig and the note are written below `state`."""
     if is_up(state):
         print(f"A stack is already running in {state}: `python -m infra.local status` shows it.", file=sys.stderr)
@@ -85,12 +90,13 @@ def up(state: Path, asked: Asked, *, compute: bool = False) -> int:
     try:
         tools = require(find(os.environ))
         cluster = borrowed.settled(asked, tools.kubectl, state)
-        say(f"{cluster}\nStarting the emulators, the cluster, GKE, the functions and the relay ...")
+        vendor = "Compute Engine" if asked.compute else "GKE"
+        say(f"{cluster}\nStarting the emulators, the cluster, {vendor}, the functions and the relay ...")
         live = isinstance(cluster, Borrowed) and cluster.live is not None
         if live and (elsewhere := os.environ.get("GKE_EMULATOR_HOST")):
             say(f"GKE is asked at {elsewhere}, as GKE_EMULATOR_HOST says.")
         sweep_seconds = LIVE_SWEEP_SECONDS if live else 5.0
-        plan = planned(state, cluster, compute=compute, queues=True, sweep_seconds=sweep_seconds)
+        plan = planned(state, cluster, compute=asked.compute, queues=True, sweep_seconds=sweep_seconds)
         with running(plan, seeding(plan)) as stack:
             _keep(stack, state, plan)
     except (PrerequisitesMissing, NotBorrowed) as problem:
@@ -183,7 +189,8 @@ def welcome(where: note.Note, live: Live | None) -> str:
     exports = "\n".join(f"  export {name}={value}" for name, value in where.environment.items())
     told = {"exports": exports, "local": ".venv/bin/python -m infra.local", "logs": where.logs}
     if live is None:
-        return WELCOME.format(**told)
+        vendor, first = ("Compute Engine", FIRST_ON_COMPUTE) if where.compute else ("GKE", FIRST)
+        return WELCOME.format(**told, vendor=vendor, first=first)
     return LIVE_WELCOME.format(**told, path=live.path, account=live.account, chips=live.chips)
 
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 from infra.local.demo.steps import Progress, Step, Until
-from infra.local.demo.view import Call, Event, JobSet, View
+from infra.local.demo.view import Call, Event, JobSet, NodeGroup, View
 from tests.builders import NOW, a_job, a_record
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.records import SliceRecord
@@ -46,6 +46,10 @@ def a_jobset(name: str, *conditions: str, ready: int = 0, restarts: int = 0) -> 
     return JobSet(name=name, conditions=frozenset(conditions), ready=ready, restarts=restarts)
 
 
+def a_group(name: str, **conditions: str) -> NodeGroup:
+    return NodeGroup(name=name, conditions=conditions)
+
+
 def told(record: SliceRecord, message: str, type_: str = "Warning") -> Event:
     return Event(about="Pod/leader", type=type_, reason="ImpossibleShape", message=f"Slice {record.id}: {message}")
 
@@ -55,7 +59,7 @@ def a_view(*slices: SliceRecord, **changes: Any) -> View:
 
 
 def a_step(*moves: Any) -> Step:
-    return Step(letter="a", title="a slice is made", jobset="llama", moves=moves)
+    return Step(letter="a", title="a slice is made", workload="llama", moves=moves)
 
 
 def slices_are_seen(count: int, within: float = 10) -> Until:

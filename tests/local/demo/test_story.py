@@ -6,12 +6,12 @@ import pytest
 import yaml
 
 from infra.local.demo.steps import Apply, Delete, Step, Until
-from infra.local.demo.story import story
+from infra.local.demo.story import story, story_on_compute
 from infra.local.demo.view import View
-from tests.local.demo.moments import a_jobset, a_slice, a_view, created, told
-from tpu_slices.domain.model.reasons import Phase
+from tests.local.demo.moments import NOW, a_group, a_jobset, a_slice, a_view, created, told
+from tpu_slices.domain.model.reasons import Phase, Reason
 
-STEPS = {step.letter: step for step in story()}
+STEPS = {step.letter: step for step in story()} | {f"compute-{step.letter}": step for step in story_on_compute()}
 P, READY, WAITING, RELEASING, GONE = Phase.PROVISIONING, Phase.READY, Phase.WAITING, Phase.RELEASING, Phase.GONE
 
 
@@ -35,8 +35,14 @@ def refused(message: str, type_: str = "Warning") -> View:
     return a_view(record, events=(told(record, message, type_),))
 
 
+def declared(**conditions: str) -> View:
+    return a_view(groups=(a_group("declared", **conditions),))
+
+
 SECOND_TRY = a_slice("second-try", P, WAITING, P, READY)
 REASON = "cloud.google.com/gke-tpu-topology: tpu-v5p-slice has no 3x5x7: use 2x4x4"
+AWAITED = a_slice("awaited", P).transitioned(NOW, Reason.AWAITING_CAPACITY, "no capacity")
+READY_NOW = AWAITED.transitioned(NOW, Reason.READY, "ready")
 NO_POOL_YET = a_slice("change-of-mind", P)
 
 TABLE: list[tuple[str, str, View, View]] = [
@@ -77,6 +83,23 @@ TABLE: list[tuple[str, str, View, View]] = [
     ("e", "restarts", a_view(jobsets=(a_jobset("restart", restarts=1),)), a_view(jobsets=(a_jobset("restart"),))),
     ("e", "READY throughout", restarted(P, READY), restarted(P, READY, P, READY)),
     ("e", "READY throughout", restarted(P, READY), restarted(P, READY, creates=2)),
+    ("compute-b", "AwaitingCapacity", a_view(AWAITED), a_view(a_slice("awaited", P, WAITING))),
+    (
+        "compute-b",
+        "same attempt is READY",
+        a_view(READY_NOW, calls=(created(READY_NOW),)),
+        a_view(READY_NOW, calls=(created(READY_NOW), created(READY_NOW, attempt=2))),
+    ),
+    ("compute-c", "is Provisioning", declared(Ready="False"), declared()),
+    ("compute-c", "is Provisioning", declared(Ready="False", InstanceTemplateReady="True"), declared(Ready="True")),
+    (
+        "compute-c",
+        "each of its conditions",
+        declared(Ready="True"),
+        declared(Ready="True", InstanceTemplateReady="False"),
+    ),
+    ("compute-c", "each of its", declared(Ready="True"), declared()),
+    ("compute-c", "its object has gone", a_view(), declared(Ready="False")),
 ]
 
 
@@ -102,4 +125,5 @@ def test_what_is_applied_is_deleted_and_bears_the_name_that_is_looked_for(step: 
     assert applied == deleted
     (manifest,) = applied
     document = yaml.safe_load(manifest.read_text())
-    assert (document["kind"], document["metadata"]["name"]) == ("JobSet", step.jobset)
+    kind = "TPUNodeGroup" if step.workload == "declared" else "JobSet"
+    assert (document["kind"], document["metadata"]["name"]) == (kind, step.workload)

@@ -29,7 +29,7 @@ def test_the_time_stands_still_once_a_slice_is_gone() -> None:
 def test_rows_stay_in_the_order_in_which_the_slices_came() -> None:
     early = replace(a_slice("zebra"), created_at=NOW - after(1))
     late = a_slice("aardvark")
-    assert [row.jobset for row in rows(a_view(late, early), NOW)] == ["zebra", "aardvark"]
+    assert [row.workload for row in rows(a_view(late, early), NOW)] == ["zebra", "aardvark"]
 
 
 def test_time_alone_is_no_change() -> None:
@@ -40,7 +40,7 @@ def test_time_alone_is_no_change() -> None:
 def test_a_new_slice_and_a_new_phase_are_changes() -> None:
     before = rows(a_view(a_slice("llama", Phase.PROVISIONING)), NOW)
     after_ = rows(a_view(a_slice("llama", Phase.PROVISIONING, Phase.READY), a_slice("gemma")), NOW)
-    assert {row.jobset for row in changed(before, after_)} == {"llama", "gemma"}
+    assert {row.workload for row in changed(before, after_)} == {"llama", "gemma"}
 
 
 def test_a_step_says_what_it_waits_for_and_how_it_ended() -> None:
