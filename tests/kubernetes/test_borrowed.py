@@ -13,8 +13,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from infra.local.borrowed import DEMO_NAMESPACE, clean, question, standing, tolerates_tpus
+from infra.local.borrowed import DEMO_NAMESPACE, MADE_ON_COMPUTE, clean, question, standing, tolerates_tpus
 from infra.local.clients.api import Api
+from infra.local.clients.installing import install
+from infra.local.clients.kinds import KINDS
 from infra.local.clients.labels import HOST, marked
 from infra.local.clients.objects import Object
 from infra.local.cluster_choice import Borrowed
@@ -24,13 +26,16 @@ from infra.local.ports import free_ports
 from infra.local.prerequisites import Tools
 from infra.local.processes import Processes
 from tests.cluster.servers import EMBEDDED, module
-from tests.local.stack.leftovers import REPOSITORY, running_in
+from tests.local.stack.leftovers import REPOSITORY, running_in, until
+from tests.node_groups import crd, two_hosts
+from tpu_slices.domain.model.node_groups import FINALIZER
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(240)]
 
-KINDS = (
+COUNTED = (
     *("namespaces", "nodes", "jobsets", "jobs", "pods", "leases", "clusterroles", "clusterrolebindings"),
     *("validatingadmissionpolicies", "validatingadmissionpolicybindings"),
+    *("customresourcedefinitions", "roles", "rolebindings", "secrets"),
 )
 THEIRS: Object = {
     "metadata": {"name": "theirs", "namespace": "default"},
@@ -83,9 +88,14 @@ def api(theirs: Path) -> Iterator[Api]:
         yield one
 
 
+def held(group: Object) -> Object:
+    """Return a TPUNodeGroup as the relay holds it."""
+    return {**group, "metadata": {**group["metadata"], "finalizers": [FINALIZER]}}
+
+
 def everything(api: Api) -> dict[str, list[str]]:
     """Return the names of all objects, but those that controllers of the cluster make in every namespace."""
-    return {plural: sorted(each["metadata"]["name"] for each in api.list(plural)["items"]) for plural in KINDS}
+    return {plural: sorted(each["metadata"]["name"] for each in api.list(plural)["items"]) for plural in COUNTED}
 
 
 def demo(state: Path, kubeconfig: Path, *arguments: str, stdin: int = subprocess.DEVNULL) -> tuple[int, str, str]:
@@ -113,6 +123,51 @@ def test_the_story_happens_there_and_what_was_made_is_removed(theirs: Path, api:
     assert everything(api) == before
     assert not (state / "kubeconfig").exists()
     assert not running_in(tmp_path)
+
+
+def test_so_it_does_with_slices_on_compute_engine(theirs: Path, api: Api, tmp_path: Path) -> None:
+    before = everything(api)
+    code, said, errors = demo(tmp_path / "state", theirs, "--backend", "compute", "--yes")
+    assert (code, errors) == (0, ""), said
+    assert "All 3 steps completed, and nothing is left" in said
+    assert everything(api) == before
+    assert not running_in(tmp_path)
+
+
+def test_a_kind_tpunodegroup_that_is_somebodys_is_left_alone(theirs: Path, api: Api, tmp_path: Path) -> None:
+    api.create("customresourcedefinitions", crd())
+    try:
+        until(lambda: api.serves("tpunodegroups"), "the kind to be served", 30)
+        until(lambda: api.create("tpunodegroups", held(two_hosts("of-an-operator"))) != {}, "a group to be there", 30)
+        code, _, errors = demo(tmp_path / "state", theirs, "--backend", "compute", "--yes")
+        assert (code, errors.count("\n")) == (2, 1)
+        assert "a CustomResourceDefinition tpunodegroups.tpu.google.com that is not of a local stack" in errors
+        assert clean(api, MADE_ON_COMPUTE) == {}
+        [group] = api.list("tpunodegroups")["items"]
+        assert group["metadata"]["finalizers"] == [FINALIZER]
+    finally:
+        api.patch("tpunodegroups", "default", "of-an-operator", {"metadata": {"finalizers": None}})
+        api.delete("customresourcedefinitions", None, crd()["metadata"]["name"])
+        until(lambda: not api.serves("tpunodegroups"), "the kind to go", 30)
+
+
+def test_node_groups_of_a_stack_that_was_killed_are_let_go(api: Api) -> None:
+    before = everything(api)
+    ours = marked(crd())
+    ours["metadata"]["labels"]["app.kubernetes.io/version"] = "local"
+    install(api, KINDS["tpunodegroups"], ours, manager="a-stack")
+    api.create("tpunodegroups", held(two_hosts("left")))
+    token = {"app.kubernetes.io/managed-by": "tpu-slice-provisioner", "google.com/tpu-slice-id": "left"}
+    for name, labels in (("bootstrap-token-ffffff", token), ("theirs", {})):
+        api.create("secrets", {"metadata": {"name": name, "namespace": "kube-system", "labels": labels}})
+    assert standing(api, MADE_ON_COMPUTE) == {
+        "customresourcedefinitions": ["tpunodegroups.tpu.google.com"],
+        "secrets": ["bootstrap-token-ffffff"],
+    }
+    assert clean(api, MADE_ON_COMPUTE) == {}
+    assert [each["metadata"]["name"] for each in api.list("secrets", "kube-system")["items"]] == ["theirs"]
+    api.delete("secrets", "kube-system", "theirs")
+    assert everything(api) == before
 
 
 def test_nothing_is_written_where_nobody_can_be_asked(theirs: Path, api: Api, tmp_path: Path) -> None:
